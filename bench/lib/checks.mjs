@@ -1,0 +1,17 @@
+/** Targets: a figure, its limit, and whether it was reached. */
+
+/**
+ * @param {string} target what is promised
+ * @param {import('./stats.mjs').summary | undefined} figure undefined where it could not be measured
+ * @param {number} limit
+ * @param {string} unit
+ */
+export function atMost(target, figure, limit, unit) {
+  const verdict = figure === undefined ? 'NOT MEASURED' : figure.median <= limit ? 'PASS' : 'FAIL';
+  return { target, figure, limit, unit, verdict };
+}
+
+/** A figure worth reading that has no limit. */
+export function reported(target, figure, unit) {
+  return { target, figure, unit, verdict: figure === undefined ? 'NOT MEASURED' : 'report' };
+}

@@ -1,0 +1,60 @@
+/** What a streamed piece of text costs on its way to a consumer. */
+import { atMost } from '../lib/checks.mjs';
+import { cell, compare } from '../lib/compare.mjs';
+import { byRound, ratio } from '../lib/stats.mjs';
+
+const COUNT = 10_000;
+const LAYERS = 10;
+const GUARD = 'window guard';
+const LAYERED = `${LAYERS} layers`;
+
+const variant = (label, params = {}) => ({ label, params: { count: COUNT, ...params }, units: COUNT });
+
+export async function run({ settings, progress }) {
+  const plain = [variant('plain')];
+  const results = await compare(
+    [
+      { label: 'bare generator', contender: 'bare', job: 'deltas', variants: plain },
+      { label: 'allium', contender: 'allium', job: 'deltas', variants: plain },
+      {
+        label: 'allium layered',
+        contender: 'allium',
+        job: 'deltas',
+        variants: [variant('plain'), variant(LAYERED, { layers: LAYERS })],
+      },
+      {
+        label: 'allium guarded',
+        contender: 'allium',
+        job: 'deltas',
+        variants: [variant('plain'), variant(GUARD, { guarded: true })],
+      },
+      { label: 'pi', contender: 'pi', job: 'deltas', variants: plain, peer: true },
+      { label: 'ai', contender: 'ai', job: 'deltas', variants: plain, peer: true },
+      { label: 'langchain', contender: 'langchain', job: 'deltas', variants: plain, peer: true },
+    ],
+    settings,
+    progress,
+  );
+  const own = cell(results, 'allium', 'plain');
+  const bare = cell(results, 'bare generator', 'plain');
+  const added = (label, name, layers) => {
+    const without = cell(results, label, 'plain');
+    const withIt = cell(results, label, name);
+    return without && withIt && byRound(withIt, without, (b, a) => (b - a) / layers);
+  };
+  return {
+    title: 'Per streamed delta',
+    about: `One answer of ${COUNT.toLocaleString('en')} five-character pieces, read with \`for await\`. The layers wrap model and tool and register no transform; the guard looks for a string that never comes.`,
+    sections: [{ results, unit: 'µs per delta', baseline: 'bare generator' }],
+    checks: [
+      atMost('allium to a bare async generator', own && bare && ratio(own, bare), 2, '×'),
+      atMost(
+        'one layer without a transform adds per delta',
+        added('allium layered', LAYERED, LAYERS),
+        0.02,
+        'µs',
+      ),
+      atMost('a guard with window(64) adds per delta', added('allium guarded', GUARD, 1), 1, 'µs'),
+    ],
+  };
+}

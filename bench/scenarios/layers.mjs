@@ -1,0 +1,50 @@
+/** What one more middleware costs per turn. */
+import { atMost, reported } from '../lib/checks.mjs';
+import { cell, compare } from '../lib/compare.mjs';
+import { byRound } from '../lib/stats.mjs';
+
+const TURNS = 100;
+const LAYERS = 10;
+
+const ROWS = [
+  ['koa-compose plain', 'koa-compose', 'plain'],
+  ['koa-compose async', 'koa-compose', 'async'],
+  ['allium plain', 'allium', 'plain'],
+  ['allium async', 'allium', 'async'],
+  ['allium pairs', 'allium', 'pairs'],
+];
+
+export async function run({ settings, progress }) {
+  const results = await compare(
+    ROWS.map(([label, contender, kind]) => ({
+      label,
+      contender,
+      job: 'layers',
+      variants: [0, LAYERS].map((layers) => ({
+        label: String(layers),
+        params: { turns: TURNS, layers, kind },
+        units: TURNS,
+      })),
+    })),
+    settings,
+    progress,
+  );
+  const perLayer = (label) => {
+    const none = cell(results, label, '0');
+    const many = cell(results, label, String(LAYERS));
+    return none && many && byRound(many, none, (b, a) => (b - a) / LAYERS);
+  };
+  const unit = 'µs';
+  return {
+    title: 'Per layer',
+    about: `Runs of ${TURNS} turns with 0 and ${LAYERS} middleware around both the model call and the tool call. \`plain\` is \`(ctx, next) => next()\`, \`async\` is \`async (ctx, next) => { await next(); }\`, \`pairs\` are empty sync before and after hooks.`,
+    sections: [{ results, unit: 'µs per turn', variant: 'layers' }],
+    checks: [
+      atMost('one plain layer adds per turn', perLayer('allium plain'), 0.6, unit),
+      atMost('one async layer adds per turn', perLayer('allium async'), 0.6, unit),
+      atMost('one sync before/after pair adds per turn', perLayer('allium pairs'), 0.25, unit),
+      reported('koa-compose: one plain layer', perLayer('koa-compose plain'), unit),
+      reported('koa-compose: one async layer', perLayer('koa-compose async'), unit),
+    ],
+  };
+}

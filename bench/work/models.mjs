@@ -1,0 +1,44 @@
+/** Instantaneous in-process models behind Allium's model port. They keep no state: the history tells the turn. */
+import { ARGUMENTS, NAME } from './tool.mjs';
+
+export const USAGE = Object.freeze({ inputTokens: 10, outputTokens: 5 });
+export const DELTA = 'word ';
+
+/** A history is one user message and two messages per turn, so its length says which turn this is. */
+export const turnOf = (messageCount) => (messageCount - 1) / 2;
+
+/**
+ * Asks for one tool call in each of `turns` turns, then answers with text.
+ *
+ * @param {number} turns
+ * @param {(turn: number) => void | Promise<void>} [before] awaited at the start of each answer, where given
+ */
+export function callingModel(turns, before) {
+  return {
+    provider: 'bench',
+    id: 'calling',
+    async *stream(request) {
+      const turn = turnOf(request.messages.length);
+      if (before) await before(turn);
+      if (turn < turns) {
+        yield { type: 'tool-call', id: `call-${turn}`, name: NAME, arguments: ARGUMENTS };
+        yield { type: 'finish', reason: 'tool-calls', usage: USAGE };
+      } else {
+        yield { type: 'text', text: 'done' };
+        yield { type: 'finish', reason: 'stop', usage: USAGE };
+      }
+    },
+  };
+}
+
+/** Answers with `count` small pieces of text; `piece(i)` makes each one. */
+export function talkingModel(count, piece = () => DELTA) {
+  return {
+    provider: 'bench',
+    id: 'talking',
+    async *stream() {
+      for (let i = 0; i < count; i++) yield { type: 'text', text: piece(i) };
+      yield { type: 'finish', reason: 'stop', usage: USAGE };
+    },
+  };
+}

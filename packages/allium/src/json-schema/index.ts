@@ -1,0 +1,2 @@
+/** Raw JSON Schema where a Standard Schema is wanted. */
+export {};

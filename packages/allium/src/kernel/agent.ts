@@ -1,0 +1,214 @@
+/** An agent: a model, tools and middleware. It keeps nothing per run, so one agent serves any number at once. */
+import { type Clock, systemClock } from './clock.js';
+import { compose, type ComposeOptions, type ExplicitHooks, flatten, type Plan } from './compose.js';
+import type { Context } from './context.js';
+import { AlliumError, checkKeys, invalidOption, shown } from './errors.js';
+import { ObserverFeed, type ObserverProblem } from './event-queue.js';
+import type { Observer } from './events.js';
+import { explainPlan, type Explanation } from './explain.js';
+import { checkLimits, checkSessionLimits, type Limits, type PriceOf, type SessionLimits } from './limits.js';
+import { memoryStore } from './memory-store.js';
+import type { MessageInput, Metadata } from './messages.js';
+import type { Middleware, MiddlewareList } from './middleware.js';
+import type { Model, ModelSettings } from './model.js';
+import type { RunResult } from './result.js';
+import { RULES, type RuleHook } from './rules.js';
+import { type RunStream, Session } from './session.js';
+import type { StateCell } from './state.js';
+import type { Awaitable, Decision, PendingRequest, Store } from './store.js';
+import type { Tool } from './tool.js';
+
+export interface AgentOptions extends ExplicitHooks {
+  readonly model: Model;
+  /** @default 'agent' */
+  readonly name?: string;
+  readonly systemPrompt?: string;
+  readonly tools?: readonly Tool[];
+  /** First is outermost. */
+  readonly middleware?: MiddlewareList;
+  readonly settings?: ModelSettings;
+  readonly limits?: Limits;
+  readonly sessionLimits?: SessionLimits;
+  /** Where sessions are kept. @default in memory, forgetting each `agent.run()` when it has ended */
+  readonly store?: Store;
+  readonly observers?: readonly Observer[];
+  /** Told when an observer throws or is too slow. @default a warning on stderr */
+  readonly onObserverError?: (problem: ObserverProblem) => void;
+  /** @default 'parallel' */
+  readonly toolExecution?: 'parallel' | 'sequential';
+  /** How long `afterRun` hooks, and code that ignores an abort, may take. @default 5000 */
+  readonly teardownTimeoutMs?: number;
+  /** State cells that belong to no middleware. */
+  readonly state?: readonly StateCell<any>[];
+  /** Names of guarding middleware whose hooks the explicit ones here may replace. */
+  readonly replaces?: readonly string[];
+  /** Prices of models that do not carry one. */
+  readonly priceOf?: PriceOf;
+  readonly tenant?: string;
+  /** Answers questions in place instead of suspending. Undefined means: suspend. */
+  readonly onRequest?: (request: PendingRequest) => Awaitable<Decision | undefined>;
+  readonly clock?: Clock;
+  /** Makes run and session ids. @default random */
+  readonly newId?: () => string;
+}
+
+export interface RunOptions {
+  /** Stand inside the agent's for layers and after them for rules. */
+  readonly middleware?: MiddlewareList;
+  readonly signal?: AbortSignal;
+  /** Override the agent's, one by one. */
+  readonly limits?: Limits;
+  readonly tenant?: string;
+  /** For hooks: `ctx.runMetadata`. JSON. */
+  readonly metadata?: Metadata;
+  readonly onRequest?: (request: PendingRequest) => Awaitable<Decision | undefined>;
+  /** Makes this run a child: it shares the parent's budgets, abort and tenant. */
+  readonly parent?: Context;
+}
+
+const OPTIONS = [
+  ...['model', 'name', 'systemPrompt', 'tools', 'middleware', 'settings', 'limits', 'sessionLimits', 'store', 'observers'],
+  ...['onObserverError', 'toolExecution', 'teardownTimeoutMs', 'state', 'replaces', 'priceOf', 'tenant', 'onRequest', 'clock', 'newId'],
+  ...Object.keys(RULES),
+];
+
+export class Agent {
+  readonly name: string;
+  readonly model: Model;
+  readonly systemPrompt: string;
+  readonly settings: ModelSettings;
+  readonly limits: Limits;
+  readonly sessionLimits: SessionLimits;
+  readonly store: Store;
+  readonly tenant: string | undefined;
+  readonly toolExecution: 'parallel' | 'sequential';
+  readonly teardownTimeoutMs: number;
+  readonly clock: Clock;
+  /** What the middleware list came to. */
+  readonly plan: Plan;
+  /** @internal */ readonly _feeds: readonly ObserverFeed[];
+  /** @internal Sessions with a run under way. */ readonly _busy = new Set<string>();
+  /** @internal Nobody asked for a store: single runs are forgotten when they have ended. */ readonly _forgets: boolean;
+  /** @internal */ readonly _onRequest: AgentOptions['onRequest'];
+  private readonly middleware: readonly Middleware[];
+  private readonly composing: ComposeOptions;
+  private readonly prices: PriceOf;
+  private readonly ids: () => string;
+
+  constructor(options: AgentOptions) {
+    if (typeof options !== 'object' || options === null) throw invalidOption('options', 'an object', options);
+    checkKeys('Agent', options, OPTIONS);
+    checkModel(options.model);
+    const { name = 'agent', systemPrompt = '', settings = {}, limits = {}, sessionLimits = {}, middleware = [], observers = [] } = options;
+    if (typeof systemPrompt !== 'string') throw invalidOption('systemPrompt', 'text', systemPrompt);
+    if (options.tools !== undefined && !Array.isArray(options.tools)) throw invalidOption('tools', 'a list', options.tools);
+    if (!Array.isArray(observers)) throw invalidOption('observers', 'a list', observers);
+    if (options.toolExecution !== undefined && options.toolExecution !== 'parallel' && options.toolExecution !== 'sequential') throw invalidOption('toolExecution', "'parallel' or 'sequential'", options.toolExecution);
+    if (options.teardownTimeoutMs !== undefined && !(options.teardownTimeoutMs >= 0)) throw invalidOption('teardownTimeoutMs', 'a number ≥ 0', options.teardownTimeoutMs);
+    checkLimits(limits);
+    checkSessionLimits(sessionLimits);
+    checkStore(options.store);
+    for (const observer of observers) if (typeof observer !== 'function' && typeof observer?.onEvent !== 'function') throw invalidOption('observers', 'a list of functions or objects with onEvent()', observer);
+    this.name = name;
+    this.model = options.model;
+    this.systemPrompt = systemPrompt;
+    this.settings = Object.freeze({ ...settings });
+    this.limits = Object.freeze({ ...limits });
+    this.sessionLimits = Object.freeze({ ...sessionLimits });
+    this._forgets = options.store === undefined;
+    this.store = options.store ?? memoryStore();
+    this.tenant = options.tenant;
+    this.toolExecution = options.toolExecution ?? 'parallel';
+    this.teardownTimeoutMs = options.teardownTimeoutMs ?? 5000;
+    this.clock = options.clock ?? systemClock;
+    this._onRequest = options.onRequest;
+    const report = options.onObserverError ?? warn;
+    this._feeds = observers.map((observer, index) => new ObserverFeed(observer, index, report));
+    const explicit = options.priceOf;
+    this.prices = explicit ? (model) => model.price ?? explicit(model) : (model) => model.price;
+    this.ids = options.newId ?? randomId;
+    this.middleware = flatten(middleware);
+    const hooks: Partial<Record<RuleHook, unknown>> = {};
+    for (const hook of Object.keys(RULES) as RuleHook[]) if (options[hook] !== undefined) hooks[hook] = options[hook];
+    this.composing = { tools: options.tools ?? [], state: options.state ?? [], hooks: hooks as ExplicitHooks, replaces: options.replaces };
+    this.plan = compose(this.middleware, this.composing);
+  }
+
+  /** Runs to the end. Resolves when done, stopped or suspended; rejects with a `RunError` when it fails or is aborted. */
+  run(input: MessageInput | readonly MessageInput[], options?: RunOptions): Promise<RunResult> {
+    return this.single().run(input, options);
+  }
+
+  /** Runs and hands out events as they happen. `result` settles like `run()`; leaving the loop early aborts. */
+  stream(input: MessageInput | readonly MessageInput[], options?: RunOptions): RunStream {
+    return this.single().stream(input, options);
+  }
+
+  /** A conversation that goes on: the same id brings back the same history. */
+  session(id: string): Session {
+    if (typeof id !== 'string' || id === '') throw invalidOption('session id', 'non-empty text', id);
+    return new Session(this, id, false);
+  }
+
+  /** What is composed, in which order, and what is dangerous about it. `String(explanation)` is for people. */
+  explain(options: Pick<RunOptions, 'middleware'> = {}): Explanation {
+    return explainPlan(this.planFor(options.middleware));
+  }
+
+  /** Settles when observers have seen every event so far. */
+  async observersIdle(): Promise<void> {
+    await Promise.all(this._feeds.map((feed) => feed.idle()));
+  }
+
+  /** @internal The plan with per-run middleware inside. */
+  planFor(middleware: MiddlewareList | undefined): Plan {
+    return middleware === undefined ? this.plan : compose([...this.middleware, ...flatten(middleware)], this.composing);
+  }
+
+  /** @internal What a model call starts from. */
+  request(plan: Plan): { model: Model; systemPrompt: string; tools: readonly Tool[]; settings: ModelSettings } {
+    return { model: this.model, systemPrompt: this.systemPrompt, tools: plan.tools, settings: this.settings };
+  }
+
+  /** @internal */
+  get _priceOf(): PriceOf {
+    return this.prices;
+  }
+
+  /** @internal */
+  newId(): string {
+    return this.ids();
+  }
+
+  private single(): Session {
+    return new Session(this, `s_${this.newId()}`, this._forgets);
+  }
+}
+
+function checkModel(model: unknown): void {
+  const fine = typeof model === 'object' && model !== null && typeof (model as Model).stream === 'function';
+  if (!fine) throw invalidOption('model', 'a model with provider, id and stream()', model);
+  const { provider, id } = model as Model;
+  if (typeof provider !== 'string' || typeof id !== 'string') throw invalidOption('model', 'a model with `provider` and `id` as text', { provider, id });
+}
+
+function checkStore(store: unknown): void {
+  if (store === undefined) return;
+  const missing = ['append', 'read', 'head', 'list', 'fork', 'delete', 'post', 'take'].filter((method) => typeof (store as Record<string, unknown> | null)?.[method] !== 'function');
+  if (missing.length > 0) throw new AlliumError('INVALID_OPTION', `Expected \`store\` to be a Store, got ${shown(store)} without ${missing.join(', ')}.`);
+}
+
+function warn(problem: ObserverProblem): void {
+  const what = problem.error === undefined ? `is too slow: ${problem.dropped} events dropped` : `threw: ${shown(problem.error instanceof Error ? problem.error.message : problem.error)}`;
+  globalThis.console.warn(`[allium] observer "${problem.observer}" ${what}`);
+}
+
+const ALPHABET = '0123456789abcdefghijklmnopqrstuvwxyz';
+
+/** 16 characters, about 82 bits. */
+function randomId(): string {
+  const bytes = globalThis.crypto.getRandomValues(new Uint8Array(16));
+  let id = '';
+  for (const byte of bytes) id += ALPHABET[byte % 36];
+  return id;
+}

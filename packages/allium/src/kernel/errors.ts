@@ -1,0 +1,227 @@
+/** Every error the kernel raises has a code from this table. `docs/reference/errors.md` is kept equal by a test. */
+import type { RunResult, StopReason } from './result.js';
+
+export const ERROR_CODES = {
+  INVALID_OPTION: 'An option has an unknown name, a wrong type or a value out of range.',
+  INVALID_MIDDLEWARE: 'Something in a middleware list is not a middleware, or a member of it is misspelt.',
+  INVALID_TOOL: 'A tool definition is incomplete, or its schema cannot be shown to a model.',
+  DUPLICATE_TOOL: 'Two tools of one agent have the same name.',
+  DUPLICATE_STATE: 'Two middleware own a durable cell under the same name.',
+  ORDER_IMPOSSIBLE: 'The list order breaks an `order` constraint, or two constraints contradict each other.',
+  REQUIRED_MIDDLEWARE_MISSING: 'A middleware requires another one that is not in the list.',
+  GUARD_REPLACED: 'A hook given to the agent would replace the hook of a middleware that guards.',
+  INVALID_HOOK_RESULT: 'A hook returned something other than its contract allows.',
+  MISSING_AWAIT: 'A layer ended while its `next()` was still pending, without a result of its own.',
+  NO_RESULT: 'A layer ended without a result: it neither called `next()` nor set one, or it swallowed an error.',
+  NEXT_TWICE: 'A layer at the run seam called `next()` more than once.',
+  TOO_MANY_ATTEMPTS: 'The layers around one call called inward more than 100 times.',
+  INVALID_MESSAGE: 'A message has a role, content or id that cannot be used.',
+  INVALID_STATE: 'A state cell was given a value that is not JSON, or is not declared by any middleware.',
+  STATE_VERSION: 'A stored cell has a version this code cannot read.',
+  MODEL_ERROR: 'The model failed. `cause` is the error of its client.',
+  MODEL_STREAM_INVALID: 'A model yielded something that is not a stream part, or parts that contradict each other.',
+  MODEL_STREAM_CUT: 'A model stream ended without its `finish` part: the answer is incomplete.',
+  MIDDLEWARE_ERROR: 'A middleware threw. `cause` is what it threw; `attribution(cause)` tells which one.',
+  GUARD_FAILED: 'A guard threw while judging, so nothing more was released.',
+  TOOL_TIMEOUT: 'A tool did not finish within its time.',
+  PRICE_UNKNOWN: 'A cost limit is set, but the price of the model is not known.',
+  ABORTED: 'The run was aborted by its caller.',
+  SESSION_BUSY: 'The session already has a run under way in this process.',
+  SESSION_CONFLICT: 'Another runner appended to the session meanwhile. Nothing was written.',
+  SESSION_UNKNOWN: 'The session does not exist, or has nothing to resume.',
+  SESSION_CORRUPT: 'The journal of a session holds something this code cannot read.',
+  TENANT_MISMATCH: 'The session belongs to another tenant.',
+  PLAN_MISMATCH: 'A run is resumed without a middleware it was started with.',
+  REQUEST_UNKNOWN: 'An answer names a question that is not open: never asked, already answered or lapsed.',
+  REQUEST_MISMATCH: 'An answer was given for other arguments than those that were asked about.',
+  SCRIPT_EXHAUSTED: 'A scripted model was called more often than its script has steps.',
+  MISSING_DEPENDENCY: 'An optional package is needed and not installed.',
+} as const;
+
+export type ErrorCode = keyof typeof ERROR_CODES;
+
+/** An error with a stable code. The message says what happened, what was received and what to do. */
+export class AlliumError extends Error {
+  override readonly name: string = 'AlliumError';
+  readonly code: string;
+  readonly data: Readonly<Record<string, unknown>>;
+
+  constructor(code: ErrorCode | (string & {}), message: string, options: { cause?: unknown; data?: Record<string, unknown> } = {}) {
+    super(message, 'cause' in options ? { cause: options.cause } : undefined);
+    this.code = code;
+    this.data = options.data ?? {};
+  }
+}
+
+/** What `run()` rejects with: the code, the result so far, and as `cause` the very object that was thrown. */
+export class RunError extends AlliumError {
+  override readonly name = 'RunError';
+  readonly result: RunResult;
+
+  constructor(code: string, message: string, result: RunResult, cause: unknown) {
+    super(code, message, { cause });
+    this.result = result;
+  }
+}
+
+/** Shows a received value in an error message. */
+export function shown(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value.length > 80 ? `${value.slice(0, 77)}...` : value);
+  if (typeof value === 'function') return `a function${value.name ? ` (${value.name})` : ''}`;
+  if (typeof value === 'bigint') return `${value}n`;
+  if (value === null || typeof value !== 'object') return String(value);
+  try {
+    const json = JSON.stringify(value);
+    if (json === undefined) return Object.prototype.toString.call(value);
+    return json.length > 120 ? `${json.slice(0, 117)}...` : json;
+  } catch {
+    return Object.prototype.toString.call(value);
+  }
+}
+
+export function invalidOption(option: string, expected: string, value: unknown): AlliumError {
+  return new AlliumError('INVALID_OPTION', `Expected \`${option}\` to be ${expected}, got ${shown(value)}.`, {
+    data: { option, value },
+  });
+}
+
+/** Throws for keys that are not in `allowed`, naming the nearest one. */
+export function checkKeys(what: string, value: object, allowed: readonly string[]): void {
+  for (const key of Object.keys(value)) {
+    if (allowed.includes(key)) continue;
+    const near = nearest(key, allowed);
+    throw new AlliumError(
+      'INVALID_OPTION',
+      `Unknown option \`${key}\` of ${what}.${near ? ` Did you mean \`${near}\`?` : ''} It takes: ${allowed.join(', ')}.`,
+      { data: { option: key, allowed } },
+    );
+  }
+}
+
+/** The candidate within two edits of `word`, ignoring case, dashes and underscores. */
+export function nearest(word: string, candidates: Iterable<string>): string | undefined {
+  const flat = (text: string) => text.replace(/[-_]/g, '').toLowerCase();
+  const wanted = flat(word);
+  let best: string | undefined;
+  let least = wanted.length < 5 ? 2 : 3;
+  for (const candidate of candidates) {
+    const distance = editDistance(wanted, flat(candidate), least);
+    if (distance < least) [least, best] = [distance, candidate];
+  }
+  return best;
+}
+
+function editDistance(a: string, b: string, limit: number): number {
+  if (Math.abs(a.length - b.length) >= limit) return limit;
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const change = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next[j] = Math.min(change, row[j]! + 1, next[j - 1]! + 1);
+    }
+    row = next;
+  }
+  return row[b.length]!;
+}
+
+// ── Control signals ──────────────────────────────────────────────────────────────────────────────────────────
+// Recognised by brand, so that two copies of this package in one process understand each other.
+
+const CONTROL = Symbol.for('allium.control');
+
+/** Ends the run cleanly from any hook, layer or tool. `ctx.stop(reason, why)` throws one. */
+export class StopRun extends Error {
+  override readonly name = 'StopRun';
+  readonly [CONTROL] = 'stop' as const;
+  readonly reason: StopReason;
+
+  constructor(reason: StopReason = 'stopped', why?: string) {
+    super(why ?? `The run was stopped: ${reason}.`);
+    this.reason = reason;
+  }
+}
+
+/** Thrown by `ctx.suspend()` when there is no answer yet. */
+export class Suspension extends Error {
+  override readonly name = 'Suspension';
+  readonly [CONTROL] = 'suspend' as const;
+  readonly request: object;
+
+  constructor(request: object) {
+    super('The run waits for an answer.');
+    this.request = request;
+  }
+}
+
+/** The reason of an aborted scope, thrown by whatever was waiting. */
+export class Aborted extends Error {
+  override readonly name = 'AbortError';
+  readonly [CONTROL] = 'abort' as const;
+
+  constructor(reason?: unknown) {
+    super(reason instanceof Error ? reason.message : typeof reason === 'string' ? reason : 'The run was aborted.', {
+      cause: reason,
+    });
+  }
+}
+
+/** Asks for the current turn to be started again; made by `onError: 'restart'`. */
+export class RestartTurn extends Error {
+  override readonly name = 'RestartTurn';
+  readonly [CONTROL] = 'restart' as const;
+}
+
+export type ControlSignal = StopRun | Suspension | Aborted | RestartTurn;
+
+export function isControl(error: unknown): error is ControlSignal {
+  return typeof error === 'object' && error !== null && CONTROL in error;
+}
+
+export function controlKind(error: unknown): 'stop' | 'suspend' | 'abort' | 'restart' | undefined {
+  return isControl(error) ? error[CONTROL] : undefined;
+}
+
+// ── Attribution ──────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Who raised an error, recorded beside it: the error itself passes through every layer unchanged. */
+export interface Attribution {
+  /** Absent when a model or tool raised it. */
+  readonly middleware?: string;
+  /** The hook, or `model` or `tool`. */
+  readonly hook: string;
+  /** How many calls of that model or tool were made in the same seam call, up to and including this one. */
+  readonly attempts?: number;
+  /** An `onError` hook declared it final. */
+  readonly final?: boolean;
+}
+
+const attributions = new WeakMap<object, Attribution>();
+
+/** Which middleware and hook (or model, or tool) raised this error, if it passed through a run. */
+export function attribution(error: unknown): Attribution | undefined {
+  return typeof error === 'object' && error !== null ? attributions.get(error) : undefined;
+}
+
+/** Notes who raised `error`; the first note stands, `more` is added to it. */
+export function attribute(error: unknown, first: Attribution, more?: Partial<Attribution>): void {
+  if (typeof error !== 'object' || error === null) return;
+  attributions.set(error, { ...(attributions.get(error) ?? first), ...more });
+}
+
+/** The error of a store whose session has moved on: shared by all stores. */
+export function sessionConflict(sessionId: string, expectedSeq: number, actualSeq: number): AlliumError {
+  return new AlliumError(
+    'SESSION_CONFLICT',
+    `Session ${shown(sessionId)} is at entry ${actualSeq}, not ${expectedSeq}: another runner wrote to it. Nothing was written; load it again and retry.`,
+    { data: { sessionId, expectedSeq, actualSeq } },
+  );
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : typeof error === 'string' ? error : shown(error);
+}
+
+export function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
+}

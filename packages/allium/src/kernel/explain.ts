@@ -1,0 +1,79 @@
+/** What a plan does, before anything runs: the chain at every seam, rule and guard point, and its hazards. */
+import type { Plan } from './compose.js';
+import { findHazards, type Hazard } from './hazards.js';
+import type { GuardPoint, Seam } from './middleware.js';
+import { type RuleHook, RULES } from './rules.js';
+
+export interface Explanation {
+  readonly middleware: readonly { readonly name: string; readonly traits: readonly string[]; readonly onFail: 'open' | 'closed' }[];
+  /** Names from the outside in; a middleware appears once per seam. */
+  readonly layers: Readonly<Record<Seam, readonly { readonly name: string; readonly hooks: readonly string[] }[]>>;
+  /** `shadowed` members never run. */
+  readonly rules: readonly { readonly hook: RuleHook; readonly rule: string; readonly detail: string; readonly members: readonly string[]; readonly shadowed: readonly string[] }[];
+  readonly guards: readonly { readonly point: GuardPoint; readonly members: readonly string[] }[];
+  readonly tools: readonly string[];
+  readonly state: readonly string[];
+  readonly hazards: readonly Hazard[];
+  toString(): string;
+}
+
+export function explainPlan(plan: Plan): Explanation {
+  const explanation = {
+    middleware: plan.middleware.map(({ name, middleware }) => ({ name, traits: middleware.traits ?? [], onFail: middleware.onFail ?? ('closed' as const) })),
+    layers: { run: layersAt(plan, 'run'), model: layersAt(plan, 'model'), tool: layersAt(plan, 'tool') },
+    rules: rulesIn(plan),
+    guards: (Object.keys(plan.guards) as GuardPoint[]).filter((point) => plan.guards[point].length > 0).map((point) => ({ point, members: plan.guards[point].map(({ name }) => name) })),
+    tools: plan.tools.map(({ name }) => name),
+    state: [...plan.cells].map(([cell, key]) => `${key} (${cell.scope})`),
+    hazards: findHazards(plan),
+  };
+  return { ...explanation, toString: () => render(explanation) };
+}
+
+function layersAt(plan: Plan, seam: Seam): { name: string; hooks: string[] }[] {
+  const out: { name: string; hooks: string[] }[] = [];
+  for (const layer of plan.layers[seam]) {
+    const hooks = layer.kind === 'pair' ? pairHooks(layer.before !== undefined, layer.after !== undefined, seam) : [layer.hook];
+    const last = out.at(-1);
+    if (last?.name === layer.name) last.hooks.push(...hooks);
+    else out.push({ name: layer.name, hooks });
+  }
+  return out;
+}
+
+function pairHooks(before: boolean, after: boolean, seam: Seam): string[] {
+  const name = seam.charAt(0).toUpperCase() + seam.slice(1);
+  return [...(before ? [`before${name}`] : []), ...(after ? [`after${name}`] : [])];
+}
+
+function rulesIn(plan: Plan): Explanation['rules'] {
+  return (Object.keys(RULES) as RuleHook[]).flatMap((hook) => {
+    const members = plan.rules[hook].map(({ name }) => name);
+    const replaced = plan.replaced.find((one) => one.hook === hook)?.names ?? [];
+    const shadowed = hook === 'convertToLlm' ? [...replaced, ...members.slice(0, -1)] : replaced;
+    return members.length === 0 ? [] : [{ hook, ...RULES[hook], members, shadowed }];
+  });
+}
+
+function render(plan: Omit<Explanation, 'toString'>): string {
+  const lines: string[] = [`Plan: ${plan.middleware.length} middleware, ${plan.tools.length} tools`];
+  const seamEnd: Record<Seam, string> = { run: 'the loop', model: 'the model', tool: 'the tool' };
+  for (const seam of ['run', 'model', 'tool'] as const) {
+    if (plan.layers[seam].length === 0) continue;
+    lines.push('', `${seam} layers, from the outside in`);
+    for (const [depth, { name, hooks }] of plan.layers[seam].entries()) lines.push(`  ${'  '.repeat(depth)}${name} (${hooks.join(', ')})`);
+    lines.push(`  ${'  '.repeat(plan.layers[seam].length)}${seamEnd[seam]}`);
+  }
+  if (plan.rules.length > 0) lines.push('', 'Rules');
+  for (const { hook, rule, members, shadowed } of plan.rules) {
+    const out = shadowed.length > 0 ? `; never runs: ${shadowed.join(', ')}` : '';
+    lines.push(`  ${hook} (${rule}): ${members.filter((name) => !shadowed.includes(name)).join(' → ')}${out}`);
+  }
+  if (plan.guards.length > 0) lines.push('', 'Guards');
+  for (const { point, members } of plan.guards) lines.push(`  ${point}: ${members.join(' → ')}`);
+  if (plan.tools.length > 0) lines.push('', `Tools: ${plan.tools.join(', ')}`);
+  if (plan.state.length > 0) lines.push('', `State: ${plan.state.join(', ')}`);
+  if (plan.hazards.length > 0) lines.push('', 'Hazards');
+  for (const { id, message, fix } of plan.hazards) lines.push(`  ! ${id}: ${message}`, `    ${fix}`);
+  return lines.join('\n');
+}

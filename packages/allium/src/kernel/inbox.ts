@@ -1,0 +1,35 @@
+/** What other processes, and other code of this one, posted to a session while it runs. */
+import { Aborted, isThenable } from './errors.js';
+import type { Message } from './messages.js';
+import type { Run } from './run.js';
+import type { EntryBody, Queued, Store } from './store.js';
+
+export interface Inbox {
+  readonly store: Store;
+}
+
+/** Messages that are due, and the entries to be written together with them. */
+export interface Due {
+  readonly messages: readonly Message[];
+  readonly entries: readonly EntryBody[];
+}
+
+/** Takes over what was posted. Steering is due after every turn, follow-ups when nothing else is left to do. */
+export async function drain(run: Run, { store }: Inbox, wanted: 'steer' | 'all' | 'none'): Promise<Due | undefined> {
+  const items = store.take(run.sessionId, run.state.inboxCursor);
+  const taken = isThenable(items) ? await items : items;
+  if (taken.length === 0 && run.state.queued.length === 0) return undefined;
+  const entries: EntryBody[] = [];
+  const queued: Queued[] = [...run.state.queued];
+  for (const { item } of taken) {
+    if (item.type === 'steer' || item.type === 'follow_up') queued.push(item);
+    else if (item.type === 'cancel') run.scope.abort(new Aborted(item.reason ?? 'The run was cancelled.'));
+    else if (run.open.requests.has(item.requestId)) entries.push({ type: 'answer', runId: run.runId, requestId: item.requestId, decision: item.decision });
+  }
+  const steering = queued.filter((one) => one.type === 'steer');
+  const ready = wanted === 'none' ? [] : steering.length > 0 || wanted === 'steer' ? steering : queued;
+  if (taken.length === 0 && ready.length === 0) return undefined;
+  const rest = queued.filter((one) => !ready.includes(one));
+  entries.push({ type: 'inbox', cursor: taken.at(-1)?.n ?? run.state.inboxCursor, queued: rest });
+  return { messages: ready.map((one) => one.message), entries };
+}

@@ -1,0 +1,172 @@
+/** Hard limits and shared budgets. A sub-agent's budget draws on its parent's. */
+import { AlliumError, checkKeys, invalidOption, StopRun } from './errors.js';
+import { addUsage, type Message, NO_USAGE, type Usage } from './messages.js';
+import { type Model, modelName, type Price } from './model.js';
+
+export interface Limits {
+  /** Model calls of the loop. @default 100 */
+  readonly turns?: number;
+  /** How deep sub-agents may nest. @default 8 */
+  readonly depth?: number;
+  readonly toolCalls?: number;
+  /** Input and output tokens, sub-agents and middleware's own calls included. */
+  readonly tokens?: number;
+  readonly costUsd?: number;
+  /** Active milliseconds: waiting for the consumer or a human does not count. */
+  readonly timeoutMs?: number;
+}
+
+/** Limits over all runs of a session. */
+export type SessionLimits = Pick<Limits, 'turns' | 'toolCalls' | 'tokens' | 'costUsd'>;
+
+const LIMITS = ['turns', 'depth', 'toolCalls', 'tokens', 'costUsd', 'timeoutMs'];
+
+export function checkLimits(limits: Limits, what = 'limits', allowed: readonly string[] = LIMITS): void {
+  if (typeof limits !== 'object' || limits === null) throw invalidOption(what, 'an object', limits);
+  checkKeys(what, limits, allowed);
+  for (const [key, value] of Object.entries(limits)) {
+    if (value === undefined) continue;
+    const whole = key === 'turns' || key === 'depth' || key === 'toolCalls';
+    if (typeof value !== 'number' || !(value >= 0) || (whole && value !== Number.POSITIVE_INFINITY && !Number.isInteger(value))) {
+      throw invalidOption(`${what}.${key}`, whole ? 'an integer ≥ 0' : 'a number ≥ 0', value);
+    }
+  }
+}
+
+export function checkSessionLimits(limits: SessionLimits): void {
+  checkLimits(limits, 'sessionLimits', ['turns', 'toolCalls', 'tokens', 'costUsd']);
+}
+
+export type PriceOf = (model: Model) => Price | undefined;
+
+/** What was set aside for a call. */
+export interface Reservation {
+  readonly tokens: number;
+  readonly costUsd: number;
+  /** The most the model may write. */
+  readonly maxOutputTokens: number;
+}
+
+/** Spent, reserved and allowed amounts of tokens and money. */
+export class Budget {
+  usage: Usage = NO_USAGE;
+  /** Undefined once something of unknown price was used. */
+  costUsd: number | undefined = 0;
+  private reservedTokens = 0;
+  private reservedCost = 0;
+  private readonly limited: boolean;
+
+  constructor(
+    private readonly limits: Pick<Limits, 'tokens' | 'costUsd'>,
+    private readonly priceOf: PriceOf,
+    private readonly parent?: Budget,
+  ) {
+    this.limited = limits.tokens !== undefined || limits.costUsd !== undefined || (parent?.limited ?? false);
+  }
+
+  /** Takes over what was spent before: an earlier part of the run, or the session so far. */
+  start(usage: Usage, costUsd: number | undefined): void {
+    this.usage = usage;
+    this.costUsd = costUsd;
+  }
+
+  /**
+   * Sets aside an estimate of the input and what output can be afforded beside it; undefined when nothing limits.
+   * Throws StopRun when the money or tokens are used up. `share` is the part of what is left that a call without
+   * an output limit of its own may take, so that calls side by side leave something for each other.
+   */
+  reserve(model: Model, inputTokens: () => number, maxOutputTokens: number | undefined, share: number): Reservation | undefined {
+    if (!this.limited) return undefined;
+    const input = inputTokens();
+    let output = maxOutputTokens ?? Number.POSITIVE_INFINITY;
+    const part = maxOutputTokens === undefined ? share : 1;
+    const price = this.priceOf(model);
+    for (let budget: Budget | undefined = this; budget; budget = budget.parent) {
+      output = Math.min(output, budget.affordable(model, price, input, part));
+    }
+    const tokens = input + output;
+    const costUsd = price ? costOf(price, { ...NO_USAGE, inputTokens: input, outputTokens: output }) : 0;
+    for (let budget: Budget | undefined = this; budget; budget = budget.parent) {
+      budget.reservedTokens += tokens;
+      budget.reservedCost += costUsd;
+    }
+    return { tokens, costUsd, maxOutputTokens: output };
+  }
+
+  /** Replaces a reservation by what was really used. */
+  settle(model: Model, reservation: Reservation | undefined, usage: Usage): void {
+    const price = this.priceOf(model);
+    const cost = price ? costOf(price, usage) : usage.totalTokens === 0 ? 0 : undefined;
+    this.add(usage, cost, reservation);
+  }
+
+  add(usage: Usage, costUsd: number | undefined, reservation?: Reservation): void {
+    for (let budget: Budget | undefined = this; budget; budget = budget.parent) {
+      if (usage !== NO_USAGE) budget.usage = addUsage(budget.usage, usage);
+      budget.costUsd = budget.costUsd === undefined || costUsd === undefined ? undefined : budget.costUsd + costUsd;
+      if (reservation) {
+        budget.reservedTokens -= reservation.tokens;
+        budget.reservedCost -= reservation.costUsd;
+      }
+    }
+  }
+
+  /** Which limit has been reached, if any. */
+  exceeded(): StopRun | undefined {
+    for (let budget: Budget | undefined = this; budget?.limited; budget = budget.parent) {
+      const { tokens, costUsd } = budget.limits;
+      if (tokens !== undefined && budget.usage.totalTokens >= tokens) return new StopRun('max_tokens', `The limit of ${tokens} tokens is used up (${budget.usage.totalTokens}).`);
+      if (costUsd !== undefined && (budget.costUsd ?? 0) >= costUsd) return new StopRun('max_cost', `The limit of $${costUsd} is used up ($${budget.costUsd}).`);
+    }
+    return undefined;
+  }
+
+  private affordable(model: Model, price: Price | undefined, input: number, part: number): number {
+    let output = Number.POSITIVE_INFINITY;
+    const { tokens, costUsd } = this.limits;
+    if (tokens !== undefined) {
+      const left = tokens - this.usage.totalTokens - this.reservedTokens;
+      if (left <= input) throw new StopRun('max_tokens', `About ${input} input tokens are needed and ${Math.max(0, left)} of ${tokens} are left.`);
+      output = Math.floor((left - input) * part) || 1;
+    }
+    if (costUsd !== undefined) {
+      if (!price) throw priceUnknown(model);
+      const left = costUsd - (this.costUsd ?? costUsd) - this.reservedCost - (input * price.input) / 1e6;
+      if (left <= 0) throw new StopRun('max_cost', `The next call does not fit into what is left of $${costUsd}.`);
+      const affordable = price.output > 0 ? Math.floor((left * part * 1e6) / price.output) : Number.POSITIVE_INFINITY;
+      if (affordable < 1) throw new StopRun('max_cost', `What is left of $${costUsd} does not pay for one token of output.`);
+      output = Math.min(output, affordable);
+    }
+    return output;
+  }
+}
+
+function priceUnknown(model: Model): AlliumError {
+  return new AlliumError('PRICE_UNKNOWN', `A cost limit is set, but the price of ${modelName(model)} is not known. Set \`price\` on the model or \`priceOf\` on the agent, or limit tokens instead.`);
+}
+
+export function costOf(price: Price, usage: Usage): number {
+  const { input, output, cacheRead = input, cacheWrite = input } = price;
+  return (usage.inputTokens * input + usage.outputTokens * output + usage.cacheRead * cacheRead + usage.cacheWrite * cacheWrite) / 1e6;
+}
+
+/** A rough count of the tokens of a request: what the last answer reported, plus a quarter of the characters since. */
+export function estimateTokens(messages: readonly Message[], fixedChars: number): number {
+  let chars = 0;
+  for (let i = messages.length - 1; i >= 0; i--) {
+    const message = messages[i]!;
+    if (message.role === 'assistant' && message.usage && message.usage.totalTokens > 0) return message.usage.totalTokens + Math.ceil(chars / 4);
+    chars += charsOf(message);
+  }
+  return Math.ceil((chars + fixedChars) / 4);
+}
+
+function charsOf(message: Message): number {
+  let chars = 8;
+  for (const part of message.content) {
+    if (part.type === 'text' || part.type === 'thinking') chars += part.text.length;
+    else if (part.type === 'tool-call') chars += part.name.length + part.arguments.length;
+    else chars += 4000;
+  }
+  return chars;
+}

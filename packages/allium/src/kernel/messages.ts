@@ -1,0 +1,188 @@
+/** Messages: what people, models and tools said. Frozen once they are in a history. */
+
+export interface TextContent {
+  readonly type: 'text';
+  readonly text: string;
+  readonly metadata?: Metadata;
+}
+
+/** `data` is base64 text, or a URL. */
+export interface ImageContent {
+  readonly type: 'image';
+  readonly data: string;
+  readonly mimeType: string;
+  readonly metadata?: Metadata;
+}
+
+export interface FileContent {
+  readonly type: 'file';
+  readonly data: string;
+  readonly mimeType: string;
+  readonly name?: string;
+  readonly metadata?: Metadata;
+}
+
+/** What the model thought aloud. `signature` is the provider's seal; a guard that rewrites the text removes it. */
+export interface ThinkingContent {
+  readonly type: 'thinking';
+  readonly text: string;
+  readonly signature?: string;
+  readonly redacted?: boolean;
+  readonly metadata?: Metadata;
+}
+
+/** A call the model asks for. `arguments` is the JSON text exactly as the model wrote it. */
+export interface ToolCall {
+  readonly type: 'tool-call';
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: string;
+  readonly metadata?: Metadata;
+}
+
+/** Anything else a provider returns beside text: sources, results of tools it ran itself, … */
+export interface ProviderContent {
+  readonly type: 'provider';
+  readonly kind: string;
+  readonly value: unknown;
+  readonly metadata?: Metadata;
+}
+
+export type UserContent = TextContent | ImageContent | FileContent;
+export type AssistantContent = TextContent | ThinkingContent | ToolCall | FileContent | ProviderContent;
+export type ToolContent = TextContent | ImageContent | FileContent;
+export type Metadata = Readonly<Record<string, unknown>>;
+
+export interface Usage {
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cacheRead: number;
+  readonly cacheWrite: number;
+  readonly totalTokens: number;
+}
+
+export type FinishReason =
+  | 'stop'
+  | 'tool-calls'
+  | 'length'
+  | 'content-filter'
+  | 'error'
+  | 'other'
+  | 'aborted';
+
+export interface UserMessage {
+  readonly id: string;
+  readonly role: 'user';
+  readonly content: readonly UserContent[];
+  readonly metadata?: Metadata;
+}
+
+/** What a model answered, before it has a place in a history. */
+export interface ModelResponse {
+  readonly role: 'assistant';
+  readonly content: readonly AssistantContent[];
+  readonly usage?: Usage;
+  readonly stopReason: FinishReason;
+  /** `provider/id` of the model that answered. */
+  readonly model?: string;
+  readonly metadata?: Metadata;
+}
+
+export interface AssistantMessage extends ModelResponse {
+  readonly id: string;
+}
+
+export interface ToolMessage {
+  readonly id: string;
+  readonly role: 'tool';
+  readonly toolCallId: string;
+  readonly toolName: string;
+  readonly content: readonly ToolContent[];
+  readonly isError: boolean;
+  /** For the application, never sent to the model. */
+  readonly details?: unknown;
+  readonly metadata?: Metadata;
+}
+
+export type Message = UserMessage | AssistantMessage | ToolMessage;
+
+/** What may be handed in where a user message is wanted. Ids are given when the message is appended. */
+export type MessageInput = string | readonly UserContent[] | Message | (Omit<UserMessage, 'id'> & { id?: string });
+
+export const NO_USAGE: Usage = Object.freeze({
+  inputTokens: 0,
+  outputTokens: 0,
+  cacheRead: 0,
+  cacheWrite: 0,
+  totalTokens: 0,
+});
+
+export function addUsage(a: Usage, b: Usage): Usage {
+  return {
+    inputTokens: a.inputTokens + b.inputTokens,
+    outputTokens: a.outputTokens + b.outputTokens,
+    cacheRead: a.cacheRead + b.cacheRead,
+    cacheWrite: a.cacheWrite + b.cacheWrite,
+    totalTokens: a.totalTokens + b.totalTokens,
+  };
+}
+
+/** A user message from text or content. The id is given when it is appended to a history. */
+export function userMessage(content: string | readonly UserContent[], metadata?: Metadata): UserMessage {
+  return {
+    id: '',
+    role: 'user',
+    content: typeof content === 'string' ? [{ type: 'text', text: content }] : content,
+    ...(metadata && { metadata }),
+  };
+}
+
+/** A model response from text or content: for presets, caches and replacements. */
+export function assistantMessage(
+  content: string | readonly AssistantContent[],
+  rest: Partial<Omit<ModelResponse, 'role' | 'content'>> = {},
+): ModelResponse {
+  const parts = typeof content === 'string' ? [{ type: 'text' as const, text: content }] : content;
+  const calls = parts.some((part) => part.type === 'tool-call');
+  return { role: 'assistant', content: parts, stopReason: calls ? 'tool-calls' : 'stop', ...rest };
+}
+
+/** A user message that no human typed: a nudge, a reminder, a correction. `source` says who wrote it. */
+export function syntheticUserMessage(text: string, options: { readonly source: string }): UserMessage {
+  return userMessage(text, { synthetic: true, source: options.source });
+}
+
+export function isSyntheticMessage(message: Message): boolean {
+  return message.metadata?.synthetic === true;
+}
+
+/** All text of a message, its text blocks joined. */
+export function textOf(message: { readonly content: readonly { readonly type: string }[] }): string {
+  let text = '';
+  for (const part of message.content) if (part.type === 'text') text += (part as TextContent).text;
+  return text;
+}
+
+export function toolCallsOf(message: { readonly content: readonly { readonly type: string }[] }): readonly ToolCall[] {
+  let calls: ToolCall[] | undefined;
+  for (const part of message.content) {
+    if (part.type === 'tool-call') {
+      calls ??= [];
+      calls.push(part as ToolCall);
+    }
+  }
+  return calls ?? NO_CALLS;
+}
+
+const NO_CALLS: readonly ToolCall[] = Object.freeze([]);
+
+/** Freezes plain objects and arrays all the way down; leaves instances of classes alone. Returns its argument. */
+export function deepFreeze<T>(value: T): T {
+  if (value === null || typeof value !== 'object' || Object.isFrozen(value)) return value;
+  const proto = Object.getPrototypeOf(value);
+  if (proto !== Object.prototype && proto !== Array.prototype && proto !== null) return value;
+  Object.freeze(value);
+  if (Array.isArray(value)) for (const item of value) deepFreeze(item);
+  else for (const key in value) deepFreeze(value[key]);
+  return value;
+}

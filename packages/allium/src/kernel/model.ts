@@ -1,0 +1,106 @@
+/** The model port: one method that streams. A non-streaming answer is a stream read to its end. */
+import type { FinishReason, Message, Metadata, Usage } from './messages.js';
+
+/** What a model is asked. Everything in it is read-only. */
+export interface ModelRequest {
+  readonly messages: readonly Message[];
+  readonly systemPrompt: string;
+  readonly tools: readonly ToolSpec[];
+  readonly settings: ModelSettings;
+}
+
+/** How a tool is shown to a model. */
+export interface ToolSpec {
+  readonly name: string;
+  readonly description: string;
+  /** JSON Schema of the arguments, made once per tool. */
+  readonly inputSchema: JsonSchema;
+}
+
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+export interface ModelSettings {
+  readonly maxOutputTokens?: number;
+  readonly temperature?: number;
+  readonly topP?: number;
+  readonly stopSequences?: readonly string[];
+  readonly seed?: number;
+  readonly toolChoice?: 'auto' | 'none' | 'required' | { readonly tool: string };
+  /** JSON Schema the answer has to follow, for models that can. */
+  readonly responseSchema?: JsonSchema;
+  /** Options by provider name; only the provider they are named for sees them. */
+  readonly provider?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+}
+
+/**
+ * One piece of a streamed answer. Consecutive pieces of one type form one content block;
+ * a `block` key, where given, says which block a piece belongs to, so that blocks may interleave.
+ */
+export type ModelPart =
+  | { readonly type: 'text'; readonly text: string; readonly block?: string | number; readonly metadata?: Metadata }
+  | {
+      readonly type: 'thinking';
+      readonly text: string;
+      readonly block?: string | number;
+      readonly signature?: string;
+      readonly redacted?: boolean;
+      readonly metadata?: Metadata;
+    }
+  /** A whole call, or its beginning when `tool-call-delta` pieces with the same id follow. */
+  | {
+      readonly type: 'tool-call';
+      readonly id: string;
+      readonly name: string;
+      readonly arguments: string;
+      readonly metadata?: Metadata;
+    }
+  | { readonly type: 'tool-call-delta'; readonly id: string; readonly arguments: string }
+  | {
+      readonly type: 'file';
+      readonly data: string;
+      readonly mimeType: string;
+      readonly name?: string;
+      readonly metadata?: Metadata;
+    }
+  | { readonly type: 'provider'; readonly kind: string; readonly value: unknown; readonly metadata?: Metadata }
+  /** The last piece of every complete stream: without it the answer counts as cut off. */
+  | {
+      readonly type: 'finish';
+      readonly reason: FinishReason;
+      readonly usage?: Partial<Usage>;
+      readonly metadata?: Metadata;
+    };
+
+/** US dollars per million tokens. */
+export interface Price {
+  readonly input: number;
+  readonly output: number;
+  readonly cacheRead?: number;
+  readonly cacheWrite?: number;
+}
+
+/**
+ * A language model.
+ *
+ * Contract of `stream`: it is called once per attempt and must not be called again to go on; it may throw or
+ * reject at any time; it ends with a `finish` piece; it stops when `signal` aborts. Reading `signal` is what
+ * makes it exist, so a model that needs none costs none. It may also return a plain (synchronous) iterable.
+ */
+export interface Model {
+  readonly provider: string;
+  readonly id: string;
+  readonly price?: Price;
+  stream(request: ModelRequest, options: { readonly signal: AbortSignal }): AsyncIterable<ModelPart> | Iterable<ModelPart>;
+}
+
+/** A transform of a stream of parts; made anew for each stream. `emit` may be called any number of times. */
+export interface StreamTransform {
+  part(part: ModelPart, emit: (part: ModelPart) => void): void;
+  /** Called once when the stream has ended, before its `finish` piece goes on. */
+  end?(emit: (part: ModelPart) => void): void;
+}
+
+/** `provider/id`: how a model is named in messages, prices and explanations. */
+export function modelName(model: Model): string {
+  return `${model.provider}/${model.id}`;
+}

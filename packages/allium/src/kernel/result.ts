@@ -1,0 +1,73 @@
+/** How a run ended. */
+import type { Message, Usage } from './messages.js';
+import type { PendingRequest } from './store.js';
+
+export type RunStatus = 'done' | 'stopped' | 'suspended' | 'error' | 'aborted';
+
+export type StopReason =
+  | 'final'
+  | 'stopped'
+  | 'max_turns'
+  | 'max_tool_calls'
+  | 'max_tokens'
+  | 'max_cost'
+  | 'timeout'
+  | 'max_depth'
+  | 'loop'
+  | 'guardrail'
+  | 'suspended'
+  | 'aborted'
+  | 'error';
+
+export const STOP_REASONS: ReadonlySet<string> = new Set<StopReason>([
+  'final',
+  'stopped',
+  'max_turns',
+  'max_tool_calls',
+  'max_tokens',
+  'max_cost',
+  'timeout',
+  'max_depth',
+  'loop',
+  'guardrail',
+  'suspended',
+  'aborted',
+  'error',
+]);
+
+/** Why a run ended, in words, and which middleware (or the kernel) ended it. */
+export interface Stop {
+  readonly reason: StopReason;
+  readonly message?: string;
+  readonly by?: string;
+}
+
+export interface RunResult<Output = unknown> {
+  readonly status: RunStatus;
+  readonly stop: Stop;
+  /** Text of the last assistant message of this run. */
+  readonly text: string;
+  /** Structured output, where a middleware produced one. */
+  readonly output?: Output;
+  /** The messages this run added to the history. */
+  readonly messages: readonly Message[];
+  readonly usage: Usage;
+  /** Undefined when the price of some call is unknown. */
+  readonly costUsd?: number;
+  readonly turns: number;
+  /** Questions waiting for a human, when suspended. */
+  readonly pending: readonly PendingRequest[];
+  /** Steering and follow-up messages nobody has taken yet; they stay with the session. */
+  readonly queued: readonly Message[];
+  /** Which middleware changed what on the way: see `explain()`. */
+  readonly changes: readonly Change[];
+  readonly runId: string;
+  readonly sessionId: string;
+}
+
+/** A middleware acted: it replaced a response, rewrote a request, blocked a call, … */
+export interface Change {
+  readonly turn: number;
+  readonly by: string;
+  readonly what: string;
+}

@@ -1,0 +1,374 @@
+/** A run under way: what the loop, the contexts and the layers share. */
+import type { Agent } from './agent.js';
+import type { Clock } from './clock.js';
+import type { Plan } from './compose.js';
+import { type Context, type GenerateRequest, ModelContext, SeamCall, type ToolContext } from './context.js';
+import { AlliumError, type ControlSignal, controlKind, shown } from './errors.js';
+import type { AgentEvent } from './events.js';
+import { type CallVerdicts, guardResponse, guardsResponses, judgeToolResult } from './guards.js';
+import type { History } from './history.js';
+import { enter } from './layers.js';
+import type { Budget, Limits, Reservation, SessionLimits } from './limits.js';
+import { transformed } from './live.js';
+import { addUsage, type AssistantContent, deepFreeze, type Message, type Metadata, type ModelResponse, NO_USAGE, type Usage } from './messages.js';
+import { toMessages } from './message-input.js';
+import { callModel } from './model-call.js';
+import type { Model } from './model.js';
+import { dropOrphans } from './orphans.js';
+import type { Change } from './result.js';
+import { type Scope, supervised } from './scope.js';
+import type { Journal, OpenRun, SessionState } from './session-state.js';
+import { Cells } from './state.js';
+import type { Awaitable, Decision, EntryBody, PendingRequest } from './store.js';
+import type { Tool, ToolResult } from './tool.js';
+
+type Content = readonly AssistantContent[];
+
+export interface RunInit {
+  readonly agent: Agent;
+  readonly plan: Plan;
+  readonly journal: Journal;
+  readonly tenant: string | undefined;
+  readonly depth: number;
+  readonly scope: Scope;
+  readonly budget: Budget;
+  readonly limits: Limits;
+  readonly sessionLimits: SessionLimits;
+  readonly metadata: Metadata;
+  readonly clock: Clock;
+  readonly resumed: boolean;
+  readonly onRequest: ((request: PendingRequest) => Awaitable<Decision | undefined>) | undefined;
+  readonly events: RunEvents;
+}
+
+/** Where events go. */
+export interface RunEvents {
+  readonly watched: boolean;
+  emit(event: AgentEvent): void;
+  pressure(): Promise<void> | undefined;
+}
+
+const MAX_CHANGES = 1000;
+
+export class Run {
+  readonly agent: Agent;
+  readonly plan: Plan;
+  readonly state: SessionState;
+  readonly sessionId: string;
+  readonly runId: string;
+  readonly tenant: string | undefined;
+  readonly depth: number;
+  readonly scope: Scope;
+  readonly budget: Budget;
+  readonly limits: Limits;
+  readonly metadata: Metadata;
+  readonly clock: Clock;
+  readonly resumed: boolean;
+  readonly history: History;
+  readonly cells: Cells;
+  readonly watched: boolean;
+  readonly onRequest: RunInit['onRequest'];
+  /** The latch of everything that is not inside a model or tool call. */
+  readonly call = new SeamCall();
+  readonly changes: Change[] = [];
+  /** What transforms made of responses, by the content they were made from. */
+  readonly stages = new WeakMap<Content, { readonly ctx: ModelContext; readonly response: ModelResponse }>();
+  turn = 0;
+  output: unknown;
+  /** The tools the last model call was shown. */
+  toolsSent: readonly Tool[];
+  private readonly init: RunInit;
+  private readonly judged = new WeakMap<Content, { readonly content: Content; readonly calls: CallVerdicts }>();
+  private readonly results = new WeakMap<ToolResult, Promise<ToolResult>>();
+  private readonly requests = new WeakMap<Message, Promise<Message>>();
+  private readonly restarts = new Set<string>();
+  private unjournaled: { usage: Usage; costUsd: number | undefined }[] = [];
+  private pausedFor = 0;
+  private readonly checked = new WeakSet<readonly Message[]>();
+
+  constructor(init: RunInit) {
+    this.init = init;
+    this.agent = init.agent;
+    this.plan = init.plan;
+    this.state = init.journal.state;
+    this.sessionId = this.state.sessionId;
+    this.runId = this.open.runId;
+    this.tenant = init.tenant;
+    this.depth = init.depth;
+    this.scope = init.scope;
+    this.budget = init.budget;
+    this.limits = init.limits;
+    this.metadata = init.metadata;
+    this.clock = init.clock;
+    this.resumed = init.resumed;
+    this.onRequest = init.onRequest;
+    this.history = this.state.history;
+    this.cells = new Cells(init.plan.cells, this.state.cells, this.open.cells);
+    this.watched = init.events.watched;
+    this.toolsSent = init.plan.tools;
+    this.turn = this.open.turns;
+  }
+
+  get open(): OpenRun {
+    return this.init.journal.state.open!;
+  }
+
+  nameAt(position: number): string | undefined {
+    return this.plan.middleware[position]?.name;
+  }
+
+  newMessages(): readonly Message[] {
+    return this.history.from(this.open.from);
+  }
+
+  // ── Events and journal ─────────────────────────────────────────────────────────────────────────────────────
+
+  emit(event: AgentEvent): void {
+    this.init.events.emit(event);
+  }
+
+  emitCustom(name: string, data: unknown, by: string | undefined): void {
+    if (this.watched) this.emit({ type: 'custom', runId: this.runId, sessionId: this.sessionId, name, ...(by && { by }), ...(data !== undefined && { data }) });
+  }
+
+  /** A promise while the consumer is behind; the time it takes does not count as the run's. */
+  pressure(): Promise<void> | undefined {
+    const wait = this.init.events.pressure();
+    return wait && this.paused(() => wait);
+  }
+
+  /** Notes that a middleware acted. */
+  note(by: string, what: string): void {
+    if (this.changes.length < MAX_CHANGES) this.changes.push({ turn: this.turn, by, what });
+  }
+
+  /** Writes entries together with the state changes that wait, and tells of those. */
+  append(entries: readonly EntryBody[]): Awaitable<void> {
+    if (!this.cells.dirty && this.unjournaled.length === 0) return this.init.journal.append(entries);
+    const all = [...entries];
+    const changes = this.cells.commit();
+    for (const { key, version, scope, value } of changes) all.push({ type: 'state', cell: key, version, value, ...(scope === 'run' && { runId: this.runId }) });
+    for (const { usage, costUsd } of this.unjournaled) all.push({ type: 'usage', runId: this.runId, usage, ...(costUsd !== undefined && { costUsd }) });
+    this.unjournaled = [];
+    const wait = this.init.journal.append(all);
+    const told = (): void => {
+      if (this.watched) for (const { key, value } of changes) this.emit({ type: 'state_change', runId: this.runId, sessionId: this.sessionId, cell: key, value });
+    };
+    if (wait) return wait.then(told);
+    told();
+  }
+
+  get hasUnwritten(): boolean {
+    return this.cells.dirty || this.unjournaled.length > 0;
+  }
+
+  // ── Calls ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Lets work wind down when the run is aborted; does not wait for code that ignores its signal. */
+  supervise<T>(work: PromiseLike<T>): Promise<T> {
+    return supervised(work, this.scope, this.clock.setTimer, this.agent.teardownTimeoutMs);
+  }
+
+  /** Time spent in here is not active time. */
+  async paused<T>(wait: () => Promise<T>): Promise<T> {
+    const started = this.clock.now();
+    try {
+      return await wait();
+    } finally {
+      this.pausedFor += this.clock.now() - started;
+    }
+  }
+
+  get pausedMs(): number {
+    return this.pausedFor;
+  }
+
+  /** Replaces a reservation by what a call really used. The usage of the message that is kept is journaled with it. */
+  settle(model: Model, reservation: Reservation | undefined, usage: Usage): void {
+    const before = this.budget.costUsd;
+    this.budget.settle(model, reservation, usage);
+    if (usage.totalTokens === 0) return;
+    const after = this.budget.costUsd;
+    this.unjournaled.push({ usage, costUsd: before === undefined || after === undefined ? undefined : after - before });
+  }
+
+  /** The cost of the usage a message carries; it leaves the list of usage that belongs to no message. */
+  claimUsage(usage: Usage | undefined): { readonly known: boolean; readonly costUsd?: number } {
+    const index = this.unjournaled.findIndex((one) => one.usage === usage);
+    if (index < 0) return { known: false };
+    const [claimed] = this.unjournaled.splice(index, 1);
+    return { known: true, ...(claimed!.costUsd !== undefined && { costUsd: claimed!.costUsd }) };
+  }
+
+  /** Usage of a child that has its own journal: it counts here too. */
+  addForeign(usage: Usage, costUsd: number | undefined): void {
+    if (usage.totalTokens > 0) this.unjournaled.push({ usage: addUsage(usage, NO_USAGE), costUsd });
+  }
+
+  /** A model call of a middleware's own, through the layers inside it. */
+  async generate(caller: Context, model: Model, request: GenerateRequest): Promise<ModelResponse> {
+    const { messages, systemPrompt = '', tools = [], settings = {} } = request;
+    const call = new SeamCall();
+    const ctx = new ModelContext(this, caller._scope, { model, systemPrompt, tools, settings }, 0, call, undefined);
+    ctx._messages = Object.freeze(toMessages(messages as never));
+    const layers = this.plan.layers.model;
+    const inside = layers.findIndex((layer) => layer.position > caller._position);
+    const sent = this.toolsSent;
+    try {
+      const response = (await enter(layers, inside < 0 ? layers.length : inside, ctx, callModel)) as ModelResponse;
+      call.check();
+      if (ctx._state) this.cells.stage(ctx._state);
+      return (await this.guardOnce(response, ctx)).response;
+    } catch (error) {
+      if (controlKind(error) === 'stop' || controlKind(error) === 'suspend') caller._call.latch(error, call.latchedBy);
+      throw error;
+    } finally {
+      this.toolsSent = sent;
+    }
+  }
+
+  /** `onError` may start a turn again once per middleware. */
+  mayRestart(name: string): boolean {
+    const key = `${this.turn}\n${name}`;
+    if (this.restarts.has(key)) return false;
+    this.restarts.add(key);
+    return true;
+  }
+
+  /** A control signal crossed a boundary inside a call: it holds even if a layer further out swallows it. */
+  cross(error: ControlSignal, ctx: Context): void {
+    const kind = controlKind(error);
+    if (kind === 'stop' || kind === 'suspend') ctx._call.latch(error, this.nameAt(ctx._position));
+  }
+
+  // ── Guards and transforms ──────────────────────────────────────────────────────────────────────────────────
+
+  /** What comes in to a layer from further in: through its transforms, and for a sink through the guards. */
+  view(ctx: Context, result: unknown, sink: boolean): Awaitable<unknown> {
+    if (ctx.seam === 'model') {
+      const model = ctx as ModelContext;
+      let response = result as ModelResponse;
+      if (model._transforms) {
+        const stage = this.stages.get(response.content);
+        response = stage?.ctx === model ? { ...response, content: stage.response.content } : deepFreeze(transformed(response, model._transforms));
+      }
+      return sink && guardsResponses(this.plan.guards) ? this.seen(response, model) : response;
+    }
+    if (ctx.seam === 'tool' && sink && this.plan.guards['tool-result'].length > 0) return this.guardToolResult(ctx as ToolContext, result as ToolResult);
+    return result;
+  }
+
+  private async seen(response: ModelResponse, ctx: ModelContext): Promise<ModelResponse> {
+    const live = ctx._live?.streaming(response);
+    return deepFreeze(live ? await live.end(response) : (await this.guardOnce(response, ctx)).response);
+  }
+
+  /** The response as the guards leave it; judged once, however often it is looked at. */
+  async guardOnce(response: ModelResponse, ctx: Context): Promise<{ response: ModelResponse; calls: CallVerdicts }> {
+    if (!guardsResponses(this.plan.guards)) return { response, calls: NO_VERDICTS };
+    let judged = this.judged.get(response.content);
+    if (!judged) {
+      judged = await guardResponse(this.plan.guards, response, ctx);
+      this.judged.set(response.content, judged);
+      this.remember(judged.content, judged.calls);
+    }
+    return { response: judged.content === response.content ? response : { ...response, content: judged.content }, calls: judged.calls };
+  }
+
+  /** This content has passed the guards. */
+  remember(content: Content, calls: CallVerdicts): void {
+    this.judged.set(content, { content, calls });
+  }
+
+  guardToolResult(ctx: ToolContext, result: ToolResult): Promise<ToolResult> {
+    let judged = this.results.get(result);
+    if (!judged) {
+      judged = judgeToolResult(this.plan.guards, ctx.toolCall, result, ctx).then((made) => {
+        this.results.set(made, Promise.resolve(made));
+        return deepFreeze(made);
+      });
+      this.results.set(result, judged);
+    }
+    return judged;
+  }
+
+  /** Messages are frozen, so each is judged for requests once. */
+  guardRequest(message: Message, judge: () => Promise<{ owner: Message; deny?: { reason: string; by: string } }>): Promise<Message> {
+    let judged = this.requests.get(message);
+    if (!judged) {
+      judged = judge().then(({ owner, deny }) => {
+        if (deny) throw new AlliumError('GUARD_FAILED', `Guard "${deny.by}" refused to send a message to the model: ${deny.reason}`);
+        return owner;
+      });
+      this.requests.set(message, judged);
+    }
+    return judged;
+  }
+
+  /** A request without calls that lack a result and results that lack a call. */
+  withoutOrphans(messages: readonly Message[], by: readonly string[], ctx: Context): readonly Message[] {
+    if (this.checked.has(messages)) return messages;
+    const { kept, dropped } = dropOrphans(messages);
+    if (dropped.length > 0) {
+      for (const name of by) this.note(name, `left calls without results (or results without calls) in the request: ${dropped.join(', ')}`);
+      this.emitCustom('orphans_dropped', { calls: dropped, by }, this.nameAt(ctx._position));
+    }
+    const frozen = Object.isFrozen(kept) ? kept : Object.freeze([...kept]);
+    this.checked.add(frozen);
+    return frozen;
+  }
+
+  // ── Small questions ────────────────────────────────────────────────────────────────────────────────────────
+
+  /** What is wrong with a result that a layer set, if anything. */
+  badResult(ctx: Context & { result?: unknown }): string | undefined {
+    const { result } = ctx;
+    if (ctx.seam === 'tool') {
+      if (result === undefined) return 'it set ctx.skip without ctx.result.';
+      return undefined;
+    }
+    const object = typeof result === 'object' && result !== null;
+    if (ctx.seam === 'model') {
+      const response = result as Partial<ModelResponse>;
+      const fine = object && response.role === 'assistant' && Array.isArray(response.content) && response.content.every((part) => typeof part?.type === 'string');
+      return fine ? undefined : `expected a response { role: 'assistant', content: [...] }, got ${shown(result)}. assistantMessage(text) makes one.`;
+    }
+    const fine = object && typeof (result as { status?: unknown }).status === 'string';
+    return fine ? undefined : `expected a run result, got ${shown(result)}. Spread the one next() returned.`;
+  }
+
+  /** Call ids have to be unique in a session: missing and repeated ones are made anew, the same way each time. */
+  callId(id: string, messageId: string, block: number, content: Content): string {
+    let repeated = id === '' || this.state.callIds.has(id);
+    for (let i = 0; i < block && !repeated; i++) {
+      const part = content[i]!;
+      repeated = part.type === 'tool-call' && part.id === id;
+    }
+    return repeated ? `${messageId}.call${block}` : id;
+  }
+
+  findTool(name: string, tools: readonly Tool[]): Tool | undefined {
+    return tools === this.plan.tools ? this.plan.toolsByName.get(name) : tools.find((tool) => tool.name === name);
+  }
+
+  /** How many calls of the batch that begins now may run. */
+  toolCallsLeft(): number {
+    const { toolCalls = Number.POSITIVE_INFINITY } = this.limits;
+    const { toolCalls: session = Number.POSITIVE_INFINITY } = this.init.sessionLimits;
+    const answered = this.open.batch?.results.size ?? 0;
+    return Math.min(toolCalls - this.open.toolCalls, session - this.state.toolCalls) + answered;
+  }
+
+  get sessionLimits(): SessionLimits {
+    return this.init.sessionLimits;
+  }
+
+  checkDecision(request: PendingRequest, decision: Decision): void {
+    if (!['approve', 'edit', 'reject', 'respond'].includes(decision?.type)) throw new AlliumError('INVALID_OPTION', `Expected a decision { type: 'approve' | 'edit' | 'reject' | 'respond' }, got ${shown(decision)}.`);
+    if (decision.hash !== undefined && decision.hash !== request.hash) {
+      throw new AlliumError('REQUEST_MISMATCH', `The answer to "${request.id}" is for other arguments than those asked about. Show the request again and answer it anew.`);
+    }
+  }
+}
+
+const NO_VERDICTS: CallVerdicts = new Map();

@@ -1,0 +1,253 @@
+/** One run from its start to its end: session, limits, run layers around the loop, and what is told and written at the end. */
+import type { Agent } from './agent.js';
+import { RunContext } from './context.js';
+import { Aborted, AlliumError, attribution, controlKind, isThenable, messageOf, RunError, StopRun, shown } from './errors.js';
+import type { EventQueue } from './event-queue.js';
+import type { AgentEvent } from './events.js';
+import { drain } from './inbox.js';
+import { enter } from './layers.js';
+import { Budget } from './limits.js';
+import { converse } from './loop.js';
+import { deepFreeze, type Message, textOf } from './messages.js';
+import type { RunResult, RunStatus, Stop } from './result.js';
+import { Run, type RunEvents } from './run.js';
+import { Scope } from './scope.js';
+import { checkAnswer, type ResumeOptions, unknownRequest } from './session.js';
+import { catchUp, Journal, type SessionState } from './session-state.js';
+import { errorResult } from './tool.js';
+import { toJson } from './state.js';
+
+export interface Control {
+  abort(reason: Aborted): void;
+}
+
+export interface Start {
+  readonly agent: Agent;
+  readonly state: SessionState;
+  /** Undefined for a resume. */
+  readonly input: readonly Message[] | undefined;
+  readonly options: ResumeOptions;
+  readonly queue: EventQueue | undefined;
+  /** Aborts when the consumer of the stream leaves. */
+  readonly consumer: AbortSignal | undefined;
+  readonly control: (control: Control) => void;
+}
+
+/** Runs. Resolves when done, stopped or suspended; throws RunError otherwise, or a plain coded error if it could not begin. */
+export async function execute(start: Start): Promise<RunResult> {
+  const { options } = start;
+  const scope = new Scope(options.parent?._scope);
+  start.control({ abort: (reason) => scope.abort(reason) });
+  const unlink = [follow(options.signal, scope), follow(start.consumer, scope)];
+  try {
+    const run = await begin(start, scope);
+    const stopTimer = timeLimit(run, scope);
+    try {
+      return await supervise(run, start);
+    } finally {
+      stopTimer();
+    }
+  } finally {
+    for (const off of unlink) off();
+    scope.close();
+  }
+}
+
+/** Loads the session and writes the start of the run, or finds the run to go on with. */
+async function begin(start: Start, scope: Scope): Promise<Run> {
+  const { agent, state, options, input } = start;
+  const parent = options.parent?._run;
+  const tenant = options.tenant ?? parent?.tenant ?? agent.tenant;
+  const plan = agent.planFor(options.middleware);
+  const limits = { ...agent.limits, ...options.limits };
+  const depth = parent ? parent.depth + 1 : 0;
+  await catchUp(agent.store, state);
+  if (state.seq > 0 && state.tenant !== tenant) {
+    throw new AlliumError('TENANT_MISMATCH', `Session "${state.sessionId}" belongs to tenant ${shown(state.tenant)}, not ${shown(tenant)}.`);
+  }
+  const journal = new Journal(agent.store, state, () => agent.clock.now());
+  const names = plan.middleware.map(({ name }) => name);
+  if (input) {
+    if (state.open) await settleOpen(journal);
+    const metadata = options.metadata && toJson(options.metadata, 'metadata');
+    await journal.append([{ type: 'run_start', runId: `r_${agent.newId()}`, plan: names, ...(tenant !== undefined && { tenant }), ...(parent && { parent: parent.runId }), ...(metadata && { metadata }) }]);
+  } else await reopen(journal, names, start);
+  const sessionBudget = new Budget(agent.sessionLimits, agent._priceOf, parent?.budget);
+  sessionBudget.start(state.usage, state.costUsd);
+  const budget = new Budget(limits, agent._priceOf, sessionBudget);
+  budget.start(state.open!.usage, state.open!.costUsd);
+  const events = eventsOf(start);
+  const run = new Run({ agent, plan, journal, tenant, depth, scope, budget, limits, sessionLimits: agent.sessionLimits, metadata: options.metadata ?? {}, clock: agent.clock, resumed: !input, onRequest: options.onRequest ?? agent._onRequest, events });
+  const { depth: maxDepth = 8 } = limits;
+  if (depth > Math.min(maxDepth, parent?.limits.depth ?? maxDepth)) run.call.latch(new StopRun('max_depth', `Sub-agents may nest ${maxDepth} deep.`), 'kernel');
+  return run;
+}
+
+/** Checks that a run can be resumed here and takes the answers that came with it. */
+async function reopen(journal: Journal, names: readonly string[], { options, agent }: Start): Promise<void> {
+  const { open, sessionId, inboxCursor } = journal.state;
+  if (!open) throw new AlliumError('SESSION_UNKNOWN', `Session "${sessionId}" has no run to resume. Start one with run().`);
+  const missing = open.plan.filter((name) => !names.includes(name));
+  if (missing.length > 0 && !options.allowPlanChange) {
+    throw new AlliumError('PLAN_MISMATCH', `Run "${open.runId}" was started with ${missing.map((name) => `"${name}"`).join(', ')}, which this agent lacks. Add it, or resume with allowPlanChange: true.`);
+  }
+  const taken = agent.store.take(sessionId, inboxCursor);
+  const posted = (isThenable(taken) ? await taken : taken).flatMap(({ item }) => (item.type === 'answer' ? [[item.requestId, item.decision] as const] : []));
+  for (const [requestId, decision] of [...posted.filter(([id]) => open.requests.has(id)), ...Object.entries(options.answers ?? {})]) {
+    const request = open.requests.get(requestId);
+    if (!request) throw unknownRequest(requestId, [...open.requests.values()]);
+    checkAnswer(request, decision);
+    await journal.append([{ type: 'answer', runId: open.runId, requestId, decision }]);
+  }
+}
+
+/** A new message ends what was left open: every pending call is answered, visibly, before the history goes on. */
+async function settleOpen(journal: Journal): Promise<void> {
+  const { open } = journal.state;
+  if (!open) return;
+  const { runId, batch } = open;
+  if (batch) {
+    const first = open.count + 1;
+    const unanswered = [...batch.calls.entries()].filter(([, call]) => !batch.results.has(call.id));
+    await journal.append(
+      unanswered.map(([index, call]) => {
+        const { content, isError } = errorResult('Not run: a new message came before this call was settled.');
+        return { type: 'tool_finished', runId, message: deepFreeze({ id: `${runId}.${first + index}`, role: 'tool', toolCallId: call.id, toolName: call.name, content, isError }) };
+      }),
+    );
+  }
+  await journal.append([{ type: 'run_end', runId, status: 'stopped', stop: { reason: 'stopped', message: 'A new message came.' }, turns: open.turns }]);
+}
+
+function eventsOf({ agent, queue }: Start): RunEvents {
+  const feeds = agent._feeds;
+  return {
+    watched: queue !== undefined || feeds.length > 0,
+    emit(event: AgentEvent) {
+      if (feeds.length > 0) {
+        deepFreeze(event);
+        for (const feed of feeds) feed.push(event);
+      }
+      queue?.push(event);
+    },
+    pressure: () => queue?.pressure(),
+  };
+}
+
+/** The run layers around the loop, then the end of the run, whatever it is. */
+async function supervise(run: Run, start: Start): Promise<RunResult> {
+  if (run.watched) run.emit({ type: 'agent_start', runId: run.runId, sessionId: run.sessionId, resumed: run.resumed });
+  const ctx = new RunContext(run, run.scope, start.input ?? []);
+  let result: RunResult;
+  let failure: { error: unknown } | undefined;
+  try {
+    const work = enter(run.plan.layers.run, 0, ctx, (inner: RunContext) => core(run, inner, start));
+    result = (isThenable(work) ? await run.supervise(work) : work) as RunResult;
+    if (run.call.latched !== undefined && result.status === 'done') result = resultOf(run, 'stopped', stopOf(run, run.call.latched));
+  } catch (error) {
+    const kind = controlKind(error);
+    if (kind === 'stop') result = resultOf(run, 'stopped', stopOf(run, error));
+    else {
+      failure = { error };
+      result = resultOf(run, kind === 'abort' ? 'aborted' : 'error', { reason: kind === 'abort' ? 'aborted' : 'error', message: messageOf(error) });
+    }
+  }
+  result = await close(run, result, start, ctx);
+  if (run.watched) run.emit({ type: 'agent_end', runId: run.runId, sessionId: run.sessionId, result });
+  if (failure) throw toRunError(failure.error, result);
+  return result;
+}
+
+/** Inside all run layers: the loop. Control signals become results here; errors and aborts go on outward. */
+async function core(run: Run, ctx: RunContext, { agent }: Start): Promise<RunResult> {
+  let stop: Stop;
+  let status: RunStatus;
+  try {
+    run.call.check();
+    stop = await converse(run, ctx.input, { store: agent.store });
+    status = stop.reason === 'suspended' ? 'suspended' : stop.reason === 'final' ? 'done' : 'stopped';
+  } catch (error) {
+    if (controlKind(error) !== 'stop') throw error;
+    [stop, status] = [stopOf(run, error), 'stopped'];
+  }
+  return resultOf(run, status, stop);
+}
+
+function stopOf(run: Run, signal: unknown): Stop {
+  const { reason, message } = signal as StopRun;
+  const by = run.call.latched === signal ? run.call.latchedBy : undefined;
+  return { reason, message, ...(by && { by }) };
+}
+
+function resultOf(run: Run, status: RunStatus, stop: Stop): RunResult {
+  const messages = run.newMessages();
+  const last = messages.findLast((message) => message.role === 'assistant');
+  return Object.freeze({
+    status,
+    stop,
+    text: last ? textOf(last) : '',
+    ...(run.output !== undefined && { output: run.output }),
+    messages: Object.freeze(messages),
+    usage: run.budget.usage,
+    ...(run.budget.costUsd !== undefined && { costUsd: run.budget.costUsd }),
+    turns: run.open.turns,
+    pending: Object.freeze([...run.open.requests.values()]),
+    queued: Object.freeze(run.state.queued.map(({ message }) => message)),
+    changes: run.changes,
+    runId: run.runId,
+    sessionId: run.sessionId,
+  });
+}
+
+/** Writes the end. A suspended run stays open. What was posted and not taken is kept with the session. */
+async function close(run: Run, result: RunResult, { agent }: Start, ctx: RunContext): Promise<RunResult> {
+  const { status, stop } = result;
+  if (ctx._state) run.cells.stage(ctx._state);
+  try {
+    const due = await drain(run, { store: agent.store }, 'none');
+    const end = status === 'suspended' ? [] : [{ type: 'run_end' as const, runId: run.runId, status, stop, turns: run.open.turns }];
+    const queued = due?.entries.flatMap((entry) => (entry.type === 'inbox' ? entry.queued : [])) ?? run.state.queued;
+    const final = Object.freeze({ ...result, turns: run.open.turns, queued: queued.map(({ message }) => message), usage: run.budget.usage });
+    if (due || end.length > 0 || run.hasUnwritten) await run.append([...(due?.entries ?? []), ...end]);
+    if (status === 'suspended' && run.watched) run.emit({ type: 'suspended', runId: run.runId, sessionId: run.sessionId, pending: result.pending });
+    return final;
+  } catch (error) {
+    // The journal refused: the run ends as it is; what failed first is what the caller hears of.
+    if (status === 'error' || status === 'aborted') return result;
+    throw toRunError(error, { ...result, status: 'error', stop: { reason: 'error', message: messageOf(error) } });
+  }
+}
+
+function toRunError(error: unknown, result: RunResult): RunError {
+  if (controlKind(error) === 'abort') {
+    const cause = (error as Aborted).cause ?? error;
+    return new RunError('ABORTED', `The run was aborted: ${messageOf(cause)}`, result, cause);
+  }
+  const { middleware, hook } = attribution(error) ?? {};
+  const code = error instanceof AlliumError ? error.code : hook === 'model' ? 'MODEL_ERROR' : 'MIDDLEWARE_ERROR';
+  const where = middleware ? ` (in ${hook} of "${middleware}")` : '';
+  return new RunError(code, `The run failed: ${messageOf(error)}${where}`, result, error);
+}
+
+function follow(signal: AbortSignal | undefined, scope: Scope): () => void {
+  if (!signal) return () => {};
+  const abort = (): void => scope.abort(signal.reason instanceof Aborted ? signal.reason : new Aborted(signal.reason));
+  if (signal.aborted) abort();
+  signal.addEventListener('abort', abort, { once: true });
+  return () => signal.removeEventListener('abort', abort);
+}
+
+/** `timeoutMs` counts active time: when it fires early because of pauses, it is set again for the rest. */
+function timeLimit(run: Run, scope: Scope): () => void {
+  const { timeoutMs } = run.limits;
+  if (timeoutMs === undefined || timeoutMs === Number.POSITIVE_INFINITY) return () => {};
+  const started = run.clock.now();
+  let cancel = (): void => {};
+  const check = (): void => {
+    const left = timeoutMs - (run.clock.now() - started - run.pausedMs);
+    if (left > 0) cancel = run.clock.setTimer(check, left);
+    else scope.abort(new StopRun('timeout', `The run took longer than ${timeoutMs} ms.`));
+  };
+  cancel = run.clock.setTimer(check, timeoutMs);
+  return () => cancel();
+}

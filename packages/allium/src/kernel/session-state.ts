@@ -1,0 +1,255 @@
+/** What the journal of a session says: one function takes entries in, whether they were just written or are read back. */
+import { AlliumError, isThenable } from './errors.js';
+import { History } from './history.js';
+import { addUsage, type AssistantContent, type AssistantMessage, NO_USAGE, type ToolCall, type ToolMessage, toolCallsOf, type Usage } from './messages.js';
+import type { StoredCell } from './state.js';
+import { type Awaitable, type Decision, ENTRY_VERSION, type Entry, type EntryBody, type NewEntry, type PendingRequest, type Queued, type Store } from './store.js';
+
+/** An assistant message whose calls are not all answered yet. */
+export interface OpenBatch {
+  readonly message: AssistantMessage;
+  readonly calls: readonly ToolCall[];
+  readonly results: Map<string, ToolMessage>;
+  /** Calls whose results asked for the run to end. */
+  readonly terminate: Set<string>;
+  readonly started: Set<string>;
+}
+
+/** A run that has begun and not ended: running, suspended or crashed. */
+export interface OpenRun {
+  readonly runId: string;
+  readonly plan: readonly string[];
+  readonly cells: Map<string, StoredCell>;
+  /** Where in the history its messages begin. */
+  readonly from: number;
+  /** How many messages it has added. */
+  count: number;
+  turns: number;
+  toolCalls: number;
+  usage: Usage;
+  costUsd: number | undefined;
+  batch: OpenBatch | undefined;
+  readonly requests: Map<string, PendingRequest>;
+  readonly answers: Map<string, Decision>;
+  readonly verdicts: Map<string, { readonly hash: string; readonly verdict: unknown }>;
+}
+
+export class SessionState {
+  seq = 0;
+  tenant: string | undefined;
+  readonly history = new History();
+  readonly cells = new Map<string, StoredCell>();
+  readonly callIds = new Set<string>();
+  inboxCursor = 0;
+  queued: readonly Queued[] = [];
+  /** Some thinking was rewritten by a guard and may not be sent back. */
+  withheld = false;
+  open: OpenRun | undefined;
+  turns = 0;
+  toolCalls = 0;
+  usage: Usage = NO_USAGE;
+  costUsd: number | undefined = 0;
+
+  constructor(readonly sessionId: string) {}
+
+  /** Takes an entry in. Entries come in order and exactly once. */
+  apply(entry: EntryBody): void {
+    switch (entry.type) {
+      case 'run_start':
+        if (this.seq <= 1) this.tenant = entry.tenant;
+        this.open = newRun(entry, this.history.length);
+        return;
+      case 'message': {
+        const run = this.running(entry);
+        this.history.append(entry.message);
+        run.count++;
+        if (entry.message.role !== 'assistant') return;
+        run.turns++;
+        this.turns++;
+        this.spend(run, entry.message.usage ?? NO_USAGE, entry.costUsd);
+        if (entry.message.content.some(isWithheld)) this.withheld = true;
+        const calls = toolCallsOf(entry.message);
+        if (calls.length === 0) return;
+        for (const call of calls) this.callIds.add(call.id);
+        run.batch = { message: entry.message, calls, results: new Map(), terminate: new Set(), started: new Set() };
+        return;
+      }
+      case 'tool_started':
+        this.running(entry).batch?.started.add(entry.callId);
+        return;
+      case 'tool_finished':
+        this.finished(this.running(entry), entry);
+        return;
+      case 'state':
+        (entry.runId === undefined ? this.cells : this.running(entry).cells).set(entry.cell, { version: entry.version, value: entry.value });
+        return;
+      case 'request':
+        this.running(entry).requests.set(entry.request.id, entry.request);
+        return;
+      case 'answer': {
+        const run = this.running(entry);
+        run.requests.delete(entry.requestId);
+        run.answers.set(entry.requestId, entry.decision);
+        return;
+      }
+      case 'verdict':
+        this.running(entry).verdicts.set(entry.callId, { hash: entry.hash, verdict: entry.verdict });
+        return;
+      case 'usage':
+        this.spend(this.running(entry), entry.usage, entry.costUsd);
+        return;
+      case 'inbox':
+        this.inboxCursor = entry.cursor;
+        this.queued = entry.queued;
+        return;
+      case 'run_end':
+        this.open = undefined;
+        return;
+      default:
+        throw new AlliumError('SESSION_CORRUPT', `Session "${this.sessionId}" holds an entry of unknown type ${JSON.stringify((entry as { type?: unknown }).type)} after entry ${this.seq}. It was written by newer code, or damaged.`);
+    }
+  }
+
+  private finished(run: OpenRun, { message, terminate }: EntryBody & { type: 'tool_finished' }): void {
+    const { batch } = run;
+    if (!batch) throw new AlliumError('SESSION_CORRUPT', `Session "${this.sessionId}" holds a result for call "${message.toolCallId}", which nobody made.`);
+    batch.results.set(message.toolCallId, message);
+    if (terminate) batch.terminate.add(message.toolCallId);
+    run.toolCalls++;
+    this.toolCalls++;
+    if (batch.results.size < batch.calls.length) return;
+    // Results arrive as tools finish; the history has them in the order of the calls.
+    for (const call of batch.calls) this.history.append(batch.results.get(call.id)!);
+    run.count += batch.calls.length;
+    run.batch = undefined;
+    if (run.verdicts.size > 0) run.verdicts.clear();
+    if (run.answers.size > 0) run.answers.clear();
+  }
+
+  private spend(run: OpenRun, usage: Usage, costUsd: number | undefined): void {
+    if (usage === NO_USAGE) return;
+    run.usage = addUsage(run.usage, usage);
+    this.usage = addUsage(this.usage, usage);
+    const known = usage.totalTokens === 0 ? 0 : costUsd;
+    run.costUsd = run.costUsd === undefined || known === undefined ? undefined : run.costUsd + known;
+    this.costUsd = this.costUsd === undefined || known === undefined ? undefined : this.costUsd + known;
+  }
+
+  private running(entry: EntryBody & { runId?: string }): OpenRun {
+    if (this.open && this.open.runId === entry.runId) return this.open;
+    throw new AlliumError('SESSION_CORRUPT', `Session "${this.sessionId}" holds a ${entry.type} entry of run "${entry.runId}", which is not under way.`);
+  }
+}
+
+/** Thinking that lost its seal: the provider would not take it back. */
+export function isWithheld(part: AssistantContent): boolean {
+  return part.type === 'thinking' && part.redacted === true && part.signature === undefined;
+}
+
+function newRun(entry: EntryBody & { type: 'run_start' }, from: number): OpenRun {
+  return {
+    runId: entry.runId,
+    plan: entry.plan,
+    cells: new Map(),
+    from,
+    count: 0,
+    turns: 0,
+    toolCalls: 0,
+    usage: NO_USAGE,
+    costUsd: 0,
+    batch: undefined,
+    requests: new Map(),
+    answers: new Map(),
+    verdicts: new Map(),
+  };
+}
+
+/** Reads what is new in the journal into the state. */
+export async function catchUp(store: Store, state: SessionState): Promise<void> {
+  const entries = store.read(state.sessionId, state.seq + 1);
+  for (const entry of isThenable(entries) ? await entries : entries) takeIn(state, entry);
+}
+
+function takeIn(state: SessionState, entry: Entry): void {
+  if (entry.seq !== state.seq + 1) throw new AlliumError('SESSION_CORRUPT', `Session "${state.sessionId}" goes from entry ${state.seq} to ${entry.seq}: entries are missing or out of order.`);
+  if (entry.v > ENTRY_VERSION) throw new AlliumError('SESSION_CORRUPT', `Session "${state.sessionId}" was written in format ${entry.v}; this code reads up to ${ENTRY_VERSION}. Update allium.`);
+  state.seq = entry.seq;
+  state.apply(entry);
+}
+
+/** Writes entries, one append at a time; what piles up behind a slow append goes into the next one together. */
+export class Journal {
+  private waiting: NewEntry[] = [];
+  private busy: Promise<void> | undefined;
+  private broken: unknown;
+
+  constructor(
+    private readonly store: Store,
+    readonly state: SessionState,
+    private readonly now: () => number,
+  ) {}
+
+  /** Durable, and part of the state, when it returns or resolves. */
+  append(bodies: readonly EntryBody[]): Awaitable<void> {
+    if (this.broken !== undefined) throw this.broken;
+    const at = this.now();
+    const entries = bodies.map((body): NewEntry => ({ v: ENTRY_VERSION, at, ...body }));
+    if (this.busy) {
+      this.waiting.push(...entries);
+      return this.busy.then(() => this.flush());
+    }
+    const wait = this.write(entries);
+    if (!isThenable(wait)) return;
+    this.busy = wait.finally(() => {
+      this.busy = undefined;
+    });
+    this.busy.catch(ignore);
+    return this.busy;
+  }
+
+  private flush(): Awaitable<void> {
+    if (this.broken !== undefined) throw this.broken;
+    if (this.busy) return this.busy.then(() => this.flush());
+    if (this.waiting.length === 0) return;
+    const entries = this.waiting;
+    this.waiting = [];
+    const wait = this.write(entries);
+    if (!isThenable(wait)) return;
+    this.busy = wait.finally(() => {
+      this.busy = undefined;
+    });
+    this.busy.catch(ignore);
+    return this.busy;
+  }
+
+  private write(entries: readonly NewEntry[]): Awaitable<void> {
+    try {
+      const seq = this.store.append(this.state.sessionId, this.state.seq, entries);
+      if (isThenable(seq)) {
+        return seq.then(
+          (last) => this.take(entries, last),
+          (error) => this.fail(error),
+        );
+      }
+      this.take(entries, seq);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  private take(entries: readonly NewEntry[], last: number): void {
+    for (const entry of entries) {
+      this.state.seq++;
+      this.state.apply(entry);
+    }
+    if (this.state.seq !== last) this.fail(new AlliumError('SESSION_CORRUPT', `The store says session "${this.state.sessionId}" is at entry ${last} after an append; it should be at ${this.state.seq}.`));
+  }
+
+  /** Nothing more is written after a failure: the state in memory may be ahead of the store. */
+  private fail(error: unknown): never {
+    this.broken = error;
+    throw error;
+  }
+}
+
+function ignore(): void {}

@@ -1,0 +1,175 @@
+/** A conversation and the ways into it. */
+import type { Agent, RunOptions } from './agent.js';
+import { Aborted, AlliumError, checkKeys, invalidOption, shown } from './errors.js';
+import { EventQueue } from './event-queue.js';
+import type { AgentEvent } from './events.js';
+import { checkLimits } from './limits.js';
+import { checkMessage, toMessages } from './message-input.js';
+import type { Message, MessageInput } from './messages.js';
+import type { RunResult } from './result.js';
+import { type Control, execute } from './runner.js';
+import { catchUp, SessionState } from './session-state.js';
+import type { Decision, PendingRequest } from './store.js';
+
+export interface ResumeOptions extends RunOptions {
+  /** Answers to pending requests, by request id. */
+  readonly answers?: Readonly<Record<string, Decision>>;
+  /** Go on although a middleware of the run is missing now. */
+  readonly allowPlanChange?: boolean;
+}
+
+/** Events as they happen, and the result. Not a promise: await `result`. */
+export interface RunStream extends AsyncIterable<AgentEvent> {
+  /** Settles when the run has ended. Awaiting it without iterating lets the events go. */
+  readonly result: Promise<RunResult>;
+}
+
+const RUN_OPTIONS = ['middleware', 'signal', 'limits', 'tenant', 'metadata', 'onRequest', 'parent'];
+
+export class Session {
+  private state: SessionState;
+  private control: Control | undefined;
+
+  /** @internal */
+  constructor(
+    readonly agent: Agent,
+    readonly id: string,
+    private readonly forget: boolean,
+  ) {
+    this.state = new SessionState(id);
+  }
+
+  run(input: MessageInput | readonly MessageInput[], options: RunOptions = {}): Promise<RunResult> {
+    return this.start(() => toMessages(input), options);
+  }
+
+  stream(input: MessageInput | readonly MessageInput[], options: RunOptions = {}): RunStream {
+    return this.streaming(() => toMessages(input), options);
+  }
+
+  /** Goes on with a run that was suspended or broke off: the same run, with the same id, counters and state. */
+  resume(options: ResumeOptions = {}): Promise<RunResult> {
+    return this.start(undefined, options);
+  }
+
+  resumeStream(options: ResumeOptions = {}): RunStream {
+    return this.streaming(undefined, options);
+  }
+
+  /** Says something while a run is under way: the model hears it before its next turn. */
+  async steer(message: MessageInput): Promise<void> {
+    for (const one of toMessages(message)) await this.agent.store.post(this.id, { type: 'steer', message: checkMessage(one) });
+  }
+
+  /** Says something for when the run would end. */
+  async followUp(message: MessageInput): Promise<void> {
+    for (const one of toMessages(message)) await this.agent.store.post(this.id, { type: 'follow_up', message: checkMessage(one) });
+  }
+
+  /** Answers a pending request; a run that is suspended goes on with `resume()`. */
+  async answer(requestId: string, decision: Decision): Promise<void> {
+    const pending = await this.pending();
+    const request = pending.find(({ id }) => id === requestId);
+    if (!request) throw unknownRequest(requestId, pending);
+    checkAnswer(request, decision);
+    await this.agent.store.post(this.id, { type: 'answer', requestId, decision });
+  }
+
+  /** Aborts the run under way, in this process or, through the inbox, in another. */
+  async abort(reason?: string): Promise<void> {
+    if (this.control) this.control.abort(new Aborted(reason));
+    else await this.agent.store.post(this.id, { type: 'cancel', ...(reason !== undefined && { reason }) });
+  }
+
+  async messages(): Promise<readonly Message[]> {
+    return (await this.peek()).history.all();
+  }
+
+  /** Questions that wait for an answer. */
+  async pending(): Promise<readonly PendingRequest[]> {
+    return [...((await this.peek()).open?.requests.values() ?? [])];
+  }
+
+  /** A look at the journal that disturbs no run. */
+  private async peek(): Promise<SessionState> {
+    if (!this.agent._busy.has(this.id)) await catchUp(this.agent.store, this.state);
+    return this.state;
+  }
+
+  private streaming(input: (() => Message[]) | undefined, options: ResumeOptions): RunStream {
+    const queue = new EventQueue();
+    let iterated = false;
+    const controller = new AbortController();
+    const result = this.start(input, options, queue, controller.signal);
+    result.then(
+      () => queue.end(),
+      (error) => queue.end(error),
+    );
+    return {
+      [Symbol.asyncIterator](): AsyncIterator<AgentEvent, undefined> {
+        iterated = true;
+        return {
+          next: () => queue.next(),
+          async return() {
+            queue.discard();
+            controller.abort(new Aborted('The consumer stopped reading.'));
+            await result.catch(ignore);
+            return { done: true, value: undefined };
+          },
+        };
+      },
+      get result() {
+        if (!iterated) queue.discard();
+        return result;
+      },
+    };
+  }
+
+  private async start(input: (() => Message[]) | undefined, options: ResumeOptions, queue?: EventQueue, consumer?: AbortSignal): Promise<RunResult> {
+    const { agent } = this;
+    if (typeof options !== 'object' || options === null) throw invalidOption('options', 'an object', options);
+    checkKeys(input ? 'run()' : 'resume()', options, input ? RUN_OPTIONS : [...RUN_OPTIONS, 'answers', 'allowPlanChange']);
+    if (options.limits) checkLimits(options.limits);
+    if (options.signal !== undefined && !(options.signal instanceof AbortSignal)) throw invalidOption('signal', 'an AbortSignal', options.signal);
+    const messages = input?.().map(checkMessage);
+    if (agent._busy.has(this.id)) {
+      throw new AlliumError('SESSION_BUSY', `Session "${this.id}" already has a run under way. Use steer() to speak into it, followUp() to speak after it, or await it first.`);
+    }
+    agent._busy.add(this.id);
+    try {
+      return await execute({
+        agent,
+        state: this.state,
+        input: messages,
+        options,
+        queue,
+        consumer,
+        control: (control) => {
+          this.control = control;
+        },
+      });
+    } catch (error) {
+      // What is in memory may be ahead of the journal: the next look starts from it again.
+      this.state = new SessionState(this.id);
+      throw error;
+    } finally {
+      this.control = undefined;
+      agent._busy.delete(this.id);
+      if (this.forget && this.state.open === undefined) await agent.store.delete(this.id);
+    }
+  }
+}
+
+export function checkAnswer(request: PendingRequest, decision: Decision): void {
+  if (!['approve', 'edit', 'reject', 'respond'].includes(decision?.type)) throw new AlliumError('INVALID_OPTION', `Expected a decision { type: 'approve' | 'edit' | 'reject' | 'respond' }, got ${shown(decision)}.`);
+  if (decision.hash !== undefined && decision.hash !== request.hash) {
+    throw new AlliumError('REQUEST_MISMATCH', `The answer to "${request.id}" is for other arguments than those asked about. Show the request again and answer it anew.`);
+  }
+}
+
+export function unknownRequest(requestId: string, open: readonly PendingRequest[]): AlliumError {
+  const list = open.length > 0 ? `Open: ${open.map(({ id }) => id).join(', ')}.` : 'None is open.';
+  return new AlliumError('REQUEST_UNKNOWN', `There is no open request ${shown(requestId)}: it was never asked, is answered, or lapsed. ${list}`);
+}
+
+function ignore(): void {}

@@ -1,0 +1,60 @@
+/** The parts of the Standard Schema interfaces the kernel uses. Types only: no schema library is imported. */
+import { AlliumError, messageOf } from './errors.js';
+import type { JsonSchema } from './model.js';
+
+export interface StandardSchema<Input = unknown, Output = Input> {
+  readonly '~standard': {
+    readonly version: 1;
+    readonly vendor: string;
+    readonly validate: (value: unknown) => SchemaResult<Output> | Promise<SchemaResult<Output>>;
+    readonly types?: { readonly input: Input; readonly output: Output } | undefined;
+    readonly jsonSchema?: { readonly input: (options: { readonly target: string }) => Record<string, unknown> };
+  };
+}
+
+export type SchemaResult<Output> =
+  | { readonly value: Output; readonly issues?: undefined }
+  | { readonly issues: readonly SchemaIssue[] };
+
+export interface SchemaIssue {
+  readonly message: string;
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+}
+
+export function isStandardSchema(value: unknown): value is StandardSchema {
+  if (value === null || (typeof value !== 'object' && typeof value !== 'function')) return false;
+  const standard = (value as Record<string, unknown>)['~standard'];
+  return typeof standard === 'object' && standard !== null && typeof (standard as { validate?: unknown }).validate === 'function';
+}
+
+/** JSON Schema of a schema's input, from the schema itself or from `convert`. */
+export function jsonSchemaOf(owner: string, schema: StandardSchema, convert?: (schema: never) => object): JsonSchema {
+  try {
+    if (convert) return withoutDialect(convert(schema as never) as JsonSchema);
+    const own = schema['~standard'].jsonSchema;
+    if (own) return withoutDialect(own.input({ target: 'draft-2020-12' }));
+  } catch (error) {
+    throw new AlliumError('INVALID_TOOL', `${owner}: its schema cannot be expressed as JSON Schema: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+  throw new AlliumError(
+    'INVALID_TOOL',
+    `${owner}: a ${schema['~standard'].vendor} schema does not expose its JSON Schema. Pass \`toJsonSchema\`, for example the function of that name from @valibot/to-json-schema.`,
+  );
+}
+
+function withoutDialect(schema: JsonSchema): JsonSchema {
+  const { $schema: _, ...rest } = schema;
+  return Object.freeze(rest);
+}
+
+/** One line per issue: `path: message`. */
+export function describeIssues(issues: readonly SchemaIssue[]): string {
+  return issues
+    .map((issue) => {
+      const path = (issue.path ?? []).map((step) => String(typeof step === 'object' ? step.key : step)).join('.');
+      return path ? `${path}: ${issue.message}` : issue.message;
+    })
+    .join('\n');
+}

@@ -1,0 +1,229 @@
+/** Typed cells of state that middleware own. Durable ones are journaled with the fact they belong to. */
+import { AlliumError, invalidOption, shown } from './errors.js';
+
+export type StateScope = 'call' | 'run' | 'session';
+
+export interface StateCell<T> {
+  readonly name: string;
+  readonly scope: StateScope;
+  readonly initial: T;
+  readonly version: number;
+  readonly migrate?: (old: unknown, version: number) => T;
+}
+
+export interface StateAccess {
+  get<T>(cell: StateCell<T>): T;
+  set<T>(cell: StateCell<T>, value: T): void;
+  /** `fn` runs now for this context and again at commit, on what is then the current value: keep it pure. */
+  update<T>(cell: StateCell<T>, fn: (value: T) => T): void;
+}
+
+/**
+ * Defines a cell. `call` lives for one model or tool call, `run` for a run and its resumes, `session` as long as
+ * the session. Values are JSON. When `version` grows, `migrate` turns stored older values into new ones.
+ */
+export function defineState<T>(options: {
+  readonly name: string;
+  readonly scope: StateScope;
+  readonly initial: T;
+  readonly version?: number;
+  readonly migrate?: (old: unknown, version: number) => T;
+}): StateCell<T> {
+  const { name, scope, version = 1 } = options;
+  if (typeof name !== 'string' || name === '') throw invalidOption('name', 'non-empty text', name);
+  if (scope !== 'call' && scope !== 'run' && scope !== 'session') throw invalidOption('scope', "'call', 'run' or 'session'", scope);
+  if (!Number.isInteger(version) || version < 1) throw invalidOption('version', 'an integer ≥ 1', version);
+  return Object.freeze({ ...options, version, initial: scope === 'call' ? options.initial : toJson(options.initial, name) });
+}
+
+/** A frozen copy of a JSON value; properties that are undefined are left out. Throws for anything else. */
+export function toJson<T>(value: T, cell: string): T {
+  return copy(value, cell, '', []) as T;
+}
+
+function copy(value: unknown, cell: string, path: string, above: readonly object[]): unknown {
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
+  if (typeof value === 'number' && Number.isFinite(value)) return value;
+  if (typeof value === 'object' && !above.includes(value)) {
+    const inside = [...above, value];
+    if (Array.isArray(value)) return Object.freeze(value.map((item, i) => copy(item, cell, `${path}[${i}]`, inside)));
+    const proto = Object.getPrototypeOf(value);
+    if (proto === Object.prototype || proto === null) {
+      const out: Record<string, unknown> = {};
+      for (const [key, item] of Object.entries(value)) if (item !== undefined) out[key] = copy(item, cell, `${path}.${key}`, inside);
+      return Object.freeze(out);
+    }
+  }
+  const what = typeof value === 'object' && above.includes(value as object) ? 'a cycle' : shown(value);
+  throw new AlliumError('INVALID_STATE', `State cell "${cell}" takes JSON values only, got ${what}${path && ` at ${path}`}. Store plain data.`, {
+    data: { cell, path },
+  });
+}
+
+interface Write {
+  readonly cell: StateCell<any>;
+  readonly fn: (value: any) => any;
+}
+
+/** Where an overlay reads what it has not written itself. */
+interface Base {
+  get<T>(cell: StateCell<T>): T;
+}
+
+/**
+ * The writes of one context, over what it was made from. An attempt (a `next()`) has an overlay of its own, which
+ * its parent adopts if the attempt is chosen; attempts never see each other's writes.
+ */
+export class Overlay implements StateAccess {
+  private readonly writes: (Write | Overlay)[] = [];
+  private chosen: Overlay | undefined;
+
+  constructor(
+    private readonly base: Base,
+    private readonly declared: (cell: StateCell<any>) => boolean,
+  ) {}
+
+  /** An overlay for an attempt, over the writes made so far. */
+  fork(): Overlay {
+    const count = this.writes.length;
+    return new Overlay({ get: (cell) => this.value(cell, count, false) }, this.declared);
+  }
+
+  get<T>(cell: StateCell<T>): T {
+    this.check(cell);
+    return this.value(cell, this.writes.length, true);
+  }
+
+  set<T>(cell: StateCell<T>, value: T): void {
+    this.check(cell);
+    const kept = cell.scope === 'call' ? value : toJson(value, cell.name);
+    this.writes.push({ cell, fn: () => kept });
+  }
+
+  update<T>(cell: StateCell<T>, fn: (value: T) => T): void {
+    this.check(cell);
+    if (typeof fn !== 'function') throw new AlliumError('INVALID_STATE', `State cell "${cell.name}": update() takes a function, got ${shown(fn)}.`);
+    const checked = cell.scope === 'call' ? fn : (value: T) => toJson(fn(value), cell.name);
+    checked(this.get(cell));
+    this.writes.push({ cell, fn: checked });
+  }
+
+  /** Takes over the writes of an attempt, instead of those of the attempt taken over before. */
+  adopt(attempt: Overlay): void {
+    if (!this.writes.includes(attempt)) this.writes.push(attempt);
+    this.chosen = attempt;
+  }
+
+  /** The attempts were all abandoned. */
+  drop(): void {
+    this.chosen = undefined;
+  }
+
+  /** The writes that stand, in order. */
+  *standing(): Generator<Write> {
+    for (const write of this.writes) {
+      if (!(write instanceof Overlay)) yield write;
+      else if (write === this.chosen) yield* write.standing();
+    }
+  }
+
+  private value<T>(cell: StateCell<T>, count: number, withAttempt: boolean): T {
+    let value = this.base.get(cell);
+    for (let i = 0; i < count; i++) {
+      const write = this.writes[i]!;
+      if (!(write instanceof Overlay)) {
+        if (write.cell === cell) value = write.fn(value);
+      } else if (withAttempt && write === this.chosen) {
+        for (const inner of write.standing()) if (inner.cell === cell) value = inner.fn(value);
+      }
+    }
+    return value;
+  }
+
+  private check(cell: StateCell<any>): void {
+    if (this.declared(cell)) return;
+    throw new AlliumError('INVALID_STATE', `State cell ${shown((cell as { name?: unknown })?.name)} is not declared. Add it to the \`state\` of its middleware, or of the agent.`);
+  }
+}
+
+/** The committed values of a session and its run, and the writes that wait for the next append. */
+export class Cells implements Base {
+  private readonly staged: Write[] = [];
+
+  constructor(
+    /** Durable name of each declared cell. */
+    private readonly keys: ReadonlyMap<StateCell<any>, string>,
+    private readonly session: Map<string, StoredCell>,
+    private readonly run: Map<string, StoredCell>,
+  ) {}
+
+  readonly declared = (cell: StateCell<any>): boolean => this.keys.has(cell);
+
+  overlay(): Overlay {
+    return new Overlay(this, this.declared);
+  }
+
+  get<T>(cell: StateCell<T>): T {
+    let value = this.committed(cell);
+    for (const write of this.staged) if (write.cell === cell) value = write.fn(value);
+    return value;
+  }
+
+  /** Keeps the writes of a finished phase for the next append. */
+  stage(overlay: Overlay): void {
+    for (const write of overlay.standing()) if (write.cell.scope !== 'call') this.staged.push(write);
+  }
+
+  get dirty(): boolean {
+    return this.staged.length > 0;
+  }
+
+  /** Applies what is staged and returns the cells that changed. */
+  commit(): readonly CellChange[] {
+    const before = new Map<StateCell<any>, unknown>();
+    for (const { cell } of this.staged) if (!before.has(cell)) before.set(cell, this.committed(cell));
+    const changes: CellChange[] = [];
+    for (const [cell, old] of before) {
+      const value = this.get(cell);
+      if (value === old) continue;
+      const key = this.keys.get(cell)!;
+      changes.push({ key, version: cell.version, scope: cell.scope as 'run' | 'session', value });
+    }
+    this.staged.length = 0;
+    for (const change of changes) {
+      (change.scope === 'session' ? this.session : this.run).set(change.key, { version: change.version, value: change.value });
+    }
+    return changes;
+  }
+
+  private committed<T>(cell: StateCell<T>): T {
+    if (cell.scope === 'call') return cell.initial;
+    const key = this.keys.get(cell)!;
+    const map = cell.scope === 'session' ? this.session : this.run;
+    const stored = map.get(key);
+    if (stored === undefined) return cell.initial;
+    if (stored.version === cell.version) return stored.value as T;
+    if (stored.version > cell.version || !cell.migrate) {
+      throw new AlliumError(
+        'STATE_VERSION',
+        `State cell "${key}" is stored in version ${stored.version}, this code has version ${cell.version}${cell.migrate ? '' : ' and no `migrate`'}.`,
+        { data: { cell: key, stored: stored.version, wanted: cell.version } },
+      );
+    }
+    const value = toJson(cell.migrate(stored.value, stored.version), cell.name);
+    map.set(key, { version: cell.version, value });
+    return value;
+  }
+}
+
+export interface StoredCell {
+  readonly version: number;
+  readonly value: unknown;
+}
+
+export interface CellChange {
+  readonly key: string;
+  readonly version: number;
+  readonly scope: 'run' | 'session';
+  readonly value: unknown;
+}

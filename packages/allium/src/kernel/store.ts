@@ -1,0 +1,121 @@
+/** The one persistence port: a journal of entries per session, and an inbox any process may write to. */
+import type { Message, ToolMessage, Usage } from './messages.js';
+import type { RunStatus, Stop } from './result.js';
+
+export type Awaitable<T> = T | Promise<T>;
+
+/** The version new entries are written with. Readers accept every version up to it. */
+export const ENTRY_VERSION = 1;
+
+/** A fact of a session, as plain JSON. */
+export type EntryBody =
+  | {
+      readonly type: 'run_start';
+      readonly runId: string;
+      readonly tenant?: string;
+      /** Names of the middleware, in order: a resume has to bring the same. */
+      readonly plan: readonly string[];
+      readonly parent?: string;
+      readonly metadata?: unknown;
+    }
+  | { readonly type: 'message'; readonly runId: string; readonly message: Message; readonly costUsd?: number }
+  | { readonly type: 'state'; readonly cell: string; readonly version: number; readonly runId?: string; readonly value: unknown }
+  | { readonly type: 'tool_started'; readonly runId: string; readonly messageId: string; readonly callId: string; readonly key: string }
+  | { readonly type: 'tool_finished'; readonly runId: string; readonly message: ToolMessage; readonly terminate?: boolean }
+  | { readonly type: 'request'; readonly runId: string; readonly request: PendingRequest }
+  | { readonly type: 'answer'; readonly runId: string; readonly requestId: string; readonly decision: Decision }
+  /** What `beforeToolCall` decided about a call, so that a resume does not ask again. */
+  | { readonly type: 'verdict'; readonly runId: string; readonly callId: string; readonly hash: string; readonly verdict: unknown }
+  /** Usage that belongs to no message: abandoned attempts, refused answers, middleware's own calls. */
+  | { readonly type: 'usage'; readonly runId: string; readonly usage: Usage; readonly costUsd?: number }
+  /** How far the inbox has been taken over, and what of it still waits for its turn. */
+  | { readonly type: 'inbox'; readonly cursor: number; readonly queued: readonly Queued[] }
+  | { readonly type: 'run_end'; readonly runId: string; readonly status: RunStatus; readonly stop: Stop; readonly turns: number };
+
+/** An entry as stored: `seq` counts from 1 without a gap, `at` is the time in milliseconds. */
+export type Entry = EntryBody & { readonly v: number; readonly seq: number; readonly at: number };
+/** An entry on its way into the store, which numbers it. */
+export type NewEntry = EntryBody & { readonly v: number; readonly at: number };
+
+/** A question put to a human. */
+export interface Request {
+  /** What is asked, for people. */
+  readonly title?: string;
+  readonly details?: unknown;
+  /** The question lapses after this many milliseconds; the call then counts as rejected. */
+  readonly timeoutMs?: number;
+  /** Answers in place, without suspending. Not stored. Undefined means: suspend. */
+  readonly onRequest?: (request: PendingRequest) => Awaitable<Decision | undefined>;
+}
+
+export interface PendingRequest extends Omit<Request, 'onRequest'> {
+  readonly id: string;
+  readonly runId: string;
+  readonly callId: string;
+  readonly toolName: string;
+  readonly arguments: string;
+  /** `ask`: may the call happen? `suspend`: a tool body asks something in the middle of its work. */
+  readonly kind: 'ask' | 'suspend';
+  /** Hash of tool and arguments: an answer counts only for what was shown. */
+  readonly hash: string;
+  readonly by?: string;
+  readonly createdAt: number;
+}
+
+/** What a human decided. `hash`, where given, must be the request's. */
+export type Decision = { readonly hash?: string } & (
+  | { readonly type: 'approve' }
+  | { readonly type: 'edit'; readonly args: unknown }
+  | { readonly type: 'reject'; readonly reason?: string }
+  | { readonly type: 'respond'; readonly text: string }
+);
+
+/** A message from outside that waits: steering for the next turn, a follow-up for the end of the run. */
+export type Queued = { readonly type: 'steer'; readonly message: Message } | { readonly type: 'follow_up'; readonly message: Message };
+
+export type InboxItem =
+  | Queued
+  | { readonly type: 'answer'; readonly requestId: string; readonly decision: Decision }
+  | { readonly type: 'cancel'; readonly reason?: string };
+
+export interface SessionInfo {
+  readonly sessionId: string;
+  readonly tenant?: string;
+  readonly seq: number;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+}
+
+export interface ListOptions {
+  readonly tenant?: string;
+  /** Only sessions updated at or after this time (milliseconds). */
+  readonly since?: number;
+  /** @default 100 */
+  readonly limit?: number;
+  /** The `next` of the page before. */
+  readonly cursor?: string;
+}
+
+/**
+ * Contract: `append` is atomic and durable when it returns, and fails with `SESSION_CONFLICT` (see
+ * `sessionConflict`) unless the last `seq` of the session equals `expectedSeq` (0 for a new session); it
+ * returns the new last `seq`. Methods may answer synchronously; the kernel awaits only promises.
+ * The tenant of a session is that of its first `run_start` entry.
+ */
+export interface Store {
+  append(sessionId: string, expectedSeq: number, entries: readonly NewEntry[]): Awaitable<number>;
+  /** Entries with `seq >= fromSeq`, in order. */
+  read(sessionId: string, fromSeq: number): Awaitable<readonly Entry[]>;
+  /** The last `seq`, 0 for a session that does not exist. */
+  head(sessionId: string): Awaitable<number>;
+  /** Newest first. */
+  list(options?: ListOptions): Awaitable<{ readonly sessions: readonly SessionInfo[]; readonly next?: string }>;
+  /** Copies the entries up to `seq` into a new session. The two are independent from then on. */
+  fork(sessionId: string, seq: number, newId: string): Awaitable<void>;
+  delete(sessionId: string): Awaitable<void>;
+  /** Adds to the inbox of the session, which need not exist yet. */
+  post(sessionId: string, item: InboxItem): Awaitable<void>;
+  /** Forgets the items up to number `after` and returns the later ones, numbered from 1, in order. */
+  take(sessionId: string, after: number): Awaitable<readonly { readonly n: number; readonly item: InboxItem }[]>;
+  close?(): Awaitable<void>;
+}

@@ -1,0 +1,153 @@
+/** Tools: what a model may call. */
+import type { ToolContext } from './context.js';
+import { AlliumError, checkKeys, invalidOption, shown } from './errors.js';
+import type { ToolContent } from './messages.js';
+import type { JsonSchema, ToolSpec } from './model.js';
+import { isStandardSchema, jsonSchemaOf, type StandardSchema } from './standard-schema.js';
+
+export interface ToolOptions<Input, Output> {
+  /** 1 to 64 letters, digits, `_` or `-`. */
+  readonly name: string;
+  /** Shown to the model. */
+  readonly description: string;
+  /** Any Standard Schema. A raw JSON Schema goes through `allium/json-schema`. */
+  readonly input: StandardSchema<Input, Output>;
+  /**
+   * Does the work. What it returns becomes the result: text, any JSON value, a list of content, or
+   * `toolResult({ … })` for details and flags. What it throws becomes an error result the model can read.
+   * Long work should stop when `ctx.signal` aborts; late results are dropped.
+   */
+  execute(args: Output, ctx: ToolContext<Output>): unknown;
+  /** Makes the JSON Schema for the model where the schema does not expose one. */
+  readonly toJsonSchema?: (schema: never) => object;
+  /** Running it twice with the same arguments does no harm. @default false */
+  readonly idempotent?: boolean;
+  /** What a resume does with a call that had started and has no result. @default 'retry' if idempotent, else 'fail' */
+  readonly onInDoubt?: 'retry' | 'fail';
+  /** Never runs beside another call of the same batch. @default false */
+  readonly sequential?: boolean;
+  /** At most this many calls of it at once in one batch. */
+  readonly concurrency?: number;
+  /** Milliseconds after which a call is cancelled. */
+  readonly timeoutMs?: number;
+  /** Free labels for middleware: `cacheable`, `destructive`, … */
+  readonly tags?: readonly string[];
+}
+
+export interface Tool<Input = any, Output = any> extends Omit<ToolOptions<Input, Output>, 'toJsonSchema'> {
+  readonly idempotent: boolean;
+  readonly onInDoubt: 'retry' | 'fail';
+  readonly sequential: boolean;
+  /** How the model is shown this tool; its JSON Schema is made on first use, once. */
+  readonly spec: ToolSpec;
+}
+
+const OPTIONS = [
+  'name',
+  'description',
+  'input',
+  'execute',
+  'toJsonSchema',
+  'idempotent',
+  'onInDoubt',
+  'sequential',
+  'concurrency',
+  'timeoutMs',
+  'tags',
+];
+
+/**
+ * Defines a tool. The types of `execute` come from `input`.
+ *
+ * @example
+ * const add = tool({
+ *   name: 'add',
+ *   description: 'Adds two numbers.',
+ *   input: z.object({ a: z.number(), b: z.number() }),
+ *   execute: ({ a, b }) => a + b,
+ * });
+ */
+export function tool<Input, Output>(options: ToolOptions<Input, Output>): Tool<Input, Output> {
+  if (typeof options !== 'object' || options === null) throw invalidOption('options', 'an object', options);
+  checkKeys(`tool ${shown(options.name)}`, options, OPTIONS);
+  const { name, description, input, execute, toJsonSchema, idempotent = false } = options;
+  if (typeof name !== 'string' || !/^[\w-]{1,64}$/.test(name)) {
+    throw new AlliumError('INVALID_TOOL', `Expected a tool name of 1 to 64 letters, digits, "_" or "-", got ${shown(name)}.`);
+  }
+  const fail = (message: string) => new AlliumError('INVALID_TOOL', `Tool "${name}": ${message}`);
+  if (typeof description !== 'string') throw fail(`\`description\` must be text, got ${shown(description)}.`);
+  if (typeof execute !== 'function') throw fail(`\`execute\` must be a function, got ${shown(execute)}.`);
+  if (!isStandardSchema(input)) {
+    throw fail(
+      `\`input\` must be a Standard Schema (zod, valibot, arktype, …), got ${shown(input)}. For a raw JSON Schema use jsonSchema() from "allium/json-schema".`,
+    );
+  }
+  if (options.onInDoubt !== undefined && options.onInDoubt !== 'retry' && options.onInDoubt !== 'fail') {
+    throw fail(`\`onInDoubt\` must be 'retry' or 'fail', got ${shown(options.onInDoubt)}.`);
+  }
+  for (const key of ['concurrency', 'timeoutMs'] as const) {
+    const value = options[key];
+    if (value !== undefined && !(typeof value === 'number' && value >= 1)) throw fail(`\`${key}\` must be a number ≥ 1, got ${shown(value)}.`);
+  }
+  let spec: ToolSpec | undefined;
+  return Object.freeze({
+    ...options,
+    idempotent,
+    onInDoubt: options.onInDoubt ?? (idempotent ? 'retry' : 'fail'),
+    sequential: options.sequential ?? false,
+    get spec(): ToolSpec {
+      spec ??= Object.freeze({ name, description, inputSchema: jsonSchemaOf(`Tool "${name}"`, input, toJsonSchema) as JsonSchema });
+      return spec;
+    },
+  });
+}
+
+/** What a tool call came to. */
+export interface ToolResult {
+  readonly content: readonly ToolContent[];
+  /** For the application; never sent to the model. */
+  readonly details?: unknown;
+  readonly isError: boolean;
+  /** When every result of a batch says so, the run ends after it. */
+  readonly terminate?: boolean;
+}
+
+const RESULTS = new WeakSet<object>();
+
+/** A result with more than content: details for the application, an error flag, or the wish to end the run. */
+export function toolResult(result: Partial<Omit<ToolResult, 'content'>> & { content: string | readonly ToolContent[] }): ToolResult {
+  checkKeys('toolResult', result, ['content', 'details', 'isError', 'terminate']);
+  const content = typeof result.content === 'string' ? [{ type: 'text' as const, text: result.content }] : result.content;
+  if (!isContentList(content)) throw invalidOption('content', 'text or a list of text, image and file content', result.content);
+  const made = Object.freeze({ isError: false, ...result, content });
+  RESULTS.add(made);
+  return made;
+}
+
+/** Whatever `execute` returned, as a result. Throws what is not JSON. */
+export function toToolResult(value: unknown): ToolResult {
+  if (typeof value === 'string') return { content: [{ type: 'text', text: value }], isError: false };
+  if (value === undefined) return { content: [{ type: 'text', text: '(no output)' }], isError: false };
+  if (typeof value === 'object' && value !== null) {
+    if (RESULTS.has(value)) return value as ToolResult;
+    if (isContentList(value)) return { content: value, isError: false };
+  }
+  const text = JSON.stringify(value);
+  if (text === undefined) throw new TypeError(`A tool must return text, a JSON value or content, got ${shown(value)}.`);
+  return { content: [{ type: 'text', text }], isError: false };
+}
+
+export function isContentList(value: unknown): value is readonly ToolContent[] {
+  return Array.isArray(value) && value.length > 0 && value.every(isToolContent);
+}
+
+function isToolContent(value: unknown): value is ToolContent {
+  if (typeof value !== 'object' || value === null) return false;
+  const part = value as Record<string, unknown>;
+  if (part.type === 'text') return typeof part.text === 'string';
+  return (part.type === 'image' || part.type === 'file') && typeof part.data === 'string' && typeof part.mimeType === 'string';
+}
+
+export function errorResult(text: string): ToolResult {
+  return { content: [{ type: 'text', text }], isError: true };
+}

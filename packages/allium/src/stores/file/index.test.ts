@@ -1,0 +1,180 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { NewEntry, Store } from '../../kernel/store.js';
+import { testStore } from '../../testing/test-store.js';
+import { type FileStoreOptions, fileStore } from './index.js';
+
+const root = fs.mkdtempSync(path.join(os.tmpdir(), 'allium-file-store-'));
+afterAll(() => fs.rmSync(root, { recursive: true }));
+
+let count = 0;
+const newDir = () => path.join(root, `${count++}`);
+
+function suite(name: string, options: Partial<FileStoreOptions>): void {
+  const dirs = new WeakMap<Store, string>();
+  const on = (dir: string): Store => {
+    const store = fileStore({ dir, ...options });
+    dirs.set(store, dir);
+    return store;
+  };
+  testStore({ name, open: () => on(newDir()), reopen: (store) => on(dirs.get(store)!), it, describe });
+}
+
+suite('fileStore', {});
+suite("fileStore with fsync: 'always'", { fsync: 'always' });
+
+const text = (id: string): NewEntry => ({ v: 1, at: 7, type: 'message', runId: 'r', message: { id, role: 'user', content: [{ type: 'text', text: id }] } });
+const ids = (store: Store, session = 's') => (store.read(session, 1) as { message: { id: string } }[]).map(({ message }) => message.id);
+const reading = (dir: string) => fs.readFileSync(path.join(dir, 's.jsonl'));
+
+describe('fileStore, cut short at any byte of an append', () => {
+  const dir = newDir();
+  const store = fileStore({ dir });
+  store.append('s', 0, [text('a')]);
+  const before = reading(dir).length;
+  store.append('s', 1, [text('b'), text('🧅')]);
+  const whole = reading(dir);
+  store.close?.();
+
+  it('finds all of it or nothing, and goes on', () => {
+    for (let cut = before; cut < whole.length; cut++) {
+      const torn = newDir();
+      fs.mkdirSync(torn);
+      fs.writeFileSync(path.join(torn, 's.jsonl'), whole.subarray(0, cut));
+      const again = fileStore({ dir: torn });
+      expect(ids(again), `cut at ${cut}`).toEqual(['a']);
+      expect(again.head('s')).toBe(1);
+      expect(again.append('s', 1, [text('c')])).toBe(2);
+      expect(again.append('s', 2, [text('d')])).toBe(3);
+      expect(ids(again)).toEqual(['a', 'c', 'd']);
+      expect(ids(fileStore({ dir: torn }))).toEqual(['a', 'c', 'd']);
+      again.close?.();
+    }
+  });
+
+  it('keeps what was cut short in the file, marked', () => {
+    const torn = newDir();
+    fs.mkdirSync(torn);
+    fs.writeFileSync(path.join(torn, 's.jsonl'), whole.subarray(0, before + 20));
+    fileStore({ dir: torn }).append('s', 1, [text('c')]);
+    expect(reading(torn).toString().split('\n')[1]).toBe(`${whole.subarray(before, before + 20)}#torn`);
+  });
+
+  it('takes a line of zeros, which a loss of power leaves, for one cut short', () => {
+    const torn = newDir();
+    fs.mkdirSync(torn);
+    fs.writeFileSync(path.join(torn, 's.jsonl'), Buffer.concat([whole.subarray(0, before), Buffer.alloc(300), Buffer.from(']}\n')]));
+    const again = fileStore({ dir: torn });
+    expect(ids(again)).toEqual(['a']);
+    expect(again.append('s', 1, [text('c')])).toBe(2);
+    expect(ids(again)).toEqual(['a', 'c']);
+  });
+});
+
+describe('fileStore, several handles', () => {
+  it('lets the first of two appends at the same place count, though neither handle has seen the other', () => {
+    const dir = newDir();
+    const [one, two] = [fileStore({ dir }), fileStore({ dir })];
+    one.append('s', 0, [text('a')]);
+    expect(two.head('s')).toBe(1);
+    // Both believe the session to be at 1.
+    one.append('s', 1, [text('one')]);
+    expect(() => two.append('s', 1, [text('two')])).toThrow('Session "s" is at entry 2, not 1');
+    expect(ids(one)).toEqual(['a', 'one']);
+    expect(ids(two)).toEqual(['a', 'one']);
+    expect(two.append('s', 2, [text('two')])).toBe(3);
+    expect(one.append('s', 3, [text('one again')])).toBe(4);
+    expect(ids(fileStore({ dir }))).toEqual(['a', 'one', 'two', 'one again']);
+  });
+
+  it('lets a post of another handle pass between two appends', async () => {
+    const dir = newDir();
+    const [one, two] = [fileStore({ dir }), fileStore({ dir })];
+    one.append('s', 0, [text('a')]);
+    two.post('s', { type: 'cancel', reason: 'enough' });
+    expect(one.append('s', 1, [text('b')])).toBe(2);
+    expect(one.take('s', 0)).toEqual([{ n: 1, item: { type: 'cancel', reason: 'enough' } }]);
+  });
+
+  it('does not write into the file of a session that was deleted and made again', () => {
+    const dir = newDir();
+    const [one, two] = [fileStore({ dir }), fileStore({ dir })];
+    one.append('s', 0, [text('a'), text('b')]);
+    two.delete('s');
+    two.append('s', 0, [text('new'), text('newer')]);
+    expect(() => one.append('s', 2, [text('x')])).toThrow(expect.objectContaining({ code: 'SESSION_CONFLICT' }));
+    expect(ids(two)).toEqual(['new', 'newer']);
+    expect(one.append('s', 2, [text('c')])).toBe(3);
+    expect(ids(two)).toEqual(['new', 'newer', 'c']);
+  });
+
+  it('holds no more than 512 files open and still knows where each session stands', () => {
+    const dir = newDir();
+    const [one, two] = [fileStore({ dir }), fileStore({ dir })];
+    const open = () => fs.readdirSync('/proc/self/fd').length;
+    const before = process.platform === 'linux' ? open() : 0;
+    for (let round = 0; round < 2; round++) {
+      for (let i = 0; i < 600; i++) expect(one.append(`s${i}`, round, [text(`${round}`)])).toBe(round + 1);
+    }
+    if (process.platform === 'linux') expect(open() - before).toBeLessThanOrEqual(512);
+    // Session 0 rests by now: what happens to its file meanwhile must not go unnoticed.
+    two.delete('s0');
+    expect(() => one.append('s0', 2, [text('x')])).toThrow('Session "s0" is at entry 0, not 2');
+    one.close?.();
+    if (process.platform === 'linux') expect(open()).toBeLessThanOrEqual(before);
+  });
+});
+
+describe('fileStore, bad input', () => {
+  const file = (content: string): Store => {
+    const dir = newDir();
+    fs.mkdirSync(dir);
+    fs.writeFileSync(path.join(dir, 's.jsonl'), content);
+    return fileStore({ dir });
+  };
+
+  it('refuses a file with a gap, a foreign line or a broken one, and says which file', () => {
+    const gap = file('{"seq":1,"n":1,"w":"a","id":"s","e":[{"v":1}]}\n{"seq":3,"n":1,"w":"a","e":[{}]}\n');
+    expect(() => gap.head('s')).toThrow(/The journal .*s\.jsonl was changed by something else, or damaged: entry 3 follows entry 1\. Restore/);
+    expect(() => file('hello\n').head('s')).toThrow('it has the line "hello"');
+    expect(() => file('{"seq":1,"n":1,"w":"a","id":"s","e":[{"v":}]}\n').head('s')).toThrow('it has a line that is not JSON');
+    expect(() => gap.head('s')).toThrow(expect.objectContaining({ code: 'SESSION_CORRUPT' }));
+  });
+
+  it('deletes a damaged session', () => {
+    const store = file('hello\n');
+    store.delete('s');
+    expect(store.head('s')).toBe(0);
+  });
+
+  it('refuses options and ids it cannot use', () => {
+    expect(() => fileStore({ dir: '' })).toThrow('Expected `dir` to be the path of a directory, got "".');
+    expect(() => fileStore({ dir: newDir(), fsync: 'sometimes' as 'never' })).toThrow("Expected `fsync` to be 'always', 'run-end' or 'never', got \"sometimes\".");
+    expect(() => fileStore({ dir: newDir(), fsyn: 'never' } as never)).toThrow('Unknown option `fsyn` of `fileStore`. Did you mean `fsync`?');
+    expect(() => fileStore({ dir: newDir() }).head('a\0b')).toThrow('Expected `sessionId` to be well-formed text without NUL characters');
+  });
+
+  it('keeps an append that cannot be JSON out of the file', () => {
+    const store = fileStore({ dir: newDir() });
+    expect(() => store.append('s', 0, [{ v: 1, at: 1, type: 'state', cell: 'c', version: 1, value: 1n }])).toThrow('BigInt');
+    expect(store.head('s')).toBe(0);
+  });
+});
+
+describe('fileStore, sizes', () => {
+  it('adds to the file only what is new', () => {
+    const dir = newDir();
+    const store = fileStore({ dir });
+    const added = (seq: number): number => {
+      const before = seq === 0 ? 0 : reading(dir).length;
+      store.append('s', seq, [text('same')]);
+      return reading(dir).length - before;
+    };
+    const sizes = Array.from({ length: 1000 }, (_, seq) => added(seq));
+    // The number itself grows by a digit at 10, 100 and 1000.
+    expect(sizes[999]! - sizes[10]!).toBeLessThanOrEqual(2);
+    expect(sizes[999]).toBeLessThanOrEqual(2 * JSON.stringify(text('same')).length);
+  });
+});

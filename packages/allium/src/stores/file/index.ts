@@ -1,0 +1,268 @@
+/** Sessions as files of JSON lines: one file each, readable with any text tool, safe for several processes. */
+import { createHash, randomBytes } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+import {
+  checkFork,
+  checkKeys,
+  checkSessionId,
+  type Entry,
+  type InboxItem,
+  invalidOption,
+  type ListOptions,
+  listPage,
+  type NewEntry,
+  type SessionInfo,
+  type Store,
+  sessionConflict,
+} from '../kit/index.js';
+import { appendLine, DELETED_LINE, entriesOf, infoOf, postLine, takenLine } from './journal-file.js';
+import { SessionFile } from './session-file.js';
+
+export interface FileStoreOptions {
+  /** The directory of the files. Made if it does not exist. */
+  readonly dir: string;
+  /**
+   * When to wait for the disk. Whatever is chosen, what `append` confirmed outlives the process; this is about the
+   * machine losing power. `always`: nothing confirmed is ever lost. `run-end`: when a run ends or is suspended.
+   * `never`: the operating system writes when it sees fit, usually within half a minute.
+   * @default 'never'
+   */
+  readonly fsync?: 'always' | 'run-end' | 'never';
+}
+
+/**
+ * A store that keeps each session in a file of JSON lines.
+ *
+ * @example
+ * ```ts
+ * const agent = new Agent({ model, store: fileStore({ dir: '.allium/sessions' }) });
+ * ```
+ */
+export function fileStore(options: FileStoreOptions): Store {
+  checkKeys('`fileStore`', options, ['dir', 'fsync']);
+  const { dir, fsync = 'never' } = options;
+  if (typeof dir !== 'string' || dir === '') throw invalidOption('dir', 'the path of a directory', dir);
+  if (!['always', 'run-end', 'never'].includes(fsync)) throw invalidOption('fsync', "'always', 'run-end' or 'never'", fsync);
+  fs.mkdirSync(dir, { recursive: true });
+  return new FileStore(dir, fsync);
+}
+
+/** More files than this are not held open at once; of those that rest, the state of so many is remembered. */
+const MAX_OPEN = 512;
+const MAX_KNOWN = 20_000;
+
+interface KnownInfo {
+  readonly version: string;
+  readonly info: SessionInfo | undefined;
+}
+
+class FileStore implements Store {
+  readonly #dir: string;
+  readonly #fsync: 'always' | 'run-end' | 'never';
+  readonly #writer = randomBytes(4).readUInt32BE().toString(36);
+  readonly #files = new Map<string, SessionFile>();
+  readonly #open = new Set<SessionFile>();
+  #infos: ReadonlyMap<string, KnownInfo> = new Map();
+
+  constructor(dir: string, fsync: 'always' | 'run-end' | 'never') {
+    this.#dir = dir;
+    this.#fsync = fsync;
+  }
+
+  append(sessionId: string, expectedSeq: number, entries: readonly NewEntry[]): number {
+    let file = this.#files.get(sessionId);
+    // What is known is not looked up again: if it has become wrong, the write itself brings it to light.
+    if (!file?.awake || file.state.head !== expectedSeq || entries.length === 0) {
+      file = this.#current(sessionId);
+      const head = file?.state.head ?? 0;
+      if (head !== expectedSeq) throw sessionConflict(sessionId, expectedSeq, head);
+      if (entries.length === 0) return expectedSeq;
+      file ??= this.#make(sessionId);
+    }
+    const line = appendLine(expectedSeq + 1, entries, this.#writer, expectedSeq === 0 ? { id: sessionId } : undefined);
+    this.#write(sessionId, file, expectedSeq, entries.length, line, this.#syncs(entries));
+    return expectedSeq + entries.length;
+  }
+
+  read(sessionId: string, fromSeq: number): readonly Entry[] {
+    const file = this.#current(sessionId);
+    return file === undefined || file.state.head < fromSeq ? [] : entriesOf(file.bytes(), fromSeq, file.path);
+  }
+
+  head(sessionId: string): number {
+    return this.#current(sessionId)?.state.head ?? 0;
+  }
+
+  list(options: ListOptions = {}): { readonly sessions: readonly SessionInfo[]; readonly next?: string } {
+    const infos = new Map<string, KnownInfo>();
+    for (const name of fs.readdirSync(this.#dir)) {
+      const file = path.join(this.#dir, name);
+      // Left by a process that died while it deleted a session.
+      if (name.endsWith('.gone')) fs.rmSync(file, { force: true });
+      const stat = name.endsWith('.jsonl') ? fs.statSync(file, { throwIfNoEntry: false }) : undefined;
+      if (stat === undefined) continue;
+      // Read only if it has changed since the last list.
+      const version = `${stat.ino} ${stat.size} ${stat.mtimeMs} ${stat.ctimeMs}`;
+      const known = this.#infos.get(file);
+      infos.set(file, known?.version === version ? known : { version, info: readInfo(file) });
+    }
+    this.#infos = infos;
+    return listPage([...infos.values()].flatMap(({ info }) => info ?? []), options);
+  }
+
+  fork(sessionId: string, seq: number, newId: string): void {
+    const source = this.#current(sessionId);
+    const copied = source === undefined ? [] : entriesOf(source.bytes(), 1, source.path);
+    const posted = source?.state.posted ?? 0;
+    const target = this.#current(newId);
+    checkFork(sessionId, seq, copied.length, newId, target?.state.head ?? 0);
+    const entries = copied.slice(0, seq).map(({ seq: _, ...entry }) => entry);
+    const line = appendLine(1, entries, this.#writer, { id: newId, inbox: posted });
+    this.#write(newId, target ?? this.#make(newId), 0, seq, line, this.#fsync !== 'never');
+  }
+
+  delete(sessionId: string): void {
+    checkSessionId(sessionId);
+    this.#forget(sessionId);
+    // Moved away first: whoever opens the session from now on finds none. Then those who have it open are told.
+    // The file is not read: one that is damaged can be deleted too.
+    const file = this.#path(sessionId);
+    const gone = `${file}.${randomBytes(6).toString('hex')}.gone`;
+    if (!fs.existsSync(file)) return;
+    try {
+      fs.renameSync(file, gone);
+      fs.appendFileSync(gone, DELETED_LINE);
+    } catch (error) {
+      // Somebody else deleted it at the same moment.
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    }
+    fs.rmSync(gone, { force: true });
+    if (this.#fsync !== 'never') syncDirectory(this.#dir);
+  }
+
+  post(sessionId: string, item: InboxItem): void {
+    const file = this.#current(sessionId) ?? this.#make(sessionId);
+    file.append(postLine(item), false);
+    if (this.#fsync !== 'never') file.sync();
+    file.refresh();
+  }
+
+  take(sessionId: string, after: number): readonly { readonly n: number; readonly item: InboxItem }[] {
+    const file = this.#current(sessionId);
+    if (file === undefined) return [];
+    const oldest = file.state.items[0];
+    if (oldest === undefined) return [];
+    if (oldest.n <= after) {
+      file.append(takenLine(after), false);
+      file.refresh();
+    }
+    return file.state.items.slice();
+  }
+
+  close(): void {
+    for (const sessionId of [...this.#files.keys()]) this.#forget(sessionId);
+  }
+
+  /** Writes an append line and finds out whether it counts. */
+  #write(sessionId: string, file: SessionFile, expectedSeq: number, count: number, line: string, sync: boolean): void {
+    // The first line of a session says more than its entries (see `JournalState`), so it is read back.
+    if (file.append(line, expectedSeq > 0)) {
+      file.state.head += count;
+    } else {
+      const won = file.refresh(this.#writer, expectedSeq + 1);
+      if (!won || file.state.deleted) throw sessionConflict(sessionId, expectedSeq, this.#current(sessionId)?.state.head ?? 0);
+    }
+    if (!sync) return;
+    file.sync();
+    if (expectedSeq === 0) syncDirectory(this.#dir);
+  }
+
+  #syncs(entries: readonly NewEntry[]): boolean {
+    return this.#fsync === 'always' || (this.#fsync === 'run-end' && entries.some(({ type }) => type === 'run_end'));
+  }
+
+  /** The file of a session with everything that is in it now, or nothing. */
+  #current(sessionId: string): SessionFile | undefined {
+    const known = this.#files.get(sessionId);
+    if (known !== undefined) {
+      known.refresh();
+      if (!known.state.deleted) return known;
+      this.#forget(sessionId);
+    } else {
+      checkSessionId(sessionId);
+    }
+    const file = this.#path(sessionId);
+    // Asked first: a failed open costs ten times as much, and runners look for an inbox all the time.
+    if (!fs.existsSync(file)) return undefined;
+    const opened = new SessionFile(file, this.#limit);
+    opened.refresh();
+    if (opened.state.deleted) return undefined;
+    return this.#keep(sessionId, opened);
+  }
+
+  #make(sessionId: string): SessionFile {
+    const made = new SessionFile(this.#path(sessionId), this.#limit);
+    made.wake(true);
+    made.refresh();
+    return this.#keep(sessionId, made);
+  }
+
+  #keep(sessionId: string, file: SessionFile): SessionFile {
+    this.#files.set(sessionId, file);
+    if (this.#files.size > MAX_KNOWN) this.#forget(this.#files.keys().next().value!);
+    return file;
+  }
+
+  #forget(sessionId: string): void {
+    const file = this.#files.get(sessionId);
+    if (file === undefined) return;
+    this.#files.delete(sessionId);
+    this.#open.delete(file);
+    file.rest();
+  }
+
+  /** Called by a file that is being opened: another one goes to rest for it. */
+  readonly #limit = (file: SessionFile): void => {
+    this.#open.add(file);
+    if (this.#open.size <= MAX_OPEN) return;
+    const first = this.#open.values().next().value!;
+    this.#open.delete(first);
+    first.rest();
+  };
+
+  #path(sessionId: string): string {
+    return path.join(this.#dir, `${fileName(sessionId)}.jsonl`);
+  }
+}
+
+/** Ids that are safe as they are stay readable; others get a hash, since file systems fold case and limit length. */
+function fileName(sessionId: string): string {
+  if (/^[a-z0-9][a-z0-9_-]{0,99}$/.test(sessionId) && !/^(con|prn|aux|nul|com\d|lpt\d)$/.test(sessionId)) return sessionId;
+  const readable = sessionId.replace(/[^A-Za-z0-9_-]+/g, '-').slice(0, 40);
+  return `${readable}~${createHash('sha256').update(sessionId).digest('hex').slice(0, 32)}`;
+}
+
+function readInfo(file: string): SessionInfo | undefined {
+  let bytes: Buffer;
+  try {
+    bytes = fs.readFileSync(file);
+  } catch (error) {
+    // Deleted since the directory was read.
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+  return infoOf(bytes, file);
+}
+
+/** A new name in a directory is on the disk only when the directory is. */
+function syncDirectory(dir: string): void {
+  // Windows has no such call and does not need it.
+  if (process.platform === 'win32') return;
+  const fd = fs.openSync(dir, 'r');
+  try {
+    fs.fsyncSync(fd);
+  } finally {
+    fs.closeSync(fd);
+  }
+}

@@ -1,0 +1,149 @@
+/** The format of a session's file: lines of JSON, each one append, post or note, never changed once written. */
+import { AlliumError, deepFreeze, type Entry, type InboxItem, type SessionInfo, shown } from '../kit/index.js';
+
+/**
+ * The lines:
+ *
+ * - `{"seq":3,"n":2,"w":"x7k2p9","e":[…]}`: an append of 2 entries, the first being number 3, by the handle `w`. One
+ *   append is one line, so a write that was cut short leaves either all of its entries or none. The line with number 1
+ *   has the session's `id`; that of a fork also says after which number its `inbox` begins.
+ * - `{"post":…}`: an item of the inbox; its number is the count of such lines before it, plus one.
+ * - `{"taken":5}`: the items up to number 5 are forgotten.
+ * - `{"deleted":true}`: the session was deleted; whoever still has the file open learns it from this.
+ * - `…#torn`: what a write that was cut short left, closed by the next writer. It counts for nothing.
+ *
+ * Handles append without a lock. The operating system puts the lines in some order, and all readers apply the same
+ * rule: an append counts if its number is the next one. Of two handles that wrote the same number at once the first
+ * line counts, and the second handle finds its line behind the other's and reports a conflict.
+ */
+export const TORN = '#torn\n';
+
+export function appendLine(seq: number, entries: readonly unknown[], writer: string, first?: { id: string; inbox?: number }): string {
+  const more = first === undefined ? '' : `,"id":${JSON.stringify(first.id)}${first.inbox ? `,"inbox":${first.inbox}` : ''}`;
+  return `{"seq":${seq},"n":${entries.length},"w":"${writer}"${more},"e":${JSON.stringify(entries)}}\n`;
+}
+
+export const postLine = (item: InboxItem): string => `{"post":${JSON.stringify(item)}}\n`;
+export const takenLine = (after: number): string => `{"taken":${after}}\n`;
+/** Closes a torn line first, if there is one: who deletes has not looked. */
+export const DELETED_LINE = `${TORN}{"deleted":true}\n`;
+
+/** An append line that counts, as a place in the bytes. */
+export interface AppendPlace {
+  readonly seq: number;
+  readonly count: number;
+  readonly writer: string;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** What is known of a file after reading its lines so far. */
+export class JournalState {
+  head = 0;
+  deleted = false;
+  /** The number of the newest item ever posted. */
+  posted = 0;
+  items: { readonly n: number; readonly item: InboxItem }[] = [];
+
+  /**
+   * Takes in the complete lines of `bytes`, which go on where those before ended, and returns how many bytes they
+   * are. `counts` is called for every append line that counts.
+   */
+  take(bytes: Buffer, file: string, counts?: (place: AppendPlace) => void): number {
+    // A disk that lost power may show blocks of zeros where a line was to be. JSON text has none.
+    const damaged = bytes.includes(0);
+    let start = 0;
+    for (let end = bytes.indexOf(NEWLINE); end !== -1; start = end + 1, end = bytes.indexOf(NEWLINE, start)) {
+      if (bytes.toString('latin1', Math.max(start, end - 5), end) === '#torn') continue;
+      if (damaged && bytes.subarray(start, end).includes(0)) continue;
+      this.line(bytes, start, end, file, counts);
+    }
+    return start;
+  }
+
+  private line(bytes: Buffer, start: number, end: number, file: string, counts?: (place: AppendPlace) => void): void {
+    const beginning = bytes.toString('latin1', start, Math.min(end, start + 80));
+    const append = /^\{"seq":(\d+),"n":(\d+),"w":"([a-z0-9]+)"/.exec(beginning);
+    if (append !== null) {
+      const [seq, count] = [Number(append[1]), Number(append[2])];
+      // Not the next number: the line of a handle that came second. A number beyond the next one cannot come about.
+      if (seq <= this.head) return;
+      if (seq > this.head + 1) throw corrupt(file, `entry ${seq} follows entry ${this.head}`);
+      if (seq === 1) this.shiftInbox(bytes, start, end, file);
+      this.head += count;
+      counts?.({ seq, count, writer: append[3]!, start, end });
+    } else if (beginning.startsWith('{"post":')) {
+      const { post } = parse(bytes, start, end, file) as { post: InboxItem };
+      this.items.push(deepFreeze({ n: ++this.posted, item: post }));
+    } else if (beginning.startsWith('{"taken":')) {
+      const { taken } = parse(bytes, start, end, file) as { taken: number };
+      this.items = this.items.filter(({ n }) => n > taken);
+    } else if (beginning.startsWith('{"deleted":')) {
+      this.deleted = true;
+    } else {
+      throw corrupt(file, `it has the line ${shown(beginning)}`);
+    }
+  }
+
+  /** A fork begins with the inbox numbers of its source used up; what was posted to it before moves up. */
+  private shiftInbox(bytes: Buffer, start: number, end: number, file: string): void {
+    const { inbox = 0 } = parse(bytes, start, end, file) as { inbox?: number };
+    if (inbox === 0) return;
+    this.posted += inbox;
+    this.items = this.items.map(({ n, item }) => deepFreeze({ n: n + inbox, item }));
+  }
+}
+
+/** The entries of a file with `seq >= fromSeq`. */
+export function entriesOf(bytes: Buffer, fromSeq: number, file: string): Entry[] {
+  const entries: Entry[] = [];
+  new JournalState().take(bytes, file, ({ seq, count, start, end }) => {
+    if (seq + count <= fromSeq) return;
+    const { e } = parse(bytes, start, end, file) as { e: object[] };
+    for (let i = Math.max(0, fromSeq - seq); i < e.length; i++) entries.push({ ...e[i], seq: seq + i } as Entry);
+  });
+  return entries;
+}
+
+/** What `list` says about a file; nothing for one that has only an inbox. */
+export function infoOf(bytes: Buffer, file: string): SessionInfo | undefined {
+  let first: { id: string; e: Entry[] } | undefined;
+  let run: Entry | undefined;
+  let last: AppendPlace | undefined;
+  new JournalState().take(bytes, file, (place) => {
+    if (first === undefined || run === undefined) {
+      const line = parse(bytes, place.start, place.end, file) as { id: string; e: Entry[] };
+      first ??= line;
+      run = line.e.find(({ type }) => type === 'run_start');
+    }
+    last = place;
+  });
+  if (first === undefined || last === undefined) return undefined;
+  const { e } = parse(bytes, last.start, last.end, file) as { e: Entry[] };
+  const tenant = run?.type === 'run_start' ? run.tenant : undefined;
+  return Object.freeze({
+    sessionId: first.id,
+    ...(tenant !== undefined && { tenant }),
+    seq: last.seq + last.count - 1,
+    createdAt: first.e[0]!.at,
+    updatedAt: e.at(-1)!.at,
+  });
+}
+
+const NEWLINE = 10;
+
+function parse(bytes: Buffer, start: number, end: number, file: string): unknown {
+  try {
+    return JSON.parse(bytes.toString('utf8', start, end));
+  } catch (cause) {
+    throw corrupt(file, `it has a line that is not JSON, ${shown(bytes.toString('latin1', start, Math.min(end, start + 80)))}`, cause);
+  }
+}
+
+function corrupt(file: string, what: string, cause?: unknown): AlliumError {
+  return new AlliumError(
+    'SESSION_CORRUPT',
+    `The journal ${file} was changed by something else, or damaged: ${what}. Restore it from a backup, or delete the session.`,
+    { cause, data: { file } },
+  );
+}

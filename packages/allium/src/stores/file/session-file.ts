@@ -1,0 +1,111 @@
+/** One session's file, open or at rest, and how far it has been read. */
+import fs from 'node:fs';
+import { AlliumError } from '../kit/index.js';
+import { JournalState, TORN } from './journal-file.js';
+
+export class SessionFile {
+  state = new JournalState();
+  /** So many bytes are taken into `state`. Up to `#end` there may be the beginning of a line that was cut short. */
+  #size = 0;
+  #end = 0;
+  #fd: number | undefined;
+  #identity = '';
+
+  constructor(
+    readonly path: string,
+    /** Called whenever the file is opened, so that the owner can put others to rest. */
+    private readonly opened: (file: SessionFile) => void,
+  ) {}
+
+  /**
+   * Appends a line. True if the file then ended with it and nobody had written since the last look; with `accept` the
+   * line counts as read then. Otherwise `refresh` tells what happened. The file has to be awake: after a rest it may be
+   * another one, and has to be read before it is written to.
+   */
+  append(line: string, accept = true): boolean {
+    const fd = this.#fd!;
+    const torn = this.#end !== this.#size;
+    const text = torn ? TORN + line : line;
+    const written = fs.writeSync(fd, text);
+    if (written !== Buffer.byteLength(text)) {
+      throw new AlliumError('STORE_FAILED', `Only ${written} bytes of a line were written to ${this.path}. Is the disk full? The line does not count.`, {
+        data: { file: this.path, written },
+      });
+    }
+    // Looking for one byte behind the end tells whether the end is where it should be, and costs half as much as
+    // asking for the size.
+    if (torn || !accept || fs.readSync(fd, ONE, 0, 1, this.#end + written) !== 0) return false;
+    this.#size = this.#end += written;
+    return true;
+  }
+
+  /** Takes in what others wrote. With `writer`: whether the append of that handle at `seq` is among it and counts. */
+  refresh(writer?: string, seq?: number): boolean {
+    if (this.#fd === undefined) this.wake(false);
+    const fd = this.#fd;
+    if (fd === undefined || fs.readSync(fd, ONE, 0, 1, this.#end) === 0) return false;
+    const end = fs.fstatSync(fd).size;
+    let found = false;
+    const taken = this.state.take(this.#bytes(fd, this.#size, end), this.path, (place) => {
+      found ||= place.writer === writer && place.seq === seq;
+    });
+    this.#size += taken;
+    this.#end = end;
+    return found;
+  }
+
+  get awake(): boolean {
+    return this.#fd !== undefined;
+  }
+
+  /** All complete lines, as of the last `refresh`. */
+  bytes(): Buffer {
+    return this.#bytes(this.#fd!, 0, this.#size);
+  }
+
+  sync(): void {
+    fs.fdatasyncSync(this.#fd!);
+  }
+
+  /** Gives the file descriptor back. What was read stays known, and the next use opens the file again. */
+  rest(): void {
+    if (this.#fd !== undefined) fs.closeSync(this.#fd);
+    this.#fd = undefined;
+  }
+
+  /** Opens the file; if it does not exist and is not to be made, the session counts as deleted. */
+  wake(make: boolean): void {
+    const { O_RDWR, O_APPEND, O_CREAT } = fs.constants;
+    let fd: number;
+    try {
+      fd = fs.openSync(this.path, O_RDWR | O_APPEND | (make ? O_CREAT : 0), 0o600);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+      this.state.deleted = true;
+      return;
+    }
+    this.#fd = fd;
+    this.opened(this);
+    const { ino, birthtimeMs, size } = fs.fstatSync(fd);
+    // Another file under the same name: the session was deleted and made again while this one rested. File systems
+    // give a freed inode number to the next file, so the number alone says nothing.
+    const identity = `${ino} ${birthtimeMs}`;
+    if (this.#identity === identity && size >= this.#end) return;
+    this.state = new JournalState();
+    this.#size = this.#end = 0;
+    this.#identity = identity;
+  }
+
+  #bytes(fd: number, start: number, end: number): Buffer {
+    const bytes = Buffer.allocUnsafe(end - start);
+    let filled = 0;
+    while (filled < bytes.length) {
+      const count = fs.readSync(fd, bytes, filled, bytes.length - filled, start + filled);
+      if (count === 0) break;
+      filled += count;
+    }
+    return bytes.subarray(0, filled);
+  }
+}
+
+const ONE = Buffer.alloc(1);

@@ -1,0 +1,2 @@
+/** Sessions in memory: for tests, demos and runs that need not outlive the process. */
+export { memoryStore } from '../../kernel/memory-store.js';

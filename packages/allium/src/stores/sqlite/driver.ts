@@ -1,0 +1,48 @@
+/** Finds an SQLite: the one built into Node, or the `libsql` package. Neither needs a compiler. */
+import { createRequire } from 'node:module';
+import { AlliumError } from '../kit/index.js';
+
+export type SqliteValue = string | number | null;
+
+/** The part of a database handle that the store uses: `node:sqlite`, `libsql` and `better-sqlite3` all have it. */
+export interface SqliteDatabase {
+  exec(sql: string): unknown;
+  prepare(sql: string): SqliteStatement;
+  close(): unknown;
+}
+
+export interface SqliteStatement {
+  run(...values: SqliteValue[]): { readonly changes: number | bigint };
+  get(...values: SqliteValue[]): unknown;
+  all(...values: SqliteValue[]): unknown[];
+}
+
+type Constructor = new (path: string) => SqliteDatabase;
+
+export function openDatabase(path: string): SqliteDatabase {
+  return new (builtIn() ?? libsql())(path);
+}
+
+function builtIn(): Constructor | undefined {
+  // Node still calls the module experimental and would say so on stderr of every program that uses this store. The
+  // few calls used here have not changed since it came, and the tests run on every supported version.
+  const { emitWarning } = process;
+  process.emitWarning = () => {};
+  try {
+    return (process.getBuiltinModule('node:sqlite') as { DatabaseSync: Constructor } | undefined)?.DatabaseSync;
+  } finally {
+    process.emitWarning = emitWarning;
+  }
+}
+
+function libsql(): Constructor {
+  try {
+    return createRequire(import.meta.url)('libsql') as Constructor;
+  } catch (cause) {
+    throw new AlliumError(
+      'MISSING_DEPENDENCY',
+      `The SQLite store needs Node 22.13 or later, which has SQLite built in, or the package libsql; this is Node ${process.version}. Run: npm install libsql`,
+      { cause, data: { package: 'libsql' } },
+    );
+  }
+}

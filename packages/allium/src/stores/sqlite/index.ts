@@ -1,0 +1,326 @@
+/** Sessions in an SQLite database: one file, nothing to run, the store to begin with. */
+import fs from 'node:fs';
+import path from 'node:path';
+import {
+  AlliumError,
+  checkFork,
+  checkKeys,
+  checkSessionId,
+  type Entry,
+  firstRun,
+  type InboxItem,
+  invalidOption,
+  type ListOptions,
+  listCursor,
+  listQuery,
+  type NewEntry,
+  type SessionInfo,
+  type Store,
+  sessionConflict,
+} from '../kit/index.js';
+import { openDatabase, type SqliteDatabase, type SqliteStatement } from './driver.js';
+
+export type { SqliteDatabase, SqliteStatement, SqliteValue } from './driver.js';
+
+export interface SqliteStoreOptions {
+  /** The file of the database, or `:memory:`. Made if it does not exist, with its directory. */
+  readonly path?: string;
+  /** An open database instead of `path`. It stays yours: the store makes its tables and changes no settings. */
+  readonly database?: SqliteDatabase;
+  /**
+   * When to wait for the disk. Whatever is chosen, what `append` confirmed outlives the process; this is about the
+   * machine losing power. `always`: nothing confirmed is ever lost. `checkpoint`: the last appends may be, never
+   * in part.
+   * @default 'checkpoint'
+   */
+  readonly fsync?: 'always' | 'checkpoint';
+  /** Keeps other processes out, which makes appends half again as fast. Nobody else can answer or steer then. @default false */
+  readonly exclusive?: boolean;
+  /** How long to wait (milliseconds) while another process writes. @default 5000 */
+  readonly busyTimeoutMs?: number;
+}
+
+/**
+ * A store in an SQLite database, in WAL mode.
+ *
+ * Uses `node:sqlite` where Node has it (22.13 and later) and the package `libsql` otherwise.
+ *
+ * @example
+ * ```ts
+ * const agent = new Agent({ model, store: sqliteStore({ path: '.allium/sessions.db' }) });
+ * ```
+ */
+export function sqliteStore(options: SqliteStoreOptions): Store {
+  checkKeys('`sqliteStore`', options, ['path', 'database', 'fsync', 'exclusive', 'busyTimeoutMs']);
+  const { path: file, database, fsync = 'checkpoint', exclusive = false, busyTimeoutMs = 5000 } = options;
+  if (fsync !== 'always' && fsync !== 'checkpoint') throw invalidOption('fsync', "'always' or 'checkpoint'", fsync);
+  if (!Number.isInteger(busyTimeoutMs) || busyTimeoutMs < 0) throw invalidOption('busyTimeoutMs', 'an integer ≥ 0', busyTimeoutMs);
+  if (database !== undefined) return new SqliteStore(database, false);
+  if (typeof file !== 'string' || file === '') throw invalidOption('path', 'the path of a file, or `:memory:`', file);
+  if (file !== ':memory:') fs.mkdirSync(path.dirname(file), { recursive: true });
+  const opened = openDatabase(file);
+  try {
+    opened.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
+    if (exclusive) opened.exec('PRAGMA locking_mode = EXCLUSIVE');
+    opened.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${fsync === 'always' ? 'FULL' : 'NORMAL'}`);
+    return new SqliteStore(opened, true);
+  } catch (error) {
+    opened.close();
+    throw error;
+  }
+}
+
+/**
+ * One row per append: number of the session in the upper half of `id`, number of its first entry in the lower. So an
+ * append touches one page, at the end of its session, and two appends at the same place are the same row, of which
+ * the database lets only one in. What `list` needs about the last append is looked up there, not kept up to date.
+ */
+const SCHEMA = `
+  CREATE TABLE IF NOT EXISTS allium_meta (version INTEGER NOT NULL);
+  CREATE TABLE IF NOT EXISTS allium_sessions (
+    key INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    created_at NUMERIC,
+    started INTEGER NOT NULL DEFAULT 0,
+    tenant TEXT,
+    posted INTEGER NOT NULL DEFAULT 0
+  );
+  CREATE INDEX IF NOT EXISTS allium_sessions_tenant ON allium_sessions (tenant);
+  CREATE TABLE IF NOT EXISTS allium_appends (
+    id INTEGER PRIMARY KEY,
+    count INTEGER NOT NULL,
+    at NUMERIC NOT NULL,
+    entries TEXT NOT NULL
+  );
+  CREATE TABLE IF NOT EXISTS allium_inbox (id INTEGER PRIMARY KEY, item TEXT NOT NULL);
+  INSERT INTO allium_meta SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM allium_meta);
+`;
+const SCHEMA_VERSION = 1;
+const LOWER = 0xffffffff;
+
+/** What this handle believes about a session. If it has become wrong, the insert finds out. */
+interface Known {
+  readonly key: number;
+  head: number;
+  /** Whether a run has started, which decided the tenant. */
+  started: boolean;
+}
+
+const MAX_KNOWN = 20_000;
+
+class SqliteStore implements Store {
+  readonly #database: SqliteDatabase;
+  readonly #owned: boolean;
+  readonly #statements = new Map<string, SqliteStatement>();
+  readonly #known = new Map<string, Known>();
+  readonly #insert: SqliteStatement;
+  readonly #inbox: SqliteStatement;
+
+  constructor(database: SqliteDatabase, owned: boolean) {
+    this.#database = database;
+    this.#owned = owned;
+    this.#transaction(() => database.exec(SCHEMA));
+    const { version } = database.prepare('SELECT version FROM allium_meta').get() as { version: number };
+    if (version !== SCHEMA_VERSION) throw unknownSchema(version);
+    // A session deleted meanwhile has no row any more, and a place taken meanwhile is ignored: nothing is inserted.
+    this.#insert = database.prepare(`
+      INSERT OR IGNORE INTO allium_appends
+      SELECT (?1 << 32) | ?2, ?3, ?4, ?5 WHERE EXISTS (SELECT 1 FROM allium_sessions WHERE key = ?1)`);
+    this.#inbox = database.prepare(`
+      SELECT i.id & ${LOWER} AS n, i.item, s.key FROM allium_sessions s
+      JOIN allium_inbox i ON i.id > s.key << 32 AND i.id < (s.key + 1) << 32
+      WHERE s.id = ? ORDER BY i.id`);
+  }
+
+  append(sessionId: string, expectedSeq: number, entries: readonly NewEntry[]): number {
+    const known = this.#known.get(sessionId);
+    if (known?.head !== expectedSeq || entries.length === 0 || (!known.started && firstRun(entries) !== undefined)) {
+      return this.#appendSlowly(sessionId, expectedSeq, entries);
+    }
+    const { changes } = this.#insertRow(known.key, expectedSeq + 1, entries);
+    if (Number(changes) !== 1) {
+      this.#known.delete(sessionId);
+      throw sessionConflict(sessionId, expectedSeq, this.head(sessionId));
+    }
+    known.head += entries.length;
+    return known.head;
+  }
+
+  /** The first append of this handle, or one that starts the session's first run. */
+  #appendSlowly(sessionId: string, expectedSeq: number, entries: readonly NewEntry[]): number {
+    checkSessionId(sessionId);
+    return this.#transaction(() => {
+      const session = this.#session(sessionId);
+      if ((session?.head ?? 0) !== expectedSeq) throw sessionConflict(sessionId, expectedSeq, session?.head ?? 0);
+      if (entries.length === 0) return expectedSeq;
+      const { key, started } = session ?? this.#create(sessionId);
+      const run = started ? undefined : firstRun(entries);
+      if (expectedSeq === 0) this.#run('UPDATE allium_sessions SET created_at = ? WHERE key = ?', entries[0]!.at, key);
+      if (run) this.#run('UPDATE allium_sessions SET started = 1, tenant = ? WHERE key = ?', run.tenant ?? null, key);
+      this.#insertRow(key, expectedSeq + 1, entries);
+      const head = expectedSeq + entries.length;
+      this.#remember(sessionId, { key, head, started: started || run !== undefined });
+      return head;
+    });
+  }
+
+  read(sessionId: string, fromSeq: number): readonly Entry[] {
+    const session = this.#session(sessionId);
+    return session === undefined ? [] : this.#entries(session.key, fromSeq);
+  }
+
+  head(sessionId: string): number {
+    return this.#session(sessionId)?.head ?? 0;
+  }
+
+  list(options: ListOptions = {}): { readonly sessions: readonly SessionInfo[]; readonly next?: string } {
+    const { tenant = null, since = null, limit, after } = listQuery(options);
+    const rows = this.#all<{ id: string; tenant: string | null; created_at: number; seq: number; at: number }>(
+      `SELECT s.id, s.tenant, s.created_at, (a.id & ${LOWER}) + a.count - 1 AS seq, a.at FROM allium_sessions s
+       JOIN allium_appends a ON a.id = (SELECT MAX(id) FROM allium_appends WHERE id > s.key << 32 AND id < (s.key + 1) << 32)
+       WHERE (?1 IS NULL OR s.tenant = ?1) AND (?2 IS NULL OR a.at >= ?2)
+         AND (?3 IS NULL OR a.at < ?3 OR (a.at = ?3 AND s.id > ?4))
+       ORDER BY a.at DESC, s.id LIMIT ?5`,
+      tenant,
+      since,
+      after?.updatedAt ?? null,
+      after?.sessionId ?? null,
+      limit + 1,
+    );
+    const sessions = rows.slice(0, limit).map((row): SessionInfo => ({
+      sessionId: row.id,
+      ...(row.tenant !== null && { tenant: row.tenant }),
+      seq: row.seq,
+      createdAt: row.created_at,
+      updatedAt: row.at,
+    }));
+    return rows.length > limit ? { sessions, next: listCursor(sessions[limit - 1]!) } : { sessions };
+  }
+
+  fork(sessionId: string, seq: number, newId: string): void {
+    checkSessionId(newId);
+    this.#transaction(() => {
+      const source = this.#session(sessionId);
+      const target = this.#session(newId);
+      checkFork(sessionId, seq, source?.head ?? 0, newId, target?.head ?? 0);
+      const entries = this.#entries(source!.key, 1).slice(0, seq);
+      const { key } = target ?? this.#create(newId);
+      const run = firstRun(entries);
+      this.#run('UPDATE allium_sessions SET created_at = ?, started = ?, tenant = ? WHERE key = ?', entries[0]!.at, run ? 1 : 0, run?.tenant ?? null, key);
+      this.#insertRow(key, 1, entries.map(({ seq: _, ...entry }) => entry));
+
+      // The inbox goes on counting where that of the source stands, since the copied journal says how far it was
+      // taken; what was posted before moves up. By way of negative numbers, for two rows never to meet.
+      const { posted } = this.#all<{ posted: number }>('SELECT posted FROM allium_sessions WHERE key = ?', source!.key)[0]!;
+      this.#run('UPDATE allium_sessions SET posted = posted + ? WHERE key = ?', posted, key);
+      this.#run('UPDATE allium_inbox SET id = -(id + ?1) WHERE id > ?2 << 32 AND id < (?2 + 1) << 32', posted, key);
+      this.#run('UPDATE allium_inbox SET id = -id WHERE id < 0');
+    });
+  }
+
+  delete(sessionId: string): void {
+    this.#known.delete(sessionId);
+    this.#transaction(() => {
+      const session = this.#session(sessionId);
+      if (session === undefined) return;
+      for (const table of ['allium_appends', 'allium_inbox']) this.#run(`DELETE FROM ${table} WHERE id > ?1 << 32 AND id < (?1 + 1) << 32`, session.key);
+      this.#run('DELETE FROM allium_sessions WHERE key = ?', session.key);
+    });
+  }
+
+  post(sessionId: string, item: InboxItem): void {
+    checkSessionId(sessionId);
+    const json = JSON.stringify(item);
+    this.#transaction(() => {
+      const { key } = this.#session(sessionId) ?? this.#create(sessionId);
+      this.#run('UPDATE allium_sessions SET posted = posted + 1 WHERE key = ?', key);
+      this.#run('INSERT INTO allium_inbox SELECT (key << 32) | posted, ?2 FROM allium_sessions WHERE key = ?1', key, json);
+    });
+  }
+
+  take(sessionId: string, after: number): readonly { readonly n: number; readonly item: InboxItem }[] {
+    const rows = this.#inbox.all(sessionId) as { n: number; item: string; key: number }[];
+    if (rows.length === 0) return [];
+    const { n, key } = rows[0]!;
+    if (n <= after) this.#run('DELETE FROM allium_inbox WHERE id > ?1 << 32 AND id <= (?1 << 32) | ?2', key, Math.min(after, LOWER));
+    return rows.filter((row) => row.n > after).map((row) => ({ n: row.n, item: JSON.parse(row.item) as InboxItem }));
+  }
+
+  close(): void {
+    this.#known.clear();
+    if (this.#owned) this.#database.close();
+  }
+
+  #session(sessionId: string): Known | undefined {
+    const row = this.#all<{ key: number; head: number | null; started: number }>(
+      `SELECT key, started, (SELECT (id & ${LOWER}) + count - 1 FROM allium_appends
+         WHERE id > key << 32 AND id < (key + 1) << 32 ORDER BY id DESC LIMIT 1) AS head
+       FROM allium_sessions WHERE id = ?`,
+      sessionId,
+    )[0];
+    return row && { key: row.key, head: row.head ?? 0, started: row.started === 1 };
+  }
+
+  #create(sessionId: string): Known {
+    this.#run('INSERT INTO allium_sessions (id) VALUES (?)', sessionId);
+    return this.#session(sessionId)!;
+  }
+
+  #insertRow(key: number, seq: number, entries: readonly NewEntry[]): { readonly changes: number | bigint } {
+    return this.#insert.run(key, seq, entries.length, entries[entries.length - 1]!.at, JSON.stringify(entries));
+  }
+
+  #entries(key: number, fromSeq: number): Entry[] {
+    // The first wanted entry may stand in the middle of an append.
+    const rows = this.#all<{ seq: number; entries: string }>(
+      `SELECT id & ${LOWER} AS seq, entries FROM allium_appends
+       WHERE id < (?1 + 1) << 32 AND id >= coalesce(
+         (SELECT MAX(id) FROM allium_appends WHERE id > ?1 << 32 AND id <= (?1 << 32) | ?2), (?1 << 32) + 1)
+       ORDER BY id`,
+      key,
+      Math.max(1, Math.min(fromSeq, LOWER)),
+    );
+    return rows
+      .flatMap(({ seq, entries }) => (JSON.parse(entries) as object[]).map((entry, i) => ({ ...entry, seq: seq + i }) as Entry))
+      .filter(({ seq }) => seq >= fromSeq);
+  }
+
+  #remember(sessionId: string, known: Known): void {
+    this.#known.set(sessionId, known);
+    if (this.#known.size > MAX_KNOWN) this.#known.delete(this.#known.keys().next().value!);
+  }
+
+  #transaction<T>(work: () => T): T {
+    this.#database.exec('BEGIN IMMEDIATE');
+    try {
+      const result = work();
+      this.#database.exec('COMMIT');
+      return result;
+    } catch (error) {
+      this.#database.exec('ROLLBACK');
+      throw error;
+    }
+  }
+
+  #run(sql: string, ...values: (string | number | null)[]): void {
+    this.#prepare(sql).run(...values);
+  }
+
+  #all<Row>(sql: string, ...values: (string | number | null)[]): Row[] {
+    return this.#prepare(sql).all(...values) as Row[];
+  }
+
+  #prepare(sql: string): SqliteStatement {
+    let statement = this.#statements.get(sql);
+    if (statement === undefined) this.#statements.set(sql, (statement = this.#database.prepare(sql)));
+    return statement;
+  }
+}
+
+function unknownSchema(version: unknown): AlliumError {
+  return new AlliumError(
+    'SESSION_CORRUPT',
+    `The database has version ${version} of the tables of this store; this release reads version ${SCHEMA_VERSION}. It was written by a newer release: update this one.`,
+    { data: { version, readable: SCHEMA_VERSION } },
+  );
+}

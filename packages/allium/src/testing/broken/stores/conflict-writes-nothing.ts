@@ -1,0 +1,16 @@
+/** Breaks `conflict-writes-nothing`: reports the conflict when the entries are in the journal already. */
+import { sessionConflict } from '../../../kernel/errors.js';
+import type { Store } from '../../../kernel/store.js';
+import { broken, sound } from './delegate.js';
+
+export function hastyStore(): Store {
+  const inner = sound();
+  return broken(inner, {
+    append(id, expectedSeq, entries) {
+      const seq = inner.head(id);
+      if (expectedSeq <= seq) inner.append(id, seq, entries);
+      if (expectedSeq !== seq) throw sessionConflict(id, expectedSeq, seq);
+      return seq + entries.length;
+    },
+  });
+}

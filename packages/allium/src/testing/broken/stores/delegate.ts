@@ -1,0 +1,38 @@
+/** A memory store with some of its methods replaced: what every broken store here is made from. */
+import { memoryStore } from '../../../kernel/memory-store.js';
+import type { Entry, Store } from '../../../kernel/store.js';
+
+/** The memory store answers at once, which the broken stores rely on. */
+export type SyncStore = {
+  [K in keyof Required<Store>]: (...args: Parameters<Required<Store>[K]>) => Awaited<ReturnType<Required<Store>[K]>>;
+};
+
+export function sound(): SyncStore {
+  return memoryStore() as SyncStore;
+}
+
+export function broken(inner: SyncStore, replaced: Partial<Store>): Store {
+  return {
+    append: (...args) => inner.append(...args),
+    read: (...args) => inner.read(...args),
+    head: (...args) => inner.head(...args),
+    list: (...args) => inner.list(...args),
+    fork: (...args) => inner.fork(...args),
+    delete: (...args) => inner.delete(...args),
+    post: (...args) => inner.post(...args),
+    take: (...args) => inner.take(...args),
+    ...replaced,
+  };
+}
+
+/** A memory store that changes the text in what it reads, as one with a lossy encoding does. */
+export function brokenText(change: (text: string) => string): Store {
+  const inner = sound();
+  const changed = (value: unknown): unknown => {
+    if (typeof value === 'string') return change(value);
+    if (Array.isArray(value)) return value.map(changed);
+    if (typeof value !== 'object' || value === null) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [change(key), changed(item)]));
+  };
+  return broken(inner, { read: (id, from) => inner.read(id, from).map((entry) => changed(entry) as Entry) });
+}

@@ -1,0 +1,14 @@
+/** Breaks `delete`: the inbox stays, so a session made again under the same id gets the mail of the old one. */
+import type { InboxItem, Store } from '../../../kernel/store.js';
+import { broken, sound } from './delegate.js';
+
+export function mailKeepingStore(): Store {
+  const inner = sound();
+  return broken(inner, {
+    delete(id) {
+      const items: InboxItem[] = inner.take(id, 0).map(({ item }) => item);
+      inner.delete(id);
+      for (const item of items) inner.post(id, item);
+    },
+  });
+}

@@ -1,0 +1,18 @@
+/** Breaks `fork-isolation`: a fork goes when its source is deleted. */
+import type { Store } from '../../../kernel/store.js';
+import { broken, sound } from './delegate.js';
+
+export function dependentForkStore(): Store {
+  const inner = sound();
+  const forks = new Map<string, string>();
+  return broken(inner, {
+    fork(id, seq, newId) {
+      inner.fork(id, seq, newId);
+      forks.set(id, newId);
+    },
+    delete(id) {
+      inner.delete(id);
+      inner.delete(forks.get(id) ?? id);
+    },
+  });
+}

@@ -1,0 +1,14 @@
+/** Breaks `inbox-cursor`: what was taken is gone, even when the runner dies before it is in the journal. */
+import type { Store } from '../../../kernel/store.js';
+import { broken, sound } from './delegate.js';
+
+export function destructiveInboxStore(): Store {
+  const inner = sound();
+  return broken(inner, {
+    take(id, after) {
+      const items = inner.take(id, after);
+      inner.take(id, Number.POSITIVE_INFINITY);
+      return items;
+    },
+  });
+}

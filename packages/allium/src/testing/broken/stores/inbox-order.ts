@@ -1,0 +1,13 @@
+/** Breaks `inbox-order`: the numbers are right, the items stand the wrong way round. */
+import type { Store } from '../../../kernel/store.js';
+import { broken, sound } from './delegate.js';
+
+export function stackInboxStore(): Store {
+  const inner = sound();
+  return broken(inner, {
+    take(id, after) {
+      const items = inner.take(id, after);
+      return items.length < 3 ? items : items.map(({ n }, i) => ({ n, item: items[items.length - 1 - i]!.item }));
+    },
+  });
+}

@@ -1,0 +1,18 @@
+/** Breaks `independent-sessions`: deletes every session whose id begins with the one given. */
+import type { Store } from '../../../kernel/store.js';
+import { broken, sound } from './delegate.js';
+
+export function prefixDeletingStore(): Store {
+  const inner = sound();
+  const ids = new Set<string>();
+  return broken(inner, {
+    append(id, expectedSeq, entries) {
+      ids.add(id);
+      return inner.append(id, expectedSeq, entries);
+    },
+    delete(id) {
+      for (const other of ids) if (other.startsWith(id)) inner.delete(other);
+      inner.delete(id);
+    },
+  });
+}

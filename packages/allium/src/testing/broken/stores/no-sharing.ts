@@ -1,0 +1,18 @@
+/** Breaks `no-sharing`: keeps and hands out the very objects it was given, unfrozen. */
+import type { Entry, NewEntry, Store } from '../../../kernel/store.js';
+import { broken, sound } from './delegate.js';
+
+export function sharingStore(): Store {
+  const inner = sound();
+  const given = new Map<string, NewEntry>();
+  return broken(inner, {
+    append(id, expectedSeq, entries) {
+      const seq = inner.append(id, expectedSeq, structuredClone(entries));
+      for (const [i, entry] of entries.entries()) given.set(`${id} ${expectedSeq + i + 1}`, entry);
+      return seq;
+    },
+    read(id, from) {
+      return inner.read(id, from).map((entry): Entry => ({ ...(given.get(`${id} ${entry.seq}`) ?? entry), seq: entry.seq }));
+    },
+  });
+}

@@ -1,0 +1,16 @@
+/** Breaks `one-winner`: looks at the head, waits, and then writes without looking again. */
+import { sessionConflict } from '../../../kernel/errors.js';
+import type { Store } from '../../../kernel/store.js';
+import { broken, sound } from './delegate.js';
+
+export function lateStore(): Store {
+  const inner = sound();
+  return broken(inner, {
+    async append(id, expectedSeq, entries) {
+      const seq = inner.head(id);
+      if (seq !== expectedSeq) throw sessionConflict(id, expectedSeq, seq);
+      await new Promise((resolve) => setImmediate(resolve));
+      return inner.append(id, inner.head(id), entries);
+    },
+  });
+}

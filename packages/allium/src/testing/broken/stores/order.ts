@@ -1,0 +1,16 @@
+/** Breaks `order`: the second half of a journal comes back before the first, numbered as if nothing had happened. */
+import type { Store } from '../../../kernel/store.js';
+import { broken, sound } from './delegate.js';
+
+export function disorderlyStore(): Store {
+  const inner = sound();
+  return broken(inner, {
+    read(id, from) {
+      const entries = inner.read(id, from);
+      // Six entries and more, as a store has it that fetches pages at once and joins them as they arrive.
+      if (entries.length < 6 || entries.length > 100) return entries;
+      const turned = [...entries.slice(3), ...entries.slice(0, 3)];
+      return turned.map((entry, i) => ({ ...entry, seq: entries[i]!.seq }));
+    },
+  });
+}

@@ -1,0 +1,19 @@
+/** Breaks `read-from`: in the middle of a batch it begins with the next one. */
+import type { Store } from '../../../kernel/store.js';
+import { broken, sound } from './delegate.js';
+
+export function batchReadingStore(): Store {
+  const inner = sound();
+  const starts = new Map<string, number[]>();
+  return broken(inner, {
+    append(id, expectedSeq, entries) {
+      const seq = inner.append(id, expectedSeq, entries);
+      starts.set(id, [...(starts.get(id) ?? []), expectedSeq + 1]);
+      return seq;
+    },
+    read(id, from) {
+      const start = starts.get(id)?.find((first) => first >= from);
+      return inner.read(id, from > 3 ? (start ?? from + 1) : from);
+    },
+  });
+}

@@ -1,0 +1,35 @@
+/** Breaks `two-handles`: a handle asks for the head once and then believes itself. */
+import { sessionConflict } from '../../../kernel/errors.js';
+import type { Store } from '../../../kernel/store.js';
+import { broken, type SyncStore, sound } from './delegate.js';
+
+const data = new WeakMap<Store, SyncStore>();
+
+export function cachingStore(inner: SyncStore = sound()): Store {
+  const heads = new Map<string, number>();
+  const head = (id: string): number => heads.get(id) ?? inner.head(id);
+  const store = broken(inner, {
+    head,
+    append(id, expectedSeq, entries) {
+      if (head(id) !== expectedSeq) throw sessionConflict(id, expectedSeq, head(id));
+      const seq = inner.append(id, inner.head(id), entries);
+      heads.set(id, seq);
+      return seq;
+    },
+    fork(id, seq, newId) {
+      inner.fork(id, seq, newId);
+      heads.delete(newId);
+    },
+    delete(id) {
+      inner.delete(id);
+      heads.delete(id);
+    },
+  });
+  data.set(store, inner);
+  return store;
+}
+
+/** Another handle on the same data. */
+export function cachingStoreAgain(store: Store): Store {
+  return cachingStore(data.get(store));
+}

@@ -1,0 +1,35 @@
+/** Reads a stream to its end and keeps what it told. */
+import { RunError } from '../kernel/errors.js';
+import type { AgentEvent } from '../kernel/events.js';
+import type { RunResult } from '../kernel/result.js';
+import type { RunStream } from '../kernel/session.js';
+
+export interface Collected {
+  readonly events: readonly AgentEvent[];
+  readonly types: readonly AgentEvent['type'][];
+  /** Undefined when the run failed. */
+  readonly result: RunResult | undefined;
+  /** What the run failed with. */
+  readonly error: RunError | undefined;
+  /** Text of each message as a consumer would have it on the screen at the end, by message id. */
+  readonly shown: ReadonlyMap<string, string>;
+}
+
+/** Collects all events of a run; a run that fails does not throw here. */
+export async function collect(stream: RunStream): Promise<Collected> {
+  const events: AgentEvent[] = [];
+  const shown = new Map<string, string>();
+  let error: RunError | undefined;
+  try {
+    for await (const event of stream) {
+      events.push(event);
+      if (event.type === 'message_reset') shown.delete(event.messageId);
+      if (event.type === 'message_update' && event.delta.type === 'text') shown.set(event.messageId, (shown.get(event.messageId) ?? '') + event.delta.text);
+    }
+  } catch (thrown) {
+    if (!(thrown instanceof RunError)) throw thrown;
+    error = thrown;
+  }
+  const result = error ? undefined : await stream.result;
+  return { events, types: events.map(({ type }) => type), result, error, shown };
+}

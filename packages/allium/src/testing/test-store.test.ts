@@ -1,0 +1,150 @@
+import { describe, expect, it } from 'vitest';
+import { memoryStore } from '../kernel/memory-store.js';
+import type { Store } from '../kernel/store.js';
+import { piecemealStore } from './broken/stores/atomic-append.js';
+import { hastyStore } from './broken/stores/conflict-writes-nothing.js';
+import { bufferingStore, bufferingStoreAgain } from './broken/stores/crash.js';
+import { mailKeepingStore } from './broken/stores/delete.js';
+import { trustingStore } from './broken/stores/expected-seq.js';
+import { wholeForkStore } from './broken/stores/fork-copies.js';
+import { recountingForkStore } from './broken/stores/fork-inbox.js';
+import { dependentForkStore } from './broken/stores/fork-isolation.js';
+import { zeroBasedStore } from './broken/stores/gapless-seq.js';
+import { carelessStore } from './broken/stores/ignores-expected-seq.js';
+import { destructiveInboxStore } from './broken/stores/inbox-cursor.js';
+import { strictInboxStore } from './broken/stores/inbox-early.js';
+import { stackInboxStore } from './broken/stores/inbox-order.js';
+import { prefixDeletingStore } from './broken/stores/independent-sessions.js';
+import { cuttingStore } from './broken/stores/large-values.js';
+import { offsetPagingStore } from './broken/stores/list-paging.js';
+import { tenantBlindStore } from './broken/stores/list-tenant.js';
+import { timelessStore } from './broken/stores/list-time.js';
+import { sharingStore } from './broken/stores/no-sharing.js';
+import { lateStore } from './broken/stores/one-winner.js';
+import { disorderlyStore } from './broken/stores/order.js';
+import { batchReadingStore } from './broken/stores/read-from.js';
+import { caseFoldingStore } from './broken/stores/session-ids.js';
+import { cachingStore, cachingStoreAgain } from './broken/stores/two-handles.js';
+import { lossyTextStore } from './broken/stores/unicode.js';
+import { nullDroppingStore } from './broken/stores/values.js';
+import { STORE_LAWS, type StoreLaw } from './store-laws.js';
+import { checkStore, testStore } from './test-store.js';
+
+const BROKEN: Record<StoreLaw, { open: () => Store; reopen?: (store: Store) => Store }> = {
+  order: { open: disorderlyStore },
+  'gapless-seq': { open: zeroBasedStore },
+  'atomic-append': { open: piecemealStore },
+  'expected-seq': { open: trustingStore },
+  'one-winner': { open: lateStore },
+  'conflict-writes-nothing': { open: hastyStore },
+  values: { open: nullDroppingStore },
+  'large-values': { open: cuttingStore },
+  unicode: { open: lossyTextStore },
+  'read-from': { open: batchReadingStore },
+  'no-sharing': { open: sharingStore },
+  'independent-sessions': { open: prefixDeletingStore },
+  'session-ids': { open: caseFoldingStore },
+  'list-tenant': { open: tenantBlindStore },
+  'list-time': { open: timelessStore },
+  'list-paging': { open: offsetPagingStore },
+  'fork-copies': { open: wholeForkStore },
+  'fork-isolation': { open: dependentForkStore },
+  'fork-inbox': { open: recountingForkStore },
+  delete: { open: mailKeepingStore },
+  'inbox-order': { open: stackInboxStore },
+  'inbox-cursor': { open: destructiveInboxStore },
+  'inbox-early': { open: strictInboxStore },
+  'two-handles': { open: () => cachingStore(), reopen: cachingStoreAgain },
+  crash: { open: () => bufferingStore(), reopen: bufferingStoreAgain },
+};
+
+describe('the suite names the law that a broken store breaks', () => {
+  for (const [law, store] of Object.entries(BROKEN)) {
+    it(law, async () => {
+      const failed = (await checkStore(store)).filter(({ ok }) => !ok);
+      expect(failed.map((report) => report.law), JSON.stringify(failed)).toEqual([law]);
+    });
+  }
+
+  it('and all of them where a store breaks several', async () => {
+    const failed = (await checkStore(carelessStore)).filter(({ ok }) => !ok);
+    expect(failed.map(({ law }) => law)).toEqual(['expected-seq', 'one-winner', 'conflict-writes-nothing']);
+  });
+});
+
+describe('checkStore', () => {
+  it('finds nothing wrong with the memory store', async () => {
+    const reports = await checkStore(memoryStore);
+    expect(reports.filter(({ ok }) => !ok)).toEqual([]);
+    expect(reports.filter(({ skipped }) => skipped !== undefined)).toEqual([
+      { law: 'two-handles', ok: true, skipped: 'It needs `reopen`.' },
+      { law: 'crash', ok: true, skipped: 'It needs `reopen`.' },
+    ]);
+    expect(reports).toHaveLength(STORE_LAWS.length);
+  });
+
+  it('says what was expected and what happened', async () => {
+    const reports = await checkStore(zeroBasedStore);
+    expect(reports.find(({ law }) => law === 'gapless-seq')?.error).toBe(
+      'Expected the `seq` of four entries to be [1,2,3,4], got [0,1,2,3] (they differ at ["0"]).',
+    );
+  });
+
+  it('reports a store that cannot be opened, and one that hangs, instead of failing itself', async () => {
+    const unopened = await checkStore(() => Promise.reject(new Error('no such server')));
+    expect(new Set(unopened.filter(({ skipped }) => !skipped).map(({ error }) => error))).toEqual(new Set(['no such server']));
+    const hanging = await checkStore({ open: () => ({ ...memoryStore(), append: () => new Promise<number>(() => {}) }), timeoutMs: 5 });
+    expect(hanging.find(({ law }) => law === 'order')?.error).toBe('The law did not finish within 5 ms.');
+  });
+
+  it('closes every handle it opened, also when a law fails', async () => {
+    let open = 0;
+    const counted = (store: Store): Store => {
+      open++;
+      return { ...store, close: () => void open-- };
+    };
+    await checkStore({ open: () => counted(cachingStore()) });
+    expect(open).toBe(0);
+  });
+});
+
+describe('testStore', () => {
+  function declared(options: Partial<Parameters<typeof testStore>[0]>): Map<string, () => Promise<void>> {
+    const tests = new Map<string, () => Promise<void>>();
+    testStore({ open: memoryStore, describe: (_, fn) => fn(), it: (name, fn) => tests.set(name, fn), ...options });
+    return tests;
+  }
+
+  it('declares one test per law with the functions it is given', () => {
+    expect([...declared({}).keys()]).toEqual(STORE_LAWS.map(({ law }) => law));
+  });
+
+  it('leaves out the laws that are declared as skipped', () => {
+    expect(declared({ skip: { crash: 'nothing outlives it' } }).has('crash')).toBe(false);
+  });
+
+  it('fails where a law needs `reopen` and its absence is not declared', async () => {
+    await expect(declared({}).get('crash')!()).rejects.toThrow('The law "crash" needs `reopen`. Give it, or declare why');
+  });
+
+  it('fails the test of a law that does not hold', async () => {
+    await expect(declared({ open: zeroBasedStore }).get('gapless-seq')!()).rejects.toThrow('Expected the `seq` of four entries');
+  });
+
+  it('refuses skips that name no law or give no reason', () => {
+    expect(() => declared({ skip: { crsh: 'typo' } as object })).toThrow('`skip` names "crsh", which is no law. Did you mean "crash"?');
+    expect(() => declared({ skip: { crash: '' } })).toThrow('Expected `skip["crash"]` to be the reason, as text, got "".');
+  });
+
+  it('asks for the functions of the test runner where there are no global ones', () => {
+    expect(() => testStore({ open: memoryStore, describe })).toThrow('Expected `it` to be the `it` of your test runner');
+  });
+});
+
+testStore({
+  name: 'memoryStore',
+  open: memoryStore,
+  skip: { 'two-handles': 'The data is inside the handle.', crash: 'The data goes with the process.' },
+  it,
+  describe,
+});

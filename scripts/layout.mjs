@@ -1,0 +1,109 @@
+// The dependency arrows as data: which folder of a package's sources may import what, and who breaks it.
+
+import { isBuiltin } from 'node:module';
+import { posix } from 'node:path';
+import { importsOf, packageOf } from './imports.mjs';
+
+/**
+ * @typedef {object} Arrow
+ * @property {RegExp} from The files it speaks for; the first arrow that matches a file decides.
+ * @property {(path: string, own: string) => boolean} may Which sources they may import; `own` is the first capture of `from`.
+ * @property {boolean} builtins Whether node's own modules are allowed.
+ * @property {boolean} packages Whether third-party packages are allowed, lazily: by `import()` only.
+ * @property {string} says The rule in words, for the message.
+ */
+
+/** @type {readonly Arrow[]} */
+export const arrows = [
+  {
+    from: /^(kernel\/)/,
+    may: inside('kernel/'),
+    builtins: false,
+    packages: false,
+    says: 'kernel/ imports nothing outside kernel/',
+  },
+  {
+    from: /^middleware\/index\.ts$/,
+    may: (path) => /^middleware\/[^/]+\/index\.ts$/.test(path),
+    builtins: false,
+    packages: false,
+    says: 'middleware/index.ts only lists the middleware',
+  },
+  {
+    from: /^((?:middleware|stores)\/[^/]+\/)/,
+    may: (path, own) => inside('kernel/', own)(path) || path === 'index.ts',
+    builtins: true,
+    packages: true,
+    says: 'a middleware or store imports the kernel (or ../../index.js) and its own folder',
+  },
+  {
+    from: /^/,
+    may: () => true,
+    builtins: true,
+    packages: true,
+    says: 'third-party packages are loaded lazily, with `import()`',
+  },
+];
+
+/**
+ * Checks all sources of a package. Tests are free: they may import the test kit and development dependencies.
+ *
+ * @param {ReadonlyMap<string, string>} sources Path below `src` (forward slashes) to code.
+ * @returns {string[]} One message per import that breaks an arrow; empty when all is well.
+ */
+export function layoutViolations(sources) {
+  /** @type {string[]} */
+  const violations = [];
+  for (const [path, code] of sources) {
+    if (isTest(path)) continue;
+    const arrow = arrows.find(({ from }) => from.test(path));
+    if (!arrow) continue;
+    const own = arrow.from.exec(path)?.[1] ?? '';
+    for (const { specifier, kind, line } of importsOf(path, code)) {
+      const broken = judge(specifier, kind);
+      if (broken) violations.push(`${path}:${line} imports ${specifier ?? 'a computed path'}: ${broken}.`);
+    }
+
+    /** @type {(specifier: string | undefined, kind: string) => string | undefined} */
+    function judge(specifier, kind) {
+      if (!arrow) return undefined;
+      if (specifier === undefined) return arrow.packages ? undefined : arrow.says;
+      if (specifier.startsWith('.')) {
+        const target = resolveSource(path, specifier, sources);
+        if (!target) return 'no such source file';
+        if (isTest(target)) return 'sources do not import tests';
+        return arrow.may(target, own) ? undefined : arrow.says;
+      }
+      if (isBuiltin(specifier)) return arrow.builtins ? undefined : arrow.says;
+      if (!arrow.packages) return arrow.says;
+      if (kind === 'dynamic') return undefined;
+      return `load ${packageOf(specifier)} lazily with \`import()\` and describe its types structurally, for allium has no dependencies`;
+    }
+  }
+  return violations;
+}
+
+/** `max-turns` → `maxTurns`. */
+export function camelCase(/** @type {string} */ kebab) {
+  return kebab.replace(/-([a-z0-9])/g, (_, letter) => letter.toUpperCase());
+}
+
+/**
+ * The file a relative specifier means: written `./x.js`, found as `./x.ts`.
+ *
+ * @param {string} from
+ * @param {string} specifier
+ * @param {ReadonlyMap<string, string>} sources
+ */
+function resolveSource(from, specifier, sources) {
+  const path = posix.join(posix.dirname(from), specifier);
+  return [path.replace(/\.js$/, '.ts'), path].find((candidate) => sources.has(candidate));
+}
+
+function inside(/** @type {string[]} */ ...folders) {
+  return (/** @type {string} */ path) => folders.some((folder) => path.startsWith(folder));
+}
+
+function isTest(/** @type {string} */ path) {
+  return /\.test(-d)?\.ts$/.test(path);
+}

@@ -1,0 +1,23 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+import { TallyReporter } from './scripts/tally-reporter.mjs';
+
+const source = (path: string) => fileURLToPath(new URL(`./packages/allium/src/${path}`, import.meta.url));
+
+export default defineConfig({
+  resolve: {
+    // Tests import the public names but run the sources, so no build stands between an edit and its test.
+    alias: [
+      { find: /^allium$/, replacement: source('index.ts') },
+      { find: /^allium\/(testing|json-schema|middleware)$/, replacement: source('$1/index.ts') },
+      { find: /^allium\/(middleware|stores)\/([^/]+)$/, replacement: source('$1/$2/index.ts') },
+    ],
+  },
+  test: {
+    include: ['packages/*/src/**/*.test.ts', 'test/**/*.test.ts'],
+    exclude: ['**/node_modules/**', '**/dist/**', '**/fixtures/**'],
+    pool: 'forks',
+    maxWorkers: 2,
+    reporters: ['default', new TallyReporter()],
+  },
+});
