@@ -17,8 +17,8 @@ const QUICK = {
   quick: true,
   rounds: 2,
   peerRounds: 1,
-  timing: { warmMs: 120, sampleMs: 15, samples: 5 },
-  peerTiming: { warmMs: 200, sampleMs: 15, samples: 2 },
+  timing: { warmMs: 100, sampleMs: 15, samples: 5 },
+  peerTiming: { warmMs: 100, sampleMs: 15, samples: 2 },
 };
 
 const { values: flags } = parseArgs({

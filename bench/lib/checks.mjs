@@ -8,7 +8,8 @@
  */
 export function atMost(target, figure, limit, unit) {
   const verdict = figure === undefined ? 'NOT MEASURED' : figure.median <= limit ? 'PASS' : 'FAIL';
-  return { target, figure, limit, unit, verdict };
+  const unsure = figure !== undefined && figure.low <= limit && figure.high > limit;
+  return { target, figure, limit, unit, verdict, unsure };
 }
 
 /** A figure worth reading that has no limit. */

@@ -51,12 +51,12 @@ export function resultTable({ results, unit, variant = 'case', baseline }) {
 }
 
 export function checkTable(checks) {
-  const lines = checks.map(({ target, figure: measured, limit, unit, verdict }) => [
+  const lines = checks.map(({ target, figure: measured, limit, unit, verdict, unsure }) => [
     target,
     measured ? `${figure(measured.median)} ${unit}` : '–',
     measured ? `${figure(measured.low)} – ${figure(measured.high)}` : '–',
     limit === undefined ? '' : `≤ ${limit} ${unit}`,
-    verdict,
+    unsure ? `~ ${verdict}` : verdict,
   ]);
   return table(['target', 'measured', 'spread', 'limit', 'verdict'], lines);
 }

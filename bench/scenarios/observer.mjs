@@ -3,7 +3,7 @@ import { atMost, reported } from '../lib/checks.mjs';
 import { cell, compare } from '../lib/compare.mjs';
 import { ratio } from '../lib/stats.mjs';
 
-const TURNS = 50;
+const TURNS = 20;
 const OBSERVERS = ['none', 'instant', 'asleep'];
 
 const row = (label, latencyMs) => ({

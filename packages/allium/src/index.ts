@@ -15,7 +15,7 @@ export {
   sessionConflict,
   StopRun,
 } from './kernel/errors.js';
-export type { ObserverProblem } from './kernel/event-queue.js';
+export type { ObserverProblem } from './kernel/observer-feed.js';
 export type { AgentEvent, MessageDelta, Observer } from './kernel/events.js';
 export type { Explanation } from './kernel/explain.js';
 export { requestKey } from './kernel/hash.js';

@@ -1,2 +1,155 @@
-/** Raw JSON Schema where a Standard Schema is wanted. */
-export {};
+/** Raw JSON Schema where a Standard Schema is wanted: for tools that come from elsewhere with a schema of their own. */
+import { AlliumError, invalidOption, messageOf } from '../kernel/errors.js';
+import { deepFreeze } from '../kernel/messages.js';
+import type { JsonSchema } from '../kernel/model.js';
+import {
+  isStandardSchema,
+  type SchemaIssue,
+  type SchemaResult,
+  type StandardSchema,
+} from '../kernel/standard-schema.js';
+
+type Validate = (value: unknown) => SchemaIssue[] | undefined;
+
+/**
+ * Makes a Standard Schema of a JSON Schema (draft 2020-12, or 06 and 07 where `$schema` says so). Values are checked
+ * by `ajv`, which is loaded when the first value is checked: install it beside this package. Values pass unchanged:
+ * `default` fills nothing in, and `format` is not checked.
+ *
+ * @example
+ * const weather = tool({
+ *   name: 'weather',
+ *   description: 'The weather of a city.',
+ *   input: jsonSchema<{ city: string }>({
+ *     type: 'object',
+ *     properties: { city: { type: 'string' } },
+ *     required: ['city'],
+ *   }),
+ *   execute: ({ city }) => `Sunny in ${city}.`,
+ * });
+ */
+export function jsonSchema<T = unknown>(schema: object): StandardSchema<T, T> {
+  const plain =
+    typeof schema === 'object' && schema !== null && !Array.isArray(schema) && !isStandardSchema(schema);
+  if (!plain) throw invalidOption('schema', 'a JSON Schema object', schema);
+  // A copy: what is shown to the model and what is checked stay the same, whatever becomes of the original.
+  const own = deepFreeze(JSON.parse(JSON.stringify(schema)) as JsonSchema);
+  let check: Validate | undefined;
+  const result = (value: unknown): SchemaResult<T> => {
+    const issues = check!(value);
+    return issues ? { issues } : { value: value as T };
+  };
+  return Object.freeze({
+    '~standard': Object.freeze({
+      version: 1 as const,
+      vendor: 'allium',
+      validate: (value: unknown) => {
+        if (check) return result(value);
+        return compile(own).then((compiled) => {
+          check = compiled;
+          return result(value);
+        });
+      },
+      jsonSchema: Object.freeze({
+        input: () => own as Record<string, unknown>,
+        output: () => own as Record<string, unknown>,
+      }),
+    }),
+  });
+}
+
+/** The part of ajv that is used. */
+interface Ajv {
+  compile(schema: object): ((value: unknown) => boolean) & { errors?: readonly AjvError[] | null };
+}
+
+interface AjvError {
+  readonly keyword: string;
+  readonly instancePath: string;
+  readonly message?: string;
+  readonly params: Readonly<Record<string, unknown>>;
+}
+
+type AjvClass = new (options: object) => Ajv;
+
+const OPTIONS = {
+  allErrors: true,
+  strict: false,
+  validateFormats: false,
+  addUsedSchema: false,
+  logger: false,
+};
+
+const dialects = {
+  /** Drafts 06 and 07, which many servers still write. */
+  old: once(async () => classOf(await import('ajv'), 'Ajv')),
+  new: once(async () => classOf(await import('ajv/dist/2020.js'), 'Ajv2020')),
+};
+
+async function compile(schema: JsonSchema): Promise<Validate> {
+  const ajv = await load(/draft-0[67]/.test(String(schema.$schema)) ? dialects.old : dialects.new);
+  let validate: ReturnType<Ajv['compile']>;
+  try {
+    validate = ajv.compile(schema);
+  } catch (error) {
+    throw new AlliumError(
+      'INVALID_TOOL',
+      `This is not a JSON Schema: ${messageOf(error)}. Repair the schema given to jsonSchema().`,
+      {
+        cause: error,
+        data: { schema },
+      },
+    );
+  }
+  return (value) => (validate(value) ? undefined : (validate.errors ?? []).map(toIssue));
+}
+
+async function load(dialect: () => Promise<Ajv>): Promise<Ajv> {
+  try {
+    return await dialect();
+  } catch (error) {
+    throw new AlliumError(
+      'MISSING_DEPENDENCY',
+      'jsonSchema() checks values with the package "ajv", which cannot be loaded. Run `npm install ajv`.',
+      {
+        cause: error,
+        data: { dependency: 'ajv' },
+      },
+    );
+  }
+}
+
+/** Loads once; a failure is tried again the next time. */
+function once(load: () => Promise<AjvClass>): () => Promise<Ajv> {
+  let loading: Promise<Ajv> | undefined;
+  return () => {
+    loading ??= load().then((Class) => new Class(OPTIONS));
+    loading.catch(() => {
+      loading = undefined;
+    });
+    return loading;
+  };
+}
+
+/** ajv is CommonJS: bundlers and runtimes disagree on where its class ends up. */
+function classOf(module: object, name: string): AjvClass {
+  const { default: fallback, [name]: named } = module as Record<string, Record<string, unknown> | undefined>;
+  return (named ?? fallback?.[name] ?? fallback?.default ?? fallback) as AjvClass;
+}
+
+function toIssue({ instancePath, message = 'is invalid', params }: AjvError): SchemaIssue {
+  const path = instancePath
+    .split('/')
+    .slice(1)
+    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
+  const named = params.additionalProperty ?? params.unevaluatedProperty;
+  if (named !== undefined) return { path, message: `${message}: "${named}"` };
+  if (Array.isArray(params.allowedValues))
+    return {
+      path,
+      message: `${message}: ${params.allowedValues.map((one) => JSON.stringify(one)).join(', ')}`,
+    };
+  if ('allowedValue' in params)
+    return { path, message: `${message}: ${JSON.stringify(params.allowedValue)}` };
+  return { path, message };
+}

@@ -3,7 +3,7 @@ import { type Clock, systemClock } from './clock.js';
 import { compose, type ComposeOptions, type ExplicitHooks, flatten, type Plan } from './compose.js';
 import type { Context } from './context.js';
 import { AlliumError, checkKeys, invalidOption, shown } from './errors.js';
-import { ObserverFeed, type ObserverProblem } from './event-queue.js';
+import { ObserverFeed, type ObserverProblem } from './observer-feed.js';
 import type { Observer } from './events.js';
 import { explainPlan, type Explanation } from './explain.js';
 import { checkLimits, checkSessionLimits, type Limits, type PriceOf, type SessionLimits } from './limits.js';

@@ -4,57 +4,60 @@ import type { AssistantContent, FinishReason, Metadata, ModelResponse, Usage } f
 import { NO_USAGE } from './messages.js';
 import type { ModelPart } from './model.js';
 
-type Mutable<T> = { -readonly [K in keyof T]: T[K] };
-type Block = Mutable<AssistantContent> & { text?: string; arguments?: string };
+/** A content block that still grows. */
+type Block = { type: AssistantContent['type']; text?: string; arguments?: string; metadata?: Metadata };
 
 const FINISH_REASONS: readonly FinishReason[] = ['stop', 'tool-calls', 'length', 'content-filter', 'error', 'other', 'aborted'];
 
+/** Long texts are put together from pieces of about this many characters: see `append`. */
+const PIECE = 1024;
+
 /** Collects parts; says which block each belongs to; complains about what is not a part. */
 export class Assembler {
-  readonly content: Block[] = [];
-  private keyed: Map<string | number, number> | undefined;
+  private readonly blocks: Block[] = [];
+  /** Blocks by key, apart for each kind: providers number them independently. */
+  private readonly keyed: { [K in 'text' | 'thinking' | 'tool-call']?: Map<string | number, number> } = {};
   private last = -1;
-  private finish: (ModelPart & { type: 'finish' }) | undefined;
+  /** Text of block `grown` that is not in the block yet. */
+  private tail = '';
+  private grown = -1;
+  private finish: (ModelPart & { type: 'finish' }) | undefined = undefined;
 
   constructor(private readonly model: string) {}
+
+  /** What there is so far. It grows with every part. */
+  get content(): readonly Block[] {
+    this.settle();
+    return this.blocks;
+  }
 
   /** Takes a part and returns the index of its block, -1 for `finish`. */
   add(part: ModelPart): number {
     if (this.finish) throw this.bad(part, 'it came after `finish`');
     switch (part?.type) {
       case 'text':
-      case 'thinking': {
-        if (typeof part.text !== 'string') throw this.bad(part, '`text` must be a string');
-        const index = this.blockOf(part);
-        const block = this.content[index] as Block & { text: string };
-        block.text += part.text;
-        if (part.type === 'thinking') {
-          const thinking = block as { signature?: string; redacted?: boolean };
-          if (part.signature !== undefined) thinking.signature = part.signature;
-          if (part.redacted) thinking.redacted = true;
-        }
-        if (part.metadata) block.metadata = { ...block.metadata, ...part.metadata };
-        return index;
-      }
+      case 'thinking':
+        return this.addText(part);
       case 'tool-call':
         if (typeof part.name !== 'string' || part.name === '') throw this.bad(part, '`name` must be non-empty text');
         if (typeof part.arguments !== 'string') throw this.bad(part, '`arguments` must be JSON text');
         return this.open(part.id, { ...part, id: typeof part.id === 'string' ? part.id : '' } as Block);
       case 'tool-call-delta': {
-        const index = this.keyed?.get(part.id);
-        const block = index === undefined ? undefined : this.content[index];
-        if (block?.type !== 'tool-call') throw this.bad(part, `no tool-call with id ${shown(part.id)} was begun`);
+        const index = this.keyed['tool-call']?.get(part.id);
+        if (index === undefined) throw this.bad(part, `no tool-call with id ${shown(part.id)} was begun`);
         if (typeof part.arguments !== 'string') throw this.bad(part, '`arguments` must be text');
-        block.arguments += part.arguments;
-        return index!;
+        this.blocks[index]!.arguments += part.arguments;
+        return index;
       }
       case 'file':
-        if (typeof part.data !== 'string' || typeof part.mimeType !== 'string') throw this.bad(part, '`data` and `mimeType` must be text');
-        return this.open(undefined, { ...part } as Block);
+        if (typeof part.data !== 'string' || typeof part.mimeType !== 'string')
+          throw this.bad(part, '`data` and `mimeType` must be text');
+        return this.open(undefined, { ...part });
       case 'provider':
-        return this.open(undefined, { ...part } as Block);
+        return this.open(undefined, { ...part });
       case 'finish':
-        if (!FINISH_REASONS.includes(part.reason)) throw this.bad(part, `\`reason\` must be one of ${FINISH_REASONS.join(', ')}`);
+        if (!FINISH_REASONS.includes(part.reason))
+          throw this.bad(part, `\`reason\` must be one of ${FINISH_REASONS.join(', ')}`);
         this.finish = part;
         return -1;
       default:
@@ -62,14 +65,13 @@ export class Assembler {
     }
   }
 
-  get finished(): boolean {
-    return this.finish !== undefined;
-  }
-
   /** The response. The stream must have finished. */
   response(): ModelResponse {
     if (!this.finish) {
-      throw new AlliumError('MODEL_STREAM_CUT', `The stream of ${this.model} ended without a finish part after ${this.content.length} content blocks. Try again.`);
+      throw new AlliumError(
+        'MODEL_STREAM_CUT',
+        `The stream of ${this.model} ended without a finish part after ${this.blocks.length} content blocks. Try again.`,
+      );
     }
     const { reason, usage, metadata } = this.finish;
     return {
@@ -82,19 +84,58 @@ export class Assembler {
     };
   }
 
+  private addText(part: ModelPart & { type: 'text' | 'thinking' }): number {
+    if (typeof part.text !== 'string') throw this.bad(part, '`text` must be a string');
+    const index = this.blockOf(part);
+    this.append(index, part.text);
+    if (part.type === 'thinking') {
+      const block = this.blocks[index] as { signature?: string; redacted?: boolean };
+      if (part.signature !== undefined) block.signature = part.signature;
+      if (part.redacted) block.redacted = true;
+    }
+    if (part.metadata !== undefined) {
+      const block = this.blocks[index]!;
+      block.metadata = { ...block.metadata, ...part.metadata };
+    }
+    return index;
+  }
+
+  /**
+   * A string that grows by many small pieces is a tree of them, all of which the garbage collector has to carry
+   * along. Made flat in between, the small ones are gone while they are young.
+   */
+  private append(index: number, text: string): void {
+    if (index !== this.grown) {
+      this.settle();
+      this.grown = index;
+    }
+    this.tail += text;
+    if (this.tail.length >= PIECE) {
+      this.tail.charCodeAt(0);
+      this.settle();
+    }
+  }
+
+  private settle(): void {
+    if (this.tail === '') return;
+    this.blocks[this.grown]!.text += this.tail;
+    this.tail = '';
+  }
+
   private blockOf(part: { type: 'text' | 'thinking'; block?: string | number }): number {
     if (part.block !== undefined) {
-      const found = this.keyed?.get(part.block);
-      if (found !== undefined && this.content[found]!.type === part.type) return found;
-    } else if (this.last >= 0 && this.content[this.last]!.type === part.type) return this.last;
-    return this.open(part.block, { type: part.type, text: '' } as Block);
+      const found = this.keyed[part.type]?.get(part.block);
+      if (found !== undefined) return found;
+    } else if (this.last >= 0 && this.blocks[this.last]!.type === part.type) return this.last;
+    return this.open(part.block, { type: part.type, text: '' });
   }
 
   private open(key: string | number | undefined, block: Block): number {
-    this.last = this.content.push(block) - 1;
+    this.last = this.blocks.push(block) - 1;
     if (key !== undefined) {
-      this.keyed ??= new Map();
-      this.keyed.set(key, this.last);
+      const type = block.type as 'text';
+      this.keyed[type] ??= new Map();
+      this.keyed[type].set(key, this.last);
     }
     return this.last;
   }
@@ -108,10 +149,12 @@ function toUsage(usage: Partial<Usage> | undefined, model: string): Usage {
   if (!usage) return NO_USAGE;
   const { inputTokens = 0, outputTokens = 0, cacheRead = 0, cacheWrite = 0 } = usage;
   const { totalTokens = inputTokens + outputTokens + cacheRead + cacheWrite } = usage;
-  if (!(inputTokens >= 0 && outputTokens >= 0 && cacheRead >= 0 && cacheWrite >= 0 && totalTokens >= 0)) {
-    throw new AlliumError('MODEL_STREAM_INVALID', `${model} reported a usage that is not made of numbers ≥ 0: ${shown(usage)}.`);
-  }
-  return { inputTokens, outputTokens, cacheRead, cacheWrite, totalTokens };
+  const made = { inputTokens, outputTokens, cacheRead, cacheWrite, totalTokens };
+  if (Object.values(made).every((count) => Number.isFinite(count) && count >= 0)) return made;
+  throw new AlliumError(
+    'MODEL_STREAM_INVALID',
+    `${model} reported a usage that is not made of numbers ≥ 0: ${shown(usage)}.`,
+  );
 }
 
 /** A whole response as the parts that would have streamed it. */
@@ -119,5 +162,5 @@ export function* partsOf(response: ModelResponse): Generator<ModelPart> {
   for (const [index, block] of response.content.entries()) {
     yield block.type === 'text' || block.type === 'thinking' ? { ...block, block: `#${index}` } : block;
   }
-  yield { type: 'finish', reason: response.stopReason, usage: response.usage, ...(response.metadata && { metadata: response.metadata as Metadata }) };
+  yield { type: 'finish', reason: response.stopReason ?? 'stop', usage: response.usage, ...(response.metadata && { metadata: response.metadata as Metadata }) };
 }

@@ -1,11 +1,18 @@
 /** Turns a middleware list into a plan: per seam, rule and guard point only the functions that exist, in order. */
-import { AlliumError, nearest, shown } from './errors.js';
+import { checkMembers, POINTS, SEAMS } from './check-middleware.js';
+import { AlliumError, shown } from './errors.js';
 import type { GuardTable, PlannedGuard } from './guards.js';
-import type { Layer } from './layers.js';
-import { DECLARATIONS, type GuardPoint, LAYER_HOOKS, type Middleware, type MiddlewareList, type Seam } from './middleware.js';
+import type { Layer } from './layer.js';
+import {
+  type GuardPoint,
+  LAYER_HOOKS,
+  type Middleware,
+  type MiddlewareList,
+  type Seam,
+} from './middleware.js';
 import type { ToolSpec } from './model.js';
 import { checkOrder } from './order.js';
-import { type PlannedHook, type RuleHook, RULES } from './rules.js';
+import { type PlannedHook, RULES, type RuleHook } from './rules.js';
 import type { StateCell } from './state.js';
 import type { Tool } from './tool.js';
 
@@ -43,12 +50,7 @@ export interface ComposeOptions {
   readonly replaces?: readonly string[];
 }
 
-const SEAMS = ['run', 'model', 'tool'] as const;
-const POINTS: readonly GuardPoint[] = ['input', 'request', 'output', 'thinking', 'tool-args', 'tool-result', 'final'];
 const RULE_HOOKS = Object.keys(RULES) as RuleHook[];
-const HOOKS: readonly string[] = [...RULE_HOOKS, ...SEAMS.flatMap((seam) => Object.values(LAYER_HOOKS[seam])), 'process', 'onError'];
-/** What other systems call these hooks. */
-const ELSEWHERE: Record<string, string> = { onrunstart: 'beforeRun', callnext: 'process', onmodelstart: 'beforeModel', ontoolstart: 'beforeTool' };
 
 /** Composes middleware. First in the list is outermost for layers and first for rules. Throws for what cannot work. */
 export function compose(list: MiddlewareList, options: ComposeOptions = {}): Plan {
@@ -85,71 +87,45 @@ export function specsOf(tools: readonly Tool[]): readonly ToolSpec[] {
   return made;
 }
 
+/** The middleware of lists and pipelines, in order. */
 export function flatten(list: MiddlewareList): Middleware[] {
-  if (!Array.isArray(list)) throw new AlliumError('INVALID_MIDDLEWARE', `Expected \`middleware\` to be a list, got ${shown(list)}.`);
-  return list.flatMap((item, index): Middleware[] => {
-    if (Array.isArray(item)) return flatten(item);
+  if (isPipeline(list)) return flatten(list.layers);
+  if (!Array.isArray(list)) {
+    const hint = typeof list === 'object' && list !== null ? ' One middleware goes into a list of one.' : '';
+    throw new AlliumError(
+      'INVALID_MIDDLEWARE',
+      `Expected \`middleware\` to be a list or a pipeline, got ${shown(list)}.${hint}`,
+    );
+  }
+  return list.flatMap((item: unknown, index): Middleware[] => {
+    if (Array.isArray(item) || isPipeline(item)) return flatten(item);
     if (typeof item !== 'object' || item === null) {
-      const hint = typeof item === 'function' ? ' A factory has to be called: write `retry()`, not `retry`.' : '';
-      throw new AlliumError('INVALID_MIDDLEWARE', `middleware[${index}] is ${shown(item)}, not a middleware object.${hint}`);
+      const hint =
+        typeof item === 'function' ? ' A factory has to be called: write `retry()`, not `retry`.' : '';
+      throw new AlliumError(
+        'INVALID_MIDDLEWARE',
+        `middleware[${index}] is ${shown(item)}, not a middleware object.${hint}`,
+      );
     }
-    if ('layers' in item && Array.isArray(item.layers)) return flatten(item.layers as MiddlewareList);
     checkMembers(item as Middleware, index);
     return [item as Middleware];
   });
 }
 
+function isPipeline(value: unknown): value is { readonly layers: MiddlewareList } {
+  return typeof value === 'object' && value !== null && 'layers' in value && Array.isArray(value.layers);
+}
+
+/** Names are unique in a plan: the second `retry` is `retry#2`. */
 function named(list: readonly Middleware[]): PlannedMiddleware[] {
-  const seen = new Map<string, number>();
+  const taken = new Set<string>();
   return list.map((middleware, position) => {
     const base = middleware.name ?? `middleware-${position + 1}`;
-    const count = (seen.get(base) ?? 0) + 1;
-    seen.set(base, count);
-    return { name: count === 1 ? base : `${base}#${count}`, position, middleware };
+    let name = base;
+    for (let count = 2; taken.has(name); count++) name = `${base}#${count}`;
+    taken.add(name);
+    return { name, position, middleware };
   });
-}
-
-/** A function member that is not a hook but looks like one is a mistake nobody would notice otherwise. */
-function checkMembers(middleware: Middleware, index: number): void {
-  const who = `Middleware ${middleware.name ? `"${middleware.name}"` : `at index ${index}`}`;
-  const fail = (message: string) => new AlliumError('INVALID_MIDDLEWARE', `${who}: ${message}`);
-  const record = middleware as Record<string, unknown>;
-  let any = false;
-  for (const key of memberNames(middleware)) {
-    const value = record[key];
-    if (HOOKS.includes(key)) {
-      if (value === undefined) continue;
-      if (typeof value !== 'function') throw fail(`\`${key}\` must be a function, got ${shown(value)}.`);
-      any = true;
-    } else if ((DECLARATIONS as readonly string[]).includes(key)) any = true;
-    else if (typeof value === 'function') {
-      const meant = ELSEWHERE[key.replace(/[-_]/g, '').toLowerCase()] ?? nearest(key, HOOKS);
-      if (meant) throw fail(`\`${key}\` is not a hook. Did you mean \`${meant}\`?`);
-    }
-  }
-  if (!any) throw fail(`it has no hook, tool, state or guard. A middleware has at least one of: ${HOOKS.join(', ')}.`);
-  if (middleware.name !== undefined && (typeof middleware.name !== 'string' || middleware.name === '')) throw fail(`\`name\` must be non-empty text, got ${shown(middleware.name)}.`);
-  if (middleware.onFail !== undefined && middleware.onFail !== 'closed' && middleware.onFail !== 'open') throw fail(`\`onFail\` must be 'closed' or 'open', got ${shown(middleware.onFail)}.`);
-  for (const seam of middleware.seams ?? []) if (!SEAMS.includes(seam)) throw fail(`\`seams\` may hold ${SEAMS.join(', ')}, got ${shown(seam)}.`);
-  if (middleware.guard !== undefined) checkGuard(middleware, fail);
-}
-
-function checkGuard({ guard }: Middleware, fail: (message: string) => AlliumError): void {
-  if (typeof guard !== 'object' || guard === null || !Array.isArray(guard.on) || guard.on.length === 0) throw fail('`guard` needs `on`, a non-empty list of points.');
-  for (const point of guard.on) if (!POINTS.includes(point)) throw fail(`\`guard.on\` may hold ${POINTS.join(', ')}, got ${shown(point)}.`);
-  if (typeof guard.find !== 'function' && typeof guard.judge !== 'function') throw fail('`guard` needs `find` or `judge`.');
-  const { hold = 'full', action = 'redact' } = guard;
-  if (hold !== 'full' && !(typeof hold === 'object' && hold !== null && Number.isInteger(hold.chars) && hold.chars >= 1)) throw fail(`\`guard.hold\` must be 'full' or window(n), got ${shown(hold)}.`);
-  if (!['redact', 'block', 'stop', 'warn'].includes(action)) throw fail(`\`guard.action\` must be 'redact', 'block', 'stop' or 'warn', got ${shown(action)}.`);
-}
-
-/** Own members and those of its class, without what every object has. */
-function memberNames(value: object): Set<string> {
-  const names = new Set<string>();
-  for (let at: object | null = value; at && at !== Object.prototype; at = Object.getPrototypeOf(at)) {
-    for (const name of Object.getOwnPropertyNames(at)) if (name !== 'constructor') names.add(name);
-  }
-  return names;
 }
 
 function bound(middleware: Middleware, hook: string): ((...args: any[]) => any) | undefined {
@@ -159,22 +135,44 @@ function bound(middleware: Middleware, hook: string): ((...args: any[]) => any) 
 
 /** One middleware is one layer: process around before/after around wrap around the catch of `onError`. */
 function layersOf({ name, position, middleware }: PlannedMiddleware, seam: Seam): Layer[] {
-  const { wrap: wrapName, before: beforeName, after: afterName } = LAYER_HOOKS[seam];
-  const common = { name, position, middleware };
-  const layers: Layer[] = [];
+  const names = LAYER_HOOKS[seam];
   const listed = middleware.seams?.includes(seam) ?? true;
   const process = listed ? bound(middleware, 'process') : undefined;
-  const wrap = bound(middleware, wrapName);
-  const [before, after] = [bound(middleware, beforeName), bound(middleware, afterName)];
+  const wrap = bound(middleware, names.wrap);
+  const [before, after] = [bound(middleware, names.before), bound(middleware, names.after)];
   const onError = listed && seam !== 'run' ? bound(middleware, 'onError') : undefined;
-  if (process) layers.push({ ...common, kind: 'wrap', hook: 'process', wrap: process });
-  if (before || after) layers.push({ ...common, kind: 'pair', hook: before ? beforeName : afterName, before, after });
-  if (wrap) layers.push({ ...common, kind: 'wrap', hook: wrapName, wrap });
-  if (onError) layers.push({ ...common, kind: 'catch', hook: 'onError', onError });
+  const layer = (
+    kind: Layer['kind'],
+    hooks: string[],
+    members: Partial<Pick<Layer, 'wrap' | 'before' | 'after' | 'onError'>>,
+  ): Layer => ({
+    kind,
+    position,
+    name,
+    middleware,
+    hooks,
+    open: middleware.onFail === 'open',
+    sink: middleware.sink === true,
+    wrap: members.wrap,
+    before: members.before,
+    after: members.after,
+    onError: members.onError,
+  });
+  const layers: Layer[] = [];
+  if (process) layers.push(layer('wrap', ['process'], { wrap: process }));
+  if (before || after)
+    layers.push(
+      layer('pair', [...(before ? [names.before] : []), ...(after ? [names.after] : [])], { before, after }),
+    );
+  if (wrap) layers.push(layer('wrap', [names.wrap], { wrap }));
+  if (onError) layers.push(layer('catch', ['onError'], { onError }));
   return layers;
 }
 
-function rulesOf(middleware: readonly PlannedMiddleware[], { hooks = {}, replaces = [] }: ComposeOptions): Pick<Plan, 'rules' | 'replaced'> {
+function rulesOf(
+  middleware: readonly PlannedMiddleware[],
+  { hooks = {}, replaces = [] }: ComposeOptions,
+): Pick<Plan, 'rules' | 'replaced'> {
   const rules = {} as Record<RuleHook, PlannedHook[]>;
   const replaced: { hook: RuleHook; names: string[] }[] = [];
   for (const hook of RULE_HOOKS) {
@@ -184,11 +182,20 @@ function rulesOf(middleware: readonly PlannedMiddleware[], { hooks = {}, replace
     });
     const explicit = hooks[hook];
     if (explicit === undefined) continue;
-    if (typeof explicit !== 'function') throw new AlliumError('INVALID_OPTION', `Expected \`${hook}\` to be a function, got ${shown(explicit)}.`);
+    if (typeof explicit !== 'function')
+      throw new AlliumError(
+        'INVALID_OPTION',
+        `Expected \`${hook}\` to be a function, got ${shown(explicit)}.`,
+      );
     const names = rules[hook].map(({ name }) => name);
-    const guarding = middleware.find(({ name, middleware: one }) => one.guard && names.includes(name) && !replaces.includes(name));
+    const guarding = middleware.find(
+      ({ name, middleware: one }) => one.guard && names.includes(name) && !replaces.includes(name),
+    );
     if (guarding) {
-      throw new AlliumError('GUARD_REPLACED', `\`${hook}\` of the agent would replace the one of "${guarding.name}", which guards. Make it a middleware, or say replaces: ['${guarding.name}'].`);
+      throw new AlliumError(
+        'GUARD_REPLACED',
+        `\`${hook}\` of the agent would replace the one of "${guarding.name}", which guards. Make it a middleware, or say replaces: ['${guarding.name}'].`,
+      );
     }
     if (names.length > 0) replaced.push({ hook, names });
     rules[hook] = [{ name: 'agent', position: -1, open: false, fn: explicit as PlannedHook['fn'] }];
@@ -197,9 +204,13 @@ function rulesOf(middleware: readonly PlannedMiddleware[], { hooks = {}, replace
 }
 
 function guardsOf(middleware: readonly PlannedMiddleware[]): GuardTable {
-  const table = Object.fromEntries(POINTS.map((point) => [point, [] as PlannedGuard[]])) as Record<GuardPoint, PlannedGuard[]>;
+  const table = Object.fromEntries(POINTS.map((point) => [point, [] as PlannedGuard[]])) as Record<
+    GuardPoint,
+    PlannedGuard[]
+  >;
   for (const { name, position, middleware: one } of middleware) {
-    for (const point of one.guard?.on ?? []) table[point].push({ name, position, guard: one.guard!, open: one.onFail === 'open' });
+    for (const point of one.guard?.on ?? [])
+      table[point].push({ name, position, guard: one.guard!, open: one.onFail === 'open' });
   }
   return table;
 }
@@ -208,32 +219,57 @@ function toolsOf(middleware: readonly PlannedMiddleware[], own: readonly Tool[])
   const owners = new Map<string, string>();
   const tools: Tool[] = [];
   const add = (tool: Tool, owner: string): void => {
-    if (typeof tool !== 'object' || tool === null || typeof tool.execute !== 'function' || typeof tool.name !== 'string' || !('spec' in tool)) {
-      throw new AlliumError('INVALID_TOOL', `${owner} lists ${shown(tool)} as a tool. Make tools with tool({ … }).`);
+    if (
+      typeof tool !== 'object' ||
+      tool === null ||
+      typeof tool.execute !== 'function' ||
+      typeof tool.name !== 'string' ||
+      !('spec' in tool)
+    ) {
+      throw new AlliumError(
+        'INVALID_TOOL',
+        `${owner} lists ${shown(tool)} as a tool. Make tools with tool({ … }).`,
+      );
     }
     const other = owners.get(tool.name);
-    if (other) throw new AlliumError('DUPLICATE_TOOL', `Tool "${tool.name}" is brought by ${other} and by ${owner}. Rename one, or leave one out.`);
+    if (other)
+      throw new AlliumError(
+        'DUPLICATE_TOOL',
+        `Tool "${tool.name}" is brought by ${other} and by ${owner}. Rename one, or leave one out.`,
+      );
     owners.set(tool.name, owner);
     tools.push(tool);
   };
   for (const tool of own) add(tool, 'the agent');
-  for (const { name, middleware: one } of middleware) for (const tool of one.tools ?? []) add(tool, `middleware "${name}"`);
+  for (const { name, middleware: one } of middleware)
+    for (const tool of one.tools ?? []) add(tool, `middleware "${name}"`);
   return Object.freeze(tools);
 }
 
-function cellsOf(middleware: readonly PlannedMiddleware[], own: readonly StateCell<any>[]): Map<StateCell<any>, string> {
+function cellsOf(
+  middleware: readonly PlannedMiddleware[],
+  own: readonly StateCell<any>[],
+): Map<StateCell<any>, string> {
   const cells = new Map<StateCell<any>, string>();
   const owners = new Map<string, PlannedMiddleware | undefined>();
   const add = (cell: StateCell<any>, owner: PlannedMiddleware | undefined): void => {
-    if (typeof cell?.name !== 'string' || !('scope' in cell)) throw new AlliumError('INVALID_STATE', `${owner ? `Middleware "${owner.name}"` : 'The agent'} lists ${shown(cell)} in \`state\`. Make cells with defineState({ … }).`);
-    if (cells.has(cell)) return;
-    const base = owner?.middleware.name;
-    if (cell.scope === 'session' && owner && base === undefined) {
-      throw new AlliumError('DUPLICATE_STATE', `A middleware without a name owns the session cell "${cell.name}". Give it a \`name\`: the stored value is found by it.`);
-    }
-    const key = `${(cell.scope === 'session' ? base : owner?.name) ?? 'agent'}:${cell.name}`;
+    if (typeof cell?.name !== 'string' || !('scope' in cell))
+      throw new AlliumError(
+        'INVALID_STATE',
+        `${owner ? `Middleware "${owner.name}"` : 'The agent'} lists ${shown(cell)} in \`state\`. Make cells with defineState({ … }).`,
+      );
+    const base = owner ? owner.middleware.name : 'agent';
+    // A stored session value is found by the name its middleware gave itself, wherever that stands in the list.
+    const prefix = cell.scope === 'session' ? base : (owner?.name ?? 'agent');
+    const key = prefix === undefined ? cell.name : `${prefix}:${cell.name}`;
+    // Middleware of different names may share a cell, which explain() reports; the first one's name is stored.
+    if (cells.has(cell) && cells.get(cell) !== key) return;
     if (owners.has(key)) {
-      throw new AlliumError('DUPLICATE_STATE', `Two middleware named "${base ?? 'agent'}" own a cell "${cell.name}". Give each instance a \`name\` of its own, so that their stored values stay apart.`);
+      const who = base === undefined ? 'without a name' : `named "${base}"`;
+      throw new AlliumError(
+        'DUPLICATE_STATE',
+        `Two middleware ${who} own a cell "${cell.name}". Give each instance a \`name\` of its own, so that their stored values stay apart.`,
+      );
     }
     owners.set(key, owner);
     cells.set(cell, key);

@@ -1,9 +1,18 @@
 /** What hooks are given: one family of contexts in which a field means the same wherever it appears. */
 import type { Agent } from './agent.js';
-import type { Assembler } from './assemble.js';
-import { AlliumError, StopRun, shown } from './errors.js';
+import { AlliumError, controlKind, StopRun, shown } from './errors.js';
 import type { LiveMessage } from './live.js';
-import type { AssistantMessage, Message, Metadata, MessageInput, ModelResponse, ToolCall, ToolContent, ToolMessage, Usage } from './messages.js';
+import type {
+  AssistantMessage,
+  Message,
+  MessageInput,
+  Metadata,
+  ModelResponse,
+  ToolCall,
+  ToolContent,
+  ToolMessage,
+  Usage,
+} from './messages.js';
 import type { Seam } from './middleware.js';
 import type { Model, ModelSettings, StreamTransform } from './model.js';
 import type { RunResult, StopReason } from './result.js';
@@ -21,8 +30,11 @@ export class SeamCall {
   repeats = 0;
   latched: unknown = undefined;
   latchedBy: string | undefined = undefined;
-  /** What the model has said so far in the current attempt. */
-  partial: Assembler | undefined = undefined;
+  /** An error that an `onError` declared final on its way out. */
+  final: { readonly error: unknown } | undefined = undefined;
+
+  /** Guards judge what is sent and what comes back; not so for the model calls of a guard itself. */
+  guarded = true;
 
   latch(signal: unknown, by?: string): void {
     if (this.latched !== undefined) return;
@@ -44,27 +56,31 @@ export interface GenerateRequest {
   readonly settings?: ModelSettings;
 }
 
+/*
+ * A context is made for every layer of every call, so its fields are declared without being defined twice and are
+ * assigned once, in a fixed order.
+ */
 export abstract class Context {
   abstract readonly seam: Seam;
-  /** @internal */ readonly _run: Run;
+  /** @internal */ declare readonly _run: Run;
   /** @internal The place in the list of the middleware this context is handed to; -1 for the kernel's own. */
-  _position = -1;
-  /** @internal */ _scope: Scope;
-  /** @internal */ _state: Overlay | undefined;
-  /** @internal */ _metadata: Record<string, unknown> | undefined;
-  /** @internal Keys of `metadata` that came from outer layers: what inner ones write there stays inside. */
-  _inherited: Record<string, unknown> | undefined;
-
-  /** @internal */ readonly _call: SeamCall;
+  declare _position: number;
+  /** @internal */ declare _scope: Scope;
+  /** @internal */ declare readonly _call: SeamCall;
+  /** @internal */ declare _state: Overlay | undefined;
+  /** @internal */ declare _metadata: Record<string, unknown> | undefined;
+  /** @internal What of `_metadata` an attempt brought: it goes when another attempt is taken instead. */
+  declare _brought: Record<string, unknown> | undefined;
 
   /** @internal */
   constructor(run: Run, scope: Scope, call: SeamCall) {
     this._run = run;
+    this._position = -1;
     this._scope = scope;
     this._call = call;
     this._state = undefined;
     this._metadata = undefined;
-    this._inherited = undefined;
+    this._brought = undefined;
   }
 
   get agent(): Agent {
@@ -131,39 +147,53 @@ export abstract class Context {
   }
 
   /** Calls a model for a middleware's own purposes: same signal, budget and inner layers, never in the user's stream. */
-  generate(model: Model, request: GenerateRequest): Promise<ModelResponse> {
-    return this._run.generate(this, model, request);
+  async generate(model: Model, request: GenerateRequest): Promise<ModelResponse> {
+    try {
+      return await this._run.generate(this, model, request);
+    } catch (error) {
+      // There is no turn to start again here, so the error stands.
+      throw controlKind(error) === 'restart' ? (error as Error).cause : error;
+    }
   }
 
-  /** @internal Copies what every context has into a fork of it. */
+  /** @internal Copies what every context has into a fork of it: its own writes, not those of earlier attempts. */
   protected _inherit<C extends Context>(fork: C): C {
     fork._position = this._position;
-    if (this._state) fork._state = this._state.fork();
-    if (this._metadata) {
+    if (this._state !== undefined) fork._state = this._state.fork();
+    if (this._metadata !== undefined) {
       fork._metadata = { ...this._metadata };
-      fork._inherited = this._metadata;
+      for (const key in this._brought)
+        if (fork._metadata[key] === this._brought[key]) delete fork._metadata[key];
     }
     return fork;
   }
 
-  /** @internal Takes over what a chosen attempt wrote. */
+  /** @internal Takes over what an attempt wrote, instead of what the attempt taken over before wrote. */
   _adopt(fork: Context): void {
-    if (fork._state) {
+    if (fork._state !== undefined) {
       this._state ??= this._run.cells.overlay();
       this._state.adopt(fork._state);
-    } else this._state?.drop();
-    if (fork._metadata) this._metadata = { ...fork._metadata, ...this._metadata };
+    } else if (this._state !== undefined) this._state.drop();
+    if (fork._metadata !== undefined || this._brought !== undefined)
+      this._adoptMetadata(fork._metadata ?? {});
+  }
+
+  private _adoptMetadata(from: Record<string, unknown>): void {
+    const mine = this.metadata;
+    for (const key in this._brought) if (mine[key] === this._brought[key]) delete mine[key];
+    this._brought = {};
+    for (const key of Object.keys(from))
+      if (!Object.hasOwn(mine, key)) mine[key] = this._brought[key] = from[key];
   }
 }
 
 /** Around a whole run. */
 export class RunContext extends Context {
-  readonly seam = 'run' as const;
   /** The messages the run was started with; reassign to change them. Empty for a resume. */
-  input: readonly Message[];
-  result: RunResult | undefined;
+  declare input: readonly Message[];
+  declare result: RunResult | undefined;
   /** In `afterRun`: why the run failed. */
-  error: unknown;
+  declare error: unknown;
 
   /** @internal */
   constructor(run: Run, scope: Scope, input: readonly Message[]) {
@@ -171,6 +201,10 @@ export class RunContext extends Context {
     this.input = input;
     this.result = undefined;
     this.error = undefined;
+  }
+
+  get seam(): 'run' {
+    return 'run';
   }
 
   /** History and input. */
@@ -186,24 +220,27 @@ export class RunContext extends Context {
 
 /** Around one model call. What is assigned here is what this call uses. */
 export class ModelContext extends Context {
-  readonly seam = 'model' as const;
-  systemPrompt: string;
-  tools: readonly Tool[];
-  model: Model;
-  settings: ModelSettings;
+  declare systemPrompt: string;
+  declare tools: readonly Tool[];
+  declare model: Model;
+  declare settings: ModelSettings;
   /** Which try this is, from 1, of the nearest layer that called inward more than once. */
-  attempt = 1;
+  declare attempt: number;
   /** One more turn although the model asked for no tool. */
-  forceContinue = false;
+  declare forceContinue: boolean;
   /** What the model answered; set it in `beforeModel` to answer without calling inward. */
-  response: ModelResponse | undefined;
-  /** @internal */ _messages: readonly Message[] | undefined;
+  declare response: ModelResponse | undefined;
+  /** @internal */ declare _messages: readonly Message[] | undefined;
   /** @internal How much of the history the request covers. */
-  readonly _length: number;
+  declare readonly _length: number;
   /** @internal Where this call streams to; undefined for calls nobody watches. */
-  readonly _live: LiveMessage | undefined;
-  /** @internal */ _transforms: (() => StreamTransform)[] | undefined;
-  /** @internal */ readonly _outer: ModelContext | undefined;
+  declare readonly _live: LiveMessage | undefined;
+  /** @internal */ declare _transforms: (() => StreamTransform)[] | undefined;
+  /** @internal */ declare readonly _outer: ModelContext | undefined;
+  /** @internal `forceContinue` came from an attempt. */
+  declare _forced: boolean;
+  /** @internal The tools at the place further in where the answer came from. */
+  declare _inner: readonly Tool[] | undefined;
 
   /** @internal */
   constructor(
@@ -220,12 +257,25 @@ export class ModelContext extends Context {
     this.tools = request.tools;
     this.model = request.model;
     this.settings = request.settings;
+    this.attempt = 1;
+    this.forceContinue = false;
     this.response = undefined;
     this._messages = undefined;
     this._length = length;
     this._live = live;
     this._transforms = undefined;
     this._outer = outer;
+    this._forced = false;
+    this._inner = undefined;
+  }
+
+  /** @internal The tools the answer was given with: those its calls may name. */
+  get _offered(): readonly Tool[] {
+    return this._inner ?? this.tools;
+  }
+
+  get seam(): 'model' {
+    return 'model';
   }
 
   /** What the model will receive; reassign to change it for this call. */
@@ -246,7 +296,11 @@ export class ModelContext extends Context {
 
   /** Registers a transform of the stream that comes in to this layer; made anew for each attempt. Not for safety: use a guard. */
   transform(factory: () => StreamTransform): void {
-    if (typeof factory !== 'function') throw new AlliumError('INVALID_HOOK_RESULT', `ctx.transform() takes a function that makes a transform, got ${shown(factory)}.`);
+    if (typeof factory !== 'function')
+      throw new AlliumError(
+        'INVALID_HOOK_RESULT',
+        `ctx.transform() takes a function that makes a transform, got ${shown(factory)}.`,
+      );
     this._transforms ??= [];
     this._transforms.push(factory);
   }
@@ -261,22 +315,28 @@ export class ModelContext extends Context {
 
   override _adopt(fork: ModelContext): void {
     super._adopt(fork);
-    if (fork.forceContinue) this.forceContinue = true;
+    this._inner = fork._offered;
+    if (this.forceContinue === fork.forceContinue) return;
+    if (this._forced) this.forceContinue = this._forced = false;
+    if (fork.forceContinue && !this.forceContinue) this.forceContinue = this._forced = true;
   }
 }
 
 /** After a response and at the end of a turn or run. */
 export class TurnContext extends Context {
-  readonly seam = 'run' as const;
   /** The assistant message of the turn; undefined when there was none. */
-  readonly message: AssistantMessage | undefined;
-  readonly toolResults: readonly ToolMessage[];
+  declare readonly message: AssistantMessage | undefined;
+  declare readonly toolResults: readonly ToolMessage[];
 
   /** @internal */
   constructor(run: Run, message: AssistantMessage | undefined, toolResults: readonly ToolMessage[]) {
     super(run, run.scope, run.call);
     this.message = message;
     this.toolResults = toolResults;
+  }
+
+  get seam(): 'run' {
+    return 'run';
   }
 
   /** Everything this run has added to the history. */
@@ -292,36 +352,35 @@ export class TurnContext extends Context {
 
 /** Around one tool call, in the hooks that decide about it, and in the tool itself. */
 export class ToolContext<Args = any> extends Context {
-  readonly seam = 'tool' as const;
-  readonly assistantMessage: AssistantMessage;
+  declare readonly assistantMessage: AssistantMessage;
   /** The call, with its arguments as the model wrote them. */
-  readonly toolCall: ToolCall;
+  declare readonly toolCall: ToolCall;
   /** Undefined when the model named a tool that does not exist. */
-  readonly tool: Tool | undefined;
+  declare readonly tool: Tool | undefined;
   /** What a layer or hook rewrote: 0 until arguments were changed. */
-  revision = 0;
-  result: ToolResult | undefined;
+  declare revision: number;
+  declare result: ToolResult | undefined;
   /** The call was refused and did not run. */
-  blocked = false;
+  declare blocked: boolean;
   /** Set together with `result` in `beforeTool`: answer without running the tool. */
-  skip = false;
+  declare skip: boolean;
   /** Milliseconds this execution may take. */
-  timeoutMs: number | undefined;
-  attempt = 1;
-  /** The same for every attempt of this call, also after a crash: hand it to services that de-duplicate. */
-  readonly idempotencyKey: string;
-  /** @internal */ _args: Args;
+  declare timeoutMs: number | undefined;
+  declare attempt: number;
+  /** @internal */ declare _args: Args;
   /** @internal The arguments as JSON, before the schema touched them. */
-  _raw: unknown;
+  declare _raw: unknown;
   /** @internal Set when a layer assigned `args`: they are raw input again. */
-  _assigned = false;
-  /** @internal */ readonly _hooks: ToolCallHooks;
+  declare _assigned: boolean;
+  /** @internal Read only when somebody asks: a key costs more than a fork. */
+  declare readonly _keyed: { readonly idempotencyKey: string };
+  /** @internal */ declare readonly _hooks: ToolCallHooks;
 
   /** @internal */
   constructor(
     run: Run,
     scope: Scope,
-    of: { assistantMessage: AssistantMessage; toolCall: ToolCall; tool: Tool | undefined; idempotencyKey: string },
+    of: ToolCallSubject,
     args: Args,
     raw: unknown,
     call: SeamCall,
@@ -331,12 +390,26 @@ export class ToolContext<Args = any> extends Context {
     this.assistantMessage = of.assistantMessage;
     this.toolCall = of.toolCall;
     this.tool = of.tool;
-    this.idempotencyKey = of.idempotencyKey;
+    this.revision = 0;
     this.result = undefined;
+    this.blocked = false;
+    this.skip = false;
     this.timeoutMs = undefined;
+    this.attempt = 1;
     this._args = args;
     this._raw = raw;
+    this._assigned = false;
+    this._keyed = of instanceof ToolContext ? of._keyed : of;
     this._hooks = hooks;
+  }
+
+  get seam(): 'tool' {
+    return 'tool';
+  }
+
+  /** The same for every attempt of this call, also after a crash: hand it to services that de-duplicate. */
+  get idempotencyKey(): string {
+    return this._keyed.idempotencyKey;
   }
 
   /** Parsed and frozen. Reassigning takes raw input, like the model's own: it is validated and judged again. */
@@ -361,7 +434,9 @@ export class ToolContext<Args = any> extends Context {
   }
 
   /** Is this a call of that tool? Narrows `args`. */
-  is<T extends Tool<any, any>>(tool: T): this is ToolContext<T extends Tool<any, infer Output> ? Output : never> {
+  is<T extends Tool<any, any>>(
+    tool: T,
+  ): this is ToolContext<T extends Tool<any, infer Output> ? Output : never> {
     return this.tool === tool;
   }
 
@@ -383,7 +458,15 @@ export class ToolContext<Args = any> extends Context {
 
   /** @internal */
   _fork(scope: Scope = this._scope): ToolContext<Args> {
-    const fork = new ToolContext<Args>(this._run, scope, this, this._args, this._raw, this._call, this._hooks);
+    const fork = new ToolContext<Args>(
+      this._run,
+      scope,
+      this,
+      this._args,
+      this._raw,
+      this._call,
+      this._hooks,
+    );
     fork.revision = this.revision;
     fork.timeoutMs = this.timeoutMs;
     fork.blocked = this.blocked;
@@ -391,6 +474,14 @@ export class ToolContext<Args = any> extends Context {
     fork._assigned = this._assigned;
     return this._inherit(fork);
   }
+}
+
+/** What a tool context is about. `idempotencyKey` may be a getter: it is read only when somebody needs it. */
+export interface ToolCallSubject {
+  readonly assistantMessage: AssistantMessage;
+  readonly toolCall: ToolCall;
+  readonly tool: Tool | undefined;
+  readonly idempotencyKey: string;
 }
 
 /** What the batch that runs a call does for its contexts. */

@@ -25,15 +25,28 @@ describe('upgradeEntries', () => {
   });
 
   it.each([
-    [2, 'Entry 7 of session "s" has version 2; this release reads versions up to 1. It was written by a newer release: update this one.'],
-    [0, 'Entry 7 of session "s" has version 0; this release reads versions up to 1. The journal was not written by this library, or is damaged.'],
-    [undefined as unknown as number, 'Entry 7 of session "s" has version undefined; this release reads versions up to 1. The journal was not'],
+    [
+      2,
+      'Entry 7 of session "s" has version 2; this release reads versions up to 1. It was written by a newer release: update this one.',
+    ],
+    [
+      0,
+      'Entry 7 of session "s" has version 0; this release reads versions up to 1. The journal was not written by this library, or is damaged.',
+    ],
+    [
+      undefined as unknown as number,
+      'Entry 7 of session "s" has version undefined; this release reads versions up to 1. The journal was not',
+    ],
   ])('refuses version %s with SESSION_CORRUPT', (version, message) => {
     expect(() => upgradeEntries('s', [entry(version, 7)])).toThrow(message);
-    expect(() => upgradeEntries('s', [entry(version, 7)])).toThrow(expect.objectContaining({ code: 'SESSION_CORRUPT' }));
+    expect(() => upgradeEntries('s', [entry(version, 7)])).toThrow(
+      expect.objectContaining({ code: 'SESSION_CORRUPT' }),
+    );
   });
 
   it('refuses a step that does not lead to the next version instead of running for ever', () => {
-    expect(() => upgradeEntries('s', [entry(1, 7)], { 1: (old) => old }, 2)).toThrow('Entry 7 of session "s" has version 1');
+    expect(() => upgradeEntries('s', [entry(1, 7)], { 1: (old) => old }, 2)).toThrow(
+      'Entry 7 of session "s" has version 1',
+    );
   });
 });

@@ -27,7 +27,9 @@ export function upgradeEntries(
 ): readonly Entry[] {
   // The same array where there is nothing to do, which is nearly always.
   const old = entries.some((entry) => entry.v !== current);
-  return (old ? entries.map((entry) => upgrade(sessionId, entry, steps, current)) : entries) as unknown as readonly Entry[];
+  return (old
+    ? entries.map((entry) => upgrade(sessionId, entry, steps, current))
+    : entries) as unknown as readonly Entry[];
 }
 
 function upgrade(
@@ -48,7 +50,10 @@ function upgrade(
 }
 
 function unreadable(sessionId: string, { v, seq }: StoredEntry, current: number): AlliumError {
-  const advice = v > current ? 'It was written by a newer release: update this one.' : 'The journal was not written by this library, or is damaged.';
+  const advice =
+    v > current
+      ? 'It was written by a newer release: update this one.'
+      : 'The journal was not written by this library, or is damaged.';
   return new AlliumError(
     'SESSION_CORRUPT',
     `Entry ${seq} of session ${shown(sessionId)} has version ${shown(v)}; this release reads versions up to ${current}. ${advice}`,

@@ -1,5 +1,5 @@
 /** Every error the kernel raises has a code from this table. `docs/reference/errors.md` is kept equal by a test. */
-import type { RunResult, StopReason } from './result.js';
+import { type RunResult, STOP_REASONS, type StopReason } from './result.js';
 
 export const ERROR_CODES = {
   INVALID_OPTION: 'An option has an unknown name, a wrong type or a value out of range.',
@@ -12,14 +12,16 @@ export const ERROR_CODES = {
   GUARD_REPLACED: 'A hook given to the agent would replace the hook of a middleware that guards.',
   INVALID_HOOK_RESULT: 'A hook returned something other than its contract allows.',
   MISSING_AWAIT: 'A layer ended while its `next()` was still pending, without a result of its own.',
-  NO_RESULT: 'A layer ended without a result: it neither called `next()` nor set one, or it swallowed an error.',
+  NO_RESULT:
+    'A layer ended without a result: it neither called `next()` nor set one, or it swallowed an error.',
   NEXT_TWICE: 'A layer at the run seam called `next()` more than once.',
   TOO_MANY_ATTEMPTS: 'The layers around one call called inward more than 100 times.',
   INVALID_MESSAGE: 'A message has a role, content or id that cannot be used.',
   INVALID_STATE: 'A state cell was given a value that is not JSON, or is not declared by any middleware.',
   STATE_VERSION: 'A stored cell has a version this code cannot read.',
   MODEL_ERROR: 'The model failed. `cause` is the error of its client.',
-  MODEL_STREAM_INVALID: 'A model yielded something that is not a stream part, or parts that contradict each other.',
+  MODEL_STREAM_INVALID:
+    'A model yielded something that is not a stream part, or parts that contradict each other.',
   MODEL_STREAM_CUT: 'A model stream ended without its `finish` part: the answer is incomplete.',
   MIDDLEWARE_ERROR: 'A middleware threw. `cause` is what it threw; `attribution(cause)` tells which one.',
   GUARD_FAILED: 'A guard threw while judging, so nothing more was released.',
@@ -46,7 +48,11 @@ export class AlliumError extends Error {
   readonly code: string;
   readonly data: Readonly<Record<string, unknown>>;
 
-  constructor(code: ErrorCode | (string & {}), message: string, options: { cause?: unknown; data?: Record<string, unknown> } = {}) {
+  constructor(
+    code: ErrorCode | (string & {}),
+    message: string,
+    options: { cause?: unknown; data?: Record<string, unknown> } = {},
+  ) {
     super(message, 'cause' in options ? { cause: options.cause } : undefined);
     this.code = code;
     this.data = options.data ?? {};
@@ -66,7 +72,8 @@ export class RunError extends AlliumError {
 
 /** Shows a received value in an error message. */
 export function shown(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value.length > 80 ? `${value.slice(0, 77)}...` : value);
+  if (typeof value === 'string')
+    return JSON.stringify(value.length > 80 ? `${value.slice(0, 77)}...` : value);
   if (typeof value === 'function') return `a function${value.name ? ` (${value.name})` : ''}`;
   if (typeof value === 'bigint') return `${value}n`;
   if (value === null || typeof value !== 'object') return String(value);
@@ -138,6 +145,8 @@ export class StopRun extends Error {
 
   constructor(reason: StopReason = 'stopped', why?: string) {
     super(why ?? `The run was stopped: ${reason}.`);
+    if (!STOP_REASONS.has(reason))
+      throw invalidOption('reason', `a stop reason (${[...STOP_REASONS].join(', ')})`, reason);
     this.reason = reason;
   }
 }
@@ -160,16 +169,23 @@ export class Aborted extends Error {
   readonly [CONTROL] = 'abort' as const;
 
   constructor(reason?: unknown) {
-    super(reason instanceof Error ? reason.message : typeof reason === 'string' ? reason : 'The run was aborted.', {
-      cause: reason,
-    });
+    super(
+      reason instanceof Error ? reason.message : typeof reason === 'string' ? reason : 'The run was aborted.',
+      {
+        cause: reason,
+      },
+    );
   }
 }
 
-/** Asks for the current turn to be started again; made by `onError: 'restart'`. */
+/** Asks for the current turn to be started again because of `cause`; made by `onError: 'restart'`. */
 export class RestartTurn extends Error {
   override readonly name = 'RestartTurn';
   readonly [CONTROL] = 'restart' as const;
+
+  constructor(cause: unknown) {
+    super('The turn starts again.', { cause });
+  }
 }
 
 export type ControlSignal = StopRun | Suspension | Aborted | RestartTurn;
@@ -203,10 +219,15 @@ export function attribution(error: unknown): Attribution | undefined {
   return typeof error === 'object' && error !== null ? attributions.get(error) : undefined;
 }
 
-/** Notes who raised `error`; the first note stands, `more` is added to it. */
+/**
+ * Notes who raised `error`; `more` is added to it. The first note stands, except that a model or tool that throws
+ * the same object once more has raised it anew.
+ */
 export function attribute(error: unknown, first: Attribution, more?: Partial<Attribution>): void {
   if (typeof error !== 'object' || error === null) return;
-  attributions.set(error, { ...(attributions.get(error) ?? first), ...more });
+  const noted = attributions.get(error);
+  const anew = first.attempts !== undefined && noted?.middleware === undefined;
+  attributions.set(error, { ...(anew ? first : (noted ?? first)), ...more });
 }
 
 /** The error of a store whose session has moved on: shared by all stores. */
@@ -223,5 +244,7 @@ export function messageOf(error: unknown): string {
 }
 
 export function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
-  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
+  return (
+    typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
+  );
 }

@@ -37,7 +37,13 @@ export type AgentEvent = Common &
         readonly update: readonly ToolContent[];
         readonly details?: unknown;
       }
-    | { readonly type: 'tool_execution_end'; readonly toolCall: ToolCall; readonly message: ToolMessage }
+    | {
+        readonly type: 'tool_execution_end';
+        readonly toolCall: ToolCall;
+        /** Absent when the call waits for an answer: it has no result yet and starts again later. */
+        readonly message?: ToolMessage;
+        readonly suspended?: boolean;
+      }
     | {
         readonly type: 'turn_end';
         readonly turn: number;

@@ -2,14 +2,26 @@
 import type { Plan } from './compose.js';
 import { findHazards, type Hazard } from './hazards.js';
 import type { GuardPoint, Seam } from './middleware.js';
-import { type RuleHook, RULES } from './rules.js';
+import { RULES, type RuleHook } from './rules.js';
 
 export interface Explanation {
-  readonly middleware: readonly { readonly name: string; readonly traits: readonly string[]; readonly onFail: 'open' | 'closed' }[];
+  readonly middleware: readonly {
+    readonly name: string;
+    readonly traits: readonly string[];
+    readonly onFail: 'open' | 'closed';
+  }[];
   /** Names from the outside in; a middleware appears once per seam. */
-  readonly layers: Readonly<Record<Seam, readonly { readonly name: string; readonly hooks: readonly string[] }[]>>;
+  readonly layers: Readonly<
+    Record<Seam, readonly { readonly name: string; readonly hooks: readonly string[] }[]>
+  >;
   /** `shadowed` members never run. */
-  readonly rules: readonly { readonly hook: RuleHook; readonly rule: string; readonly detail: string; readonly members: readonly string[]; readonly shadowed: readonly string[] }[];
+  readonly rules: readonly {
+    readonly hook: RuleHook;
+    readonly rule: string;
+    readonly detail: string;
+    readonly members: readonly string[];
+    readonly shadowed: readonly string[];
+  }[];
   readonly guards: readonly { readonly point: GuardPoint; readonly members: readonly string[] }[];
   readonly tools: readonly string[];
   readonly state: readonly string[];
@@ -19,10 +31,16 @@ export interface Explanation {
 
 export function explainPlan(plan: Plan): Explanation {
   const explanation = {
-    middleware: plan.middleware.map(({ name, middleware }) => ({ name, traits: middleware.traits ?? [], onFail: middleware.onFail ?? ('closed' as const) })),
+    middleware: plan.middleware.map(({ name, middleware }) => ({
+      name,
+      traits: middleware.traits ?? [],
+      onFail: middleware.onFail ?? ('closed' as const),
+    })),
     layers: { run: layersAt(plan, 'run'), model: layersAt(plan, 'model'), tool: layersAt(plan, 'tool') },
     rules: rulesIn(plan),
-    guards: (Object.keys(plan.guards) as GuardPoint[]).filter((point) => plan.guards[point].length > 0).map((point) => ({ point, members: plan.guards[point].map(({ name }) => name) })),
+    guards: (Object.keys(plan.guards) as GuardPoint[])
+      .filter((point) => plan.guards[point].length > 0)
+      .map((point) => ({ point, members: plan.guards[point].map(({ name }) => name) })),
     tools: plan.tools.map(({ name }) => name),
     state: [...plan.cells].map(([cell, key]) => `${key} (${cell.scope})`),
     hazards: findHazards(plan),
@@ -33,17 +51,11 @@ export function explainPlan(plan: Plan): Explanation {
 function layersAt(plan: Plan, seam: Seam): { name: string; hooks: string[] }[] {
   const out: { name: string; hooks: string[] }[] = [];
   for (const layer of plan.layers[seam]) {
-    const hooks = layer.kind === 'pair' ? pairHooks(layer.before !== undefined, layer.after !== undefined, seam) : [layer.hook];
     const last = out.at(-1);
-    if (last?.name === layer.name) last.hooks.push(...hooks);
-    else out.push({ name: layer.name, hooks });
+    if (last?.name === layer.name) last.hooks.push(...layer.hooks);
+    else out.push({ name: layer.name, hooks: [...layer.hooks] });
   }
   return out;
-}
-
-function pairHooks(before: boolean, after: boolean, seam: Seam): string[] {
-  const name = seam.charAt(0).toUpperCase() + seam.slice(1);
-  return [...(before ? [`before${name}`] : []), ...(after ? [`after${name}`] : [])];
 }
 
 function rulesIn(plan: Plan): Explanation['rules'] {
@@ -61,13 +73,16 @@ function render(plan: Omit<Explanation, 'toString'>): string {
   for (const seam of ['run', 'model', 'tool'] as const) {
     if (plan.layers[seam].length === 0) continue;
     lines.push('', `${seam} layers, from the outside in`);
-    for (const [depth, { name, hooks }] of plan.layers[seam].entries()) lines.push(`  ${'  '.repeat(depth)}${name} (${hooks.join(', ')})`);
+    for (const [depth, { name, hooks }] of plan.layers[seam].entries())
+      lines.push(`  ${'  '.repeat(depth)}${name} (${hooks.join(', ')})`);
     lines.push(`  ${'  '.repeat(plan.layers[seam].length)}${seamEnd[seam]}`);
   }
   if (plan.rules.length > 0) lines.push('', 'Rules');
   for (const { hook, rule, members, shadowed } of plan.rules) {
     const out = shadowed.length > 0 ? `; never runs: ${shadowed.join(', ')}` : '';
-    lines.push(`  ${hook} (${rule}): ${members.filter((name) => !shadowed.includes(name)).join(' → ')}${out}`);
+    lines.push(
+      `  ${hook} (${rule}): ${members.filter((name) => !shadowed.includes(name)).join(' → ')}${out}`,
+    );
   }
   if (plan.guards.length > 0) lines.push('', 'Guards');
   for (const { point, members } of plan.guards) lines.push(`  ${point}: ${members.join(' → ')}`);

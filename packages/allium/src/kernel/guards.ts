@@ -1,9 +1,11 @@
 /** The guard ring: text and calls are judged at fixed points, wherever the guards stand in the list. */
-import type { Context } from './context.js';
-import { AlliumError, attribute, isControl, messageOf, StopRun, shown } from './errors.js';
-import type { AssistantContent, Message, ModelResponse, TextContent, ThinkingContent, ToolCall, ToolContent } from './messages.js';
+import { type Context, type ModelContext, SeamCall } from './context.js';
+import { AlliumError, attribute, attribution, isControl, isThenable, messageOf, StopRun, shown } from './errors.js';
+import { asJson, textsIn, withTexts } from './json-texts.js';
+import type { Message, TextContent, ToolCall, ToolContent } from './messages.js';
 import type { Guard, GuardPoint, GuardSubject, Span, Verdict } from './middleware.js';
-import { normalise, SpanStage } from './span-stage.js';
+import { untilAborted } from './scope.js';
+import { normalise } from './span-stage.js';
 import type { Request } from './store.js';
 import type { ToolResult } from './tool.js';
 
@@ -16,353 +18,327 @@ export interface PlannedGuard {
 
 export type GuardTable = Readonly<Record<GuardPoint, readonly PlannedGuard[]>>;
 
+export interface Refusal {
+  readonly reason: string;
+  readonly by: string;
+}
+
 /** What the guards of a point made of some texts. */
 export interface Judged {
   readonly texts: readonly string[];
   readonly changed: boolean;
+  /** Present when the arguments changed. */
   readonly args?: unknown;
-  readonly deny?: { readonly reason: string; readonly by: string };
+  readonly deny?: Refusal;
   readonly ask?: { readonly request: Request; readonly by: string };
 }
 
-/** A guard refused a call because of its arguments, or wants a human to agree. By place in the content. */
-export type CallVerdicts = Map<number, Pick<Judged, 'deny' | 'ask'>>;
+type Subject = Omit<GuardSubject, 'text'>;
 
-/** Judges complete texts: each guard in list order sees what the one before it let through. Deny beats ask beats rewrite. */
-export async function judge(guards: readonly PlannedGuard[], subject: Omit<GuardSubject, 'text'>, given: readonly string[], ctx: Context): Promise<Judged> {
-  let texts = given;
-  let args = subject.args;
-  let ask: Judged['ask'];
+/**
+ * Judges complete texts: each guard in list order sees what the one before it let through. Deny beats ask beats
+ * rewrite beats allow. What is refused is not shown at all, so nobody looks further; except for a call, which
+ * stays in the history: there the guards that follow still clean its arguments.
+ */
+export async function judge(
+  guards: readonly PlannedGuard[],
+  subject: Subject,
+  given: readonly string[],
+  ctx: Context,
+): Promise<Judged> {
+  const judging: Judging = { subject, texts: given, args: subject.args, deny: undefined, ask: undefined };
   for (const planned of guards) {
-    const { guard, name } = planned;
     try {
-      if (guard.find) {
-        const seen = texts.map((text) => redact(planned, subject.point, text, ctx));
-        const denied = seen.find((one) => one.deny)?.deny;
-        if (denied) return { texts, changed: false, deny: denied };
-        const before = texts;
-        texts = seen.map((one) => one.text);
-        if (args !== undefined && texts.some((text, i) => text !== before[i])) args = withStrings(args, texts);
-      }
-      if (!guard.judge) continue;
-      const position = ctx._position;
-      ctx._position = planned.position;
-      const verdict = await guard.judge({ ...subject, args, text: texts.join('\n') }, { point: subject.point, from: 0, context: ctx });
-      ctx._position = position;
-      ctx._call.check();
-      if (verdict === undefined) continue;
-      checkVerdict(name, verdict);
-      if (verdict.type === 'deny') {
-        if (guard.action === 'stop') throw stopFor(planned, ctx, verdict.reason);
-        return { texts, changed: false, deny: { reason: verdict.reason ?? `Refused by guard "${name}".`, by: name } };
-      }
-      if (verdict.type === 'ask') ask ??= { request: verdict.request, by: name };
-      if (verdict.type === 'rewrite') {
-        if (verdict.args !== undefined && subject.point === 'tool-args') {
-          args = verdict.args;
-          texts = stringsIn(args);
-        } else if (verdict.text !== undefined) texts = texts.map((_, i) => (i === 0 ? verdict.text! : ''));
-        ctx._run.note(name, `rewrote ${subject.point}`);
-      }
+      if (planned.guard.find) findIn(planned, judging, ctx);
+      if (planned.guard.judge) await askJudge(planned, judging, ctx);
     } catch (error) {
-      if (!failed(planned, error, ctx)) throw error;
+      skipOrThrow(planned, error, ctx);
     }
+    if (judging.deny && subject.point !== 'tool-args') break;
   }
-  const changed = texts.length !== given.length || texts.some((text, i) => text !== given[i]) || args !== subject.args;
-  return { texts, changed, ...(args !== subject.args && { args }), ...(ask && { ask }) };
+  const { texts, args, deny, ask } = judging;
+  const rewritten = args !== subject.args;
+  const changed = rewritten || texts.length !== given.length || texts.some((text, i) => text !== given[i]);
+  return { texts, changed, ...(rewritten && { args }), ...(deny && { deny }), ...(ask && !deny && { ask }) };
+}
+
+interface Judging {
+  readonly subject: Subject;
+  texts: readonly string[];
+  args: unknown;
+  deny: Refusal | undefined;
+  ask: Judged['ask'];
+}
+
+function findIn(planned: PlannedGuard, judging: Judging, ctx: Context): void {
+  const seen = judging.texts.map((text) => redact(planned, judging.subject.point, text, ctx));
+  judging.deny ??= seen.find((one) => one.deny)?.deny;
+  const texts = seen.map((one) => one.text);
+  if (texts.every((text, i) => text === judging.texts[i])) return;
+  judging.texts = texts;
+  if (judging.args !== undefined) judging.args = withTexts(judging.args, texts);
+}
+
+async function askJudge(planned: PlannedGuard, judging: Judging, ctx: Context): Promise<void> {
+  const { guard, name } = planned;
+  const { subject } = judging;
+  const context = judgeContext(planned, ctx);
+  let verdict: Verdict | void;
+  try {
+    const text = judging.texts.join('\n');
+    const asked = guard.judge!({ ...subject, args: judging.args, text }, { point: subject.point, from: 0, context });
+    verdict = isThenable(asked) ? await untilAborted(asked, ctx._scope) : asked;
+  } finally {
+    const { latched, latchedBy } = context._call;
+    if (latched !== undefined) ctx._call.latch(latched, latchedBy);
+  }
+  ctx._call.check();
+  if (verdict === undefined) return;
+  checkVerdict(name, verdict, judging);
+  if (verdict.type === 'deny') judging.deny ??= refuse(planned, subject.point, ctx, verdict.reason);
+  if (verdict.type === 'ask') judging.ask ??= { request: verdict.request, by: name };
+  if (verdict.type !== 'rewrite') return;
+  const { text, args } = verdict;
+  if (args !== undefined) {
+    judging.args = args;
+    judging.texts = textsIn(args);
+  } else judging.texts = judging.texts.map((_, i) => (i === 0 ? text! : ''));
+  ctx._run.note(name, `rewrote ${subject.point}`);
+}
+
+/**
+ * What a judge is given: the context under its own name, with the same state. Model calls it makes are not judged
+ * in turn, or a guard that asks a model would ask it about its own answers for ever.
+ */
+function judgeContext(planned: PlannedGuard, ctx: Context): Context {
+  const { state, metadata } = ctx;
+  const made = (ctx as ModelContext)._fork() as { -readonly [K in keyof Context]: Context[K] };
+  made._state = state as Context['_state'];
+  made._metadata = metadata;
+  made._position = planned.position;
+  made._call = new SeamCall();
+  made._call.guarded = false;
+  return made as unknown as Context;
+}
+
+function checkVerdict(name: string, verdict: Verdict, { subject, args }: Judging): void {
+  const atArgs = subject.point === 'tool-args';
+  const fail = (what: string) =>
+    new AlliumError('INVALID_HOOK_RESULT', `judge of guard "${name}" returned ${shown(verdict)}. ${what}`);
+  if (!['allow', 'deny', 'ask', 'rewrite'].includes(verdict?.type))
+    throw fail("Return { type: 'allow' | 'deny' | 'ask' | 'rewrite' } or nothing.");
+  if (verdict.type === 'ask') {
+    if (!atArgs) throw fail(`A human can be asked about a call (tool-args), not at ${subject.point}: deny it.`);
+    if (typeof verdict.request !== 'object' || verdict.request === null) throw fail('`request` is missing.');
+  }
+  if (verdict.type !== 'rewrite') return;
+  if (verdict.args !== undefined && (!atArgs || JSON.stringify(verdict.args) === undefined))
+    throw fail('`args` is for tool-args, and JSON.');
+  if (verdict.args === undefined && typeof verdict.text !== 'string')
+    throw fail(`A rewrite brings ${atArgs ? '`args`' : '`text`'}.`);
+  if (verdict.args === undefined && atArgs && args !== undefined)
+    throw fail('Arguments are rewritten with `args`, not `text`.');
 }
 
 /** A text without what one guard found in it. */
-function redact(planned: PlannedGuard, point: GuardPoint, text: string, ctx: Context): { text: string; deny?: Judged['deny'] } {
+function redact(
+  planned: PlannedGuard,
+  point: GuardPoint,
+  text: string,
+  ctx: Context,
+): { text: string; deny?: Refusal } {
   let out = '';
   let position = 0;
   for (const span of spansOf(planned, point, text, 0, ctx)) {
-    const deny = acted(planned, point, ctx);
-    if (deny) return { text, deny };
-    if (planned.guard.action === 'warn') return { text };
-    out += text.slice(position, span.start) + replacementOf(planned.guard, span);
+    const found = act(planned, point, span, text.slice(span.start, span.end), ctx);
+    if (typeof found !== 'string') return { text, deny: found };
+    out += text.slice(position, span.start) + found;
     position = span.end;
   }
   return { text: position === 0 ? text : out + text.slice(position) };
 }
 
-/** What finding something means, apart from cutting it: a refusal is returned, a stop is thrown. */
-function acted(planned: PlannedGuard, point: GuardPoint, ctx: Context): Judged['deny'] {
-  const { action = 'redact' } = planned.guard;
-  if (action === 'stop') throw stopFor(planned, ctx);
-  if (action === 'block') return { reason: `Refused by guard "${planned.name}".`, by: planned.name };
-  ctx._run.note(planned.name, action === 'warn' ? `warned about ${point}` : `redacted ${point}`);
-  if (action === 'warn') ctx._run.emitCustom('guard_warning', { point }, planned.name);
-  return undefined;
+export function spansOf(
+  planned: PlannedGuard,
+  point: GuardPoint,
+  text: string,
+  from: number,
+  context: Context,
+): readonly Span[] {
+  return normalise(planned.guard.find!(text, { point, from, context }), text, planned.name);
 }
 
-function spansOf(planned: PlannedGuard, point: GuardPoint, text: string, from: number, ctx: Context): readonly Span[] {
-  return normalise(planned.guard.find!(text, { point, from, context: ctx }), text, planned.name);
+/** What finding something means: the text that takes its place, or a refusal; a stop is thrown. */
+export function act(
+  planned: PlannedGuard,
+  point: GuardPoint,
+  span: Span,
+  found: string,
+  ctx: Context,
+): string | Refusal {
+  const { action = 'redact', replacement = '[redacted]' } = planned.guard;
+  if (action === 'redact') {
+    ctx._run.note(planned.name, `redacted ${point}`);
+    return span.replacement ?? replacement;
+  }
+  return refuse(planned, point, ctx) ?? found;
 }
 
-function replacementOf(guard: Guard, span: Span): string {
-  return span.replacement ?? guard.replacement ?? '[redacted]';
+/** A refusal, for a guard that may refuse; one that only warns reports. A stop is thrown. */
+function refuse(planned: PlannedGuard, point: GuardPoint, ctx: Context, why?: string): Refusal | undefined {
+  const { name, guard } = planned;
+  if (guard.action === 'warn') {
+    ctx._run.note(name, `warned about ${point}`);
+    ctx._run.emitCustom('guard_warning', { point }, name);
+    return undefined;
+  }
+  if (guard.action === 'stop') throw stopFor({ reason: why ?? `Stopped by guard "${name}".`, by: name }, ctx);
+  return { reason: why ?? `Refused by guard "${name}".`, by: name };
 }
 
-function stopFor(planned: PlannedGuard, ctx: Context, reason?: string): StopRun {
-  const signal = new StopRun('guardrail', reason ?? `Stopped by guard "${planned.name}".`);
-  ctx._call.latch(signal, planned.name);
+/** A refusal as the signal that ends the run, latched: no layer can swallow it. */
+export function stopFor({ reason, by }: Refusal, ctx: Context): StopRun {
+  const signal = new StopRun('guardrail', reason);
+  ctx._call.latch(signal, by);
   return signal;
 }
 
-/** True when the guard fails open and is skipped; otherwise the error becomes GUARD_FAILED. */
-function failed(planned: PlannedGuard, error: unknown, ctx: Context): boolean {
+/** A guard that fails open is skipped; otherwise its error becomes GUARD_FAILED, which no retry can get past. */
+export function skipOrThrow(planned: PlannedGuard, error: unknown, ctx: Context): void {
   if (isControl(error)) throw error;
-  if (planned.open) {
-    ctx._run.note(planned.name, `failed and was skipped: ${messageOf(error)}`);
-    return true;
+  const { name, open } = planned;
+  if (open) {
+    ctx._run.note(name, `failed and was skipped: ${messageOf(error)}`);
+    return;
   }
-  attribute(error, { middleware: planned.name, hook: 'guard' });
-  throw new AlliumError('GUARD_FAILED', `Guard "${planned.name}" failed, so nothing more was released: ${messageOf(error)}`, { cause: error });
+  attribute(error, { middleware: name, hook: 'guard' });
+  // Its message may quote what it judged, so it is told to the caller only, as the cause.
+  const failure = new AlliumError('GUARD_FAILED', `Guard "${name}" failed, so nothing more was released.`, {
+    cause: error,
+  });
+  attribute(failure, { middleware: name, hook: 'guard' });
+  throw failure;
 }
 
-function checkVerdict(name: string, verdict: Verdict): void {
-  if (['allow', 'deny', 'ask', 'rewrite'].includes(verdict?.type)) return;
-  throw new AlliumError('INVALID_HOOK_RESULT', `judge of guard "${name}" returned ${shown(verdict)}. Return { type: 'allow' | 'deny' | 'ask' | 'rewrite' } or nothing.`);
+/** A guard that broke ends the run: a layer that swallows the error or tries again gets no further. */
+export function latching<T>(ctx: Context, work: () => T): T {
+  const latch = (error: unknown): never => {
+    ctx._call.latch(error, attribution(error)?.middleware);
+    throw error;
+  };
+  try {
+    const made = work();
+    return isThenable(made) ? (made.then(undefined, latch) as T) : made;
+  } catch (error) {
+    return latch(error);
+  }
 }
 
 // ── Messages and results ─────────────────────────────────────────────────────────────────────────────────────
 
 /** The texts of a message or result with what the guards of a point left of them. */
-export async function judgeContent<T extends { readonly content: readonly { readonly type: string }[] }>(
+async function judgeContent<T extends { readonly content: readonly { readonly type: string }[] }>(
   guards: readonly PlannedGuard[],
-  subject: Omit<GuardSubject, 'text'>,
+  subject: Subject,
   owner: T,
   ctx: Context,
-): Promise<{ owner: T; deny?: Judged['deny'] }> {
-  const parts = owner.content.filter((part): part is TextContent => part.type === 'text');
-  const judged = await judge(guards, subject, parts.map((part) => part.text), ctx);
-  if (judged.deny || !judged.changed) return { owner, deny: judged.deny };
+): Promise<{ owner: T; rewritten: boolean; deny?: Refusal }> {
+  const texts = owner.content.filter((part) => part.type === 'text').map((part) => (part as TextContent).text);
+  const judged = await judge(guards, subject, texts, ctx);
+  if (judged.deny || !judged.changed) return { owner, rewritten: false, deny: judged.deny };
   let i = 0;
-  const content = owner.content.map((part) => (part.type === 'text' ? { ...part, text: judged.texts[i++] ?? '' } : part));
-  return { owner: { ...owner, content } };
+  const content = owner.content.map((part) =>
+    part.type === 'text' ? { ...part, text: judged.texts[i++] ?? '' } : part,
+  );
+  return { owner: { ...owner, content }, rewritten: true };
 }
 
-export async function judgeMessage(table: GuardTable, point: 'input' | 'request', message: Message, ctx: Context): Promise<{ owner: Message; deny?: Judged['deny'] }> {
+export async function judgeMessage(
+  table: GuardTable,
+  point: 'input' | 'request',
+  message: Message,
+  ctx: Context,
+): Promise<{ owner: Message; deny?: Refusal }> {
   return judgeContent(table[point], { point, message }, message, ctx);
 }
 
-export async function judgeToolResult(table: GuardTable, toolCall: ToolCall, result: ToolResult, ctx: Context): Promise<ToolResult> {
-  const { owner, deny } = await judgeContent(table['tool-result'], { point: 'tool-result', toolCall, result }, result, ctx);
-  return deny ? { content: [{ type: 'text', text: deny.reason }], isError: true } : owner;
+/**
+ * A result as the guards leave it. Its details are searched like its text; where a judge rewrote or refused the
+ * text they go, because nobody knows what of it they repeat.
+ */
+export async function judgeToolResult(
+  table: GuardTable,
+  toolCall: ToolCall,
+  result: ToolResult,
+  ctx: Context,
+): Promise<ToolResult> {
+  const guards = table['tool-result'];
+  const subject: Subject = { point: 'tool-result', toolCall, result };
+  const { owner, rewritten, deny } = await judgeContent(guards, subject, result, ctx);
+  if (deny) return withheld(deny);
+  if (owner.details === undefined) return owner;
+  if (rewritten && guards.some(({ guard }) => guard.judge)) {
+    const { details: _, ...rest } = owner;
+    return rest;
+  }
+  const cleaned = redactDetails(guards, owner.details, ctx);
+  if (cleaned.deny) return withheld(cleaned.deny);
+  return cleaned.details === owner.details ? owner : { ...owner, details: cleaned.details };
+}
+
+function withheld({ reason }: Refusal): ToolResult {
+  return { content: [{ type: 'text', text: reason }], isError: true };
 }
 
 /** Progress of a tool, as far as guards that can answer at once allow it; otherwise nothing is shown. */
-export function judgeUpdate(table: GuardTable, content: readonly ToolContent[], ctx: Context): readonly ToolContent[] | undefined {
+export function judgeUpdate(
+  table: GuardTable,
+  content: readonly ToolContent[],
+  details: unknown,
+  ctx: Context,
+): { update: readonly ToolContent[]; details?: unknown } | undefined {
   const guards = table['tool-result'];
   if (guards.some((planned) => planned.guard.judge)) return undefined;
-  let out = content;
+  let update = content;
   for (const planned of guards) {
     try {
-      let deny: unknown;
-      out = out.map((part) => {
-        if (part.type !== 'text') return part;
-        const seen = redact(planned, 'tool-result', part.text, ctx);
-        deny ??= seen.deny;
-        return { ...part, text: seen.text };
-      });
-      if (deny) return undefined;
+      const seen = update.map((part) =>
+        part.type === 'text' ? redact(planned, 'tool-result', part.text, ctx) : undefined,
+      );
+      if (seen.some((one) => one?.deny)) return undefined;
+      update = update.map((part, i) => (seen[i] ? { ...(part as TextContent), text: seen[i].text } : part));
     } catch (error) {
-      if (!failed(planned, error, ctx)) throw error;
+      skipOrThrow(planned, error, ctx);
     }
   }
-  return out;
+  if (details === undefined) return { update };
+  const cleaned = redactDetails(guards, details, ctx);
+  return cleaned.deny ? undefined : { update, details: cleaned.details };
 }
 
-// ── Responses ────────────────────────────────────────────────────────────────────────────────────────────────
-
-const OUTPUT_POINTS = ['output', 'thinking', 'tool-args', 'final'] as const;
-
-export function guardsResponses(table: GuardTable): boolean {
-  return OUTPUT_POINTS.some((point) => table[point].length > 0);
-}
-
-/** Can text of this kind go out while it streams, or only when it is complete? */
-function streamable(table: GuardTable, type: 'text' | 'thinking'): boolean {
-  if (type === 'text' && table.final.length > 0) return false;
-  return table[type === 'text' ? 'output' : 'thinking'].every(({ guard }) => guard.find && !guard.judge && typeof guard.hold === 'object');
-}
-
-/** What leaves the ring while a response streams. */
-export type Released = (type: 'text' | 'thinking', block: number, text: string) => void;
-
-/** Judges one response, piece by piece as it streams or whole. A refusal is thrown as StopRun, a broken guard as GUARD_FAILED. */
-export class ResponseGate {
-  /** Verdicts about calls, for the tool phase. */
-  readonly calls: CallVerdicts = new Map();
-  private readonly blocks: ({ type: 'text' | 'thinking'; first?: SpanStage; stages: SpanStage[]; safe: string; raw: string } | undefined)[] = [];
-
-  constructor(
-    private readonly table: GuardTable,
-    private readonly ctx: Context,
-    private readonly released: Released,
-  ) {}
-
-  /** A piece of text or thinking of block `index`. */
-  push(type: 'text' | 'thinking', index: number, text: string): void {
-    const block = this.blocks[index] ?? this.open(type, index);
-    block.raw += text;
-    block.first?.push(text);
-  }
-
-  /** The stream is complete: flushes, judges what had to wait, and returns the response as it may be seen. */
-  async end(response: ModelResponse): Promise<ModelResponse> {
-    const texts = new Map<number, string>();
-    for (const [index, block] of this.blocks.entries()) {
-      if (!block) continue;
-      for (const stage of block.stages) stage.end();
-      if (block.first) texts.set(index, block.safe);
+/** What applications are told beside the text of a result, without what guards found in it. */
+function redactDetails(
+  guards: readonly PlannedGuard[],
+  given: unknown,
+  ctx: Context,
+): { details: unknown; deny?: Refusal } {
+  let details = given;
+  for (const planned of guards) {
+    if (!planned.guard.find) continue;
+    try {
+      const json = asJson(details);
+      const texts = textsIn(json);
+      const seen = texts.map((text) => redact(planned, 'tool-result', text, ctx));
+      const deny = seen.find((one) => one.deny)?.deny;
+      if (deny) return { details, deny };
+      if (seen.some((one, i) => one.text !== texts[i]))
+        details = withTexts(
+          json,
+          seen.map((one) => one.text),
+        );
+    } catch (error) {
+      skipOrThrow(planned, error, ctx);
     }
-    await this.judgeHeld(response, 'thinking', texts);
-    await this.judgeHeld(response, 'text', texts);
-    const args = await this.judgeCalls(response);
-    if ([...texts].every(([index, text]) => text === (response.content[index] as TextContent).text) && args.size === 0) return response;
-    const content = response.content.map((part, index): AssistantContent => {
-      if (part.type === 'tool-call') return args.has(index) ? { ...part, arguments: args.get(index)! } : part;
-      const text = texts.get(index);
-      if (text === undefined || text === (part as TextContent).text) return part;
-      if (part.type !== 'thinking') return { ...(part as TextContent), text };
-      // The provider's seal is on the old text, so this block can never be sent back.
-      const { signature: _, ...rest } = part as ThinkingContent;
-      return { ...rest, text, redacted: true };
-    });
-    return { ...response, content };
   }
-
-  private open(type: 'text' | 'thinking', index: number) {
-    const block: NonNullable<(typeof this.blocks)[number]> = { type, stages: [], safe: '', raw: '' };
-    this.blocks[index] = block;
-    if (!streamable(this.table, type)) return block;
-    let out = (text: string): void => {
-      block.safe += text;
-      this.released(type, index, text);
-    };
-    const guards = this.table[type === 'text' ? 'output' : 'thinking'];
-    for (const planned of guards.toReversed()) {
-      const stage = this.stage(planned, type === 'text' ? 'output' : 'thinking', out);
-      block.stages.unshift(stage);
-      out = (text) => stage.push(text);
-    }
-    block.first = block.stages[0] ?? ({ push: out } as SpanStage);
-    return block;
-  }
-
-  private stage(planned: PlannedGuard, point: GuardPoint, out: (text: string) => void): SpanStage {
-    const { guard } = planned;
-    const hold = (guard.hold as { chars: number }).chars;
-    const find = (text: string, from: number): readonly Span[] => {
-      try {
-        return spansOf(planned, point, text, from, this.ctx);
-      } catch (error) {
-        failed(planned, error, this.ctx);
-        return [];
-      }
-    };
-    return new SpanStage(
-      hold,
-      (text, from) => {
-        const spans = find(text, from);
-        return guard.action === 'warn' ? (spans.some((span) => span.start >= from) && acted(planned, point, this.ctx), []) : spans;
-      },
-      (span) => {
-        const deny = acted(planned, point, this.ctx);
-        if (deny) throw this.refusal(deny);
-        return replacementOf(guard, span);
-      },
-      out,
-    );
-  }
-
-  /** Blocks that no window covers: all guards see the complete text. */
-  private async judgeHeld(response: ModelResponse, type: 'text' | 'thinking', texts: Map<number, string>): Promise<void> {
-    if (streamable(this.table, type)) return;
-    const held = [...this.blocks.entries()].filter(([, block]) => block?.type === type) as [number, { raw: string }][];
-    const final = type === 'text' && !response.content.some((part) => part.type === 'tool-call');
-    let current = held.map(([, block]) => block.raw);
-    for (const point of type === 'thinking' ? (['thinking'] as const) : final ? (['output', 'final'] as const) : (['output'] as const)) {
-      if (this.table[point].length === 0 || held.length === 0) continue;
-      const judged = await judge(this.table[point], { point, message: response }, current, this.ctx);
-      if (judged.deny) throw this.refusal(judged.deny);
-      current = [...judged.texts];
-    }
-    held.forEach(([index], i) => {
-      texts.set(index, current[i]!);
-      if (current[i] !== '') this.released(type, index, current[i]!);
-    });
-  }
-
-  private async judgeCalls(response: ModelResponse): Promise<Map<number, string>> {
-    const rewritten = new Map<number, string>();
-    if (this.table['tool-args'].length === 0) return rewritten;
-    for (const [index, call] of response.content.entries()) {
-      if (call.type !== 'tool-call') continue;
-      const { arguments: text, deny, ask } = await judgeArguments(this.table, call, this.ctx);
-      if (deny || ask) this.calls.set(index, { deny, ask });
-      if (text !== call.arguments) rewritten.set(index, text);
-    }
-    return rewritten;
-  }
-
-  private refusal(deny: NonNullable<Judged['deny']>): StopRun {
-    const signal = new StopRun('guardrail', deny.reason);
-    this.ctx._call.latch(signal, deny.by);
-    return signal;
-  }
-}
-
-/** Judges the arguments of a call, parsed; text that is not JSON is judged as it stands. */
-export async function judgeArguments(table: GuardTable, toolCall: ToolCall, ctx: Context): Promise<{ arguments: string } & Pick<Judged, 'deny' | 'ask'>> {
-  let args: unknown;
-  try {
-    args = JSON.parse(toolCall.arguments || '{}');
-  } catch {
-    const judged = await guardedCall(table, { point: 'tool-args', toolCall }, [toolCall.arguments], ctx);
-    return { arguments: judged.texts[0] ?? '', deny: judged.deny, ask: judged.ask };
-  }
-  const judged = await guardedCall(table, { point: 'tool-args', toolCall, args }, stringsIn(args), ctx);
-  return { arguments: judged.args === undefined ? toolCall.arguments : JSON.stringify(judged.args), deny: judged.deny, ask: judged.ask };
-}
-
-/** A guard that breaks while judging a call refuses that call; the run goes on. */
-async function guardedCall(table: GuardTable, subject: Omit<GuardSubject, 'text'>, texts: readonly string[], ctx: Context): Promise<Judged> {
-  try {
-    return await judge(table['tool-args'], subject, texts, ctx);
-  } catch (error) {
-    if (!(error instanceof AlliumError && error.code === 'GUARD_FAILED')) throw error;
-    return { texts: texts.map(() => ''), changed: true, ...(subject.args !== undefined && { args: {} }), deny: { reason: 'A guard failed while judging this call, so it was not run.', by: 'guard' } };
-  }
-}
-
-/** Every string in a JSON value, in order. */
-function stringsIn(value: unknown, out: string[] = []): string[] {
-  if (typeof value === 'string') out.push(value);
-  else if (typeof value === 'object' && value !== null) for (const item of Object.values(value)) stringsIn(item, out);
-  return out;
-}
-
-/** The same JSON value with its strings replaced, in order. */
-function withStrings(value: unknown, strings: readonly string[]): unknown {
-  let i = 0;
-  const walk = (item: unknown): unknown => {
-    if (typeof item === 'string') return strings[i++] ?? '';
-    if (Array.isArray(item)) return item.map(walk);
-    if (typeof item !== 'object' || item === null) return item;
-    return Object.fromEntries(Object.entries(item).map(([key, inner]) => [key, walk(inner)]));
-  };
-  return walk(value);
-}
-
-/** Judges a response that did not stream: a preset, cached or replaced one. */
-export async function guardResponse(table: GuardTable, response: ModelResponse, ctx: Context): Promise<{ content: ModelResponse['content']; calls: CallVerdicts }> {
-  const gate = new ResponseGate(table, ctx, () => {});
-  for (const [index, part] of response.content.entries()) {
-    if (part.type === 'text' || part.type === 'thinking') gate.push(part.type, index, part.text);
-  }
-  const { content } = await gate.end(response);
-  return { content, calls: gate.calls };
+  return { details };
 }

@@ -14,8 +14,14 @@ export interface Due {
   readonly entries: readonly EntryBody[];
 }
 
-/** Takes over what was posted. Steering is due after every turn, follow-ups when nothing else is left to do. */
-export async function drain(run: Run, { store }: Inbox, wanted: 'steer' | 'all' | 'none'): Promise<Due | undefined> {
+/**
+ * Which messages are due: steering after every turn, follow-ups (`all`) when nothing else is left to do. A cancel
+ * aborts the run, unless it was posted before the run began.
+ */
+export type Wanted = 'steer' | 'all' | 'none' | 'none, before it began';
+
+/** Takes over what was posted; nothing is taken before the entries are written. */
+export async function drain(run: Run, { store }: Inbox, wanted: Wanted): Promise<Due | undefined> {
   const items = store.take(run.sessionId, run.state.inboxCursor);
   const taken = isThenable(items) ? await items : items;
   if (taken.length === 0 && run.state.queued.length === 0) return undefined;
@@ -23,11 +29,16 @@ export async function drain(run: Run, { store }: Inbox, wanted: 'steer' | 'all' 
   const queued: Queued[] = [...run.state.queued];
   for (const { item } of taken) {
     if (item.type === 'steer' || item.type === 'follow_up') queued.push(item);
-    else if (item.type === 'cancel') run.scope.abort(new Aborted(item.reason ?? 'The run was cancelled.'));
-    else if (run.open.requests.has(item.requestId)) entries.push({ type: 'answer', runId: run.runId, requestId: item.requestId, decision: item.decision });
+    else if (item.type === 'cancel') {
+      if (wanted !== 'none, before it began')
+        run.scope.abort(new Aborted(item.reason ?? 'The run was cancelled.'));
+    } else if (run.open.requests.has(item.requestId)) {
+      entries.push({ type: 'answer', runId: run.runId, requestId: item.requestId, decision: item.decision });
+    }
   }
   const steering = queued.filter((one) => one.type === 'steer');
-  const ready = wanted === 'none' ? [] : steering.length > 0 || wanted === 'steer' ? steering : queued;
+  const all = steering.length > 0 || wanted === 'steer' ? steering : queued;
+  const ready = wanted === 'steer' || wanted === 'all' ? all : [];
   if (taken.length === 0 && ready.length === 0) return undefined;
   const rest = queued.filter((one) => !ready.includes(one));
   entries.push({ type: 'inbox', cursor: taken.at(-1)?.n ?? run.state.inboxCursor, queued: rest });

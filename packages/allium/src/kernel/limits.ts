@@ -27,7 +27,11 @@ export function checkLimits(limits: Limits, what = 'limits', allowed: readonly s
   for (const [key, value] of Object.entries(limits)) {
     if (value === undefined) continue;
     const whole = key === 'turns' || key === 'depth' || key === 'toolCalls';
-    if (typeof value !== 'number' || !(value >= 0) || (whole && value !== Number.POSITIVE_INFINITY && !Number.isInteger(value))) {
+    if (
+      typeof value !== 'number' ||
+      !(value >= 0) ||
+      (whole && value !== Number.POSITIVE_INFINITY && !Number.isInteger(value))
+    ) {
       throw invalidOption(`${what}.${key}`, whole ? 'an integer ≥ 0' : 'a number ≥ 0', value);
     }
   }
@@ -61,7 +65,7 @@ export class Budget {
     private readonly priceOf: PriceOf,
     private readonly parent?: Budget,
   ) {
-    this.limited = limits.tokens !== undefined || limits.costUsd !== undefined || (parent?.limited ?? false);
+    this.limited = isLimit(limits.tokens) || isLimit(limits.costUsd) || (parent?.limited ?? false);
   }
 
   /** Takes over what was spent before: an earlier part of the run, or the session so far. */
@@ -75,7 +79,12 @@ export class Budget {
    * Throws StopRun when the money or tokens are used up. `share` is the part of what is left that a call without
    * an output limit of its own may take, so that calls side by side leave something for each other.
    */
-  reserve(model: Model, inputTokens: () => number, maxOutputTokens: number | undefined, share: number): Reservation | undefined {
+  reserve(
+    model: Model,
+    inputTokens: () => number,
+    maxOutputTokens: number | undefined,
+    share: number,
+  ): Reservation | undefined {
     if (!this.limited) return undefined;
     const input = inputTokens();
     let output = maxOutputTokens ?? Number.POSITIVE_INFINITY;
@@ -84,8 +93,10 @@ export class Budget {
     for (let budget: Budget | undefined = this; budget; budget = budget.parent) {
       output = Math.min(output, budget.affordable(model, price, input, part));
     }
-    const tokens = input + output;
-    const costUsd = price ? costOf(price, { ...NO_USAGE, inputTokens: input, outputTokens: output }) : 0;
+    // Output that nothing limits is not set aside: infinite amounts could never be given back.
+    const outputTokens = Number.isFinite(output) ? output : 0;
+    const tokens = input + outputTokens;
+    const costUsd = price ? costOf(price, { ...NO_USAGE, inputTokens: input, outputTokens }) : 0;
     for (let budget: Budget | undefined = this; budget; budget = budget.parent) {
       budget.reservedTokens += tokens;
       budget.reservedCost += costUsd;
@@ -103,7 +114,8 @@ export class Budget {
   add(usage: Usage, costUsd: number | undefined, reservation?: Reservation): void {
     for (let budget: Budget | undefined = this; budget; budget = budget.parent) {
       if (usage !== NO_USAGE) budget.usage = addUsage(budget.usage, usage);
-      budget.costUsd = budget.costUsd === undefined || costUsd === undefined ? undefined : budget.costUsd + costUsd;
+      budget.costUsd =
+        budget.costUsd === undefined || costUsd === undefined ? undefined : budget.costUsd + costUsd;
       if (reservation) {
         budget.reservedTokens -= reservation.tokens;
         budget.reservedCost -= reservation.costUsd;
@@ -115,8 +127,13 @@ export class Budget {
   exceeded(): StopRun | undefined {
     for (let budget: Budget | undefined = this; budget?.limited; budget = budget.parent) {
       const { tokens, costUsd } = budget.limits;
-      if (tokens !== undefined && budget.usage.totalTokens >= tokens) return new StopRun('max_tokens', `The limit of ${tokens} tokens is used up (${budget.usage.totalTokens}).`);
-      if (costUsd !== undefined && (budget.costUsd ?? 0) >= costUsd) return new StopRun('max_cost', `The limit of $${costUsd} is used up ($${budget.costUsd}).`);
+      if (tokens !== undefined && budget.usage.totalTokens >= tokens)
+        return new StopRun(
+          'max_tokens',
+          `The limit of ${tokens} tokens is used up (${budget.usage.totalTokens}).`,
+        );
+      if (costUsd !== undefined && (budget.costUsd ?? 0) >= costUsd)
+        return new StopRun('max_cost', `The limit of $${costUsd} is used up ($${budget.costUsd}).`);
     }
     return undefined;
   }
@@ -124,30 +141,50 @@ export class Budget {
   private affordable(model: Model, price: Price | undefined, input: number, part: number): number {
     let output = Number.POSITIVE_INFINITY;
     const { tokens, costUsd } = this.limits;
-    if (tokens !== undefined) {
+    if (isLimit(tokens)) {
       const left = tokens - this.usage.totalTokens - this.reservedTokens;
-      if (left <= input) throw new StopRun('max_tokens', `About ${input} input tokens are needed and ${Math.max(0, left)} of ${tokens} are left.`);
+      if (left <= input)
+        throw new StopRun(
+          'max_tokens',
+          `About ${input} input tokens are needed and ${Math.max(0, left)} of ${tokens} are left.`,
+        );
       output = Math.floor((left - input) * part) || 1;
     }
-    if (costUsd !== undefined) {
+    if (isLimit(costUsd)) {
       if (!price) throw priceUnknown(model);
       const left = costUsd - (this.costUsd ?? costUsd) - this.reservedCost - (input * price.input) / 1e6;
-      if (left <= 0) throw new StopRun('max_cost', `The next call does not fit into what is left of $${costUsd}.`);
-      const affordable = price.output > 0 ? Math.floor((left * part * 1e6) / price.output) : Number.POSITIVE_INFINITY;
-      if (affordable < 1) throw new StopRun('max_cost', `What is left of $${costUsd} does not pay for one token of output.`);
+      if (left <= 0)
+        throw new StopRun('max_cost', `The next call does not fit into what is left of $${costUsd}.`);
+      const affordable =
+        price.output > 0 ? Math.floor((left * part * 1e6) / price.output) : Number.POSITIVE_INFINITY;
+      if (affordable < 1)
+        throw new StopRun('max_cost', `What is left of $${costUsd} does not pay for one token of output.`);
       output = Math.min(output, affordable);
     }
     return output;
   }
 }
 
+function isLimit(value: number | undefined): value is number {
+  return value !== undefined && value !== Number.POSITIVE_INFINITY;
+}
+
 function priceUnknown(model: Model): AlliumError {
-  return new AlliumError('PRICE_UNKNOWN', `A cost limit is set, but the price of ${modelName(model)} is not known. Set \`price\` on the model or \`priceOf\` on the agent, or limit tokens instead.`);
+  return new AlliumError(
+    'PRICE_UNKNOWN',
+    `A cost limit is set, but the price of ${modelName(model)} is not known. Set \`price\` on the model or \`priceOf\` on the agent, or limit tokens instead.`,
+  );
 }
 
 export function costOf(price: Price, usage: Usage): number {
   const { input, output, cacheRead = input, cacheWrite = input } = price;
-  return (usage.inputTokens * input + usage.outputTokens * output + usage.cacheRead * cacheRead + usage.cacheWrite * cacheWrite) / 1e6;
+  return (
+    (usage.inputTokens * input +
+      usage.outputTokens * output +
+      usage.cacheRead * cacheRead +
+      usage.cacheWrite * cacheWrite) /
+    1e6
+  );
 }
 
 /** A rough count of the tokens of a request: what the last answer reported, plus a quarter of the characters since. */
@@ -155,7 +192,8 @@ export function estimateTokens(messages: readonly Message[], fixedChars: number)
   let chars = 0;
   for (let i = messages.length - 1; i >= 0; i--) {
     const message = messages[i]!;
-    if (message.role === 'assistant' && message.usage && message.usage.totalTokens > 0) return message.usage.totalTokens + Math.ceil(chars / 4);
+    if (message.role === 'assistant' && message.usage && message.usage.totalTokens > 0)
+      return message.usage.totalTokens + Math.ceil(chars / 4);
     chars += charsOf(message);
   }
   return Math.ceil((chars + fixedChars) / 4);

@@ -1,31 +1,48 @@
 /** The assistant message as the consumer sees it grow. The final message is what was shown, in every case. */
-import { Assembler, partsOf } from './assemble.js';
+import type { Assembler } from './assemble.js';
 import type { ModelContext } from './context.js';
-import { guardsResponses, ResponseGate } from './guards.js';
-import type { AssistantContent, ModelResponse, ToolCall } from './messages.js';
-import type { ModelPart, StreamTransform } from './model.js';
+import type { MessageDelta } from './events.js';
+import type { AssistantContent, ModelResponse, TextContent, ToolCall } from './messages.js';
+import type { ModelPart } from './model.js';
+import { type BlockText, guardsResponses, ResponseGate, releasedText } from './response-gate.js';
 import type { Run } from './run.js';
+import type { Awaitable } from './store.js';
 
 type Content = readonly AssistantContent[];
 
+/**
+ * Every turn has one, also when nobody watches: then it shows nothing, but still knows what would be on the screen,
+ * so that an abort leaves the same message behind.
+ */
 export class LiveMessage {
+  private readonly watched: boolean;
+  private readonly runId: string;
+  private readonly sessionId: string;
   private started = false;
-  private stream: LiveStream | undefined;
+  /** Something is on the consumer's screen. */
+  private dirty = false;
+  /** Something that is not text was shown. */
+  private mixed = false;
+  private stream: LiveStream | undefined = undefined;
+  /** A response that is shown whole. */
+  private whole: Content | undefined = undefined;
   private active = 0;
   private overlapping = false;
-  /** What is on the consumer's screen, by block. */
-  private blocks: ({ type: 'text' | 'thinking' | 'tool-call'; text: string } | undefined)[] = [];
 
   constructor(
     readonly run: Run,
     readonly messageId: string,
-  ) {}
+  ) {
+    this.watched = run.watched;
+    this.runId = run.runId;
+    this.sessionId = run.sessionId;
+  }
 
-  /** An attempt begins. It streams live unless another one is under way. */
-  begin(ctx: ModelContext): LiveStream | undefined {
+  /** An attempt begins; `source` grows with it. It streams live unless another one is under way. */
+  begin(ctx: ModelContext, source: Assembler): LiveStream | undefined {
     if (++this.active > 1) this.overlapping = true;
     this.reset();
-    this.stream = this.overlapping ? undefined : new LiveStream(this, ctx);
+    if (!this.overlapping) this.stream = new LiveStream(this, ctx, source, this.watched);
     return this.stream;
   }
 
@@ -40,144 +57,172 @@ export class LiveMessage {
 
   /** The stream this response came by, while it is the one that is shown. */
   streaming(response: ModelResponse): LiveStream | undefined {
-    return this.stream?.owns(response.content) ? this.stream : undefined;
+    return this.watched && this.stream?.owns(response.content) ? this.stream : undefined;
   }
 
-  show(type: 'text' | 'thinking', block: number, text: string): void {
-    if (text === '') return;
-    this.start();
-    const shown = (this.blocks[block] ??= { type, text: '' });
-    shown.text += text;
-    this.run.emit({ type: 'message_update', runId: this.run.runId, sessionId: this.run.sessionId, messageId: this.messageId, delta: { type, block, text } });
+  show(delta: MessageDelta): void {
+    if (!this.started) this.start();
+    this.dirty = true;
+    if (delta.type !== 'text') this.mixed = true;
+    const { runId, sessionId, messageId } = this;
+    this.run.emit({ type: 'message_update', runId, sessionId, messageId, delta });
   }
 
-  showCall(block: number, call: ToolCall, args: string): void {
-    this.start();
-    this.blocks[block] ??= { type: 'tool-call', text: '' };
-    const delta = { type: 'tool-call' as const, block, id: call.id, name: call.name, arguments: args };
-    this.run.emit({ type: 'message_update', runId: this.run.runId, sessionId: this.run.sessionId, messageId: this.messageId, delta });
+  showText(type: 'text' | 'thinking', block: number, text: string): void {
+    if (text !== '') this.show({ type, block, text });
+  }
+
+  /** A call, or more of its arguments, under the id it will have in the history. */
+  showCall(block: number, call: ToolCall, args: string, content: Content): void {
+    const id = this.run.callId(call.id, this.messageId, block, content);
+    this.show({ type: 'tool-call', block, id, name: call.name, arguments: args });
   }
 
   /** What was shown is void. */
   reset(): void {
-    if (this.blocks.length === 0) return;
-    this.blocks = [];
-    this.run.emit({ type: 'message_reset', runId: this.run.runId, sessionId: this.run.sessionId, messageId: this.messageId });
+    this.stream = undefined;
+    this.whole = undefined;
+    if (this.dirty) this.tellReset();
   }
 
   start(): void {
-    if (this.started) return;
+    if (this.started || !this.watched) return;
     this.started = true;
-    this.run.emit({ type: 'message_start', runId: this.run.runId, sessionId: this.run.sessionId, messageId: this.messageId, role: 'assistant' });
+    const { runId, sessionId, messageId } = this;
+    this.run.emit({ type: 'message_start', runId, sessionId, messageId, role: 'assistant' });
   }
 
   /** The layers have agreed on a response: what is missing of it is shown, or all of it anew. */
-  async finish(response: ModelResponse, ctx: ModelContext): Promise<ModelResponse> {
-    const stream = this.streaming(response);
-    if (stream) return stream.end(response);
-    this.stream = undefined;
-    this.reset();
-    const { response: guarded } = await this.run.guardOnce(response, ctx);
-    this.play(guarded);
-    return guarded;
+  finish(response: ModelResponse, ctx: ModelContext): Awaitable<ModelResponse> {
+    const stream = this.stream?.owns(response.content) ? this.stream : undefined;
+    if (stream) stream.complete = true;
+    else this.reset();
+    this.start();
+    if (stream && this.watched) return stream.end(response, ctx);
+    if (!guardsResponses(this.run.plan.guards)) return this.showWhole(response);
+    return this.run.guardOnce(response, ctx).then((guarded) => this.showWhole(guarded.response));
+  }
+
+  private showWhole(response: ModelResponse): ModelResponse {
+    this.whole = response.content;
+    if (this.watched) this.play(response.content);
+    return response;
   }
 
   /** Shows a response that has passed the guards, in one piece per block. */
-  play(response: ModelResponse): void {
-    this.start();
-    for (const [index, part] of response.content.entries()) {
-      if (part.type === 'text' || part.type === 'thinking') this.show(part.type, index, part.text);
-      else if (part.type === 'tool-call') this.showCall(index, part, part.arguments);
+  private play(content: Content): void {
+    for (const [index, part] of content.entries()) {
+      if (part.type === 'text' || part.type === 'thinking') this.showText(part.type, index, part.text);
+      else if (part.type === 'tool-call') this.showCall(index, part, part.arguments, content);
     }
   }
 
-  /** The text that was released before an abort. */
-  released(): AssistantContent[] {
-    return this.blocks.flatMap((block) => (block?.type === 'text' ? [{ type: 'text' as const, text: block.text }] : []));
+  /**
+   * The text that was released before an abort, or would have been if somebody had watched. Where more than that
+   * was shown, or it now stands elsewhere, it is shown anew.
+   */
+  released(): readonly TextContent[] {
+    const texts = this.whole ? textsOf(this.whole) : (this.stream?.released() ?? []);
+    const kept = texts.filter(({ text }) => text !== '');
+    const content = kept.map(({ text }): TextContent => ({ type: 'text', text }));
+    if (this.watched && kept.length > 0 && (this.mixed || kept.some(({ block }, i) => block !== i))) {
+      this.tellReset();
+      this.play(content);
+    }
+    return content;
   }
 
   /** The response was refused or never came. */
   discard(): void {
-    this.reset();
+    this.stream = undefined;
     if (!this.started) return;
-    this.run.emit({ type: 'message_end', runId: this.run.runId, sessionId: this.run.sessionId, messageId: this.messageId, discarded: true });
+    this.tellReset();
+    const { runId, sessionId, messageId } = this;
+    this.run.emit({ type: 'message_end', runId, sessionId, messageId, discarded: true });
+  }
+
+  private tellReset(): void {
+    this.dirty = false;
+    this.mixed = false;
+    const { runId, sessionId, messageId } = this;
+    this.run.emit({ type: 'message_reset', runId, sessionId, messageId });
   }
 }
 
 /** One attempt on its way to the consumer, through the guards. */
 export class LiveStream {
+  /** No more text comes. */
+  complete = false;
   private readonly gate: ResponseGate | undefined;
   private readonly holdsCalls: boolean;
-  private readonly mine = new Set<Content>();
-  private done: Promise<ModelResponse> | undefined;
+  /** Contents of responses that are this stream. */
+  private mine: Content[] = [];
+  private done: Promise<ModelResponse> | undefined = undefined;
 
   constructor(
     private readonly live: LiveMessage,
     private readonly ctx: ModelContext,
+    private readonly source: Assembler,
+    watched: boolean,
   ) {
-    const { guards } = live.run.plan;
+    const { guards } = ctx._run.plan;
     this.holdsCalls = guards['tool-args'].length > 0;
-    if (guardsResponses(guards)) this.gate = new ResponseGate(guards, ctx, (type, block, text) => live.show(type, block, text));
+    const gated = watched && guardsResponses(guards);
+    this.gate = gated ? new ResponseGate(guards, ctx, (type, block, text) => live.showText(type, block, text)) : undefined;
   }
 
-  part(part: ModelPart, block: number, assembled: Content): void {
+  part(part: ModelPart, block: number): void {
     if (!this.live.isLive(this)) return;
     if (part.type === 'text' || part.type === 'thinking') {
       if (this.gate) this.gate.push(part.type, block, part.text);
-      else this.live.show(part.type, block, part.text);
+      else if (part.text !== '') this.live.show({ type: part.type, block, text: part.text });
     } else if ((part.type === 'tool-call' || part.type === 'tool-call-delta') && !this.holdsCalls) {
-      const call = assembled[block] as ToolCall;
-      this.live.showCall(block, { ...call, id: this.live.run.callId(call.id, this.live.messageId, block, assembled) }, part.arguments);
+      const { content } = this.source;
+      this.live.showCall(block, content[block] as ToolCall, part.arguments, content as Content);
     }
   }
 
   /** Responses with this content are this stream. */
   claim(content: Content): void {
-    this.mine.add(content);
+    this.mine.push(content);
   }
 
   owns(content: Content): boolean {
-    return this.live.isLive(this) && this.mine.has(content);
+    return this.mine.includes(content);
   }
 
   /** Flushes the guards, once. */
-  async end(response: ModelResponse): Promise<ModelResponse> {
-    this.done ??= this.flush(response);
-    const { content } = await this.done;
-    return content === response.content ? response : { ...response, content };
+  end(response: ModelResponse, ctx: ModelContext): Awaitable<ModelResponse> {
+    if (!this.gate) return response;
+    this.done ??= this.flush(this.gate, response, ctx);
+    return this.done.then(({ content }) => (content === response.content ? response : { ...response, content }));
   }
 
-  private async flush(response: ModelResponse): Promise<ModelResponse> {
-    this.live.start();
-    if (!this.gate) return response;
-    const guarded = await this.gate.end(response);
-    this.live.run.remember(guarded.content, this.gate.calls);
+  /** The text that got through. A guard that objects now leaves nothing. */
+  released(): readonly BlockText[] {
+    const { guards } = this.ctx._run.plan;
+    try {
+      if (this.gate) return this.gate.settled();
+      const content = this.source.content as Content;
+      return guardsResponses(guards) ? releasedText(guards, content, this.complete, this.ctx) : textsOf(content);
+    } catch {
+      return [];
+    }
+  }
+
+  private async flush(gate: ResponseGate, response: ModelResponse, ctx: ModelContext): Promise<ModelResponse> {
+    const guarded = await gate.end(response, ctx);
+    this.live.run.remember(guarded.content, gate.calls);
     this.claim(guarded.content);
-    if (this.holdsCalls) {
-      for (const [index, part] of guarded.content.entries()) if (part.type === 'tool-call') this.live.showCall(index, part, part.arguments);
+    if (this.holdsCalls && this.live.isLive(this)) {
+      for (const [index, part] of guarded.content.entries()) {
+        if (part.type === 'tool-call') this.live.showCall(index, part, part.arguments, guarded.content);
+      }
     }
     return guarded;
   }
 }
 
-/** Applies transforms to a response that did not stream through them: one that was cached, preset or replaced. */
-export function transformed(response: ModelResponse, factories: readonly (() => StreamTransform)[]): ModelResponse {
-  const assembler = new Assembler(response.model ?? 'response');
-  const first = chain(factories, (part) => void assembler.add(part));
-  for (const part of partsOf(response)) first(part);
-  const { content } = assembler.response();
-  return { ...response, content };
+function textsOf(content: Content): BlockText[] {
+  return content.flatMap((part, block) => (part.type === 'text' ? { block, text: part.text } : []));
 }
-
-/** Plain functions from the first transform to `out`. `finish` makes each transform end before it goes on. */
-export function chain(factories: readonly (() => StreamTransform)[], out: (part: ModelPart) => void): (part: ModelPart) => void {
-  return factories.reduceRight<(part: ModelPart) => void>((next, factory) => {
-    const transform = factory();
-    return (part) => {
-      if (part.type !== 'finish') return transform.part(part, next);
-      transform.end?.(next);
-      next(part);
-    };
-  }, out);
-}
-

@@ -1,7 +1,8 @@
 /** The reference implementation of the store port: everything in this process, synchronous, gone with it. */
-import { AlliumError, checkKeys, invalidOption, sessionConflict, shown } from './errors.js';
+import { sessionConflict } from './errors.js';
 import { deepFreeze } from './messages.js';
-import type { Entry, InboxItem, ListOptions, NewEntry, SessionInfo, Store } from './store.js';
+import type { Entry, InboxItem, ListOptions, NewEntry, SessionInfo } from './store.js';
+import { checkFork, listPage, type SyncStore } from './store-kit.js';
 
 /**
  * A store that keeps sessions in memory.
@@ -13,7 +14,7 @@ import type { Entry, InboxItem, ListOptions, NewEntry, SessionInfo, Store } from
  * const agent = new Agent({ model, store: memoryStore() });
  * ```
  */
-export function memoryStore(): Store {
+export function memoryStore(): SyncStore {
   return new MemoryStore();
 }
 
@@ -38,7 +39,7 @@ class Inbox {
   readonly items: { readonly n: number; readonly item: InboxItem }[] = [];
 }
 
-class MemoryStore implements Store {
+class MemoryStore implements SyncStore {
   readonly #journals = new Map<string, Journal>();
   readonly #inboxes = new Map<string, Inbox>();
 
@@ -49,7 +50,10 @@ class MemoryStore implements Store {
     if (entries.length === 0) return seq;
     // Frozen before anything is kept: a getter that throws must not leave half a batch behind.
     for (let i = 0; i < entries.length; i++) settle(entries[i]!);
-    if (journal === undefined) this.#journals.set(sessionId, (journal = new Journal()));
+    if (journal === undefined) {
+      journal = new Journal();
+      this.#journals.set(sessionId, journal);
+    }
     for (let i = 0; i < entries.length; i++) journal.add(entries[i]!);
     return seq + entries.length;
   }
@@ -92,7 +96,7 @@ class MemoryStore implements Store {
     if (before === 0) return;
     const own = this.#inboxes.get(newId) ?? new Inbox();
     own.last += before;
-    own.items.forEach(({ n, item }, i) => (own.items[i] = { n: n + before, item }));
+    for (const [i, { n, item }] of own.items.entries()) own.items[i] = Object.freeze({ n: n + before, item });
     this.#inboxes.set(newId, own);
   }
 
@@ -104,7 +108,10 @@ class MemoryStore implements Store {
   post(sessionId: string, item: InboxItem): void {
     deepFreeze(item);
     let inbox = this.#inboxes.get(sessionId);
-    if (inbox === undefined) this.#inboxes.set(sessionId, (inbox = new Inbox()));
+    if (inbox === undefined) {
+      inbox = new Inbox();
+      this.#inboxes.set(sessionId, inbox);
+    }
     inbox.items.push(Object.freeze({ n: ++inbox.last, item }));
   }
 
@@ -115,67 +122,18 @@ class MemoryStore implements Store {
     inbox.items.splice(0, taken === -1 ? inbox.items.length : taken);
     return inbox.items.slice();
   }
+
+  close(): void {
+    // Nothing is held outside of this object, and whoever closes a store may still want to read it in a test.
+  }
 }
 
 /**
- * Entries are given away by whoever appends them; what they hold may still be somebody's. A message is the only
- * thing its entry holds and is frozen by the kernel, so the entries every turn writes cost one look each.
+ * Entries are given away by whoever appends them; what they hold may still be somebody's. A message is frozen by the
+ * kernel and mostly all that its entry holds, so the entries every turn writes cost one look each.
  */
 function settle(entry: NewEntry): void {
-  if ((entry.type === 'message' || entry.type === 'tool_finished') && Object.isFrozen(entry.message)) return;
+  const plain = entry.type === 'tool_finished' || (entry.type === 'message' && entry.inject === undefined);
+  if (plain && Object.isFrozen(entry.message)) return;
   deepFreeze(entry);
-}
-
-// ── What other stores share ──────────────────────────────────────────────────────────────────────────────────
-
-/** Raises the error of a fork that cannot be made, given how many entries the two sessions have. */
-export function checkFork(sessionId: string, seq: number, head: number, newId: string, newHead: number): void {
-  if (head === 0) {
-    throw new AlliumError('SESSION_UNKNOWN', `Session ${shown(sessionId)} does not exist, so it cannot be forked. Check the id.`, {
-      data: { sessionId },
-    });
-  }
-  if (!Number.isInteger(seq) || seq < 1 || seq > head) throw invalidOption('seq', `an entry number from 1 to ${head}`, seq);
-  if (newHead !== 0) throw sessionConflict(newId, 0, newHead);
-}
-
-/** The options of `list` with their defaults; `after` is the last session of the page before. */
-export interface ListQuery {
-  readonly tenant: string | undefined;
-  readonly since: number | undefined;
-  readonly limit: number;
-  readonly after: { readonly updatedAt: number; readonly sessionId: string } | undefined;
-}
-
-export function listQuery(options: ListOptions): ListQuery {
-  checkKeys('`list`', options, ['tenant', 'since', 'limit', 'cursor']);
-  const { tenant, since, limit = 100, cursor } = options;
-  if (!Number.isInteger(limit) || limit < 1) throw invalidOption('limit', 'an integer ≥ 1', limit);
-  if (cursor === undefined) return { tenant, since, limit, after: undefined };
-  const parts = /^(-?\d+(?:\.\d+)?):(.*)$/s.exec(cursor);
-  if (parts === null) throw invalidOption('cursor', 'the `next` of an earlier page', cursor);
-  return { tenant, since, limit, after: { updatedAt: Number(parts[1]), sessionId: parts[2]! } };
-}
-
-/** The cursor that goes on after a session. It names a place in the order, so nothing shifts while somebody pages. */
-export function listCursor(last: SessionInfo): string {
-  return `${last.updatedAt}:${last.sessionId}`;
-}
-
-/** Newest first; sessions of the same time by id, in the order of their UTF-16 code units. */
-export function compareSessions(a: { updatedAt: number; sessionId: string }, b: { updatedAt: number; sessionId: string }): number {
-  if (a.updatedAt !== b.updatedAt) return b.updatedAt - a.updatedAt;
-  return a.sessionId < b.sessionId ? -1 : a.sessionId > b.sessionId ? 1 : 0;
-}
-
-/** One page of `infos`, for stores that have them all at hand. */
-export function listPage(infos: readonly SessionInfo[], options: ListOptions): { readonly sessions: readonly SessionInfo[]; readonly next?: string } {
-  const { tenant, since, limit, after } = listQuery(options);
-  const wanted = infos
-    .filter((info) => tenant === undefined || info.tenant === tenant)
-    .filter((info) => since === undefined || info.updatedAt >= since)
-    .filter((info) => after === undefined || compareSessions(info, after) > 0)
-    .sort(compareSessions);
-  const sessions = wanted.slice(0, limit);
-  return wanted.length > limit ? { sessions, next: listCursor(sessions[limit - 1]!) } : { sessions };
 }

@@ -172,7 +172,7 @@ export interface Middleware {
 }
 
 /** Anything `middleware:` accepts: middleware, pipelines and nested lists, flattened in order. */
-export type MiddlewareList = readonly (Middleware | { readonly layers: MiddlewareList } | MiddlewareList)[];
+export type MiddlewareList = { readonly layers: MiddlewareList } | readonly (Middleware | MiddlewareList)[];
 
 /** Types an object as middleware. Not generic, so that a misspelt hook is a compile error. */
 export function defineMiddleware(middleware: Middleware): Middleware {

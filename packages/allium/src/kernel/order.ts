@@ -8,24 +8,73 @@ interface Placed {
   readonly middleware: Middleware;
 }
 
+/** `by` says that `outer` must stand before `inner` in the list. */
+interface Constraint {
+  readonly outer: Placed;
+  readonly inner: Placed;
+  readonly by: Placed;
+}
+
 export function checkOrder(list: readonly Placed[]): void {
-  const of = (name: string) => list.filter((one) => one.middleware.name === name || one.name === name);
-  for (const one of list) {
-    const { outside = [], inside = [], requires = [] } = one.middleware.order ?? {};
-    for (const name of requires) {
-      if (of(name).length > 0) continue;
-      throw new AlliumError('REQUIRED_MIDDLEWARE_MISSING', `"${one.name}" requires "${name}", which is not in the list. Add it, or remove "${one.name}".`);
-    }
-    for (const name of outside) for (const other of of(name)) if (other.position < one.position) throw misplaced(one, other, 'outside');
-    for (const name of inside) for (const other of of(name)) if (other.position > one.position) throw misplaced(one, other, 'inside');
+  const constraints = list.flatMap((one) => constraintsOf(one, list));
+  for (const constraint of constraints) {
+    if (constraint.outer.position > constraint.inner.position) throw misplaced(constraint, constraints);
   }
 }
 
-function misplaced(one: Placed, other: Placed, side: 'outside' | 'inside'): AlliumError {
-  const back = other.middleware.order?.[side] ?? [];
-  if (back.includes(one.name) || (one.middleware.name && back.includes(one.middleware.name))) {
-    return new AlliumError('ORDER_IMPOSSIBLE', `"${one.name}" must stand ${side} "${other.name}" and "${other.name}" must stand ${side} "${one.name}". No order satisfies both: remove one of the constraints or one of the middleware.`);
+function constraintsOf(one: Placed, list: readonly Placed[]): Constraint[] {
+  const of = (name: string) =>
+    list.filter((other) => other !== one && (other.middleware.name === name || other.name === name));
+  const { outside = [], inside = [], requires = [] } = one.middleware.order ?? {};
+  const missing = requires.find((name) => of(name).length === 0);
+  if (missing !== undefined) {
+    throw new AlliumError(
+      'REQUIRED_MIDDLEWARE_MISSING',
+      `"${one.name}" requires "${missing}", which is not in the list. Add it, or remove "${one.name}".`,
+    );
   }
-  const [first, second] = side === 'outside' ? [one, other] : [other, one];
-  return new AlliumError('ORDER_IMPOSSIBLE', `"${one.name}" must stand ${side} "${other.name}", but is at place ${one.position + 1} with "${other.name}" at ${other.position + 1}. Put "${first.name}" before "${second.name}" in the list.`);
+  return [
+    ...outside.flatMap(of).map((inner) => ({ outer: one, inner, by: one })),
+    ...inside.flatMap(of).map((outer) => ({ outer, inner: one, by: one })),
+  ];
+}
+
+function misplaced(broken: Constraint, all: readonly Constraint[]): AlliumError {
+  const { outer, inner } = broken;
+  const back = chain(inner, outer, all, new Set());
+  if (back) {
+    const why = [broken, ...back].map(said).join(', ');
+    return new AlliumError(
+      'ORDER_IMPOSSIBLE',
+      `${why}. No order satisfies all of this: remove one of the constraints or one of the middleware.`,
+    );
+  }
+  const { position } = broken.by;
+  const other = broken.by === outer ? inner : outer;
+  return new AlliumError(
+    'ORDER_IMPOSSIBLE',
+    `${said(broken)}, but is at place ${position + 1} with "${other.name}" at ${other.position + 1}. Put "${outer.name}" before "${inner.name}" in the list.`,
+  );
+}
+
+/** Constraints that together put `from` before `to`. */
+function chain(
+  from: Placed,
+  to: Placed,
+  all: readonly Constraint[],
+  seen: Set<Placed>,
+): Constraint[] | undefined {
+  seen.add(from);
+  for (const one of all) {
+    if (one.outer !== from || seen.has(one.inner)) continue;
+    const rest = one.inner === to ? [] : chain(one.inner, to, all, seen);
+    if (rest) return [one, ...rest];
+  }
+  return undefined;
+}
+
+function said({ outer, inner, by }: Constraint): string {
+  return by === outer
+    ? `"${outer.name}" must stand outside "${inner.name}"`
+    : `"${inner.name}" must stand inside "${outer.name}"`;
 }

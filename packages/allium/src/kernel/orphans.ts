@@ -1,35 +1,64 @@
 /** Keeps requests valid: providers refuse a call without its result, and a result without its call. */
 import type { Message } from './messages.js';
 
-export function dropOrphans(messages: readonly Message[]): { kept: readonly Message[]; dropped: readonly string[] } {
+export interface Kept {
+  readonly kept: readonly Message[];
+  /** Ids of the calls and results that were left out. */
+  readonly dropped: readonly string[];
+}
+
+/** The messages without calls that lack a result after them, results that lack a call before them, and second results. */
+export function dropOrphans(messages: readonly Message[]): Kept {
+  const answered = answeredCalls(messages);
+  const dropped = new Set<string>();
+  const open = new Set<string>();
+  const kept: Message[] = [];
+  for (const message of messages) {
+    if (message.role === 'user') kept.push(message);
+    else if (message.role === 'tool') {
+      if (open.delete(message.toolCallId)) kept.push(message);
+      else dropped.add(message.toolCallId);
+    } else {
+      const content = message.content.filter((part) => {
+        if (part.type !== 'tool-call') return true;
+        const fine = answered.has(part.id);
+        (fine ? open : dropped).add(part.id);
+        return fine;
+      });
+      if (content.length === message.content.length) kept.push(message);
+      else if (content.length > 0) kept.push(Object.freeze({ ...message, content }));
+    }
+  }
+  return dropped.size === 0 ? { kept: messages, dropped: [] } : { kept, dropped: [...dropped] };
+}
+
+/** Calls with a result somewhere after them. */
+function answeredCalls(messages: readonly Message[]): ReadonlySet<string> {
   const calls = new Set<string>();
   const answered = new Set<string>();
   for (const message of messages) {
     if (message.role === 'tool') {
       if (calls.has(message.toolCallId)) answered.add(message.toolCallId);
-    } else if (message.role === 'assistant') for (const part of message.content) if (part.type === 'tool-call') calls.add(part.id);
+    } else if (message.role === 'assistant') {
+      for (const part of message.content) if (part.type === 'tool-call') calls.add(part.id);
+    }
   }
-  const dropped = new Set<string>();
-  const seen = new Set<string>();
-  const kept: Message[] = [];
-  for (const message of messages) {
-    if (message.role === 'tool') {
-      if (answered.has(message.toolCallId) && seen.has(message.toolCallId)) kept.push(message);
-      else dropped.add(message.toolCallId);
-      continue;
-    }
-    if (message.role === 'user') {
-      kept.push(message);
-      continue;
-    }
-    const content = message.content.filter((part) => part.type !== 'tool-call' || answered.has(part.id));
-    for (const part of message.content) {
-      if (part.type !== 'tool-call') continue;
-      if (answered.has(part.id)) seen.add(part.id);
-      else dropped.add(part.id);
-    }
-    if (content.length === message.content.length) kept.push(message);
-    else if (content.length > 0) kept.push(Object.freeze({ ...message, content }));
-  }
-  return dropped.size === 0 ? { kept: messages, dropped: [] } : { kept, dropped: [...dropped] };
+  return answered;
+}
+
+/** Whose step left calls or results alone that were not alone before it. With one step nobody else can have. */
+export function causedBy(
+  steps: readonly { readonly by: string; readonly messages: readonly Message[] }[],
+  given: readonly Message[],
+): readonly string[] {
+  if (steps.length < 2 || dropOrphans(steps.at(-1)!.messages).dropped.length === 0)
+    return steps.map(({ by }) => by);
+  let before = new Set(dropOrphans(given).dropped);
+  const causes = steps.filter(({ messages }) => {
+    const { dropped } = dropOrphans(messages);
+    const more = dropped.some((id) => !before.has(id));
+    before = new Set(dropped);
+    return more;
+  });
+  return causes.map(({ by }) => by);
 }

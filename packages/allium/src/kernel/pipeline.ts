@@ -1,9 +1,15 @@
 /** The onion on its own: wraps anything that has a context, outside any agent. */
 import { AlliumError, shown } from './errors.js';
-import type { MiddlewareList } from './middleware.js';
+import type { Middleware, MiddlewareList } from './middleware.js';
 
-/** A layer of a pipeline: a function, or any object with `process`. */
-export type PipelineLayer<C> = ((ctx: C, next: () => Promise<void>) => unknown) | { readonly name?: string; process(ctx: C, next: () => Promise<void>): unknown };
+/** A layer of a pipeline: a function, any object with `process`, or (inside an agent only) any other middleware. */
+export type PipelineLayer<C> = PipelineFunction<C> | PipelineObject<C> | Pipeline<C>;
+
+export type PipelineFunction<C> = (ctx: C, next: () => Promise<void>) => unknown;
+
+export interface PipelineObject<C> extends Omit<Middleware, 'process'> {
+  process?(ctx: C, next: () => Promise<void>): unknown;
+}
 
 export interface Pipeline<C> {
   /** Also makes a pipeline usable where a middleware list is wanted. */
@@ -20,28 +26,68 @@ export interface Pipeline<C> {
  * await timed.execute({ ms: 0 }, async () => { await work(); });
  */
 export function pipeline<C = any>(layers: readonly PipelineLayer<C>[]): Pipeline<C> {
-  if (!Array.isArray(layers)) throw new AlliumError('INVALID_MIDDLEWARE', `Expected a list of layers, got ${shown(layers)}.`);
+  if (!Array.isArray(layers))
+    throw new AlliumError('INVALID_MIDDLEWARE', `Expected a list of layers, got ${shown(layers)}.`);
+  const list = layers.flatMap((layer, index) => layersIn(layer, index));
   return {
-    layers: layers as unknown as MiddlewareList,
+    layers: list as readonly Middleware[],
     async execute(ctx, final) {
-      const run = async (index: number): Promise<void> => {
-        const layer = layers[index];
-        if (layer === undefined) return void (await final(ctx));
-        const process = typeof layer === 'function' ? layer : layer.process?.bind(layer);
-        if (typeof process !== 'function') throw new AlliumError('INVALID_MIDDLEWARE', `Layer ${index + 1} of the pipeline is ${shown(layer)}: it needs a process(ctx, next) method.`);
-        let pending = 0;
-        await process(ctx, async () => {
-          pending++;
-          try {
-            await run(index + 1);
-          } finally {
-            pending--;
-          }
-        });
-        if (pending > 0) throw new AlliumError('MISSING_AWAIT', `Layer ${index + 1} of the pipeline ended while its next() was still pending. Write \`await next()\`.`);
-      };
-      await run(0);
+      if (typeof final !== 'function')
+        throw new AlliumError('INVALID_OPTION', `Expected \`final\` to be a function, got ${shown(final)}.`);
+      const lost = list.findIndex((layer) => typeof layer.process !== 'function');
+      if (lost >= 0) {
+        const { name } = list[lost]!;
+        throw new AlliumError(
+          'INVALID_MIDDLEWARE',
+          `Layer ${lost + 1} of the pipeline${name ? ` ("${name}")` : ''} has no process(ctx, next). Its hooks belong to an agent: pass the pipeline as \`middleware\`.`,
+        );
+      }
+      await goIn(list, 0, ctx, final);
       return ctx;
     },
   };
+}
+
+function layersIn<C>(layer: PipelineLayer<C>, index: number): readonly PipelineObject<C>[] {
+  if (typeof layer === 'function') return [{ ...(layer.name && { name: layer.name }), process: layer }];
+  if (typeof layer !== 'object' || layer === null)
+    throw new AlliumError(
+      'INVALID_MIDDLEWARE',
+      `Layer ${index + 1} of the pipeline is ${shown(layer)}: it needs a process(ctx, next) method.`,
+    );
+  return 'layers' in layer && Array.isArray(layer.layers) ? layer.layers : [layer as PipelineObject<C>];
+}
+
+/** Layer `index` and what is inside it. */
+async function goIn<C>(
+  layers: readonly PipelineObject<C>[],
+  index: number,
+  ctx: C,
+  final: (ctx: C) => unknown,
+): Promise<void> {
+  const layer = layers[index];
+  if (layer === undefined) return void (await final(ctx));
+  const pending = new Set<Promise<void>>();
+  const next = (): Promise<void> => {
+    const inner = goIn(layers, index + 1, ctx, final);
+    pending.add(inner);
+    const done = () => void pending.delete(inner);
+    inner.then(done, done);
+    return inner;
+  };
+  let failure: { readonly error: unknown } | undefined;
+  try {
+    await layer.process!(ctx, next);
+  } catch (error) {
+    failure = { error };
+  }
+  const forgotten = pending.size > 0;
+  // Nothing of a pipeline is still running when it has ended.
+  while (pending.size > 0) await Promise.allSettled(pending);
+  if (failure) throw failure.error;
+  if (forgotten)
+    throw new AlliumError(
+      'MISSING_AWAIT',
+      `Layer ${index + 1} of the pipeline${layer.name ? ` ("${layer.name}")` : ''} ended while its next() was still pending. Write \`await next()\`.`,
+    );
 }

@@ -3,24 +3,26 @@ import type { Agent } from './agent.js';
 import type { Clock } from './clock.js';
 import type { Plan } from './compose.js';
 import { type Context, type GenerateRequest, ModelContext, SeamCall, type ToolContext } from './context.js';
-import { AlliumError, type ControlSignal, controlKind, shown } from './errors.js';
+import { type ControlSignal, controlKind, shown } from './errors.js';
 import type { AgentEvent } from './events.js';
-import { type CallVerdicts, guardResponse, guardsResponses, judgeToolResult } from './guards.js';
+import { judgeToolResult } from './guards.js';
 import type { History } from './history.js';
 import { enter } from './layers.js';
 import type { Budget, Limits, Reservation, SessionLimits } from './limits.js';
-import { transformed } from './live.js';
 import { addUsage, type AssistantContent, deepFreeze, type Message, type Metadata, type ModelResponse, NO_USAGE, type Usage } from './messages.js';
 import { toMessages } from './message-input.js';
 import { callModel } from './model-call.js';
 import type { Model } from './model.js';
 import { dropOrphans } from './orphans.js';
+import { RequestGate } from './request-gate.js';
+import { type CallVerdicts, guardResponse, guardsResponses } from './response-gate.js';
 import type { Change } from './result.js';
 import { type Scope, supervised } from './scope.js';
 import type { Journal, OpenRun, SessionState } from './session-state.js';
 import { Cells } from './state.js';
 import type { Awaitable, Decision, EntryBody, PendingRequest } from './store.js';
 import type { Tool, ToolResult } from './tool.js';
+import { transformed } from './transforms.js';
 
 type Content = readonly AssistantContent[];
 
@@ -73,23 +75,26 @@ export class Run {
   readonly changes: Change[] = [];
   /** What transforms made of responses, by the content they were made from. */
   readonly stages = new WeakMap<Content, { readonly ctx: ModelContext; readonly response: ModelResponse }>();
+  readonly requestGate: RequestGate;
   turn = 0;
   output: unknown;
   /** The tools the last model call was shown. */
   toolsSent: readonly Tool[];
   private readonly init: RunInit;
-  private readonly judged = new WeakMap<Content, { readonly content: Content; readonly calls: CallVerdicts }>();
+  private readonly judged = new WeakMap<Content, Promise<{ readonly content: Content; readonly calls: CallVerdicts }>>();
   private readonly results = new WeakMap<ToolResult, Promise<ToolResult>>();
-  private readonly requests = new WeakMap<Message, Promise<Message>>();
   private readonly restarts = new Set<string>();
   private unjournaled: { usage: Usage; costUsd: number | undefined }[] = [];
   private pausedFor = 0;
+  private pausedSince = 0;
+  private pauses = 0;
   private readonly checked = new WeakSet<readonly Message[]>();
 
   constructor(init: RunInit) {
     this.init = init;
     this.agent = init.agent;
     this.plan = init.plan;
+    this.requestGate = new RequestGate(init.plan.guards);
     this.state = init.journal.state;
     this.sessionId = this.state.sessionId;
     this.runId = this.open.runId;
@@ -165,22 +170,23 @@ export class Run {
   // ── Calls ──────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Lets work wind down when the run is aborted; does not wait for code that ignores its signal. */
-  supervise<T>(work: PromiseLike<T>): Promise<T> {
-    return supervised(work, this.scope, this.clock.setTimer, this.agent.teardownTimeoutMs);
+  supervise<T>(work: PromiseLike<T>, graceMs = this.agent.teardownTimeoutMs): Promise<T> {
+    return supervised(work, this.scope, this.clock.setTimer, graceMs);
   }
 
-  /** Time spent in here is not active time. */
+  /** Time spent in here is not active time. Pauses that overlap count once. */
   async paused<T>(wait: () => Promise<T>): Promise<T> {
-    const started = this.clock.now();
+    if (this.pauses++ === 0) this.pausedSince = this.clock.now();
     try {
       return await wait();
     } finally {
-      this.pausedFor += this.clock.now() - started;
+      if (--this.pauses === 0) this.pausedFor += this.clock.now() - this.pausedSince;
     }
   }
 
+  /** How long the run has not been active, a pause under way included. */
   get pausedMs(): number {
-    return this.pausedFor;
+    return this.pausedFor + (this.pauses > 0 ? this.clock.now() - this.pausedSince : 0);
   }
 
   /** Replaces a reservation by what a call really used. The usage of the message that is kept is journaled with it. */
@@ -209,6 +215,7 @@ export class Run {
   async generate(caller: Context, model: Model, request: GenerateRequest): Promise<ModelResponse> {
     const { messages, systemPrompt = '', tools = [], settings = {} } = request;
     const call = new SeamCall();
+    call.guarded = caller._call.guarded;
     const ctx = new ModelContext(this, caller._scope, { model, systemPrompt, tools, settings }, 0, call, undefined);
     ctx._messages = Object.freeze(toMessages(messages as never));
     const layers = this.plan.layers.model;
@@ -218,7 +225,7 @@ export class Run {
       const response = (await enter(layers, inside < 0 ? layers.length : inside, ctx, callModel)) as ModelResponse;
       call.check();
       if (ctx._state) this.cells.stage(ctx._state);
-      return (await this.guardOnce(response, ctx)).response;
+      return call.guarded ? (await this.guardOnce(response, ctx)).response : response;
     } catch (error) {
       if (controlKind(error) === 'stop' || controlKind(error) === 'suspend') caller._call.latch(error, call.latchedBy);
       throw error;
@@ -250,9 +257,9 @@ export class Run {
       let response = result as ModelResponse;
       if (model._transforms) {
         const stage = this.stages.get(response.content);
-        response = stage?.ctx === model ? { ...response, content: stage.response.content } : deepFreeze(transformed(response, model._transforms));
+        response = stage?.ctx === model ? { ...response, content: stage.response.content } : deepFreeze(transformed(response, model._transforms, this.nameAt(model._position)));
       }
-      return sink && guardsResponses(this.plan.guards) ? this.seen(response, model) : response;
+      return sink && model._call.guarded && guardsResponses(this.plan.guards) ? this.seen(response, model) : response;
     }
     if (ctx.seam === 'tool' && sink && this.plan.guards['tool-result'].length > 0) return this.guardToolResult(ctx as ToolContext, result as ToolResult);
     return result;
@@ -260,24 +267,27 @@ export class Run {
 
   private async seen(response: ModelResponse, ctx: ModelContext): Promise<ModelResponse> {
     const live = ctx._live?.streaming(response);
-    return deepFreeze(live ? await live.end(response) : (await this.guardOnce(response, ctx)).response);
+    return deepFreeze(live ? await live.end(response, ctx) : (await this.guardOnce(response, ctx)).response);
   }
 
   /** The response as the guards leave it; judged once, however often it is looked at. */
   async guardOnce(response: ModelResponse, ctx: Context): Promise<{ response: ModelResponse; calls: CallVerdicts }> {
     if (!guardsResponses(this.plan.guards)) return { response, calls: NO_VERDICTS };
-    let judged = this.judged.get(response.content);
-    if (!judged) {
-      judged = await guardResponse(this.plan.guards, response, ctx);
-      this.judged.set(response.content, judged);
-      this.remember(judged.content, judged.calls);
+    const { content } = response;
+    let judging = this.judged.get(content);
+    if (!judging) {
+      judging = guardResponse(this.plan.guards, response, ctx);
+      this.judged.set(content, judging);
     }
-    return { response: judged.content === response.content ? response : { ...response, content: judged.content }, calls: judged.calls };
+    const judged = await judging;
+    if (judged.content === content) return { response, calls: judged.calls };
+    this.remember(judged.content, judged.calls);
+    return { response: { ...response, content: judged.content }, calls: judged.calls };
   }
 
   /** This content has passed the guards. */
   remember(content: Content, calls: CallVerdicts): void {
-    this.judged.set(content, { content, calls });
+    this.judged.set(content, Promise.resolve({ content, calls }));
   }
 
   guardToolResult(ctx: ToolContext, result: ToolResult): Promise<ToolResult> {
@@ -288,19 +298,6 @@ export class Run {
         return deepFreeze(made);
       });
       this.results.set(result, judged);
-    }
-    return judged;
-  }
-
-  /** Messages are frozen, so each is judged for requests once. */
-  guardRequest(message: Message, judge: () => Promise<{ owner: Message; deny?: { reason: string; by: string } }>): Promise<Message> {
-    let judged = this.requests.get(message);
-    if (!judged) {
-      judged = judge().then(({ owner, deny }) => {
-        if (deny) throw new AlliumError('GUARD_FAILED', `Guard "${deny.by}" refused to send a message to the model: ${deny.reason}`);
-        return owner;
-      });
-      this.requests.set(message, judged);
     }
     return judged;
   }
@@ -361,13 +358,6 @@ export class Run {
 
   get sessionLimits(): SessionLimits {
     return this.init.sessionLimits;
-  }
-
-  checkDecision(request: PendingRequest, decision: Decision): void {
-    if (!['approve', 'edit', 'reject', 'respond'].includes(decision?.type)) throw new AlliumError('INVALID_OPTION', `Expected a decision { type: 'approve' | 'edit' | 'reject' | 'respond' }, got ${shown(decision)}.`);
-    if (decision.hash !== undefined && decision.hash !== request.hash) {
-      throw new AlliumError('REQUEST_MISMATCH', `The answer to "${request.id}" is for other arguments than those asked about. Show the request again and answer it anew.`);
-    }
   }
 }
 

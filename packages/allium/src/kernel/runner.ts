@@ -1,5 +1,6 @@
 /** One run from its start to its end: session, limits, run layers around the loop, and what is told and written at the end. */
 import type { Agent } from './agent.js';
+import { checkAnswer, hasLapsed, unknownRequest } from './answers.js';
 import { RunContext } from './context.js';
 import { Aborted, AlliumError, attribution, controlKind, isThenable, messageOf, RunError, StopRun, shown } from './errors.js';
 import type { EventQueue } from './event-queue.js';
@@ -12,7 +13,7 @@ import { deepFreeze, type Message, textOf } from './messages.js';
 import type { RunResult, RunStatus, Stop } from './result.js';
 import { Run, type RunEvents } from './run.js';
 import { Scope } from './scope.js';
-import { checkAnswer, type ResumeOptions, unknownRequest } from './session.js';
+import type { ResumeOptions } from './session.js';
 import { catchUp, Journal, type SessionState } from './session-state.js';
 import { errorResult } from './tool.js';
 import { toJson } from './state.js';
@@ -93,12 +94,16 @@ async function reopen(journal: Journal, names: readonly string[], { options, age
   }
   const taken = agent.store.take(sessionId, inboxCursor);
   const posted = (isThenable(taken) ? await taken : taken).flatMap(({ item }) => (item.type === 'answer' ? [[item.requestId, item.decision] as const] : []));
-  for (const [requestId, decision] of [...posted.filter(([id]) => open.requests.has(id)), ...Object.entries(options.answers ?? {})]) {
+  const now = agent.clock.now();
+  const answers = new Map(posted.filter(([id]) => open.requests.has(id) && !hasLapsed(open.requests.get(id)!, now)));
+  for (const [requestId, decision] of Object.entries(options.answers ?? {})) {
     const request = open.requests.get(requestId);
     if (!request) throw unknownRequest(requestId, [...open.requests.values()]);
-    checkAnswer(request, decision);
-    await journal.append([{ type: 'answer', runId: open.runId, requestId, decision }]);
+    checkAnswer(request, decision, now);
+    answers.set(requestId, decision);
   }
+  // All of them or none: a wrong answer beside good ones changes nothing.
+  if (answers.size > 0) await journal.append([...answers].map(([requestId, decision]) => ({ type: 'answer', runId: open.runId, requestId, decision })));
 }
 
 /** A new message ends what was left open: every pending call is answered, visibly, before the history goes on. */
@@ -142,7 +147,8 @@ async function supervise(run: Run, start: Start): Promise<RunResult> {
   let failure: { error: unknown } | undefined;
   try {
     const work = enter(run.plan.layers.run, 0, ctx, (inner: RunContext) => core(run, inner, start));
-    result = (isThenable(work) ? await run.supervise(work) : work) as RunResult;
+    // Twice the time of what is further in, which has to be over first: it answers the calls that are still open.
+    result = (isThenable(work) ? await run.supervise(work, 2 * run.agent.teardownTimeoutMs) : work) as RunResult;
     if (run.call.latched !== undefined && result.status === 'done') result = resultOf(run, 'stopped', stopOf(run, run.call.latched));
   } catch (error) {
     const kind = controlKind(error);
@@ -152,8 +158,15 @@ async function supervise(run: Run, start: Start): Promise<RunResult> {
       result = resultOf(run, kind === 'abort' ? 'aborted' : 'error', { reason: kind === 'abort' ? 'aborted' : 'error', message: messageOf(error) });
     }
   }
-  result = await close(run, result, start, ctx);
+  let unwritten: RunError | undefined;
+  try {
+    result = await close(run, result, start, ctx);
+  } catch (error) {
+    unwritten = error as RunError;
+    result = unwritten.result;
+  }
   if (run.watched) run.emit({ type: 'agent_end', runId: run.runId, sessionId: run.sessionId, result });
+  if (unwritten) throw unwritten;
   if (failure) throw toRunError(failure.error, result);
   return result;
 }
@@ -207,7 +220,7 @@ async function close(run: Run, result: RunResult, { agent }: Start, ctx: RunCont
     const due = await drain(run, { store: agent.store }, 'none');
     const end = status === 'suspended' ? [] : [{ type: 'run_end' as const, runId: run.runId, status, stop, turns: run.open.turns }];
     const queued = due?.entries.flatMap((entry) => (entry.type === 'inbox' ? entry.queued : [])) ?? run.state.queued;
-    const final = Object.freeze({ ...result, turns: run.open.turns, queued: queued.map(({ message }) => message), usage: run.budget.usage });
+    const final = deepFreeze({ ...result, turns: run.open.turns, queued: queued.map(({ message }) => message), usage: run.budget.usage, changes: [...run.changes] });
     if (due || end.length > 0 || run.hasUnwritten) await run.append([...(due?.entries ?? []), ...end]);
     if (status === 'suspended' && run.watched) run.emit({ type: 'suspended', runId: run.runId, sessionId: run.sessionId, pending: result.pending });
     return final;
@@ -226,7 +239,9 @@ function toRunError(error: unknown, result: RunResult): RunError {
   const { middleware, hook } = attribution(error) ?? {};
   const code = error instanceof AlliumError ? error.code : hook === 'model' ? 'MODEL_ERROR' : 'MIDDLEWARE_ERROR';
   const where = middleware ? ` (in ${hook} of "${middleware}")` : '';
-  return new RunError(code, `The run failed: ${messageOf(error)}${where}`, result, error);
+  // Of a guard that broke, the cause is what the guard threw.
+  const cause = code === 'GUARD_FAILED' ? ((error as AlliumError).cause ?? error) : error;
+  return new RunError(code, `The run failed: ${messageOf(error)}${where}`, result, cause);
 }
 
 function follow(signal: AbortSignal | undefined, scope: Scope): () => void {

@@ -3,21 +3,56 @@
  * makes one only when somebody reads its signal, and links to its parent only while somebody listens.
  */
 
-export class Scope {
-  private own: unknown;
-  private controller: AbortController | undefined;
-  private listeners: Set<(reason: unknown) => void> | undefined;
-  private unlink: (() => void) | undefined;
+/** A place in the list of those who are told when a scope is aborted: a listener, or a scope further in. */
+abstract class Link {
+  declare before: Link | undefined;
+  declare after: Link | undefined;
+  declare listed: boolean;
 
-  constructor(private readonly parent?: Scope) {}
+  constructor() {
+    this.before = undefined;
+    this.after = undefined;
+    this.listed = false;
+  }
+
+  abstract tell(reason: unknown): void;
+}
+
+class Listener extends Link {
+  constructor(private readonly fn: (reason: unknown) => void) {
+    super();
+  }
+
+  tell(reason: unknown): void {
+    this.fn(reason);
+  }
+}
+
+export class Scope extends Link {
+  declare private readonly parent: Scope | undefined;
+  declare private own: unknown;
+  declare private controller: AbortController | undefined;
+  declare private first: Link | undefined;
+  declare private last: Link | undefined;
+
+  constructor(parent?: Scope) {
+    super();
+    this.parent = parent;
+    this.own = undefined;
+    this.controller = undefined;
+    this.first = undefined;
+    this.last = undefined;
+  }
 
   get aborted(): boolean {
-    return this.own !== undefined || (this.parent?.aborted ?? false);
+    return this.reason !== undefined;
   }
 
   /** Why it was aborted; undefined while it is not. */
   get reason(): unknown {
-    return this.own ?? this.parent?.reason;
+    for (let at: Scope | undefined = this; at !== undefined; at = at.parent)
+      if (at.own !== undefined) return at.own;
+    return undefined;
   }
 
   get signal(): AbortSignal {
@@ -33,41 +68,63 @@ export class Scope {
   abort(reason: unknown): void {
     if (this.aborted) return;
     this.own = reason;
+    this.parent?.remove(this);
     this.tell(reason);
   }
 
   /** Calls `fn` once when the scope is aborted; at once if it already is. Returns what takes it back. */
   onAbort(fn: (reason: unknown) => void): () => void {
-    if (this.aborted) {
-      fn(this.reason);
+    const { reason } = this;
+    if (reason !== undefined) {
+      fn(reason);
       return nothing;
     }
-    this.listeners ??= new Set();
-    if (this.listeners.size === 0 && this.parent) this.unlink = this.parent.onAbort((reason) => this.tell(reason));
-    this.listeners.add(fn);
-    return () => this.forget(fn);
+    const listener = new Listener(fn);
+    this.add(listener);
+    return () => this.remove(listener);
   }
 
   /** Whatever it guarded has ended: nobody will be told any more. */
   close(): void {
-    this.listeners?.clear();
-    this.unlink?.();
-    this.unlink = undefined;
+    if (this.first === undefined) return;
+    for (let at = this.first as Link | undefined; at; at = at.after) at.listed = false;
+    this.first = undefined;
+    this.last = undefined;
+    this.parent?.remove(this);
   }
 
-  private forget(fn: (reason: unknown) => void): void {
-    if (this.listeners?.delete(fn) && this.listeners.size === 0) {
-      this.unlink?.();
-      this.unlink = undefined;
+  /** Tells everyone, in the order they came; whoever is taken back meanwhile is not told. */
+  tell(reason: unknown): void {
+    while (this.first !== undefined) {
+      const { first } = this;
+      this.unlist(first);
+      first.tell(reason);
     }
   }
 
-  private tell(reason: unknown): void {
-    const told = this.listeners;
-    this.listeners = undefined;
-    this.unlink?.();
-    this.unlink = undefined;
-    if (told) for (const fn of told) fn(reason);
+  private add(link: Link): void {
+    if (link.listed) return;
+    if (this.first === undefined) this.parent?.add(this);
+    link.listed = true;
+    link.before = this.last;
+    link.after = undefined;
+    if (this.last) this.last.after = link;
+    else this.first = link;
+    this.last = link;
+  }
+
+  private remove(link: Link): void {
+    if (!link.listed) return;
+    this.unlist(link);
+    if (this.first === undefined) this.parent?.remove(this);
+  }
+
+  private unlist(link: Link): void {
+    link.listed = false;
+    if (link.before) link.before.after = link.after;
+    else this.first = link.after;
+    if (link.after) link.after.before = link.before;
+    else this.last = link.before;
   }
 }
 
@@ -92,7 +149,12 @@ export function untilAborted<T>(promise: PromiseLike<T>, scope: Scope): Promise<
  * Like `untilAborted`, but gives the work a moment to wind down by itself: its own cleanup usually settles it at
  * once, and only code that ignores its signal is left behind.
  */
-export function supervised<T>(promise: PromiseLike<T>, scope: Scope, setTimer: (fn: () => void, ms: number) => () => void, graceMs: number): Promise<T> {
+export function supervised<T>(
+  promise: PromiseLike<T>,
+  scope: Scope,
+  setTimer: (fn: () => void, ms: number) => () => void,
+  graceMs: number,
+): Promise<T> {
   return new Promise((resolve, reject) => {
     let cancel: (() => void) | undefined;
     const off = scope.onAbort((reason) => {

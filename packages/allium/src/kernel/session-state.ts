@@ -1,7 +1,7 @@
 /** What the journal of a session says: one function takes entries in, whether they were just written or are read back. */
 import { AlliumError, isThenable } from './errors.js';
 import { History } from './history.js';
-import { addUsage, type AssistantContent, type AssistantMessage, NO_USAGE, type ToolCall, type ToolMessage, toolCallsOf, type Usage } from './messages.js';
+import { addUsage, type AssistantContent, type AssistantMessage, type Message, NO_USAGE, type ToolCall, type ToolMessage, toolCallsOf, type Usage } from './messages.js';
 import type { StoredCell } from './state.js';
 import { type Awaitable, type Decision, ENTRY_VERSION, type Entry, type EntryBody, type NewEntry, type PendingRequest, type Queued, type Store } from './store.js';
 
@@ -29,9 +29,12 @@ export interface OpenRun {
   usage: Usage;
   costUsd: number | undefined;
   batch: OpenBatch | undefined;
+  /** Messages of middleware that follow the results of the last message. */
+  inject: readonly Message[];
   readonly requests: Map<string, PendingRequest>;
   readonly answers: Map<string, Decision>;
-  readonly verdicts: Map<string, { readonly hash: string; readonly verdict: unknown }>;
+  /** By call id and hash of the arguments. */
+  readonly verdicts: Map<string, unknown>;
 }
 
 export class SessionState {
@@ -63,6 +66,7 @@ export class SessionState {
         const run = this.running(entry);
         this.history.append(entry.message);
         run.count++;
+        run.inject = entry.inject ?? NO_MESSAGES;
         if (entry.message.role !== 'assistant') return;
         run.turns++;
         this.turns++;
@@ -83,9 +87,13 @@ export class SessionState {
       case 'state':
         (entry.runId === undefined ? this.cells : this.running(entry).cells).set(entry.cell, { version: entry.version, value: entry.value });
         return;
-      case 'request':
-        this.running(entry).requests.set(entry.request.id, entry.request);
+      case 'request': {
+        const run = this.running(entry);
+        run.requests.set(entry.request.id, entry.request);
+        // A tool that asks has done nothing yet: it begins anew, and only from then on it is in doubt.
+        run.batch?.started.delete(entry.request.callId);
         return;
+      }
       case 'answer': {
         const run = this.running(entry);
         run.requests.delete(entry.requestId);
@@ -93,7 +101,7 @@ export class SessionState {
         return;
       }
       case 'verdict':
-        this.running(entry).verdicts.set(entry.callId, { hash: entry.hash, verdict: entry.verdict });
+        this.running(entry).verdicts.set(`${entry.callId}\n${entry.hash}`, entry.verdict);
         return;
       case 'usage':
         this.spend(this.running(entry), entry.usage, entry.costUsd);
@@ -141,6 +149,8 @@ export class SessionState {
   }
 }
 
+const NO_MESSAGES: readonly Message[] = Object.freeze([]);
+
 /** Thinking that lost its seal: the provider would not take it back. */
 export function isWithheld(part: AssistantContent): boolean {
   return part.type === 'thinking' && part.redacted === true && part.signature === undefined;
@@ -158,6 +168,7 @@ function newRun(entry: EntryBody & { type: 'run_start' }, from: number): OpenRun
     usage: NO_USAGE,
     costUsd: 0,
     batch: undefined,
+    inject: NO_MESSAGES,
     requests: new Map(),
     answers: new Map(),
     verdicts: new Map(),
@@ -192,6 +203,7 @@ export class Journal {
   /** Durable, and part of the state, when it returns or resolves. */
   append(bodies: readonly EntryBody[]): Awaitable<void> {
     if (this.broken !== undefined) throw this.broken;
+    this.checkOpen(bodies);
     const at = this.now();
     const entries = bodies.map((body): NewEntry => ({ v: ENTRY_VERSION, at, ...body }));
     if (this.busy) {
@@ -205,6 +217,15 @@ export class Journal {
     });
     this.busy.catch(ignore);
     return this.busy;
+  }
+
+  /** Code that ignored an abort may come late: for a run that has ended nothing more is written. */
+  private checkOpen(bodies: readonly EntryBody[]): void {
+    for (const body of bodies) {
+      if (body.type === 'run_start') return;
+      if (!('runId' in body) || body.runId === undefined || body.runId === this.state.open?.runId) continue;
+      throw new AlliumError('SESSION_CONFLICT', `Run "${body.runId}" of session "${this.state.sessionId}" has ended. A ${body.type} entry that came late was not written.`);
+    }
   }
 
   private flush(): Awaitable<void> {

@@ -1,6 +1,7 @@
 /** A conversation and the ways into it. */
 import type { Agent, RunOptions } from './agent.js';
-import { Aborted, AlliumError, checkKeys, invalidOption, shown } from './errors.js';
+import { checkAnswer, unknownRequest } from './answers.js';
+import { Aborted, AlliumError, checkKeys, invalidOption } from './errors.js';
 import { EventQueue } from './event-queue.js';
 import type { AgentEvent } from './events.js';
 import { checkLimits } from './limits.js';
@@ -20,7 +21,7 @@ export interface ResumeOptions extends RunOptions {
 
 /** Events as they happen, and the result. Not a promise: await `result`. */
 export interface RunStream extends AsyncIterable<AgentEvent> {
-  /** Settles when the run has ended. Awaiting it without iterating lets the events go. */
+  /** Settles when the run has ended. Where nobody iterates, events are let go instead of waiting to be read. */
   readonly result: Promise<RunResult>;
 }
 
@@ -71,7 +72,7 @@ export class Session {
     const pending = await this.pending();
     const request = pending.find(({ id }) => id === requestId);
     if (!request) throw unknownRequest(requestId, pending);
-    checkAnswer(request, decision);
+    checkAnswer(request, decision, this.agent.clock.now());
     await this.agent.store.post(this.id, { type: 'answer', requestId, decision });
   }
 
@@ -98,20 +99,19 @@ export class Session {
 
   private streaming(input: (() => Message[]) | undefined, options: ResumeOptions): RunStream {
     const queue = new EventQueue();
-    let iterated = false;
     const controller = new AbortController();
     const result = this.start(input, options, queue, controller.signal);
     result.then(
       () => queue.end(),
-      (error) => queue.end(error),
+      (error) => queue.end({ error }),
     );
     return {
       [Symbol.asyncIterator](): AsyncIterator<AgentEvent, undefined> {
-        iterated = true;
+        queue.attach();
         return {
           next: () => queue.next(),
           async return() {
-            queue.discard();
+            queue.leave();
             controller.abort(new Aborted('The consumer stopped reading.'));
             await result.catch(ignore);
             return { done: true, value: undefined };
@@ -119,7 +119,7 @@ export class Session {
         };
       },
       get result() {
-        if (!iterated) queue.discard();
+        queue.detach();
         return result;
       },
     };
@@ -158,18 +158,6 @@ export class Session {
       if (this.forget && this.state.open === undefined) await agent.store.delete(this.id);
     }
   }
-}
-
-export function checkAnswer(request: PendingRequest, decision: Decision): void {
-  if (!['approve', 'edit', 'reject', 'respond'].includes(decision?.type)) throw new AlliumError('INVALID_OPTION', `Expected a decision { type: 'approve' | 'edit' | 'reject' | 'respond' }, got ${shown(decision)}.`);
-  if (decision.hash !== undefined && decision.hash !== request.hash) {
-    throw new AlliumError('REQUEST_MISMATCH', `The answer to "${request.id}" is for other arguments than those asked about. Show the request again and answer it anew.`);
-  }
-}
-
-export function unknownRequest(requestId: string, open: readonly PendingRequest[]): AlliumError {
-  const list = open.length > 0 ? `Open: ${open.map(({ id }) => id).join(', ')}.` : 'None is open.';
-  return new AlliumError('REQUEST_UNKNOWN', `There is no open request ${shown(requestId)}: it was never asked, is answered, or lapsed. ${list}`);
 }
 
 function ignore(): void {}

@@ -8,7 +8,9 @@ export interface StandardSchema<Input = unknown, Output = Input> {
     readonly vendor: string;
     readonly validate: (value: unknown) => SchemaResult<Output> | Promise<SchemaResult<Output>>;
     readonly types?: { readonly input: Input; readonly output: Output } | undefined;
-    readonly jsonSchema?: { readonly input: (options: { readonly target: string }) => Record<string, unknown> };
+    readonly jsonSchema?: {
+      readonly input: (options: { readonly target: string }) => Record<string, unknown>;
+    };
   };
 }
 
@@ -24,21 +26,37 @@ export interface SchemaIssue {
 export function isStandardSchema(value: unknown): value is StandardSchema {
   if (value === null || (typeof value !== 'object' && typeof value !== 'function')) return false;
   const standard = (value as Record<string, unknown>)['~standard'];
-  return typeof standard === 'object' && standard !== null && typeof (standard as { validate?: unknown }).validate === 'function';
+  return (
+    typeof standard === 'object' &&
+    standard !== null &&
+    typeof (standard as { validate?: unknown }).validate === 'function'
+  );
 }
 
 /** JSON Schema of a schema's input, from the schema itself or from `convert`. */
-export function jsonSchemaOf(owner: string, schema: StandardSchema, convert?: (schema: never) => object): JsonSchema {
+export function jsonSchemaOf(
+  owner: string,
+  schema: StandardSchema,
+  convert?: (schema: never) => object,
+): JsonSchema {
   try {
     if (convert) return withoutDialect(convert(schema as never) as JsonSchema);
     const own = schema['~standard'].jsonSchema;
     if (own) return withoutDialect(own.input({ target: 'draft-2020-12' }));
   } catch (error) {
-    throw new AlliumError('INVALID_TOOL', `${owner}: its schema cannot be expressed as JSON Schema: ${messageOf(error)}`, {
-      cause: error,
-    });
+    throw new AlliumError(
+      'INVALID_TOOL',
+      `${owner}: its schema cannot be expressed as JSON Schema: ${messageOf(error)}`,
+      {
+        cause: error,
+      },
+    );
   }
-  throw new AlliumError(
+  throw noJsonSchema(owner, schema);
+}
+
+export function noJsonSchema(owner: string, schema: StandardSchema): AlliumError {
+  return new AlliumError(
     'INVALID_TOOL',
     `${owner}: a ${schema['~standard'].vendor} schema does not expose its JSON Schema. Pass \`toJsonSchema\`, for example the function of that name from @valibot/to-json-schema.`,
   );
@@ -53,7 +71,9 @@ function withoutDialect(schema: JsonSchema): JsonSchema {
 export function describeIssues(issues: readonly SchemaIssue[]): string {
   return issues
     .map((issue) => {
-      const path = (issue.path ?? []).map((step) => String(typeof step === 'object' ? step.key : step)).join('.');
+      const path = (issue.path ?? [])
+        .map((step) => String(typeof step === 'object' ? step.key : step))
+        .join('.');
       return path ? `${path}: ${issue.message}` : issue.message;
     })
     .join('\n');

@@ -1,5 +1,5 @@
 /** Typed cells of state that middleware own. Durable ones are journaled with the fact they belong to. */
-import { AlliumError, invalidOption, shown } from './errors.js';
+import { AlliumError, invalidOption, messageOf, shown } from './errors.js';
 
 export type StateScope = 'call' | 'run' | 'session';
 
@@ -31,9 +31,14 @@ export function defineState<T>(options: {
 }): StateCell<T> {
   const { name, scope, version = 1 } = options;
   if (typeof name !== 'string' || name === '') throw invalidOption('name', 'non-empty text', name);
-  if (scope !== 'call' && scope !== 'run' && scope !== 'session') throw invalidOption('scope', "'call', 'run' or 'session'", scope);
+  if (scope !== 'call' && scope !== 'run' && scope !== 'session')
+    throw invalidOption('scope', "'call', 'run' or 'session'", scope);
   if (!Number.isInteger(version) || version < 1) throw invalidOption('version', 'an integer ≥ 1', version);
-  return Object.freeze({ ...options, version, initial: scope === 'call' ? options.initial : toJson(options.initial, name) });
+  return Object.freeze({
+    ...options,
+    version,
+    initial: scope === 'call' ? options.initial : toJson(options.initial, name),
+  });
 }
 
 /** A frozen copy of a JSON value; properties that are undefined are left out. Throws for anything else. */
@@ -46,18 +51,24 @@ function copy(value: unknown, cell: string, path: string, above: readonly object
   if (typeof value === 'number' && Number.isFinite(value)) return value;
   if (typeof value === 'object' && !above.includes(value)) {
     const inside = [...above, value];
-    if (Array.isArray(value)) return Object.freeze(value.map((item, i) => copy(item, cell, `${path}[${i}]`, inside)));
+    if (Array.isArray(value))
+      return Object.freeze(value.map((item, i) => copy(item, cell, `${path}[${i}]`, inside)));
     const proto = Object.getPrototypeOf(value);
     if (proto === Object.prototype || proto === null) {
       const out: Record<string, unknown> = {};
-      for (const [key, item] of Object.entries(value)) if (item !== undefined) out[key] = copy(item, cell, `${path}.${key}`, inside);
+      for (const [key, item] of Object.entries(value))
+        if (item !== undefined) out[key] = copy(item, cell, `${path}.${key}`, inside);
       return Object.freeze(out);
     }
   }
   const what = typeof value === 'object' && above.includes(value as object) ? 'a cycle' : shown(value);
-  throw new AlliumError('INVALID_STATE', `State cell "${cell}" takes JSON values only, got ${what}${path && ` at ${path}`}. Store plain data.`, {
-    data: { cell, path },
-  });
+  throw new AlliumError(
+    'INVALID_STATE',
+    `State cell "${cell}" takes JSON values only, got ${what}${path && ` at ${path}`}. Store plain data.`,
+    {
+      data: { cell, path },
+    },
+  );
 }
 
 interface Write {
@@ -102,16 +113,30 @@ export class Overlay implements StateAccess {
 
   update<T>(cell: StateCell<T>, fn: (value: T) => T): void {
     this.check(cell);
-    if (typeof fn !== 'function') throw new AlliumError('INVALID_STATE', `State cell "${cell.name}": update() takes a function, got ${shown(fn)}.`);
+    if (typeof fn !== 'function')
+      throw new AlliumError(
+        'INVALID_STATE',
+        `State cell "${cell.name}": update() takes a function, got ${shown(fn)}.`,
+      );
     const checked = cell.scope === 'call' ? fn : (value: T) => toJson(fn(value), cell.name);
     checked(this.get(cell));
-    this.writes.push({ cell, fn: checked });
+    this.writes.push({ cell, fn: (value: T) => again(cell, checked, value) });
   }
 
   /** Takes over the writes of an attempt, instead of those of the attempt taken over before. */
   adopt(attempt: Overlay): void {
     if (!this.writes.includes(attempt)) this.writes.push(attempt);
     this.chosen = attempt;
+  }
+
+  /** Where the overlay stands, to come back to with `restore`. */
+  mark(): OverlayMark {
+    return { count: this.writes.length, chosen: this.chosen };
+  }
+
+  restore({ count, chosen }: OverlayMark): void {
+    this.writes.length = count;
+    this.chosen = chosen;
   }
 
   /** The attempts were all abandoned. */
@@ -142,8 +167,30 @@ export class Overlay implements StateAccess {
 
   private check(cell: StateCell<any>): void {
     if (this.declared(cell)) return;
-    throw new AlliumError('INVALID_STATE', `State cell ${shown((cell as { name?: unknown })?.name)} is not declared. Add it to the \`state\` of its middleware, or of the agent.`);
+    throw new AlliumError(
+      'INVALID_STATE',
+      `State cell ${shown((cell as { name?: unknown })?.name)} is not declared. Add it to the \`state\` of its middleware, or of the agent.`,
+    );
   }
+}
+
+/** An update is pure, so it should not fail for another value; if it does, the cell is what people look for. */
+function again<T>(cell: StateCell<T>, fn: (value: T) => T, value: T): T {
+  try {
+    return fn(value);
+  } catch (cause) {
+    if (cause instanceof AlliumError) throw cause;
+    throw new AlliumError(
+      'INVALID_STATE',
+      `An update of state cell "${cell.name}" failed for ${shown(value)}, which another write had left there: ${messageOf(cause)}`,
+      { cause, data: { cell: cell.name } },
+    );
+  }
+}
+
+interface OverlayMark {
+  readonly count: number;
+  readonly chosen: Overlay | undefined;
 }
 
 /** The committed values of a session and its run, and the writes that wait for the next append. */
@@ -181,17 +228,28 @@ export class Cells implements Base {
   /** Applies what is staged and returns the cells that changed. */
   commit(): readonly CellChange[] {
     const before = new Map<StateCell<any>, unknown>();
-    for (const { cell } of this.staged) if (!before.has(cell)) before.set(cell, this.committed(cell));
     const changes: CellChange[] = [];
-    for (const [cell, old] of before) {
-      const value = this.get(cell);
-      if (value === old) continue;
-      const key = this.keys.get(cell)!;
-      changes.push({ key, version: cell.version, scope: cell.scope as 'run' | 'session', value });
+    try {
+      for (const { cell } of this.staged) if (!before.has(cell)) before.set(cell, this.committed(cell));
+      for (const [cell, old] of before) {
+        const value = this.get(cell);
+        if (value !== old)
+          changes.push({
+            key: this.keys.get(cell)!,
+            version: cell.version,
+            scope: cell.scope as 'run' | 'session',
+            value,
+          });
+      }
+    } finally {
+      // Also after a failure: what cannot be applied must not stand in the way of everything later.
+      this.staged.length = 0;
     }
-    this.staged.length = 0;
     for (const change of changes) {
-      (change.scope === 'session' ? this.session : this.run).set(change.key, { version: change.version, value: change.value });
+      (change.scope === 'session' ? this.session : this.run).set(change.key, {
+        version: change.version,
+        value: change.value,
+      });
     }
     return changes;
   }

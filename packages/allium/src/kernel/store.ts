@@ -18,7 +18,14 @@ export type EntryBody =
       readonly parent?: string;
       readonly metadata?: unknown;
     }
-  | { readonly type: 'message'; readonly runId: string; readonly message: Message; readonly costUsd?: number }
+  | {
+      readonly type: 'message';
+      readonly runId: string;
+      readonly message: Message;
+      readonly costUsd?: number;
+      /** What middleware wants said once the calls of the message are answered. */
+      readonly inject?: readonly Message[];
+    }
   | { readonly type: 'state'; readonly cell: string; readonly version: number; readonly runId?: string; readonly value: unknown }
   | { readonly type: 'tool_started'; readonly runId: string; readonly messageId: string; readonly callId: string; readonly key: string }
   | { readonly type: 'tool_finished'; readonly runId: string; readonly message: ToolMessage; readonly terminate?: boolean }

@@ -3,7 +3,7 @@ import type { ToolContext } from './context.js';
 import { AlliumError, checkKeys, invalidOption, shown } from './errors.js';
 import type { ToolContent } from './messages.js';
 import type { JsonSchema, ToolSpec } from './model.js';
-import { isStandardSchema, jsonSchemaOf, type StandardSchema } from './standard-schema.js';
+import { isStandardSchema, jsonSchemaOf, noJsonSchema, type StandardSchema } from './standard-schema.js';
 
 export interface ToolOptions<Input, Output> {
   /** 1 to 64 letters, digits, `_` or `-`. */
@@ -72,7 +72,10 @@ export function tool<Input, Output>(options: ToolOptions<Input, Output>): Tool<I
   checkKeys(`tool ${shown(options.name)}`, options, OPTIONS);
   const { name, description, input, execute, toJsonSchema, idempotent = false } = options;
   if (typeof name !== 'string' || !/^[\w-]{1,64}$/.test(name)) {
-    throw new AlliumError('INVALID_TOOL', `Expected a tool name of 1 to 64 letters, digits, "_" or "-", got ${shown(name)}.`);
+    throw new AlliumError(
+      'INVALID_TOOL',
+      `Expected a tool name of 1 to 64 letters, digits, "_" or "-", got ${shown(name)}.`,
+    );
   }
   const fail = (message: string) => new AlliumError('INVALID_TOOL', `Tool "${name}": ${message}`);
   if (typeof description !== 'string') throw fail(`\`description\` must be text, got ${shown(description)}.`);
@@ -82,13 +85,11 @@ export function tool<Input, Output>(options: ToolOptions<Input, Output>): Tool<I
       `\`input\` must be a Standard Schema (zod, valibot, arktype, …), got ${shown(input)}. For a raw JSON Schema use jsonSchema() from "allium/json-schema".`,
     );
   }
-  if (options.onInDoubt !== undefined && options.onInDoubt !== 'retry' && options.onInDoubt !== 'fail') {
-    throw fail(`\`onInDoubt\` must be 'retry' or 'fail', got ${shown(options.onInDoubt)}.`);
+  if (toJsonSchema !== undefined && typeof toJsonSchema !== 'function') {
+    throw fail(`\`toJsonSchema\` must be a function, got ${shown(toJsonSchema)}.`);
   }
-  for (const key of ['concurrency', 'timeoutMs'] as const) {
-    const value = options[key];
-    if (value !== undefined && !(typeof value === 'number' && value >= 1)) throw fail(`\`${key}\` must be a number ≥ 1, got ${shown(value)}.`);
-  }
+  if (!toJsonSchema && !input['~standard'].jsonSchema) throw noJsonSchema(`Tool "${name}"`, input);
+  checkDetails(options, fail);
   let spec: ToolSpec | undefined;
   return Object.freeze({
     ...options,
@@ -96,10 +97,44 @@ export function tool<Input, Output>(options: ToolOptions<Input, Output>): Tool<I
     onInDoubt: options.onInDoubt ?? (idempotent ? 'retry' : 'fail'),
     sequential: options.sequential ?? false,
     get spec(): ToolSpec {
-      spec ??= Object.freeze({ name, description, inputSchema: jsonSchemaOf(`Tool "${name}"`, input, toJsonSchema) as JsonSchema });
+      spec ??= Object.freeze({
+        name,
+        description,
+        inputSchema: jsonSchemaOf(`Tool "${name}"`, input, toJsonSchema) as JsonSchema,
+      });
       return spec;
     },
   });
+}
+
+function checkDetails(options: ToolOptions<any, any>, fail: (message: string) => AlliumError): void {
+  const { onInDoubt, concurrency, timeoutMs, tags } = options;
+  if (onInDoubt !== undefined && onInDoubt !== 'retry' && onInDoubt !== 'fail') {
+    throw fail(`\`onInDoubt\` must be 'retry' or 'fail', got ${shown(onInDoubt)}.`);
+  }
+  if (concurrency !== undefined && !(Number.isInteger(concurrency) && concurrency >= 1)) {
+    throw fail(`\`concurrency\` must be an integer ≥ 1, got ${shown(concurrency)}.`);
+  }
+  if (timeoutMs !== undefined && !(typeof timeoutMs === 'number' && timeoutMs >= 1)) {
+    throw fail(`\`timeoutMs\` must be a number ≥ 1, got ${shown(timeoutMs)}.`);
+  }
+  for (const flag of ['idempotent', 'sequential'] as const) {
+    const value: unknown = options[flag];
+    if (value !== undefined && typeof value !== 'boolean')
+      throw fail(`\`${flag}\` must be true or false, got ${shown(value)}.`);
+  }
+  if (tags !== undefined && !(Array.isArray(tags) && tags.every((tag) => typeof tag === 'string'))) {
+    throw fail(`\`tags\` must be a list of text, got ${shown(tags)}.`);
+  }
+}
+
+/** Was it made by `tool()`, here or in another copy of this package? */
+export function isTool(value: unknown): value is Tool {
+  if (typeof value !== 'object' || value === null) return false;
+  const { name, execute, input } = value as Partial<Tool>;
+  return (
+    typeof name === 'string' && typeof execute === 'function' && isStandardSchema(input) && 'spec' in value
+  );
 }
 
 /** What a tool call came to. */
@@ -115,10 +150,20 @@ export interface ToolResult {
 const RESULTS = new WeakSet<object>();
 
 /** A result with more than content: details for the application, an error flag, or the wish to end the run. */
-export function toolResult(result: Partial<Omit<ToolResult, 'content'>> & { content: string | readonly ToolContent[] }): ToolResult {
+export function toolResult(
+  result: Partial<Omit<ToolResult, 'content'>> & { content: string | readonly ToolContent[] },
+): ToolResult {
+  if (typeof result !== 'object' || result === null)
+    throw invalidOption('result', 'an object with content', result);
   checkKeys('toolResult', result, ['content', 'details', 'isError', 'terminate']);
-  const content = typeof result.content === 'string' ? [{ type: 'text' as const, text: result.content }] : result.content;
-  if (!isContentList(content)) throw invalidOption('content', 'text or a list of text, image and file content', result.content);
+  for (const flag of ['isError', 'terminate'] as const) {
+    if (result[flag] !== undefined && typeof result[flag] !== 'boolean')
+      throw invalidOption(flag, 'true or false', result[flag]);
+  }
+  const content =
+    typeof result.content === 'string' ? [{ type: 'text' as const, text: result.content }] : result.content;
+  if (!isResultContent(content))
+    throw invalidOption('content', 'text or a list of text, image and file content', result.content);
   const made = Object.freeze({ isError: false, ...result, content });
   RESULTS.add(made);
   return made;
@@ -133,19 +178,29 @@ export function toToolResult(value: unknown): ToolResult {
     if (isContentList(value)) return { content: value, isError: false };
   }
   const text = JSON.stringify(value);
-  if (text === undefined) throw new TypeError(`A tool must return text, a JSON value or content, got ${shown(value)}.`);
+  if (text === undefined)
+    throw new TypeError(`A tool must return text, a JSON value or content, got ${shown(value)}.`);
   return { content: [{ type: 'text', text }], isError: false };
 }
 
 export function isContentList(value: unknown): value is readonly ToolContent[] {
-  return Array.isArray(value) && value.length > 0 && value.every(isToolContent);
+  return isResultContent(value) && value.length > 0;
+}
+
+/** The content of a result, which may also be none. */
+export function isResultContent(value: unknown): value is readonly ToolContent[] {
+  return Array.isArray(value) && value.every(isToolContent);
 }
 
 function isToolContent(value: unknown): value is ToolContent {
   if (typeof value !== 'object' || value === null) return false;
   const part = value as Record<string, unknown>;
   if (part.type === 'text') return typeof part.text === 'string';
-  return (part.type === 'image' || part.type === 'file') && typeof part.data === 'string' && typeof part.mimeType === 'string';
+  return (
+    (part.type === 'image' || part.type === 'file') &&
+    typeof part.data === 'string' &&
+    typeof part.mimeType === 'string'
+  );
 }
 
 export function errorResult(text: string): ToolResult {

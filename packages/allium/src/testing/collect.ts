@@ -24,7 +24,8 @@ export async function collect(stream: RunStream): Promise<Collected> {
     for await (const event of stream) {
       events.push(event);
       if (event.type === 'message_reset') shown.delete(event.messageId);
-      if (event.type === 'message_update' && event.delta.type === 'text') shown.set(event.messageId, (shown.get(event.messageId) ?? '') + event.delta.text);
+      if (event.type === 'message_update' && event.delta.type === 'text')
+        shown.set(event.messageId, (shown.get(event.messageId) ?? '') + event.delta.text);
     }
   } catch (thrown) {
     if (!(thrown instanceof RunError)) throw thrown;

@@ -1,36 +1,63 @@
 /** A clock that stands still until it is told to go on. */
 import type { Clock } from '../kernel/clock.js';
+import { invalidOption } from '../kernel/errors.js';
 
 export interface FakeClock extends Clock {
   /** Moves time on and fires what is due, in order, letting promises settle in between. */
   advance(ms: number): Promise<void>;
+  /** Moves time on to the next timer and fires it; false when there is none. */
+  advanceToNext(): Promise<boolean>;
   /** Timers that have been set and neither fired nor cancelled. */
   readonly pending: number;
 }
 
+interface Timer {
+  readonly at: number;
+  readonly order: number;
+  readonly fn: () => void;
+}
+
+/**
+ * Hand it to whatever takes a `clock`; no test has to wait for time.
+ *
+ * @example
+ * const clock = fakeClock();
+ * const slept = sleep(1000, undefined, clock);
+ * await clock.advance(1000);
+ * await slept;
+ */
 export function fakeClock(start = 0): FakeClock {
   let now = start;
   let order = 0;
-  const timers = new Set<{ readonly at: number; readonly order: number; readonly fn: () => void }>();
+  const timers = new Set<Timer>();
+  const fireNext = async (end: number): Promise<boolean> => {
+    await settle();
+    const due = first(timers, end);
+    if (!due) return false;
+    timers.delete(due);
+    now = Math.max(now, due.at);
+    due.fn();
+    return true;
+  };
   return {
     now: () => now,
     setTimer(fn, ms) {
-      const timer = { at: now + Math.max(0, ms), order: order++, fn };
+      // Like setTimeout, which takes what is no number for "at once".
+      const timer = { at: now + (ms > 0 ? ms : 0), order: order++, fn };
       timers.add(timer);
-      return () => timers.delete(timer);
+      return () => void timers.delete(timer);
     },
     async advance(ms) {
+      if (!(ms >= 0 && ms < Number.POSITIVE_INFINITY)) throw invalidOption('ms', 'a number ≥ 0', ms);
       const end = now + ms;
-      for (;;) {
-        await settle();
-        const due = [...timers].filter((timer) => timer.at <= end).sort((a, b) => a.at - b.at || a.order - b.order)[0];
-        if (!due) break;
-        timers.delete(due);
-        now = Math.max(now, due.at);
-        due.fn();
-      }
-      now = end;
+      while (await fireNext(end));
+      now = Math.max(now, end);
       await settle();
+    },
+    async advanceToNext() {
+      const fired = await fireNext(Number.MAX_VALUE);
+      await settle();
+      return fired;
     },
     get pending() {
       return timers.size;
@@ -38,7 +65,16 @@ export function fakeClock(start = 0): FakeClock {
   };
 }
 
+function first(timers: Iterable<Timer>, end: number): Timer | undefined {
+  let found: Timer | undefined;
+  for (const timer of timers) {
+    if (timer.at > end) continue;
+    if (!found || timer.at < found.at || (timer.at === found.at && timer.order < found.order)) found = timer;
+  }
+  return found;
+}
+
 /** Lets everything that is ready run. */
-function settle(): Promise<void> {
+export function settle(): Promise<void> {
   return new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
 }

@@ -1,10 +1,17 @@
 /** A model that follows a script: no network, no keys, the same every time. */
-import { AlliumError, shown } from '../kernel/errors.js';
-import { type AssistantContent, assistantMessage, type FinishReason, type ModelResponse, type Usage } from '../kernel/messages.js';
+import { AlliumError, checkKeys, invalidOption, shown } from '../kernel/errors.js';
+import {
+  type AssistantContent,
+  assistantMessage,
+  type FinishReason,
+  type ModelResponse,
+  type Usage,
+} from '../kernel/messages.js';
 import type { Model, ModelPart, ModelRequest, Price } from '../kernel/model.js';
 
 /** One answer of a scripted model: parts, an error, or a wait. */
 export interface ScriptStep {
+  /** What is streamed. `'tick'` yields nothing and lets everything else that is ready run first. */
   readonly parts: readonly (ModelPart | 'tick')[];
   /** Thrown after the parts. */
   readonly error?: unknown;
@@ -12,12 +19,15 @@ export interface ScriptStep {
   readonly hangs?: boolean;
 }
 
-export type Script = ScriptStep | string | readonly AssistantContent[] | ((request: ModelRequest, call: number) => ScriptStep | string);
+/** What a step may be written as. */
+export type Answer = ScriptStep | string | readonly AssistantContent[];
+/** An answer, or what makes one of the request and the number of the call, from 1. */
+export type Script = Answer | ((request: ModelRequest, call: number) => Answer);
 
 export interface ScriptedModel extends Model {
-  /** Every request so far, as the model received it. */
+  /** Every request so far, as it was when the model received it. */
   readonly requests: readonly ModelRequest[];
-  /** Steps not used yet. */
+  /** Steps not used yet; infinitely many with `repeat`. */
   readonly remaining: number;
   /** How many streams were cancelled through the signal. */
   readonly aborted: number;
@@ -33,7 +43,8 @@ export interface ScriptedModelOptions {
   readonly repeat?: boolean;
 }
 
-const DEFAULT_USAGE: Partial<Usage> = { inputTokens: 10, outputTokens: 5 };
+/** The usage of steps that state none. */
+export const DEFAULT_USAGE: Partial<Usage> = { inputTokens: 10, outputTokens: 5 };
 
 /** An answer of text, streamed in one piece. */
 export function text(content: string, usage?: Partial<Usage>): ScriptStep {
@@ -41,34 +52,55 @@ export function text(content: string, usage?: Partial<Usage>): ScriptStep {
 }
 
 /** An answer that asks for tools. `args` is any JSON value, or raw text. Ids are made from the order of the calls. */
-export function toolCalls(...calls: readonly { readonly name: string; readonly args?: unknown; readonly id?: string; readonly text?: string }[]): ScriptStep {
+export function toolCalls(
+  ...calls: readonly {
+    readonly name: string;
+    readonly args?: unknown;
+    readonly id?: string;
+    readonly text?: string;
+  }[]
+): ScriptStep {
   return {
     parts: [
       ...calls.flatMap(({ name, args = {}, id, text: before }, index): ModelPart[] => [
         ...(before === undefined ? [] : [{ type: 'text' as const, text: before }]),
-        { type: 'tool-call', id: id ?? `call_${index + 1}`, name, arguments: typeof args === 'string' ? args : JSON.stringify(args) },
+        {
+          type: 'tool-call',
+          id: id ?? `call_${index + 1}`,
+          name,
+          arguments: typeof args === 'string' ? args : JSON.stringify(args),
+        },
       ]),
       finish('tool-calls'),
     ],
   };
 }
 
-/** An answer in pieces: text, or any parts. Without a `finish` part one is added. */
+/**
+ * An answer in pieces: text, or any parts. Without a `finish` part one is added. The piece `'tick'` is a pause, not
+ * text: to stream that word, write `{ type: 'text', text: 'tick' }`.
+ */
 export function chunks(...pieces: readonly (string | ModelPart | 'tick')[]): ScriptStep {
-  const parts = pieces.map((piece): ModelPart | 'tick' => (typeof piece === 'string' && piece !== 'tick' ? { type: 'text', text: piece } : (piece as ModelPart)));
+  const parts = pieces.map(toPart);
   const ended = parts.some((part) => part !== 'tick' && part.type === 'finish');
   const calls = parts.some((part) => part !== 'tick' && part.type === 'tool-call');
   return { parts: ended ? parts : [...parts, finish(calls ? 'tool-calls' : 'stop')] };
 }
 
 /** Fails with this error, after streaming the given pieces. */
-export function failWith(error: unknown, ...before: readonly (string | ModelPart)[]): ScriptStep {
-  return { parts: before.map((piece) => (typeof piece === 'string' ? { type: 'text' as const, text: piece } : piece)), error };
+export function failWith(error: unknown, ...before: readonly (string | ModelPart | 'tick')[]): ScriptStep {
+  return { parts: before.map(toPart), error };
 }
 
 /** Streams the given pieces and then waits for ever, or until it is aborted. */
-export function hang(...before: readonly (string | ModelPart)[]): ScriptStep {
-  return { ...failWith(undefined, ...before), hangs: true };
+export function hang(...before: readonly (string | ModelPart | 'tick')[]): ScriptStep {
+  return { parts: before.map(toPart), hangs: true };
+}
+
+function toPart(piece: string | ModelPart): ModelPart | 'tick' {
+  return typeof piece !== 'string' || piece === 'tick'
+    ? (piece as ModelPart | 'tick')
+    : { type: 'text', text: piece };
 }
 
 function finish(reason: FinishReason, usage?: Partial<Usage>): ModelPart {
@@ -83,8 +115,10 @@ function finish(reason: FinishReason, usage?: Partial<Usage>): ModelPart {
  * const model = scriptedModel([toolCalls({ name: 'add', args: { a: 1, b: 2 } }), text('3')]);
  */
 export function scriptedModel(script: readonly Script[], options: ScriptedModelOptions = {}): ScriptedModel {
+  checkKeys('scriptedModel', options, ['provider', 'id', 'price', 'usage', 'repeat']);
   const { provider = 'test', id = 'scripted', price, usage = DEFAULT_USAGE, repeat = false } = options;
-  if (!Array.isArray(script)) throw new AlliumError('INVALID_OPTION', `scriptedModel() takes a list of steps, got ${shown(script)}.`);
+  if (!Array.isArray(script)) throw invalidOption('script', 'a list of steps', script);
+  script.forEach(checkStep);
   const requests: ModelRequest[] = [];
   let aborted = 0;
   return {
@@ -95,41 +129,91 @@ export function scriptedModel(script: readonly Script[], options: ScriptedModelO
       return requests;
     },
     get remaining() {
-      return Math.max(0, script.length - requests.length);
+      return repeat ? Number.POSITIVE_INFINITY : Math.max(0, script.length - requests.length);
     },
     get aborted() {
       return aborted;
     },
     async *stream(request, callOptions) {
-      const call = requests.push(request);
+      const asked = snapshot(request);
+      const call = requests.push(asked);
       const given = script[repeat ? (call - 1) % script.length : call - 1];
-      if (given === undefined) {
-        throw new AlliumError('SCRIPT_EXHAUSTED', `The scripted model was called ${call} times, but its script has ${script.length} steps. Last message: ${shown(request.messages.at(-1)?.content)}.`);
-      }
-      const step = toStep(typeof given === 'function' ? given(request, call) : given);
-      for (const part of step.parts) {
-        if (part === 'tick') await new Promise((resolve) => setImmediate(resolve));
-        else yield part.type === 'finish' && part.usage === undefined ? { ...part, usage } : part;
-      }
-      if (step.hangs) {
-        await new Promise((_, reject) => {
-          const { signal } = callOptions;
-          const stop = (): void => {
-            aborted++;
-            reject(signal.reason);
-          };
-          if (signal.aborted) stop();
-          else signal.addEventListener('abort', stop, { once: true });
-        });
-      }
-      if (step.error !== undefined) throw step.error;
+      if (given === undefined) throw exhausted(asked, call, script.length);
+      const step = toStep(typeof given === 'function' ? given(asked, call) : given);
+      yield* play(step, { options: callOptions, usage, onAbort: () => aborted++ });
     },
   };
 }
 
-function toStep(given: ScriptStep | string | readonly AssistantContent[]): ScriptStep {
+/** Streams one step. An abort ends it, its pauses and its waiting with the reason of the signal. */
+export async function* play(
+  step: ScriptStep,
+  given: {
+    readonly options: { readonly signal: AbortSignal };
+    readonly usage?: Partial<Usage>;
+    readonly onAbort?: () => void;
+    readonly tick?: () => Promise<void>;
+  },
+): AsyncGenerator<ModelPart> {
+  const { usage = DEFAULT_USAGE, onAbort, tick = nextTick } = given;
+  const { signal } = given.options;
+  const throwIfAborted = (): void => {
+    if (!signal.aborted) return;
+    onAbort?.();
+    throw signal.reason;
+  };
+  for (const part of step.parts) {
+    throwIfAborted();
+    if (part === 'tick') await tick();
+    else yield part.type === 'finish' && part.usage === undefined ? { ...part, usage } : part;
+  }
+  if (step.hangs) await untilAborted(signal);
+  throwIfAborted();
+  if ('error' in step) throw step.error;
+}
+
+/** A step from any of the ways to write one. */
+export function toStep(given: Answer): ScriptStep {
   if (typeof given === 'string') return text(given);
   if ('parts' in given) return given;
   const { content, stopReason }: ModelResponse = assistantMessage(given);
   return { parts: [...(content as readonly ModelPart[]), finish(stopReason)] };
+}
+
+/** The request as it is now: its lists are made when they are read, from contexts that go on changing. */
+export function snapshot({ messages, systemPrompt, tools, settings }: ModelRequest): ModelRequest {
+  const list = Object.isFrozen(messages) ? messages : Object.freeze([...messages]);
+  return Object.freeze({ messages: list, systemPrompt, tools, settings });
+}
+
+function checkStep(step: Script, index: number): void {
+  const fine =
+    typeof step === 'string' ||
+    typeof step === 'function' ||
+    Array.isArray(step) ||
+    (typeof step === 'object' && step !== null && Array.isArray((step as ScriptStep).parts));
+  if (fine) return;
+  const wanted =
+    'text, a list of content, a function, or a step made by text(), toolCalls(), chunks(), failWith() or hang()';
+  throw invalidOption(`script[${index}]`, wanted, step);
+}
+
+function exhausted(request: ModelRequest, call: number, steps: number): AlliumError {
+  const last = shown(request.messages.at(-1)?.content);
+  return new AlliumError(
+    'SCRIPT_EXHAUSTED',
+    `The scripted model was called ${call} times, but its script has ${steps} ${steps === 1 ? 'step' : 'steps'}. Last message: ${last}. Add a step, pass repeat: true, or find out why it was called again.`,
+    { data: { call, steps } },
+  );
+}
+
+function nextTick(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
 }

@@ -27,7 +27,7 @@ import { caseFoldingStore } from './broken/stores/session-ids.js';
 import { cachingStore, cachingStoreAgain } from './broken/stores/two-handles.js';
 import { lossyTextStore } from './broken/stores/unicode.js';
 import { nullDroppingStore } from './broken/stores/values.js';
-import { STORE_LAWS, type StoreLaw } from './store-laws.js';
+import { STORE_LAWS, type StoreLaw } from './store-laws/index.js';
 import { checkStore, testStore } from './test-store.js';
 
 const BROKEN: Record<StoreLaw, { open: () => Store; reopen?: (store: Store) => Store }> = {
@@ -62,7 +62,10 @@ describe('the suite names the law that a broken store breaks', () => {
   for (const [law, store] of Object.entries(BROKEN)) {
     it(law, async () => {
       const failed = (await checkStore(store)).filter(({ ok }) => !ok);
-      expect(failed.map((report) => report.law), JSON.stringify(failed)).toEqual([law]);
+      expect(
+        failed.map((report) => report.law),
+        JSON.stringify(failed),
+      ).toEqual([law]);
     });
   }
 
@@ -92,8 +95,13 @@ describe('checkStore', () => {
 
   it('reports a store that cannot be opened, and one that hangs, instead of failing itself', async () => {
     const unopened = await checkStore(() => Promise.reject(new Error('no such server')));
-    expect(new Set(unopened.filter(({ skipped }) => !skipped).map(({ error }) => error))).toEqual(new Set(['no such server']));
-    const hanging = await checkStore({ open: () => ({ ...memoryStore(), append: () => new Promise<number>(() => {}) }), timeoutMs: 5 });
+    expect(new Set(unopened.filter(({ skipped }) => !skipped).map(({ error }) => error))).toEqual(
+      new Set(['no such server']),
+    );
+    const hanging = await checkStore({
+      open: () => ({ ...memoryStore(), append: () => new Promise<number>(() => {}) }),
+      timeoutMs: 5,
+    });
     expect(hanging.find(({ law }) => law === 'order')?.error).toBe('The law did not finish within 5 ms.');
   });
 
@@ -111,7 +119,12 @@ describe('checkStore', () => {
 describe('testStore', () => {
   function declared(options: Partial<Parameters<typeof testStore>[0]>): Map<string, () => Promise<void>> {
     const tests = new Map<string, () => Promise<void>>();
-    testStore({ open: memoryStore, describe: (_, fn) => fn(), it: (name, fn) => tests.set(name, fn), ...options });
+    testStore({
+      open: memoryStore,
+      describe: (_, fn) => fn(),
+      it: (name, fn) => tests.set(name, fn),
+      ...options,
+    });
     return tests;
   }
 
@@ -124,20 +137,30 @@ describe('testStore', () => {
   });
 
   it('fails where a law needs `reopen` and its absence is not declared', async () => {
-    await expect(declared({}).get('crash')!()).rejects.toThrow('The law "crash" needs `reopen`. Give it, or declare why');
+    await expect(declared({}).get('crash')!()).rejects.toThrow(
+      'The law "crash" cannot be tried. It needs `reopen`. Give it, or declare why',
+    );
   });
 
   it('fails the test of a law that does not hold', async () => {
-    await expect(declared({ open: zeroBasedStore }).get('gapless-seq')!()).rejects.toThrow('Expected the `seq` of four entries');
+    await expect(declared({ open: zeroBasedStore }).get('gapless-seq')!()).rejects.toThrow(
+      'Expected the `seq` of four entries',
+    );
   });
 
   it('refuses skips that name no law or give no reason', () => {
-    expect(() => declared({ skip: { crsh: 'typo' } as object })).toThrow('`skip` names "crsh", which is no law. Did you mean "crash"?');
-    expect(() => declared({ skip: { crash: '' } })).toThrow('Expected `skip["crash"]` to be the reason, as text, got "".');
+    expect(() => declared({ skip: { crsh: 'typo' } as object })).toThrow(
+      '`skip` names "crsh", which is no law. Did you mean "crash"?',
+    );
+    expect(() => declared({ skip: { crash: '' } })).toThrow(
+      'Expected `skip["crash"]` to be the reason, as text, got "".',
+    );
   });
 
   it('asks for the functions of the test runner where there are no global ones', () => {
-    expect(() => testStore({ open: memoryStore, describe })).toThrow('Expected `it` to be the `it` of your test runner');
+    expect(() => testStore({ open: memoryStore, describe })).toThrow(
+      'Expected `it` to be the `it` of your test runner',
+    );
   });
 });
 

@@ -2,7 +2,8 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { NewEntry, Store } from '../../kernel/store.js';
+import type { Entry, NewEntry, Store } from '../../kernel/store.js';
+import type { SyncStore } from '../../kernel/store-kit.js';
 import { testStore } from '../../testing/test-store.js';
 import { type FileStoreOptions, fileStore } from './index.js';
 
@@ -25,8 +26,17 @@ function suite(name: string, options: Partial<FileStoreOptions>): void {
 suite('fileStore', {});
 suite("fileStore with fsync: 'always'", { fsync: 'always' });
 
-const text = (id: string): NewEntry => ({ v: 1, at: 7, type: 'message', runId: 'r', message: { id, role: 'user', content: [{ type: 'text', text: id }] } });
-const ids = (store: Store, session = 's') => (store.read(session, 1) as { message: { id: string } }[]).map(({ message }) => message.id);
+const text = (id: string): NewEntry => ({
+  v: 1,
+  at: 7,
+  type: 'message',
+  runId: 'r',
+  message: { id, role: 'user', content: [{ type: 'text', text: id }] },
+});
+const ids = (store: Store, session = 's') =>
+  (store.read(session, 1) as Entry[]).map((entry) =>
+    entry.type === 'message' ? entry.message.id : entry.type,
+  );
 const reading = (dir: string) => fs.readFileSync(path.join(dir, 's.jsonl'));
 
 describe('fileStore, cut short at any byte of an append', () => {
@@ -36,7 +46,7 @@ describe('fileStore, cut short at any byte of an append', () => {
   const before = reading(dir).length;
   store.append('s', 1, [text('b'), text('🧅')]);
   const whole = reading(dir);
-  store.close?.();
+  store.close();
 
   it('finds all of it or nothing, and goes on', () => {
     for (let cut = before; cut < whole.length; cut++) {
@@ -50,7 +60,7 @@ describe('fileStore, cut short at any byte of an append', () => {
       expect(again.append('s', 2, [text('d')])).toBe(3);
       expect(ids(again)).toEqual(['a', 'c', 'd']);
       expect(ids(fileStore({ dir: torn }))).toEqual(['a', 'c', 'd']);
-      again.close?.();
+      again.close();
     }
   });
 
@@ -65,7 +75,10 @@ describe('fileStore, cut short at any byte of an append', () => {
   it('takes a line of zeros, which a loss of power leaves, for one cut short', () => {
     const torn = newDir();
     fs.mkdirSync(torn);
-    fs.writeFileSync(path.join(torn, 's.jsonl'), Buffer.concat([whole.subarray(0, before), Buffer.alloc(300), Buffer.from(']}\n')]));
+    fs.writeFileSync(
+      path.join(torn, 's.jsonl'),
+      Buffer.concat([whole.subarray(0, before), Buffer.alloc(300), Buffer.from(']}\n')]),
+    );
     const again = fileStore({ dir: torn });
     expect(ids(again)).toEqual(['a']);
     expect(again.append('s', 1, [text('c')])).toBe(2);
@@ -103,11 +116,15 @@ describe('fileStore, several handles', () => {
     const [one, two] = [fileStore({ dir }), fileStore({ dir })];
     one.append('s', 0, [text('a'), text('b')]);
     two.delete('s');
-    two.append('s', 0, [text('new'), text('newer')]);
-    expect(() => one.append('s', 2, [text('x')])).toThrow(expect.objectContaining({ code: 'SESSION_CONFLICT' }));
-    expect(ids(two)).toEqual(['new', 'newer']);
-    expect(one.append('s', 2, [text('c')])).toBe(3);
-    expect(ids(two)).toEqual(['new', 'newer', 'c']);
+    two.append('s', 0, [text('new')]);
+    expect(() => one.append('s', 2, [text('x')])).toThrow('Session "s" is at entry 1, not 2');
+    expect(ids(two)).toEqual(['new']);
+    two.append('s', 1, [text('newer')]);
+    two.delete('s');
+    two.append('s', 0, [text('newest')]);
+    // The place happens to be the right one, though in another file than the handle has open.
+    expect(one.append('s', 1, [text('c')])).toBe(2);
+    expect(ids(two)).toEqual(['newest', 'c']);
   });
 
   it('holds no more than 512 files open and still knows where each session stands', () => {
@@ -122,13 +139,13 @@ describe('fileStore, several handles', () => {
     // Session 0 rests by now: what happens to its file meanwhile must not go unnoticed.
     two.delete('s0');
     expect(() => one.append('s0', 2, [text('x')])).toThrow('Session "s0" is at entry 0, not 2');
-    one.close?.();
+    one.close();
     if (process.platform === 'linux') expect(open()).toBeLessThanOrEqual(before);
   });
 });
 
 describe('fileStore, bad input', () => {
-  const file = (content: string): Store => {
+  const file = (content: string): SyncStore => {
     const dir = newDir();
     fs.mkdirSync(dir);
     fs.writeFileSync(path.join(dir, 's.jsonl'), content);
@@ -137,9 +154,13 @@ describe('fileStore, bad input', () => {
 
   it('refuses a file with a gap, a foreign line or a broken one, and says which file', () => {
     const gap = file('{"seq":1,"n":1,"w":"a","id":"s","e":[{"v":1}]}\n{"seq":3,"n":1,"w":"a","e":[{}]}\n');
-    expect(() => gap.head('s')).toThrow(/The journal .*s\.jsonl was changed by something else, or damaged: entry 3 follows entry 1\. Restore/);
+    expect(() => gap.head('s')).toThrow(
+      /The journal .*s\.jsonl was changed by something else, or damaged: entry 3 follows entry 1\. Restore/,
+    );
     expect(() => file('hello\n').head('s')).toThrow('it has the line "hello"');
-    expect(() => file('{"seq":1,"n":1,"w":"a","id":"s","e":[{"v":}]}\n').head('s')).toThrow('it has a line that is not JSON');
+    expect(() => file('{"seq":1,"n":1,"w":"a","id":"s","e":[{"v":}]}\n').head('s')).toThrow(
+      'it has a line that is not JSON',
+    );
     expect(() => gap.head('s')).toThrow(expect.objectContaining({ code: 'SESSION_CORRUPT' }));
   });
 
@@ -151,14 +172,22 @@ describe('fileStore, bad input', () => {
 
   it('refuses options and ids it cannot use', () => {
     expect(() => fileStore({ dir: '' })).toThrow('Expected `dir` to be the path of a directory, got "".');
-    expect(() => fileStore({ dir: newDir(), fsync: 'sometimes' as 'never' })).toThrow("Expected `fsync` to be 'always', 'run-end' or 'never', got \"sometimes\".");
-    expect(() => fileStore({ dir: newDir(), fsyn: 'never' } as never)).toThrow('Unknown option `fsyn` of `fileStore`. Did you mean `fsync`?');
-    expect(() => fileStore({ dir: newDir() }).head('a\0b')).toThrow('Expected `sessionId` to be well-formed text without NUL characters');
+    expect(() => fileStore({ dir: newDir(), fsync: 'sometimes' as 'never' })).toThrow(
+      "Expected `fsync` to be 'always', 'run-end' or 'never', got \"sometimes\".",
+    );
+    expect(() => fileStore({ dir: newDir(), fsyn: 'never' } as never)).toThrow(
+      'Unknown option `fsyn` of `fileStore`. Did you mean `fsync`?',
+    );
+    expect(() => fileStore({ dir: newDir() }).head('a\0b')).toThrow(
+      'Expected `sessionId` to be well-formed text without NUL characters',
+    );
   });
 
   it('keeps an append that cannot be JSON out of the file', () => {
     const store = fileStore({ dir: newDir() });
-    expect(() => store.append('s', 0, [{ v: 1, at: 1, type: 'state', cell: 'c', version: 1, value: 1n }])).toThrow('BigInt');
+    expect(() =>
+      store.append('s', 0, [{ v: 1, at: 1, type: 'state', cell: 'c', version: 1, value: 1n }]),
+    ).toThrow('BigInt');
     expect(store.head('s')).toBe(0);
   });
 });

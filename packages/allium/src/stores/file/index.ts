@@ -2,20 +2,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
-import {
-  checkFork,
-  checkKeys,
-  checkSessionId,
-  type Entry,
-  type InboxItem,
-  invalidOption,
-  type ListOptions,
-  listPage,
-  type NewEntry,
-  type SessionInfo,
-  type Store,
-  sessionConflict,
-} from '../kit/index.js';
+import { checkKeys, invalidOption, sessionConflict } from '../../kernel/errors.js';
+import type { Entry, InboxItem, ListOptions, NewEntry, SessionInfo } from '../../kernel/store.js';
+import { checkFork, checkStorable, listPage, type SyncStore } from '../../kernel/store-kit.js';
 import { appendLine, DELETED_LINE, entriesOf, infoOf, postLine, takenLine } from './journal-file.js';
 import { SessionFile } from './session-file.js';
 
@@ -39,11 +28,12 @@ export interface FileStoreOptions {
  * const agent = new Agent({ model, store: fileStore({ dir: '.allium/sessions' }) });
  * ```
  */
-export function fileStore(options: FileStoreOptions): Store {
+export function fileStore(options: FileStoreOptions): SyncStore {
   checkKeys('`fileStore`', options, ['dir', 'fsync']);
   const { dir, fsync = 'never' } = options;
   if (typeof dir !== 'string' || dir === '') throw invalidOption('dir', 'the path of a directory', dir);
-  if (!['always', 'run-end', 'never'].includes(fsync)) throw invalidOption('fsync', "'always', 'run-end' or 'never'", fsync);
+  if (!['always', 'run-end', 'never'].includes(fsync))
+    throw invalidOption('fsync', "'always', 'run-end' or 'never'", fsync);
   fs.mkdirSync(dir, { recursive: true });
   return new FileStore(dir, fsync);
 }
@@ -57,7 +47,7 @@ interface KnownInfo {
   readonly info: SessionInfo | undefined;
 }
 
-class FileStore implements Store {
+class FileStore implements SyncStore {
   readonly #dir: string;
   readonly #fsync: 'always' | 'run-end' | 'never';
   readonly #writer = randomBytes(4).readUInt32BE().toString(36);
@@ -80,9 +70,15 @@ class FileStore implements Store {
       if (entries.length === 0) return expectedSeq;
       file ??= this.#make(sessionId);
     }
-    const line = appendLine(expectedSeq + 1, entries, this.#writer, expectedSeq === 0 ? { id: sessionId } : undefined);
-    this.#write(sessionId, file, expectedSeq, entries.length, line, this.#syncs(entries));
-    return expectedSeq + entries.length;
+    const line = appendLine(
+      expectedSeq + 1,
+      entries,
+      this.#writer,
+      expectedSeq === 0 ? { id: sessionId } : undefined,
+    );
+    const there = this.#write(sessionId, file, expectedSeq, entries.length, line, this.#syncs(entries));
+    // What was deleted may have been made again: the file of today decides.
+    return there ? expectedSeq + entries.length : this.append(sessionId, expectedSeq, entries);
   }
 
   read(sessionId: string, fromSeq: number): readonly Entry[] {
@@ -108,7 +104,10 @@ class FileStore implements Store {
       infos.set(file, known?.version === version ? known : { version, info: readInfo(file) });
     }
     this.#infos = infos;
-    return listPage([...infos.values()].flatMap(({ info }) => info ?? []), options);
+    return listPage(
+      [...infos.values()].flatMap(({ info }) => info ?? []),
+      options,
+    );
   }
 
   fork(sessionId: string, seq: number, newId: string): void {
@@ -119,11 +118,12 @@ class FileStore implements Store {
     checkFork(sessionId, seq, copied.length, newId, target?.state.head ?? 0);
     const entries = copied.slice(0, seq).map(({ seq: _, ...entry }) => entry);
     const line = appendLine(1, entries, this.#writer, { id: newId, inbox: posted });
-    this.#write(newId, target ?? this.#make(newId), 0, seq, line, this.#fsync !== 'never');
+    const there = this.#write(newId, target ?? this.#make(newId), 0, seq, line, this.#fsync !== 'never');
+    if (!there) this.fork(sessionId, seq, newId);
   }
 
   delete(sessionId: string): void {
-    checkSessionId(sessionId);
+    checkStorable('sessionId', sessionId);
     this.#forget(sessionId);
     // Moved away first: whoever opens the session from now on finds none. Then those who have it open are told.
     // The file is not read: one that is damaged can be deleted too.
@@ -164,22 +164,34 @@ class FileStore implements Store {
     for (const sessionId of [...this.#files.keys()]) this.#forget(sessionId);
   }
 
-  /** Writes an append line and finds out whether it counts. */
-  #write(sessionId: string, file: SessionFile, expectedSeq: number, count: number, line: string, sync: boolean): void {
+  /** Writes an append line and finds out whether it counts. False if the session has been deleted meanwhile. */
+  #write(
+    sessionId: string,
+    file: SessionFile,
+    expectedSeq: number,
+    count: number,
+    line: string,
+    sync: boolean,
+  ): boolean {
     // The first line of a session says more than its entries (see `JournalState`), so it is read back.
     if (file.append(line, expectedSeq > 0)) {
       file.state.head += count;
     } else {
       const won = file.refresh(this.#writer, expectedSeq + 1);
-      if (!won || file.state.deleted) throw sessionConflict(sessionId, expectedSeq, this.#current(sessionId)?.state.head ?? 0);
+      if (file.state.deleted) return false;
+      if (!won) throw sessionConflict(sessionId, expectedSeq, file.state.head);
     }
-    if (!sync) return;
+    if (!sync) return true;
     file.sync();
     if (expectedSeq === 0) syncDirectory(this.#dir);
+    return true;
   }
 
   #syncs(entries: readonly NewEntry[]): boolean {
-    return this.#fsync === 'always' || (this.#fsync === 'run-end' && entries.some(({ type }) => type === 'run_end'));
+    return (
+      this.#fsync === 'always' ||
+      (this.#fsync === 'run-end' && entries.some(({ type }) => type === 'run_end'))
+    );
   }
 
   /** The file of a session with everything that is in it now, or nothing. */
@@ -190,7 +202,7 @@ class FileStore implements Store {
       if (!known.state.deleted) return known;
       this.#forget(sessionId);
     } else {
-      checkSessionId(sessionId);
+      checkStorable('sessionId', sessionId);
     }
     const file = this.#path(sessionId);
     // Asked first: a failed open costs ten times as much, and runners look for an inbox all the time.
@@ -238,7 +250,8 @@ class FileStore implements Store {
 
 /** Ids that are safe as they are stay readable; others get a hash, since file systems fold case and limit length. */
 function fileName(sessionId: string): string {
-  if (/^[a-z0-9][a-z0-9_-]{0,99}$/.test(sessionId) && !/^(con|prn|aux|nul|com\d|lpt\d)$/.test(sessionId)) return sessionId;
+  if (/^[a-z0-9][a-z0-9_-]{0,99}$/.test(sessionId) && !/^(con|prn|aux|nul|com\d|lpt\d)$/.test(sessionId))
+    return sessionId;
   const readable = sessionId.replace(/[^A-Za-z0-9_-]+/g, '-').slice(0, 40);
   return `${readable}~${createHash('sha256').update(sessionId).digest('hex').slice(0, 32)}`;
 }

@@ -1,5 +1,7 @@
 /** The format of a session's file: lines of JSON, each one append, post or note, never changed once written. */
-import { AlliumError, deepFreeze, type Entry, type InboxItem, type SessionInfo, shown } from '../kit/index.js';
+import { AlliumError, shown } from '../../kernel/errors.js';
+import { deepFreeze } from '../../kernel/messages.js';
+import type { Entry, InboxItem, SessionInfo } from '../../kernel/store.js';
 
 /**
  * The lines:
@@ -18,8 +20,16 @@ import { AlliumError, deepFreeze, type Entry, type InboxItem, type SessionInfo, 
  */
 export const TORN = '#torn\n';
 
-export function appendLine(seq: number, entries: readonly unknown[], writer: string, first?: { id: string; inbox?: number }): string {
-  const more = first === undefined ? '' : `,"id":${JSON.stringify(first.id)}${first.inbox ? `,"inbox":${first.inbox}` : ''}`;
+export function appendLine(
+  seq: number,
+  entries: readonly unknown[],
+  writer: string,
+  first?: { id: string; inbox?: number },
+): string {
+  const more =
+    first === undefined
+      ? ''
+      : `,"id":${JSON.stringify(first.id)}${first.inbox ? `,"inbox":${first.inbox}` : ''}`;
   return `{"seq":${seq},"n":${entries.length},"w":"${writer}"${more},"e":${JSON.stringify(entries)}}\n`;
 }
 
@@ -61,7 +71,13 @@ export class JournalState {
     return start;
   }
 
-  private line(bytes: Buffer, start: number, end: number, file: string, counts?: (place: AppendPlace) => void): void {
+  private line(
+    bytes: Buffer,
+    start: number,
+    end: number,
+    file: string,
+    counts?: (place: AppendPlace) => void,
+  ): void {
     const beginning = bytes.toString('latin1', start, Math.min(end, start + 80));
     const append = /^\{"seq":(\d+),"n":(\d+),"w":"([a-z0-9]+)"/.exec(beginning);
     if (append !== null) {
@@ -100,7 +116,8 @@ export function entriesOf(bytes: Buffer, fromSeq: number, file: string): Entry[]
   new JournalState().take(bytes, file, ({ seq, count, start, end }) => {
     if (seq + count <= fromSeq) return;
     const { e } = parse(bytes, start, end, file) as { e: object[] };
-    for (let i = Math.max(0, fromSeq - seq); i < e.length; i++) entries.push({ ...e[i], seq: seq + i } as Entry);
+    for (let i = Math.max(0, fromSeq - seq); i < e.length; i++)
+      entries.push({ ...e[i], seq: seq + i } as Entry);
   });
   return entries;
 }
@@ -136,7 +153,11 @@ function parse(bytes: Buffer, start: number, end: number, file: string): unknown
   try {
     return JSON.parse(bytes.toString('utf8', start, end));
   } catch (cause) {
-    throw corrupt(file, `it has a line that is not JSON, ${shown(bytes.toString('latin1', start, Math.min(end, start + 80)))}`, cause);
+    throw corrupt(
+      file,
+      `it has a line that is not JSON, ${shown(bytes.toString('latin1', start, Math.min(end, start + 80)))}`,
+      cause,
+    );
   }
 }
 

@@ -1,6 +1,6 @@
 /** One session's file, open or at rest, and how far it has been read. */
 import fs from 'node:fs';
-import { AlliumError } from '../kit/index.js';
+import { AlliumError } from '../../kernel/errors.js';
 import { JournalState, TORN } from './journal-file.js';
 
 export class SessionFile {
@@ -28,9 +28,13 @@ export class SessionFile {
     const text = torn ? TORN + line : line;
     const written = fs.writeSync(fd, text);
     if (written !== Buffer.byteLength(text)) {
-      throw new AlliumError('STORE_FAILED', `Only ${written} bytes of a line were written to ${this.path}. Is the disk full? The line does not count.`, {
-        data: { file: this.path, written },
-      });
+      throw new AlliumError(
+        'STORE_FAILED',
+        `Only ${written} bytes of a line were written to ${this.path}. Is the disk full? The line does not count.`,
+        {
+          data: { file: this.path, written },
+        },
+      );
     }
     // Looking for one byte behind the end tells whether the end is where it should be, and costs half as much as
     // asking for the size.
@@ -46,10 +50,15 @@ export class SessionFile {
     if (fd === undefined || fs.readSync(fd, ONE, 0, 1, this.#end) === 0) return false;
     const end = fs.fstatSync(fd).size;
     let found = false;
-    const taken = this.state.take(this.#bytes(fd, this.#size, end), this.path, (place) => {
-      found ||= place.writer === writer && place.seq === seq;
-    });
-    this.#size += taken;
+    try {
+      this.#size += this.state.take(this.#bytes(fd, this.#size, end), this.path, (place) => {
+        found ||= place.writer === writer && place.seq === seq;
+      });
+    } catch (error) {
+      // A damaged file is read from its beginning next time: somebody may have repaired it.
+      this.#reset();
+      throw error;
+    }
     this.#end = end;
     return found;
   }
@@ -91,9 +100,13 @@ export class SessionFile {
     // give a freed inode number to the next file, so the number alone says nothing.
     const identity = `${ino} ${birthtimeMs}`;
     if (this.#identity === identity && size >= this.#end) return;
+    this.#reset();
+    this.#identity = identity;
+  }
+
+  #reset(): void {
     this.state = new JournalState();
     this.#size = this.#end = 0;
-    this.#identity = identity;
   }
 
   #bytes(fd: number, start: number, end: number): Buffer {

@@ -1,6 +1,6 @@
 /** Finds an SQLite: the one built into Node, or the `libsql` package. Neither needs a compiler. */
 import { createRequire } from 'node:module';
-import { AlliumError } from '../kit/index.js';
+import { AlliumError } from '../../kernel/errors.js';
 
 export type SqliteValue = string | number | null;
 
@@ -19,8 +19,13 @@ export interface SqliteStatement {
 
 type Constructor = new (path: string) => SqliteDatabase;
 
-export function openDatabase(path: string): SqliteDatabase {
-  return new (builtIn() ?? libsql())(path);
+/** The other parameters are where to look, for tests. */
+export function openDatabase(
+  path: string,
+  findBuiltIn: () => Constructor | undefined = builtIn,
+  load: (name: string) => unknown = createRequire(import.meta.url),
+): SqliteDatabase {
+  return new (findBuiltIn() ?? libsql(load))(path);
 }
 
 function builtIn(): Constructor | undefined {
@@ -29,15 +34,16 @@ function builtIn(): Constructor | undefined {
   const { emitWarning } = process;
   process.emitWarning = () => {};
   try {
-    return (process.getBuiltinModule('node:sqlite') as { DatabaseSync: Constructor } | undefined)?.DatabaseSync;
+    return (process.getBuiltinModule('node:sqlite') as { DatabaseSync: Constructor } | undefined)
+      ?.DatabaseSync;
   } finally {
     process.emitWarning = emitWarning;
   }
 }
 
-function libsql(): Constructor {
+function libsql(load: (name: string) => unknown): Constructor {
   try {
-    return createRequire(import.meta.url)('libsql') as Constructor;
+    return load('libsql') as Constructor;
   } catch (cause) {
     throw new AlliumError(
       'MISSING_DEPENDENCY',

@@ -3,6 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { NewEntry, Store } from '../../kernel/store.js';
+import type { SyncStore } from '../../kernel/store-kit.js';
 import { testStore } from '../../testing/test-store.js';
 import { openDatabase } from './driver.js';
 import { type SqliteStoreOptions, sqliteStore } from './index.js';
@@ -14,13 +15,19 @@ let count = 0;
 const newFile = () => path.join(root, `${count++}`, 'sessions.db');
 const paths = new WeakMap<Store, string>();
 
-function on(file: string, options: SqliteStoreOptions = {}): Store {
+function on(file: string, options: SqliteStoreOptions = {}): SyncStore {
   const store = sqliteStore({ path: file, ...options });
   paths.set(store, file);
   return store;
 }
 
-testStore({ name: 'sqliteStore', open: () => on(newFile()), reopen: (store) => on(paths.get(store)!), it, describe });
+testStore({
+  name: 'sqliteStore',
+  open: () => on(newFile()),
+  reopen: (store) => on(paths.get(store)!),
+  it,
+  describe,
+});
 testStore({
   name: "sqliteStore with fsync: 'always' and exclusive",
   open: () => on(newFile(), { fsync: 'always', exclusive: true }),
@@ -29,14 +36,20 @@ testStore({
   describe,
 });
 
-const text = (id: string): NewEntry => ({ v: 1, at: 7, type: 'message', runId: 'r', message: { id, role: 'user', content: [] } });
+const text = (id: string): NewEntry => ({
+  v: 1,
+  at: 7,
+  type: 'message',
+  runId: 'r',
+  message: { id, role: 'user', content: [] },
+});
 
 describe('sqliteStore', () => {
   it('works on a database that is given to it, and leaves it open', () => {
     const database = openDatabase(':memory:');
     const store = sqliteStore({ database });
     store.append('s', 0, [text('a')]);
-    store.close?.();
+    store.close();
     expect(sqliteStore({ database }).head('s')).toBe(1);
     database.close();
   });
@@ -59,7 +72,9 @@ describe('sqliteStore', () => {
     database.exec('BEGIN');
     store.append('s', 1, [text('b')]);
     database.exec('ROLLBACK');
-    expect(() => store.append('s', 2, [text('c')])).toThrow(expect.objectContaining({ code: 'SESSION_CONFLICT' }));
+    expect(() => store.append('s', 2, [text('c')])).toThrow(
+      expect.objectContaining({ code: 'SESSION_CONFLICT' }),
+    );
     expect(store.append('s', 1, [text('c')])).toBe(2);
     database.close();
   });
@@ -67,33 +82,50 @@ describe('sqliteStore', () => {
   it('adds to the database only what is new', () => {
     const file = newFile();
     const store = on(file);
-    const size = () => fs.statSync(file).size;
-    const grow = (from: number, to: number): number => {
-      const before = size();
-      for (let seq = from; seq < to; seq++) store.append('s', seq, [text('same')]);
-      store.close?.();
-      return size() - before;
-    };
-    grow(0, 1);
-    const reopened = on(file);
-    for (let seq = 1; seq < 3000; seq++) reopened.append('s', seq, [text('same')]);
-    reopened.close?.();
-    expect(size() / 3000).toBeLessThanOrEqual(2 * JSON.stringify(text('same')).length);
+    for (let seq = 0; seq < 3000; seq++) store.append('s', seq, [text('same')]);
+    store.close();
+    expect(fs.statSync(file).size / 3000).toBeLessThanOrEqual(2 * JSON.stringify(text('same')).length);
   });
 
   it('refuses a database that a newer release has written', () => {
     const database = openDatabase(':memory:');
     sqliteStore({ database });
     database.exec('UPDATE allium_meta SET version = 2');
-    expect(() => sqliteStore({ database })).toThrow('The database has version 2 of the tables of this store; this release reads version 1.');
+    expect(() => sqliteStore({ database })).toThrow(
+      'The database has version 2 of the tables of this store; this release reads version 1.',
+    );
     database.close();
   });
 
+  it('takes the SQLite of Node where there is one, else libsql, else says what to install', () => {
+    class BuiltIn {
+      constructor(readonly path: string) {}
+    }
+    class Libsql extends BuiltIn {}
+    const load = (name: string) => (name === 'libsql' ? Libsql : undefined);
+    expect(openDatabase('x', () => BuiltIn as never, load)).not.toBeInstanceOf(Libsql);
+    expect(openDatabase('x', () => undefined, load)).toBeInstanceOf(Libsql);
+    const missing = () => {
+      throw new Error("Cannot find module 'libsql'");
+    };
+    expect(() => openDatabase('x', () => undefined, missing)).toThrow(
+      `The SQLite store needs Node 22.13 or later, which has SQLite built in, or the package libsql; this is Node ${process.version}. Run: npm install libsql`,
+    );
+  });
+
   it('refuses options and ids it cannot use', () => {
-    expect(() => sqliteStore({})).toThrow('Expected `path` to be the path of a file, or `:memory:`, got undefined.');
-    expect(() => sqliteStore({ path: ':memory:', fsync: 'never' as 'always' })).toThrow("Expected `fsync` to be 'always' or 'checkpoint', got \"never\".");
-    expect(() => sqliteStore({ path: ':memory:', busyTimeoutMs: -1 })).toThrow('Expected `busyTimeoutMs` to be an integer ≥ 0, got -1.');
+    expect(() => sqliteStore({})).toThrow(
+      'Expected `path` to be the path of a file, or `:memory:`, got undefined.',
+    );
+    expect(() => sqliteStore({ path: ':memory:', fsync: 'never' as 'always' })).toThrow(
+      "Expected `fsync` to be 'always' or 'checkpoint', got \"never\".",
+    );
+    expect(() => sqliteStore({ path: ':memory:', busyTimeoutMs: -1 })).toThrow(
+      'Expected `busyTimeoutMs` to be an integer ≥ 0, got -1.',
+    );
     expect(() => sqliteStore({ file: 'x' } as never)).toThrow('Unknown option `file` of `sqliteStore`.');
-    expect(() => sqliteStore({ path: ':memory:' }).append('a\ud800', 0, [text('a')])).toThrow('Expected `sessionId` to be well-formed text');
+    expect(() => sqliteStore({ path: ':memory:' }).append('a\ud800', 0, [text('a')])).toThrow(
+      'Expected `sessionId` to be well-formed text',
+    );
   });
 });

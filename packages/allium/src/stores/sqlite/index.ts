@@ -1,23 +1,16 @@
 /** Sessions in an SQLite database: one file, nothing to run, the store to begin with. */
 import fs from 'node:fs';
 import path from 'node:path';
+import { AlliumError, checkKeys, invalidOption, sessionConflict } from '../../kernel/errors.js';
+import type { Entry, InboxItem, ListOptions, NewEntry, SessionInfo } from '../../kernel/store.js';
 import {
-  AlliumError,
   checkFork,
-  checkKeys,
-  checkSessionId,
-  type Entry,
+  checkStorable,
   firstRun,
-  type InboxItem,
-  invalidOption,
-  type ListOptions,
   listCursor,
   listQuery,
-  type NewEntry,
-  type SessionInfo,
-  type Store,
-  sessionConflict,
-} from '../kit/index.js';
+  type SyncStore,
+} from '../../kernel/store-kit.js';
 import { openDatabase, type SqliteDatabase, type SqliteStatement } from './driver.js';
 
 export type { SqliteDatabase, SqliteStatement, SqliteValue } from './driver.js';
@@ -50,13 +43,16 @@ export interface SqliteStoreOptions {
  * const agent = new Agent({ model, store: sqliteStore({ path: '.allium/sessions.db' }) });
  * ```
  */
-export function sqliteStore(options: SqliteStoreOptions): Store {
+export function sqliteStore(options: SqliteStoreOptions): SyncStore {
   checkKeys('`sqliteStore`', options, ['path', 'database', 'fsync', 'exclusive', 'busyTimeoutMs']);
   const { path: file, database, fsync = 'checkpoint', exclusive = false, busyTimeoutMs = 5000 } = options;
-  if (fsync !== 'always' && fsync !== 'checkpoint') throw invalidOption('fsync', "'always' or 'checkpoint'", fsync);
-  if (!Number.isInteger(busyTimeoutMs) || busyTimeoutMs < 0) throw invalidOption('busyTimeoutMs', 'an integer ≥ 0', busyTimeoutMs);
+  if (fsync !== 'always' && fsync !== 'checkpoint')
+    throw invalidOption('fsync', "'always' or 'checkpoint'", fsync);
+  if (!Number.isInteger(busyTimeoutMs) || busyTimeoutMs < 0)
+    throw invalidOption('busyTimeoutMs', 'an integer ≥ 0', busyTimeoutMs);
   if (database !== undefined) return new SqliteStore(database, false);
-  if (typeof file !== 'string' || file === '') throw invalidOption('path', 'the path of a file, or `:memory:`', file);
+  if (typeof file !== 'string' || file === '')
+    throw invalidOption('path', 'the path of a file, or `:memory:`', file);
   if (file !== ':memory:') fs.mkdirSync(path.dirname(file), { recursive: true });
   const opened = openDatabase(file);
   try {
@@ -102,18 +98,21 @@ const LOWER = 0xffffffff;
 interface Known {
   readonly key: number;
   head: number;
+  /** The number of the first entry of the last append. */
+  last: number;
   /** Whether a run has started, which decided the tenant. */
   started: boolean;
 }
 
 const MAX_KNOWN = 20_000;
 
-class SqliteStore implements Store {
+class SqliteStore implements SyncStore {
   readonly #database: SqliteDatabase;
   readonly #owned: boolean;
   readonly #statements = new Map<string, SqliteStatement>();
   readonly #known = new Map<string, Known>();
   readonly #insert: SqliteStatement;
+  readonly #insertFirst: SqliteStatement;
   readonly #inbox: SqliteStatement;
 
   constructor(database: SqliteDatabase, owned: boolean) {
@@ -122,10 +121,12 @@ class SqliteStore implements Store {
     this.#transaction(() => database.exec(SCHEMA));
     const { version } = database.prepare('SELECT version FROM allium_meta').get() as { version: number };
     if (version !== SCHEMA_VERSION) throw unknownSchema(version);
-    // A session deleted meanwhile has no row any more, and a place taken meanwhile is ignored: nothing is inserted.
+    // Nothing is inserted if the place was taken meanwhile, or if the append before it is gone with its session: the
+    // count is then NULL, which the column refuses.
     this.#insert = database.prepare(`
-      INSERT OR IGNORE INTO allium_appends
-      SELECT (?1 << 32) | ?2, ?3, ?4, ?5 WHERE EXISTS (SELECT 1 FROM allium_sessions WHERE key = ?1)`);
+      INSERT OR IGNORE INTO allium_appends VALUES (
+        (?1 << 32) | ?2, (SELECT ?3 FROM allium_appends WHERE id = (?1 << 32) | ?6), ?4, ?5)`);
+    this.#insertFirst = database.prepare('INSERT INTO allium_appends VALUES ((?1 << 32) | ?2, ?3, ?4, ?5)');
     this.#inbox = database.prepare(`
       SELECT i.id & ${LOWER} AS n, i.item, s.key FROM allium_sessions s
       JOIN allium_inbox i ON i.id > s.key << 32 AND i.id < (s.key + 1) << 32
@@ -134,32 +135,47 @@ class SqliteStore implements Store {
 
   append(sessionId: string, expectedSeq: number, entries: readonly NewEntry[]): number {
     const known = this.#known.get(sessionId);
-    if (known?.head !== expectedSeq || entries.length === 0 || (!known.started && firstRun(entries) !== undefined)) {
+    if (
+      known?.head !== expectedSeq ||
+      entries.length === 0 ||
+      (!known.started && firstRun(entries) !== undefined)
+    ) {
       return this.#appendSlowly(sessionId, expectedSeq, entries);
     }
-    const { changes } = this.#insertRow(known.key, expectedSeq + 1, entries);
+    const { changes } = this.#insertRow(known, entries);
     if (Number(changes) !== 1) {
+      // Another handle appended, or deleted the session and made it again: what is known has to be found out anew.
       this.#known.delete(sessionId);
-      throw sessionConflict(sessionId, expectedSeq, this.head(sessionId));
+      return this.#appendSlowly(sessionId, expectedSeq, entries);
     }
+    known.last = expectedSeq + 1;
     known.head += entries.length;
     return known.head;
   }
 
-  /** The first append of this handle, or one that starts the session's first run. */
+  /** The first append of this handle, one that starts the session's first run, or one that found things changed. */
   #appendSlowly(sessionId: string, expectedSeq: number, entries: readonly NewEntry[]): number {
-    checkSessionId(sessionId);
+    checkStorable('sessionId', sessionId);
     return this.#transaction(() => {
       const session = this.#session(sessionId);
-      if ((session?.head ?? 0) !== expectedSeq) throw sessionConflict(sessionId, expectedSeq, session?.head ?? 0);
+      if ((session?.head ?? 0) !== expectedSeq)
+        throw sessionConflict(sessionId, expectedSeq, session?.head ?? 0);
       if (entries.length === 0) return expectedSeq;
-      const { key, started } = session ?? this.#create(sessionId);
+      const current = session ?? this.#create(sessionId);
+      const { key, started } = current;
       const run = started ? undefined : firstRun(entries);
-      if (expectedSeq === 0) this.#run('UPDATE allium_sessions SET created_at = ? WHERE key = ?', entries[0]!.at, key);
-      if (run) this.#run('UPDATE allium_sessions SET started = 1, tenant = ? WHERE key = ?', run.tenant ?? null, key);
-      this.#insertRow(key, expectedSeq + 1, entries);
+      if (expectedSeq === 0)
+        this.#run('UPDATE allium_sessions SET created_at = ? WHERE key = ?', entries[0]!.at, key);
+      if (run?.tenant !== undefined) checkStorable('tenant', run.tenant);
+      if (run)
+        this.#run(
+          'UPDATE allium_sessions SET started = 1, tenant = ? WHERE key = ?',
+          run.tenant ?? null,
+          key,
+        );
+      this.#insertRow(current, entries);
       const head = expectedSeq + entries.length;
-      this.#remember(sessionId, { key, head, started: started || run !== undefined });
+      this.#remember(sessionId, { key, head, last: expectedSeq + 1, started: started || run !== undefined });
       return head;
     });
   }
@@ -175,7 +191,13 @@ class SqliteStore implements Store {
 
   list(options: ListOptions = {}): { readonly sessions: readonly SessionInfo[]; readonly next?: string } {
     const { tenant = null, since = null, limit, after } = listQuery(options);
-    const rows = this.#all<{ id: string; tenant: string | null; created_at: number; seq: number; at: number }>(
+    const rows = this.#all<{
+      id: string;
+      tenant: string | null;
+      created_at: number;
+      seq: number;
+      at: number;
+    }>(
       `SELECT s.id, s.tenant, s.created_at, (a.id & ${LOWER}) + a.count - 1 AS seq, a.at FROM allium_sessions s
        JOIN allium_appends a ON a.id = (SELECT MAX(id) FROM allium_appends WHERE id > s.key << 32 AND id < (s.key + 1) << 32)
        WHERE (?1 IS NULL OR s.tenant = ?1) AND (?2 IS NULL OR a.at >= ?2)
@@ -187,33 +209,52 @@ class SqliteStore implements Store {
       after?.sessionId ?? null,
       limit + 1,
     );
-    const sessions = rows.slice(0, limit).map((row): SessionInfo => ({
-      sessionId: row.id,
-      ...(row.tenant !== null && { tenant: row.tenant }),
-      seq: row.seq,
-      createdAt: row.created_at,
-      updatedAt: row.at,
-    }));
+    const sessions = rows.slice(0, limit).map(
+      (row): SessionInfo => ({
+        sessionId: row.id,
+        ...(row.tenant !== null && { tenant: row.tenant }),
+        seq: row.seq,
+        createdAt: row.created_at,
+        updatedAt: row.at,
+      }),
+    );
     return rows.length > limit ? { sessions, next: listCursor(sessions[limit - 1]!) } : { sessions };
   }
 
   fork(sessionId: string, seq: number, newId: string): void {
-    checkSessionId(newId);
+    checkStorable('sessionId', newId);
     this.#transaction(() => {
       const source = this.#session(sessionId);
       const target = this.#session(newId);
       checkFork(sessionId, seq, source?.head ?? 0, newId, target?.head ?? 0);
       const entries = this.#entries(source!.key, 1).slice(0, seq);
-      const { key } = target ?? this.#create(newId);
+      const current = target ?? this.#create(newId);
+      const { key } = current;
       const run = firstRun(entries);
-      this.#run('UPDATE allium_sessions SET created_at = ?, started = ?, tenant = ? WHERE key = ?', entries[0]!.at, run ? 1 : 0, run?.tenant ?? null, key);
-      this.#insertRow(key, 1, entries.map(({ seq: _, ...entry }) => entry));
+      this.#run(
+        'UPDATE allium_sessions SET created_at = ?, started = ?, tenant = ? WHERE key = ?',
+        entries[0]!.at,
+        run ? 1 : 0,
+        run?.tenant ?? null,
+        key,
+      );
+      this.#insertRow(
+        current,
+        entries.map(({ seq: _, ...entry }) => entry),
+      );
 
       // The inbox goes on counting where that of the source stands, since the copied journal says how far it was
       // taken; what was posted before moves up. By way of negative numbers, for two rows never to meet.
-      const { posted } = this.#all<{ posted: number }>('SELECT posted FROM allium_sessions WHERE key = ?', source!.key)[0]!;
+      const { posted } = this.#all<{ posted: number }>(
+        'SELECT posted FROM allium_sessions WHERE key = ?',
+        source!.key,
+      )[0]!;
       this.#run('UPDATE allium_sessions SET posted = posted + ? WHERE key = ?', posted, key);
-      this.#run('UPDATE allium_inbox SET id = -(id + ?1) WHERE id > ?2 << 32 AND id < (?2 + 1) << 32', posted, key);
+      this.#run(
+        'UPDATE allium_inbox SET id = -(id + ?1) WHERE id > ?2 << 32 AND id < (?2 + 1) << 32',
+        posted,
+        key,
+      );
       this.#run('UPDATE allium_inbox SET id = -id WHERE id < 0');
     });
   }
@@ -223,18 +264,23 @@ class SqliteStore implements Store {
     this.#transaction(() => {
       const session = this.#session(sessionId);
       if (session === undefined) return;
-      for (const table of ['allium_appends', 'allium_inbox']) this.#run(`DELETE FROM ${table} WHERE id > ?1 << 32 AND id < (?1 + 1) << 32`, session.key);
+      for (const table of ['allium_appends', 'allium_inbox'])
+        this.#run(`DELETE FROM ${table} WHERE id > ?1 << 32 AND id < (?1 + 1) << 32`, session.key);
       this.#run('DELETE FROM allium_sessions WHERE key = ?', session.key);
     });
   }
 
   post(sessionId: string, item: InboxItem): void {
-    checkSessionId(sessionId);
+    checkStorable('sessionId', sessionId);
     const json = JSON.stringify(item);
     this.#transaction(() => {
       const { key } = this.#session(sessionId) ?? this.#create(sessionId);
       this.#run('UPDATE allium_sessions SET posted = posted + 1 WHERE key = ?', key);
-      this.#run('INSERT INTO allium_inbox SELECT (key << 32) | posted, ?2 FROM allium_sessions WHERE key = ?1', key, json);
+      this.#run(
+        'INSERT INTO allium_inbox SELECT (key << 32) | posted, ?2 FROM allium_sessions WHERE key = ?1',
+        key,
+        json,
+      );
     });
   }
 
@@ -242,8 +288,15 @@ class SqliteStore implements Store {
     const rows = this.#inbox.all(sessionId) as { n: number; item: string; key: number }[];
     if (rows.length === 0) return [];
     const { n, key } = rows[0]!;
-    if (n <= after) this.#run('DELETE FROM allium_inbox WHERE id > ?1 << 32 AND id <= (?1 << 32) | ?2', key, Math.min(after, LOWER));
-    return rows.filter((row) => row.n > after).map((row) => ({ n: row.n, item: JSON.parse(row.item) as InboxItem }));
+    if (n <= after)
+      this.#run(
+        'DELETE FROM allium_inbox WHERE id > ?1 << 32 AND id <= (?1 << 32) | ?2',
+        key,
+        Math.min(after, LOWER),
+      );
+    return rows
+      .filter((row) => row.n > after)
+      .map((row) => ({ n: row.n, item: JSON.parse(row.item) as InboxItem }));
   }
 
   close(): void {
@@ -252,13 +305,15 @@ class SqliteStore implements Store {
   }
 
   #session(sessionId: string): Known | undefined {
-    const row = this.#all<{ key: number; head: number | null; started: number }>(
-      `SELECT key, started, (SELECT (id & ${LOWER}) + count - 1 FROM allium_appends
-         WHERE id > key << 32 AND id < (key + 1) << 32 ORDER BY id DESC LIMIT 1) AS head
-       FROM allium_sessions WHERE id = ?`,
+    const row = this.#all<{ key: number; started: number; last: number | null; count: number | null }>(
+      `SELECT s.key, s.started, a.id & ${LOWER} AS last, a.count FROM allium_sessions s
+       LEFT JOIN allium_appends a ON a.id = (SELECT MAX(id) FROM allium_appends WHERE id > s.key << 32 AND id < (s.key + 1) << 32)
+       WHERE s.id = ?`,
       sessionId,
     )[0];
-    return row && { key: row.key, head: row.head ?? 0, started: row.started === 1 };
+    if (row === undefined) return undefined;
+    const { key, last, count } = row;
+    return { key, head: last === null ? 0 : last + count! - 1, last: last ?? 0, started: row.started === 1 };
   }
 
   #create(sessionId: string): Known {
@@ -266,8 +321,13 @@ class SqliteStore implements Store {
     return this.#session(sessionId)!;
   }
 
-  #insertRow(key: number, seq: number, entries: readonly NewEntry[]): { readonly changes: number | bigint } {
-    return this.#insert.run(key, seq, entries.length, entries[entries.length - 1]!.at, JSON.stringify(entries));
+  #insertRow(
+    { key, head, last }: Known,
+    entries: readonly NewEntry[],
+  ): { readonly changes: number | bigint } {
+    const [at, json] = [entries[entries.length - 1]!.at, JSON.stringify(entries)];
+    if (head === 0) return this.#insertFirst.run(key, 1, entries.length, at, json);
+    return this.#insert.run(key, head + 1, entries.length, at, json, last);
   }
 
   #entries(key: number, fromSeq: number): Entry[] {
@@ -281,7 +341,9 @@ class SqliteStore implements Store {
       Math.max(1, Math.min(fromSeq, LOWER)),
     );
     return rows
-      .flatMap(({ seq, entries }) => (JSON.parse(entries) as object[]).map((entry, i) => ({ ...entry, seq: seq + i }) as Entry))
+      .flatMap(({ seq, entries }) =>
+        (JSON.parse(entries) as object[]).map((entry, i) => ({ ...entry, seq: seq + i }) as Entry),
+      )
       .filter(({ seq }) => seq >= fromSeq);
   }
 
@@ -312,7 +374,10 @@ class SqliteStore implements Store {
 
   #prepare(sql: string): SqliteStatement {
     let statement = this.#statements.get(sql);
-    if (statement === undefined) this.#statements.set(sql, (statement = this.#database.prepare(sql)));
+    if (statement === undefined) {
+      statement = this.#database.prepare(sql);
+      this.#statements.set(sql, statement);
+    }
     return statement;
   }
 }

@@ -1,9 +1,10 @@
 /** Breaks `atomic-append`: writes a batch entry by entry, so one that cannot be written leaves those before it. */
+import { memoryStore } from '../../../kernel/memory-store.js';
 import type { Store } from '../../../kernel/store.js';
-import { broken, sound } from './delegate.js';
+import { broken } from './delegate.js';
 
 export function piecemealStore(): Store {
-  const inner = sound();
+  const inner = memoryStore();
   return broken(inner, {
     append(id, expectedSeq, entries) {
       let seq = inner.append(id, expectedSeq, []);

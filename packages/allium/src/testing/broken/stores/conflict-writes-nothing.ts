@@ -1,10 +1,11 @@
 /** Breaks `conflict-writes-nothing`: reports the conflict when the entries are in the journal already. */
 import { sessionConflict } from '../../../kernel/errors.js';
+import { memoryStore } from '../../../kernel/memory-store.js';
 import type { Store } from '../../../kernel/store.js';
-import { broken, sound } from './delegate.js';
+import { broken } from './delegate.js';
 
 export function hastyStore(): Store {
-  const inner = sound();
+  const inner = memoryStore();
   return broken(inner, {
     append(id, expectedSeq, entries) {
       const seq = inner.head(id);

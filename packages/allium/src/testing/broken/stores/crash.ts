@@ -1,10 +1,12 @@
 /** Breaks `crash`: confirms a post while it is still on its way to the disk. */
+import { memoryStore } from '../../../kernel/memory-store.js';
 import type { Store } from '../../../kernel/store.js';
-import { broken, type SyncStore, sound } from './delegate.js';
+import type { SyncStore } from '../../../kernel/store-kit.js';
+import { broken } from './delegate.js';
 
 const disks = new WeakMap<Store, SyncStore>();
 
-export function bufferingStore(disk: SyncStore = sound()): Store {
+export function bufferingStore(disk: SyncStore = memoryStore()): Store {
   let waiting: (() => void)[] = [];
   const flush = () => {
     for (const write of waiting.splice(0)) write();

@@ -1,15 +1,7 @@
 /** A memory store with some of its methods replaced: what every broken store here is made from. */
 import { memoryStore } from '../../../kernel/memory-store.js';
 import type { Entry, Store } from '../../../kernel/store.js';
-
-/** The memory store answers at once, which the broken stores rely on. */
-export type SyncStore = {
-  [K in keyof Required<Store>]: (...args: Parameters<Required<Store>[K]>) => Awaited<ReturnType<Required<Store>[K]>>;
-};
-
-export function sound(): SyncStore {
-  return memoryStore() as SyncStore;
-}
+import type { SyncStore } from '../../../kernel/store-kit.js';
 
 export function broken(inner: SyncStore, replaced: Partial<Store>): Store {
   return {
@@ -27,7 +19,7 @@ export function broken(inner: SyncStore, replaced: Partial<Store>): Store {
 
 /** A memory store that changes the text in what it reads, as one with a lossy encoding does. */
 export function brokenText(change: (text: string) => string): Store {
-  const inner = sound();
+  const inner = memoryStore();
   const changed = (value: unknown): unknown => {
     if (typeof value === 'string') return change(value);
     if (Array.isArray(value)) return value.map(changed);

@@ -1,9 +1,10 @@
 /** Breaks `delete`: the inbox stays, so a session made again under the same id gets the mail of the old one. */
+import { memoryStore } from '../../../kernel/memory-store.js';
 import type { InboxItem, Store } from '../../../kernel/store.js';
-import { broken, sound } from './delegate.js';
+import { broken } from './delegate.js';
 
 export function mailKeepingStore(): Store {
-  const inner = sound();
+  const inner = memoryStore();
   return broken(inner, {
     delete(id) {
       const items: InboxItem[] = inner.take(id, 0).map(({ item }) => item);

@@ -1,16 +1,21 @@
 /** Breaks `fork-inbox`: the inbox of a fork counts from 1, though its journal says that more were taken. */
+import { memoryStore } from '../../../kernel/memory-store.js';
 import type { Store } from '../../../kernel/store.js';
-import { broken, sound } from './delegate.js';
+import { broken } from './delegate.js';
 
 export function recountingForkStore(): Store {
-  const inner = sound();
+  const inner = memoryStore();
   return broken(inner, {
     fork(id, seq, newId) {
       const copied = inner.read(id, 1).slice(0, seq);
       // Made by the sound store first, for the errors of a fork that cannot be made.
       inner.fork(id, seq, newId);
       inner.delete(newId);
-      inner.append(newId, 0, copied.map(({ seq: _, ...entry }) => entry));
+      inner.append(
+        newId,
+        0,
+        copied.map(({ seq: _, ...entry }) => entry),
+      );
     },
   });
 }

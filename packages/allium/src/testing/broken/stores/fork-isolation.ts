@@ -1,9 +1,10 @@
 /** Breaks `fork-isolation`: a fork goes when its source is deleted. */
+import { memoryStore } from '../../../kernel/memory-store.js';
 import type { Store } from '../../../kernel/store.js';
-import { broken, sound } from './delegate.js';
+import { broken } from './delegate.js';
 
 export function dependentForkStore(): Store {
-  const inner = sound();
+  const inner = memoryStore();
   const forks = new Map<string, string>();
   return broken(inner, {
     fork(id, seq, newId) {

@@ -1,9 +1,10 @@
 /** Breaks `inbox-cursor`: what was taken is gone, even when the runner dies before it is in the journal. */
+import { memoryStore } from '../../../kernel/memory-store.js';
 import type { Store } from '../../../kernel/store.js';
-import { broken, sound } from './delegate.js';
+import { broken } from './delegate.js';
 
 export function destructiveInboxStore(): Store {
-  const inner = sound();
+  const inner = memoryStore();
   return broken(inner, {
     take(id, after) {
       const items = inner.take(id, after);

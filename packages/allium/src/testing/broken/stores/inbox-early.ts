@@ -1,9 +1,10 @@
 /** Breaks `inbox-early`: drops what is posted to a session that has no entry yet. */
+import { memoryStore } from '../../../kernel/memory-store.js';
 import type { Store } from '../../../kernel/store.js';
-import { broken, sound } from './delegate.js';
+import { broken } from './delegate.js';
 
 export function strictInboxStore(): Store {
-  const inner = sound();
+  const inner = memoryStore();
   return broken(inner, {
     post(id, item) {
       if (inner.head(id) > 0) inner.post(id, item);

@@ -1,13 +1,16 @@
 /** Breaks `inbox-order`: the numbers are right, the items stand the wrong way round. */
+import { memoryStore } from '../../../kernel/memory-store.js';
 import type { Store } from '../../../kernel/store.js';
-import { broken, sound } from './delegate.js';
+import { broken } from './delegate.js';
 
 export function stackInboxStore(): Store {
-  const inner = sound();
+  const inner = memoryStore();
   return broken(inner, {
     take(id, after) {
       const items = inner.take(id, after);
-      return items.length < 3 ? items : items.map(({ n }, i) => ({ n, item: items[items.length - 1 - i]!.item }));
+      return items.length < 3
+        ? items
+        : items.map(({ n }, i) => ({ n, item: items[items.length - 1 - i]!.item }));
     },
   });
 }

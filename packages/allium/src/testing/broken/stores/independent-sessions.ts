@@ -1,9 +1,10 @@
 /** Breaks `independent-sessions`: deletes every session whose id begins with the one given. */
+import { memoryStore } from '../../../kernel/memory-store.js';
 import type { Store } from '../../../kernel/store.js';
-import { broken, sound } from './delegate.js';
+import { broken } from './delegate.js';
 
 export function prefixDeletingStore(): Store {
-  const inner = sound();
+  const inner = memoryStore();
   const ids = new Set<string>();
   return broken(inner, {
     append(id, expectedSeq, entries) {

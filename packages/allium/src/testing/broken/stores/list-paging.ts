@@ -1,14 +1,18 @@
 /** Breaks `list-paging`: its cursor counts from the newest session, and newer ones come in while somebody pages. */
+import { memoryStore } from '../../../kernel/memory-store.js';
 import type { Store } from '../../../kernel/store.js';
-import { broken, sound } from './delegate.js';
+import { broken } from './delegate.js';
 
 export function offsetPagingStore(): Store {
-  const inner = sound();
+  const inner = memoryStore();
   return broken(inner, {
     list({ cursor = '0', limit = 100, ...rest } = {}) {
       const { sessions } = inner.list({ ...rest, limit: 100_000 });
       const end = Number(cursor) + limit;
-      return { sessions: sessions.slice(Number(cursor), end), ...(end < sessions.length && { next: String(end) }) };
+      return {
+        sessions: sessions.slice(Number(cursor), end),
+        ...(end < sessions.length && { next: String(end) }),
+      };
     },
   });
 }

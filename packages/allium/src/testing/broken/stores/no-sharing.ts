@@ -1,9 +1,10 @@
 /** Breaks `no-sharing`: keeps and hands out the very objects it was given, unfrozen. */
+import { memoryStore } from '../../../kernel/memory-store.js';
 import type { Entry, NewEntry, Store } from '../../../kernel/store.js';
-import { broken, sound } from './delegate.js';
+import { broken } from './delegate.js';
 
 export function sharingStore(): Store {
-  const inner = sound();
+  const inner = memoryStore();
   const given = new Map<string, NewEntry>();
   return broken(inner, {
     append(id, expectedSeq, entries) {
@@ -12,7 +13,9 @@ export function sharingStore(): Store {
       return seq;
     },
     read(id, from) {
-      return inner.read(id, from).map((entry): Entry => ({ ...(given.get(`${id} ${entry.seq}`) ?? entry), seq: entry.seq }));
+      return inner
+        .read(id, from)
+        .map((entry): Entry => ({ ...(given.get(`${id} ${entry.seq}`) ?? entry), seq: entry.seq }));
     },
   });
 }

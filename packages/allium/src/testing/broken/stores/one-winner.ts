@@ -1,10 +1,11 @@
 /** Breaks `one-winner`: looks at the head, waits, and then writes without looking again. */
 import { sessionConflict } from '../../../kernel/errors.js';
+import { memoryStore } from '../../../kernel/memory-store.js';
 import type { Store } from '../../../kernel/store.js';
-import { broken, sound } from './delegate.js';
+import { broken } from './delegate.js';
 
 export function lateStore(): Store {
-  const inner = sound();
+  const inner = memoryStore();
   return broken(inner, {
     async append(id, expectedSeq, entries) {
       const seq = inner.head(id);

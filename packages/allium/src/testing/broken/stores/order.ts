@@ -1,9 +1,10 @@
 /** Breaks `order`: the second half of a journal comes back before the first, numbered as if nothing had happened. */
+import { memoryStore } from '../../../kernel/memory-store.js';
 import type { Store } from '../../../kernel/store.js';
-import { broken, sound } from './delegate.js';
+import { broken } from './delegate.js';
 
 export function disorderlyStore(): Store {
-  const inner = sound();
+  const inner = memoryStore();
   return broken(inner, {
     read(id, from) {
       const entries = inner.read(id, from);

@@ -1,11 +1,13 @@
 /** Breaks `two-handles`: a handle asks for the head once and then believes itself. */
 import { sessionConflict } from '../../../kernel/errors.js';
+import { memoryStore } from '../../../kernel/memory-store.js';
 import type { Store } from '../../../kernel/store.js';
-import { broken, type SyncStore, sound } from './delegate.js';
+import type { SyncStore } from '../../../kernel/store-kit.js';
+import { broken } from './delegate.js';
 
 const data = new WeakMap<Store, SyncStore>();
 
-export function cachingStore(inner: SyncStore = sound()): Store {
+export function cachingStore(inner: SyncStore = memoryStore()): Store {
   const heads = new Map<string, number>();
   const head = (id: string): number => heads.get(id) ?? inner.head(id);
   const store = broken(inner, {

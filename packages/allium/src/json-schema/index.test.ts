@@ -1,0 +1,155 @@
+import { Agent, textOf, tool } from 'allium';
+import { jsonSchema } from 'allium/json-schema';
+import { scriptedModel, text, toolCalls } from 'allium/testing';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { watched } from '../../../../test/run-checks.js';
+
+const issues = async (schema: object, value: unknown) => {
+  const result = await jsonSchema(schema)['~standard'].validate(value);
+  return (result.issues ?? []).map(({ path = [], message }) => `${path.join('.')}: ${message}`);
+};
+
+describe('jsonSchema', () => {
+  it('is a Standard Schema that exposes what it was made of', () => {
+    const schema = { type: 'object', properties: { a: { type: 'number' } } };
+    const { '~standard': standard } = jsonSchema(schema);
+    expect(standard).toMatchObject({ version: 1, vendor: 'allium' });
+    expect(standard.jsonSchema!.input({ target: 'draft-2020-12' })).toEqual(schema);
+  });
+
+  it('passes values unchanged: no defaults, no coercion, no copy', async () => {
+    const schema = jsonSchema({ type: 'object', properties: { a: { type: 'number', default: 1 } } });
+    const value = Object.freeze({ b: '2' });
+    const result = await schema['~standard'].validate(value);
+    expect((result as { value: unknown }).value).toBe(value);
+    expect(await issues({ type: 'number' }, '5')).toEqual([': must be number']);
+  });
+
+  it('names every issue with its path', async () => {
+    const schema = {
+      type: 'object',
+      properties: {
+        user: {
+          type: 'object',
+          properties: { 'a/b~c': { enum: ['x', 'y'] }, age: { type: 'integer', minimum: 0 } },
+          additionalProperties: false,
+        },
+      },
+      required: ['user', 'id'],
+    };
+    expect(await issues(schema, { user: { 'a/b~c': 'z', age: -1, extra: 1 } })).toEqual([
+      ": must have required property 'id'",
+      'user: must NOT have additional properties: "extra"',
+      'user.a/b~c: must be equal to one of the allowed values: "x", "y"',
+      'user.age: must be >= 0',
+    ]);
+    expect(await issues({ const: 3 }, 4)).toEqual([': must be equal to constant: 3']);
+  });
+
+  it('speaks draft 2020-12, and 07 where $schema says so', async () => {
+    expect(await issues({ type: 'array', prefixItems: [{ type: 'string' }] }, [1])).toEqual([
+      '0: must be string',
+    ]);
+    const old = {
+      $schema: 'http://json-schema.org/draft-07/schema#',
+      type: 'array',
+      items: [{ type: 'string' }],
+    };
+    expect(await issues(old, [1])).toEqual(['0: must be string']);
+    expect(
+      await issues({ $schema: 'https://json-schema.org/draft/2020-12/schema', type: 'string' }, 1),
+    ).toEqual([': must be string']);
+  });
+
+  it('follows local references, also where two schemas share an $id', async () => {
+    const schema = {
+      $id: 'https://example.com/node',
+      $defs: { n: { type: 'number' } },
+      properties: { a: { $ref: '#/$defs/n' } },
+    };
+    expect(await issues(schema, { a: 'x' })).toEqual(['a: must be number']);
+    expect(await issues({ ...schema, required: ['b'] }, {})).toEqual([": must have required property 'b'"]);
+  });
+
+  it('ignores formats it does not know', async () => {
+    expect(await issues({ type: 'string', format: 'postcode' }, 'x')).toEqual([]);
+  });
+
+  it('compiles once and then answers at once', async () => {
+    const { validate } = jsonSchema({ type: 'string' })['~standard'];
+    expect(await validate('a')).toEqual({ value: 'a' });
+    expect(validate('b')).toEqual({ value: 'b' });
+    expect(validate(1)).toMatchObject({ issues: [{ message: 'must be string' }] });
+  });
+
+  it('keeps a copy: changing the original later changes nothing', async () => {
+    const original: Record<string, unknown> = { type: 'string' };
+    const made = jsonSchema(original);
+    original.type = 'number';
+    expect(await made['~standard'].validate('a')).toEqual({ value: 'a' });
+  });
+
+  it('refuses what is no schema', async () => {
+    for (const bad of [undefined, null, 'string', [], 5, jsonSchema({})]) {
+      expect(() => jsonSchema(bad as never)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }));
+    }
+    await expect(jsonSchema({ type: 'strng' })['~standard'].validate(1)).rejects.toMatchObject({
+      code: 'INVALID_TOOL',
+      message: expect.stringContaining('This is not a JSON Schema'),
+    });
+  });
+});
+
+describe('without ajv', () => {
+  afterEach(() => {
+    vi.doUnmock('ajv/dist/2020.js');
+    vi.resetModules();
+  });
+
+  it('fails the run with MISSING_DEPENDENCY, which names the command, and leaves a valid history', async () => {
+    vi.resetModules();
+    vi.doMock('ajv/dist/2020.js', () => {
+      throw new Error("Cannot find package 'ajv'");
+    });
+    const fresh = await import('./index.js');
+    const { Agent: FreshAgent, tool: freshTool } = await import('allium');
+    const one = freshTool({ name: 'one', description: '', input: fresh.jsonSchema({}), execute: () => 'x' });
+    const agent = new FreshAgent({
+      model: scriptedModel([toolCalls({ name: 'one' }, { name: 'one', id: 'b' })]),
+      tools: [one],
+    });
+    const error = await agent.run('go').catch((thrown) => thrown);
+    expect(error).toMatchObject({
+      code: 'MISSING_DEPENDENCY',
+      message: expect.stringContaining('npm install ajv'),
+    });
+    expect(error.result.messages.map(({ role }: { role: string }) => role)).toEqual([
+      'user',
+      'assistant',
+      'tool',
+      'tool',
+    ]);
+  });
+});
+
+it('makes a tool whose arguments are checked', async () => {
+  const weather = tool({
+    name: 'weather',
+    description: '',
+    input: jsonSchema<{ city: string }>({
+      type: 'object',
+      properties: { city: { type: 'string' } },
+      required: ['city'],
+    }),
+    execute: ({ city }) => `Sunny in ${city}.`,
+  });
+  const model = scriptedModel([
+    toolCalls({ name: 'weather', args: { city: 'Oslo' }, id: '1' }, { name: 'weather', args: {}, id: '2' }),
+    text('end'),
+  ]);
+  const { result } = await watched(new Agent({ model, tools: [weather] }), 'go');
+  expect(result.messages.slice(2, 4).map(textOf)).toEqual([
+    'Sunny in Oslo.',
+    'Invalid arguments for "weather":\nmust have required property \'city\'',
+  ]);
+});

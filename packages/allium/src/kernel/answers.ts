@@ -1,0 +1,42 @@
+/** Answers to questions: what they look like, and whether they still count. */
+import { AlliumError, shown } from './errors.js';
+import type { Decision, PendingRequest } from './store.js';
+
+const TYPES = ['approve', 'edit', 'reject', 'respond'];
+
+/** Throws unless this is an answer to that question, complete and in time. */
+export function checkAnswer(request: PendingRequest, decision: Decision, now: number): void {
+  const fail = (expected: string): AlliumError =>
+    new AlliumError('INVALID_OPTION', `Expected ${expected}, got ${shown(decision)}.`, {
+      data: { requestId: request.id },
+    });
+  if (!TYPES.includes(decision?.type))
+    throw fail(`a decision { type: ${TYPES.map((type) => `'${type}'`).join(' | ')} }`);
+  if (decision.type === 'edit' && decision.args === undefined)
+    throw fail("{ type: 'edit', args } with the new arguments");
+  if (decision.type === 'respond' && typeof decision.text !== 'string')
+    throw fail("{ type: 'respond', text } with text");
+  if (decision.type === 'reject' && decision.reason !== undefined && typeof decision.reason !== 'string') {
+    throw fail("{ type: 'reject', reason } with a reason that is text");
+  }
+  if (decision.hash !== undefined && decision.hash !== request.hash) {
+    throw new AlliumError(
+      'REQUEST_MISMATCH',
+      `The answer to "${request.id}" is for other arguments than those asked about. Show the request again and answer it anew.`,
+    );
+  }
+  if (hasLapsed(request, now)) throw unknownRequest(request.id, []);
+}
+
+/** Nobody answered in time: the call counts as rejected. */
+export function hasLapsed({ timeoutMs, createdAt }: PendingRequest, now: number): boolean {
+  return timeoutMs !== undefined && now > createdAt + timeoutMs;
+}
+
+export function unknownRequest(requestId: string, open: readonly PendingRequest[]): AlliumError {
+  const list = open.length > 0 ? `Open: ${open.map(({ id }) => id).join(', ')}.` : 'None is open.';
+  return new AlliumError(
+    'REQUEST_UNKNOWN',
+    `There is no open request ${shown(requestId)}: it was never asked, is answered, or lapsed. ${list}`,
+  );
+}

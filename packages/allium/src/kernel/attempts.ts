@@ -1,0 +1,336 @@
+/** What a layer sets going inward: each `next()` is an attempt of its own, in its own fork of the context. */
+import { Aborted, AlliumError, checkKeys, isControl, isThenable, shown } from './errors.js';
+import { ignore, type Layer, type LayerContext, save, takeResult, undone } from './layer.js';
+import type { Onion } from './layers.js';
+import type { Seam } from './middleware.js';
+import { Scope, supervised } from './scope.js';
+
+const MAX_INWARD = 100;
+const OVERRIDES: Record<Seam, readonly string[]> = {
+  run: [],
+  model: ['messages', 'systemPrompt', 'tools', 'model', 'settings'],
+  tool: ['args', 'timeoutMs'],
+};
+
+/*
+ * Attempts are made for every wrap of every call, so their fields are declared without being defined twice and are
+ * assigned once, in a fixed order.
+ */
+
+/** One call inward, with a scope of its own. What it came to is stored in the context of the layer that made it. */
+export class Attempt extends Scope {
+  declare readonly layer: Layer;
+  declare readonly outer: LayerContext;
+  declare readonly ctx: LayerContext;
+  declare state: 'pending' | 'done' | 'failed';
+  /** Its layer has ended without it: what it still brings counts for nothing. */
+  declare dropped: boolean;
+  /** The result, or the error. */
+  declare value: unknown;
+  declare promise: Promise<unknown> | undefined;
+
+  constructor(layer: Layer, outer: LayerContext, ordinal: number) {
+    super(outer._scope);
+    this.layer = layer;
+    this.outer = outer;
+    this.state = 'pending';
+    this.dropped = false;
+    this.value = undefined;
+    this.promise = undefined;
+    this.ctx = outer._fork(this);
+    if (ordinal > 1 && this.ctx.seam !== 'run') this.ctx.attempt = ordinal;
+  }
+
+  run(onion: Onion, i: number): Promise<unknown> {
+    const promise = onion.enter(i, this.ctx, this) as Promise<unknown>;
+    this.promise = promise;
+    // Whoever forgets to await it is told by MISSING_AWAIT, not by an unhandled rejection.
+    if (this.state === 'failed') promise.then(undefined, ignore);
+    return promise;
+  }
+
+  /** Called by whatever ran inside, with its result: transforms and, for a sink, the guards come first. */
+  succeed(result: unknown): Promise<unknown> | unknown {
+    const { layer, outer } = this;
+    if (!layer.sink && (outer.seam !== 'model' || outer._transforms === undefined)) return this.keep(result);
+    const seen = outer._run.view(outer, result, layer.sink);
+    if (!isThenable(seen)) return this.keep(seen);
+    return seen.then(
+      (one) => this.keep(one),
+      (error) => {
+        throw this.fail(error);
+      },
+    );
+  }
+
+  /** Called by whatever ran inside, with its error, which goes on as the same object. */
+  fail(error: unknown): unknown {
+    this.state = 'failed';
+    this.value = error;
+    this.close();
+    this.promise?.then(undefined, ignore);
+    if (isControl(error) && !this.dropped) this.outer._run.cross(error, this.ctx);
+    return error;
+  }
+
+  private keep(result: unknown): unknown {
+    this.state = 'done';
+    this.value = result;
+    this.close();
+    if (this.dropped) return result;
+    this.outer.result = result as never;
+    this.outer._adopt(this.ctx as never);
+    return result;
+  }
+}
+
+/** One `wrapX` or `process` in one call, and the attempts it makes. */
+class Inward {
+  declare private readonly onion: Onion;
+  declare private readonly i: number;
+  declare private readonly ctx: LayerContext;
+  /** Whom the result of the layer is for. */
+  declare private readonly attempt: Attempt | undefined;
+  declare private readonly undo: (() => void) | undefined;
+  declare private over: boolean;
+  declare private first: Attempt | undefined;
+  declare private more: Attempt[] | undefined;
+  declare private refused: AlliumError | undefined;
+
+  constructor(onion: Onion, i: number, ctx: LayerContext, attempt: Attempt | undefined) {
+    this.onion = onion;
+    this.i = i;
+    this.ctx = ctx;
+    this.attempt = attempt;
+    this.undo = save(this.layer, ctx);
+    this.over = false;
+    this.first = undefined;
+    this.more = undefined;
+    this.refused = undefined;
+  }
+
+  private get layer(): Layer {
+    return this.onion.layers[this.i]!;
+  }
+
+  /** The layer calls `next()`. */
+  start(override: Record<string, unknown> | undefined): Promise<unknown> {
+    const { layer, ctx, first } = this;
+    if (this.over || first !== undefined) {
+      const refusal = this.refusal();
+      if (refusal) return rejected(refusal);
+    }
+    const wrong = override === undefined ? undefined : badOverride(ctx.seam, override);
+    if (wrong) return rejected(wrong);
+    const attempt = new Attempt(layer, ctx, first === undefined ? 1 : 2 + (this.more?.length ?? 0));
+    if (override !== undefined) applyOverride(attempt.ctx, override);
+    if (first === undefined) this.first = attempt;
+    else {
+      this.more ??= [];
+      this.more.push(attempt);
+    }
+    return attempt.run(this.onion, this.i + 1);
+  }
+
+  /** The layer has resolved. */
+  ended(returned: unknown): Promise<unknown> | unknown {
+    this.over = true;
+    if (returned !== undefined) this.ctx.result = returned as never;
+    return this.plain ? this.leave() : this.conclude();
+  }
+
+  /** The layer has thrown. */
+  async threw(error: unknown): Promise<unknown> {
+    this.over = true;
+    try {
+      await this.recover(error);
+    } catch (final) {
+      throw this.attempt === undefined ? final : this.attempt.fail(final);
+    }
+    return this.leave();
+  }
+
+  private leave(): Promise<unknown> | unknown {
+    const { ctx, attempt } = this;
+    try {
+      ctx._call.check();
+      return attempt === undefined ? ctx.result : attempt.succeed(ctx.result);
+    } catch (error) {
+      throw attempt === undefined ? error : attempt.fail(error);
+    }
+  }
+
+  private refusal(): AlliumError | undefined {
+    const { layer, ctx } = this;
+    if (this.over)
+      return new AlliumError(
+        'MISSING_AWAIT',
+        `Middleware "${layer.name}" called next() after its ${layer.hooks[0]} had ended. Await everything inside the hook.`,
+      );
+    const refusal = repeat(layer, ctx);
+    if (ctx.seam === 'run') this.refused = refusal;
+    return refusal;
+  }
+
+  /** The common case: one attempt, whose result is taken as it is. */
+  private get plain(): boolean {
+    const { first } = this;
+    return (
+      first !== undefined &&
+      first.state === 'done' &&
+      first.value === this.ctx.result &&
+      this.more === undefined &&
+      this.refused === undefined
+    );
+  }
+
+  private get all(): readonly Attempt[] {
+    return this.first === undefined ? [] : [this.first, ...(this.more ?? [])];
+  }
+
+  private async conclude(): Promise<unknown> {
+    try {
+      await this.choose();
+    } catch (error) {
+      return this.threw(error);
+    }
+    return this.leave();
+  }
+
+  /** Whatever is still under way is dropped, and the attempt the layer chose commits. */
+  private async choose(): Promise<void> {
+    const { layer, ctx, all } = this;
+    if (this.refused) throw this.refused;
+    if (ctx.result === undefined) throw noResult(layer, all);
+    await this.abandon(all.filter((one) => one.state === 'pending'));
+    const chosen = all.find((one) => one.state === 'done' && one.value === ctx.result);
+    if (!chosen) takeResult(layer, layer.hooks[0]!, ctx);
+    // A result made from that of an attempt shares its content; one made from nothing follows the last attempt.
+    const source =
+      chosen ??
+      all.find((one) => one.state === 'done' && contentOf(one.value) === contentOf(ctx.result)) ??
+      all.findLast((one) => one.state === 'done');
+    if (source) ctx._adopt(source.ctx as never);
+    if (!chosen)
+      ctx._run.note(
+        layer.name,
+        source ? `replaced the ${ctx.seam} result` : `answered the ${ctx.seam} call itself`,
+      );
+  }
+
+  /** An error that came through `next()` goes on; one of the layer's own is undone if it may fail open. */
+  private async recover(error: unknown): Promise<void> {
+    const { layer, ctx, all, undo } = this;
+    const pending = all.filter((one) => one.state === 'pending');
+    const through = all.some((one) => one.state === 'failed' && one.value === error);
+    if (through || undo === undefined || isControl(error)) {
+      await this.abandon(pending);
+      if (through) ctx._call.check();
+      else undone(layer, layer.hooks[0]!, error, ctx, undefined);
+      throw error;
+    }
+    undone(layer, layer.hooks[0]!, error, ctx, undo);
+    // From here on as if it were not there: what it got from further in goes on.
+    const good = all.findLast((one) => one.state === 'done') ?? pending.shift();
+    await this.abandon(pending.filter((one) => one !== good));
+    if (good) {
+      ctx.result = (await good.promise) as never;
+      ctx._adopt(good.ctx as never);
+    } else if (all.length > 0) throw all.at(-1)!.value;
+    else await new Attempt(layer, ctx, 1).run(this.onion, this.i + 1);
+  }
+
+  /** Aborts attempts through their own signal and waits for them, though not for code that ignores it. */
+  private async abandon(pending: readonly Attempt[]): Promise<void> {
+    if (pending.length === 0) return;
+    const { clock, agent, scope } = this.ctx._run;
+    const reason = new Aborted('This attempt is no longer needed.');
+    for (const one of pending) one.dropped = true;
+    for (const one of pending) (this.ctx.seam === 'run' ? scope : one).abort(reason);
+    await Promise.allSettled(
+      pending.map((one) => supervised(one.promise!, one, clock.setTimer, agent.teardownTimeoutMs)),
+    );
+  }
+}
+
+/** Runs a `wrapX` or `process`. Written with `then`: an async function would cost a good part more. */
+export function runWrap(
+  onion: Onion,
+  layer: Layer,
+  i: number,
+  ctx: LayerContext,
+  attempt: Attempt | undefined,
+): Promise<unknown> {
+  const inward = new Inward(onion, i, ctx, attempt);
+  try {
+    const work = layer.wrap!(ctx, (override) => inward.start(override));
+    return (work instanceof Promise ? work : Promise.resolve(work)).then(
+      (returned) => inward.ended(returned),
+      (error) => inward.threw(error),
+    );
+  } catch (error) {
+    return inward.threw(error);
+  }
+}
+
+/** Counts an inward call beyond the first, or says why there may be no more. */
+export function repeat(layer: Layer, ctx: LayerContext, cause?: unknown): AlliumError | undefined {
+  if (ctx.seam === 'run')
+    return new AlliumError(
+      'NEXT_TWICE',
+      `Middleware "${layer.name}" called next() twice around a run. A run happens once; retry model or tool calls instead.`,
+    );
+  if (++ctx._call.repeats < MAX_INWARD) return undefined;
+  return new AlliumError(
+    'TOO_MANY_ATTEMPTS',
+    `Middleware "${layer.name}" would make inward call ${MAX_INWARD + 1} of this ${ctx.seam} call. Bound its retries.`,
+    cause === undefined ? {} : { cause },
+  );
+}
+
+function noResult(layer: Layer, attempts: readonly Attempt[]): AlliumError {
+  const hook = `${layer.hooks[0]} of "${layer.name}"`;
+  if (attempts.some((one) => one.state === 'pending')) {
+    return new AlliumError(
+      'MISSING_AWAIT',
+      `${hook} ended while its next() was still pending. Write \`await next()\` or \`return next()\`.`,
+    );
+  }
+  const swallowed = attempts.findLast((one) => one.state === 'failed');
+  if (!swallowed) return new AlliumError('NO_RESULT', `${hook} neither called next() nor set a result.`);
+  return new AlliumError(
+    'NO_RESULT',
+    `${hook} swallowed an error and set no result. Rethrow it, or assign a result.`,
+    { cause: swallowed.value },
+  );
+}
+
+function badOverride(seam: Seam, override: unknown): unknown {
+  try {
+    if (typeof override !== 'object' || override === null || Array.isArray(override))
+      return new AlliumError(
+        'INVALID_OPTION',
+        `next() at the ${seam} seam takes an object of overrides, got ${shown(override)}.`,
+      );
+    checkKeys(`next() at the ${seam} seam`, override, OVERRIDES[seam]);
+    return undefined;
+  } catch (error) {
+    return error;
+  }
+}
+
+function applyOverride(fork: LayerContext, override: Record<string, unknown>): void {
+  for (const [key, value] of Object.entries(override))
+    if (value !== undefined) (fork as unknown as Record<string, unknown>)[key] = value;
+}
+
+function contentOf(result: unknown): unknown {
+  return (result as { content?: unknown }).content ?? result;
+}
+
+/** A rejection that reaches whoever awaits it and nobody else. */
+function rejected(error: unknown): Promise<never> {
+  const promise = Promise.reject(error);
+  promise.catch(ignore);
+  return promise;
+}

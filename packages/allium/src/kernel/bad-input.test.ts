@@ -1,0 +1,504 @@
+/** Whatever comes in wrong is a coded error, or a result the model can act on: what was received, and what to do. */
+import {
+  Agent,
+  AlliumError,
+  assistantMessage,
+  type Middleware,
+  type Model,
+  memoryStore,
+  RunError,
+  type ToolContext,
+  textOf,
+  tool,
+  userMessage,
+} from 'allium';
+import { chunks, scriptedModel, text, toolCalls } from 'allium/testing';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { expectValidHistory, watched } from '../../../../test/run-checks.js';
+
+const model = scriptedModel([]);
+const echo = tool({
+  name: 'echo',
+  description: '',
+  input: z.object({ text: z.string().default('hi') }),
+  execute: ({ text: said }) => said,
+});
+const coded = (code: string, message: RegExp) =>
+  expect.objectContaining({ code, message: expect.stringMatching(message) });
+const thrown = (work: () => unknown): unknown => {
+  try {
+    work();
+  } catch (error) {
+    return error;
+  }
+};
+
+describe('options of an agent', () => {
+  const cases: [string, object, string, RegExp][] = [
+    [
+      'an unknown name',
+      { middlewares: [] },
+      'INVALID_OPTION',
+      /Unknown option `middlewares` of Agent\. Did you mean `middleware`\?/,
+    ],
+    ['no model', { model: undefined }, 'INVALID_OPTION', /`model`.*got undefined/],
+    ['a model without stream()', { model: { provider: 'p', id: 'i' } }, 'INVALID_OPTION', /`model`/],
+    ['tools that are no list', { tools: echo }, 'INVALID_OPTION', /`tools` to be a list/],
+    [
+      'a tool that was not made by tool()',
+      { tools: [{ name: 'x' }] },
+      'INVALID_TOOL',
+      /\{"name":"x"\} as a tool\. Make tools with tool\(/,
+    ],
+    [
+      'two tools of one name',
+      { tools: [echo, echo] },
+      'DUPLICATE_TOOL',
+      /"echo" is brought by the agent and by the agent/,
+    ],
+    ['a prompt that is no text', { systemPrompt: 5 }, 'INVALID_OPTION', /`systemPrompt` to be text, got 5/],
+    ['middleware that is no list', { middleware: {} }, 'INVALID_MIDDLEWARE', /`middleware` to be a list/],
+    [
+      'a middleware that is no object',
+      { middleware: ['retry'] },
+      'INVALID_MIDDLEWARE',
+      /middleware\[0\] is "retry"/,
+    ],
+    [
+      'a factory that was not called',
+      { middleware: [() => ({})] },
+      'INVALID_MIDDLEWARE',
+      /A factory has to be called/,
+    ],
+    ['a middleware with nothing in it', { middleware: [{}] }, 'INVALID_MIDDLEWARE', /it has no hook/],
+    [
+      'a misspelt hook',
+      { middleware: [{ before_tool_call: () => {} }] },
+      'INVALID_MIDDLEWARE',
+      /Did you mean `beforeToolCall`\?/,
+    ],
+    [
+      'a hook that is no function',
+      { middleware: [{ beforeToolCall: true }] },
+      'INVALID_MIDDLEWARE',
+      /`beforeToolCall` must be a function, got true/,
+    ],
+    [
+      'an explicit hook that is no function',
+      { beforeToolCall: 'no' },
+      'INVALID_OPTION',
+      /`beforeToolCall` to be a function, got "no"/,
+    ],
+    [
+      'a negative limit',
+      { limits: { turns: -1 } },
+      'INVALID_OPTION',
+      /`limits\.turns` to be an integer ≥ 0, got -1/,
+    ],
+    ['half a turn', { limits: { turns: 1.5 } }, 'INVALID_OPTION', /an integer ≥ 0, got 1\.5/],
+    [
+      'a limit that is no number',
+      { limits: { costUsd: '1' } },
+      'INVALID_OPTION',
+      /`limits\.costUsd` to be a number ≥ 0, got "1"/,
+    ],
+    ['a limit that is NaN', { limits: { tokens: Number.NaN } }, 'INVALID_OPTION', /got NaN/],
+    ['an unknown limit', { limits: { steps: 3 } }, 'INVALID_OPTION', /Unknown option `steps` of limits/],
+    ['limits that are no object', { limits: 5 }, 'INVALID_OPTION', /`limits` to be an object, got 5/],
+    [
+      'a limit a session has not',
+      { sessionLimits: { depth: 1 } },
+      'INVALID_OPTION',
+      /Unknown option `depth` of sessionLimits/,
+    ],
+    ['a store that is none', { store: {} }, 'INVALID_OPTION', /`store` to be a Store/],
+    [
+      'an unknown way to run tools',
+      { toolExecution: 'serial' },
+      'INVALID_OPTION',
+      /'parallel' or 'sequential', got "serial"/,
+    ],
+  ];
+  for (const [name, options, code, message] of cases) {
+    it(`with ${name} are refused`, () => {
+      expect(thrown(() => new Agent({ model, ...options } as never))).toEqual(coded(code, message));
+    });
+  }
+  it('that are none are refused', () => {
+    expect(thrown(() => new Agent(undefined as never))).toEqual(
+      coded('INVALID_OPTION', /`options` to be an object, got undefined/),
+    );
+  });
+});
+
+describe('options of a run', () => {
+  const cases: [string, unknown, string, RegExp][] = [
+    ['an unknown name', { maxTurns: 3 }, 'INVALID_OPTION', /Unknown option `maxTurns` of run\(\)/],
+    ['a negative limit', { limits: { timeoutMs: -5 } }, 'INVALID_OPTION', /`limits\.timeoutMs`.*got -5/],
+    ['a signal that is none', { signal: {} }, 'INVALID_OPTION', /`signal` to be an AbortSignal/],
+    ['a broken middleware', { middleware: [5] }, 'INVALID_MIDDLEWARE', /middleware\[0\] is 5/],
+    ['options that are no object', 'fast', 'INVALID_OPTION', /`options` to be an object, got "fast"/],
+    ['null', null, 'INVALID_OPTION', /`options` to be an object, got null/],
+  ];
+  for (const [name, options, code, message] of cases) {
+    it(`with ${name} reject, and write nothing`, async () => {
+      const store = memoryStore();
+      const session = new Agent({ model, store }).session('s');
+      await expect(session.run('go', options as never)).rejects.toEqual(coded(code, message));
+      await expect(session.stream('go', options as never).result).rejects.toEqual(coded(code, message));
+      expect(await store.head('s')).toBe(0);
+    });
+  }
+});
+
+describe('input of a run', () => {
+  const cases: [string, unknown, RegExp][] = [
+    ['nothing', undefined, /Expected text, content or a message, got undefined/],
+    ['null', null, /got null/],
+    ['a number', 5, /got 5/],
+    ['an empty list', [], /Expected at least one message, got \[\]/],
+    ['an object without a role', { text: 'x' }, /a role of user, assistant, tool, got \{"text":"x"\}/],
+    ['an unknown role', { role: 'system', content: 'x' }, /a role of user, assistant, tool/],
+    ['a role every object has', { role: 'constructor', content: 'x' }, /a role of user/],
+    ['content that is no list', { role: 'user', content: 5 }, /content to be text or a list/],
+    [
+      'a part without a type',
+      { role: 'user', content: [{ text: 'x' }] },
+      /every content part to have a `type`/,
+    ],
+    ['a part that is null', { role: 'user', content: [null] }, /every content part to have a `type`/],
+    ['text that is no text', [{ type: 'text', text: 5 }], /text content to have a `text` that is text/],
+    ['an image without data', [{ type: 'image', mimeType: 'image/png' }], /image content to have a `data`/],
+    [
+      'a part no user can send',
+      { role: 'user', content: [{ type: 'tool-call', id: 'x', name: 'y', arguments: '{}' }] },
+      /role user to be text, image, file/,
+    ],
+    ['an unknown part', [{ type: 'video', data: '' }], /role user to be text, image, file/],
+    [
+      'a result without its call',
+      { role: 'tool', toolCallId: 'x', toolName: 'y', content: 'z' },
+      /the result of call "x" does not follow its call/,
+    ],
+    ['a result of nothing', { role: 'tool', content: 'z' }, /`toolCallId` and a `toolName`/],
+    [
+      'a call without its result',
+      assistantMessage([{ type: 'tool-call', id: 'x', name: 'y', arguments: '{}' }]),
+      /call "x" has no result/,
+    ],
+    ['a bad message among good ones', ['fine', { role: 'nobody' }], /a role of user/],
+  ];
+  for (const [name, input, message] of cases) {
+    it(`that is ${name} is refused, and nothing is appended`, async () => {
+      const agent = new Agent({ model, store: memoryStore() });
+      const error = await agent
+        .session('s')
+        .run(input as never)
+        .catch((reason) => reason);
+      expect(error).toEqual(coded('INVALID_MESSAGE', message));
+      expect(await agent.session('s').messages()).toEqual([]);
+    });
+  }
+  it('of steering and follow-ups is checked where it is given', async () => {
+    const session = new Agent({ model }).session('s');
+    await expect(session.steer(undefined as never)).rejects.toMatchObject({ code: 'INVALID_MESSAGE' });
+    await expect(session.followUp({ role: 'user' } as never)).rejects.toMatchObject({
+      code: 'INVALID_MESSAGE',
+    });
+  });
+  it('that would break the history through the inbox is left out, visibly', async () => {
+    const agent = new Agent({ model: scriptedModel(['a']), store: memoryStore() });
+    await agent.store.post('s', {
+      type: 'steer',
+      message: { ...assistantMessage([{ type: 'tool-call', id: 'x', name: 'y', arguments: '{}' }]), id: '' },
+    });
+    const { result, events } = await watched(agent.session('s'), 'go');
+    expect(result.status).toBe('done');
+    expect(events.find(({ type }) => type === 'custom')).toMatchObject({
+      name: 'message_refused',
+      data: { reason: 'call "x" has no result.' },
+    });
+  });
+  it('may be text, content, a message or a list of them', async () => {
+    for (const input of [
+      'go',
+      [{ type: 'text', text: 'go' }],
+      userMessage('go'),
+      { role: 'user', content: 'go' },
+      ['go'],
+      [userMessage('go')],
+    ]) {
+      const { result } = await watched(new Agent({ model: scriptedModel(['ok']) }), input as never);
+      expect(textOf(result.messages[0]!)).toBe('go');
+    }
+  });
+  it('for a session without a name is refused', () => {
+    for (const id of ['', undefined, 5])
+      expect(thrown(() => new Agent({ model }).session(id as never))).toMatchObject({
+        code: 'INVALID_OPTION',
+      });
+  });
+});
+
+describe('a hook that returns the wrong shape', () => {
+  /** In hooks about the run the run fails; in hooks about a call its result says so. */
+  const failing: [keyof Middleware, unknown, RegExp][] = [
+    [
+      'acceptMessage',
+      'text',
+      /acceptMessage of "odd" returned "text"\. Return a message, \{ block: true, reason \}, or nothing\./,
+    ],
+    ['acceptMessage', { block: 'yes' }, /returned \{"block":"yes"\}/],
+    ['acceptMessage', null, /returned null/],
+    [
+      'transformContext',
+      undefined,
+      /transformContext of "odd" returned undefined\. Return a list of messages/,
+    ],
+    ['transformContext', ['text'], /returned \["text"\]/],
+    ['transformSystemPrompt', undefined, /Return the prompt as text/],
+    ['convertToLlm', {}, /convertToLlm of "odd" returned \{\}/],
+    ['afterModelResponse', 'stop', /returned "stop"\. Return \{ response\?, injectMessages\?, decision\? \}/],
+    ['afterModelResponse', { decision: 'end' }, /"end"/],
+    ['afterModelResponse', { decisions: 'stop' }, /"decisions"/],
+    ['afterModelResponse', { response: { content: [] } }, /afterModelResponse/],
+    [
+      'afterModelResponse',
+      { response: { role: 'assistant', content: [{ type: 'text' }] } },
+      /afterModelResponse/,
+    ],
+    [
+      'afterModelResponse',
+      {
+        response: { role: 'assistant', content: [{ type: 'tool-call', id: 'x', name: 'y', arguments: {} }] },
+      },
+      /afterModelResponse/,
+    ],
+    ['afterModelResponse', { injectMessages: userMessage('x') }, /afterModelResponse/],
+    [
+      'afterModelResponse',
+      { injectMessages: [{ role: 'tool', toolCallId: 'x', content: [] }] },
+      /afterModelResponse/,
+    ],
+    ['shouldStopAfterTurn', 'yes', /Return true, false, or/],
+    ['shouldStopAfterTurn', { reason: 'because' }, /returned \{"reason":"because"\}/],
+    ['shouldStopAfterTurn', { reason: 'suspended' }, /returned \{"reason":"suspended"\}/],
+    ['onRunEnd', 'go on', /Return a list of user messages/],
+    [
+      'onRunEnd',
+      [assistantMessage([{ type: 'tool-call', id: 'x', name: 'y', arguments: '{}' }])],
+      /onRunEnd of "odd"/,
+    ],
+    ['beforeModel', { response: 'x' }, /beforeModel of "odd" returned/],
+    ['onRunEnd', [{ role: 'user', content: [{ type: 'text' }] }], /onRunEnd of "odd"/],
+  ];
+  for (const [hook, answer, message] of failing) {
+    it(`fails the run: ${hook} → ${JSON.stringify(answer)}`, async () => {
+      const agent = new Agent({
+        model: scriptedModel(['a']),
+        middleware: [{ name: 'odd', [hook]: () => answer }],
+      });
+      const { error } = await watched(agent, 'go');
+      expect(error).toBeInstanceOf(RunError);
+      expect(error).toEqual(coded('INVALID_HOOK_RESULT', message));
+    });
+  }
+
+  const answering: [keyof Middleware, unknown, RegExp][] = [
+    ['resolveToolCall', { name: 'echo' }, /resolveToolCall of "odd" returned \{"name":"echo"\}/],
+    [
+      'resolveToolCall',
+      { toolCall: { name: 'echo', arguments: {} } },
+      /Return \{ toolCall: \{ name, arguments \}, tool\? \}/,
+    ],
+    [
+      'resolveToolCall',
+      { toolCall: { name: 'echo', arguments: '{}' }, tool: { name: 'x' } },
+      /made by tool\(\)/,
+    ],
+    ['beforeToolCall', true, /beforeToolCall of "odd" returned true/],
+    ['beforeToolCall', { block: false }, /\{"block":false\}/],
+    ['beforeToolCall', { ask: 'please' }, /\{"ask":"please"\}/],
+    ['beforeToolCall', { ask: {}, block: true }, /beforeToolCall of "odd"/],
+    ['beforeToolCall', { result: undefined }, /beforeToolCall of "odd"/],
+    ['beforeToolCall', { result: 5n }, /BigInt/],
+    ['afterToolCall', 'text', /afterToolCall of "odd" returned "text"/],
+    ['afterToolCall', { content: 5 }, /\{"content":5\}/],
+    ['afterToolCall', { content: [{ type: 'text' }] }, /content as text or a list/],
+    ['afterToolCall', { isError: 'no' }, /afterToolCall of "odd"/],
+    ['afterToolCall', { result: 'x' }, /afterToolCall of "odd"/],
+  ];
+  for (const [hook, answer, message] of answering) {
+    it(`answers the call: ${hook} → ${typeof (answer as { result?: unknown })?.result === 'bigint' ? 'a bigint' : JSON.stringify(answer)}`, async () => {
+      const agent = new Agent({
+        model: scriptedModel([toolCalls({ name: 'echo' }), text('end')]),
+        tools: [echo],
+        middleware: [{ name: 'odd', [hook]: () => answer }],
+      });
+      const { result } = await watched(agent, 'go');
+      expect(result.status).toBe('done');
+      expect(result.messages[2]).toMatchObject({ isError: true });
+      expect(textOf(result.messages[2]!)).toMatch(message);
+    });
+  }
+});
+
+describe('a model that yields malformed events', () => {
+  const yields = (...parts: unknown[]): Model => ({
+    provider: 'test',
+    id: 'odd',
+    async *stream() {
+      yield* parts as never[];
+    },
+  });
+  const finish = { type: 'finish', reason: 'stop' };
+  const cases: [string, Model, string, RegExp][] = [
+    ['something that is no part', yields('text'), 'MODEL_STREAM_INVALID', /test\/odd yielded "text"/],
+    ['null', yields(null), 'MODEL_STREAM_INVALID', /yielded null/],
+    ['an unknown type', yields({ type: 'sound' }), 'MODEL_STREAM_INVALID', /its `type` is unknown/],
+    [
+      'text that is no text',
+      yields({ type: 'text', text: 5 }),
+      'MODEL_STREAM_INVALID',
+      /`text` must be a string/,
+    ],
+    [
+      'a call without a name',
+      yields({ type: 'tool-call', id: 'x', arguments: '{}' }),
+      'MODEL_STREAM_INVALID',
+      /`name` must be non-empty text/,
+    ],
+    [
+      'a call with parsed arguments',
+      yields({ type: 'tool-call', id: 'x', name: 'y', arguments: {} }),
+      'MODEL_STREAM_INVALID',
+      /`arguments` must be JSON text/,
+    ],
+    [
+      'a piece of no call',
+      yields({ type: 'tool-call-delta', id: 'x', arguments: '{' }),
+      'MODEL_STREAM_INVALID',
+      /no tool-call with id "x" was begun/,
+    ],
+    ['no finish', yields({ type: 'text', text: 'half' }), 'MODEL_STREAM_CUT', /ended without a finish part/],
+    ['nothing at all', yields(), 'MODEL_STREAM_CUT', /ended without a finish part/],
+    [
+      'more after finish',
+      yields(finish, { type: 'text', text: 'x' }),
+      'MODEL_STREAM_INVALID',
+      /it came after `finish`/,
+    ],
+    [
+      'an unknown finish reason',
+      yields({ type: 'finish', reason: 'tired' }),
+      'MODEL_STREAM_INVALID',
+      /`reason` must be one of/,
+    ],
+    [
+      'negative usage',
+      yields({ type: 'finish', reason: 'stop', usage: { inputTokens: -1 } }),
+      'MODEL_STREAM_INVALID',
+      /numbers ≥ 0/,
+    ],
+    [
+      'usage that is no number',
+      yields({ type: 'finish', reason: 'stop', usage: { inputTokens: 'many' } }),
+      'MODEL_STREAM_INVALID',
+      /numbers ≥ 0/,
+    ],
+    [
+      'a promise instead of a stream',
+      { ...yields(), stream: async () => [] } as never,
+      'MODEL_STREAM_INVALID',
+      /do not make stream\(\) an async function/,
+    ],
+    [
+      'nothing instead of a stream',
+      { ...yields(), stream: () => undefined } as never,
+      'MODEL_STREAM_INVALID',
+      /returned undefined, which cannot be iterated/,
+    ],
+  ];
+  for (const [name, odd, code, message] of cases) {
+    it(`fails the run: ${name}`, async () => {
+      const agent = new Agent({ model: odd, store: memoryStore() });
+      const { error } = await watched(agent.session('s'), 'go');
+      expect(error).toEqual(coded(code, message));
+      const messages = await agent.session('s').messages();
+      expectValidHistory(messages);
+      expect(messages.map(({ role }) => role)).toEqual(['user']);
+      const next = new Agent({ model: scriptedModel(['fine']), store: agent.store });
+      expect((await next.session('s').run('again')).text).toBe('fine');
+    });
+  }
+});
+
+describe('a tool call', () => {
+  it('with arguments that are not JSON, or no object, gets a result the model can act on', async () => {
+    const agent = new Agent({
+      model: scriptedModel([
+        toolCalls(
+          ...['{', 'text', '5', 'null', '"x"', '{}}'].map((args, n) => ({ name: 'echo', args, id: `${n}` })),
+        ),
+        text('end'),
+      ]),
+      tools: [echo],
+    });
+    const { result } = await watched(agent, 'go');
+    const answers = result.messages.filter(({ role }) => role === 'tool');
+    expect(answers).toHaveLength(6);
+    for (const answer of answers)
+      expect(answer).toMatchObject({
+        isError: true,
+        content: [{ text: expect.stringMatching(/not valid JSON|Invalid arguments/) }],
+      });
+  });
+  it('with huge, deep or strange arguments does no harm', async () => {
+    const deep = `${'['.repeat(5000)}${']'.repeat(5000)}`;
+    const any = tool({
+      name: 'echo',
+      description: '',
+      input: z.object({}).loose(),
+      execute: (args) => Object.keys(args).length,
+    });
+    const agent = new Agent({
+      model: scriptedModel([
+        chunks(
+          { type: 'tool-call', id: '1', name: 'echo', arguments: '{"__proto__":{"polluted":1}}' },
+          { type: 'tool-call', id: '2', name: 'echo', arguments: deep },
+        ),
+        text('end'),
+      ]),
+      tools: [any],
+    });
+    const { result } = await watched(agent, 'go');
+    expect(result.status).toBe('done');
+    expect(({} as { polluted?: number }).polluted).toBeUndefined();
+  });
+});
+
+describe('a context used wrongly', () => {
+  const inTool = async (act: (ctx: ToolContext) => unknown) => {
+    const one = tool({ name: 'one', description: '', input: z.object({}), execute: (_, ctx) => act(ctx) });
+    const { result } = await watched(
+      new Agent({ model: scriptedModel([toolCalls({ name: 'one' }), text('end')]), tools: [one] }),
+      'go',
+    );
+    return textOf(result.messages[2]!);
+  };
+  it('says so: update()', async () => {
+    expect(await inTool((ctx) => ctx.update(5 as never))).toContain('ctx.update() takes text or a list');
+  });
+  it('says so: generate() without messages', async () => {
+    expect(await inTool((ctx) => ctx.generate(scriptedModel(['x']), { messages: [] }))).toContain(
+      'Expected at least one message',
+    );
+  });
+});
+
+it('every coded error carries its code and is an AlliumError', () => {
+  const error = thrown(() => new Agent({ model, nope: 1 } as never));
+  expect(error).toBeInstanceOf(AlliumError);
+  expect(error).toMatchObject({ name: 'AlliumError', code: 'INVALID_OPTION', data: { option: 'nope' } });
+});

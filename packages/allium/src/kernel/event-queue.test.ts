@@ -1,0 +1,263 @@
+import { describe, expect, it } from 'vitest';
+import { Agent, type AgentEvent, type Model, type ModelPart, RunError, tool } from 'allium';
+import { collect, failWith, fakeClock, hang, scriptedModel, text, toolCalls } from 'allium/testing';
+import { z } from 'zod';
+import { EventQueue } from './event-queue.js';
+
+const event = (name: string): AgentEvent => ({ type: 'custom', runId: 'r', sessionId: 's', name });
+
+/** Lets everything that is ready run. */
+const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** Yields text for ever, counting; ends when it is told to stop. */
+function endless(): Model & { produced: number; returned: number } {
+  const model = {
+    provider: 'test',
+    id: 'endless',
+    produced: 0,
+    returned: 0,
+    async *stream(): AsyncGenerator<ModelPart> {
+      try {
+        for (;;) {
+          model.produced++;
+          yield { type: 'text', text: 'x'.repeat(100) };
+        }
+      } finally {
+        model.returned++;
+      }
+    },
+  };
+  return model;
+}
+
+describe('the queue', () => {
+  it('hands each event to one of several that wait, in order', async () => {
+    const queue = new EventQueue();
+    const steps = [queue.next(), queue.next(), queue.next()];
+    for (const name of ['a', 'b', 'c', 'd']) queue.push(event(name));
+    expect((await Promise.all([...steps, queue.next()])).map(({ value }) => (value as { name: string }).name)).toEqual(['a', 'b', 'c', 'd']);
+  });
+
+  it('ends for everybody who waits; the error goes to the first', async () => {
+    const queue = new EventQueue();
+    const steps = [queue.next(), queue.next()];
+    queue.end({ error: new Error('boom') });
+    await expect(steps[0]).rejects.toThrow('boom');
+    await expect(steps[1]).resolves.toEqual({ done: true, value: undefined });
+    await expect(queue.next()).resolves.toEqual({ done: true, value: undefined });
+  });
+
+  it('gives what is left before the end and the error', async () => {
+    const queue = new EventQueue();
+    queue.push(event('a'));
+    queue.end({ error: undefined });
+    await expect(queue.next()).resolves.toMatchObject({ done: false });
+    await expect(queue.next()).rejects.toBeUndefined();
+    await expect(queue.next()).resolves.toMatchObject({ done: true });
+  });
+
+  it('says when there is room again, not at every event', async () => {
+    const queue = new EventQueue();
+    for (let i = 0; i < 255; i++) queue.push(event('x'));
+    expect(queue.pressure()).toBeUndefined();
+    queue.push(event('x'));
+    let room = false;
+    const wait = queue.pressure()!.then(() => {
+      room = true;
+    });
+    for (let i = 0; i < 191; i++) await queue.next();
+    expect(room).toBe(false);
+    await queue.next();
+    await wait;
+    expect(queue.length).toBe(64);
+  });
+});
+
+describe('agent.stream()', () => {
+  const agentOf = (...script: Parameters<typeof scriptedModel>[0][number][]): Agent => new Agent({ model: scriptedModel(script) });
+
+  it('returns an object that is not a thenable', async () => {
+    const stream = agentOf('hi').stream('x');
+    expect('then' in stream).toBe(false);
+    expect(await stream).toBe(stream);
+    await stream.result;
+  });
+
+  it('gives events and then the result', async () => {
+    const { types, result } = await collect(agentOf('hi').stream('x'));
+    expect(types.at(-1)).toBe('agent_end');
+    expect(result).toMatchObject({ status: 'done', text: 'hi' });
+  });
+
+  it('awaiting `result` drains: nobody has to read', async () => {
+    const parts: ModelPart[] = Array.from({ length: 5000 }, () => ({ type: 'text', text: 'x' }));
+    const agent = agentOf({ parts: [...parts, { type: 'finish', reason: 'stop' }] });
+    await expect(agent.stream('x').result).resolves.toMatchObject({ text: 'x'.repeat(5000) });
+  });
+
+  it('awaiting `result` drains also when the run already waits for a reader', async () => {
+    const model = endless();
+    const controller = new AbortController();
+    const stream = new Agent({ model }).stream('x', { signal: controller.signal });
+    await settle();
+    const { produced } = model;
+    const result = stream.result.catch((error) => error);
+    await settle();
+    expect(model.produced).toBeGreaterThan(produced);
+    controller.abort();
+    expect(await result).toBeInstanceOf(RunError);
+  });
+
+  it('`result` may be taken first and the events read afterwards', async () => {
+    const stream = agentOf('hi').stream('x');
+    const { result } = stream;
+    const types: string[] = [];
+    for await (const { type } of stream) types.push(type);
+    expect([types[0], types.at(-1)]).toEqual(['agent_start', 'agent_end']);
+    expect((await result).text).toBe('hi');
+  });
+
+  it('iterating late gives all events from the first', async () => {
+    const stream = agentOf('hi').stream('x');
+    await settle();
+    const { types } = await collect(stream);
+    expect([types[0], types.at(-1)]).toEqual(['agent_start', 'agent_end']);
+  });
+
+  it('iterating again after the end gives nothing, and the error only once', async () => {
+    const stream = agentOf(failWith(new Error('boom'))).stream('x');
+    expect((await collect(stream)).error).toMatchObject({ code: 'MODEL_ERROR' });
+    const again: AgentEvent[] = [];
+    for await (const one of stream) again.push(one);
+    expect(again).toEqual([]);
+  });
+
+  it('two that iterate at once share the events and both end', async () => {
+    const stream = agentOf('hi').stream('x');
+    const seen: string[][] = [[], []];
+    await Promise.all(
+      seen.map(async (list) => {
+        for await (const { type } of stream) list.push(type);
+      }),
+    );
+    expect(seen.flat()).toHaveLength(9);
+  });
+
+  it('breaking out of the loop aborts, and waits until the run has ended', async () => {
+    const model = endless();
+    const agent = new Agent({ model });
+    const stream = agent.stream('x');
+    for await (const one of stream) if (one.type === 'message_update') break;
+    expect(model.returned).toBe(1);
+    await expect(stream.result).rejects.toMatchObject({ code: 'ABORTED', result: { status: 'aborted' } });
+  });
+
+  it('after breaking out there is nothing more to read', async () => {
+    const iterator = agentOf(hang('hi')).stream('x')[Symbol.asyncIterator]();
+    await iterator.next();
+    expect(await iterator.return!()).toEqual({ done: true, value: undefined });
+    expect(await iterator.next()).toEqual({ done: true, value: undefined });
+  });
+
+  it('throws the error of the run to the iterator, after agent_end', async () => {
+    const boom = new Error('boom');
+    const { types, error } = await collect(agentOf(failWith(boom, 'half')).stream('x'));
+    expect(types.at(-1)).toBe('agent_end');
+    expect(error).toMatchObject({ code: 'MODEL_ERROR', cause: boom });
+  });
+
+  it('throws to the iterator when the run could not even begin', async () => {
+    const stream = agentOf('hi').stream('x', { nonsense: 1 } as never);
+    await expect(stream[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: 'INVALID_OPTION' });
+    await expect(stream.result).rejects.toMatchObject({ code: 'INVALID_OPTION' });
+  });
+
+  it('an error nobody listens to is no unhandled rejection', async () => {
+    const unhandled: unknown[] = [];
+    const note = (reason: unknown): void => void unhandled.push(reason);
+    process.on('unhandledRejection', note);
+    agentOf(failWith(new Error('boom'))).stream('x');
+    await settle();
+    await settle();
+    process.off('unhandledRejection', note);
+    expect(unhandled).toEqual([]);
+  });
+});
+
+describe('slow consumers exert back-pressure', () => {
+  it('a model is read no further ahead than the queue is long', async () => {
+    const model = endless();
+    const iterator = new Agent({ model }).stream('x')[Symbol.asyncIterator]();
+    for (let read = 1; read <= 2000; read++) {
+      await iterator.next();
+      if (read % 100 === 0) await settle();
+      expect(model.produced).toBeLessThan(read + 300);
+    }
+    await iterator.return!();
+  });
+
+  it('nobody reads: the model waits', async () => {
+    const model = endless();
+    const stream = new Agent({ model }).stream('x');
+    for (let i = 0; i < 20; i++) await settle();
+    expect(model.produced).toBeLessThan(300);
+    for await (const _ of stream) break;
+    expect(model.returned).toBe(1);
+  });
+
+  it('turns wait as well, not only deltas', async () => {
+    let ran = 0;
+    const count = tool({ name: 'count', description: 'Counts.', input: z.object({}), execute: () => `${++ran}` });
+    const agent = new Agent({ model: scriptedModel([toolCalls({ name: 'count' })], { repeat: true }), tools: [count], limits: { turns: 1000 } });
+    const stream = agent.stream('x');
+    for (let i = 0; i < 50; i++) await settle();
+    expect(ran).toBeLessThan(60);
+    for await (const _ of stream) break;
+  });
+
+  it('time spent waiting for the consumer is not active time', async () => {
+    const clock = fakeClock();
+    const parts: ModelPart[] = Array.from({ length: 400 }, () => ({ type: 'text', text: 'x' }));
+    const model = scriptedModel([{ parts: [...parts, { type: 'finish', reason: 'stop' }] }]);
+    const iterator = new Agent({ model, clock, limits: { timeoutMs: 1000 } }).stream('x')[Symbol.asyncIterator]();
+    await iterator.next();
+    for (let i = 0; i < 5; i++) await clock.advance(900);
+    const types: string[] = [];
+    for (let step = await iterator.next(); !step.done; step = await iterator.next()) types.push(step.value.type);
+    expect(types.at(-1)).toBe('agent_end');
+    expect(types.filter((type) => type === 'message_update')).toHaveLength(400);
+  });
+});
+
+describe('events are balanced', () => {
+  const broken = tool({ name: 'broken', description: 'Fails.', input: z.object({}), execute: () => Promise.reject(new Error('boom')) });
+  const stops = tool({ name: 'stops', description: 'Stops.', input: z.object({}), execute: (_, ctx) => ctx.stop('stopped') });
+  const aborting = new AbortController();
+  const aborts = tool({ name: 'aborts', description: 'Aborts.', input: z.object({}), execute: () => aborting.abort() });
+  const tools = [broken, stops, aborts];
+
+  it.each([
+    ['a plain answer', [text('hi')]],
+    ['a failing tool', [toolCalls({ name: 'broken' }), 'end']],
+    ['a tool that stops', [toolCalls({ name: 'stops' }, { name: 'broken' })]],
+    ['an unknown tool', [toolCalls({ name: 'nobody' }), 'end']],
+    ['a model that fails at once', [failWith(new Error('boom'))]],
+    ['a model that fails half way', [failWith(new Error('boom'), 'half')]],
+    ['a stream that is cut off', [{ parts: [{ type: 'text' as const, text: 'half' }] }]],
+    ['an abort in a tool', [toolCalls({ name: 'aborts' }, { name: 'broken' })]],
+  ])('%s', async (_, script) => {
+    const { events } = await collect(new Agent({ model: scriptedModel(script), tools }).stream('x', { signal: aborting.signal }));
+    const open: string[] = [];
+    for (const one of events) {
+      const [what, when] = one.type.split(/_(?=start$|end$)/);
+      const id = `${what}:${'messageId' in one && what === 'message' ? one.messageId : 'toolCall' in one ? one.toolCall.id : ''}`;
+      if (when === 'start') open.push(id);
+      if (when === 'end') {
+        expect(open).toContain(id);
+        open.splice(open.lastIndexOf(id), 1);
+      }
+    }
+    expect(open).toEqual([]);
+    expect(events.at(-1)!.type).toBe('agent_end');
+  });
+});

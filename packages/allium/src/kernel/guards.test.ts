@@ -1,0 +1,588 @@
+import { describe, expect, it } from 'vitest';
+import { Agent, attribution, defineMiddleware, defineState, type Guard, type GuardPoint, memoryStore, type Middleware, RunError, textOf, tool, toolResult, type Verdict, window } from 'allium';
+import { chunks, collect, hang, type Script, scriptedModel, text, toolCalls } from 'allium/testing';
+import { z } from 'zod';
+
+const find = (pattern: RegExp) => (given: string) => [...given.matchAll(pattern)].map((m) => ({ start: m.index, end: m.index + m[0].length }));
+const guarding = (name: string, guard: Guard, more: Partial<Middleware> = {}): Middleware => defineMiddleware({ name, guard, ...more });
+const redacting = (on: GuardPoint[], more: Partial<Guard> = {}): Middleware => guarding('redact', { on, find: find(/SECRET/g), ...more });
+const judging = (on: GuardPoint[], judge: Guard['judge'], more: Partial<Middleware> = {}): Middleware => guarding('judge', { on, judge }, more);
+
+const calls: unknown[] = [];
+const act = tool({
+  name: 'act',
+  description: 'Acts.',
+  input: z.any(),
+  execute(args) {
+    calls.push(args);
+    return 'did SECRET';
+  },
+});
+
+function agentOf(script: readonly Script[], ...middleware: Middleware[]) {
+  calls.length = 0;
+  const model = scriptedModel(script);
+  const store = memoryStore();
+  const agent = new Agent({ model, store, middleware, tools: [act] });
+  return { model, store, agent, session: agent.session('s') };
+}
+
+const resultTexts = (messages: readonly { role: string; content: readonly { type: string }[] }[]): string[] => messages.filter(({ role }) => role === 'tool').map(textOf);
+
+describe('guards run wherever they stand in the list', () => {
+  const cache = defineMiddleware({ name: 'cache', wrapModel: () => ({ role: 'assistant', content: [{ type: 'text', text: 'SECRET' }], stopReason: 'stop' }) });
+
+  it.each([
+    ['first', [redacting(['output']), cache]],
+    ['last', [cache, redacting(['output'])]],
+  ])('%s', async (_, middleware) => {
+    await expect(agentOf([], ...middleware).agent.run('hi')).resolves.toMatchObject({ text: '[redacted]' });
+  });
+
+  it('per run', async () => {
+    await expect(agentOf(['SECRET']).agent.run('hi', { middleware: [redacting(['output'])] })).resolves.toMatchObject({ text: '[redacted]' });
+  });
+
+  it('in list order among themselves', async () => {
+    const one = guarding('one', { on: ['output'], find: find(/a/g), replacement: 'b' });
+    const two = guarding('two', { on: ['output'], find: find(/b/g), replacement: 'c' });
+    expect((await agentOf(['ab'], one, two).agent.run('hi')).text).toBe('cc');
+    expect((await agentOf(['ab'], two, one).agent.run('hi')).text).toBe('bc');
+  });
+});
+
+describe('deny beats ask beats rewrite beats allow', () => {
+  const verdicts: Record<string, Verdict> = {
+    deny: { type: 'deny', reason: 'no' },
+    ask: { type: 'ask', request: { title: 'Sure?' } as never },
+    rewrite: { type: 'rewrite', args: { q: 'rewritten' } },
+    allow: { type: 'allow' },
+  };
+  const orders = [
+    ['deny', 'ask', 'rewrite', 'allow'],
+    ['allow', 'rewrite', 'ask', 'deny'],
+    ['ask', 'deny', 'allow', 'rewrite'],
+  ];
+  const guards = (names: readonly string[]) => names.map((name) => guarding(name, { on: ['tool-args'], judge: () => verdicts[name]! }));
+
+  it.each(orders)('deny wins among %s, %s, %s, %s: nobody is asked, nothing runs', async (...names) => {
+    const { agent } = agentOf([toolCalls({ name: 'act', args: { q: 1 } }), 'end'], ...guards(names));
+    const { status, messages } = await agent.run('hi');
+    expect(status).toBe('done');
+    expect(resultTexts(messages)).toEqual(['no']);
+    expect(calls).toEqual([]);
+  });
+
+  it.each([
+    ['rewrite', 'ask'],
+    ['ask', 'rewrite'],
+  ])('ask wins over rewrite (%s, %s), about the rewritten arguments', async (...names) => {
+    const { session } = agentOf([toolCalls({ name: 'act', args: { q: 1 } }), 'end'], ...guards([...names, 'allow']));
+    const { status, pending } = await session.run('hi');
+    expect(status).toBe('suspended');
+    expect(pending[0]!.arguments).toBe('{"q":"rewritten"}');
+    await session.resume({ answers: { [pending[0]!.id]: { type: 'approve' } } });
+    expect(calls).toEqual([{ q: 'rewritten' }]);
+  });
+
+  it('rewrite wins over allow', async () => {
+    const { agent } = agentOf([toolCalls({ name: 'act', args: { q: 1 } }), 'end'], ...guards(['allow', 'rewrite', 'allow']));
+    await agent.run('hi');
+    expect(calls).toEqual([{ q: 'rewritten' }]);
+  });
+
+  it('at response points: a later deny wins over an earlier rewrite', async () => {
+    const { agent } = agentOf(['hi'], judging(['output'], () => ({ type: 'rewrite', text: 'x' })), guarding('no', { on: ['output'], judge: () => ({ type: 'deny', reason: 'never' }) }));
+    await expect(agent.run('hi')).resolves.toMatchObject({ status: 'stopped', stop: { reason: 'guardrail', message: 'never', by: 'no' } });
+  });
+
+  it('a refused call is cleaned by the guards before and after the one that refuses', async () => {
+    const no = guarding('no', { on: ['tool-args'], judge: () => ({ type: 'deny', reason: 'no' }) });
+    const first = guarding('first', { on: ['tool-args'], find: find(/ONE/g) });
+    const last = guarding('last', { on: ['tool-args'], find: find(/TWO/g) });
+    const { agent } = agentOf([toolCalls({ name: 'act', args: { q: 'ONE TWO' } }), 'end'], first, no, last);
+    const { messages } = await agent.run('hi');
+    expect(JSON.stringify(messages)).not.toMatch(/ONE|TWO/);
+    expect(resultTexts(messages)).toEqual(['no']);
+  });
+});
+
+describe('actions', () => {
+  it.each(['window', 'full'] as const)('redact puts the replacement of the span, of the guard, or [redacted] (%s)', async (kind) => {
+    const hold = kind === 'full' ? ('full' as const) : window(8);
+    const own = guarding('own', { on: ['output'], hold, find: (given) => find(/SECRET/g)(given).map((span) => ({ ...span, replacement: '<own>' })), replacement: '<guard>' });
+    expect((await agentOf(['a SECRET b'], own).agent.run('hi')).text).toBe('a <own> b');
+    expect((await agentOf(['a SECRET b'], redacting(['output'], { hold, replacement: '' })).agent.run('hi')).text).toBe('a  b');
+    expect((await agentOf(['a SECRET b'], redacting(['output'], { hold })).agent.run('hi')).text).toBe('a [redacted] b');
+  });
+
+  it.each([
+    ['block', 'window'],
+    ['block', 'full'],
+    ['stop', 'window'],
+    ['stop', 'full'],
+  ] as const)('%s refuses a response: the run stops with reason guardrail (%s)', async (action, kind) => {
+    const guard = redacting(['output'], { action, hold: kind === 'full' ? 'full' : window(8) });
+    for (const watched of [true, false]) {
+      const { session, store } = agentOf([chunks('a long beginning, then SEC', 'RET and more')], guard);
+      const result = watched ? (await collect(session.stream('hi'))).result! : await session.run('hi');
+      expect(result).toMatchObject({ status: 'stopped', stop: { reason: 'guardrail', by: 'redact' }, text: '' });
+      expect(result.messages.map(({ role }) => role)).toEqual(['user']);
+      expect(JSON.stringify(await store.read('s', 0))).not.toContain('beginning');
+    }
+  });
+
+  it('block refuses a call; the run goes on', async () => {
+    const { agent } = agentOf([toolCalls({ name: 'act', args: { q: 'SECRET' } }), 'end'], redacting(['tool-args'], { action: 'block' }));
+    const { text: said, messages } = await agent.run('hi');
+    expect([said, calls]).toEqual(['end', []]);
+    expect(resultTexts(messages)[0]).toContain('Refused by guard "redact"');
+  });
+
+  it('stop at the arguments ends the run, and nothing of the response stays', async () => {
+    const { agent } = agentOf([toolCalls({ name: 'act', args: { q: 'SECRET' } })], redacting(['tool-args'], { action: 'stop' }));
+    const { stop, messages } = await agent.run('hi');
+    expect(stop).toMatchObject({ reason: 'guardrail', by: 'redact' });
+    expect(messages).toHaveLength(1);
+    expect(calls).toEqual([]);
+  });
+
+  it('block withholds a result, details and all; stop ends the run as well', async () => {
+    const detailed = tool({ name: 'detailed', description: 'D.', input: z.any(), execute: () => toolResult({ content: 'fine', details: { raw: 'SECRET' } }) });
+    const run = (action: 'block' | 'stop') => new Agent({ model: scriptedModel([toolCalls({ name: 'detailed' }), 'end']), tools: [detailed], middleware: [redacting(['tool-result'], { action })] }).run('hi');
+    const blocked = await run('block');
+    expect([blocked.text, JSON.stringify(blocked.messages)]).toEqual(['end', expect.not.stringContaining('SECRET')]);
+    const stopped = await run('stop');
+    expect(stopped.stop).toMatchObject({ reason: 'guardrail' });
+    expect(JSON.stringify(stopped.messages)).not.toContain('SECRET');
+    expect(stopped.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool']);
+  });
+
+  it.each([[1], [3], [50]])('warn only reports, once per match, for chunks of %i', async (size) => {
+    const said = 'SECRET and SECRET again, and lastly SECRET.';
+    const pieces = said.match(new RegExp(`.{1,${size}}`, 'g'))!;
+    for (const hold of ['full' as const, window(8)]) {
+      const { agent } = agentOf([chunks(...pieces)], redacting(['output'], { action: 'warn', hold }));
+      const { events, result } = await collect(agent.stream('hi'));
+      expect(result!.text).toBe(said);
+      const warnings = events.filter((one) => one.type === 'custom');
+      expect(warnings).toHaveLength(3);
+      expect(warnings[0]).toMatchObject({ name: 'guard_warning', by: 'redact', data: { point: 'output' } });
+    }
+  });
+
+  it('a judge under warn refuses nothing either', async () => {
+    const { agent } = agentOf(['hi'], guarding('dry-run', { on: ['output'], action: 'warn', judge: () => ({ type: 'deny', reason: 'would refuse' }) }));
+    const { events, result } = await collect(agent.stream('hi'));
+    expect(result!.text).toBe('hi');
+    expect(events.filter((one) => one.type === 'custom')).toHaveLength(1);
+  });
+
+  it('result.changes tells who acted', async () => {
+    const { changes } = await agentOf(['SECRET'], redacting(['output'])).agent.run('hi');
+    expect(changes).toContainEqual({ turn: 1, by: 'redact', what: 'redacted output' });
+  });
+});
+
+describe('a guard that fails', () => {
+  const boom = new Error('cannot judge SECRET');
+  const throwing = (): never => {
+    throw boom;
+  };
+  const after = (count: number) => {
+    let left = count;
+    return (given: string) => (left-- > 0 ? find(/SECRET/g)(given) : throwing());
+  };
+  const kinds: [string, () => Partial<Guard>][] = [
+    ['find, at once', () => ({ find: throwing, hold: window(4) })],
+    ['find, mid-stream', () => ({ find: after(1), hold: window(4) })],
+    ['find, at the end', () => ({ find: throwing, hold: 'full' })],
+    ['judge', () => ({ judge: throwing })],
+    ['judge, later', () => ({ judge: async () => throwing() })],
+    ['an invalid span', () => ({ find: () => [{ start: 5, end: 2 }], hold: window(4) })],
+    ['an invalid verdict', () => ({ judge: () => ({ type: 'maybe' }) as never })],
+  ];
+
+  describe.each(kinds)('closed: %s', (_, how) => {
+    it.each([true, false])('nothing more is released and the run fails with GUARD_FAILED (watched: %s)', async (watched) => {
+      const released = 'x'.repeat(24);
+      const { session, store } = agentOf([chunks(released, released, 'SECRET', released), 'second'], guarding('broken', { on: ['output'], ...how() }));
+      const { events = [], error } = watched ? await collect(session.stream('hi')) : await session.run('hi').then(() => ({ error: undefined, events: [] }), (error: RunError) => ({ error, events: [] }));
+      expect(error).toMatchObject({ code: 'GUARD_FAILED', result: { status: 'error' } });
+      expect(error!.message).toContain('"broken"');
+      expect(error!.message).not.toContain('SECRET');
+      expect(attribution(error!.cause)).toMatchObject({ middleware: 'broken', hook: 'guard' });
+      expect(JSON.stringify([events.filter(({ type }) => type !== 'agent_end'), await store.read('s', 0)])).not.toContain('SECRET');
+      expect(error!.result.messages.map(({ role }) => role)).toEqual(['user']);
+    });
+
+    it('no layer gets past it by trying again', async () => {
+      const stubborn = defineMiddleware({ name: 'stubborn', wrapModel: (_ctx, next) => next().catch(() => next()).catch(() => ({ role: 'assistant', content: [{ type: 'text', text: 'SECRET' }], stopReason: 'stop' }) as const) });
+      const { agent, model } = agentOf(['x'.repeat(30), 'second', 'third'], stubborn, guarding('broken', { on: ['output'], ...how() }));
+      const { error } = await collect(agent.stream('hi'));
+      expect(error).toMatchObject({ code: 'GUARD_FAILED' });
+      expect(model.requests).toHaveLength(1);
+    });
+  });
+
+  it('the original object is the cause', async () => {
+    const failure = await agentOf(['hi'], judging(['output'], throwing)).agent.run('hi').catch((error) => error);
+    expect(failure.cause).toBe(boom);
+  });
+
+  it.each(kinds)('open: %s — that guard is skipped, the others are not', async (_, how) => {
+    const filler = 'x'.repeat(60);
+    const broken = guarding('broken', { on: ['output'], ...how() }, { onFail: 'open' });
+    const { agent } = agentOf([chunks(filler, 'a SEC', 'RET b', filler)], broken, redacting(['output'], { hold: window(8) }));
+    const { result } = await collect(agent.stream('hi'));
+    expect(result!.text).toBe(`${filler}a [redacted] b${filler}`);
+    expect(result!.changes.some(({ by, what }) => by === 'broken' && what.startsWith('failed and was skipped'))).toBe(true);
+  });
+
+  it('at tool-args refuses the call and withholds its arguments; the run goes on', async () => {
+    const { agent, model } = agentOf([chunks({ type: 'tool-call', id: 'a', name: 'act', arguments: '{"q":"SECRET"}' }, { type: 'tool-call', id: 'b', name: 'act', arguments: 'SECRET' }), 'end'], judging(['tool-args'], throwing));
+    const { events, result } = await collect(agent.stream('hi'));
+    expect(result!.text).toBe('end');
+    expect(calls).toEqual([]);
+    expect(JSON.stringify([events, model.requests[1]!.messages])).not.toContain('SECRET');
+  });
+
+  it('at tool-result withholds the result; the run goes on', async () => {
+    const { agent } = agentOf([toolCalls({ name: 'act' }), 'end'], judging(['tool-result'], throwing));
+    const { events, result } = await collect(agent.stream('hi'));
+    expect(result!.text).toBe('end');
+    expect(JSON.stringify(events)).not.toContain('SECRET');
+    expect(result!.messages[2]).toMatchObject({ role: 'tool', isError: true });
+  });
+
+  it('at input keeps the message out; at request sends nothing', async () => {
+    for (const point of ['input', 'request'] as const) {
+      const { agent, model } = agentOf(['hi'], judging([point], throwing));
+      await expect(agent.run('SECRET')).rejects.toMatchObject({ code: 'GUARD_FAILED', cause: boom });
+      expect(model.requests).toHaveLength(0);
+    }
+  });
+});
+
+describe('input', () => {
+  it('is rewritten before it is appended, sent or told', async () => {
+    const { session, store, model } = agentOf(['ok'], redacting(['input']));
+    const { events } = await collect(session.stream('my SECRET'));
+    expect(JSON.stringify([events, await store.read('s', 0), model.requests[0]!.messages])).not.toContain('SECRET');
+    expect(textOf(model.requests[0]!.messages[0]!)).toBe('my [redacted]');
+  });
+
+  it('that is refused stops the run before the model is called', async () => {
+    const { agent, model } = agentOf(['ok'], redacting(['input'], { action: 'block' }));
+    await expect(agent.run('my SECRET')).resolves.toMatchObject({ status: 'stopped', stop: { reason: 'guardrail', by: 'redact' }, messages: [] });
+    expect(model.requests).toHaveLength(0);
+  });
+
+  it('judges every text of a message, images aside', async () => {
+    const { agent, model } = agentOf(['ok'], redacting(['input']));
+    await agent.run([{ type: 'text', text: 'SECRET 1' }, { type: 'image', data: 'AA', mimeType: 'image/png' }, { type: 'text', text: 'SECRET 2' }]);
+    expect(model.requests[0]!.messages[0]!.content).toMatchObject([{ text: '[redacted] 1' }, { type: 'image' }, { text: '[redacted] 2' }]);
+  });
+
+  it('steering and follow-ups pass it too', async () => {
+    const { session, model } = agentOf([(_, call) => (void session.followUp('SECRET later'), text(`${call}`)), 'end'], redacting(['input']));
+    await session.run('hi');
+    expect(model.requests[1]!.messages.map(textOf)).toEqual(['hi', '1', '[redacted] later']);
+  });
+});
+
+describe('request', () => {
+  it('changes what is sent, not what is kept', async () => {
+    const { session, model } = agentOf(['ok'], redacting(['request']));
+    await session.run('my SECRET');
+    expect(textOf(model.requests[0]!.messages[0]!)).toBe('my [redacted]');
+    expect((await session.messages()).map(textOf)).toEqual(['my SECRET', 'ok']);
+  });
+
+  it('judges each message once, however many turns there are', async () => {
+    const judged: string[] = [];
+    const script = [...Array.from({ length: 5 }, (_, i) => toolCalls({ name: 'act', id: `c${i}` })), 'end'];
+    const { agent, model } = agentOf(script, judging(['request'], (subject) => void judged.push(subject.message!.role)), redacting(['request']));
+    await agent.run('hi');
+    expect(judged).toHaveLength(11);
+    expect(model.requests.at(-1)!.messages).toHaveLength(11);
+    expect(JSON.stringify(model.requests.map(({ messages }) => messages))).not.toContain('SECRET');
+  });
+
+  it('judges messages that a layer or transform put in its place', async () => {
+    const swap = defineMiddleware({ name: 'swap', transformContext: (messages) => [...messages, { id: '', role: 'user', content: [{ type: 'text', text: 'SECRET' }] }] });
+    const { agent, model } = agentOf(['ok'], swap, redacting(['request']));
+    await agent.run('hi');
+    expect(model.requests[0]!.messages.map(textOf)).toEqual(['hi', '[redacted]']);
+  });
+
+  it('that refuses stops the run with reason guardrail; retrying does not help', async () => {
+    const again = defineMiddleware({ name: 'again', wrapModel: (_, next) => next().catch(() => next()) });
+    const { agent, model } = agentOf(['ok', 'ok'], again, redacting(['request'], { action: 'block' }));
+    await expect(agent.run('my SECRET')).resolves.toMatchObject({ status: 'stopped', stop: { reason: 'guardrail', by: 'redact' } });
+    expect(model.requests).toHaveLength(0);
+  });
+
+  it('judges once when two attempts ask at the same time', async () => {
+    let judged = 0;
+    const both = defineMiddleware({ name: 'both', wrapModel: async (_, next) => (await Promise.all([next(), next()]))[0] });
+    const { agent } = agentOf(['a', 'b'], both, judging(['request'], () => void judged++));
+    await agent.run('hi');
+    expect(judged).toBe(1);
+  });
+});
+
+describe('thinking', () => {
+  const thought = [
+    { type: 'thinking', text: 'the SECRET is', signature: 'seal' },
+    { type: 'text', text: 'ok' },
+  ] as const;
+
+  it('that is redacted loses its signature and is not sent back', async () => {
+    const { session, model } = agentOf([thought, 'end'], redacting(['thinking']));
+    const { messages } = await session.run('hi');
+    expect(messages[1]!.content[0]).toEqual({ type: 'thinking', text: 'the [redacted] is', redacted: true });
+    await session.run('again');
+    expect(model.requests[1]!.messages[1]!.content).toEqual([{ type: 'text', text: 'ok' }]);
+  });
+
+  it('that is left alone keeps its signature and is sent back', async () => {
+    const { session, model } = agentOf([thought, 'end'], redacting(['output', 'thinking'], { find: find(/nothing/g) }));
+    await session.run('hi');
+    await session.run('again');
+    expect(model.requests[1]!.messages[1]!.content).toEqual(thought);
+  });
+
+  it('is not judged by a guard of the output, nor text by one of the thinking', async () => {
+    const both = [{ type: 'thinking', text: 'SECRET' }, { type: 'text', text: 'SECRET' }] as const;
+    expect((await agentOf([both], redacting(['output'])).agent.run('hi')).messages[1]!.content.map((part) => 'text' in part && part.text)).toEqual(['SECRET', '[redacted]']);
+    expect((await agentOf([both], redacting(['thinking'])).agent.run('hi')).messages[1]!.content.map((part) => 'text' in part && part.text)).toEqual(['[redacted]', 'SECRET']);
+  });
+});
+
+describe('tool-args', () => {
+  it('are held until the call is complete', async () => {
+    const call = chunks('text first', { type: 'tool-call', id: 'a', name: 'act', arguments: '{"q":' }, { type: 'tool-call-delta', id: 'a', arguments: '"SEC' }, { type: 'tool-call-delta', id: 'a', arguments: 'RET"}' });
+    const { agent } = agentOf([call, 'end'], redacting(['tool-args']));
+    const { events } = await collect(agent.stream('hi'));
+    const deltas = events.flatMap((one) => (one.type === 'message_update' && one.delta.type === 'tool-call' ? [one.delta.arguments] : []));
+    expect(deltas).toEqual(['{"q":"[redacted]"}']);
+  });
+
+  it('stream as they come when nothing guards them', async () => {
+    const call = chunks({ type: 'tool-call', id: 'a', name: 'act', arguments: '{"q":' }, { type: 'tool-call-delta', id: 'a', arguments: '1}' });
+    const { events } = await collect(agentOf([call, 'end'], redacting(['output'])).agent.stream('hi'));
+    expect(events.flatMap((one) => (one.type === 'message_update' && one.delta.type === 'tool-call' ? [one.delta.arguments] : []))).toEqual(['{"q":', '1}']);
+  });
+
+  it('are judged parsed: escapes, any depth, keys and numbers', async () => {
+    const guard = redacting(['tool-args'], { find: find(/SECRET|4111/g) });
+    const args = '{"a":["\\u0053ECRET",{"b":{"SECRET":[4111,41110,true,null]}}]}';
+    const { agent } = agentOf([toolCalls({ name: 'act', args }), 'end'], guard);
+    await agent.run('hi');
+    expect(calls).toEqual([{ a: ['[redacted]', { b: { '[redacted]': ['[redacted]', '[redacted]0', true, null] } }] }]);
+  });
+
+  it('that nothing was found in stay exactly as the model wrote them', async () => {
+    const written = '{ "q" : "caf\\u00e9",\n "n": 1.0 }';
+    const { agent } = agentOf([toolCalls({ name: 'act', args: written }), 'end'], redacting(['tool-args']));
+    const { messages } = await agent.run('hi');
+    expect(messages[1]!.content[0]).toMatchObject({ arguments: written });
+  });
+
+  it('hide nothing behind a key that repeats', async () => {
+    const { agent } = agentOf([toolCalls({ name: 'act', args: '{"q":"SECRET","q":"ok"}' }), 'end'], redacting(['tool-args']));
+    const { messages } = await agent.run('hi');
+    expect(messages[1]!.content[0]).toMatchObject({ arguments: '{"q":"ok"}' });
+  });
+
+  it('that are not JSON are judged as text', async () => {
+    const { agent, model } = agentOf([toolCalls({ name: 'act', args: '{"q": SECRET' }), 'end'], redacting(['tool-args']));
+    await agent.run('hi');
+    expect(model.requests[1]!.messages[1]!.content[0]).toMatchObject({ arguments: '{"q": [redacted]' });
+    expect(calls).toEqual([]);
+  });
+
+  it('that are not JSON may be rewritten into some that are', async () => {
+    const { agent } = agentOf([toolCalls({ name: 'act', args: 'q=1' }), 'end'], judging(['tool-args'], ({ args }) => (args === undefined ? { type: 'rewrite', args: { q: 1 } } : undefined)));
+    await agent.run('hi');
+    expect(calls).toEqual([{ q: 1 }]);
+  });
+
+  it('execution gets the judged arguments, which are the ones persisted', async () => {
+    const { session, store } = agentOf([toolCalls({ name: 'act', args: { q: 1 } }), 'end'], judging(['tool-args'], () => ({ type: 'rewrite', args: { q: 2 } })));
+    await session.run('hi');
+    expect(calls).toEqual([{ q: 2 }]);
+    expect(JSON.stringify(await store.read('s', 0))).not.toContain('{\\"q\\":1}');
+  });
+
+  it('a judge is told the call, its parsed arguments and its texts', async () => {
+    const seen: unknown[] = [];
+    const { agent } = agentOf([toolCalls({ name: 'act', args: { q: 'x' } }), 'end'], judging(['tool-args'], ({ toolCall, args, text: given, point }) => void seen.push([toolCall!.name, args, given, point])));
+    await agent.run('hi');
+    expect(seen).toEqual([['act', { q: 'x' }, 'q\nx', 'tool-args']]);
+  });
+});
+
+describe('tool-result', () => {
+  it('is cleaned before it is told, kept or sent, and judged once with sinks around', async () => {
+    let judged = 0;
+    const seen: string[] = [];
+    const sink = defineMiddleware({ name: 'sink', sink: true, wrapTool: async (_, next) => void seen.push(textOf(await next())) });
+    const { agent } = agentOf([toolCalls({ name: 'act' }), 'end'], sink, { ...sink, name: 'sink2' }, redacting(['tool-result']), judging(['tool-result'], () => void judged++));
+    const { messages } = await agent.run('hi');
+    expect(resultTexts(messages)).toEqual(['did [redacted]']);
+    expect(seen).toEqual(['did [redacted]', 'did [redacted]']);
+    expect(judged).toBe(1);
+  });
+
+  it('updates are cleaned; under a judge none is shown, because none can wait for it', async () => {
+    const chatty = tool({ name: 'chatty', description: 'C.', input: z.any(), execute: (_, ctx) => (ctx.update('half SECRET'), 'done') });
+    const updates = async (...middleware: Middleware[]) => {
+      const { events } = await collect(new Agent({ model: scriptedModel([toolCalls({ name: 'chatty' }), 'end']), tools: [chatty], middleware }).stream('hi'));
+      return events.flatMap((one) => (one.type === 'tool_execution_update' ? [textOf({ content: one.update })] : []));
+    };
+    expect(await updates(redacting(['tool-result']))).toEqual(['half [redacted]']);
+    expect(await updates(redacting(['tool-result'], { action: 'block' }))).toEqual([]);
+    expect(await updates(judging(['tool-result'], () => undefined))).toEqual([]);
+  });
+
+  it('details go when a judge rewrote the text', async () => {
+    const detailed = tool({ name: 'detailed', description: 'D.', input: z.any(), execute: () => toolResult({ content: 'SECRET', details: { raw: 'SECRET' } }) });
+    const { messages } = await new Agent({ model: scriptedModel([toolCalls({ name: 'detailed' }), 'end']), tools: [detailed], middleware: [judging(['tool-result'], () => ({ type: 'rewrite', text: 'nothing' }))] }).run('hi');
+    expect(messages[2]).toMatchObject({ content: [{ text: 'nothing' }] });
+    expect(messages[2]).not.toHaveProperty('details');
+  });
+});
+
+describe('final', () => {
+  it('is only for answers without tool calls', async () => {
+    const judged: string[] = [];
+    const { agent } = agentOf([toolCalls({ name: 'act', text: 'calling' }), 'the end'], judging(['final'], ({ text: given }) => void judged.push(given)));
+    await agent.run('hi');
+    expect(judged).toEqual(['the end']);
+  });
+
+  it('sees what the guards of the output left', async () => {
+    const judged: string[] = [];
+    const { agent } = agentOf(['a SECRET'], judging(['final'], ({ text: given }) => void judged.push(given)), redacting(['output'], { hold: window(8) }));
+    await agent.run('hi');
+    expect(judged).toEqual(['a [redacted]']);
+  });
+});
+
+describe('sinks', () => {
+  it('see the guarded view, judged once, although the response streams live', async () => {
+    let judged = 0;
+    const seen: string[] = [];
+    const sink = (name: string) => defineMiddleware({ name, sink: true, afterModel: (ctx) => void seen.push(textOf(ctx.response!)), wrapModel: async (_, next) => void seen.push(textOf(await next())) });
+    for (const watched of [true, false]) {
+      judged = 0;
+      seen.length = 0;
+      const { agent } = agentOf([chunks('a SEC', 'RET b')], sink('outer'), sink('inner'), redacting(['output']), judging(['output'], () => void judged++));
+      const result = watched ? (await collect(agent.stream('hi'))).result! : await agent.run('hi');
+      expect(seen).toEqual(Array(4).fill('a [redacted] b'));
+      expect([judged, result.text]).toEqual([1, 'a [redacted] b']);
+    }
+  });
+
+  it('layers that are no sinks see what came from further in', async () => {
+    const seen: string[] = [];
+    const plain = defineMiddleware({ name: 'plain', afterModel: (ctx) => void seen.push(textOf(ctx.response!)) });
+    await agentOf(['SECRET'], plain, redacting(['output'])).agent.run('hi');
+    expect(seen).toEqual(['SECRET']);
+  });
+});
+
+describe('a judge', () => {
+  it('that asks a model is not judged in turn, whatever layers and sinks there are', async () => {
+    const judge = scriptedModel(['safe'], { repeat: true, id: 'judge' });
+    const sink = defineMiddleware({ name: 'sink', sink: true, wrapModel: (_, next) => next() });
+    const points: GuardPoint[] = ['input', 'request', 'output'];
+    let asked = 0;
+    const { agent } = agentOf(
+      ['hello'],
+      judging(points, async ({ text: given }, { context }) => {
+        asked++;
+        const answer = await context.generate(judge, { messages: given });
+        return textOf(answer) === 'safe' ? undefined : { type: 'deny' };
+      }),
+      sink,
+    );
+    await expect(agent.run('hi')).resolves.toMatchObject({ text: 'hello' });
+    expect(asked).toBe(3);
+    expect(judge.requests).toHaveLength(3);
+  });
+
+  it('keeps state, also when the response streamed', async () => {
+    const count = defineState({ name: 'count', scope: 'session', initial: 0 });
+    for (const watched of [true, false]) {
+      const guard = judging(['output'], (_, { context }) => void context.state.update(count, (n) => n + 1), { state: [count] });
+      const { session, store } = agentOf(['a', 'b'], guard);
+      for (const input of ['1', '2']) await (watched ? session.stream(input).result : session.run(input));
+      const values = (await store.read('s', 0)).flatMap((entry) => (entry.type === 'state' ? [entry.value] : []));
+      expect(values).toEqual([1, 2]);
+    }
+  });
+
+  it('may stop the run, even if it swallows its own signal', async () => {
+    const { agent } = agentOf(['a'], judging(['output'], (_, { context }) => {
+      try {
+        context.stop('stopped', 'enough');
+      } catch {
+        return undefined;
+      }
+    }));
+    await expect(agent.run('hi')).resolves.toMatchObject({ stop: { reason: 'stopped', message: 'enough', by: 'judge' } });
+  });
+
+  it.each([
+    ['ask at a point where nobody can be asked', ['output'], { type: 'ask', request: {} }],
+    ['ask without a request', ['tool-args'], { type: 'ask' }],
+    ['rewrite without anything', ['output'], { type: 'rewrite' }],
+    ['rewrite text with arguments', ['output'], { type: 'rewrite', args: {} }],
+    ['rewrite arguments with text', ['tool-args'], { type: 'rewrite', text: 'x' }],
+    ['a word', ['output'], 'deny'],
+    ['nothing, as null', ['output'], null],
+  ])('that returns %s has failed', async (_, on, verdict) => {
+    const { agent } = agentOf([toolCalls({ name: 'act', args: { q: 1 }, text: 'calling' }), 'end'], judging(on as GuardPoint[], () => verdict as never));
+    const done = await agent.run('hi').catch((error) => error);
+    if (on[0] === 'output') expect(done).toMatchObject({ code: 'GUARD_FAILED', cause: { code: 'INVALID_HOOK_RESULT' } });
+    else expect(calls).toEqual([]);
+  });
+
+  it('is not waited for when the run is aborted', async () => {
+    const controller = new AbortController();
+    const { agent } = agentOf(['a'], judging(['output'], (_, { context }) => {
+      expect(context.signal.aborted).toBe(false);
+      controller.abort();
+      return new Promise(() => {});
+    }));
+    await expect(agent.run('hi', { signal: controller.signal })).rejects.toMatchObject({ code: 'ABORTED' });
+  });
+
+  it('rewrites text of several blocks into the first', async () => {
+    const blocks = chunks({ type: 'text', text: 'a', block: 1 }, { type: 'text', text: 'b', block: 2 });
+    const { agent } = agentOf([blocks], judging(['output'], ({ text: given }) => ({ type: 'rewrite', text: given.toUpperCase() })));
+    const { result, shown } = await collect(agent.stream('hi'));
+    expect([result!.text, [...shown.values()].at(-1)]).toEqual(['A\nB', 'A\nB']);
+  });
+});
+
+describe('a call in a run that hangs', () => {
+  it('is not shown before the guards have judged it', async () => {
+    const controller = new AbortController();
+    const { agent } = agentOf([hang({ type: 'tool-call', id: 'a', name: 'act', arguments: '{"q":"SECRET"}' }, 'text')], redacting(['tool-args']));
+    const stream = agent.stream('hi', { signal: controller.signal });
+    const events: unknown[] = [];
+    await expect(
+      (async () => {
+        for await (const one of stream) {
+          events.push(one);
+          if (one.type === 'message_update') controller.abort();
+        }
+      })(),
+    ).rejects.toMatchObject({ code: 'ABORTED' });
+    expect(JSON.stringify(events)).not.toContain('SECRET');
+  });
+});

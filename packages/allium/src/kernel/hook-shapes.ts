@@ -1,0 +1,144 @@
+/** What each decision hook may answer beside nothing: in words, and as a check. */
+import type { AssistantContent, Message } from './messages.js';
+import type { ToolResultPatch, TurnAction } from './middleware.js';
+import { STOP_REASONS } from './result.js';
+import type { RuleHook } from './rules.js';
+import { isResultContent, isTool } from './tool.js';
+
+export interface Shape {
+  readonly wanted: string;
+  readonly fine: (answer: any, given: unknown) => boolean;
+  /** Nothing is no answer here. */
+  readonly required?: boolean;
+}
+
+export const SHAPES: Record<RuleHook, Shape> = {
+  acceptMessage: {
+    wanted: 'a message, { block: true, reason }, or nothing',
+    fine: (answer) => isBlock(answer) || isMessages([answer]),
+  },
+  transformContext: {
+    wanted: 'a list of messages (the given one, if nothing changes)',
+    fine: (answer, given) => answer === given || isMessages(answer),
+    required: true,
+  },
+  transformSystemPrompt: {
+    wanted: 'the prompt as text',
+    fine: (answer) => typeof answer === 'string',
+    required: true,
+  },
+  convertToLlm: { wanted: 'a list of messages', fine: isMessages, required: true },
+  resolveToolCall: {
+    wanted: '{ toolCall: { name, arguments }, tool? } with a tool made by tool(), or nothing',
+    fine: (answer) =>
+      hasOnly(answer, ['toolCall', 'tool']) && isCall(answer.toolCall) && isToolOrNone(answer.tool),
+  },
+  beforeToolCall: {
+    wanted: '{ block: true, reason }, { args }, { ask: { … } }, { result }, or nothing',
+    fine: (answer) =>
+      isBlock(answer) ||
+      (hasOnly(answer, ['args']) && 'args' in answer) ||
+      (hasOnly(answer, ['result']) && answer.result !== undefined) ||
+      (hasOnly(answer, ['ask']) && isRequest(answer.ask)),
+  },
+  afterToolCall: {
+    wanted:
+      '{ content?, details?, isError?, terminate? } with content as text or a list of text, image and file parts, or nothing',
+    fine: isPatch,
+  },
+  afterModelResponse: { wanted: '{ response?, injectMessages?, decision? }, or nothing', fine: isAction },
+  shouldStopAfterTurn: {
+    wanted: 'true, false, or { reason, message } with a reason such as "stopped"',
+    fine: (answer) => typeof answer === 'boolean' || isStop(answer),
+  },
+  onRunEnd: {
+    wanted: 'a list of user messages (or assistant messages without calls), or nothing',
+    fine: isInjectable,
+  },
+};
+
+/** Is it an object with no other keys than these? */
+function hasOnly(value: unknown, keys: readonly string[]): boolean {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    !Array.isArray(value) &&
+    Object.keys(value).every((key) => keys.includes(key))
+  );
+}
+
+function isBlock(value: any): boolean {
+  return hasOnly(value, ['block', 'reason']) && value.block === true;
+}
+
+function isMessages(value: unknown): value is readonly Message[] {
+  return (
+    Array.isArray(value) &&
+    value.every((item) => typeof item?.role === 'string' && Array.isArray(item.content))
+  );
+}
+
+/** Messages of middleware stand alone: a call without its result, or a result without its call, would break the history. */
+function isInjectable(value: unknown): boolean {
+  return (
+    isMessages(value) &&
+    value.every(
+      ({ role, content }) =>
+        (role === 'user' || (role === 'assistant' && !content.some((part) => part.type === 'tool-call'))) &&
+        content.every(
+          (part) => typeof part?.type === 'string' && (part.type !== 'text' || typeof part.text === 'string'),
+        ),
+    )
+  );
+}
+
+function isCall(value: any): boolean {
+  return typeof value?.name === 'string' && typeof value.arguments === 'string';
+}
+
+function isToolOrNone(value: unknown): boolean {
+  return value === undefined || isTool(value);
+}
+
+function isRequest(value: any): boolean {
+  return (
+    typeof value === 'object' && value !== null && (value.timeoutMs === undefined || value.timeoutMs >= 0)
+  );
+}
+
+function isPatch(value: any): boolean {
+  if (!hasOnly(value, ['content', 'details', 'isError', 'terminate'])) return false;
+  const { content, isError, terminate } = value as ToolResultPatch;
+  const fine = content === undefined || typeof content === 'string' || isResultContent(content);
+  return fine && [isError, terminate].every((flag) => flag === undefined || typeof flag === 'boolean');
+}
+
+function isAction(value: any): boolean {
+  if (!hasOnly(value, ['response', 'injectMessages', 'decision'])) return false;
+  const { response, injectMessages, decision } = value as TurnAction;
+  return (
+    (response === undefined || isResponse(response)) &&
+    (injectMessages === undefined || isInjectable(injectMessages)) &&
+    (decision === undefined || ['natural', 'stop', 'loop_to_model'].includes(decision))
+  );
+}
+
+function isResponse(value: any): boolean {
+  return (
+    value?.role === 'assistant' && Array.isArray(value.content) && value.content.every(isAssistantContent)
+  );
+}
+
+function isAssistantContent(part: AssistantContent | undefined): boolean {
+  if (part?.type === 'text' || part?.type === 'thinking') return typeof part.text === 'string';
+  return part?.type === 'tool-call' ? isCall(part) : typeof part?.type === 'string';
+}
+
+/** Suspension, errors and aborts are not for a hook to declare. */
+function isStop(value: any): boolean {
+  return (
+    hasOnly(value, ['reason', 'message']) &&
+    STOP_REASONS.has(value.reason) &&
+    !['suspended', 'error', 'aborted'].includes(value.reason)
+  );
+}

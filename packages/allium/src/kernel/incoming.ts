@@ -1,0 +1,112 @@
+/** Messages on their way into the history: from outside through guards and `acceptMessage`, or from middleware. */
+import { RunContext } from './context.js';
+import { AlliumError, StopRun } from './errors.js';
+import { judgeMessage } from './guards.js';
+import { misplacedIn, placed } from './message-input.js';
+import { isSyntheticMessage, type Message } from './messages.js';
+import * as rules from './rules.js';
+import type { Run } from './run.js';
+import type { EntryBody } from './store.js';
+
+/** Why a message from outside does not get in, and who says so. */
+export interface Refusal {
+  readonly reason: string;
+  readonly by: string;
+}
+
+/** Takes in what a run was started with. All of it, or the run stops. */
+export async function acceptInput(run: Run, given: readonly Message[]): Promise<void> {
+  const accepted: Message[] = [];
+  for (const message of given) {
+    const answer = judgesMessages(run) ? await judge(run, message, given) : { message };
+    if ('reason' in answer) {
+      const stop = new StopRun('guardrail', answer.reason);
+      run.call.latch(stop, answer.by);
+      throw stop;
+    }
+    accepted.push(answer.message);
+  }
+  const problem = misplacedIn(accepted);
+  if (problem) throw new AlliumError('INVALID_MESSAGE', `The input cannot be appended: ${problem}`);
+  await appendMessages(run, accepted);
+}
+
+/** Takes in steering and follow-ups; those that are refused are left out, visibly. Returns how many got in. */
+export async function acceptQueued(
+  run: Run,
+  given: readonly Message[],
+  entries: readonly EntryBody[],
+): Promise<number> {
+  const accepted: Message[] = [];
+  for (const message of given) {
+    const answer = judgesMessages(run) ? await judge(run, message, given) : { message };
+    const problem = 'reason' in answer ? undefined : misplacedIn([answer.message]);
+    const refusal = 'reason' in answer ? answer : problem && { reason: problem, by: 'kernel' };
+    if (refusal) {
+      run.note(refusal.by, `refused a message: ${refusal.reason}`);
+      run.emitCustom('message_refused', { reason: refusal.reason }, refusal.by);
+    } else accepted.push((answer as { message: Message }).message);
+  }
+  await appendMessages(run, accepted, entries);
+  return accepted.length;
+}
+
+export function judgesMessages(run: Run): boolean {
+  return run.plan.guards.input.length > 0 || run.plan.rules.acceptMessage.length > 0;
+}
+
+/** Guards and `acceptMessage` about one message from outside. */
+export async function judge(
+  run: Run,
+  message: Message,
+  given: readonly Message[],
+): Promise<{ message: Message } | Refusal> {
+  const { guards, rules: planned } = run.plan;
+  const ctx = new RunContext(run, run.scope, given);
+  let current = message;
+  if (guards.input.length > 0) {
+    const { owner, deny } = await judgeMessage(guards, 'input', message, ctx);
+    if (deny) return deny;
+    current = owner;
+  }
+  if (planned.acceptMessage.length > 0) {
+    const answer = await rules.acceptMessage(planned.acceptMessage, current, ctx);
+    if (ctx._state) run.cells.stage(ctx._state);
+    if ('block' in answer) return { reason: answer.block, by: answer.by };
+    current = answer.message;
+  }
+  return { message: current };
+}
+
+/** User messages of middleware that nobody typed say so. */
+export function stamped(messages: readonly rules.Injected[]): readonly Message[] {
+  return messages.map(({ message, by }) => {
+    if (message.role !== 'user' || isSyntheticMessage(message)) return message;
+    return { ...message, metadata: { ...message.metadata, synthetic: true, source: by } };
+  });
+}
+
+/** One append for all of them, and for what must not be lost or done twice with them. */
+export async function appendMessages(
+  run: Run,
+  given: readonly Message[],
+  entries: readonly EntryBody[] = [],
+): Promise<void> {
+  const { runId, sessionId } = run;
+  const first = run.open.count + 1;
+  const messages = given.map((message, i) => placed(message, `${runId}.${first + i}`));
+  const wait = run.append([...entries, ...messages.map((message) => entryOf(runId, message))]);
+  if (wait) await wait;
+  if (!run.watched) return;
+  for (const message of messages) {
+    if (message.role === 'tool') continue;
+    run.emit({ type: 'message_start', runId, sessionId, messageId: message.id, role: message.role });
+    run.emit({ type: 'message_end', runId, sessionId, messageId: message.id, message });
+  }
+}
+
+function entryOf(runId: string, message: Message): EntryBody {
+  return message.role === 'tool'
+    ? { type: 'tool_finished', runId, message }
+    : { type: 'message', runId, message };
+}

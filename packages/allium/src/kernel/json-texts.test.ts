@@ -1,0 +1,58 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { asJson, hidesText, textsIn, withTexts } from './json-texts.js';
+
+describe('texts of a JSON value', () => {
+  it('are its keys, strings and numbers, at any depth and in order', () => {
+    expect(textsIn({ a: 'x', list: [1, { deep: ['y'] }], none: null, yes: true })).toEqual(['a', 'x', 'list', '1', 'deep', 'y', 'none', 'yes']);
+  });
+
+  it('put back unchanged give the same value', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        const json = JSON.parse(JSON.stringify(value));
+        expect(withTexts(json, textsIn(json))).toEqual(json);
+      }),
+    );
+  });
+
+  it('put back changed keep everything around them', () => {
+    const value = { card: 4111, 'k 1': ['keep', 'cut'], flag: false };
+    const texts = textsIn(value).map((text) => text.replace(/4111|cut/g, '[x]'));
+    expect(withTexts(value, texts)).toEqual({ card: '[x]', 'k 1': ['keep', '[x]'], flag: false });
+  });
+
+  it('lose no value when two keys become the same', () => {
+    expect(withTexts({ a1: 1, a2: 2, a3: 3 }, ['[x]', '1', '[x]', '2', '[x]', '3'])).toEqual({ '[x]': 1, '[x]#2': 2, '[x]#3': 3 });
+  });
+});
+
+describe('hidesText', () => {
+  it.each([
+    ['{"a": "x", "b": ["y", {"c": "z"}]}', false],
+    ['"a \\"quoted\\" text\\\\"', false],
+    ['{}', false],
+    ['{"a":"secret","a":"x"}', true],
+    ['[{"a":{"b":1},"a":2}]', true],
+  ])('%s: %s', (json, hides) => {
+    expect(hidesText(json, JSON.parse(json))).toBe(hides);
+  });
+
+  it('is false for everything JSON.stringify writes', () => {
+    fc.assert(
+      fc.property(fc.json(), (json) => {
+        expect(hidesText(json, JSON.parse(json))).toBe(false);
+      }),
+    );
+  });
+});
+
+describe('asJson', () => {
+  it('gives what would be stored, undefined for what cannot be', () => {
+    const circular: { self?: unknown } = {};
+    circular.self = circular;
+    expect(asJson({ at: new Date(0), no: undefined })).toEqual({ at: '1970-01-01T00:00:00.000Z' });
+    expect(asJson(() => 1)).toBeUndefined();
+    expect(asJson(circular)).toBeUndefined();
+  });
+});

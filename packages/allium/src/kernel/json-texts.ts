@@ -1,0 +1,68 @@
+/** The texts inside a JSON value — keys, strings and numbers, at any depth — taken out and put back. */
+
+/** Every text of the value, in order. */
+export function textsIn(value: unknown, out: string[] = []): string[] {
+  if (typeof value === 'string') out.push(value);
+  else if (typeof value === 'number') out.push(String(value));
+  else if (Array.isArray(value)) for (const item of value) textsIn(item, out);
+  else if (typeof value === 'object' && value !== null) {
+    for (const [key, item] of Object.entries(value)) {
+      out.push(key);
+      textsIn(item, out);
+    }
+  }
+  return out;
+}
+
+/** The same value with its texts replaced, in the same order. Whatever did not change is kept as it was. */
+export function withTexts(value: unknown, texts: readonly string[]): unknown {
+  let i = 0;
+  const walk = (item: unknown): unknown => {
+    if (typeof item === 'string') return texts[i++] ?? '';
+    if (typeof item === 'number') {
+      const text = texts[i++] ?? '';
+      return text === String(item) ? item : text;
+    }
+    if (Array.isArray(item)) return item.map(walk);
+    if (typeof item !== 'object' || item === null) return item;
+    const made = new Map<string, unknown>();
+    for (const inner of Object.values(item)) {
+      const key = unused(texts[i++] ?? '', made);
+      made.set(key, walk(inner));
+    }
+    return Object.fromEntries(made);
+  };
+  return walk(value);
+}
+
+/** Two keys may have become the same: neither value may be lost for it. */
+function unused(key: string, made: ReadonlyMap<string, unknown>): string {
+  let name = key;
+  for (let n = made.has(key) ? made.size + 1 : 0; made.has(name); n++) name = `${key}#${n}`;
+  return name;
+}
+
+const STRING_TOKEN = /"(?:[^"\\]|\\.)*"/g;
+
+/** Does valid JSON text hold more than its parsed value does? Of keys that repeat only the last one is left. */
+export function hidesText(json: string, value: unknown): boolean {
+  return (json.match(STRING_TOKEN)?.length ?? 0) !== countStrings(value);
+}
+
+function countStrings(value: unknown): number {
+  if (typeof value === 'string') return 1;
+  if (typeof value !== 'object' || value === null) return 0;
+  let count = Array.isArray(value) ? 0 : Object.keys(value).length;
+  for (const item of Object.values(value)) count += countStrings(item);
+  return count;
+}
+
+/** Anything as the JSON it would be stored as; undefined when it cannot be stored. */
+export function asJson(value: unknown): unknown {
+  try {
+    const text = JSON.stringify(value);
+    return text === undefined ? undefined : JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,87 @@
+/** One layer of the onion, and what is common to the ways layers are run: who failed, and how it is undone. */
+import type { ModelContext, RunContext, ToolContext } from './context.js';
+import { AlliumError, attribute, isControl, messageOf, shown } from './errors.js';
+import { deepFreeze } from './messages.js';
+import type { Middleware } from './middleware.js';
+import { type ToolResult, toToolResult } from './tool.js';
+
+export type LayerContext = ModelContext | ToolContext | RunContext;
+
+/** One primitive layer, bound to its middleware. All of them have the same fields in the same order. */
+export interface Layer {
+  readonly kind: 'wrap' | 'pair' | 'catch';
+  readonly position: number;
+  readonly name: string;
+  readonly middleware: Middleware;
+  /** Its members, for attribution: one, or those of a pair. */
+  readonly hooks: readonly string[];
+  /** It fails open. */
+  readonly open: boolean;
+  readonly sink: boolean;
+  readonly wrap: ((ctx: any, next: (override?: any) => Promise<any>) => unknown) | undefined;
+  readonly before: ((ctx: any) => unknown) | undefined;
+  readonly after: ((ctx: any) => unknown) | undefined;
+  readonly onError: ((ctx: any, error: unknown) => unknown) | undefined;
+}
+
+/** Notes that this error is the layer's own, and returns it. A control signal is latched instead. */
+export function owned(layer: Layer, hook: string, error: unknown, ctx: LayerContext): unknown {
+  if (isControl(error)) ctx._run.cross(error, ctx);
+  else attribute(error, { middleware: layer.name, hook });
+  return error;
+}
+
+/** Undoes what a hook assigned that failed and may fail open; throws its error otherwise. */
+export function undone(
+  layer: Layer,
+  hook: string,
+  error: unknown,
+  ctx: LayerContext,
+  undo: (() => void) | undefined,
+): void {
+  ctx._call.check();
+  if (undo === undefined || isControl(error)) throw owned(layer, hook, error, ctx);
+  undo();
+  ctx._run.note(layer.name, `${hook} failed and was skipped: ${messageOf(error)}`);
+}
+
+/** Remembers what a hook may assign; the returned function puts it back. Undefined for layers that fail closed. */
+export function save(layer: Layer, ctx: LayerContext): (() => void) | undefined {
+  if (!layer.open) return undefined;
+  const fields: Partial<LayerContext> & { _transforms?: unknown[] } = { ...ctx };
+  const metadata = ctx._metadata && { ...ctx._metadata };
+  const transforms = fields._transforms?.length;
+  const state = ctx._state?.mark();
+  return () => {
+    Object.assign(ctx, fields, { _metadata: metadata });
+    if (fields._transforms) fields._transforms.length = transforms!;
+    if (state) ctx._state!.restore(state);
+  };
+}
+
+/** Checks a result that a layer made itself, brings it into shape and freezes it. */
+export function takeResult(layer: Layer, hook: string, ctx: LayerContext): void {
+  const problem = ctx.result === undefined ? 'it left no result.' : ctx._run.badResult(ctx);
+  if (problem) throw new AlliumError('INVALID_HOOK_RESULT', `${hook} of "${layer.name}": ${problem}`);
+  if (ctx.seam === 'tool' && !isToolResult(ctx.result)) ctx.result = toToolResult(ctx.result);
+  if (ctx.seam === 'run') Object.freeze(ctx.result);
+  else deepFreeze(ctx.result);
+}
+
+function isToolResult(value: unknown): value is ToolResult {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'isError' in value &&
+    Array.isArray((value as ToolResult).content)
+  );
+}
+
+export function wrongReturn(layer: Layer, hook: string, returned: unknown): AlliumError {
+  return new AlliumError(
+    'INVALID_HOOK_RESULT',
+    `${hook} of "${layer.name}" returned ${shown(returned)}; it returns nothing. Assign to the context instead.`,
+  );
+}
+
+export function ignore(): void {}

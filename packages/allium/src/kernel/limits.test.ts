@@ -1,0 +1,494 @@
+/** DESIGN 4, kernel limits: hard, shared with sub-agents, and a cached answer costs nothing. */
+import {
+  Agent,
+  type AgentOptions,
+  assistantMessage,
+  type Middleware,
+  type ModelRequest,
+  memoryStore,
+  textOf,
+  tool,
+} from 'allium';
+import { failWith, fakeClock, hang, type Script, scriptedModel, text, toolCalls } from 'allium/testing';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { deferred, settle, transcript, watch, watched } from '../../../../test/run-checks.js';
+import { Budget, costOf, estimateTokens } from './limits.js';
+
+const input = z.object({});
+const free = tool({ name: 'free', description: '', input, execute: () => 'free' });
+const call = (count = 1) =>
+  toolCalls(...Array.from({ length: count }, (_, n) => ({ name: 'free', id: `c${n}` })));
+const price = { input: 1, output: 2 };
+const usage = (inputTokens: number, outputTokens: number) => ({ inputTokens, outputTokens });
+const agent = (script: readonly Script[], options: Partial<AgentOptions> = {}) =>
+  new Agent({ model: scriptedModel(script, { price }), tools: [free], ...options });
+
+describe('turns', () => {
+  it('is 100 by default', async () => {
+    const model = scriptedModel([call()], { repeat: true });
+    const { result } = await watched(new Agent({ model, tools: [free] }), 'go');
+    expect(result).toMatchObject({
+      status: 'stopped',
+      turns: 100,
+      stop: { reason: 'max_turns', by: 'kernel' },
+    });
+    expect(model.requests).toHaveLength(100);
+  });
+  it('may be 0, 1 and overridden per run', async () => {
+    expect((await watched(agent([], { limits: { turns: 0 } }), 'go')).result).toMatchObject({
+      turns: 0,
+      stop: { reason: 'max_turns' },
+    });
+    expect((await watched(agent([call()], { limits: { turns: 1 } }), 'go')).result.turns).toBe(1);
+    expect(
+      (
+        await watched(agent([call(), call(), 'end'], { limits: { turns: 1 } }), 'go', {
+          limits: { turns: 3 },
+        })
+      ).result.status,
+    ).toBe('done');
+  });
+  it('goes on counting over a resume', async () => {
+    const one = new Agent({
+      model: scriptedModel([call(), call()]),
+      tools: [free],
+      store: memoryStore(),
+      limits: { turns: 2 },
+      middleware: [{ beforeToolCall: () => ({ ask: {} }) }],
+    });
+    const first = await watched(one.session('s'), 'go');
+    const second = await watch(
+      one.session('s').resumeStream({ answers: { [first.result.pending[0]!.id]: { type: 'approve' } } }),
+    );
+    expect(second.result).toMatchObject({ status: 'suspended', turns: 2 });
+    const third = await watch(
+      one.session('s').resumeStream({ answers: { [second.result.pending[0]!.id]: { type: 'approve' } } }),
+    );
+    expect(third.result.stop.reason).toBe('max_turns');
+  });
+});
+
+describe('toolCalls', () => {
+  it('lets run what fits, answers the rest, and stops', async () => {
+    const after: string[] = [];
+    const { result } = await watched(
+      agent([call(), call(3)], {
+        limits: { toolCalls: 2 },
+        middleware: [{ afterToolCall: (ctx) => void after.push(`${ctx.toolCall.id} ${ctx.blocked}`) }],
+      }),
+      'go',
+    );
+    expect(result).toMatchObject({
+      status: 'stopped',
+      stop: { reason: 'max_tool_calls', by: 'kernel' },
+      turns: 2,
+    });
+    const not = 'tool: Not run: The limit of tool calls is used up.';
+    expect(transcript(result.messages).slice(4)).toEqual(['tool: free', not, not]);
+    expect(after.map((line) => line.split(' ')[1])).toEqual(['false', 'false', 'true', 'true']);
+  });
+  it('of 0 runs none', async () => {
+    const { result } = await watched(agent([call()], { limits: { toolCalls: 0 } }), 'go');
+    expect(result.stop.reason).toBe('max_tool_calls');
+  });
+  it('that is exactly enough does not stop the run', async () => {
+    expect((await watched(agent([call(2), 'end'], { limits: { toolCalls: 2 } }), 'go')).result.status).toBe(
+      'done',
+    );
+  });
+});
+
+describe('tokens', () => {
+  it('end the run before a call that cannot be afforded', async () => {
+    const model = scriptedModel([call(), 'never'], { usage: usage(80, 15) });
+    const { result } = await watched(new Agent({ model, tools: [free], limits: { tokens: 100 } }), 'go');
+    expect(result).toMatchObject({ status: 'stopped', turns: 1, stop: { reason: 'max_tokens' } });
+    expect(result.usage.totalTokens).toBe(95);
+  });
+  it('cap the output of the model', async () => {
+    const model = scriptedModel(['a']);
+    await new Agent({ model, limits: { tokens: 100 } }).run('12345678');
+    const { maxOutputTokens } = model.requests[0]!.settings;
+    expect(maxOutputTokens).toBe(100 - 4);
+    const small = scriptedModel(['a']);
+    await new Agent({ model: small, limits: { tokens: 100 }, settings: { maxOutputTokens: 7 } }).run(
+      '12345678',
+    );
+    expect(small.requests[0]!.settings.maxOutputTokens).toBe(7);
+  });
+  it('leave the settings alone without a limit, and with an infinite one', async () => {
+    for (const limits of [{}, { tokens: Number.POSITIVE_INFINITY, costUsd: Number.POSITIVE_INFINITY }]) {
+      const model = scriptedModel([call(), 'a']);
+      await watched(new Agent({ model, tools: [free], limits }), 'go');
+      expect(model.requests.map(({ settings }) => settings)).toEqual([{}, {}]);
+    }
+  });
+  it('are settled to what was really used', async () => {
+    const model = scriptedModel([call(), call(), 'end'], { usage: usage(1, 1) });
+    const { result } = await watched(new Agent({ model, tools: [free], limits: { tokens: 500 } }), 'go');
+    expect(result.usage.totalTokens).toBe(6);
+    expect(model.requests.map(({ settings }) => settings.maxOutputTokens! > 300)).toEqual([true, true, true]);
+  });
+  it('are given back when a call fails', async () => {
+    const retry: Middleware = { onError: (ctx) => (ctx.attempt < 3 ? 'retry' : undefined) };
+    const { result } = await watched(
+      agent([failWith(new Error('1')), failWith(new Error('2')), 'ok'], {
+        limits: { tokens: 60 },
+        middleware: [retry],
+      }),
+      'go',
+    );
+    expect(result).toMatchObject({ status: 'done', usage: { totalTokens: 15 } });
+  });
+  it('count what middleware asks with ctx.generate', async () => {
+    const helper = scriptedModel(['summary'], { usage: usage(40, 10) });
+    const asks: Middleware = {
+      beforeModel: async (ctx) => void (await ctx.generate(helper, { messages: 'Summarise.' })),
+    };
+    const { result } = await watched(
+      new Agent({ model: scriptedModel(['a']), limits: { tokens: 55 }, middleware: [asks] }),
+      'go',
+    );
+    expect(result).toMatchObject({ status: 'done', usage: { totalTokens: 65 } });
+    const greedy = scriptedModel(['summary'], { usage: usage(50, 10) });
+    const poor: Middleware = {
+      beforeModel: async (ctx) => void (await ctx.generate(greedy, { messages: 'x' })),
+    };
+    const stopped = await watched(
+      new Agent({ model: scriptedModel([]), limits: { tokens: 55 }, middleware: [poor] }),
+      'go',
+    );
+    expect(stopped.result).toMatchObject({
+      stop: { reason: 'max_tokens' },
+      turns: 0,
+      usage: { totalTokens: 60 },
+    });
+  });
+});
+
+describe('costUsd', () => {
+  it('needs a known price, before the first call', async () => {
+    const model = scriptedModel(['a']);
+    const { error } = await watched(new Agent({ model, limits: { costUsd: 1 } }), 'go');
+    expect(error).toMatchObject({ code: 'PRICE_UNKNOWN', message: expect.stringContaining('test/scripted') });
+    expect(model.requests).toEqual([]);
+  });
+  it('takes the price from priceOf as well', async () => {
+    const { result } = await watched(
+      new Agent({ model: scriptedModel(['a']), limits: { costUsd: 1 }, priceOf: () => price }),
+      'go',
+    );
+    expect(result.costUsd).toBeCloseTo(20e-6, 12);
+  });
+  it('ends the run when the money is used up', async () => {
+    const model = scriptedModel([call(), 'never'], { price, usage: usage(80, 10) });
+    const { result } = await watched(new Agent({ model, tools: [free], limits: { costUsd: 110e-6 } }), 'go');
+    expect(result).toMatchObject({ status: 'stopped', stop: { reason: 'max_cost' }, turns: 1 });
+    expect(result.costUsd).toBeCloseTo(100e-6, 12);
+  });
+  it('caps the output at what can be paid', async () => {
+    const model = scriptedModel(['a'], { price: { input: 0, output: 1_000_000 } });
+    await new Agent({ model, limits: { costUsd: 12 } }).run('go');
+    expect(model.requests[0]!.settings.maxOutputTokens).toBe(12);
+  });
+  it('works with output that is free', async () => {
+    const model = scriptedModel([call(), call(), 'end'], { price: { input: 1, output: 0 } });
+    const { result } = await watched(new Agent({ model, tools: [free], limits: { costUsd: 1 } }), 'go');
+    expect(result.status).toBe('done');
+    expect(result.costUsd).toBeCloseTo(30e-6, 12);
+  });
+});
+
+describe('a cached answer', () => {
+  it('costs nothing: no reservation, no tokens, no price needed', async () => {
+    const preset: Middleware = {
+      beforeModel: (ctx) => {
+        ctx.response = assistantMessage('cached', {
+          usage: { inputTokens: 500, outputTokens: 500, cacheRead: 0, cacheWrite: 0, totalTokens: 1000 },
+        });
+      },
+    };
+    const model = scriptedModel([]);
+    const { result } = await watched(
+      new Agent({ model, limits: { tokens: 10, costUsd: 0.001 }, middleware: [preset] }),
+      'go',
+    );
+    expect(result).toMatchObject({ status: 'done', text: 'cached', usage: { totalTokens: 0 }, costUsd: 0 });
+    expect(result.messages[1]).toMatchObject({ usage: { totalTokens: 0 } });
+  });
+});
+
+describe('timeoutMs', () => {
+  it('cancels what runs through its signal', async () => {
+    const clock = fakeClock();
+    const model = scriptedModel([hang('half')]);
+    const running = watched(new Agent({ model, clock, limits: { timeoutMs: 100 } }), 'go');
+    await clock.advance(100);
+    const { result } = await running;
+    expect(result).toMatchObject({ status: 'stopped', stop: { reason: 'timeout' } });
+    expect(model.aborted).toBe(1);
+    expect(clock.pending).toBe(0);
+  });
+  it('cancels tools; every call has its result', async () => {
+    const clock = fakeClock();
+    const never = tool({ name: 'free', description: '', input, execute: () => new Promise(() => {}) });
+    const running = watched(
+      new Agent({ model: scriptedModel([call(2)]), tools: [never], clock, limits: { timeoutMs: 10 } }),
+      'go',
+    );
+    await clock.advance(10);
+    const { result } = await running;
+    expect(result.stop).toMatchObject({ reason: 'timeout', message: 'The run took longer than 10 ms.' });
+    expect(transcript(result.messages).slice(2)).toEqual([
+      'tool: Stopped: The run took longer than 10 ms.',
+      'tool: Stopped: The run took longer than 10 ms.',
+    ]);
+  });
+  it('does not count the time of a human', async () => {
+    const clock = fakeClock();
+    const answer = deferred();
+    const running = watched(
+      agent([call(), 'end'], {
+        clock,
+        limits: { timeoutMs: 100 },
+        middleware: [{ beforeToolCall: () => ({ ask: {} }) }],
+        onRequest: async () => {
+          await answer.promise;
+          return { type: 'approve' };
+        },
+      }),
+      'go',
+    );
+    await clock.advance(10_000);
+    answer.resolve();
+    expect((await running).result.status).toBe('done');
+    expect(clock.pending).toBe(0);
+  });
+  it('does not count the time of a slow consumer', async () => {
+    const clock = fakeClock();
+    const words = Array.from({ length: 600 }, (_, i) => `${i} `);
+    const stream = new Agent({
+      model: scriptedModel([
+        {
+          parts: [
+            ...words.map((word) => ({ type: 'text' as const, text: word })),
+            { type: 'finish', reason: 'stop' },
+          ],
+        },
+      ]),
+      clock,
+      limits: { timeoutMs: 100 },
+    }).stream('go');
+    let seen = 0;
+    for await (const event of stream) {
+      if (event.type === 'message_update' && seen++ === 10) await clock.advance(5000);
+    }
+    expect((await stream.result).status).toBe('done');
+  });
+});
+
+describe('depth', () => {
+  it('ends a sub-agent that nests too deep', async () => {
+    const results: string[] = [];
+    const nested: Agent = new Agent({
+      model: scriptedModel(
+        [({ messages }) => (messages.length === 1 ? toolCalls({ name: 'deeper' }) : text('end'))],
+        { repeat: true },
+      ),
+      limits: { depth: 2 },
+      tools: [
+        tool({
+          name: 'deeper',
+          description: '',
+          input,
+          execute: async (_, ctx) => {
+            const { status, stop } = await nested.run('deeper', { parent: ctx });
+            results.push(`${ctx.depth}: ${status} ${stop.reason}`);
+            return status;
+          },
+        }),
+      ],
+    });
+    await watched(nested, 'go');
+    expect(results).toEqual(['2: stopped max_depth', '1: done final', '0: done final']);
+  });
+});
+
+describe('limits shared with sub-agents', () => {
+  const parentOf = (
+    child: Agent,
+    options: Partial<AgentOptions>,
+    script: readonly Script[] = [toolCalls({ name: 'ask' }), 'end'],
+  ) =>
+    new Agent({
+      model: scriptedModel(script, { price }),
+      tools: [
+        tool({
+          name: 'ask',
+          description: '',
+          input,
+          execute: async (_, ctx) => (await child.run('sub', { parent: ctx })).stop.reason,
+        }),
+      ],
+      ...options,
+    });
+
+  it('tokens of the child count for the parent', async () => {
+    const child = new Agent({ model: scriptedModel(['sub'], { usage: usage(30, 20) }) });
+    const { result } = await watched(parentOf(child, {}), 'go');
+    expect(result.usage.totalTokens).toBe(15 + 50 + 15);
+  });
+  it('a child stops when the tokens of its parent are used up, and so does the parent', async () => {
+    const child = new Agent({
+      model: scriptedModel([call()], { repeat: true, usage: usage(20, 20) }),
+      tools: [free],
+    });
+    const { result } = await watched(parentOf(child, { limits: { tokens: 100 } }), 'go');
+    expect(result.messages.filter(({ role }) => role === 'tool').map(textOf)).toEqual(['max_tokens']);
+    expect(result.stop.reason).toBe('max_tokens');
+    expect(result.usage.totalTokens).toBeLessThanOrEqual(100);
+  });
+  it('a child needs a price when its parent has a cost limit', async () => {
+    const child = new Agent({ model: scriptedModel(['sub'], { id: 'priceless' }) });
+    const { result } = await watched(parentOf(child, { limits: { costUsd: 1 } }), 'go');
+    expect(textOf(result.messages[2]!)).toContain('the price of test/priceless is not known');
+  });
+  it('money of the child is money of the parent', async () => {
+    const child = new Agent({ model: scriptedModel(['sub'], { price, usage: usage(1000, 0) }) });
+    const { result } = await watched(parentOf(child, { limits: { costUsd: 1 } }), 'go');
+    expect(result.costUsd).toBeCloseTo((10 + 10 + 1000 + 10 + 10) / 1e6, 12);
+  });
+  it('the time of the parent ends the child', async () => {
+    const clock = fakeClock();
+    const inner = scriptedModel([hang()]);
+    const running = watched(
+      parentOf(new Agent({ model: inner, clock }), { clock, limits: { timeoutMs: 50 } }),
+      'go',
+    );
+    await clock.advance(50);
+    expect((await running).result.stop.reason).toBe('timeout');
+    expect(inner.aborted).toBe(1);
+  });
+  it('children side by side share what is left', async () => {
+    const child = new Agent({ model: scriptedModel(['sub'], { repeat: true, usage: usage(5, 5) }) });
+    const { result } = await watched(
+      parentOf(child, { limits: { tokens: 400 } }, [
+        toolCalls({ name: 'ask', id: '1' }, { name: 'ask', id: '2' }, { name: 'ask', id: '3' }),
+        'end',
+      ]),
+      'go',
+    );
+    expect(result.messages.filter(({ role }) => role === 'tool').map(textOf)).toEqual([
+      'final',
+      'final',
+      'final',
+    ]);
+  });
+});
+
+describe('sessionLimits', () => {
+  const store = () => memoryStore();
+  it('count over the runs of a session', async () => {
+    const one = agent(['a', 'b', 'c'], { store: store(), sessionLimits: { turns: 2 } });
+    const session = one.session('s');
+    await watched(session, '1');
+    expect((await watched(session, '2')).result.status).toBe('done');
+    expect((await watched(session, '3')).result.stop).toMatchObject({
+      reason: 'max_turns',
+      message: "The session's limit of 2 turns is reached.",
+    });
+    expect((await watched(one.session('other'), '1')).result.status).toBe('done');
+  });
+  it('stop by tokens, money and tool calls', async () => {
+    const stops = async (sessionLimits: AgentOptions['sessionLimits'], script: readonly Script[]) => {
+      const session = agent(script, { store: store(), sessionLimits }).session('s');
+      await watched(session, '1');
+      return (await watched(session, '2')).result.stop.reason;
+    };
+    expect(await stops({ tokens: 15 }, ['a', 'never'])).toBe('max_tokens');
+    expect(await stops({ costUsd: 20e-6 }, ['a', 'never'])).toBe('max_cost');
+    expect(await stops({ toolCalls: 1 }, [call(), 'a', call()])).toBe('max_tool_calls');
+  });
+  it('hold for another agent over the same store', async () => {
+    const shared = store();
+    await agent(['a'], { store: shared, sessionLimits: { turns: 1 } })
+      .session('s')
+      .run('1');
+    expect(
+      (
+        await agent([], { store: shared, sessionLimits: { turns: 1 } })
+          .session('s')
+          .run('2')
+      ).stop.reason,
+    ).toBe('max_turns');
+  });
+});
+
+describe('a budget', () => {
+  const model = scriptedModel([], { price });
+  it('gives back exactly what it set aside', () => {
+    const budget = new Budget({ tokens: 100, costUsd: 1 }, () => price);
+    const first = budget.reserve(model, () => 10, 40, 1);
+    expect(first).toEqual({ tokens: 50, costUsd: expect.closeTo(90e-6, 12), maxOutputTokens: 40 });
+    budget.settle(model, first, {
+      inputTokens: 10,
+      outputTokens: 1,
+      cacheRead: 0,
+      cacheWrite: 0,
+      totalTokens: 11,
+    });
+    expect(budget.reserve(model, () => 10, undefined, 1)?.maxOutputTokens).toBe(100 - 11 - 10);
+  });
+  it('lets concurrent calls share by their part', () => {
+    const budget = new Budget({ tokens: 100 }, () => undefined);
+    expect(budget.reserve(model, () => 0, undefined, 0.25)?.maxOutputTokens).toBe(25);
+    expect(budget.reserve(model, () => 0, undefined, 0.25)?.maxOutputTokens).toBe(18);
+  });
+  it('draws on all budgets above it, and the tightest decides', () => {
+    const session = new Budget({ tokens: 30 }, () => undefined);
+    const run = new Budget({ tokens: 100 }, () => undefined, session);
+    expect(run.reserve(model, () => 10, undefined, 1)?.maxOutputTokens).toBe(20);
+    expect(() => run.reserve(model, () => 1, undefined, 1)).toThrow(
+      expect.objectContaining({ reason: 'max_tokens' }),
+    );
+  });
+  it('prices cached tokens like input where nothing else is said', () => {
+    const used = { inputTokens: 1, outputTokens: 1, cacheRead: 10, cacheWrite: 10, totalTokens: 22 };
+    expect(costOf(price, used)).toBeCloseTo((1 + 2 + 10 + 10) / 1e6, 12);
+    expect(costOf({ ...price, cacheRead: 0.1, cacheWrite: 2 }, used)).toBeCloseTo((1 + 2 + 1 + 20) / 1e6, 12);
+  });
+});
+
+describe('estimateTokens', () => {
+  it('starts from what the last answer reported', () => {
+    const user = {
+      id: '',
+      role: 'user' as const,
+      content: [{ type: 'text' as const, text: 'x'.repeat(392) }],
+    };
+    expect(estimateTokens([user], 0)).toBe(100);
+    expect(estimateTokens([user], 40)).toBe(110);
+    const answer = {
+      ...assistantMessage('a'),
+      id: '',
+      usage: { inputTokens: 7, outputTokens: 3, cacheRead: 0, cacheWrite: 0, totalTokens: 10 },
+    };
+    expect(estimateTokens([user, answer, user], 40)).toBe(110);
+  });
+});
+
+describe('the output cap', () => {
+  it('follows what is left from turn to turn', async () => {
+    const caps: (number | undefined)[] = [];
+    const step = (request: ModelRequest, n: number) => {
+      caps.push(request.settings.maxOutputTokens);
+      return n < 3 ? call() : text('end');
+    };
+    await watched(agent([step, step, step], { limits: { tokens: 300 } }), 'go');
+    expect(caps).toHaveLength(3);
+    expect(caps[0]).toBeGreaterThan(caps[1]!);
+    expect(caps[1]).toBeGreaterThan(caps[2]!);
+    await settle();
+  });
+});

@@ -1,0 +1,315 @@
+import { describe, expect, it } from 'vitest';
+import { Agent, attribution, defineMiddleware, type Model, type ModelPart, tool } from 'allium';
+import { chunks, collect, failWith, scriptedModel, text, toolCalls } from 'allium/testing';
+import { z } from 'zod';
+
+const finish: ModelPart = { type: 'finish', reason: 'stop', usage: { inputTokens: 1, outputTokens: 1 } };
+const say = (content: string): ModelPart => ({ type: 'text', text: content });
+const modelOf = (stream: (...args: Parameters<Model['stream']>) => unknown): Model => ({ provider: 'test', id: 'odd', stream: stream as Model['stream'] });
+const run = (model: Model) => new Agent({ model }).run('hi');
+
+/** Lets everything that is ready run. */
+const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+describe('the model port is stream-only', () => {
+  it.each([
+    ['an async generator', async function* () {
+      yield* [say('a'), say('b'), finish];
+    }],
+    ['a generator', function* () {
+      yield* [say('a'), say('b'), finish];
+    }],
+    ['a list', () => [say('a'), say('b'), finish]],
+    ['an iterator of promises', () => {
+      const parts = [say('a'), say('b'), finish];
+      return { [Symbol.asyncIterator]: () => ({ next: () => Promise.resolve({ done: parts.length === 0, value: parts.shift() }) }) };
+    }],
+    ['a web stream', () =>
+      new ReadableStream({
+        start(controller) {
+          for (const part of [say('a'), say('b'), finish]) controller.enqueue(part);
+          controller.close();
+        },
+      })],
+  ])('%s is read to its end', async (_, stream) => {
+    await expect(run(modelOf(stream as never))).resolves.toMatchObject({ status: 'done', text: 'ab' });
+    const { shown } = await collect(new Agent({ model: modelOf(stream as never) }).stream('hi'));
+    expect([...shown.values()]).toEqual(['ab']);
+  });
+
+  it.each([
+    ['a promise', async () => [finish]],
+    ['a promise that rejects', async () => Promise.reject(new Error('boom'))],
+    ['nothing', () => undefined],
+    ['null', () => null],
+    ['text', () => 'hello'],
+    ['an object that cannot be iterated', () => ({ parts: [] })],
+    ['an iterator without next', () => ({ [Symbol.asyncIterator]: () => ({}) })],
+    ['an iterator whose steps are nothing', () => ({ [Symbol.asyncIterator]: () => ({ next: () => undefined }) })],
+  ])('stream() that returns %s is MODEL_STREAM_INVALID', async (_, stream) => {
+    await expect(run(modelOf(stream))).rejects.toMatchObject({ code: 'MODEL_STREAM_INVALID' });
+  });
+
+  it('stream() that throws fails the run with that very error', async () => {
+    const boom = new Error('no key');
+    const failure = await run(
+      modelOf(() => {
+        throw boom;
+      }),
+    ).catch((error) => error);
+    expect(failure).toMatchObject({ code: 'MODEL_ERROR', cause: boom });
+    expect(attribution(boom)).toEqual({ hook: 'model', attempts: 1 });
+  });
+
+  it('a stream that throws half way fails the run with that very error', async () => {
+    const boom = new Error('reset');
+    await expect(run(scriptedModel([failWith(boom, 'half')]))).rejects.toMatchObject({ code: 'MODEL_ERROR', cause: boom });
+  });
+
+  it('a stream without finish is MODEL_STREAM_CUT', async () => {
+    await expect(run(modelOf(() => [say('half')]))).rejects.toMatchObject({ code: 'MODEL_STREAM_CUT' });
+    await expect(run(modelOf(() => []))).rejects.toMatchObject({ code: 'MODEL_STREAM_CUT' });
+  });
+
+  it('parts after finish are MODEL_STREAM_INVALID', async () => {
+    await expect(run(modelOf(() => [finish, say('late')]))).rejects.toMatchObject({ code: 'MODEL_STREAM_INVALID' });
+  });
+
+  it('a malformed part ends the stream: iterator.return is called', async () => {
+    let returned = 0;
+    const model = modelOf(async function* () {
+      try {
+        yield { type: 'text' };
+        yield finish;
+      } finally {
+        returned++;
+      }
+    });
+    await expect(run(model)).rejects.toMatchObject({ code: 'MODEL_STREAM_INVALID', cause: { data: { part: { type: 'text' } } } });
+    expect(returned).toBe(1);
+  });
+
+  it('interleaved blocks come out as blocks, live and in the message', async () => {
+    const parts: ModelPart[] = [
+      { type: 'thinking', text: 'h', block: 0 },
+      { type: 'text', text: 'a', block: 1 },
+      { type: 'thinking', text: 'm', block: 0 },
+      { type: 'text', text: 'b', block: 2 },
+      { type: 'text', text: 'A', block: 1 },
+      finish,
+    ];
+    const { events, result } = await collect(new Agent({ model: modelOf(() => parts) }).stream('hi'));
+    const deltas = events.flatMap((one) => (one.type === 'message_update' && one.delta.type !== 'tool-call' ? [`${one.delta.block}${one.delta.text}`] : []));
+    expect(deltas).toEqual(['0h', '1a', '0m', '2b', '1A']);
+    expect(result!.messages.at(-1)!.content).toEqual([
+      { type: 'thinking', text: 'hm' },
+      { type: 'text', text: 'aA' },
+      { type: 'text', text: 'b' },
+    ]);
+  });
+
+  it('calls with repeated or missing ids get ids of their own, in events and history alike', async () => {
+    const ran: string[] = [];
+    const echo = tool({ name: 'echo', description: 'Echoes.', input: z.object({ n: z.number() }), execute: ({ n }) => `${ran.push(`${n}`)}` });
+    const call = (id: unknown, n: number): ModelPart => ({ type: 'tool-call', id: id as string, name: 'echo', arguments: `{"n":${n}}` });
+    const model = scriptedModel([chunks(call('x', 1), call('x', 2), call('', 3), call(undefined, 4)), chunks(call('x', 5)), 'end']);
+    const { events, result } = await collect(new Agent({ model, tools: [echo] }).stream('hi'));
+    const live = events.flatMap((one) => (one.type === 'message_update' && one.delta.type === 'tool-call' ? [one.delta.id] : []));
+    const kept = result!.messages.flatMap(({ content }) => content.flatMap((part) => (part.type === 'tool-call' ? [part.id] : [])));
+    expect(live).toEqual(kept);
+    expect(new Set(kept).size).toBe(5);
+    expect(ran).toEqual(['1', '2', '3', '4', '5']);
+  });
+});
+
+describe('aborting a model call', () => {
+  it('a model that ignores its signal is cut off, and told to stop', async () => {
+    let returned = 0;
+    const model = modelOf(() => ({
+      [Symbol.asyncIterator]: () => ({
+        next: () => new Promise(() => {}),
+        return: () => {
+          returned++;
+          return Promise.reject(new Error('nobody hears this'));
+        },
+      }),
+    }));
+    const controller = new AbortController();
+    const running = new Agent({ model }).run('hi', { signal: controller.signal });
+    await settle();
+    controller.abort(new Error('enough'));
+    await expect(running).rejects.toMatchObject({ code: 'ABORTED', cause: { message: 'enough' } });
+    expect(returned).toBe(1);
+  });
+
+  it('a model that never waits cannot keep a time limit from being kept', async () => {
+    const model = modelOf(function* () {
+      for (;;) yield say('');
+    });
+    await expect(new Agent({ model, limits: { timeoutMs: 30 } }).run('hi')).resolves.toMatchObject({ stop: { reason: 'timeout' } });
+  });
+
+  it('an abort by the model itself, in the middle of a list, stops there', async () => {
+    const controller = new AbortController();
+    let made = 0;
+    const model = modelOf(function* () {
+      for (;;) {
+        if (++made === 3) controller.abort();
+        yield say('x');
+      }
+    });
+    await expect(new Agent({ model }).run('hi', { signal: controller.signal })).rejects.toMatchObject({ code: 'ABORTED' });
+    expect(made).toBe(3);
+  });
+
+  it('a cleanup that throws is nobody’s problem', async () => {
+    const controller = new AbortController();
+    const model = modelOf(() => ({
+      [Symbol.iterator]: () => ({
+        next: () => {
+          controller.abort();
+          return { done: false, value: say('x') };
+        },
+        return: () => {
+          throw new Error('cleanup');
+        },
+      }),
+    }));
+    await expect(new Agent({ model }).run('hi', { signal: controller.signal })).rejects.toMatchObject({ code: 'ABORTED' });
+    await settle();
+  });
+
+  it('nothing is called when the run is already to end', async () => {
+    const model = scriptedModel(['never', 'never']);
+    const swallow = defineMiddleware({
+      name: 'swallow',
+      async wrapModel(_, next) {
+        return next().catch(() => next());
+      },
+    });
+    const stop = defineMiddleware({ name: 'stop', beforeModel: (ctx) => ctx.stop('stopped', 'no') });
+    const { stop: why } = await new Agent({ model, middleware: [swallow, stop] }).run('hi');
+    expect(why).toMatchObject({ reason: 'stopped', by: 'stop' });
+    expect(model.requests).toHaveLength(0);
+  });
+});
+
+describe('tokens of a stream that broke off', () => {
+  it('are estimated, with and without limits', async () => {
+    const failure = (limits: { tokens?: number }) => new Agent({ model: scriptedModel([failWith(new Error('boom'), 'x'.repeat(400))]), limits }).run('y'.repeat(40)).catch((error) => error);
+    for (const limits of [{}, { tokens: 10_000 }]) {
+      const { usage } = (await failure(limits)).result;
+      expect(usage.outputTokens).toBe(100);
+      expect(usage.inputTokens).toBeGreaterThan(0);
+    }
+  });
+
+  it('are none when nothing came', async () => {
+    const failure = await new Agent({ model: scriptedModel([failWith(new Error('boom'))]) }).run('hi').catch((error) => error);
+    expect(failure.result.usage.totalTokens).toBe(0);
+  });
+});
+
+describe('plain stream transforms', () => {
+  const upper = (name: string, change: (text: string) => string) =>
+    defineMiddleware({
+      name,
+      beforeModel(ctx) {
+        ctx.transform(() => ({ part: (part, emit) => emit(part.type === 'text' ? { ...part, text: change(part.text) } : part) }));
+      },
+    });
+
+  it('are applied inside-out, to live events and the message alike', async () => {
+    const middleware = [upper('outer', (piece) => `<${piece}>`), upper('inner', (piece) => piece.toUpperCase())];
+    const { shown, result } = await collect(new Agent({ model: scriptedModel([chunks('a', 'b')]), middleware }).stream('hi'));
+    expect([...shown.values()]).toEqual(['<A><B>']);
+    expect(result!.text).toBe('<A><B>');
+  });
+
+  it('are made anew for each stream', async () => {
+    let made = 0;
+    const counting = defineMiddleware({
+      name: 'counting',
+      wrapModel(ctx, next) {
+        ctx.transform(() => {
+          made++;
+          return { part: (part, emit) => emit(part) };
+        });
+        return next().catch(() => next());
+      },
+    });
+    await new Agent({ model: scriptedModel([failWith(new Error('boom')), 'ok']), middleware: [counting] }).run('hi');
+    expect(made).toBe(2);
+  });
+
+  it('that hold text back give it at the end', async () => {
+    const reverse = defineMiddleware({
+      name: 'reverse',
+      beforeModel(ctx) {
+        ctx.transform(() => {
+          let held = '';
+          return {
+            part(part, emit) {
+              if (part.type === 'text') held += part.text;
+              else emit(part);
+            },
+            end: (emit) => emit({ type: 'text', text: [...held].reverse().join('') }),
+          };
+        });
+      },
+    });
+    const { shown, result } = await collect(new Agent({ model: scriptedModel([chunks('a', 'b', 'c')]), middleware: [reverse] }).stream('hi'));
+    expect([[...shown.values()], result!.text]).toEqual([['cba'], 'cba']);
+  });
+
+  it('apply to a cached response that did not stream', async () => {
+    const cache = defineMiddleware({
+      name: 'cache',
+      wrapModel: () => ({ role: 'assistant', content: [{ type: 'text', text: 'cached' }], stopReason: 'stop' }),
+    });
+    const { shown, result } = await collect(new Agent({ model: scriptedModel([]), middleware: [upper('outer', (piece) => piece.toUpperCase()), cache] }).stream('hi'));
+    expect([[...shown.values()], result!.text]).toEqual([['CACHED'], 'CACHED']);
+  });
+
+  it.each([
+    ['part()', () => ({ part: () => { throw new Error('boom'); } })],
+    ['end()', () => ({ part: (part: ModelPart, emit: (part: ModelPart) => void) => emit(part), end: () => { throw new Error('boom'); } })],
+    ['the factory', () => { throw new Error('boom'); }],
+  ])('that throw in %s are blamed on their middleware, not on the model', async (_, factory) => {
+    const bad = defineMiddleware({ name: 'bad', beforeModel: (ctx) => ctx.transform(factory as never) });
+    for (const outer of [[], [upper('outer', (piece) => piece)]]) {
+      const failure = await new Agent({ model: scriptedModel([text('hi')]), middleware: [...outer, bad] }).run('hi').catch((error) => error);
+      expect(failure).toMatchObject({ code: 'MIDDLEWARE_ERROR', cause: { message: 'boom' } });
+      expect(attribution(failure.cause)).toMatchObject({ middleware: 'bad', hook: 'transform' });
+    }
+  });
+
+  it('that are not transforms are INVALID_HOOK_RESULT', async () => {
+    const bad = defineMiddleware({ name: 'bad', beforeModel: (ctx) => ctx.transform(() => undefined as never) });
+    await expect(new Agent({ model: scriptedModel([text('hi')]), middleware: [bad] }).run('hi')).rejects.toMatchObject({ code: 'INVALID_HOOK_RESULT' });
+  });
+});
+
+describe('what is sent', () => {
+  it('an assistant message that held only withheld thinking is left out', async () => {
+    const model = scriptedModel([[{ type: 'thinking', text: 'secret', signature: 's' }], 'end']);
+    const guard = defineMiddleware({ name: 'g', guard: { on: ['thinking'], find: (found) => [...found.matchAll(/secret/g)].map((m) => ({ start: m.index, end: m.index + 6 })) } });
+    const session = new Agent({ model, middleware: [guard] }).session('s');
+    await session.run('one');
+    await session.run('two');
+    expect(model.requests[1]!.messages.map(({ role }) => role)).toEqual(['user', 'user']);
+  });
+
+  it('tools are shown as they are in this call', async () => {
+    const model = scriptedModel([toolCalls({ name: 'a' }), 'end']);
+    const a = tool({ name: 'a', description: 'A.', input: z.object({}), execute: () => 'ok' });
+    const hide = defineMiddleware({
+      name: 'hide',
+      beforeModel(ctx) {
+        if (ctx.turn > 1) ctx.tools = [];
+      },
+    });
+    await new Agent({ model, tools: [a], middleware: [hide] }).run('hi');
+    expect(model.requests.map(({ tools }) => tools.map(({ name }) => name))).toEqual([['a'], []]);
+  });
+});

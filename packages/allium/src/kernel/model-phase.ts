@@ -1,0 +1,156 @@
+/** The first half of a turn: the request, the model inside its layers, guards, `afterModelResponse`, the message. */
+import { type Context, ModelContext, SeamCall, TurnContext } from './context.js';
+import { controlKind, isThenable } from './errors.js';
+import { stamped } from './incoming.js';
+import { enter } from './layers.js';
+import { LiveMessage } from './live.js';
+import { placed } from './message-input.js';
+import { type AssistantMessage, type ModelResponse, NO_USAGE, type ToolCall } from './messages.js';
+import { callModel } from './model-call.js';
+import { causedBy } from './orphans.js';
+import * as rules from './rules.js';
+import type { Run } from './run.js';
+
+/** What the model phase came to. */
+export interface Answer {
+  readonly response: ModelResponse;
+  readonly ctx: Context;
+  /** One more turn although nothing asks for it. */
+  readonly forceContinue: boolean;
+  readonly inject: readonly rules.Injected[];
+  readonly decision: rules.MergedAction['decision'];
+  readonly by?: string;
+}
+
+/** Gets an answer and appends it. Whatever fails, a message that was begun is ended. */
+export async function modelPhase(run: Run): Promise<{ answer: Answer; message: AssistantMessage }> {
+  const messageId = `${run.runId}.${run.open.count + 1}`;
+  const live = new LiveMessage(run, messageId);
+  try {
+    const answer = await respond(run, live, messageId);
+    return { answer, message: await keep(run, answer, messageId) };
+  } catch (error) {
+    await giveUp(run, live, messageId, error);
+    throw error;
+  }
+}
+
+/** The model phase, guards and `afterModelResponse` included. `onError: 'restart'` begins it again. */
+async function respond(run: Run, live: LiveMessage, messageId: string): Promise<Answer> {
+  for (;;) {
+    const call = new SeamCall();
+    const ctx = new ModelContext(run, run.scope, run.agent.request(run.plan), run.history.length, call, live);
+    try {
+      const response = await ask(run, ctx);
+      const shown = await live.finish(response, ctx);
+      call.check();
+      if (ctx._state) run.cells.stage(ctx._state);
+      return await decide(run, ctx, shown, live, messageId);
+    } catch (error) {
+      const kind = controlKind(error);
+      if (kind === 'stop') run.call.latch(error, call.latchedBy);
+      if (kind !== 'restart') throw error;
+      live.reset();
+    }
+  }
+}
+
+/** Transforms the request and goes through the layers to the model. */
+async function ask(run: Run, ctx: ModelContext): Promise<ModelResponse> {
+  const { transformContext, transformSystemPrompt } = run.plan.rules;
+  if (transformContext.length > 0) {
+    const given = ctx.messages;
+    const steps = await rules.transformContext(transformContext, given, ctx);
+    const last = steps.at(-1);
+    if (last) ctx.messages = run.withoutOrphans(last.messages, causedBy(steps, given), ctx);
+  }
+  if (transformSystemPrompt.length > 0) {
+    ctx.systemPrompt = await rules.transformSystemPrompt(transformSystemPrompt, ctx.systemPrompt, ctx);
+  }
+  const layers = run.plan.layers.model;
+  const work = layers.length === 0 ? callModel(ctx) : enter(layers, 0, ctx, callModel);
+  return (isThenable(work) ? await run.supervise(work as Promise<unknown>) : work) as ModelResponse;
+}
+
+async function decide(
+  run: Run,
+  ctx: ModelContext,
+  response: ModelResponse,
+  live: LiveMessage,
+  messageId: string,
+): Promise<Answer> {
+  const hooks = run.plan.rules.afterModelResponse;
+  const { forceContinue } = ctx;
+  if (hooks.length === 0) return { response, ctx, forceContinue, inject: NOTHING, decision: 'natural' };
+  const turn = new TurnContext(run, { ...response, id: messageId }, []);
+  turn._metadata = ctx._metadata;
+  const {
+    injectMessages: inject,
+    decision,
+    by,
+    ...action
+  } = await rules.afterModelResponse(hooks, response, turn);
+  if (turn._state) run.cells.stage(turn._state);
+  const final = action.response === response ? response : await live.finish(action.response, ctx);
+  return { response: final, ctx, forceContinue, inject, decision, by };
+}
+
+const NOTHING: readonly rules.Injected[] = Object.freeze([]);
+
+/** Appends the assistant message, then tells of it. What is to be injected after the results is written with it. */
+async function keep(run: Run, { response, inject }: Answer, messageId: string): Promise<AssistantMessage> {
+  const { runId, sessionId } = run;
+  const { known, costUsd } = run.claimUsage(response.usage);
+  const content = response.content.map((part, block) => {
+    if (part.type !== 'tool-call') return part;
+    return withId(
+      part,
+      run.callId(typeof part.id === 'string' ? part.id : '', messageId, block, response.content),
+    );
+  });
+  // Only calls made in this run cost something: an answer from a cache carries no usage of its own.
+  const usage = known ? response.usage : NO_USAGE;
+  const message: AssistantMessage = placed({ ...response, id: '', content, usage }, messageId);
+  const wait = run.append([
+    {
+      type: 'message',
+      runId,
+      message,
+      ...(costUsd !== undefined && { costUsd }),
+      ...(inject.length > 0 && { inject: stamped(inject) }),
+    },
+  ]);
+  if (wait) await wait;
+  if (run.watched) run.emit({ type: 'message_end', runId, sessionId, messageId, message });
+  return message;
+}
+
+function withId(part: ToolCall, id: string): ToolCall {
+  return part.id === id ? part : { ...part, id };
+}
+
+/** There will be no response. What was cut off leaves the text that was released; otherwise nothing stays. */
+async function giveUp(run: Run, live: LiveMessage, messageId: string, error: unknown): Promise<void> {
+  const cut = controlKind(error) === 'abort' || (run.scope.aborted && error === run.scope.reason);
+  const released = cut ? live.released() : [];
+  if (released.length === 0) {
+    live.discard();
+    return;
+  }
+  const { runId, sessionId } = run;
+  const partial = {
+    role: 'assistant',
+    content: released,
+    usage: NO_USAGE,
+    stopReason: 'aborted',
+    id: '',
+  } as const;
+  const message: AssistantMessage = placed(partial, messageId);
+  try {
+    await run.append([{ type: 'message', runId, message }]);
+  } catch (failure) {
+    live.discard();
+    throw failure;
+  }
+  run.emit({ type: 'message_end', runId, sessionId, messageId, message });
+}

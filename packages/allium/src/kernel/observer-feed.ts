@@ -1,0 +1,81 @@
+/** Feeds one observer, in order, never making a run wait. */
+import { isThenable } from './errors.js';
+import type { AgentEvent, Observer } from './events.js';
+import { Fifo } from './fifo.js';
+
+export interface ObserverProblem {
+  readonly observer: string;
+  /** What it threw, when it did. */
+  readonly error?: unknown;
+  /** Events it was too slow for, in all. */
+  readonly dropped: number;
+}
+
+const CAPACITY = 10_000;
+/** Drops are reported at the first one, then once per this many, and when the observer has caught up. */
+const REPORT_EVERY = 1000;
+
+export class ObserverFeed {
+  private readonly queue = new Fifo<AgentEvent>();
+  private busy: Promise<void> | undefined;
+  private dropped = 0;
+  private reported = 0;
+  private readonly name: string;
+  private readonly call: (event: AgentEvent) => void | Promise<void>;
+
+  constructor(
+    observer: Observer,
+    index: number,
+    private readonly onProblem: (problem: ObserverProblem) => unknown,
+    private readonly capacity: number = CAPACITY,
+  ) {
+    this.name = observer.name || `observer ${index + 1}`;
+    this.call = typeof observer === 'function' ? observer : (event) => observer.onEvent(event);
+  }
+
+  push(event: AgentEvent): void {
+    if (this.queue.length >= this.capacity) {
+      this.queue.shift();
+      if (this.dropped++ % REPORT_EVERY === 0) this.reportDrops();
+    }
+    this.queue.push(event);
+    this.busy ??= this.drain();
+  }
+
+  /** Settles when every event so far has been seen. */
+  async idle(): Promise<void> {
+    while (this.busy) await this.busy;
+  }
+
+  private async drain(): Promise<void> {
+    // Whoever told of the event goes on first.
+    await undefined;
+    for (let event = this.queue.shift(); event; event = this.queue.shift()) {
+      try {
+        const wait = this.call(event);
+        if (isThenable(wait)) await wait;
+      } catch (error) {
+        this.report({ observer: this.name, error, dropped: this.dropped });
+      }
+    }
+    if (this.dropped > this.reported) this.reportDrops();
+    this.busy = undefined;
+  }
+
+  private reportDrops(): void {
+    this.reported = this.dropped;
+    this.report({ observer: this.name, dropped: this.dropped });
+  }
+
+  /** An error handler that fails has nobody left to tell, and must not reach the run. */
+  private report(problem: ObserverProblem): void {
+    try {
+      const wait = this.onProblem(problem);
+      if (isThenable(wait)) wait.then(undefined, ignore);
+    } catch {
+      // As above.
+    }
+  }
+}
+
+function ignore(): void {}

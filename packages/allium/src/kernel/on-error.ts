@@ -1,0 +1,88 @@
+/** `onError`: the catch of a layer around everything further in, at the model and tool seams. */
+import { Attempt, repeat } from './attempts.js';
+import { AlliumError, attribute, isControl, messageOf, RestartTurn, shown } from './errors.js';
+import { ignore, type Layer, type LayerContext, owned, undone } from './layer.js';
+import type { Onion } from './layers.js';
+import type { Model } from './model.js';
+
+/** Runs an `onError`: the catch around everything further in. */
+export async function runCatch(
+  onion: Onion,
+  layer: Layer,
+  i: number,
+  ctx: LayerContext,
+  attempt: Attempt | undefined,
+): Promise<unknown> {
+  try {
+    for (let ordinal = 1; ; ordinal++) {
+      ctx._call.final = undefined;
+      try {
+        const result = await new Attempt(layer, ctx, ordinal).run(onion, i + 1);
+        return attempt === undefined ? result : attempt.succeed(result);
+      } catch (error) {
+        await again(layer, ctx as Exclude<LayerContext, { seam: 'run' }>, error, ordinal);
+      }
+    }
+  } catch (error) {
+    throw attempt === undefined ? error : attempt.fail(error);
+  }
+}
+
+/** Asks `onError`; returns when there should be another attempt, throws otherwise. */
+async function again(
+  layer: Layer,
+  ctx: Exclude<LayerContext, { seam: 'run' }>,
+  error: unknown,
+  ordinal: number,
+): Promise<void> {
+  checkEnded(ctx);
+  if (isControl(error) || ctx._call.final?.error === error) throw error;
+  ctx.attempt = ordinal;
+  const model = ctx.seam === 'model' ? ctx.model : undefined;
+  let action: unknown;
+  try {
+    action = await layer.onError!(ctx, error);
+    checkAction(layer, ctx, action, model, error);
+  } catch (thrown) {
+    if (thrown === error) throw error;
+    undone(layer, 'onError', thrown, ctx, layer.open ? ignore : undefined);
+    throw error;
+  }
+  checkEnded(ctx);
+  if (action === 'fail') {
+    ctx._call.final = { error };
+    attribute(error, { hook: ctx.seam }, { final: true });
+  }
+  if (action === 'restart' && ctx._run.mayRestart(layer.name)) throw new RestartTurn(error);
+  if (action !== 'retry' && action !== 'fallback') throw error;
+  const refusal = repeat(layer, ctx, error);
+  if (refusal) throw owned(layer, 'onError', refusal, ctx);
+  ctx._run.note(layer.name, `${action} after: ${messageOf(error)}`);
+}
+
+/** Nothing is tried again after a stop or an abort, whoever swallowed it. */
+function checkEnded(ctx: LayerContext): void {
+  ctx._call.check();
+  const { reason } = ctx._scope;
+  if (reason !== undefined) throw reason;
+}
+
+function checkAction(
+  layer: Layer,
+  ctx: LayerContext,
+  action: unknown,
+  model: Model | undefined,
+  cause: unknown,
+): void {
+  const wrong = (what: string) =>
+    new AlliumError('INVALID_HOOK_RESULT', `onError of "${layer.name}" returned ${shown(action)}${what}`, {
+      cause,
+    });
+  if (action === undefined || action === 'retry' || action === 'fail') return;
+  if (action !== 'fallback' && action !== 'restart')
+    throw wrong(". Return 'retry', 'fallback', 'restart', 'fail' or nothing.");
+  if (ctx.seam !== 'model')
+    throw wrong(` at the ${ctx.seam} seam. There it may return 'retry', 'fail' or nothing.`);
+  if (action === 'fallback' && ctx.model === model)
+    throw wrong(" without setting ctx.model. Set it, or return 'retry'.");
+}

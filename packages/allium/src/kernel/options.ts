@@ -1,0 +1,55 @@
+/** Checks of options, shared by factories: each message names the option, what it takes and what it was given. */
+import { checkKeys, invalidOption } from './errors.js';
+
+/** Is it an object, with no other keys than these? */
+export function checkOptions(factory: string, options: unknown, allowed: readonly string[]): void {
+  const plain = typeof options === 'object' && options !== null && !Array.isArray(options);
+  if (!plain)
+    throw invalidOption('options', `an object with ${allowed.join(', ')} for ${factory}()`, options);
+  checkKeys(`${factory}()`, options, allowed);
+}
+
+export function checkInteger(
+  option: string,
+  value: unknown,
+  from: number,
+  to = Number.MAX_SAFE_INTEGER,
+): void {
+  if (Number.isInteger(value) && (value as number) >= from && (value as number) <= to) return;
+  throw invalidOption(
+    option,
+    to === Number.MAX_SAFE_INTEGER ? `an integer ≥ ${from}` : `an integer from ${from} to ${to}`,
+    value,
+  );
+}
+
+/** Infinity passes only as `to`. */
+export function checkNumber(option: string, value: unknown, from: number, to = Number.MAX_VALUE): void {
+  if (typeof value === 'number' && value >= from && value <= to) return;
+  throw invalidOption(
+    option,
+    to === Number.MAX_VALUE
+      ? `a finite number ≥ ${from}`
+      : to > Number.MAX_VALUE
+        ? `a number ≥ ${from}`
+        : `a number from ${from} to ${to}`,
+    value,
+  );
+}
+
+export function checkOneOf(option: string, value: unknown, choices: readonly string[]): void {
+  if (choices.includes(value as string)) return;
+  throw invalidOption(option, choices.map((choice) => `'${choice}'`).join(' or '), value);
+}
+
+export function checkFunction(option: string, value: unknown): void {
+  if (typeof value !== 'function') throw invalidOption(option, 'a function', value);
+}
+
+/** An object with these methods. */
+export function checkMethods(option: string, value: unknown, methods: readonly string[]): void {
+  const object = (typeof value === 'object' || typeof value === 'function') && value !== null;
+  if (object && methods.every((method) => typeof (value as Record<string, unknown>)[method] === 'function'))
+    return;
+  throw invalidOption(option, `an object with ${methods.map((method) => `${method}()`).join(', ')}`, value);
+}

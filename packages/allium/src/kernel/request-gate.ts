@@ -1,0 +1,52 @@
+/** Judges what is sent to the model: each message once per run, so that a turn costs only what is new. */
+import type { ModelContext } from './context.js';
+import { type GuardTable, judgeMessage, latching, stopFor } from './guards.js';
+import type { Message } from './messages.js';
+
+export class RequestGate {
+  private readonly judged = new WeakMap<Message, Promise<Message>>();
+  /** The beginning of the history as it may be sent. */
+  private readonly kept: Message[] = [];
+  private changed = false;
+
+  constructor(private readonly table: GuardTable) {}
+
+  /** The first messages of the history; undefined when all of them may go as they are. */
+  async history(messages: readonly Message[], ctx: ModelContext): Promise<readonly Message[] | undefined> {
+    const start = this.kept.length;
+    if (start < messages.length) {
+      const judged = await this.all(messages.slice(start), ctx);
+      // Another attempt may have been faster.
+      for (let i = this.kept.length; i < messages.length; i++) {
+        const made = judged[i - start]!;
+        this.kept.push(made);
+        if (made !== messages[i]) this.changed = true;
+      }
+    }
+    return this.changed ? Object.freeze(this.kept.slice(0, messages.length)) : undefined;
+  }
+
+  /** Any list of messages. */
+  async all(messages: readonly Message[], ctx: ModelContext): Promise<readonly Message[]> {
+    const settled = await Promise.allSettled(messages.map((message) => this.one(message, ctx)));
+    return settled.map((one) => {
+      if (one.status === 'rejected') throw one.reason;
+      return one.value;
+    });
+  }
+
+  private one(message: Message, ctx: ModelContext): Promise<Message> {
+    let judged = this.judged.get(message);
+    if (!judged) {
+      judged = this.judge(message, ctx);
+      this.judged.set(message, judged);
+    }
+    return judged;
+  }
+
+  private async judge(message: Message, ctx: ModelContext): Promise<Message> {
+    const { owner, deny } = await latching(ctx, () => judgeMessage(this.table, 'request', message, ctx));
+    if (deny) throw stopFor(deny, ctx);
+    return owner;
+  }
+}

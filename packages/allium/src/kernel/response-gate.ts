@@ -1,0 +1,258 @@
+/** Judges one response, piece by piece as it streams or whole. */
+import type { Context } from './context.js';
+import { AlliumError } from './errors.js';
+import {
+  act,
+  type GuardTable,
+  type Judged,
+  judge,
+  latching,
+  type PlannedGuard,
+  skipOrThrow,
+  spansOf,
+  stopFor,
+} from './guards.js';
+import { hidesText, textsIn } from './json-texts.js';
+import type { AssistantContent, ModelResponse, TextContent, ThinkingContent, ToolCall } from './messages.js';
+import type { GuardPoint, GuardSubject } from './middleware.js';
+import { SpanStage } from './span-stage.js';
+
+/** A guard refused a call because of its arguments, or wants a human to agree. By place in the content. */
+export type CallVerdicts = Map<number, Pick<Judged, 'deny' | 'ask'>>;
+
+/** Text of the block at this place in the content. */
+export interface BlockText {
+  readonly block: number;
+  readonly text: string;
+}
+
+type Kind = 'text' | 'thinking';
+
+/** What leaves the ring while a response streams. */
+export type Released = (type: Kind, block: number, text: string) => void;
+
+const POINT_OF = { text: 'output', thinking: 'thinking' } as const;
+
+export function guardsResponses(table: GuardTable): boolean {
+  return table.output.length + table.thinking.length + table.final.length + table['tool-args'].length > 0;
+}
+
+/** Can text of this kind go out while it streams, or only when it is complete? */
+function streamable(table: GuardTable, type: Kind): boolean {
+  if (type === 'text' && table.final.length > 0) return false;
+  return table[POINT_OF[type]].every(({ guard }) => guard.find && !guard.judge && typeof guard.hold === 'object');
+}
+
+interface Block {
+  readonly type: Kind;
+  /** One per guard, in order; undefined when the block has to be complete first. */
+  readonly stages: readonly SpanStage[] | undefined;
+  /** Takes a piece of text. */
+  readonly push: (text: string) => void;
+  /** What has been released. */
+  safe: string;
+  /** What waits for the end. */
+  held: string;
+}
+
+/** A refusal is thrown as StopRun, a broken guard as GUARD_FAILED. Both are latched. */
+export class ResponseGate {
+  /** Verdicts about calls, for the tool phase. */
+  readonly calls: CallVerdicts = new Map();
+  private readonly blocks: (Block | undefined)[] = [];
+
+  constructor(
+    private readonly table: GuardTable,
+    private readonly ctx: Context,
+    private readonly released: Released,
+  ) {}
+
+  /** A piece of text or thinking of block `index`. */
+  push(type: Kind, index: number, text: string): void {
+    const block = this.blocks[index] ?? this.open(type, index);
+    block.push(text);
+  }
+
+  /** The text that has been released, by block, after letting go of what is final by now. */
+  settled(): readonly BlockText[] {
+    for (const block of this.blocks) for (const stage of block?.stages ?? []) stage.settle();
+    return this.blocks.flatMap((block, i) => (block?.type === 'text' ? { block: i, text: block.safe } : []));
+  }
+
+  /** No more text comes: what was held back only because more might come goes out. */
+  flush(): void {
+    for (const block of this.blocks) for (const stage of block?.stages ?? []) stage.end();
+  }
+
+  /** The stream is complete: flushes, judges what had to wait, and returns the response as it may be seen. */
+  async end(response: ModelResponse, ctx: Context = this.ctx): Promise<ModelResponse> {
+    this.flush();
+    await this.judgeHeld(response, 'thinking', ctx);
+    await this.judgeHeld(response, 'text', ctx);
+    const args = await this.judgeCalls(response, ctx);
+    let changed = false;
+    const content = response.content.map((part, index): AssistantContent => {
+      const made = this.seen(part, index, args);
+      changed ||= made !== part;
+      return made;
+    });
+    return changed ? { ...response, content } : response;
+  }
+
+  private seen(part: AssistantContent, index: number, args: ReadonlyMap<number, string>): AssistantContent {
+    if (part.type === 'tool-call') return args.has(index) ? { ...part, arguments: args.get(index)! } : part;
+    const text = this.blocks[index]?.safe;
+    if (text === undefined || text === (part as TextContent).text) return part;
+    if (part.type !== 'thinking') return { ...(part as TextContent), text };
+    // The provider's seal is on the old text, so this block can never be sent back.
+    const { signature: _, ...rest } = part as ThinkingContent;
+    return { ...rest, text, redacted: true };
+  }
+
+  private open(type: Kind, index: number): Block {
+    const release = (text: string): void => {
+      block.safe += text;
+      this.released(type, index, text);
+    };
+    const stages = streamable(this.table, type) ? this.stages(POINT_OF[type], release) : undefined;
+    const first = stages?.[0];
+    const hold = (text: string): void => {
+      block.held += text;
+    };
+    const push = first ? (text: string) => first.push(text) : stages ? release : hold;
+    const block: Block = { type, stages, push, safe: '', held: '' };
+    this.blocks[index] = block;
+    return block;
+  }
+
+  private stages(point: GuardPoint, release: (text: string) => void): readonly SpanStage[] {
+    const stages: SpanStage[] = [];
+    let out = release;
+    for (const planned of this.table[point].toReversed()) {
+      const stage = this.stage(planned, point, out);
+      stages.unshift(stage);
+      out = (text) => stage.push(text);
+    }
+    return stages;
+  }
+
+  private stage(planned: PlannedGuard, point: GuardPoint, out: (text: string) => void): SpanStage {
+    const { ctx } = this;
+    return new SpanStage({
+      hold: (planned.guard.hold as { chars: number }).chars,
+      find: (text, from) => {
+        try {
+          return spansOf(planned, point, text, from, ctx);
+        } catch (error) {
+          latching(ctx, () => skipOrThrow(planned, error, ctx));
+          return [];
+        }
+      },
+      replacement: (span, found) => {
+        const text = act(planned, point, span, found, ctx);
+        if (typeof text !== 'string') throw stopFor(text, ctx);
+        return text;
+      },
+      out,
+    });
+  }
+
+  /** Blocks that no window covers: all guards see the complete text. */
+  private async judgeHeld(response: ModelResponse, type: Kind, ctx: Context): Promise<void> {
+    const held = [...this.blocks.entries()].filter(([, block]) => block?.type === type && !block.stages) as [number, Block][];
+    if (held.length === 0) return;
+    const points: GuardPoint[] = [POINT_OF[type]];
+    if (type === 'text' && !response.content.some((part) => part.type === 'tool-call')) points.push('final');
+    let texts: readonly string[] = held.map(([, block]) => block.held);
+    for (const point of points) {
+      if (this.table[point].length === 0) continue;
+      const judged = await latching(ctx, () => judge(this.table[point], { point, message: response }, texts, ctx));
+      if (judged.deny) throw stopFor(judged.deny, ctx);
+      texts = judged.texts;
+    }
+    for (const [i, [index, block]] of held.entries()) {
+      block.safe = texts[i]!;
+      if (block.safe !== '') this.released(type, index, block.safe);
+    }
+  }
+
+  private async judgeCalls(response: ModelResponse, ctx: Context): Promise<Map<number, string>> {
+    const rewritten = new Map<number, string>();
+    if (this.table['tool-args'].length === 0) return rewritten;
+    for (const [index, call] of response.content.entries()) {
+      if (call.type !== 'tool-call') continue;
+      const { arguments: text, deny, ask } = await judgeArguments(this.table, call, ctx);
+      if (deny || ask) this.calls.set(index, { deny, ask });
+      if (text !== call.arguments) rewritten.set(index, text);
+    }
+    return rewritten;
+  }
+}
+
+/** Judges a response that did not stream: a preset, cached or replaced one. */
+export async function guardResponse(
+  table: GuardTable,
+  response: ModelResponse,
+  ctx: Context,
+): Promise<{ content: ModelResponse['content']; calls: CallVerdicts }> {
+  const gate = gateFor(table, response.content, ctx);
+  const { content } = await gate.end(response);
+  return { content, calls: gate.calls };
+}
+
+/** The text of a response that broke off as far as it would have been shown: what no guard could still object to. */
+export function releasedText(
+  table: GuardTable,
+  content: readonly AssistantContent[],
+  complete: boolean,
+  ctx: Context,
+): readonly BlockText[] {
+  const gate = gateFor(table, content, ctx);
+  if (complete) gate.flush();
+  return gate.settled();
+}
+
+function gateFor(table: GuardTable, content: readonly AssistantContent[], ctx: Context): ResponseGate {
+  const gate = new ResponseGate(table, ctx, () => {});
+  for (const [index, part] of content.entries()) {
+    if (part.type === 'text' || part.type === 'thinking') gate.push(part.type, index, part.text);
+  }
+  return gate;
+}
+
+/** Judges the arguments of a call, parsed; text that is not JSON is judged as it stands. */
+export async function judgeArguments(
+  table: GuardTable,
+  toolCall: ToolCall,
+  ctx: Context,
+): Promise<{ arguments: string } & Pick<Judged, 'deny' | 'ask'>> {
+  const { arguments: given } = toolCall;
+  let args: unknown;
+  try {
+    args = JSON.parse(given || '{}');
+  } catch {
+    const { texts, args: made, deny, ask } = await judgeCall(table, { point: 'tool-args', toolCall }, [given], ctx);
+    return { arguments: made === undefined ? (texts[0] ?? '') : JSON.stringify(made), deny, ask };
+  }
+  const judged = await judgeCall(table, { point: 'tool-args', toolCall, args }, textsIn(args), ctx);
+  // What nobody could judge is not kept either.
+  const same = !('args' in judged) && !hidesText(given, args);
+  const kept = 'args' in judged ? judged.args : args;
+  return { arguments: same ? given : JSON.stringify(kept), deny: judged.deny, ask: judged.ask };
+}
+
+/** A guard that breaks while judging a call refuses that call and withholds its arguments; the run goes on. */
+async function judgeCall(
+  table: GuardTable,
+  subject: Omit<GuardSubject, 'text'>,
+  texts: readonly string[],
+  ctx: Context,
+): Promise<Judged> {
+  try {
+    return await judge(table['tool-args'], subject, texts, ctx);
+  } catch (error) {
+    if (!(error instanceof AlliumError && error.code === 'GUARD_FAILED')) throw error;
+    const deny = { reason: 'A guard failed while judging this call, so it was not run.', by: 'guard' };
+    return { texts: [''], changed: true, ...(subject.args !== undefined && { args: {} }), deny };
+  }
+}

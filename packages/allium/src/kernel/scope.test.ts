@@ -1,0 +1,151 @@
+import { fakeClock } from 'allium/testing';
+import { describe, expect, it, vi } from 'vitest';
+import { Scope, supervised, untilAborted } from './scope.js';
+
+describe('Scope', () => {
+  it('aborts everything further in, with its reason, and nothing further out', () => {
+    const run = new Scope();
+    const [call, sibling] = [new Scope(run), new Scope(run)];
+    const attempt = new Scope(call);
+    call.abort('enough');
+    expect([run.aborted, sibling.aborted, call.reason, attempt.reason]).toEqual([
+      false,
+      false,
+      'enough',
+      'enough',
+    ]);
+    run.abort('all');
+    expect([sibling.reason, call.reason]).toEqual(['all', 'enough']);
+  });
+
+  it('keeps the first reason', () => {
+    const scope = new Scope();
+    scope.abort('first');
+    scope.abort('second');
+    expect(scope.reason).toBe('first');
+  });
+
+  it('makes a signal when somebody reads it, aborted or not', () => {
+    const run = new Scope();
+    const call = new Scope(run);
+    const { signal } = call;
+    expect(call.signal).toBe(signal);
+    expect(signal.aborted).toBe(false);
+    const reason = new Error('enough');
+    run.abort(reason);
+    expect(signal.reason).toBe(reason);
+    expect(new Scope(run).signal.reason).toBe(reason);
+  });
+
+  it('tells listeners once, in the order they came, through any number of scopes', () => {
+    const run = new Scope();
+    let inner = run;
+    for (let depth = 0; depth < 5; depth++) inner = new Scope(inner);
+    const told: string[] = [];
+    run.onAbort(() => told.push('run'));
+    inner.onAbort((reason) => told.push(`first ${reason}`));
+    inner.onAbort(() => told.push('second'));
+    run.abort('x');
+    run.abort('y');
+    expect(told).toEqual(['run', 'first x', 'second']);
+  });
+
+  it('tells a listener that comes too late at once', () => {
+    const scope = new Scope();
+    scope.abort('gone');
+    const late = vi.fn();
+    scope.onAbort(late);
+    expect(late).toHaveBeenCalledExactlyOnceWith('gone');
+  });
+
+  it('forgets listeners that were taken back, before and while it tells', () => {
+    const run = new Scope();
+    const call = new Scope(run);
+    const [early, mutual] = [vi.fn(), vi.fn()];
+    call.onAbort(early)();
+    call.onAbort(() => off());
+    const off = call.onAbort(mutual);
+    run.abort('x');
+    expect(early).not.toHaveBeenCalled();
+    expect(mutual).not.toHaveBeenCalled();
+  });
+
+  it('tells nobody once it is closed, and can be listened to again', () => {
+    const run = new Scope();
+    const call = new Scope(run);
+    const [closed, open, again] = [vi.fn(), vi.fn(), vi.fn()];
+    const off = call.onAbort(closed);
+    run.onAbort(open);
+    call.close();
+    off();
+    call.onAbort(again);
+    run.abort('x');
+    expect(closed).not.toHaveBeenCalled();
+    expect(open).toHaveBeenCalledTimes(1);
+    expect(again).toHaveBeenCalledTimes(1);
+  });
+
+  it('links to its parent only while somebody listens', () => {
+    const run = new Scope();
+    const add = vi.spyOn(run as unknown as { add(link: unknown): void }, 'add');
+    const remove = vi.spyOn(run as unknown as { remove(link: unknown): void }, 'remove');
+    const call = new Scope(run);
+    expect(add).not.toHaveBeenCalled();
+    const [one, two] = [call.onAbort(() => {}), call.onAbort(() => {})];
+    expect(add).toHaveBeenCalledTimes(1);
+    one();
+    expect(remove).not.toHaveBeenCalled();
+    two();
+    expect(remove).toHaveBeenCalledTimes(1);
+  });
+});
+
+describe('untilAborted', () => {
+  it('settles like the promise, or rejects with the reason and drops what comes later', async () => {
+    expect(await untilAborted(Promise.resolve(1), new Scope())).toBe(1);
+    await expect(untilAborted(Promise.reject(new Error('own')), new Scope())).rejects.toThrow('own');
+    const scope = new Scope();
+    let reject = (_: Error): void => {};
+    const waiting = untilAborted(
+      new Promise((_, no) => {
+        reject = no;
+      }),
+      scope,
+    );
+    scope.abort(new Error('enough'));
+    reject(new Error('late'));
+    await expect(waiting).rejects.toThrow('enough');
+  });
+});
+
+describe('supervised', () => {
+  it('gives work a moment to wind down after an abort', async () => {
+    const clock = fakeClock();
+    const scope = new Scope();
+    let resolve = (_: string): void => {};
+    const winding = supervised(
+      new Promise<string>((yes) => {
+        resolve = yes;
+      }),
+      scope,
+      clock.setTimer,
+      100,
+    );
+    scope.abort(new Error('enough'));
+    await clock.advance(99);
+    resolve('wound down');
+    expect(await winding).toBe('wound down');
+    expect(clock.pending).toBe(0);
+  });
+
+  it('leaves behind what ignores its signal', async () => {
+    const clock = fakeClock();
+    const scope = new Scope();
+    const deaf = supervised(new Promise(() => {}), scope, clock.setTimer, 100).catch(
+      (error: Error) => error.message,
+    );
+    scope.abort(new Error('enough'));
+    await clock.advance(100);
+    expect(await deaf).toBe('enough');
+  });
+});

@@ -1,0 +1,440 @@
+/** DESIGN 3.3: stopping and aborting from everywhere, and a valid history after it. */
+import {
+  Agent,
+  type Context,
+  type Middleware,
+  memoryStore,
+  StopRun,
+  type ToolContext,
+  textOf,
+  tool,
+  userMessage,
+} from 'allium';
+import { fakeClock, hang, type Script, scriptedModel, toolCalls } from 'allium/testing';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { deferred, expectValidHistory, settle, transcript, watched } from '../../../../test/run-checks.js';
+
+const input = z.object({ n: z.number().optional() });
+const calls = (...names: string[]) =>
+  toolCalls(...names.map((name, n) => ({ name, args: { n }, id: `c${n}` })));
+const free = tool({ name: 'free', description: '', input, execute: () => 'free' });
+
+/** Every hook and layer, as a place from which something can be done with a context. */
+const PLACES: Record<string, (act: (ctx: Context) => never) => Middleware> = {
+  acceptMessage: (act) => ({ acceptMessage: (_, ctx) => act(ctx) }),
+  transformContext: (act) => ({ transformContext: (_, ctx) => act(ctx) }),
+  transformSystemPrompt: (act) => ({ transformSystemPrompt: (_, ctx) => act(ctx) }),
+  convertToLlm: (act) => ({ convertToLlm: (_, ctx) => act(ctx) }),
+  resolveToolCall: (act) => ({ resolveToolCall: (_, ctx) => act(ctx) }),
+  beforeToolCall: (act) => ({ beforeToolCall: (ctx) => act(ctx) }),
+  afterToolCall: (act) => ({ afterToolCall: (ctx) => act(ctx) }),
+  afterModelResponse: (act) => ({ afterModelResponse: (_, ctx) => act(ctx) }),
+  shouldStopAfterTurn: (act) => ({ shouldStopAfterTurn: (ctx) => act(ctx) }),
+  onRunEnd: (act) => ({ onRunEnd: (ctx) => act(ctx) }),
+  beforeRun: (act) => ({ beforeRun: (ctx) => act(ctx) }),
+  afterRun: (act) => ({ afterRun: (ctx) => act(ctx) }),
+  wrapRun: (act) => ({ wrapRun: (ctx) => act(ctx) }),
+  beforeModel: (act) => ({ beforeModel: (ctx) => act(ctx) }),
+  afterModel: (act) => ({ afterModel: (ctx) => act(ctx) }),
+  wrapModel: (act) => ({
+    wrapModel: async (ctx, next) => {
+      await next();
+      return act(ctx);
+    },
+  }),
+  beforeTool: (act) => ({ beforeTool: (ctx) => act(ctx) }),
+  afterTool: (act) => ({ afterTool: (ctx) => act(ctx) }),
+  wrapTool: (act) => ({
+    wrapTool: async (ctx, next) => {
+      await next();
+      return act(ctx);
+    },
+  }),
+  'process at the run': (act) => ({ seams: ['run'], process: (ctx) => act(ctx) }),
+  'process at the model': (act) => ({ seams: ['model'], process: (ctx) => act(ctx) }),
+  'process at the tool': (act) => ({ seams: ['tool'], process: (ctx) => act(ctx) }),
+};
+const script = (): Script[] => [calls('free', 'free'), 'end'];
+
+describe('StopRun', () => {
+  for (const [place, hooks] of Object.entries(PLACES)) {
+    it(`by ctx.stop() stops from ${place}`, async () => {
+      const agent = new Agent({
+        model: scriptedModel(script()),
+        tools: [free],
+        middleware: [{ name: 'stopper', ...hooks((ctx) => ctx.stop('guardrail', 'Enough.')) }],
+      });
+      const { result } = await watched(agent, 'go');
+      expect(result).toMatchObject({
+        status: 'stopped',
+        stop: { reason: 'guardrail', message: 'Enough.', by: 'stopper' },
+      });
+    });
+
+    it(`thrown by hand stops from ${place}`, async () => {
+      const agent = new Agent({
+        model: scriptedModel(script()),
+        tools: [free],
+        middleware: [
+          hooks(() => {
+            throw new StopRun('guardrail', 'Enough.');
+          }),
+        ],
+      });
+      expect((await watched(agent, 'go')).result).toMatchObject({
+        status: 'stopped',
+        stop: { reason: 'guardrail', message: 'Enough.' },
+      });
+    });
+
+    it(`that is swallowed in ${place} still ends the run`, async () => {
+      const swallowing = hooks(((ctx: Context) => {
+        try {
+          ctx.stop('guardrail', 'Enough.');
+        } catch {
+          // Swallowed, as careless code does.
+        }
+      }) as never);
+      const agent = new Agent({ model: scriptedModel(script()), tools: [free], middleware: [swallowing] });
+      expect((await watched(agent, 'go')).result).toMatchObject({
+        status: 'stopped',
+        stop: { reason: 'guardrail', message: 'Enough.' },
+      });
+    });
+  }
+
+  it('before the first turn leaves the model unasked', async () => {
+    for (const place of ['acceptMessage', 'beforeRun', 'wrapRun', 'transformContext', 'beforeModel']) {
+      const model = scriptedModel([]);
+      const agent = new Agent({ model, middleware: [PLACES[place]!((ctx) => ctx.stop())] });
+      expect((await watched(agent, 'go')).result.status).toBe('stopped');
+      expect(model.requests).toEqual([]);
+    }
+  });
+
+  it('from a tool, thrown or swallowed, ends the run after the siblings', async () => {
+    const slow = deferred<string>();
+    const executes: ((args: unknown, ctx: ToolContext) => unknown)[] = [
+      (_, ctx) => ctx.stop('stopped', 'Tool says no.'),
+      () => Promise.reject(new StopRun('stopped', 'Tool says no.')),
+      (_, ctx) => {
+        try {
+          ctx.stop('stopped', 'Tool says no.');
+        } catch {
+          return 'went on';
+        }
+      },
+    ];
+    slow.resolve('sibling');
+    for (const execute of executes) {
+      const agent = new Agent({
+        model: scriptedModel([calls('slow', 'stops')]),
+        tools: [
+          tool({ name: 'stops', description: '', input, execute }),
+          tool({ name: 'slow', description: '', input, execute: () => slow.promise }),
+        ],
+      });
+      const { result } = await watched(agent, 'go');
+      expect(result).toMatchObject({ status: 'stopped', stop: { message: 'Tool says no.' } });
+      expect(transcript(result.messages).slice(2)).toEqual(['tool: sibling', 'tool: Stopped: Tool says no.']);
+    }
+  });
+
+  it('from one call leaves calls that have not begun unrun, with a result that says why', async () => {
+    const ran: number[] = [];
+    const agent = new Agent({
+      model: scriptedModel([calls('a', 'a', 'a')]),
+      toolExecution: 'sequential',
+      tools: [
+        tool({
+          name: 'a',
+          description: '',
+          input,
+          execute: ({ n }, ctx) => {
+            ran.push(n!);
+            return n === 1 ? ctx.stop('stopped', 'Halt.') : 'ok';
+          },
+        }),
+      ],
+    });
+    const { result } = await watched(agent, 'go');
+    expect(ran).toEqual([0, 1]);
+    expect(transcript(result.messages).slice(2)).toEqual([
+      'tool: ok',
+      'tool: Stopped: Halt.',
+      'tool: Not run: the run was stopped: Halt.',
+    ]);
+  });
+
+  it('in parallel calls: the first one counts', async () => {
+    const agent = new Agent({
+      model: scriptedModel([calls('a', 'a')]),
+      tools: [
+        tool({
+          name: 'a',
+          description: '',
+          input,
+          execute: async ({ n }, ctx) => ctx.stop('stopped', `from ${n}`),
+        }),
+      ],
+    });
+    const { result } = await watched(agent, 'go');
+    expect(result.stop.message).toBe('from 0');
+    expect(transcript(result.messages).slice(2)).toEqual(['tool: Stopped: from 0', 'tool: Stopped: from 1']);
+  });
+
+  it('is given to no onError and retried by nobody', async () => {
+    const errors: unknown[] = [];
+    const agent = new Agent({
+      model: scriptedModel([calls('a')]),
+      tools: [tool({ name: 'a', description: '', input, execute: (_, ctx) => ctx.stop() })],
+      middleware: [
+        {
+          onError: (_, error) => {
+            errors.push(error);
+            return 'retry';
+          },
+        },
+      ],
+    });
+    expect((await watched(agent, 'go')).result.status).toBe('stopped');
+    expect(errors).toEqual([]);
+  });
+
+  it('during a resume stops too', async () => {
+    const store = memoryStore();
+    let stop = false;
+    const agent = new Agent({
+      model: scriptedModel([calls('free')]),
+      store,
+      tools: [free],
+      middleware: [{ beforeToolCall: () => ({ ask: {} }), beforeTool: (ctx) => void (stop && ctx.stop()) }],
+    });
+    const { result } = await watched(agent.session('s'), 'go');
+    stop = true;
+    expect(
+      await agent.session('s').resume({ answers: { [result.pending[0]!.id]: { type: 'approve' } } }),
+    ).toMatchObject({ status: 'stopped' });
+    expectValidHistory(await agent.session('s').messages());
+  });
+
+  it('counts the tokens of a response that was stopped, which is not in the history', async () => {
+    const agent = new Agent({
+      model: scriptedModel(['refused']),
+      middleware: [{ afterModelResponse: (_, ctx) => ctx.stop('guardrail') }],
+    });
+    const { result } = await watched(agent, 'go');
+    expect(transcript(result.messages)).toEqual(['user: go']);
+    expect(result.usage.totalTokens).toBe(15);
+  });
+
+  it('takes only known reasons', async () => {
+    expect(() => new StopRun('because' as never)).toThrow(
+      expect.objectContaining({ code: 'INVALID_OPTION' }),
+    );
+  });
+});
+
+describe('an abort', () => {
+  const run = (agent: Agent, controller: AbortController) =>
+    watched(agent, 'go', { signal: controller.signal });
+
+  it('before the run begins calls nothing', async () => {
+    const model = scriptedModel([]);
+    const { result, error } = await watched(new Agent({ model }), 'go', {
+      signal: AbortSignal.abort(new Error('no')),
+    });
+    expect(result.status).toBe('aborted');
+    expect(error).toMatchObject({ code: 'ABORTED', cause: { message: 'no' } });
+    expect(model.requests).toEqual([]);
+  });
+
+  it('during the model cancels it through the signal and keeps the text that was released', async () => {
+    const controller = new AbortController();
+    const model = scriptedModel([hang('half an ans')]);
+    const running = run(new Agent({ model }), controller);
+    await settle();
+    controller.abort();
+    const { result } = await running;
+    expect(model.aborted).toBe(1);
+    expect(result).toMatchObject({ status: 'aborted', messages: [{}, { stopReason: 'aborted' }] });
+    expect(transcript(result.messages)).toEqual(['user: go', 'assistant: half an ans']);
+  });
+
+  it('during tools cancels them through the signal; each call has its result', async () => {
+    const controller = new AbortController();
+    let aborted = 0;
+    const waits = tool({
+      name: 'waits',
+      description: '',
+      input,
+      execute: (_, ctx) =>
+        new Promise(() => {
+          ctx.signal.addEventListener('abort', () => aborted++);
+        }),
+    });
+    const running = run(
+      new Agent({ model: scriptedModel([calls('free', 'waits', 'waits')]), tools: [free, waits] }),
+      controller,
+    );
+    await settle();
+    controller.abort(new Error('stop it'));
+    const { result } = await running;
+    expect(aborted).toBe(2);
+    expect(transcript(result.messages).slice(2)).toEqual([
+      'tool: free',
+      'tool: Aborted: stop it',
+      'tool: Aborted: stop it',
+    ]);
+  });
+
+  it('leaves sequential calls that have not begun unrun', async () => {
+    const controller = new AbortController();
+    const ran: number[] = [];
+    const agent = new Agent({
+      model: scriptedModel([calls('a', 'a')]),
+      toolExecution: 'sequential',
+      tools: [
+        tool({
+          name: 'a',
+          description: '',
+          input,
+          execute: ({ n }) => {
+            ran.push(n!);
+            controller.abort('now');
+            return 'done';
+          },
+        }),
+      ],
+    });
+    const { result } = await run(agent, controller);
+    expect(ran).toEqual([0]);
+    expect(transcript(result.messages).slice(2)).toEqual(['tool: done', 'tool: Aborted: now']);
+  });
+
+  const hooks = [
+    'acceptMessage',
+    'transformContext',
+    'transformSystemPrompt',
+    'convertToLlm',
+    'resolveToolCall',
+    'beforeToolCall',
+    'afterToolCall',
+    'afterModelResponse',
+    'shouldStopAfterTurn',
+    'onRunEnd',
+  ];
+  for (const hook of hooks) {
+    it(`during ${hook} does not wait for a hook that ignores its signal`, async () => {
+      const controller = new AbortController();
+      const agent = new Agent({
+        model: scriptedModel(script()),
+        tools: [free],
+        middleware: [{ [hook]: () => new Promise(() => {}) }],
+      });
+      const running = run(agent, controller);
+      await settle();
+      controller.abort();
+      const { result, error } = await running;
+      expect(result.status).toBe('aborted');
+      expect(error).toMatchObject({ code: 'ABORTED' });
+    });
+  }
+
+  it('between turns ends the run at the boundary', async () => {
+    const controller = new AbortController();
+    const model = scriptedModel([calls('free'), 'never']);
+    const agent = new Agent({
+      model,
+      tools: [free],
+      middleware: [{ shouldStopAfterTurn: () => void controller.abort() }],
+    });
+    expect((await run(agent, controller)).result.status).toBe('aborted');
+    expect(model.requests).toHaveLength(1);
+  });
+
+  it('by session.abort() says why', async () => {
+    const agent = new Agent({ model: scriptedModel([hang()]) });
+    const session = agent.session('s');
+    const running = watched(session, 'go');
+    await settle();
+    await session.abort('tired');
+    expect((await running).error).toMatchObject({ code: 'ABORTED', message: 'The run was aborted: tired' });
+  });
+
+  it('reaches a sub-agent and its tools', async () => {
+    const controller = new AbortController();
+    const inner = scriptedModel([hang()]);
+    const child = new Agent({ model: inner });
+    const ask = tool({
+      name: 'ask',
+      description: '',
+      input,
+      execute: async (_, ctx) => (await child.run('sub', { parent: ctx })).text,
+    });
+    const running = run(new Agent({ model: scriptedModel([calls('ask')]), tools: [ask] }), controller);
+    await settle();
+    controller.abort();
+    expect((await running).result.status).toBe('aborted');
+    expect(inner.aborted).toBe(1);
+  });
+
+  it('with layers that ignore it ends after teardownTimeoutMs with every call answered', async () => {
+    for (const stuck of [
+      { wrapTool: () => new Promise(() => {}) },
+      { wrapModel: () => new Promise(() => {}) },
+      { beforeTool: () => new Promise(() => {}) },
+    ] as Middleware[]) {
+      const clock = fakeClock();
+      const controller = new AbortController();
+      const agent = new Agent({
+        model: scriptedModel([calls('free', 'free')]),
+        tools: [free],
+        clock,
+        store: memoryStore(),
+        middleware: [stuck],
+      });
+      const session = agent.session('s');
+      const running = watched(session, 'go', { signal: controller.signal });
+      await settle();
+      controller.abort();
+      await clock.advance(5000);
+      await clock.advance(5000);
+      expect((await running).result.status).toBe('aborted');
+      expectValidHistory(await session.messages());
+      expect(
+        (await watched(new Agent({ model: scriptedModel(['ok']), store: agent.store }).session('s'), 'again'))
+          .result.text,
+      ).toBe('ok');
+    }
+  });
+});
+
+describe('the session after a stop, an abort or an error', () => {
+  it('goes on with the next message', async () => {
+    const store = memoryStore();
+    const endings: Middleware[] = [
+      { beforeTool: (ctx) => ctx.stop() },
+      { beforeTool: () => Promise.reject(new Error('x')) },
+      { afterModelResponse: () => Promise.reject(new Error('y')) },
+    ];
+    for (const ending of endings) {
+      const broken = new Agent({
+        model: scriptedModel([calls('free'), 'end']),
+        tools: [free],
+        store,
+        middleware: [ending],
+      });
+      await broken
+        .session('s')
+        .run('go')
+        .catch(() => {});
+      const agent = new Agent({ model: scriptedModel(['fine']), store });
+      expect((await agent.session('s').run([userMessage('and now?')])).text).toBe('fine');
+    }
+    const messages = await new Agent({ model: scriptedModel([]), store }).session('s').messages();
+    expectValidHistory(messages);
+    expect(messages.filter(({ role }) => role === 'user').map(textOf)).toHaveLength(6);
+  });
+});

@@ -1,0 +1,102 @@
+/** What implementations of the store port share. */
+import { AlliumError, checkKeys, invalidOption, sessionConflict, shown } from './errors.js';
+import type { Entry, InboxItem, ListOptions, NewEntry, SessionInfo, Store } from './store.js';
+
+/** A store that answers without promises, as those do that need not wait for a server. */
+export interface SyncStore extends Store {
+  append(sessionId: string, expectedSeq: number, entries: readonly NewEntry[]): number;
+  read(sessionId: string, fromSeq: number): readonly Entry[];
+  head(sessionId: string): number;
+  list(options?: ListOptions): { readonly sessions: readonly SessionInfo[]; readonly next?: string };
+  fork(sessionId: string, seq: number, newId: string): void;
+  delete(sessionId: string): void;
+  post(sessionId: string, item: InboxItem): void;
+  take(sessionId: string, after: number): readonly { readonly n: number; readonly item: InboxItem }[];
+  close(): void;
+}
+
+/**
+ * Throws for text that columns, file names and keys cannot hold: they refuse NUL and replace lone surrogates, and two
+ * ids or tenants that become one would give a session to somebody else.
+ */
+export function checkStorable(option: 'sessionId' | 'tenant', value: string): void {
+  if (typeof value === 'string' && !value.includes('\0') && !LONE_SURROGATE.test(value)) return;
+  throw invalidOption(option, 'well-formed text without NUL characters', value);
+}
+
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+/** What `list` needs to know of entries: a session has the tenant of its first `run_start`, with or without one. */
+export function firstRun(entries: readonly NewEntry[]): { readonly tenant: string | undefined } | undefined {
+  for (const entry of entries) if (entry.type === 'run_start') return { tenant: entry.tenant };
+  return undefined;
+}
+
+/** Raises the error of a fork that cannot be made, given how many entries the two sessions have. */
+export function checkFork(
+  sessionId: string,
+  seq: number,
+  head: number,
+  newId: string,
+  newHead: number,
+): void {
+  if (head === 0) {
+    throw new AlliumError(
+      'SESSION_UNKNOWN',
+      `Session ${shown(sessionId)} does not exist, so it cannot be forked. Check the id.`,
+      {
+        data: { sessionId },
+      },
+    );
+  }
+  if (!Number.isInteger(seq) || seq < 1 || seq > head)
+    throw invalidOption('seq', `an entry number from 1 to ${head}`, seq);
+  if (newHead !== 0) throw sessionConflict(newId, 0, newHead);
+}
+
+/** The options of `list` with their defaults; `after` is the last session of the page before. */
+export interface ListQuery {
+  readonly tenant: string | undefined;
+  readonly since: number | undefined;
+  readonly limit: number;
+  readonly after: { readonly updatedAt: number; readonly sessionId: string } | undefined;
+}
+
+export function listQuery(options: ListOptions): ListQuery {
+  checkKeys('`list`', options, ['tenant', 'since', 'limit', 'cursor']);
+  const { tenant, since, limit = 100, cursor } = options;
+  if (!Number.isInteger(limit) || limit < 1) throw invalidOption('limit', 'an integer ≥ 1', limit);
+  if (cursor === undefined) return { tenant, since, limit, after: undefined };
+  const parts = /^(-?\d+(?:\.\d+)?):(.*)$/s.exec(cursor);
+  if (parts === null) throw invalidOption('cursor', 'the `next` of an earlier page', cursor);
+  return { tenant, since, limit, after: { updatedAt: Number(parts[1]), sessionId: parts[2]! } };
+}
+
+/** The cursor that goes on after a session. It names a place in the order, so nothing shifts while somebody pages. */
+export function listCursor(last: SessionInfo): string {
+  return `${last.updatedAt}:${last.sessionId}`;
+}
+
+/** Newest first; sessions of the same time by id, in the order of their UTF-16 code units. */
+export function compareSessions(
+  a: { updatedAt: number; sessionId: string },
+  b: { updatedAt: number; sessionId: string },
+): number {
+  if (a.updatedAt !== b.updatedAt) return b.updatedAt - a.updatedAt;
+  return a.sessionId < b.sessionId ? -1 : a.sessionId > b.sessionId ? 1 : 0;
+}
+
+/** One page of `infos`, for stores that have them all at hand. */
+export function listPage(
+  infos: readonly SessionInfo[],
+  options: ListOptions,
+): { readonly sessions: readonly SessionInfo[]; readonly next?: string } {
+  const { tenant, since, limit, after } = listQuery(options);
+  const wanted = infos
+    .filter((info) => tenant === undefined || info.tenant === tenant)
+    .filter((info) => since === undefined || info.updatedAt >= since)
+    .filter((info) => after === undefined || compareSessions(info, after) > 0)
+    .sort(compareSessions);
+  const sessions = wanted.slice(0, limit);
+  return wanted.length > limit ? { sessions, next: listCursor(sessions[limit - 1]!) } : { sessions };
+}

@@ -1,0 +1,636 @@
+/** DESIGN 7: questions to humans, what their answers do, and that nobody is asked or judged twice. */
+import {
+  Agent,
+  type Decision,
+  defineState,
+  type Middleware,
+  memoryStore,
+  type PendingRequest,
+  type Request,
+  type Store,
+  type Tool,
+  type ToolContext,
+  textOf,
+  tool,
+} from 'allium';
+import { fakeClock, scriptedModel, text, toolCalls } from 'allium/testing';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import {
+  breakingStore,
+  deferred,
+  settle,
+  transcript,
+  type Watched,
+  watch,
+  watched,
+} from '../../../../test/run-checks.js';
+
+const calls = (...names: string[]) =>
+  toolCalls(...names.map((name, n) => ({ name, args: { n }, id: `c${n}` })));
+const results = ({ result }: Watched) => result.messages.filter(({ role }) => role === 'tool').map(textOf);
+const asks = (request: Request = { title: 'May it?' }): Middleware => ({
+  name: 'asks',
+  beforeToolCall: (ctx) => (ctx.toolCall.name === 'free' ? undefined : { ask: request }),
+});
+
+/** One store, any number of agents that take turns with it, and what ran. */
+function world(
+  middleware: readonly Middleware[],
+  options: { tools?: readonly Tool[]; clock?: ReturnType<typeof fakeClock>; store?: Store } = {},
+) {
+  const ran: string[] = [];
+  const store = options.store ?? memoryStore();
+  const make = (name: string): Tool =>
+    tool({
+      name,
+      description: '',
+      input: z.object({ n: z.number() }),
+      execute: ({ n }) => {
+        ran.push(`${name} ${n}`);
+        return `${name} ${n}`;
+      },
+    });
+  const tools = options.tools ?? [make('a'), make('free')];
+  const session = (...script: Parameters<typeof scriptedModel>[0]) =>
+    new Agent({
+      model: scriptedModel(script),
+      tools,
+      middleware,
+      store,
+      ...(options.clock && { clock: options.clock }),
+    }).session('s');
+  return {
+    ran,
+    store,
+    session,
+    start: (...names: string[]) => watched(session(calls(...names)), 'go'),
+    resume: (answers: Record<string, Decision>) => watch(session('end').resumeStream({ answers })),
+  };
+}
+const idOf = (pending: readonly PendingRequest[], callId: string) =>
+  pending.find((request) => request.callId === callId)!.id;
+
+describe('an ask', () => {
+  it('suspends the run; nothing of the batch runs', async () => {
+    const { start, ran } = world([asks()]);
+    const { result, types } = await start('free', 'a');
+    expect(result).toMatchObject({ status: 'suspended', stop: { reason: 'suspended' }, turns: 1 });
+    expect(result.pending).toMatchObject([
+      { kind: 'ask', title: 'May it?', toolName: 'a', arguments: '{"n":1}', callId: 'c1', by: 'asks' },
+    ]);
+    expect(ran).toEqual([]);
+    expect(types.slice(-3)).toEqual(['turn_end', 'suspended', 'agent_end']);
+  });
+
+  const decisions: Record<string, { decision: Decision; ran: string[]; result: RegExp; isError?: boolean }> =
+    {
+      approve: { decision: { type: 'approve' }, ran: ['a 0'], result: /^a 0$/ },
+      edit: { decision: { type: 'edit', args: { n: 9 } }, ran: ['a 9'], result: /^a 9$/ },
+      'edit to something invalid': {
+        decision: { type: 'edit', args: { n: 'x' } },
+        ran: [],
+        result: /^The edited arguments are invalid\.\nInvalid arguments for "a":\nn: /,
+        isError: true,
+      },
+      reject: {
+        decision: { type: 'reject', reason: 'Not on my watch.' },
+        ran: [],
+        result: /^Not on my watch\.$/,
+        isError: true,
+      },
+      'reject without a reason': {
+        decision: { type: 'reject' },
+        ran: [],
+        result: /^The call was rejected\.$/,
+        isError: true,
+      },
+      respond: {
+        decision: { type: 'respond', text: 'I did it myself.' },
+        ran: [],
+        result: /^I did it myself\.$/,
+      },
+    };
+  for (const [name, { decision, ran, result: wanted, isError = false }] of Object.entries(decisions)) {
+    it(`is answered by: ${name}, through another agent over the same store`, async () => {
+      const it = world([asks()]);
+      const first = await it.start('a');
+      const second = await it.resume({ [first.result.pending[0]!.id]: decision });
+      expect(it.ran).toEqual(ran);
+      expect(results(second)[0]).toMatch(wanted);
+      expect(second.result.messages[2]).toMatchObject({ isError });
+      expect(second.result).toMatchObject({
+        status: 'done',
+        runId: first.result.runId,
+        turns: 2,
+        pending: [],
+      });
+    });
+  }
+
+  it('is answered by the same agent instance', async () => {
+    const agent = new Agent({
+      model: scriptedModel([calls('a'), 'end']),
+      tools: [tool({ name: 'a', description: '', input: z.any(), execute: () => 'ran' })],
+      middleware: [asks()],
+    });
+    const session = agent.session('s');
+    const { result } = await watched(session, 'go');
+    const resumed = await watch(
+      session.resumeStream({ answers: { [result.pending[0]!.id]: { type: 'approve' } } }),
+    );
+    expect(results(resumed)).toEqual(['ran']);
+    expect(resumed.types.slice(0, 2)).toEqual(['agent_start', 'turn_start']);
+  });
+
+  it('waits on when nobody has answered yet', async () => {
+    const it = world([asks()]);
+    const first = await it.start('a');
+    const again = await it.resume({});
+    expect(again.result).toMatchObject({ status: 'suspended', pending: first.result.pending });
+    expect(it.ran).toEqual([]);
+  });
+
+  it('lets part of the answers come first', async () => {
+    const it = world([asks()]);
+    const { result } = await it.start('a', 'free', 'a');
+    const [first, second] = [idOf(result.pending, 'c0'), idOf(result.pending, 'c2')];
+    const partly = await it.resume({ [second]: { type: 'reject', reason: 'no' } });
+    expect(partly.result.pending.map(({ id }) => id)).toEqual([first]);
+    expect(it.ran).toEqual([]);
+    const done = await it.resume({ [first]: { type: 'approve' } });
+    expect(results(done)).toEqual(['a 0', 'free 1', 'no']);
+  });
+
+  it('is answered through the inbox as well', async () => {
+    const it = world([asks()]);
+    const { result } = await it.start('a');
+    await it.session().answer(result.pending[0]!.id, { type: 'approve' });
+    expect(results(await it.resume({}))).toEqual(['a 0']);
+  });
+
+  it('is answered in place by onRequest; undefined suspends after all', async () => {
+    const seen: PendingRequest[] = [];
+    const agent = (decision: Decision | undefined) =>
+      new Agent({
+        model: scriptedModel([calls('a'), 'end']),
+        tools: [tool({ name: 'a', description: '', input: z.any(), execute: () => 'ran' })],
+        middleware: [asks()],
+        onRequest: (request) => {
+          seen.push(request);
+          return decision;
+        },
+      });
+    expect(results(await watched(agent({ type: 'approve' }), 'go'))).toEqual(['ran']);
+    const { result } = await watched(agent(undefined), 'go');
+    expect(result).toMatchObject({ status: 'suspended', pending: [{ callId: 'c0' }] });
+    expect(seen).toHaveLength(2);
+  });
+});
+
+describe('answers', () => {
+  it('for other arguments, unknown requests and used ones are coded errors, and change nothing', async () => {
+    const it = world([asks()]);
+    const { result } = await it.start('a', 'a');
+    const [request] = result.pending;
+    const session = it.session('end');
+    await expect(session.resume({ answers: { nope: { type: 'approve' } } })).rejects.toMatchObject({
+      code: 'REQUEST_UNKNOWN',
+      message: expect.stringContaining(request!.id),
+    });
+    await expect(
+      session.resume({ answers: { [request!.id]: { type: 'approve', hash: 'other' } } }),
+    ).rejects.toMatchObject({ code: 'REQUEST_MISMATCH' });
+    await expect(
+      session.resume({ answers: { [request!.id]: { type: 'perhaps' } as never } }),
+    ).rejects.toMatchObject({ code: 'INVALID_OPTION' });
+    await it.resume({ [request!.id]: { type: 'approve', hash: request!.hash } });
+    await expect(
+      it.session('end').resume({ answers: { [request!.id]: { type: 'reject' } } }),
+    ).rejects.toMatchObject({ code: 'REQUEST_UNKNOWN' });
+    expect(it.ran).toEqual([]);
+  });
+
+  it('that lack what they need are refused', async () => {
+    const it = world([asks()]);
+    const { result } = await it.start('a');
+    const { id } = result.pending[0]!;
+    for (const decision of [{ type: 'respond' }, { type: 'edit' }] as never[]) {
+      await expect(it.session('end').resume({ answers: { [id]: decision } })).rejects.toMatchObject({
+        code: 'INVALID_OPTION',
+      });
+    }
+    expect((await it.resume({ [id]: { type: 'approve' } })).result.status).toBe('done');
+  });
+
+  it('do not carry over to other arguments: a hook that rewrites an approved call is asked about it again', async () => {
+    let secret = 'first';
+    const it = world([
+      {
+        name: 'rewrites',
+        beforeToolCall: (ctx) =>
+          ctx.revision === 0 && ctx.args.n === 0 ? { args: { n: secret === 'first' ? 1 : 2 } } : undefined,
+      },
+      asks(),
+    ]);
+    const { result } = await it.start('a');
+    expect(result.pending[0]!.arguments).toBe('{"n":1}');
+    secret = 'second';
+    // The verdict of the first time stands: what was approved is what runs.
+    const done = await it.resume({ [result.pending[0]!.id]: { type: 'approve' } });
+    expect(results(done)).toEqual(['a 1']);
+  });
+
+  it('of an approval do not count for arguments a layer writes afterwards', async () => {
+    const it = world([asks(), { name: 'layer', wrapTool: (_, next) => next({ args: { n: 99 } }) }]);
+    const first = await it.start('a');
+    const second = await it.resume({ [first.result.pending[0]!.id]: { type: 'approve' } });
+    expect(second.result).toMatchObject({ status: 'suspended', pending: [{ arguments: '{"n":99}' }] });
+    expect(it.ran).toEqual([]);
+    const third = await it.resume({ [second.result.pending[0]!.id]: { type: 'approve' } });
+    expect(results(third)).toEqual(['a 99']);
+    expect(it.ran).toEqual(['a 99']);
+  });
+
+  it('that edit are judged again: a hook may block, or rewrite and be asked about', async () => {
+    const blocks: Middleware = {
+      name: 'blocks',
+      beforeToolCall: ({ args }) => (args.n > 5 ? { block: true, reason: 'Too much.' } : undefined),
+    };
+    const blocked = world([blocks, asks()]);
+    const first = await blocked.start('a');
+    expect(
+      results(await blocked.resume({ [first.result.pending[0]!.id]: { type: 'edit', args: { n: 6 } } })),
+    ).toEqual(['Too much.']);
+
+    const rounds: Middleware = {
+      name: 'rounds',
+      beforeToolCall: ({ args }) =>
+        args.n % 10 === 0 ? undefined : { args: { n: Math.ceil(args.n / 10) * 10 } },
+    };
+    const rounded = world([rounds, asks()]);
+    const one = await rounded.start('a');
+    const two = await rounded.resume({ [one.result.pending[0]!.id]: { type: 'edit', args: { n: 13 } } });
+    expect(two.result).toMatchObject({ status: 'suspended', pending: [{ arguments: '{"n":20}' }] });
+    expect(results(await rounded.resume({ [two.result.pending[0]!.id]: { type: 'approve' } }))).toEqual([
+      'a 20',
+    ]);
+  });
+
+  it('that edit pass the guards', async () => {
+    const guard: Middleware = {
+      name: 'guard',
+      guard: {
+        on: ['tool-args'],
+        judge: ({ args }) =>
+          (args as { n: number }).n === 666 ? { type: 'deny', reason: 'Denied.' } : undefined,
+      },
+    };
+    const it = world([guard, asks()]);
+    const { result } = await it.start('a');
+    expect(results(await it.resume({ [result.pending[0]!.id]: { type: 'edit', args: { n: 666 } } }))).toEqual(
+      ['Denied.'],
+    );
+  });
+
+  it('that edit again and again end somewhere', async () => {
+    let n = 0;
+    const agent = new Agent({
+      model: scriptedModel([calls('a'), 'end']),
+      tools: [tool({ name: 'a', description: '', input: z.any(), execute: () => 'ran' })],
+      middleware: [
+        asks(),
+        { beforeToolCall: (ctx) => (ctx.args.fixed ? undefined : { args: { ...ctx.args, fixed: true } }) },
+      ],
+      onRequest: () => ({ type: 'edit', args: { n: n++ } }),
+    });
+    expect(results(await watched(agent, 'go'))).toEqual([
+      'Not run: its arguments were edited more than 8 times.',
+    ]);
+  });
+});
+
+describe('questions lapse', () => {
+  it('after their time, judged when read: the call counts as rejected', async () => {
+    const clock = fakeClock(1000);
+    const it = world([asks({ timeoutMs: 50 })], { clock });
+    const { result } = await it.start('a');
+    await clock.advance(50);
+    expect((await it.resume({})).result.status).toBe('suspended');
+    await clock.advance(1);
+    const late = await it
+      .session('end')
+      .resume({ answers: { [result.pending[0]!.id]: { type: 'approve' } } })
+      .catch((error) => error);
+    expect(late).toMatchObject({ code: 'REQUEST_UNKNOWN', message: expect.stringContaining('lapsed') });
+    const done = await it.resume({});
+    expect(results(done)).toEqual(['Nobody answered within 50 ms.']);
+    expect(done.result).toMatchObject({ status: 'done', pending: [] });
+    expect(it.ran).toEqual([]);
+  });
+
+  it('while a live handler thinks, too, and its late answer is dropped', async () => {
+    const clock = fakeClock();
+    const late = deferred<Decision>();
+    const agent = new Agent({
+      model: scriptedModel([calls('a'), 'end']),
+      tools: [tool({ name: 'a', description: '', input: z.any(), execute: () => 'ran' })],
+      middleware: [asks({ timeoutMs: 10 })],
+      onRequest: () => late.promise,
+      clock,
+    });
+    const running = watched(agent, 'go');
+    await clock.advance(10);
+    const done = await running;
+    late.resolve({ type: 'approve' });
+    expect(results(done)).toEqual(['Nobody answered within 10 ms.']);
+    expect(clock.pending).toBe(0);
+  });
+});
+
+describe('verdicts', () => {
+  it('are journaled and not taken again', async () => {
+    const judged: string[] = [];
+    const counts: Middleware = {
+      name: 'counts',
+      beforeToolCall: ({ toolCall }) => void judged.push(toolCall.id),
+    };
+    const it = world([counts, asks()]);
+    const { result } = await it.start('free', 'a', 'a');
+    await it.resume({});
+    await it.resume({ [idOf(result.pending, 'c1')]: { type: 'edit', args: { n: 5 } } });
+    await it.resume({ [idOf(result.pending, 'c2')]: { type: 'approve' } });
+    // Once for each call, and once for the edited arguments.
+    expect(judged).toEqual(['c0', 'c1', 'c2', 'c1']);
+    expect(it.ran).toEqual(['free 0', 'a 5', 'a 2']);
+  });
+
+  it('of a hook that failed stand as a refusal', async () => {
+    let broken = true;
+    const fragile: Middleware = {
+      name: 'fragile',
+      beforeToolCall: ({ toolCall }) => {
+        if (broken && toolCall.name === 'free') throw new Error('broken');
+      },
+    };
+    const it = world([fragile, asks()]);
+    const { result } = await it.start('free', 'a');
+    broken = false;
+    const done = await it.resume({ [result.pending[0]!.id]: { type: 'approve' } });
+    expect(results(done)).toEqual(['"free" was not completed: middleware "fragile" failed: broken', 'a 1']);
+    expect(it.ran).toEqual(['a 1']);
+  });
+
+  it('carry the state their hooks wrote, once', async () => {
+    const count = defineState({ name: 'count', scope: 'session', initial: 0 });
+    const counter: Middleware = {
+      name: 'counter',
+      state: [count],
+      beforeToolCall: (ctx) => ctx.state.update(count, (n) => n + 1),
+    };
+    const seen: number[] = [];
+    const reader: Middleware = { name: 'reader', onRunEnd: (ctx) => void seen.push(ctx.state.get(count)) };
+    const it = world([counter, asks(), reader]);
+    const { result } = await it.start('free', 'a');
+    await it.resume({ [result.pending[0]!.id]: { type: 'approve' } });
+    expect(seen).toEqual([2]);
+  });
+
+  it('of guards hold after a crash between the message and the verdict', async () => {
+    const guard: Middleware = {
+      name: 'guard',
+      guard: { on: ['tool-args'], judge: () => ({ type: 'deny', reason: 'Denied.' }) },
+    };
+    const store = memoryStore();
+    const crashed = world([guard], { store: breakingStore(store, 4).store });
+    await expect(crashed.session(calls('a')).run('go')).rejects.toThrow('disk full');
+    const it = world([guard], { store });
+    expect(results(await it.resume({}))).toEqual(['Denied.']);
+    expect(it.ran).toEqual([]);
+  });
+});
+
+describe('ctx.suspend() in a tool', () => {
+  const booking = (ran: string[], execute?: (ctx: ToolContext) => unknown) =>
+    tool({
+      name: 'book',
+      description: '',
+      input: z.object({ n: z.number() }),
+      execute: async ({ n }, ctx) => {
+        ran.push(`begin ${n}`);
+        const answer = await ctx.suspend({ title: `Book ${n}?` });
+        if (execute) return execute(ctx);
+        return answer.type === 'respond' ? answer.text : answer.type;
+      },
+    });
+
+  it('suspends the run; siblings that run finish and are journaled; on resume it runs from its start and gets the answer', async () => {
+    const ran: string[] = [];
+    const free = tool({
+      name: 'free',
+      description: '',
+      input: z.any(),
+      execute: () => {
+        ran.push('free');
+        return 'free';
+      },
+    });
+    const it = world([], { tools: [booking(ran), free] });
+    const { result, events } = await it.start('book', 'free');
+    expect(result).toMatchObject({
+      status: 'suspended',
+      pending: [{ kind: 'suspend', title: 'Book 0?', callId: 'c0' }],
+    });
+    expect(events.filter((event) => event.type === 'tool_execution_end')).toMatchObject(
+      [{ toolCall: { id: 'c1' } }, { toolCall: { id: 'c0' }, suspended: true }].sort(),
+    );
+    const done = await it.resume({ [result.pending[0]!.id]: { type: 'respond', text: 'window seat' } });
+    expect(results(done)).toEqual(['window seat', 'free']);
+    expect(ran).toEqual(['begin 0', 'free', 'begin 0']);
+  });
+
+  it('lets part of the answers come first: the other call keeps waiting', async () => {
+    const ran: string[] = [];
+    const it = world([], { tools: [booking(ran)] });
+    const { result } = await it.start('book', 'book');
+    const partly = await it.resume({ [idOf(result.pending, 'c0')]: { type: 'approve' } });
+    expect(partly.result).toMatchObject({ status: 'suspended', pending: [{ callId: 'c1' }] });
+    const done = await it.resume({ [idOf(result.pending, 'c1')]: { type: 'reject' } });
+    expect(results(done)).toEqual(['approve', 'reject']);
+    expect(ran).toEqual(['begin 0', 'begin 1', 'begin 0', 'begin 1', 'begin 1']);
+  });
+
+  it('may ask several times; each answer is found again', async () => {
+    const twice = tool({
+      name: 'twice',
+      description: '',
+      input: z.any(),
+      execute: async (_, ctx) =>
+        `${(await ctx.suspend({ title: '1' })).type} ${(await ctx.suspend({ title: '2' })).type}`,
+    });
+    const it = world([], { tools: [twice] });
+    const one = await it.start('twice');
+    const two = await it.resume({ [one.result.pending[0]!.id]: { type: 'approve' } });
+    expect(two.result.pending).toMatchObject([{ title: '2' }]);
+    expect(results(await it.resume({ [two.result.pending[0]!.id]: { type: 'reject' } }))).toEqual([
+      'approve reject',
+    ]);
+  });
+
+  it('does not begin later calls of a sequential batch', async () => {
+    const ran: string[] = [];
+    const after = tool({
+      name: 'after',
+      description: '',
+      input: z.any(),
+      sequential: true,
+      execute: () => ran.push('after'),
+    });
+    const it = world([], { tools: [booking(ran), after] });
+    const { result } = await it.start('book', 'after');
+    expect(ran).toEqual(['begin 0']);
+    await it.resume({ [result.pending[0]!.id]: { type: 'approve' } });
+    expect(ran).toEqual(['begin 0', 'begin 0', 'after']);
+  });
+
+  it('cannot be swallowed', async () => {
+    const swallows = tool({
+      name: 'swallows',
+      description: '',
+      input: z.any(),
+      execute: async (_, ctx) => {
+        await ctx.suspend({}).catch(() => {});
+        return 'went on';
+      },
+    });
+    const it = world([], { tools: [swallows] });
+    expect((await it.start('swallows')).result).toMatchObject({
+      status: 'suspended',
+      pending: [{ callId: 'c0' }],
+    });
+  });
+
+  it('finds its answers again in another attempt', async () => {
+    const asked: string[] = [];
+    let failures = 0;
+    const it = world(
+      [
+        {
+          name: 'retry',
+          wrapTool: async (_, next) => {
+            try {
+              return await next();
+            } catch (error) {
+              if (failures > 1) throw error;
+              return next();
+            }
+          },
+        },
+      ],
+      {
+        tools: [
+          booking(asked, () => {
+            if (failures++ === 0) throw new Error('flaky');
+            return 'booked';
+          }),
+        ],
+      },
+    );
+    const { result } = await it.start('book');
+    expect(results(await it.resume({ [result.pending[0]!.id]: { type: 'approve' } }))).toEqual(['booked']);
+  });
+
+  it('is in doubt only when it broke off after it was answered', async () => {
+    const ran: string[] = [];
+    const store = memoryStore();
+    const it = world([], { tools: [booking(ran)], store });
+    const { result } = await it.start('book');
+    // run_start and tool results: the resume writes the answer, the start of the call, and then breaks.
+    const breaking = world([], { tools: [booking(ran)], store: breakingStore(store, 3).store });
+    await expect(
+      breaking.session('end').resume({ answers: { [result.pending[0]!.id]: { type: 'approve' } } }),
+    ).rejects.toThrow('disk full');
+    const done = await it.resume({});
+    expect(results(done)[0]).toContain('In doubt');
+    expect(ran).toEqual(['begin 0', 'begin 0']);
+  });
+
+  it('is answered in place by onRequest, and waiting for it is not active time', async () => {
+    const clock = fakeClock();
+    const answer = deferred<Decision>();
+    const agent = new Agent({
+      model: scriptedModel([calls('book'), 'end']),
+      tools: [booking([])],
+      clock,
+      limits: { timeoutMs: 100 },
+      onRequest: () => answer.promise,
+    });
+    const running = watched(agent, 'go');
+    await clock.advance(1000);
+    answer.resolve({ type: 'approve' });
+    expect((await running).result).toMatchObject({ status: 'done' });
+  });
+
+  it('works in beforeToolCall too, and is refused once the tool has run', async () => {
+    const hook: Middleware = {
+      name: 'hook',
+      beforeToolCall: async (ctx) =>
+        (await ctx.suspend({ title: 'From a hook' })).type === 'approve'
+          ? undefined
+          : { block: true, reason: 'No.' },
+    };
+    const it = world([hook]);
+    const { result } = await it.start('a');
+    expect(result).toMatchObject({ status: 'suspended', pending: [{ title: 'From a hook', by: 'hook' }] });
+    expect(results(await it.resume({ [result.pending[0]!.id]: { type: 'approve' } }))).toEqual(['a 0']);
+
+    const late = world([{ name: 'late', afterToolCall: async (ctx) => void (await ctx.suspend({})) }]);
+    const done = await watched(late.session(calls('a'), 'end'), 'go');
+    expect(results(done)[0]).toContain('after the tool had run');
+  });
+
+  it('takes a request', async () => {
+    const bad = tool({
+      name: 'bad',
+      description: '',
+      input: z.any(),
+      execute: (_, ctx) => ctx.suspend('please' as never),
+    });
+    const agent = new Agent({ model: scriptedModel([calls('bad'), 'end']), tools: [bad] });
+    expect(results(await watched(agent, 'go'))[0]).toContain(
+      "ctx.suspend() takes a request such as { title: '…' }",
+    );
+  });
+});
+
+describe('an abort while a human is asked', () => {
+  it('ends the wait at once and leaves a valid history', async () => {
+    const controller = new AbortController();
+    const agent = new Agent({
+      model: scriptedModel([calls('a', 'a')]),
+      tools: [tool({ name: 'a', description: '', input: z.any(), execute: () => 'ran' })],
+      middleware: [asks()],
+      onRequest: () => new Promise(() => {}),
+    });
+    const running = watched(agent, 'go', { signal: controller.signal });
+    await settle();
+    controller.abort(new Error('gone home'));
+    const { result, error } = await running;
+    expect(error).toMatchObject({ code: 'ABORTED', cause: { message: 'gone home' } });
+    expect(transcript(result.messages).slice(2)).toEqual([
+      'tool: Aborted: gone home',
+      'tool: Aborted: gone home',
+    ]);
+  });
+});
+
+describe('plans', () => {
+  it('without a middleware of the suspended run are refused, unless allowed', async () => {
+    const it = world([asks()]);
+    const { result } = await it.start('a');
+    const answers = { [result.pending[0]!.id]: { type: 'approve' as const } };
+    const other = world([], { store: it.store });
+    await expect(other.session('end').resume({ answers })).rejects.toMatchObject({ code: 'PLAN_MISMATCH' });
+    expect((await other.session(text('end')).resume({ answers, allowPlanChange: true })).status).toBe('done');
+  });
+});

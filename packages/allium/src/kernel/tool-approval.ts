@@ -1,0 +1,340 @@
+/** Whether calls may happen: verdicts of hooks and guards, the questions they ask, and what people answer. */
+import { checkAnswer, hasLapsed } from './answers.js';
+import type { ToolContext } from './context.js';
+import { AlliumError, isThenable, Suspension, shown } from './errors.js';
+import { callHash } from './hash.js';
+import { judge as judgeMessage, judgesMessages } from './incoming.js';
+import { type AssistantMessage, deepFreeze, textOf, userMessage } from './messages.js';
+import { type CallVerdicts, judgeArguments } from './response-gate.js';
+import { beforeToolCall, type CallDecision } from './rules.js';
+import type { Run } from './run.js';
+import { type Scope, untilAborted } from './scope.js';
+import type { Overlay } from './state.js';
+import type { Decision, EntryBody, PendingRequest, Request } from './store.js';
+import { errorResult, type ToolResult } from './tool.js';
+import { asToolResult, type Call, closed, refuse, validate } from './tool-call.js';
+
+const MAX_EDITS = 8;
+
+/** A verdict with the arguments the hooks rewrote, if they did. */
+type Verdict = CallDecision & { args?: unknown };
+
+export class ToolApproval {
+  /** What waits to be written: verdicts and questions. */
+  private entries: EntryBody[] = [];
+  private readonly asked = new WeakMap<ToolContext, number>();
+
+  constructor(
+    private readonly run: Run,
+    private readonly message: AssistantMessage,
+    /** What guards said when they judged the response; undefined after a resume. */
+    private readonly verdicts: CallVerdicts | undefined,
+  ) {}
+
+  get needed(): boolean {
+    const { rules, guards } = this.run.plan;
+    return rules.beforeToolCall.length > 0 || guards['tool-args'].length > 0;
+  }
+
+  /** The whole batch is judged in call order before anything executes; questions that are open come back. */
+  async judgeAll(calls: readonly Call[]): Promise<readonly PendingRequest[]> {
+    for (const call of calls)
+      if (!call.result && !call.pending) await this.settle(call, await this.verdict(call));
+    const pending = calls.flatMap((call) => call.pending ?? []);
+    for (const request of pending) this.post(request);
+    await this.flush();
+    return pending;
+  }
+
+  /** What hooks and guards say about the arguments as they are now: from the journal, or judged and journaled. */
+  private async verdict(call: Call): Promise<Verdict> {
+    const { ctx, toolCall } = call;
+    const hash = callHash(ctx.tool!.name, ctx._raw);
+    const stored = this.run.open.verdicts.get(`${toolCall.id}\n${hash}`) as Verdict | undefined;
+    if (stored) return this.restored(call, stored);
+    const revision = ctx.revision;
+    const judged = await closed(this.run, call, () => this.judge(call, ctx));
+    if (call.pending) return {};
+    const failure = call.result?.content[0] as { text: string } | undefined;
+    const verdict: Verdict = judged ?? { block: { reason: failure?.text ?? 'Not run.', by: 'kernel' } };
+    if (ctx.revision > revision) verdict.args = ctx._raw;
+    this.entries.push({
+      type: 'verdict',
+      runId: this.run.runId,
+      callId: toolCall.id,
+      hash,
+      verdict: storable(verdict),
+    });
+    this.commitState(ctx);
+    return verdict;
+  }
+
+  private async restored(call: Call, verdict: Verdict): Promise<Verdict> {
+    if (!('args' in verdict)) return verdict;
+    call.ctx.revision++;
+    const problem = await closed(this.run, call, () => validate(call.ctx, verdict.args));
+    return problem ? { block: { reason: problem, by: 'kernel' } } : verdict;
+  }
+
+  /** Guards first: what they refuse no hook is asked about. Deny beats ask. */
+  private async judge(call: Call, ctx: ToolContext): Promise<CallDecision> {
+    let guard = this.verdicts?.get(this.message.content.indexOf(call.toolCall));
+    // The response was judged before it was kept. Arguments that came from elsewhere, or after a crash, are judged here.
+    if (!this.verdicts || call.resolved || ctx.revision > 0) guard = await this.guards(ctx);
+    if (guard?.deny) return { block: guard.deny };
+    let { ask } = guard ?? {};
+    const decision = await beforeToolCall(this.run.plan.rules.beforeToolCall, ctx, async (raw) => {
+      ctx.revision++;
+      const problem = await validate(ctx, raw);
+      if (problem) return problem;
+      const judged = await this.guards(ctx);
+      ask = judged.ask;
+      return judged.deny?.reason;
+    });
+    if (ask && !decision.block) decision.ask ??= ask;
+    if (!decision.result) return decision;
+    return { ...decision, result: { ...decision.result, value: asToolResult(decision.result.value) } };
+  }
+
+  /** Guards about the raw arguments in the context; what they redact is redacted there. */
+  private async guards(
+    ctx: ToolContext,
+  ): Promise<Pick<CallDecision, 'ask'> & { deny?: { reason: string; by: string } }> {
+    const { guards } = this.run.plan;
+    if (guards['tool-args'].length === 0) return {};
+    const given = JSON.stringify(ctx._raw);
+    const {
+      arguments: kept,
+      deny,
+      ask,
+    } = await judgeArguments(guards, { ...ctx.toolCall, arguments: given }, ctx);
+    if (deny || kept === given) return { deny, ask };
+    const problem = await validate(ctx, JSON.parse(kept));
+    return problem ? { deny: { reason: problem, by: 'guard' } } : { ask };
+  }
+
+  /** Acts on a verdict: refuse, preset, or find what a human answered. */
+  private async settle(call: Call, verdict: Verdict): Promise<void> {
+    if (call.result || call.pending) return;
+    const { block, ask, result } = verdict;
+    if (block) return refuse(this.run, call, block.reason, block.by);
+    if (ask && call.approved !== callHash(call.ctx.tool!.name, call.ctx._raw)) {
+      const request = this.request(call, call.ctx, 'ask', ask.request, ask.by);
+      const answer = await this.answer(request, ask.request, this.run.scope);
+      if (!answer) {
+        call.pending = request;
+        return;
+      }
+      if (answer.type === 'edit') return this.edit(call, answer.args);
+      if (answer.type === 'approve') call.approved = request.hash;
+      else if (answer.type === 'reject') refuse(this.run, call, rejection(answer), 'human');
+      else call.result = { content: [{ type: 'text', text: answer.text }], isError: false };
+    }
+    if (result) call.result ??= result.value as ToolResult;
+  }
+
+  /** Arguments of a human are raw input, validated and judged like the model's own. Who writes them agrees to them. */
+  private async edit(call: Call, args: unknown): Promise<void> {
+    const { ctx } = call;
+    if (++call.edits > MAX_EDITS)
+      return refuse(
+        this.run,
+        call,
+        `Not run: its arguments were edited more than ${MAX_EDITS} times.`,
+        'kernel',
+      );
+    ctx.revision++;
+    const problem = await closed(this.run, call, () => validate(ctx, args));
+    if (problem) return refuse(this.run, call, `The edited arguments are invalid.\n${problem}`, 'human');
+    if (call.result) return;
+    call.approved = callHash(ctx.tool!.name, ctx._raw);
+    await this.settle(call, await this.verdict(call));
+  }
+
+  // ── Questions ──────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** The id names call and arguments, so an answer is found again after a resume and never serves other arguments. */
+  private request(
+    call: Call,
+    ctx: ToolContext,
+    kind: PendingRequest['kind'],
+    given: Request,
+    by?: string,
+    part = '',
+  ): PendingRequest {
+    const { onRequest: _, ...request } = given;
+    const { runId, open, clock } = this.run;
+    const hash = callHash(ctx.tool?.name ?? ctx.toolCall.name, ctx._raw);
+    const id = `${this.message.id}.${call.index}.${kind}${part}.${hash.slice(0, 8)}`;
+    const known = open.requests.get(id);
+    if (known) return known;
+    const about = {
+      callId: call.toolCall.id,
+      toolName: ctx.toolCall.name,
+      arguments: JSON.stringify(ctx._raw ?? null),
+    };
+    return deepFreeze({
+      ...request,
+      id,
+      runId,
+      ...about,
+      kind,
+      hash,
+      ...(by && { by }),
+      createdAt: clock.now(),
+    });
+  }
+
+  /** A stored answer, one given in place, or none. */
+  private async answer(request: PendingRequest, given: Request, scope: Scope): Promise<Decision | undefined> {
+    const { run } = this;
+    const stored = run.open.answers.get(request.id);
+    if (stored) return this.admitted(stored);
+    const { timeoutMs, createdAt } = request;
+    if (hasLapsed(request, run.clock.now())) return this.lapse(request);
+    const handler = given.onRequest ?? run.onRequest;
+    if (!handler) return undefined;
+    this.post(request);
+    await this.flush();
+    const answering = run.paused(async () => handler(request));
+    const decision = await untilAborted(
+      timeoutMs === undefined ? answering : this.inTime(answering, request),
+      scope,
+    );
+    if (decision === undefined) return undefined;
+    if (decision === LAPSED) return this.lapse(request);
+    checkAnswer(request, decision, createdAt);
+    await this.record(request, decision);
+    return this.admitted(decision);
+  }
+
+  private inTime(
+    answering: Promise<Decision | undefined>,
+    { timeoutMs, createdAt }: PendingRequest,
+  ): Promise<Decision | undefined> {
+    const { clock } = this.run;
+    let cancel = (): void => {};
+    const late = new Promise<Decision>((resolve) => {
+      cancel = clock.setTimer(() => resolve(LAPSED), createdAt + timeoutMs! - clock.now());
+    });
+    return Promise.race([answering, late]).finally(() => cancel());
+  }
+
+  private async lapse(request: PendingRequest): Promise<Decision> {
+    const decision: Decision = { type: 'reject', reason: `Nobody answered within ${request.timeoutMs} ms.` };
+    if (this.run.open.requests.has(request.id)) await this.record(request, decision);
+    return decision;
+  }
+
+  /** Writes an answer. A tool that asked in the middle of its work goes on with it, and is in doubt again from here. */
+  private async record(request: PendingRequest, decision: Decision): Promise<void> {
+    const { runId } = this.run;
+    const { id: requestId, callId } = request;
+    const entries: EntryBody[] = [{ type: 'answer', runId, requestId, decision }];
+    const running = this.restarts.get(callId);
+    if (running) entries.push(running);
+    await this.run.append(entries);
+  }
+
+  /** Entries that say of a running tool that it had begun, by call id. */
+  readonly restarts = new Map<string, EntryBody & { type: 'tool_started' }>();
+
+  /** What a human says comes from outside like any message. */
+  private async admitted(decision: Decision): Promise<Decision> {
+    const said =
+      decision.type === 'respond' ? decision.text : decision.type === 'reject' ? decision.reason : undefined;
+    if (said === undefined || !judgesMessages(this.run)) return decision;
+    const message = userMessage(said);
+    const judged = await judgeMessage(this.run, message, [message]);
+    if ('reason' in judged) return { type: 'reject', reason: `The answer was refused: ${judged.reason}` };
+    const text = textOf(judged.message);
+    return decision.type === 'respond' ? { ...decision, text } : { type: 'reject', reason: text };
+  }
+
+  private post(request: PendingRequest): void {
+    if (this.run.open.requests.has(request.id)) return;
+    if (this.entries.some((entry) => entry.type === 'request' && entry.request.id === request.id)) return;
+    this.entries.push({ type: 'request', runId: this.run.runId, request });
+  }
+
+  private async flush(): Promise<void> {
+    if (this.entries.length === 0) return;
+    const { entries } = this;
+    this.entries = [];
+    const wait = this.run.append(entries);
+    if (isThenable(wait)) await wait;
+  }
+
+  /** A verdict is not taken again, so what its hooks wrote is written with it. Cells of the call stay with the call. */
+  private commitState(ctx: ToolContext): void {
+    const written = ctx._state as Overlay | undefined;
+    if (!written) return;
+    this.run.cells.stage(written);
+    ctx._state = undefined;
+    for (const { cell, fn } of written.standing()) if (cell.scope === 'call') ctx.state.update(cell, fn);
+  }
+
+  // ── While a call runs ──────────────────────────────────────────────────────────────────────────────────────
+
+  /** `ctx.suspend()`: the answer, or the signal that ends this attempt. */
+  async suspend(call: Call, ctx: ToolContext, request: Request): Promise<Decision> {
+    if (typeof request !== 'object' || request === null) {
+      throw new AlliumError(
+        'INVALID_HOOK_RESULT',
+        `ctx.suspend() takes a request such as { title: '…' }, got ${shown(request)}.`,
+      );
+    }
+    if (call.phase === 'ending') {
+      throw new AlliumError(
+        'INVALID_HOOK_RESULT',
+        'ctx.suspend() came after the tool had run. Ask in beforeToolCall, or in the tool before it acts.',
+      );
+    }
+    // Counted per context: an attempt that starts anew finds the answers of the one before.
+    const count = (this.asked.get(ctx) ?? 0) + 1;
+    this.asked.set(ctx, count);
+    const part = `-${call.phase === 'judging' ? 'hook' : 'tool'}${count}`;
+    const pending = this.request(call, ctx, 'suspend', request, this.run.nameAt(ctx._position), part);
+    const answer = await this.answer(pending, request, ctx._scope);
+    if (answer) return answer;
+    throw this.suspension(ctx, pending);
+  }
+
+  /** Arguments a layer changed are validated and judged like new ones; an approval for others does not count. */
+  async rejudge(call: Call, ctx: ToolContext): Promise<ToolResult | undefined> {
+    const problem = await validate(ctx, ctx._raw);
+    if (problem) return errorResult(problem);
+    const { block, ask, result } = await this.judge(call, ctx);
+    if (block) return errorResult(block.reason);
+    if (ask && call.approved !== callHash(ctx.tool!.name, ctx._raw)) {
+      const pending = this.request(call, ctx, 'ask', ask.request, ask.by);
+      const answer = await this.answer(pending, ask.request, ctx._scope);
+      if (!answer) throw this.suspension(ctx, pending);
+      if (answer.type === 'respond')
+        return { content: [{ type: 'text', text: answer.text }], isError: false };
+      if (answer.type === 'reject') return errorResult(rejection(answer));
+      if (answer.type === 'edit')
+        return errorResult('Not run: arguments that a middleware rewrites cannot be edited.');
+    }
+    return result?.value as ToolResult | undefined;
+  }
+
+  private suspension(ctx: ToolContext, pending: PendingRequest): Suspension {
+    const signal = new Suspension(pending);
+    ctx._call.latch(signal);
+    return signal;
+  }
+}
+
+const LAPSED: Decision = Object.freeze({ type: 'reject' });
+
+function rejection({ reason }: Decision & { type: 'reject' }): string {
+  return reason ?? 'The call was rejected.';
+}
+
+/** Without the functions of a request, which no journal can hold. */
+function storable({ ask, ...rest }: Verdict): unknown {
+  if (!ask) return rest;
+  const { onRequest: _, ...request } = ask.request;
+  return { ...rest, ask: { ...ask, request } };
+}

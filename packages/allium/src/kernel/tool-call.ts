@@ -1,0 +1,139 @@
+/** One tool call on its way through a turn: its context, its arguments, and what it came to. */
+import { SeamCall, type ToolContext } from './context.js';
+import {
+  AlliumError,
+  attribution,
+  controlKind,
+  isControl,
+  isThenable,
+  messageOf,
+  type Suspension,
+} from './errors.js';
+import { deepFreeze, type ToolCall, type ToolMessage } from './messages.js';
+import type { Run } from './run.js';
+import { describeIssues } from './standard-schema.js';
+import type { Awaitable, PendingRequest } from './store.js';
+import { errorResult, isResultContent, type ToolResult, toToolResult } from './tool.js';
+
+export interface Call {
+  readonly index: number;
+  /** As the model made it: what events and the history name. */
+  readonly toolCall: ToolCall;
+  readonly seam: SeamCall;
+  ctx: ToolContext;
+  /** A hook made another call of it than the model did. */
+  resolved: boolean;
+  /** Decided before anything ran: an unknown tool, bad arguments, a refusal, a preset. */
+  result: ToolResult | undefined;
+  blocked: boolean;
+  /** Hash of the tool and arguments that were asked about and agreed to. */
+  approved: string | undefined;
+  edits: number;
+  phase: 'judging' | 'running' | 'ending';
+  /** `tool_execution_start` was told, and its end was not yet. */
+  begun: boolean;
+  /** It begins in this process; otherwise one that had begun is in doubt. */
+  fresh: boolean;
+  /** A question nobody has answered yet. */
+  pending: PendingRequest | undefined;
+  done: ToolMessage | undefined;
+}
+
+export function newCall(index: number, toolCall: ToolCall, done: ToolMessage | undefined): Call {
+  return {
+    index,
+    toolCall,
+    seam: new SeamCall(),
+    ctx: undefined as never,
+    resolved: false,
+    result: undefined,
+    blocked: false,
+    approved: undefined,
+    edits: 0,
+    phase: 'judging',
+    begun: false,
+    fresh: false,
+    pending: undefined,
+    done,
+  };
+}
+
+/** The call does not run; this is what the model reads instead. */
+export function refuse(run: Run, call: Call, reason: string, by?: string): void {
+  call.result = errorResult(reason);
+  call.blocked = true;
+  if (by) run.note(by, `blocked ${call.toolCall.name}`);
+}
+
+/**
+ * Hooks of a call that throw make its result an error. A question that a hook asks leaves the call waiting. Other
+ * control signals go further, and so does a broken contract of this package: no model can repair that.
+ */
+export async function closed<T>(run: Run, call: Call, work: () => Awaitable<T>): Promise<T | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    failed(run, call, error);
+    return undefined;
+  }
+}
+
+export function failed(run: Run, call: Call, error: unknown): void {
+  if (controlKind(error) === 'suspend') {
+    call.pending = (error as Suspension).request as PendingRequest;
+    return;
+  }
+  if (isControl(error)) {
+    call.seam.latch(error);
+    throw error;
+  }
+  if (error instanceof AlliumError && UNREPAIRABLE.includes(error.code)) throw error;
+  refuse(run, call, failureText(call, error));
+}
+
+/** What a schema raises when it cannot judge anything at all. */
+const UNREPAIRABLE: readonly string[] = [
+  'MISSING_DEPENDENCY',
+  'INVALID_TOOL',
+  'SESSION_CONFLICT',
+  'SESSION_CORRUPT',
+];
+
+export function failureText(call: Call, error: unknown): string {
+  const by = attribution(error)?.middleware;
+  const { name } = call.toolCall;
+  if (!by) return `"${name}" failed: ${messageOf(error)}`;
+  return `"${name}" was not completed: middleware "${by}" failed: ${messageOf(error)}`;
+}
+
+/** Results come as results, or as anything a tool could return. */
+export function asToolResult(value: unknown): ToolResult {
+  if (typeof value === 'object' && value !== null && typeof (value as ToolResult).isError === 'boolean') {
+    if (isResultContent((value as ToolResult).content)) return value as ToolResult;
+  }
+  return toToolResult(value);
+}
+
+export function parseArguments(text: string): { value: unknown } | { problem: string } {
+  try {
+    return { value: JSON.parse(text === '' ? '{}' : text) };
+  } catch (error) {
+    return { problem: messageOf(error) };
+  }
+}
+
+/** Validates raw arguments into the context; says what is wrong with them otherwise. Parsed values are never parsed again. */
+export function validate(ctx: ToolContext, raw: unknown): Awaitable<string | undefined> {
+  const checked = ctx.tool!.input['~standard'].validate(raw);
+  return isThenable(checked) ? checked.then((result) => take(ctx, raw, result)) : take(ctx, raw, checked);
+}
+
+type Checked = Awaited<ReturnType<NonNullable<ToolContext['tool']>['input']['~standard']['validate']>>;
+
+function take(ctx: ToolContext, raw: unknown, result: Checked): string | undefined {
+  if (result.issues) return `Invalid arguments for "${ctx.tool!.name}":\n${describeIssues(result.issues)}`;
+  ctx._raw = deepFreeze(raw);
+  ctx._args = deepFreeze(result.value);
+  ctx._assigned = false;
+  return undefined;
+}

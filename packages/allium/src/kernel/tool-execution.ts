@@ -1,0 +1,76 @@
+/** The innermost point of the tool seam: the tool itself, its time limit, and how many run at once. */
+import type { ToolContext } from './context.js';
+import { AlliumError, attribute, isControl, isThenable } from './errors.js';
+import { deepFreeze } from './messages.js';
+import { Scope, untilAborted } from './scope.js';
+import type { Awaitable } from './store.js';
+import { type Tool, type ToolResult, toToolResult } from './tool.js';
+
+/** Runs the tool of the context. What comes after an abort or a timeout is dropped. */
+export function executeTool(ctx: ToolContext): Awaitable<ToolResult> {
+  const attempts = ++ctx._call.attempts;
+  const tool = ctx.tool!;
+  const timeoutMs = ctx.timeoutMs ?? tool.timeoutMs;
+  if (timeoutMs !== undefined) return withTimeout(ctx, tool, timeoutMs, attempts);
+  try {
+    const value = tool.execute(ctx._args, ctx);
+    if (isThenable(value)) return settled(untilAborted(value, ctx._scope), attempts);
+    return deepFreeze(toToolResult(value));
+  } catch (error) {
+    throw attributed(error, attempts);
+  }
+}
+
+async function settled(work: Promise<unknown>, attempts: number): Promise<ToolResult> {
+  try {
+    return deepFreeze(toToolResult(await work));
+  } catch (error) {
+    throw attributed(error, attempts);
+  }
+}
+
+function attributed(error: unknown, attempts: number): unknown {
+  if (!isControl(error)) attribute(error, { hook: 'tool', attempts });
+  return error;
+}
+
+async function withTimeout(
+  ctx: ToolContext,
+  tool: Tool,
+  timeoutMs: number,
+  attempts: number,
+): Promise<ToolResult> {
+  const outer = ctx._scope;
+  const scope = new Scope(outer);
+  const expire = (): void =>
+    scope.abort(new AlliumError('TOOL_TIMEOUT', `"${tool.name}" did not finish within ${timeoutMs} ms.`));
+  const cancel = ctx._run.clock.setTimer(expire, timeoutMs);
+  ctx._scope = scope;
+  try {
+    const work = (async () => tool.execute(ctx._args, ctx))();
+    return await settled(untilAborted(work, scope), attempts);
+  } finally {
+    cancel();
+    ctx._scope = outer;
+    scope.close();
+  }
+}
+
+/** At most `max` at once, first come first served. */
+export class Lane {
+  private active = 0;
+  private readonly waiting: (() => void)[] = [];
+
+  constructor(private readonly max: number) {}
+
+  async run(work: () => Promise<void>): Promise<void> {
+    if (this.active >= this.max) await new Promise<void>((resolve) => this.waiting.push(resolve));
+    this.active++;
+    try {
+      await work();
+    } finally {
+      this.active--;
+      this.waiting.shift()?.();
+    }
+  }
+}

@@ -1,0 +1,62 @@
+/** Before a call is judged: which tool it means, and whether its arguments are any good. */
+import { isThenable } from './errors.js';
+import type { ToolCall } from './messages.js';
+import { type Hooks, resolveToolCall } from './rules.js';
+import type { Run } from './run.js';
+import type { Awaitable } from './store.js';
+import type { Tool } from './tool.js';
+import { type Call, closed, failed, parseArguments, refuse, validate } from './tool-call.js';
+
+/** Gives the call a context for another call or tool than the model named. */
+type Renew = (toolCall: ToolCall, tool: Tool | undefined) => void;
+
+/** Resolves, parses and validates; what fails becomes a result the model can act on. */
+export function prepare(run: Run, call: Call, tools: readonly Tool[], renew: Renew): Awaitable<void> {
+  const hooks = run.plan.rules.resolveToolCall;
+  if (hooks.length === 0) return parse(run, call, tools);
+  return closed(run, call, () => resolve(run, call, tools, renew, hooks));
+}
+
+async function resolve(
+  run: Run,
+  call: Call,
+  tools: readonly Tool[],
+  renew: Renew,
+  hooks: Hooks,
+): Promise<void> {
+  const resolved = await resolveToolCall(hooks, call.toolCall, call.ctx);
+  if (resolved) {
+    const { toolCall, tool = run.findTool(toolCall.name, tools) } = resolved;
+    call.resolved = true;
+    renew(toolCall, tool);
+  }
+  await parse(run, call, tools);
+}
+
+function parse(run: Run, call: Call, tools: readonly Tool[]): Awaitable<void> {
+  const { tool, toolCall } = call.ctx;
+  if (!tool) return refuse(run, call, unknown(toolCall.name, tools));
+  const raw = parseArguments(toolCall.arguments);
+  if ('problem' in raw) {
+    const problem = `The arguments of "${tool.name}" are not valid JSON: ${raw.problem}. Send one JSON object.`;
+    return refuse(run, call, problem);
+  }
+  try {
+    const problem = validate(call.ctx, raw.value);
+    if (isThenable(problem)) return refusedLater(run, call, problem);
+    if (problem) refuse(run, call, problem);
+  } catch (error) {
+    failed(run, call, error);
+  }
+}
+
+async function refusedLater(run: Run, call: Call, checking: PromiseLike<string | undefined>): Promise<void> {
+  const problem = await closed(run, call, async () => checking);
+  if (problem) refuse(run, call, problem);
+}
+
+function unknown(name: string, tools: readonly Tool[]): string {
+  const known = tools.slice(0, 50).map((tool) => tool.name);
+  const list = known.length > 0 ? `Available: ${known.join(', ')}.` : 'No tools are available.';
+  return `There is no tool "${name}". ${list}`;
+}

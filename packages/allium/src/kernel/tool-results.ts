@@ -1,0 +1,130 @@
+/** What becomes of the results of a batch: judged, journaled and told, one for each call. */
+import { controlKind, isControl, isThenable, messageOf } from './errors.js';
+import { type AssistantMessage, deepFreeze, type ToolMessage } from './messages.js';
+import { afterToolCall } from './rules.js';
+import type { Run } from './run.js';
+import type { Awaitable } from './store.js';
+import { errorResult, type ToolResult } from './tool.js';
+import { type Call, failureText } from './tool-call.js';
+
+export class ToolResults {
+  /** The number of the message that is the first result: they follow each other in call order. */
+  private readonly first: number;
+
+  constructor(
+    private readonly run: Run,
+    private readonly message: AssistantMessage,
+  ) {
+    this.first = run.open.count + 1;
+  }
+
+  /** Tells that a call begins, once. */
+  begin(call: Call): void {
+    const { runId, sessionId, watched } = this.run;
+    if (call.begun) return;
+    call.begun = true;
+    if (watched)
+      this.run.emit({
+        type: 'tool_execution_start',
+        runId,
+        sessionId,
+        messageId: this.message.id,
+        toolCall: call.toolCall,
+      });
+  }
+
+  /** Guards and `afterToolCall` have their say, then the result is journaled and told. */
+  finish(call: Call, result: ToolResult): Awaitable<void> {
+    const { guards, rules } = this.run.plan;
+    const { ctx } = call;
+    ctx.blocked = call.blocked;
+    ctx.result = result;
+    call.phase = 'ending';
+    const judged = guards['tool-result'].length > 0 || rules.afterToolCall.length > 0;
+    // After a stop only the record follows.
+    if (!judged || call.seam.latched !== undefined) return this.record(call, result);
+    return this.judge(call, result).then((final) => this.record(call, final));
+  }
+
+  private async judge(call: Call, given: ToolResult): Promise<ToolResult> {
+    const { run } = this;
+    const { guards, rules } = run.plan;
+    const { ctx } = call;
+    let released = guards['tool-result'].length === 0;
+    try {
+      if (!released) ctx.result = await run.guardToolResult(ctx, given);
+      released = true;
+      if (rules.afterToolCall.length > 0) await afterToolCall(rules.afterToolCall, ctx);
+      return ctx.result!;
+    } catch (error) {
+      if (!isControl(error)) return errorResult(failureText(call, error));
+      call.seam.latch(error);
+      return released ? ctx.result! : errorResult('The result was withheld.');
+    }
+  }
+
+  private record(call: Call, result: ToolResult): Awaitable<void> {
+    const { run } = this;
+    const { content, isError, details, terminate } = result;
+    const { id: toolCallId, name: toolName } = call.toolCall;
+    const id = `${run.runId}.${this.first + call.index}`;
+    const message: ToolMessage = deepFreeze({
+      id,
+      role: 'tool',
+      toolCallId,
+      toolName,
+      content,
+      isError,
+      ...(details !== undefined && { details }),
+    });
+    // A call that was refused before anything looked at it has no context.
+    if (call.ctx?._state) run.cells.stage(call.ctx._state);
+    call.done = message;
+    let wait: Awaitable<void>;
+    try {
+      wait = run.append([
+        { type: 'tool_finished', runId: run.runId, message, ...(terminate && { terminate }) },
+      ]);
+    } catch (error) {
+      throw this.unrecorded(call, error);
+    }
+    if (!isThenable(wait)) return this.told(call, { message });
+    return wait.then(
+      () => this.told(call, { message }),
+      (error) => {
+        throw this.unrecorded(call, error);
+      },
+    );
+  }
+
+  /** The journal refused a result: the execution has ended all the same, and nobody is shown what is not written. */
+  private unrecorded(call: Call, error: unknown): unknown {
+    const { content } = errorResult(`Not recorded: ${messageOf(error)}`);
+    this.told(call, {
+      message: Object.freeze({ ...call.done!, content, details: undefined, isError: true }),
+    });
+    return error;
+  }
+
+  told(call: Call, end: { message: ToolMessage } | { suspended: true }): void {
+    const { runId, sessionId, watched } = this.run;
+    call.begun = false;
+    if (watched)
+      this.run.emit({ type: 'tool_execution_end', runId, sessionId, toolCall: call.toolCall, ...end });
+  }
+
+  /** Answers every call that has no result, with the reason why it will get no other. */
+  async answerRest(calls: readonly Call[], why: unknown): Promise<void> {
+    const reason =
+      controlKind(why) === 'abort'
+        ? 'Aborted'
+        : isControl(why)
+          ? 'Not run: the run was stopped'
+          : 'Not run: the run failed';
+    for (const call of calls) {
+      if (call.done) continue;
+      this.begin(call);
+      await this.record(call, call.result ?? errorResult(`${reason}: ${messageOf(why)}`));
+    }
+  }
+}

@@ -1,0 +1,304 @@
+/** Tools: schemas of any make, arguments parsed once, and results of any shape. */
+import { toJsonSchema } from '@valibot/to-json-schema';
+import { Agent, type StandardSchema, textOf, tool, toolResult } from 'allium';
+import { jsonSchema } from 'allium/json-schema';
+import { scriptedModel, text, toolCalls } from 'allium/testing';
+import { type } from 'arktype';
+import * as v from 'valibot';
+import { describe, expect, it, vi } from 'vitest';
+import { z } from 'zod';
+import { watched } from '../../../../test/run-checks.js';
+
+const schema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] } as const;
+const weather = (input: StandardSchema<any, any>, options: object = {}) =>
+  tool({
+    name: 'weather',
+    description: 'The weather.',
+    input,
+    execute: ({ city }) => `Sunny in ${city}.`,
+    ...options,
+  });
+
+const makes = {
+  'zod 4': () => weather(z.object({ city: z.string() })),
+  arktype: () => weather(type({ city: 'string' })),
+  'valibot with toJsonSchema': () => weather(v.object({ city: v.string() }), { toJsonSchema }),
+  'raw JSON Schema': () => weather(jsonSchema<{ city: string }>(schema)),
+};
+
+describe('a tool with a schema of', () => {
+  for (const [make, create] of Object.entries(makes)) {
+    it(`${make} shows its JSON Schema to the model, validates and runs`, async () => {
+      const model = scriptedModel([
+        toolCalls(
+          { name: 'weather', args: { city: 'Oslo' }, id: '1' },
+          { name: 'weather', args: { city: 5 }, id: '2' },
+          { name: 'weather', id: '3' },
+        ),
+        text('end'),
+      ]);
+      const { result } = await watched(new Agent({ model, tools: [create()] }), 'go');
+      const [fine, wrong, missing] = result.messages.filter(({ role }) => role === 'tool').map(textOf);
+      expect(fine).toBe('Sunny in Oslo.');
+      expect(wrong).toMatch(/^Invalid arguments for "weather":\n.*city/);
+      expect(missing).toMatch(/^Invalid arguments for "weather":\n.*city/);
+      const [spec] = model.requests[0]!.tools;
+      expect(spec).toMatchObject({ name: 'weather', description: 'The weather.', inputSchema: schema });
+      expect(spec!.inputSchema).not.toHaveProperty('$schema');
+    });
+  }
+
+  it('valibot without toJsonSchema is refused where it is defined', () => {
+    expect(() => weather(v.object({ city: v.string() }) as never)).toThrow(
+      expect.objectContaining({
+        code: 'INVALID_TOOL',
+        message: expect.stringMatching(
+          /a valibot schema does not expose its JSON Schema\. Pass `toJsonSchema`/,
+        ),
+      }),
+    );
+  });
+
+  it('something JSON Schema cannot say is refused with the reason', () => {
+    const odd = weather(z.object({ city: z.string().transform((city) => new Date(city)), when: z.date() }));
+    expect(() => odd.spec).toThrow(
+      expect.objectContaining({
+        code: 'INVALID_TOOL',
+        message: expect.stringContaining('Tool "weather": its schema cannot be expressed as JSON Schema'),
+      }),
+    );
+  });
+
+  it('a raw JSON Schema without jsonSchema() is refused, and told what to use', () => {
+    expect(() => weather(schema as never)).toThrow(
+      expect.objectContaining({
+        code: 'INVALID_TOOL',
+        message: expect.stringContaining('jsonSchema() from "allium/json-schema"'),
+      }),
+    );
+  });
+});
+
+describe('the JSON Schema of a tool', () => {
+  it('is made once, on first use', async () => {
+    const make = vi.fn(() => schema);
+    const one = weather(z.object({ city: z.string() }), { toJsonSchema: make });
+    expect(make).not.toHaveBeenCalled();
+    const model = scriptedModel([toolCalls({ name: 'weather', args: { city: 'x' } }), text('a'), text('b')]);
+    for (const agent of [new Agent({ model, tools: [one] }), new Agent({ model, tools: [one] })])
+      await agent.run('go');
+    for (const request of model.requests)
+      expect(request.tools[0]!.inputSchema).toBe(model.requests[0]!.tools[0]!.inputSchema);
+    expect(make).toHaveBeenCalledTimes(1);
+  });
+
+  it('describes what goes in, where a schema transforms', () => {
+    const { inputSchema } = weather(z.object({ city: z.string().transform((city) => city.length) })).spec;
+    expect(inputSchema).toMatchObject({ properties: { city: { type: 'string' } } });
+  });
+});
+
+describe('arguments', () => {
+  it('are validated by schemas that answer later, too', async () => {
+    const slow: StandardSchema<{ city: string }> = {
+      '~standard': {
+        version: 1,
+        vendor: 'slow',
+        validate: async (value) =>
+          (value as { city?: unknown }).city === 'Oslo'
+            ? { value: value as { city: string } }
+            : { issues: [{ message: 'only Oslo', path: [{ key: 'city' }] }] },
+        jsonSchema: { input: () => schema },
+      },
+    };
+    const model = scriptedModel([
+      toolCalls(
+        { name: 'weather', args: { city: 'Oslo' }, id: '1' },
+        { name: 'weather', args: { city: 'Rome' }, id: '2' },
+      ),
+      text('end'),
+    ]);
+    const { result } = await watched(new Agent({ model, tools: [weather(slow)] }), 'go');
+    expect(result.messages.filter(({ role }) => role === 'tool').map(textOf)).toEqual([
+      'Sunny in Oslo.',
+      'Invalid arguments for "weather":\ncity: only Oslo',
+    ]);
+  });
+
+  it('of a schema that throws become an error result', async () => {
+    for (const validate of [
+      () => {
+        throw new Error('broken schema');
+      },
+      () => Promise.reject(new Error('broken schema')),
+    ]) {
+      const broken: StandardSchema = {
+        '~standard': { version: 1, vendor: 'broken', validate, jsonSchema: { input: () => schema } },
+      };
+      const { result } = await watched(
+        new Agent({
+          model: scriptedModel([toolCalls({ name: 'weather' }), text('end')]),
+          tools: [weather(broken)],
+        }),
+        'go',
+      );
+      expect(textOf(result.messages[2]!)).toBe('"weather" failed: broken schema');
+    }
+  });
+
+  it('get defaults from the schema, and stay as the model wrote them in the history', async () => {
+    const one = weather(z.object({ city: z.string().default('Oslo') }));
+    const { result } = await watched(
+      new Agent({
+        model: scriptedModel([toolCalls({ name: 'weather', args: {} }), text('end')]),
+        tools: [one],
+      }),
+      'go',
+    );
+    expect(textOf(result.messages[2]!)).toBe('Sunny in Oslo.');
+    expect(result.messages[1]!.content[0]).toMatchObject({ arguments: '{}' });
+  });
+});
+
+describe('what a tool returns', () => {
+  const run = async (value: unknown) => {
+    const one = tool({ name: 'one', description: '', input: z.object({}), execute: () => value });
+    const { result } = await watched(
+      new Agent({ model: scriptedModel([toolCalls({ name: 'one' }), text('end')]), tools: [one] }),
+      'go',
+    );
+    return result.messages[2]!;
+  };
+  const image = { type: 'image', data: 'aGk=', mimeType: 'image/png' } as const;
+  const cases: [string, unknown, object][] = [
+    ['text', 'plain', { content: [{ type: 'text', text: 'plain' }], isError: false }],
+    ['empty text', '', { content: [{ type: 'text', text: '' }] }],
+    ['a number', 42, { content: [{ text: '42' }] }],
+    ['null', null, { content: [{ text: 'null' }] }],
+    ['an object', { a: [1] }, { content: [{ text: '{"a":[1]}' }] }],
+    ['a list', [1, 2], { content: [{ text: '[1,2]' }] }],
+    ['an empty list', [], { content: [{ text: '[]' }] }],
+    ['nothing', undefined, { content: [{ text: '(no output)' }], isError: false }],
+    ['a promise', Promise.resolve('later'), { content: [{ text: 'later' }] }],
+    ['content', [{ type: 'text', text: 'see' }, image], { content: [{ type: 'text', text: 'see' }, image] }],
+    [
+      'toolResult()',
+      toolResult({ content: 'r', details: { x: 1 }, isError: true }),
+      { content: [{ text: 'r' }], details: { x: 1 }, isError: true },
+    ],
+    ['toolResult() with content', toolResult({ content: [image] }), { content: [image] }],
+    [
+      'an object that only looks like a result',
+      { content: 'x', isError: 'yes' },
+      { content: [{ text: '{"content":"x","isError":"yes"}' }], isError: false },
+    ],
+  ];
+  for (const [name, value, wanted] of cases) {
+    it(`may be ${name}`, async () => {
+      expect(await run(value)).toMatchObject(wanted);
+    });
+  }
+
+  it('is an error result when it is no JSON', async () => {
+    const cyclic: Record<string, unknown> = {};
+    cyclic.self = cyclic;
+    for (const value of [() => {}, Symbol('s'), 1n, cyclic])
+      expect(await run(value)).toMatchObject({ isError: true });
+    expect(textOf(await run(() => {}))).toContain(
+      'A tool must return text, a JSON value or content, got a function',
+    );
+  });
+
+  it('is frozen in the history', async () => {
+    const message = await run(toolResult({ content: 'x', details: { deep: { er: 1 } } }));
+    expect(Object.isFrozen((message as { details: { deep: object } }).details.deep)).toBe(true);
+  });
+});
+
+describe('what a tool is given', () => {
+  it('is its arguments and a context that knows the call', async () => {
+    const seen: unknown[] = [];
+    const one = tool({
+      name: 'one',
+      description: '',
+      input: z.object({ n: z.number() }),
+      execute: (args, ctx) => {
+        seen.push(
+          args,
+          ctx.args,
+          ctx.toolCall.id,
+          ctx.tool?.name,
+          ctx.is(one),
+          ctx.is(other),
+          ctx.turn,
+          ctx.depth,
+          ctx.signal.aborted,
+          ctx.assistantMessage.role,
+        );
+        ctx.update('working');
+        return 'ok';
+      },
+    });
+    const other = tool({ name: 'other', description: '', input: z.object({}), execute: () => 'x' });
+    await watched(
+      new Agent({
+        model: scriptedModel([toolCalls({ name: 'one', args: { n: 1 }, id: 'c' }), text('end')]),
+        tools: [one, other],
+      }),
+      'go',
+    );
+    expect(seen).toEqual([{ n: 1 }, { n: 1 }, 'c', 'one', true, false, 1, 0, false, 'assistant']);
+  });
+});
+
+describe('a tool definition', () => {
+  const fine = { name: 'fine', description: '', input: z.object({}), execute: () => 'x' };
+  const broken: [object, RegExp][] = [
+    [{ name: 'with space' }, /Expected a tool name of 1 to 64 letters/],
+    [{ name: '' }, /Expected a tool name/],
+    [{ name: 'x'.repeat(65) }, /Expected a tool name/],
+    [{ description: undefined }, /`description` must be text, got undefined/],
+    [{ execute: 'x' }, /`execute` must be a function, got "x"/],
+    [{ input: undefined }, /`input` must be a Standard Schema/],
+    [{ timeoutMs: 0 }, /`timeoutMs` must be a number ≥ 1, got 0/],
+    [{ timeoutMs: Number.NaN }, /`timeoutMs`/],
+    [{ concurrency: 1.5 }, /`concurrency` must be an integer ≥ 1, got 1\.5/],
+    [{ onInDoubt: 'maybe' }, /`onInDoubt` must be 'retry' or 'fail', got "maybe"/],
+    [{ idempotent: 'yes' }, /`idempotent` must be true or false, got "yes"/],
+    [{ sequential: 1 }, /`sequential` must be true or false, got 1/],
+    [{ tags: 'x' }, /`tags` must be a list of text/],
+    [{ toJsonSchema: {} }, /`toJsonSchema` must be a function/],
+  ];
+  for (const [change, message] of broken) {
+    it(`with ${JSON.stringify(change)} is refused`, () => {
+      expect(() => tool({ ...fine, ...change } as never)).toThrow(
+        expect.objectContaining({ code: 'INVALID_TOOL', message: expect.stringMatching(message) }),
+      );
+    });
+  }
+  it('with an unknown option is refused, and told what was meant', () => {
+    expect(() => tool({ ...fine, parameters: {} } as never)).toThrow(
+      expect.objectContaining({
+        code: 'INVALID_OPTION',
+        message: expect.stringContaining('Unknown option `parameters`'),
+      }),
+    );
+    expect(() => tool({ ...fine, timeoutms: 1 } as never)).toThrow(/Did you mean `timeoutMs`\?/);
+  });
+  it('is frozen, with its defaults', () => {
+    const made = tool(fine);
+    expect(Object.isFrozen(made)).toBe(true);
+    expect(made).toMatchObject({ idempotent: false, onInDoubt: 'fail', sequential: false });
+    expect(tool({ ...fine, idempotent: true }).onInDoubt).toBe('retry');
+  });
+  it('of a result checks its fields', () => {
+    expect(() => toolResult({ content: 5 } as never)).toThrow(
+      expect.objectContaining({ code: 'INVALID_OPTION' }),
+    );
+    expect(() => toolResult({ content: 'x', isError: 'no' } as never)).toThrow(
+      expect.objectContaining({ code: 'INVALID_OPTION' }),
+    );
+    expect(() => toolResult({ content: 'x', error: true } as never)).toThrow(/Unknown option `error`/);
+    expect(() => toolResult(undefined as never)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }));
+  });
+});

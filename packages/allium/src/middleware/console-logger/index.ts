@@ -1,0 +1,88 @@
+/** Writes a line for every run, model call and tool call. */
+import { type Clock, systemClock } from '../../kernel/clock.js';
+import type { ModelContext, RunContext, ToolContext } from '../../kernel/context.js';
+import { isControl, messageOf } from '../../kernel/errors.js';
+import { type ModelResponse, textOf, toolCallsOf } from '../../kernel/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+import { modelName } from '../../kernel/model.js';
+import { checkMethods, checkOneOf, checkOptions } from '../../kernel/options.js';
+import type { RunResult } from '../../kernel/result.js';
+import type { ToolResult } from '../../kernel/tool.js';
+
+const LEVELS = ['error', 'info', 'debug'] as const;
+
+export interface ConsoleLoggerOptions {
+  /** `error`: failures only; `info`: one line per call as well; `debug`: with arguments and text. @default 'info' */
+  readonly level?: (typeof LEVELS)[number];
+  /** Where lines go: anything shaped like the console. @default the console */
+  readonly console?: Pick<Console, 'error' | 'info' | 'debug'>;
+  readonly clock?: Clock;
+}
+
+/**
+ * Logs what a run does. It is declared a sink, so what guards removed is in no line.
+ *
+ * @example
+ * new Agent({ model, tools: [add], middleware: [consoleLogger({ level: 'debug', console: log })] });
+ */
+export function consoleLogger(options: ConsoleLoggerOptions = {}): Middleware {
+  checkOptions('consoleLogger', options, ['level', 'console', 'clock']);
+  const { level = 'info', console: out = globalThis.console, clock = systemClock } = options;
+  checkOneOf('level', level, LEVELS);
+  checkMethods('console', out, LEVELS);
+  checkMethods('clock', clock, ['now']);
+  const write = (at: (typeof LEVELS)[number], ctx: AnyContext, line: string) => {
+    if (LEVELS.indexOf(at) <= LEVELS.indexOf(level)) out[at](`[${ctx.runId}] ${line}`);
+  };
+  return defineMiddleware({
+    name: 'console-logger',
+    sink: true,
+    traits: ['exports'],
+    // A log that cannot be written does not end a run.
+    onFail: 'open',
+    async process(ctx, next) {
+      const started = clock.now();
+      let result: unknown;
+      try {
+        result = await next();
+      } catch (error) {
+        // Stops, suspensions and aborts are ends, not failures.
+        const [level, how] = isControl(error) ? (['info', 'ended'] as const) : (['error', 'failed'] as const);
+        write(level, ctx, `${subject(ctx)}: ${how}: ${messageOf(error)}`);
+        throw error;
+      }
+      write('info', ctx, `${subject(ctx)}: ${outcome(ctx, result)}, ${clock.now() - started} ms`);
+      const more = content(ctx, result);
+      if (more) write('debug', ctx, more);
+      return result;
+    },
+    afterToolCall(ctx) {
+      // Calls that were refused never reach the tool layers.
+      if (ctx.blocked) write('info', ctx, `${subject(ctx)}: refused`);
+    },
+  });
+}
+
+type AnyContext = RunContext | ModelContext | ToolContext;
+
+function subject(ctx: AnyContext): string {
+  if (ctx.seam === 'run') return 'run';
+  return `turn ${ctx.turn}: ${ctx.seam === 'model' ? modelName(ctx.model) : ctx.toolCall.name}`;
+}
+
+function outcome(ctx: AnyContext, result: unknown): string {
+  if (ctx.seam === 'run') {
+    const { status, turns, usage } = result as RunResult;
+    return `${status}, ${turns} turns, ${usage.totalTokens} tokens`;
+  }
+  if (ctx.seam === 'tool') return (result as ToolResult).isError ? 'error result' : 'ok';
+  const calls = toolCallsOf(result as ModelResponse).map(({ name }) => name);
+  return calls.length > 0 ? `calls ${calls.join(', ')}` : 'answers';
+}
+
+function content(ctx: AnyContext, result: unknown): string | undefined {
+  if (ctx.seam === 'run') return undefined;
+  if (ctx.seam === 'tool') return `  ${ctx.toolCall.arguments} → ${textOf(result as ToolResult)}`;
+  const text = textOf(result as ModelResponse);
+  return text === '' ? undefined : `  ${text}`;
+}

@@ -1,0 +1,27 @@
+/** Ends a run after a number of turns. */
+import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+import { checkInteger, checkOptions } from '../../kernel/options.js';
+
+export interface MaxTurnsOptions {
+  /** Turns a run may take. @default 10 */
+  readonly turns?: number;
+}
+
+/**
+ * Ends a run cleanly when it has taken `turns` turns; the tool calls of the last one have their results.
+ *
+ * @example
+ * new Agent({ model, tools: [search], middleware: [maxTurns({ turns: 2 })] });
+ */
+export function maxTurns(options: MaxTurnsOptions = {}): Middleware {
+  checkOptions('maxTurns', options, ['turns']);
+  const { turns = 10 } = options;
+  checkInteger('turns', turns, 1);
+  return defineMiddleware({
+    name: 'max-turns',
+    shouldStopAfterTurn(ctx) {
+      // The run counts its own turns, over resumes too: a counter in here would be shared by concurrent runs.
+      return ctx.turn >= turns && { reason: 'max_turns', message: `The run has taken its ${turns} turns.` };
+    },
+  });
+}

@@ -1,0 +1,89 @@
+/** Tries a model or tool call again when what went wrong will pass. */
+import { type Clock, sleep, systemClock } from '../../kernel/clock.js';
+import type { ModelContext, ToolContext } from '../../kernel/context.js';
+import { messageOf } from '../../kernel/errors.js';
+import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+import {
+  checkFunction,
+  checkInteger,
+  checkMethods,
+  checkNumber,
+  checkOneOf,
+  checkOptions,
+} from '../../kernel/options.js';
+import { retryAfterOf } from './retry-after.js';
+import { isTransient } from './transient.js';
+
+export { isTransient };
+
+export interface RetryOptions {
+  /** Calls in all, the first included: 1 to 100. @default 3 */
+  readonly attempts?: number;
+  /** Milliseconds before the second attempt. @default 500 */
+  readonly minDelayMs?: number;
+  /** The longest wait. When the other side asks for a longer one, there is no further attempt. @default 30_000 */
+  readonly maxDelayMs?: number;
+  /** How much longer each wait is than the one before. @default 2 */
+  readonly factor?: number;
+  /** `full`: wait a random part of the delay, so that many clients do not come back at once. @default 'full' */
+  readonly jitter?: 'full' | 'none';
+  /** Which errors are worth another attempt. Never asked about stops, suspensions and aborts. @default isTransient */
+  readonly retryOn?: (error: unknown, ctx: ModelContext | ToolContext) => boolean | Promise<boolean>;
+  /** What is retried. @default 'model' */
+  readonly on?: 'model' | 'tool';
+  readonly clock?: Clock;
+  /** From 0 up to 1, for the jitter. @default Math.random */
+  readonly random?: () => number;
+}
+
+const OPTIONS = [
+  'attempts',
+  'minDelayMs',
+  'maxDelayMs',
+  'factor',
+  'jitter',
+  'retryOn',
+  'on',
+  'clock',
+  'random',
+];
+
+/**
+ * Retries transient failures with growing waits, or after as long as the other side asks (`Retry-After`). When the
+ * attempts are used up, the last error goes on outward as it is. An abort ends a wait at once.
+ *
+ * @example
+ * new Agent({ model, middleware: [retry({ attempts: 3, minDelayMs: 10 })] });
+ */
+export function retry(options: RetryOptions = {}): Middleware {
+  checkOptions('retry', options, OPTIONS);
+  const { attempts = 3, minDelayMs = 500, maxDelayMs = 30_000, factor = 2, jitter = 'full' } = options;
+  const { retryOn = isTransient, on = 'model', clock = systemClock, random = Math.random } = options;
+  checkInteger('attempts', attempts, 1, 100);
+  checkNumber('minDelayMs', minDelayMs, 0);
+  checkNumber('maxDelayMs', maxDelayMs, minDelayMs, Number.POSITIVE_INFINITY);
+  checkNumber('factor', factor, 1);
+  checkOneOf('jitter', jitter, ['full', 'none']);
+  checkFunction('retryOn', retryOn);
+  checkOneOf('on', on, ['model', 'tool']);
+  checkMethods('clock', clock, ['now', 'setTimer']);
+  checkFunction('random', random);
+  const backOff = (attempt: number) => {
+    const delay = Math.min(maxDelayMs, minDelayMs * factor ** (attempt - 1));
+    return jitter === 'full' ? random() * delay : delay;
+  };
+  return defineMiddleware({
+    name: 'retry',
+    seams: [on],
+    traits: ['retries'],
+    async onError(ctx, error) {
+      if (ctx.attempt >= attempts || !(await retryOn(error, ctx))) return undefined;
+      const asked = retryAfterOf(error, clock.now());
+      if (asked !== undefined && asked > maxDelayMs) return undefined;
+      const delayMs = asked ?? backOff(ctx.attempt);
+      ctx.emit('retry', { seam: ctx.seam, attempt: ctx.attempt, delayMs, error: messageOf(error) });
+      await sleep(delayMs, ctx.signal, clock);
+      return 'retry';
+    },
+  });
+}

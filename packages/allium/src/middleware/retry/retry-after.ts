@@ -1,0 +1,35 @@
+/** How long the other side asks to wait. */
+import { chainOf, headerOf } from './transient.js';
+
+/** Milliseconds, from the error or a cause of it; undefined when there is no wish, or one that has passed. */
+export function retryAfterOf(error: unknown, now: number): number | undefined {
+  for (const one of chainOf(error)) {
+    const data = one.data as { retryAfterMs?: unknown } | null | undefined;
+    const ms = first(
+      positive(one.retryAfterMs),
+      positive(data?.retryAfterMs),
+      positive(headerOf(one, 'retry-after-ms')),
+      fromHeader(headerOf(one, 'retry-after'), now),
+    );
+    if (ms !== undefined) return ms;
+  }
+  return undefined;
+}
+
+/** Seconds, or a date. */
+function fromHeader(value: string | undefined, now: number): number | undefined {
+  if (value === undefined) return undefined;
+  const seconds = positive(value);
+  if (seconds !== undefined) return seconds * 1000;
+  return positive(Date.parse(value) - now);
+}
+
+function positive(value: unknown): number | undefined {
+  if (typeof value !== 'number' && (typeof value !== 'string' || value.trim() === '')) return undefined;
+  const number = Number(value);
+  return Number.isFinite(number) && number > 0 ? number : undefined;
+}
+
+function first(...values: readonly (number | undefined)[]): number | undefined {
+  return values.find((value) => value !== undefined);
+}

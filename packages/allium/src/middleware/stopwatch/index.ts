@@ -1,0 +1,43 @@
+/** Says how long each model and tool call took, and how many tokens the run has used so far. */
+import { type Clock, systemClock } from '../../kernel/clock.js';
+import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+import { checkFunction, checkMethods, checkOptions } from '../../kernel/options.js';
+
+export interface StopwatchOptions {
+  /** Takes one line per call. @default console.log */
+  readonly log?: (line: string) => void;
+  readonly clock?: Clock;
+}
+
+/**
+ * Times model and tool calls. Whatever stands further in is part of the time: put it last to time the calls
+ * alone, first to time retries and waits with them.
+ *
+ * @example
+ * new Agent({ model, middleware: [stopwatch({ log: (line) => lines.push(line) })] });
+ */
+export function stopwatch(options: StopwatchOptions = {}): Middleware {
+  checkOptions('stopwatch', options, ['log', 'clock']);
+  const { log = console.log, clock = systemClock } = options;
+  checkFunction('log', log);
+  checkMethods('clock', clock, ['now']);
+  const elapsed = (ctx: { readonly metadata: Record<string, unknown> }) =>
+    clock.now() - (ctx.metadata.startedAt as number);
+  return defineMiddleware({
+    name: 'stopwatch',
+    onFail: 'open',
+    // Scratch is per call and per layer, so two stopwatches and parallel tools do not meet in it.
+    beforeModel(ctx) {
+      ctx.metadata.startedAt = clock.now();
+    },
+    afterModel(ctx) {
+      log(`turn ${ctx.turn}: model ${elapsed(ctx)} ms, ${ctx.usage.totalTokens} tokens so far`);
+    },
+    beforeTool(ctx) {
+      ctx.metadata.startedAt = clock.now();
+    },
+    afterTool(ctx) {
+      log(`turn ${ctx.turn}: ${ctx.toolCall.name} ${elapsed(ctx)} ms`);
+    },
+  });
+}

@@ -1,0 +1,31 @@
+/** Breaks `error-identity`: it replaces errors by friendlier ones and forgets the cause. */
+import { isControl, messageOf } from '../../../kernel/errors.js';
+import { defineMiddleware, type Middleware } from '../../../kernel/middleware.js';
+
+export function friendly(): Middleware {
+  return defineMiddleware({
+    name: 'friendly',
+    async wrapModel(_, next) {
+      try {
+        return await next();
+      } catch (error) {
+        throw isControl(error) ? error : new Error(`The model has a bad day: ${messageOf(error)}`);
+      }
+    },
+  });
+}
+
+/** Breaks it in another way: there is no error any more. */
+export function soothing(): Middleware {
+  return defineMiddleware({
+    name: 'soothing',
+    async wrapTool(_, next) {
+      try {
+        return await next();
+      } catch (error) {
+        if (isControl(error)) throw error;
+        return { content: [{ type: 'text', text: 'All is well.' }], isError: false };
+      }
+    },
+  });
+}

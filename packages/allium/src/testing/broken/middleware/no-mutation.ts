@@ -1,0 +1,36 @@
+/** Breaks `no-mutation`: it writes on the model of its caller. */
+import { defineMiddleware, type Middleware } from '../../../kernel/middleware.js';
+
+export function scribbling(): Middleware {
+  return defineMiddleware({
+    name: 'scribbling',
+    beforeModel(ctx) {
+      (ctx.model as { lastTurn?: number }).lastTurn = ctx.turn;
+    },
+  });
+}
+
+/** Breaks it in secret: it does not mind being refused what is frozen. */
+export function scribblingInSecret(): Middleware {
+  return defineMiddleware({
+    name: 'scribbling-in-secret',
+    beforeModel(ctx) {
+      Reflect.set(ctx.model, 'lastTurn', ctx.turn);
+    },
+  });
+}
+
+/** Breaks it in a stream transform. */
+export function scribblingOnParts(): Middleware {
+  return defineMiddleware({
+    name: 'scribbling-on-parts',
+    beforeModel(ctx) {
+      ctx.transform(() => ({
+        part(part, emit) {
+          if (part.type === 'text') (part as { text: string }).text = part.text.normalize();
+          emit(part);
+        },
+      }));
+    },
+  });
+}

@@ -1,0 +1,15 @@
+/** Breaks `no-shared-state`: what it keeps between two hooks belongs to the instance, not to the run. */
+import type { Message } from '../../../kernel/messages.js';
+import { defineMiddleware, type Middleware } from '../../../kernel/middleware.js';
+
+export function forgetful(): Middleware {
+  let current: readonly Message[] = [];
+  return defineMiddleware({
+    name: 'forgetful',
+    async beforeModel(ctx) {
+      current = ctx.messages;
+      await new Promise((resolve) => setImmediate(resolve));
+      ctx.messages = current;
+    },
+  });
+}

@@ -1,0 +1,19 @@
+/** Breaks `abort`: it never looks at the signal. */
+import type { Model } from '../../../kernel/model.js';
+import { broken, soundParts, soundStream } from './delegate.js';
+
+export function deafModel(): Model {
+  return broken({ stream: (request) => soundStream(soundParts(request), new AbortController().signal) });
+}
+
+/** Breaks it in another way: once aborted, it neither goes on nor ends. */
+export function frozenModel(): Model {
+  return broken({
+    async *stream(request, { signal }) {
+      for (const part of soundParts(request)) {
+        if (signal.aborted) await new Promise(() => {});
+        yield part;
+      }
+    },
+  });
+}

@@ -1,0 +1,14 @@
+/** Breaks `usage`: it does not know what was used, and says so in numbers. */
+import type { Model } from '../../../kernel/model.js';
+import { brokenParts } from './delegate.js';
+
+export function innumerateModel(): Model {
+  const usage = { inputTokens: Number.NaN, outputTokens: -1 };
+  return brokenParts((parts) => parts.map((part) => (part.type === 'finish' ? { ...part, usage } : part)));
+}
+
+/** Breaks it in another way: its total is smaller than its parts. */
+export function shortModel(): Model {
+  const usage = { inputTokens: 10, outputTokens: 5, totalTokens: 5 };
+  return brokenParts((parts) => parts.map((part) => (part.type === 'finish' ? { ...part, usage } : part)));
+}

@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest';
+import { Agent } from '../kernel/agent.js';
+import { RunError } from '../kernel/errors.js';
+import { collect } from './collect.js';
+import { chunks, failWith, scriptedModel } from './scripted-model.js';
+
+describe('collect', () => {
+  it('keeps the events, their types, the result and what was shown', async () => {
+    const agent = new Agent({ model: scriptedModel([chunks('Good ', 'morning.')]) });
+    const { events, types, result, error, shown } = await collect(agent.stream('Hello.'));
+    expect(types).toEqual([
+      'agent_start',
+      'message_start',
+      'message_end',
+      'turn_start',
+      'message_start',
+      'message_update',
+      'message_update',
+      'message_end',
+      'turn_end',
+      'agent_end',
+    ]);
+    expect(events.map(({ type }) => type)).toEqual(types);
+    expect(result).toMatchObject({ status: 'done', text: 'Good morning.' });
+    expect(error).toBeUndefined();
+    expect([...shown]).toEqual([[result?.messages[1]?.id, 'Good morning.']]);
+  });
+
+  it('forgets what was reset', async () => {
+    const model = scriptedModel([failWith(new Error('503'), 'Goo'), 'Hello.']);
+    const again = { name: 'again', onError: () => 'retry' as const };
+    const { types, shown } = await collect(new Agent({ model, middleware: [again] }).stream('Hello.'));
+    expect(types).toContain('message_reset');
+    expect([...shown.values()]).toEqual(['Hello.']);
+  });
+
+  it('hands back the error of a run that failed, with its events', async () => {
+    const cause = new Error('503');
+    const agent = new Agent({ model: scriptedModel([failWith(cause)]) });
+    const { types, result, error } = await collect(agent.stream('Hello.'));
+    expect(error).toBeInstanceOf(RunError);
+    expect(error?.cause).toBe(cause);
+    expect(result).toBeUndefined();
+    expect(types.at(-1)).toBe('agent_end');
+  });
+
+  it('throws when the run could not begin', async () => {
+    const agent = new Agent({ model: scriptedModel(['Hi.', 'Hi.']) });
+    const session = agent.session('one');
+    const first = session.run('Hello.');
+    await expect(collect(session.stream('Hello.'))).rejects.toMatchObject({ code: 'SESSION_BUSY' });
+    expect((await first).status).toBe('done');
+  });
+});

@@ -1,0 +1,99 @@
+import { describe, expect, it } from 'vitest';
+import { sleep } from '../kernel/clock.js';
+import { fakeClock } from './fake-clock.js';
+
+describe('fakeClock', () => {
+  it('stands still until it is told to go on', async () => {
+    const clock = fakeClock(1000);
+    expect(clock.now()).toBe(1000);
+    await clock.advance(0);
+    expect(clock.now()).toBe(1000);
+    await clock.advance(250);
+    expect(clock.now()).toBe(1250);
+  });
+
+  it('fires timers at their time, in order of time and then of setting', async () => {
+    const clock = fakeClock();
+    const fired: string[] = [];
+    const at = (name: string) => () => fired.push(`${name} at ${clock.now()}`);
+    clock.setTimer(at('c'), 30);
+    clock.setTimer(at('a'), 10);
+    clock.setTimer(at('b'), 10);
+    await clock.advance(9);
+    expect(fired).toEqual([]);
+    await clock.advance(21);
+    expect(fired).toEqual(['a at 10', 'b at 10', 'c at 30']);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('fires timers that are set on the way, where they are due', async () => {
+    const clock = fakeClock();
+    const slept: number[] = [];
+    const work = (async () => {
+      for (const ms of [10, 20, 30]) {
+        await sleep(ms, undefined, clock);
+        slept.push(clock.now());
+      }
+    })();
+    await clock.advance(59);
+    expect(slept).toEqual([10, 30]);
+    await clock.advance(1);
+    await work;
+    expect(slept).toEqual([10, 30, 60]);
+  });
+
+  it('takes what is no positive number for "at once", but does not fire it without being told', async () => {
+    const clock = fakeClock();
+    let fired = 0;
+    for (const ms of [0, -5, Number.NaN]) clock.setTimer(() => fired++, ms);
+    expect([fired, clock.pending]).toEqual([0, 3]);
+    await clock.advance(0);
+    expect([fired, clock.pending]).toEqual([3, 0]);
+  });
+
+  it('does not fire what was cancelled, also when one timer cancels another', async () => {
+    const clock = fakeClock();
+    const fired: string[] = [];
+    const cancel = clock.setTimer(() => fired.push('b'), 20);
+    clock.setTimer(() => {
+      fired.push('a');
+      cancel();
+      cancel();
+    }, 10);
+    expect(clock.pending).toBe(2);
+    await clock.advance(100);
+    expect(fired).toEqual(['a']);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('goes on to the next timer, and says when there is none', async () => {
+    const clock = fakeClock();
+    clock.setTimer(() => {}, 86_400_000);
+    clock.setTimer(() => {}, Number.POSITIVE_INFINITY);
+    expect(await clock.advanceToNext()).toBe(true);
+    expect(clock.now()).toBe(86_400_000);
+    expect(await clock.advanceToNext()).toBe(false);
+    expect(clock.pending).toBe(1);
+  });
+
+  it('never goes back', async () => {
+    const clock = fakeClock(100);
+    await expect(clock.advance(-1)).rejects.toThrow('Expected `ms` to be a number ≥ 0, got -1.');
+    await Promise.all([clock.advance(50), clock.advance(20)]);
+    expect(clock.now()).toBe(150);
+  });
+
+  it('lets promises settle before and after', async () => {
+    const clock = fakeClock();
+    const order: string[] = [];
+    void Promise.resolve()
+      .then(() => Promise.resolve())
+      .then(() => order.push('settled before'));
+    clock.setTimer(() => {
+      order.push('timer');
+      void Promise.resolve().then(() => order.push('settled after'));
+    }, 1);
+    await clock.advance(1);
+    expect(order).toEqual(['settled before', 'timer', 'settled after']);
+  });
+});

@@ -1,0 +1,66 @@
+/** Every tool call has exactly one result, in the history and in every request, whatever becomes of the call. */
+import { messageOf } from '../../kernel/errors.js';
+import { type Message, toolCallsOf } from '../../kernel/messages.js';
+import { toolCalls } from '../scripted-model.js';
+import { allScenarios, during, fresh, type MiddlewareCheck } from './context.js';
+import { INTERRUPTIONS, type Scenario } from './scenarios.js';
+
+const add = { name: 'kit_add', args: { a: 1, b: 2 } };
+const ENDED_BY_A_CALL: readonly Scenario[] = [
+  {
+    name: 'one call of three stops the run',
+    answers: [toolCalls({ ...add, id: 'a' }, { name: 'kit_stop', id: 'b' }, { name: 'kit_slow', id: 'c' })],
+  },
+  {
+    name: 'one call of three aborts the run',
+    answers: [toolCalls({ ...add, id: 'a' }, { name: 'kit_abort', id: 'b' }, { name: 'kit_slow', id: 'c' })],
+  },
+];
+
+export const callsAnswered: MiddlewareCheck<'calls-answered'> = {
+  law: 'calls-answered',
+  async check(context) {
+    for (const scenario of [...allScenarios(context), ...ENDED_BY_A_CALL]) {
+      await during(scenario.name, async () => expectAnswered(await fresh(context).run(scenario)));
+    }
+    for (const scenario of INTERRUPTIONS) {
+      await during(`aborted ${scenario.name}`, async () => {
+        const bench = fresh(context);
+        const running = bench.start(scenario);
+        await bench.quiet(running);
+        running.abort();
+        expectAnswered(await bench.finish(running));
+      });
+    }
+  },
+};
+
+interface Answered {
+  readonly result: { readonly messages: readonly Message[] };
+  readonly requests: readonly { readonly messages: readonly Message[] }[];
+}
+
+function expectAnswered({ result, requests }: Answered): void {
+  pair(result.messages, 'the history');
+  for (const [i, { messages }] of requests.entries()) pair(messages, `request ${i + 1} to the model`);
+}
+
+/** The results of a message stand right after it: one for each of its calls, and no others. */
+function pair(messages: readonly Message[], where: string): void {
+  let open: string[] = [];
+  for (const message of [...messages, undefined]) {
+    if (message?.role === 'tool') {
+      if (!open.includes(message.toolCallId))
+        throw new Error(
+          `Expected no result without its call in ${where}, got one for ${messageOf(message.toolCallId)}.`,
+        );
+      open = open.filter((id) => id !== message.toolCallId);
+      continue;
+    }
+    if (open.length > 0)
+      throw new Error(
+        `Expected a result for every tool call in ${where}, but there is none for ${open.join(', ')}.`,
+      );
+    open = message?.role === 'assistant' ? toolCallsOf(message).map(({ id }) => id) : [];
+  }
+}

@@ -1,0 +1,50 @@
+/** What each law of middleware is given. */
+import type { Tool } from '../../kernel/tool.js';
+import type { Law } from '../law-runner.js';
+import { type Bench, type BenchOptions, bench, type MiddlewareFactory } from './bench.js';
+import type { Facet } from './observation.js';
+import { CALM, type Scenario, TROUBLE, WORDY } from './scenarios.js';
+
+export interface MiddlewareLawContext {
+  readonly factory: MiddlewareFactory;
+  /** Makes it with nothing to do. */
+  readonly neutral: MiddlewareFactory;
+  /** What it declares to change even then. */
+  readonly changes: readonly Facet[];
+  /** Whose errors it declares to handle. */
+  readonly handles: readonly ('model-errors' | 'tool-errors')[];
+  /** Those of its author. */
+  readonly scenarios: readonly Scenario[];
+  /** For the random parts. */
+  readonly seed: number;
+  readonly timeoutMs: number;
+}
+
+export type MiddlewareCheck<Name extends string> = Law<Name, MiddlewareLawContext>;
+
+/** A bench with a fresh instance of the middleware. */
+export function fresh(context: MiddlewareLawContext, options: Partial<BenchOptions> = {}): Bench {
+  const { factory, timeoutMs } = context;
+  return bench({ factory, timeoutMs, tools: ownTools(context), ...options });
+}
+
+/** The tools of its author's scenarios; several may use the same one. */
+export function ownTools({ scenarios }: MiddlewareLawContext): readonly Tool[] {
+  return [...new Set(scenarios.flatMap(({ tools = [] }) => tools))];
+}
+
+/** Every conversation that ends by itself. */
+export function allScenarios({ scenarios }: MiddlewareLawContext): readonly Scenario[] {
+  return [...CALM, ...WORDY, ...TROUBLE, ...scenarios];
+}
+
+/** Names the situation in what a check throws. */
+export async function during<T>(situation: string, work: () => T | Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw new Error(`In "${situation}": ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    });
+  }
+}

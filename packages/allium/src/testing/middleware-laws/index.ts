@@ -1,0 +1,46 @@
+/** The laws of middleware, in the order they are tried. */
+import { abortCalls } from './abort-calls.js';
+import { callsAnswered } from './calls-answered.js';
+import { chunkInvariance } from './chunk-invariance.js';
+import type { MiddlewareCheck } from './context.js';
+import { controlSignals } from './control-signals.js';
+import { danglingTimers } from './dangling-timers.js';
+import { errorIdentity } from './error-identity.js';
+import { neutrality } from './neutrality.js';
+import { noMutation } from './no-mutation.js';
+import { noSharedState } from './no-shared-state.js';
+import { secondNext } from './second-next.js';
+import { strayRejections } from './stray-rejections.js';
+import { unhandledRejections } from './unhandled-rejections.js';
+
+const LAWS = [
+  neutrality,
+  chunkInvariance,
+  abortCalls,
+  danglingTimers,
+  unhandledRejections,
+  secondNext,
+  noMutation,
+  noSharedState,
+  errorIdentity,
+  controlSignals,
+  callsAnswered,
+] as const;
+
+export type MiddlewareLaw = (typeof LAWS)[number]['law'];
+
+export const MIDDLEWARE_LAWS: readonly MiddlewareCheck<MiddlewareLaw>[] = LAWS.map((one) => ({
+  ...one,
+  async check(context) {
+    // A stray rejection has a law of its own: it must neither fail this one nor the test runner.
+    let failure: { readonly error: unknown } | undefined;
+    await strayRejections(async () => {
+      try {
+        await one.check(context);
+      } catch (error) {
+        failure = { error };
+      }
+    });
+    if (failure) throw failure.error;
+  },
+}));

@@ -1,0 +1,63 @@
+/** What a hook is given is not changed: messages, arguments, settings, metadata and models belong to others. */
+import { deepFreeze, type Metadata, type UserMessage, userMessage } from '../../kernel/messages.js';
+import type { Middleware } from '../../kernel/middleware.js';
+import type { ModelSettings } from '../../kernel/model.js';
+import { expectSame } from '../same.js';
+import { allScenarios, during, fresh, type MiddlewareCheck } from './context.js';
+import type { Scenario } from './scenarios.js';
+import { watched } from './watched.js';
+
+export const noMutation: MiddlewareCheck<'no-mutation'> = {
+  law: 'no-mutation',
+  async check(context) {
+    for (const scenario of allScenarios(context)) {
+      await during(scenario.name, async () => {
+        const attempts: string[] = [];
+        const notice = (hook: string, error: unknown): void => {
+          if (isRefusedMutation(error)) attempts.push(`${hook} tried (${error.message})`);
+        };
+        const frozen = deepFreeze(given(scenario));
+        const prepare = (middleware: Middleware) => freezing(middleware, notice);
+        const bench = fresh(context, { settings: frozen.settings, freeze: true, prepare });
+        const { error } = await bench.run(scenario, frozen);
+        if (error) notice('a stream transform', error.cause);
+        if (attempts.length > 0) {
+          const [first] = attempts;
+          throw new Error(`Expected no hook to change what it is given, but ${first}. Replace, don't edit.`);
+        }
+
+        // Code that swallows the refusal, or is not in strict mode, shows itself when nothing is frozen.
+        const open = given(scenario);
+        const free = fresh(context, { settings: open.settings });
+        const before = { ...given(scenario), model: { ...free.model } };
+        await free.run(scenario, open);
+        const after = { ...open, model: { ...free.model } };
+        expectSame(after, before, 'the input, metadata, settings and model of a run as they were before it');
+      });
+    }
+  },
+};
+
+function given({ input = 'Hello.' }: Scenario): {
+  input: UserMessage;
+  metadata: Metadata;
+  settings: ModelSettings;
+} {
+  return {
+    input: userMessage(input, { from: { nested: ['kit'] } }),
+    metadata: { from: 'kit', nested: { list: [1, 2] } },
+    settings: { stopSequences: ['STOP'], provider: { test: { nested: { flag: true } } } },
+  };
+}
+
+/** Freezes the plain values a hook is handed; contexts are made to be assigned to. */
+function freezing(middleware: Middleware, threw: (hook: string, error: unknown) => void): Middleware {
+  return watched(middleware, { threw, called: (_, args) => args.forEach(deepFreeze) });
+}
+
+function isRefusedMutation(error: unknown): error is TypeError {
+  return (
+    error instanceof TypeError &&
+    /read only property|not extensible|Cannot (delete|redefine|define) property/.test(error.message)
+  );
+}

@@ -1,0 +1,128 @@
+/** Everything that can be seen of a run, by facet, so that two runs can be compared. */
+import type { RunError } from '../../kernel/errors.js';
+import type { AgentEvent } from '../../kernel/events.js';
+import type { Message } from '../../kernel/messages.js';
+import type { ModelRequest } from '../../kernel/model.js';
+import type { RunResult } from '../../kernel/result.js';
+
+/** What a middleware may declare to change although it has nothing to do. */
+export const FACETS = [
+  'events',
+  'custom-events',
+  'state',
+  'messages',
+  'request-messages',
+  'system-prompt',
+  'tools',
+  'settings',
+  'tool-runs',
+  'result',
+] as const;
+
+export type Facet = (typeof FACETS)[number];
+
+/** What reached the model and the tools. */
+export interface Seen {
+  readonly requests: { readonly turn: number; readonly request: ModelRequest }[];
+  readonly toolRuns: { readonly turn: number; readonly name: string; readonly args: unknown }[];
+}
+
+/** Facets are plain JSON in which ids that differ from run to run are written `RUN` and `SESSION`. */
+export interface Observation {
+  readonly facets: Readonly<Record<Facet, unknown>>;
+  readonly result: RunResult;
+  readonly error: RunError | undefined;
+  readonly events: readonly AgentEvent[];
+  readonly requests: readonly ModelRequest[];
+  /** Messages without what may differ between attempts: ids, usage and metadata. */
+  readonly conversation: unknown;
+  /** What the model was asked, likewise. */
+  readonly asked: readonly unknown[];
+}
+
+export function observation(
+  { requests, toolRuns }: Seen,
+  events: readonly AgentEvent[],
+  { result, error }: { readonly result: RunResult; readonly error?: RunError | undefined },
+): Observation {
+  const plain = (value: unknown): unknown =>
+    JSON.parse(JSON.stringify(value).replaceAll(result.runId, 'RUN').replaceAll(result.sessionId, 'SESSION'));
+  const custom = events.filter(({ type }) => type === 'custom');
+  const state = events.filter(({ type }) => type === 'state_change');
+  const { status, stop, text, output, usage, turns, pending, queued } = result;
+  const facets: Record<Facet, unknown> = {
+    events: outline(events.filter((event) => !custom.includes(event) && !state.includes(event))),
+    'custom-events': custom,
+    state,
+    messages: result.messages,
+    'request-messages': requests.map(({ request }) => request.messages),
+    'system-prompt': requests.map(({ request }) => request.systemPrompt),
+    tools: requests.map(({ request }) => request.tools.map(({ name }) => name)),
+    settings: requests.map(({ request }) => request.settings),
+    'tool-runs': toolRuns,
+    result: { status, stop, text, output, usage, turns, pending, queued, error: error?.message },
+  };
+  return {
+    facets: plain(facets) as Record<Facet, unknown>,
+    result,
+    error,
+    events,
+    requests: requests.map(({ request }) => request),
+    conversation: plain(result.messages.map(essence)),
+    asked: plain(requests.map(({ request }) => askedFor(request))) as unknown[],
+  };
+}
+
+/**
+ * Events without the messages in them, which are compared for themselves. Deltas that follow each other are joined
+ * per block: a guard holds text back and releases it in other pieces.
+ */
+function outline(events: readonly AgentEvent[]): unknown {
+  const lines: unknown[] = [];
+  let blocks: Map<number, Record<string, unknown>> | undefined;
+  for (const event of events) {
+    if (event.type !== 'message_update') {
+      if (blocks)
+        lines.push([
+          'message_update',
+          [...blocks.values()].sort((a, b) => Number(a.block) - Number(b.block)),
+        ]);
+      blocks = undefined;
+      lines.push(lineOf(event));
+      continue;
+    }
+    blocks ??= new Map();
+    const { delta } = event;
+    const joined = blocks.get(delta.block);
+    const key = delta.type === 'tool-call' ? 'arguments' : 'text';
+    const piece = delta.type === 'tool-call' ? delta.arguments : delta.text;
+    blocks.set(delta.block, joined ? { ...joined, [key]: `${joined[key]}${piece}` } : { ...delta });
+  }
+  return lines;
+}
+
+function lineOf(event: AgentEvent): unknown {
+  switch (event.type) {
+    case 'message_start':
+    case 'message_reset':
+    case 'message_end':
+      return [event.type, event.messageId];
+    case 'tool_execution_start':
+    case 'tool_execution_end':
+      return [event.type, event.toolCall.id];
+    case 'tool_execution_update':
+      return [event.type, event.toolCallId, event.update];
+    default:
+      return [event.type];
+  }
+}
+
+function askedFor({ systemPrompt, messages, tools, settings }: ModelRequest): unknown {
+  return { systemPrompt, messages: messages.map(essence), tools: tools.map(({ name }) => name), settings };
+}
+
+function essence(message: Message): unknown {
+  const { role, content } = message;
+  const parts = content.map(({ metadata: _, ...part }) => part);
+  return role === 'tool' ? { role, content: parts, isError: message.isError } : { role, content: parts };
+}

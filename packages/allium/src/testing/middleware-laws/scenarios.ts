@@ -1,0 +1,172 @@
+/** The conversations that middleware is held to its laws in, and the tools they use. */
+import { deepFreeze } from '../../kernel/messages.js';
+import type { StandardSchema } from '../../kernel/standard-schema.js';
+import { type Tool, tool } from '../../kernel/tool.js';
+import { type Answer, chunks, failWith, hang, text, toolCalls } from '../scripted-model.js';
+
+/** A conversation: what the user says, and what the model answers turn by turn. */
+export interface Scenario {
+  readonly name: string;
+  /** @default 'Hello.' */
+  readonly input?: string;
+  /** What the model answers in turn 1, 2, …; afterwards it says "Done.". The same turn gets the same answer each time. */
+  readonly answers: readonly Answer[];
+  /** Tools beside those of the kit, which are named `kit_…`. */
+  readonly tools?: readonly Tool[];
+}
+
+/** A conversation in which the kit itself does something. */
+export interface KitScenario extends Scenario {
+  /** A layer inside the middleware stops the run instead of calling the model. */
+  readonly stopsAtModel?: boolean;
+  /** The run is aborted before it begins. */
+  readonly abortsFirst?: boolean;
+}
+
+const thinking = { type: 'thinking', text: 'Two numbers. I add them up.' } as const;
+const add = (a: number, b: number, id?: string) => ({ name: 'kit_add', args: { a, b }, ...(id && { id }) });
+
+/** Nothing goes wrong here, and there is nothing to find: whoever acts only on trouble stays out of sight. */
+export const CALM: readonly Scenario[] = deepFreeze([
+  { name: 'an answer of text', answers: [text('Good morning. How are you?')] },
+  { name: 'an empty answer', answers: [text('')] },
+  {
+    name: 'an answer in pieces, with thinking',
+    answers: [chunks(thinking, 'tick', 'Good ', 'morning', 'tick', '. How are you?')],
+  },
+  { name: 'one tool call', answers: [toolCalls({ ...add(1, 2), text: 'Let me see.' }), text('Three.')] },
+  {
+    name: 'three tool calls at once, then another',
+    answers: [
+      toolCalls(add(1, 2, 'a'), { name: 'kit_slow', args: { value: 'slow' }, id: 'b' }, add(3, 4, 'c')),
+      toolCalls(add(3, 7, 'd')),
+      text('Ten.'),
+    ],
+  },
+]);
+
+/** Calls that fail in every way a call can. */
+export const TROUBLE: readonly Scenario[] = deepFreeze([
+  { name: 'a tool that fails', answers: [toolCalls({ name: 'kit_fail' }), text('It failed.')] },
+  {
+    name: 'calls that succeed, fail, are refused, unknown and malformed, all at once',
+    answers: [
+      toolCalls(
+        add(1, 2, 'a'),
+        { name: 'kit_fail', id: 'b' },
+        { name: 'kit_refused', id: 'c' },
+        { name: 'kit_unknown', id: 'd' },
+        { name: 'kit_add', args: '{"a":', id: 'e' },
+        { name: 'kit_add', args: { a: 'one' }, id: 'f' },
+        { name: 'kit_slow', args: { value: 'g' }, id: 'g' },
+      ),
+      text('Some of it failed.'),
+    ],
+  },
+  { name: 'the same call id twice', answers: [toolCalls(add(1, 2, 'x'), add(3, 4, 'x')), text('Done.')] },
+]);
+
+/** Conversations with a long answer, for cutting it up. */
+export const WORDY: readonly Scenario[] = deepFreeze([
+  {
+    name: 'a long answer with thinking and tool calls',
+    answers: [
+      chunks(
+        thinking,
+        'Zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich. 🧅👩‍👩‍👧 Line one.\nLine two: "a"\t{"b": 1}.',
+        { type: 'tool-call', id: 'a', name: 'kit_add', arguments: '{"a": 12, "b": 30}' },
+        { type: 'tool-call', id: 'b', name: 'kit_slow', arguments: '{"value": "grüß 🧅"}' },
+      ),
+      text('The sum is 42. Anything else?'),
+    ],
+  },
+]);
+
+/** The tools of the kit. `onCall` is told of every execution, whoever asked for it. */
+export function kitTools(onCall: () => void, tick: () => Promise<void>, abort: () => void): readonly Tool[] {
+  const make = (name: string, execute: Tool['execute'], input = anything): Tool =>
+    tool({
+      name,
+      description: `${name} of the test kit.`,
+      input,
+      execute(args, ctx) {
+        onCall();
+        return execute(args, ctx);
+      },
+    });
+  return [
+    make('kit_add', ({ a, b }) => a + b, twoNumbers),
+    make('kit_slow', async ({ value }) => {
+      for (let i = 0; i < 3; i++) await tick();
+      return value;
+    }),
+    make('kit_fail', () => {
+      throw TOOL_FAILURE;
+    }),
+    make('kit_overload', () => {
+      throw transient();
+    }),
+    make('kit_refused', () => 'not reached'),
+    make('kit_hang', (_, ctx) => untilAborted(ctx.signal)),
+    make('kit_stop', (_, ctx) => ctx.stop('stopped', 'kit_stop')),
+    make('kit_suspend', async (_, ctx) => (await ctx.suspend({ title: 'May I?' })).type),
+    make('kit_abort', () => {
+      abort();
+      return 'aborted';
+    }),
+  ];
+}
+
+/** What `kit_fail` throws: an error that is not worth another try. */
+export const TOOL_FAILURE: Error = Object.assign(new Error('kit_fail fails.'), { status: 400 });
+
+/** An error that those who retry would retry. */
+export function transient(): Error {
+  return Object.assign(new Error('Overloaded.'), { status: 503, code: 'ECONNRESET' });
+}
+
+/** Situations to abort a run in. `kit_abort` does it by itself, the others wait to be aborted. */
+export const INTERRUPTIONS: readonly KitScenario[] = [
+  { name: 'before the run begins', answers: [text('Never.')], abortsFirst: true },
+  { name: 'before the first piece of an answer', answers: [hang()] },
+  { name: 'in the middle of an answer', answers: [hang('Good ', 'morning')] },
+  { name: 'while a tool runs', answers: [toolCalls({ name: 'kit_hang' }), text('Never.')] },
+  {
+    name: 'while one tool of three runs',
+    answers: [
+      toolCalls(add(1, 2, 'a'), { name: 'kit_hang', id: 'b' }, { name: 'kit_fail', id: 'c' }),
+      text('Never.'),
+    ],
+  },
+  { name: 'in a tool that then ends well', answers: [toolCalls({ name: 'kit_abort' }), text('Never.')] },
+  { name: 'after a model call that failed', answers: [failWith(transient(), 'Good ')] },
+  { name: 'after a tool call that failed', answers: [toolCalls({ name: 'kit_overload' }), hang('It ')] },
+];
+
+function untilAborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    else signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
+}
+
+const anything = schema('object', () => true);
+const twoNumbers = schema(
+  '{ a: number, b: number }',
+  ({ a, b }) => typeof a === 'number' && typeof b === 'number',
+);
+
+// biome-ignore lint/suspicious/noExplicitAny: what a tool of the kit takes is known to its scenario only.
+function schema(expected: string, fits: (value: any) => boolean): StandardSchema<any> {
+  return {
+    '~standard': {
+      version: 1,
+      vendor: 'allium',
+      validate: (value) =>
+        typeof value === 'object' && value !== null && fits(value)
+          ? { value }
+          : { issues: [{ message: `Expected ${expected}.` }] },
+      jsonSchema: { input: () => ({ type: 'object' }) },
+    },
+  };
+}

@@ -1,0 +1,88 @@
+/** A middleware with every hook observed from outside: what it is given, what comes back through `next()`, how it ends. */
+import { isThenable } from '../../kernel/errors.js';
+import { LAYER_HOOKS, type Middleware } from '../../kernel/middleware.js';
+import { RULES } from '../../kernel/rules.js';
+
+export interface Watch {
+  /** A hook is about to be called. */
+  called?(hook: string, args: readonly unknown[]): void;
+  /** A hook threw. */
+  threw?(hook: string, error: unknown): void;
+  /** `next()` rejected while the hook was under way. */
+  nextRejected?(hook: string, error: unknown, call: object): void;
+  /** The hook called `next()`. */
+  nextCalled?(hook: string, call: object): void;
+  /** The hook ended; `error` is set if it threw. `call` is the same object for one call of the hook. */
+  ended?(hook: string, call: object, error?: { readonly error: unknown }): void;
+}
+
+type Hook = (...args: unknown[]) => unknown;
+
+const WRAPS = ['process', 'wrapRun', 'wrapModel', 'wrapTool'];
+const HOOKS = new Set<string>([
+  ...Object.keys(RULES),
+  ...Object.values(LAYER_HOOKS).flatMap((hooks) => Object.values(hooks)),
+  'process',
+  'onError',
+]);
+
+export function watched(middleware: Middleware, watch: Watch): Middleware {
+  const source = middleware as Readonly<Record<string, unknown>>;
+  const copy: Record<string, unknown> = {};
+  for (const name of membersOf(middleware)) {
+    const value = source[name];
+    if (typeof value !== 'function') copy[name] = value;
+    else
+      copy[name] = HOOKS.has(name) ? observed(name, value.bind(middleware), watch) : value.bind(middleware);
+  }
+  const { guard } = middleware;
+  if (guard?.judge)
+    copy.guard = {
+      ...guard,
+      find: guard.find?.bind(guard),
+      judge: observed('guard.judge', guard.judge.bind(guard) as Hook, watch),
+    };
+  return copy;
+}
+
+function observed(name: string, hook: Hook, watch: Watch): Hook {
+  return (...args) => {
+    const call = {};
+    watch.called?.(name, args);
+    const given = WRAPS.includes(name) ? [args[0], watchedNext(name, args[1] as Hook, call, watch)] : args;
+    const failed = (error: unknown): never => {
+      watch.threw?.(name, error);
+      watch.ended?.(name, call, { error });
+      throw error;
+    };
+    const passed = (value: unknown): unknown => {
+      watch.ended?.(name, call);
+      return value;
+    };
+    let answer: unknown;
+    try {
+      answer = hook(...given);
+    } catch (error) {
+      return failed(error);
+    }
+    return isThenable(answer) ? answer.then(passed, failed) : passed(answer);
+  };
+}
+
+function watchedNext(name: string, next: Hook, call: object, watch: Watch): Hook {
+  return (...args) => {
+    watch.nextCalled?.(name, call);
+    const answer = next(...args) as Promise<unknown>;
+    answer.catch((error) => watch.nextRejected?.(name, error, call));
+    return answer;
+  };
+}
+
+/** Own members and those of its class. */
+function membersOf(value: object): Set<string> {
+  const names = new Set<string>();
+  for (let at: object | null = value; at && at !== Object.prototype; at = Object.getPrototypeOf(at)) {
+    for (const name of Object.getOwnPropertyNames(at)) if (name !== 'constructor') names.add(name);
+  }
+  return names;
+}

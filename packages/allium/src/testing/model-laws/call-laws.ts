@@ -1,0 +1,119 @@
+/** Laws about calls: how they are ended, how they fail, and that they do not get in each other's way. */
+import { messageOf, shown } from '../../kernel/errors.js';
+import { deepFreeze } from '../../kernel/messages.js';
+import type { Model, ModelPart, ModelRequest } from '../../kernel/model.js';
+import { expectSame } from '../same.js';
+import {
+  capabilities,
+  contentOf,
+  Late,
+  type ModelCheck,
+  type ModelLawContext,
+  read,
+  readAll,
+  within,
+} from './context.js';
+
+/** An abort ends the stream soon, before or after its first part. */
+export const abort: ModelCheck<'abort'> = {
+  law: 'abort',
+  async check(context) {
+    await expectAbort(context, 'before its first part', 0);
+    await expectAbort(context, 'after its first part', 1);
+  },
+};
+
+async function expectAbort(context: ModelLawContext, when: string, after: number): Promise<void> {
+  const { open, text, abortWithinMs, timeoutMs } = context;
+  const controller = new AbortController();
+  if (after === 0) controller.abort(new Error('The kit aborts.'));
+  let parts: readonly ModelPart[] = [];
+  try {
+    const iterator = iteratorOf(open(), text.request(), controller.signal);
+    for (let i = 0; i < after; i++)
+      await within(timeoutMs, 'The first part did not come', Promise.resolve(iterator.next()));
+    controller.abort(new Error('The kit aborts.'));
+    parts = await within(abortWithinMs, `A stream that was aborted ${when} did not end`, rest(iterator));
+  } catch (error) {
+    // To reject with whatever it likes is the usual way to end.
+    if (error instanceof Late) throw error;
+  }
+  if (parts.some((part) => part?.type === 'finish')) {
+    throw new Error(
+      `Expected a stream that was aborted ${when} to break off, but it came to its \`finish\` part. Look at \`signal\` before each part.`,
+    );
+  }
+}
+
+type Parts = { next(): IteratorResult<ModelPart> | Promise<IteratorResult<ModelPart>> };
+
+function iteratorOf(model: Model, request: ModelRequest, signal: AbortSignal): Parts {
+  const stream = model.stream(request, { signal });
+  return Symbol.asyncIterator in stream ? stream[Symbol.asyncIterator]() : stream[Symbol.iterator]();
+}
+
+async function rest(iterator: Parts): Promise<ModelPart[]> {
+  const parts: ModelPart[] = [];
+  for (;;) {
+    const { done, value } = await iterator.next();
+    if (done) return parts;
+    parts.push(value);
+  }
+}
+
+/** A call that fails rejects; it does not come to an end that looks like an answer. */
+export const errorsReject: ModelCheck<'errors-reject'> = {
+  law: 'errors-reject',
+  needs: ({ failing }) => (failing ? undefined : 'It needs `failing`.'),
+  async check({ failing, timeoutMs }) {
+    const { open, request } = failing!;
+    let parts: readonly ModelPart[];
+    try {
+      parts = await within(timeoutMs, 'The failing call did not end', readAll(open(), request()));
+    } catch (error) {
+      if (error instanceof Late) throw error;
+      if (error === undefined || error === null)
+        throw new Error(`Expected the stream to reject with an error, got ${error}.`);
+      return;
+    }
+    throw new Error(
+      `Expected the stream of a call that fails to reject, but it ended with ${shown(parts.at(-1))}.`,
+    );
+  },
+};
+
+/** One model serves any number of calls at once. */
+export const concurrentCalls: ModelCheck<'concurrent-calls'> = {
+  law: 'concurrent-calls',
+  async check(context) {
+    const requests = [context.text.request, context.toolCall.request, context.text.request];
+    const alone: ReturnType<typeof contentOf>[] = [];
+    for (const request of requests) alone.push(contentOf(await read(context, request())));
+    const model = context.open();
+    const calls = requests.map((request) => readAll(model, request()));
+    const together = await within(context.timeoutMs, 'Three calls at once did not end', Promise.all(calls));
+    for (const [i, parts] of together.entries()) {
+      const [content, expected] = [contentOf(parts), alone[i]!];
+      const what = `answer ${i + 1} of 3 calls at once`;
+      if (context.deterministic) expectSame(content, expected, `${what} as when it is called alone`);
+      else expectSame(content.length > 0, expected.length > 0, `whether there is anything in ${what}`);
+    }
+  },
+};
+
+/** The request belongs to the caller, who may send it again. */
+export const requestUnchanged: ModelCheck<'request-unchanged'> = {
+  law: 'request-unchanged',
+  async check(context) {
+    for (const { request } of capabilities(context)) {
+      const sent = request();
+      await read(context, sent);
+      expectSame(sent, request(), 'the request after the call as it was before');
+      await read(context, deepFreeze(request())).catch((error) => {
+        throw new Error(`Expected a frozen request to be answered like any other, got: ${messageOf(error)}`, {
+          cause: error,
+        });
+      });
+    }
+  },
+};

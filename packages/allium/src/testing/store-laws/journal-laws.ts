@@ -1,0 +1,253 @@
+/** The laws of the journal: what was appended is there, in order, once, whole and unchanged. */
+import type { InboxItem } from '../../kernel/store.js';
+import {
+  codeOf,
+  conflicts,
+  equal,
+  info,
+  meddle,
+  roundTrip,
+  settled,
+  texts,
+  tick,
+  valueIn,
+} from './expectations.js';
+import type { StoreLawEntry } from './law.js';
+import { head, run, state, text, UNICODE, VALUES } from './samples.js';
+
+export const JOURNAL_LAWS = [
+  {
+    law: 'order',
+    async check({ open, prefix }) {
+      const store = await open();
+      await store.append(prefix, 0, [text('a'), text('b'), text('c')]);
+      await store.append(prefix, 3, [text('d')]);
+      await store.append(prefix, 4, [text('e'), text('f')]);
+      equal(
+        texts(await store.read(prefix, 1)),
+        ['a', 'b', 'c', 'd', 'e', 'f'],
+        'the entries in the order they were appended',
+      );
+    },
+  },
+  {
+    law: 'gapless-seq',
+    async check({ open, prefix }) {
+      const store = await open();
+      equal(await store.head(prefix), 0, 'the head of a session that does not exist');
+      equal(
+        await store.append(prefix, 0, [text('a'), text('b'), text('c')]),
+        3,
+        'what the first append returns',
+      );
+      equal(await store.append(prefix, 3, [text('d')]), 4, 'what the second append returns');
+      equal(await store.head(prefix), 4, 'the head after four entries');
+      const entries = await store.read(prefix, 1);
+      equal(
+        entries.map(({ seq }) => seq),
+        [1, 2, 3, 4],
+        'the `seq` of four entries',
+      );
+    },
+  },
+  {
+    law: 'atomic-append',
+    async check({ open, prefix }) {
+      const store = await open();
+      // A batch with a value that is no JSON: it may be refused or kept, but only as a whole.
+      const poison = { ...head(), type: 'state', cell: 'c', version: 1, value: 1n } as const;
+      const attempt = await settled(() => store.append(prefix, 0, [text('a'), poison, text('c')]));
+      const kept = (await store.read(prefix, 1)).length;
+      equal(
+        kept,
+        attempt.ok ? 3 : 0,
+        `the entries kept of a batch of 3 that was ${attempt.ok ? 'accepted' : 'refused'}`,
+      );
+
+      // Whoever reads meanwhile sees whole batches.
+      const other = `${prefix}-read`;
+      let writing = true;
+      const write = (async () => {
+        for (let i = 0; i < 10; i++) await store.append(other, i * 3, [text('a'), text('b'), text('c')]);
+      })().finally(() => {
+        writing = false;
+      });
+      do
+        equal(
+          (await store.read(other, 1)).length % 3,
+          0,
+          'what is left over when a reader divides by whole batches of 3',
+        );
+      while (writing && (await tick()));
+      await write;
+    },
+  },
+  {
+    law: 'expected-seq',
+    async check({ open, prefix }) {
+      const store = await open();
+      await conflicts(
+        () => store.append(prefix, 1, [text('x')]),
+        'an append at 1 to a session that does not exist',
+      );
+      for (const at of [0, 1, 3]) {
+        await store.append(`${prefix}-${at}`, 0, [text('a'), text('b')]);
+        await conflicts(
+          () => store.append(`${prefix}-${at}`, at, [text('x')]),
+          `an append at ${at} to a session at 2`,
+        );
+      }
+      await store.append(prefix, 0, [text('a'), text('b')]);
+      await conflicts(() => store.append(prefix, 1, []), 'an empty append at 1 to a session at 2');
+      equal(await store.append(prefix, 2, []), 2, 'what an empty append to a session at 2 returns');
+      equal(
+        await store.append(prefix, 2, [text('c')]),
+        3,
+        'what an append at the right place returns after all that',
+      );
+      await store.delete(prefix);
+      await conflicts(() => store.append(prefix, 3, [text('x')]), 'an append to a session deleted meanwhile');
+    },
+  },
+  {
+    law: 'one-winner',
+    async check({ open, prefix }) {
+      const store = await open();
+      for (const at of [0, 1, 2]) {
+        const id = `${prefix}-${at}`;
+        if (at > 0)
+          await store.append(
+            id,
+            0,
+            Array.from({ length: at }, () => text('before')),
+          );
+        const attempts = await Promise.all(
+          Array.from({ length: 16 }, (_, i) => settled(() => store.append(id, at, [text(`${i}`)]))),
+        );
+        equal(
+          attempts.filter(({ ok }) => ok).length,
+          1,
+          `how many of 16 appends at ${at}, made at once, succeeded`,
+        );
+        for (const { ok, error } of attempts)
+          if (!ok) equal(codeOf(error), 'SESSION_CONFLICT', 'the code of the error of the others');
+      }
+    },
+  },
+  {
+    law: 'conflict-writes-nothing',
+    async check({ open, prefix }) {
+      const store = await open();
+      await store.append(prefix, 0, [run('r', prefix, 10), text('a')]);
+      await settled(() => store.append(prefix, 1, [text('x'), text('y')]));
+      equal(texts(await store.read(prefix, 2)), ['a'], 'the entries after an append that conflicted');
+      equal(
+        (await info(store, prefix, prefix)).updatedAt,
+        text('a').at,
+        '`updatedAt` after an append that conflicted',
+      );
+
+      const other = `${prefix}-many`;
+      const attempts = await Promise.all(
+        Array.from({ length: 16 }, (_, i) =>
+          settled(() => store.append(other, 0, [text(`${i}a`), text(`${i}b`)])),
+        ),
+      );
+      const won = attempts.flatMap(({ ok }, i) => (ok ? [`${i}a`, `${i}b`] : []));
+      equal(
+        texts(await store.read(other, 1)).sort(),
+        won.sort(),
+        'the entries after 16 appends at once: those of the winner',
+      );
+    },
+  },
+  {
+    law: 'values',
+    async check({ open, prefix }) {
+      const store = await open();
+      for (const [i, value] of VALUES.entries()) await roundTrip(store, `${prefix}-${i}`, value);
+    },
+  },
+  {
+    law: 'large-values',
+    async check({ open, prefix }) {
+      const store = await open();
+      await roundTrip(store, `${prefix}-text`, 'allium '.repeat(700_000));
+      await roundTrip(
+        store,
+        `${prefix}-list`,
+        Array.from({ length: 50_000 }, (_, i) => ({ i, name: `item ${i}` })),
+      );
+      const many = Array.from({ length: 2_000 }, (_, i) => text(`${i}`));
+      await store.append(prefix, 0, many);
+      equal((await store.read(prefix, 1)).length, 2_000, 'the entries of a batch of 2000');
+      equal(
+        await store.append(prefix, 2_000, [text('after')]),
+        2_001,
+        'what an append after a batch of 2000 returns',
+      );
+    },
+  },
+  {
+    law: 'unicode',
+    async check({ open, prefix }) {
+      const store = await open();
+      for (const [i, value] of UNICODE.entries()) {
+        await roundTrip(store, `${prefix}-${i}`, value);
+        await roundTrip(store, `${prefix}-key-${i}`, { [value]: 1 });
+      }
+    },
+  },
+  {
+    law: 'read-from',
+    async check({ open, prefix }) {
+      const store = await open();
+      equal(await store.read(prefix, 1), [], 'the entries of a session that does not exist');
+      await store.append(prefix, 0, [text('a'), text('b'), text('c')]);
+      await store.append(prefix, 3, [text('d'), text('e')]);
+      const all = ['a', 'b', 'c', 'd', 'e'];
+      for (let from = 0; from <= 7; from++) {
+        equal(
+          texts(await store.read(prefix, from)),
+          all.slice(Math.max(0, from - 1)),
+          `the entries from ${from} on`,
+        );
+      }
+    },
+  },
+  {
+    law: 'no-sharing',
+    async check({ open, prefix }) {
+      const store = await open();
+      const value = { list: [1, 2, 3] };
+      await store.append(prefix, 0, [state(value)]);
+      const item: InboxItem = {
+        type: 'answer',
+        requestId: 'q',
+        decision: { type: 'edit', args: { list: [1, 2, 3] } },
+      };
+      await store.post(prefix, item);
+      meddle(value);
+      meddle(item);
+      equal(
+        valueIn((await store.read(prefix, 1))[0]),
+        { list: [1, 2, 3] },
+        'a value whose owner tried to change it after the append',
+      );
+      meddle(await store.read(prefix, 1));
+      meddle(await store.take(prefix, 0));
+      equal(
+        valueIn((await store.read(prefix, 1))[0]),
+        { list: [1, 2, 3] },
+        'a value that an earlier reader tried to change',
+      );
+      const unchanged = {
+        type: 'answer',
+        requestId: 'q',
+        decision: { type: 'edit', args: { list: [1, 2, 3] } },
+      };
+      for (const taken of await store.take(prefix, 0))
+        equal(taken.item, unchanged, 'an inbox item that its owner and an earlier reader tried to change');
+    },
+  },
+] as const satisfies readonly StoreLawEntry[];

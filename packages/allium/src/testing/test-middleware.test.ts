@@ -1,0 +1,304 @@
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { sleep } from '../kernel/clock.js';
+import { type Message, textOf } from '../kernel/messages.js';
+import { BaseMiddleware, defineMiddleware, type Middleware, window } from '../kernel/middleware.js';
+import { tool } from '../kernel/tool.js';
+import { consoleLogger } from '../middleware/console-logger/index.js';
+import { maxTurns } from '../middleware/max-turns/index.js';
+import { retry } from '../middleware/retry/index.js';
+import { stopwatch } from '../middleware/stopwatch/index.js';
+import { farewell } from './broken/middleware/abort-calls.js';
+import { goodNewsOnly } from './broken/middleware/calls-answered.js';
+import { piecewise } from './broken/middleware/chunk-invariance.js';
+import { offended, stubborn, unstoppable } from './broken/middleware/control-signals.js';
+import { deafBackOff, hopeful } from './broken/middleware/dangling-timers.js';
+import { friendly, soothing } from './broken/middleware/error-identity.js';
+import { talkative } from './broken/middleware/neutrality.js';
+import { scribbling, scribblingInSecret, scribblingOnParts } from './broken/middleware/no-mutation.js';
+import { forgetful } from './broken/middleware/no-shared-state.js';
+import { oncePerTurn, piling } from './broken/middleware/second-next.js';
+import { lateRace } from './broken/middleware/unhandled-rejections.js';
+import { MIDDLEWARE_LAWS, type MiddlewareLaw } from './middleware-laws/index.js';
+import { text, toolCalls } from './scripted-model.js';
+import {
+  type CheckMiddlewareOptions,
+  checkMiddleware,
+  type MiddlewareFactory,
+  testMiddleware,
+} from './test-middleware.js';
+
+const tale = { name: 'a tale', answers: [text('Today I bake; my name is Rumpelstiltskin, you know.')] };
+
+/** Per law: middleware that breaks it and nothing else, and a part of what is said about it. */
+const BROKEN: Record<
+  MiddlewareLaw,
+  readonly (readonly [MiddlewareFactory, string, CheckMiddlewareOptions?])[]
+> = {
+  neutrality: [[talkative, "declare changes: ['system-prompt']"]],
+  'chunk-invariance': [[() => piecewise(), 'in pieces of 1": Expected `messages`', { scenarios: [tale] }]],
+  'abort-calls': [
+    [
+      farewell,
+      'In "aborted before the run begins": Expected no call of the model or a tool after the abort, got 1.',
+    ],
+  ],
+  'dangling-timers': [
+    [hopeful, 'Expected no timer of the clock to be left after the abort, got 1.'],
+    [deafBackOff, 'In "aborted after a model call that failed": Expected no timer'],
+  ],
+  'unhandled-rejections': [[lateRace, 'rejected unhandled. The first: The bench aborts.']],
+  'second-next': [
+    [oncePerTurn, 'with next() called twice in a row around it": Expected the conversation'],
+    [piling, 'Expected the requests to the model as when it is called once'],
+  ],
+  'no-mutation': [
+    [scribbling, 'but beforeModel tried (Cannot add property lastTurn, object is not extensible)'],
+    [scribblingInSecret, 'Expected the input, metadata, settings and model of a run as they were before it'],
+    [scribblingOnParts, "but a stream transform tried (Cannot assign to read only property 'text'"],
+  ],
+  'no-shared-state': [[forgetful, 'as when it is alone']],
+  'error-identity': [
+    [friendly, 'Expected Error "Broken." itself, or an error with it as its cause'],
+    [soothing, 'In "an error of a tool": Expected Error "Broken." to come out, but nothing did'],
+  ],
+  'control-signals': [
+    [unstoppable, 'wrapModel swallowed the abort signal that came through it.'],
+    [stubborn, 'wrapTool called next() again after the stop signal that came through it.'],
+    [offended, 'A control signal is no failure: do not count it.'],
+  ],
+  'calls-answered': [
+    [goodNewsOnly, 'Expected a result for every tool call in request 2 to the model, but there is none for'],
+  ],
+};
+
+describe('the suite names the law that a broken middleware breaks', () => {
+  for (const [law, cases] of Object.entries(BROKEN)) {
+    for (const [factory, says, options] of cases) {
+      it(`${law}: ${factory({ clock: { now: () => 0, setTimer: () => () => {} } }).name}`, async () => {
+        const failed = (await checkMiddleware(factory, options)).filter(({ ok }) => !ok);
+        expect(
+          failed.map((report) => report.law),
+          JSON.stringify(failed, null, 2),
+        ).toEqual([law]);
+        expect(failed[0]?.error).toContain(says);
+      });
+    }
+  }
+});
+
+class Greeting extends BaseMiddleware {
+  override readonly name = 'greeting';
+  readonly #word = 'Hello';
+  override acceptMessage(message: Message): Message {
+    return textOf(message).startsWith(this.#word) ? message : { ...message };
+  }
+}
+
+/** Middleware of every shape that does nothing wrong. */
+const SOUND: readonly (readonly [string, MiddlewareFactory, CheckMiddlewareOptions?])[] = [
+  ['that passes through at every seam', () => ({ name: 'through', process: (_, next) => next() })],
+  [
+    'made of before and after hooks',
+    () => ({ name: 'pair', beforeModel() {}, async afterModel() {}, beforeTool() {}, afterTool() {} }),
+  ],
+  ['of a class with private fields', () => new Greeting()],
+  ['that only answers questions', rules],
+  ['that guards', () => guard(), { scenarios: [tale] }],
+  ['that waits', ({ clock }) => ({ name: 'slow', beforeModel: (ctx) => sleep(100, ctx.signal, clock) })],
+  ['that changes what it declares', talkative, { changes: ['system-prompt'] }],
+  [
+    'with a neutral configuration of its own',
+    () => piecewise(' '),
+    { neutral: () => piecewise(), skip: { 'chunk-invariance': 'A space is one character.' } },
+  ],
+  ['that handles what it declares', soothing, { handles: ['tool-errors'] }],
+  ['retry of models', ({ clock }) => retry({ clock }), undefined],
+  ['retry of tools', ({ clock }) => retry({ clock, on: 'tool' }), undefined],
+  ['maxTurns', () => maxTurns({ turns: 10 })],
+  ['stopwatch', ({ clock }) => stopwatch({ clock, log: () => {} })],
+  [
+    'consoleLogger',
+    ({ clock }) => consoleLogger({ clock, level: 'debug', console: { error() {}, info() {}, debug() {} } }),
+  ],
+];
+
+function rules(): Middleware {
+  return defineMiddleware({
+    name: 'rules',
+    acceptMessage: (message) => message,
+    transformContext: (messages) => [...messages],
+    convertToLlm: (messages) => messages,
+    beforeToolCall: () => undefined,
+    afterToolCall: () => undefined,
+    afterModelResponse: () => undefined,
+    shouldStopAfterTurn: () => false,
+    onRunEnd: () => [],
+  });
+}
+
+function guard(): Middleware {
+  const word = 'Rumpelstiltskin';
+  return defineMiddleware({
+    name: 'guard',
+    guard: {
+      on: ['input', 'output', 'tool-result'],
+      hold: window(word.length),
+      find: (given) =>
+        [...given.matchAll(new RegExp(word, 'g'))].map(({ index }) => ({
+          start: index,
+          end: index + word.length,
+        })),
+    },
+  });
+}
+
+describe('checkMiddleware finds nothing wrong with middleware', () => {
+  for (const [what, factory, options] of SOUND) {
+    it(what, async () => {
+      const reports = await checkMiddleware(factory, options);
+      expect(reports.filter(({ ok }) => !ok)).toEqual([]);
+      expect(reports).toHaveLength(MIDDLEWARE_LAWS.length);
+    });
+  }
+});
+
+describe('checkMiddleware', () => {
+  it('reports a middleware that hangs instead of hanging with it', async () => {
+    const stuck = () => ({ name: 'stuck', beforeModel: () => new Promise<void>(() => {}) });
+    const reports = await checkMiddleware(stuck, { timeoutMs: 20 });
+    expect(reports.find(({ law }) => law === 'neutrality')?.error).toBe(
+      'In "an answer of text (stream)": The run did not end within 20 ms.',
+    );
+  });
+
+  it('reports a factory that throws', async () => {
+    const reports = await checkMiddleware(() => {
+      throw new Error('no such file');
+    });
+    expect(new Set(reports.map(({ error }) => error?.replace(/^In ".*?": /, '')))).toEqual(
+      new Set(['no such file']),
+    );
+  });
+
+  it('hands out the clock that waits are driven by', async () => {
+    const waited: number[] = [];
+    await checkMiddleware(
+      ({ clock }) => ({
+        name: 'hour',
+        async beforeModel(ctx) {
+          const started = clock.now();
+          await sleep(3_600_000, ctx.signal, clock);
+          waited.push(clock.now() - started);
+        },
+      }),
+      { timeoutMs: 1000 },
+    );
+    expect(new Set(waited)).toEqual(new Set([3_600_000]));
+  });
+
+  it('tries the scenarios and tools of the author, and its own, with a fresh instance nearly every time', async () => {
+    const asked = new Set<string>();
+    let made = 0;
+    const ping = tool({ name: 'ping', description: 'Pings.', input: z.object({}), execute: () => 'pong' });
+    const scenario = {
+      name: 'ping',
+      input: 'Ping!',
+      answers: [toolCalls({ name: 'ping' }), text('Pong.')],
+      tools: [ping],
+    };
+    const reports = await checkMiddleware(
+      () => {
+        made++;
+        return {
+          name: 'listening',
+          beforeTool: (ctx) => {
+            asked.add(`${ctx.toolCall.name}${ctx.tool === ping ? ' itself' : ''}`);
+          },
+        };
+      },
+      { scenarios: [scenario, { ...scenario, name: 'ping again' }] },
+    );
+    expect(reports.filter(({ ok }) => !ok)).toEqual([]);
+    expect(asked).toContain('ping itself');
+    expect(asked).toContain('kit_add');
+    expect(made).toBeGreaterThan(100);
+  });
+
+  it('keeps to the seed: the same one finds the same', async () => {
+    const reports = async (seed: number) => checkMiddleware(() => piecewise(), { scenarios: [tale], seed });
+    expect(await reports(3)).toEqual(await reports(3));
+  });
+
+  it('does not try what is declared as skipped', async () => {
+    const reports = await checkMiddleware(talkative, { skip: { neutrality: 'It is talkative.' } });
+    expect(reports[0]).toEqual({ law: 'neutrality', ok: true, skipped: 'It is talkative.' });
+    expect(reports.filter(({ ok }) => !ok)).toEqual([]);
+  });
+
+  it('refuses what it does not understand', async () => {
+    await expect(checkMiddleware({} as never)).rejects.toThrow(
+      'Expected `factory` to be a function that makes a middleware',
+    );
+    await expect(checkMiddleware(talkative, { changes: ['sytem-prompt'] as never })).rejects.toThrow(
+      'Did you mean "system-prompt"?',
+    );
+    await expect(checkMiddleware(talkative, { handles: ['errors'] as never })).rejects.toThrow(
+      '`handles` may hold model-errors, tool-errors',
+    );
+    await expect(checkMiddleware(talkative, { skip: { neutral: 'x' } as never })).rejects.toThrow(
+      'which is no law.',
+    );
+    await expect(checkMiddleware(talkative, { skip: { neutrality: '' } })).rejects.toThrow(
+      'to be the reason, as text',
+    );
+    await expect(checkMiddleware(talkative, { scenarios: [{ name: 'x' }] as never })).rejects.toThrow(
+      'Expected `scenario.answers`',
+    );
+    await expect(checkMiddleware(talkative, { seed: 0.5 })).rejects.toThrow(
+      'Expected `seed` to be an integer, got 0.5.',
+    );
+    await expect(checkMiddleware(talkative, { timeoutMs: 0 })).rejects.toThrow(
+      'Expected `timeoutMs` to be a number > 0',
+    );
+    await expect(checkMiddleware(talkative, { change: [] } as never)).rejects.toThrow(
+      'Did you mean `changes`?',
+    );
+  });
+});
+
+describe('testMiddleware', () => {
+  function declared(
+    options: Partial<Parameters<typeof testMiddleware>[1]> = {},
+  ): Map<string, () => Promise<void>> {
+    const tests = new Map<string, () => Promise<void>>();
+    testMiddleware(talkative, {
+      describe: (_, fn) => fn(),
+      it: (name, fn) => tests.set(name, fn),
+      ...options,
+    });
+    return tests;
+  }
+
+  it('declares one test per law, but for those that are declared as skipped', () => {
+    expect([...declared().keys()]).toEqual(MIDDLEWARE_LAWS.map(({ law }) => law));
+    expect(declared({ skip: { neutrality: 'It is talkative.' } }).has('neutrality')).toBe(false);
+  });
+
+  it('fails the test of a law that does not hold, and passes the others', async () => {
+    await expect(declared().get('neutrality')!()).rejects.toThrow("declare changes: ['system-prompt']");
+    await expect(declared().get('error-identity')!()).resolves.toBeUndefined();
+  });
+
+  it('asks for the functions of the test runner where there are no global ones', () => {
+    expect(() => testMiddleware(talkative, { describe })).toThrow(
+      'Expected `it` to be the `it` of your test runner',
+    );
+  });
+});
+
+testMiddleware(() => ({ name: 'through', process: (_, next) => next() }), {
+  name: 'a pass-through',
+  describe,
+  it,
+});

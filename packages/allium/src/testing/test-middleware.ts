@@ -1,0 +1,110 @@
+/** The laws any middleware can be held to: one test per law, for the middleware here and for yours. */
+import { AlliumError, checkKeys, invalidOption, nearest, shown } from '../kernel/errors.js';
+import { checkLaws, declareLaws, type LawReport, type RunnerOptions, type Skips } from './law-runner.js';
+import type { MiddlewareFactory } from './middleware-laws/bench.js';
+import type { MiddlewareLawContext } from './middleware-laws/context.js';
+import { MIDDLEWARE_LAWS, type MiddlewareLaw } from './middleware-laws/index.js';
+import { FACETS, type Facet } from './middleware-laws/observation.js';
+import type { Scenario } from './middleware-laws/scenarios.js';
+
+export type { MiddlewareFactory } from './middleware-laws/bench.js';
+export type { MiddlewareLaw } from './middleware-laws/index.js';
+export type { Facet } from './middleware-laws/observation.js';
+export type { Scenario } from './middleware-laws/scenarios.js';
+
+export interface CheckMiddlewareOptions {
+  /** Makes it with nothing to do, where the factory gives it something. @default the factory */
+  readonly neutral?: MiddlewareFactory;
+  /** What it adds or changes although it has nothing to do. @default nothing */
+  readonly changes?: readonly Facet[];
+  /** Whose errors it turns into something else on purpose. @default none */
+  readonly handles?: readonly ('model-errors' | 'tool-errors')[];
+  /** Conversations that give it something to do. Every law but neutrality is tried in them as well. */
+  readonly scenarios?: readonly Scenario[];
+  /** Laws that do not hold, each with the reason. */
+  readonly skip?: Skips<MiddlewareLaw>;
+  /** Decides the random chunkings. @default 1 */
+  readonly seed?: number;
+  /** A run that takes longer (milliseconds of real time) has failed. @default 5000 */
+  readonly timeoutMs?: number;
+}
+
+export interface TestMiddlewareOptions extends CheckMiddlewareOptions, RunnerOptions {}
+
+const OPTIONS = ['neutral', 'changes', 'handles', 'scenarios', 'skip', 'seed', 'timeoutMs'];
+
+/**
+ * Declares one test per law with vitest, node:test or any runner of that shape.
+ *
+ * The factory is called anew for almost every run. It is handed a clock that stands still: whoever waits or looks at
+ * the time does it with that one, or the law about timers sees nothing.
+ *
+ * @example
+ * ```ts
+ * import { describe, it } from 'node:test';
+ * testMiddleware(({ clock }) => retry({ clock }), { name: 'retry', describe, it });
+ * ```
+ */
+export function testMiddleware(factory: MiddlewareFactory, options: TestMiddlewareOptions = {}): void {
+  checkKeys('`testMiddleware`', options, [...OPTIONS, 'name', 'it', 'describe']);
+  const { name = 'middleware', it, describe, ...rest } = options;
+  declareLaws(MIDDLEWARE_LAWS, contextOf(factory, rest), rest.skip, { name, it, describe });
+}
+
+/** Tries every law and reports by name. */
+export async function checkMiddleware(
+  factory: MiddlewareFactory,
+  options: CheckMiddlewareOptions = {},
+): Promise<readonly LawReport<MiddlewareLaw>[]> {
+  checkKeys('`checkMiddleware`', options, OPTIONS);
+  return checkLaws(MIDDLEWARE_LAWS, contextOf(factory, options), options.skip);
+}
+
+function contextOf(factory: MiddlewareFactory, options: CheckMiddlewareOptions): MiddlewareLawContext {
+  const {
+    neutral = factory,
+    changes = [],
+    handles = [],
+    scenarios = [],
+    seed = 1,
+    timeoutMs = 5000,
+  } = options;
+  if (typeof factory !== 'function') {
+    throw invalidOption(
+      'factory',
+      'a function that makes a middleware, like ({ clock }) => retry({ clock })',
+      factory,
+    );
+  }
+  if (typeof neutral !== 'function')
+    throw invalidOption('neutral', 'a function that makes a middleware', neutral);
+  checkNames('changes', changes, FACETS);
+  checkNames('handles', handles, ['model-errors', 'tool-errors']);
+  if (!Array.isArray(scenarios)) throw invalidOption('scenarios', 'a list of scenarios', scenarios);
+  for (const scenario of scenarios as readonly Scenario[]) checkScenario(scenario);
+  if (!Number.isInteger(seed)) throw invalidOption('seed', 'an integer', seed);
+  if (!(timeoutMs > 0)) throw invalidOption('timeoutMs', 'a number > 0', timeoutMs);
+  return { factory, neutral, changes, handles, scenarios, seed, timeoutMs };
+}
+
+function checkNames(option: string, given: readonly string[], allowed: readonly string[]): void {
+  if (!Array.isArray(given)) throw invalidOption(option, 'a list', given);
+  for (const name of given) {
+    if (allowed.includes(name)) continue;
+    const near = typeof name === 'string' ? nearest(name, allowed) : undefined;
+    const hint = near ? ` Did you mean "${near}"?` : '';
+    throw new AlliumError(
+      'INVALID_OPTION',
+      `\`${option}\` may hold ${allowed.join(', ')}, got ${shown(name)}.${hint}`,
+    );
+  }
+}
+
+function checkScenario(scenario: Scenario): void {
+  if (typeof scenario !== 'object' || scenario === null)
+    throw invalidOption('scenarios', 'a list of scenarios', scenario);
+  checkKeys(`scenario ${shown(scenario.name)}`, scenario, ['name', 'input', 'answers', 'tools']);
+  if (typeof scenario.name !== 'string') throw invalidOption('scenario.name', 'text', scenario.name);
+  if (!Array.isArray(scenario.answers))
+    throw invalidOption('scenario.answers', 'a list of answers', scenario.answers);
+}

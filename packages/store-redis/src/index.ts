@@ -1,0 +1,202 @@
+/** Sessions in Redis, for agents on several machines that have one already. */
+import { createHash } from 'node:crypto';
+import {
+  checkFork,
+  checkKeys,
+  checkStorable,
+  type Entry,
+  firstRun,
+  type InboxItem,
+  invalidOption,
+  type ListOptions,
+  listCursor,
+  listQuery,
+  type NewEntry,
+  type SessionInfo,
+  type Store,
+  sessionConflict,
+} from 'allium/stores/kit';
+import { Redis } from 'ioredis';
+import { APPEND, DELETE, HEAD, LIST, POST, READ, TAKE } from './scripts.js';
+
+/** The part of a client that the store uses: that of `ioredis`, single or cluster, has it. */
+export interface RedisClient {
+  eval(script: string, keys: number, ...keysAndValues: string[]): Promise<unknown>;
+  evalsha(hash: string, keys: number, ...keysAndValues: string[]): Promise<unknown>;
+  quit(): Promise<unknown>;
+}
+
+export interface RedisStoreOptions {
+  /** `redis://user:password@host:port/database`, or `rediss://` with TLS. */
+  readonly url?: string;
+  /** An open client instead of `url`. It stays yours: `close()` leaves it open. */
+  readonly client?: RedisClient;
+  /** Begins the keys, as `{prefix}:…`. @default 'allium' */
+  readonly prefix?: string;
+}
+
+/**
+ * A store in Redis (6 or later) or Valkey. What it keeps is as safe as the server's settings make it: see the README.
+ *
+ * @example
+ * ```ts
+ * const agent = new Agent({ model, store: redisStore({ url: process.env.REDIS_URL }) });
+ * ```
+ */
+export function redisStore(options: RedisStoreOptions): Store {
+  checkKeys('`redisStore`', options, ['url', 'client', 'prefix']);
+  const { url, client, prefix = 'allium' } = options;
+  if (typeof prefix !== 'string' || prefix === '' || /[{}]/.test(prefix))
+    throw invalidOption('prefix', 'text without braces', prefix);
+  if (client !== undefined) return new RedisStore(client, false, prefix);
+  if (typeof url !== 'string' || url === '')
+    throw invalidOption('url', 'redis://user:password@host:port/database', url);
+  return new RedisStore(connect(url), true, prefix);
+}
+
+function connect(url: string): RedisClient {
+  // By default a command whose answer got lost is sent again: an item posted once would be there twice, and an append
+  // that went through would be reported as a conflict. So the caller is told of the failure at once, while the client
+  // connects again. (`autoResendUnfulfilledCommands: false` sounds right and leaves such commands unanswered for ever.)
+  const redis = new Redis(url, { maxRetriesPerRequest: 0 });
+  // Every command that fails says so itself. Without a listener each attempt to connect would be printed.
+  redis.on('error', () => {});
+  return redis as RedisClient;
+}
+
+class RedisStore implements Store {
+  readonly #client: RedisClient;
+  readonly #owned: boolean;
+  readonly #base: string;
+
+  constructor(client: RedisClient, owned: boolean, prefix: string) {
+    this.#client = client;
+    this.#owned = owned;
+    this.#base = `{${prefix}}:`;
+  }
+
+  async append(sessionId: string, expectedSeq: number, entries: readonly NewEntry[]): Promise<number> {
+    checkStorable('sessionId', sessionId);
+    const head =
+      entries.length === 0 ? await this.head(sessionId) : await this.#append(sessionId, expectedSeq, entries);
+    if (head !== expectedSeq) throw sessionConflict(sessionId, expectedSeq, head);
+    return expectedSeq + entries.length;
+  }
+
+  /** The head before the append, which was made if that is `expectedSeq`. */
+  async #append(
+    sessionId: string,
+    expectedSeq: number,
+    entries: readonly NewEntry[],
+    forkOf?: string,
+  ): Promise<number> {
+    const run = firstRun(entries);
+    if (run?.tenant !== undefined) checkStorable('tenant', run.tenant);
+    const head = await this.#run(APPEND, [
+      sessionId,
+      String(expectedSeq),
+      String(entries[0]!.at),
+      String(entries.at(-1)!.at),
+      run === undefined ? '0' : '1',
+      optional(run?.tenant),
+      optional(forkOf),
+      ...entries.map((entry) => JSON.stringify(entry)),
+    ]);
+    return head as number;
+  }
+
+  async read(sessionId: string, fromSeq: number): Promise<readonly Entry[]> {
+    checkStorable('sessionId', sessionId);
+    const from = Math.max(1, fromSeq);
+    const entries = (await this.#run(READ, [sessionId, String(from)])) as string[];
+    return entries.map((json, i) => ({ ...JSON.parse(json), seq: from + i }) as Entry);
+  }
+
+  async head(sessionId: string): Promise<number> {
+    checkStorable('sessionId', sessionId);
+    return (await this.#run(HEAD, [sessionId])) as number;
+  }
+
+  async list(
+    options: ListOptions = {},
+  ): Promise<{ readonly sessions: readonly SessionInfo[]; readonly next?: string }> {
+    const { tenant, since, limit, after } = listQuery(options);
+    if (tenant !== undefined) checkStorable('tenant', tenant);
+    const found = (await this.#run(LIST, [
+      optional(tenant),
+      since === undefined ? '-inf' : String(since),
+      after === undefined ? '' : String(after.updatedAt),
+      String(limit + 1),
+    ])) as [id: string, seq: number, created: string, updated: string, tenant: string | null][];
+    const rows = found.map(([sessionId, seq, created, updated, owner]) => ({
+      sessionId,
+      ...(owner !== null && { tenant: owner }),
+      seq,
+      createdAt: Number(created),
+      updatedAt: Number(updated),
+    }));
+    // The server keeps sessions of the same time in the descending order of their bytes.
+    const later = rows.filter(
+      (row) =>
+        after === undefined ||
+        row.updatedAt !== after.updatedAt ||
+        Buffer.compare(Buffer.from(row.sessionId), Buffer.from(after.sessionId)) < 0,
+    );
+    const sessions = later.slice(0, limit);
+    return later.length > limit ? { sessions, next: listCursor(sessions[limit - 1]!) } : { sessions };
+  }
+
+  async fork(sessionId: string, seq: number, newId: string): Promise<void> {
+    checkStorable('sessionId', newId);
+    const entries = await this.read(sessionId, 1);
+    checkFork(sessionId, seq, entries.length, newId, await this.head(newId));
+    const copied = entries.slice(0, seq).map(({ seq: _, ...entry }) => entry);
+    const head = await this.#append(newId, 0, copied, sessionId);
+    if (head !== 0) throw sessionConflict(newId, 0, head);
+  }
+
+  async delete(sessionId: string): Promise<void> {
+    checkStorable('sessionId', sessionId);
+    await this.#run(DELETE, [sessionId]);
+  }
+
+  async post(sessionId: string, item: InboxItem): Promise<void> {
+    checkStorable('sessionId', sessionId);
+    await this.#run(POST, [sessionId, JSON.stringify(item)]);
+  }
+
+  async take(
+    sessionId: string,
+    after: number,
+  ): Promise<readonly { readonly n: number; readonly item: InboxItem }[]> {
+    checkStorable('sessionId', sessionId);
+    const [first, items] = (await this.#run(TAKE, [sessionId, String(after)])) as [number, string[]];
+    return items.map((json, i) => ({ n: first + i, item: JSON.parse(json) as InboxItem }));
+  }
+
+  async close(): Promise<void> {
+    if (this.#owned) await this.#client.quit();
+  }
+
+  /** By its hash, which the server knows after the first time; a restarted one does not and is told again. */
+  async #run(script: string, values: string[]): Promise<unknown> {
+    let hash = HASHES.get(script);
+    if (hash === undefined) {
+      hash = createHash('sha1').update(script).digest('hex');
+      HASHES.set(script, hash);
+    }
+    try {
+      return await this.#client.evalsha(hash, 1, this.#base, ...values);
+    } catch (error) {
+      if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
+      return this.#client.eval(script, 1, this.#base, ...values);
+    }
+  }
+}
+
+const HASHES = new Map<string, string>();
+
+/** A value that may be absent, as an argument: '' or '=value'. */
+function optional(value: string | undefined): string {
+  return value === undefined ? '' : `=${value}`;
+}

@@ -1,0 +1,85 @@
+/** What the server does in one go. A script runs to its end before anybody else's command does. */
+
+/**
+ * All keys begin with `KEYS[1]`, which has a hash tag: in a cluster they live on one node, where one script can reach
+ * them. `j:` journal, a list of entries; `s:` what `list` tells; `i:` inbox, a list; `all` and `t:` sessions by time.
+ * The number of an item is told by its place: the last one has the number `posted`.
+ */
+const NAMES = `
+local base, id = KEYS[1], ARGV[1]
+local journal, info, inbox = base .. 'j:' .. id, base .. 's:' .. id, base .. 'i:' .. id
+`;
+
+/**
+ * `id, expectedSeq, createdAt, updatedAt, started, tenant?, source of a fork?, entries…` → the head before it. The
+ * caller compares that with what it expected. The journal is written last: should anything before it fail, the session
+ * is as long as it was.
+ */
+export const APPEND = `${NAMES}
+local head = redis.call('LLEN', journal)
+if head ~= tonumber(ARGV[2]) then return head end
+if head == 0 then redis.call('HSET', info, 'created', ARGV[3]) end
+redis.call('HSET', info, 'updated', ARGV[4])
+if ARGV[5] == '1' and redis.call('HSETNX', info, 'started', '1') == 1 and ARGV[6] ~= '' then
+  redis.call('HSET', info, 'tenant', string.sub(ARGV[6], 2))
+end
+if ARGV[7] ~= '' then
+  local posted = redis.call('HGET', base .. 's:' .. string.sub(ARGV[7], 2), 'posted')
+  if posted then redis.call('HINCRBY', info, 'posted', posted) end
+end
+redis.call('ZADD', base .. 'all', ARGV[4], id)
+local tenant = redis.call('HGET', info, 'tenant')
+if tenant then redis.call('ZADD', base .. 't:' .. tenant, ARGV[4], id) end
+for i = 8, #ARGV, 1000 do
+  redis.call('RPUSH', journal, unpack(ARGV, i, math.min(i + 999, #ARGV)))
+end
+return head`;
+
+/** `id, fromSeq` → the entries. */
+export const READ = `${NAMES}
+return redis.call('LRANGE', journal, ARGV[2] - 1, -1)`;
+
+/** `id` → the head. */
+export const HEAD = `${NAMES}
+return redis.call('LLEN', journal)`;
+
+/**
+ * `tenant?, since, time of the cursor or '', limit` → id, seq, createdAt, updatedAt, tenant of each session. Sessions of
+ * the cursor's own time are all there; the caller knows which of them come after it.
+ */
+export const LIST = `
+local base = KEYS[1]
+local index = ARGV[1] == '' and base .. 'all' or base .. 't:' .. string.sub(ARGV[1], 2)
+local since, from, ids = ARGV[2], '+inf', {}
+if ARGV[3] ~= '' then
+  from = '(' .. ARGV[3]
+  if since == '-inf' or tonumber(ARGV[3]) >= tonumber(since) then ids = redis.call('ZREVRANGEBYSCORE', index, ARGV[3], ARGV[3]) end
+end
+for _, id in ipairs(redis.call('ZREVRANGEBYSCORE', index, from, since, 'LIMIT', 0, ARGV[4])) do ids[#ids + 1] = id end
+local found = {}
+for _, id in ipairs(ids) do
+  local known = redis.call('HMGET', base .. 's:' .. id, 'created', 'updated', 'tenant')
+  found[#found + 1] = { id, redis.call('LLEN', base .. 'j:' .. id), known[1], known[2], known[3] }
+end
+return found`;
+
+export const DELETE = `${NAMES}
+local tenant = redis.call('HGET', info, 'tenant')
+if tenant then redis.call('ZREM', base .. 't:' .. tenant, id) end
+redis.call('ZREM', base .. 'all', id)
+return redis.call('DEL', journal, info, inbox)`;
+
+/** `id, item` → its number. */
+export const POST = `${NAMES}
+redis.call('RPUSH', inbox, ARGV[2])
+return redis.call('HINCRBY', info, 'posted', 1)`;
+
+/** `id, after` → number of the first item that is left, and the items. */
+export const TAKE = `${NAMES}
+local first = tonumber(redis.call('HGET', info, 'posted') or 0) - redis.call('LLEN', inbox) + 1
+local after = tonumber(ARGV[2])
+if after >= first then
+  redis.call('LTRIM', inbox, after - first + 1, -1)
+  first = tonumber(redis.call('HGET', info, 'posted') or 0) - redis.call('LLEN', inbox) + 1
+end
+return { first, redis.call('LRANGE', inbox, 0, -1) }`;

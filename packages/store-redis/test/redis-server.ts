@@ -1,0 +1,98 @@
+/** A real Redis server for the tests: the one that is installed, or one from the system's packages. */
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import fs from 'node:fs';
+import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+
+export interface RedisServer {
+  readonly url: string;
+  /** Kills it as a crash would, and starts it again on what it had on disk. */
+  crash(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export async function startRedis(): Promise<RedisServer> {
+  const program = findProgram();
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'allium-redis-'));
+  const port = await freePort();
+  const start = async () => {
+    // The durable settings of the README.
+    const settings = ['--appendonly', 'yes', '--appendfsync', 'always', '--maxmemory-policy', 'noeviction'];
+    const child = spawn(
+      program,
+      ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--save', '', ...settings],
+      { stdio: ['ignore', 'pipe', 'inherit'] },
+    );
+    const output: string[] = [];
+    const lines = createInterface({ input: child.stdout });
+    await new Promise<void>((resolve, reject) => {
+      lines.on('line', (line) => {
+        output.push(line);
+        if (line.includes('Ready to accept connections')) resolve();
+      });
+      lines.on('close', () => reject(new Error(`redis-server did not start:\n${output.join('\n')}`)));
+      child.on('error', reject);
+    });
+    return child;
+  };
+  const end = async (signal: NodeJS.Signals) => {
+    const ended = once(child, 'exit');
+    child.kill(signal);
+    await ended;
+  };
+  let child = await start();
+  return {
+    url: `redis://127.0.0.1:${port}`,
+    async crash() {
+      await end('SIGKILL');
+      child = await start();
+    },
+    async stop() {
+      await end('SIGTERM');
+      fs.rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function findProgram(): string {
+  const given = process.env.ALLIUM_TEST_REDIS_SERVER;
+  if (given) return given;
+  const found = () =>
+    (process.env.PATH ?? '')
+      .split(path.delimiter)
+      .map((dir) => path.join(dir, 'redis-server'))
+      .find((file) => fs.existsSync(file));
+  const installed = found();
+  if (installed !== undefined) return installed;
+  console.warn('redis-server is not installed. Trying: apt-get install redis-server');
+  let reason: unknown;
+  try {
+    const apt = (...args: string[]) =>
+      execFileSync('apt-get', args, {
+        stdio: 'pipe',
+        env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+      });
+    apt('update');
+    apt('install', '-y', '--no-install-recommends', 'redis-server');
+  } catch (error) {
+    reason = error;
+  }
+  const now = found();
+  if (now !== undefined) return now;
+  throw new Error(
+    'The tests of the Redis store need a Redis server, and there is none: redis-server is not on the PATH and apt-get could not install it. Install it, or name it in ALLIUM_TEST_REDIS_SERVER.',
+    { cause: reason },
+  );
+}
+
+async function freePort(): Promise<number> {
+  const probe = net.createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port } = probe.address() as net.AddressInfo;
+  probe.close();
+  await once(probe, 'close');
+  return port;
+}

@@ -1,0 +1,58 @@
+// Writes docs/reference/errors.md from the table of error codes. A test keeps the page equal to it.
+//   npm run build && node scripts/errors-page.mjs
+
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { root } from './repository.mjs';
+
+export const errorsPagePath = join(root, 'docs/reference/errors.md');
+
+/** @returns {string} The page, as Markdown. */
+export function errorsPage(/** @type {Readonly<Record<string, string>>} */ codes) {
+  const rows = Object.entries(codes).map(([code, meaning]) => `| \`${code}\` | ${meaning} |`);
+  return `${intro}\n| code | meaning |\n|---|---|\n${rows.join('\n')}\n${outro}`;
+}
+
+const intro = `<!-- Written by scripts/errors-page.mjs from the table in packages/allium/src/kernel/errors.ts. Do not edit. -->
+
+# Errors
+
+Every error Allium raises is an \`AlliumError\` with a stable \`code\`, a message that says what happened, what was received and
+what to do, and \`data\` for programs. Test the \`code\`, never the message.
+
+\`run()\` rejects with a \`RunError\`: an \`AlliumError\` with the \`result\` so far and, as \`cause\`, the very object that was thrown.
+A run that is done, stopped or suspended resolves; that a run was stopped is no error.
+
+\`\`\`ts output
+import { Agent, attribution, RunError } from 'allium';
+import { failWith, scriptedModel } from 'allium/testing';
+
+const down = new Error('connection lost');
+const agent = new Agent({ model: scriptedModel([failWith(down)]) });
+try {
+  await agent.run('Hi');
+} catch (error) {
+  if (!(error instanceof RunError)) throw error;
+  console.log(error.code, error.cause === down, error.result.status, attribution(down));
+}
+\`\`\`
+
+\`\`\`text
+MODEL_ERROR true error { hook: 'model', attempts: 1 }
+\`\`\`
+
+Errors pass through layers as the same object. Who raised one is recorded beside it: \`attribution(error)\` gives the
+middleware and hook, or that it came from the model or a tool, and after how many attempts.
+
+## Codes
+`;
+
+const outro = `
+Middleware may raise codes of their own; their README says which.
+`;
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  const { ERROR_CODES } = await import('allium');
+  writeFileSync(errorsPagePath, errorsPage(ERROR_CODES));
+}
