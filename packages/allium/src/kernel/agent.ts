@@ -8,7 +8,7 @@ import type { Observer } from './events.js';
 import { explainPlan, type Explanation } from './explain.js';
 import { checkLimits, checkSessionLimits, type Limits, type PriceOf, type SessionLimits } from './limits.js';
 import { memoryStore } from './memory-store.js';
-import type { MessageInput, Metadata } from './messages.js';
+import { deepFreeze, type MessageInput, type Metadata } from './messages.js';
 import type { Middleware, MiddlewareList } from './middleware.js';
 import type { Model, ModelSettings } from './model.js';
 import type { RunResult } from './result.js';
@@ -112,7 +112,7 @@ export class Agent {
     this.name = name;
     this.model = options.model;
     this.systemPrompt = systemPrompt;
-    this.settings = Object.freeze({ ...settings });
+    this.settings = deepFreeze(structuredClone(settings));
     this.limits = Object.freeze({ ...limits });
     this.sessionLimits = Object.freeze({ ...sessionLimits });
     this._forgets = options.store === undefined;
@@ -204,11 +204,16 @@ function warn(problem: ObserverProblem): void {
 }
 
 const ALPHABET = '0123456789abcdefghijklmnopqrstuvwxyz';
+const pool = new Uint8Array(4096);
+let used = pool.length;
 
-/** 16 characters, about 82 bits. */
+/** 16 characters, about 80 bits. Random bytes are drawn many at a time: each draw costs more than a turn. */
 function randomId(): string {
-  const bytes = globalThis.crypto.getRandomValues(new Uint8Array(16));
+  if (used + 16 > pool.length) {
+    globalThis.crypto.getRandomValues(pool);
+    used = 0;
+  }
   let id = '';
-  for (const byte of bytes) id += ALPHABET[byte % 36];
+  for (const end = used + 16; used < end; used++) id += ALPHABET[pool[used]! % 36];
   return id;
 }

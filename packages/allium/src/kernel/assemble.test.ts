@@ -10,8 +10,16 @@ function assemble(...parts: readonly unknown[]) {
 }
 
 const finish: ModelPart = { type: 'finish', reason: 'stop' };
-const text = (content: string, block?: string | number): ModelPart => ({ type: 'text', text: content, ...(block !== undefined && { block }) });
-const thinking = (content: string, block?: string | number): ModelPart => ({ type: 'thinking', text: content, ...(block !== undefined && { block }) });
+const text = (content: string, block?: string | number): ModelPart => ({
+  type: 'text',
+  text: content,
+  ...(block !== undefined && { block }),
+});
+const thinking = (content: string, block?: string | number): ModelPart => ({
+  type: 'thinking',
+  text: content,
+  ...(block !== undefined && { block }),
+});
 
 describe('blocks', () => {
   it('consecutive pieces of one type form one block', () => {
@@ -31,29 +39,55 @@ describe('blocks', () => {
 
   it('keys of text, thinking and calls are apart', () => {
     const call: ModelPart = { type: 'tool-call', id: '0', name: 'f', arguments: '{' };
-    const { blocks, content } = assemble(thinking('a', '0'), text('b', '0'), call, thinking('c', '0'), { type: 'tool-call-delta', id: '0', arguments: '}' }, text('d', '0'));
+    const { blocks, content } = assemble(
+      thinking('a', '0'),
+      text('b', '0'),
+      call,
+      thinking('c', '0'),
+      { type: 'tool-call-delta', id: '0', arguments: '}' },
+      text('d', '0'),
+    );
     expect(blocks).toEqual([0, 1, 2, 0, 2, 1]);
     expect(content.map((block) => block.text ?? block.arguments)).toEqual(['ac', 'bd', '{}']);
   });
 
   it('thinking keeps its last signature, and that it was redacted', () => {
-    const { content } = assemble({ ...thinking('a'), signature: 's1' }, { ...thinking('b'), signature: 's2', redacted: true });
+    const { content } = assemble(
+      { ...thinking('a'), signature: 's1' },
+      { ...thinking('b'), signature: 's2', redacted: true },
+    );
     expect(content).toEqual([{ type: 'thinking', text: 'ab', signature: 's2', redacted: true }]);
   });
 
   it('metadata of the pieces of a block is put together', () => {
-    const { content } = assemble({ ...text('a'), metadata: { x: 1, y: 1 } }, { ...text('b'), metadata: { y: 2 } });
+    const { content } = assemble(
+      { ...text('a'), metadata: { x: 1, y: 1 } },
+      { ...text('b'), metadata: { y: 2 } },
+    );
     expect(content).toEqual([{ type: 'text', text: 'ab', metadata: { x: 1, y: 2 } }]);
   });
 
   it('a call grows by deltas of its id; the latest call of an id that repeats is meant', () => {
-    const call = (id: string, args: string): ModelPart => ({ type: 'tool-call', id, name: 'f', arguments: args });
-    const { content } = assemble(call('a', '['), call('b', ''), { type: 'tool-call-delta', id: 'a', arguments: '1]' }, call('a', '['), { type: 'tool-call-delta', id: 'a', arguments: '2]' });
+    const call = (id: string, args: string): ModelPart => ({
+      type: 'tool-call',
+      id,
+      name: 'f',
+      arguments: args,
+    });
+    const { content } = assemble(
+      call('a', '['),
+      call('b', ''),
+      { type: 'tool-call-delta', id: 'a', arguments: '1]' },
+      call('a', '['),
+      { type: 'tool-call-delta', id: 'a', arguments: '2]' },
+    );
     expect(content.map((block) => block.arguments)).toEqual(['[1]', '', '[2]']);
   });
 
   it('any chunking of the same blocks gives the same content', () => {
-    const pieces = fc.array(fc.tuple(fc.constantFrom(0, 1, 2), fc.string({ maxLength: 700 })), { maxLength: 40 });
+    const pieces = fc.array(fc.tuple(fc.constantFrom(0, 1, 2), fc.string({ maxLength: 700 })), {
+      maxLength: 40,
+    });
     fc.assert(
       fc.property(pieces, (list) => {
         const { content } = assemble(...list.map(([block, piece]) => text(piece, block)));
@@ -88,12 +122,19 @@ describe('a model that yields malformed parts', () => {
     ['a file without data', { type: 'file', mimeType: 'image/png' }],
     ['an unknown reason to finish', { type: 'finish', reason: 'done' }],
   ])('%s is MODEL_STREAM_INVALID and names the model', (_, part) => {
-    expect(() => assemble(part)).toThrowError(expect.objectContaining({ code: 'MODEL_STREAM_INVALID', message: expect.stringContaining('test/model') }));
+    expect(() => assemble(part)).toThrowError(
+      expect.objectContaining({
+        code: 'MODEL_STREAM_INVALID',
+        message: expect.stringContaining('test/model'),
+      }),
+    );
   });
 
   it('a delta of a call whose arguments are not text is refused', () => {
     const call = { type: 'tool-call', id: 'a', name: 'f', arguments: '' };
-    expect(() => assemble(call, { type: 'tool-call-delta', id: 'a', arguments: 5 })).toThrowError(/`arguments` must be text/);
+    expect(() => assemble(call, { type: 'tool-call-delta', id: 'a', arguments: 5 })).toThrowError(
+      /`arguments` must be text/,
+    );
   });
 
   it('nothing may come after finish', () => {
@@ -106,7 +147,13 @@ describe('a model that yields malformed parts', () => {
     expect(() => assembler.response()).toThrowError(expect.objectContaining({ code: 'MODEL_STREAM_CUT' }));
   });
 
-  it.each([{ inputTokens: -1 }, { outputTokens: Number.NaN }, { inputTokens: '5' }, { cacheRead: null }, { totalTokens: Number.POSITIVE_INFINITY }])('usage %o is refused', (usage) => {
+  it.each([
+    { inputTokens: -1 },
+    { outputTokens: Number.NaN },
+    { inputTokens: '5' },
+    { cacheRead: null },
+    { totalTokens: Number.POSITIVE_INFINITY },
+  ])('usage %o is refused', (usage) => {
     const { assembler } = assemble({ ...finish, usage });
     expect(() => assembler.response()).toThrowError(/usage that is not made of numbers/);
   });
@@ -114,7 +161,10 @@ describe('a model that yields malformed parts', () => {
 
 describe('usage', () => {
   it('a total that is not reported is the sum', () => {
-    const { assembler } = assemble({ ...finish, usage: { inputTokens: 1, outputTokens: 2, cacheRead: 3, cacheWrite: 4 } });
+    const { assembler } = assemble({
+      ...finish,
+      usage: { inputTokens: 1, outputTokens: 2, cacheRead: 3, cacheWrite: 4 },
+    });
     expect(assembler.response().usage).toMatchObject({ totalTokens: 10 });
   });
 });

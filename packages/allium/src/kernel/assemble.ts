@@ -7,7 +7,15 @@ import type { ModelPart } from './model.js';
 /** A content block that still grows. */
 type Block = { type: AssistantContent['type']; text?: string; arguments?: string; metadata?: Metadata };
 
-const FINISH_REASONS: readonly FinishReason[] = ['stop', 'tool-calls', 'length', 'content-filter', 'error', 'other', 'aborted'];
+const FINISH_REASONS: readonly FinishReason[] = [
+  'stop',
+  'tool-calls',
+  'length',
+  'content-filter',
+  'error',
+  'other',
+  'aborted',
+];
 
 /** Long texts are put together from pieces of about this many characters: see `append`. */
 const PIECE = 1024;
@@ -18,6 +26,7 @@ export class Assembler {
   /** Blocks by key, apart for each kind: providers number them independently. */
   private readonly keyed: { [K in 'text' | 'thinking' | 'tool-call']?: Map<string | number, number> } = {};
   private last = -1;
+  private lastType: Block['type'] | undefined = undefined;
   /** Text of block `grown` that is not in the block yet. */
   private tail = '';
   private grown = -1;
@@ -39,7 +48,8 @@ export class Assembler {
       case 'thinking':
         return this.addText(part);
       case 'tool-call':
-        if (typeof part.name !== 'string' || part.name === '') throw this.bad(part, '`name` must be non-empty text');
+        if (typeof part.name !== 'string' || part.name === '')
+          throw this.bad(part, '`name` must be non-empty text');
         if (typeof part.arguments !== 'string') throw this.bad(part, '`arguments` must be JSON text');
         return this.open(part.id, { ...part, id: typeof part.id === 'string' ? part.id : '' } as Block);
       case 'tool-call-delta': {
@@ -122,16 +132,19 @@ export class Assembler {
     this.tail = '';
   }
 
-  private blockOf(part: { type: 'text' | 'thinking'; block?: string | number }): number {
-    if (part.block !== undefined) {
-      const found = this.keyed[part.type]?.get(part.block);
+  private blockOf({ type, block }: { type: 'text' | 'thinking'; block?: string | number }): number {
+    if (block === undefined) {
+      if (this.lastType === type) return this.last;
+    } else {
+      const found = this.keyed[type]?.get(block);
       if (found !== undefined) return found;
-    } else if (this.last >= 0 && this.blocks[this.last]!.type === part.type) return this.last;
-    return this.open(part.block, { type: part.type, text: '' });
+    }
+    return this.open(block, { type, text: '' });
   }
 
   private open(key: string | number | undefined, block: Block): number {
     this.last = this.blocks.push(block) - 1;
+    this.lastType = block.type;
     if (key !== undefined) {
       const type = block.type as 'text';
       this.keyed[type] ??= new Map();
@@ -141,7 +154,9 @@ export class Assembler {
   }
 
   private bad(part: unknown, why: string): AlliumError {
-    return new AlliumError('MODEL_STREAM_INVALID', `${this.model} yielded ${shown(part)}: ${why}.`, { data: { part } });
+    return new AlliumError('MODEL_STREAM_INVALID', `${this.model} yielded ${shown(part)}: ${why}.`, {
+      data: { part },
+    });
   }
 }
 
@@ -162,5 +177,10 @@ export function* partsOf(response: ModelResponse): Generator<ModelPart> {
   for (const [index, block] of response.content.entries()) {
     yield block.type === 'text' || block.type === 'thinking' ? { ...block, block: `#${index}` } : block;
   }
-  yield { type: 'finish', reason: response.stopReason ?? 'stop', usage: response.usage, ...(response.metadata && { metadata: response.metadata as Metadata }) };
+  yield {
+    type: 'finish',
+    reason: response.stopReason ?? 'stop',
+    usage: response.usage,
+    ...(response.metadata && { metadata: response.metadata as Metadata }),
+  };
 }

@@ -12,6 +12,7 @@ import {
 } from './middleware.js';
 import type { ToolSpec } from './model.js';
 import { checkOrder } from './order.js';
+import { guardsResponses } from './response-gate.js';
 import { type PlannedHook, RULES, type RuleHook } from './rules.js';
 import type { StateCell } from './state.js';
 import type { Tool } from './tool.js';
@@ -28,6 +29,14 @@ export interface Plan {
   readonly layers: Readonly<Record<Seam, readonly Layer[]>>;
   readonly rules: Readonly<Record<RuleHook, readonly PlannedHook[]>>;
   readonly guards: GuardTable;
+  /** Some guard looks at responses. */
+  readonly guardsResponses: boolean;
+  /** Somebody looks at responses before they are messages: layers, hooks or guards. */
+  readonly looksAtResponses: boolean;
+  /** Somebody looks at results of tools before they are messages. */
+  readonly looksAtResults: boolean;
+  /** Something decides about calls between the message and their start. */
+  readonly decidesOnCalls: boolean;
   readonly tools: readonly Tool[];
   readonly toolsByName: ReadonlyMap<string, Tool>;
   readonly specs: readonly ToolSpec[];
@@ -60,11 +69,17 @@ export function compose(list: MiddlewareList, options: ComposeOptions = {}): Pla
   for (const seam of SEAMS) for (const planned of middleware) layers[seam].push(...layersOf(planned, seam));
   const { rules, replaced } = rulesOf(middleware, options);
   const tools = toolsOf(middleware, options.tools ?? []);
+  const guards = guardsOf(middleware);
+  const gated = guardsResponses(guards);
   return Object.freeze({
     middleware,
     layers,
     rules,
-    guards: guardsOf(middleware),
+    guards,
+    guardsResponses: gated,
+    looksAtResponses: gated || layers.model.length > 0 || rules.afterModelResponse.length > 0,
+    looksAtResults: layers.tool.length > 0 || rules.afterToolCall.length > 0 || guards['tool-result'].length > 0,
+    decidesOnCalls: rules.resolveToolCall.length > 0 || rules.beforeToolCall.length > 0 || guards['tool-args'].length > 0,
     tools,
     toolsByName: new Map(tools.map((tool) => [tool.name, tool])),
     get specs() {

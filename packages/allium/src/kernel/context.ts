@@ -13,6 +13,7 @@ import type {
   ToolMessage,
   Usage,
 } from './messages.js';
+import { deepFreeze } from './messages.js';
 import type { Seam } from './middleware.js';
 import type { Model, ModelSettings, StreamTransform } from './model.js';
 import type { RunResult, StopReason } from './result.js';
@@ -380,7 +381,7 @@ export class ToolContext<Args = any> extends Context {
   constructor(
     run: Run,
     scope: Scope,
-    of: ToolCallSubject,
+    of: ToolCallSubject | ToolContext,
     args: Args,
     raw: unknown,
     call: SeamCall,
@@ -399,7 +400,7 @@ export class ToolContext<Args = any> extends Context {
     this._args = args;
     this._raw = raw;
     this._assigned = false;
-    this._keyed = of instanceof ToolContext ? of._keyed : of;
+    this._keyed = of instanceof ToolContext ? of._keyed : of.keyed;
     this._hooks = hooks;
   }
 
@@ -426,7 +427,7 @@ export class ToolContext<Args = any> extends Context {
 
   /** The arguments as JSON, before the schema touched them: what to spread when rewriting `args`. */
   get rawArgs(): unknown {
-    return this._raw;
+    return deepFreeze(this._raw);
   }
 
   get isError(): boolean {
@@ -476,12 +477,12 @@ export class ToolContext<Args = any> extends Context {
   }
 }
 
-/** What a tool context is about. `idempotencyKey` may be a getter: it is read only when somebody needs it. */
+/** What a tool context is about. The key is read only when somebody needs it. */
 export interface ToolCallSubject {
   readonly assistantMessage: AssistantMessage;
   readonly toolCall: ToolCall;
   readonly tool: Tool | undefined;
-  readonly idempotencyKey: string;
+  readonly keyed: { readonly idempotencyKey: string };
 }
 
 /** What the batch that runs a call does for its contexts. */

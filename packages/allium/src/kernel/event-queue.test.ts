@@ -1,6 +1,6 @@
-import { describe, expect, it } from 'vitest';
 import { Agent, type AgentEvent, type Model, type ModelPart, RunError, tool } from 'allium';
 import { collect, failWith, fakeClock, hang, scriptedModel, text, toolCalls } from 'allium/testing';
+import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { EventQueue } from './event-queue.js';
 
@@ -35,7 +35,9 @@ describe('the queue', () => {
     const queue = new EventQueue();
     const steps = [queue.next(), queue.next(), queue.next()];
     for (const name of ['a', 'b', 'c', 'd']) queue.push(event(name));
-    expect((await Promise.all([...steps, queue.next()])).map(({ value }) => (value as { name: string }).name)).toEqual(['a', 'b', 'c', 'd']);
+    expect(
+      (await Promise.all([...steps, queue.next()])).map(({ value }) => (value as { name: string }).name),
+    ).toEqual(['a', 'b', 'c', 'd']);
   });
 
   it('ends for everybody who waits; the error goes to the first', async () => {
@@ -74,7 +76,8 @@ describe('the queue', () => {
 });
 
 describe('agent.stream()', () => {
-  const agentOf = (...script: Parameters<typeof scriptedModel>[0][number][]): Agent => new Agent({ model: scriptedModel(script) });
+  const agentOf = (...script: Parameters<typeof scriptedModel>[0][number][]): Agent =>
+    new Agent({ model: scriptedModel(script) });
 
   it('returns an object that is not a thenable', async () => {
     const stream = agentOf('hi').stream('x');
@@ -207,8 +210,17 @@ describe('slow consumers exert back-pressure', () => {
 
   it('turns wait as well, not only deltas', async () => {
     let ran = 0;
-    const count = tool({ name: 'count', description: 'Counts.', input: z.object({}), execute: () => `${++ran}` });
-    const agent = new Agent({ model: scriptedModel([toolCalls({ name: 'count' })], { repeat: true }), tools: [count], limits: { turns: 1000 } });
+    const count = tool({
+      name: 'count',
+      description: 'Counts.',
+      input: z.object({}),
+      execute: () => `${++ran}`,
+    });
+    const agent = new Agent({
+      model: scriptedModel([toolCalls({ name: 'count' })], { repeat: true }),
+      tools: [count],
+      limits: { turns: 1000 },
+    });
     const stream = agent.stream('x');
     for (let i = 0; i < 50; i++) await settle();
     expect(ran).toBeLessThan(60);
@@ -219,21 +231,39 @@ describe('slow consumers exert back-pressure', () => {
     const clock = fakeClock();
     const parts: ModelPart[] = Array.from({ length: 400 }, () => ({ type: 'text', text: 'x' }));
     const model = scriptedModel([{ parts: [...parts, { type: 'finish', reason: 'stop' }] }]);
-    const iterator = new Agent({ model, clock, limits: { timeoutMs: 1000 } }).stream('x')[Symbol.asyncIterator]();
+    const iterator = new Agent({ model, clock, limits: { timeoutMs: 1000 } })
+      .stream('x')
+      [Symbol.asyncIterator]();
     await iterator.next();
     for (let i = 0; i < 5; i++) await clock.advance(900);
     const types: string[] = [];
-    for (let step = await iterator.next(); !step.done; step = await iterator.next()) types.push(step.value.type);
+    for (let step = await iterator.next(); !step.done; step = await iterator.next())
+      types.push(step.value.type);
     expect(types.at(-1)).toBe('agent_end');
     expect(types.filter((type) => type === 'message_update')).toHaveLength(400);
   });
 });
 
 describe('events are balanced', () => {
-  const broken = tool({ name: 'broken', description: 'Fails.', input: z.object({}), execute: () => Promise.reject(new Error('boom')) });
-  const stops = tool({ name: 'stops', description: 'Stops.', input: z.object({}), execute: (_, ctx) => ctx.stop('stopped') });
+  const broken = tool({
+    name: 'broken',
+    description: 'Fails.',
+    input: z.object({}),
+    execute: () => Promise.reject(new Error('boom')),
+  });
+  const stops = tool({
+    name: 'stops',
+    description: 'Stops.',
+    input: z.object({}),
+    execute: (_, ctx) => ctx.stop('stopped'),
+  });
   const aborting = new AbortController();
-  const aborts = tool({ name: 'aborts', description: 'Aborts.', input: z.object({}), execute: () => aborting.abort() });
+  const aborts = tool({
+    name: 'aborts',
+    description: 'Aborts.',
+    input: z.object({}),
+    execute: () => aborting.abort(),
+  });
   const tools = [broken, stops, aborts];
 
   it.each([
@@ -246,7 +276,9 @@ describe('events are balanced', () => {
     ['a stream that is cut off', [{ parts: [{ type: 'text' as const, text: 'half' }] }]],
     ['an abort in a tool', [toolCalls({ name: 'aborts' }, { name: 'broken' })]],
   ])('%s', async (_, script) => {
-    const { events } = await collect(new Agent({ model: scriptedModel(script), tools }).stream('x', { signal: aborting.signal }));
+    const { events } = await collect(
+      new Agent({ model: scriptedModel(script), tools }).stream('x', { signal: aborting.signal }),
+    );
     const open: string[] = [];
     for (const one of events) {
       const [what, when] = one.type.split(/_(?=start$|end$)/);

@@ -12,7 +12,13 @@ interface Common {
 export type MessageDelta =
   | { readonly type: 'text'; readonly block: number; readonly text: string }
   | { readonly type: 'thinking'; readonly block: number; readonly text: string }
-  | { readonly type: 'tool-call'; readonly block: number; readonly id: string; readonly name: string; readonly arguments: string };
+  | {
+      readonly type: 'tool-call';
+      readonly block: number;
+      readonly id: string;
+      readonly name: string;
+      readonly arguments: string;
+    };
 
 export type AgentEvent = Common &
   (
@@ -63,5 +69,6 @@ export type AgentEvent = Common &
  * reported to `onObserverError`. Where it is slower than the run, events wait in a bounded queue and the
  * oldest are dropped, counted and reported.
  */
-export type Observer = ((event: AgentEvent) => void | Promise<void>) | { readonly name?: string; onEvent(event: AgentEvent): void | Promise<void> };
-
+export type Observer =
+  | ((event: AgentEvent) => void | Promise<void>)
+  | { readonly name?: string; onEvent(event: AgentEvent): void | Promise<void> };

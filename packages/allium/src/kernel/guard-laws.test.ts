@@ -1,22 +1,24 @@
 /** The promises of DESIGN 5 as properties: any chunking, any stack of guards, every way a response can come. */
-import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+
 import {
   Agent,
   type AgentEvent,
   type AssistantMessage,
   defineMiddleware,
-  memoryStore,
   type MessageDelta,
   type Middleware,
   type ModelPart,
+  memoryStore,
   tool,
   window,
 } from 'allium';
-import { chunks, collect, failWith, scriptedModel, type ScriptStep } from 'allium/testing';
+import { chunks, collect, failWith, type ScriptStep, scriptedModel } from 'allium/testing';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 
-const find = (pattern: RegExp) => (text: string) => [...text.matchAll(pattern)].map((m) => ({ start: m.index, end: m.index + m[0].length }));
+const find = (pattern: RegExp) => (text: string) =>
+  [...text.matchAll(pattern)].map((m) => ({ start: m.index, end: m.index + m[0].length }));
 
 /** Matches are up to `longest` characters; look-around looks no further than that. */
 const PATTERNS = [
@@ -29,7 +31,24 @@ const PATTERNS = [
   { pattern: /[😀é]/gu, longest: 2 },
   { pattern: /(?:ab){1,4}/g, longest: 8 },
 ] as const;
-const WORDS = ['a', 'b', 'c', ' ', 'ab', 'aa', 'SECRET', 'SEC', 'RET', 'key', '12', '3', '😀', 'é', 'x', '\n'];
+const WORDS = [
+  'a',
+  'b',
+  'c',
+  ' ',
+  'ab',
+  'aa',
+  'SECRET',
+  'SEC',
+  'RET',
+  'key',
+  '12',
+  '3',
+  '😀',
+  'é',
+  'x',
+  '\n',
+];
 
 const guardOf = fc.record({
   which: fc.constantFrom(...PATTERNS),
@@ -53,9 +72,12 @@ function middlewareOf(specs: readonly GuardSpec[], on: ('output' | 'thinking' | 
   }));
 }
 
-const wanted = (specs: readonly GuardSpec[], text: string): string => specs.reduce((left, { which, replacement }) => left.replace(which.pattern, () => replacement), text);
+const wanted = (specs: readonly GuardSpec[], text: string): string =>
+  specs.reduce((left, { which, replacement }) => left.replace(which.pattern, () => replacement), text);
 
-const texts = fc.array(fc.constantFrom(...WORDS), { minLength: 1, maxLength: 120 }).map((words) => words.join(''));
+const texts = fc
+  .array(fc.constantFrom(...WORDS), { minLength: 1, maxLength: 120 })
+  .map((words) => words.join(''));
 const sizes = fc.array(fc.integer({ min: 1, max: 30 }), { minLength: 1, maxLength: 6 });
 const stacks = fc.array(guardOf, { minLength: 1, maxLength: 3 });
 
@@ -95,8 +117,14 @@ function onScreen(blocks: ReadonlyMap<number, readonly MessageDelta[]>): Record<
   for (const [block, deltas] of blocks) {
     const [first] = deltas;
     const text = deltas.map((delta) => (delta.type === 'tool-call' ? delta.arguments : delta.text)).join('');
-    made[block] = first!.type === 'tool-call' ? { type: first!.type, id: first!.id, name: first!.name, text } : { type: first!.type, text };
-    expect(new Set(deltas.map((delta) => (delta.type === 'tool-call' ? `${delta.id} ${delta.name}` : delta.type))).size).toBe(1);
+    made[block] =
+      first!.type === 'tool-call'
+        ? { type: first!.type, id: first!.id, name: first!.name, text }
+        : { type: first!.type, text };
+    expect(
+      new Set(deltas.map((delta) => (delta.type === 'tool-call' ? `${delta.id} ${delta.name}` : delta.type)))
+        .size,
+    ).toBe(1);
   }
   return made;
 }
@@ -104,8 +132,10 @@ function onScreen(blocks: ReadonlyMap<number, readonly MessageDelta[]>): Record<
 function inMessage({ content }: AssistantMessage): Record<number, object> {
   const made: Record<number, object> = {};
   for (const [block, part] of content.entries()) {
-    if ((part.type === 'text' || part.type === 'thinking') && part.text !== '') made[block] = { type: part.type, text: part.text };
-    if (part.type === 'tool-call') made[block] = { type: part.type, id: part.id, name: part.name, text: part.arguments };
+    if ((part.type === 'text' || part.type === 'thinking') && part.text !== '')
+      made[block] = { type: part.type, text: part.text };
+    if (part.type === 'tool-call')
+      made[block] = { type: part.type, id: part.id, name: part.name, text: part.arguments };
   }
   return made;
 }
@@ -116,8 +146,16 @@ describe('for any chunking of the same text any stack of guards gives the same f
       fc.asyncProperty(stacks, texts, sizes, async (specs, text, lengths) => {
         const middleware = middlewareOf(specs, ['output']);
         const step = (pieces: readonly ModelPart[]): ScriptStep => chunks(...pieces);
-        const live = await collect(new Agent({ model: scriptedModel([step(cut(text, lengths, (piece) => ({ type: 'text', text: piece })))]), middleware }).stream('hi'));
-        const quiet = await new Agent({ model: scriptedModel([step(cut(text, [7], (piece) => ({ type: 'text', text: piece })))]), middleware }).run('hi');
+        const live = await collect(
+          new Agent({
+            model: scriptedModel([step(cut(text, lengths, (piece) => ({ type: 'text', text: piece })))]),
+            middleware,
+          }).stream('hi'),
+        );
+        const quiet = await new Agent({
+          model: scriptedModel([step(cut(text, [7], (piece) => ({ type: 'text', text: piece })))]),
+          middleware,
+        }).run('hi');
         const whole = await new Agent({ model: scriptedModel([text]), middleware }).run('hi');
         expect([live.result!.text, quiet.text, whole.text]).toEqual(Array(3).fill(wanted(specs, text)));
         checkDeltas(live.events);
@@ -128,21 +166,41 @@ describe('for any chunking of the same text any stack of guards gives the same f
 
   it('several points and interleaved blocks: each block is judged by the guards of its point, on its own', async () => {
     await fc.assert(
-      fc.asyncProperty(stacks, stacks, fc.tuple(texts, texts, texts), sizes, async (output, thinking, [first, second, thought], lengths) => {
-        const middleware = [...middlewareOf(thinking, ['thinking']), ...middlewareOf(output, ['output'])].map((one, i) => ({ ...one, name: `g${i}` }));
-        const queues = [
-          cut(thought, lengths, (piece) => ({ type: 'thinking', text: piece, block: 't', signature: 's' })),
-          cut(first, lengths, (piece) => ({ type: 'text', text: piece, block: 1 })),
-          cut(second, lengths, (piece) => ({ type: 'text', text: piece, block: 2 })),
-        ];
-        const parts: ModelPart[] = [];
-        for (let i = 0; queues.some((queue) => i < queue.length); i++) for (const queue of queues) if (queue[i]) parts.push(queue[i]!);
-        const { events, result } = await collect(new Agent({ model: scriptedModel([chunks(...parts)]), middleware }).stream('hi'));
-        const content = result!.messages.at(-1)!.content as readonly { type: string; text: string; signature?: string }[];
-        expect(content.map(({ text }) => text)).toEqual([wanted(thinking, thought), wanted(output, first), wanted(output, second)]);
-        expect(content[0]!.signature).toBe(content[0]!.text === thought ? 's' : undefined);
-        checkDeltas(events);
-      }),
+      fc.asyncProperty(
+        stacks,
+        stacks,
+        fc.tuple(texts, texts, texts),
+        sizes,
+        async (output, thinking, [first, second, thought], lengths) => {
+          const middleware = [
+            ...middlewareOf(thinking, ['thinking']),
+            ...middlewareOf(output, ['output']),
+          ].map((one, i) => ({ ...one, name: `g${i}` }));
+          const queues = [
+            cut(thought, lengths, (piece) => ({ type: 'thinking', text: piece, block: 't', signature: 's' })),
+            cut(first, lengths, (piece) => ({ type: 'text', text: piece, block: 1 })),
+            cut(second, lengths, (piece) => ({ type: 'text', text: piece, block: 2 })),
+          ];
+          const parts: ModelPart[] = [];
+          for (let i = 0; queues.some((queue) => i < queue.length); i++)
+            for (const queue of queues) if (queue[i]) parts.push(queue[i]!);
+          const { events, result } = await collect(
+            new Agent({ model: scriptedModel([chunks(...parts)]), middleware }).stream('hi'),
+          );
+          const content = result!.messages.at(-1)!.content as readonly {
+            type: string;
+            text: string;
+            signature?: string;
+          }[];
+          expect(content.map(({ text }) => text)).toEqual([
+            wanted(thinking, thought),
+            wanted(output, first),
+            wanted(output, second),
+          ]);
+          expect(content[0]!.signature).toBe(content[0]!.text === thought ? 's' : undefined);
+          checkDeltas(events);
+        },
+      ),
       { numRuns: 80 },
     );
   });
@@ -152,7 +210,9 @@ describe('for any chunking of the same text any stack of guards gives the same f
       fc.asyncProperty(stacks, texts, sizes, async (specs, text, lengths) => {
         const middleware = middlewareOf(specs, ['final']);
         const step = chunks(...cut(text, lengths, (piece) => ({ type: 'text', text: piece })));
-        const { events, result } = await collect(new Agent({ model: scriptedModel([step]), middleware }).stream('hi'));
+        const { events, result } = await collect(
+          new Agent({ model: scriptedModel([step]), middleware }).stream('hi'),
+        );
         expect(result!.text).toBe(wanted(specs, text));
         checkDeltas(events);
       }),
@@ -164,10 +224,14 @@ describe('for any chunking of the same text any stack of guards gives the same f
 // ── What was removed is nowhere ──────────────────────────────────────────────────────────────────────────────
 
 const SECRET = /S\W*E\W*C\W*R\W*E\W*T/;
-const answer = (text: string) => ({ role: 'assistant', content: [{ type: 'text', text }], stopReason: 'stop' }) as const;
+const answer = (text: string) =>
+  ({ role: 'assistant', content: [{ type: 'text', text }], stopReason: 'stop' }) as const;
 
 /** Every way text can get into a response, all of them with the secret. */
-const WAYS: Record<string, { script: (step: ScriptStep) => ScriptStep[]; middleware: (text: string) => Middleware[] }> = {
+const WAYS: Record<
+  string,
+  { script: (step: ScriptStep) => ScriptStep[]; middleware: (text: string) => Middleware[] }
+> = {
   live: { script: (step) => [step, step], middleware: () => [] },
   'preset in beforeModel': {
     script: () => [],
@@ -180,7 +244,10 @@ const WAYS: Record<string, { script: (step: ScriptStep) => ScriptStep[]; middlew
       },
     ],
   },
-  'cached by wrapModel': { script: () => [], middleware: (text) => [{ name: 'cache', wrapModel: () => answer(text) }] },
+  'cached by wrapModel': {
+    script: () => [],
+    middleware: (text) => [{ name: 'cache', wrapModel: () => answer(text) }],
+  },
   'replaced in afterModel': {
     script: () => [chunks('fine'), chunks('fine')],
     middleware: (text) => [
@@ -202,12 +269,20 @@ const WAYS: Record<string, { script: (step: ScriptStep) => ScriptStep[]; middlew
   },
   'one of two that overlap': {
     script: (step) => [step, step, step, step],
-    middleware: () => [{ name: 'both', wrapModel: async (_, next) => (await Promise.all([next(), next()]))[1] }],
+    middleware: () => [
+      { name: 'both', wrapModel: async (_, next) => (await Promise.all([next(), next()]))[1] },
+    ],
   },
   'made by a transform': {
     script: () => [chunks('x'), chunks('x')],
     middleware: (text) => [
-      { name: 'transform', beforeModel: (ctx) => ctx.transform(() => ({ part: (part, emit) => emit(part.type === 'text' ? { ...part, text } : part) })) },
+      {
+        name: 'transform',
+        beforeModel: (ctx) =>
+          ctx.transform(() => ({
+            part: (part, emit) => emit(part.type === 'text' ? { ...part, text } : part),
+          })),
+      },
     ],
   },
 };
@@ -217,7 +292,12 @@ describe('what a guard removed is in no event, message, journal entry, later req
     it.each([
       ['window', { hold: window(64) }],
       ['full', { hold: 'full' }],
-      ['a judge that rewrites', { judge: ({ text }: { text: string }) => ({ type: 'rewrite', text: text.replace(/SECRET/g, '[x]') }) }],
+      [
+        'a judge that rewrites',
+        {
+          judge: ({ text }: { text: string }) => ({ type: 'rewrite', text: text.replace(/SECRET/g, '[x]') }),
+        },
+      ],
     ])('%s', async (_name, how) => {
       await fc.assert(
         fc.asyncProperty(sizes, fc.boolean(), fc.boolean(), async (lengths, inside, watched) => {
@@ -232,12 +312,19 @@ describe('what a guard removed is in no event, message, journal entry, later req
               return response;
             },
           };
-          const guard = defineMiddleware({ name: 'guard', guard: { on: ['output'], ...('judge' in how ? {} : { find: find(/SECRET/g) }), ...how } as never });
+          const guard = defineMiddleware({
+            name: 'guard',
+            guard: { on: ['output'], ...('judge' in how ? {} : { find: find(/SECRET/g) }), ...how } as never,
+          });
           const ways = middleware(text);
           const store = memoryStore();
           const step = chunks(...cut(text, lengths, (piece) => ({ type: 'text', text: piece })));
           const model = scriptedModel(script(step));
-          const agent = new Agent({ model, store, middleware: inside ? [sink, ...ways, guard] : [guard, sink, ...ways] });
+          const agent = new Agent({
+            model,
+            store,
+            middleware: inside ? [sink, ...ways, guard] : [guard, sink, ...ways],
+          });
           const session = agent.session('s');
           const told: unknown[] = [];
           for (const input of ['one', 'two']) {
@@ -247,7 +334,11 @@ describe('what a guard removed is in no event, message, journal entry, later req
               checkDeltas(events);
               told.push(events, result);
               // Not even when the pieces of a message are read one after the other, across resets.
-              expect(events.map((one) => (one.type === 'message_update' && 'text' in one.delta ? one.delta.text : '')).join('')).not.toMatch(SECRET);
+              expect(
+                events
+                  .map((one) => (one.type === 'message_update' && 'text' in one.delta ? one.delta.text : ''))
+                  .join(''),
+              ).not.toMatch(SECRET);
             } else told.push(await session.run(input));
           }
           const all = [told, views, await store.read('s', 0), model.requests.map(({ messages }) => messages)];
@@ -287,22 +378,57 @@ describe('what a guard removed is in no event, message, journal entry, later req
       },
       afterToolCall: (ctx) => void views.push(ctx.result),
     };
-    const guard = defineMiddleware({ name: 'guard', guard: { on: ['tool-args', 'tool-result', 'output'], hold: window(20), find: find(/SECRET/g) } });
-    const call = (id: string, args: string): ModelPart => ({ type: 'tool-call', id, name: 'leak', arguments: args });
+    const guard = defineMiddleware({
+      name: 'guard',
+      guard: { on: ['tool-args', 'tool-result', 'output'], hold: window(20), find: find(/SECRET/g) },
+    });
+    const call = (id: string, args: string): ModelPart => ({
+      type: 'tool-call',
+      id,
+      name: 'leak',
+      arguments: args,
+    });
     const delta = (id: string, args: string): ModelPart => ({ type: 'tool-call-delta', id, arguments: args });
     const model = scriptedModel([
-      chunks('calling', call('a', '{"q":{"deep":['), delta('a', '"SEC'), delta('a', 'RET"]}}'), call('b', '{"q":"throw \\u0053ECRET"}')),
-      chunks(call('a', '{"q":"SECRET","q":"twice"}'), call('c', '{"q":1,"SECRET":2}'), call('d', 'not json: SECRET')),
+      chunks(
+        'calling',
+        call('a', '{"q":{"deep":['),
+        delta('a', '"SEC'),
+        delta('a', 'RET"]}}'),
+        call('b', '{"q":"throw \\u0053ECRET"}'),
+      ),
+      chunks(
+        call('a', '{"q":"SECRET","q":"twice"}'),
+        call('c', '{"q":1,"SECRET":2}'),
+        call('d', 'not json: SECRET'),
+      ),
       'end',
     ]);
     const store = memoryStore();
     const agent = new Agent({ model, store, tools: [leak], middleware: [sink, guard] });
     const { events, result } = await collect(agent.session('s').stream('hi'));
     checkDeltas(events);
-    expect(JSON.stringify([events, result, views, executed, await store.read('s', 0), model.requests.map(({ messages }) => messages)])).not.toMatch(SECRET);
-    expect(executed).toEqual([{ q: { deep: ['[redacted]'] } }, { q: 'throw [redacted]' }, { q: 'twice' }, { q: 1 }]);
+    expect(
+      JSON.stringify([
+        events,
+        result,
+        views,
+        executed,
+        await store.read('s', 0),
+        model.requests.map(({ messages }) => messages),
+      ]),
+    ).not.toMatch(SECRET);
+    expect(executed).toEqual([
+      { q: { deep: ['[redacted]'] } },
+      { q: 'throw [redacted]' },
+      { q: 'twice' },
+      { q: 1 },
+    ]);
     const updates = events.filter((one) => one.type === 'tool_execution_update');
-    expect(updates[0]).toMatchObject({ update: [{ text: 'progress [redacted]' }], details: { at: { deep: ['[redacted]'] } } });
+    expect(updates[0]).toMatchObject({
+      update: [{ text: 'progress [redacted]' }],
+      details: { at: { deep: ['[redacted]'] } },
+    });
     expect(result!.text).toBe('end');
   });
 });
@@ -313,20 +439,41 @@ describe('deltas since the last reset concatenate to the final message', () => {
     const part = fc.oneof(
       texts.map((text): ModelPart => ({ type: 'text', text })),
       texts.map((text): ModelPart => ({ type: 'thinking', text })),
-      fc.constantFrom('', 'a', 'b').map((id): ModelPart => ({ type: 'tool-call', id, name: 'echo', arguments: '{"q":"12 SECRET"}' })),
+      fc
+        .constantFrom('', 'a', 'b')
+        .map((id): ModelPart => ({ type: 'tool-call', id, name: 'echo', arguments: '{"q":"12 SECRET"}' })),
     );
     const answers = fc.array(part, { minLength: 1, maxLength: 6 });
     await fc.assert(
-      fc.asyncProperty(fc.array(answers, { minLength: 1, maxLength: 3 }), fc.boolean(), fc.subarray(['output', 'thinking', 'tool-args'] as const), async (turns, fails, on) => {
-        const script = turns.flatMap((parts) => (fails ? [failWith(new Error('cut'), ...parts), chunks(...parts)] : [chunks(...parts)]));
-        const again: Middleware = { name: 'again', wrapModel: (_, next) => next().catch(() => next()) };
-        const guards: Middleware[] = on.length > 0 ? [{ name: 'guard', guard: { on: [...on], hold: window(8), find: find(/SECRET|12/g) } }] : [];
-        const agent = new Agent({ model: scriptedModel([...script, 'end', 'end'], { repeat: true }), tools: [echo], middleware: [again, ...guards], limits: { turns: turns.length } });
-        const { events } = await collect(agent.stream('hi'));
-        checkDeltas(events);
-        const ids = events.flatMap((one) => (one.type === 'message_end' && one.message?.role === 'assistant' ? one.message.content.flatMap((block) => (block.type === 'tool-call' ? block.id : [])) : []));
-        expect(new Set(ids).size).toBe(ids.length);
-      }),
+      fc.asyncProperty(
+        fc.array(answers, { minLength: 1, maxLength: 3 }),
+        fc.boolean(),
+        fc.subarray(['output', 'thinking', 'tool-args'] as const),
+        async (turns, fails, on) => {
+          const script = turns.flatMap((parts) =>
+            fails ? [failWith(new Error('cut'), ...parts), chunks(...parts)] : [chunks(...parts)],
+          );
+          const again: Middleware = { name: 'again', wrapModel: (_, next) => next().catch(() => next()) };
+          const guards: Middleware[] =
+            on.length > 0
+              ? [{ name: 'guard', guard: { on: [...on], hold: window(8), find: find(/SECRET|12/g) } }]
+              : [];
+          const agent = new Agent({
+            model: scriptedModel([...script, 'end', 'end'], { repeat: true }),
+            tools: [echo],
+            middleware: [again, ...guards],
+            limits: { turns: turns.length },
+          });
+          const { events } = await collect(agent.stream('hi'));
+          checkDeltas(events);
+          const ids = events.flatMap((one) =>
+            one.type === 'message_end' && one.message?.role === 'assistant'
+              ? one.message.content.flatMap((block) => (block.type === 'tool-call' ? block.id : []))
+              : [],
+          );
+          expect(new Set(ids).size).toBe(ids.length);
+        },
+      ),
       { numRuns: 80 },
     );
   });

@@ -1,12 +1,31 @@
-import { describe, expect, it } from 'vitest';
-import { Agent, attribution, defineMiddleware, defineState, type Guard, type GuardPoint, memoryStore, type Middleware, RunError, textOf, tool, toolResult, type Verdict, window } from 'allium';
+import {
+  Agent,
+  attribution,
+  defineMiddleware,
+  defineState,
+  type Guard,
+  type GuardPoint,
+  type Middleware,
+  memoryStore,
+  type RunError,
+  textOf,
+  tool,
+  toolResult,
+  type Verdict,
+  window,
+} from 'allium';
 import { chunks, collect, hang, type Script, scriptedModel, text, toolCalls } from 'allium/testing';
+import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 
-const find = (pattern: RegExp) => (given: string) => [...given.matchAll(pattern)].map((m) => ({ start: m.index, end: m.index + m[0].length }));
-const guarding = (name: string, guard: Guard, more: Partial<Middleware> = {}): Middleware => defineMiddleware({ name, guard, ...more });
-const redacting = (on: GuardPoint[], more: Partial<Guard> = {}): Middleware => guarding('redact', { on, find: find(/SECRET/g), ...more });
-const judging = (on: GuardPoint[], judge: Guard['judge'], more: Partial<Middleware> = {}): Middleware => guarding('judge', { on, judge }, more);
+const find = (pattern: RegExp) => (given: string) =>
+  [...given.matchAll(pattern)].map((m) => ({ start: m.index, end: m.index + m[0].length }));
+const guarding = (name: string, guard: Guard, more: Partial<Middleware> = {}): Middleware =>
+  defineMiddleware({ name, guard, ...more });
+const redacting = (on: GuardPoint[], more: Partial<Guard> = {}): Middleware =>
+  guarding('redact', { on, find: find(/SECRET/g), ...more });
+const judging = (on: GuardPoint[], judge: Guard['judge'], more: Partial<Middleware> = {}): Middleware =>
+  guarding('judge', { on, judge }, more);
 
 const calls: unknown[] = [];
 const act = tool({
@@ -27,10 +46,14 @@ function agentOf(script: readonly Script[], ...middleware: Middleware[]) {
   return { model, store, agent, session: agent.session('s') };
 }
 
-const resultTexts = (messages: readonly { role: string; content: readonly { type: string }[] }[]): string[] => messages.filter(({ role }) => role === 'tool').map(textOf);
+const resultTexts = (messages: readonly { role: string; content: readonly { type: string }[] }[]): string[] =>
+  messages.filter(({ role }) => role === 'tool').map(textOf);
 
 describe('guards run wherever they stand in the list', () => {
-  const cache = defineMiddleware({ name: 'cache', wrapModel: () => ({ role: 'assistant', content: [{ type: 'text', text: 'SECRET' }], stopReason: 'stop' }) });
+  const cache = defineMiddleware({
+    name: 'cache',
+    wrapModel: () => ({ role: 'assistant', content: [{ type: 'text', text: 'SECRET' }], stopReason: 'stop' }),
+  });
 
   it.each([
     ['first', [redacting(['output']), cache]],
@@ -40,7 +63,9 @@ describe('guards run wherever they stand in the list', () => {
   });
 
   it('per run', async () => {
-    await expect(agentOf(['SECRET']).agent.run('hi', { middleware: [redacting(['output'])] })).resolves.toMatchObject({ text: '[redacted]' });
+    await expect(
+      agentOf(['SECRET']).agent.run('hi', { middleware: [redacting(['output'])] }),
+    ).resolves.toMatchObject({ text: '[redacted]' });
   });
 
   it('in list order among themselves', async () => {
@@ -63,7 +88,8 @@ describe('deny beats ask beats rewrite beats allow', () => {
     ['allow', 'rewrite', 'ask', 'deny'],
     ['ask', 'deny', 'allow', 'rewrite'],
   ];
-  const guards = (names: readonly string[]) => names.map((name) => guarding(name, { on: ['tool-args'], judge: () => verdicts[name]! }));
+  const guards = (names: readonly string[]) =>
+    names.map((name) => guarding(name, { on: ['tool-args'], judge: () => verdicts[name]! }));
 
   it.each(orders)('deny wins among %s, %s, %s, %s: nobody is asked, nothing runs', async (...names) => {
     const { agent } = agentOf([toolCalls({ name: 'act', args: { q: 1 } }), 'end'], ...guards(names));
@@ -77,7 +103,10 @@ describe('deny beats ask beats rewrite beats allow', () => {
     ['rewrite', 'ask'],
     ['ask', 'rewrite'],
   ])('ask wins over rewrite (%s, %s), about the rewritten arguments', async (...names) => {
-    const { session } = agentOf([toolCalls({ name: 'act', args: { q: 1 } }), 'end'], ...guards([...names, 'allow']));
+    const { session } = agentOf(
+      [toolCalls({ name: 'act', args: { q: 1 } }), 'end'],
+      ...guards([...names, 'allow']),
+    );
     const { status, pending } = await session.run('hi');
     expect(status).toBe('suspended');
     expect(pending[0]!.arguments).toBe('{"q":"rewritten"}');
@@ -86,14 +115,24 @@ describe('deny beats ask beats rewrite beats allow', () => {
   });
 
   it('rewrite wins over allow', async () => {
-    const { agent } = agentOf([toolCalls({ name: 'act', args: { q: 1 } }), 'end'], ...guards(['allow', 'rewrite', 'allow']));
+    const { agent } = agentOf(
+      [toolCalls({ name: 'act', args: { q: 1 } }), 'end'],
+      ...guards(['allow', 'rewrite', 'allow']),
+    );
     await agent.run('hi');
     expect(calls).toEqual([{ q: 'rewritten' }]);
   });
 
   it('at response points: a later deny wins over an earlier rewrite', async () => {
-    const { agent } = agentOf(['hi'], judging(['output'], () => ({ type: 'rewrite', text: 'x' })), guarding('no', { on: ['output'], judge: () => ({ type: 'deny', reason: 'never' }) }));
-    await expect(agent.run('hi')).resolves.toMatchObject({ status: 'stopped', stop: { reason: 'guardrail', message: 'never', by: 'no' } });
+    const { agent } = agentOf(
+      ['hi'],
+      judging(['output'], () => ({ type: 'rewrite', text: 'x' })),
+      guarding('no', { on: ['output'], judge: () => ({ type: 'deny', reason: 'never' }) }),
+    );
+    await expect(agent.run('hi')).resolves.toMatchObject({
+      status: 'stopped',
+      stop: { reason: 'guardrail', message: 'never', by: 'no' },
+    });
   });
 
   it('a refused call is cleaned by the guards before and after the one that refuses', async () => {
@@ -108,13 +147,26 @@ describe('deny beats ask beats rewrite beats allow', () => {
 });
 
 describe('actions', () => {
-  it.each(['window', 'full'] as const)('redact puts the replacement of the span, of the guard, or [redacted] (%s)', async (kind) => {
-    const hold = kind === 'full' ? ('full' as const) : window(8);
-    const own = guarding('own', { on: ['output'], hold, find: (given) => find(/SECRET/g)(given).map((span) => ({ ...span, replacement: '<own>' })), replacement: '<guard>' });
-    expect((await agentOf(['a SECRET b'], own).agent.run('hi')).text).toBe('a <own> b');
-    expect((await agentOf(['a SECRET b'], redacting(['output'], { hold, replacement: '' })).agent.run('hi')).text).toBe('a  b');
-    expect((await agentOf(['a SECRET b'], redacting(['output'], { hold })).agent.run('hi')).text).toBe('a [redacted] b');
-  });
+  it.each(['window', 'full'] as const)(
+    'redact puts the replacement of the span, of the guard, or [redacted] (%s)',
+    async (kind) => {
+      const hold = kind === 'full' ? ('full' as const) : window(8);
+      const own = guarding('own', {
+        on: ['output'],
+        hold,
+        find: (given) => find(/SECRET/g)(given).map((span) => ({ ...span, replacement: '<own>' })),
+        replacement: '<guard>',
+      });
+      expect((await agentOf(['a SECRET b'], own).agent.run('hi')).text).toBe('a <own> b');
+      expect(
+        (await agentOf(['a SECRET b'], redacting(['output'], { hold, replacement: '' })).agent.run('hi'))
+          .text,
+      ).toBe('a  b');
+      expect((await agentOf(['a SECRET b'], redacting(['output'], { hold })).agent.run('hi')).text).toBe(
+        'a [redacted] b',
+      );
+    },
+  );
 
   it.each([
     ['block', 'window'],
@@ -126,21 +178,31 @@ describe('actions', () => {
     for (const watched of [true, false]) {
       const { session, store } = agentOf([chunks('a long beginning, then SEC', 'RET and more')], guard);
       const result = watched ? (await collect(session.stream('hi'))).result! : await session.run('hi');
-      expect(result).toMatchObject({ status: 'stopped', stop: { reason: 'guardrail', by: 'redact' }, text: '' });
+      expect(result).toMatchObject({
+        status: 'stopped',
+        stop: { reason: 'guardrail', by: 'redact' },
+        text: '',
+      });
       expect(result.messages.map(({ role }) => role)).toEqual(['user']);
       expect(JSON.stringify(await store.read('s', 0))).not.toContain('beginning');
     }
   });
 
   it('block refuses a call; the run goes on', async () => {
-    const { agent } = agentOf([toolCalls({ name: 'act', args: { q: 'SECRET' } }), 'end'], redacting(['tool-args'], { action: 'block' }));
+    const { agent } = agentOf(
+      [toolCalls({ name: 'act', args: { q: 'SECRET' } }), 'end'],
+      redacting(['tool-args'], { action: 'block' }),
+    );
     const { text: said, messages } = await agent.run('hi');
     expect([said, calls]).toEqual(['end', []]);
     expect(resultTexts(messages)[0]).toContain('Refused by guard "redact"');
   });
 
   it('stop at the arguments ends the run, and nothing of the response stays', async () => {
-    const { agent } = agentOf([toolCalls({ name: 'act', args: { q: 'SECRET' } })], redacting(['tool-args'], { action: 'stop' }));
+    const { agent } = agentOf(
+      [toolCalls({ name: 'act', args: { q: 'SECRET' } })],
+      redacting(['tool-args'], { action: 'stop' }),
+    );
     const { stop, messages } = await agent.run('hi');
     expect(stop).toMatchObject({ reason: 'guardrail', by: 'redact' });
     expect(messages).toHaveLength(1);
@@ -148,10 +210,23 @@ describe('actions', () => {
   });
 
   it('block withholds a result, details and all; stop ends the run as well', async () => {
-    const detailed = tool({ name: 'detailed', description: 'D.', input: z.any(), execute: () => toolResult({ content: 'fine', details: { raw: 'SECRET' } }) });
-    const run = (action: 'block' | 'stop') => new Agent({ model: scriptedModel([toolCalls({ name: 'detailed' }), 'end']), tools: [detailed], middleware: [redacting(['tool-result'], { action })] }).run('hi');
+    const detailed = tool({
+      name: 'detailed',
+      description: 'D.',
+      input: z.any(),
+      execute: () => toolResult({ content: 'fine', details: { raw: 'SECRET' } }),
+    });
+    const run = (action: 'block' | 'stop') =>
+      new Agent({
+        model: scriptedModel([toolCalls({ name: 'detailed' }), 'end']),
+        tools: [detailed],
+        middleware: [redacting(['tool-result'], { action })],
+      }).run('hi');
     const blocked = await run('block');
-    expect([blocked.text, JSON.stringify(blocked.messages)]).toEqual(['end', expect.not.stringContaining('SECRET')]);
+    expect([blocked.text, JSON.stringify(blocked.messages)]).toEqual([
+      'end',
+      expect.not.stringContaining('SECRET'),
+    ]);
     const stopped = await run('stop');
     expect(stopped.stop).toMatchObject({ reason: 'guardrail' });
     expect(JSON.stringify(stopped.messages)).not.toContain('SECRET');
@@ -172,7 +247,14 @@ describe('actions', () => {
   });
 
   it('a judge under warn refuses nothing either', async () => {
-    const { agent } = agentOf(['hi'], guarding('dry-run', { on: ['output'], action: 'warn', judge: () => ({ type: 'deny', reason: 'would refuse' }) }));
+    const { agent } = agentOf(
+      ['hi'],
+      guarding('dry-run', {
+        on: ['output'],
+        action: 'warn',
+        judge: () => ({ type: 'deny', reason: 'would refuse' }),
+      }),
+    );
     const { events, result } = await collect(agent.stream('hi'));
     expect(result!.text).toBe('hi');
     expect(events.filter((one) => one.type === 'custom')).toHaveLength(1);
@@ -204,21 +286,51 @@ describe('a guard that fails', () => {
   ];
 
   describe.each(kinds)('closed: %s', (_, how) => {
-    it.each([true, false])('nothing more is released and the run fails with GUARD_FAILED (watched: %s)', async (watched) => {
-      const released = 'x'.repeat(24);
-      const { session, store } = agentOf([chunks(released, released, 'SECRET', released), 'second'], guarding('broken', { on: ['output'], ...how() }));
-      const { events = [], error } = watched ? await collect(session.stream('hi')) : await session.run('hi').then(() => ({ error: undefined, events: [] }), (error: RunError) => ({ error, events: [] }));
-      expect(error).toMatchObject({ code: 'GUARD_FAILED', result: { status: 'error' } });
-      expect(error!.message).toContain('"broken"');
-      expect(error!.message).not.toContain('SECRET');
-      expect(attribution(error!.cause)).toMatchObject({ middleware: 'broken', hook: 'guard' });
-      expect(JSON.stringify([events.filter(({ type }) => type !== 'agent_end'), await store.read('s', 0)])).not.toContain('SECRET');
-      expect(error!.result.messages.map(({ role }) => role)).toEqual(['user']);
-    });
+    it.each([true, false])(
+      'nothing more is released and the run fails with GUARD_FAILED (watched: %s)',
+      async (watched) => {
+        const released = 'x'.repeat(24);
+        const { session, store } = agentOf(
+          [chunks(released, released, 'SECRET', released), 'second'],
+          guarding('broken', { on: ['output'], ...how() }),
+        );
+        const { events = [], error } = watched
+          ? await collect(session.stream('hi'))
+          : await session.run('hi').then(
+              () => ({ error: undefined, events: [] }),
+              (error: RunError) => ({ error, events: [] }),
+            );
+        expect(error).toMatchObject({ code: 'GUARD_FAILED', result: { status: 'error' } });
+        expect(error!.message).toContain('"broken"');
+        expect(error!.message).not.toContain('SECRET');
+        expect(attribution(error!.cause)).toMatchObject({ middleware: 'broken', hook: 'guard' });
+        expect(
+          JSON.stringify([events.filter(({ type }) => type !== 'agent_end'), await store.read('s', 0)]),
+        ).not.toContain('SECRET');
+        expect(error!.result.messages.map(({ role }) => role)).toEqual(['user']);
+      },
+    );
 
     it('no layer gets past it by trying again', async () => {
-      const stubborn = defineMiddleware({ name: 'stubborn', wrapModel: (_ctx, next) => next().catch(() => next()).catch(() => ({ role: 'assistant', content: [{ type: 'text', text: 'SECRET' }], stopReason: 'stop' }) as const) });
-      const { agent, model } = agentOf(['x'.repeat(30), 'second', 'third'], stubborn, guarding('broken', { on: ['output'], ...how() }));
+      const stubborn = defineMiddleware({
+        name: 'stubborn',
+        wrapModel: (_ctx, next) =>
+          next()
+            .catch(() => next())
+            .catch(
+              () =>
+                ({
+                  role: 'assistant',
+                  content: [{ type: 'text', text: 'SECRET' }],
+                  stopReason: 'stop',
+                }) as const,
+            ),
+      });
+      const { agent, model } = agentOf(
+        ['x'.repeat(30), 'second', 'third'],
+        stubborn,
+        guarding('broken', { on: ['output'], ...how() }),
+      );
       const { error } = await collect(agent.stream('hi'));
       expect(error).toMatchObject({ code: 'GUARD_FAILED' });
       expect(model.requests).toHaveLength(1);
@@ -226,21 +338,38 @@ describe('a guard that fails', () => {
   });
 
   it('the original object is the cause', async () => {
-    const failure = await agentOf(['hi'], judging(['output'], throwing)).agent.run('hi').catch((error) => error);
+    const failure = await agentOf(['hi'], judging(['output'], throwing))
+      .agent.run('hi')
+      .catch((error) => error);
     expect(failure.cause).toBe(boom);
   });
 
   it.each(kinds)('open: %s — that guard is skipped, the others are not', async (_, how) => {
     const filler = 'x'.repeat(60);
     const broken = guarding('broken', { on: ['output'], ...how() }, { onFail: 'open' });
-    const { agent } = agentOf([chunks(filler, 'a SEC', 'RET b', filler)], broken, redacting(['output'], { hold: window(8) }));
+    const { agent } = agentOf(
+      [chunks(filler, 'a SEC', 'RET b', filler)],
+      broken,
+      redacting(['output'], { hold: window(8) }),
+    );
     const { result } = await collect(agent.stream('hi'));
     expect(result!.text).toBe(`${filler}a [redacted] b${filler}`);
-    expect(result!.changes.some(({ by, what }) => by === 'broken' && what.startsWith('failed and was skipped'))).toBe(true);
+    expect(
+      result!.changes.some(({ by, what }) => by === 'broken' && what.startsWith('failed and was skipped')),
+    ).toBe(true);
   });
 
   it('at tool-args refuses the call and withholds its arguments; the run goes on', async () => {
-    const { agent, model } = agentOf([chunks({ type: 'tool-call', id: 'a', name: 'act', arguments: '{"q":"SECRET"}' }, { type: 'tool-call', id: 'b', name: 'act', arguments: 'SECRET' }), 'end'], judging(['tool-args'], throwing));
+    const { agent, model } = agentOf(
+      [
+        chunks(
+          { type: 'tool-call', id: 'a', name: 'act', arguments: '{"q":"SECRET"}' },
+          { type: 'tool-call', id: 'b', name: 'act', arguments: 'SECRET' },
+        ),
+        'end',
+      ],
+      judging(['tool-args'], throwing),
+    );
     const { events, result } = await collect(agent.stream('hi'));
     expect(result!.text).toBe('end');
     expect(calls).toEqual([]);
@@ -268,24 +397,47 @@ describe('input', () => {
   it('is rewritten before it is appended, sent or told', async () => {
     const { session, store, model } = agentOf(['ok'], redacting(['input']));
     const { events } = await collect(session.stream('my SECRET'));
-    expect(JSON.stringify([events, await store.read('s', 0), model.requests[0]!.messages])).not.toContain('SECRET');
+    expect(JSON.stringify([events, await store.read('s', 0), model.requests[0]!.messages])).not.toContain(
+      'SECRET',
+    );
     expect(textOf(model.requests[0]!.messages[0]!)).toBe('my [redacted]');
   });
 
   it('that is refused stops the run before the model is called', async () => {
     const { agent, model } = agentOf(['ok'], redacting(['input'], { action: 'block' }));
-    await expect(agent.run('my SECRET')).resolves.toMatchObject({ status: 'stopped', stop: { reason: 'guardrail', by: 'redact' }, messages: [] });
+    await expect(agent.run('my SECRET')).resolves.toMatchObject({
+      status: 'stopped',
+      stop: { reason: 'guardrail', by: 'redact' },
+      messages: [],
+    });
     expect(model.requests).toHaveLength(0);
   });
 
   it('judges every text of a message, images aside', async () => {
     const { agent, model } = agentOf(['ok'], redacting(['input']));
-    await agent.run([{ type: 'text', text: 'SECRET 1' }, { type: 'image', data: 'AA', mimeType: 'image/png' }, { type: 'text', text: 'SECRET 2' }]);
-    expect(model.requests[0]!.messages[0]!.content).toMatchObject([{ text: '[redacted] 1' }, { type: 'image' }, { text: '[redacted] 2' }]);
+    await agent.run([
+      { type: 'text', text: 'SECRET 1' },
+      { type: 'image', data: 'AA', mimeType: 'image/png' },
+      { type: 'text', text: 'SECRET 2' },
+    ]);
+    expect(model.requests[0]!.messages[0]!.content).toMatchObject([
+      { text: '[redacted] 1' },
+      { type: 'image' },
+      { text: '[redacted] 2' },
+    ]);
   });
 
   it('steering and follow-ups pass it too', async () => {
-    const { session, model } = agentOf([(_, call) => (void session.followUp('SECRET later'), text(`${call}`)), 'end'], redacting(['input']));
+    const { session, model } = agentOf(
+      [
+        (_, call) => {
+          void session.followUp('SECRET later');
+          return text(`${call}`);
+        },
+        'end',
+      ],
+      redacting(['input']),
+    );
     await session.run('hi');
     expect(model.requests[1]!.messages.map(textOf)).toEqual(['hi', '1', '[redacted] later']);
   });
@@ -302,7 +454,11 @@ describe('request', () => {
   it('judges each message once, however many turns there are', async () => {
     const judged: string[] = [];
     const script = [...Array.from({ length: 5 }, (_, i) => toolCalls({ name: 'act', id: `c${i}` })), 'end'];
-    const { agent, model } = agentOf(script, judging(['request'], (subject) => void judged.push(subject.message!.role)), redacting(['request']));
+    const { agent, model } = agentOf(
+      script,
+      judging(['request'], (subject) => void judged.push(subject.message!.role)),
+      redacting(['request']),
+    );
     await agent.run('hi');
     expect(judged).toHaveLength(11);
     expect(model.requests.at(-1)!.messages).toHaveLength(11);
@@ -310,7 +466,13 @@ describe('request', () => {
   });
 
   it('judges messages that a layer or transform put in its place', async () => {
-    const swap = defineMiddleware({ name: 'swap', transformContext: (messages) => [...messages, { id: '', role: 'user', content: [{ type: 'text', text: 'SECRET' }] }] });
+    const swap = defineMiddleware({
+      name: 'swap',
+      transformContext: (messages) => [
+        ...messages,
+        { id: '', role: 'user', content: [{ type: 'text', text: 'SECRET' }] },
+      ],
+    });
     const { agent, model } = agentOf(['ok'], swap, redacting(['request']));
     await agent.run('hi');
     expect(model.requests[0]!.messages.map(textOf)).toEqual(['hi', '[redacted]']);
@@ -319,14 +481,24 @@ describe('request', () => {
   it('that refuses stops the run with reason guardrail; retrying does not help', async () => {
     const again = defineMiddleware({ name: 'again', wrapModel: (_, next) => next().catch(() => next()) });
     const { agent, model } = agentOf(['ok', 'ok'], again, redacting(['request'], { action: 'block' }));
-    await expect(agent.run('my SECRET')).resolves.toMatchObject({ status: 'stopped', stop: { reason: 'guardrail', by: 'redact' } });
+    await expect(agent.run('my SECRET')).resolves.toMatchObject({
+      status: 'stopped',
+      stop: { reason: 'guardrail', by: 'redact' },
+    });
     expect(model.requests).toHaveLength(0);
   });
 
   it('judges once when two attempts ask at the same time', async () => {
     let judged = 0;
-    const both = defineMiddleware({ name: 'both', wrapModel: async (_, next) => (await Promise.all([next(), next()]))[0] });
-    const { agent } = agentOf(['a', 'b'], both, judging(['request'], () => void judged++));
+    const both = defineMiddleware({
+      name: 'both',
+      wrapModel: async (_, next) => (await Promise.all([next(), next()]))[0],
+    });
+    const { agent } = agentOf(
+      ['a', 'b'],
+      both,
+      judging(['request'], () => void judged++),
+    );
     await agent.run('hi');
     expect(judged).toBe(1);
   });
@@ -347,32 +519,60 @@ describe('thinking', () => {
   });
 
   it('that is left alone keeps its signature and is sent back', async () => {
-    const { session, model } = agentOf([thought, 'end'], redacting(['output', 'thinking'], { find: find(/nothing/g) }));
+    const { session, model } = agentOf(
+      [thought, 'end'],
+      redacting(['output', 'thinking'], { find: find(/nothing/g) }),
+    );
     await session.run('hi');
     await session.run('again');
     expect(model.requests[1]!.messages[1]!.content).toEqual(thought);
   });
 
   it('is not judged by a guard of the output, nor text by one of the thinking', async () => {
-    const both = [{ type: 'thinking', text: 'SECRET' }, { type: 'text', text: 'SECRET' }] as const;
-    expect((await agentOf([both], redacting(['output'])).agent.run('hi')).messages[1]!.content.map((part) => 'text' in part && part.text)).toEqual(['SECRET', '[redacted]']);
-    expect((await agentOf([both], redacting(['thinking'])).agent.run('hi')).messages[1]!.content.map((part) => 'text' in part && part.text)).toEqual(['[redacted]', 'SECRET']);
+    const both = [
+      { type: 'thinking', text: 'SECRET' },
+      { type: 'text', text: 'SECRET' },
+    ] as const;
+    expect(
+      (await agentOf([both], redacting(['output'])).agent.run('hi')).messages[1]!.content.map(
+        (part) => 'text' in part && part.text,
+      ),
+    ).toEqual(['SECRET', '[redacted]']);
+    expect(
+      (await agentOf([both], redacting(['thinking'])).agent.run('hi')).messages[1]!.content.map(
+        (part) => 'text' in part && part.text,
+      ),
+    ).toEqual(['[redacted]', 'SECRET']);
   });
 });
 
 describe('tool-args', () => {
   it('are held until the call is complete', async () => {
-    const call = chunks('text first', { type: 'tool-call', id: 'a', name: 'act', arguments: '{"q":' }, { type: 'tool-call-delta', id: 'a', arguments: '"SEC' }, { type: 'tool-call-delta', id: 'a', arguments: 'RET"}' });
+    const call = chunks(
+      'text first',
+      { type: 'tool-call', id: 'a', name: 'act', arguments: '{"q":' },
+      { type: 'tool-call-delta', id: 'a', arguments: '"SEC' },
+      { type: 'tool-call-delta', id: 'a', arguments: 'RET"}' },
+    );
     const { agent } = agentOf([call, 'end'], redacting(['tool-args']));
     const { events } = await collect(agent.stream('hi'));
-    const deltas = events.flatMap((one) => (one.type === 'message_update' && one.delta.type === 'tool-call' ? [one.delta.arguments] : []));
+    const deltas = events.flatMap((one) =>
+      one.type === 'message_update' && one.delta.type === 'tool-call' ? [one.delta.arguments] : [],
+    );
     expect(deltas).toEqual(['{"q":"[redacted]"}']);
   });
 
   it('stream as they come when nothing guards them', async () => {
-    const call = chunks({ type: 'tool-call', id: 'a', name: 'act', arguments: '{"q":' }, { type: 'tool-call-delta', id: 'a', arguments: '1}' });
+    const call = chunks(
+      { type: 'tool-call', id: 'a', name: 'act', arguments: '{"q":' },
+      { type: 'tool-call-delta', id: 'a', arguments: '1}' },
+    );
     const { events } = await collect(agentOf([call, 'end'], redacting(['output'])).agent.stream('hi'));
-    expect(events.flatMap((one) => (one.type === 'message_update' && one.delta.type === 'tool-call' ? [one.delta.arguments] : []))).toEqual(['{"q":', '1}']);
+    expect(
+      events.flatMap((one) =>
+        one.type === 'message_update' && one.delta.type === 'tool-call' ? [one.delta.arguments] : [],
+      ),
+    ).toEqual(['{"q":', '1}']);
   });
 
   it('are judged parsed: escapes, any depth, keys and numbers', async () => {
@@ -380,7 +580,9 @@ describe('tool-args', () => {
     const args = '{"a":["\\u0053ECRET",{"b":{"SECRET":[4111,41110,true,null]}}]}';
     const { agent } = agentOf([toolCalls({ name: 'act', args }), 'end'], guard);
     await agent.run('hi');
-    expect(calls).toEqual([{ a: ['[redacted]', { b: { '[redacted]': ['[redacted]', '[redacted]0', true, null] } }] }]);
+    expect(calls).toEqual([
+      { a: ['[redacted]', { b: { '[redacted]': ['[redacted]', '[redacted]0', true, null] } }] },
+    ]);
   });
 
   it('that nothing was found in stay exactly as the model wrote them', async () => {
@@ -391,26 +593,40 @@ describe('tool-args', () => {
   });
 
   it('hide nothing behind a key that repeats', async () => {
-    const { agent } = agentOf([toolCalls({ name: 'act', args: '{"q":"SECRET","q":"ok"}' }), 'end'], redacting(['tool-args']));
+    const { agent } = agentOf(
+      [toolCalls({ name: 'act', args: '{"q":"SECRET","q":"ok"}' }), 'end'],
+      redacting(['tool-args']),
+    );
     const { messages } = await agent.run('hi');
     expect(messages[1]!.content[0]).toMatchObject({ arguments: '{"q":"ok"}' });
   });
 
   it('that are not JSON are judged as text', async () => {
-    const { agent, model } = agentOf([toolCalls({ name: 'act', args: '{"q": SECRET' }), 'end'], redacting(['tool-args']));
+    const { agent, model } = agentOf(
+      [toolCalls({ name: 'act', args: '{"q": SECRET' }), 'end'],
+      redacting(['tool-args']),
+    );
     await agent.run('hi');
     expect(model.requests[1]!.messages[1]!.content[0]).toMatchObject({ arguments: '{"q": [redacted]' });
     expect(calls).toEqual([]);
   });
 
   it('that are not JSON may be rewritten into some that are', async () => {
-    const { agent } = agentOf([toolCalls({ name: 'act', args: 'q=1' }), 'end'], judging(['tool-args'], ({ args }) => (args === undefined ? { type: 'rewrite', args: { q: 1 } } : undefined)));
+    const { agent } = agentOf(
+      [toolCalls({ name: 'act', args: 'q=1' }), 'end'],
+      judging(['tool-args'], ({ args }) =>
+        args === undefined ? { type: 'rewrite', args: { q: 1 } } : undefined,
+      ),
+    );
     await agent.run('hi');
     expect(calls).toEqual([{ q: 1 }]);
   });
 
   it('execution gets the judged arguments, which are the ones persisted', async () => {
-    const { session, store } = agentOf([toolCalls({ name: 'act', args: { q: 1 } }), 'end'], judging(['tool-args'], () => ({ type: 'rewrite', args: { q: 2 } })));
+    const { session, store } = agentOf(
+      [toolCalls({ name: 'act', args: { q: 1 } }), 'end'],
+      judging(['tool-args'], () => ({ type: 'rewrite', args: { q: 2 } })),
+    );
     await session.run('hi');
     expect(calls).toEqual([{ q: 2 }]);
     expect(JSON.stringify(await store.read('s', 0))).not.toContain('{\\"q\\":1}');
@@ -418,7 +634,13 @@ describe('tool-args', () => {
 
   it('a judge is told the call, its parsed arguments and its texts', async () => {
     const seen: unknown[] = [];
-    const { agent } = agentOf([toolCalls({ name: 'act', args: { q: 'x' } }), 'end'], judging(['tool-args'], ({ toolCall, args, text: given, point }) => void seen.push([toolCall!.name, args, given, point])));
+    const { agent } = agentOf(
+      [toolCalls({ name: 'act', args: { q: 'x' } }), 'end'],
+      judging(
+        ['tool-args'],
+        ({ toolCall, args, text: given, point }) => void seen.push([toolCall!.name, args, given, point]),
+      ),
+    );
     await agent.run('hi');
     expect(seen).toEqual([['act', { q: 'x' }, 'q\nx', 'tool-args']]);
   });
@@ -428,8 +650,18 @@ describe('tool-result', () => {
   it('is cleaned before it is told, kept or sent, and judged once with sinks around', async () => {
     let judged = 0;
     const seen: string[] = [];
-    const sink = defineMiddleware({ name: 'sink', sink: true, wrapTool: async (_, next) => void seen.push(textOf(await next())) });
-    const { agent } = agentOf([toolCalls({ name: 'act' }), 'end'], sink, { ...sink, name: 'sink2' }, redacting(['tool-result']), judging(['tool-result'], () => void judged++));
+    const sink = defineMiddleware({
+      name: 'sink',
+      sink: true,
+      wrapTool: async (_, next) => void seen.push(textOf(await next())),
+    });
+    const { agent } = agentOf(
+      [toolCalls({ name: 'act' }), 'end'],
+      sink,
+      { ...sink, name: 'sink2' },
+      redacting(['tool-result']),
+      judging(['tool-result'], () => void judged++),
+    );
     const { messages } = await agent.run('hi');
     expect(resultTexts(messages)).toEqual(['did [redacted]']);
     expect(seen).toEqual(['did [redacted]', 'did [redacted]']);
@@ -437,10 +669,26 @@ describe('tool-result', () => {
   });
 
   it('updates are cleaned; under a judge none is shown, because none can wait for it', async () => {
-    const chatty = tool({ name: 'chatty', description: 'C.', input: z.any(), execute: (_, ctx) => (ctx.update('half SECRET'), 'done') });
+    const chatty = tool({
+      name: 'chatty',
+      description: 'C.',
+      input: z.any(),
+      execute(_, ctx) {
+        ctx.update('half SECRET');
+        return 'done';
+      },
+    });
     const updates = async (...middleware: Middleware[]) => {
-      const { events } = await collect(new Agent({ model: scriptedModel([toolCalls({ name: 'chatty' }), 'end']), tools: [chatty], middleware }).stream('hi'));
-      return events.flatMap((one) => (one.type === 'tool_execution_update' ? [textOf({ content: one.update })] : []));
+      const { events } = await collect(
+        new Agent({
+          model: scriptedModel([toolCalls({ name: 'chatty' }), 'end']),
+          tools: [chatty],
+          middleware,
+        }).stream('hi'),
+      );
+      return events.flatMap((one) =>
+        one.type === 'tool_execution_update' ? [textOf({ content: one.update })] : [],
+      );
     };
     expect(await updates(redacting(['tool-result']))).toEqual(['half [redacted]']);
     expect(await updates(redacting(['tool-result'], { action: 'block' }))).toEqual([]);
@@ -448,8 +696,17 @@ describe('tool-result', () => {
   });
 
   it('details go when a judge rewrote the text', async () => {
-    const detailed = tool({ name: 'detailed', description: 'D.', input: z.any(), execute: () => toolResult({ content: 'SECRET', details: { raw: 'SECRET' } }) });
-    const { messages } = await new Agent({ model: scriptedModel([toolCalls({ name: 'detailed' }), 'end']), tools: [detailed], middleware: [judging(['tool-result'], () => ({ type: 'rewrite', text: 'nothing' }))] }).run('hi');
+    const detailed = tool({
+      name: 'detailed',
+      description: 'D.',
+      input: z.any(),
+      execute: () => toolResult({ content: 'SECRET', details: { raw: 'SECRET' } }),
+    });
+    const { messages } = await new Agent({
+      model: scriptedModel([toolCalls({ name: 'detailed' }), 'end']),
+      tools: [detailed],
+      middleware: [judging(['tool-result'], () => ({ type: 'rewrite', text: 'nothing' }))],
+    }).run('hi');
     expect(messages[2]).toMatchObject({ content: [{ text: 'nothing' }] });
     expect(messages[2]).not.toHaveProperty('details');
   });
@@ -458,14 +715,21 @@ describe('tool-result', () => {
 describe('final', () => {
   it('is only for answers without tool calls', async () => {
     const judged: string[] = [];
-    const { agent } = agentOf([toolCalls({ name: 'act', text: 'calling' }), 'the end'], judging(['final'], ({ text: given }) => void judged.push(given)));
+    const { agent } = agentOf(
+      [toolCalls({ name: 'act', text: 'calling' }), 'the end'],
+      judging(['final'], ({ text: given }) => void judged.push(given)),
+    );
     await agent.run('hi');
     expect(judged).toEqual(['the end']);
   });
 
   it('sees what the guards of the output left', async () => {
     const judged: string[] = [];
-    const { agent } = agentOf(['a SECRET'], judging(['final'], ({ text: given }) => void judged.push(given)), redacting(['output'], { hold: window(8) }));
+    const { agent } = agentOf(
+      ['a SECRET'],
+      judging(['final'], ({ text: given }) => void judged.push(given)),
+      redacting(['output'], { hold: window(8) }),
+    );
     await agent.run('hi');
     expect(judged).toEqual(['a [redacted]']);
   });
@@ -475,11 +739,23 @@ describe('sinks', () => {
   it('see the guarded view, judged once, although the response streams live', async () => {
     let judged = 0;
     const seen: string[] = [];
-    const sink = (name: string) => defineMiddleware({ name, sink: true, afterModel: (ctx) => void seen.push(textOf(ctx.response!)), wrapModel: async (_, next) => void seen.push(textOf(await next())) });
+    const sink = (name: string) =>
+      defineMiddleware({
+        name,
+        sink: true,
+        afterModel: (ctx) => void seen.push(textOf(ctx.response!)),
+        wrapModel: async (_, next) => void seen.push(textOf(await next())),
+      });
     for (const watched of [true, false]) {
       judged = 0;
       seen.length = 0;
-      const { agent } = agentOf([chunks('a SEC', 'RET b')], sink('outer'), sink('inner'), redacting(['output']), judging(['output'], () => void judged++));
+      const { agent } = agentOf(
+        [chunks('a SEC', 'RET b')],
+        sink('outer'),
+        sink('inner'),
+        redacting(['output']),
+        judging(['output'], () => void judged++),
+      );
       const result = watched ? (await collect(agent.stream('hi'))).result! : await agent.run('hi');
       expect(seen).toEqual(Array(4).fill('a [redacted] b'));
       expect([judged, result.text]).toEqual([1, 'a [redacted] b']);
@@ -488,7 +764,10 @@ describe('sinks', () => {
 
   it('layers that are no sinks see what came from further in', async () => {
     const seen: string[] = [];
-    const plain = defineMiddleware({ name: 'plain', afterModel: (ctx) => void seen.push(textOf(ctx.response!)) });
+    const plain = defineMiddleware({
+      name: 'plain',
+      afterModel: (ctx) => void seen.push(textOf(ctx.response!)),
+    });
     await agentOf(['SECRET'], plain, redacting(['output'])).agent.run('hi');
     expect(seen).toEqual(['SECRET']);
   });
@@ -517,23 +796,32 @@ describe('a judge', () => {
   it('keeps state, also when the response streamed', async () => {
     const count = defineState({ name: 'count', scope: 'session', initial: 0 });
     for (const watched of [true, false]) {
-      const guard = judging(['output'], (_, { context }) => void context.state.update(count, (n) => n + 1), { state: [count] });
+      const guard = judging(['output'], (_, { context }) => void context.state.update(count, (n) => n + 1), {
+        state: [count],
+      });
       const { session, store } = agentOf(['a', 'b'], guard);
       for (const input of ['1', '2']) await (watched ? session.stream(input).result : session.run(input));
-      const values = (await store.read('s', 0)).flatMap((entry) => (entry.type === 'state' ? [entry.value] : []));
+      const values = (await store.read('s', 0)).flatMap((entry) =>
+        entry.type === 'state' ? [entry.value] : [],
+      );
       expect(values).toEqual([1, 2]);
     }
   });
 
   it('may stop the run, even if it swallows its own signal', async () => {
-    const { agent } = agentOf(['a'], judging(['output'], (_, { context }) => {
-      try {
-        context.stop('stopped', 'enough');
-      } catch {
-        return undefined;
-      }
-    }));
-    await expect(agent.run('hi')).resolves.toMatchObject({ stop: { reason: 'stopped', message: 'enough', by: 'judge' } });
+    const { agent } = agentOf(
+      ['a'],
+      judging(['output'], (_, { context }) => {
+        try {
+          context.stop('stopped', 'enough');
+        } catch {
+          return undefined;
+        }
+      }),
+    );
+    await expect(agent.run('hi')).resolves.toMatchObject({
+      stop: { reason: 'stopped', message: 'enough', by: 'judge' },
+    });
   });
 
   it.each([
@@ -545,25 +833,35 @@ describe('a judge', () => {
     ['a word', ['output'], 'deny'],
     ['nothing, as null', ['output'], null],
   ])('that returns %s has failed', async (_, on, verdict) => {
-    const { agent } = agentOf([toolCalls({ name: 'act', args: { q: 1 }, text: 'calling' }), 'end'], judging(on as GuardPoint[], () => verdict as never));
+    const { agent } = agentOf(
+      [toolCalls({ name: 'act', args: { q: 1 }, text: 'calling' }), 'end'],
+      judging(on as GuardPoint[], () => verdict as never),
+    );
     const done = await agent.run('hi').catch((error) => error);
-    if (on[0] === 'output') expect(done).toMatchObject({ code: 'GUARD_FAILED', cause: { code: 'INVALID_HOOK_RESULT' } });
+    if (on[0] === 'output')
+      expect(done).toMatchObject({ code: 'GUARD_FAILED', cause: { code: 'INVALID_HOOK_RESULT' } });
     else expect(calls).toEqual([]);
   });
 
   it('is not waited for when the run is aborted', async () => {
     const controller = new AbortController();
-    const { agent } = agentOf(['a'], judging(['output'], (_, { context }) => {
-      expect(context.signal.aborted).toBe(false);
-      controller.abort();
-      return new Promise(() => {});
-    }));
+    const { agent } = agentOf(
+      ['a'],
+      judging(['output'], (_, { context }) => {
+        expect(context.signal.aborted).toBe(false);
+        controller.abort();
+        return new Promise(() => {});
+      }),
+    );
     await expect(agent.run('hi', { signal: controller.signal })).rejects.toMatchObject({ code: 'ABORTED' });
   });
 
   it('rewrites text of several blocks into the first', async () => {
     const blocks = chunks({ type: 'text', text: 'a', block: 1 }, { type: 'text', text: 'b', block: 2 });
-    const { agent } = agentOf([blocks], judging(['output'], ({ text: given }) => ({ type: 'rewrite', text: given.toUpperCase() })));
+    const { agent } = agentOf(
+      [blocks],
+      judging(['output'], ({ text: given }) => ({ type: 'rewrite', text: given.toUpperCase() })),
+    );
     const { result, shown } = await collect(agent.stream('hi'));
     expect([result!.text, [...shown.values()].at(-1)]).toEqual(['A\nB', 'A\nB']);
   });
@@ -572,7 +870,10 @@ describe('a judge', () => {
 describe('a call in a run that hangs', () => {
   it('is not shown before the guards have judged it', async () => {
     const controller = new AbortController();
-    const { agent } = agentOf([hang({ type: 'tool-call', id: 'a', name: 'act', arguments: '{"q":"SECRET"}' }, 'text')], redacting(['tool-args']));
+    const { agent } = agentOf(
+      [hang({ type: 'tool-call', id: 'a', name: 'act', arguments: '{"q":"SECRET"}' }, 'text')],
+      redacting(['tool-args']),
+    );
     const stream = agent.stream('hi', { signal: controller.signal });
     const events: unknown[] = [];
     await expect(

@@ -1,13 +1,20 @@
 /** The guard ring: text and calls are judged at fixed points, wherever the guards stand in the list. */
 import { type Context, type ModelContext, SeamCall } from './context.js';
-import { AlliumError, attribute, attribution, isControl, isThenable, messageOf, StopRun, shown } from './errors.js';
-import { asJson, textsIn, withTexts } from './json-texts.js';
-import type { Message, TextContent, ToolCall, ToolContent } from './messages.js';
+import {
+  AlliumError,
+  attribute,
+  attribution,
+  isControl,
+  isThenable,
+  messageOf,
+  StopRun,
+  shown,
+} from './errors.js';
+import { textsIn, withTexts } from './json-texts.js';
 import type { Guard, GuardPoint, GuardSubject, Span, Verdict } from './middleware.js';
 import { untilAborted } from './scope.js';
 import { normalise } from './span-stage.js';
 import type { Request } from './store.js';
-import type { ToolResult } from './tool.js';
 
 export interface PlannedGuard {
   readonly name: string;
@@ -33,7 +40,7 @@ export interface Judged {
   readonly ask?: { readonly request: Request; readonly by: string };
 }
 
-type Subject = Omit<GuardSubject, 'text'>;
+export type Subject = Omit<GuardSubject, 'text'>;
 
 /**
  * Judges complete texts: each guard in list order sees what the one before it let through. Deny beats ask beats
@@ -86,7 +93,10 @@ async function askJudge(planned: PlannedGuard, judging: Judging, ctx: Context): 
   let verdict: Verdict | void;
   try {
     const text = judging.texts.join('\n');
-    const asked = guard.judge!({ ...subject, args: judging.args, text }, { point: subject.point, from: 0, context });
+    const asked = guard.judge!(
+      { ...subject, args: judging.args, text },
+      { point: subject.point, from: 0, context },
+    );
     verdict = isThenable(asked) ? await untilAborted(asked, ctx._scope) : asked;
   } finally {
     const { latched, latchedBy } = context._call;
@@ -128,7 +138,8 @@ function checkVerdict(name: string, verdict: Verdict, { subject, args }: Judging
   if (!['allow', 'deny', 'ask', 'rewrite'].includes(verdict?.type))
     throw fail("Return { type: 'allow' | 'deny' | 'ask' | 'rewrite' } or nothing.");
   if (verdict.type === 'ask') {
-    if (!atArgs) throw fail(`A human can be asked about a call (tool-args), not at ${subject.point}: deny it.`);
+    if (!atArgs)
+      throw fail(`A human can be asked about a call (tool-args), not at ${subject.point}: deny it.`);
     if (typeof verdict.request !== 'object' || verdict.request === null) throw fail('`request` is missing.');
   }
   if (verdict.type !== 'rewrite') return;
@@ -141,7 +152,7 @@ function checkVerdict(name: string, verdict: Verdict, { subject, args }: Judging
 }
 
 /** A text without what one guard found in it. */
-function redact(
+export function redact(
   planned: PlannedGuard,
   point: GuardPoint,
   text: string,
@@ -232,113 +243,4 @@ export function latching<T>(ctx: Context, work: () => T): T {
   } catch (error) {
     return latch(error);
   }
-}
-
-// ── Messages and results ─────────────────────────────────────────────────────────────────────────────────────
-
-/** The texts of a message or result with what the guards of a point left of them. */
-async function judgeContent<T extends { readonly content: readonly { readonly type: string }[] }>(
-  guards: readonly PlannedGuard[],
-  subject: Subject,
-  owner: T,
-  ctx: Context,
-): Promise<{ owner: T; rewritten: boolean; deny?: Refusal }> {
-  const texts = owner.content.filter((part) => part.type === 'text').map((part) => (part as TextContent).text);
-  const judged = await judge(guards, subject, texts, ctx);
-  if (judged.deny || !judged.changed) return { owner, rewritten: false, deny: judged.deny };
-  let i = 0;
-  const content = owner.content.map((part) =>
-    part.type === 'text' ? { ...part, text: judged.texts[i++] ?? '' } : part,
-  );
-  return { owner: { ...owner, content }, rewritten: true };
-}
-
-export async function judgeMessage(
-  table: GuardTable,
-  point: 'input' | 'request',
-  message: Message,
-  ctx: Context,
-): Promise<{ owner: Message; deny?: Refusal }> {
-  return judgeContent(table[point], { point, message }, message, ctx);
-}
-
-/**
- * A result as the guards leave it. Its details are searched like its text; where a judge rewrote or refused the
- * text they go, because nobody knows what of it they repeat.
- */
-export async function judgeToolResult(
-  table: GuardTable,
-  toolCall: ToolCall,
-  result: ToolResult,
-  ctx: Context,
-): Promise<ToolResult> {
-  const guards = table['tool-result'];
-  const subject: Subject = { point: 'tool-result', toolCall, result };
-  const { owner, rewritten, deny } = await judgeContent(guards, subject, result, ctx);
-  if (deny) return withheld(deny);
-  if (owner.details === undefined) return owner;
-  if (rewritten && guards.some(({ guard }) => guard.judge)) {
-    const { details: _, ...rest } = owner;
-    return rest;
-  }
-  const cleaned = redactDetails(guards, owner.details, ctx);
-  if (cleaned.deny) return withheld(cleaned.deny);
-  return cleaned.details === owner.details ? owner : { ...owner, details: cleaned.details };
-}
-
-function withheld({ reason }: Refusal): ToolResult {
-  return { content: [{ type: 'text', text: reason }], isError: true };
-}
-
-/** Progress of a tool, as far as guards that can answer at once allow it; otherwise nothing is shown. */
-export function judgeUpdate(
-  table: GuardTable,
-  content: readonly ToolContent[],
-  details: unknown,
-  ctx: Context,
-): { update: readonly ToolContent[]; details?: unknown } | undefined {
-  const guards = table['tool-result'];
-  if (guards.some((planned) => planned.guard.judge)) return undefined;
-  let update = content;
-  for (const planned of guards) {
-    try {
-      const seen = update.map((part) =>
-        part.type === 'text' ? redact(planned, 'tool-result', part.text, ctx) : undefined,
-      );
-      if (seen.some((one) => one?.deny)) return undefined;
-      update = update.map((part, i) => (seen[i] ? { ...(part as TextContent), text: seen[i].text } : part));
-    } catch (error) {
-      skipOrThrow(planned, error, ctx);
-    }
-  }
-  if (details === undefined) return { update };
-  const cleaned = redactDetails(guards, details, ctx);
-  return cleaned.deny ? undefined : { update, details: cleaned.details };
-}
-
-/** What applications are told beside the text of a result, without what guards found in it. */
-function redactDetails(
-  guards: readonly PlannedGuard[],
-  given: unknown,
-  ctx: Context,
-): { details: unknown; deny?: Refusal } {
-  let details = given;
-  for (const planned of guards) {
-    if (!planned.guard.find) continue;
-    try {
-      const json = asJson(details);
-      const texts = textsIn(json);
-      const seen = texts.map((text) => redact(planned, 'tool-result', text, ctx));
-      const deny = seen.find((one) => one.deny)?.deny;
-      if (deny) return { details, deny };
-      if (seen.some((one, i) => one.text !== texts[i]))
-        details = withTexts(
-          json,
-          seen.map((one) => one.text),
-        );
-    } catch (error) {
-      skipOrThrow(planned, error, ctx);
-    }
-  }
-  return { details };
 }

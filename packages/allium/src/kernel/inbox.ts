@@ -2,7 +2,7 @@
 import { Aborted, isThenable } from './errors.js';
 import type { Message } from './messages.js';
 import type { Run } from './run.js';
-import type { EntryBody, Queued, Store } from './store.js';
+import type { Awaitable, EntryBody, InboxItem, Queued, Store } from './store.js';
 
 export interface Inbox {
   readonly store: Store;
@@ -21,9 +21,14 @@ export interface Due {
 export type Wanted = 'steer' | 'all' | 'none' | 'none, before it began';
 
 /** Takes over what was posted; nothing is taken before the entries are written. */
-export async function drain(run: Run, { store }: Inbox, wanted: Wanted): Promise<Due | undefined> {
+export function drain(run: Run, { store }: Inbox, wanted: Wanted): Awaitable<Due | undefined> {
   const items = store.take(run.sessionId, run.state.inboxCursor);
-  const taken = isThenable(items) ? await items : items;
+  return isThenable(items) ? items.then((taken) => sort(run, taken, wanted)) : sort(run, items, wanted);
+}
+
+type Taken = readonly { readonly n: number; readonly item: InboxItem }[];
+
+function sort(run: Run, taken: Taken, wanted: Wanted): Due | undefined {
   if (taken.length === 0 && run.state.queued.length === 0) return undefined;
   const entries: EntryBody[] = [];
   const queued: Queued[] = [...run.state.queued];

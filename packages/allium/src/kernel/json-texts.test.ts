@@ -4,7 +4,16 @@ import { asJson, hidesText, textsIn, withTexts } from './json-texts.js';
 
 describe('texts of a JSON value', () => {
   it('are its keys, strings and numbers, at any depth and in order', () => {
-    expect(textsIn({ a: 'x', list: [1, { deep: ['y'] }], none: null, yes: true })).toEqual(['a', 'x', 'list', '1', 'deep', 'y', 'none', 'yes']);
+    expect(textsIn({ a: 'x', list: [1, { deep: ['y'] }], none: null, yes: true })).toEqual([
+      'a',
+      'x',
+      'list',
+      '1',
+      'deep',
+      'y',
+      'none',
+      'yes',
+    ]);
   });
 
   it('put back unchanged give the same value', () => {
@@ -23,7 +32,11 @@ describe('texts of a JSON value', () => {
   });
 
   it('lose no value when two keys become the same', () => {
-    expect(withTexts({ a1: 1, a2: 2, a3: 3 }, ['[x]', '1', '[x]', '2', '[x]', '3'])).toEqual({ '[x]': 1, '[x]#2': 2, '[x]#3': 3 });
+    expect(withTexts({ a1: 1, a2: 2, a3: 3 }, ['[x]', '1', '[x]', '2', '[x]', '3'])).toEqual({
+      '[x]': 1,
+      '[x]#2': 2,
+      '[x]#3': 3,
+    });
   });
 });
 

@@ -1,6 +1,6 @@
 /** Hard limits and shared budgets. A sub-agent's budget draws on its parent's. */
 import { AlliumError, checkKeys, invalidOption, StopRun } from './errors.js';
-import { addUsage, type Message, NO_USAGE, type Usage } from './messages.js';
+import { type Message, NO_USAGE, type Usage, UsageTotal } from './messages.js';
 import { type Model, modelName, type Price } from './model.js';
 
 export interface Limits {
@@ -53,12 +53,12 @@ export interface Reservation {
 
 /** Spent, reserved and allowed amounts of tokens and money. */
 export class Budget {
-  usage: Usage = NO_USAGE;
+  private readonly spent = new UsageTotal();
   /** Undefined once something of unknown price was used. */
   costUsd: number | undefined = 0;
   private reservedTokens = 0;
   private reservedCost = 0;
-  private readonly limited: boolean;
+  readonly limited: boolean;
 
   constructor(
     private readonly limits: Pick<Limits, 'tokens' | 'costUsd'>,
@@ -68,9 +68,13 @@ export class Budget {
     this.limited = isLimit(limits.tokens) || isLimit(limits.costUsd) || (parent?.limited ?? false);
   }
 
+  get usage(): Usage {
+    return this.spent.snapshot();
+  }
+
   /** Takes over what was spent before: an earlier part of the run, or the session so far. */
   start(usage: Usage, costUsd: number | undefined): void {
-    this.usage = usage;
+    this.spent.add(usage);
     this.costUsd = costUsd;
   }
 
@@ -113,7 +117,7 @@ export class Budget {
 
   add(usage: Usage, costUsd: number | undefined, reservation?: Reservation): void {
     for (let budget: Budget | undefined = this; budget; budget = budget.parent) {
-      if (usage !== NO_USAGE) budget.usage = addUsage(budget.usage, usage);
+      budget.spent.add(usage);
       budget.costUsd =
         budget.costUsd === undefined || costUsd === undefined ? undefined : budget.costUsd + costUsd;
       if (reservation) {
@@ -127,10 +131,10 @@ export class Budget {
   exceeded(): StopRun | undefined {
     for (let budget: Budget | undefined = this; budget?.limited; budget = budget.parent) {
       const { tokens, costUsd } = budget.limits;
-      if (tokens !== undefined && budget.usage.totalTokens >= tokens)
+      if (tokens !== undefined && budget.spent.totalTokens >= tokens)
         return new StopRun(
           'max_tokens',
-          `The limit of ${tokens} tokens is used up (${budget.usage.totalTokens}).`,
+          `The limit of ${tokens} tokens is used up (${budget.spent.totalTokens}).`,
         );
       if (costUsd !== undefined && (budget.costUsd ?? 0) >= costUsd)
         return new StopRun('max_cost', `The limit of $${costUsd} is used up ($${budget.costUsd}).`);
@@ -142,7 +146,7 @@ export class Budget {
     let output = Number.POSITIVE_INFINITY;
     const { tokens, costUsd } = this.limits;
     if (isLimit(tokens)) {
-      const left = tokens - this.usage.totalTokens - this.reservedTokens;
+      const left = tokens - this.spent.totalTokens - this.reservedTokens;
       if (left <= input)
         throw new StopRun(
           'max_tokens',

@@ -1,12 +1,27 @@
-import { describe, expect, it } from 'vitest';
-import { Agent, type AgentEvent, defineMiddleware, type Guard, memoryStore, type Middleware, type ModelPart, RunError, type RunResult, tool, window } from 'allium';
+import {
+  Agent,
+  type AgentEvent,
+  defineMiddleware,
+  type Guard,
+  type Middleware,
+  type ModelPart,
+  memoryStore,
+  RunError,
+  type RunResult,
+  tool,
+  window,
+} from 'allium';
 import { chunks, collect, failWith, hang, type Script, scriptedModel, toolCalls } from 'allium/testing';
+import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 
-const find = (pattern: RegExp) => (given: string) => [...given.matchAll(pattern)].map((m) => ({ start: m.index, end: m.index + m[0].length }));
-const guard = (how: Partial<Guard>): Middleware => defineMiddleware({ name: 'guard', guard: { on: ['output'], ...how } as Guard });
+const find = (pattern: RegExp) => (given: string) =>
+  [...given.matchAll(pattern)].map((m) => ({ start: m.index, end: m.index + m[0].length }));
+const guard = (how: Partial<Guard>): Middleware =>
+  defineMiddleware({ name: 'guard', guard: { on: ['output'], ...how } as Guard });
 const again = defineMiddleware({ name: 'again', wrapModel: (_, next) => next().catch(() => next()) });
-const answer = (text: string) => ({ role: 'assistant', content: [{ type: 'text', text }], stopReason: 'stop' }) as const;
+const answer = (text: string) =>
+  ({ role: 'assistant', content: [{ type: 'text', text }], stopReason: 'stop' }) as const;
 
 /** Lets everything that is ready run. */
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -17,7 +32,12 @@ function story(events: readonly AgentEvent[]): string[] {
   const id = last?.type === 'message_start' ? last.messageId : '';
   return events.flatMap((one) => {
     if (!('messageId' in one) || one.messageId !== id) return [];
-    if (one.type === 'message_update') return [one.delta.type === 'text' ? one.delta.text : `${one.delta.type}:${one.delta.type === 'thinking' ? one.delta.text : one.delta.arguments}`];
+    if (one.type === 'message_update')
+      return [
+        one.delta.type === 'text'
+          ? one.delta.text
+          : `${one.delta.type}:${one.delta.type === 'thinking' ? one.delta.text : one.delta.arguments}`,
+      ];
     if (one.type === 'message_end' && one.discarded) return ['discarded'];
     return [one.type.replace('message_', '')];
   });
@@ -34,33 +54,58 @@ describe('a refused response', () => {
     ['shown in part', { find: find(/SECRET/g), hold: window(4), action: 'block' }, 'x'.repeat(30)],
     ['never shown', { find: find(/SECRET/g), action: 'block' }, ''],
     ['by a judge', { judge: () => ({ type: 'deny', reason: 'no' }) }, ''],
-  ] as [string, Partial<Guard>, string][])('%s ends with message_reset and message_end { discarded: true }', async (_, how, before) => {
-    const { story: told, result, events } = await stream([chunks(before, 'SECRET', 'x'.repeat(30))], guard(how));
-    expect(told[0]).toBe('start');
-    expect(told.slice(-2)).toEqual(['reset', 'discarded']);
-    expect(result).toMatchObject({ status: 'stopped', stop: { reason: 'guardrail', by: 'guard' } });
-    expect(result!.messages.map(({ role }) => role)).toEqual(['user']);
-    expect(events.find((one) => one.type === 'turn_end')).not.toHaveProperty('message.content');
-  });
+  ] as [string, Partial<Guard>, string][])(
+    '%s ends with message_reset and message_end { discarded: true }',
+    async (_, how, before) => {
+      const {
+        story: told,
+        result,
+        events,
+      } = await stream([chunks(before, 'SECRET', 'x'.repeat(30))], guard(how));
+      expect(told[0]).toBe('start');
+      expect(told.slice(-2)).toEqual(['reset', 'discarded']);
+      expect(result).toMatchObject({ status: 'stopped', stop: { reason: 'guardrail', by: 'guard' } });
+      expect(result!.messages.map(({ role }) => role)).toEqual(['user']);
+      expect(events.find((one) => one.type === 'turn_end')).not.toHaveProperty('message.content');
+    },
+  );
 
   it('is not in the history, though its tokens are counted', async () => {
     const store = memoryStore();
-    const agent = new Agent({ model: scriptedModel([chunks('SECRET'), 'fine']), store, middleware: [guard({ find: find(/SECRET/g), action: 'block' })] });
+    const agent = new Agent({
+      model: scriptedModel([chunks('SECRET'), 'fine']),
+      store,
+      middleware: [guard({ find: find(/SECRET/g), action: 'block' })],
+    });
     const { usage } = await agent.session('s').run('hi');
     expect(usage).toMatchObject({ inputTokens: 10, outputTokens: 5 });
     await agent.session('s').run('again');
-    expect((await agent.session('s').messages()).map(({ role }) => role)).toEqual(['user', 'user', 'assistant']);
+    expect((await agent.session('s').messages()).map(({ role }) => role)).toEqual([
+      'user',
+      'user',
+      'assistant',
+    ]);
   });
 
   it('cut off in the middle is counted by estimate', async () => {
-    const { result } = await stream([chunks('x'.repeat(400), 'SECRET', 'x'.repeat(400))], guard({ find: find(/SECRET/g), hold: window(8), action: 'block' }));
+    const { result } = await stream(
+      [chunks('x'.repeat(400), 'SECRET', 'x'.repeat(400))],
+      guard({ find: find(/SECRET/g), hold: window(8), action: 'block' }),
+    );
     expect(result!.usage.outputTokens).toBeGreaterThan(100);
     expect(result!.usage.inputTokens).toBeGreaterThan(0);
   });
 
   it('cannot be brought back by a layer that swallows the signal', async () => {
-    const stubborn = defineMiddleware({ name: 'stubborn', wrapModel: (_, next) => next().catch(() => answer('mine')) });
-    const { result } = await stream([chunks('x'.repeat(40), 'SECRET', 'x'.repeat(40))], stubborn, guard({ find: find(/SECRET/g), hold: window(8), action: 'block' }));
+    const stubborn = defineMiddleware({
+      name: 'stubborn',
+      wrapModel: (_, next) => next().catch(() => answer('mine')),
+    });
+    const { result } = await stream(
+      [chunks('x'.repeat(40), 'SECRET', 'x'.repeat(40))],
+      stubborn,
+      guard({ find: find(/SECRET/g), hold: window(8), action: 'block' }),
+    );
     expect(result).toMatchObject({ stop: { reason: 'guardrail' }, text: '' });
   });
 
@@ -73,7 +118,10 @@ describe('a refused response', () => {
 
 describe('when what was shown is abandoned', () => {
   it('a retry resets and goes on under the same id', async () => {
-    const { story: told, result } = await stream([failWith(new Error('cut'), 'he', 'l'), chunks('hi', '!')], again);
+    const { story: told, result } = await stream(
+      [failWith(new Error('cut'), 'he', 'l'), chunks('hi', '!')],
+      again,
+    );
     expect(told).toEqual(['start', 'he', 'l', 'reset', 'hi', '!', 'end']);
     expect(result!.text).toBe('hi!');
   });
@@ -94,9 +142,20 @@ describe('when what was shown is abandoned', () => {
   });
 
   it.each([
-    ['a layer', defineMiddleware({ name: 'r', wrapModel: async (_, next) => (await next(), answer('new')) })],
-    ['afterModel', defineMiddleware({ name: 'r', afterModel: (ctx) => { ctx.response = answer('new'); } })],
-    ['afterModelResponse', defineMiddleware({ name: 'r', afterModelResponse: () => ({ response: answer('new') }) })],
+    ['a layer', defineMiddleware({ name: 'r', wrapModel: (_, next) => next().then(() => answer('new')) })],
+    [
+      'afterModel',
+      defineMiddleware({
+        name: 'r',
+        afterModel: (ctx) => {
+          ctx.response = answer('new');
+        },
+      }),
+    ],
+    [
+      'afterModelResponse',
+      defineMiddleware({ name: 'r', afterModelResponse: () => ({ response: answer('new') }) }),
+    ],
   ])('a response replaced by %s resets', async (_, replace) => {
     const { story: told, result } = await stream([chunks('o', 'ld')], replace);
     expect(told).toEqual(['start', 'o', 'ld', 'reset', 'new', 'end']);
@@ -119,22 +178,40 @@ describe('when what was shown is abandoned', () => {
 
   it('a turn that is restarted resets', async () => {
     const restart = defineMiddleware({ name: 'restart', onError: () => 'restart' });
-    expect((await stream([failWith(new Error('cut'), 'half'), 'whole'], restart)).story).toEqual(['start', 'half', 'reset', 'whole', 'end']);
+    expect((await stream([failWith(new Error('cut'), 'half'), 'whole'], restart)).story).toEqual([
+      'start',
+      'half',
+      'reset',
+      'whole',
+      'end',
+    ]);
   });
 
   it('nothing was shown: there is nothing to reset', async () => {
-    expect((await stream([failWith(new Error('cut')), 'whole'], again)).story).toEqual(['start', 'whole', 'end']);
+    expect((await stream([failWith(new Error('cut')), 'whole'], again)).story).toEqual([
+      'start',
+      'whole',
+      'end',
+    ]);
   });
 
   it('a response that is only passed on, copied or annotated is not shown again', async () => {
-    const copy = defineMiddleware({ name: 'copy', wrapModel: async (_, next) => ({ ...(await next()), metadata: { seen: true } }) });
+    const copy = defineMiddleware({
+      name: 'copy',
+      wrapModel: async (_, next) => ({ ...(await next()), metadata: { seen: true } }),
+    });
     const { story: told, result } = await stream([chunks('a', 'b')], copy);
     expect(told).toEqual(['start', 'a', 'b', 'end']);
     expect(result!.messages.at(-1)).toMatchObject({ metadata: { seen: true } });
   });
 
   it('a run that fails ends the message', async () => {
-    expect((await stream([failWith(new Error('cut'), 'half')])).story).toEqual(['start', 'half', 'reset', 'discarded']);
+    expect((await stream([failWith(new Error('cut'), 'half')])).story).toEqual([
+      'start',
+      'half',
+      'reset',
+      'discarded',
+    ]);
   });
 });
 
@@ -148,7 +225,10 @@ describe('while two attempts overlap none streams live', () => {
         return (await Promise.all([first, next()]))[1];
       },
     });
-    const { story: told, result } = await stream([chunks('a', 'tick', 'tick', 'tick', 'b'), chunks('c', 'tick', 'd')], hedge);
+    const { story: told, result } = await stream(
+      [chunks('a', 'tick', 'tick', 'tick', 'b'), chunks('c', 'tick', 'd')],
+      hedge,
+    );
     expect(told).toEqual(['start', 'a', 'reset', 'cd', 'end']);
     expect(result!.text).toBe('cd');
   });
@@ -161,7 +241,12 @@ describe('while two attempts overlap none streams live', () => {
         return next();
       },
     });
-    expect((await stream([chunks('a'), chunks('b'), chunks('c', 'd')], three)).story).toEqual(['start', 'c', 'd', 'end']);
+    expect((await stream([chunks('a'), chunks('b'), chunks('c', 'd')], three)).story).toEqual([
+      'start',
+      'c',
+      'd',
+      'end',
+    ]);
   });
 
   it('an attempt that is no longer needed is cancelled', async () => {
@@ -173,30 +258,78 @@ describe('while two attempts overlap none streams live', () => {
 });
 
 describe('aborted mid-stream', () => {
-  const aborting = async (parts: readonly ModelPart[], watched: boolean, ...middleware: Middleware[]): Promise<{ result: RunResult; events: readonly AgentEvent[]; journal: string }> => {
+  const aborting = async (
+    parts: readonly ModelPart[],
+    watched: boolean,
+    ...middleware: Middleware[]
+  ): Promise<{ result: RunResult; events: readonly AgentEvent[]; journal: string }> => {
     const controller = new AbortController();
     const store = memoryStore();
     const session = new Agent({ model: scriptedModel([hang(...parts)]), store, middleware }).session('s');
-    const running = watched ? collect(session.stream('hi', { signal: controller.signal })) : session.run('hi', { signal: controller.signal }).then(() => undefined, (error: RunError) => error);
+    const running = watched
+      ? collect(session.stream('hi', { signal: controller.signal }))
+      : session.run('hi', { signal: controller.signal }).then(
+          () => undefined,
+          (error: RunError) => error,
+        );
     for (let i = 0; i < 3; i++) await settle();
     controller.abort();
     const done = await running;
     const error = done instanceof RunError ? done : done?.error;
-    return { result: error!.result, events: done && 'events' in done ? done.events : [], journal: JSON.stringify(await store.read('s', 0)) };
+    return {
+      result: error!.result,
+      events: done && 'events' in done ? done.events : [],
+      journal: JSON.stringify(await store.read('s', 0)),
+    };
   };
-  const pieces = (text: string, type: 'text' | 'thinking' = 'text'): ModelPart[] => text.match(/.{1,3}/gs)!.map((piece) => ({ type, text: piece }));
+  const pieces = (text: string, type: 'text' | 'thinking' = 'text'): ModelPart[] =>
+    text.match(/.{1,3}/gs)!.map((piece) => ({ type, text: piece }));
   const said = 'The first thing to know about it is that SECRET is never said aloud by anybody here.';
 
   const cases: [string, readonly ModelPart[], Middleware[], string[]][] = [
     ['without guards all of it stays', pieces(said), [], [said]],
-    ['with a window, what was before it', pieces(said), [guard({ find: find(/SECRET/g), hold: window(20) })], [said.slice(0, -20).replace('SECRET', '[redacted]')]],
+    [
+      'with a window, what was before it',
+      pieces(said),
+      [guard({ find: find(/SECRET/g), hold: window(20) })],
+      [said.slice(0, -20).replace('SECRET', '[redacted]')],
+    ],
     ['with a guard that needs the whole, nothing', pieces(said), [guard({ find: find(/SECRET/g) })], []],
     ['with a judge, nothing', pieces(said), [guard({ judge: () => undefined })], []],
-    ['without thinking or calls', [...pieces('hm', 'thinking'), ...pieces(said), { type: 'tool-call', id: 'a', name: 'f', arguments: '{' }, { type: 'text', text: 'more' }], [], [said, 'more']],
+    [
+      'without thinking or calls',
+      [
+        ...pieces('hm', 'thinking'),
+        ...pieces(said),
+        { type: 'tool-call', id: 'a', name: 'f', arguments: '{' },
+        { type: 'text', text: 'more' },
+      ],
+      [],
+      [said, 'more'],
+    ],
     ['only thinking: nothing', pieces('hm', 'thinking'), [], []],
     ['nothing said: nothing', [], [], []],
-    ['with a transform, what came out of it', pieces('abc'), [defineMiddleware({ name: 'up', beforeModel: (ctx) => ctx.transform(() => ({ part: (part, emit) => emit(part.type === 'text' ? { ...part, text: part.text.toUpperCase() } : part) })) })], ['ABC']],
-    ['a guard that objects only now leaves nothing', pieces(`${'x'.repeat(30)}SECRET${'y'.repeat(9)}`), [guard({ find: find(/SECRET/g), hold: window(8), action: 'block' })], []],
+    [
+      'with a transform, what came out of it',
+      pieces('abc'),
+      [
+        defineMiddleware({
+          name: 'up',
+          beforeModel: (ctx) =>
+            ctx.transform(() => ({
+              part: (part, emit) =>
+                emit(part.type === 'text' ? { ...part, text: part.text.toUpperCase() } : part),
+            })),
+        }),
+      ],
+      ['ABC'],
+    ],
+    [
+      'a guard that objects only now leaves nothing',
+      pieces(`${'x'.repeat(30)}SECRET${'y'.repeat(9)}`),
+      [guard({ find: find(/SECRET/g), hold: window(8), action: 'block' })],
+      [],
+    ],
   ];
 
   describe.each(cases)('%s', (_, parts, middleware, kept) => {
@@ -211,59 +344,95 @@ describe('aborted mid-stream', () => {
       expect(journal.includes('"stopReason":"aborted"')).toBe(kept.length > 0);
       if (!watched) return;
       const told = story(events);
-      const shown = told.slice(told.lastIndexOf('reset') + 1).filter((one) => !['start', 'end', 'discarded', 'reset'].includes(one));
-      if (told.length > 0 && kept.length > 0) expect(shown.join('')).toBe(content.map(({ text }) => text).join(''));
-      expect(events.filter(({ type }) => type === 'message_start')).toHaveLength(events.filter(({ type }) => type === 'message_end').length);
+      const shown = told
+        .slice(told.lastIndexOf('reset') + 1)
+        .filter((one) => !['start', 'end', 'discarded', 'reset'].includes(one));
+      if (told.length > 0 && kept.length > 0)
+        expect(shown.join('')).toBe(content.map(({ text }) => text).join(''));
+      expect(events.filter(({ type }) => type === 'message_start')).toHaveLength(
+        events.filter(({ type }) => type === 'message_end').length,
+      );
     });
   });
 
   it('two windows: run() and stream() keep the very same text', async () => {
-    const middleware = [guard({ find: find(/SECRET/g), hold: window(20) }), { ...guard({ find: find(/first/g), hold: window(10) }), name: 'second' }];
-    const [live, quiet] = await Promise.all([true, false].map((watched) => aborting(pieces(said), watched, ...middleware)));
+    const middleware = [
+      guard({ find: find(/SECRET/g), hold: window(20) }),
+      { ...guard({ find: find(/first/g), hold: window(10) }), name: 'second' },
+    ];
+    const [live, quiet] = await Promise.all(
+      [true, false].map((watched) => aborting(pieces(said), watched, ...middleware)),
+    );
     expect(live!.result.text).toBe(quiet!.result.text);
     expect(live!.result.text).toMatch(/^The \[redacted\] thing to know/);
   });
 
-  it.each([true, false])('between two attempts: what is on the screen stays (watched: %s)', async (watched) => {
-    const controller = new AbortController();
-    const wait = defineMiddleware({
-      name: 'wait',
-      wrapModel: (ctx, next) =>
-        next().catch(async () => {
-          controller.abort();
-          ctx.signal.throwIfAborted();
-          return next();
-        }),
-    });
-    const session = new Agent({ model: scriptedModel([failWith(new Error('cut'), 'half')]), middleware: [wait] }).session('s');
-    const failure = watched ? (await collect(session.stream('hi', { signal: controller.signal }))).error : await session.run('hi', { signal: controller.signal }).catch((error: RunError) => error);
-    expect((failure as RunError).result.text).toBe('half');
-  });
+  it.each([true, false])(
+    'between two attempts: what is on the screen stays (watched: %s)',
+    async (watched) => {
+      const controller = new AbortController();
+      const wait = defineMiddleware({
+        name: 'wait',
+        wrapModel: (ctx, next) =>
+          next().catch(async () => {
+            controller.abort();
+            ctx.signal.throwIfAborted();
+            return next();
+          }),
+      });
+      const session = new Agent({
+        model: scriptedModel([failWith(new Error('cut'), 'half')]),
+        middleware: [wait],
+      }).session('s');
+      const failure = watched
+        ? (await collect(session.stream('hi', { signal: controller.signal }))).error
+        : await session.run('hi', { signal: controller.signal }).catch((error: RunError) => error);
+      expect((failure as RunError).result.text).toBe('half');
+    },
+  );
 
   it.each([true, false])('while attempts overlap nothing stays (watched: %s)', async (watched) => {
     const controller = new AbortController();
-    const both = defineMiddleware({ name: 'both', wrapModel: async (_, next) => (await Promise.all([next(), next()]))[0] });
-    const session = new Agent({ model: scriptedModel([hang('a'), hang('b')]), middleware: [both] }).session('s');
-    const running = watched ? collect(session.stream('hi', { signal: controller.signal })).then(({ error }) => error) : session.run('hi', { signal: controller.signal }).catch((error: RunError) => error);
+    const both = defineMiddleware({
+      name: 'both',
+      wrapModel: async (_, next) => (await Promise.all([next(), next()]))[0],
+    });
+    const session = new Agent({ model: scriptedModel([hang('a'), hang('b')]), middleware: [both] }).session(
+      's',
+    );
+    const running = watched
+      ? collect(session.stream('hi', { signal: controller.signal })).then(({ error }) => error)
+      : session.run('hi', { signal: controller.signal }).catch((error: RunError) => error);
     await settle();
     await settle();
     controller.abort();
     expect(((await running) as RunError).result.messages).toHaveLength(1);
   });
 
-  it.each([true, false])('after the answer, in afterModelResponse: all of it stays (watched: %s)', async (watched) => {
-    const controller = new AbortController();
-    const late = defineMiddleware({
-      name: 'late',
-      afterModelResponse(_response, ctx) {
-        controller.abort();
-        ctx.signal.throwIfAborted();
-      },
-    });
-    const session = new Agent({ model: scriptedModel(['all SECRET of it']), middleware: [late, guard({ find: find(/SECRET/g) })] }).session('s');
-    const failure = watched ? (await collect(session.stream('hi', { signal: controller.signal }))).error : await session.run('hi', { signal: controller.signal }).catch((error: RunError) => error);
-    expect((failure as RunError).result.messages[1]).toMatchObject({ stopReason: 'aborted', content: [{ text: 'all [redacted] of it' }] });
-  });
+  it.each([true, false])(
+    'after the answer, in afterModelResponse: all of it stays (watched: %s)',
+    async (watched) => {
+      const controller = new AbortController();
+      const late = defineMiddleware({
+        name: 'late',
+        afterModelResponse(_response, ctx) {
+          controller.abort();
+          ctx.signal.throwIfAborted();
+        },
+      });
+      const session = new Agent({
+        model: scriptedModel(['all SECRET of it']),
+        middleware: [late, guard({ find: find(/SECRET/g) })],
+      }).session('s');
+      const failure = watched
+        ? (await collect(session.stream('hi', { signal: controller.signal }))).error
+        : await session.run('hi', { signal: controller.signal }).catch((error: RunError) => error);
+      expect((failure as RunError).result.messages[1]).toMatchObject({
+        stopReason: 'aborted',
+        content: [{ text: 'all [redacted] of it' }],
+      });
+    },
+  );
 
   it('the next run goes on from what was kept', async () => {
     const controller = new AbortController();
@@ -278,22 +447,33 @@ describe('aborted mid-stream', () => {
   });
 
   it('a time limit keeps what was released as well', async () => {
-    const result = await new Agent({ model: scriptedModel([hang('half')]), limits: { timeoutMs: 20 } }).run('hi');
+    const result = await new Agent({ model: scriptedModel([hang('half')]), limits: { timeoutMs: 20 } }).run(
+      'hi',
+    );
     expect(result).toMatchObject({ status: 'stopped', stop: { reason: 'timeout' }, text: 'half' });
   });
 });
 
 describe('without guards and transforms', () => {
   it('a delta goes out as the model made it, one event per part', async () => {
-    const { story: told } = await stream([chunks('a', '', 'b', { type: 'thinking', text: 't' }, 'c')], ...Array.from({ length: 10 }, (_, i) => defineMiddleware({ name: `m${i}`, wrapModel: (_ctx, next) => next() })));
+    const { story: told } = await stream(
+      [chunks('a', '', 'b', { type: 'thinking', text: 't' }, 'c')],
+      ...Array.from({ length: 10 }, (_, i) =>
+        defineMiddleware({ name: `m${i}`, wrapModel: (_ctx, next) => next() }),
+      ),
+    );
     expect(told).toEqual(['start', 'a', 'b', 'thinking:t', 'c', 'end']);
   });
 
   it('calls stream under the id they will have', async () => {
     const echo = tool({ name: 'echo', description: 'E.', input: z.any(), execute: () => 'ok' });
     const step = toolCalls({ name: 'echo', id: 'same' });
-    const { events, result } = await collect(new Agent({ model: scriptedModel([step, step, 'end']), tools: [echo] }).stream('hi'));
-    const live = events.flatMap((one) => (one.type === 'message_update' && one.delta.type === 'tool-call' ? [one.delta.id] : []));
+    const { events, result } = await collect(
+      new Agent({ model: scriptedModel([step, step, 'end']), tools: [echo] }).stream('hi'),
+    );
+    const live = events.flatMap((one) =>
+      one.type === 'message_update' && one.delta.type === 'tool-call' ? [one.delta.id] : [],
+    );
     const kept = result!.messages.flatMap((message) => (message.role === 'tool' ? [message.toolCallId] : []));
     expect(live).toEqual(kept);
     expect(new Set(live).size).toBe(2);

@@ -4,7 +4,7 @@ import type { ModelContext } from './context.js';
 import type { MessageDelta } from './events.js';
 import type { AssistantContent, ModelResponse, TextContent, ToolCall } from './messages.js';
 import type { ModelPart } from './model.js';
-import { type BlockText, guardsResponses, ResponseGate, releasedText } from './response-gate.js';
+import { type BlockText, ResponseGate, releasedText } from './response-gate.js';
 import type { Run } from './run.js';
 import type { Awaitable } from './store.js';
 
@@ -99,7 +99,7 @@ export class LiveMessage {
     else this.reset();
     this.start();
     if (stream && this.watched) return stream.end(response, ctx);
-    if (!guardsResponses(this.run.plan.guards)) return this.showWhole(response);
+    if (!this.run.plan.guardsResponses) return this.showWhole(response);
     return this.run.guardOnce(response, ctx).then((guarded) => this.showWhole(guarded.response));
   }
 
@@ -167,14 +167,16 @@ export class LiveStream {
   ) {
     const { guards } = ctx._run.plan;
     this.holdsCalls = guards['tool-args'].length > 0;
-    const gated = watched && guardsResponses(guards);
-    this.gate = gated ? new ResponseGate(guards, ctx, (type, block, text) => live.showText(type, block, text)) : undefined;
+    const gated = watched && live.run.plan.guardsResponses;
+    this.gate = gated
+      ? new ResponseGate(guards, ctx, (type, block, text) => live.showText(type, block, text))
+      : undefined;
   }
 
   part(part: ModelPart, block: number): void {
     if (!this.live.isLive(this)) return;
     if (part.type === 'text' || part.type === 'thinking') {
-      if (this.gate) this.gate.push(part.type, block, part.text);
+      if (this.gate !== undefined) this.gate.push(part.type, block, part.text);
       else if (part.text !== '') this.live.show({ type: part.type, block, text: part.text });
     } else if ((part.type === 'tool-call' || part.type === 'tool-call-delta') && !this.holdsCalls) {
       const { content } = this.source;
@@ -195,7 +197,9 @@ export class LiveStream {
   end(response: ModelResponse, ctx: ModelContext): Awaitable<ModelResponse> {
     if (!this.gate) return response;
     this.done ??= this.flush(this.gate, response, ctx);
-    return this.done.then(({ content }) => (content === response.content ? response : { ...response, content }));
+    return this.done.then(({ content }) =>
+      content === response.content ? response : { ...response, content },
+    );
   }
 
   /** The text that got through. A guard that objects now leaves nothing. */
@@ -204,13 +208,19 @@ export class LiveStream {
     try {
       if (this.gate) return this.gate.settled();
       const content = this.source.content as Content;
-      return guardsResponses(guards) ? releasedText(guards, content, this.complete, this.ctx) : textsOf(content);
+      return this.live.run.plan.guardsResponses
+        ? releasedText(guards, content, this.complete, this.ctx)
+        : textsOf(content);
     } catch {
       return [];
     }
   }
 
-  private async flush(gate: ResponseGate, response: ModelResponse, ctx: ModelContext): Promise<ModelResponse> {
+  private async flush(
+    gate: ResponseGate,
+    response: ModelResponse,
+    ctx: ModelContext,
+  ): Promise<ModelResponse> {
     const guarded = await gate.end(response, ctx);
     this.live.run.remember(guarded.content, gate.calls);
     this.claim(guarded.content);

@@ -8,27 +8,31 @@
  * exit, each tool call has its result and each event that started has ended.
  */
 import { TurnContext } from './context.js';
-import { StopRun } from './errors.js';
-import { drain, type Inbox } from './inbox.js';
+import { isThenable, StopRun } from './errors.js';
+import { type Due, drain, type Inbox } from './inbox.js';
 import { acceptInput, acceptQueued, appendMessages, stamped } from './incoming.js';
 import type { AssistantMessage, Message, ToolMessage } from './messages.js';
 import { type Answer, modelPhase } from './model-phase.js';
 import type { Stop } from './result.js';
 import * as rules from './rules.js';
+import type { CallVerdicts } from './response-gate.js';
 import type { Run } from './run.js';
+import type { OpenBatch } from './session-state.js';
+import type { Awaitable } from './store.js';
 import { type BatchOutcome, runTools } from './tool-batch.js';
 
 const MAX_CYCLES = 100;
 const FINAL: Stop = Object.freeze({ reason: 'final' });
 const SUSPENDED: Stop = Object.freeze({ reason: 'suspended', message: 'The run waits for an answer.' });
 const NO_RESULTS: readonly ToolMessage[] = Object.freeze([]);
+const NO_VERDICTS: CallVerdicts = new Map();
 
 /** How a turn ended. `stop`: a decision to end the run; `more`: the model is to be called again. */
 interface TurnEnd {
   readonly message: AssistantMessage | undefined;
   readonly toolResults: readonly ToolMessage[];
   readonly more: boolean;
-  readonly stop?: Stop;
+  readonly stop?: Stop | undefined;
   readonly suspended?: boolean;
 }
 
@@ -43,8 +47,11 @@ export async function converse(run: Run, input: readonly Message[], inbox: Inbox
     if (end.suspended) return SUSPENDED;
     boundary(run);
     if (end.more) checkLimits(run);
-    const stop = end.stop ?? (await shouldStop(run, end));
-    if (!stop && (await goesOn(run, end, inbox))) continue;
+    const stop = end.stop ?? (asksToStop(run) ? await shouldStop(run, end) : undefined);
+    if (!stop) {
+      const on = goesOn(run, end, inbox);
+      if (isThenable(on) ? await on : on) continue;
+    }
     const injected = await atRunEnd(run, end);
     if (injected.length === 0) return stop ?? FINAL;
     if (++cycles > MAX_CYCLES) {
@@ -68,33 +75,36 @@ async function turn(run: Run): Promise<TurnEnd> {
     end = await modelThenTools(run);
     return end;
   } finally {
-    await endTurn(run, end?.message, end?.toolResults);
+    const wait = endTurn(run, end?.message, end?.toolResults);
+    if (wait) await wait;
   }
 }
 
 async function modelThenTools(run: Run): Promise<TurnEnd> {
   const { answer, message } = await modelPhase(run);
   const { decision, by } = answer;
-  const tools = run.open.batch && (await toolPhase(run, answer));
+  const { batch } = run.open;
+  const work = batch && toolPhase(run, answer, batch);
+  const tools = isThenable(work) ? await work : work;
   if (tools && tools.pending.length > 0) {
     return { message, toolResults: tools.results, more: false, suspended: true };
   }
-  await injectWaiting(run);
+  if (run.open.inject.length > 0) await injectWaiting(run);
   // `forceContinue` is looked at last: nothing else decided, and no tool was asked for.
   const natural = tools ? !tools.terminate : answer.forceContinue;
   return {
     message,
     toolResults: tools?.results ?? NO_RESULTS,
     more: decision === 'loop_to_model' || (decision === 'natural' && natural),
-    ...(decision === 'stop' && {
-      stop: { reason: 'stopped' as const, message: `"${by}" stopped the run.`, by },
-    }),
+    stop: decision === 'stop' ? { reason: 'stopped', message: `"${by}" stopped the run.`, by } : undefined,
+    suspended: false,
   };
 }
 
-async function toolPhase(run: Run, { decision, response, ctx }: Answer): Promise<BatchOutcome> {
-  const { calls: verdicts } = await run.guardOnce(response, ctx);
-  return runTools(run, run.open.batch!, { tools: run.toolsSent, verdicts, notRun: NOT_RUN[decision] });
+function toolPhase(run: Run, { decision, response, ctx }: Answer, batch: OpenBatch): Awaitable<BatchOutcome> {
+  const options = { tools: ctx._offered, notRun: NOT_RUN[decision], fresh: true };
+  if (!run.plan.guardsResponses) return runTools(run, batch, { ...options, verdicts: NO_VERDICTS });
+  return run.guardOnce(response, ctx).then(({ calls: verdicts }) => runTools(run, batch, { ...options, verdicts }));
 }
 
 /** Why calls are not run, by what `afterModelResponse` decided. */
@@ -128,11 +138,15 @@ async function resumeTurn(run: Run): Promise<TurnEnd | undefined> {
 }
 
 /** State that nothing else carried is written, then the turn has ended, whatever became of it. */
-async function endTurn(
+function endTurn(
   run: Run,
   message: AssistantMessage | undefined,
   toolResults = NO_RESULTS,
-): Promise<void> {
+): Awaitable<void> {
+  if (run.watched || run.hasUnwritten) return tellEnd(run, message, toolResults);
+}
+
+async function tellEnd(run: Run, message: AssistantMessage | undefined, toolResults: readonly ToolMessage[]): Promise<void> {
   const { runId, sessionId, turn } = run;
   try {
     if (run.hasUnwritten) await run.append([]);
@@ -144,9 +158,16 @@ async function endTurn(
 // ── Between turns ────────────────────────────────────────────────────────────────────────────────────────────
 
 /** Steering, and follow-ups when nothing else is left to do. True: there is another turn. */
-async function goesOn(run: Run, { more }: TurnEnd, inbox: Inbox): Promise<boolean> {
-  for (;;) {
-    const due = await drain(run, inbox, more ? 'steer' : 'all');
+function goesOn(run: Run, end: TurnEnd, inbox: Inbox): Awaitable<boolean> {
+  const due = drain(run, inbox, end.more ? 'steer' : 'all');
+  if (due !== undefined) return takeIn(run, end, inbox, due);
+  boundary(run);
+  return end.more;
+}
+
+async function takeIn(run: Run, { more }: TurnEnd, inbox: Inbox, first: Awaitable<Due | undefined>): Promise<boolean> {
+  for (let next = first; ; next = drain(run, inbox, more ? 'steer' : 'all')) {
+    const due = await next;
     boundary(run);
     if (!due) return more;
     // A limit ends the run before the queue is touched: what nobody answers stays queued.
@@ -192,9 +213,12 @@ function turnLimit(run: Run): StopRun | undefined {
   return new StopRun('max_turns', `The session's limit of ${session} turns is reached.`);
 }
 
+function asksToStop({ plan }: Run): boolean {
+  return plan.rules.shouldStopAfterTurn.length > 0;
+}
+
 async function shouldStop(run: Run, { message, toolResults }: TurnEnd): Promise<Stop | undefined> {
   const hooks = run.plan.rules.shouldStopAfterTurn;
-  if (hooks.length === 0) return undefined;
   const ctx = new TurnContext(run, message, toolResults);
   const stop = await rules.shouldStopAfterTurn(hooks, ctx);
   if (ctx._state) run.cells.stage(ctx._state);

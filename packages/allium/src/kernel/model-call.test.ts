@@ -1,11 +1,15 @@
-import { describe, expect, it } from 'vitest';
 import { Agent, attribution, defineMiddleware, type Model, type ModelPart, tool } from 'allium';
 import { chunks, collect, failWith, scriptedModel, text, toolCalls } from 'allium/testing';
+import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 
 const finish: ModelPart = { type: 'finish', reason: 'stop', usage: { inputTokens: 1, outputTokens: 1 } };
 const say = (content: string): ModelPart => ({ type: 'text', text: content });
-const modelOf = (stream: (...args: Parameters<Model['stream']>) => unknown): Model => ({ provider: 'test', id: 'odd', stream: stream as Model['stream'] });
+const modelOf = (stream: (...args: Parameters<Model['stream']>) => unknown): Model => ({
+  provider: 'test',
+  id: 'odd',
+  stream: stream as Model['stream'],
+});
 const run = (model: Model) => new Agent({ model }).run('hi');
 
 /** Lets everything that is ready run. */
@@ -13,24 +17,40 @@ const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolv
 
 describe('the model port is stream-only', () => {
   it.each([
-    ['an async generator', async function* () {
-      yield* [say('a'), say('b'), finish];
-    }],
-    ['a generator', function* () {
-      yield* [say('a'), say('b'), finish];
-    }],
+    [
+      'an async generator',
+      async function* () {
+        yield* [say('a'), say('b'), finish];
+      },
+    ],
+    [
+      'a generator',
+      function* () {
+        yield* [say('a'), say('b'), finish];
+      },
+    ],
     ['a list', () => [say('a'), say('b'), finish]],
-    ['an iterator of promises', () => {
-      const parts = [say('a'), say('b'), finish];
-      return { [Symbol.asyncIterator]: () => ({ next: () => Promise.resolve({ done: parts.length === 0, value: parts.shift() }) }) };
-    }],
-    ['a web stream', () =>
-      new ReadableStream({
-        start(controller) {
-          for (const part of [say('a'), say('b'), finish]) controller.enqueue(part);
-          controller.close();
-        },
-      })],
+    [
+      'an iterator of promises',
+      () => {
+        const parts = [say('a'), say('b'), finish];
+        return {
+          [Symbol.asyncIterator]: () => ({
+            next: () => Promise.resolve({ done: parts.length === 0, value: parts.shift() }),
+          }),
+        };
+      },
+    ],
+    [
+      'a web stream',
+      () =>
+        new ReadableStream({
+          start(controller) {
+            for (const part of [say('a'), say('b'), finish]) controller.enqueue(part);
+            controller.close();
+          },
+        }),
+    ],
   ])('%s is read to its end', async (_, stream) => {
     await expect(run(modelOf(stream as never))).resolves.toMatchObject({ status: 'done', text: 'ab' });
     const { shown } = await collect(new Agent({ model: modelOf(stream as never) }).stream('hi'));
@@ -45,7 +65,10 @@ describe('the model port is stream-only', () => {
     ['text', () => 'hello'],
     ['an object that cannot be iterated', () => ({ parts: [] })],
     ['an iterator without next', () => ({ [Symbol.asyncIterator]: () => ({}) })],
-    ['an iterator whose steps are nothing', () => ({ [Symbol.asyncIterator]: () => ({ next: () => undefined }) })],
+    [
+      'an iterator whose steps are nothing',
+      () => ({ [Symbol.asyncIterator]: () => ({ next: () => undefined }) }),
+    ],
   ])('stream() that returns %s is MODEL_STREAM_INVALID', async (_, stream) => {
     await expect(run(modelOf(stream))).rejects.toMatchObject({ code: 'MODEL_STREAM_INVALID' });
   });
@@ -63,7 +86,10 @@ describe('the model port is stream-only', () => {
 
   it('a stream that throws half way fails the run with that very error', async () => {
     const boom = new Error('reset');
-    await expect(run(scriptedModel([failWith(boom, 'half')]))).rejects.toMatchObject({ code: 'MODEL_ERROR', cause: boom });
+    await expect(run(scriptedModel([failWith(boom, 'half')]))).rejects.toMatchObject({
+      code: 'MODEL_ERROR',
+      cause: boom,
+    });
   });
 
   it('a stream without finish is MODEL_STREAM_CUT', async () => {
@@ -72,7 +98,9 @@ describe('the model port is stream-only', () => {
   });
 
   it('parts after finish are MODEL_STREAM_INVALID', async () => {
-    await expect(run(modelOf(() => [finish, say('late')]))).rejects.toMatchObject({ code: 'MODEL_STREAM_INVALID' });
+    await expect(run(modelOf(() => [finish, say('late')]))).rejects.toMatchObject({
+      code: 'MODEL_STREAM_INVALID',
+    });
   });
 
   it('a malformed part ends the stream: iterator.return is called', async () => {
@@ -85,7 +113,10 @@ describe('the model port is stream-only', () => {
         returned++;
       }
     });
-    await expect(run(model)).rejects.toMatchObject({ code: 'MODEL_STREAM_INVALID', cause: { data: { part: { type: 'text' } } } });
+    await expect(run(model)).rejects.toMatchObject({
+      code: 'MODEL_STREAM_INVALID',
+      cause: { data: { part: { type: 'text' } } },
+    });
     expect(returned).toBe(1);
   });
 
@@ -99,7 +130,11 @@ describe('the model port is stream-only', () => {
       finish,
     ];
     const { events, result } = await collect(new Agent({ model: modelOf(() => parts) }).stream('hi'));
-    const deltas = events.flatMap((one) => (one.type === 'message_update' && one.delta.type !== 'tool-call' ? [`${one.delta.block}${one.delta.text}`] : []));
+    const deltas = events.flatMap((one) =>
+      one.type === 'message_update' && one.delta.type !== 'tool-call'
+        ? [`${one.delta.block}${one.delta.text}`]
+        : [],
+    );
     expect(deltas).toEqual(['0h', '1a', '0m', '2b', '1A']);
     expect(result!.messages.at(-1)!.content).toEqual([
       { type: 'thinking', text: 'hm' },
@@ -110,12 +145,30 @@ describe('the model port is stream-only', () => {
 
   it('calls with repeated or missing ids get ids of their own, in events and history alike', async () => {
     const ran: string[] = [];
-    const echo = tool({ name: 'echo', description: 'Echoes.', input: z.object({ n: z.number() }), execute: ({ n }) => `${ran.push(`${n}`)}` });
-    const call = (id: unknown, n: number): ModelPart => ({ type: 'tool-call', id: id as string, name: 'echo', arguments: `{"n":${n}}` });
-    const model = scriptedModel([chunks(call('x', 1), call('x', 2), call('', 3), call(undefined, 4)), chunks(call('x', 5)), 'end']);
+    const echo = tool({
+      name: 'echo',
+      description: 'Echoes.',
+      input: z.object({ n: z.number() }),
+      execute: ({ n }) => `${ran.push(`${n}`)}`,
+    });
+    const call = (id: unknown, n: number): ModelPart => ({
+      type: 'tool-call',
+      id: id as string,
+      name: 'echo',
+      arguments: `{"n":${n}}`,
+    });
+    const model = scriptedModel([
+      chunks(call('x', 1), call('x', 2), call('', 3), call(undefined, 4)),
+      chunks(call('x', 5)),
+      'end',
+    ]);
     const { events, result } = await collect(new Agent({ model, tools: [echo] }).stream('hi'));
-    const live = events.flatMap((one) => (one.type === 'message_update' && one.delta.type === 'tool-call' ? [one.delta.id] : []));
-    const kept = result!.messages.flatMap(({ content }) => content.flatMap((part) => (part.type === 'tool-call' ? [part.id] : [])));
+    const live = events.flatMap((one) =>
+      one.type === 'message_update' && one.delta.type === 'tool-call' ? [one.delta.id] : [],
+    );
+    const kept = result!.messages.flatMap(({ content }) =>
+      content.flatMap((part) => (part.type === 'tool-call' ? [part.id] : [])),
+    );
     expect(live).toEqual(kept);
     expect(new Set(kept).size).toBe(5);
     expect(ran).toEqual(['1', '2', '3', '4', '5']);
@@ -146,7 +199,9 @@ describe('aborting a model call', () => {
     const model = modelOf(function* () {
       for (;;) yield say('');
     });
-    await expect(new Agent({ model, limits: { timeoutMs: 30 } }).run('hi')).resolves.toMatchObject({ stop: { reason: 'timeout' } });
+    await expect(new Agent({ model, limits: { timeoutMs: 30 } }).run('hi')).resolves.toMatchObject({
+      stop: { reason: 'timeout' },
+    });
   });
 
   it('an abort by the model itself, in the middle of a list, stops there', async () => {
@@ -158,7 +213,9 @@ describe('aborting a model call', () => {
         yield say('x');
       }
     });
-    await expect(new Agent({ model }).run('hi', { signal: controller.signal })).rejects.toMatchObject({ code: 'ABORTED' });
+    await expect(new Agent({ model }).run('hi', { signal: controller.signal })).rejects.toMatchObject({
+      code: 'ABORTED',
+    });
     expect(made).toBe(3);
   });
 
@@ -175,7 +232,9 @@ describe('aborting a model call', () => {
         },
       }),
     }));
-    await expect(new Agent({ model }).run('hi', { signal: controller.signal })).rejects.toMatchObject({ code: 'ABORTED' });
+    await expect(new Agent({ model }).run('hi', { signal: controller.signal })).rejects.toMatchObject({
+      code: 'ABORTED',
+    });
     await settle();
   });
 
@@ -196,7 +255,10 @@ describe('aborting a model call', () => {
 
 describe('tokens of a stream that broke off', () => {
   it('are estimated, with and without limits', async () => {
-    const failure = (limits: { tokens?: number }) => new Agent({ model: scriptedModel([failWith(new Error('boom'), 'x'.repeat(400))]), limits }).run('y'.repeat(40)).catch((error) => error);
+    const failure = (limits: { tokens?: number }) =>
+      new Agent({ model: scriptedModel([failWith(new Error('boom'), 'x'.repeat(400))]), limits })
+        .run('y'.repeat(40))
+        .catch((error) => error);
     for (const limits of [{}, { tokens: 10_000 }]) {
       const { usage } = (await failure(limits)).result;
       expect(usage.outputTokens).toBe(100);
@@ -205,7 +267,9 @@ describe('tokens of a stream that broke off', () => {
   });
 
   it('are none when nothing came', async () => {
-    const failure = await new Agent({ model: scriptedModel([failWith(new Error('boom'))]) }).run('hi').catch((error) => error);
+    const failure = await new Agent({ model: scriptedModel([failWith(new Error('boom'))]) })
+      .run('hi')
+      .catch((error) => error);
     expect(failure.result.usage.totalTokens).toBe(0);
   });
 });
@@ -215,13 +279,20 @@ describe('plain stream transforms', () => {
     defineMiddleware({
       name,
       beforeModel(ctx) {
-        ctx.transform(() => ({ part: (part, emit) => emit(part.type === 'text' ? { ...part, text: change(part.text) } : part) }));
+        ctx.transform(() => ({
+          part: (part, emit) => emit(part.type === 'text' ? { ...part, text: change(part.text) } : part),
+        }));
       },
     });
 
   it('are applied inside-out, to live events and the message alike', async () => {
-    const middleware = [upper('outer', (piece) => `<${piece}>`), upper('inner', (piece) => piece.toUpperCase())];
-    const { shown, result } = await collect(new Agent({ model: scriptedModel([chunks('a', 'b')]), middleware }).stream('hi'));
+    const middleware = [
+      upper('outer', (piece) => `<${piece}>`),
+      upper('inner', (piece) => piece.toUpperCase()),
+    ];
+    const { shown, result } = await collect(
+      new Agent({ model: scriptedModel([chunks('a', 'b')]), middleware }).stream('hi'),
+    );
     expect([...shown.values()]).toEqual(['<A><B>']);
     expect(result!.text).toBe('<A><B>');
   });
@@ -238,7 +309,10 @@ describe('plain stream transforms', () => {
         return next().catch(() => next());
       },
     });
-    await new Agent({ model: scriptedModel([failWith(new Error('boom')), 'ok']), middleware: [counting] }).run('hi');
+    await new Agent({
+      model: scriptedModel([failWith(new Error('boom')), 'ok']),
+      middleware: [counting],
+    }).run('hi');
     expect(made).toBe(2);
   });
 
@@ -258,42 +332,86 @@ describe('plain stream transforms', () => {
         });
       },
     });
-    const { shown, result } = await collect(new Agent({ model: scriptedModel([chunks('a', 'b', 'c')]), middleware: [reverse] }).stream('hi'));
+    const { shown, result } = await collect(
+      new Agent({ model: scriptedModel([chunks('a', 'b', 'c')]), middleware: [reverse] }).stream('hi'),
+    );
     expect([[...shown.values()], result!.text]).toEqual([['cba'], 'cba']);
   });
 
   it('apply to a cached response that did not stream', async () => {
     const cache = defineMiddleware({
       name: 'cache',
-      wrapModel: () => ({ role: 'assistant', content: [{ type: 'text', text: 'cached' }], stopReason: 'stop' }),
+      wrapModel: () => ({
+        role: 'assistant',
+        content: [{ type: 'text', text: 'cached' }],
+        stopReason: 'stop',
+      }),
     });
-    const { shown, result } = await collect(new Agent({ model: scriptedModel([]), middleware: [upper('outer', (piece) => piece.toUpperCase()), cache] }).stream('hi'));
+    const { shown, result } = await collect(
+      new Agent({
+        model: scriptedModel([]),
+        middleware: [upper('outer', (piece) => piece.toUpperCase()), cache],
+      }).stream('hi'),
+    );
     expect([[...shown.values()], result!.text]).toEqual([['CACHED'], 'CACHED']);
   });
 
   it.each([
-    ['part()', () => ({ part: () => { throw new Error('boom'); } })],
-    ['end()', () => ({ part: (part: ModelPart, emit: (part: ModelPart) => void) => emit(part), end: () => { throw new Error('boom'); } })],
-    ['the factory', () => { throw new Error('boom'); }],
+    [
+      'part()',
+      () => ({
+        part: () => {
+          throw new Error('boom');
+        },
+      }),
+    ],
+    [
+      'end()',
+      () => ({
+        part: (part: ModelPart, emit: (part: ModelPart) => void) => emit(part),
+        end: () => {
+          throw new Error('boom');
+        },
+      }),
+    ],
+    [
+      'the factory',
+      () => {
+        throw new Error('boom');
+      },
+    ],
   ])('that throw in %s are blamed on their middleware, not on the model', async (_, factory) => {
     const bad = defineMiddleware({ name: 'bad', beforeModel: (ctx) => ctx.transform(factory as never) });
     for (const outer of [[], [upper('outer', (piece) => piece)]]) {
-      const failure = await new Agent({ model: scriptedModel([text('hi')]), middleware: [...outer, bad] }).run('hi').catch((error) => error);
+      const failure = await new Agent({ model: scriptedModel([text('hi')]), middleware: [...outer, bad] })
+        .run('hi')
+        .catch((error) => error);
       expect(failure).toMatchObject({ code: 'MIDDLEWARE_ERROR', cause: { message: 'boom' } });
       expect(attribution(failure.cause)).toMatchObject({ middleware: 'bad', hook: 'transform' });
     }
   });
 
   it('that are not transforms are INVALID_HOOK_RESULT', async () => {
-    const bad = defineMiddleware({ name: 'bad', beforeModel: (ctx) => ctx.transform(() => undefined as never) });
-    await expect(new Agent({ model: scriptedModel([text('hi')]), middleware: [bad] }).run('hi')).rejects.toMatchObject({ code: 'INVALID_HOOK_RESULT' });
+    const bad = defineMiddleware({
+      name: 'bad',
+      beforeModel: (ctx) => ctx.transform(() => undefined as never),
+    });
+    await expect(
+      new Agent({ model: scriptedModel([text('hi')]), middleware: [bad] }).run('hi'),
+    ).rejects.toMatchObject({ code: 'INVALID_HOOK_RESULT' });
   });
 });
 
 describe('what is sent', () => {
   it('an assistant message that held only withheld thinking is left out', async () => {
     const model = scriptedModel([[{ type: 'thinking', text: 'secret', signature: 's' }], 'end']);
-    const guard = defineMiddleware({ name: 'g', guard: { on: ['thinking'], find: (found) => [...found.matchAll(/secret/g)].map((m) => ({ start: m.index, end: m.index + 6 })) } });
+    const guard = defineMiddleware({
+      name: 'g',
+      guard: {
+        on: ['thinking'],
+        find: (found) => [...found.matchAll(/secret/g)].map((m) => ({ start: m.index, end: m.index + 6 })),
+      },
+    });
     const session = new Agent({ model, middleware: [guard] }).session('s');
     await session.run('one');
     await session.run('two');

@@ -5,7 +5,7 @@ import type { ModelContext } from './context.js';
 import { AlliumError, attribute, isControl, shown } from './errors.js';
 import { estimateTokens, type Reservation } from './limits.js';
 import { deepFreeze, type Message, type ModelResponse, NO_USAGE, type Usage } from './messages.js';
-import { type ModelRequest, type ModelSettings, modelName, type ToolSpec } from './model.js';
+import type { ModelRequest, ModelSettings, ToolSpec } from './model.js';
 import { readStream } from './model-stream.js';
 import { convertToLlm } from './rules.js';
 import { isWithheld } from './session-state.js';
@@ -34,17 +34,25 @@ export async function callModel(ctx: ModelContext): Promise<ModelResponse> {
   const run = ctx._run;
   const { model } = ctx;
   if (typeof model?.stream !== 'function') {
-    throw new AlliumError('INVALID_OPTION', `Expected \`model\` to be a model with a stream() method, got ${shown(model)}.`);
+    throw new AlliumError(
+      'INVALID_OPTION',
+      `Expected \`model\` to be a model with a stream() method, got ${shown(model)}.`,
+    );
   }
   // A run that is to end makes no further call, whatever a layer swallowed.
   ctx._call.check();
   if (ctx._scope.aborted) throw ctx._scope.reason;
-  const messages = await requestMessages(ctx);
-  const { settings, reservation } = reserve(ctx, messages);
+  const messages = changesRequest(ctx) ? await requestMessages(ctx) : undefined;
+  const reservation = run.budget.limited ? reserve(ctx, messages) : undefined;
   const attempts = ++ctx._call.attempts;
-  const request = new CallRequest(messages, ctx, ctx.systemPrompt, ctx.tools, settings);
-  const raw = new Assembler(modelName(model));
-  run.toolsSent = ctx.tools;
+  const request = new CallRequest(
+    messages,
+    ctx,
+    ctx.systemPrompt,
+    ctx.tools,
+    capped(ctx.settings, reservation),
+  );
+  const raw = new Assembler(run.nameOf(model));
   let usage: Usage = NO_USAGE;
   let begun = false;
   try {
@@ -53,7 +61,8 @@ export async function callModel(ctx: ModelContext): Promise<ModelResponse> {
     begun = true;
     const consumer = ctx._live && run.watched ? run : undefined;
     await readStream(model, request, ctx._scope, stages.taker(consumer && live), consumer);
-    const response = deepFreeze(raw.response());
+    const response = raw.response();
+    if (run.plan.looksAtResponses) deepFreeze(response);
     usage = response.usage ?? NO_USAGE;
     const last = stages.finish(response);
     live?.claim(last.content);
@@ -68,15 +77,28 @@ export async function callModel(ctx: ModelContext): Promise<ModelResponse> {
   }
 }
 
+/** Does anything stand between the history and the request? */
+function changesRequest({ _messages, _run: { plan, state } }: ModelContext): boolean {
+  return (
+    _messages !== undefined ||
+    plan.rules.convertToLlm.length > 0 ||
+    plan.guards.request.length > 0 ||
+    state.withheld
+  );
+}
+
 /** The messages to send, or undefined for the plain history: rules and guards of the request have their say here. */
 async function requestMessages(ctx: ModelContext): Promise<readonly Message[] | undefined> {
   const run = ctx._run;
   const { guards, rules } = run.plan;
   let messages = ctx._messages;
   if (messages !== undefined) messages = run.withoutOrphans(messages, ['a model layer'], ctx);
-  if (rules.convertToLlm.length > 0) messages = await convertToLlm(rules.convertToLlm, messages ?? ctx.messages, ctx);
+  if (rules.convertToLlm.length > 0)
+    messages = await convertToLlm(rules.convertToLlm, messages ?? ctx.messages, ctx);
   if (guards.request.length > 0 && ctx._call.guarded) {
-    messages = messages ? await run.requestGate.all(messages, ctx) : await run.requestGate.history(ctx.messages, ctx);
+    messages = messages
+      ? await run.requestGate.all(messages, ctx)
+      : await run.requestGate.history(ctx.messages, ctx);
   }
   if (run.state.withheld) messages = (messages ?? ctx.messages).flatMap(withoutWithheld);
   return messages;
@@ -97,17 +119,16 @@ function withoutWithheld(message: Message): readonly Message[] | Message {
 }
 
 /** Budgets are set aside here, inside every layer, so that an answer from a cache costs nothing. */
-function reserve(
-  ctx: ModelContext,
-  messages: readonly Message[] | undefined,
-): { settings: ModelSettings; reservation: Reservation | undefined } {
-  const { settings } = ctx;
+function reserve(ctx: ModelContext, messages: readonly Message[] | undefined): Reservation | undefined {
   // Sub-agents run side by side: none may set aside all that is left.
   const share = ctx._run.depth === 0 ? 1 : 0.25;
   const input = () => inputTokens(ctx, messages);
-  const reservation = ctx._run.budget.reserve(ctx.model, input, settings.maxOutputTokens, share);
-  if (!reservation || !Number.isFinite(reservation.maxOutputTokens)) return { settings, reservation };
-  return { settings: { ...settings, maxOutputTokens: reservation.maxOutputTokens }, reservation };
+  return ctx._run.budget.reserve(ctx.model, input, ctx.settings.maxOutputTokens, share);
+}
+
+function capped(settings: ModelSettings, reservation: Reservation | undefined): ModelSettings {
+  if (!reservation || !Number.isFinite(reservation.maxOutputTokens)) return settings;
+  return { ...settings, maxOutputTokens: reservation.maxOutputTokens };
 }
 
 function inputTokens(ctx: ModelContext, messages: readonly Message[] | undefined): number {

@@ -1,20 +1,22 @@
 /** The first half of a turn: the request, the model inside its layers, guards, `afterModelResponse`, the message. */
-import { type Context, ModelContext, SeamCall, TurnContext } from './context.js';
+import { ModelContext, SeamCall, TurnContext } from './context.js';
 import { controlKind, isThenable } from './errors.js';
 import { stamped } from './incoming.js';
 import { enter } from './layers.js';
 import { LiveMessage } from './live.js';
 import { placed } from './message-input.js';
-import { type AssistantMessage, type ModelResponse, NO_USAGE, type ToolCall } from './messages.js';
+import { type AssistantMessage, freezeMessage, type ModelResponse, NO_USAGE, type Usage } from './messages.js';
 import { callModel } from './model-call.js';
 import { causedBy } from './orphans.js';
 import * as rules from './rules.js';
 import type { Run } from './run.js';
+import type { Awaitable, EntryBody } from './store.js';
+import { markStarts } from './tool-batch.js';
 
 /** What the model phase came to. */
 export interface Answer {
   readonly response: ModelResponse;
-  readonly ctx: Context;
+  readonly ctx: ModelContext;
   /** One more turn although nothing asks for it. */
   readonly forceContinue: boolean;
   readonly inject: readonly rules.Injected[];
@@ -28,7 +30,8 @@ export async function modelPhase(run: Run): Promise<{ answer: Answer; message: A
   const live = new LiveMessage(run, messageId);
   try {
     const answer = await respond(run, live, messageId);
-    return { answer, message: await keep(run, answer, messageId) };
+    const kept = keep(run, answer, messageId);
+    return { answer, message: isThenable(kept) ? await kept : kept };
   } catch (error) {
     await giveUp(run, live, messageId, error);
     throw error;
@@ -39,7 +42,7 @@ export async function modelPhase(run: Run): Promise<{ answer: Answer; message: A
 async function respond(run: Run, live: LiveMessage, messageId: string): Promise<Answer> {
   for (;;) {
     const call = new SeamCall();
-    const ctx = new ModelContext(run, run.scope, run.agent.request(run.plan), run.history.length, call, live);
+    const ctx = new ModelContext(run, run.scope, run.request, run.history.length, call, live);
     try {
       const response = await ask(run, ctx);
       const shown = await live.finish(response, ctx);
@@ -98,35 +101,44 @@ async function decide(
 const NOTHING: readonly rules.Injected[] = Object.freeze([]);
 
 /** Appends the assistant message, then tells of it. What is to be injected after the results is written with it. */
-async function keep(run: Run, { response, inject }: Answer, messageId: string): Promise<AssistantMessage> {
-  const { runId, sessionId } = run;
-  const { known, costUsd } = run.claimUsage(response.usage);
-  const content = response.content.map((part, block) => {
-    if (part.type !== 'tool-call') return part;
-    return withId(
-      part,
-      run.callId(typeof part.id === 'string' ? part.id : '', messageId, block, response.content),
-    );
-  });
+function keep(run: Run, answer: Answer, messageId: string): Awaitable<AssistantMessage> {
+  const { response, inject } = answer;
+  const paid = run.claimUsage(response.usage);
   // Only calls made in this run cost something: an answer from a cache carries no usage of its own.
-  const usage = known ? response.usage : NO_USAGE;
-  const message: AssistantMessage = placed({ ...response, id: '', content, usage }, messageId);
-  const wait = run.append([
-    {
-      type: 'message',
-      runId,
-      message,
-      ...(costUsd !== undefined && { costUsd }),
-      ...(inject.length > 0 && { inject: stamped(inject) }),
-    },
-  ]);
-  if (wait) await wait;
-  if (run.watched) run.emit({ type: 'message_end', runId, sessionId, messageId, message });
+  const message = assistant(response, messageId, withCallIds(run, response.content, messageId), paid?.usage ?? NO_USAGE);
+  if (run.watched) freezeMessage(message);
+  const plain = { type: 'message' as const, runId: run.runId, message };
+  const costUsd = paid?.costUsd;
+  const extra = costUsd !== undefined || inject.length > 0;
+  const entries: EntryBody[] = [extra ? { ...plain, ...(costUsd !== undefined && { costUsd }), ...(inject.length > 0 && { inject: stamped(inject) }) } : plain];
+  if (answer.decision === 'natural') markStarts(run, message, answer.ctx._offered, entries);
+  const wait = run.append(entries);
+  if (wait) return wait.then(() => told(run, message));
+  return run.watched ? told(run, message) : message;
+}
+
+function told(run: Run, message: AssistantMessage): AssistantMessage {
+  const { runId, sessionId } = run;
+  if (run.watched) run.emit({ type: 'message_end', runId, sessionId, messageId: message.id, message });
   return message;
 }
 
-function withId(part: ToolCall, id: string): ToolCall {
-  return part.id === id ? part : { ...part, id };
+function assistant({ stopReason, model, metadata }: ModelResponse, id: string, content: Content, usage: Usage): AssistantMessage {
+  const plain = { id, role: 'assistant' as const, content, usage, stopReason, model };
+  return metadata === undefined ? plain : { ...plain, metadata };
+}
+
+type Content = AssistantMessage['content'];
+
+function withCallIds(run: Run, given: Content, messageId: string): Content {
+  let content = given;
+  for (let block = 0; block < given.length; block++) {
+    const part = given[block]!;
+    if (part.type !== 'tool-call') continue;
+    const id = run.callId(typeof part.id === 'string' ? part.id : '', messageId, block, given);
+    if (id !== part.id) content = content.with(block, { ...part, id });
+  }
+  return content;
 }
 
 /** There will be no response. What was cut off leaves the text that was released; otherwise nothing stays. */

@@ -23,7 +23,10 @@ export function readStream(
   consumer: Pick<Run, 'pressure'> | undefined,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
-    const reading: Reading = { open: true, iterator: iteratorOf(model.stream(request, new CallOptions(scope)), model) };
+    const reading: Reading = {
+      open: true,
+      iterator: iteratorOf(model.stream(request, new CallOptions(scope)), model),
+    };
     const off = scope.onAbort((reason) => {
       if (!reading.open) return;
       reading.open = false;
@@ -67,7 +70,10 @@ async function read(
     const step = await iterator.next();
     if (!reading.open) return;
     if (typeof step !== 'object' || step === null) {
-      throw new AlliumError('MODEL_STREAM_INVALID', `next() of ${modelName(model)} returned ${shown(step)}, which is not { done, value }.`);
+      throw new AlliumError(
+        'MODEL_STREAM_INVALID',
+        `next() of ${modelName(model)} returned ${shown(step)}, which is not { done, value }.`,
+      );
     }
     if (step.done) return;
     try {

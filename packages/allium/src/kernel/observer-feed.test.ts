@@ -1,6 +1,6 @@
-import { describe, expect, it } from 'vitest';
 import { Agent, type AgentEvent, type Observer, type ObserverProblem, tool } from 'allium';
 import { scriptedModel, text, toolCalls } from 'allium/testing';
+import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { ObserverFeed } from './observer-feed.js';
 
@@ -21,32 +21,57 @@ function feedOf(observer: Observer, capacity?: number) {
   return { feed, problems };
 }
 
-const echo = tool({ name: 'echo', description: 'Echoes.', input: z.object({ text: z.string() }), execute: ({ text: said }) => said });
+const echo = tool({
+  name: 'echo',
+  description: 'Echoes.',
+  input: z.object({ text: z.string() }),
+  execute: ({ text: said }) => said,
+});
 
 describe('observers', () => {
   it('see frozen events, in order', async () => {
     const seen: AgentEvent[] = [];
-    const agent = new Agent({ model: scriptedModel([toolCalls({ name: 'echo', args: { text: 'a' } }), 'done']), tools: [echo], observers: [(one) => void seen.push(one)] });
+    const agent = new Agent({
+      model: scriptedModel([toolCalls({ name: 'echo', args: { text: 'a' } }), 'done']),
+      tools: [echo],
+      observers: [(one) => void seen.push(one)],
+    });
     await agent.run('hi');
     await agent.observersIdle();
     expect(seen.map(({ type }) => type)).toEqual([
-      ...['agent_start', 'message_start', 'message_end', 'turn_start', 'message_start', 'message_update', 'message_end'],
+      ...[
+        'agent_start',
+        'message_start',
+        'message_end',
+        'turn_start',
+        'message_start',
+        'message_update',
+        'message_end',
+      ],
       ...['tool_execution_start', 'tool_execution_end', 'turn_end'],
       ...['turn_start', 'message_start', 'message_update', 'message_end', 'turn_end', 'agent_end'],
     ]);
-    const frozen = (value: unknown): boolean => typeof value !== 'object' || value === null || (Object.isFrozen(value) && Object.values(value).every(frozen));
+    const frozen = (value: unknown): boolean =>
+      typeof value !== 'object' ||
+      value === null ||
+      (Object.isFrozen(value) && Object.values(value).every(frozen));
     expect(seen.filter((one) => !frozen(one)).map(({ type }) => type)).toEqual([]);
   });
 
   it('see the same events whether or not somebody streams', async () => {
     const types = async (go: (agent: Agent) => Promise<unknown>): Promise<string[]> => {
       const seen: string[] = [];
-      const agent = new Agent({ model: scriptedModel(['done']), observers: [({ type }) => void seen.push(type)] });
+      const agent = new Agent({
+        model: scriptedModel(['done']),
+        observers: [({ type }) => void seen.push(type)],
+      });
       await go(agent);
       await agent.observersIdle();
       return seen;
     };
-    expect(await types((agent) => agent.run('hi'))).toEqual(await types((agent) => agent.stream('hi').result));
+    expect(await types((agent) => agent.run('hi'))).toEqual(
+      await types((agent) => agent.stream('hi').result),
+    );
   });
 
   it('that throw or reject are reported to onObserverError and never affect the run', async () => {
@@ -69,7 +94,8 @@ describe('observers', () => {
     const { status } = await agent.run('hi');
     await agent.observersIdle();
     expect(status).toBe('done');
-    const messages = (name: string) => problems.filter(({ observer }) => observer === name).map(({ error }) => (error as Error).message);
+    const messages = (name: string) =>
+      problems.filter(({ observer }) => observer === name).map(({ error }) => (error as Error).message);
     expect(new Set(messages('thrower'))).toEqual(new Set(['boom']));
     expect(messages('rejecter')).toHaveLength(messages('thrower').length);
   });

@@ -1,6 +1,8 @@
 /** Judges what is sent to the model: each message once per run, so that a turn costs only what is new. */
+
+import { judgeMessage } from './content-guards.js';
 import type { ModelContext } from './context.js';
-import { type GuardTable, judgeMessage, latching, stopFor } from './guards.js';
+import { type GuardTable, latching, stopFor } from './guards.js';
 import type { Message } from './messages.js';
 
 export class RequestGate {

@@ -40,7 +40,9 @@ export function guardsResponses(table: GuardTable): boolean {
 /** Can text of this kind go out while it streams, or only when it is complete? */
 function streamable(table: GuardTable, type: Kind): boolean {
   if (type === 'text' && table.final.length > 0) return false;
-  return table[POINT_OF[type]].every(({ guard }) => guard.find && !guard.judge && typeof guard.hold === 'object');
+  return table[POINT_OF[type]].every(
+    ({ guard }) => guard.find && !guard.judge && typeof guard.hold === 'object',
+  );
 }
 
 interface Block {
@@ -159,14 +161,19 @@ export class ResponseGate {
 
   /** Blocks that no window covers: all guards see the complete text. */
   private async judgeHeld(response: ModelResponse, type: Kind, ctx: Context): Promise<void> {
-    const held = [...this.blocks.entries()].filter(([, block]) => block?.type === type && !block.stages) as [number, Block][];
+    const held = [...this.blocks.entries()].filter(([, block]) => block?.type === type && !block.stages) as [
+      number,
+      Block,
+    ][];
     if (held.length === 0) return;
     const points: GuardPoint[] = [POINT_OF[type]];
     if (type === 'text' && !response.content.some((part) => part.type === 'tool-call')) points.push('final');
     let texts: readonly string[] = held.map(([, block]) => block.held);
     for (const point of points) {
       if (this.table[point].length === 0) continue;
-      const judged = await latching(ctx, () => judge(this.table[point], { point, message: response }, texts, ctx));
+      const judged = await latching(ctx, () =>
+        judge(this.table[point], { point, message: response }, texts, ctx),
+      );
       if (judged.deny) throw stopFor(judged.deny, ctx);
       texts = judged.texts;
     }
@@ -231,7 +238,12 @@ export async function judgeArguments(
   try {
     args = JSON.parse(given || '{}');
   } catch {
-    const { texts, args: made, deny, ask } = await judgeCall(table, { point: 'tool-args', toolCall }, [given], ctx);
+    const {
+      texts,
+      args: made,
+      deny,
+      ask,
+    } = await judgeCall(table, { point: 'tool-args', toolCall }, [given], ctx);
     return { arguments: made === undefined ? (texts[0] ?? '') : JSON.stringify(made), deny, ask };
   }
   const judged = await judgeCall(table, { point: 'tool-args', toolCall, args }, textsIn(args), ctx);

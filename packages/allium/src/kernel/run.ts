@@ -5,17 +5,17 @@ import type { Plan } from './compose.js';
 import { type Context, type GenerateRequest, ModelContext, SeamCall, type ToolContext } from './context.js';
 import { type ControlSignal, controlKind, shown } from './errors.js';
 import type { AgentEvent } from './events.js';
-import { judgeToolResult } from './guards.js';
+import { judgeToolResult } from './content-guards.js';
 import type { History } from './history.js';
 import { enter } from './layers.js';
 import type { Budget, Limits, Reservation, SessionLimits } from './limits.js';
 import { addUsage, type AssistantContent, deepFreeze, type Message, type Metadata, type ModelResponse, NO_USAGE, type Usage } from './messages.js';
 import { toMessages } from './message-input.js';
 import { callModel } from './model-call.js';
-import type { Model } from './model.js';
+import { type Model, modelName } from './model.js';
 import { dropOrphans } from './orphans.js';
 import { RequestGate } from './request-gate.js';
-import { type CallVerdicts, guardResponse, guardsResponses } from './response-gate.js';
+import { type CallVerdicts, guardResponse } from './response-gate.js';
 import type { Change } from './result.js';
 import { type Scope, supervised } from './scope.js';
 import type { Journal, OpenRun, SessionState } from './session-state.js';
@@ -74,21 +74,23 @@ export class Run {
   readonly call = new SeamCall();
   readonly changes: Change[] = [];
   /** What transforms made of responses, by the content they were made from. */
-  readonly stages = new WeakMap<Content, { readonly ctx: ModelContext; readonly response: ModelResponse }>();
+  stages: WeakMap<Content, { readonly ctx: ModelContext; readonly response: ModelResponse }> | undefined;
   readonly requestGate: RequestGate;
   turn = 0;
+  /** What every model call starts from. */
+  readonly request: ReturnType<Agent['request']>;
   output: unknown;
-  /** The tools the last model call was shown. */
-  toolsSent: readonly Tool[];
   private readonly init: RunInit;
-  private readonly judged = new WeakMap<Content, Promise<{ readonly content: Content; readonly calls: CallVerdicts }>>();
-  private readonly results = new WeakMap<ToolResult, Promise<ToolResult>>();
-  private readonly restarts = new Set<string>();
+  // Made when they are first needed: weak maps are too dear for every run.
+  private judged: WeakMap<Content, Promise<{ readonly content: Content; readonly calls: CallVerdicts }>> | undefined;
+  private results: WeakMap<ToolResult, Promise<ToolResult>> | undefined;
+  private restarts: Set<string> | undefined;
+  private named: { readonly model: Model; readonly name: string } | undefined;
   private unjournaled: { usage: Usage; costUsd: number | undefined }[] = [];
   private pausedFor = 0;
   private pausedSince = 0;
   private pauses = 0;
-  private readonly checked = new WeakSet<readonly Message[]>();
+  private checked: WeakSet<readonly Message[]> | undefined;
 
   constructor(init: RunInit) {
     this.init = init;
@@ -110,7 +112,7 @@ export class Run {
     this.history = this.state.history;
     this.cells = new Cells(init.plan.cells, this.state.cells, this.open.cells);
     this.watched = init.events.watched;
-    this.toolsSent = init.plan.tools;
+    this.request = init.agent.request(init.plan);
     this.turn = this.open.turns;
   }
 
@@ -139,7 +141,12 @@ export class Run {
   /** A promise while the consumer is behind; the time it takes does not count as the run's. */
   pressure(): Promise<void> | undefined {
     const wait = this.init.events.pressure();
-    return wait && this.paused(() => wait);
+    return wait === undefined ? undefined : this.waiting(wait);
+  }
+
+  /** Apart from `pressure`, which every delta calls: a function that captures something is never free. */
+  private waiting(wait: Promise<void>): Promise<void> {
+    return this.paused(() => wait);
   }
 
   /** Notes that a middleware acted. */
@@ -199,11 +206,10 @@ export class Run {
   }
 
   /** The cost of the usage a message carries; it leaves the list of usage that belongs to no message. */
-  claimUsage(usage: Usage | undefined): { readonly known: boolean; readonly costUsd?: number } {
-    const index = this.unjournaled.findIndex((one) => one.usage === usage);
-    if (index < 0) return { known: false };
-    const [claimed] = this.unjournaled.splice(index, 1);
-    return { known: true, ...(claimed!.costUsd !== undefined && { costUsd: claimed!.costUsd }) };
+  claimUsage(usage: Usage | undefined): { readonly usage: Usage; readonly costUsd: number | undefined } | undefined {
+    const index = this.unjournaled.findLastIndex((one) => one.usage === usage);
+    if (index < 0) return undefined;
+    return index === this.unjournaled.length - 1 ? this.unjournaled.pop() : this.unjournaled.splice(index, 1)[0];
   }
 
   /** Usage of a child that has its own journal: it counts here too. */
@@ -220,7 +226,6 @@ export class Run {
     ctx._messages = Object.freeze(toMessages(messages as never));
     const layers = this.plan.layers.model;
     const inside = layers.findIndex((layer) => layer.position > caller._position);
-    const sent = this.toolsSent;
     try {
       const response = (await enter(layers, inside < 0 ? layers.length : inside, ctx, callModel)) as ModelResponse;
       call.check();
@@ -229,14 +234,13 @@ export class Run {
     } catch (error) {
       if (controlKind(error) === 'stop' || controlKind(error) === 'suspend') caller._call.latch(error, call.latchedBy);
       throw error;
-    } finally {
-      this.toolsSent = sent;
     }
   }
 
   /** `onError` may start a turn again once per middleware. */
   mayRestart(name: string): boolean {
     const key = `${this.turn}\n${name}`;
+    this.restarts ??= new Set();
     if (this.restarts.has(key)) return false;
     this.restarts.add(key);
     return true;
@@ -256,10 +260,10 @@ export class Run {
       const model = ctx as ModelContext;
       let response = result as ModelResponse;
       if (model._transforms) {
-        const stage = this.stages.get(response.content);
+        const stage = this.stages?.get(response.content);
         response = stage?.ctx === model ? { ...response, content: stage.response.content } : deepFreeze(transformed(response, model._transforms, this.nameAt(model._position)));
       }
-      return sink && model._call.guarded && guardsResponses(this.plan.guards) ? this.seen(response, model) : response;
+      return sink && model._call.guarded && this.plan.guardsResponses ? this.seen(response, model) : response;
     }
     if (ctx.seam === 'tool' && sink && this.plan.guards['tool-result'].length > 0) return this.guardToolResult(ctx as ToolContext, result as ToolResult);
     return result;
@@ -272,8 +276,9 @@ export class Run {
 
   /** The response as the guards leave it; judged once, however often it is looked at. */
   async guardOnce(response: ModelResponse, ctx: Context): Promise<{ response: ModelResponse; calls: CallVerdicts }> {
-    if (!guardsResponses(this.plan.guards)) return { response, calls: NO_VERDICTS };
+    if (!this.plan.guardsResponses) return { response, calls: NO_VERDICTS };
     const { content } = response;
+    this.judged ??= new WeakMap();
     let judging = this.judged.get(content);
     if (!judging) {
       judging = guardResponse(this.plan.guards, response, ctx);
@@ -287,23 +292,27 @@ export class Run {
 
   /** This content has passed the guards. */
   remember(content: Content, calls: CallVerdicts): void {
+    this.judged ??= new WeakMap();
     this.judged.set(content, Promise.resolve({ content, calls }));
   }
 
   guardToolResult(ctx: ToolContext, result: ToolResult): Promise<ToolResult> {
-    let judged = this.results.get(result);
+    this.results ??= new WeakMap();
+    const { results } = this;
+    let judged = results.get(result);
     if (!judged) {
       judged = judgeToolResult(this.plan.guards, ctx.toolCall, result, ctx).then((made) => {
-        this.results.set(made, Promise.resolve(made));
+        results.set(made, Promise.resolve(made));
         return deepFreeze(made);
       });
-      this.results.set(result, judged);
+      results.set(result, judged);
     }
     return judged;
   }
 
   /** A request without calls that lack a result and results that lack a call. */
   withoutOrphans(messages: readonly Message[], by: readonly string[], ctx: Context): readonly Message[] {
+    this.checked ??= new WeakSet();
     if (this.checked.has(messages)) return messages;
     const { kept, dropped } = dropOrphans(messages);
     if (dropped.length > 0) {
@@ -344,6 +353,12 @@ export class Run {
     return repeated ? `${messageId}.call${block}` : id;
   }
 
+  /** The name of a model; most runs have one. */
+  nameOf(model: Model): string {
+    if (this.named?.model !== model) this.named = { model, name: modelName(model) };
+    return this.named.name;
+  }
+
   findTool(name: string, tools: readonly Tool[]): Tool | undefined {
     return tools === this.plan.tools ? this.plan.toolsByName.get(name) : tools.find((tool) => tool.name === name);
   }
@@ -352,7 +367,7 @@ export class Run {
   toolCallsLeft(): number {
     const { toolCalls = Number.POSITIVE_INFINITY } = this.limits;
     const { toolCalls: session = Number.POSITIVE_INFINITY } = this.init.sessionLimits;
-    const answered = this.open.batch?.results.size ?? 0;
+    const answered = this.open.batch?.answered ?? 0;
     return Math.min(toolCalls - this.open.toolCalls, session - this.state.toolCalls) + answered;
   }
 

@@ -29,8 +29,6 @@ export interface Start {
   readonly input: readonly Message[] | undefined;
   readonly options: ResumeOptions;
   readonly queue: EventQueue | undefined;
-  /** Aborts when the consumer of the stream leaves. */
-  readonly consumer: AbortSignal | undefined;
   readonly control: (control: Control) => void;
 }
 
@@ -39,7 +37,7 @@ export async function execute(start: Start): Promise<RunResult> {
   const { options } = start;
   const scope = new Scope(options.parent?._scope);
   start.control({ abort: (reason) => scope.abort(reason) });
-  const unlink = [follow(options.signal, scope), follow(start.consumer, scope)];
+  const unlink = follow(options.signal, scope);
   try {
     const run = await begin(start, scope);
     const stopTimer = timeLimit(run, scope);
@@ -49,7 +47,7 @@ export async function execute(start: Start): Promise<RunResult> {
       stopTimer();
     }
   } finally {
-    for (const off of unlink) off();
+    unlink?.();
     scope.close();
   }
 }
@@ -74,9 +72,9 @@ async function begin(start: Start, scope: Scope): Promise<Run> {
     await journal.append([{ type: 'run_start', runId: `r_${agent.newId()}`, plan: names, ...(tenant !== undefined && { tenant }), ...(parent && { parent: parent.runId }), ...(metadata && { metadata }) }]);
   } else await reopen(journal, names, start);
   const sessionBudget = new Budget(agent.sessionLimits, agent._priceOf, parent?.budget);
-  sessionBudget.start(state.usage, state.costUsd);
+  sessionBudget.start(state.usage.snapshot(), state.costUsd);
   const budget = new Budget(limits, agent._priceOf, sessionBudget);
-  budget.start(state.open!.usage, state.open!.costUsd);
+  budget.start(state.open!.usage.snapshot(), state.open!.costUsd);
   const events = eventsOf(start);
   const run = new Run({ agent, plan, journal, tenant, depth, scope, budget, limits, sessionLimits: agent.sessionLimits, metadata: options.metadata ?? {}, clock: agent.clock, resumed: !input, onRequest: options.onRequest ?? agent._onRequest, events });
   const { depth: maxDepth = 8 } = limits;
@@ -113,7 +111,7 @@ async function settleOpen(journal: Journal): Promise<void> {
   const { runId, batch } = open;
   if (batch) {
     const first = open.count + 1;
-    const unanswered = [...batch.calls.entries()].filter(([, call]) => !batch.results.has(call.id));
+    const unanswered = [...batch.calls.entries()].filter(([index]) => !batch.results[index]);
     await journal.append(
       unanswered.map(([index, call]) => {
         const { content, isError } = errorResult('Not run: a new message came before this call was settled.');
@@ -192,23 +190,38 @@ function stopOf(run: Run, signal: unknown): Stop {
   return { reason, message, ...(by && { by }) };
 }
 
+/** What only grows until the last hook has run, or is dear to make, is made when it is read. */
 function resultOf(run: Run, status: RunStatus, stop: Stop): RunResult {
-  const messages = run.newMessages();
-  const last = messages.findLast((message) => message.role === 'assistant');
+  const { history, state, budget, changes, output, runId, sessionId, open } = run;
+  const { from, turns, requests } = open;
+  const end = history.length;
+  const last = history.lastAnswer(from);
+  let messages: readonly Message[] | undefined;
   return Object.freeze({
     status,
     stop,
     text: last ? textOf(last) : '',
-    ...(run.output !== undefined && { output: run.output }),
-    messages: Object.freeze(messages),
-    usage: run.budget.usage,
-    ...(run.budget.costUsd !== undefined && { costUsd: run.budget.costUsd }),
-    turns: run.open.turns,
-    pending: Object.freeze([...run.open.requests.values()]),
-    queued: Object.freeze(run.state.queued.map(({ message }) => message)),
-    changes: run.changes,
-    runId: run.runId,
-    sessionId: run.sessionId,
+    output,
+    get messages() {
+      messages ??= history.between(from, end);
+      return messages;
+    },
+    get usage() {
+      return budget.usage;
+    },
+    get costUsd() {
+      return budget.costUsd;
+    },
+    turns,
+    pending: Object.freeze([...requests.values()]),
+    get queued() {
+      return Object.freeze(state.queued.map(({ message }) => message));
+    },
+    get changes() {
+      return Object.freeze([...changes]);
+    },
+    runId,
+    sessionId,
   });
 }
 
@@ -219,11 +232,9 @@ async function close(run: Run, result: RunResult, { agent }: Start, ctx: RunCont
   try {
     const due = await drain(run, { store: agent.store }, 'none');
     const end = status === 'suspended' ? [] : [{ type: 'run_end' as const, runId: run.runId, status, stop, turns: run.open.turns }];
-    const queued = due?.entries.flatMap((entry) => (entry.type === 'inbox' ? entry.queued : [])) ?? run.state.queued;
-    const final = deepFreeze({ ...result, turns: run.open.turns, queued: queued.map(({ message }) => message), usage: run.budget.usage, changes: [...run.changes] });
     if (due || end.length > 0 || run.hasUnwritten) await run.append([...(due?.entries ?? []), ...end]);
     if (status === 'suspended' && run.watched) run.emit({ type: 'suspended', runId: run.runId, sessionId: run.sessionId, pending: result.pending });
-    return final;
+    return result;
   } catch (error) {
     // The journal refused: the run ends as it is; what failed first is what the caller hears of.
     if (status === 'error' || status === 'aborted') return result;
@@ -244,8 +255,8 @@ function toRunError(error: unknown, result: RunResult): RunError {
   return new RunError(code, `The run failed: ${messageOf(error)}${where}`, result, cause);
 }
 
-function follow(signal: AbortSignal | undefined, scope: Scope): () => void {
-  if (!signal) return () => {};
+function follow(signal: AbortSignal | undefined, scope: Scope): (() => void) | undefined {
+  if (!signal) return undefined;
   const abort = (): void => scope.abort(signal.reason instanceof Aborted ? signal.reason : new Aborted(signal.reason));
   if (signal.aborted) abort();
   signal.addEventListener('abort', abort, { once: true });

@@ -99,8 +99,8 @@ export class Session {
 
   private streaming(input: (() => Message[]) | undefined, options: ResumeOptions): RunStream {
     const queue = new EventQueue();
-    const controller = new AbortController();
-    const result = this.start(input, options, queue, controller.signal);
+    const result = this.start(input, options, queue);
+    const abort = (): void => this.control?.abort(new Aborted('The consumer stopped reading.'));
     result.then(
       () => queue.end(),
       (error) => queue.end({ error }),
@@ -112,7 +112,7 @@ export class Session {
           next: () => queue.next(),
           async return() {
             queue.leave();
-            controller.abort(new Aborted('The consumer stopped reading.'));
+            abort();
             await result.catch(ignore);
             return { done: true, value: undefined };
           },
@@ -125,7 +125,7 @@ export class Session {
     };
   }
 
-  private async start(input: (() => Message[]) | undefined, options: ResumeOptions, queue?: EventQueue, consumer?: AbortSignal): Promise<RunResult> {
+  private async start(input: (() => Message[]) | undefined, options: ResumeOptions, queue?: EventQueue): Promise<RunResult> {
     const { agent } = this;
     if (typeof options !== 'object' || options === null) throw invalidOption('options', 'an object', options);
     checkKeys(input ? 'run()' : 'resume()', options, input ? RUN_OPTIONS : [...RUN_OPTIONS, 'answers', 'allowPlanChange']);
@@ -143,7 +143,6 @@ export class Session {
         input: messages,
         options,
         queue,
-        consumer,
         control: (control) => {
           this.control = control;
         },

@@ -58,7 +58,9 @@ const PATTERNS: readonly { readonly pattern: RegExp; readonly hold: number }[] =
 ];
 const WORDS = ['a', 'b', 'c', ' ', 'ab', 'aa', 'secret', '😀', 'é', '\n', 'aaaaaa', 'bac'];
 const texts = fc.array(fc.constantFrom(...WORDS), { maxLength: 200 }).map((words) => words.join(''));
-const long = fc.array(fc.constantFrom(...WORDS), { minLength: 300, maxLength: 900 }).map((words) => words.join(''));
+const long = fc
+  .array(fc.constantFrom(...WORDS), { minLength: 300, maxLength: 900 })
+  .map((words) => words.join(''));
 const sizes = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 8 });
 
 describe('window(n): any match up to n characters is caught for any chunking', () => {
@@ -73,9 +75,17 @@ describe('window(n): any match up to n characters is caught for any chunking', (
 
   it('cuts the same with a window that is longer than needed', () => {
     fc.assert(
-      fc.property(fc.constantFrom(...PATTERNS), long, sizes, fc.integer({ min: 0, max: 120 }), (one, text, chunking, more) => {
-        expect(through(one.pattern, one.hold + more, split(text, chunking))).toBe(text.replace(one.pattern, '■'));
-      }),
+      fc.property(
+        fc.constantFrom(...PATTERNS),
+        long,
+        sizes,
+        fc.integer({ min: 0, max: 120 }),
+        (one, text, chunking, more) => {
+          expect(through(one.pattern, one.hold + more, split(text, chunking))).toBe(
+            text.replace(one.pattern, '■'),
+          );
+        },
+      ),
       { numRuns: 100 },
     );
   });

@@ -27,7 +27,7 @@ export type EntryBody =
       readonly inject?: readonly Message[];
     }
   | { readonly type: 'state'; readonly cell: string; readonly version: number; readonly runId?: string; readonly value: unknown }
-  | { readonly type: 'tool_started'; readonly runId: string; readonly messageId: string; readonly callId: string; readonly key: string }
+  | { readonly type: 'tool_started'; readonly runId: string; readonly messageId: string; readonly callId: string }
   | { readonly type: 'tool_finished'; readonly runId: string; readonly message: ToolMessage; readonly terminate?: boolean }
   | { readonly type: 'request'; readonly runId: string; readonly request: PendingRequest }
   | { readonly type: 'answer'; readonly runId: string; readonly requestId: string; readonly decision: Decision }

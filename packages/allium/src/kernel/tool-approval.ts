@@ -22,7 +22,7 @@ type Verdict = CallDecision & { args?: unknown };
 export class ToolApproval {
   /** What waits to be written: verdicts and questions. */
   private entries: EntryBody[] = [];
-  private readonly asked = new WeakMap<ToolContext, number>();
+  private asked: WeakMap<ToolContext, number> | undefined;
 
   constructor(
     private readonly run: Run,
@@ -231,13 +231,12 @@ export class ToolApproval {
     const { runId } = this.run;
     const { id: requestId, callId } = request;
     const entries: EntryBody[] = [{ type: 'answer', runId, requestId, decision }];
-    const running = this.restarts.get(callId);
-    if (running) entries.push(running);
+    if (this.running?.has(callId)) entries.push({ type: 'tool_started', runId, messageId: this.message.id, callId });
     await this.run.append(entries);
   }
 
-  /** Entries that say of a running tool that it had begun, by call id. */
-  readonly restarts = new Map<string, EntryBody & { type: 'tool_started' }>();
+  /** Calls that ask in the middle of their work and are in doubt when it breaks off. */
+  private running: Set<string> | undefined;
 
   /** What a human says comes from outside like any message. */
   private async admitted(decision: Decision): Promise<Decision> {
@@ -291,8 +290,10 @@ export class ToolApproval {
       );
     }
     // Counted per context: an attempt that starts anew finds the answers of the one before.
+    this.asked ??= new WeakMap();
     const count = (this.asked.get(ctx) ?? 0) + 1;
     this.asked.set(ctx, count);
+    if (call.phase === 'running' && call.fresh) (this.running ??= new Set()).add(call.toolCall.id);
     const part = `-${call.phase === 'judging' ? 'hook' : 'tool'}${count}`;
     const pending = this.request(call, ctx, 'suspend', request, this.run.nameAt(ctx._position), part);
     const answer = await this.answer(pending, request, ctx._scope);

@@ -1,8 +1,7 @@
 /** The tool phase of a turn: every call gets exactly one result, in call order, whatever happens. */
 import { type ToolCallHooks, ToolContext } from './context.js';
 import { AlliumError, controlKind, isThenable, messageOf, StopRun, type Suspension } from './errors.js';
-import { judgeUpdate } from './guards.js';
-import { hash } from './hash.js';
+import { judgeUpdate } from './content-guards.js';
 import { enter } from './layers.js';
 import type { AssistantMessage, ToolCall, ToolContent, ToolMessage } from './messages.js';
 import type { CallVerdicts } from './response-gate.js';
@@ -11,7 +10,7 @@ import type { OpenBatch } from './session-state.js';
 import type { Awaitable, Decision, EntryBody, PendingRequest, Request } from './store.js';
 import { errorResult, isContentList, type Tool, type ToolResult } from './tool.js';
 import { ToolApproval } from './tool-approval.js';
-import { asToolResult, type Call, failureText, newCall, refuse } from './tool-call.js';
+import { asToolResult, Call, failureText, refuse } from './tool-call.js';
 import { executeTool, Lane } from './tool-execution.js';
 import { prepare } from './tool-preparation.js';
 import { ToolResults } from './tool-results.js';
@@ -28,13 +27,35 @@ export interface BatchOptions {
   readonly tools: readonly Tool[];
   /** What guards said about the calls; undefined after a resume, where they are asked again. */
   readonly verdicts?: CallVerdicts;
+  /** The calls were just made: none can have begun before. */
+  readonly fresh?: boolean;
   /** Nothing runs; each call is answered with this. */
-  readonly notRun?: string;
+  readonly notRun?: string | undefined;
 }
 
 /** Runs the calls of a message, or what is left of them after a resume. */
-export function runTools(run: Run, batch: OpenBatch, options: BatchOptions): Promise<BatchOutcome> {
+export function runTools(run: Run, batch: OpenBatch, options: BatchOptions): Awaitable<BatchOutcome> {
   return new ToolBatch(run, batch, options).run();
+}
+
+/**
+ * Where nothing decides about calls in between, that they begin is journaled together with the message that makes
+ * them: one write less for every turn.
+ */
+export function markStarts(run: Run, message: AssistantMessage, tools: readonly Tool[], entries: EntryBody[]): void {
+  const { plan, agent, runId } = run;
+  if (plan.decidesOnCalls || agent.toolExecution === 'sequential' || run.toolCallsLeft() !== Number.POSITIVE_INFINITY) return;
+  const before = entries.length;
+  for (const part of message.content) {
+    if (part.type !== 'tool-call') continue;
+    const tool = run.findTool(part.name, tools);
+    if (tool?.sequential || tool?.concurrency !== undefined) {
+      // Not all of them begin at once: each is journaled when it does.
+      entries.length = before;
+      return;
+    }
+    if (tool?.onInDoubt === 'fail') entries.push({ type: 'tool_started', runId, messageId: message.id, callId: part.id });
+  }
 }
 
 class ToolBatch implements ToolCallHooks {
@@ -59,39 +80,77 @@ class ToolBatch implements ToolCallHooks {
     this.approval = new ToolApproval(runner, batch.message, options.verdicts);
     this.calls = [];
     for (let index = 0; index < batch.calls.length; index++) {
-      const toolCall = batch.calls[index]!;
-      this.calls.push(newCall(index, toolCall, batch.results.get(toolCall.id)));
+      this.calls.push(new Call(runner.sessionId, batch.message, index, batch.calls[index]!, batch.results[index]));
     }
   }
 
-  async run(): Promise<BatchOutcome> {
-    const open = this.batch.results.size === 0 ? this.calls : this.calls.filter((call) => !call.done);
+  /** Answers at once as long as nothing has to wait: no hook, tool or store that answers with a promise. */
+  run(): Awaitable<BatchOutcome> {
+    const { calls, batch, approval } = this;
+    const open = batch.answered === 0 ? calls : calls.filter((call) => !call.done);
+    if (approval.needed) return this.judgeThenExecute(open, 0);
+    const allowed = this.runner.toolCallsLeft();
+    for (let i = 0; i < open.length; i++) {
+      try {
+        const wait = this.prepare(open[i]!, allowed);
+        if (wait) return wait.then(() => this.judgeThenExecute(open, i + 1), (error) => this.broken(open, error));
+      } catch (error) {
+        return this.broken(open, error);
+      }
+    }
+    return this.executed(open);
+  }
+
+  /** The slow way: calls before `first` are prepared already. */
+  private async judgeThenExecute(open: readonly Call[], first: number): Promise<BatchOutcome> {
     try {
       const allowed = this.runner.toolCallsLeft();
-      for (const call of open) {
-        const wait = this.prepare(call, allowed);
+      for (let i = first; i < open.length; i++) {
+        const wait = this.prepare(open[i]!, allowed);
         if (wait) await wait;
       }
       const pending = this.approval.needed ? await this.approval.judgeAll(open) : NO_REQUESTS;
       if (pending.length > 0) return this.outcome(pending);
-      await this.executeAll(open);
     } catch (error) {
-      const by = open.find(({ seam }) => seam.latched === error)?.seam.latchedBy;
-      if (controlKind(error) === 'stop') this.runner.call.latch(error, by);
-      await this.results.answerRest(open, error);
-      throw error;
+      return this.broken(open, error);
     }
+    return this.executed(open);
+  }
+
+  private executed(open: readonly Call[]): Awaitable<BatchOutcome> {
+    try {
+      const wait = this.executeAll(open);
+      if (!wait) return this.conclude(open);
+      return wait.then(() => this.conclude(open), (error) => this.broken(open, error));
+    } catch (error) {
+      return this.broken(open, error);
+    }
+  }
+
+  private conclude(open: readonly Call[]): Awaitable<BatchOutcome> {
     const ended = this.ending(open);
+    if (ended === undefined && !this.waiting) return this.outcome(NO_REQUESTS);
+    return this.concludeEarly(open, ended);
+  }
+
+  private async concludeEarly(open: readonly Call[], ended: unknown): Promise<BatchOutcome> {
     if (ended !== undefined) {
       await this.results.answerRest(open, ended);
       throw ended;
     }
-    if (!this.waiting) return this.outcome(NO_REQUESTS);
     const pending = open.flatMap((call) => call.pending ?? []);
     await this.runner.append(
       pending.map((request) => ({ type: 'request', runId: this.runner.runId, request })),
     );
     return this.outcome(pending);
+  }
+
+  /** Something ends the run in the middle of the batch: every call is answered before it goes on outward. */
+  private async broken(open: readonly Call[], error: unknown): Promise<never> {
+    const by = open.find(({ latched }) => latched === error)?.latchedBy;
+    if (controlKind(error) === 'stop') this.runner.call.latch(error, by);
+    await this.results.answerRest(open, error);
+    throw error;
   }
 
   /** The control signal that ends the run after this batch, if there is one. */
@@ -110,12 +169,8 @@ class ToolBatch implements ToolCallHooks {
   private outcome(pending: readonly PendingRequest[]): BatchOutcome {
     const { calls } = this;
     const results: ToolMessage[] = [];
-    let terminate = true;
-    for (const { done, toolCall } of calls) {
-      if (done) results.push(done);
-      if (!this.batch.terminate.has(toolCall.id)) terminate = false;
-    }
-    return { results, pending, terminate };
+    for (const { done } of calls) if (done) results.push(done);
+    return { results, pending, terminate: this.batch.terminating === calls.length };
   }
 
   // ── Before anything runs ───────────────────────────────────────────────────────────────────────────────────
@@ -142,28 +197,29 @@ class ToolBatch implements ToolCallHooks {
     previous?: ToolContext,
   ): ToolContext {
     const { runner, message } = this;
-    const key =
-      previous?.idempotencyKey ??
-      hash(`${runner.sessionId}\n${message.id}\n${call.index}\n${call.toolCall.arguments}`);
-    const of = { assistantMessage: message, toolCall, tool, idempotencyKey: key };
-    const ctx = new ToolContext(runner, runner.scope, of, undefined, undefined, call.seam, this);
+    const of = { assistantMessage: message, toolCall, tool, keyed: call };
+    const ctx = new ToolContext(runner, runner.scope, of, undefined, undefined, call, this);
     if (previous) [ctx._state, ctx._metadata] = [previous._state, previous._metadata];
     return ctx;
   }
 
   // ── Execution ──────────────────────────────────────────────────────────────────────────────────────────────
 
-  private async executeAll(calls: readonly Call[]): Promise<void> {
+  private executeAll(calls: readonly Call[]): Awaitable<void> {
+    return calls.length === 1 ? this.startAndExecute(calls[0]!) : this.executeMany(calls);
+  }
+
+  private async executeMany(calls: readonly Call[]): Promise<void> {
     const sequential =
       this.runner.agent.toolExecution === 'sequential' || calls.some((call) => call.ctx.tool?.sequential);
-    if (sequential || calls.length === 1) {
+    if (sequential) {
       for (const call of calls) await this.startAndExecute(call);
       return;
     }
     if (calls.every((call) => call.ctx.tool?.concurrency === undefined)) {
       const wait = this.started(calls);
       if (wait) await wait;
-      return allSettled(calls.map((call) => this.execute(call)));
+      return allSettled(calls.map(async (call) => this.execute(call)));
     }
     const lanes = new Map<Tool | undefined, Lane>();
     return allSettled(
@@ -171,15 +227,14 @@ class ToolBatch implements ToolCallHooks {
         const { tool } = call.ctx;
         const lane = lanes.get(tool) ?? new Lane(tool?.concurrency ?? Number.POSITIVE_INFINITY);
         lanes.set(tool, lane);
-        return lane.run(() => this.startAndExecute(call));
+        return lane.run(async () => this.startAndExecute(call));
       }),
     );
   }
 
-  private async startAndExecute(call: Call): Promise<void> {
+  private startAndExecute(call: Call): Awaitable<void> {
     const wait = this.started([call]);
-    if (wait) await wait;
-    await this.execute(call);
+    return wait ? wait.then(() => this.execute(call)) : this.execute(call);
   }
 
   /** Journals that calls begin whose effects may not happen twice: after a crash they are in doubt. */
@@ -191,21 +246,12 @@ class ToolBatch implements ToolCallHooks {
         call.result ||
         this.halted() ||
         call.ctx.tool?.onInDoubt !== 'fail' ||
-        this.batch.started.has(callId)
+        this.batch.started.includes(callId)
       )
         continue;
-      const key = call.ctx.idempotencyKey;
-      const entry = {
-        type: 'tool_started',
-        runId: this.runner.runId,
-        messageId: this.message.id,
-        callId,
-        key,
-      } as const;
-      this.approval.restarts.set(callId, entry);
       call.fresh = true;
       entries ??= [];
-      entries.push(entry);
+      entries.push({ type: 'tool_started', runId: this.runner.runId, messageId: this.message.id, callId });
     }
     return entries && this.runner.append(entries);
   }
@@ -215,30 +261,51 @@ class ToolBatch implements ToolCallHooks {
     return this.stopped || this.waiting || this.runner.scope.aborted;
   }
 
-  private async execute(call: Call): Promise<void> {
-    const { runner } = this;
+  private execute(call: Call): Awaitable<void> {
     if (!call.result && this.halted()) return;
     this.results.begin(call);
-    let result = call.result ?? this.inDoubt(call);
-    if (!result) {
-      call.phase = 'running';
-      try {
-        const { ctx } = call;
-        const layers = runner.plan.layers.tool;
-        const work = layers.length === 0 ? this.innermost(ctx) : enter(layers, 0, ctx, this.innermost);
-        result = asToolResult(isThenable(work) ? await runner.supervise(work) : work);
-        call.seam.check();
-      } catch (error) {
-        if (this.interrupted(call, error)) return;
-        const { latched } = call.seam;
-        result = errorResult(
-          latched === undefined ? failureText(call, error) : `Stopped: ${messageOf(latched)}`,
-        );
-      }
+    const known = call.result ?? this.inDoubt(call);
+    if (known) return this.finish(call, known);
+    call.phase = 'running';
+    const layers = this.runner.plan.layers.tool;
+    let result: ToolResult;
+    try {
+      const work = layers.length === 0 ? this.innermost(call.ctx) : enter(layers, 0, call.ctx, this.innermost);
+      if (isThenable(work)) return this.settled(call, work);
+      call.check();
+      result = asToolResult(work);
+    } catch (error) {
+      return this.failed(call, error);
     }
+    return this.finish(call, result);
+  }
+
+  private async settled(call: Call, work: PromiseLike<unknown>): Promise<void> {
+    let result: ToolResult;
+    try {
+      result = asToolResult(await this.runner.supervise(work));
+      call.check();
+    } catch (error) {
+      return this.failed(call, error);
+    }
+    return this.finish(call, result);
+  }
+
+  private failed(call: Call, error: unknown): Awaitable<void> {
+    if (this.interrupted(call, error)) return;
+    const { latched } = call;
+    const text = latched === undefined ? failureText(call, error) : `Stopped: ${messageOf(latched)}`;
+    return this.finish(call, errorResult(text));
+  }
+
+  private finish(call: Call, result: ToolResult): Awaitable<void> {
     const wait = this.results.finish(call, result);
-    if (wait) await wait;
-    if (controlKind(call.seam.latched) === 'stop') this.stopped = true;
+    if (wait) return wait.then(() => this.finished(call));
+    this.finished(call);
+  }
+
+  private finished(call: Call): void {
+    if (call.latched !== undefined && controlKind(call.latched) === 'stop') this.stopped = true;
   }
 
   private readonly innermost = (ctx: ToolContext): Awaitable<ToolResult> => {
@@ -248,7 +315,7 @@ class ToolBatch implements ToolCallHooks {
 
   private inDoubt(call: Call): ToolResult | undefined {
     const { name, id } = call.toolCall;
-    if (call.fresh || !this.batch.started.has(id) || call.ctx.tool?.onInDoubt !== 'fail') return undefined;
+    if (this.options.fresh || call.fresh || !this.batch.started.includes(id) || call.ctx.tool?.onInDoubt !== 'fail') return undefined;
     return errorResult(
       `In doubt: "${name}" had started when the run broke off, and nobody knows whether it took effect. It was not run again.`,
     );
@@ -264,7 +331,7 @@ class ToolBatch implements ToolCallHooks {
       return true;
     }
     if (kind === 'stop') {
-      call.seam.latch(error);
+      call.latch(error);
       this.stopped = true;
     }
     return kind === 'abort' && this.runner.scope.aborted;
@@ -301,7 +368,7 @@ class ToolBatch implements ToolCallHooks {
 const NO_REQUESTS: readonly PendingRequest[] = Object.freeze([]);
 
 /** Waits for all, then throws what the first that failed threw: nothing goes on behind the back of the run. */
-async function allSettled(work: readonly Promise<void>[]): Promise<void> {
+async function allSettled(work: readonly Awaitable<void>[]): Promise<void> {
   const outcomes = await Promise.allSettled(work);
   for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
 }

@@ -9,53 +9,50 @@ import {
   messageOf,
   type Suspension,
 } from './errors.js';
-import { deepFreeze, type ToolCall, type ToolMessage } from './messages.js';
+import { hash } from './hash.js';
+import { type AssistantMessage, deepFreeze, type ToolCall, type ToolMessage } from './messages.js';
 import type { Run } from './run.js';
 import { describeIssues } from './standard-schema.js';
 import type { Awaitable, PendingRequest } from './store.js';
 import { errorResult, isResultContent, type ToolResult, toToolResult } from './tool.js';
 
-export interface Call {
-  readonly index: number;
-  /** As the model made it: what events and the history name. */
-  readonly toolCall: ToolCall;
-  readonly seam: SeamCall;
-  ctx: ToolContext;
+/** One call, and what the forks of its context share. */
+export class Call extends SeamCall {
+  ctx: ToolContext = undefined as never;
   /** A hook made another call of it than the model did. */
-  resolved: boolean;
+  resolved = false;
   /** Decided before anything ran: an unknown tool, bad arguments, a refusal, a preset. */
-  result: ToolResult | undefined;
-  blocked: boolean;
+  result: ToolResult | undefined = undefined;
+  blocked = false;
   /** Hash of the tool and arguments that were asked about and agreed to. */
-  approved: string | undefined;
-  edits: number;
-  phase: 'judging' | 'running' | 'ending';
+  approved: string | undefined = undefined;
+  edits = 0;
+  phase: 'judging' | 'running' | 'ending' = 'judging';
   /** `tool_execution_start` was told, and its end was not yet. */
-  begun: boolean;
+  begun = false;
   /** It begins in this process; otherwise one that had begun is in doubt. */
-  fresh: boolean;
+  fresh = false;
   /** A question nobody has answered yet. */
-  pending: PendingRequest | undefined;
-  done: ToolMessage | undefined;
-}
+  pending: PendingRequest | undefined = undefined;
 
-export function newCall(index: number, toolCall: ToolCall, done: ToolMessage | undefined): Call {
-  return {
-    index,
-    toolCall,
-    seam: new SeamCall(),
-    ctx: undefined as never,
-    resolved: false,
-    result: undefined,
-    blocked: false,
-    approved: undefined,
-    edits: 0,
-    phase: 'judging',
-    begun: false,
-    fresh: false,
-    pending: undefined,
-    done,
-  };
+  constructor(
+    readonly sessionId: string,
+    readonly assistantMessage: AssistantMessage,
+    readonly index: number,
+    /** As the model made it: what events and the history name. */
+    readonly toolCall: ToolCall,
+    public done: ToolMessage | undefined,
+  ) {
+    super();
+  }
+
+  get seam(): SeamCall {
+    return this;
+  }
+
+  get idempotencyKey(): string {
+    return hash(`${this.sessionId}\n${this.assistantMessage.id}\n${this.index}\n${this.toolCall.arguments}`);
+  }
 }
 
 /** The call does not run; this is what the model reads instead. */
@@ -132,7 +129,7 @@ type Checked = Awaited<ReturnType<NonNullable<ToolContext['tool']>['input']['~st
 
 function take(ctx: ToolContext, raw: unknown, result: Checked): string | undefined {
   if (result.issues) return `Invalid arguments for "${ctx.tool!.name}":\n${describeIssues(result.issues)}`;
-  ctx._raw = deepFreeze(raw);
+  ctx._raw = raw;
   ctx._args = deepFreeze(result.value);
   ctx._assigned = false;
   return undefined;

@@ -8,6 +8,7 @@ import { type Tool, type ToolResult, toToolResult } from './tool.js';
 
 /** Runs the tool of the context. What comes after an abort or a timeout is dropped. */
 export function executeTool(ctx: ToolContext): Awaitable<ToolResult> {
+  if (ctx._scope.aborted) throw ctx._scope.reason;
   const attempts = ++ctx._call.attempts;
   const tool = ctx.tool!;
   const timeoutMs = ctx.timeoutMs ?? tool.timeoutMs;
@@ -15,7 +16,8 @@ export function executeTool(ctx: ToolContext): Awaitable<ToolResult> {
   try {
     const value = tool.execute(ctx._args, ctx);
     if (isThenable(value)) return settled(untilAborted(value, ctx._scope), attempts);
-    return deepFreeze(toToolResult(value));
+    const result = toToolResult(value);
+    return ctx._run.plan.looksAtResults ? deepFreeze(result) : result;
   } catch (error) {
     throw attributed(error, attempts);
   }

@@ -1,6 +1,6 @@
 /** What becomes of the results of a batch: judged, journaled and told, one for each call. */
-import { controlKind, isControl, isThenable, messageOf } from './errors.js';
-import { type AssistantMessage, deepFreeze, type ToolMessage } from './messages.js';
+import { controlKind, isControl, messageOf } from './errors.js';
+import { type AssistantMessage, freezeMessage, type ToolMessage } from './messages.js';
 import { afterToolCall } from './rules.js';
 import type { Run } from './run.js';
 import type { Awaitable } from './store.js';
@@ -68,27 +68,20 @@ export class ToolResults {
     const { content, isError, details, terminate } = result;
     const { id: toolCallId, name: toolName } = call.toolCall;
     const id = `${run.runId}.${this.first + call.index}`;
-    const message: ToolMessage = deepFreeze({
-      id,
-      role: 'tool',
-      toolCallId,
-      toolName,
-      content,
-      isError,
-      ...(details !== undefined && { details }),
-    });
+    const plain = { id, role: 'tool' as const, toolCallId, toolName, content, isError };
+    const message: ToolMessage = details === undefined ? plain : { ...plain, details };
+    if (run.watched) freezeMessage(message);
     // A call that was refused before anything looked at it has no context.
     if (call.ctx?._state) run.cells.stage(call.ctx._state);
     call.done = message;
     let wait: Awaitable<void>;
     try {
-      wait = run.append([
-        { type: 'tool_finished', runId: run.runId, message, ...(terminate && { terminate }) },
-      ]);
+      const entry = { type: 'tool_finished' as const, runId: run.runId, message };
+      wait = run.append([terminate ? { ...entry, terminate } : entry]);
     } catch (error) {
       throw this.unrecorded(call, error);
     }
-    if (!isThenable(wait)) return this.told(call, { message });
+    if (wait === undefined) return run.watched ? this.told(call, { message }) : undefined;
     return wait.then(
       () => this.told(call, { message }),
       (error) => {

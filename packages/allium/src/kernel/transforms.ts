@@ -48,6 +48,7 @@ export class Stages {
     let current = response;
     for (const { ctx, assembler } of this.made) {
       const next = deepFreeze({ ...response, content: assembler.response().content });
+      ctx._run.stages ??= new WeakMap();
       ctx._run.stages.set(current.content, { ctx, response: next });
       current = next;
     }
@@ -56,7 +57,11 @@ export class Stages {
 }
 
 /** Applies transforms to a response that did not stream through them: one that was cached, preset or replaced. */
-export function transformed(response: ModelResponse, factories: readonly (() => StreamTransform)[], by?: string): ModelResponse {
+export function transformed(
+  response: ModelResponse,
+  factories: readonly (() => StreamTransform)[],
+  by?: string,
+): ModelResponse {
   const assembler = new Assembler(response.model ?? 'response');
   const first = chain(factories, (part) => void assembler.add(part), by);
   for (const part of partsOf(response)) first(part);
@@ -68,7 +73,11 @@ export function transformed(response: ModelResponse, factories: readonly (() => 
  * Plain functions from the first transform to `out`. `finish` makes each transform end before it goes on. What a
  * transform throws is attributed to `by`, the middleware it belongs to; what `out` throws is not.
  */
-export function chain(factories: readonly (() => StreamTransform)[], out: (part: ModelPart) => void, by?: string): (part: ModelPart) => void {
+export function chain(
+  factories: readonly (() => StreamTransform)[],
+  out: (part: ModelPart) => void,
+  by?: string,
+): (part: ModelPart) => void {
   return factories.reduceRight<(part: ModelPart) => void>((next, factory) => {
     let inside = true;
     const blame = (error: unknown): never => {
@@ -100,7 +109,10 @@ function made(factory: () => StreamTransform, blame: (error: unknown) => never):
   try {
     const transform = factory();
     if (typeof transform?.part === 'function') return transform;
-    throw new AlliumError('INVALID_HOOK_RESULT', `A factory given to ctx.transform() returned ${shown(transform)}. Return { part(part, emit), end?(emit) }.`);
+    throw new AlliumError(
+      'INVALID_HOOK_RESULT',
+      `A factory given to ctx.transform() returned ${shown(transform)}. Return { part(part, emit), end?(emit) }.`,
+    );
   } catch (error) {
     return blame(error);
   }
