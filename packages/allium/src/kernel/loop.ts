@@ -102,9 +102,9 @@ async function modelThenTools(run: Run): Promise<TurnEnd> {
 }
 
 function toolPhase(run: Run, { decision, response, ctx }: Answer, batch: OpenBatch): Awaitable<BatchOutcome> {
-  const options = { tools: ctx._offered, notRun: NOT_RUN[decision], fresh: true };
-  if (!run.plan.guardsResponses) return runTools(run, batch, { ...options, verdicts: NO_VERDICTS });
-  return run.guardOnce(response, ctx).then(({ calls: verdicts }) => runTools(run, batch, { ...options, verdicts }));
+  const [tools, notRun] = [ctx._offered, NOT_RUN[decision]];
+  if (!run.plan.guardsResponses) return runTools(run, batch, { tools, notRun, verdicts: NO_VERDICTS, fresh: true });
+  return run.guardOnce(response, ctx).then(({ calls: verdicts }) => runTools(run, batch, { tools, notRun, verdicts, fresh: true }));
 }
 
 /** Why calls are not run, by what `afterModelResponse` decided. */

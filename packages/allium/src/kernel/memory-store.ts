@@ -7,7 +7,8 @@ import { checkFork, listPage, type SyncStore } from './store-kit.js';
 /**
  * A store that keeps sessions in memory.
  *
- * Entries are kept by reference and frozen, never copied: an append costs the same however long the session is.
+ * Entries belong to the store from the moment they are appended: they are kept by reference, never copied, and frozen
+ * when somebody reads them. An append costs the same however long the session is.
  *
  * @example
  * ```ts
@@ -48,7 +49,7 @@ class MemoryStore implements SyncStore {
     const seq = journal === undefined ? 0 : journal.entries.length;
     if (seq !== expectedSeq) throw sessionConflict(sessionId, expectedSeq, seq);
     if (entries.length === 0) return seq;
-    // Frozen before anything is kept: a getter that throws must not leave half a batch behind.
+    // Before anything is kept: a getter that throws must not leave half a batch behind.
     for (let i = 0; i < entries.length; i++) settle(entries[i]!);
     if (journal === undefined) {
       journal = new Journal();
@@ -63,7 +64,7 @@ class MemoryStore implements SyncStore {
     if (journal === undefined) return [];
     const { entries } = journal;
     for (; journal.numbered < entries.length; journal.numbered++) {
-      const entry: Entry = Object.freeze({ ...entries[journal.numbered]!, seq: journal.numbered + 1 });
+      const entry: Entry = deepFreeze({ ...entries[journal.numbered]!, seq: journal.numbered + 1 });
       entries[journal.numbered] = entry;
     }
     return entries.slice(Math.max(0, fromSeq - 1)) as Entry[];
@@ -129,11 +130,10 @@ class MemoryStore implements SyncStore {
 }
 
 /**
- * Entries are given away by whoever appends them; what they hold may still be somebody's. A message is frozen by the
- * kernel and mostly all that its entry holds, so the entries every turn writes cost one look each.
+ * Entries are given away by whoever appends them; what they hold may still be somebody's. Messages are the kernel's
+ * own and frozen before anybody else sees them, so the entries that every turn writes cost nothing here.
  */
 function settle(entry: NewEntry): void {
-  const plain = entry.type === 'tool_finished' || (entry.type === 'message' && entry.inject === undefined);
-  if (plain && Object.isFrozen(entry.message)) return;
+  if (entry.type === 'message' || entry.type === 'tool_finished' || entry.type === 'tool_started') return;
   deepFreeze(entry);
 }

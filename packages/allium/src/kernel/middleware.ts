@@ -72,7 +72,7 @@ export function window(chars: number): Window {
 /** What `judge` is given. */
 export interface GuardSubject {
   readonly point: GuardPoint;
-  /** All text at this point: of a message or block, or the string values of arguments. */
+  /** All text at this point: of a message or block, or the keys, strings and numbers of arguments, one per line. */
   readonly text: string;
   readonly message?: Message | ModelResponse;
   readonly toolCall?: ToolCall;

@@ -21,7 +21,7 @@ export interface Answer {
   readonly forceContinue: boolean;
   readonly inject: readonly rules.Injected[];
   readonly decision: rules.MergedAction['decision'];
-  readonly by?: string;
+  readonly by?: string | undefined;
 }
 
 /** Gets an answer and appends it. Whatever fails, a message that was begun is ended. */
@@ -44,11 +44,13 @@ async function respond(run: Run, live: LiveMessage, messageId: string): Promise<
     const call = new SeamCall();
     const ctx = new ModelContext(run, run.scope, run.request, run.history.length, call, live);
     try {
-      const response = await ask(run, ctx);
-      const shown = await live.finish(response, ctx);
+      const response = await (direct(run) ? callModel(ctx) : ask(run, ctx));
+      const finishing = live.finish(response, ctx);
+      const shown = isThenable(finishing) ? await finishing : finishing;
       call.check();
       if (ctx._state) run.cells.stage(ctx._state);
-      return await decide(run, ctx, shown, live, messageId);
+      if (run.plan.rules.afterModelResponse.length > 0) return await decide(run, ctx, shown, live, messageId);
+      return { response: shown, ctx, forceContinue: ctx.forceContinue, inject: NOTHING, decision: 'natural', by: undefined };
     } catch (error) {
       const kind = controlKind(error);
       if (kind === 'stop') run.call.latch(error, call.latchedBy);
@@ -56,6 +58,11 @@ async function respond(run: Run, live: LiveMessage, messageId: string): Promise<
       live.reset();
     }
   }
+}
+
+/** Nothing stands between the loop and the model. */
+function direct({ plan }: Run): boolean {
+  return plan.layers.model.length === 0 && plan.rules.transformContext.length === 0 && plan.rules.transformSystemPrompt.length === 0;
 }
 
 /** Transforms the request and goes through the layers to the model. */
@@ -84,7 +91,6 @@ async function decide(
 ): Promise<Answer> {
   const hooks = run.plan.rules.afterModelResponse;
   const { forceContinue } = ctx;
-  if (hooks.length === 0) return { response, ctx, forceContinue, inject: NOTHING, decision: 'natural' };
   const turn = new TurnContext(run, { ...response, id: messageId }, []);
   turn._metadata = ctx._metadata;
   const {
