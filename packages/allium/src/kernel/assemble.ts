@@ -5,7 +5,7 @@ import { NO_USAGE } from './messages.js';
 import type { ModelPart } from './model.js';
 
 /** A content block that still grows. */
-type Block = { type: AssistantContent['type']; text?: string; arguments?: string; metadata?: Metadata };
+type Block = { type: AssistantContent['type']; id?: string; text?: string; arguments?: string; metadata?: Metadata };
 
 const FINISH_REASONS: readonly FinishReason[] = [
   'stop',
@@ -24,7 +24,7 @@ const PIECE = 1024;
 export class Assembler {
   private readonly blocks: Block[] = [];
   /** Blocks by key, apart for each kind: providers number them independently. */
-  private readonly keyed: { [K in 'text' | 'thinking' | 'tool-call']?: Map<string | number, number> } = {};
+  private keyed: { [K in 'text' | 'thinking']?: Map<string | number, number> } | undefined = undefined;
   private last = -1;
   private lastType: Block['type'] | undefined = undefined;
   /** Text of block `grown` that is not in the block yet. */
@@ -51,10 +51,10 @@ export class Assembler {
         if (typeof part.name !== 'string' || part.name === '')
           throw this.bad(part, '`name` must be non-empty text');
         if (typeof part.arguments !== 'string') throw this.bad(part, '`arguments` must be JSON text');
-        return this.open(part.id, { ...part, id: typeof part.id === 'string' ? part.id : '' } as Block);
+        return this.open(undefined, callOf(part));
       case 'tool-call-delta': {
-        const index = this.keyed['tool-call']?.get(part.id);
-        if (index === undefined) throw this.bad(part, `no tool-call with id ${shown(part.id)} was begun`);
+        const index = this.blocks.findLastIndex((block) => block.type === 'tool-call' && block.id === part.id);
+        if (index < 0) throw this.bad(part, `no tool-call with id ${shown(part.id)} was begun`);
         if (typeof part.arguments !== 'string') throw this.bad(part, '`arguments` must be text');
         this.blocks[index]!.arguments += part.arguments;
         return index;
@@ -84,14 +84,9 @@ export class Assembler {
       );
     }
     const { reason, usage, metadata } = this.finish;
-    return {
-      role: 'assistant',
-      content: this.content as AssistantContent[],
-      usage: toUsage(usage, this.model),
-      stopReason: reason,
-      model: this.model,
-      ...(metadata && { metadata }),
-    };
+    const content = this.content as AssistantContent[];
+    const plain = { role: 'assistant' as const, content, usage: toUsage(usage, this.model), stopReason: reason, model: this.model };
+    return metadata === undefined ? plain : { ...plain, metadata };
   }
 
   private addText(part: ModelPart & { type: 'text' | 'thinking' }): number {
@@ -136,7 +131,7 @@ export class Assembler {
     if (block === undefined) {
       if (this.lastType === type) return this.last;
     } else {
-      const found = this.keyed[type]?.get(block);
+      const found = this.keyed?.[type]?.get(block);
       if (found !== undefined) return found;
     }
     return this.open(block, { type, text: '' });
@@ -147,6 +142,7 @@ export class Assembler {
     this.lastType = block.type;
     if (key !== undefined) {
       const type = block.type as 'text';
+      this.keyed ??= {};
       this.keyed[type] ??= new Map();
       this.keyed[type].set(key, this.last);
     }
@@ -158,6 +154,11 @@ export class Assembler {
       data: { part },
     });
   }
+}
+
+function callOf({ id, name, arguments: args, metadata }: ModelPart & { type: 'tool-call' }): Block {
+  const plain = { type: 'tool-call' as const, id: typeof id === 'string' ? id : '', name, arguments: args };
+  return metadata === undefined ? plain : { ...plain, metadata };
 }
 
 function toUsage(usage: Partial<Usage> | undefined, model: string): Usage {

@@ -10,7 +10,7 @@ import { readStream } from './model-stream.js';
 import { convertToLlm } from './rules.js';
 import { isWithheld } from './session-state.js';
 import type { Tool } from './tool.js';
-import { Stages } from './transforms.js';
+import { Stages, taker } from './transforms.js';
 
 /** What a model is handed; lists are made only when it reads them. */
 class CallRequest implements ModelRequest {
@@ -56,16 +56,16 @@ export async function callModel(ctx: ModelContext): Promise<ModelResponse> {
   let usage: Usage = NO_USAGE;
   let begun = false;
   try {
-    const stages = new Stages(ctx, raw);
-    const live = ctx._live?.begin(ctx, stages.last);
+    const stages = ctx._transforms || ctx._outer ? new Stages(ctx, raw) : undefined;
+    const live = ctx._live?.begin(ctx, stages?.last ?? raw);
     begun = true;
     const consumer = ctx._live && run.watched ? run : undefined;
-    await readStream(model, request, ctx._scope, stages.taker(consumer && live), consumer);
+    const take = stages ? stages.taker(consumer && live) : taker(raw, consumer && live);
+    await readStream(model, request, ctx._scope, take, consumer);
     const response = raw.response();
     if (run.plan.looksAtResponses) deepFreeze(response);
     usage = response.usage ?? NO_USAGE;
-    const last = stages.finish(response);
-    live?.claim(last.content);
+    live?.claim((stages?.finish(response) ?? response).content);
     return response;
   } catch (error) {
     if (usage === NO_USAGE) usage = spentSoFar(ctx, messages, reservation, raw);

@@ -23,29 +23,7 @@ export function readStream(
   consumer: Pick<Run, 'pressure'> | undefined,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
-    const reading: Reading = {
-      open: true,
-      iterator: iteratorOf(model.stream(request, new CallOptions(scope)), model),
-    };
-    const off = scope.onAbort((reason) => {
-      if (!reading.open) return;
-      reading.open = false;
-      reject(reason);
-      // Not at once: a stream that hears of the abort itself may just be ending.
-      queueMicrotask(() => abandon(reading));
-    });
-    read(reading, model, take, consumer).then(
-      () => {
-        reading.open = false;
-        off();
-        resolve();
-      },
-      (error) => {
-        reading.open = false;
-        off();
-        reject(error);
-      },
-    );
+    new Reading(model, request, scope, take, consumer, resolve, reject).pull();
   });
 }
 
@@ -53,41 +31,95 @@ export function readStream(
 const FAIR_PARTS = 256;
 const FAIR_MS = 20;
 
-interface Reading {
-  open: boolean;
-  readonly iterator: ModelIterator;
-}
+/** Callbacks instead of an async function: this runs for every part of every stream. */
+class Reading {
+  private open = true;
+  private parts = 0;
+  private since = 0;
+  private readonly iterator: ModelIterator;
+  private readonly off: () => void;
+  private readonly onStep = (step: IteratorResult<ModelPart>): void => this.step(step);
+  private readonly onError = (error: unknown): void => this.fail(error);
 
-async function read(
-  reading: Reading,
-  model: Model,
-  take: (part: ModelPart) => void,
-  consumer: Pick<Run, 'pressure'> | undefined,
-): Promise<void> {
-  const { iterator } = reading;
-  let since = Date.now();
-  for (let parts = 1; reading.open; parts++) {
-    const step = await iterator.next();
-    if (!reading.open) return;
+  constructor(
+    private readonly model: Model,
+    request: ModelRequest,
+    scope: Scope,
+    private readonly take: (part: ModelPart) => void,
+    private readonly consumer: Pick<Run, 'pressure'> | undefined,
+    private readonly resolve: () => void,
+    private readonly reject: (error: unknown) => void,
+  ) {
+    this.iterator = iteratorOf(model.stream(request, new CallOptions(scope)), model);
+    this.off = scope.onAbort((reason) => {
+      if (!this.open) return;
+      this.open = false;
+      reject(reason);
+      // Not at once: a stream that hears of the abort itself may just be ending.
+      queueMicrotask(() => abandon(this.iterator));
+    });
+  }
+
+  pull(): void {
+    while (this.open) {
+      let next: PromiseLike<IteratorResult<ModelPart>> | IteratorResult<ModelPart>;
+      try {
+        next = this.iterator.next();
+      } catch (error) {
+        return this.fail(error);
+      }
+      if (isThenable(next)) return void next.then(this.onStep, this.onError);
+      if (this.took(next)) return;
+    }
+  }
+
+  private step(step: IteratorResult<ModelPart>): void {
+    if (this.open && !this.took(step)) this.pull();
+  }
+
+  /** Takes a step. True when reading has ended, or goes on by itself later. */
+  private took(step: IteratorResult<ModelPart>): boolean {
     if (typeof step !== 'object' || step === null) {
-      throw new AlliumError(
-        'MODEL_STREAM_INVALID',
-        `next() of ${modelName(model)} returned ${shown(step)}, which is not { done, value }.`,
+      this.fail(
+        new AlliumError(
+          'MODEL_STREAM_INVALID',
+          `next() of ${modelName(this.model)} returned ${shown(step)}, which is not { done, value }.`,
+        ),
       );
+      return true;
     }
-    if (step.done) return;
+    if (step.done) {
+      this.open = false;
+      this.off();
+      this.resolve();
+      return true;
+    }
     try {
-      take(step.value);
+      this.take(step.value);
     } catch (error) {
-      abandon(reading);
-      throw error;
+      this.fail(error);
+      abandon(this.iterator);
+      return true;
     }
-    const wait = consumer?.pressure();
-    if (wait !== undefined) await wait;
-    if (parts % FAIR_PARTS === 0 && Date.now() - since > FAIR_MS) {
-      await breath();
-      since = Date.now();
-    }
+    const wait = this.consumer?.pressure() ?? this.breather();
+    wait?.then(() => this.pull(), this.onError);
+    return wait !== undefined;
+  }
+
+  private breather(): Promise<void> | undefined {
+    if (++this.parts % FAIR_PARTS !== 0) return undefined;
+    const now = Date.now();
+    if (this.since === 0) this.since = now;
+    if (now - this.since <= FAIR_MS) return undefined;
+    this.since = 0;
+    return breath();
+  }
+
+  private fail(error: unknown): void {
+    if (!this.open) return;
+    this.open = false;
+    this.off();
+    this.reject(error);
   }
 }
 
@@ -100,7 +132,7 @@ function breath(): Promise<void> {
 }
 
 /** Nobody waits for what a stream does when it is told to stop, or hears of what that throws. */
-function abandon({ iterator }: Reading): void {
+function abandon(iterator: ModelIterator): void {
   try {
     const wait = iterator.return?.();
     if (isThenable(wait)) wait.then(undefined, ignore);

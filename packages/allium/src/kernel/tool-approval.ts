@@ -19,6 +19,11 @@ const MAX_EDITS = 8;
 /** A verdict with the arguments the hooks rewrote, if they did. */
 type Verdict = CallDecision & { args?: unknown };
 
+/** Does anything judge calls before they run? */
+export function needsApproval({ plan }: Run): boolean {
+  return plan.rules.beforeToolCall.length > 0 || plan.guards['tool-args'].length > 0;
+}
+
 export class ToolApproval {
   /** What waits to be written: verdicts and questions. */
   private entries: EntryBody[] = [];
@@ -30,11 +35,6 @@ export class ToolApproval {
     /** What guards said when they judged the response; undefined after a resume. */
     private readonly verdicts: CallVerdicts | undefined,
   ) {}
-
-  get needed(): boolean {
-    const { rules, guards } = this.run.plan;
-    return rules.beforeToolCall.length > 0 || guards['tool-args'].length > 0;
-  }
 
   /** The whole batch is judged in call order before anything executes; questions that are open come back. */
   async judgeAll(calls: readonly Call[]): Promise<readonly PendingRequest[]> {

@@ -9,7 +9,7 @@ import type { Run } from './run.js';
 import type { OpenBatch } from './session-state.js';
 import type { Awaitable, Decision, EntryBody, PendingRequest, Request } from './store.js';
 import { errorResult, isContentList, type Tool, type ToolResult } from './tool.js';
-import { ToolApproval } from './tool-approval.js';
+import { needsApproval, ToolApproval } from './tool-approval.js';
 import { asToolResult, Call, failureText, refuse } from './tool-call.js';
 import { executeTool, Lane } from './tool-execution.js';
 import { prepare } from './tool-preparation.js';
@@ -61,8 +61,8 @@ export function markStarts(run: Run, message: AssistantMessage, tools: readonly 
 class ToolBatch implements ToolCallHooks {
   private readonly calls: Call[];
   private readonly message: AssistantMessage;
-  private readonly approval: ToolApproval;
   private readonly results: ToolResults;
+  private approving: ToolApproval | undefined;
   /** One of the calls stopped the run. */
   private stopped = false;
   /** One of the calls asks somebody. */
@@ -77,18 +77,24 @@ class ToolBatch implements ToolCallHooks {
   ) {
     this.message = batch.message;
     this.results = new ToolResults(runner, batch.message);
-    this.approval = new ToolApproval(runner, batch.message, options.verdicts);
+    this.approving = undefined;
     this.calls = [];
     for (let index = 0; index < batch.calls.length; index++) {
       this.calls.push(new Call(runner.sessionId, batch.message, index, batch.calls[index]!, batch.results[index]));
     }
   }
 
+  /** Made for the first question: most batches have none. */
+  private get approval(): ToolApproval {
+    this.approving ??= new ToolApproval(this.runner, this.message, this.options.verdicts);
+    return this.approving;
+  }
+
   /** Answers at once as long as nothing has to wait: no hook, tool or store that answers with a promise. */
   run(): Awaitable<BatchOutcome> {
-    const { calls, batch, approval } = this;
+    const { calls, batch } = this;
     const open = batch.answered === 0 ? calls : calls.filter((call) => !call.done);
-    if (approval.needed) return this.judgeThenExecute(open, 0);
+    if (needsApproval(this.runner)) return this.judgeThenExecute(open, 0);
     const allowed = this.runner.toolCallsLeft();
     for (let i = 0; i < open.length; i++) {
       try {
@@ -109,7 +115,7 @@ class ToolBatch implements ToolCallHooks {
         const wait = this.prepare(open[i]!, allowed);
         if (wait) await wait;
       }
-      const pending = this.approval.needed ? await this.approval.judgeAll(open) : NO_REQUESTS;
+      const pending = needsApproval(this.runner) ? await this.approval.judgeAll(open) : NO_REQUESTS;
       if (pending.length > 0) return this.outcome(pending);
     } catch (error) {
       return this.broken(open, error);
@@ -270,7 +276,7 @@ class ToolBatch implements ToolCallHooks {
     const layers = this.runner.plan.layers.tool;
     let result: ToolResult;
     try {
-      const work = layers.length === 0 ? this.innermost(call.ctx) : enter(layers, 0, call.ctx, this.innermost);
+      const work = layers.length === 0 ? this.innermost(call.ctx) : enter(layers, 0, call.ctx, (ctx: ToolContext) => this.innermost(ctx));
       if (isThenable(work)) return this.settled(call, work);
       call.check();
       result = asToolResult(work);
@@ -308,10 +314,10 @@ class ToolBatch implements ToolCallHooks {
     if (call.latched !== undefined && controlKind(call.latched) === 'stop') this.stopped = true;
   }
 
-  private readonly innermost = (ctx: ToolContext): Awaitable<ToolResult> => {
+  private innermost(ctx: ToolContext): Awaitable<ToolResult> {
     if (!ctx._assigned) return executeTool(ctx);
     return this.approval.rejudge(this.callOf(ctx), ctx).then((refused) => refused ?? executeTool(ctx));
-  };
+  }
 
   private inDoubt(call: Call): ToolResult | undefined {
     const { name, id } = call.toolCall;

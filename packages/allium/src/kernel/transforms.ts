@@ -26,11 +26,7 @@ export class Stages {
 
   /** Takes the parts of the model. */
   taker(live: LiveStream | undefined): (part: ModelPart) => void {
-    const { last } = this;
-    let out = (part: ModelPart): void => {
-      const block = last.add(part);
-      if (block >= 0 && live !== undefined) live.part(part, block);
-    };
+    let out = taker(this.last, live);
     for (let i = this.made.length - 1; i >= 0; i--) {
       const { ctx } = this.made[i]!;
       const transform = chain(ctx._transforms!, out, ctx._run.nameAt(ctx._position));
@@ -54,6 +50,15 @@ export class Stages {
     }
     return current;
   }
+}
+
+/** Where nothing transforms, parts go straight from the assembly to the consumer. */
+export function taker(assembler: Assembler, live: LiveStream | undefined): (part: ModelPart) => void {
+  if (live === undefined) return (part) => void assembler.add(part);
+  return (part) => {
+    const block = assembler.add(part);
+    if (block >= 0) live.part(part, block);
+  };
 }
 
 /** Applies transforms to a response that did not stream through them: one that was cached, preset or replaced. */
