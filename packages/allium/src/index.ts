@@ -32,4 +32,5 @@ export type { ResumeOptions, RunStream, Session } from './kernel/session.js';
 export type { SchemaIssue, SchemaResult, StandardSchema } from './kernel/standard-schema.js';
 export { defineState, type StateAccess, type StateCell, type StateScope } from './kernel/state.js';
 export * from './kernel/store.js';
+export { isTransient } from './kernel/transient.js';
 export { type Tool, type ToolOptions, type ToolResult, tool, toolResult } from './kernel/tool.js';

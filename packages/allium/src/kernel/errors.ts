@@ -32,6 +32,7 @@ export const ERROR_CODES = {
   SESSION_CONFLICT: 'Another runner appended to the session meanwhile. Nothing was written.',
   SESSION_UNKNOWN: 'The session does not exist, or has nothing to resume.',
   SESSION_CORRUPT: 'The journal of a session holds something this code cannot read.',
+  STORE_FAILED: 'A store wrote only part of a record, as on a full disk; it does not count.',
   TENANT_MISMATCH: 'The session belongs to another tenant.',
   PLAN_MISMATCH: 'A run is resumed without a middleware it was started with.',
   REQUEST_UNKNOWN: 'An answer names a question that is not open: never asked, already answered or lapsed.',

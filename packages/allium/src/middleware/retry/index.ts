@@ -12,7 +12,7 @@ import {
   checkOptions,
 } from '../../kernel/options.js';
 import { retryAfterOf } from './retry-after.js';
-import { isTransient } from './transient.js';
+import { isTransient } from '../../kernel/transient.js';
 
 export { isTransient };
 
