@@ -20,7 +20,7 @@ import type { RunResult, StopReason } from './result.js';
 import type { Run } from './run.js';
 import type { Scope } from './scope.js';
 import type { Overlay, StateAccess } from './state.js';
-import type { Decision, Request } from './store.js';
+import type { Awaitable, Decision, Request } from './store.js';
 import type { Tool, ToolResult } from './tool.js';
 
 /** What the forks of one seam call share, its latch included: a control signal that was swallowed still counts. */
@@ -215,7 +215,17 @@ export class RunContext extends Context {
 
   /** @internal */
   _fork(_scope?: Scope): RunContext {
+    this._commit();
     return this._inherit(new RunContext(this._run, this._scope, this.input));
+  }
+
+  /** @internal A run happens once, so what its layers write before it holds inside it; cells of the call stay here. */
+  private _commit(): void {
+    const written = this._state;
+    if (!written) return;
+    this._run.cells.stage(written);
+    this._state = undefined;
+    for (const { cell, fn } of written.standing()) if (cell.scope === 'call') this.state.update(cell, fn);
   }
 }
 
@@ -328,12 +338,15 @@ export class TurnContext extends Context {
   /** The assistant message of the turn; undefined when there was none. */
   declare readonly message: AssistantMessage | undefined;
   declare readonly toolResults: readonly ToolMessage[];
+  /** The run goes on by itself: there are tool results to answer, or somebody asked for another turn. */
+  declare readonly more: boolean;
 
   /** @internal */
-  constructor(run: Run, message: AssistantMessage | undefined, toolResults: readonly ToolMessage[]) {
+  constructor(run: Run, message: AssistantMessage | undefined, toolResults: readonly ToolMessage[], more: boolean) {
     super(run, run.scope, run.call);
     this.message = message;
     this.toolResults = toolResults;
+    this.more = more;
   }
 
   get seam(): 'run' {
@@ -441,9 +454,9 @@ export class ToolContext<Args = any> extends Context {
     return this.tool === tool;
   }
 
-  /** Shows progress: an event, never sent to the model. */
-  update(partial: string | readonly ToolContent[], details?: unknown): void {
-    this._hooks.update(this, partial, details);
+  /** Shows progress: an event, never sent to the model. Whoever shows a lot awaits it, so as not to outrun the consumer. */
+  update(partial: string | readonly ToolContent[], details?: unknown): Awaitable<void> {
+    return this._hooks.update(this, partial, details);
   }
 
   /**
@@ -487,6 +500,6 @@ export interface ToolCallSubject {
 
 /** What the batch that runs a call does for its contexts. */
 export interface ToolCallHooks {
-  update(ctx: ToolContext, partial: string | readonly ToolContent[], details: unknown): void;
+  update(ctx: ToolContext, partial: string | readonly ToolContent[], details: unknown): Awaitable<void>;
   suspend(ctx: ToolContext, request: Request): Promise<Decision>;
 }

@@ -71,10 +71,15 @@ export async function judge(
   }
   if (planned.acceptMessage.length > 0) {
     const answer = await rules.acceptMessage(planned.acceptMessage, current, ctx);
-    if (ctx._state) run.cells.stage(ctx._state);
     if ('block' in answer) return { reason: answer.block, by: answer.by };
-    current = answer.message;
+    // What a hook put in comes from outside as well.
+    if (answer.message !== current && guards.input.length > 0) {
+      const { owner, deny } = await judgeMessage(guards, 'input', answer.message, ctx);
+      if (deny) return deny;
+      current = owner;
+    } else current = answer.message;
   }
+  if (ctx._state) run.cells.stage(ctx._state);
   return { message: current };
 }
 
@@ -108,5 +113,5 @@ export async function appendMessages(
 function entryOf(runId: string, message: Message): EntryBody {
   return message.role === 'tool'
     ? { type: 'tool_finished', runId, message }
-    : { type: 'message', runId, message };
+    : { type: 'message', runId, message, ...(message.role === 'assistant' && { seeded: true }) };
 }

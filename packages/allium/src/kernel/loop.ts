@@ -217,9 +217,9 @@ function asksToStop({ plan }: Run): boolean {
   return plan.rules.shouldStopAfterTurn.length > 0;
 }
 
-async function shouldStop(run: Run, { message, toolResults }: TurnEnd): Promise<Stop | undefined> {
+async function shouldStop(run: Run, { message, toolResults, more }: TurnEnd): Promise<Stop | undefined> {
   const hooks = run.plan.rules.shouldStopAfterTurn;
-  const ctx = new TurnContext(run, message, toolResults);
+  const ctx = new TurnContext(run, message, toolResults, more);
   const stop = await rules.shouldStopAfterTurn(hooks, ctx);
   if (ctx._state) run.cells.stage(ctx._state);
   return stop;
@@ -228,7 +228,7 @@ async function shouldStop(run: Run, { message, toolResults }: TurnEnd): Promise<
 async function atRunEnd(run: Run, { message, toolResults }: TurnEnd): Promise<readonly rules.Injected[]> {
   const hooks = run.plan.rules.onRunEnd;
   if (hooks.length === 0) return NOTHING;
-  const ctx = new TurnContext(run, message, toolResults);
+  const ctx = new TurnContext(run, message, toolResults, false);
   const injected = await rules.onRunEnd(hooks, ctx);
   if (ctx._state) run.cells.stage(ctx._state);
   return injected;

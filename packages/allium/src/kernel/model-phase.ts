@@ -91,7 +91,7 @@ async function decide(
 ): Promise<Answer> {
   const hooks = run.plan.rules.afterModelResponse;
   const { forceContinue } = ctx;
-  const turn = new TurnContext(run, { ...response, id: messageId }, []);
+  const turn = new TurnContext(run, { ...response, id: messageId }, [], false);
   turn._metadata = ctx._metadata;
   const {
     injectMessages: inject,

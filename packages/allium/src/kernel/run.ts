@@ -9,7 +9,7 @@ import { judgeToolResult } from './content-guards.js';
 import type { History } from './history.js';
 import { enter } from './layers.js';
 import type { Budget, Limits, Reservation, SessionLimits } from './limits.js';
-import { addUsage, type AssistantContent, deepFreeze, type Message, type Metadata, type ModelResponse, NO_USAGE, type Usage } from './messages.js';
+import { type AssistantContent, deepFreeze, type Message, type Metadata, type ModelResponse, type Usage } from './messages.js';
 import { toMessages } from './message-input.js';
 import { callModel } from './model-call.js';
 import { type Model, modelName } from './model.js';
@@ -27,6 +27,8 @@ import { transformed } from './transforms.js';
 type Content = readonly AssistantContent[];
 
 export interface RunInit {
+  /** The run whose tool started this one. */
+  readonly parent: Run | undefined;
   readonly agent: Agent;
   readonly plan: Plan;
   readonly journal: Journal;
@@ -77,6 +79,9 @@ export class Run {
   stages: WeakMap<Content, { readonly ctx: ModelContext; readonly response: ModelResponse }> | undefined;
   readonly requestGate: RequestGate;
   turn = 0;
+  /** When this part of the run began, and how long it had been active before. */
+  readonly started: number;
+  readonly before: number;
   /** What every model call starts from. */
   readonly request: ReturnType<Agent['request']>;
   output: unknown;
@@ -114,6 +119,8 @@ export class Run {
     this.watched = init.events.watched;
     this.request = init.agent.request(init.plan);
     this.turn = this.open.turns;
+    this.before = this.open.activeMs;
+    this.started = init.clock.now();
   }
 
   get open(): OpenRun {
@@ -202,7 +209,9 @@ export class Run {
     this.budget.settle(model, reservation, usage);
     if (usage.totalTokens === 0) return;
     const after = this.budget.costUsd;
-    this.unjournaled.push({ usage, costUsd: before === undefined || after === undefined ? undefined : after - before });
+    const spent = { usage, costUsd: before === undefined || after === undefined ? undefined : after - before };
+    // A child has a journal of its own, but its parent has to remember the cost too.
+    for (let run: Run | undefined = this; run; run = run.init.parent) run.unjournaled.push(spent);
   }
 
   /** The cost of the usage a message carries; it leaves the list of usage that belongs to no message. */
@@ -210,11 +219,6 @@ export class Run {
     const index = this.unjournaled.findLastIndex((one) => one.usage === usage);
     if (index < 0) return undefined;
     return index === this.unjournaled.length - 1 ? this.unjournaled.pop() : this.unjournaled.splice(index, 1)[0];
-  }
-
-  /** Usage of a child that has its own journal: it counts here too. */
-  addForeign(usage: Usage, costUsd: number | undefined): void {
-    if (usage.totalTokens > 0) this.unjournaled.push({ usage: addUsage(usage, NO_USAGE), costUsd });
   }
 
   /** A model call of a middleware's own, through the layers inside it. */

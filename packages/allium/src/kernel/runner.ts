@@ -15,6 +15,7 @@ import { Run, type RunEvents } from './run.js';
 import { Scope } from './scope.js';
 import type { ResumeOptions } from './session.js';
 import { catchUp, Journal, type SessionState } from './session-state.js';
+import type { EntryBody } from './store.js';
 import { errorResult } from './tool.js';
 import { toJson } from './state.js';
 
@@ -58,6 +59,7 @@ async function begin(start: Start, scope: Scope): Promise<Run> {
   const parent = options.parent?._run;
   const tenant = options.tenant ?? parent?.tenant ?? agent.tenant;
   const plan = agent.planFor(options.middleware);
+  const metadata = options.metadata && toJson(options.metadata, 'metadata');
   const limits = { ...agent.limits, ...options.limits };
   const depth = parent ? parent.depth + 1 : 0;
   await catchUp(agent.store, state);
@@ -68,7 +70,6 @@ async function begin(start: Start, scope: Scope): Promise<Run> {
   const names = plan.middleware.map(({ name }) => name);
   if (input) {
     if (state.open) await settleOpen(journal);
-    const metadata = options.metadata && toJson(options.metadata, 'metadata');
     await journal.append([{ type: 'run_start', runId: `r_${agent.newId()}`, plan: names, ...(tenant !== undefined && { tenant }), ...(parent && { parent: parent.runId }), ...(metadata && { metadata }) }]);
   } else await reopen(journal, names, start);
   const sessionBudget = new Budget(agent.sessionLimits, agent._priceOf, parent?.budget);
@@ -76,7 +77,7 @@ async function begin(start: Start, scope: Scope): Promise<Run> {
   const budget = new Budget(limits, agent._priceOf, sessionBudget);
   budget.start(state.open!.usage.snapshot(), state.open!.costUsd);
   const events = eventsOf(start);
-  const run = new Run({ agent, plan, journal, tenant, depth, scope, budget, limits, sessionLimits: agent.sessionLimits, metadata: options.metadata ?? {}, clock: agent.clock, resumed: !input, onRequest: options.onRequest ?? agent._onRequest, events });
+  const run = new Run({ parent, agent, plan, journal, tenant, depth, scope, budget, limits, sessionLimits: agent.sessionLimits, metadata: metadata ?? {}, clock: agent.clock, resumed: !input, onRequest: options.onRequest ?? agent._onRequest, events });
   const { depth: maxDepth = 8 } = limits;
   if (depth > Math.min(maxDepth, parent?.limits.depth ?? maxDepth)) run.call.latch(new StopRun('max_depth', `Sub-agents may nest ${maxDepth} deep.`), 'kernel');
   return run;
@@ -231,7 +232,7 @@ async function close(run: Run, result: RunResult, { agent }: Start, ctx: RunCont
   if (ctx._state) run.cells.stage(ctx._state);
   try {
     const due = await drain(run, { store: agent.store }, 'none');
-    const end = status === 'suspended' ? [] : [{ type: 'run_end' as const, runId: run.runId, status, stop, turns: run.open.turns }];
+    const end = status === 'suspended' ? pause(run) : [{ type: 'run_end' as const, runId: run.runId, status, stop, turns: run.open.turns }];
     if (due || end.length > 0 || run.hasUnwritten) await run.append([...(due?.entries ?? []), ...end]);
     if (status === 'suspended' && run.watched) run.emit({ type: 'suspended', runId: run.runId, sessionId: run.sessionId, pending: result.pending });
     return result;
@@ -240,6 +241,12 @@ async function close(run: Run, result: RunResult, { agent }: Start, ctx: RunCont
     if (status === 'error' || status === 'aborted') return result;
     throw toRunError(error, { ...result, status: 'error', stop: { reason: 'error', message: messageOf(error) } });
   }
+}
+
+/** What a suspended run has to remember. */
+function pause(run: Run): EntryBody[] {
+  if (run.limits.timeoutMs === undefined) return [];
+  return [{ type: 'active', runId: run.runId, ms: activeMs(run, run.started) }];
 }
 
 function toRunError(error: unknown, result: RunResult): RunError {
@@ -263,17 +270,22 @@ function follow(signal: AbortSignal | undefined, scope: Scope): (() => void) | u
   return () => signal.removeEventListener('abort', abort);
 }
 
+/** Over all parts of a run that was suspended. */
+function activeMs(run: Run, started: number): number {
+  return run.before + (run.clock.now() - started - run.pausedMs);
+}
+
 /** `timeoutMs` counts active time: when it fires early because of pauses, it is set again for the rest. */
 function timeLimit(run: Run, scope: Scope): () => void {
   const { timeoutMs } = run.limits;
   if (timeoutMs === undefined || timeoutMs === Number.POSITIVE_INFINITY) return () => {};
-  const started = run.clock.now();
+  const { started } = run;
   let cancel = (): void => {};
   const check = (): void => {
-    const left = timeoutMs - (run.clock.now() - started - run.pausedMs);
+    const left = timeoutMs - activeMs(run, started);
     if (left > 0) cancel = run.clock.setTimer(check, left);
     else scope.abort(new StopRun('timeout', `The run took longer than ${timeoutMs} ms.`));
   };
-  cancel = run.clock.setTimer(check, timeoutMs);
+  cancel = run.clock.setTimer(check, Math.max(0, timeoutMs - run.open.activeMs));
   return () => cancel();
 }

@@ -1,5 +1,6 @@
 /** What the journal of a session says: one function takes entries in, whether they were just written or are read back. */
 import { AlliumError, isThenable } from './errors.js';
+import { upgradeEntries } from './entry-upgrade.js';
 import { History } from './history.js';
 import { type AssistantContent, type AssistantMessage, type Message, NO_USAGE, type ToolCall, type ToolMessage, toolCallsOf, type Usage, UsageTotal } from './messages.js';
 import type { StoredCell } from './state.js';
@@ -31,6 +32,8 @@ export interface OpenRun {
   toolCalls: number;
   readonly usage: UsageTotal;
   costUsd: number | undefined;
+  /** Active time before the last suspension, in milliseconds. */
+  activeMs: number;
   batch: OpenBatch | undefined;
   /** Messages of middleware that follow the results of the last message. */
   inject: readonly Message[];
@@ -71,9 +74,11 @@ export class SessionState {
         run.count++;
         run.inject = entry.inject ?? NO_MESSAGES;
         if (entry.message.role !== 'assistant') return;
-        run.turns++;
-        this.turns++;
-        this.spend(run, entry.message.usage ?? NO_USAGE, entry.costUsd);
+        if (!entry.seeded) {
+          run.turns++;
+          this.turns++;
+          this.spend(run, entry.message.usage ?? NO_USAGE, entry.costUsd);
+        }
         if (entry.message.content.some(isWithheld)) this.withheld = true;
         const calls = toolCallsOf(entry.message);
         if (calls.length === 0) return;
@@ -108,6 +113,9 @@ export class SessionState {
         return;
       case 'usage':
         this.spend(this.running(entry), entry.usage, entry.costUsd);
+        return;
+      case 'active':
+        this.running(entry).activeMs = entry.ms;
         return;
       case 'inbox':
         this.inboxCursor = entry.cursor;
@@ -178,6 +186,7 @@ function newRun(entry: EntryBody & { type: 'run_start' }, from: number): OpenRun
     toolCalls: 0,
     usage: new UsageTotal(),
     costUsd: 0,
+    activeMs: 0,
     batch: undefined,
     inject: NO_MESSAGES,
     requests: new Map(),
@@ -189,12 +198,11 @@ function newRun(entry: EntryBody & { type: 'run_start' }, from: number): OpenRun
 /** Reads what is new in the journal into the state. */
 export async function catchUp(store: Store, state: SessionState): Promise<void> {
   const entries = store.read(state.sessionId, state.seq + 1);
-  for (const entry of isThenable(entries) ? await entries : entries) takeIn(state, entry);
+  for (const entry of upgradeEntries(state.sessionId, isThenable(entries) ? await entries : entries)) takeIn(state, entry);
 }
 
 function takeIn(state: SessionState, entry: Entry): void {
   if (entry.seq !== state.seq + 1) throw new AlliumError('SESSION_CORRUPT', `Session "${state.sessionId}" goes from entry ${state.seq} to ${entry.seq}: entries are missing or out of order.`);
-  if (entry.v > ENTRY_VERSION) throw new AlliumError('SESSION_CORRUPT', `Session "${state.sessionId}" was written in format ${entry.v}; this code reads up to ${ENTRY_VERSION}. Update allium.`);
   state.seq = entry.seq;
   state.apply(entry);
 }

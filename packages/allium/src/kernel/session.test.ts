@@ -159,7 +159,7 @@ describe('the journal', () => {
   it('says what is wrong with a journal from newer code', async () => {
     const store = memoryStore();
     await store.append('chat', 0, [{ v: 99, at: 0, type: 'run_start', runId: 'r', plan: [] }]);
-    await expect(new Agent({ model: scriptedModel([]), store }).session('chat').run('hi')).rejects.toMatchObject({ code: 'SESSION_CORRUPT', message: expect.stringContaining('format 99') });
+    await expect(new Agent({ model: scriptedModel([]), store }).session('chat').run('hi')).rejects.toMatchObject({ code: 'SESSION_CORRUPT', message: expect.stringContaining('version 99') });
   });
 });
 
@@ -209,6 +209,75 @@ describe('resuming', () => {
     const elsewhere = new Agent({ model: scriptedModel([text('done')]), tools: [echo], middleware: [ask], store }).session('chat');
     await elsewhere.answer(first.pending[0]!.id, { type: 'approve', hash: first.pending[0]!.hash });
     await expect(elsewhere.resume()).resolves.toMatchObject({ status: 'done', text: 'done' });
+  });
+});
+
+describe('what other parts of a run see', () => {
+  const visits = defineState({ name: 'visits', scope: 'session', initial: 0 });
+
+  it('state written in beforeRun holds inside the same run', async () => {
+    const seen: string[] = [];
+    const counter = defineMiddleware({
+      name: 'visits',
+      state: [visits],
+      beforeRun: (ctx) => ctx.state.update(visits, (n) => n + 1),
+      transformSystemPrompt: (prompt, ctx) => {
+        seen.push(String(ctx.state.get(visits)));
+        return prompt;
+      },
+    });
+    const session = new Agent({ model: scriptedModel([text('a'), text('b')]), middleware: [counter], store: memoryStore() }).session('chat');
+    await session.run('one');
+    await session.run('two');
+    expect(seen).toEqual(['1', '2']);
+  });
+
+  it('what the caller passes in stays the caller’s: hooks see frozen copies', async () => {
+    const message = { role: 'user' as const, content: [{ type: 'text' as const, text: 'hi' }] };
+    const metadata = { tags: ['a'] };
+    const outcomes: boolean[] = [];
+    const meddler = defineMiddleware({
+      name: 'meddler',
+      acceptMessage: (given, ctx) => {
+        outcomes.push(Reflect.set(given, 'role', 'tool'), Reflect.set(given.content[0]!, 'text', 'x'), Reflect.set(ctx.runMetadata.tags as object, '0', 'x'));
+      },
+    });
+    await new Agent({ model: scriptedModel([text('ok')]), middleware: [meddler] }).run(message, { metadata });
+    expect(outcomes).toEqual([false, false, false]);
+    expect(message.content[0]!.text).toBe('hi');
+    expect(metadata.tags).toEqual(['a']);
+  });
+
+  it('usage of a child run stays with its parent through suspend and resume', async () => {
+    const child = new Agent({ model: scriptedModel([text('c', { inputTokens: 400, outputTokens: 100 })]) });
+    const delegate = tool({ name: 'delegate', description: 'Asks another agent.', input: z.object({}), execute: async (_, ctx) => (await child.run('go', { parent: ctx })).text });
+    const ask = defineMiddleware({ name: 'ask', suspends: true, beforeToolCall: (ctx) => (ctx.toolCall.name === 'echo' ? { ask: {} } : undefined) });
+    const model = scriptedModel([toolCalls({ name: 'delegate' }), toolCalls({ name: 'echo', args: { say: 'x' } }), text('done')]);
+    const store = memoryStore();
+    const agent = new Agent({ model, tools: [delegate, echo], middleware: [ask], store });
+    const first = await agent.session('chat').run('hi');
+    expect(first.usage.totalTokens).toBe(530);
+    const second = await agent.session('chat').resume({ answers: { [first.pending[0]!.id]: { type: 'approve' } } });
+    expect(second.usage.totalTokens).toBe(545);
+  });
+
+  it('timeoutMs goes on counting through suspend and resume', async () => {
+    const clock = fakeClock();
+    const ask = defineMiddleware({ name: 'ask', suspends: true, beforeToolCall: (ctx) => (ctx.toolCall.name === 'echo' ? { ask: {} } : undefined) });
+    const wait = tool({ name: 'wait', description: 'Waits.', input: z.object({}), execute: () => clock.advance(80) });
+    const model = scriptedModel([toolCalls({ name: 'wait' }), toolCalls({ name: 'echo', args: { say: 'x' } }), toolCalls({ name: 'wait' }), text('done')]);
+    const agent = new Agent({ model, tools: [wait, echo], middleware: [ask], store: memoryStore(), clock, limits: { timeoutMs: 100 } });
+    const first = await agent.session('chat').run('hi');
+    expect(first.status).toBe('suspended');
+    await clock.advance(1000);
+    const second = await agent.session('chat').resume({ answers: { [first.pending[0]!.id]: { type: 'approve' } } });
+    expect(second).toMatchObject({ status: 'stopped', stop: { reason: 'timeout' } });
+  });
+
+  it('assistant messages that are seeded as input are no turns of the run', async () => {
+    const seeded = { id: 'x', role: 'assistant' as const, content: [{ type: 'text' as const, text: 'earlier' }], stopReason: 'stop' as const };
+    const result = await new Agent({ model: scriptedModel([text('now')]), limits: { turns: 1 } }).run(['hello', seeded, 'and?']);
+    expect(result).toMatchObject({ status: 'done', turns: 1, text: 'now' });
   });
 });
 

@@ -6,7 +6,7 @@ import { EventQueue } from './event-queue.js';
 import type { AgentEvent } from './events.js';
 import { checkLimits } from './limits.js';
 import { checkMessage, toMessages } from './message-input.js';
-import type { Message, MessageInput } from './messages.js';
+import { deepFreeze, type Message, type MessageInput } from './messages.js';
 import type { RunResult } from './result.js';
 import { type Control, execute } from './runner.js';
 import { catchUp, SessionState } from './session-state.js';
@@ -131,7 +131,8 @@ export class Session {
     checkKeys(input ? 'run()' : 'resume()', options, input ? RUN_OPTIONS : [...RUN_OPTIONS, 'answers', 'allowPlanChange']);
     if (options.limits) checkLimits(options.limits);
     if (options.signal !== undefined && !(options.signal instanceof AbortSignal)) throw invalidOption('signal', 'an AbortSignal', options.signal);
-    const messages = input?.().map(checkMessage);
+    // A copy: what the caller keeps is the caller's, what hooks see is frozen.
+    const messages = input?.().map((message) => deepFreeze(structuredClone(checkMessage(message))));
     if (agent._busy.has(this.id)) {
       throw new AlliumError('SESSION_BUSY', `Session "${this.id}" already has a run under way. Use steer() to speak into it, followUp() to speak after it, or await it first.`);
     }

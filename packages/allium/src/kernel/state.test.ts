@@ -342,8 +342,11 @@ describe('commit points', () => {
     expect(await appendsOf({ onRunEnd: (ctx) => void update(ctx) }, ['done'])).toEqual([
       ['run_end', 'state'],
     ]);
-    expect(await appendsOf({ beforeRun: update }, ['done'])).toEqual([['run_end', 'state']]);
     expect(await appendsOf({ afterRun: update }, ['done'])).toEqual([['run_end', 'state']]);
+  });
+
+  it('writes of beforeRun hold inside the run: they ride in its first append', async () => {
+    expect(await appendsOf({ beforeRun: update }, ['done'])).toEqual([['user', 'state']]);
   });
 
   it('writes of acceptMessage ride in the append of the message', async () => {

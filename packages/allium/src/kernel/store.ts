@@ -22,6 +22,8 @@ export type EntryBody =
       readonly type: 'message';
       readonly runId: string;
       readonly message: Message;
+      /** It came from outside or from middleware, though a model might have said it: no turn of this run. */
+      readonly seeded?: boolean;
       readonly costUsd?: number;
       /** What middleware wants said once the calls of the message are answered. */
       readonly inject?: readonly Message[];
@@ -35,6 +37,8 @@ export type EntryBody =
   | { readonly type: 'verdict'; readonly runId: string; readonly callId: string; readonly hash: string; readonly verdict: unknown }
   /** Usage that belongs to no message: abandoned attempts, refused answers, middleware's own calls. */
   | { readonly type: 'usage'; readonly runId: string; readonly usage: Usage; readonly costUsd?: number }
+  /** How long the run has been active when it was suspended: time limits go on counting from there. */
+  | { readonly type: 'active'; readonly runId: string; readonly ms: number }
   /** How far the inbox has been taken over, and what of it still waits for its turn. */
   | { readonly type: 'inbox'; readonly cursor: number; readonly queued: readonly Queued[] }
   | { readonly type: 'run_end'; readonly runId: string; readonly status: RunStatus; readonly stop: Stop; readonly turns: number };

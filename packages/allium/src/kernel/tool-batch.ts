@@ -349,7 +349,7 @@ class ToolBatch implements ToolCallHooks {
     return this.calls.find((one) => one.toolCall.id === ctx.toolCall.id)!;
   }
 
-  update(ctx: ToolContext, partial: string | readonly ToolContent[], details: unknown): void {
+  update(ctx: ToolContext, partial: string | readonly ToolContent[], details: unknown): Awaitable<void> {
     const { runner } = this;
     const { begun, toolCall } = this.callOf(ctx);
     if (!runner.watched || !begun) return;
@@ -364,6 +364,7 @@ class ToolBatch implements ToolCallHooks {
     const { runId, sessionId } = runner;
     const about = { toolCallId: toolCall.id, toolName: toolCall.name };
     runner.emit({ type: 'tool_execution_update', runId, sessionId, ...about, ...shown });
+    return runner.pressure();
   }
 
   suspend(ctx: ToolContext, request: Request): Promise<Decision> {
