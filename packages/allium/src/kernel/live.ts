@@ -21,6 +21,8 @@ export class LiveMessage {
   private started = false;
   /** Something is on the consumer's screen. */
   private dirty = false;
+  /** Nothing was shown since the last reset. */
+  private void = false;
   /** Something that is not text was shown. */
   private mixed = false;
   private stream: LiveStream | undefined = undefined;
@@ -63,6 +65,7 @@ export class LiveMessage {
   show(delta: MessageDelta): void {
     if (!this.started) this.start();
     this.dirty = true;
+    this.void = false;
     if (delta.type !== 'text') this.mixed = true;
     const { runId, sessionId, messageId } = this;
     this.run.emit({ type: 'message_update', runId, sessionId, messageId, delta });
@@ -136,13 +139,14 @@ export class LiveMessage {
   discard(): void {
     this.stream = undefined;
     if (!this.started) return;
-    this.tellReset();
+    if (!this.void) this.tellReset();
     const { runId, sessionId, messageId } = this;
     this.run.emit({ type: 'message_end', runId, sessionId, messageId, discarded: true });
   }
 
   private tellReset(): void {
     this.dirty = false;
+    this.void = true;
     this.mixed = false;
     const { runId, sessionId, messageId } = this;
     this.run.emit({ type: 'message_reset', runId, sessionId, messageId });

@@ -70,39 +70,38 @@ async function turn(run: Run): Promise<TurnEnd> {
     const wait = run.pressure();
     if (wait) await wait;
   }
-  let end: TurnEnd | undefined;
+  let message: AssistantMessage | undefined;
+  let tools: BatchOutcome | undefined;
   try {
-    end = await modelThenTools(run);
-    return end;
+    const phase = await modelPhase(run);
+    message = phase.message;
+    const { batch } = run.open;
+    const work = batch && toolPhase(run, phase.answer, batch);
+    tools = isThenable(work) ? await work : work;
+    const suspended = tools !== undefined && tools.pending.length > 0;
+    if (run.open.inject.length > 0 && !suspended) await injectWaiting(run);
+    return turnEnd(phase.answer, message, tools, suspended);
   } finally {
-    const wait = endTurn(run, end?.message, end?.toolResults);
+    const wait = endTurn(run, message, tools?.results);
     if (wait) await wait;
   }
 }
 
-async function modelThenTools(run: Run): Promise<TurnEnd> {
-  const { answer, message } = await modelPhase(run);
-  const { decision, by } = answer;
-  const { batch } = run.open;
-  const work = batch && toolPhase(run, answer, batch);
-  const tools = isThenable(work) ? await work : work;
-  if (tools && tools.pending.length > 0) {
-    return { message, toolResults: tools.results, more: false, suspended: true };
-  }
-  if (run.open.inject.length > 0) await injectWaiting(run);
+function turnEnd({ decision, by, forceContinue }: Answer, message: AssistantMessage, tools: BatchOutcome | undefined, suspended: boolean): TurnEnd {
   // `forceContinue` is looked at last: nothing else decided, and no tool was asked for.
-  const natural = tools ? !tools.terminate : answer.forceContinue;
+  const natural = tools ? !tools.terminate : forceContinue;
   return {
     message,
     toolResults: tools?.results ?? NO_RESULTS,
-    more: decision === 'loop_to_model' || (decision === 'natural' && natural),
+    more: !suspended && (decision === 'loop_to_model' || (decision === 'natural' && natural)),
     stop: decision === 'stop' ? { reason: 'stopped', message: `"${by}" stopped the run.`, by } : undefined,
-    suspended: false,
+    suspended,
   };
 }
 
 function toolPhase(run: Run, { decision, response, ctx }: Answer, batch: OpenBatch): Awaitable<BatchOutcome> {
-  const [tools, notRun] = [ctx._offered, NOT_RUN[decision]];
+  const tools = ctx._offered;
+  const notRun = NOT_RUN[decision];
   if (!run.plan.guardsResponses) return runTools(run, batch, { tools, notRun, verdicts: NO_VERDICTS, fresh: true });
   return run.guardOnce(response, ctx).then(({ calls: verdicts }) => runTools(run, batch, { tools, notRun, verdicts, fresh: true }));
 }

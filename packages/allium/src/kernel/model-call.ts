@@ -6,13 +6,15 @@ import { AlliumError, attribute, isControl, shown } from './errors.js';
 import { estimateTokens, type Reservation } from './limits.js';
 import { deepFreeze, type Message, type ModelResponse, NO_USAGE, type Usage } from './messages.js';
 import type { ModelRequest, ModelSettings, ToolSpec } from './model.js';
+import type { LiveStream } from './live.js';
 import { readStream } from './model-stream.js';
 import { convertToLlm } from './rules.js';
+import type { Run } from './run.js';
 import { isWithheld } from './session-state.js';
 import type { Tool } from './tool.js';
 import { Stages, taker } from './transforms.js';
 
-/** What a model is handed; lists are made only when it reads them. */
+/** What a model is handed, request and options in one: lists and the signal are made only when it reads them. */
 class CallRequest implements ModelRequest {
   constructor(
     private readonly list: readonly Message[] | undefined,
@@ -27,53 +29,99 @@ class CallRequest implements ModelRequest {
   get tools(): readonly ToolSpec[] {
     return specsOf(this.toolList);
   }
+  get signal(): AbortSignal {
+    return this.ctx._scope.signal;
+  }
 }
 
 /** Calls the model of the context and resolves with its frozen response. */
-export async function callModel(ctx: ModelContext): Promise<ModelResponse> {
-  const run = ctx._run;
-  const { model } = ctx;
-  if (typeof model?.stream !== 'function') {
+export function callModel(ctx: ModelContext): Promise<ModelResponse> {
+  if (typeof ctx.model?.stream !== 'function') {
     throw new AlliumError(
       'INVALID_OPTION',
-      `Expected \`model\` to be a model with a stream() method, got ${shown(model)}.`,
+      `Expected \`model\` to be a model with a stream() method, got ${shown(ctx.model)}.`,
     );
   }
   // A run that is to end makes no further call, whatever a layer swallowed.
   ctx._call.check();
   if (ctx._scope.aborted) throw ctx._scope.reason;
-  const messages = changesRequest(ctx) ? await requestMessages(ctx) : undefined;
-  const reservation = run.budget.limited ? reserve(ctx, messages) : undefined;
-  const attempts = ++ctx._call.attempts;
-  const request = new CallRequest(
-    messages,
-    ctx,
-    ctx.systemPrompt,
-    ctx.tools,
-    capped(ctx.settings, reservation),
-  );
-  const raw = new Assembler(run.nameOf(model));
-  let usage: Usage = NO_USAGE;
-  let begun = false;
-  try {
-    const stages = ctx._transforms || ctx._outer ? new Stages(ctx, raw) : undefined;
-    const live = ctx._live?.begin(ctx, stages?.last ?? raw);
-    begun = true;
-    const consumer = ctx._live && run.watched ? run : undefined;
-    const take = stages ? stages.taker(consumer && live) : taker(raw, consumer && live);
-    await readStream(model, request, ctx._scope, take, consumer);
+  if (!changesRequest(ctx)) return new ModelCall(ctx, undefined).run();
+  return requestMessages(ctx).then((messages) => new ModelCall(ctx, messages).run());
+}
+
+/** One attempt. Callbacks instead of an async function, which would cost more than everything else in here. */
+class ModelCall {
+  private readonly kernel: Run;
+  private readonly reservation: Reservation | undefined;
+  private readonly raw: Assembler;
+  private readonly attempts: number;
+  private stages: Stages | undefined = undefined;
+  private live: LiveStream | undefined = undefined;
+  private begun = false;
+
+  constructor(
+    private readonly ctx: ModelContext,
+    private readonly messages: readonly Message[] | undefined,
+  ) {
+    this.kernel = ctx._run;
+    this.reservation = this.kernel.budget.limited ? reserve(ctx, messages) : undefined;
+    this.attempts = ++ctx._call.attempts;
+    this.raw = new Assembler(this.kernel.nameOf(ctx.model));
+  }
+
+  run(): Promise<ModelResponse> {
+    return new Promise((resolve, reject) => {
+      try {
+        this.start(resolve, reject);
+      } catch (error) {
+        reject(this.failed(error));
+      }
+    });
+  }
+
+  private start(resolve: (response: ModelResponse) => void, reject: (error: unknown) => void): void {
+    const { ctx, raw, messages } = this;
+    const { model, systemPrompt, tools, settings, _live: shown, _scope: scope } = ctx;
+    const request = new CallRequest(messages, ctx, systemPrompt, tools, capped(settings, this.reservation));
+    if (ctx._transforms || ctx._outer) this.stages = new Stages(ctx, raw);
+    this.live = shown?.begin(ctx, this.stages?.last ?? raw);
+    this.begun = true;
+    const consumer = shown && this.kernel.watched ? this.kernel : undefined;
+    const live = consumer && this.live;
+    const take = this.stages ? this.stages.taker(live) : taker(raw, live);
+    const done = (): void => {
+      try {
+        resolve(this.complete());
+      } catch (error) {
+        reject(this.failed(error));
+      }
+    };
+    readStream(model, request, scope, take, consumer, done, (error) => reject(this.failed(error)));
+  }
+
+  private complete(): ModelResponse {
+    const { raw, stages } = this;
     const response = raw.response();
-    if (run.plan.looksAtResponses) deepFreeze(response);
-    usage = response.usage ?? NO_USAGE;
-    live?.claim((stages?.finish(response) ?? response).content);
+    if (this.kernel.plan.looksAtResponses) deepFreeze(response);
+    this.live?.claim((stages?.finish(response) ?? response).content);
+    this.settle(response.usage ?? NO_USAGE);
     return response;
-  } catch (error) {
-    if (usage === NO_USAGE) usage = spentSoFar(ctx, messages, reservation, raw);
-    if (!isControl(error)) attribute(error, { hook: 'model', attempts });
-    throw error;
-  } finally {
-    if (begun) ctx._live?.ended();
-    run.settle(model, reservation, usage);
+  }
+
+  private failed(error: unknown): unknown {
+    const { ctx, messages, reservation, raw, live } = this;
+    if (!isControl(error)) {
+      attribute(error, { hook: 'model', attempts: this.attempts });
+      // What was shown is void, and nobody should read it while a retry waits.
+      if (live && ctx._live?.isLive(live)) ctx._live.reset();
+    }
+    this.settle(spentSoFar(ctx, messages, reservation, raw));
+    return error;
+  }
+
+  private settle(usage: Usage): void {
+    if (this.begun) this.ctx._live?.ended();
+    this.kernel.settle(this.ctx.model, this.reservation, usage);
   }
 }
 

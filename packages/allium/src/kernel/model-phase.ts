@@ -10,7 +10,7 @@ import { callModel } from './model-call.js';
 import { causedBy } from './orphans.js';
 import * as rules from './rules.js';
 import type { Run } from './run.js';
-import type { Awaitable, EntryBody } from './store.js';
+import { type Awaitable, ENTRY_VERSION, type EntryDraft } from './store.js';
 import { markStarts } from './tool-batch.js';
 
 /** What the model phase came to. */
@@ -21,25 +21,16 @@ export interface Answer {
   readonly forceContinue: boolean;
   readonly inject: readonly rules.Injected[];
   readonly decision: rules.MergedAction['decision'];
-  readonly by?: string | undefined;
+  readonly by: string | undefined;
 }
 
-/** Gets an answer and appends it. Whatever fails, a message that was begun is ended. */
+/**
+ * Gets an answer and appends it. `onError: 'restart'` begins again with the request. Whatever fails, a message that
+ * was begun is ended.
+ */
 export async function modelPhase(run: Run): Promise<{ answer: Answer; message: AssistantMessage }> {
   const messageId = `${run.runId}.${run.open.count + 1}`;
   const live = new LiveMessage(run, messageId);
-  try {
-    const answer = await respond(run, live, messageId);
-    const kept = keep(run, answer, messageId);
-    return { answer, message: isThenable(kept) ? await kept : kept };
-  } catch (error) {
-    await giveUp(run, live, messageId, error);
-    throw error;
-  }
-}
-
-/** The model phase, guards and `afterModelResponse` included. `onError: 'restart'` begins it again. */
-async function respond(run: Run, live: LiveMessage, messageId: string): Promise<Answer> {
   for (;;) {
     const call = new SeamCall();
     const ctx = new ModelContext(run, run.scope, run.request, run.history.length, call, live);
@@ -49,15 +40,25 @@ async function respond(run: Run, live: LiveMessage, messageId: string): Promise<
       const shown = isThenable(finishing) ? await finishing : finishing;
       call.check();
       if (ctx._state) run.cells.stage(ctx._state);
-      if (run.plan.rules.afterModelResponse.length > 0) return await decide(run, ctx, shown, live, messageId);
-      return { response: shown, ctx, forceContinue: ctx.forceContinue, inject: NOTHING, decision: 'natural', by: undefined };
+      const asked = run.plan.rules.afterModelResponse.length > 0;
+      const answer = asked ? await decide(run, ctx, shown, live, messageId) : natural(shown, ctx);
+      const kept = keep(run, answer, messageId);
+      return { answer, message: isThenable(kept) ? await kept : kept };
     } catch (error) {
       const kind = controlKind(error);
       if (kind === 'stop') run.call.latch(error, call.latchedBy);
-      if (kind !== 'restart') throw error;
+      if (kind !== 'restart') {
+        await giveUp(run, live, messageId, error);
+        throw error;
+      }
       live.reset();
     }
   }
+}
+
+function natural(response: ModelResponse, ctx: ModelContext): Answer {
+  const { forceContinue } = ctx;
+  return { response, ctx, forceContinue, inject: NOTHING, decision: 'natural', by: undefined };
 }
 
 /** Nothing stands between the loop and the model. */
@@ -113,10 +114,10 @@ function keep(run: Run, answer: Answer, messageId: string): Awaitable<AssistantM
   // Only calls made in this run cost something: an answer from a cache carries no usage of its own.
   const message = assistant(response, messageId, withCallIds(run, response.content, messageId), paid?.usage ?? NO_USAGE);
   if (run.watched) freezeMessage(message);
-  const plain = { type: 'message' as const, runId: run.runId, message };
+  const plain = { v: ENTRY_VERSION, at: 0, type: 'message' as const, runId: run.runId, message };
   const costUsd = paid?.costUsd;
   const extra = costUsd !== undefined || inject.length > 0;
-  const entries: EntryBody[] = [extra ? { ...plain, ...(costUsd !== undefined && { costUsd }), ...(inject.length > 0 && { inject: stamped(inject) }) } : plain];
+  const entries: EntryDraft[] = [extra ? { ...plain, ...(costUsd !== undefined && { costUsd }), ...(inject.length > 0 && { inject: stamped(inject) }) } : plain];
   if (answer.decision === 'natural') markStarts(run, message, answer.ctx._offered, entries);
   const wait = run.append(entries);
   if (wait) return wait.then(() => told(run, message));

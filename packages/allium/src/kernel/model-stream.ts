@@ -4,27 +4,20 @@ import { type Model, type ModelPart, type ModelRequest, modelName } from './mode
 import type { Run } from './run.js';
 import type { Scope } from './scope.js';
 
-class CallOptions {
-  constructor(private readonly scope: Scope) {}
-  get signal(): AbortSignal {
-    return this.scope.signal;
-  }
-}
-
 /**
  * Reads a stream to its end, part by part, never faster than the consumer. An abort ends it even if the model
  * ignores its signal.
  */
 export function readStream(
   model: Model,
-  request: ModelRequest,
+  request: ModelRequest & { readonly signal: AbortSignal },
   scope: Scope,
   take: (part: ModelPart) => void,
   consumer: Pick<Run, 'pressure'> | undefined,
-): Promise<void> {
-  return new Promise((resolve, reject) => {
-    new Reading(model, request, scope, take, consumer, resolve, reject).pull();
-  });
+  done: () => void,
+  failed: (error: unknown) => void,
+): void {
+  new Reading(model, request, scope, take, consumer, done, failed).pull();
 }
 
 /** A model that never really waits would keep timers from firing, and nobody could stop it. */
@@ -43,14 +36,14 @@ class Reading {
 
   constructor(
     private readonly model: Model,
-    request: ModelRequest,
+    request: ModelRequest & { readonly signal: AbortSignal },
     scope: Scope,
     private readonly take: (part: ModelPart) => void,
     private readonly consumer: Pick<Run, 'pressure'> | undefined,
     private readonly resolve: () => void,
     private readonly reject: (error: unknown) => void,
   ) {
-    this.iterator = iteratorOf(model.stream(request, new CallOptions(scope)), model);
+    this.iterator = iteratorOf(model.stream(request, request), model);
     this.off = scope.onAbort((reason) => {
       if (!this.open) return;
       this.open = false;

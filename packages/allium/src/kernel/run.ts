@@ -20,7 +20,7 @@ import type { Change } from './result.js';
 import { type Scope, supervised } from './scope.js';
 import type { Journal, OpenRun, SessionState } from './session-state.js';
 import { Cells } from './state.js';
-import type { Awaitable, Decision, EntryBody, PendingRequest } from './store.js';
+import type { Awaitable, Decision, EntryDraft, PendingRequest } from './store.js';
 import type { Tool, ToolResult } from './tool.js';
 import { transformed } from './transforms.js';
 
@@ -162,7 +162,7 @@ export class Run {
   }
 
   /** Writes entries together with the state changes that wait, and tells of those. */
-  append(entries: readonly EntryBody[]): Awaitable<void> {
+  append(entries: readonly EntryDraft[]): Awaitable<void> {
     if (!this.cells.dirty && this.unjournaled.length === 0) return this.init.journal.append(entries);
     const all = [...entries];
     const changes = this.cells.commit();

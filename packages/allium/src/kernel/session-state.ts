@@ -4,7 +4,7 @@ import { upgradeEntries } from './entry-upgrade.js';
 import { History } from './history.js';
 import { type AssistantContent, type AssistantMessage, type Message, NO_USAGE, type ToolCall, type ToolMessage, toolCallsOf, type Usage, UsageTotal } from './messages.js';
 import type { StoredCell } from './state.js';
-import { type Awaitable, type Decision, ENTRY_VERSION, type Entry, type EntryBody, type NewEntry, type PendingRequest, type Queued, type Store } from './store.js';
+import { type Awaitable, type Decision, ENTRY_VERSION, type Entry, type EntryBody, type EntryDraft, type NewEntry, type PendingRequest, type Queued, type Store } from './store.js';
 
 /** An assistant message whose calls are not all answered yet. */
 export interface OpenBatch {
@@ -220,7 +220,7 @@ export class Journal {
   ) {}
 
   /** Durable, and part of the state, when it returns or resolves. */
-  append(bodies: readonly EntryBody[]): Awaitable<void> {
+  append(bodies: readonly EntryDraft[]): Awaitable<void> {
     if (this.broken !== undefined) throw this.broken;
     this.checkOpen(bodies);
     const at = this.now();

@@ -43,6 +43,9 @@ export type EntryBody =
   | { readonly type: 'inbox'; readonly cursor: number; readonly queued: readonly Queued[] }
   | { readonly type: 'run_end'; readonly runId: string; readonly status: RunStatus; readonly stop: Stop; readonly turns: number };
 
+/** An entry before the journal has dated it. Made with `v` and `at` from the start, it keeps one shape. */
+export type EntryDraft = EntryBody & { v?: number; at?: number };
+
 /** An entry as stored: `seq` counts from 1 without a gap, `at` is the time in milliseconds. */
 export type Entry = EntryBody & { readonly v: number; readonly seq: number; readonly at: number };
 /** An entry on its way into the store, which numbers it. */

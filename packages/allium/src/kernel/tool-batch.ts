@@ -7,7 +7,7 @@ import type { AssistantMessage, ToolCall, ToolContent, ToolMessage } from './mes
 import type { CallVerdicts } from './response-gate.js';
 import type { Run } from './run.js';
 import type { OpenBatch } from './session-state.js';
-import type { Awaitable, Decision, EntryBody, PendingRequest, Request } from './store.js';
+import { type Awaitable, type Decision, ENTRY_VERSION, type EntryDraft, type PendingRequest, type Request } from './store.js';
 import { errorResult, isContentList, type Tool, type ToolResult } from './tool.js';
 import { needsApproval, ToolApproval } from './tool-approval.js';
 import { asToolResult, Call, failureText, refuse } from './tool-call.js';
@@ -42,7 +42,7 @@ export function runTools(run: Run, batch: OpenBatch, options: BatchOptions): Awa
  * Where nothing decides about calls in between, that they begin is journaled together with the message that makes
  * them: one write less for every turn.
  */
-export function markStarts(run: Run, message: AssistantMessage, tools: readonly Tool[], entries: EntryBody[]): void {
+export function markStarts(run: Run, message: AssistantMessage, tools: readonly Tool[], entries: EntryDraft[]): void {
   const { plan, agent, runId } = run;
   if (plan.decidesOnCalls || agent.toolExecution === 'sequential' || run.toolCallsLeft() !== Number.POSITIVE_INFINITY) return;
   const before = entries.length;
@@ -54,8 +54,12 @@ export function markStarts(run: Run, message: AssistantMessage, tools: readonly 
       entries.length = before;
       return;
     }
-    if (tool?.onInDoubt === 'fail') entries.push({ type: 'tool_started', runId, messageId: message.id, callId: part.id });
+    if (tool?.onInDoubt === 'fail') entries.push(startOf(runId, message.id, part.id));
   }
+}
+
+function startOf(runId: string, messageId: string, callId: string): EntryDraft {
+  return { v: ENTRY_VERSION, at: 0, type: 'tool_started', runId, messageId, callId };
 }
 
 class ToolBatch implements ToolCallHooks {
@@ -191,9 +195,12 @@ class ToolBatch implements ToolCallHooks {
       this.limit ??= new StopRun('max_tool_calls', 'The limit of tool calls is used up.');
       return refuse(runner, call, `Not run: ${this.limit.message}`);
     }
-    return prepare(runner, call, options.tools, (toolCall, tool) => {
-      call.ctx = this.context(call, toolCall, tool, call.ctx);
-    });
+    return prepare(runner, call, options.tools, this);
+  }
+
+  /** Gives the call a context for another call or tool than the model named. */
+  renew(call: Call, toolCall: ToolCall, tool: Tool | undefined): void {
+    call.ctx = this.context(call, toolCall, tool, call.ctx);
   }
 
   private context(
@@ -245,7 +252,7 @@ class ToolBatch implements ToolCallHooks {
 
   /** Journals that calls begin whose effects may not happen twice: after a crash they are in doubt. */
   private started(calls: readonly Call[]): Awaitable<void> {
-    let entries: EntryBody[] | undefined;
+    let entries: EntryDraft[] | undefined;
     for (const call of calls) {
       const { id: callId } = call.toolCall;
       if (
@@ -257,7 +264,7 @@ class ToolBatch implements ToolCallHooks {
         continue;
       call.fresh = true;
       entries ??= [];
-      entries.push({ type: 'tool_started', runId: this.runner.runId, messageId: this.message.id, callId });
+      entries.push(startOf(this.runner.runId, this.message.id, callId));
     }
     return entries && this.runner.append(entries);
   }

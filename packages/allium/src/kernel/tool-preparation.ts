@@ -7,28 +7,30 @@ import type { Awaitable } from './store.js';
 import type { Tool } from './tool.js';
 import { type Call, closed, failed, parseArguments, refuse, validate } from './tool-call.js';
 
-/** Gives the call a context for another call or tool than the model named. */
-type Renew = (toolCall: ToolCall, tool: Tool | undefined) => void;
+interface Renewer {
+  /** Gives the call a context for another call or tool than the model named. */
+  renew(call: Call, toolCall: ToolCall, tool: Tool | undefined): void;
+}
 
 /** Resolves, parses and validates; what fails becomes a result the model can act on. */
-export function prepare(run: Run, call: Call, tools: readonly Tool[], renew: Renew): Awaitable<void> {
+export function prepare(run: Run, call: Call, tools: readonly Tool[], batch: Renewer): Awaitable<void> {
   const hooks = run.plan.rules.resolveToolCall;
   if (hooks.length === 0) return parse(run, call, tools);
-  return closed(run, call, () => resolve(run, call, tools, renew, hooks));
+  return closed(run, call, () => resolve(run, call, tools, batch, hooks));
 }
 
 async function resolve(
   run: Run,
   call: Call,
   tools: readonly Tool[],
-  renew: Renew,
+  batch: Renewer,
   hooks: Hooks,
 ): Promise<void> {
   const resolved = await resolveToolCall(hooks, call.toolCall, call.ctx);
   if (resolved) {
     const { toolCall, tool = run.findTool(toolCall.name, tools) } = resolved;
     call.resolved = true;
-    renew(toolCall, tool);
+    batch.renew(call, toolCall, tool);
   }
   await parse(run, call, tools);
 }

@@ -3,7 +3,7 @@ import { controlKind, isControl, messageOf } from './errors.js';
 import { type AssistantMessage, freezeMessage, type ToolMessage } from './messages.js';
 import { afterToolCall } from './rules.js';
 import type { Run } from './run.js';
-import type { Awaitable } from './store.js';
+import { type Awaitable, ENTRY_VERSION } from './store.js';
 import { errorResult, type ToolResult } from './tool.js';
 import { type Call, failureText } from './tool-call.js';
 
@@ -76,7 +76,7 @@ export class ToolResults {
     call.done = message;
     let wait: Awaitable<void>;
     try {
-      const entry = { type: 'tool_finished' as const, runId: run.runId, message };
+      const entry = { v: ENTRY_VERSION, at: 0, type: 'tool_finished' as const, runId: run.runId, message };
       wait = run.append([terminate ? { ...entry, terminate } : entry]);
     } catch (error) {
       throw this.unrecorded(call, error);

@@ -1,0 +1,153 @@
+/** Asks a person before a tool runs. */
+import type { ToolContext } from '../../kernel/context.js';
+import { AlliumError, invalidOption, shown } from '../../kernel/errors.js';
+import { defineMiddleware, type Middleware, type ToolVerdict } from '../../kernel/middleware.js';
+import { checkFunction, checkNumber, checkOptions } from '../../kernel/options.js';
+import type { Awaitable, Decision, PendingRequest } from '../../kernel/store.js';
+
+/** What a policy says about a call: `'allow'`, `deny(reason)` or `ask(details, timeoutMs)`. */
+export type ApprovalVerdict =
+  | 'allow'
+  | 'deny'
+  | 'ask'
+  | { readonly type: 'deny'; readonly reason?: string }
+  | { readonly type: 'ask'; readonly details?: unknown; readonly timeoutMs?: number };
+
+/**
+ * A function of the call. `ctx.args` are the validated arguments.
+ *
+ * Contract: it is awaited, and asked once for each call and its arguments, also over a resume; when a person or another
+ * middleware changes the arguments it is asked about the new ones. If it throws, the call is refused.
+ */
+export type ApprovalRule = (ctx: ToolContext) => Awaitable<ApprovalVerdict>;
+
+/** One rule for all calls, or a verdict or rule by the name of the tool. `'*'` is for the tools without a line. */
+export type ApprovalPolicy = ApprovalRule | Readonly<Record<string, ApprovalVerdict | ApprovalRule>>;
+
+export interface ApprovalOptions {
+  /** Who decides about a call. Tools that it does not name are asked about. @default every call is asked about */
+  readonly policy?: ApprovalPolicy;
+  /**
+   * Answers in place, without suspending the run; undefined suspends after all.
+   *
+   * Contract: it is awaited, but not longer than the request allows or the run goes on. The questions of a batch come
+   * one after the other. What it throws becomes the error of the run.
+   */
+  readonly onRequest?: (request: PendingRequest) => Awaitable<Decision | undefined>;
+}
+
+/** The call does not run; the model reads the reason. */
+export function deny(reason?: string): ApprovalVerdict {
+  return { type: 'deny', ...(reason !== undefined && { reason }) };
+}
+
+/** A person decides. `details` (JSON) is what they are shown; after `timeoutMs` the call counts as rejected. */
+export function ask(details?: unknown, timeoutMs?: number): ApprovalVerdict {
+  return {
+    type: 'ask',
+    ...(details !== undefined && { details }),
+    ...(timeoutMs !== undefined && { timeoutMs }),
+  };
+}
+
+/**
+ * Allows, refuses, or asks a person about each tool call before it runs. A run with open questions is suspended, and
+ * goes on with `session.resume()`, here or in another process.
+ *
+ * @example
+ * approval({ policy: { search: 'allow', pay: (ctx) => (ctx.args.amount > 100 ? ask({ limit: 100 }) : 'allow') } })
+ */
+export function approval(options: ApprovalOptions = {}): Middleware {
+  checkOptions('approval', options, ['policy', 'onRequest']);
+  const { policy = {}, onRequest } = options;
+  checkPolicy(policy);
+  if (onRequest !== undefined) checkFunction('onRequest', onRequest);
+  return defineMiddleware({
+    name: 'approval',
+    suspends: true,
+    async beforeToolCall(ctx): Promise<ToolVerdict | undefined> {
+      const verdict = asObject(await judge(policy, ctx));
+      if (verdict.type === 'allow') return undefined;
+      const { name } = ctx.tool!;
+      if (verdict.type === 'deny')
+        return { block: true, reason: verdict.reason ?? `"${name}" is not allowed.` };
+      const { details, timeoutMs } = verdict;
+      return {
+        ask: {
+          title: `Run "${name}"?`,
+          ...(details !== undefined && { details: plain(details, name) }),
+          ...(timeoutMs !== undefined && { timeoutMs }),
+          ...(onRequest && { onRequest }),
+        },
+      };
+    },
+  });
+}
+
+function judge(policy: ApprovalPolicy, ctx: ToolContext): Awaitable<ApprovalVerdict> {
+  if (typeof policy === 'function') return policy(ctx);
+  // The tool that runs counts, not the name the model called it by.
+  const { name } = ctx.tool!;
+  const own = Object.hasOwn(policy, name) ? policy[name]! : Object.hasOwn(policy, '*') ? policy['*']! : 'ask';
+  return typeof own === 'function' ? own(ctx) : own;
+}
+
+type VerdictObject = Exclude<ApprovalVerdict, string> | { readonly type: 'allow' };
+
+/** Throws for what is no verdict: a policy that forgot to answer allows nothing. */
+function asObject(verdict: unknown): VerdictObject {
+  const made = (typeof verdict === 'string' ? { type: verdict } : verdict) as
+    | Partial<VerdictObject>
+    | null
+    | undefined;
+  if (made?.type === 'allow') return { type: 'allow' };
+  if (made?.type === 'deny' && (made.reason === undefined || typeof made.reason === 'string'))
+    return { ...made, type: 'deny' };
+  if (made?.type === 'ask') {
+    if (made.timeoutMs !== undefined) checkNumber('timeoutMs', made.timeoutMs, 0);
+    return { ...made, type: 'ask' };
+  }
+  throw new AlliumError(
+    'INVALID_HOOK_RESULT',
+    `Expected the policy to answer 'allow', deny(reason) or ask(details, timeoutMs), got ${shown(verdict)}.`,
+  );
+}
+
+function checkPolicy(policy: unknown): void {
+  if (typeof policy === 'function') return;
+  if (typeof policy !== 'object' || policy === null || Array.isArray(policy)) {
+    throw invalidOption(
+      'policy',
+      'a function of the call, or an object with a verdict for each tool',
+      policy,
+    );
+  }
+  for (const [name, verdict] of Object.entries(policy)) {
+    if (typeof verdict === 'function') continue;
+    try {
+      asObject(verdict);
+    } catch {
+      throw invalidOption(
+        `policy.${name}`,
+        "'allow', deny(reason), ask(details, timeoutMs) or a function of the call",
+        verdict,
+      );
+    }
+  }
+}
+
+/** Details go into the journal, and to a person who may be anywhere: as JSON. */
+function plain(details: unknown, name: string): unknown {
+  let json: string | undefined;
+  try {
+    json = JSON.stringify(details);
+  } catch {
+    // A cycle or a bigint: told below like everything else that is not JSON.
+  }
+  if (json === undefined)
+    throw new AlliumError(
+      'INVALID_HOOK_RESULT',
+      `Expected the details of the question about "${name}" to be JSON, got ${shown(details)}.`,
+    );
+  return JSON.parse(json);
+}

@@ -1,0 +1,117 @@
+/** Asks another model when the one that was asked has failed for good. */
+import type { ModelContext, ToolContext } from '../../kernel/context.js';
+import { AlliumError, attribution, invalidOption, messageOf } from '../../kernel/errors.js';
+import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+import { type Model, type ModelSettings, modelName } from '../../kernel/model.js';
+import { checkFunction, checkOptions } from '../../kernel/options.js';
+import { defineState } from '../../kernel/state.js';
+import { isTransient } from '../../kernel/transient.js';
+
+export interface FallbackOptions {
+  /** Asked one after the other when the model of the call fails. At least one, each once. */
+  readonly models: readonly Model[];
+  /** Which errors are worth another model. Never asked about stops, suspensions and aborts. @default mayFallBack */
+  readonly on?: (error: unknown, ctx: ModelContext) => boolean | Promise<boolean>;
+  /** The rest of the run stays with the model that was switched to. @default false */
+  readonly sticky?: boolean;
+}
+
+/** What is thrown when every model failed: `cause` is the first error, `errors` are all of them in order. */
+export interface FallbackError extends AlliumError {
+  readonly code: 'FALLBACK_EXHAUSTED';
+  readonly errors: readonly unknown[];
+  /** One of the errors may pass, so a retry further out has something to do. */
+  readonly isRetryable: boolean;
+}
+
+/** Errors of middleware that say "not this model, not now". */
+const BUSY: readonly unknown[] = ['CIRCUIT_OPEN', 'RATE_LIMITED', 'CONCURRENCY_LIMITED'];
+
+/** Whatever a model raised, what may pass, and the refusals of breakers and limiters. Not the bugs of a middleware. */
+export function mayFallBack(error: unknown): boolean {
+  if (typeof error !== 'object' || error === null) return true;
+  return (
+    attribution(error)?.hook === 'model' || isTransient(error) || BUSY.includes((error as AlliumError).code)
+  );
+}
+
+/**
+ * Calls the next model of the list when everything further in has given up on the one before. When none is left,
+ * the first error is the cause of what is thrown and the others stand beside it.
+ *
+ * @example
+ * new Agent({ model, middleware: [fallback({ models: [spare] })] });
+ */
+export function fallback(options: FallbackOptions): Middleware {
+  checkOptions('fallback', options, ['models', 'on', 'sticky']);
+  const { models, on = mayFallBack, sticky = false } = options;
+  checkModels(models);
+  checkFunction('on', on);
+  if (typeof sticky !== 'boolean') throw invalidOption('sticky', 'true or false', sticky);
+  const chain = [...models];
+  // The cell holds the name and not the place in the list, which may be another one after a resume.
+  const current = defineState<string | null>({ name: 'model', scope: 'run', initial: null });
+  const failures = new WeakMap<object, { readonly model: string; readonly error: unknown }[]>();
+
+  return defineMiddleware({
+    name: 'fallback',
+    seams: ['model'],
+    traits: ['retries'],
+    ...(sticky && {
+      state: [current],
+      beforeModel(ctx: ModelContext) {
+        const name = ctx.state.get(current);
+        const kept = name === null ? undefined : chain.find((model) => modelName(model) === name);
+        if (kept) switchTo(ctx, kept);
+      },
+    }),
+    async onError(given: ModelContext | ToolContext, error) {
+      // The context of this layer is one object for all attempts of a call, and another one for each call.
+      const ctx = given as ModelContext;
+      const failed = failures.get(ctx) ?? [];
+      failures.set(ctx, failed);
+      const from = modelName(ctx.model);
+      failed.push({ model: from, error });
+      const next = chain[chain.indexOf(ctx.model) + 1];
+      if (next === undefined || !(await on(error, ctx))) {
+        if (failed.length === 1) return undefined;
+        throw exhausted(failed);
+      }
+      switchTo(ctx, next);
+      if (sticky) ctx.state.set(current, modelName(next));
+      ctx.emit('fallback', { from, to: modelName(next), error: messageOf(error) });
+      return 'fallback';
+    },
+  });
+}
+
+/** Settings named for other providers stay behind. */
+function switchTo(ctx: ModelContext, model: Model): void {
+  ctx.model = model;
+  const { provider, ...rest } = ctx.settings;
+  if (provider === undefined) return;
+  const own = provider[model.provider];
+  const settings: ModelSettings = own === undefined ? rest : { ...rest, provider: { [model.provider]: own } };
+  ctx.settings = settings;
+}
+
+function exhausted(failed: readonly { readonly model: string; readonly error: unknown }[]): FallbackError {
+  const errors = failed.map(({ error }) => error);
+  const list = failed.map(({ model, error }) => `${model}: ${messageOf(error)}`).join('; ');
+  const error = new AlliumError('FALLBACK_EXHAUSTED', `None of ${failed.length} models answered. ${list}`, {
+    cause: errors[0],
+    data: { models: failed.map(({ model }) => model) },
+  });
+  return Object.assign(error, { errors, isRetryable: errors.some(isTransient) }) as FallbackError;
+}
+
+function checkModels(models: unknown): asserts models is readonly Model[] {
+  const wanted = 'a list of at least one model, each with a stream() method';
+  if (!Array.isArray(models) || models.length === 0) throw invalidOption('models', wanted, models);
+  models.forEach((model, index) => {
+    if (typeof model?.stream !== 'function')
+      throw invalidOption(`models[${index}]`, 'a model with a stream() method', model);
+    if (models.indexOf(model) !== index)
+      throw invalidOption(`models[${index}]`, 'a model that is not in the list already', modelName(model));
+  });
+}
