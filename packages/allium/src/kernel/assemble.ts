@@ -165,12 +165,17 @@ function toUsage(usage: Partial<Usage> | undefined, model: string): Usage {
   if (!usage) return NO_USAGE;
   const { inputTokens = 0, outputTokens = 0, cacheRead = 0, cacheWrite = 0 } = usage;
   const { totalTokens = inputTokens + outputTokens + cacheRead + cacheWrite } = usage;
-  const made = { inputTokens, outputTokens, cacheRead, cacheWrite, totalTokens };
-  if (Object.values(made).every((count) => Number.isFinite(count) && count >= 0)) return made;
+  if (isCount(inputTokens) && isCount(outputTokens) && isCount(cacheRead) && isCount(cacheWrite) && isCount(totalTokens)) {
+    return { inputTokens, outputTokens, cacheRead, cacheWrite, totalTokens };
+  }
   throw new AlliumError(
     'MODEL_STREAM_INVALID',
     `${model} reported a usage that is not made of numbers ≥ 0: ${shown(usage)}.`,
   );
+}
+
+function isCount(value: unknown): boolean {
+  return typeof value === 'number' && value >= 0 && value < Number.POSITIVE_INFINITY;
 }
 
 /** A whole response as the parts that would have streamed it. */

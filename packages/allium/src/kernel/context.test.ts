@@ -466,7 +466,7 @@ it('tells every context where it is', async () => {
       ctx.agent.name,
       ctx.tenant,
       ctx.runMetadata.who,
-      Object.isFrozen(ctx.history),
+      Array.isArray(ctx.history),
       ctx.sessionId,
       typeof ctx.runId,
     ]);

@@ -116,9 +116,9 @@ export abstract class Context {
   get costUsd(): number | undefined {
     return this._run.budget.costUsd;
   }
-  /** The whole conversation, frozen. */
+  /** The whole conversation: one read-only view that grows as messages are appended. Copy it to keep it as it is. */
   get history(): readonly Message[] {
-    return this._run.history.all();
+    return this._run.history.view();
   }
   /** Durable cells. */
   get state(): StateAccess {

@@ -1,4 +1,4 @@
-import { userMessage } from 'allium';
+import { type UserMessage, userMessage } from 'allium';
 import { expect, it } from 'vitest';
 import { History } from './history.js';
 
@@ -17,9 +17,34 @@ it('hands out frozen prefixes that later messages do not change', () => {
   expect([history.length, history.at(-1)]).toEqual([3, three]);
 });
 
-it('copies nothing while nobody appends', () => {
+it('shares one view that grows and copies nothing', () => {
   const history = new History();
   history.append(userMessage('1'));
-  expect(history.all()).toBe(history.all());
-  expect(history.first(1)).toBe(history.all());
+  const view = history.view();
+  expect(history.first(1)).toBe(view);
+  history.append(userMessage('2'));
+  expect(history.view()).toBe(view);
+  expect(view.map((message) => message.content[0])).toEqual([
+    { type: 'text', text: '1' },
+    { type: 'text', text: '2' },
+  ]);
+  expect(history.first(1)).toEqual([view[0]]);
+  expect(Array.isArray(view)).toBe(true);
+  expect(view.filter(Boolean).concat(view)).toHaveLength(4);
+});
+
+it('refuses edits of the view, and whatever is done to it reaches no history', () => {
+  const history = new History();
+  history.append(userMessage('1'));
+  const view = history.view() as UserMessage[];
+  for (const edit of [() => view.push(userMessage('x')), () => view.pop(), () => view.splice(0), () => view.sort(), () => view.reverse()]) {
+    expect(edit).toThrow(/read-only/);
+  }
+  expect(() => Object.assign(view[0]!, { role: 'tool' })).toThrow(TypeError);
+  expect(() => Object.assign(view[0]!.content[0]!, { text: 'forged' })).toThrow(TypeError);
+  view.length = 0;
+  expect(history.view()).toHaveLength(1);
+  Object.freeze(history.view());
+  history.append(userMessage('2'));
+  expect(history.view()).toHaveLength(2);
 });

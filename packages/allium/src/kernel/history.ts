@@ -1,13 +1,16 @@
 /**
- * The append-only list of messages of a session. Readers get frozen lists of frozen messages; both are frozen when
- * somebody looks, because in most turns nobody does.
+ * The append-only list of messages of a session. Copying it for every turn would make long sessions quadratic, so
+ * readers share one view: a list that grows at its end and refuses to be edited, apart from the kernel's own, so that
+ * whatever is done to the view reaches no history. Messages are frozen when somebody looks; in many turns nobody does.
  */
 import { freezeMessage, type Message } from './messages.js';
 
 export class History {
   private readonly messages: Message[] = [];
+  private shared: Message[] = readOnly();
+  /** How long the view is, unless somebody meddled with it. */
+  private viewed = 0;
   private frozen = 0;
-  private snapshot: readonly Message[] = Object.freeze([]);
 
   get length(): number {
     return this.messages.length;
@@ -22,14 +25,26 @@ export class History {
     return message && freezeMessage(message);
   }
 
-  all(): readonly Message[] {
-    return this.first(this.messages.length);
+  /** Everything so far, as a view that goes on growing. */
+  view(): readonly Message[] {
+    const { messages } = this;
+    const { length } = this.shared;
+    if (length === messages.length && length === this.viewed) return this.shared;
+    // Somebody froze it, or cut it past the type checker: later readers get a fresh one.
+    if (length !== this.viewed || !Object.isExtensible(this.shared)) this.shared = readOnly();
+    for (let i = this.shared.length; i < messages.length; i++) append.call(this.shared, this.freeze(i));
+    this.viewed = messages.length;
+    return this.shared;
   }
 
-  /** The first `count` messages. */
+  /** Everything so far, as it is now. */
+  all(): readonly Message[] {
+    return this.between(0, this.messages.length);
+  }
+
+  /** The first `count` messages: the view, as long as there are no more. */
   first(count: number): readonly Message[] {
-    if (this.snapshot.length !== count) this.snapshot = this.between(0, count);
-    return this.snapshot;
+    return count === this.messages.length ? this.view() : this.between(0, count);
   }
 
   from(index: number): readonly Message[] {
@@ -37,13 +52,35 @@ export class History {
   }
 
   between(from: number, to: number): readonly Message[] {
-    for (; this.frozen < to; this.frozen++) freezeMessage(this.messages[this.frozen]!);
+    for (let i = from; i < to; i++) this.freeze(i);
     return Object.freeze(this.messages.slice(from, to));
   }
 
-  /** Text of the last assistant message from `from` on. For the kernel: it freezes nothing. */
+  /** The last assistant message from `from` on. For the kernel: it freezes nothing. */
   lastAnswer(from: number): Message | undefined {
-    for (let i = this.messages.length - 1; i >= from; i--) if (this.messages[i]!.role === 'assistant') return this.messages[i];
+    for (let i = this.messages.length - 1; i >= from; i--) {
+      if (this.messages[i]!.role === 'assistant') return this.messages[i];
+    }
     return undefined;
   }
+
+  private freeze(index: number): Message {
+    const message = this.messages[index]!;
+    if (index < this.frozen) return message;
+    if (index === this.frozen) this.frozen++;
+    return freezeMessage(message);
+  }
+}
+
+const append = Array.prototype.push;
+const MUTATORS = ['push', 'pop', 'shift', 'unshift', 'splice', 'sort', 'reverse', 'fill', 'copyWithin'] as const;
+
+function refuse(): never {
+  throw new TypeError('The history is read-only. Make a new list, for example [...messages, message].');
+}
+
+const READ_ONLY: PropertyDescriptorMap = Object.fromEntries(MUTATORS.map((name) => [name, { value: refuse }]));
+
+function readOnly(): Message[] {
+  return Object.defineProperties<Message[]>([], READ_ONLY);
 }

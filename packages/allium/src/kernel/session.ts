@@ -6,7 +6,7 @@ import { EventQueue } from './event-queue.js';
 import type { AgentEvent } from './events.js';
 import { checkLimits } from './limits.js';
 import { checkMessage, toMessages } from './message-input.js';
-import { deepFreeze, type Message, type MessageInput } from './messages.js';
+import { deepFreeze, freezeMessage, type Message, type MessageInput } from './messages.js';
 import type { RunResult } from './result.js';
 import { type Control, execute } from './runner.js';
 import { catchUp, SessionState } from './session-state.js';
@@ -41,11 +41,11 @@ export class Session {
   }
 
   run(input: MessageInput | readonly MessageInput[], options: RunOptions = {}): Promise<RunResult> {
-    return this.start(() => toMessages(input), options);
+    return this.start(() => ownMessages(input), options);
   }
 
   stream(input: MessageInput | readonly MessageInput[], options: RunOptions = {}): RunStream {
-    return this.streaming(() => toMessages(input), options);
+    return this.streaming(() => ownMessages(input), options);
   }
 
   /** Goes on with a run that was suspended or broke off: the same run, with the same id, counters and state. */
@@ -131,8 +131,7 @@ export class Session {
     checkKeys(input ? 'run()' : 'resume()', options, input ? RUN_OPTIONS : [...RUN_OPTIONS, 'answers', 'allowPlanChange']);
     if (options.limits) checkLimits(options.limits);
     if (options.signal !== undefined && !(options.signal instanceof AbortSignal)) throw invalidOption('signal', 'an AbortSignal', options.signal);
-    // A copy: what the caller keeps is the caller's, what hooks see is frozen.
-    const messages = input?.().map((message) => deepFreeze(structuredClone(checkMessage(message))));
+    const messages = input?.();
     if (agent._busy.has(this.id)) {
       throw new AlliumError('SESSION_BUSY', `Session "${this.id}" already has a run under way. Use steer() to speak into it, followUp() to speak after it, or await it first.`);
     }
@@ -161,3 +160,9 @@ export class Session {
 }
 
 function ignore(): void {}
+
+/** A copy: what the caller keeps is the caller's, what hooks see is frozen. */
+function ownMessages(input: MessageInput | readonly MessageInput[]): Message[] {
+  const messages = toMessages(input).map(checkMessage);
+  return typeof input === 'string' ? messages.map(freezeMessage) : messages.map((message) => deepFreeze(structuredClone(message)));
+}

@@ -18,6 +18,10 @@ testMiddleware(() => approval({ policy: { '*': 'allow' } }), { name: 'approval',
 testMiddleware(() => approval({ policy: { '*': deny('Not today.') } }), {
   name: 'approval that refuses',
   neutral: () => approval({ policy: () => 'allow' }),
+  skip: {
+    'error-identity': 'no tool runs, so none throws',
+    'control-signals': 'no tool runs, so none stops or suspends',
+  },
   describe,
   it,
 });
@@ -203,7 +207,7 @@ describe('the policy', () => {
     [{ policy: { pay: ask(1, Number.NaN) } }, 'Expected `policy.pay` to be'],
     [{ policy: { pay: { type: 'deny', reason: 5 } } }, 'Expected `policy.pay` to be'],
     [{ onRequest: true }, 'Expected `onRequest` to be a function, got true.'],
-    [{ policies: {} }, 'Unknown option `policies` of approval(). Did you mean `policy`?'],
+    [{ polcy: {} }, 'Unknown option `polcy` of approval(). Did you mean `policy`?'],
   ])('refuses %j', (options, message) => {
     expect(() => approval(options as never)).toThrow(message);
   });

@@ -1,0 +1,70 @@
+/** A request as the options of a call of an AI SDK model. */
+import type { JsonSchema, ModelRequest, ModelSettings, ToolSpec } from 'allium';
+import type { AiSdkProviderTool, Loose } from './language-model.js';
+import { type PromptOptions, toPrompt } from './prompt.js';
+import { optionsFor } from './provider-options.js';
+
+export interface CallOptions extends PromptOptions {
+  readonly providerTools: Readonly<Record<string, AiSdkProviderTool>>;
+  /** Goes into the options of every call, below what the request says. */
+  readonly callOptions: Loose;
+}
+
+export function toCallOptions(
+  { messages, systemPrompt, tools, settings }: ModelRequest,
+  options: CallOptions,
+  abortSignal: AbortSignal,
+): Loose {
+  const own = optionsFor(settings.provider, options.keys);
+  const usual = optionsFor(options.callOptions.providerOptions, options.keys);
+  const providerOptions = own && usual ? merged(usual, own) : (own ?? usual);
+  const offered = toolsOf(tools, options);
+  return {
+    ...options.callOptions,
+    prompt: toPrompt(systemPrompt, messages, options),
+    ...plainSettings(settings),
+    ...(settings.responseSchema && { responseFormat: responseFormat(settings.responseSchema) }),
+    ...(offered.length > 0 && { tools: offered, toolChoice: toolChoice(settings.toolChoice) }),
+    ...(providerOptions && { providerOptions }),
+    abortSignal,
+  };
+}
+
+function merged(usual: Record<string, Loose>, own: Record<string, Loose>): Record<string, Loose> {
+  const all = { ...usual };
+  for (const [key, value] of Object.entries(own)) all[key] = { ...all[key], ...value };
+  return all;
+}
+
+function plainSettings({ maxOutputTokens, temperature, topP, stopSequences, seed }: ModelSettings): Loose {
+  return {
+    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
+    ...(temperature !== undefined && { temperature }),
+    ...(topP !== undefined && { topP }),
+    ...(stopSequences && { stopSequences: [...stopSequences] }),
+    ...(seed !== undefined && { seed }),
+  };
+}
+
+/** Where a provider defines a tool that is ours to run under the same name, its definition is shown. */
+function toolsOf(tools: readonly ToolSpec[], { version, providerTools }: CallOptions): Loose[] {
+  const offered: Loose[] = [];
+  for (const { name, description, inputSchema } of tools) {
+    if (!Object.hasOwn(providerTools, name))
+      offered.push({ type: 'function', name, description, inputSchema });
+  }
+  const type = version === 'v2' ? 'provider-defined' : 'provider';
+  for (const [name, { id, args = {} }] of Object.entries(providerTools))
+    offered.push({ type, id, name, args });
+  return offered;
+}
+
+function toolChoice(choice: ModelSettings['toolChoice'] = 'auto'): Loose {
+  return typeof choice === 'object' ? { type: 'tool', toolName: choice.tool } : { type: choice };
+}
+
+function responseFormat(schema: JsonSchema): Loose {
+  const { title } = schema;
+  const named = typeof title === 'string' && /^[\w-]{1,64}$/.test(title) && { name: title };
+  return { type: 'json', schema, ...named };
+}

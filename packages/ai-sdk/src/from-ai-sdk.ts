@@ -1,0 +1,94 @@
+/** Any language model of the AI SDK as a model of an agent. */
+import { AlliumError, type Model, type ModelPart, type ModelRequest, type Price } from 'allium';
+import { type CallOptions, toCallOptions } from './call-options.js';
+import {
+  type AiSdkLanguageModel,
+  type AiSdkProviderTool,
+  isObject,
+  type Loose,
+  specVersionOf,
+} from './language-model.js';
+import { checkOptions, invalid } from './options.js';
+import { keysOf, type ProviderOptions } from './provider-options.js';
+import { StreamReader } from './stream-reader.js';
+
+export interface FromAiSdkOptions {
+  /** The name of the provider in messages and prices. @default the model's, up to its first dot */
+  readonly provider?: string;
+  /** The name of the model in messages and prices. @default the model's */
+  readonly id?: string;
+  /** US dollars per million tokens. */
+  readonly price?: Price;
+  /** Tools the provider defines, by the name the model knows them by: `{ web_search: openai.tools.webSearch() }`. */
+  readonly providerTools?: Readonly<Record<string, AiSdkProviderTool>>;
+  /** Options of the system prompt by provider, such as a cache marker. */
+  readonly systemOptions?: ProviderOptions;
+  /** Further options of every call: `headers`, `topK`, `reasoning` (v4), `providerOptions`. The request wins. */
+  readonly callOptions?: Loose;
+  /** Further names of providers whose options this model may see, for gateways that hand them on. */
+  readonly optionKeys?: readonly string[];
+  /** Takes an answer that ends without a finish reason as complete, for servers that never send one. @default false */
+  readonly acceptUnfinished?: boolean;
+}
+
+/** The names of the options, for what takes them together with its own. */
+export const FROM_AI_SDK_OPTIONS = [
+  'provider',
+  'id',
+  'price',
+  'providerTools',
+  'systemOptions',
+  'callOptions',
+  'optionKeys',
+  'acceptUnfinished',
+] as const;
+
+/**
+ * A model of an agent from a language model of the AI SDK, of specification v2, v3 or v4. Errors of the provider
+ * come through as the same object.
+ *
+ * @example
+ * import { openai } from '@ai-sdk/openai';
+ * const agent = new Agent({ model: fromAiSdk(openai('gpt-5')) });
+ */
+export function fromAiSdk(model: AiSdkLanguageModel, options: FromAiSdkOptions = {}): Model {
+  checkModel(model);
+  checkOptions('fromAiSdk', options, FROM_AI_SDK_OPTIONS);
+  const { acceptUnfinished = false, providerTools = {}, callOptions = {}, price } = options;
+  const provider = options.provider ?? (model.provider.split('.')[0] || 'ai-sdk');
+  const keys = new Set([...keysOf(model.provider), ...keysOf(provider), ...(options.optionKeys ?? [])]);
+  const version = specVersionOf(model);
+  const { systemOptions } = options;
+  const call: CallOptions = { version, provider, keys, systemOptions, providerTools, callOptions };
+  return {
+    provider,
+    id: options.id ?? model.modelId,
+    ...(price && { price }),
+    stream(request: ModelRequest, { signal }): AsyncIterable<ModelPart> {
+      const tools = new Set(request.tools.map(({ name }) => name));
+      const open = () => model.doStream(toCallOptions(request, call, signal));
+      return new StreamReader(open, signal, { tools, acceptUnfinished });
+    },
+  };
+}
+
+function checkModel(model: unknown): asserts model is AiSdkLanguageModel {
+  if (typeof model === 'string') {
+    throw new AlliumError(
+      'INVALID_OPTION',
+      `Expected \`model\` to be a language model of the AI SDK, got ${JSON.stringify(model)}. For the name of a model use resolveModel(${JSON.stringify(model)}).`,
+    );
+  }
+  if (!isObject(model) || typeof model.doStream !== 'function' || typeof model.provider !== 'string')
+    throw invalid(
+      'model',
+      'a language model of the AI SDK, with `provider`, `modelId` and `doStream`',
+      model,
+    );
+  const { specificationVersion } = model;
+  if (typeof specificationVersion === 'string' && specificationVersion !== 'v1') return;
+  throw new AlliumError(
+    'INVALID_OPTION',
+    `The language model ${model.provider}/${model.modelId} has specification ${JSON.stringify(specificationVersion)}; v2, v3 and v4 are understood. Update its package: npm install <package>@latest`,
+  );
+}

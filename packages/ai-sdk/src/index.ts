@@ -1,0 +1,17 @@
+/** Every language model of the AI SDK as a model of an Allium agent. */
+export { type FromAiSdkOptions, fromAiSdk } from './from-ai-sdk.js';
+export type {
+  AiSdkLanguageModel,
+  AiSdkProviderTool,
+  AiSdkReader,
+  AiSdkStream,
+  SupportedUrls,
+} from './language-model.js';
+export {
+  type ModelScheme,
+  type ResolveModelOptions,
+  registerModelScheme,
+  resolveModel,
+} from './model-strings.js';
+export type { AiSdkMetadata, CallMetadata } from './part-mapper.js';
+export type { ProviderOptions } from './provider-options.js';

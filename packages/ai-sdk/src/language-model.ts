@@ -1,0 +1,53 @@
+/** What this package needs to know of a language model of the AI SDK: its shape, not its package. */
+
+/**
+ * A language model of specification v2 (`ai` 5), v3 (`ai` 6), v4 (`ai` 7) or later. Any object of this shape will
+ * do: what a provider package makes, what `wrapLanguageModel` makes of it, or a fake.
+ */
+export interface AiSdkLanguageModel {
+  readonly specificationVersion: string;
+  readonly provider: string;
+  readonly modelId: string;
+  readonly supportedUrls?: SupportedUrls | PromiseLike<SupportedUrls>;
+  doStream(options: object): PromiseLike<{ readonly stream: AiSdkStream }>;
+}
+
+/** By media type (`image/*`, `*`): which addresses the provider fetches itself. */
+export type SupportedUrls = Readonly<Record<string, readonly RegExp[]>>;
+
+/** The part of `ReadableStream` that is used. */
+export interface AiSdkStream {
+  getReader(): AiSdkReader;
+}
+
+export interface AiSdkReader {
+  read(): Promise<{ done: boolean; value?: unknown }>;
+  cancel(reason?: unknown): Promise<void>;
+}
+
+/** A tool that the provider defines, as its package makes it: `openai.tools.webSearch()`. */
+export interface AiSdkProviderTool {
+  readonly type?: string;
+  /** `provider.tool`, such as `openai.web_search`. */
+  readonly id: string;
+  readonly args?: unknown;
+}
+
+export type SpecVersion = 'v2' | 'v3' | 'v4';
+
+/** The specification to speak: versions to come are taken as the last one known. */
+export function specVersionOf({ specificationVersion }: AiSdkLanguageModel): SpecVersion {
+  return specificationVersion === 'v2' || specificationVersion === 'v3' ? specificationVersion : 'v4';
+}
+
+/** An object of the wire or the SDK whose members are looked at one by one. */
+export type Loose = Readonly<Record<string, unknown>>;
+
+export function isObject(value: unknown): value is Loose {
+  return typeof value === 'object' && value !== null;
+}
+
+/** A copy that can be journaled: what JSON cannot hold is left out. */
+export function jsonCopy(value: unknown): unknown {
+  return value === undefined ? undefined : JSON.parse(JSON.stringify(value) ?? 'null');
+}

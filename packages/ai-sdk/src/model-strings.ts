@@ -1,0 +1,132 @@
+/** Models by name: `openai/gpt-5`, `anthropic/claude-sonnet-4-5`, and schemes of your own. */
+import { AlliumError, type Model, type ModelPart, type ModelRequest } from 'allium';
+import { FROM_AI_SDK_OPTIONS, type FromAiSdkOptions, fromAiSdk } from './from-ai-sdk.js';
+import type { AiSdkLanguageModel } from './language-model.js';
+import { checkOptions, invalid } from './options.js';
+import { BUILT_IN_SCHEMES } from './schemes.js';
+
+export interface ResolveModelOptions extends FromAiSdkOptions {
+  /** @default the variable of the scheme, such as OPENAI_API_KEY */
+  readonly apiKey?: string;
+  /** Where the server is. @default the provider's own, or the variable of the scheme, such as OPENAI_BASE_URL */
+  readonly baseUrl?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Used instead of the global `fetch`. */
+  readonly fetch?: typeof fetch;
+}
+
+/**
+ * Makes a model for what follows the scheme in a name.
+ *
+ * Contract: it is called by `resolveModel`, once per call of it. It may throw at once (a key is missing) and it may
+ * promise a model, which is then awaited at the first request; a promise that rejects fails that request, and the
+ * next one asks again.
+ */
+export type ModelScheme = (
+  id: string,
+  options: ResolveModelOptions,
+) => Model | AiSdkLanguageModel | (() => Promise<Model | AiSdkLanguageModel>);
+
+const schemes = new Map<string, ModelScheme>(BUILT_IN_SCHEMES);
+
+const OPTIONS = [...FROM_AI_SDK_OPTIONS, 'apiKey', 'baseUrl', 'headers', 'fetch'];
+
+/**
+ * Lets `resolveModel` understand names that begin with `scheme/`. A scheme that is known already is replaced.
+ * Returns a function that puts things back.
+ *
+ * @example
+ * registerModelScheme('ollama', (id) =>
+ *   resolveModel(`openai-compatible/${id}@http://localhost:11434/v1`, { provider: 'ollama' }));
+ */
+export function registerModelScheme(scheme: string, make: ModelScheme): () => void {
+  if (typeof scheme !== 'string' || !/^[a-z][a-z0-9.+-]*$/i.test(scheme))
+    throw invalid('scheme', 'a name of letters, digits, dots, pluses and dashes', scheme);
+  if (typeof make !== 'function') throw invalid('make', 'a function that makes a model', make);
+  const before = schemes.get(scheme);
+  schemes.set(scheme, make);
+  return () => {
+    if (schemes.get(scheme) !== make) return;
+    if (before) schemes.set(scheme, before);
+    else schemes.delete(scheme);
+  };
+}
+
+/**
+ * The model of that name. The provider package is loaded at the first request; a missing key or address is
+ * reported at once, a missing package then.
+ *
+ * @example
+ * new Agent({ model: resolveModel('anthropic/claude-sonnet-4-5') });
+ */
+export function resolveModel(name: string, options: ResolveModelOptions = {}): Model {
+  const [, scheme, id] = (typeof name === 'string' && /^([^/]+)\/(.+)$/s.exec(name)) || [];
+  if (scheme === undefined || id === undefined)
+    throw invalid('name', 'the name of a model, such as "openai/gpt-5"', name);
+  checkOptions('resolveModel', options, OPTIONS);
+  const make = schemes.get(scheme);
+  if (!make) {
+    throw new AlliumError(
+      'INVALID_OPTION',
+      `No scheme "${scheme}" for the model ${JSON.stringify(name)}. There are: ${[...schemes.keys()].join(', ')}. Add it with registerModelScheme(${JSON.stringify(scheme)}, …).`,
+      { data: { name, scheme } },
+    );
+  }
+  const made = make(id, options);
+  return typeof made === 'function' ? lazyModel(scheme, id, made, options) : toModel(made, options);
+}
+
+function toModel(made: Model | AiSdkLanguageModel, options: ResolveModelOptions): Model {
+  return 'doStream' in made ? fromAiSdk(made, adapterOptions(options)) : made;
+}
+
+function adapterOptions(options: ResolveModelOptions): FromAiSdkOptions {
+  const kept = FROM_AI_SDK_OPTIONS.filter((key) => options[key] !== undefined);
+  return Object.fromEntries(kept.map((key) => [key, options[key]]));
+}
+
+function lazyModel(
+  scheme: string,
+  id: string,
+  load: () => Promise<Model | AiSdkLanguageModel>,
+  options: ResolveModelOptions,
+): Model {
+  const named = { ...options, provider: options.provider ?? scheme, id: options.id ?? withoutAddress(id) };
+  let model: Model | undefined;
+  let loading: Promise<Model> | undefined;
+  const loaded = (): Promise<Model> => {
+    loading ??= load().then(
+      (made) => {
+        model = toModel(made, named);
+        return model;
+      },
+      (error) => {
+        loading = undefined;
+        throw error;
+      },
+    );
+    return loading;
+  };
+  return {
+    provider: named.provider,
+    id: named.id,
+    ...(options.price && { price: options.price }),
+    stream(request, call) {
+      return model ? model.stream(request, call) : afterLoading(loaded, request, call);
+    },
+  };
+}
+
+async function* afterLoading(
+  loaded: () => Promise<Model>,
+  request: ModelRequest,
+  call: { readonly signal: AbortSignal },
+): AsyncGenerator<ModelPart> {
+  const model = await loaded();
+  yield* model.stream(request, call);
+}
+
+/** `llama3.2@http://localhost:11434/v1` is the model llama3.2. */
+function withoutAddress(id: string): string {
+  return id.replace(/@https?:\/\/.*$/s, '');
+}

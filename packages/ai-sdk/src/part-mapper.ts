@@ -1,0 +1,272 @@
+/** The parts of an AI SDK stream as ours. One mapper per stream. */
+import type { Metadata, ModelPart } from 'allium';
+import { digestOf } from './digest.js';
+import { isObject, jsonCopy, type Loose } from './language-model.js';
+import { mergeOptions, type ProviderOptions } from './provider-options.js';
+import { takeSeal } from './seal.js';
+import { finishOf, usageOf } from './usage.js';
+
+/** A block of text or thinking that grows. */
+interface OpenBlock {
+  readonly type: 'text' | 'thinking';
+  readonly key: number;
+  /** Its text so far, for the digest. */
+  text: string;
+  provider: ProviderOptions | undefined;
+}
+
+/** A call whose arguments stream. */
+interface OpenCall {
+  readonly name: string;
+  /** Its pieces are handed on as they come; otherwise it waits until it is whole. */
+  readonly live: boolean;
+  arguments: string;
+  provider: ProviderOptions | undefined;
+}
+
+/** What a call of the message was told to bring along, known only after it had begun. In the order of the calls. */
+export interface CallMetadata {
+  readonly id: string;
+  readonly provider: ProviderOptions;
+  readonly digest: string;
+}
+
+/** What the adapter keeps in `metadata.aiSdk` of an assistant message. */
+export interface AiSdkMetadata {
+  readonly warnings?: readonly unknown[];
+  readonly reasoningTokens?: number;
+  /** In the provider's own word. */
+  readonly finishReason?: string;
+  readonly response?: { readonly id?: string; readonly modelId?: string; readonly timestamp?: string };
+  /** What the provider told about the answer as a whole. */
+  readonly providerMetadata?: ProviderOptions;
+  readonly calls?: readonly (CallMetadata | null)[];
+  /** How many blocks of thinking came with metadata. */
+  readonly thinking?: number;
+}
+
+export interface MapperOptions {
+  /** Names of the tools that are ours to run. */
+  readonly tools: ReadonlySet<string>;
+  readonly acceptUnfinished: boolean;
+}
+
+type Emit = (part: ModelPart) => void;
+
+export class PartMapper {
+  /** The stream has come to its end. */
+  finished = false;
+  private readonly blocks = new Map<string, OpenBlock>();
+  private readonly calls = new Map<string, OpenCall>();
+  private readonly late: (CallMetadata | null)[] = [];
+  private count = 0;
+  private sealed = 0;
+  private warnings: readonly unknown[] | undefined;
+  private response: AiSdkMetadata['response'];
+
+  constructor(
+    private readonly options: MapperOptions,
+    private readonly emit: Emit,
+  ) {}
+
+  /** Takes a part and emits what it comes to. What a provider reports as an error is thrown, as it is. */
+  take(part: unknown): void {
+    if (!isObject(part)) return;
+    switch (part.type) {
+      case 'text-delta':
+        return this.grow('text', part);
+      case 'reasoning-delta':
+        return this.grow('thinking', part);
+      case 'tool-input-delta':
+        return this.growCall(part);
+      case 'text-start':
+        return this.open('text', part);
+      case 'reasoning-start':
+        return this.open('thinking', part);
+      case 'text-end':
+        return this.end('text', part);
+      case 'reasoning-end':
+        return this.end('thinking', part);
+      case 'tool-input-start':
+        return this.openCall(part);
+      case 'tool-input-end':
+        return this.note(this.calls.get(String(part.id)), part);
+      case 'tool-call':
+        return this.call(part);
+      case 'file':
+        return this.file(part);
+      case 'error':
+        throw part.error;
+      case 'stream-start':
+        if (Array.isArray(part.warnings) && part.warnings.length > 0)
+          this.warnings = jsonCopy(part.warnings) as readonly unknown[];
+        return;
+      case 'response-metadata': {
+        const { type: _, ...rest } = part;
+        this.response = jsonCopy(rest) as AiSdkMetadata['response'];
+        return;
+      }
+      case 'finish':
+        return this.finish(part);
+      case 'ping':
+      case 'raw':
+        return;
+      default:
+        return this.other(part);
+    }
+  }
+
+  private grow(type: OpenBlock['type'], part: Loose): void {
+    const id = String(part.id);
+    const block = this.blocks.get(type + id) ?? this.begin(type, id);
+    if (part.providerMetadata !== undefined) this.note(block, part);
+    const text = part.delta as string;
+    if (text === '') return;
+    block.text += text;
+    this.emit({ type, text, block: block.key });
+  }
+
+  private open(type: OpenBlock['type'], part: Loose): void {
+    const id = String(part.id);
+    // An id may be used again, for another block.
+    if (this.blocks.has(type + id)) this.close(type, id);
+    this.note(this.begin(type, id), part);
+  }
+
+  private begin(type: OpenBlock['type'], id: string): OpenBlock {
+    const block: OpenBlock = { type, key: this.count++, text: '', provider: undefined };
+    this.blocks.set(type + id, block);
+    return block;
+  }
+
+  private end(type: OpenBlock['type'], part: Loose): void {
+    const id = String(part.id);
+    this.note(this.blocks.get(type + id), part);
+    this.close(type, id);
+    if (!Array.isArray(part.citations)) return;
+    for (const citation of part.citations)
+      this.emit({ type: 'provider', kind: 'citation', value: jsonCopy(citation) });
+  }
+
+  /** Metadata of a block goes out when all of it is known. */
+  private close(type: OpenBlock['type'], id: string): void {
+    const block = this.blocks.get(type + id);
+    this.blocks.delete(type + id);
+    if (!block?.provider) return;
+    const { key, provider } = block;
+    const digest = digestOf(block.text);
+    if (type === 'text') return this.emit({ type, text: '', block: key, metadata: { provider, digest } });
+    this.sealed++;
+    const sealed = takeSeal(provider);
+    if (!sealed) return this.emit({ type, text: '', block: key, metadata: { provider, digest } });
+    const { signature, seal } = sealed;
+    const metadata: Metadata = { provider: sealed.provider, seal, digest };
+    const hidden = seal[1] === 'redactedData' && { redacted: true };
+    this.emit({ type, text: '', block: key, signature, metadata, ...hidden });
+  }
+
+  private note(open: { provider: ProviderOptions | undefined } | undefined, part: Loose): void {
+    if (open && part.providerMetadata !== undefined)
+      open.provider = mergeOptions(open.provider, part.providerMetadata);
+  }
+
+  private openCall(part: Loose): void {
+    const [id, name] = [String(part.id), String(part.toolName)];
+    // What the provider runs itself is no call of ours, and plain text is no JSON: both wait until they are whole.
+    const live =
+      this.options.tools.has(name) && part.providerExecuted !== true && part.inputEncoding !== 'text';
+    const provider = mergeOptions(undefined, part.providerMetadata);
+    this.calls.set(id, { name, live, arguments: '', provider });
+    if (live) this.emit({ type: 'tool-call', id, name, arguments: '' });
+  }
+
+  private growCall(part: Loose): void {
+    const [id, piece] = [String(part.id), part.delta as string];
+    const call = this.calls.get(id);
+    if (!call) return;
+    if (part.providerMetadata !== undefined) this.note(call, part);
+    if (piece === '') return;
+    call.arguments += piece;
+    if (call.live) this.emit({ type: 'tool-call-delta', id, arguments: piece });
+  }
+
+  private call(part: Loose): void {
+    const [id, name, input] = [String(part.toolCallId), String(part.toolName), textOf(part.input) || '{}'];
+    const open = this.calls.get(id);
+    this.calls.delete(id);
+    if (part.providerExecuted === true) return this.other(part);
+    const provider = mergeOptions(open?.provider, part.providerMetadata);
+    if (!open?.live) {
+      const metadata = provider && { provider, digest: digestOf(input) };
+      this.late.push(null);
+      return this.emit({ type: 'tool-call', id, name, arguments: input, ...(metadata && { metadata }) });
+    }
+    // Some provider packages tidy up what the model wrote; what streamed is what it wrote.
+    const rest = input.startsWith(open.arguments) ? input.slice(open.arguments.length) : '';
+    if (rest !== '') this.emit({ type: 'tool-call-delta', id, arguments: rest });
+    this.late.push(provider ? { id, provider, digest: digestOf(open.arguments + rest) } : null);
+  }
+
+  private file(part: Loose): void {
+    const mimeType = String(part.mediaType);
+    const provider = mergeOptions(undefined, part.providerMetadata);
+    this.emit({
+      type: 'file',
+      data: dataOf(part.data),
+      mimeType,
+      ...(provider && { metadata: { provider } }),
+    });
+  }
+
+  /** Sources, tools that the provider ran, and whatever later versions bring. */
+  private other({ type, providerMetadata, ...rest }: Loose): void {
+    if (rest.preliminary === true) return;
+    const provider = mergeOptions(undefined, providerMetadata);
+    const value = type === 'reasoning-file' ? { ...rest, data: dataOf(rest.data) } : rest;
+    this.emit({
+      type: 'provider',
+      kind: String(type),
+      value: jsonCopy(value),
+      ...(provider && { metadata: { provider } }),
+    });
+  }
+
+  private finish({ finishReason, usage: given, providerMetadata }: Loose): void {
+    this.finished = true;
+    for (const block of [...this.blocks.keys()]) {
+      const type = block.startsWith('text') ? 'text' : 'thinking';
+      this.close(type, block.slice(type.length));
+    }
+    const { reason, raw, cut } = finishOf(finishReason);
+    // Without a `finish` part of ours the answer counts as cut off, and can be tried again.
+    if (cut && !this.options.acceptUnfinished) return;
+    const { usage, reasoningTokens } = usageOf(given, providerMetadata);
+    const provider = mergeOptions(undefined, providerMetadata);
+    const aiSdk: AiSdkMetadata = {
+      ...(this.warnings && { warnings: this.warnings }),
+      ...(reasoningTokens !== undefined && { reasoningTokens }),
+      ...(raw !== undefined && { finishReason: raw }),
+      ...(this.response && { response: this.response }),
+      ...(provider && { providerMetadata: provider }),
+      ...(this.late.some((one) => one !== null) && { calls: this.late }),
+      ...(this.sealed > 0 && { thinking: this.sealed }),
+    };
+    const metadata = Object.keys(aiSdk).length > 0 && { metadata: { aiSdk } };
+    this.emit({ type: 'finish', reason, usage, ...metadata });
+  }
+}
+
+/** Input is JSON text by the specification; some fakes and packages hand over the value. */
+function textOf(input: unknown): string {
+  return typeof input === 'string' ? input : (JSON.stringify(input) ?? '');
+}
+
+/** Base64 text or an address. */
+function dataOf(data: unknown): string {
+  if (typeof data === 'string') return data;
+  if (data instanceof Uint8Array)
+    return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64');
+  if (data instanceof URL) return data.href;
+  if (isObject(data)) return dataOf(data.type === 'url' ? data.url : data.data);
+  return '';
+}

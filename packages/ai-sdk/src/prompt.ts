@@ -1,0 +1,289 @@
+/** Our messages in the format of AI SDK prompts. */
+import type {
+  AssistantContent,
+  AssistantMessage,
+  FileContent,
+  ImageContent,
+  Message,
+  Metadata,
+  ProviderContent,
+  ThinkingContent,
+  ToolCall,
+  ToolContent,
+  ToolMessage,
+  UserMessage,
+} from 'allium';
+import { isUntouched } from './digest.js';
+import { isObject, type Loose, type SpecVersion } from './language-model.js';
+import type { AiSdkMetadata, CallMetadata } from './part-mapper.js';
+import { keysOf, optionsFor, providerOptionsOf } from './provider-options.js';
+import { putSeal } from './seal.js';
+
+/** A message or part of a prompt. The three specifications differ in few places, so one loose type does for all. */
+export type PromptPart = { type: string; providerOptions?: Record<string, unknown> } & Record<
+  string,
+  unknown
+>;
+export type PromptMessage = {
+  role: 'system' | 'user' | 'assistant' | 'tool';
+  content: string | PromptPart[];
+  providerOptions?: Record<string, unknown>;
+};
+
+export interface PromptOptions {
+  readonly version: SpecVersion;
+  /** As in `message.model`, before the slash: who may see what it told itself. */
+  readonly provider: string;
+  /** The names its options go by. */
+  readonly keys: ReadonlySet<string>;
+  /** Options of the system message, such as a cache marker. */
+  readonly systemOptions?: unknown;
+}
+
+/** The prompt for one model. What another provider told about its answers, and what it thought, stays out. */
+export function toPrompt(
+  systemPrompt: string,
+  messages: readonly Message[],
+  options: PromptOptions,
+): PromptMessage[] {
+  const prompt: PromptMessage[] = [];
+  if (systemPrompt !== '') {
+    const own = optionsFor(options.systemOptions, options.keys);
+    prompt.push({ role: 'system', content: systemPrompt, ...(own && { providerOptions: own }) });
+  }
+  let results: PromptPart[] | undefined;
+  for (const message of messages) {
+    if (message.role === 'tool') {
+      // Results of one turn belong into one message.
+      if (!results) {
+        results = [];
+        prompt.push({ role: 'tool', content: results });
+      }
+      results.push(toolResult(message, options));
+      continue;
+    }
+    const made = message.role === 'user' ? user(message, options) : assistant(message, options);
+    if (made.content.length === 0) continue;
+    results = undefined;
+    prompt.push(made);
+  }
+  return prompt;
+}
+
+function user({ content, metadata }: UserMessage, options: PromptOptions): PromptMessage {
+  const parts: PromptPart[] = [];
+  for (const part of content) {
+    const own = optionsFor(providerOptionsOf(part.metadata), options.keys);
+    if (part.type !== 'text') parts.push(withOptions(filePart(part, options.version), own));
+    else if (part.text !== '' || own) parts.push(withOptions({ type: 'text', text: part.text }, own));
+  }
+  return message('user', parts, metadata, options);
+}
+
+function message(
+  role: 'user' | 'assistant',
+  content: PromptPart[],
+  metadata: Metadata | undefined,
+  { keys }: PromptOptions,
+): PromptMessage {
+  const own = optionsFor(providerOptionsOf(metadata), keys);
+  return { role, content, ...(own && { providerOptions: own }) };
+}
+
+/** What is known about the assistant message whose parts are converted. */
+interface Origin {
+  readonly options: PromptOptions;
+  /** Another provider wrote it. */
+  readonly foreign: boolean;
+  /** The names that provider's options go by, which are not sent. */
+  readonly without: ReadonlySet<string> | undefined;
+  /** Some of its thinking is gone, so what refers to it cannot be sent either. */
+  readonly torn: boolean;
+}
+
+function assistant(given: AssistantMessage, options: PromptOptions): PromptMessage {
+  const author = given.model?.slice(0, given.model.indexOf('/'));
+  const foreign = author !== undefined && author !== options.provider;
+  const aiSdk = given.metadata?.aiSdk as AiSdkMetadata | undefined;
+  const intact = given.content.filter(
+    (part) => part.type === 'thinking' && part.metadata && untouched(part),
+  ).length;
+  const torn = !foreign && intact < (aiSdk?.thinking ?? 0);
+  const origin: Origin = { options, foreign, without: foreign ? keysOf(author) : undefined, torn };
+  const calls = given.content.filter((part) => part.type === 'tool-call');
+  const parts: PromptPart[] = [];
+  for (const part of given.content) {
+    const late = part.type === 'tool-call' ? lateOf(aiSdk, part, calls) : undefined;
+    const made = assistantPart(part, late, origin);
+    if (made) parts.push(made);
+  }
+  return message('assistant', parts, given.metadata, options);
+}
+
+/** What a call brought along after it had begun: by its id, or by its place where the id was made anew. */
+function lateOf(
+  aiSdk: AiSdkMetadata | undefined,
+  call: ToolCall,
+  calls: readonly ToolCall[],
+): CallMetadata | undefined {
+  const { calls: late } = aiSdk ?? {};
+  if (!late) return undefined;
+  const found = late.find((one) => one?.id === call.id);
+  if (found || late.length !== calls.length) return found;
+  return late[calls.indexOf(call)] ?? undefined;
+}
+
+function assistantPart(
+  part: AssistantContent,
+  late: CallMetadata | undefined,
+  origin: Origin,
+): PromptPart | undefined {
+  switch (part.type) {
+    case 'text': {
+      const own = untouched(part) ? optionsOf(part.metadata, origin) : undefined;
+      return part.text === '' && !own ? undefined : withOptions({ type: 'text', text: part.text }, own);
+    }
+    case 'thinking':
+      return thinking(part, origin);
+    case 'tool-call':
+      return toolCall(part, late, origin);
+    case 'file':
+      return origin.foreign
+        ? undefined
+        : withOptions(filePart(part, origin.options.version), optionsOf(part.metadata, origin));
+    case 'provider':
+      return origin.foreign ? undefined : providerPart(part, origin);
+  }
+}
+
+/** Only its own provider can make something of thinking, and only while it is as it was. */
+function thinking(part: ThinkingContent, origin: Origin): PromptPart | undefined {
+  if (origin.foreign || !untouched(part)) return undefined;
+  const { signature, metadata } = part;
+  if (metadata?.seal !== undefined && signature === undefined) return undefined;
+  // Written by hand, or by another adapter: for the first name of the provider.
+  const seal = metadata?.seal ?? [origin.options.provider, part.redacted ? 'redactedData' : 'signature'];
+  const own = putSeal(optionsOf(metadata, origin), seal, signature);
+  if (part.text === '' && !own) return undefined;
+  return withOptions({ type: 'reasoning', text: part.text }, own);
+}
+
+function toolCall(call: ToolCall, late: CallMetadata | undefined, origin: Origin): PromptPart {
+  const metadata = late ? { ...call.metadata, ...late } : call.metadata;
+  const fresh = late ? isUntouched(call, call.arguments, late.digest) : untouched(call);
+  const own = fresh ? optionsOf(metadata, origin) : undefined;
+  const { id: toolCallId, name: toolName, arguments: text } = call;
+  return withOptions({ type: 'tool-call', toolCallId, toolName, input: inputOf(text) }, own);
+}
+
+/** Tools the provider ran and what came of them. Sources and the like are for the reader, not for the model. */
+function providerPart({ kind, value, metadata }: ProviderContent, origin: Origin): PromptPart | undefined {
+  if (!isObject(value)) return undefined;
+  const own = optionsOf(metadata, origin);
+  const { toolCallId, toolName } = value;
+  switch (kind) {
+    case 'tool-call': {
+      const input = inputOf(typeof value.input === 'string' ? value.input : JSON.stringify(value.input));
+      return withOptions({ type: 'tool-call', toolCallId, toolName, input, providerExecuted: true }, own);
+    }
+    case 'tool-result': {
+      const output = { type: value.isError === true ? 'error-json' : 'json', value: value.result };
+      return withOptions({ type: 'tool-result', toolCallId, toolName, output }, own);
+    }
+    case 'custom':
+      return origin.options.version === 'v4'
+        ? withOptions({ type: 'custom', kind: value.kind }, own)
+        : undefined;
+    case 'reasoning-file': {
+      if (origin.options.version !== 'v4') return undefined;
+      const file = filePart(
+        { type: 'file', data: String(value.data), mimeType: String(value.mediaType) },
+        'v4',
+      );
+      return withOptions({ ...file, type: 'reasoning-file' }, own);
+    }
+    default:
+      return undefined;
+  }
+}
+
+function untouched(part: AssistantContent): boolean {
+  if (part.type === 'text' || part.type === 'thinking')
+    return isUntouched(part, part.text, part.metadata?.digest);
+  if (part.type === 'tool-call') return isUntouched(part, part.arguments, part.metadata?.digest);
+  return true;
+}
+
+/** The metadata of a part that its own provider may see again, and markers for it that others have set. */
+function optionsOf(
+  metadata: Metadata | undefined,
+  { options, without, torn }: Origin,
+): Record<string, unknown> | undefined {
+  const own = optionsFor(providerOptionsOf(metadata), options.keys, without);
+  if (!own || !torn) return own;
+  // OpenAI's items refer to each other: one that was kept would ask for the thinking that was not.
+  return Object.fromEntries(Object.entries(own).map(([key, { itemId: _, ...rest }]) => [key, rest]));
+}
+
+function toolResult(given: ToolMessage, options: PromptOptions): PromptPart {
+  const { toolCallId, toolName, content, isError, metadata } = given;
+  const own = optionsFor(providerOptionsOf(metadata), options.keys);
+  const output = outputOf(content, isError, options.version);
+  return withOptions({ type: 'tool-result', toolCallId, toolName, output }, own);
+}
+
+function outputOf(content: readonly ToolContent[], isError: boolean, version: SpecVersion): Loose {
+  if (content.every((part) => part.type === 'text')) {
+    const value = content.map(({ text }) => text).join('\n');
+    return { type: isError ? 'error-text' : 'text', value };
+  }
+  return { type: 'content', value: content.map((part) => resultPart(part, version)) };
+}
+
+function resultPart(part: ToolContent, version: SpecVersion): Loose {
+  if (part.type === 'text') return { type: 'text', text: part.text };
+  const { data, mimeType: mediaType } = part;
+  const filename = part.type === 'file' && part.name !== undefined && { filename: part.name };
+  if (version === 'v4') return { ...filePart(part, version) };
+  const { url, base64 } = located(data);
+  if (version === 'v2') return url ? { type: 'text', text: url } : { type: 'media', data: base64, mediaType };
+  const kind = part.type === 'image' ? 'image' : 'file';
+  if (url) return { type: `${kind}-url`, url };
+  return { type: `${kind}-data`, data: base64, mediaType, ...filename };
+}
+
+function filePart(part: ImageContent | FileContent, version: SpecVersion): PromptPart {
+  const { url, base64 } = located(part.data);
+  const plain = url ? new URL(url) : base64;
+  const tagged = url ? { type: 'url', url: new URL(url) } : { type: 'data', data: base64 };
+  return {
+    type: 'file',
+    data: version === 'v4' ? tagged : plain,
+    mediaType: part.mimeType,
+    ...(part.type === 'file' && part.name !== undefined && { filename: part.name }),
+  };
+}
+
+/** Base64 text never has a colon in it. */
+const ADDRESS = /^[a-z][a-z0-9+.-]*:/i;
+const DATA_URL = /^data:[^,]*;base64,/i;
+
+function located(data: string): { readonly url?: string; readonly base64?: string } {
+  const inline = DATA_URL.exec(data);
+  if (inline) return { base64: data.slice(inline[0].length) };
+  return ADDRESS.test(data) ? { url: data } : { base64: data };
+}
+
+/** Providers want an object. What a model wrote that is none was answered with an error, and is shown as it was. */
+function inputOf(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text || '{}');
+    return isObject(value) && !Array.isArray(value) ? value : { arguments: value };
+  } catch {
+    return { arguments: text };
+  }
+}
+
+function withOptions(part: PromptPart, own: Record<string, unknown> | undefined): PromptPart {
+  return own ? { ...part, providerOptions: own } : part;
+}

@@ -1,0 +1,130 @@
+/** Limits how often a run may call the model and its tools. */
+import type { ModelContext, ToolContext } from '../../kernel/context.js';
+import { AlliumError, invalidOption } from '../../kernel/errors.js';
+import { syntheticUserMessage } from '../../kernel/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+import { checkInteger, checkOneOf, checkOptions } from '../../kernel/options.js';
+import { defineState } from '../../kernel/state.js';
+
+export interface CallLimitsOptions {
+  /** Model calls of a run that pass through here: an integer ≥ 1. @default no limit */
+  readonly modelCalls?: number;
+  /** Tool calls of a run, all tools together: an integer ≥ 0. @default no limit */
+  readonly toolCalls?: number;
+  /** Calls of a run by tool name: integers ≥ 0. @default no limit */
+  readonly perTool?: Readonly<Record<string, number>>;
+  /** `stop` ends the run; `tell-model` refuses the call and lets the model go on without it. @default 'stop' */
+  readonly onExceed?: 'stop' | 'tell-model';
+}
+
+/** Tool calls so far. `message` and `counted` say which calls of the latest batch are among them. */
+interface ToolCount {
+  readonly total: number;
+  readonly tools: Readonly<Record<string, number>>;
+  readonly message: string;
+  readonly counted: readonly string[];
+  /** Why the run is to end after this batch. */
+  readonly over?: string;
+}
+
+const NONE: ToolCount = { total: 0, tools: {}, message: '', counted: [] };
+
+/**
+ * Counts the calls of each run by itself, over resumes too. What fits still runs; a call beyond the limit gets a
+ * result that says so, and the run ends after its batch or goes on without it.
+ *
+ * @example
+ * new Agent({ model, tools: [search], middleware: [callLimits({ perTool: { search: 1 }, onExceed: 'tell-model' })] });
+ */
+export function callLimits(options: CallLimitsOptions): Middleware {
+  checkOptions('callLimits', options, ['modelCalls', 'toolCalls', 'perTool', 'onExceed']);
+  const { modelCalls, toolCalls, perTool, onExceed = 'stop' } = options;
+  checkLimits(options);
+  checkOneOf('onExceed', onExceed, ['stop', 'tell-model']);
+  const limits = { toolCalls, perTool: { ...perTool } };
+  const models = defineState({ name: 'modelCalls', scope: 'run', initial: 0 });
+  const tools = defineState<ToolCount>({ name: 'toolCalls', scope: 'run', initial: NONE });
+  const countsTools = toolCalls !== undefined || perTool !== undefined;
+
+  function beforeModel(ctx: ModelContext): void {
+    const made = ctx.state.get(models);
+    if (made >= modelCalls!) ctx.stop('max_turns', `The run has made its ${modelCalls} model calls.`);
+    ctx.state.update(models, (count) => count + 1);
+    if (onExceed === 'tell-model' && made + 1 === modelCalls) askForAnswer(ctx);
+  }
+
+  function beforeToolCall(ctx: ToolContext): { block: true; reason: string } | undefined {
+    const { id } = ctx.assistantMessage;
+    const call = ctx.toolCall.id;
+    const name = ctx.tool?.name ?? ctx.toolCall.name;
+    const count = ctx.state.get(tools);
+    // Rewritten or edited arguments are judged again, perhaps after a resume: that is no second call.
+    if (count.message === id && count.counted.includes(call)) return undefined;
+    const over = exceeded(count, name, limits);
+    if (over === undefined) {
+      ctx.state.update(tools, (value) => counted(value, id, call, name));
+      return undefined;
+    }
+    if (onExceed === 'stop') ctx.state.update(tools, (value) => ({ ...value, over }));
+    return { block: true, reason: `Not run: ${over} Answer with what you have.` };
+  }
+
+  return defineMiddleware({
+    name: 'call-limits',
+    state: [models, tools],
+    ...(modelCalls !== undefined && { beforeModel }),
+    ...(countsTools && { beforeToolCall }),
+    ...(countsTools &&
+      onExceed === 'stop' && {
+        shouldStopAfterTurn(ctx) {
+          const { over } = ctx.state.get(tools);
+          if (over !== undefined) ctx.stop('max_tool_calls', over);
+        },
+      }),
+  });
+}
+
+function checkLimits({ modelCalls, toolCalls, perTool }: CallLimitsOptions): void {
+  if (modelCalls !== undefined) checkInteger('modelCalls', modelCalls, 1);
+  if (toolCalls !== undefined) checkInteger('toolCalls', toolCalls, 0);
+  if (perTool !== undefined) {
+    if (typeof perTool !== 'object' || perTool === null || Array.isArray(perTool))
+      throw invalidOption('perTool', 'an object of tool names and numbers', perTool);
+    for (const [name, limit] of Object.entries(perTool)) checkInteger(`perTool.${name}`, limit, 0);
+  }
+  if (modelCalls === undefined && toolCalls === undefined && perTool === undefined)
+    throw new AlliumError(
+      'INVALID_OPTION',
+      'callLimits() got nothing to limit. Give `modelCalls`, `toolCalls` or `perTool`.',
+    );
+}
+
+function exceeded(
+  { total, tools }: ToolCount,
+  name: string,
+  { toolCalls, perTool }: Pick<CallLimitsOptions, 'toolCalls' | 'perTool'>,
+): string | undefined {
+  if (toolCalls !== undefined && total >= toolCalls) return `the run has made its ${toolCalls} tool calls.`;
+  const own = perTool && Object.hasOwn(perTool, name) ? perTool[name] : undefined;
+  if (own !== undefined && (Object.hasOwn(tools, name) ? tools[name]! : 0) >= own)
+    return `the run has made its ${own} calls of "${name}".`;
+  return undefined;
+}
+
+function counted(value: ToolCount, message: string, call: string, name: string): ToolCount {
+  const before = Object.hasOwn(value.tools, name) ? value.tools[name]! : 0;
+  return {
+    ...value,
+    total: value.total + 1,
+    tools: { ...value.tools, [name]: before + 1 },
+    message,
+    counted: value.message === message ? [...value.counted, call] : [call],
+  };
+}
+
+/** The last call that is allowed: the model is told, and can ask for no more tools. */
+function askForAnswer(ctx: ModelContext): void {
+  const note = 'This is the last answer you can give. Do not call tools: answer with what you have.';
+  ctx.messages = [...ctx.messages, syntheticUserMessage(note, { source: 'call-limits' })];
+  if (ctx.tools.length > 0) ctx.settings = { ...ctx.settings, toolChoice: 'none' };
+}

@@ -1,0 +1,180 @@
+import { Agent, defineMiddleware, isSyntheticMessage, memoryStore, textOf, tool } from 'allium';
+import { type LoopGuardOptions, loopGuard } from 'allium/middleware/loop-guard';
+import { collect, type Script, scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+
+const look = tool({
+  name: 'look',
+  description: 'Looks.',
+  input: z.object({ at: z.string().optional(), from: z.string().optional() }),
+  execute: ({ at }) => `nothing at ${at}`,
+});
+const same = toolCalls({ name: 'look', args: { at: 'a' } });
+const other = toolCalls({ name: 'look', args: { at: 'b' } });
+
+function setup(script: readonly Script[], options?: LoopGuardOptions, repeat = false) {
+  const model = scriptedModel(script, { repeat });
+  return { model, agent: new Agent({ model, tools: [look], middleware: [loopGuard(options)] }) };
+}
+
+const again = {
+  name: 'the same call again and again',
+  answers: Array.from({ length: 10 }, () => toolCalls({ name: 'kit_add', args: { a: 1, b: 2 } })),
+};
+
+testMiddleware(() => loopGuard(), {
+  name: 'loop-guard',
+  changes: ['state'],
+  scenarios: [again],
+  describe,
+  it,
+});
+testMiddleware(() => loopGuard({ repeats: 2, action: 'stop' }), {
+  name: 'loop-guard that stops at once',
+  changes: ['state'],
+  scenarios: [again],
+  describe,
+  it,
+});
+
+describe('loop-guard', () => {
+  it('tells the model once, then stops the run', async () => {
+    const { agent, model } = setup([same], {}, true);
+    const result = await agent.run('go');
+    expect(result).toMatchObject({ status: 'stopped', turns: 4 });
+    expect(result.stop).toEqual({
+      reason: 'loop',
+      message: 'The same tool calls had the same results 4 times in 4 turns.',
+      by: 'loop-guard',
+    });
+    const nudges = result.messages.filter(isSyntheticMessage);
+    expect(nudges).toHaveLength(1);
+    expect(nudges[0]?.metadata).toEqual({ synthetic: true, source: 'loop-guard' });
+    expect(model.requests[2]!.messages.some(isSyntheticMessage)).toBe(false);
+    expect(textOf(model.requests[3]!.messages.at(-1)!)).toContain('Do something else');
+  });
+
+  it('lets a run go on that takes the hint', async () => {
+    const { agent } = setup([same, same, same, other, text('found')]);
+    expect(await agent.run('go')).toMatchObject({ status: 'done', text: 'found', turns: 5 });
+  });
+
+  it('stops at once when told to', async () => {
+    const { agent } = setup([same], { action: 'stop' }, true);
+    const result = await agent.run('go');
+    expect(result).toMatchObject({ status: 'stopped', turns: 3, stop: { reason: 'loop' } });
+    expect(result.messages.some(isSyntheticMessage)).toBe(false);
+  });
+
+  it('sees a circle of several turns', async () => {
+    const { agent } = setup([same, other], { action: 'stop' }, true);
+    expect((await agent.run('go')).turns).toBe(5);
+  });
+
+  it('forgets turns that have left the window', async () => {
+    const place = (at: string) => toolCalls({ name: 'look', args: { at } });
+    const script = [same, place('b'), place('c'), same, place('d'), place('e'), same, text('done')];
+    expect((await setup(script, { window: 6 }).agent.run('go')).status).toBe('done');
+    expect((await setup(script, { window: 7, action: 'stop' }).agent.run('go')).status).toBe('stopped');
+  });
+
+  it('lets the same calls repeat as long as their results differ', async () => {
+    let n = 0;
+    const poll = tool({ name: 'poll', description: 'Polls.', input: z.object({}), execute: () => ++n });
+    const steps = Array.from({ length: 8 }, () => toolCalls({ name: 'poll' }));
+    const agent = new Agent({
+      model: scriptedModel([...steps, text('done')]),
+      tools: [poll],
+      middleware: [loopGuard()],
+    });
+    expect((await agent.run('go')).status).toBe('done');
+  });
+
+  it('ignores the tools it is told to ignore, alone and beside others', async () => {
+    const mixed = toolCalls({ name: 'look', args: { at: 'a' } }, { name: 'wait', id: 'w' });
+    let n = 0;
+    const wait = tool({ name: 'wait', description: 'Waits.', input: z.object({}), execute: () => ++n });
+    const make = (script: readonly Script[], ignore: LoopGuardOptions['ignore'], repeat: boolean) =>
+      new Agent({
+        model: scriptedModel(script, { repeat }),
+        tools: [look, wait],
+        middleware: [loopGuard({ ignore, action: 'stop' })],
+      });
+    const polls = Array.from({ length: 5 }, () => same);
+    expect((await make([...polls, text('done')], ['look'], false).run('go')).status).toBe('done');
+    expect((await make([mixed], ({ name }) => name === 'wait', true).run('go')).turns).toBe(3);
+  });
+
+  it('takes no notice of the order of calls and keys, nor of spaces', async () => {
+    const one = toolCalls({ name: 'look', args: '{"at":"a","from":"b"}' }, { name: 'look', id: 'x' });
+    const two = toolCalls({ name: 'look' }, { name: 'look', args: '{ "from": "b", "at": "a" }', id: 'y' });
+    const { agent } = setup([one, two], { action: 'stop' }, true);
+    expect((await agent.run('go')).turns).toBe(3);
+  });
+
+  it('counts calls that fail or are refused, too', async () => {
+    const bad = toolCalls({ name: 'nowhere', args: '{"a":' });
+    expect((await setup([bad], { action: 'stop' }, true).agent.run('go')).turns).toBe(3);
+  });
+
+  it('leaves the end of the run to others where it has nothing to say', async () => {
+    const model = scriptedModel(['one', 'two']);
+    let asked = 0;
+    const more = defineMiddleware({
+      name: 'more',
+      onRunEnd: () => (asked++ === 0 ? [{ id: '', role: 'user', content: [] }] : undefined),
+    });
+    const result = await new Agent({ model, middleware: [loopGuard(), more] }).run('go');
+    expect(result).toMatchObject({ status: 'done', text: 'two' });
+  });
+
+  it('remembers across a resume', async () => {
+    let asked = false;
+    const ask = tool({
+      name: 'ask',
+      description: 'Asks.',
+      input: z.object({}),
+      async execute(_, ctx) {
+        if (asked) return 'approve';
+        asked = true;
+        return (await ctx.suspend({ title: 'Well?' })).type;
+      },
+    });
+    const store = memoryStore();
+    const model = scriptedModel([toolCalls({ name: 'ask' })], { repeat: true });
+    const make = () => new Agent({ model, tools: [ask], store, middleware: [loopGuard({ action: 'stop' })] });
+    const { pending } = await make().session('s').run('go');
+    const answers = { [pending[0]!.id]: { type: 'respond' as const, text: 'x' } };
+    const result = await make().session('s').resume({ answers });
+    expect(result).toMatchObject({ status: 'stopped', stop: { reason: 'loop' } });
+  });
+
+  it('keeps 100 concurrent runs and two instances apart', async () => {
+    const agent = new Agent({
+      model: scriptedModel([same], { repeat: true }),
+      tools: [look],
+      middleware: [loopGuard({ repeats: 4 }), loopGuard({ repeats: 2, action: 'stop' })],
+    });
+    const results = await Promise.all(Array.from({ length: 100 }, () => agent.run('go')));
+    expect(new Set(results.map(({ turns }) => turns))).toEqual(new Set([2]));
+  });
+
+  it('does the same when the run is streamed', async () => {
+    const plain = await setup([same], {}, true).agent.run('go');
+    const { result } = await collect(setup([same], {}, true).agent.stream('go'));
+    expect(result?.stop).toEqual(plain.stop);
+    expect(result?.messages.map(textOf)).toEqual(plain.messages.map(textOf));
+  });
+
+  it.each([
+    [{ window: 1 }, 'Expected `window` to be an integer from 2 to 1000, got 1.'],
+    [{ repeats: 7 }, 'Expected `repeats` to be an integer from 2 to 6, got 7.'],
+    [{ repeats: 1 }, 'Expected `repeats` to be an integer from 2 to 6, got 1.'],
+    [{ ignore: 'poll' }, 'Expected `ignore` to be a list of tool names or a function, got "poll".'],
+    [{ action: 'warn' }, "Expected `action` to be 'nudge' or 'stop', got \"warn\"."],
+    [{ repeat: 3 }, 'Unknown option `repeat` of loopGuard(). Did you mean `repeats`?'],
+  ])('refuses %j', (options, message) => {
+    expect(() => loopGuard(options as never)).toThrow(message);
+  });
+});

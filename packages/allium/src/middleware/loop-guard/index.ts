@@ -1,0 +1,109 @@
+/** Notices that a run goes in circles: the same calls, with the same arguments and the same results. */
+import type { TurnContext } from '../../kernel/context.js';
+import { invalidOption } from '../../kernel/errors.js';
+import { canonical, hash } from '../../kernel/hash.js';
+import { syntheticUserMessage, type ToolCall, toolCallsOf } from '../../kernel/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+import { checkInteger, checkOneOf, checkOptions } from '../../kernel/options.js';
+import { defineState } from '../../kernel/state.js';
+
+export interface LoopGuardOptions {
+  /** How many of the latest turns with tool calls are looked at: an integer from 2 to 1000. @default 6 */
+  readonly window?: number;
+  /** How many of them may be alike before it is a loop: an integer from 2 to `window`. @default 3 */
+  readonly repeats?: number;
+  /** Tools that may repeat, such as those that poll: their names, or a function that knows. @default none */
+  readonly ignore?: readonly string[] | ((toolCall: ToolCall) => boolean);
+  /** `nudge` tells the model once and stops the run if it goes on; `stop` stops at once. @default 'nudge' */
+  readonly action?: 'nudge' | 'stop';
+}
+
+interface Seen {
+  /** Fingerprints of the latest turns, oldest first. */
+  readonly turns: readonly string[];
+  /** The model has been told. */
+  readonly nudged: boolean;
+  /** The model is to be told now. */
+  readonly due: boolean;
+}
+
+const NUDGE =
+  'You have made the same tool calls with the same arguments several times, and the results were the same each time. ' +
+  'Do something else: try other arguments or another tool, or answer with what you have.';
+
+/**
+ * Stops runs that go in circles, after telling the model once. A turn is alike another when it makes the same calls
+ * with the same arguments and gets the same results, in whatever order.
+ *
+ * @example
+ * new Agent({ model, tools: [search], middleware: [loopGuard({ repeats: 2 })] });
+ */
+export function loopGuard(options: LoopGuardOptions = {}): Middleware {
+  checkOptions('loopGuard', options, ['window', 'repeats', 'ignore', 'action']);
+  const { window = 6, repeats = 3, ignore = [], action = 'nudge' } = options;
+  checkInteger('window', window, 2, 1000);
+  checkInteger('repeats', repeats, 2, window);
+  checkOneOf('action', action, ['nudge', 'stop']);
+  const ignored = ignoring(ignore);
+  const seen = defineState<Seen>({
+    name: 'seen',
+    scope: 'run',
+    initial: { turns: [], nudged: false, due: false },
+  });
+  return defineMiddleware({
+    name: 'loop-guard',
+    state: [seen],
+    shouldStopAfterTurn(ctx) {
+      const now = fingerprint(ctx, ignored);
+      if (now === undefined) return undefined;
+      const { turns: before, nudged } = ctx.state.get(seen);
+      const turns = [...before, now].slice(-window);
+      const alike = turns.filter((one) => one === now).length;
+      const loops = alike >= repeats;
+      const due = loops && action === 'nudge' && !nudged;
+      ctx.state.set(seen, { turns, nudged: nudged || due, due });
+      if (!loops) return undefined;
+      const message = `The same tool calls had the same results ${alike} times in ${turns.length} turns.`;
+      // What is returned here goes by way of `onRunEnd`, where the nudge keeps the run going; a stop does not.
+      return due ? { reason: 'loop', message } : ctx.stop('loop', message);
+    },
+    onRunEnd(ctx) {
+      const value = ctx.state.get(seen);
+      if (!value.due) return undefined;
+      ctx.state.set(seen, { ...value, due: false });
+      return [syntheticUserMessage(NUDGE, { source: 'loop-guard' })];
+    },
+  });
+}
+
+function ignoring(ignore: LoopGuardOptions['ignore']): (toolCall: ToolCall) => boolean {
+  if (typeof ignore === 'function') return ignore;
+  if (!Array.isArray(ignore) || !ignore.every((name) => typeof name === 'string'))
+    throw invalidOption('ignore', 'a list of tool names or a function', ignore);
+  const names = new Set<string>(ignore);
+  return ({ name }) => names.has(name);
+}
+
+/** One text for what the turn asked and got; undefined when it called no tool that counts. */
+function fingerprint(
+  { message, toolResults }: TurnContext,
+  ignored: (toolCall: ToolCall) => boolean,
+): string | undefined {
+  const calls = message ? toolCallsOf(message).filter((call) => !ignored(call)) : [];
+  if (calls.length === 0) return undefined;
+  const results = new Map(toolResults.map((result) => [result.toolCallId, result]));
+  const lines = calls.map((call) => {
+    const { content, isError } = results.get(call.id) ?? {};
+    return canonical([call.name, argumentsOf(call), content ?? null, isError ?? null]);
+  });
+  return hash(lines.sort().join('\n'));
+}
+
+/** Parsed, so that spaces and the order of keys make no difference. */
+function argumentsOf({ arguments: text }: ToolCall): unknown {
+  try {
+    return JSON.parse(text === '' ? '{}' : text);
+  } catch {
+    return text;
+  }
+}

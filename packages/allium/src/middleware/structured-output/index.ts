@@ -1,0 +1,149 @@
+/** Makes the final answer of a run JSON that fits a schema. */
+import { AlliumError, invalidOption, messageOf } from '../../kernel/errors.js';
+import { type ModelResponse, syntheticUserMessage, textOf, toolCallsOf } from '../../kernel/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+import type { JsonSchema } from '../../kernel/model.js';
+import { checkFunction, checkInteger, checkOneOf, checkOptions } from '../../kernel/options.js';
+import type { RunResult } from '../../kernel/result.js';
+import {
+  describeIssues,
+  isStandardSchema,
+  jsonSchemaOf,
+  type StandardSchema,
+} from '../../kernel/standard-schema.js';
+import { defineState } from '../../kernel/state.js';
+
+export interface StructuredOutputOptions<Output = unknown> {
+  /** What the answer has to fit: any Standard Schema. A raw JSON Schema goes through `allium/json-schema`. */
+  // biome-ignore lint/suspicious/noExplicitAny: what goes in is text of a model; only what comes out is typed.
+  readonly schema: StandardSchema<any, Output>;
+  /** How often the model is told what is wrong before the run fails: an integer from 0 to 20. @default 2 */
+  readonly maxRepairs?: number;
+  /**
+   * How the model learns of the schema. `auto` sends it as `settings.responseSchema` where the schema exposes its
+   * JSON Schema; `prompt` puts it at the end of the system prompt; `validate` does neither. @default 'auto'
+   */
+  readonly mode?: 'auto' | 'prompt' | 'validate';
+  /** Makes the JSON Schema where the schema does not expose one. */
+  readonly toJsonSchema?: (schema: never) => object;
+}
+
+export interface StructuredOutput<Output> extends Middleware {
+  /** The output of a run with this middleware, typed; undefined when the run gave no final answer. */
+  outputOf(result: RunResult): Output | undefined;
+}
+
+/** Text of a rejected answer that an error message quotes at most. */
+const QUOTED = 200;
+
+/**
+ * Validates final answers. What fits is in `result.output` and `ctx.metadata.parsed`; for what does not, the model
+ * is told the exact errors and answers again, at most `maxRepairs` times.
+ *
+ * @example
+ * const city = structuredOutput({ schema: z.object({ name: z.string(), people: z.number() }) });
+ */
+export function structuredOutput<Output>(options: StructuredOutputOptions<Output>): StructuredOutput<Output> {
+  checkOptions('structuredOutput', options, ['schema', 'maxRepairs', 'mode', 'toJsonSchema']);
+  const { schema, maxRepairs = 2, mode = 'auto', toJsonSchema } = options;
+  if (!isStandardSchema(schema))
+    throw invalidOption(
+      'schema',
+      'a Standard Schema (zod, valibot, arktype, …; for a raw JSON Schema use jsonSchema() from "allium/json-schema")',
+      schema,
+    );
+  checkInteger('maxRepairs', maxRepairs, 0, 20);
+  checkOneOf('mode', mode, ['auto', 'prompt', 'validate']);
+  if (toJsonSchema !== undefined) checkFunction('toJsonSchema', toJsonSchema);
+  const responseSchema = shownSchema(options, mode);
+  const repairs = defineState({ name: 'repairs', scope: 'run', initial: 0 });
+
+  return {
+    ...defineMiddleware({
+      name: 'structured-output',
+      state: [repairs],
+      // A rule and no layer: calls that other middleware make for themselves are not to follow this schema.
+      transformSystemPrompt(prompt, ctx) {
+        if (!responseSchema) return prompt;
+        if (mode === 'prompt') return withSchema(prompt, responseSchema);
+        ctx.settings = { ...ctx.settings, responseSchema };
+        return prompt;
+      },
+      async afterModelResponse(response, ctx) {
+        if (toolCallsOf(response).length > 0) return undefined;
+        const used = ctx.state.get(repairs);
+        const checked = await check(schema, response);
+        if ('value' in checked) {
+          if (used > 0) ctx.state.set(repairs, 0);
+          ctx.metadata.parsed = checked.value;
+          ctx.setOutput(checked.value);
+          return undefined;
+        }
+        if (used >= maxRepairs) throw invalidOutput(response, checked.problem, used);
+        ctx.state.set(repairs, used + 1);
+        const message = syntheticUserMessage(correction(checked.problem), { source: 'structured-output' });
+        return { injectMessages: [message], decision: 'loop_to_model' };
+      },
+    }),
+    outputOf: (result) => result.output as Output | undefined,
+  };
+}
+
+function shownSchema(
+  { schema, toJsonSchema }: StructuredOutputOptions,
+  mode: string,
+): JsonSchema | undefined {
+  if (mode === 'validate') return undefined;
+  // Without a JSON Schema, `auto` still validates; `prompt` would have nothing to say.
+  if (mode === 'auto' && !toJsonSchema && !schema['~standard'].jsonSchema) return undefined;
+  return jsonSchemaOf('structuredOutput()', schema, toJsonSchema);
+}
+
+function withSchema(prompt: string, schema: JsonSchema): string {
+  const task = `Give your final answer as JSON that fits this JSON Schema, and nothing else:\n${JSON.stringify(schema)}`;
+  return prompt === '' ? task : `${prompt}\n\n${task}`;
+}
+
+type Checked<Output> = { readonly value: Output } | { readonly problem: string };
+
+async function check<Output>(
+  schema: StandardSchema<unknown, Output>,
+  response: ModelResponse,
+): Promise<Checked<Output>> {
+  const parsed = parse(textOf(response));
+  if ('problem' in parsed) {
+    const cut = response.stopReason === 'length' ? ' It was cut off at the output limit: write less.' : '';
+    return { problem: `${parsed.problem}${cut}` };
+  }
+  const result = await schema['~standard'].validate(parsed.value);
+  return result.issues ? { problem: describeIssues(result.issues) } : { value: result.value };
+}
+
+const FENCE = /^```[\w-]*\r?\n([\s\S]*?)\r?\n?```$/;
+
+/** The JSON of an answer. Models like to put it into a fence; text beside it is not tolerated. */
+function parse(text: string): { value: unknown } | { problem: string } {
+  const trimmed = text.trim();
+  const json = FENCE.exec(trimmed)?.[1] ?? trimmed;
+  if (json === '') return { problem: 'The answer is empty. Expected one JSON value.' };
+  try {
+    return { value: JSON.parse(json) };
+  } catch (error) {
+    return { problem: `The answer is not valid JSON: ${messageOf(error)}.` };
+  }
+}
+
+function correction(problem: string): string {
+  return `Your answer does not fit the expected format:\n${problem}\nAnswer again, with the corrected JSON and nothing else.`;
+}
+
+function invalidOutput(response: ModelResponse, problem: string, repairs: number): AlliumError {
+  const text = textOf(response);
+  const quoted = text.length > QUOTED ? `${text.slice(0, QUOTED)}…` : text;
+  const tries = repairs === 0 ? '' : ` after ${repairs} ${repairs === 1 ? 'repair' : 'repairs'}`;
+  return new AlliumError(
+    'OUTPUT_INVALID',
+    `The final answer does not fit the schema${tries}:\n${problem}\nThe last answer was: ${quoted}`,
+    { data: { text, problem, repairs } },
+  );
+}

@@ -1,0 +1,50 @@
+/** A timer of active time that can be set back at no cost. */
+import type { Clock } from '../../kernel/clock.js';
+
+export class Alarm {
+  private cancel: (() => void) | undefined = undefined;
+  private ms = 0;
+  private since = 0;
+  private pausedBefore = 0;
+  private late: (ms: number) => void = () => {};
+
+  /** `pausedMs` grows with the time that does not count. */
+  constructor(
+    private readonly clock: Clock,
+    private readonly pausedMs: () => number,
+  ) {}
+
+  /** Calls `late` after `ms`, in the place of what was set before; never without a limit. */
+  set(ms: number | undefined, late: (ms: number) => void): void {
+    this.clear();
+    if (ms === undefined || ms === Number.POSITIVE_INFINITY) return;
+    this.ms = ms;
+    this.late = late;
+    this.start(ms);
+    this.restart();
+  }
+
+  /** Begins to count anew. The timer is left as it is: when it fires, it sees that it is early and goes on. */
+  restart(): void {
+    if (this.cancel === undefined) return;
+    this.since = this.clock.now();
+    this.pausedBefore = this.pausedMs();
+  }
+
+  clear(): void {
+    this.cancel?.();
+    this.cancel = undefined;
+  }
+
+  private start(ms: number): void {
+    this.cancel = this.clock.setTimer(() => this.fire(), ms);
+  }
+
+  private fire(): void {
+    const active = this.clock.now() - this.since - (this.pausedMs() - this.pausedBefore);
+    const left = this.ms - active;
+    this.cancel = undefined;
+    if (left > 0) this.start(Math.max(1, left));
+    else this.late(this.ms);
+  }
+}

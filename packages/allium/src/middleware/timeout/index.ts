@@ -1,0 +1,122 @@
+/** Cancels model and tool calls that take too long. */
+import type { Clock } from '../../kernel/clock.js';
+import type { ModelContext } from '../../kernel/context.js';
+import { AlliumError, invalidOption } from '../../kernel/errors.js';
+import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+import { modelName, type StreamTransform } from '../../kernel/model.js';
+import { checkMethods, checkNumber, checkOptions } from '../../kernel/options.js';
+import { Alarm } from './alarm.js';
+
+export interface TimeoutOptions {
+  /** Milliseconds a model call may take, everything further in included. */
+  readonly modelMs?: number;
+  /** Milliseconds a tool call may take, everything further in included. */
+  readonly toolMs?: number;
+  /** Milliseconds a model may take, from being asked, until the first piece of its answer. */
+  readonly firstTokenMs?: number;
+  /** Milliseconds that may pass between two pieces of an answer. */
+  readonly idleMs?: number;
+  /** Milliseconds by tool name, instead of `toolMs`; `Infinity` for none. @default {} */
+  readonly tools?: Readonly<Record<string, number>>;
+  /** @default the agent's */
+  readonly clock?: Clock;
+}
+
+const LIMITS = ['modelMs', 'toolMs', 'firstTokenMs', 'idleMs'] as const;
+const OPTIONS = [...LIMITS, 'tools', 'clock'];
+
+/**
+ * Cancels what takes too long through its signal and throws `MODEL_TIMEOUT` or `TOOL_TIMEOUT`, which `retry` counts
+ * as transient. Time in which a model waits for a slow consumer is not counted.
+ *
+ * @example
+ * new Agent({ model, tools: [crawl], middleware: [timeout({ modelMs: 60_000, toolMs: 10 })] });
+ */
+export function timeout(options: TimeoutOptions): Middleware {
+  checkOptions('timeout', options, OPTIONS);
+  const { modelMs, toolMs, firstTokenMs, idleMs, tools = {}, clock } = options;
+  for (const name of LIMITS)
+    if (options[name] !== undefined) checkNumber(name, options[name], 1, Number.POSITIVE_INFINITY);
+  if (typeof tools !== 'object' || tools === null || Array.isArray(tools))
+    throw invalidOption('tools', 'an object of milliseconds by tool name', tools);
+  const perTool = new Map(Object.entries(tools));
+  for (const [name, ms] of perTool) checkNumber(`tools.${name}`, ms, 1, Number.POSITIVE_INFINITY);
+  if (clock !== undefined) checkMethods('clock', clock, ['now', 'setTimer']);
+  if (LIMITS.every((name) => options[name] === undefined) && perTool.size === 0)
+    throw invalidOption('options', `an object with at least one of ${LIMITS.join(', ')} or tools`, options);
+  const watchesModel = modelMs !== undefined || firstTokenMs !== undefined || idleMs !== undefined;
+  const watchesTools = toolMs !== undefined || perTool.size > 0;
+
+  return defineMiddleware({
+    name: 'timeout',
+    traits: ['times-out'],
+    ...(watchesModel &&
+      ({
+        wrapModel(ctx, next) {
+          const total = alarm(ctx, clock);
+          const gap = alarm(ctx, clock);
+          return new Promise((resolve, reject) => {
+            const late = (limit: (typeof LIMITS)[number], what: string) => (ms: number) =>
+              reject(modelTimeout(ctx, limit, what, ms));
+            if (firstTokenMs !== undefined || idleMs !== undefined)
+              ctx.transform(() => watchParts(gap, firstTokenMs, idleMs, late));
+            total.set(modelMs, late('modelMs', 'did not finish within'));
+            next().then(resolve, reject);
+          }).finally(() => {
+            total.clear();
+            gap.clear();
+          }) as ReturnType<typeof next>;
+        },
+      } satisfies Partial<Middleware>)),
+    ...(watchesTools &&
+      ({
+        wrapTool(ctx, next) {
+          const { name } = ctx.toolCall;
+          const ms = perTool.get(name) ?? toolMs;
+          if (ms === undefined || ms === Number.POSITIVE_INFINITY) return next();
+          const total = new Alarm(clock ?? ctx.agent.clock, () => 0);
+          return new Promise((resolve, reject) => {
+            total.set(ms, () => reject(toolTimeout(name, ms)));
+            next().then(resolve, reject);
+          }).finally(() => total.clear()) as ReturnType<typeof next>;
+        },
+      } satisfies Partial<Middleware>)),
+  });
+}
+
+/** Counts active time: a model whose consumer is behind is not slow. */
+function alarm(ctx: ModelContext, clock: Clock | undefined): Alarm {
+  return new Alarm(clock ?? ctx.agent.clock, () => ctx._run.pausedMs);
+}
+
+/** Passes every piece on as it is. Made when a stream begins, so waits further in are not part of the first gap. */
+function watchParts(
+  gap: Alarm,
+  firstTokenMs: number | undefined,
+  idleMs: number | undefined,
+  late: (limit: 'firstTokenMs' | 'idleMs', what: string) => (ms: number) => void,
+): StreamTransform {
+  let begun = false;
+  gap.set(firstTokenMs, late('firstTokenMs', 'sent nothing within'));
+  const seen = (): void => {
+    if (begun) gap.restart();
+    else gap.set(idleMs, late('idleMs', 'stopped in the middle of its answer for'));
+    begun = true;
+  };
+  return {
+    part(part, emit) {
+      seen();
+      emit(part);
+    },
+    end: seen,
+  };
+}
+
+function modelTimeout(ctx: ModelContext, limit: string, what: string, ms: number): AlliumError {
+  const model = modelName(ctx.model);
+  return new AlliumError('MODEL_TIMEOUT', `${model} ${what} ${ms} ms.`, { data: { model, limit, ms } });
+}
+
+function toolTimeout(tool: string, ms: number): AlliumError {
+  return new AlliumError('TOOL_TIMEOUT', `"${tool}" did not finish within ${ms} ms.`, { data: { tool, ms } });
+}

@@ -1,0 +1,160 @@
+// The crash harness: `npm run test:crash`, or for a look `npm run test:crash -- --quick`.
+//
+// A process works on a session and is killed with SIGKILL; another one takes over. Afterwards the session must be what
+// it would have been, up to tool calls that nobody can know about. The last line is JSON with the counts.
+//
+//   --quick            one kill for each phase, a few random ones
+//   --store NAME       file, sqlite or postgres; default: all of them, one after the other
+//   --saboteur NAME    puts a store from saboteurs/ in between, which must be found out
+//   --only PATTERN     only the phases that match
+//   --each N           kills for each phase; default 20
+//   --random N         random kills for each store; default 500
+//   --seed N           decides what is left to chance
+//   --jobs N           sessions at a time
+//   --no-build         takes the packages as they were built last
+
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { build } from '../../scripts/build.mjs';
+import { KINDS } from './stopping-store.mjs';
+
+/** @import { Kill, Outcome, Site } from './trial.mjs' */
+
+/** Each side of each kind of append, both sides of an effect, and between an answer in the inbox and its resume. */
+const PHASES = [...KINDS.flatMap((kind) => [`before ${kind}`, `after ${kind}`]), 'before effect', 'after effect', 'after post'];
+/** Where a process is taken for dead that is not. */
+const REVIVED = ['before user message', 'before assistant message', 'before tool_started', 'before tool_finished', 'before effect', 'after effect', 'before answer', 'before run_end'];
+
+const { values: options } = parseArgs({
+  options: {
+    quick: { type: 'boolean', default: false },
+    store: { type: 'string', multiple: true },
+    saboteur: { type: 'string' },
+    only: { type: 'string' },
+    each: { type: 'string' },
+    random: { type: 'string' },
+    seed: { type: 'string' },
+    jobs: { type: 'string' },
+    'no-build': { type: 'boolean', default: false },
+  },
+});
+const each = Number(options.each ?? (options.quick ? 1 : 20));
+const randomKills = Number(options.random ?? (options.quick ? 8 : 500));
+const seed = Number(options.seed ?? Date.now() % 1_000_000);
+const jobs = Number(options.jobs ?? Math.max(2, os.availableParallelism()));
+const wanted = new RegExp(options.only ?? '');
+
+if (!options['no-build']) await build();
+// These load the built packages.
+const { STORES, openStore, startStore } = await import('./stores.mjs');
+const { trial } = await import('./trial.mjs');
+
+/** The counts of one store, or of all of them. */
+const counts = () => ({ kills: 0, byPhase: /** @type {Record<string, number>} */ ({}), lost: 0, doubled: 0, repeatedEffects: 0, inDoubt: 0 });
+const total = counts();
+
+const stores = STORES.filter((name) => !options.store || options.store.includes(name));
+if (stores.length === 0) throw new Error(`Expected --store to be ${STORES.join(', ')}, got ${options.store}.`);
+console.log(`seed ${seed}, ${jobs} sessions at a time`);
+for (const kind of stores) {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'allium-crash-'));
+  const { address, stop } = await startStore(kind, folder);
+  const store = await openStore(address);
+  try {
+    await on({ address, store, folder, ...(options.saboteur && { saboteur: options.saboteur }) });
+  } finally {
+    await store.close?.();
+    await stop();
+    fs.rmSync(folder, { recursive: true, force: true });
+  }
+}
+console.log(JSON.stringify(total));
+const broken = total.lost + total.doubled + total.repeatedEffects > 0;
+process.exitCode = broken ? 1 : 0;
+
+/** All trials on one store. */
+async function on(/** @type {Site} */ site) {
+  const { kind } = site.address;
+  const started = performance.now();
+  const random = randomNumbers(seed);
+  const own = counts();
+  let sessions = 0;
+  const sessionId = () => `crash-${seed}-${++sessions}`;
+
+  const first = performance.now();
+  const uninterrupted = await trial({ ...site, saboteur: undefined }, sessionId(), [], undefined, 1);
+  const tookMs = performance.now() - first;
+  if (uninterrupted.violations.length > 0) throw new Error(`The uninterrupted session is not in order: ${JSON.stringify(uninterrupted.violations)}`);
+  const baseline = uninterrupted.evidence;
+  const [begin, end] = [baseline.entries[0]?.at ?? 0, baseline.entries.at(-1)?.at ?? 0];
+
+  /** @returns {Promise<string[]>} The phases it was killed in. */
+  const tried = async (/** @type {readonly Kill[]} */ kills) => {
+    const outcome = await trial(site, sessionId(), kills, baseline, Math.floor(random() * 1e9));
+    count(outcome, own, kind, kills);
+    return outcome.kills;
+  };
+  /** @type {(() => Promise<unknown>)[]} */
+  const work = [];
+  for (const phase of PHASES.filter((name) => wanted.test(name))) {
+    for (let k = 0; k < each; k++) work.push(() => untilHit(k, (n) => tried([{ type: 'phase', phase, n }])));
+  }
+  for (const phase of REVIVED.filter((name) => wanted.test(`revived ${name}`))) {
+    for (let k = 0; k < Math.ceil(each / 4); k++) work.push(() => untilHit(k, (n) => tried([{ type: 'revived', phase, n }])));
+  }
+  // Up to four in a row on the same session. A little longer than a session takes, so that its end is met as well.
+  const random1 = () => /** @type {Kill} */ ({ type: 'random', afterMs: random() * (end - begin) * 1.2 });
+  let open = wanted.test('random') ? randomKills : 0;
+  for (let job = 0; job < jobs; job++) {
+    work.push(async () => {
+      while (open > 0) {
+        const some = Math.min(open, 1 + Math.floor(random() * 4));
+        open -= some;
+        open += some - (await tried(Array.from({ length: some }, random1))).length;
+      }
+    });
+  }
+  await inParallel(work);
+  for (const [phase, n] of Object.entries(own.byPhase)) total.byPhase[phase] = (total.byPhase[phase] ?? 0) + n;
+  for (const key of /** @type {const} */ (['kills', 'lost', 'doubled', 'repeatedEffects', 'inDoubt'])) total[key] += own[key];
+  const missed = PHASES.filter((phase) => wanted.test(phase) && (own.byPhase[phase] ?? 0) < each && !options.saboteur);
+  if (missed.length > 0) throw new Error(`Fewer than ${each} kills came about in: ${missed.join(', ')}.`);
+  console.log(`${kind}: ${own.kills} kills in ${sessions} sessions, ${((performance.now() - started) / 1000).toFixed(0)} s (one uninterrupted: ${tookMs.toFixed(0)} ms)`);
+  console.log(JSON.stringify({ store: kind, ...own }));
+}
+
+/** The n-th time a phase is reached, for n = k + 1; where there are fewer, the count starts over. */
+async function untilHit(/** @type {number} */ k, /** @type {(n: number) => Promise<string[]>} */ attempt) {
+  for (let n = k + 1; n >= 1; n = n > 1 ? Math.ceil(n / 2) : 0) if ((await attempt(n)).length > 0) return;
+}
+
+function count(/** @type {Outcome} */ { kills, violations, inDoubt }, /** @type {ReturnType<typeof counts>} */ into, /** @type {string} */ store, /** @type {readonly Kill[]} */ planned) {
+  into.kills += kills.length;
+  into.inDoubt += inDoubt;
+  for (const phase of kills) into.byPhase[phase] = (into.byPhase[phase] ?? 0) + 1;
+  for (const { kind, what } of violations) {
+    // The first few tell; the rest is counted.
+    if (into[kind]++ < 5) console.error(`${store}: ${kind}: ${what}\n  after ${JSON.stringify(planned)}`);
+  }
+}
+
+async function inParallel(/** @type {(() => Promise<unknown>)[]} */ work) {
+  const queue = [...work];
+  const worker = async () => {
+    for (let next = queue.shift(); next; next = queue.shift()) await next();
+  };
+  await Promise.all(Array.from({ length: jobs }, worker));
+}
+
+/** Numbers from 0 up to 1, the same for the same seed. */
+function randomNumbers(/** @type {number} */ from) {
+  let state = from >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
