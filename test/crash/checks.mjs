@@ -35,7 +35,8 @@ import { AT_MOST_ONCE } from './scenario.mjs';
 export function verify(evidence, baseline) {
   /** @type {Violation[]} */
   const violations = [];
-  const report = (/** @type {Violation['kind']} */ kind, /** @type {string} */ what) => violations.push({ kind, what });
+  const report = (/** @type {Violation['kind']} */ kind, /** @type {string} */ what) =>
+    violations.push({ kind, what });
   checkJournal(evidence, report);
   const doubtful = checkMessages(evidence, baseline, report);
   checkEffects(evidence, doubtful, report);
@@ -52,10 +53,12 @@ function checkJournal(/** @type {Evidence} */ { entries, acks, snapshots }, /** 
   });
   for (const { seq, entries: confirmed } of acks) {
     const there = entries.slice(seq - confirmed.length, seq).map(({ seq: _, ...entry }) => entry);
-    if (!isDeepStrictEqual(there, confirmed)) report('lost', `the append confirmed up to ${seq} is not in the journal as it was written`);
+    if (!isDeepStrictEqual(there, confirmed))
+      report('lost', `the append confirmed up to ${seq} is not in the journal as it was written`);
   }
   snapshots.forEach((snapshot, i) => {
-    if (!isDeepStrictEqual(snapshot.entries, entries.slice(0, snapshot.entries.length))) report('lost', `what the journal held after kill ${i + 1} has changed`);
+    if (!isDeepStrictEqual(snapshot.entries, entries.slice(0, snapshot.entries.length)))
+      report('lost', `what the journal held after kill ${i + 1} has changed`);
   });
   /** @type {Set<string>} */
   const seen = new Set();
@@ -87,21 +90,30 @@ function identityOf(/** @type {Entry} */ entry) {
 }
 
 /** The history is the uninterrupted one, message for message and id for id, up to results in doubt. */
-function checkMessages(/** @type {Evidence} */ { messages, snapshots }, /** @type {Baseline} */ baseline, /** @type {Report} */ report) {
+function checkMessages(
+  /** @type {Evidence} */ { messages, snapshots },
+  /** @type {Baseline} */ baseline,
+  /** @type {Report} */ report,
+) {
   /** @type {Set<string>} */
   const doubtful = new Set();
   const ids = messages.map(({ id }) => id);
-  for (const id of baseline.messages.map((message) => message.id)) if (!ids.includes(id)) report('lost', `message ${id} is missing`);
+  for (const id of baseline.messages.map((message) => message.id))
+    if (!ids.includes(id)) report('lost', `message ${id} is missing`);
   messages.forEach((message, i) => {
     const wanted = baseline.messages.find(({ id }) => id === message.id);
-    if (!wanted || ids.indexOf(message.id) < i) return report('doubled', `message ${message.id} is there once too often`);
+    if (!wanted || ids.indexOf(message.id) < i)
+      return report('doubled', `message ${message.id} is there once too often`);
     if (baseline.messages[i]?.id !== message.id) report('lost', `message ${message.id} is in another place`);
     if (isDeepStrictEqual(message, wanted)) return;
-    const inDoubt = message.role === 'tool' && message.isError && JSON.stringify(message.content).includes('In doubt: ');
-    if (!inDoubt) return report('lost', `message ${message.id} is not what it was: ${JSON.stringify(message)}`);
+    const inDoubt =
+      message.role === 'tool' && message.isError && JSON.stringify(message.content).includes('In doubt: ');
+    if (!inDoubt)
+      return report('lost', `message ${message.id} is not what it was: ${JSON.stringify(message)}`);
     const { toolCallId, toolName } = message;
     const broken = snapshots.some(({ entries }) => wasUnderWay(entries, toolCallId));
-    if (!broken || !AT_MOST_ONCE.includes(toolName)) report('lost', `the result of ${toolName} ${toolCallId} is said to be in doubt and is not`);
+    if (!broken || !AT_MOST_ONCE.includes(toolName))
+      report('lost', `the result of ${toolName} ${toolCallId} is said to be in doubt and is not`);
     doubtful.add(toolCallId);
   });
   return doubtful;
@@ -109,7 +121,10 @@ function checkMessages(/** @type {Evidence} */ { messages, snapshots }, /** @typ
 
 /** Had the call begun, and not ended? */
 function wasUnderWay(/** @type {readonly Entry[]} */ entries, /** @type {string} */ callId) {
-  return entries.some((entry) => entry.type === 'tool_started' && entry.callId === callId) && !isFinished(entries, callId);
+  return (
+    entries.some((entry) => entry.type === 'tool_started' && entry.callId === callId) &&
+    !isFinished(entries, callId)
+  );
 }
 
 function isFinished(/** @type {readonly Entry[]} */ entries, /** @type {string} */ callId) {
@@ -126,22 +141,32 @@ function checkEffects(
     if (message.role !== 'tool') continue;
     const { toolCallId, toolName, isError } = message;
     const effects = ledger.filter(({ callId }) => callId === toolCallId);
-    const most = isError && !doubtful.has(toolCallId) ? 0 : AT_MOST_ONCE.includes(toolName) ? 1 : effects.length;
-    if (effects.length > most) report('repeatedEffects', `${toolName} ${toolCallId} took effect ${effects.length} times`);
-    if (new Set(effects.map(({ key }) => key)).size > 1) report('repeatedEffects', `${toolName} ${toolCallId} had more than one idempotency key`);
-    if (!isError && effects.length === 0) report('lost', `${toolName} ${toolCallId} claims an effect that never happened`);
+    const most =
+      isError && !doubtful.has(toolCallId) ? 0 : AT_MOST_ONCE.includes(toolName) ? 1 : effects.length;
+    if (effects.length > most)
+      report('repeatedEffects', `${toolName} ${toolCallId} took effect ${effects.length} times`);
+    if (new Set(effects.map(({ key }) => key)).size > 1)
+      report('repeatedEffects', `${toolName} ${toolCallId} had more than one idempotency key`);
+    if (!isError && effects.length === 0)
+      report('lost', `${toolName} ${toolCallId} claims an effect that never happened`);
   }
   snapshots.forEach(({ entries, effects }, i) => {
     for (const { tool, callId } of ledger.slice(effects)) {
-      if (isFinished(entries, callId)) report('repeatedEffects', `${tool} ${callId} had its result at kill ${i + 1} and took effect again`);
+      if (isFinished(entries, callId))
+        report('repeatedEffects', `${tool} ${callId} had its result at kill ${i + 1} and took effect again`);
     }
   });
 }
 
 /** State cells and usage are those of the uninterrupted session: nothing of an attempt that was cut off counts. */
-function checkTotals(/** @type {Evidence} */ { entries }, /** @type {Baseline} */ baseline, /** @type {Report} */ report) {
+function checkTotals(
+  /** @type {Evidence} */ { entries },
+  /** @type {Baseline} */ baseline,
+  /** @type {Report} */ report,
+) {
   const [found, wanted] = [totalsOf(entries), totalsOf(baseline.entries)];
-  if (!isDeepStrictEqual(found, wanted)) report('lost', `cells and usage are ${JSON.stringify(found)}, not ${JSON.stringify(wanted)}`);
+  if (!isDeepStrictEqual(found, wanted))
+    report('lost', `cells and usage are ${JSON.stringify(found)}, not ${JSON.stringify(wanted)}`);
 }
 
 function totalsOf(/** @type {readonly Entry[]} */ entries) {
@@ -151,7 +176,8 @@ function totalsOf(/** @type {readonly Entry[]} */ entries) {
   for (const entry of entries) {
     if (entry.type === 'state') cells[`${entry.cell} ${entry.runId ?? ''}`] = entry.value;
     if (entry.type === 'usage') tokens += entry.usage.totalTokens;
-    if (entry.type === 'message' && entry.message.role === 'assistant') tokens += entry.message.usage?.totalTokens ?? 0;
+    if (entry.type === 'message' && entry.message.role === 'assistant')
+      tokens += entry.message.usage?.totalTokens ?? 0;
   }
   return { cells, tokens };
 }

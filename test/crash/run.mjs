@@ -3,12 +3,12 @@
 // A process works on a session and is killed with SIGKILL; another one takes over. Afterwards the session must be what
 // it would have been, up to tool calls that nobody can know about. The last line is JSON with the counts.
 //
-//   --quick            one kill for each phase, a few random ones
+//   --quick            one kill for each phase, each on one of the stores, and a few random ones
 //   --store NAME       file, sqlite or postgres; default: all of them, one after the other
 //   --saboteur NAME    puts a store from saboteurs/ in between, which must be found out
 //   --only PATTERN     only the phases that match
-//   --each N           kills for each phase; default 20
-//   --random N         random kills for each store; default 500
+//   --each N           kills for each phase and store; default 20
+//   --random N         random kills in all; default 500
 //   --seed N           decides what is left to chance
 //   --jobs N           sessions at a time
 //   --no-build         takes the packages as they were built last
@@ -23,9 +23,23 @@ import { KINDS } from './stopping-store.mjs';
 /** @import { Kill, Outcome, Site } from './trial.mjs' */
 
 /** Each side of each kind of append, both sides of an effect, and between an answer in the inbox and its resume. */
-const PHASES = [...KINDS.flatMap((kind) => [`before ${kind}`, `after ${kind}`]), 'before effect', 'after effect', 'after post'];
+const PHASES = [
+  ...KINDS.flatMap((kind) => [`before ${kind}`, `after ${kind}`]),
+  'before effect',
+  'after effect',
+  'after post',
+];
 /** Where a process is taken for dead that is not. */
-const REVIVED = ['before user message', 'before assistant message', 'before tool_started', 'before tool_finished', 'before effect', 'after effect', 'before answer', 'before run_end'];
+const REVIVED = [
+  'before user message',
+  'before assistant message',
+  'before tool_started',
+  'before tool_finished',
+  'before effect',
+  'after effect',
+  'before answer',
+  'before run_end',
+];
 
 const { values: options } = parseArgs({
   options: {
@@ -41,7 +55,7 @@ const { values: options } = parseArgs({
   },
 });
 const each = Number(options.each ?? (options.quick ? 1 : 20));
-const randomKills = Number(options.random ?? (options.quick ? 8 : 500));
+const randomKills = Number(options.random ?? (options.quick ? 12 : 500));
 const seed = Number(options.seed ?? Date.now() % 1_000_000);
 const jobs = Number(options.jobs ?? Math.max(2, os.availableParallelism()));
 const wanted = new RegExp(options.only ?? '');
@@ -52,18 +66,26 @@ const { STORES, openStore, startStore } = await import('./stores.mjs');
 const { trial } = await import('./trial.mjs');
 
 /** The counts of one store, or of all of them. */
-const counts = () => ({ kills: 0, byPhase: /** @type {Record<string, number>} */ ({}), lost: 0, doubled: 0, repeatedEffects: 0, inDoubt: 0 });
+const counts = () => ({
+  kills: 0,
+  byPhase: /** @type {Record<string, number>} */ ({}),
+  lost: 0,
+  doubled: 0,
+  repeatedEffects: 0,
+  inDoubt: 0,
+});
 const total = counts();
 
 const stores = STORES.filter((name) => !options.store || options.store.includes(name));
-if (stores.length === 0) throw new Error(`Expected --store to be ${STORES.join(', ')}, got ${options.store}.`);
+if (stores.length === 0)
+  throw new Error(`Expected --store to be ${STORES.join(', ')}, got ${options.store}.`);
 console.log(`seed ${seed}, ${jobs} sessions at a time`);
-for (const kind of stores) {
+for (const [place, kind] of stores.entries()) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'allium-crash-'));
   const { address, stop } = await startStore(kind, folder);
   const store = await openStore(address);
   try {
-    await on({ address, store, folder, ...(options.saboteur && { saboteur: options.saboteur }) });
+    await on({ address, store, folder, ...(options.saboteur && { saboteur: options.saboteur }) }, place);
   } finally {
     await store.close?.();
     await stop();
@@ -75,8 +97,10 @@ const broken = total.lost + total.doubled + total.repeatedEffects > 0;
 process.exitCode = broken ? 1 : 0;
 
 /** All trials on one store. */
-async function on(/** @type {Site} */ site) {
+async function on(/** @type {Site} */ site, /** @type {number} */ place) {
   const { kind } = site.address;
+  const mine = (/** @type {string} */ phase, /** @type {number} */ i) => wanted.test(phase) && (!options.quick || (i + seed) % stores.length === place);
+  const phases = PHASES.filter(mine);
   const started = performance.now();
   const random = randomNumbers(seed);
   const own = counts();
@@ -86,7 +110,8 @@ async function on(/** @type {Site} */ site) {
   const first = performance.now();
   const uninterrupted = await trial({ ...site, saboteur: undefined }, sessionId(), [], undefined, 1);
   const tookMs = performance.now() - first;
-  if (uninterrupted.violations.length > 0) throw new Error(`The uninterrupted session is not in order: ${JSON.stringify(uninterrupted.violations)}`);
+  if (uninterrupted.violations.length > 0)
+    throw new Error(`The uninterrupted session is not in order: ${JSON.stringify(uninterrupted.violations)}`);
   const baseline = uninterrupted.evidence;
   const [begin, end] = [baseline.entries[0]?.at ?? 0, baseline.entries.at(-1)?.at ?? 0];
 
@@ -98,15 +123,16 @@ async function on(/** @type {Site} */ site) {
   };
   /** @type {(() => Promise<unknown>)[]} */
   const work = [];
-  for (const phase of PHASES.filter((name) => wanted.test(name))) {
+  for (const phase of phases) {
     for (let k = 0; k < each; k++) work.push(() => untilHit(k, (n) => tried([{ type: 'phase', phase, n }])));
   }
-  for (const phase of REVIVED.filter((name) => wanted.test(`revived ${name}`))) {
-    for (let k = 0; k < Math.ceil(each / 4); k++) work.push(() => untilHit(k, (n) => tried([{ type: 'revived', phase, n }])));
+  for (const phase of REVIVED.filter((name, i) => mine(`revived ${name}`, i))) {
+    for (let k = 0; k < Math.ceil(each / 4); k++)
+      work.push(() => untilHit(k, (n) => tried([{ type: 'revived', phase, n }])));
   }
   // Up to four in a row on the same session. A little longer than a session takes, so that its end is met as well.
   const random1 = () => /** @type {Kill} */ ({ type: 'random', afterMs: random() * (end - begin) * 1.2 });
-  let open = wanted.test('random') ? randomKills : 0;
+  let open = wanted.test('random') ? Math.ceil(randomKills / stores.length) : 0;
   for (let job = 0; job < jobs; job++) {
     work.push(async () => {
       while (open > 0) {
@@ -117,11 +143,17 @@ async function on(/** @type {Site} */ site) {
     });
   }
   await inParallel(work);
-  for (const [phase, n] of Object.entries(own.byPhase)) total.byPhase[phase] = (total.byPhase[phase] ?? 0) + n;
-  for (const key of /** @type {const} */ (['kills', 'lost', 'doubled', 'repeatedEffects', 'inDoubt'])) total[key] += own[key];
-  const missed = PHASES.filter((phase) => wanted.test(phase) && (own.byPhase[phase] ?? 0) < each && !options.saboteur);
+  for (const [phase, n] of Object.entries(own.byPhase))
+    total.byPhase[phase] = (total.byPhase[phase] ?? 0) + n;
+  for (const key of /** @type {const} */ (['kills', 'lost', 'doubled', 'repeatedEffects', 'inDoubt']))
+    total[key] += own[key];
+  const missed = PHASES.filter(
+    (phase) => wanted.test(phase) && (own.byPhase[phase] ?? 0) < each && !options.saboteur,
+  );
   if (missed.length > 0) throw new Error(`Fewer than ${each} kills came about in: ${missed.join(', ')}.`);
-  console.log(`${kind}: ${own.kills} kills in ${sessions} sessions, ${((performance.now() - started) / 1000).toFixed(0)} s (one uninterrupted: ${tookMs.toFixed(0)} ms)`);
+  console.log(
+    `${kind}: ${own.kills} kills in ${sessions} sessions, ${((performance.now() - started) / 1000).toFixed(0)} s (one uninterrupted: ${tookMs.toFixed(0)} ms)`,
+  );
   console.log(JSON.stringify({ store: kind, ...own }));
 }
 
@@ -130,7 +162,12 @@ async function untilHit(/** @type {number} */ k, /** @type {(n: number) => Promi
   for (let n = k + 1; n >= 1; n = n > 1 ? Math.ceil(n / 2) : 0) if ((await attempt(n)).length > 0) return;
 }
 
-function count(/** @type {Outcome} */ { kills, violations, inDoubt }, /** @type {ReturnType<typeof counts>} */ into, /** @type {string} */ store, /** @type {readonly Kill[]} */ planned) {
+function count(
+  /** @type {Outcome} */ { kills, violations, inDoubt },
+  /** @type {ReturnType<typeof counts>} */ into,
+  /** @type {string} */ store,
+  /** @type {readonly Kill[]} */ planned,
+) {
   into.kills += kills.length;
   into.inDoubt += inDoubt;
   for (const phase of kills) into.byPhase[phase] = (into.byPhase[phase] ?? 0) + 1;

@@ -75,9 +75,18 @@ function agentFor(/** @type {Surroundings} */ { store, effect, delayMs }, /** @t
         return `${name} ${id}: done`;
       },
     });
-  const tools = [make('look', { idempotent: true }), make('book'), make('pay'), make('sign', { asks: true }), make('drop')];
+  const tools = [
+    make('look', { idempotent: true }),
+    make('book'),
+    make('pay'),
+    make('sign', { asks: true }),
+    make('drop'),
+  ];
   const model = scriptedModel(
-    [({ messages }) => ANSWERS[messages.filter(({ role }) => role === 'assistant').length] ?? text('Nothing more to say.')],
+    [
+      ({ messages }) =>
+        ANSWERS[messages.filter(({ role }) => role === 'assistant').length] ?? text('Nothing more to say.'),
+    ],
     { repeat: true },
   );
   return new Agent({ model, tools, store, middleware: [tally], newId: () => `trip${place + 1}` });
@@ -102,7 +111,9 @@ export async function drive(sessionId, surroundings, runs = INPUTS.length) {
     const middleware = middlewareOf(place);
     const session = agentFor(surroundings, place).session(sessionId);
     try {
-      let result = open ? await session.resume({ middleware }) : await session.run(INPUTS[place] ?? '', { middleware });
+      let result = open
+        ? await session.resume({ middleware })
+        : await session.run(INPUTS[place] ?? '', { middleware });
       while (result.status === 'suspended') {
         const answers = await answer(session, result, surroundings);
         result = await session.resume({ middleware, answers });
@@ -115,7 +126,11 @@ export async function drive(sessionId, surroundings, runs = INPUTS.length) {
 }
 
 /** Half of the answers go through the inbox, as from another process; the others come with the resume. */
-async function answer(/** @type {Session} */ session, /** @type {RunResult} */ { pending }, /** @type {Surroundings} */ { posted }) {
+async function answer(
+  /** @type {Session} */ session,
+  /** @type {RunResult} */ { pending },
+  /** @type {Surroundings} */ { posted },
+) {
   /** @type {Record<string, { type: 'approve', hash: string }>} */
   const answers = {};
   for (const { id, hash, kind } of pending) {

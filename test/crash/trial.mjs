@@ -40,7 +40,10 @@ const PATIENCE_MS = 60_000;
 
 /** Starts a process that works on a session. */
 export function start(/** @type {Task} */ task) {
-  const child = spawn(process.execPath, [program, JSON.stringify(task)], { stdio: ['pipe', 'pipe', 'pipe'], env: cleanEnvironment() });
+  const child = spawn(process.execPath, [program, JSON.stringify(task)], {
+    stdio: ['pipe', 'pipe', 'pipe'],
+    env: cleanEnvironment(),
+  });
   const timer = setTimeout(() => child.kill('SIGKILL'), PATIENCE_MS);
   const lines = createInterface({ input: child.stdout });
   /** @type {string[]} */
@@ -72,19 +75,34 @@ export function start(/** @type {Task} */ task) {
  */
 export async function trial(site, sessionId, kills, baseline, seed) {
   const { store, folder } = site;
-  const [ledger, acks] = ['ledger', 'acks'].map((name) => path.join(folder, `${sessionId}.${name}`)) ;
+  const [ledger, acks] = ['ledger', 'acks'].map((name) => path.join(folder, `${sessionId}.${name}`));
   /** @type {Task} */
-  const task = { store: site.address, sessionId, ledger: ledger ?? '', acks: acks ?? '', seed, ...(site.saboteur && { saboteur: site.saboteur }) };
+  const task = {
+    store: site.address,
+    sessionId,
+    ledger: ledger ?? '',
+    acks: acks ?? '',
+    seed,
+    ...(site.saboteur && { saboteur: site.saboteur }),
+  };
   /** @type {Snapshot[]} */
   const snapshots = [];
   /** @type {Violation[]} */
   const violations = [];
   /** @type {string[]} */
   const done = [];
-  const look = async () => snapshots.push({ entries: [...(await store.read(sessionId, 1))], effects: readLines(task.ledger).length });
+  const look = async () =>
+    snapshots.push({
+      entries: [...(await store.read(sessionId, 1))],
+      effects: readLines(task.ledger).length,
+    });
   const finish = async () => {
     const { code, errors } = await start({ ...task, seed: seed + 99 }).ended;
-    if (code !== 0) violations.push({ kind: 'lost', what: `the session could not be brought to its end: exit ${code} ${errors}` });
+    if (code !== 0)
+      violations.push({
+        kind: 'lost',
+        what: `the session could not be brought to its end: exit ${code} ${errors}`,
+      });
   };
 
   await prepare(store, sessionId);
@@ -96,11 +114,13 @@ export async function trial(site, sessionId, kills, baseline, seed) {
       if (!(await zombie.says('at '))) break;
       await look();
       await finish();
-      await look();
+      // The journal stays as it is now. What it was doing when it halted, it may still do: nobody can stop that.
+      await look(Number.POSITIVE_INFINITY);
       fs.writeFileSync(release, '');
       const { code, errors } = await zombie.ended;
       done.push(`revived ${kill.phase}`);
-      if (code !== 3 && code !== 0) violations.push({ kind: 'doubled', what: `a process that came back ended with ${code}: ${errors}` });
+      if (code !== 3 && code !== 0)
+        violations.push({ kind: 'doubled', what: `a process that came back ended with ${code}: ${errors}` });
       continue;
     }
     const victim = start(kill.type === 'phase' ? { ...own, haltAt: kill } : own);
@@ -128,6 +148,9 @@ export async function trial(site, sessionId, kills, baseline, seed) {
     violations.push({ kind: 'doubled', what: `the journal cannot be read: ${error}` });
   }
   const evidence = { entries, messages };
-  const found = verify({ ...evidence, ledger: readLines(task.ledger), acks: readLines(task.acks), snapshots }, baseline ?? evidence);
+  const found = verify(
+    { ...evidence, ledger: readLines(task.ledger), acks: readLines(task.acks), snapshots },
+    baseline ?? evidence,
+  );
   return { kills: done, violations: [...violations, ...found.violations], inDoubt: found.inDoubt, evidence };
 }

@@ -5,7 +5,6 @@ export type {
   AiSdkProviderTool,
   AiSdkReader,
   AiSdkStream,
-  SupportedUrls,
 } from './language-model.js';
 export {
   type ModelScheme,

@@ -8,12 +8,8 @@ export interface AiSdkLanguageModel {
   readonly specificationVersion: string;
   readonly provider: string;
   readonly modelId: string;
-  readonly supportedUrls?: SupportedUrls | PromiseLike<SupportedUrls>;
   doStream(options: object): PromiseLike<{ readonly stream: AiSdkStream }>;
 }
-
-/** By media type (`image/*`, `*`): which addresses the provider fetches itself. */
-export type SupportedUrls = Readonly<Record<string, readonly RegExp[]>>;
 
 /** The part of `ReadableStream` that is used. */
 export interface AiSdkStream {

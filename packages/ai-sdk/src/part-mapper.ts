@@ -74,45 +74,57 @@ export class PartMapper {
     if (!isObject(part)) return;
     switch (part.type) {
       case 'text-delta':
-        return this.grow('text', part);
+        this.grow('text', part);
+        break;
       case 'reasoning-delta':
-        return this.grow('thinking', part);
+        this.grow('thinking', part);
+        break;
       case 'tool-input-delta':
-        return this.growCall(part);
+        this.growCall(part);
+        break;
       case 'text-start':
-        return this.open('text', part);
+        this.open('text', part);
+        break;
       case 'reasoning-start':
-        return this.open('thinking', part);
+        this.open('thinking', part);
+        break;
       case 'text-end':
-        return this.end('text', part);
+        this.end('text', part);
+        break;
       case 'reasoning-end':
-        return this.end('thinking', part);
+        this.end('thinking', part);
+        break;
       case 'tool-input-start':
-        return this.openCall(part);
+        this.openCall(part);
+        break;
       case 'tool-input-end':
-        return this.note(this.calls.get(String(part.id)), part);
+        this.note(this.calls.get(String(part.id)), part);
+        break;
       case 'tool-call':
-        return this.call(part);
+        this.call(part);
+        break;
       case 'file':
-        return this.file(part);
+        this.file(part);
+        break;
       case 'error':
         throw part.error;
       case 'stream-start':
         if (Array.isArray(part.warnings) && part.warnings.length > 0)
           this.warnings = jsonCopy(part.warnings) as readonly unknown[];
-        return;
+        break;
       case 'response-metadata': {
         const { type: _, ...rest } = part;
         this.response = jsonCopy(rest) as AiSdkMetadata['response'];
-        return;
+        break;
       }
       case 'finish':
-        return this.finish(part);
+        this.finish(part);
+        break;
       case 'ping':
       case 'raw':
-        return;
+        break;
       default:
-        return this.other(part);
+        this.other(part);
     }
   }
 
@@ -153,16 +165,13 @@ export class PartMapper {
     const block = this.blocks.get(type + id);
     this.blocks.delete(type + id);
     if (!block?.provider) return;
-    const { key, provider } = block;
-    const digest = digestOf(block.text);
-    if (type === 'text') return this.emit({ type, text: '', block: key, metadata: { provider, digest } });
-    this.sealed++;
-    const sealed = takeSeal(provider);
-    if (!sealed) return this.emit({ type, text: '', block: key, metadata: { provider, digest } });
-    const { signature, seal } = sealed;
-    const metadata: Metadata = { provider: sealed.provider, seal, digest };
-    const hidden = seal[1] === 'redactedData' && { redacted: true };
-    this.emit({ type, text: '', block: key, signature, metadata, ...hidden });
+    if (type === 'thinking') this.sealed++;
+    const sealed = type === 'thinking' ? takeSeal(block.provider) : undefined;
+    const { provider, seal, signature } = sealed ?? { provider: block.provider };
+    const metadata: Metadata = { provider, digest: digestOf(block.text), ...(seal && { seal }) };
+    const plain = { text: '', block: block.key, metadata };
+    if (type === 'text') this.emit({ type, ...plain });
+    else this.emit({ type, ...plain, signature, ...(seal?.[1] === 'redactedData' && { redacted: true }) });
   }
 
   private note(open: { provider: ProviderOptions | undefined } | undefined, part: Loose): void {
@@ -194,12 +203,16 @@ export class PartMapper {
     const [id, name, input] = [String(part.toolCallId), String(part.toolName), textOf(part.input) || '{}'];
     const open = this.calls.get(id);
     this.calls.delete(id);
-    if (part.providerExecuted === true) return this.other(part);
+    if (part.providerExecuted === true) {
+      this.other(part);
+      return;
+    }
     const provider = mergeOptions(open?.provider, part.providerMetadata);
     if (!open?.live) {
       const metadata = provider && { provider, digest: digestOf(input) };
       this.late.push(null);
-      return this.emit({ type: 'tool-call', id, name, arguments: input, ...(metadata && { metadata }) });
+      this.emit({ type: 'tool-call', id, name, arguments: input, ...(metadata && { metadata }) });
+      return;
     }
     // Some provider packages tidy up what the model wrote; what streamed is what it wrote.
     const rest = input.startsWith(open.arguments) ? input.slice(open.arguments.length) : '';

@@ -129,7 +129,7 @@ function lateOf(
   const { calls: late } = aiSdk ?? {};
   if (!late) return undefined;
   const found = late.find((one) => one?.id === call.id);
-  if (found || late.length !== calls.length) return found;
+  if (found || late.length !== calls.length) return found ?? undefined;
   return late[calls.indexOf(call)] ?? undefined;
 }
 

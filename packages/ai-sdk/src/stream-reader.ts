@@ -85,12 +85,16 @@ export class StreamReader implements AsyncIterableIterator<ModelPart> {
         this.mapper.take(value);
       } catch (error) {
         this.cancel();
-        return this.fail(error);
+        this.fail(error);
+        return;
       }
       if (this.mapper.finished) {
         this.end();
         this.drain();
-      } else if (this.ready.length === 0) return this.pull();
+      } else if (this.ready.length === 0) {
+        this.pull();
+        return;
+      }
     }
     const { waiting } = this;
     this.waiting = undefined;

@@ -1,16 +1,16 @@
 /** An agent: a model, tools and middleware. It keeps nothing per run, so one agent serves any number at once. */
 import { type Clock, systemClock } from './clock.js';
-import { compose, type ComposeOptions, type ExplicitHooks, flatten, type Plan } from './compose.js';
+import { type ComposeOptions, compose, type ExplicitHooks, flatten, type Plan } from './compose.js';
 import type { Context } from './context.js';
 import { AlliumError, checkKeys, invalidOption, shown } from './errors.js';
-import { ObserverFeed, type ObserverProblem } from './observer-feed.js';
 import type { Observer } from './events.js';
-import { explainPlan, type Explanation } from './explain.js';
+import { type Explanation, explainPlan } from './explain.js';
 import { checkLimits, checkSessionLimits, type Limits, type PriceOf, type SessionLimits } from './limits.js';
 import { memoryStore } from './memory-store.js';
 import { deepFreeze, type MessageInput, type Metadata } from './messages.js';
 import type { Middleware, MiddlewareList } from './middleware.js';
 import type { Model, ModelSettings } from './model.js';
+import { ObserverFeed, type ObserverProblem } from './observer-feed.js';
 import type { RunResult } from './result.js';
 import { RULES, type RuleHook } from './rules.js';
 import { type RunStream, Session } from './session.js';
@@ -67,8 +67,30 @@ export interface RunOptions {
 }
 
 const OPTIONS = [
-  ...['model', 'name', 'systemPrompt', 'tools', 'middleware', 'settings', 'limits', 'sessionLimits', 'store', 'observers'],
-  ...['onObserverError', 'toolExecution', 'teardownTimeoutMs', 'state', 'replaces', 'priceOf', 'tenant', 'onRequest', 'clock', 'newId'],
+  ...[
+    'model',
+    'name',
+    'systemPrompt',
+    'tools',
+    'middleware',
+    'settings',
+    'limits',
+    'sessionLimits',
+    'store',
+    'observers',
+  ],
+  ...[
+    'onObserverError',
+    'toolExecution',
+    'teardownTimeoutMs',
+    'state',
+    'replaces',
+    'priceOf',
+    'tenant',
+    'onRequest',
+    'clock',
+    'newId',
+  ],
   ...Object.keys(RULES),
 ];
 
@@ -88,7 +110,8 @@ export class Agent {
   readonly plan: Plan;
   /** @internal */ readonly _feeds: readonly ObserverFeed[];
   /** @internal Sessions with a run under way. */ readonly _busy = new Set<string>();
-  /** @internal Nobody asked for a store: single runs are forgotten when they have ended. */ readonly _forgets: boolean;
+  /** @internal Nobody asked for a store: single runs are forgotten when they have ended. */
+  readonly _forgets: boolean;
   /** @internal */ readonly _onRequest: AgentOptions['onRequest'];
   private readonly middleware: readonly Middleware[];
   private readonly composing: ComposeOptions;
@@ -99,16 +122,33 @@ export class Agent {
     if (typeof options !== 'object' || options === null) throw invalidOption('options', 'an object', options);
     checkKeys('Agent', options, OPTIONS);
     checkModel(options.model);
-    const { name = 'agent', systemPrompt = '', settings = {}, limits = {}, sessionLimits = {}, middleware = [], observers = [] } = options;
+    const {
+      name = 'agent',
+      systemPrompt = '',
+      settings = {},
+      limits = {},
+      sessionLimits = {},
+      middleware = [],
+      observers = [],
+    } = options;
     if (typeof systemPrompt !== 'string') throw invalidOption('systemPrompt', 'text', systemPrompt);
-    if (options.tools !== undefined && !Array.isArray(options.tools)) throw invalidOption('tools', 'a list', options.tools);
+    if (options.tools !== undefined && !Array.isArray(options.tools))
+      throw invalidOption('tools', 'a list', options.tools);
     if (!Array.isArray(observers)) throw invalidOption('observers', 'a list', observers);
-    if (options.toolExecution !== undefined && options.toolExecution !== 'parallel' && options.toolExecution !== 'sequential') throw invalidOption('toolExecution', "'parallel' or 'sequential'", options.toolExecution);
-    if (options.teardownTimeoutMs !== undefined && !(options.teardownTimeoutMs >= 0)) throw invalidOption('teardownTimeoutMs', 'a number ≥ 0', options.teardownTimeoutMs);
+    if (
+      options.toolExecution !== undefined &&
+      options.toolExecution !== 'parallel' &&
+      options.toolExecution !== 'sequential'
+    )
+      throw invalidOption('toolExecution', "'parallel' or 'sequential'", options.toolExecution);
+    if (options.teardownTimeoutMs !== undefined && !(options.teardownTimeoutMs >= 0))
+      throw invalidOption('teardownTimeoutMs', 'a number ≥ 0', options.teardownTimeoutMs);
     checkLimits(limits);
     checkSessionLimits(sessionLimits);
     checkStore(options.store);
-    for (const observer of observers) if (typeof observer !== 'function' && typeof observer?.onEvent !== 'function') throw invalidOption('observers', 'a list of functions or objects with onEvent()', observer);
+    for (const observer of observers)
+      if (typeof observer !== 'function' && typeof observer?.onEvent !== 'function')
+        throw invalidOption('observers', 'a list of functions or objects with onEvent()', observer);
     this.name = name;
     this.model = options.model;
     this.systemPrompt = systemPrompt;
@@ -129,8 +169,14 @@ export class Agent {
     this.ids = options.newId ?? randomId;
     this.middleware = flatten(middleware);
     const hooks: Partial<Record<RuleHook, unknown>> = {};
-    for (const hook of Object.keys(RULES) as RuleHook[]) if (options[hook] !== undefined) hooks[hook] = options[hook];
-    this.composing = { tools: options.tools ?? [], state: options.state ?? [], hooks: hooks as ExplicitHooks, replaces: options.replaces };
+    for (const hook of Object.keys(RULES) as RuleHook[])
+      if (options[hook] !== undefined) hooks[hook] = options[hook];
+    this.composing = {
+      tools: options.tools ?? [],
+      state: options.state ?? [],
+      hooks: hooks as ExplicitHooks,
+      replaces: options.replaces,
+    };
     this.plan = compose(this.middleware, this.composing);
   }
 
@@ -162,11 +208,18 @@ export class Agent {
 
   /** @internal The plan with per-run middleware inside. */
   planFor(middleware: MiddlewareList | undefined): Plan {
-    return middleware === undefined ? this.plan : compose([...this.middleware, ...flatten(middleware)], this.composing);
+    return middleware === undefined
+      ? this.plan
+      : compose([...this.middleware, ...flatten(middleware)], this.composing);
   }
 
   /** @internal What a model call starts from. */
-  request(plan: Plan): { model: Model; systemPrompt: string; tools: readonly Tool[]; settings: ModelSettings } {
+  request(plan: Plan): {
+    model: Model;
+    systemPrompt: string;
+    tools: readonly Tool[];
+    settings: ModelSettings;
+  } {
     return { model: this.model, systemPrompt: this.systemPrompt, tools: plan.tools, settings: this.settings };
   }
 
@@ -189,17 +242,27 @@ function checkModel(model: unknown): void {
   const fine = typeof model === 'object' && model !== null && typeof (model as Model).stream === 'function';
   if (!fine) throw invalidOption('model', 'a model with provider, id and stream()', model);
   const { provider, id } = model as Model;
-  if (typeof provider !== 'string' || typeof id !== 'string') throw invalidOption('model', 'a model with `provider` and `id` as text', { provider, id });
+  if (typeof provider !== 'string' || typeof id !== 'string')
+    throw invalidOption('model', 'a model with `provider` and `id` as text', { provider, id });
 }
 
 function checkStore(store: unknown): void {
   if (store === undefined) return;
-  const missing = ['append', 'read', 'head', 'list', 'fork', 'delete', 'post', 'take'].filter((method) => typeof (store as Record<string, unknown> | null)?.[method] !== 'function');
-  if (missing.length > 0) throw new AlliumError('INVALID_OPTION', `Expected \`store\` to be a Store, got ${shown(store)} without ${missing.join(', ')}.`);
+  const missing = ['append', 'read', 'head', 'list', 'fork', 'delete', 'post', 'take'].filter(
+    (method) => typeof (store as Record<string, unknown> | null)?.[method] !== 'function',
+  );
+  if (missing.length > 0)
+    throw new AlliumError(
+      'INVALID_OPTION',
+      `Expected \`store\` to be a Store, got ${shown(store)} without ${missing.join(', ')}.`,
+    );
 }
 
 function warn(problem: ObserverProblem): void {
-  const what = problem.error === undefined ? `is too slow: ${problem.dropped} events dropped` : `threw: ${shown(problem.error instanceof Error ? problem.error.message : problem.error)}`;
+  const what =
+    problem.error === undefined
+      ? `is too slow: ${problem.dropped} events dropped`
+      : `threw: ${shown(problem.error instanceof Error ? problem.error.message : problem.error)}`;
   globalThis.console.warn(`[allium] observer "${problem.observer}" ${what}`);
 }
 

@@ -5,7 +5,13 @@ import { NO_USAGE } from './messages.js';
 import type { ModelPart } from './model.js';
 
 /** A content block that still grows. */
-type Block = { type: AssistantContent['type']; id?: string; text?: string; arguments?: string; metadata?: Metadata };
+type Block = {
+  type: AssistantContent['type'];
+  id?: string;
+  text?: string;
+  arguments?: string;
+  metadata?: Metadata;
+};
 
 const FINISH_REASONS: readonly FinishReason[] = [
   'stop',
@@ -53,7 +59,9 @@ export class Assembler {
         if (typeof part.arguments !== 'string') throw this.bad(part, '`arguments` must be JSON text');
         return this.open(undefined, callOf(part));
       case 'tool-call-delta': {
-        const index = this.blocks.findLastIndex((block) => block.type === 'tool-call' && block.id === part.id);
+        const index = this.blocks.findLastIndex(
+          (block) => block.type === 'tool-call' && block.id === part.id,
+        );
         if (index < 0) throw this.bad(part, `no tool-call with id ${shown(part.id)} was begun`);
         if (typeof part.arguments !== 'string') throw this.bad(part, '`arguments` must be text');
         this.blocks[index]!.arguments += part.arguments;
@@ -85,7 +93,13 @@ export class Assembler {
     }
     const { reason, usage, metadata } = this.finish;
     const content = this.content as AssistantContent[];
-    const plain = { role: 'assistant' as const, content, usage: toUsage(usage, this.model), stopReason: reason, model: this.model };
+    const plain = {
+      role: 'assistant' as const,
+      content,
+      usage: toUsage(usage, this.model),
+      stopReason: reason,
+      model: this.model,
+    };
     return metadata === undefined ? plain : { ...plain, metadata };
   }
 
@@ -165,7 +179,13 @@ function toUsage(usage: Partial<Usage> | undefined, model: string): Usage {
   if (!usage) return NO_USAGE;
   const { inputTokens = 0, outputTokens = 0, cacheRead = 0, cacheWrite = 0 } = usage;
   const { totalTokens = inputTokens + outputTokens + cacheRead + cacheWrite } = usage;
-  if (isCount(inputTokens) && isCount(outputTokens) && isCount(cacheRead) && isCount(cacheWrite) && isCount(totalTokens)) {
+  if (
+    isCount(inputTokens) &&
+    isCount(outputTokens) &&
+    isCount(cacheRead) &&
+    isCount(cacheWrite) &&
+    isCount(totalTokens)
+  ) {
     return { inputTokens, outputTokens, cacheRead, cacheWrite, totalTokens };
   }
   throw new AlliumError(

@@ -78,8 +78,10 @@ export function compose(list: MiddlewareList, options: ComposeOptions = {}): Pla
     guards,
     guardsResponses: gated,
     looksAtResponses: gated || layers.model.length > 0 || rules.afterModelResponse.length > 0,
-    looksAtResults: layers.tool.length > 0 || rules.afterToolCall.length > 0 || guards['tool-result'].length > 0,
-    decidesOnCalls: rules.resolveToolCall.length > 0 || rules.beforeToolCall.length > 0 || guards['tool-args'].length > 0,
+    looksAtResults:
+      layers.tool.length > 0 || rules.afterToolCall.length > 0 || guards['tool-result'].length > 0,
+    decidesOnCalls:
+      rules.resolveToolCall.length > 0 || rules.beforeToolCall.length > 0 || guards['tool-args'].length > 0,
     tools,
     toolsByName: new Map(tools.map((tool) => [tool.name, tool])),
     get specs() {

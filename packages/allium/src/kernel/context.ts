@@ -342,7 +342,12 @@ export class TurnContext extends Context {
   declare readonly more: boolean;
 
   /** @internal */
-  constructor(run: Run, message: AssistantMessage | undefined, toolResults: readonly ToolMessage[], more: boolean) {
+  constructor(
+    run: Run,
+    message: AssistantMessage | undefined,
+    toolResults: readonly ToolMessage[],
+    more: boolean,
+  ) {
     super(run, run.scope, run.call);
     this.message = message;
     this.toolResults = toolResults;

@@ -68,7 +68,9 @@ function rulesIn(plan: Plan): Explanation['rules'] {
 }
 
 function render(plan: Omit<Explanation, 'toString'>): string {
-  const lines: string[] = [`Plan: ${plan.middleware.length} middleware, ${plan.tools.length} ${plan.tools.length === 1 ? 'tool' : 'tools'}`];
+  const lines: string[] = [
+    `Plan: ${plan.middleware.length} middleware, ${plan.tools.length} ${plan.tools.length === 1 ? 'tool' : 'tools'}`,
+  ];
   const seamEnd: Record<Seam, string> = { run: 'the loop', model: 'the model', tool: 'the tool' };
   for (const seam of ['run', 'model', 'tool'] as const) {
     if (plan.layers[seam].length === 0) continue;

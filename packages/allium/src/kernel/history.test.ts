@@ -37,7 +37,13 @@ it('refuses edits of the view, and whatever is done to it reaches no history', (
   const history = new History();
   history.append(userMessage('1'));
   const view = history.view() as UserMessage[];
-  for (const edit of [() => view.push(userMessage('x')), () => view.pop(), () => view.splice(0), () => view.sort(), () => view.reverse()]) {
+  for (const edit of [
+    () => view.push(userMessage('x')),
+    () => view.pop(),
+    () => view.splice(0),
+    () => view.sort(),
+    () => view.reverse(),
+  ]) {
     expect(edit).toThrow(/read-only/);
   }
   expect(() => Object.assign(view[0]!, { role: 'tool' })).toThrow(TypeError);

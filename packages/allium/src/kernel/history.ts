@@ -73,13 +73,25 @@ export class History {
 }
 
 const append = Array.prototype.push;
-const MUTATORS = ['push', 'pop', 'shift', 'unshift', 'splice', 'sort', 'reverse', 'fill', 'copyWithin'] as const;
+const MUTATORS = [
+  'push',
+  'pop',
+  'shift',
+  'unshift',
+  'splice',
+  'sort',
+  'reverse',
+  'fill',
+  'copyWithin',
+] as const;
 
 function refuse(): never {
   throw new TypeError('The history is read-only. Make a new list, for example [...messages, message].');
 }
 
-const READ_ONLY: PropertyDescriptorMap = Object.fromEntries(MUTATORS.map((name) => [name, { value: refuse }]));
+const READ_ONLY: PropertyDescriptorMap = Object.fromEntries(
+  MUTATORS.map((name) => [name, { value: refuse }]),
+);
 
 function readOnly(): Message[] {
   return Object.defineProperties<Message[]>([], READ_ONLY);

@@ -1,7 +1,8 @@
 /** Messages on their way into the history: from outside through guards and `acceptMessage`, or from middleware. */
+
+import { judgeMessage } from './content-guards.js';
 import { RunContext } from './context.js';
 import { AlliumError, StopRun } from './errors.js';
-import { judgeMessage } from './content-guards.js';
 import { misplacedIn, placed } from './message-input.js';
 import { isSyntheticMessage, type Message } from './messages.js';
 import * as rules from './rules.js';

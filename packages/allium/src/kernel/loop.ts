@@ -13,9 +13,9 @@ import { type Due, drain, type Inbox } from './inbox.js';
 import { acceptInput, acceptQueued, appendMessages, stamped } from './incoming.js';
 import type { AssistantMessage, Message, ToolMessage } from './messages.js';
 import { type Answer, modelPhase } from './model-phase.js';
+import type { CallVerdicts } from './response-gate.js';
 import type { Stop } from './result.js';
 import * as rules from './rules.js';
-import type { CallVerdicts } from './response-gate.js';
 import type { Run } from './run.js';
 import type { OpenBatch } from './session-state.js';
 import type { Awaitable } from './store.js';
@@ -87,7 +87,12 @@ async function turn(run: Run): Promise<TurnEnd> {
   }
 }
 
-function turnEnd({ decision, by, forceContinue }: Answer, message: AssistantMessage, tools: BatchOutcome | undefined, suspended: boolean): TurnEnd {
+function turnEnd(
+  { decision, by, forceContinue }: Answer,
+  message: AssistantMessage,
+  tools: BatchOutcome | undefined,
+  suspended: boolean,
+): TurnEnd {
   // `forceContinue` is looked at last: nothing else decided, and no tool was asked for.
   const natural = tools ? !tools.terminate : forceContinue;
   return {
@@ -102,8 +107,11 @@ function turnEnd({ decision, by, forceContinue }: Answer, message: AssistantMess
 function toolPhase(run: Run, { decision, response, ctx }: Answer, batch: OpenBatch): Awaitable<BatchOutcome> {
   const tools = ctx._offered;
   const notRun = NOT_RUN[decision];
-  if (!run.plan.guardsResponses) return runTools(run, batch, { tools, notRun, verdicts: NO_VERDICTS, fresh: true });
-  return run.guardOnce(response, ctx).then(({ calls: verdicts }) => runTools(run, batch, { tools, notRun, verdicts, fresh: true }));
+  if (!run.plan.guardsResponses)
+    return runTools(run, batch, { tools, notRun, verdicts: NO_VERDICTS, fresh: true });
+  return run
+    .guardOnce(response, ctx)
+    .then(({ calls: verdicts }) => runTools(run, batch, { tools, notRun, verdicts, fresh: true }));
 }
 
 /** Why calls are not run, by what `afterModelResponse` decided. */
@@ -137,15 +145,15 @@ async function resumeTurn(run: Run): Promise<TurnEnd | undefined> {
 }
 
 /** State that nothing else carried is written, then the turn has ended, whatever became of it. */
-function endTurn(
-  run: Run,
-  message: AssistantMessage | undefined,
-  toolResults = NO_RESULTS,
-): Awaitable<void> {
+function endTurn(run: Run, message: AssistantMessage | undefined, toolResults = NO_RESULTS): Awaitable<void> {
   if (run.watched || run.hasUnwritten) return tellEnd(run, message, toolResults);
 }
 
-async function tellEnd(run: Run, message: AssistantMessage | undefined, toolResults: readonly ToolMessage[]): Promise<void> {
+async function tellEnd(
+  run: Run,
+  message: AssistantMessage | undefined,
+  toolResults: readonly ToolMessage[],
+): Promise<void> {
   const { runId, sessionId, turn } = run;
   try {
     if (run.hasUnwritten) await run.append([]);
@@ -164,7 +172,12 @@ function goesOn(run: Run, end: TurnEnd, inbox: Inbox): Awaitable<boolean> {
   return end.more;
 }
 
-async function takeIn(run: Run, { more }: TurnEnd, inbox: Inbox, first: Awaitable<Due | undefined>): Promise<boolean> {
+async function takeIn(
+  run: Run,
+  { more }: TurnEnd,
+  inbox: Inbox,
+  first: Awaitable<Due | undefined>,
+): Promise<boolean> {
   for (let next = first; ; next = drain(run, inbox, more ? 'steer' : 'all')) {
     const due = await next;
     boundary(run);

@@ -107,7 +107,11 @@ export interface ToolMessage {
 export type Message = UserMessage | AssistantMessage | ToolMessage;
 
 /** What may be handed in where a user message is wanted. Ids are given when the message is appended. */
-export type MessageInput = string | readonly UserContent[] | Message | (Omit<UserMessage, 'id'> & { id?: string });
+export type MessageInput =
+  | string
+  | readonly UserContent[]
+  | Message
+  | (Omit<UserMessage, 'id'> & { id?: string });
 
 export const NO_USAGE: Usage = Object.freeze({
   inputTokens: 0,
@@ -189,7 +193,9 @@ export function textOf(message: { readonly content: readonly { readonly type: st
   return text;
 }
 
-export function toolCallsOf(message: { readonly content: readonly { readonly type: string }[] }): readonly ToolCall[] {
+export function toolCallsOf(message: {
+  readonly content: readonly { readonly type: string }[];
+}): readonly ToolCall[] {
   let calls: ToolCall[] | undefined;
   for (const part of message.content) {
     if (part.type === 'tool-call') {

@@ -1,6 +1,6 @@
 /** The one interface of middleware. Every member is optional; the kernel calls only what is defined. */
 import type { Context, ModelContext, RunContext, ToolContext, TurnContext } from './context.js';
-import type { ModelResponse, Message, ToolCall, ToolContent } from './messages.js';
+import type { Message, ModelResponse, ToolCall, ToolContent } from './messages.js';
 import type { Model } from './model.js';
 import type { RunResult, StopReason } from './result.js';
 import type { StateCell } from './state.js';
@@ -14,7 +14,9 @@ export type Seam = 'run' | 'model' | 'tool';
 export type Next<Result, Override> = (override?: Override) => Promise<Result>;
 
 /** What a model layer may change for one attempt only, without touching its own context. */
-export type ModelOverride = Partial<Pick<ModelContext, 'messages' | 'systemPrompt' | 'tools' | 'model' | 'settings'>>;
+export type ModelOverride = Partial<
+  Pick<ModelContext, 'messages' | 'systemPrompt' | 'tools' | 'model' | 'settings'>
+>;
 export type ToolOverride = { readonly args?: unknown; readonly timeoutMs?: number };
 
 export type ErrorAction = 'retry' | 'fallback' | 'restart' | 'fail';
@@ -65,7 +67,8 @@ export interface Window {
 
 /** Holds back `chars` characters: every match up to that length is caught, however the text is chunked. */
 export function window(chars: number): Window {
-  if (!Number.isInteger(chars) || chars < 1) throw new RangeError(`Expected window(chars) with an integer ≥ 1, got ${chars}.`);
+  if (!Number.isInteger(chars) || chars < 1)
+    throw new RangeError(`Expected window(chars) with an integer ≥ 1, got ${chars}.`);
   return { chars };
 }
 
@@ -127,7 +130,11 @@ export interface Middleware {
   /** Models it calls itself, through `ctx.generate()`. */
   extraLlmCalls?(): Iterable<Model>;
   /** Checked, never silently re-sorted: names this one must stand outside or inside of, or that must be there. */
-  readonly order?: { readonly outside?: readonly string[]; readonly inside?: readonly string[]; readonly requires?: readonly string[] };
+  readonly order?: {
+    readonly outside?: readonly string[];
+    readonly inside?: readonly string[];
+    readonly requires?: readonly string[];
+  };
   /** What its own exceptions mean. @default 'closed' */
   readonly onFail?: 'closed' | 'open';
   /** It may ask a human. */
@@ -160,11 +167,16 @@ export interface Middleware {
   transformContext?(messages: readonly Message[], ctx: ModelContext): Awaitable<readonly Message[]>;
   transformSystemPrompt?(prompt: string, ctx: ModelContext): Awaitable<string>;
   convertToLlm?(messages: readonly Message[], ctx: ModelContext): Awaitable<readonly Message[]>;
-  resolveToolCall?(toolCall: ToolCall, ctx: ToolContext): Awaitable<{ readonly toolCall: ToolCall; readonly tool?: Tool } | void>;
+  resolveToolCall?(
+    toolCall: ToolCall,
+    ctx: ToolContext,
+  ): Awaitable<{ readonly toolCall: ToolCall; readonly tool?: Tool } | void>;
   beforeToolCall?(ctx: ToolContext): Awaitable<ToolVerdict | void>;
   afterToolCall?(ctx: ToolContext): Awaitable<ToolResultPatch | void>;
   afterModelResponse?(response: ModelResponse, ctx: TurnContext): Awaitable<TurnAction | void>;
-  shouldStopAfterTurn?(ctx: TurnContext): Awaitable<boolean | { readonly reason: StopReason; readonly message?: string } | void>;
+  shouldStopAfterTurn?(
+    ctx: TurnContext,
+  ): Awaitable<boolean | { readonly reason: StopReason; readonly message?: string } | void>;
   onRunEnd?(ctx: TurnContext): Awaitable<readonly Message[] | void>;
 
   // guard

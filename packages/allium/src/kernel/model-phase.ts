@@ -5,7 +5,13 @@ import { stamped } from './incoming.js';
 import { enter } from './layers.js';
 import { LiveMessage } from './live.js';
 import { placed } from './message-input.js';
-import { type AssistantMessage, freezeMessage, type ModelResponse, NO_USAGE, type Usage } from './messages.js';
+import {
+  type AssistantMessage,
+  freezeMessage,
+  type ModelResponse,
+  NO_USAGE,
+  type Usage,
+} from './messages.js';
 import { callModel } from './model-call.js';
 import { causedBy } from './orphans.js';
 import * as rules from './rules.js';
@@ -63,7 +69,11 @@ function natural(response: ModelResponse, ctx: ModelContext): Answer {
 
 /** Nothing stands between the loop and the model. */
 function direct({ plan }: Run): boolean {
-  return plan.layers.model.length === 0 && plan.rules.transformContext.length === 0 && plan.rules.transformSystemPrompt.length === 0;
+  return (
+    plan.layers.model.length === 0 &&
+    plan.rules.transformContext.length === 0 &&
+    plan.rules.transformSystemPrompt.length === 0
+  );
 }
 
 /** Transforms the request and goes through the layers to the model. */
@@ -112,12 +122,25 @@ function keep(run: Run, answer: Answer, messageId: string): Awaitable<AssistantM
   const { response, inject } = answer;
   const paid = run.claimUsage(response.usage);
   // Only calls made in this run cost something: an answer from a cache carries no usage of its own.
-  const message = assistant(response, messageId, withCallIds(run, response.content, messageId), paid?.usage ?? NO_USAGE);
+  const message = assistant(
+    response,
+    messageId,
+    withCallIds(run, response.content, messageId),
+    paid?.usage ?? NO_USAGE,
+  );
   if (run.watched) freezeMessage(message);
   const plain = { v: ENTRY_VERSION, at: 0, type: 'message' as const, runId: run.runId, message };
   const costUsd = paid?.costUsd;
   const extra = costUsd !== undefined || inject.length > 0;
-  const entries: EntryDraft[] = [extra ? { ...plain, ...(costUsd !== undefined && { costUsd }), ...(inject.length > 0 && { inject: stamped(inject) }) } : plain];
+  const entries: EntryDraft[] = [
+    extra
+      ? {
+          ...plain,
+          ...(costUsd !== undefined && { costUsd }),
+          ...(inject.length > 0 && { inject: stamped(inject) }),
+        }
+      : plain,
+  ];
   if (answer.decision === 'natural') markStarts(run, message, answer.ctx._offered, entries);
   const wait = run.append(entries);
   if (wait) return wait.then(() => told(run, message));
@@ -130,7 +153,12 @@ function told(run: Run, message: AssistantMessage): AssistantMessage {
   return message;
 }
 
-function assistant({ stopReason, model, metadata }: ModelResponse, id: string, content: Content, usage: Usage): AssistantMessage {
+function assistant(
+  { stopReason, model, metadata }: ModelResponse,
+  id: string,
+  content: Content,
+  usage: Usage,
+): AssistantMessage {
   const plain = { id, role: 'assistant' as const, content, usage, stopReason, model };
   return metadata === undefined ? plain : { ...plain, metadata };
 }

@@ -61,7 +61,10 @@ class Reading {
       } catch (error) {
         return this.fail(error);
       }
-      if (isThenable(next)) return void next.then(this.onStep, this.onError);
+      if (isThenable(next)) {
+        next.then(this.onStep, this.onError);
+        return;
+      }
       if (this.took(next)) return;
     }
   }

@@ -37,7 +37,12 @@ export interface ModelSettings {
  * a `block` key, where given, says which block a piece belongs to, so that blocks may interleave.
  */
 export type ModelPart =
-  | { readonly type: 'text'; readonly text: string; readonly block?: string | number; readonly metadata?: Metadata }
+  | {
+      readonly type: 'text';
+      readonly text: string;
+      readonly block?: string | number;
+      readonly metadata?: Metadata;
+    }
   | {
       readonly type: 'thinking';
       readonly text: string;
@@ -62,7 +67,12 @@ export type ModelPart =
       readonly name?: string;
       readonly metadata?: Metadata;
     }
-  | { readonly type: 'provider'; readonly kind: string; readonly value: unknown; readonly metadata?: Metadata }
+  | {
+      readonly type: 'provider';
+      readonly kind: string;
+      readonly value: unknown;
+      readonly metadata?: Metadata;
+    }
   /** The last piece of every complete stream: without it the answer counts as cut off. */
   | {
       readonly type: 'finish';
@@ -90,7 +100,10 @@ export interface Model {
   readonly provider: string;
   readonly id: string;
   readonly price?: Price;
-  stream(request: ModelRequest, options: { readonly signal: AbortSignal }): AsyncIterable<ModelPart> | Iterable<ModelPart>;
+  stream(
+    request: ModelRequest,
+    options: { readonly signal: AbortSignal },
+  ): AsyncIterable<ModelPart> | Iterable<ModelPart>;
 }
 
 /** A transform of a stream of parts; made anew for each stream. `emit` may be called any number of times. */

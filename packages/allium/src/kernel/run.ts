@@ -2,17 +2,24 @@
 import type { Agent } from './agent.js';
 import type { Clock } from './clock.js';
 import type { Plan } from './compose.js';
+import { judgeToolResult } from './content-guards.js';
 import { type Context, type GenerateRequest, ModelContext, SeamCall, type ToolContext } from './context.js';
 import { type ControlSignal, controlKind, shown } from './errors.js';
 import type { AgentEvent } from './events.js';
-import { judgeToolResult } from './content-guards.js';
 import type { History } from './history.js';
 import { enter } from './layers.js';
 import type { Budget, Limits, Reservation, SessionLimits } from './limits.js';
-import { type AssistantContent, deepFreeze, type Message, type Metadata, type ModelResponse, type Usage } from './messages.js';
 import { toMessages } from './message-input.js';
-import { callModel } from './model-call.js';
+import {
+  type AssistantContent,
+  deepFreeze,
+  type Message,
+  type Metadata,
+  type ModelResponse,
+  type Usage,
+} from './messages.js';
 import { type Model, modelName } from './model.js';
+import { callModel } from './model-call.js';
 import { dropOrphans } from './orphans.js';
 import { RequestGate } from './request-gate.js';
 import { type CallVerdicts, guardResponse } from './response-gate.js';
@@ -87,7 +94,9 @@ export class Run {
   output: unknown;
   private readonly init: RunInit;
   // Made when they are first needed: weak maps are too dear for every run.
-  private judged: WeakMap<Content, Promise<{ readonly content: Content; readonly calls: CallVerdicts }>> | undefined;
+  private judged:
+    | WeakMap<Content, Promise<{ readonly content: Content; readonly calls: CallVerdicts }>>
+    | undefined;
   private results: WeakMap<ToolResult, Promise<ToolResult>> | undefined;
   private restarts: Set<string> | undefined;
   private named: { readonly model: Model; readonly name: string } | undefined;
@@ -142,7 +151,15 @@ export class Run {
   }
 
   emitCustom(name: string, data: unknown, by: string | undefined): void {
-    if (this.watched) this.emit({ type: 'custom', runId: this.runId, sessionId: this.sessionId, name, ...(by && { by }), ...(data !== undefined && { data }) });
+    if (this.watched)
+      this.emit({
+        type: 'custom',
+        runId: this.runId,
+        sessionId: this.sessionId,
+        name,
+        ...(by && { by }),
+        ...(data !== undefined && { data }),
+      });
   }
 
   /** A promise while the consumer is behind; the time it takes does not count as the run's. */
@@ -166,12 +183,16 @@ export class Run {
     if (!this.cells.dirty && this.unjournaled.length === 0) return this.init.journal.append(entries);
     const all = [...entries];
     const changes = this.cells.commit();
-    for (const { key, version, scope, value } of changes) all.push({ type: 'state', cell: key, version, value, ...(scope === 'run' && { runId: this.runId }) });
-    for (const { usage, costUsd } of this.unjournaled) all.push({ type: 'usage', runId: this.runId, usage, ...(costUsd !== undefined && { costUsd }) });
+    for (const { key, version, scope, value } of changes)
+      all.push({ type: 'state', cell: key, version, value, ...(scope === 'run' && { runId: this.runId }) });
+    for (const { usage, costUsd } of this.unjournaled)
+      all.push({ type: 'usage', runId: this.runId, usage, ...(costUsd !== undefined && { costUsd }) });
     this.unjournaled = [];
     const wait = this.init.journal.append(all);
     const told = (): void => {
-      if (this.watched) for (const { key, value } of changes) this.emit({ type: 'state_change', runId: this.runId, sessionId: this.sessionId, cell: key, value });
+      if (this.watched)
+        for (const { key, value } of changes)
+          this.emit({ type: 'state_change', runId: this.runId, sessionId: this.sessionId, cell: key, value });
     };
     if (wait) return wait.then(told);
     told();
@@ -209,16 +230,23 @@ export class Run {
     this.budget.settle(model, reservation, usage);
     if (usage.totalTokens === 0) return;
     const after = this.budget.costUsd;
-    const spent = { usage, costUsd: before === undefined || after === undefined ? undefined : after - before };
+    const spent = {
+      usage,
+      costUsd: before === undefined || after === undefined ? undefined : after - before,
+    };
     // A child has a journal of its own, but its parent has to remember the cost too.
     for (let run: Run | undefined = this; run; run = run.init.parent) run.unjournaled.push(spent);
   }
 
   /** The cost of the usage a message carries; it leaves the list of usage that belongs to no message. */
-  claimUsage(usage: Usage | undefined): { readonly usage: Usage; readonly costUsd: number | undefined } | undefined {
+  claimUsage(
+    usage: Usage | undefined,
+  ): { readonly usage: Usage; readonly costUsd: number | undefined } | undefined {
     const index = this.unjournaled.findLastIndex((one) => one.usage === usage);
     if (index < 0) return undefined;
-    return index === this.unjournaled.length - 1 ? this.unjournaled.pop() : this.unjournaled.splice(index, 1)[0];
+    return index === this.unjournaled.length - 1
+      ? this.unjournaled.pop()
+      : this.unjournaled.splice(index, 1)[0];
   }
 
   /** A model call of a middleware's own, through the layers inside it. */
@@ -226,17 +254,30 @@ export class Run {
     const { messages, systemPrompt = '', tools = [], settings = {} } = request;
     const call = new SeamCall();
     call.guarded = caller._call.guarded;
-    const ctx = new ModelContext(this, caller._scope, { model, systemPrompt, tools, settings }, 0, call, undefined);
+    const ctx = new ModelContext(
+      this,
+      caller._scope,
+      { model, systemPrompt, tools, settings },
+      0,
+      call,
+      undefined,
+    );
     ctx._messages = Object.freeze(toMessages(messages as never));
     const layers = this.plan.layers.model;
     const inside = layers.findIndex((layer) => layer.position > caller._position);
     try {
-      const response = (await enter(layers, inside < 0 ? layers.length : inside, ctx, callModel)) as ModelResponse;
+      const response = (await enter(
+        layers,
+        inside < 0 ? layers.length : inside,
+        ctx,
+        callModel,
+      )) as ModelResponse;
       call.check();
       if (ctx._state) this.cells.stage(ctx._state);
       return call.guarded ? (await this.guardOnce(response, ctx)).response : response;
     } catch (error) {
-      if (controlKind(error) === 'stop' || controlKind(error) === 'suspend') caller._call.latch(error, call.latchedBy);
+      if (controlKind(error) === 'stop' || controlKind(error) === 'suspend')
+        caller._call.latch(error, call.latchedBy);
       throw error;
     }
   }
@@ -265,11 +306,15 @@ export class Run {
       let response = result as ModelResponse;
       if (model._transforms) {
         const stage = this.stages?.get(response.content);
-        response = stage?.ctx === model ? { ...response, content: stage.response.content } : deepFreeze(transformed(response, model._transforms, this.nameAt(model._position)));
+        response =
+          stage?.ctx === model
+            ? { ...response, content: stage.response.content }
+            : deepFreeze(transformed(response, model._transforms, this.nameAt(model._position)));
       }
       return sink && model._call.guarded && this.plan.guardsResponses ? this.seen(response, model) : response;
     }
-    if (ctx.seam === 'tool' && sink && this.plan.guards['tool-result'].length > 0) return this.guardToolResult(ctx as ToolContext, result as ToolResult);
+    if (ctx.seam === 'tool' && sink && this.plan.guards['tool-result'].length > 0)
+      return this.guardToolResult(ctx as ToolContext, result as ToolResult);
     return result;
   }
 
@@ -279,7 +324,10 @@ export class Run {
   }
 
   /** The response as the guards leave it; judged once, however often it is looked at. */
-  async guardOnce(response: ModelResponse, ctx: Context): Promise<{ response: ModelResponse; calls: CallVerdicts }> {
+  async guardOnce(
+    response: ModelResponse,
+    ctx: Context,
+  ): Promise<{ response: ModelResponse; calls: CallVerdicts }> {
     if (!this.plan.guardsResponses) return { response, calls: NO_VERDICTS };
     const { content } = response;
     this.judged ??= new WeakMap();
@@ -320,7 +368,11 @@ export class Run {
     if (this.checked.has(messages)) return messages;
     const { kept, dropped } = dropOrphans(messages);
     if (dropped.length > 0) {
-      for (const name of by) this.note(name, `left calls without results (or results without calls) in the request: ${dropped.join(', ')}`);
+      for (const name of by)
+        this.note(
+          name,
+          `left calls without results (or results without calls) in the request: ${dropped.join(', ')}`,
+        );
       this.emitCustom('orphans_dropped', { calls: dropped, by }, this.nameAt(ctx._position));
     }
     const frozen = Object.isFrozen(kept) ? kept : Object.freeze([...kept]);
@@ -340,8 +392,14 @@ export class Run {
     const object = typeof result === 'object' && result !== null;
     if (ctx.seam === 'model') {
       const response = result as Partial<ModelResponse>;
-      const fine = object && response.role === 'assistant' && Array.isArray(response.content) && response.content.every((part) => typeof part?.type === 'string');
-      return fine ? undefined : `expected a response { role: 'assistant', content: [...] }, got ${shown(result)}. assistantMessage(text) makes one.`;
+      const fine =
+        object &&
+        response.role === 'assistant' &&
+        Array.isArray(response.content) &&
+        response.content.every((part) => typeof part?.type === 'string');
+      return fine
+        ? undefined
+        : `expected a response { role: 'assistant', content: [...] }, got ${shown(result)}. assistantMessage(text) makes one.`;
     }
     const fine = object && typeof (result as { status?: unknown }).status === 'string';
     return fine ? undefined : `expected a run result, got ${shown(result)}. Spread the one next() returned.`;
@@ -364,7 +422,9 @@ export class Run {
   }
 
   findTool(name: string, tools: readonly Tool[]): Tool | undefined {
-    return tools === this.plan.tools ? this.plan.toolsByName.get(name) : tools.find((tool) => tool.name === name);
+    return tools === this.plan.tools
+      ? this.plan.toolsByName.get(name)
+      : tools.find((tool) => tool.name === name);
   }
 
   /** How many calls of the batch that begins now may run. */

@@ -2,7 +2,17 @@
 import type { Agent } from './agent.js';
 import { checkAnswer, hasLapsed, unknownRequest } from './answers.js';
 import { RunContext } from './context.js';
-import { Aborted, AlliumError, attribution, controlKind, isThenable, messageOf, RunError, StopRun, shown } from './errors.js';
+import {
+  Aborted,
+  AlliumError,
+  attribution,
+  controlKind,
+  isThenable,
+  messageOf,
+  RunError,
+  StopRun,
+  shown,
+} from './errors.js';
 import type { EventQueue } from './event-queue.js';
 import type { AgentEvent } from './events.js';
 import { drain } from './inbox.js';
@@ -15,9 +25,9 @@ import { Run, type RunEvents } from './run.js';
 import { Scope } from './scope.js';
 import type { ResumeOptions } from './session.js';
 import { catchUp, Journal, type SessionState } from './session-state.js';
+import { toJson } from './state.js';
 import type { EntryBody } from './store.js';
 import { errorResult } from './tool.js';
-import { toJson } from './state.js';
 
 export interface Control {
   abort(reason: Aborted): void;
@@ -64,37 +74,77 @@ async function begin(start: Start, scope: Scope): Promise<Run> {
   const depth = parent ? parent.depth + 1 : 0;
   await catchUp(agent.store, state);
   if (state.seq > 0 && state.tenant !== tenant) {
-    throw new AlliumError('TENANT_MISMATCH', `Session "${state.sessionId}" belongs to tenant ${shown(state.tenant)}, not ${shown(tenant)}.`);
+    throw new AlliumError(
+      'TENANT_MISMATCH',
+      `Session "${state.sessionId}" belongs to tenant ${shown(state.tenant)}, not ${shown(tenant)}.`,
+    );
   }
   const journal = new Journal(agent.store, state, () => agent.clock.now());
   const names = plan.middleware.map(({ name }) => name);
   if (input) {
     if (state.open) await settleOpen(journal);
-    await journal.append([{ type: 'run_start', runId: `r_${agent.newId()}`, plan: names, ...(tenant !== undefined && { tenant }), ...(parent && { parent: parent.runId }), ...(metadata && { metadata }) }]);
+    await journal.append([
+      {
+        type: 'run_start',
+        runId: `r_${agent.newId()}`,
+        plan: names,
+        ...(tenant !== undefined && { tenant }),
+        ...(parent && { parent: parent.runId }),
+        ...(metadata && { metadata }),
+      },
+    ]);
   } else await reopen(journal, names, start);
   const sessionBudget = new Budget(agent.sessionLimits, agent._priceOf, parent?.budget);
   sessionBudget.start(state.usage.snapshot(), state.costUsd);
   const budget = new Budget(limits, agent._priceOf, sessionBudget);
   budget.start(state.open!.usage.snapshot(), state.open!.costUsd);
   const events = eventsOf(start);
-  const run = new Run({ parent, agent, plan, journal, tenant, depth, scope, budget, limits, sessionLimits: agent.sessionLimits, metadata: metadata ?? {}, clock: agent.clock, resumed: !input, onRequest: options.onRequest ?? agent._onRequest, events });
+  const run = new Run({
+    parent,
+    agent,
+    plan,
+    journal,
+    tenant,
+    depth,
+    scope,
+    budget,
+    limits,
+    sessionLimits: agent.sessionLimits,
+    metadata: metadata ?? {},
+    clock: agent.clock,
+    resumed: !input,
+    onRequest: options.onRequest ?? agent._onRequest,
+    events,
+  });
   const { depth: maxDepth = 8 } = limits;
-  if (depth > Math.min(maxDepth, parent?.limits.depth ?? maxDepth)) run.call.latch(new StopRun('max_depth', `Sub-agents may nest ${maxDepth} deep.`), 'kernel');
+  if (depth > Math.min(maxDepth, parent?.limits.depth ?? maxDepth))
+    run.call.latch(new StopRun('max_depth', `Sub-agents may nest ${maxDepth} deep.`), 'kernel');
   return run;
 }
 
 /** Checks that a run can be resumed here and takes the answers that came with it. */
 async function reopen(journal: Journal, names: readonly string[], { options, agent }: Start): Promise<void> {
   const { open, sessionId, inboxCursor } = journal.state;
-  if (!open) throw new AlliumError('SESSION_UNKNOWN', `Session "${sessionId}" has no run to resume. Start one with run().`);
+  if (!open)
+    throw new AlliumError(
+      'SESSION_UNKNOWN',
+      `Session "${sessionId}" has no run to resume. Start one with run().`,
+    );
   const missing = open.plan.filter((name) => !names.includes(name));
   if (missing.length > 0 && !options.allowPlanChange) {
-    throw new AlliumError('PLAN_MISMATCH', `Run "${open.runId}" was started with ${missing.map((name) => `"${name}"`).join(', ')}, which this agent lacks. Add it, or resume with allowPlanChange: true.`);
+    throw new AlliumError(
+      'PLAN_MISMATCH',
+      `Run "${open.runId}" was started with ${missing.map((name) => `"${name}"`).join(', ')}, which this agent lacks. Add it, or resume with allowPlanChange: true.`,
+    );
   }
   const taken = agent.store.take(sessionId, inboxCursor);
-  const posted = (isThenable(taken) ? await taken : taken).flatMap(({ item }) => (item.type === 'answer' ? [[item.requestId, item.decision] as const] : []));
+  const posted = (isThenable(taken) ? await taken : taken).flatMap(({ item }) =>
+    item.type === 'answer' ? [[item.requestId, item.decision] as const] : [],
+  );
   const now = agent.clock.now();
-  const answers = new Map(posted.filter(([id]) => open.requests.has(id) && !hasLapsed(open.requests.get(id)!, now)));
+  const answers = new Map(
+    posted.filter(([id]) => open.requests.has(id) && !hasLapsed(open.requests.get(id)!, now)),
+  );
   for (const [requestId, decision] of Object.entries(options.answers ?? {})) {
     const request = open.requests.get(requestId);
     if (!request) throw unknownRequest(requestId, [...open.requests.values()]);
@@ -102,7 +152,15 @@ async function reopen(journal: Journal, names: readonly string[], { options, age
     answers.set(requestId, decision);
   }
   // All of them or none: a wrong answer beside good ones changes nothing.
-  if (answers.size > 0) await journal.append([...answers].map(([requestId, decision]) => ({ type: 'answer', runId: open.runId, requestId, decision })));
+  if (answers.size > 0)
+    await journal.append(
+      [...answers].map(([requestId, decision]) => ({
+        type: 'answer',
+        runId: open.runId,
+        requestId,
+        decision,
+      })),
+    );
 }
 
 /** A new message ends what was left open: every pending call is answered, visibly, before the history goes on. */
@@ -116,11 +174,30 @@ async function settleOpen(journal: Journal): Promise<void> {
     await journal.append(
       unanswered.map(([index, call]) => {
         const { content, isError } = errorResult('Not run: a new message came before this call was settled.');
-        return { type: 'tool_finished', runId, message: deepFreeze({ id: `${runId}.${first + index}`, role: 'tool', toolCallId: call.id, toolName: call.name, content, isError }) };
+        return {
+          type: 'tool_finished',
+          runId,
+          message: deepFreeze({
+            id: `${runId}.${first + index}`,
+            role: 'tool',
+            toolCallId: call.id,
+            toolName: call.name,
+            content,
+            isError,
+          }),
+        };
       }),
     );
   }
-  await journal.append([{ type: 'run_end', runId, status: 'stopped', stop: { reason: 'stopped', message: 'A new message came.' }, turns: open.turns }]);
+  await journal.append([
+    {
+      type: 'run_end',
+      runId,
+      status: 'stopped',
+      stop: { reason: 'stopped', message: 'A new message came.' },
+      turns: open.turns,
+    },
+  ]);
 }
 
 function eventsOf({ agent, queue }: Start): RunEvents {
@@ -140,21 +217,28 @@ function eventsOf({ agent, queue }: Start): RunEvents {
 
 /** The run layers around the loop, then the end of the run, whatever it is. */
 async function supervise(run: Run, start: Start): Promise<RunResult> {
-  if (run.watched) run.emit({ type: 'agent_start', runId: run.runId, sessionId: run.sessionId, resumed: run.resumed });
+  if (run.watched)
+    run.emit({ type: 'agent_start', runId: run.runId, sessionId: run.sessionId, resumed: run.resumed });
   const ctx = new RunContext(run, run.scope, start.input ?? []);
   let result: RunResult;
   let failure: { error: unknown } | undefined;
   try {
     const work = enter(run.plan.layers.run, 0, ctx, (inner: RunContext) => core(run, inner, start));
     // Twice the time of what is further in, which has to be over first: it answers the calls that are still open.
-    result = (isThenable(work) ? await run.supervise(work, 2 * run.agent.teardownTimeoutMs) : work) as RunResult;
-    if (run.call.latched !== undefined && result.status === 'done') result = resultOf(run, 'stopped', stopOf(run, run.call.latched));
+    result = (
+      isThenable(work) ? await run.supervise(work, 2 * run.agent.teardownTimeoutMs) : work
+    ) as RunResult;
+    if (run.call.latched !== undefined && result.status === 'done')
+      result = resultOf(run, 'stopped', stopOf(run, run.call.latched));
   } catch (error) {
     const kind = controlKind(error);
     if (kind === 'stop') result = resultOf(run, 'stopped', stopOf(run, error));
     else {
       failure = { error };
-      result = resultOf(run, kind === 'abort' ? 'aborted' : 'error', { reason: kind === 'abort' ? 'aborted' : 'error', message: messageOf(error) });
+      result = resultOf(run, kind === 'abort' ? 'aborted' : 'error', {
+        reason: kind === 'abort' ? 'aborted' : 'error',
+        message: messageOf(error),
+      });
     }
   }
   let unwritten: RunError | undefined;
@@ -232,14 +316,22 @@ async function close(run: Run, result: RunResult, { agent }: Start, ctx: RunCont
   if (ctx._state) run.cells.stage(ctx._state);
   try {
     const due = await drain(run, { store: agent.store }, 'none');
-    const end = status === 'suspended' ? pause(run) : [{ type: 'run_end' as const, runId: run.runId, status, stop, turns: run.open.turns }];
+    const end =
+      status === 'suspended'
+        ? pause(run)
+        : [{ type: 'run_end' as const, runId: run.runId, status, stop, turns: run.open.turns }];
     if (due || end.length > 0 || run.hasUnwritten) await run.append([...(due?.entries ?? []), ...end]);
-    if (status === 'suspended' && run.watched) run.emit({ type: 'suspended', runId: run.runId, sessionId: run.sessionId, pending: result.pending });
+    if (status === 'suspended' && run.watched)
+      run.emit({ type: 'suspended', runId: run.runId, sessionId: run.sessionId, pending: result.pending });
     return result;
   } catch (error) {
     // The journal refused: the run ends as it is; what failed first is what the caller hears of.
     if (status === 'error' || status === 'aborted') return result;
-    throw toRunError(error, { ...result, status: 'error', stop: { reason: 'error', message: messageOf(error) } });
+    throw toRunError(error, {
+      ...result,
+      status: 'error',
+      stop: { reason: 'error', message: messageOf(error) },
+    });
   }
 }
 
@@ -255,7 +347,8 @@ function toRunError(error: unknown, result: RunResult): RunError {
     return new RunError('ABORTED', `The run was aborted: ${messageOf(cause)}`, result, cause);
   }
   const { middleware, hook } = attribution(error) ?? {};
-  const code = error instanceof AlliumError ? error.code : hook === 'model' ? 'MODEL_ERROR' : 'MIDDLEWARE_ERROR';
+  const code =
+    error instanceof AlliumError ? error.code : hook === 'model' ? 'MODEL_ERROR' : 'MIDDLEWARE_ERROR';
   const where = middleware ? ` (in ${hook} of "${middleware}")` : '';
   // Of a guard that broke, the cause is what the guard threw.
   const cause = code === 'GUARD_FAILED' ? ((error as AlliumError).cause ?? error) : error;
@@ -264,7 +357,8 @@ function toRunError(error: unknown, result: RunResult): RunError {
 
 function follow(signal: AbortSignal | undefined, scope: Scope): (() => void) | undefined {
   if (!signal) return undefined;
-  const abort = (): void => scope.abort(signal.reason instanceof Aborted ? signal.reason : new Aborted(signal.reason));
+  const abort = (): void =>
+    scope.abort(signal.reason instanceof Aborted ? signal.reason : new Aborted(signal.reason));
   if (signal.aborted) abort();
   signal.addEventListener('abort', abort, { once: true });
   return () => signal.removeEventListener('abort', abort);

@@ -1,10 +1,32 @@
 /** What the journal of a session says: one function takes entries in, whether they were just written or are read back. */
-import { AlliumError, isThenable } from './errors.js';
+
 import { upgradeEntries } from './entry-upgrade.js';
+import { AlliumError, isThenable } from './errors.js';
 import { History } from './history.js';
-import { type AssistantContent, type AssistantMessage, type Message, NO_USAGE, type ToolCall, type ToolMessage, toolCallsOf, type Usage, UsageTotal } from './messages.js';
+import {
+  type AssistantContent,
+  type AssistantMessage,
+  type Message,
+  NO_USAGE,
+  type ToolCall,
+  type ToolMessage,
+  toolCallsOf,
+  type Usage,
+  UsageTotal,
+} from './messages.js';
 import type { StoredCell } from './state.js';
-import { type Awaitable, type Decision, ENTRY_VERSION, type Entry, type EntryBody, type EntryDraft, type NewEntry, type PendingRequest, type Queued, type Store } from './store.js';
+import {
+  type Awaitable,
+  type Decision,
+  ENTRY_VERSION,
+  type Entry,
+  type EntryBody,
+  type EntryDraft,
+  type NewEntry,
+  type PendingRequest,
+  type Queued,
+  type Store,
+} from './store.js';
 
 /** An assistant message whose calls are not all answered yet. */
 export interface OpenBatch {
@@ -83,7 +105,14 @@ export class SessionState {
         const calls = toolCallsOf(entry.message);
         if (calls.length === 0) return;
         for (const call of calls) this.callIds.add(call.id);
-        run.batch = { message: entry.message, calls, results: [], answered: 0, terminating: 0, started: NO_IDS };
+        run.batch = {
+          message: entry.message,
+          calls,
+          results: [],
+          answered: 0,
+          terminating: 0,
+          started: NO_IDS,
+        };
         return;
       }
       case 'tool_started':
@@ -93,7 +122,10 @@ export class SessionState {
         this.finished(this.running(entry), entry);
         return;
       case 'state':
-        (entry.runId === undefined ? this.cells : this.running(entry).cells).set(entry.cell, { version: entry.version, value: entry.value });
+        (entry.runId === undefined ? this.cells : this.running(entry).cells).set(entry.cell, {
+          version: entry.version,
+          value: entry.value,
+        });
         return;
       case 'request': {
         const run = this.running(entry);
@@ -125,15 +157,26 @@ export class SessionState {
         this.open = undefined;
         return;
       default:
-        throw new AlliumError('SESSION_CORRUPT', `Session "${this.sessionId}" holds an entry of unknown type ${JSON.stringify((entry as { type?: unknown }).type)} after entry ${this.seq}. It was written by newer code, or damaged.`);
+        throw new AlliumError(
+          'SESSION_CORRUPT',
+          `Session "${this.sessionId}" holds an entry of unknown type ${JSON.stringify((entry as { type?: unknown }).type)} after entry ${this.seq}. It was written by newer code, or damaged.`,
+        );
     }
   }
 
   private finished(run: OpenRun, { message, terminate }: EntryBody & { type: 'tool_finished' }): void {
     const { batch } = run;
-    if (!batch) throw new AlliumError('SESSION_CORRUPT', `Session "${this.sessionId}" holds a result for call "${message.toolCallId}", which nobody made.`);
+    if (!batch)
+      throw new AlliumError(
+        'SESSION_CORRUPT',
+        `Session "${this.sessionId}" holds a result for call "${message.toolCallId}", which nobody made.`,
+      );
     const place = batch.calls.findIndex((call) => call.id === message.toolCallId);
-    if (place < 0 || batch.results[place]) throw new AlliumError('SESSION_CORRUPT', `Session "${this.sessionId}" holds a result for call "${message.toolCallId}", which was not made or is answered.`);
+    if (place < 0 || batch.results[place])
+      throw new AlliumError(
+        'SESSION_CORRUPT',
+        `Session "${this.sessionId}" holds a result for call "${message.toolCallId}", which was not made or is answered.`,
+      );
     batch.results[place] = message;
     if (terminate) batch.terminating++;
     run.toolCalls++;
@@ -158,7 +201,10 @@ export class SessionState {
 
   private running(entry: EntryBody & { runId?: string }): OpenRun {
     if (this.open && this.open.runId === entry.runId) return this.open;
-    throw new AlliumError('SESSION_CORRUPT', `Session "${this.sessionId}" holds a ${entry.type} entry of run "${entry.runId}", which is not under way.`);
+    throw new AlliumError(
+      'SESSION_CORRUPT',
+      `Session "${this.sessionId}" holds a ${entry.type} entry of run "${entry.runId}", which is not under way.`,
+    );
   }
 }
 
@@ -172,7 +218,8 @@ export function isWithheld(part: AssistantContent): boolean {
 const NO_IDS: readonly string[] = Object.freeze([]);
 
 function startedIn({ batch }: OpenRun, callId: string): void {
-  if (batch && !batch.started.includes(callId)) batch.started = batch.started === NO_IDS ? [callId] : [...batch.started, callId];
+  if (batch && !batch.started.includes(callId))
+    batch.started = batch.started === NO_IDS ? [callId] : [...batch.started, callId];
 }
 
 function newRun(entry: EntryBody & { type: 'run_start' }, from: number): OpenRun {
@@ -198,11 +245,16 @@ function newRun(entry: EntryBody & { type: 'run_start' }, from: number): OpenRun
 /** Reads what is new in the journal into the state. */
 export async function catchUp(store: Store, state: SessionState): Promise<void> {
   const entries = store.read(state.sessionId, state.seq + 1);
-  for (const entry of upgradeEntries(state.sessionId, isThenable(entries) ? await entries : entries)) takeIn(state, entry);
+  for (const entry of upgradeEntries(state.sessionId, isThenable(entries) ? await entries : entries))
+    takeIn(state, entry);
 }
 
 function takeIn(state: SessionState, entry: Entry): void {
-  if (entry.seq !== state.seq + 1) throw new AlliumError('SESSION_CORRUPT', `Session "${state.sessionId}" goes from entry ${state.seq} to ${entry.seq}: entries are missing or out of order.`);
+  if (entry.seq !== state.seq + 1)
+    throw new AlliumError(
+      'SESSION_CORRUPT',
+      `Session "${state.sessionId}" goes from entry ${state.seq} to ${entry.seq}: entries are missing or out of order.`,
+    );
   state.seq = entry.seq;
   state.apply(entry);
 }
@@ -249,7 +301,10 @@ export class Journal {
     for (const body of bodies) {
       if (body.type === 'run_start') return;
       if (!('runId' in body) || body.runId === undefined || body.runId === this.state.open?.runId) continue;
-      throw new AlliumError('SESSION_CONFLICT', `Run "${body.runId}" of session "${this.state.sessionId}" has ended. A ${body.type} entry that came late was not written.`);
+      throw new AlliumError(
+        'SESSION_CONFLICT',
+        `Run "${body.runId}" of session "${this.state.sessionId}" has ended. A ${body.type} entry that came late was not written.`,
+      );
     }
   }
 
@@ -288,7 +343,13 @@ export class Journal {
       this.state.seq++;
       this.state.apply(entry);
     }
-    if (this.state.seq !== last) this.fail(new AlliumError('SESSION_CORRUPT', `The store says session "${this.state.sessionId}" is at entry ${last} after an append; it should be at ${this.state.seq}.`));
+    if (this.state.seq !== last)
+      this.fail(
+        new AlliumError(
+          'SESSION_CORRUPT',
+          `The store says session "${this.state.sessionId}" is at entry ${last} after an append; it should be at ${this.state.seq}.`,
+        ),
+      );
   }
 
   /** Nothing more is written after a failure: the state in memory may be ahead of the store. */

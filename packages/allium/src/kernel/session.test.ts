@@ -1,9 +1,33 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { Agent, type AgentEvent, defineMiddleware, defineState, type Entry, memoryStore, RunError, type Store, tool } from '../index.js';
-import { chunks, collect, failWith, fakeClock, hang, scriptedModel, text, toolCalls } from '../testing/index.js';
+import {
+  Agent,
+  type AgentEvent,
+  defineMiddleware,
+  defineState,
+  type Entry,
+  memoryStore,
+  RunError,
+  type Store,
+  tool,
+} from '../index.js';
+import {
+  chunks,
+  collect,
+  failWith,
+  fakeClock,
+  hang,
+  scriptedModel,
+  text,
+  toolCalls,
+} from '../testing/index.js';
 
-const echo = tool({ name: 'echo', description: 'Says it again.', input: z.object({ say: z.string() }), execute: ({ say }) => say });
+const echo = tool({
+  name: 'echo',
+  description: 'Says it again.',
+  input: z.object({ say: z.string() }),
+  execute: ({ say }) => say,
+});
 
 /** Ids that count up, so that two runs of the same script are comparable. */
 function counting(): () => string {
@@ -34,7 +58,10 @@ describe('sessions', () => {
   });
 
   it('numbers messages by run: runId.1, runId.2, …', async () => {
-    const model = scriptedModel([toolCalls({ name: 'echo', args: { say: 'a' } }, { name: 'echo', args: { say: 'b' } }), text('done')]);
+    const model = scriptedModel([
+      toolCalls({ name: 'echo', args: { say: 'a' } }, { name: 'echo', args: { say: 'b' } }),
+      text('done'),
+    ]);
     const result = await new Agent({ model, tools: [echo], newId: counting() }).run('hi');
     expect(result.messages.map(({ id }) => id)).toEqual([1, 2, 3, 4, 5].map((n) => `r_id2.${n}`));
   });
@@ -54,14 +81,19 @@ describe('sessions', () => {
     const agent = new Agent({ model: scriptedModel([hang()]) });
     const session = agent.session('chat');
     const first = session.run('hi');
-    await expect(agent.session('chat').run('again')).rejects.toMatchObject({ code: 'SESSION_BUSY', message: expect.stringMatching(/steer\(\).*followUp\(\)/) });
+    await expect(agent.session('chat').run('again')).rejects.toMatchObject({
+      code: 'SESSION_BUSY',
+      message: expect.stringMatching(/steer\(\).*followUp\(\)/),
+    });
     await session.abort('enough');
     await expect(first).rejects.toMatchObject({ code: 'ABORTED' });
   });
 
   it('runs any number of sessions at once on one agent', async () => {
     const agent = new Agent({ model: scriptedModel([text('same')], { repeat: true }) });
-    const results = await Promise.all(Array.from({ length: 50 }, (_, i) => agent.session(`s${i}`).run(`hi ${i}`)));
+    const results = await Promise.all(
+      Array.from({ length: 50 }, (_, i) => agent.session(`s${i}`).run(`hi ${i}`)),
+    );
     expect(new Set(results.map(({ runId }) => runId)).size).toBe(50);
     expect(results.every(({ messages }) => messages.length === 2)).toBe(true);
   });
@@ -71,7 +103,9 @@ describe('sessions', () => {
     const agent = new Agent({ model: scriptedModel([text('one'), text('two')]), store });
     await agent.session('chat').run('hi', { tenant: 'acme' });
     const before = await store.head('chat');
-    await expect(agent.session('chat').run('hi', { tenant: 'other' })).rejects.toMatchObject({ code: 'TENANT_MISMATCH' });
+    await expect(agent.session('chat').run('hi', { tenant: 'other' })).rejects.toMatchObject({
+      code: 'TENANT_MISMATCH',
+    });
     await expect(agent.session('chat').run('hi')).rejects.toMatchObject({ code: 'TENANT_MISMATCH' });
     expect(await store.head('chat')).toBe(before);
     await expect(agent.session('chat').run('hi', { tenant: 'acme' })).resolves.toMatchObject({ text: 'two' });
@@ -85,7 +119,9 @@ describe('sessions', () => {
     const failed = outcomes.filter(({ status }) => status === 'rejected') as PromiseRejectedResult[];
     expect(failed.length).toBe(1);
     expect(failed[0]!.reason).toMatchObject({ code: 'SESSION_CONFLICT' });
-    const runs = (await entriesOf(store, 'chat')).flatMap((entry) => ('runId' in entry && entry.type !== 'state' ? [entry.runId] : []));
+    const runs = (await entriesOf(store, 'chat')).flatMap((entry) =>
+      'runId' in entry && entry.type !== 'state' ? [entry.runId] : [],
+    );
     expect(runs).toEqual([...runs].sort((a, b) => runs.indexOf(a!) - runs.indexOf(b!)));
   });
 
@@ -102,9 +138,19 @@ describe('sessions', () => {
 describe('the journal', () => {
   it('appends what is new and nothing else: entries per turn are constant', async () => {
     const store = memoryStore();
-    const script = [...Array.from({ length: 60 }, (_, i) => toolCalls({ name: 'echo', args: { say: 'x' }, id: `c${i}` })), text('done')];
+    const script = [
+      ...Array.from({ length: 60 }, (_, i) => toolCalls({ name: 'echo', args: { say: 'x' }, id: `c${i}` })),
+      text('done'),
+    ];
     const sizes: number[] = [];
-    const agent = new Agent({ model: scriptedModel(script), tools: [echo], store, observers: [(event: AgentEvent) => void (event.type === 'turn_end' && sizes.push(store.head('chat') as number))] });
+    const agent = new Agent({
+      model: scriptedModel(script),
+      tools: [echo],
+      store,
+      observers: [
+        (event: AgentEvent) => void (event.type === 'turn_end' && sizes.push(store.head('chat') as number)),
+      ],
+    });
     await agent.session('chat').run('hi');
     await agent.observersIdle();
     const entries = await entriesOf(store, 'chat');
@@ -117,9 +163,21 @@ describe('the journal', () => {
   it('is plain JSON: every entry survives a round trip', async () => {
     const store = memoryStore();
     const notes = defineState({ name: 'notes', scope: 'session', initial: { count: 0 } });
-    const counter = defineMiddleware({ name: 'counter', state: [notes], afterModel: (ctx) => ctx.state.update(notes, ({ count }) => ({ count: count + 1 })) });
-    await new Agent({ model: scriptedModel([toolCalls({ name: 'echo', args: { say: 'ü\u2028' } }), text('done')]), tools: [echo], store, middleware: [counter] }).session('chat').run('hi', { metadata: { from: 'test' } });
-    for (const entry of await entriesOf(store, 'chat')) expect(JSON.parse(JSON.stringify(entry))).toEqual(entry);
+    const counter = defineMiddleware({
+      name: 'counter',
+      state: [notes],
+      afterModel: (ctx) => ctx.state.update(notes, ({ count }) => ({ count: count + 1 })),
+    });
+    await new Agent({
+      model: scriptedModel([toolCalls({ name: 'echo', args: { say: 'ü\u2028' } }), text('done')]),
+      tools: [echo],
+      store,
+      middleware: [counter],
+    })
+      .session('chat')
+      .run('hi', { metadata: { from: 'test' } });
+    for (const entry of await entriesOf(store, 'chat'))
+      expect(JSON.parse(JSON.stringify(entry))).toEqual(entry);
   });
 
   it('a failing store ends the run with its error, and the history in the store stays valid', async () => {
@@ -135,23 +193,48 @@ describe('the journal', () => {
         return store.append(id, seq, entries);
       },
     };
-    for (const method of ['list', 'fork', 'delete', 'post'] as const) (failing as unknown as Record<string, unknown>)[method] = (...args: never[]) => (store[method] as (...all: never[]) => unknown)(...args);
+    for (const method of ['list', 'fork', 'delete', 'post'] as const)
+      (failing as unknown as Record<string, unknown>)[method] = (...args: never[]) =>
+        (store[method] as (...all: never[]) => unknown)(...args);
     const agent = new Agent({ model: scriptedModel([text('lost'), text('found')]), store: failing });
-    const error = await agent.session('chat').run('hi').catch((thrown) => thrown);
+    const error = await agent
+      .session('chat')
+      .run('hi')
+      .catch((thrown) => thrown);
     expect(error).toBeInstanceOf(RunError);
     expect(error.cause.message).toBe('disk full');
     const again = await agent.session('chat').run('once more');
     expect(again.text).toBe('found');
-    expect((await agent.session('chat').messages()).map(({ role }) => role)).toEqual(['user', 'user', 'assistant']);
+    expect((await agent.session('chat').messages()).map(({ role }) => role)).toEqual([
+      'user',
+      'user',
+      'assistant',
+    ]);
   });
 
   it('works the same over a store that answers with promises', async () => {
     const inner = memoryStore();
-    const later = new Proxy(inner, { get: (target, key) => async (...args: never[]) => ((target as never)[key as never] as (...all: never[]) => unknown).apply(target, args) });
+    const later = new Proxy(inner, {
+      get:
+        (target, key) =>
+        async (...args: never[]) =>
+          ((target as never)[key as never] as (...all: never[]) => unknown).apply(target, args),
+    });
     const run = async (store: Store) => {
-      const model = scriptedModel([toolCalls({ name: 'echo', args: { say: 'a' } }, { name: 'echo', args: { say: 'b' } }), text('done')]);
-      const { events, result } = await collect(new Agent({ model, tools: [echo], store, newId: counting(), clock: fakeClock() }).session('chat').stream('hi'));
-      return { types: events.map(({ type }) => type).sort(), messages: result!.messages, entries: await store.read('chat', 1) };
+      const model = scriptedModel([
+        toolCalls({ name: 'echo', args: { say: 'a' } }, { name: 'echo', args: { say: 'b' } }),
+        text('done'),
+      ]);
+      const { events, result } = await collect(
+        new Agent({ model, tools: [echo], store, newId: counting(), clock: fakeClock() })
+          .session('chat')
+          .stream('hi'),
+      );
+      return {
+        types: events.map(({ type }) => type).sort(),
+        messages: result!.messages,
+        entries: await store.read('chat', 1),
+      };
     };
     expect(await run(later as Store)).toEqual(await run(memoryStore()));
   });
@@ -159,12 +242,18 @@ describe('the journal', () => {
   it('says what is wrong with a journal from newer code', async () => {
     const store = memoryStore();
     await store.append('chat', 0, [{ v: 99, at: 0, type: 'run_start', runId: 'r', plan: [] }]);
-    await expect(new Agent({ model: scriptedModel([]), store }).session('chat').run('hi')).rejects.toMatchObject({ code: 'SESSION_CORRUPT', message: expect.stringContaining('version 99') });
+    await expect(
+      new Agent({ model: scriptedModel([]), store }).session('chat').run('hi'),
+    ).rejects.toMatchObject({ code: 'SESSION_CORRUPT', message: expect.stringContaining('version 99') });
   });
 });
 
 describe('resuming', () => {
-  const ask = defineMiddleware({ name: 'ask', suspends: true, beforeToolCall: () => ({ ask: { title: 'May I?' } }) });
+  const ask = defineMiddleware({
+    name: 'ask',
+    suspends: true,
+    beforeToolCall: () => ({ ask: { title: 'May I?' } }),
+  });
   const script = () => scriptedModel([toolCalls({ name: 'echo', args: { say: 'a' } }), text('done')]);
 
   it('is the same run: id, turns and message numbers go on', async () => {
@@ -172,7 +261,9 @@ describe('resuming', () => {
     const agent = new Agent({ model: script(), tools: [echo], middleware: [ask], store });
     const first = await agent.session('chat').run('hi');
     expect(first).toMatchObject({ status: 'suspended', turns: 1, stop: { reason: 'suspended' } });
-    const second = await agent.session('chat').resume({ answers: { [first.pending[0]!.id]: { type: 'approve' } } });
+    const second = await agent
+      .session('chat')
+      .resume({ answers: { [first.pending[0]!.id]: { type: 'approve' } } });
     expect(second).toMatchObject({ status: 'done', runId: first.runId, turns: 2, text: 'done' });
     expect(second.messages.map(({ id }) => id)).toEqual([1, 2, 3, 4].map((n) => `${first.runId}.${n}`));
     expect(second.usage.totalTokens).toBe(30);
@@ -180,33 +271,52 @@ describe('resuming', () => {
 
   it('needs the middleware the run was started with: PLAN_MISMATCH names what is missing', async () => {
     const store = memoryStore();
-    const first = await new Agent({ model: script(), tools: [echo], middleware: [ask], store }).session('chat').run('hi');
+    const first = await new Agent({ model: script(), tools: [echo], middleware: [ask], store })
+      .session('chat')
+      .run('hi');
     const bare = new Agent({ model: scriptedModel([text('done')]), tools: [echo], store }).session('chat');
     const answers = { [first.pending[0]!.id]: { type: 'approve' as const } };
-    await expect(bare.resume({ answers })).rejects.toMatchObject({ code: 'PLAN_MISMATCH', message: expect.stringContaining('"ask"') });
+    await expect(bare.resume({ answers })).rejects.toMatchObject({
+      code: 'PLAN_MISMATCH',
+      message: expect.stringContaining('"ask"'),
+    });
     await expect(bare.resume({ answers, allowPlanChange: true })).resolves.toMatchObject({ status: 'done' });
   });
 
   it('has nothing to resume when no run is open', async () => {
-    await expect(new Agent({ model: scriptedModel([]) }).session('never').resume()).rejects.toMatchObject({ code: 'SESSION_UNKNOWN' });
+    await expect(new Agent({ model: scriptedModel([]) }).session('never').resume()).rejects.toMatchObject({
+      code: 'SESSION_UNKNOWN',
+    });
   });
 
   it('a new message while suspended settles the pending calls first, visibly', async () => {
     const model = scriptedModel([toolCalls({ name: 'echo', args: { say: 'a' } }), text('fine')]);
-    const session = new Agent({ model, tools: [echo], middleware: [ask], store: memoryStore() }).session('chat');
+    const session = new Agent({ model, tools: [echo], middleware: [ask], store: memoryStore() }).session(
+      'chat',
+    );
     await session.run('hi');
     const result = await session.run('never mind');
     expect(result.text).toBe('fine');
     const messages = await session.messages();
     expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'user', 'assistant']);
-    expect(messages[2]).toMatchObject({ isError: true, content: [{ text: expect.stringContaining('Not run') }] });
+    expect(messages[2]).toMatchObject({
+      isError: true,
+      content: [{ text: expect.stringContaining('Not run') }],
+    });
     expect(await session.pending()).toEqual([]);
   });
 
   it('takes answers another process posted to the inbox', async () => {
     const store = memoryStore();
-    const first = await new Agent({ model: script(), tools: [echo], middleware: [ask], store }).session('chat').run('hi');
-    const elsewhere = new Agent({ model: scriptedModel([text('done')]), tools: [echo], middleware: [ask], store }).session('chat');
+    const first = await new Agent({ model: script(), tools: [echo], middleware: [ask], store })
+      .session('chat')
+      .run('hi');
+    const elsewhere = new Agent({
+      model: scriptedModel([text('done')]),
+      tools: [echo],
+      middleware: [ask],
+      store,
+    }).session('chat');
     await elsewhere.answer(first.pending[0]!.id, { type: 'approve', hash: first.pending[0]!.hash });
     await expect(elsewhere.resume()).resolves.toMatchObject({ status: 'done', text: 'done' });
   });
@@ -226,7 +336,11 @@ describe('what other parts of a run see', () => {
         return prompt;
       },
     });
-    const session = new Agent({ model: scriptedModel([text('a'), text('b')]), middleware: [counter], store: memoryStore() }).session('chat');
+    const session = new Agent({
+      model: scriptedModel([text('a'), text('b')]),
+      middleware: [counter],
+      store: memoryStore(),
+    }).session('chat');
     await session.run('one');
     await session.run('two');
     expect(seen).toEqual(['1', '2']);
@@ -239,7 +353,11 @@ describe('what other parts of a run see', () => {
     const meddler = defineMiddleware({
       name: 'meddler',
       acceptMessage: (given, ctx) => {
-        outcomes.push(Reflect.set(given, 'role', 'tool'), Reflect.set(given.content[0]!, 'text', 'x'), Reflect.set(ctx.runMetadata.tags as object, '0', 'x'));
+        outcomes.push(
+          Reflect.set(given, 'role', 'tool'),
+          Reflect.set(given.content[0]!, 'text', 'x'),
+          Reflect.set(ctx.runMetadata.tags as object, '0', 'x'),
+        );
       },
     });
     await new Agent({ model: scriptedModel([text('ok')]), middleware: [meddler] }).run(message, { metadata });
@@ -250,33 +368,80 @@ describe('what other parts of a run see', () => {
 
   it('usage of a child run stays with its parent through suspend and resume', async () => {
     const child = new Agent({ model: scriptedModel([text('c', { inputTokens: 400, outputTokens: 100 })]) });
-    const delegate = tool({ name: 'delegate', description: 'Asks another agent.', input: z.object({}), execute: async (_, ctx) => (await child.run('go', { parent: ctx })).text });
-    const ask = defineMiddleware({ name: 'ask', suspends: true, beforeToolCall: (ctx) => (ctx.toolCall.name === 'echo' ? { ask: {} } : undefined) });
-    const model = scriptedModel([toolCalls({ name: 'delegate' }), toolCalls({ name: 'echo', args: { say: 'x' } }), text('done')]);
+    const delegate = tool({
+      name: 'delegate',
+      description: 'Asks another agent.',
+      input: z.object({}),
+      execute: async (_, ctx) => (await child.run('go', { parent: ctx })).text,
+    });
+    const ask = defineMiddleware({
+      name: 'ask',
+      suspends: true,
+      beforeToolCall: (ctx) => (ctx.toolCall.name === 'echo' ? { ask: {} } : undefined),
+    });
+    const model = scriptedModel([
+      toolCalls({ name: 'delegate' }),
+      toolCalls({ name: 'echo', args: { say: 'x' } }),
+      text('done'),
+    ]);
     const store = memoryStore();
     const agent = new Agent({ model, tools: [delegate, echo], middleware: [ask], store });
     const first = await agent.session('chat').run('hi');
     expect(first.usage.totalTokens).toBe(530);
-    const second = await agent.session('chat').resume({ answers: { [first.pending[0]!.id]: { type: 'approve' } } });
+    const second = await agent
+      .session('chat')
+      .resume({ answers: { [first.pending[0]!.id]: { type: 'approve' } } });
     expect(second.usage.totalTokens).toBe(545);
   });
 
   it('timeoutMs goes on counting through suspend and resume', async () => {
     const clock = fakeClock();
-    const ask = defineMiddleware({ name: 'ask', suspends: true, beforeToolCall: (ctx) => (ctx.toolCall.name === 'echo' ? { ask: {} } : undefined) });
-    const wait = tool({ name: 'wait', description: 'Waits.', input: z.object({}), execute: () => clock.advance(80) });
-    const model = scriptedModel([toolCalls({ name: 'wait' }), toolCalls({ name: 'echo', args: { say: 'x' } }), toolCalls({ name: 'wait' }), text('done')]);
-    const agent = new Agent({ model, tools: [wait, echo], middleware: [ask], store: memoryStore(), clock, limits: { timeoutMs: 100 } });
+    const ask = defineMiddleware({
+      name: 'ask',
+      suspends: true,
+      beforeToolCall: (ctx) => (ctx.toolCall.name === 'echo' ? { ask: {} } : undefined),
+    });
+    const wait = tool({
+      name: 'wait',
+      description: 'Waits.',
+      input: z.object({}),
+      execute: () => clock.advance(80),
+    });
+    const model = scriptedModel([
+      toolCalls({ name: 'wait' }),
+      toolCalls({ name: 'echo', args: { say: 'x' } }),
+      toolCalls({ name: 'wait' }),
+      text('done'),
+    ]);
+    const agent = new Agent({
+      model,
+      tools: [wait, echo],
+      middleware: [ask],
+      store: memoryStore(),
+      clock,
+      limits: { timeoutMs: 100 },
+    });
     const first = await agent.session('chat').run('hi');
     expect(first.status).toBe('suspended');
     await clock.advance(1000);
-    const second = await agent.session('chat').resume({ answers: { [first.pending[0]!.id]: { type: 'approve' } } });
+    const second = await agent
+      .session('chat')
+      .resume({ answers: { [first.pending[0]!.id]: { type: 'approve' } } });
     expect(second).toMatchObject({ status: 'stopped', stop: { reason: 'timeout' } });
   });
 
   it('assistant messages that are seeded as input are no turns of the run', async () => {
-    const seeded = { id: 'x', role: 'assistant' as const, content: [{ type: 'text' as const, text: 'earlier' }], stopReason: 'stop' as const };
-    const result = await new Agent({ model: scriptedModel([text('now')]), limits: { turns: 1 } }).run(['hello', seeded, 'and?']);
+    const seeded = {
+      id: 'x',
+      role: 'assistant' as const,
+      content: [{ type: 'text' as const, text: 'earlier' }],
+      stopReason: 'stop' as const,
+    };
+    const result = await new Agent({ model: scriptedModel([text('now')]), limits: { turns: 1 } }).run([
+      'hello',
+      seeded,
+      'and?',
+    ]);
     expect(result).toMatchObject({ status: 'done', turns: 1, text: 'now' });
   });
 });
@@ -284,7 +449,9 @@ describe('what other parts of a run see', () => {
 describe('what run() settles with', () => {
   it('rejects with a RunError that carries the code, the result so far and the original error', async () => {
     const cause = new Error('boom');
-    const error = await new Agent({ model: scriptedModel([failWith(cause, 'half')]) }).run('hi').catch((thrown) => thrown);
+    const error = await new Agent({ model: scriptedModel([failWith(cause, 'half')]) })
+      .run('hi')
+      .catch((thrown) => thrown);
     expect(error).toBeInstanceOf(RunError);
     expect(error.code).toBe('MODEL_ERROR');
     expect(error.cause).toBe(cause);
@@ -294,7 +461,9 @@ describe('what run() settles with', () => {
 
   it('an abort before the start makes no model call', async () => {
     const model = scriptedModel([text('x')]);
-    const error = await new Agent({ model }).run('hi', { signal: AbortSignal.abort(new Error('not today')) }).catch((thrown) => thrown);
+    const error = await new Agent({ model })
+      .run('hi', { signal: AbortSignal.abort(new Error('not today')) })
+      .catch((thrown) => thrown);
     expect(error).toMatchObject({ code: 'ABORTED', result: { status: 'aborted' } });
     expect(error.cause.message).toBe('not today');
     expect(model.requests.length).toBe(0);

@@ -59,12 +59,14 @@ export class Session {
 
   /** Says something while a run is under way: the model hears it before its next turn. */
   async steer(message: MessageInput): Promise<void> {
-    for (const one of toMessages(message)) await this.agent.store.post(this.id, { type: 'steer', message: checkMessage(one) });
+    for (const one of toMessages(message))
+      await this.agent.store.post(this.id, { type: 'steer', message: checkMessage(one) });
   }
 
   /** Says something for when the run would end. */
   async followUp(message: MessageInput): Promise<void> {
-    for (const one of toMessages(message)) await this.agent.store.post(this.id, { type: 'follow_up', message: checkMessage(one) });
+    for (const one of toMessages(message))
+      await this.agent.store.post(this.id, { type: 'follow_up', message: checkMessage(one) });
   }
 
   /** Answers a pending request; a run that is suspended goes on with `resume()`. */
@@ -125,15 +127,27 @@ export class Session {
     };
   }
 
-  private async start(input: (() => Message[]) | undefined, options: ResumeOptions, queue?: EventQueue): Promise<RunResult> {
+  private async start(
+    input: (() => Message[]) | undefined,
+    options: ResumeOptions,
+    queue?: EventQueue,
+  ): Promise<RunResult> {
     const { agent } = this;
     if (typeof options !== 'object' || options === null) throw invalidOption('options', 'an object', options);
-    checkKeys(input ? 'run()' : 'resume()', options, input ? RUN_OPTIONS : [...RUN_OPTIONS, 'answers', 'allowPlanChange']);
+    checkKeys(
+      input ? 'run()' : 'resume()',
+      options,
+      input ? RUN_OPTIONS : [...RUN_OPTIONS, 'answers', 'allowPlanChange'],
+    );
     if (options.limits) checkLimits(options.limits);
-    if (options.signal !== undefined && !(options.signal instanceof AbortSignal)) throw invalidOption('signal', 'an AbortSignal', options.signal);
+    if (options.signal !== undefined && !(options.signal instanceof AbortSignal))
+      throw invalidOption('signal', 'an AbortSignal', options.signal);
     const messages = input?.();
     if (agent._busy.has(this.id)) {
-      throw new AlliumError('SESSION_BUSY', `Session "${this.id}" already has a run under way. Use steer() to speak into it, followUp() to speak after it, or await it first.`);
+      throw new AlliumError(
+        'SESSION_BUSY',
+        `Session "${this.id}" already has a run under way. Use steer() to speak into it, followUp() to speak after it, or await it first.`,
+      );
     }
     agent._busy.add(this.id);
     try {
@@ -164,5 +178,7 @@ function ignore(): void {}
 /** A copy: what the caller keeps is the caller's, what hooks see is frozen. */
 function ownMessages(input: MessageInput | readonly MessageInput[]): Message[] {
   const messages = toMessages(input).map(checkMessage);
-  return typeof input === 'string' ? messages.map(freezeMessage) : messages.map((message) => deepFreeze(structuredClone(message)));
+  return typeof input === 'string'
+    ? messages.map(freezeMessage)
+    : messages.map((message) => deepFreeze(structuredClone(message)));
 }

@@ -28,20 +28,53 @@ export type EntryBody =
       /** What middleware wants said once the calls of the message are answered. */
       readonly inject?: readonly Message[];
     }
-  | { readonly type: 'state'; readonly cell: string; readonly version: number; readonly runId?: string; readonly value: unknown }
-  | { readonly type: 'tool_started'; readonly runId: string; readonly messageId: string; readonly callId: string }
-  | { readonly type: 'tool_finished'; readonly runId: string; readonly message: ToolMessage; readonly terminate?: boolean }
+  | {
+      readonly type: 'state';
+      readonly cell: string;
+      readonly version: number;
+      readonly runId?: string;
+      readonly value: unknown;
+    }
+  | {
+      readonly type: 'tool_started';
+      readonly runId: string;
+      readonly messageId: string;
+      readonly callId: string;
+    }
+  | {
+      readonly type: 'tool_finished';
+      readonly runId: string;
+      readonly message: ToolMessage;
+      readonly terminate?: boolean;
+    }
   | { readonly type: 'request'; readonly runId: string; readonly request: PendingRequest }
-  | { readonly type: 'answer'; readonly runId: string; readonly requestId: string; readonly decision: Decision }
+  | {
+      readonly type: 'answer';
+      readonly runId: string;
+      readonly requestId: string;
+      readonly decision: Decision;
+    }
   /** What `beforeToolCall` decided about a call, so that a resume does not ask again. */
-  | { readonly type: 'verdict'; readonly runId: string; readonly callId: string; readonly hash: string; readonly verdict: unknown }
+  | {
+      readonly type: 'verdict';
+      readonly runId: string;
+      readonly callId: string;
+      readonly hash: string;
+      readonly verdict: unknown;
+    }
   /** Usage that belongs to no message: abandoned attempts, refused answers, middleware's own calls. */
   | { readonly type: 'usage'; readonly runId: string; readonly usage: Usage; readonly costUsd?: number }
   /** How long the run has been active when it was suspended: time limits go on counting from there. */
   | { readonly type: 'active'; readonly runId: string; readonly ms: number }
   /** How far the inbox has been taken over, and what of it still waits for its turn. */
   | { readonly type: 'inbox'; readonly cursor: number; readonly queued: readonly Queued[] }
-  | { readonly type: 'run_end'; readonly runId: string; readonly status: RunStatus; readonly stop: Stop; readonly turns: number };
+  | {
+      readonly type: 'run_end';
+      readonly runId: string;
+      readonly status: RunStatus;
+      readonly stop: Stop;
+      readonly turns: number;
+    };
 
 /** An entry before the journal has dated it. Made with `v` and `at` from the start, it keeps one shape. */
 export type EntryDraft = EntryBody & { v?: number; at?: number };
@@ -85,7 +118,9 @@ export type Decision = { readonly hash?: string } & (
 );
 
 /** A message from outside that waits: steering for the next turn, a follow-up for the end of the run. */
-export type Queued = { readonly type: 'steer'; readonly message: Message } | { readonly type: 'follow_up'; readonly message: Message };
+export type Queued =
+  | { readonly type: 'steer'; readonly message: Message }
+  | { readonly type: 'follow_up'; readonly message: Message };
 
 export type InboxItem =
   | Queued
@@ -123,13 +158,18 @@ export interface Store {
   /** The last `seq`, 0 for a session that does not exist. */
   head(sessionId: string): Awaitable<number>;
   /** Newest first. */
-  list(options?: ListOptions): Awaitable<{ readonly sessions: readonly SessionInfo[]; readonly next?: string }>;
+  list(
+    options?: ListOptions,
+  ): Awaitable<{ readonly sessions: readonly SessionInfo[]; readonly next?: string }>;
   /** Copies the entries up to `seq` into a new session. The two are independent from then on. */
   fork(sessionId: string, seq: number, newId: string): Awaitable<void>;
   delete(sessionId: string): Awaitable<void>;
   /** Adds to the inbox of the session, which need not exist yet. */
   post(sessionId: string, item: InboxItem): Awaitable<void>;
   /** Forgets the items up to number `after` and returns the later ones, numbered from 1, in order. */
-  take(sessionId: string, after: number): Awaitable<readonly { readonly n: number; readonly item: InboxItem }[]>;
+  take(
+    sessionId: string,
+    after: number,
+  ): Awaitable<readonly { readonly n: number; readonly item: InboxItem }[]>;
   close?(): Awaitable<void>;
 }

@@ -231,7 +231,8 @@ export class ToolApproval {
     const { runId } = this.run;
     const { id: requestId, callId } = request;
     const entries: EntryBody[] = [{ type: 'answer', runId, requestId, decision }];
-    if (this.running?.has(callId)) entries.push({ type: 'tool_started', runId, messageId: this.message.id, callId });
+    if (this.running?.has(callId))
+      entries.push({ type: 'tool_started', runId, messageId: this.message.id, callId });
     await this.run.append(entries);
   }
 
@@ -293,7 +294,10 @@ export class ToolApproval {
     this.asked ??= new WeakMap();
     const count = (this.asked.get(ctx) ?? 0) + 1;
     this.asked.set(ctx, count);
-    if (call.phase === 'running' && call.fresh) (this.running ??= new Set()).add(call.toolCall.id);
+    if (call.phase === 'running' && call.fresh) {
+      this.running ??= new Set();
+      this.running.add(call.toolCall.id);
+    }
     const part = `-${call.phase === 'judging' ? 'hook' : 'tool'}${count}`;
     const pending = this.request(call, ctx, 'suspend', request, this.run.nameAt(ctx._position), part);
     const answer = await this.answer(pending, request, ctx._scope);

@@ -345,7 +345,7 @@ describe('timeouts and aborts', () => {
       'slow',
       (_, ctx) => {
         update = (said) => ctx.update(said);
-        ctx.update('working', { percent: 1 });
+        void ctx.update('working', { percent: 1 });
         return new Promise(() => {});
       },
       { timeoutMs: 10 },

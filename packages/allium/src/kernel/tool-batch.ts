@@ -1,13 +1,21 @@
 /** The tool phase of a turn: every call gets exactly one result, in call order, whatever happens. */
+
+import { judgeUpdate } from './content-guards.js';
 import { type ToolCallHooks, ToolContext } from './context.js';
 import { AlliumError, controlKind, isThenable, messageOf, StopRun, type Suspension } from './errors.js';
-import { judgeUpdate } from './content-guards.js';
 import { enter } from './layers.js';
 import type { AssistantMessage, ToolCall, ToolContent, ToolMessage } from './messages.js';
 import type { CallVerdicts } from './response-gate.js';
 import type { Run } from './run.js';
 import type { OpenBatch } from './session-state.js';
-import { type Awaitable, type Decision, ENTRY_VERSION, type EntryDraft, type PendingRequest, type Request } from './store.js';
+import {
+  type Awaitable,
+  type Decision,
+  ENTRY_VERSION,
+  type EntryDraft,
+  type PendingRequest,
+  type Request,
+} from './store.js';
 import { errorResult, isContentList, type Tool, type ToolResult } from './tool.js';
 import { needsApproval, ToolApproval } from './tool-approval.js';
 import { asToolResult, Call, failureText, refuse } from './tool-call.js';
@@ -42,9 +50,19 @@ export function runTools(run: Run, batch: OpenBatch, options: BatchOptions): Awa
  * Where nothing decides about calls in between, that they begin is journaled together with the message that makes
  * them: one write less for every turn.
  */
-export function markStarts(run: Run, message: AssistantMessage, tools: readonly Tool[], entries: EntryDraft[]): void {
+export function markStarts(
+  run: Run,
+  message: AssistantMessage,
+  tools: readonly Tool[],
+  entries: EntryDraft[],
+): void {
   const { plan, agent, runId } = run;
-  if (plan.decidesOnCalls || agent.toolExecution === 'sequential' || run.toolCallsLeft() !== Number.POSITIVE_INFINITY) return;
+  if (
+    plan.decidesOnCalls ||
+    agent.toolExecution === 'sequential' ||
+    run.toolCallsLeft() !== Number.POSITIVE_INFINITY
+  )
+    return;
   const before = entries.length;
   for (const part of message.content) {
     if (part.type !== 'tool-call') continue;
@@ -84,7 +102,9 @@ class ToolBatch implements ToolCallHooks {
     this.approving = undefined;
     this.calls = [];
     for (let index = 0; index < batch.calls.length; index++) {
-      this.calls.push(new Call(runner.sessionId, batch.message, index, batch.calls[index]!, batch.results[index]));
+      this.calls.push(
+        new Call(runner.sessionId, batch.message, index, batch.calls[index]!, batch.results[index]),
+      );
     }
   }
 
@@ -103,7 +123,11 @@ class ToolBatch implements ToolCallHooks {
     for (let i = 0; i < open.length; i++) {
       try {
         const wait = this.prepare(open[i]!, allowed);
-        if (wait) return wait.then(() => this.judgeThenExecute(open, i + 1), (error) => this.broken(open, error));
+        if (wait)
+          return wait.then(
+            () => this.judgeThenExecute(open, i + 1),
+            (error) => this.broken(open, error),
+          );
       } catch (error) {
         return this.broken(open, error);
       }
@@ -131,7 +155,10 @@ class ToolBatch implements ToolCallHooks {
     try {
       const wait = this.executeAll(open);
       if (!wait) return this.conclude(open);
-      return wait.then(() => this.conclude(open), (error) => this.broken(open, error));
+      return wait.then(
+        () => this.conclude(open),
+        (error) => this.broken(open, error),
+      );
     } catch (error) {
       return this.broken(open, error);
     }
@@ -283,7 +310,10 @@ class ToolBatch implements ToolCallHooks {
     const layers = this.runner.plan.layers.tool;
     let result: ToolResult;
     try {
-      const work = layers.length === 0 ? this.innermost(call.ctx) : enter(layers, 0, call.ctx, (ctx: ToolContext) => this.innermost(ctx));
+      const work =
+        layers.length === 0
+          ? this.innermost(call.ctx)
+          : enter(layers, 0, call.ctx, (ctx: ToolContext) => this.innermost(ctx));
       if (isThenable(work)) return this.settled(call, work);
       call.check();
       result = asToolResult(work);
@@ -328,7 +358,13 @@ class ToolBatch implements ToolCallHooks {
 
   private inDoubt(call: Call): ToolResult | undefined {
     const { name, id } = call.toolCall;
-    if (this.options.fresh || call.fresh || !this.batch.started.includes(id) || call.ctx.tool?.onInDoubt !== 'fail') return undefined;
+    if (
+      this.options.fresh ||
+      call.fresh ||
+      !this.batch.started.includes(id) ||
+      call.ctx.tool?.onInDoubt !== 'fail'
+    )
+      return undefined;
     return errorResult(
       `In doubt: "${name}" had started when the run broke off, and nobody knows whether it took effect. It was not run again.`,
     );

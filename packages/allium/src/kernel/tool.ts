@@ -172,7 +172,8 @@ export function toolResult(
 /** Whatever `execute` returned, as a result. Throws what is not JSON. */
 export function toToolResult(value: unknown): ToolResult {
   if (typeof value === 'string') return { content: [{ type: 'text', text: value }], isError: false };
-  if (typeof value === 'number' && Number.isFinite(value)) return { content: [{ type: 'text', text: String(value) }], isError: false };
+  if (typeof value === 'number' && Number.isFinite(value))
+    return { content: [{ type: 'text', text: String(value) }], isError: false };
   if (value === undefined) return { content: [{ type: 'text', text: '(no output)' }], isError: false };
   if (typeof value === 'object' && value !== null) {
     if (RESULTS.has(value)) return value as ToolResult;

@@ -58,6 +58,8 @@ function freezing(middleware: Middleware, threw: (hook: string, error: unknown) 
 function isRefusedMutation(error: unknown): error is TypeError {
   return (
     error instanceof TypeError &&
-    /read only property|is read-only|not extensible|Cannot (delete|redefine|define) property/.test(error.message)
+    /read only property|is read-only|not extensible|Cannot (delete|redefine|define) property/.test(
+      error.message,
+    )
   );
 }
