@@ -30,6 +30,20 @@ export const arrows = [
     says: 'middleware/index.ts only lists the middleware',
   },
   {
+    from: /^(cassette\/)/,
+    may: inside('kernel/', 'cassette/'),
+    builtins: true,
+    packages: false,
+    says: 'cassette/, which record and replay share, imports the kernel',
+  },
+  {
+    from: /^(middleware\/(?:record|replay)\/)/,
+    may: (path, own) => inside('kernel/', 'cassette/', own)(path) || path === 'index.ts',
+    builtins: true,
+    packages: true,
+    says: 'record and replay import the kernel, cassette/ and their own folder',
+  },
+  {
     from: /^((?:middleware|stores)\/[^/]+\/)/,
     may: (path, own) => inside('kernel/', own)(path) || path === 'index.ts',
     builtins: true,

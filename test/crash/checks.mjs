@@ -69,7 +69,7 @@ function checkJournal(/** @type {Evidence} */ { entries, acks, snapshots }, /** 
   }
 }
 
-/** What may happen once in a session. */
+/** What may happen once in a session. A question may be put again: a tool that asks begins anew with every resume. */
 function identityOf(/** @type {Entry} */ entry) {
   switch (entry.type) {
     case 'message':
@@ -78,8 +78,6 @@ function identityOf(/** @type {Entry} */ entry) {
     case 'run_start':
     case 'run_end':
       return `${entry.type} ${entry.runId}`;
-    case 'request':
-      return `request ${entry.request.id}`;
     case 'answer':
       return `answer ${entry.requestId}`;
     case 'verdict':
@@ -100,22 +98,26 @@ function checkMessages(
   const ids = messages.map(({ id }) => id);
   for (const id of baseline.messages.map((message) => message.id))
     if (!ids.includes(id)) report('lost', `message ${id} is missing`);
-  messages.forEach((message, i) => {
+  for (const [i, message] of messages.entries()) {
     const wanted = baseline.messages.find(({ id }) => id === message.id);
-    if (!wanted || ids.indexOf(message.id) < i)
-      return report('doubled', `message ${message.id} is there once too often`);
+    if (!wanted || ids.indexOf(message.id) < i) {
+      report('doubled', `message ${message.id} is there once too often`);
+      continue;
+    }
     if (baseline.messages[i]?.id !== message.id) report('lost', `message ${message.id} is in another place`);
-    if (isDeepStrictEqual(message, wanted)) return;
+    if (isDeepStrictEqual(message, wanted)) continue;
     const inDoubt =
       message.role === 'tool' && message.isError && JSON.stringify(message.content).includes('In doubt: ');
-    if (!inDoubt)
-      return report('lost', `message ${message.id} is not what it was: ${JSON.stringify(message)}`);
+    if (!inDoubt) {
+      report('lost', `message ${message.id} is not what it was: ${JSON.stringify(message)}`);
+      continue;
+    }
     const { toolCallId, toolName } = message;
     const broken = snapshots.some(({ entries }) => wasUnderWay(entries, toolCallId));
     if (!broken || !AT_MOST_ONCE.includes(toolName))
       report('lost', `the result of ${toolName} ${toolCallId} is said to be in doubt and is not`);
     doubtful.add(toolCallId);
-  });
+  }
   return doubtful;
 }
 

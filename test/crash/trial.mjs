@@ -91,11 +91,8 @@ export async function trial(site, sessionId, kills, baseline, seed) {
   const violations = [];
   /** @type {string[]} */
   const done = [];
-  const look = async () =>
-    snapshots.push({
-      entries: [...(await store.read(sessionId, 1))],
-      effects: readLines(task.ledger).length,
-    });
+  const look = async (effects = readLines(task.ledger).length) =>
+    snapshots.push({ entries: [...(await store.read(sessionId, 1))], effects });
   const finish = async () => {
     const { code, errors } = await start({ ...task, seed: seed + 99 }).ended;
     if (code !== 0)

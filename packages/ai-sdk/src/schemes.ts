@@ -80,12 +80,14 @@ function common({ headers, fetch }: ResolveModelOptions): object {
   return { ...(headers && { headers }), ...(fetch && { fetch }) };
 }
 
-async function installed<T>(name: string, load: () => Promise<T>): Promise<T> {
+/** Loads a package, or says how to install it. What else a package fails with is its own affair. */
+export async function installed<T>(name: string, load: () => Promise<T>): Promise<T> {
   try {
     return await load();
   } catch (cause) {
-    const { code } = cause as { code?: unknown };
-    if (code !== 'ERR_MODULE_NOT_FOUND' && code !== 'MODULE_NOT_FOUND') throw cause;
+    const { code, message } = cause as { code?: unknown; message?: unknown };
+    const missing = code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND';
+    if (!missing || !String(message).includes(name)) throw cause;
     throw new AlliumError(
       'MISSING_DEPENDENCY',
       `The package ${name} is needed and not installed. Install it: npm install ${name}`,

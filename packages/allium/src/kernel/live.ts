@@ -26,6 +26,10 @@ export class LiveMessage {
   /** Something that is not text was shown. */
   private mixed = false;
   private stream: LiveStream | undefined = undefined;
+  /** What stands for the stream when nobody watches: where it comes from, and what it came to. */
+  private ctx: ModelContext | undefined = undefined;
+  private source: Assembler | undefined = undefined;
+  private claimed: Content | undefined = undefined;
   /** A response that is shown whole. */
   private whole: Content | undefined = undefined;
   private active = 0;
@@ -44,8 +48,24 @@ export class LiveMessage {
   begin(ctx: ModelContext, source: Assembler): LiveStream | undefined {
     if (++this.active > 1) this.overlapping = true;
     this.reset();
-    if (!this.overlapping) this.stream = new LiveStream(this, ctx, source, this.watched);
+    if (this.overlapping) return undefined;
+    if (this.watched) this.stream = new LiveStream(this, ctx, source, true);
+    else {
+      this.ctx = ctx;
+      this.source = source;
+    }
     return this.stream;
+  }
+
+  /** A response with this content is what an attempt came to. */
+  claim(stream: LiveStream | undefined, content: Content): void {
+    if (stream) stream.claim(content);
+    else if (this.source) this.claimed = content;
+  }
+
+  /** An attempt failed: what it showed is void. */
+  abandon(stream: LiveStream | undefined, source: Assembler): void {
+    if (stream ? this.isLive(stream) : this.source === source) this.reset();
   }
 
   /** An attempt ended, one way or the other. */
@@ -84,6 +104,8 @@ export class LiveMessage {
   /** What was shown is void. */
   reset(): void {
     this.stream = undefined;
+    this.source = undefined;
+    this.claimed = undefined;
     this.whole = undefined;
     if (this.dirty) this.tellReset();
   }
@@ -99,7 +121,7 @@ export class LiveMessage {
   finish(response: ModelResponse, ctx: ModelContext): Awaitable<ModelResponse> {
     const stream = this.stream?.owns(response.content) ? this.stream : undefined;
     if (stream) stream.complete = true;
-    else this.reset();
+    else if (this.claimed === undefined || this.claimed !== response.content) this.reset();
     this.start();
     if (stream && this.watched) return stream.end(response, ctx);
     if (!this.run.plan.guardsResponses) return this.showWhole(response);
@@ -125,7 +147,7 @@ export class LiveMessage {
    * was shown, or it now stands elsewhere, it is shown anew.
    */
   released(): readonly TextContent[] {
-    const texts = this.whole ? textsOf(this.whole) : (this.stream?.released() ?? []);
+    const texts = this.whole ? textsOf(this.whole) : (this.current()?.released() ?? []);
     const kept = texts.filter(({ text }) => text !== '');
     const content = kept.map(({ text }): TextContent => ({ type: 'text', text }));
     if (this.watched && kept.length > 0 && (this.mixed || kept.some(({ block }, i) => block !== i))) {
@@ -133,6 +155,13 @@ export class LiveMessage {
       this.play(content);
     }
     return content;
+  }
+
+  private current(): LiveStream | undefined {
+    if (this.stream || !this.source) return this.stream;
+    const stream = new LiveStream(this, this.ctx!, this.source, false);
+    stream.complete = this.claimed !== undefined;
+    return stream;
   }
 
   /** The response was refused or never came. */

@@ -6,8 +6,8 @@ import { AlliumError, attribute, isControl, shown } from './errors.js';
 import { estimateTokens, type Reservation } from './limits.js';
 import type { LiveStream } from './live.js';
 import { deepFreeze, type Message, type ModelResponse, NO_USAGE, type Usage } from './messages.js';
-import type { ModelRequest, ModelSettings, ToolSpec } from './model.js';
-import { readStream } from './model-stream.js';
+import type { ModelPart, ModelRequest, ModelSettings, ToolSpec } from './model.js';
+import { readStream, type StreamSink } from './model-stream.js';
 import { convertToLlm } from './rules.js';
 import type { Run } from './run.js';
 import { isWithheld } from './session-state.js';
@@ -50,7 +50,7 @@ export function callModel(ctx: ModelContext): Promise<ModelResponse> {
 }
 
 /** One attempt. Callbacks instead of an async function, which would cost more than everything else in here. */
-class ModelCall {
+class ModelCall implements StreamSink {
   private readonly kernel: Run;
   private readonly reservation: Reservation | undefined;
   private readonly raw: Assembler;
@@ -58,6 +58,9 @@ class ModelCall {
   private stages: Stages | undefined = undefined;
   private live: LiveStream | undefined = undefined;
   private begun = false;
+  take: (part: ModelPart) => void = ignore;
+  private resolve: (response: ModelResponse) => void = ignore;
+  private reject: (error: unknown) => void = ignore;
 
   constructor(
     private readonly ctx: ModelContext,
@@ -71,52 +74,56 @@ class ModelCall {
 
   run(): Promise<ModelResponse> {
     return new Promise((resolve, reject) => {
+      this.resolve = resolve;
+      this.reject = reject;
       try {
-        this.start(resolve, reject);
+        this.start();
       } catch (error) {
-        reject(this.failed(error));
+        this.failed(error);
       }
     });
   }
 
-  private start(resolve: (response: ModelResponse) => void, reject: (error: unknown) => void): void {
-    const { ctx, raw, messages } = this;
+  private start(): void {
+    const { ctx, raw, messages, kernel } = this;
     const { model, systemPrompt, tools, settings, _live: shown, _scope: scope } = ctx;
     const request = new CallRequest(messages, ctx, systemPrompt, tools, capped(settings, this.reservation));
     if (ctx._transforms || ctx._outer) this.stages = new Stages(ctx, raw);
     this.live = shown?.begin(ctx, this.stages?.last ?? raw);
     this.begun = true;
-    const consumer = shown && this.kernel.watched ? this.kernel : undefined;
-    const live = consumer && this.live;
-    const take = this.stages ? this.stages.taker(live) : taker(raw, live);
-    const done = (): void => {
-      try {
-        resolve(this.complete());
-      } catch (error) {
-        reject(this.failed(error));
-      }
-    };
-    readStream(model, request, scope, take, consumer, done, (error) => reject(this.failed(error)));
+    const consumer = shown && kernel.watched ? kernel : undefined;
+    this.take = this.stages ? this.stages.taker(this.live) : taker(raw, this.live);
+    readStream(model, request, scope, this, consumer);
+  }
+
+  done(): void {
+    let response: ModelResponse;
+    try {
+      response = this.complete();
+    } catch (error) {
+      return this.failed(error);
+    }
+    this.resolve(response);
   }
 
   private complete(): ModelResponse {
-    const { raw, stages } = this;
+    const { raw, stages, ctx } = this;
     const response = raw.response();
     if (this.kernel.plan.looksAtResponses) deepFreeze(response);
-    this.live?.claim((stages?.finish(response) ?? response).content);
+    ctx._live?.claim(this.live, (stages?.finish(response) ?? response).content);
     this.settle(response.usage ?? NO_USAGE);
     return response;
   }
 
-  private failed(error: unknown): unknown {
+  failed(error: unknown): void {
     const { ctx, messages, reservation, raw, live } = this;
     if (!isControl(error)) {
       attribute(error, { hook: 'model', attempts: this.attempts });
       // What was shown is void, and nobody should read it while a retry waits.
-      if (live && ctx._live?.isLive(live)) ctx._live.reset();
+      ctx._live?.abandon(live, raw);
     }
     this.settle(spentSoFar(ctx, messages, reservation, raw));
-    return error;
+    this.reject(error);
   }
 
   private settle(usage: Usage): void {
@@ -199,3 +206,5 @@ function spentSoFar(
   const outputTokens = Math.ceil(chars / 4);
   return { ...NO_USAGE, inputTokens: input, outputTokens, totalTokens: input + outputTokens };
 }
+
+function ignore(): void {}

@@ -2,7 +2,7 @@
 import { AlliumError, isThenable, shown } from './errors.js';
 import { type Model, type ModelPart, type ModelRequest, modelName } from './model.js';
 import type { Run } from './run.js';
-import type { Scope } from './scope.js';
+import { Link, type Scope } from './scope.js';
 
 /**
  * Reads a stream to its end, part by part, never faster than the consumer. An abort ends it even if the model
@@ -12,12 +12,17 @@ export function readStream(
   model: Model,
   request: ModelRequest & { readonly signal: AbortSignal },
   scope: Scope,
-  take: (part: ModelPart) => void,
+  sink: StreamSink,
   consumer: Pick<Run, 'pressure'> | undefined,
-  done: () => void,
-  failed: (error: unknown) => void,
 ): void {
-  new Reading(model, request, scope, take, consumer, done, failed).pull();
+  new Reading(model, request, scope, sink, consumer).pull();
+}
+
+/** Where a stream goes. One of `done` and `failed` is called, once. */
+export interface StreamSink {
+  readonly take: (part: ModelPart) => void;
+  done(): void;
+  failed(error: unknown): void;
 }
 
 /** A model that never really waits would keep timers from firing, and nobody could stop it. */
@@ -25,32 +30,34 @@ const FAIR_PARTS = 256;
 const FAIR_MS = 20;
 
 /** Callbacks instead of an async function: this runs for every part of every stream. */
-class Reading {
+class Reading extends Link {
   private open = true;
   private parts = 0;
   private since = 0;
   private readonly iterator: ModelIterator;
-  private readonly off: () => void;
   private readonly onStep = (step: IteratorResult<ModelPart>): void => this.step(step);
   private readonly onError = (error: unknown): void => this.fail(error);
 
   constructor(
     private readonly model: Model,
     request: ModelRequest & { readonly signal: AbortSignal },
-    scope: Scope,
-    private readonly take: (part: ModelPart) => void,
+    private readonly scope: Scope,
+    private readonly sink: StreamSink,
     private readonly consumer: Pick<Run, 'pressure'> | undefined,
-    private readonly resolve: () => void,
-    private readonly reject: (error: unknown) => void,
   ) {
+    super();
     this.iterator = iteratorOf(model.stream(request, request), model);
-    this.off = scope.onAbort((reason) => {
-      if (!this.open) return;
-      this.open = false;
-      reject(reason);
-      // Not at once: a stream that hears of the abort itself may just be ending.
-      queueMicrotask(() => abandon(this.iterator));
-    });
+    if (scope.aborted) this.tell(scope.reason);
+    else scope.add(this);
+  }
+
+  /** The scope was aborted. */
+  tell(reason: unknown): void {
+    if (!this.open) return;
+    this.open = false;
+    this.sink.failed(reason);
+    // Not at once: a stream that hears of the abort itself may just be ending.
+    queueMicrotask(() => abandon(this.iterator));
   }
 
   pull(): void {
@@ -86,12 +93,12 @@ class Reading {
     }
     if (step.done) {
       this.open = false;
-      this.off();
-      this.resolve();
+      this.scope.remove(this);
+      this.sink.done();
       return true;
     }
     try {
-      this.take(step.value);
+      this.sink.take(step.value);
     } catch (error) {
       this.fail(error);
       abandon(this.iterator);
@@ -114,8 +121,8 @@ class Reading {
   private fail(error: unknown): void {
     if (!this.open) return;
     this.open = false;
-    this.off();
-    this.reject(error);
+    this.scope.remove(this);
+    this.sink.failed(error);
   }
 }
 

@@ -4,7 +4,7 @@
  */
 
 /** A place in the list of those who are told when a scope is aborted: a listener, or a scope further in. */
-abstract class Link {
+export abstract class Link {
   declare before: Link | undefined;
   declare after: Link | undefined;
   declare listed: boolean;
@@ -102,7 +102,8 @@ export class Scope extends Link {
     }
   }
 
-  private add(link: Link): void {
+  /** Lists somebody to be told. The scope must not be aborted. */
+  add(link: Link): void {
     if (link.listed) return;
     if (this.first === undefined) this.parent?.add(this);
     link.listed = true;
@@ -113,7 +114,7 @@ export class Scope extends Link {
     this.last = link;
   }
 
-  private remove(link: Link): void {
+  remove(link: Link): void {
     if (!link.listed) return;
     this.unlist(link);
     if (this.first === undefined) this.parent?.remove(this);

@@ -93,8 +93,7 @@ describe('call-limits', () => {
       tools: [odd],
       middleware: [callLimits({ perTool: { constructor: 1 }, onExceed: 'tell-model' })],
     });
-    expect(resultsOf((await agent.run('go')).messages)[0]).toBe('ok');
-    expect(resultsOf((await agent.run('go').catch((e) => e.result)).messages)).toHaveLength(0);
+    expect(resultsOf((await agent.run('go')).messages)).toEqual(['ok', expect.stringContaining('Not run')]);
   });
 
   it('stops before the model is called once too often', async () => {

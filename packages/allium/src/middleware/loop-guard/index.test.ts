@@ -130,24 +130,23 @@ describe('loop-guard', () => {
   });
 
   it('remembers across a resume', async () => {
-    let asked = false;
+    let calls = 0;
     const ask = tool({
       name: 'ask',
-      description: 'Asks.',
+      description: 'Asks, the third time.',
       input: z.object({}),
       async execute(_, ctx) {
-        if (asked) return 'approve';
-        asked = true;
-        return (await ctx.suspend({ title: 'Well?' })).type;
+        if (++calls >= 3) await ctx.suspend({ title: 'Well?' });
+        return 'the same';
       },
     });
     const store = memoryStore();
     const model = scriptedModel([toolCalls({ name: 'ask' })], { repeat: true });
     const make = () => new Agent({ model, tools: [ask], store, middleware: [loopGuard({ action: 'stop' })] });
     const { pending } = await make().session('s').run('go');
-    const answers = { [pending[0]!.id]: { type: 'respond' as const, text: 'x' } };
+    const answers = { [pending[0]!.id]: { type: 'approve' as const } };
     const result = await make().session('s').resume({ answers });
-    expect(result).toMatchObject({ status: 'stopped', stop: { reason: 'loop' } });
+    expect(result).toMatchObject({ status: 'stopped', stop: { reason: 'loop' }, turns: 3 });
   });
 
   it('keeps 100 concurrent runs and two instances apart', async () => {

@@ -1,0 +1,167 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { partsOf } from '../test/ask.js';
+import { fake, finish, text } from '../test/fakes.js';
+import { type ModelScheme, registerModelScheme, resolveModel } from './index.js';
+import { installed } from './schemes.js';
+
+const VARIABLES = [
+  'OPENAI_API_KEY',
+  'OPENAI_BASE_URL',
+  'ANTHROPIC_API_KEY',
+  'ANTHROPIC_BASE_URL',
+  'GOOGLE_GENERATIVE_AI_API_KEY',
+  'GEMINI_API_KEY',
+  'OPENAI_COMPATIBLE_BASE_URL',
+  'OPENAI_COMPATIBLE_API_KEY',
+];
+
+beforeEach(() => {
+  for (const name of VARIABLES) vi.stubEnv(name, undefined);
+});
+afterEach(() => vi.unstubAllEnvs());
+
+/** Notes the request and refuses it. */
+function refusing() {
+  const seen: { url: string; headers: Record<string, string>; body: Record<string, unknown> }[] = [];
+  const fetch: typeof globalThis.fetch = async (input, init) => {
+    const headers = Object.fromEntries(new Headers(init?.headers).entries());
+    seen.push({ url: String(input), headers, body: JSON.parse(String(init?.body)) });
+    return new Response('{}', { status: 400 });
+  };
+  return { seen, fetch };
+}
+
+describe('resolveModel', () => {
+  it.each([
+    ['openai/gpt-5', 'OPENAI_API_KEY', 'https://api.openai.com/v1/responses', 'authorization'],
+    ['anthropic/claude-x', 'ANTHROPIC_API_KEY', 'https://api.anthropic.com/v1/messages', 'x-api-key'],
+    [
+      'google/gemini-x',
+      'GOOGLE_GENERATIVE_AI_API_KEY',
+      'https://generativelanguage.googleapis.com/v1beta/models/gemini-x:streamGenerateContent?alt=sse',
+      'x-goog-api-key',
+    ],
+  ])('makes %s with the key in %s', async (name, variable, url, header) => {
+    vi.stubEnv(variable, 'secret-key');
+    const { seen, fetch } = refusing();
+    const model = resolveModel(name, { fetch, headers: { 'x-mine': '1' } });
+    expect(`${model.provider}/${model.id}`).toBe(name);
+    await expect(partsOf(model)).rejects.toMatchObject({ statusCode: 400 });
+    expect(seen[0]).toMatchObject({
+      url,
+      headers: { [header]: expect.stringContaining('secret-key'), 'x-mine': '1' },
+    });
+  });
+
+  it.each([
+    ['openai/gpt-5', 'No API key for the model "openai/gpt-5". Set OPENAI_API_KEY, or pass `apiKey`.'],
+    ['anthropic/x', 'Set ANTHROPIC_API_KEY, or pass `apiKey`.'],
+    ['google/x', 'Set GOOGLE_GENERATIVE_AI_API_KEY or GEMINI_API_KEY, or pass `apiKey`.'],
+  ])('says at once which variable %s lacks', (name, message) => {
+    expect(() => resolveModel(name)).toThrow(message);
+    expect(() => resolveModel(name)).toThrow(expect.objectContaining({ code: 'MISSING_API_KEY' }));
+    expect(() => resolveModel(name, { apiKey: 'k' })).not.toThrow();
+  });
+
+  it.each([
+    ['openai-compatible/org/llama:3@http://localhost:1/v1', {}],
+    ['openai-compatible/org/llama:3', { baseUrl: 'http://localhost:1/v1' }],
+    ['openai-compatible/org/llama:3', {}],
+  ])('makes %s with %j', async (name, options) => {
+    vi.stubEnv('OPENAI_COMPATIBLE_BASE_URL', 'http://localhost:1/v1');
+    const { seen, fetch } = refusing();
+    const model = resolveModel(name, { fetch, ...options });
+    expect([model.provider, model.id]).toEqual(['openai-compatible', 'org/llama:3']);
+    await expect(partsOf(model)).rejects.toMatchObject({ statusCode: 400 });
+    expect(seen[0]?.url).toBe('http://localhost:1/v1/chat/completions');
+    expect(seen[0]?.headers.authorization).toBeUndefined();
+    expect(seen[0]?.body).toMatchObject({ model: 'org/llama:3', stream_options: { include_usage: true } });
+  });
+
+  it('says how to give an address', () => {
+    expect(() => resolveModel('openai-compatible/llama')).toThrow(
+      'No address for the model "openai-compatible/llama". Write "openai-compatible/llama@http://localhost:11434/v1", pass `baseUrl`, or set OPENAI_COMPATIBLE_BASE_URL.',
+    );
+  });
+
+  it('refuses other names, schemes and options', () => {
+    expect(() => resolveModel('gpt-5')).toThrow(
+      'Expected `name` to be the name of a model, such as "openai/gpt-5", got "gpt-5".',
+    );
+    expect(() => resolveModel('opnai/gpt-5')).toThrow(
+      'No scheme "opnai" for the model "opnai/gpt-5". There are: openai, anthropic, google, openai-compatible.',
+    );
+    expect(() => resolveModel('openai/gpt-5', { key: 'x' } as object)).toThrow(
+      'Unknown option `key` of `resolveModel`.',
+    );
+  });
+});
+
+describe('registerModelScheme', () => {
+  const greeting = () => fake('v3', [[...text('Hi.'), finish('v3')]]).model;
+
+  it('adds a scheme for language models of the AI SDK, our models and promises of either, until it is taken back', async () => {
+    const own: ModelScheme = (id) => ({ ...greeting(), modelId: id });
+    for (const scheme of [own, (id: string) => async () => own(id, {}) as never] as ModelScheme[]) {
+      const remove = registerModelScheme('mine', scheme);
+      const model = resolveModel('mine/a/b', { price: { input: 1, output: 1 } });
+      expect(model).toMatchObject({ id: 'a/b', price: { input: 1 } });
+      for (let i = 0; i < 2; i++)
+        expect(await partsOf(model)).toMatchObject([{ text: 'Hi.' }, { type: 'finish' }]);
+      remove();
+      expect(() => resolveModel('mine/a')).toThrow('No scheme "mine"');
+    }
+    const remove = registerModelScheme('again', () => resolveModel('openai/x', { apiKey: 'k' }));
+    expect(resolveModel('again/y')).toMatchObject({ provider: 'openai', id: 'x' });
+    remove();
+  });
+
+  it('replaces a scheme and puts it back', () => {
+    const remove = registerModelScheme('openai', () => greeting());
+    expect(resolveModel('openai/x').provider).toBe('fake');
+    remove();
+    expect(() => resolveModel('openai/x')).toThrow('OPENAI_API_KEY');
+    remove();
+    expect(() => resolveModel('openai/x')).toThrow('OPENAI_API_KEY');
+  });
+
+  it('tries again after a load that failed, and loads once for calls at once', async () => {
+    let loads = 0;
+    const remove = registerModelScheme('flaky', () => async () => {
+      loads++;
+      if (loads === 1) throw new Error('not now');
+      return greeting();
+    });
+    const model = resolveModel('flaky/x');
+    await expect(partsOf(model)).rejects.toThrow('not now');
+    await Promise.all([partsOf(model), partsOf(model)]);
+    expect(loads).toBe(2);
+    remove();
+  });
+
+  it('refuses what cannot stand before a slash, and what makes no model', () => {
+    expect(() => registerModelScheme('a/b', () => greeting())).toThrow('Expected `scheme` to be a name');
+    expect(() => registerModelScheme('ok', 1 as never)).toThrow(
+      'Expected `make` to be a function that makes a model',
+    );
+  });
+});
+
+describe('a package that is not installed', () => {
+  const failing = (message: string, code?: string) => () =>
+    Promise.reject(Object.assign(new Error(message), { code }));
+
+  it('is an error with the command that installs it', async () => {
+    const load = failing("Cannot find package '@ai-sdk/openai' imported from here", 'ERR_MODULE_NOT_FOUND');
+    await expect(installed('@ai-sdk/openai', load)).rejects.toMatchObject({
+      code: 'MISSING_DEPENDENCY',
+      message:
+        'The package @ai-sdk/openai is needed and not installed. Install it: npm install @ai-sdk/openai',
+    });
+  });
+
+  it('is told from one that fails by itself or lacks something else', async () => {
+    for (const load of [failing('Boom.'), failing("Cannot find package 'zod'", 'ERR_MODULE_NOT_FOUND')])
+      await expect(installed('@ai-sdk/openai', load)).rejects.not.toHaveProperty('data');
+  });
+});

@@ -1,0 +1,321 @@
+import type { AssistantContent, Message, ToolContent, ToolMessage } from 'allium';
+import { userMessage } from 'allium';
+import { describe, expect, it } from 'vitest';
+import { digestOf } from './digest.js';
+import { type PromptOptions, toPrompt } from './prompt.js';
+import { keysOf } from './provider-options.js';
+
+const options = (provider: string, more: Partial<PromptOptions> = {}): PromptOptions => ({
+  version: 'v3',
+  provider,
+  keys: keysOf(provider),
+  ...more,
+});
+const anthropic = options('anthropic');
+
+const assistant = (content: readonly AssistantContent[], model?: string, metadata?: object): Message => ({
+  id: '',
+  role: 'assistant',
+  content,
+  stopReason: 'stop',
+  ...(model && { model }),
+  ...(metadata && { metadata: metadata as Record<string, unknown> }),
+});
+
+const result = (content: readonly ToolContent[], more: Partial<ToolMessage> = {}): ToolMessage => ({
+  id: '',
+  role: 'tool',
+  toolCallId: 'a',
+  toolName: 'look',
+  content,
+  isError: false,
+  ...more,
+});
+
+const content = (message: Message, given = anthropic) => toPrompt('', [message], given)[0]?.content;
+
+describe('toPrompt', () => {
+  it('begins with the system prompt, with its options, and leaves out what is empty', () => {
+    const systemOptions = { anthropic: { cacheControl: { type: 'ephemeral' } }, openai: { x: 1 } };
+    expect(toPrompt('Be kind.', [], { ...anthropic, systemOptions })).toEqual([
+      {
+        role: 'system',
+        content: 'Be kind.',
+        providerOptions: { anthropic: { cacheControl: { type: 'ephemeral' } } },
+      },
+    ]);
+    expect(toPrompt('', [userMessage(''), assistant([{ type: 'text', text: '' }])], anthropic)).toEqual([]);
+  });
+
+  it('puts the results of one turn into one message, in order', () => {
+    const text = (value: string) => [{ type: 'text' as const, text: value }];
+    const made = toPrompt(
+      '',
+      [
+        result(text('1')),
+        result(text('2'), {
+          toolCallId: 'b',
+          isError: true,
+          metadata: { provider: { anthropic: { c: 1 } } },
+        }),
+        userMessage('Go on.'),
+        result(text('3')),
+      ],
+      anthropic,
+    );
+    expect(made).toEqual([
+      {
+        role: 'tool',
+        content: [
+          { type: 'tool-result', toolCallId: 'a', toolName: 'look', output: { type: 'text', value: '1' } },
+          {
+            type: 'tool-result',
+            toolCallId: 'b',
+            toolName: 'look',
+            output: { type: 'error-text', value: '2' },
+            providerOptions: { anthropic: { c: 1 } },
+          },
+        ],
+      },
+      { role: 'user', content: [{ type: 'text', text: 'Go on.' }] },
+      { role: 'tool', content: [expect.objectContaining({ output: { type: 'text', value: '3' } })] },
+    ]);
+  });
+
+  it('hands images and files over as each specification wants them', () => {
+    const given = userMessage([
+      { type: 'image', data: 'AAEC', mimeType: 'image/png' },
+      { type: 'image', data: 'https://example.com/a.png', mimeType: 'image/png' },
+      { type: 'file', data: 'data:application/pdf;base64,AAEC', mimeType: 'application/pdf', name: 'a.pdf' },
+    ]);
+    const url = new URL('https://example.com/a.png');
+    for (const version of ['v2', 'v3'] as const) {
+      expect(content(given, options('x', { version }))).toEqual([
+        { type: 'file', data: 'AAEC', mediaType: 'image/png' },
+        { type: 'file', data: url, mediaType: 'image/png' },
+        { type: 'file', data: 'AAEC', mediaType: 'application/pdf', filename: 'a.pdf' },
+      ]);
+    }
+    expect(content(given, options('x', { version: 'v4' }))).toMatchObject([
+      { data: { type: 'data', data: 'AAEC' } },
+      { data: { type: 'url', url } },
+      { data: { type: 'data', data: 'AAEC' }, filename: 'a.pdf' },
+    ]);
+  });
+
+  it('hands results with images and files over as each specification wants them', () => {
+    const given = result([
+      { type: 'text', text: 'Look:' },
+      { type: 'image', data: 'AAEC', mimeType: 'image/png' },
+      { type: 'image', data: 'https://example.com/a.png', mimeType: 'image/png' },
+      { type: 'file', data: 'AAEC', mimeType: 'application/pdf', name: 'a.pdf' },
+    ]);
+    const values = (version: PromptOptions['version']) => {
+      const [part] = content(given, options('x', { version })) as { output?: unknown }[];
+      return part?.output;
+    };
+    expect(values('v2')).toEqual({
+      type: 'content',
+      value: [
+        { type: 'text', text: 'Look:' },
+        { type: 'media', data: 'AAEC', mediaType: 'image/png' },
+        { type: 'text', text: 'https://example.com/a.png' },
+        { type: 'media', data: 'AAEC', mediaType: 'application/pdf' },
+      ],
+    });
+    expect(values('v3')).toMatchObject({
+      value: [
+        {},
+        { type: 'image-data', data: 'AAEC', mediaType: 'image/png' },
+        { type: 'image-url', url: 'https://example.com/a.png' },
+        { type: 'file-data', data: 'AAEC', mediaType: 'application/pdf', filename: 'a.pdf' },
+      ],
+    });
+    expect(values('v4')).toMatchObject({
+      value: [
+        {},
+        { type: 'file', data: { type: 'data' } },
+        { type: 'file', data: { type: 'url' } },
+        { type: 'file' },
+      ],
+    });
+  });
+
+  it('gives providers an object for arguments, whatever the model wrote', () => {
+    const input = (text: string) => {
+      const call = { type: 'tool-call' as const, id: 'a', name: 'look', arguments: text };
+      return (content(assistant([call])) as { input?: unknown }[])[0]?.input;
+    };
+    expect(['{"a":1}', '', '{"a', '[1]', 'null'].map(input)).toEqual([
+      { a: 1 },
+      {},
+      { arguments: '{"a' },
+      { arguments: [1] },
+      { arguments: null },
+    ]);
+  });
+
+  it('gives tools that the provider ran back to it, and custom content where the specification has it', () => {
+    const parts: AssistantContent[] = [
+      {
+        type: 'provider',
+        kind: 'tool-call',
+        value: { toolCallId: 's', toolName: 'search', input: '{"q":1}' },
+      },
+      { type: 'provider', kind: 'tool-result', value: { toolCallId: 's', toolName: 'search', result: [1] } },
+      {
+        type: 'provider',
+        kind: 'tool-result',
+        value: { toolCallId: 's', toolName: 'search', result: 'no', isError: true },
+      },
+      { type: 'provider', kind: 'source', value: { url: 'https://example.com' } },
+      { type: 'provider', kind: 'custom', value: { kind: 'x.y' }, metadata: { provider: { x: { id: 1 } } } },
+      { type: 'provider', kind: 'reasoning-file', value: { data: 'AAEC', mediaType: 'image/png' } },
+      { type: 'file', data: 'AAEC', mimeType: 'image/png' },
+    ];
+    const ids = { toolCallId: 's', toolName: 'search' };
+    const ran = [
+      { type: 'tool-call', ...ids, input: { q: 1 }, providerExecuted: true },
+      { type: 'tool-result', ...ids, output: { type: 'json', value: [1] } },
+      { type: 'tool-result', ...ids, output: { type: 'error-json', value: 'no' } },
+    ];
+    expect(content(assistant(parts, 'x/1'), options('x'))).toEqual([
+      ...ran,
+      { type: 'file', data: 'AAEC', mediaType: 'image/png' },
+    ]);
+    expect(content(assistant(parts, 'x/1'), options('x', { version: 'v4' }))).toEqual([
+      ...ran,
+      { type: 'custom', kind: 'x.y', providerOptions: { x: { id: 1 } } },
+      { type: 'reasoning-file', data: { type: 'data', data: 'AAEC' }, mediaType: 'image/png' },
+      { type: 'file', data: { type: 'data', data: 'AAEC' }, mediaType: 'image/png' },
+    ]);
+    expect(content(assistant(parts, 'y/1'), options('x'))).toBeUndefined();
+  });
+});
+
+describe('what one provider told', () => {
+  const provider = (name: string) => ({ [name]: { itemId: 'i1' } });
+  const answer = (name: string, model: string) =>
+    assistant(
+      [
+        {
+          type: 'thinking',
+          text: 'Hm.',
+          signature: 's',
+          metadata: { provider: provider(name), seal: [name, 'signature'] },
+        },
+        { type: 'text', text: 'Yes.', metadata: { provider: provider(name), digest: digestOf('Yes.') } },
+        { type: 'tool-call', id: 'a', name: 'look', arguments: '{}', metadata: { provider: provider(name) } },
+      ],
+      model,
+    );
+
+  it('goes back to it', () => {
+    expect(content(answer('openai', 'openai/gpt-5'), options('openai'))).toEqual([
+      { type: 'reasoning', text: 'Hm.', providerOptions: { openai: { itemId: 'i1', signature: 's' } } },
+      { type: 'text', text: 'Yes.', providerOptions: { openai: { itemId: 'i1' } } },
+      expect.objectContaining({ type: 'tool-call', providerOptions: { openai: { itemId: 'i1' } } }),
+    ]);
+  });
+
+  it.each([
+    ['openai', 'anthropic'],
+    ['anthropic', 'openai'],
+    ['openai', 'azure'],
+    ['azure', 'openai'],
+    ['google', 'openai-compatible'],
+    ['one', 'two'],
+  ])('does not go from %s to %s, and neither does what it thought', (from, to) => {
+    for (const key of [from, to]) {
+      const made = content(answer(from, `${from}/m`), options(to)) as { type: string }[];
+      expect(made.map(({ type }) => type)).toEqual(['text', 'tool-call']);
+      if (key === from) expect(JSON.stringify(made)).not.toContain('i1');
+    }
+  });
+
+  it('does not hide a marker that was set for the model that is asked now', () => {
+    const marked = { provider: { openai: { itemId: 'i1' }, anthropic: { cacheControl: 1 } } };
+    const given = assistant([{ type: 'text', text: 'Yes.', metadata: marked }], 'openai/gpt-5');
+    expect(content(given)).toEqual([
+      { type: 'text', text: 'Yes.', providerOptions: { anthropic: { cacheControl: 1 } } },
+    ]);
+  });
+
+  it('goes back with a call whose id was made anew, but not with another call', () => {
+    const late = (calls: unknown[]) => ({ aiSdk: { calls } });
+    const seal = { id: 'old', provider: { google: { thoughtSignature: 's' } }, digest: digestOf('{}') };
+    const call = (id: string) => ({ type: 'tool-call' as const, id, name: 'look', arguments: '{}' });
+    const sealed = (given: Message) =>
+      (content(given, options('google')) as { providerOptions?: unknown }[]).map(
+        (part) => part.providerOptions,
+      );
+    const own = { google: { thoughtSignature: 's' } };
+    expect(sealed(assistant([call('x'), call('y')], 'google/g', late([null, seal])))).toEqual([
+      undefined,
+      own,
+    ]);
+    expect(sealed(assistant([call('old'), call('y')], 'google/g', late([seal, null])))).toEqual([
+      own,
+      undefined,
+    ]);
+    expect(sealed(assistant([call('y')], 'google/g', late([seal, null])))).toEqual([undefined]);
+  });
+
+  it('stays away once the part was changed: text, arguments or thinking', () => {
+    const digest = digestOf('before');
+    const metadata = { provider: { x: { itemId: 'i1' } }, digest };
+    const given = assistant(
+      [
+        {
+          type: 'thinking',
+          text: 'after',
+          signature: 's',
+          metadata: { ...metadata, seal: ['x', 'signature'] },
+        },
+        { type: 'text', text: 'after', metadata },
+        { type: 'tool-call', id: 'a', name: 'look', arguments: '{"after":1}', metadata },
+      ],
+      'x/1',
+    );
+    expect(content(given, options('x'))).toEqual([
+      { type: 'text', text: 'after' },
+      { type: 'tool-call', toolCallId: 'a', toolName: 'look', input: { after: 1 } },
+    ]);
+  });
+
+  it('does not refer to thinking that is gone', () => {
+    const own = { provider: { openai: { itemId: 'msg_1', phase: 'last' } } };
+    const text: AssistantContent = { type: 'text', text: 'Yes.', metadata: own };
+    const torn = assistant([text], 'openai/gpt-5', { aiSdk: { thinking: 1 } });
+    expect(content(torn, options('openai'))).toEqual([
+      { type: 'text', text: 'Yes.', providerOptions: { openai: { phase: 'last' } } },
+    ]);
+  });
+
+  it('needs its signature, where it had one; thinking of other makers goes under the name of the provider', () => {
+    const lost: AssistantContent = { type: 'thinking', text: 'Hm.', metadata: { seal: ['x', 'signature'] } };
+    expect(content(assistant([lost], 'x/1'), options('x'))).toBeUndefined();
+    const plain: AssistantContent[] = [
+      { type: 'thinking', text: 'Hm.', signature: 's' },
+      { type: 'thinking', text: '', signature: 'd', redacted: true },
+      { type: 'thinking', text: 'Open.' },
+      { type: 'thinking', text: '' },
+    ];
+    expect(content(assistant(plain))).toEqual([
+      { type: 'reasoning', text: 'Hm.', providerOptions: { anthropic: { signature: 's' } } },
+      { type: 'reasoning', text: '', providerOptions: { anthropic: { redactedData: 'd' } } },
+      { type: 'reasoning', text: 'Open.' },
+    ]);
+  });
+});
+
+describe('keysOf', () => {
+  it('finds the names a provider goes by', () => {
+    const keys = (provider: string) => [...keysOf(provider)].filter((key) => key !== 'openaiCompatible');
+    expect(keys('openai.responses')).toEqual(['openai', 'responses']);
+    expect(keys('azure.chat')).toContain('openai');
+    expect(keys('vertex.anthropic.messages')).toEqual(expect.arrayContaining(['vertex', 'anthropic']));
+    expect(keys('my-server.chat')).toEqual(['my-server', 'myServer', 'chat']);
+    expect(keys('amazon-bedrock')).toEqual(['amazon-bedrock', 'amazonBedrock', 'bedrock']);
+  });
+});

@@ -1,0 +1,97 @@
+/** What differs from run to run, and what nobody may read, taken out of everything that is written or compared. */
+import { checkFunction } from '../kernel/options.js';
+import { hidesText } from '../kernel/json-texts.js';
+import { checkPatterns, isCredentialHeader, MASK, masking, type Pattern } from './secrets.js';
+
+/** Options that `record` and `replay` share: both have to be given the same, or keys differ. */
+export interface CleaningOptions {
+  /** Texts and expressions that are never written, beside secrets of the environment and authorization headers. */
+  readonly redact?: readonly Pattern[];
+  /** Applied to every text of a question before it is compared and written: for dates and the like. */
+  readonly normalise?: (text: string) => string;
+}
+
+export interface Cleaner {
+  text(text: string): string;
+  /** Anything that is JSON: texts, keys and numbers at any depth. */
+  value<T>(value: T): T;
+  /** JSON text, which stays JSON. */
+  json(text: string): string;
+}
+
+/** Ids of this run stand as these words in a cassette. */
+interface Ids {
+  readonly runId: string;
+  readonly sessionId: string;
+}
+
+export interface Cleaning {
+  /** For what is asked: a request, the arguments of a call. */
+  question(ids: Ids): Cleaner;
+  /** For what comes back. */
+  answer(ids: Ids): Cleaner;
+}
+
+export function cleaning({ redact = [], normalise }: CleaningOptions): Cleaning {
+  checkPatterns(redact);
+  if (normalise !== undefined) checkFunction('normalise', normalise);
+  const mask = masking(redact);
+  const answer = (ids: Ids, text: string) => withoutIds(mask(text), ids);
+  return {
+    question: (ids) => cleaner((text) => answer(ids, normalise ? String(normalise(text)) : text)),
+    answer: (ids) => cleaner((text) => answer(ids, text)),
+  };
+}
+
+/** Puts the ids of a run where those of the recorded run stood. */
+export function withIds({ runId, sessionId }: Ids): Cleaner {
+  return cleaner((text) => text.replaceAll('{{runId}}', runId).replaceAll('{{sessionId}}', sessionId));
+}
+
+/** Ids that somebody chose may be words; those that were made have digits in them and are not short. */
+function withoutIds(text: string, { runId, sessionId }: Ids): string {
+  let made = text;
+  if (isMade(runId)) made = made.replaceAll(runId, '{{runId}}');
+  if (isMade(sessionId)) made = made.replaceAll(sessionId, '{{sessionId}}');
+  return made;
+}
+
+function isMade(id: string): boolean {
+  return id.length >= 8 && /\d/.test(id);
+}
+
+/** Values of these keys are names of this package, whatever else is called like that. */
+const TAGS = new Set(['type', 'role', 'reason', 'finish']);
+const TAG =
+  /^(text|image|file|thinking|tool-call|tool-call-delta|provider|user|assistant|tool|stop|tool-calls|length|content-filter|error|other|aborted)$/;
+
+function cleaner(text: (text: string) => string): Cleaner {
+  const walk = (value: unknown, key = ''): unknown => {
+    if (typeof value === 'string') {
+      if (isCredentialHeader(key)) return MASK;
+      return TAGS.has(key) && TAG.test(value) ? value : text(value);
+    }
+    if (typeof value === 'number' || typeof value === 'bigint') {
+      const seen = text(String(value));
+      return seen === String(value) ? value : seen;
+    }
+    if (typeof value !== 'object' || value === null) return value;
+    if ('toJSON' in value && typeof value.toJSON === 'function') return walk(value.toJSON(), key);
+    if (Array.isArray(value)) return value.map((item) => walk(item, key));
+    const entries = Object.entries(value).filter(([, item]) => item !== undefined);
+    return Object.fromEntries(entries.map(([name, item]) => [text(name), walk(item, name)]));
+  };
+  const json = (given: string): string => {
+    const plain = text(given);
+    let value: unknown;
+    try {
+      value = JSON.parse(given);
+    } catch {
+      return plain;
+    }
+    const cleaned = JSON.stringify(walk(value));
+    const same = plain === given && cleaned === JSON.stringify(value) && !hidesText(given, value);
+    return same ? given : cleaned;
+  };
+  return { text, value: <T>(value: T) => walk(value) as T, json };
+}

@@ -1,0 +1,59 @@
+/** What was thrown, as JSON and back: name, message, code and status, so that whoever handles it does the same again. */
+import { AlliumError, controlKind, type StopRun } from '../kernel/errors.js';
+import { asJson } from '../kernel/json-texts.js';
+import { headerOf, isTransient } from '../kernel/transient.js';
+import type { StoredError, StoredStop } from './format.js';
+
+const MAX_CAUSES = 4;
+/** What servers say about trying again. */
+const HEADERS = ['retry-after', 'retry-after-ms', 'x-should-retry'];
+
+/** The stop this is, if it is one. */
+export function stopOf(error: unknown): StoredStop | undefined {
+  if (controlKind(error) !== 'stop') return undefined;
+  const { reason, message } = error as StopRun;
+  return { reason, message };
+}
+
+/** Errors keep their plain fields and their causes; stacks, bodies and clients do not belong into a cassette. */
+export function toStoredError(error: unknown): StoredError {
+  const stored = described(error, MAX_CAUSES);
+  // Clients say in many ways that an error will pass. If what is left of it no longer does, one word replaces them.
+  const passes = isTransient(error);
+  if ('thrown' in stored || isTransient(fromStoredError(stored)) === passes) return stored;
+  return { ...stored, isRetryable: passes };
+}
+
+function described(error: unknown, causes: number): StoredError {
+  if (!(error instanceof Error)) return { thrown: asJson(error) ?? null };
+  const { name, message, cause } = error;
+  const fields = Object.entries(error).filter(([, value]) => ['string', 'number', 'boolean'].includes(typeof value));
+  const plain = error as unknown as Record<string, unknown>;
+  const headers = HEADERS.flatMap((header) => {
+    const value = headerOf(plain, header);
+    return value === undefined ? [] : [[header, value]];
+  });
+  return {
+    ...Object.fromEntries(fields),
+    name,
+    message,
+    ...(headers.length > 0 && { headers: Object.fromEntries(headers) }),
+    ...(error instanceof AlliumError && { data: asJson(error.data) }),
+    ...(cause !== undefined && causes > 0 && { cause: described(cause, causes - 1) }),
+  };
+}
+
+/** Errors that others tell apart by their class. */
+const CLASSES = { TypeError, RangeError, SyntaxError, ReferenceError, EvalError, URIError } as const;
+
+export function fromStoredError(stored: StoredError): unknown {
+  if ('thrown' in stored) return stored.thrown;
+  const { name, message, cause, code, data, ...fields } = stored;
+  const options = cause === undefined ? {} : { cause: fromStoredError(cause as StoredError) };
+  if (name === 'AlliumError')
+    return new AlliumError(String(code), message, { ...options, data: data as Record<string, unknown> | undefined });
+  const Class = CLASSES[name as keyof typeof CLASSES] ?? Error;
+  const error = new Class(message, options);
+  if (error.name !== name) Object.defineProperty(error, 'name', { value: name, configurable: true, writable: true });
+  return Object.assign(error, fields, code !== undefined && { code });
+}

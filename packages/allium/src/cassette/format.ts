@@ -1,0 +1,178 @@
+/** Cassettes: JSON lines made to be read and reviewed. A header, then one line for each model and tool call. */
+import { AlliumError, messageOf } from '../kernel/errors.js';
+import type { FinishReason, Message, Metadata, ToolContent, Usage } from '../kernel/messages.js';
+import type { ModelSettings, ToolSpec } from '../kernel/model.js';
+import type { StopReason } from '../kernel/result.js';
+import type { Request } from '../kernel/store.js';
+
+export const CASSETTE_VERSION = 1;
+
+/** A line of a cassette after the header. */
+export type Entry = ModelEntry | ToolEntry;
+
+interface Common {
+  /** Which of the recorded runs, counted from 1 in the order of their first call. */
+  readonly run: number;
+  readonly turn: number;
+  /** Of the normalised question. The same question has the same key in every run. */
+  readonly key: string;
+}
+
+export interface ModelEntry extends Common {
+  readonly type: 'model';
+  readonly request: StoredRequest;
+  readonly answer: StoredAnswer;
+}
+
+export interface ToolEntry extends Common {
+  readonly type: 'tool';
+  /** Which call of its message, from 0. */
+  readonly call: number;
+  readonly tool: string;
+  readonly args: unknown;
+  /** Progress it showed. */
+  readonly updates?: readonly { readonly content: StoredContent; readonly details?: unknown }[];
+  readonly outcome: StoredOutcome;
+}
+
+/** A normalised request. What it has in common with the one it comes `after` is left out. */
+export interface StoredRequest extends Partial<Omit<PlainRequest, 'messages'>> {
+  /** The key of the request this one goes on from: `messages` follow those of that one. */
+  readonly after?: string;
+  readonly messages: readonly PlainMessage[];
+}
+
+/** A request in full: without ids, usage and whatever else differs from run to run. */
+export interface PlainRequest {
+  /** `provider/id`. */
+  readonly model: string;
+  readonly systemPrompt: string;
+  readonly tools: readonly ToolSpec[];
+  readonly settings: ModelSettings;
+  readonly messages: readonly PlainMessage[];
+}
+
+export type PlainMessage = Readonly<Record<string, unknown>> & Pick<Message, 'role'>;
+
+/** A part of an answer. Text that came in pieces is stored whole, `cuts` says where the pieces ended. */
+export interface StoredPart {
+  readonly type: string;
+  readonly cuts?: readonly number[];
+  readonly [field: string]: unknown;
+}
+
+export type StoredAnswer =
+  | {
+      readonly content: readonly StoredPart[];
+      readonly finish: FinishReason;
+      readonly usage?: Partial<Usage>;
+      readonly metadata?: Metadata;
+      /** Who answered, if not the model that was asked. */
+      readonly model?: string;
+    }
+  /** It broke off after `content`. */
+  | { readonly content?: readonly StoredPart[]; readonly error: StoredError }
+  | { readonly stop: StoredStop };
+
+export type StoredOutcome =
+  | { readonly result: StoredResult }
+  | { readonly error: StoredError }
+  | { readonly stop: StoredStop }
+  /** It asked somebody. What came of it afterwards is the next recording of the same call. */
+  | { readonly suspend: Omit<Request, 'onRequest'> };
+
+/** One block of text is written as that text. */
+export type StoredContent = string | readonly ToolContent[];
+
+export interface StoredResult {
+  readonly content: StoredContent;
+  readonly details?: unknown;
+  readonly isError?: boolean;
+  readonly terminate?: boolean;
+}
+
+export interface StoredStop {
+  readonly reason: StopReason;
+  readonly message: string;
+}
+
+/** What was thrown: an error with its fields, or any other value as `thrown`. */
+export type StoredError =
+  | {
+      readonly name: string;
+      readonly message: string;
+      readonly cause?: StoredError;
+      readonly [field: string]: unknown;
+    }
+  | { readonly thrown: unknown };
+
+/** Keys in this order first, all others after them by the alphabet: two recordings of the same thing are the same text. */
+const ORDER = [
+  ...['allium', 'version', 'type', 'role', 'run', 'turn', 'call', 'key', 'tool', 'args', 'updates', 'outcome'],
+  ...['request', 'after', 'model', 'systemPrompt', 'messages', 'answer', 'id', 'name', 'toolName', 'description'],
+  ...['text', 'arguments', 'content', 'cuts', 'isError', 'finish', 'usage', 'message', 'code', 'status'],
+];
+const RANK = new Map(ORDER.map((key, rank) => [key, rank]));
+
+/** A value as one line of JSON. */
+export function lineOf(value: unknown): string {
+  return JSON.stringify(value, (_, item) => {
+    if (typeof item === 'bigint') return String(item);
+    if (typeof item !== 'object' || item === null || Array.isArray(item)) return item;
+    return Object.fromEntries(Object.entries(item).sort(([a], [b]) => rank(a) - rank(b) || (a < b ? -1 : 1)));
+  });
+}
+
+export function headerLine(): string {
+  return lineOf({ allium: 'cassette', version: CASSETTE_VERSION });
+}
+
+function rank(key: string): number {
+  return RANK.get(key) ?? ORDER.length;
+}
+
+/** An entry and where it stands. */
+export interface Line {
+  readonly number: number;
+  readonly entry: Entry;
+}
+
+/** The entries of a cassette. `name` says in errors which one it is. An empty cassette needs no header. */
+export function parseCassette(lines: readonly string[], name: string): readonly Line[] {
+  const invalid = (number: number, what: string, cause?: unknown) =>
+    new AlliumError('CASSETTE_INVALID', `Line ${number} of ${name} ${what}. Repair it, or record again.`, {
+      data: { line: number },
+      ...(cause !== undefined && { cause }),
+    });
+  const parsed = lines.flatMap((text, index) => {
+    if (text.trim() === '') return [];
+    try {
+      return [{ number: index + 1, value: JSON.parse(text) as unknown }];
+    } catch (error) {
+      throw invalid(index + 1, `is not JSON: ${messageOf(error)}`, error);
+    }
+  });
+  const [first, ...rest] = parsed;
+  if (!first) return [];
+  const header = first.value as { allium?: unknown; version?: unknown } | null;
+  if (header?.allium !== 'cassette') throw invalid(first.number, 'is not the header of a cassette');
+  if (header.version !== CASSETTE_VERSION)
+    throw invalid(first.number, `says version ${header.version}, and only ${CASSETTE_VERSION} can be read here`);
+  return rest.map(({ number, value }) => {
+    if (!isEntry(value)) throw invalid(number, 'is neither a model nor a tool call');
+    return { number, entry: value };
+  });
+}
+
+function isEntry(value: unknown): value is Entry {
+  if (typeof value !== 'object' || value === null) return false;
+  const { type, key, run, request, answer, outcome, tool } = value as Record<string, unknown>;
+  if (typeof key !== 'string' || typeof run !== 'number') return false;
+  if (type === 'model')
+    return Array.isArray((request as StoredRequest | undefined)?.messages) && isObject(answer);
+  return type === 'tool' && typeof tool === 'string' && isObject(outcome);
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null;
+}

@@ -1,0 +1,71 @@
+/** What a call asks, in the form it is compared and written in, and the key of it. */
+import type { ModelContext, ToolContext } from '../kernel/context.js';
+import { callHash, requestKey } from '../kernel/hash.js';
+import { asJson } from '../kernel/json-texts.js';
+import { type Message, toolCallsOf } from '../kernel/messages.js';
+import { modelName } from '../kernel/model.js';
+import type { Cleaner } from './clean.js';
+import { guardedMessages } from './guarded.js';
+import type { PlainMessage, PlainRequest } from './format.js';
+
+export interface AskedModel {
+  readonly type: 'model';
+  readonly key: string;
+  readonly turn: number;
+  readonly request: PlainRequest;
+}
+
+export interface AskedTool {
+  readonly type: 'tool';
+  readonly key: string;
+  readonly turn: number;
+  /** Which call of its message, from 0. */
+  readonly call: number;
+  readonly tool: string;
+  readonly args: unknown;
+}
+
+export type Asked = AskedModel | AskedTool;
+
+/** The key is made from the cleaned request: it is the same wherever secrets and ids differ, and tells nothing about them. */
+export async function askedModel(ctx: ModelContext, clean: Cleaner): Promise<AskedModel> {
+  const given = await guardedMessages(ctx);
+  const { provider, id } = ctx.model;
+  const messages = given.map((message) => clean.value(plainMessage(message, clean)));
+  const systemPrompt = clean.text(ctx.systemPrompt);
+  const tools = clean.value(ctx.tools.map(({ spec }) => spec));
+  const settings = clean.value(ctx.settings);
+  const key = requestKey({
+    model: { provider, id },
+    messages: messages as unknown as Message[],
+    systemPrompt,
+    tools,
+    settings,
+  });
+  const request = { model: clean.text(modelName(ctx.model)), systemPrompt, tools, settings, messages };
+  return { type: 'model', key, turn: ctx.turn, request };
+}
+
+export function askedTool(ctx: ToolContext, clean: Cleaner): AskedTool {
+  const { toolCall, assistantMessage, turn } = ctx;
+  const name = ctx.tool?.name ?? toolCall.name;
+  const args = clean.value(asJson(ctx.rawArgs) ?? null);
+  const call = toolCallsOf(assistantMessage).findIndex(({ id }) => id === toolCall.id);
+  return { type: 'tool', key: callHash(name, args), turn, call, tool: name, args };
+}
+
+/** Ids of messages and calls are made anew in each run, and usage is nothing a model is shown. */
+function plainMessage(message: Message, clean: Cleaner): PlainMessage {
+  const { role, content } = message;
+  if (role === 'tool') {
+    const { toolName, isError } = message;
+    return { role, toolName, content, isError };
+  }
+  if (role === 'user') return { role, content };
+  const parts = content.map((part) => {
+    if (part.type !== 'tool-call') return part;
+    const { id: _, ...call } = part;
+    return { ...call, arguments: clean.json(part.arguments) };
+  });
+  return { role, content: parts };
+}

@@ -1,0 +1,76 @@
+/** Finds secrets in text: values of the environment, authorization headers, and what the user says. */
+import { invalidOption } from '../kernel/errors.js';
+
+/** Text that may not be written, or an expression that finds it. */
+export type Pattern = string | RegExp;
+
+export const MASK = '[redacted]';
+
+/** Variables whose names contain one of these hold secrets, if they are long enough not to be words. */
+const NAMES = /KEY|TOKEN|SECRET/i;
+const MIN_LENGTH = 8;
+
+/** Headers that carry credentials, as keys of an object. */
+const HEADERS = /^(?:(?:proxy-)?authorization|x-api-key|api-key|cookie|set-cookie)$/i;
+
+/** The same as text: `Authorization: Bearer …`, in JSON, in quotes, in a command line. */
+const IN_TEXT =
+  /((?:proxy-)?authorization\\*["']?\s*[:=]\s*\\*["']?)((?:digest|aws4-hmac-sha256)\s[^\r\n]*|(?:basic|bearer|token|apikey|negotiate|ntlm)\s+[^\s"'\\]+|[^\s"'\\,;]{8,})/gi;
+
+/** A token without its header. Tokens have digits in them, the words that follow "bearer" in a sentence do not. */
+const BEARER = /\b(bearer\s+)(?=\S*\d)[\w.~+/-]{8,}=*/gi;
+
+export function isCredentialHeader(name: string): boolean {
+  return HEADERS.test(name);
+}
+
+/** Makes the function that masks secrets. It reads the environment when it is called: keys may be loaded late. */
+export function masking(patterns: readonly Pattern[]): (text: string) => string {
+  const own = patterns.map((pattern) =>
+    typeof pattern === 'string' ? literal([pattern])! : new RegExp(pattern.source, `${pattern.flags.replace(/[gy]/g, '')}g`),
+  );
+  let known = '';
+  let values: RegExp | undefined;
+  return (text) => {
+    const secrets = environment();
+    const current = secrets.join('\n');
+    if (current !== known) [known, values] = [current, literal(secrets)];
+    let masked = values ? text.replace(values, MASK) : text;
+    masked = masked.replace(IN_TEXT, `$1${MASK}`).replace(BEARER, `$1${MASK}`);
+    for (const pattern of own) masked = masked.replace(pattern, (found) => (found === '' ? '' : MASK));
+    return masked;
+  };
+}
+
+export function checkPatterns(patterns: unknown): void {
+  const fine = (one: unknown) => (typeof one === 'string' ? one !== '' : one instanceof RegExp);
+  if (!Array.isArray(patterns) || !patterns.every(fine))
+    throw invalidOption('redact', 'a list of texts and regular expressions', patterns);
+}
+
+function environment(): string[] {
+  return Object.entries(process.env).flatMap(([name, value]) =>
+    NAMES.test(name) && value !== undefined && value.length >= MIN_LENGTH ? [value] : [],
+  );
+}
+
+/** Finds any of these texts, also as they are written in JSON, in JSON inside JSON, and in addresses. */
+function literal(texts: readonly string[]): RegExp | undefined {
+  const forms = new Set(texts.flatMap((text) => [text, inJson(text), inJson(inJson(text)), inAddress(text)]));
+  if (forms.size === 0) return undefined;
+  const longestFirst = [...forms].sort((a, b) => b.length - a.length);
+  return new RegExp(longestFirst.map((form) => form.replace(/[.*+?^${}()|[\]\\/-]/g, '\\$&')).join('|'), 'g');
+}
+
+function inJson(text: string): string {
+  return JSON.stringify(text).slice(1, -1);
+}
+
+function inAddress(text: string): string {
+  try {
+    return encodeURIComponent(text);
+  } catch {
+    // Half a surrogate pair has no place in an address.
+    return text;
+  }
+}

@@ -1,0 +1,123 @@
+/** Stops calling a model or tool that keeps failing, and tries it again after a while. */
+import type { Clock } from '../../kernel/clock.js';
+import type { ModelContext, ToolContext } from '../../kernel/context.js';
+import { AlliumError, attribution, invalidOption, isControl, messageOf } from '../../kernel/errors.js';
+import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+import { modelName } from '../../kernel/model.js';
+import {
+  checkFunction,
+  checkInteger,
+  checkMethods,
+  checkNumber,
+  checkOneOf,
+  checkOptions,
+} from '../../kernel/options.js';
+import { isTransient } from '../../kernel/transient.js';
+import { type CallOutcome, Circuit } from './circuit.js';
+
+export interface CircuitBreakerOptions {
+  /** Failures in a row that open the circuit. @default 5 */
+  readonly failures?: number;
+  /** Milliseconds after which a failure is forgotten. @default 60_000 */
+  readonly windowMs?: number;
+  /** Milliseconds the circuit stays open; then one call may try. @default 30_000 */
+  readonly cooldownMs?: number;
+  /** What is watched. @default 'model' */
+  readonly on?: 'model' | 'tool';
+  /** Which circuit a call belongs to. @default `provider/id` of the model, or the name of the tool */
+  readonly key?: (ctx: ModelContext | ToolContext) => string;
+  /** Which errors count. Never asked about stops, suspensions and aborts. @default isTransient for models, all for tools */
+  readonly failsOn?: (error: unknown, ctx: ModelContext | ToolContext) => boolean;
+  /** @default the agent's */
+  readonly clock?: Clock;
+}
+
+const OPTIONS = ['failures', 'windowMs', 'cooldownMs', 'on', 'key', 'failsOn', 'clock'];
+
+/**
+ * Opens a circuit per model or tool after `failures` failures in a row: calls then fail at once with `CIRCUIT_OPEN`,
+ * which a fallback further out acts on. After `cooldownMs` one call tries; if it works, the circuit closes.
+ *
+ * @example
+ * new Agent({ model, middleware: [circuitBreaker({ failures: 2, cooldownMs: 10_000 })] });
+ */
+export function circuitBreaker(options: CircuitBreakerOptions = {}): Middleware {
+  checkOptions('circuitBreaker', options, OPTIONS);
+  const {
+    failures = 5,
+    windowMs = 60_000,
+    cooldownMs = 30_000,
+    on = 'model',
+    key = targetOf,
+    clock,
+  } = options;
+  const { failsOn = on === 'model' ? isTransient : () => true } = options;
+  checkInteger('failures', failures, 1);
+  checkNumber('windowMs', windowMs, 1);
+  checkNumber('cooldownMs', cooldownMs, 1);
+  checkOneOf('on', on, ['model', 'tool']);
+  checkFunction('key', key);
+  checkFunction('failsOn', failsOn);
+  if (clock !== undefined) checkMethods('clock', clock, ['now', 'setTimer']);
+  const limits = { failures, windowMs, cooldownMs };
+  // For the whole process: that a provider is down is true for every run.
+  const circuits = new Map<string, Circuit>();
+
+  return defineMiddleware({
+    name: 'circuit-breaker',
+    seams: [on],
+    async process(given, next) {
+      const ctx = given as ModelContext | ToolContext;
+      const time = clock ?? ctx.agent.clock;
+      const target = key(ctx);
+      if (typeof target !== 'string') throw invalidOption('key()', 'a function that returns text', target);
+      const circuit = circuits.get(target) ?? new Circuit(limits);
+      circuits.set(target, circuit);
+      const pass = circuit.enter(time.now());
+      if (!('era' in pass)) throw refusal(target, pass.retryAfterMs, circuit.lastError);
+      if (pass.probe) ctx.emit('circuit-breaker', { key: target, state: 'half-open' });
+
+      const end = (outcome: CallOutcome, error?: unknown): void => {
+        const state = circuit.leave(pass, outcome, time.now(), error);
+        if (state) ctx.emit('circuit-breaker', { key: target, state });
+        if (circuit.isFresh) circuits.delete(target);
+      };
+      let outcome: CallOutcome = 'nothing';
+      let failure: unknown;
+      try {
+        const result = await next();
+        outcome = 'success';
+        return result;
+      } catch (error) {
+        failure = error;
+        outcome = judged(error, ctx, failsOn);
+        throw error;
+      } finally {
+        end(outcome, failure);
+      }
+    },
+  });
+}
+
+function judged(
+  error: unknown,
+  ctx: ModelContext | ToolContext,
+  failsOn: NonNullable<CircuitBreakerOptions['failsOn']>,
+): CallOutcome {
+  if (isControl(error)) return 'nothing';
+  if (failsOn(error, ctx)) return 'failure';
+  // An error that does not count came from the other side all the same, so that is alive.
+  return attribution(error)?.hook === ctx.seam ? 'success' : 'nothing';
+}
+
+function targetOf(ctx: ModelContext | ToolContext): string {
+  return ctx.seam === 'model' ? modelName(ctx.model) : ctx.toolCall.name;
+}
+
+function refusal(key: string, retryAfterMs: number | undefined, cause: unknown): AlliumError {
+  const when = retryAfterMs === undefined ? 'Another call is trying it.' : `Try again in ${retryAfterMs} ms.`;
+  return new AlliumError('CIRCUIT_OPEN', `The circuit of "${key}" is open: ${messageOf(cause)} ${when}`, {
+    cause,
+    data: { key, ...(retryAfterMs !== undefined && { retryAfterMs }) },
+  });
+}

@@ -1,0 +1,92 @@
+/** Bounds how much text goes into a request and comes out of a tool, and says how much was cut. */
+import { invalidOption } from '../../kernel/errors.js';
+import type { Message } from '../../kernel/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+import { checkInteger, checkOptions } from '../../kernel/options.js';
+
+export interface ContentTruncatorOptions {
+  /** Characters of text a message or result may have, the note about the cut included: an integer ≥ 100. @default 50_000 */
+  readonly maxChars?: number;
+  /** `model` bounds user messages and results in requests, `tool` the results that go into the history. @default both */
+  readonly on?: readonly ('model' | 'tool')[];
+}
+
+/**
+ * Cuts the end off texts that are too long: in a request before the model is called, in a result before it is kept.
+ *
+ * @example
+ * new Agent({ model, tools: [read], middleware: [contentTruncator({ maxChars: 100 })] });
+ */
+export function contentTruncator(options: ContentTruncatorOptions = {}): Middleware {
+  checkOptions('contentTruncator', options, ['maxChars', 'on']);
+  const { maxChars = 50_000, on = ['model', 'tool'] } = options;
+  checkInteger('maxChars', maxChars, 100);
+  if (!Array.isArray(on) || on.length === 0 || !on.every((seam) => seam === 'model' || seam === 'tool'))
+    throw invalidOption('on', "a non-empty list of 'model' and 'tool'", on);
+  // Messages are frozen, so what was made of one stays right: a long history is not cut anew for every call.
+  const made = new WeakMap<Message, Message>();
+  const bounded = (message: Message): Message => {
+    if (message.role === 'assistant') return message;
+    let known = made.get(message);
+    if (!known) {
+      const content = cut(message.content, maxChars);
+      known = content === message.content ? message : Object.freeze({ ...message, content } as Message);
+      if (Object.isFrozen(message)) made.set(message, known);
+    }
+    return known;
+  };
+  return defineMiddleware({
+    name: 'content-truncator',
+    ...(on.includes('model') && {
+      beforeModel(ctx) {
+        const { messages } = ctx;
+        const next = messages.map(bounded);
+        if (next.some((message, i) => message !== messages[i])) ctx.messages = next;
+      },
+    }),
+    ...(on.includes('tool') && {
+      // After the guards: half a secret that a cut left over would be recognised by none of them.
+      afterToolCall(ctx) {
+        const { content } = ctx.result!;
+        const short = cut(content, maxChars);
+        return short === content ? undefined : { content: short };
+      },
+    }),
+  });
+}
+
+type Part = { readonly type: string; readonly text?: string };
+
+/** The parts with at most `maxChars` characters of text in them; the same list when they have no more. */
+function cut<P extends Part>(content: readonly P[], maxChars: number): readonly P[] {
+  let total = 0;
+  for (const part of content) if (part.type === 'text') total += part.text!.length;
+  if (total <= maxChars) return content;
+  let left = maxChars - note(total, total).length;
+  const kept: P[] = [];
+  let ended = false;
+  for (const part of content) {
+    if (part.type !== 'text') kept.push(part);
+    else if (!ended && part.text!.length <= left) {
+      kept.push(part);
+      left -= part.text!.length;
+    } else if (!ended) {
+      ended = true;
+      const text = head(part.text!, left);
+      // Everything before this part was kept whole.
+      const shown = maxChars - note(total, total).length - left + text.length;
+      kept.push({ ...part, text: text + note(total - shown, total) });
+    }
+  }
+  return kept;
+}
+
+function note(cutOff: number, total: number): string {
+  return `\n[${cutOff} of ${total} characters were cut off here.]`;
+}
+
+/** The first `length` characters, without half of a surrogate pair at the end. */
+function head(text: string, length: number): string {
+  const last = text.charCodeAt(length - 1);
+  return text.slice(0, last >= 0xd800 && last <= 0xdbff ? length - 1 : length);
+}

@@ -1,0 +1,279 @@
+import { Agent, defineMiddleware, memoryStore, tool } from 'allium';
+import { observability, type SpanHandle } from 'allium/middleware/observability';
+import { retry } from 'allium/middleware/retry';
+import {
+  collect,
+  failWith,
+  fakeClock,
+  hang,
+  type Script,
+  scriptedModel,
+  testMiddleware,
+  text,
+  toolCalls,
+} from 'allium/testing';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+
+interface Line {
+  name: string;
+  parent?: string | undefined;
+  status?: string;
+  attributes: Record<string, unknown>;
+}
+
+function recorder() {
+  const spans: Line[] = [];
+  const metrics: [string, number, Record<string, unknown>][] = [];
+  const lines = new Map<SpanHandle, Line>();
+  const clock = fakeClock();
+  const middleware = observability({
+    clock,
+    span(name, attributes, parent) {
+      const line: Line = { name, parent: parent && lines.get(parent)!.name, attributes: { ...attributes } };
+      const handle: SpanHandle = {
+        end({ status, attributes: more }) {
+          expect(line.status).toBeUndefined();
+          line.status = status;
+          Object.assign(line.attributes, more);
+        },
+      };
+      spans.push(line);
+      lines.set(handle, line);
+      return handle;
+    },
+    counter: (...one) => metrics.push(one),
+    histogram: (...one) => metrics.push(one),
+  });
+  const outline = () => spans.map(({ name, parent, status }) => [name, parent, status]);
+  return { spans, metrics, clock, middleware, outline };
+}
+
+const work = tool({
+  name: 'work',
+  description: 'Works.',
+  input: z.object({ how: z.string().optional() }),
+  async execute({ how }, ctx) {
+    if (how === 'fail') throw Object.assign(new Error('secret'), { code: 'E_WORK' });
+    if (how === 'stop') ctx.stop('stopped', 'Enough.');
+    if (how === 'suspend') await ctx.suspend({});
+    return 'ok';
+  },
+});
+const RUN = 'invoke_agent agent';
+
+function agentOf(script: readonly Script[], middleware: object, more: object[] = []) {
+  const model = scriptedModel(script);
+  return new Agent({ model, tools: [work], middleware: [middleware, ...more] as never });
+}
+
+testMiddleware(({ clock }) => observability({ clock }), { name: 'observability', describe, it });
+testMiddleware(
+  () =>
+    observability({
+      span: () => ({ end() {}, within: (inner) => inner() }),
+      counter: () => {
+        throw new Error('no');
+      },
+    }),
+  { name: 'observability whose functions fail', describe, it },
+);
+
+describe('observability', () => {
+  it('reports a span for the run, each model call and each tool call', async () => {
+    const { middleware, outline, spans } = recorder();
+    await agentOf([toolCalls({ name: 'work' }), text('done')], middleware).run('hi');
+    expect(outline()).toEqual([
+      [RUN, undefined, 'ok'],
+      ['chat scripted', RUN, 'ok'],
+      ['execute_tool work', RUN, 'ok'],
+      ['chat scripted', RUN, 'ok'],
+    ]);
+    expect(spans[1]?.attributes).toMatchObject({
+      'gen_ai.provider.name': 'test',
+      'gen_ai.usage.input_tokens': 10,
+      'gen_ai.response.finish_reasons': 'tool-calls',
+      'allium.turn': 1,
+    });
+    expect(spans[0]?.attributes).toMatchObject({ 'allium.stop.reason': 'final', 'allium.turns': 2 });
+  });
+
+  it('measures durations in seconds and counts tokens, without ids', async () => {
+    const { middleware, metrics, clock } = recorder();
+    const slow = defineMiddleware({ name: 'slow', beforeModel: () => clock.advance(1500) });
+    await agentOf(['hi'], middleware, [slow]).run('hi');
+    const model = {
+      'gen_ai.operation.name': 'chat',
+      'gen_ai.provider.name': 'test',
+      'gen_ai.request.model': 'scripted',
+    };
+    expect(metrics).toEqual([
+      ['gen_ai.client.token.usage', 10, { ...model, 'gen_ai.token.type': 'input' }],
+      ['gen_ai.client.token.usage', 5, { ...model, 'gen_ai.token.type': 'output' }],
+      ['gen_ai.client.operation.duration', 1.5, model],
+      ['allium.model.calls', 1, { ...model, status: 'ok' }],
+      [
+        'gen_ai.client.operation.duration',
+        1.5,
+        { 'gen_ai.operation.name': 'invoke_agent', 'gen_ai.agent.name': 'agent' },
+      ],
+      ['allium.runs', 1, { 'gen_ai.agent.name': 'agent', status: 'ok' }],
+    ]);
+  });
+
+  it.each<[string, Script, string[]]>([
+    ['an error of the model', failWith(new TypeError('secret')), ['error', 'error']],
+    ['an error of a tool', toolCalls({ name: 'work', args: { how: 'fail' } }), ['ok', 'ok', 'error', 'ok']],
+    ['a stop', toolCalls({ name: 'work', args: { how: 'stop' } }), ['stopped', 'ok', 'stopped']],
+    ['a suspension', toolCalls({ name: 'work', args: { how: 'suspend' } }), ['suspended', 'ok', 'suspended']],
+    ['an unknown tool', toolCalls({ name: 'nowhere' }), ['ok', 'ok', 'blocked', 'ok']],
+  ])('tells %s apart, and quotes nothing of it', async (_, step, statuses) => {
+    const { middleware, spans, metrics } = recorder();
+    await agentOf([step, text('done')], middleware)
+      .run('hi')
+      .catch(() => {});
+    expect(spans.map(({ status }) => status)).toEqual(statuses);
+    expect(JSON.stringify([spans, metrics])).not.toContain('secret');
+  });
+
+  it('names the kind of an error', async () => {
+    const { middleware, spans } = recorder();
+    const step = toolCalls({ name: 'work', args: { how: 'fail' } });
+    await agentOf([step, failWith('text')], middleware)
+      .run('hi')
+      .catch(() => {});
+    expect(spans.map(({ attributes }) => attributes['error.type'])).toEqual([
+      'string',
+      undefined,
+      'E_WORK',
+      'string',
+    ]);
+  });
+
+  it('reports the middleware that acted, without what they quote', async () => {
+    const { middleware, outline, metrics, clock } = recorder();
+    const busy = Object.assign(new Error('secret'), { status: 503 });
+    const again = retry({ clock, minDelayMs: 0, jitter: 'none' });
+    const agent = agentOf([failWith(busy), text('done')], again, [middleware]);
+    const run = agent.run('hi');
+    await clock.advance(1000);
+    await run;
+    expect(outline()).toEqual([
+      [RUN, undefined, 'ok'],
+      ['chat scripted', RUN, 'error'],
+      ['chat scripted', RUN, 'ok'],
+      ['middleware retry', RUN, 'ok'],
+    ]);
+    expect(metrics.filter(([name]) => name === 'allium.middleware.actions')).toEqual([
+      [
+        'allium.middleware.actions',
+        1,
+        { 'allium.middleware.name': 'retry', 'allium.middleware.action': 'retry after' },
+      ],
+    ]);
+  });
+
+  it('calls the work inside the span where the handle can', async () => {
+    const active: string[] = [];
+    const seen: string[] = [];
+    const middleware = observability({
+      span: (name) => ({
+        end() {},
+        within(inner) {
+          active.push(name);
+          try {
+            return inner();
+          } finally {
+            active.pop();
+          }
+        },
+      }),
+    });
+    const model = scriptedModel([() => (seen.push(active.at(-1) ?? 'none'), 'hi')]);
+    await new Agent({
+      model: { ...model, stream: (...args) => model.stream(...args) },
+      middleware: [middleware],
+    }).run('hi');
+    expect(seen).toHaveLength(1);
+  });
+
+  it('ends every span of an aborted run', async () => {
+    const { middleware, outline } = recorder();
+    const model = scriptedModel([hang('Hel')]);
+    const abort = new AbortController();
+    const run = new Agent({ model, middleware: [middleware] })
+      .run('hi', { signal: abort.signal })
+      .catch((e) => e);
+    while (model.requests.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    abort.abort();
+    expect(await run).toMatchObject({ code: 'ABORTED' });
+    expect(outline()).toEqual([
+      [RUN, undefined, 'aborted'],
+      ['chat scripted', RUN, 'aborted'],
+    ]);
+  });
+
+  it('gives a resumed run a span of its own', async () => {
+    const { middleware, outline } = recorder();
+    const model = scriptedModel([toolCalls({ name: 'work', args: { how: 'suspend' } }), text('done')]);
+    const agent = new Agent({ model, tools: [work], middleware: [middleware], store: memoryStore() });
+    const session = agent.session('s');
+    const { pending } = await session.run('hi');
+    await session.resume({ answers: { [pending[0]!.id]: { type: 'approve' } } });
+    expect(outline().filter(([name]) => name === RUN)).toEqual([
+      [RUN, undefined, 'suspended'],
+      [RUN, undefined, 'ok'],
+    ]);
+  });
+
+  it('lets the run go on when it fails, and says so', async () => {
+    const bad = () => {
+      throw new Error('exporter down');
+    };
+    for (const options of [
+      { span: bad },
+      { counter: bad },
+      { histogram: bad },
+      { span: () => ({ end: bad }) },
+    ]) {
+      const agent = agentOf([toolCalls({ name: 'work' }), text('done')], observability(options));
+      const result = await agent.run('hi');
+      expect(result).toMatchObject({ status: 'done', text: 'done', usage: { totalTokens: 30 } });
+      expect(
+        result.changes.some(({ by, what }) => by === 'observability' && what.includes('exporter down')),
+      ).toBe(true);
+    }
+  });
+
+  it('keeps the spans of 100 concurrent runs and of two instances apart', async () => {
+    const [one, two] = [recorder(), recorder()];
+    const agent = new Agent({
+      model: scriptedModel(['hi'], { repeat: true }),
+      middleware: [one.middleware, two.middleware],
+    });
+    const results = await Promise.all(Array.from({ length: 100 }, () => agent.run('hi')));
+    for (const { spans } of [one, two]) {
+      expect(spans).toHaveLength(200);
+      expect(spans.every(({ status }) => status === 'ok')).toBe(true);
+      const ids = new Set(spans.map(({ attributes }) => attributes['allium.run.id']));
+      expect(ids).toEqual(new Set(results.map(({ runId }) => runId)));
+    }
+  });
+
+  it('reports the same when the run is streamed', async () => {
+    const [plain, streamed] = [recorder(), recorder()];
+    const script = [toolCalls({ name: 'work' }), text('done')];
+    await agentOf(script, plain.middleware).run('hi');
+    await collect(agentOf(script, streamed.middleware).stream('hi'));
+    expect(streamed.outline()).toEqual(plain.outline());
+    expect(streamed.metrics).toEqual(plain.metrics);
+  });
+
+  it.each([
+    [{ span: true }, 'Expected `span` to be a function, got true.'],
+    [{ clock: {} }, 'Expected `clock` to be an object with now(), got {}.'],
+    [{ counters: () => {} }, 'Unknown option `counters` of observability(). Did you mean `counter`?'],
+  ])('refuses %j', (options, message) => {
+    expect(() => observability(options as never)).toThrow(message);
+  });
+});

@@ -1,0 +1,248 @@
+/** Spans and metrics of runs, model calls, tool calls and of the middleware that acted, for whatever takes them. */
+import { type Clock, systemClock } from '../../kernel/clock.js';
+import type { Context, ModelContext, RunContext, ToolContext } from '../../kernel/context.js';
+import { controlKind } from '../../kernel/errors.js';
+import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+import { checkFunction, checkMethods, checkOptions } from '../../kernel/options.js';
+
+export type Attributes = Readonly<Record<string, string | number | boolean>>;
+
+/** How what a span is about ended. */
+export interface SpanOutcome {
+  readonly status: 'ok' | 'error' | 'stopped' | 'suspended' | 'aborted' | 'blocked';
+  /** What is known only at the end: usage, reason, kind of error. */
+  readonly attributes: Attributes;
+}
+
+/** A span under way. */
+export interface SpanHandle {
+  /** Called once. */
+  end(outcome: SpanOutcome): void;
+  /** Calls `work` so that what it starts finds this span as the active one, and returns what it returns. */
+  within?<T>(work: () => T): T;
+}
+
+/**
+ * Contract: all three are called synchronously and not awaited. What they throw is noted in `result.changes` and
+ * changes nothing else about the run.
+ */
+export interface ObservabilityOptions {
+  /** Starts a span; `parent` is what it returned for the run. */
+  readonly span?: (name: string, attributes: Attributes, parent: SpanHandle | undefined) => SpanHandle | void;
+  /** Adds to a counter. */
+  readonly counter?: (name: string, value: number, attributes: Attributes) => void;
+  /** Records a value: seconds or tokens. */
+  readonly histogram?: (name: string, value: number, attributes: Attributes) => void;
+  readonly clock?: Clock;
+}
+
+const NOTHING: SpanHandle = { end() {} };
+
+/**
+ * Reports what happens, by the names of OpenTelemetry's conventions for generative AI. Text of messages, arguments,
+ * results and errors is not among it.
+ *
+ * @example
+ * new Agent({ model, middleware: [observability({ counter: (name, value) => totals.push([name, value]) })] });
+ */
+export function observability(options: ObservabilityOptions = {}): Middleware {
+  checkOptions('observability', options, ['span', 'counter', 'histogram', 'clock']);
+  const { span = () => NOTHING, counter = () => {}, histogram = () => {}, clock = systemClock } = options;
+  checkFunction('span', span);
+  checkFunction('counter', counter);
+  checkFunction('histogram', histogram);
+  checkMethods('clock', clock, ['now']);
+  /** The spans of runs under way: no cell could hold them, and each is taken out when its run has ended. */
+  const runs = new Map<string, SpanHandle>();
+
+  /** Calls `work` inside a span and reports how long it took and how it ended. */
+  async function around<T>(
+    ctx: Context,
+    [name, attributes]: Subject,
+    work: () => Promise<T>,
+    outcomeOf: (result: T) => SpanOutcome,
+    ended: (outcome: SpanOutcome) => void,
+  ): Promise<T> {
+    const handle = span(name, attributes, ctx.seam === 'run' ? undefined : runs.get(ctx.runId)) ?? NOTHING;
+    if (ctx.seam === 'run') runs.set(ctx.runId, handle);
+    const startedAt = clock.now();
+    const finish = (outcome: SpanOutcome): void => {
+      handle.end(outcome);
+      const kind = outcome.attributes['error.type'];
+      const failed = kind === undefined ? {} : { 'error.type': kind };
+      histogram('gen_ai.client.operation.duration', (clock.now() - startedAt) / 1000, {
+        ...measured(attributes),
+        ...failed,
+      });
+      ended(outcome);
+    };
+    let result: T;
+    try {
+      result = await (handle.within ? handle.within(work) : work());
+    } catch (error) {
+      finish(failure(error));
+      throw error;
+    }
+    finish(outcomeOf(result));
+    return result;
+  }
+
+  return defineMiddleware({
+    name: 'observability',
+    onFail: 'open',
+    async wrapRun(ctx, next) {
+      try {
+        return await around(
+          ctx,
+          runSubject(ctx),
+          async () => {
+            const result = await next();
+            for (const { by, what, turn } of result.changes) acted(ctx, by, what, turn);
+            return result;
+          },
+          ({ status, stop, turns }) => ({
+            status: status === 'done' ? 'ok' : (status as SpanOutcome['status']),
+            attributes: { 'allium.stop.reason': stop.reason, 'allium.turns': turns },
+          }),
+          ({ status }) => counter('allium.runs', 1, { 'gen_ai.agent.name': ctx.agent.name, status }),
+        );
+      } finally {
+        runs.delete(ctx.runId);
+      }
+    },
+    wrapModel(ctx, next) {
+      const subject = modelSubject(ctx);
+      return around(
+        ctx,
+        subject,
+        () => next(),
+        ({ stopReason, usage, model }) => {
+          const about = measured(subject[1]);
+          if (usage) {
+            histogram('gen_ai.client.token.usage', usage.inputTokens, {
+              ...about,
+              'gen_ai.token.type': 'input',
+            });
+            histogram('gen_ai.client.token.usage', usage.outputTokens, {
+              ...about,
+              'gen_ai.token.type': 'output',
+            });
+          }
+          return {
+            status: 'ok',
+            attributes: {
+              'gen_ai.response.finish_reasons': stopReason,
+              ...(model !== undefined && { 'gen_ai.response.model': model }),
+              ...(usage && {
+                'gen_ai.usage.input_tokens': usage.inputTokens,
+                'gen_ai.usage.output_tokens': usage.outputTokens,
+              }),
+            },
+          };
+        },
+        ({ status }) => counter('allium.model.calls', 1, { ...measured(subject[1]), status }),
+      );
+    },
+    wrapTool(ctx, next) {
+      return around(
+        ctx,
+        toolSubject(ctx),
+        () => next(),
+        ({ isError }) => ({
+          status: isError ? 'error' : 'ok',
+          attributes: isError ? { 'error.type': 'tool_error' } : {},
+        }),
+        ({ status }) => counter('allium.tool.calls', 1, { 'gen_ai.tool.name': ctx.toolCall.name, status }),
+      );
+    },
+    // Calls that were refused never reach a layer.
+    afterToolCall(ctx) {
+      if (!ctx.blocked) return;
+      const outcome: SpanOutcome = { status: 'blocked', attributes: {} };
+      span(...toolSubject(ctx), runs.get(ctx.runId))?.end(outcome);
+      counter('allium.tool.calls', 1, { 'gen_ai.tool.name': ctx.toolCall.name, status: 'blocked' });
+    },
+  });
+
+  function acted(ctx: RunContext, by: string, what: string, turn: number): void {
+    // What follows a colon may quote an error or a reason.
+    const action = what.split(':', 1)[0]!;
+    const attributes = { 'allium.middleware.name': by, 'allium.middleware.action': action };
+    const subject = { ...attributes, 'allium.turn': turn };
+    span(`middleware ${by}`, subject, runs.get(ctx.runId))?.end({ status: 'ok', attributes: {} });
+    counter('allium.middleware.actions', 1, attributes);
+  }
+}
+
+/** The name of a span and what is known when it begins. */
+type Subject = readonly [name: string, attributes: Attributes];
+
+function runSubject(ctx: RunContext): Subject {
+  const { agent, runId, sessionId, tenant, depth } = ctx;
+  return [
+    `invoke_agent ${agent.name}`,
+    {
+      'gen_ai.operation.name': 'invoke_agent',
+      'gen_ai.agent.name': agent.name,
+      'gen_ai.conversation.id': sessionId,
+      'allium.run.id': runId,
+      'allium.depth': depth,
+      ...(tenant !== undefined && { 'allium.tenant': tenant }),
+    },
+  ];
+}
+
+function modelSubject({ model, runId, turn, attempt }: ModelContext): Subject {
+  return [
+    `chat ${model.id}`,
+    {
+      'gen_ai.operation.name': 'chat',
+      'gen_ai.provider.name': model.provider,
+      'gen_ai.request.model': model.id,
+      'allium.run.id': runId,
+      'allium.turn': turn,
+      'allium.attempt': attempt,
+    },
+  ];
+}
+
+function toolSubject({ toolCall, runId, turn, attempt }: ToolContext): Subject {
+  return [
+    `execute_tool ${toolCall.name}`,
+    {
+      'gen_ai.operation.name': 'execute_tool',
+      'gen_ai.tool.name': toolCall.name,
+      'gen_ai.tool.call.id': toolCall.id,
+      'allium.run.id': runId,
+      'allium.turn': turn,
+      'allium.attempt': attempt,
+    },
+  ];
+}
+
+/** Metrics are kept apart by these only: an id in them would make a series of its own of every call. */
+const MEASURED = [
+  'gen_ai.operation.name',
+  'gen_ai.agent.name',
+  'gen_ai.provider.name',
+  'gen_ai.request.model',
+  'gen_ai.tool.name',
+];
+
+function measured(attributes: Attributes): Attributes {
+  return Object.fromEntries(MEASURED.flatMap((key) => (key in attributes ? [[key, attributes[key]!]] : [])));
+}
+
+const SIGNALS = { stop: 'stopped', suspend: 'suspended', abort: 'aborted', restart: 'stopped' } as const;
+
+/** Control signals are no errors. Of errors the kind is told; their message may quote anything. */
+function failure(error: unknown): SpanOutcome {
+  const signal = controlKind(error);
+  if (signal) return { status: SIGNALS[signal], attributes: {} };
+  const { code, name } = (typeof error === 'object' && error !== null ? error : {}) as Record<
+    string,
+    unknown
+  >;
+  const kind = typeof code === 'string' ? code : typeof name === 'string' ? name : typeof error;
+  return { status: 'error', attributes: { 'error.type': kind } };
+}

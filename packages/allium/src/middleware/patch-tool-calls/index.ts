@@ -1,0 +1,82 @@
+/** Repairs conversations from elsewhere in which calls lack their results. */
+import { invalidOption } from '../../kernel/errors.js';
+import type { Message, ToolCall, ToolMessage } from '../../kernel/messages.js';
+import { toolCallsOf } from '../../kernel/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+import { checkOptions } from '../../kernel/options.js';
+
+export interface PatchToolCallsOptions {
+  /** What the model reads in the place of a result that is missing. @default 'No result: the call was interrupted.' */
+  readonly text?: string;
+}
+
+/**
+ * Gives every call its result, right after it: a missing one is filled in, a displaced one is moved, and one that
+ * belongs to no call is left out. In the input of a run, and in every request.
+ *
+ * @example
+ * new Agent({ model, middleware: [patchToolCalls()] });
+ */
+export function patchToolCalls(options: PatchToolCallsOptions = {}): Middleware {
+  checkOptions('patchToolCalls', options, ['text']);
+  const { text = 'No result: the call was interrupted.' } = options;
+  if (typeof text !== 'string' || text === '') throw invalidOption('text', 'non-empty text', text);
+  return defineMiddleware({
+    name: 'patch-tool-calls',
+    beforeRun(ctx) {
+      const patched = patch(ctx.input, text);
+      if (patched !== ctx.input) ctx.input = patched;
+    },
+    transformContext: (messages) => patch(messages, text),
+  });
+}
+
+/** The same list when there is nothing to repair. */
+function patch(messages: readonly Message[], text: string): readonly Message[] {
+  if (isWhole(messages)) return messages;
+  const patched: Message[] = [];
+  messages.forEach((message, index) => {
+    if (message.role === 'tool') return;
+    patched.push(message);
+    if (message.role !== 'assistant') return;
+    for (const call of toolCallsOf(message))
+      patched.push(resultOf(call, messages, index) ?? missing(call, text));
+  });
+  return Object.freeze(patched);
+}
+
+/** Does every message with calls have their results right after it, in order, and is there no other result? */
+function isWhole(messages: readonly Message[]): boolean {
+  let open: readonly ToolCall[] = [];
+  for (const message of messages) {
+    if (message.role === 'tool') {
+      if (open[0]?.id !== message.toolCallId) return false;
+      open = open.slice(1);
+    } else if (open.length > 0) return false;
+    else if (message.role === 'assistant') open = toolCallsOf(message);
+  }
+  return open.length === 0;
+}
+
+/** The first result of this call after its message; one that comes after the id was used again is not of this call. */
+function resultOf(call: ToolCall, messages: readonly Message[], from: number): ToolMessage | undefined {
+  for (let i = from + 1; i < messages.length; i++) {
+    const message = messages[i]!;
+    if (message.role === 'tool' && message.toolCallId === call.id) return message;
+    if (message.role === 'assistant' && toolCallsOf(message).some(({ id }) => id === call.id))
+      return undefined;
+  }
+  return undefined;
+}
+
+function missing({ id, name }: ToolCall, text: string): ToolMessage {
+  return {
+    id: '',
+    role: 'tool',
+    toolCallId: id,
+    toolName: name,
+    content: [{ type: 'text', text }],
+    isError: true,
+    metadata: { synthetic: true, source: 'patch-tool-calls' },
+  };
+}

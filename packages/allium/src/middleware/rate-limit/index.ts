@@ -1,0 +1,110 @@
+/** Lets only so many model calls, tool calls or runs begin in a given time. */
+import type { Clock } from '../../kernel/clock.js';
+import type { ModelContext, RunContext, ToolContext } from '../../kernel/context.js';
+import { AlliumError, invalidOption, shown } from '../../kernel/errors.js';
+import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+import {
+  checkFunction,
+  checkInteger,
+  checkMethods,
+  checkNumber,
+  checkOneOf,
+  checkOptions,
+} from '../../kernel/options.js';
+import { type Asked, Shared, type SharedLimiter } from './shared.js';
+import { Windows } from './windows.js';
+
+export type { SharedLimiter } from './shared.js';
+
+export interface RateLimitOptions {
+  /** Calls that may begin within any `perMs`, for each key. Needed unless there is a `limiter`. */
+  readonly limit?: number;
+  /** Milliseconds. Needed unless there is a `limiter`. */
+  readonly perMs?: number;
+  /** Whose limit it is. @default the tenant */
+  readonly key?: (ctx: RunContext | ModelContext | ToolContext) => string;
+  /** What happens to a call over the limit: it waits for its turn, or is refused. @default 'wait' */
+  readonly mode?: 'wait' | 'reject';
+  /** Milliseconds a call may wait; one that would have to wait longer is refused at once. @default 60_000 */
+  readonly maxWaitMs?: number;
+  /** What is counted. @default 'model' */
+  readonly scope?: 'model' | 'run' | 'tool';
+  /** Counts for several processes, in the place of `limit` and `perMs`. */
+  readonly limiter?: SharedLimiter;
+  /** @default the agent's */
+  readonly clock?: Clock;
+}
+
+const OPTIONS = ['limit', 'perMs', 'key', 'mode', 'maxWaitMs', 'scope', 'limiter', 'clock'];
+
+/**
+ * Lets `limit` calls begin in any `perMs` milliseconds, per key. Others wait for their turn, first come first served,
+ * or are refused with `RATE_LIMITED` and `retryAfterMs`. A wait ends at once when the run is aborted.
+ *
+ * @example
+ * new Agent({ model, middleware: [rateLimit({ limit: 2, perMs: 50 })] });
+ */
+export function rateLimit(options: RateLimitOptions): Middleware {
+  checkOptions('rateLimit', options, OPTIONS);
+  const { limit, perMs, key = tenantOf, mode = 'wait', scope = 'model', limiter, clock } = options;
+  const { maxWaitMs = 60_000 } = options;
+  checkFunction('key', key);
+  checkOneOf('mode', mode, ['wait', 'reject']);
+  checkNumber('maxWaitMs', maxWaitMs, 0, Number.POSITIVE_INFINITY);
+  if (mode === 'reject' && options.maxWaitMs !== undefined)
+    throw invalidOption('maxWaitMs', "left out with mode: 'reject', which never waits", maxWaitMs);
+  checkOneOf('scope', scope, ['model', 'run', 'tool']);
+  if (clock !== undefined) checkMethods('clock', clock, ['now', 'setTimer']);
+  const counter = limiter === undefined ? windows(limit, perMs) : shared(limiter, limit, perMs);
+  // To refuse is to have no patience at all.
+  const patienceMs = mode === 'reject' ? 0 : maxWaitMs;
+
+  return defineMiddleware({
+    name: 'rate-limit',
+    seams: [scope],
+    async process(ctx, next) {
+      const whose = key(ctx);
+      if (typeof whose !== 'string') throw invalidOption('key()', 'a function that returns text', whose);
+      const asked: Asked = {
+        key: whose,
+        patienceMs,
+        clock: clock ?? ctx.agent.clock,
+        // Made only for those who wait.
+        signal: () => ctx.signal,
+        waits: (waitMs) => {
+          if (ctx.seam !== 'run') ctx.emit('rate-limit', { key: whose, waitMs });
+        },
+        refused: (retryAfterMs) => refusal(whose, retryAfterMs),
+      };
+      const turn = counter.take(asked);
+      if (turn !== undefined) await turn;
+      return next();
+    },
+  });
+}
+
+function tenantOf(ctx: RunContext | ModelContext | ToolContext): string {
+  return ctx.tenant ?? '';
+}
+
+function windows(limit: unknown, perMs: unknown): Windows {
+  checkInteger('limit', limit, 1);
+  checkNumber('perMs', perMs, 1);
+  return new Windows(limit as number, perMs as number);
+}
+
+function shared(limiter: SharedLimiter, limit: unknown, perMs: unknown): Shared {
+  checkMethods('limiter', limiter, ['consume']);
+  for (const [name, value] of Object.entries({ limit, perMs }))
+    if (value !== undefined)
+      throw invalidOption(name, 'left out when there is a `limiter`, which has its own', value);
+  return new Shared(limiter);
+}
+
+function refusal(key: string, retryAfterMs: number): AlliumError {
+  return new AlliumError(
+    'RATE_LIMITED',
+    `The rate limit${key === '' ? '' : ` of ${shown(key)}`} is used up. Try again in ${retryAfterMs} ms.`,
+    { data: { key, retryAfterMs } },
+  );
+}

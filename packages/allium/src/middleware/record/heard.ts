@@ -1,0 +1,63 @@
+/** Listens to the streams of a model call and says how the one that counts was cut up. */
+import type { HeardPart } from '../../cassette/pieces.js';
+import { Assembler, partsOf } from '../../kernel/assemble.js';
+import type { ModelContext } from '../../kernel/context.js';
+import type { ModelResponse } from '../../kernel/messages.js';
+import type { ModelPart } from '../../kernel/model.js';
+
+type Blocks = Assembler['content'];
+
+/** What was heard of one stream. */
+export class Heard {
+  readonly parts: HeardPart[] = [];
+  ended = false;
+  private readonly assembler = new Assembler('The recorded stream');
+
+  add(part: ModelPart): void {
+    this.parts.push({ part, block: this.assembler.add(part) });
+  }
+
+  get blocks(): Blocks {
+    return this.assembler.content;
+  }
+}
+
+/** Hears every stream that comes in to this layer: each attempt further in, and answers that did not stream. */
+export function listen(ctx: ModelContext): Heard[] {
+  const streams: Heard[] = [];
+  ctx.transform(() => {
+    const heard = new Heard();
+    streams.push(heard);
+    return {
+      part(part, emit) {
+        heard.add(part);
+        emit(part);
+      },
+      end() {
+        heard.ended = true;
+      },
+    };
+  });
+  return streams;
+}
+
+/** The stream this response came by. Guards may have changed its texts meanwhile, but not its blocks. */
+export function streamOf(response: ModelResponse, streams: readonly Heard[]): Heard {
+  const alike = streams.filter(({ ended, blocks }) => ended && sameBlocks(blocks, response.content, false));
+  const found = alike.findLast(({ blocks }) => sameBlocks(blocks, response.content, true)) ?? alike.at(-1);
+  if (found) return found;
+  const whole = new Heard();
+  for (const part of partsOf(response)) if (part.type !== 'finish') whole.add(part);
+  return whole;
+}
+
+function sameBlocks(blocks: Blocks, content: ModelResponse['content'], texts: boolean): boolean {
+  return (
+    blocks.length === content.length &&
+    blocks.every((block, i) => {
+      const other = content[i] as Blocks[number];
+      if (block.type !== other.type) return false;
+      return !texts || (block.text === other.text && block.arguments === other.arguments);
+    })
+  );
+}

@@ -1,0 +1,166 @@
+/** Writes every model and tool call to a cassette, from which `replay` answers them again. */
+import { type CleaningOptions, type Cleaner, cleaning } from '../../cassette/clean.js';
+import { stopOf, toStoredError } from '../../cassette/failures.js';
+import type { StoredAnswer, StoredContent, StoredOutcome, StoredResult, ToolEntry } from '../../cassette/format.js';
+import { judgesAnswers, judgesProgress } from '../../cassette/guarded.js';
+import { nextHearing, type Progress } from '../../cassette/inward.js';
+import { storedParts } from '../../cassette/pieces.js';
+import { askedModel, askedTool } from '../../cassette/questions.js';
+import type { ModelContext, ToolContext } from '../../kernel/context.js';
+import { AlliumError, controlKind, isControl, type Suspension } from '../../kernel/errors.js';
+import { asJson } from '../../kernel/json-texts.js';
+import type { ModelResponse, ToolContent, Usage } from '../../kernel/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+import { modelName } from '../../kernel/model.js';
+import { checkOptions } from '../../kernel/options.js';
+import type { PendingRequest } from '../../kernel/store.js';
+import type { ToolResult } from '../../kernel/tool.js';
+import { type Heard, listen, streamOf } from './heard.js';
+import { type Sink, writer } from './writer.js';
+
+export interface RecordOptions extends CleaningOptions {
+  /**
+   * The cassette: a file, begun anew with the first call; a list that lines are added to; or a function that is
+   * called with one line after the other and awaited. What it throws fails the call that was recorded.
+   */
+  readonly to: Sink;
+}
+
+/**
+ * Records model and tool calls, each under a key of what was asked. It is declared a sink: what guards removed is in
+ * no line, and neither are secrets. Put it last, so that it also hears the calls other middleware make.
+ *
+ * @example
+ * new Agent({ model, tools: [weather], middleware: [record({ to: 'weather.jsonl' })] });
+ */
+export function record(options: RecordOptions): Middleware {
+  checkOptions('record', options, ['to', 'redact', 'normalise']);
+  const clean = cleaning(options);
+  const cassette = writer(options.to);
+  return defineMiddleware({
+    name: 'record',
+    sink: true,
+    traits: ['exports'],
+    async wrapRun(ctx, next) {
+      let resumable = false;
+      try {
+        const result = await next();
+        resumable = result.status === 'suspended';
+        return result;
+      } finally {
+        cassette.end(ctx.runId, resumable);
+      }
+    },
+    async wrapModel(ctx, next) {
+      const { request, ...asked } = await askedModel(ctx, clean.question(ctx));
+      const answers = clean.answer(ctx);
+      const place = cassette.begin(ctx.runId);
+      const write = (answer: StoredAnswer | undefined) =>
+        place.fill(answer && { ...asked, request: place.shortened(asked.key, request), answer });
+      const streams = listen(ctx);
+      let response: ModelResponse;
+      try {
+        response = await next();
+      } catch (error) {
+        await write(failedAnswer(error, ctx, streams, answers));
+        throw error;
+      }
+      await write(answerOf(response, ctx, streams, answers));
+      return response;
+    },
+    async wrapTool(ctx, next) {
+      const asked = askedTool(ctx, clean.question(ctx));
+      const answers = clean.answer(ctx);
+      const place = cassette.begin(ctx.runId);
+      const progress: Progress[] = [];
+      const write = (outcome: StoredOutcome | undefined) => {
+        const updates = judgesProgress(ctx) ? [] : progress.map((one) => storedUpdate(one, answers));
+        return place.fill(outcome && { ...asked, ...(updates.length > 0 && { updates }), outcome });
+      };
+      let result: ToolResult;
+      try {
+        result = await nextHearing(ctx, (...heard) => progress.push(heard), next);
+      } catch (error) {
+        await write(failedOutcome(error, ctx, answers));
+        throw error;
+      }
+      await write({ result: storedResult(result, answers) });
+      return result;
+    },
+  });
+}
+
+function answerOf(
+  response: ModelResponse,
+  ctx: ModelContext,
+  streams: readonly Heard[],
+  clean: Cleaner,
+): StoredAnswer {
+  const { content, stopReason, usage, metadata, model } = response;
+  return {
+    content: storedParts(streamOf(response, streams).parts, content, clean),
+    finish: stopReason,
+    ...(usage && usage.totalTokens > 0 && { usage: counted(usage) }),
+    ...(metadata && { metadata: clean.value(metadata) }),
+    ...(model !== undefined && model !== modelName(ctx.model) && { model }),
+  };
+}
+
+/** Nothing for what was cut off from outside, and for the complaint of a cassette further in. */
+function failedAnswer(
+  error: unknown,
+  ctx: ModelContext,
+  streams: readonly Heard[],
+  clean: Cleaner,
+): StoredAnswer | undefined {
+  const stop = stopOf(error);
+  if (stop) return { stop: clean.value(stop) };
+  if (isControl(error) || ctx.signal.aborted || isComplaint(error)) return undefined;
+  const { parts, blocks } = streams.at(-1) ?? { parts: [], blocks: [] };
+  // Guards have not seen all of what broke off, so nobody knows whether it may be written.
+  const content = judgesAnswers(ctx) ? [] : storedParts(parts, blocks, clean);
+  return { ...(content.length > 0 && { content }), error: clean.value(toStoredError(error)) };
+}
+
+function failedOutcome(error: unknown, ctx: ToolContext, clean: Cleaner): StoredOutcome | undefined {
+  const stop = stopOf(error);
+  if (stop) return { stop: clean.value(stop) };
+  if (controlKind(error) === 'suspend') {
+    const { title, details, timeoutMs } = (error as Suspension).request as PendingRequest;
+    return { suspend: clean.value({ title, details: asJson(details), timeoutMs }) };
+  }
+  if (isControl(error) || ctx.signal.aborted || isComplaint(error)) return undefined;
+  return { error: clean.value(toStoredError(error)) };
+}
+
+function isComplaint(error: unknown): boolean {
+  return error instanceof AlliumError && error.code.startsWith('CASSETTE_');
+}
+
+function storedResult({ content, details, isError, terminate }: ToolResult, clean: Cleaner): StoredResult {
+  return {
+    content: storedContent(content, clean),
+    ...(details !== undefined && { details: clean.value(asJson(details)) }),
+    ...(isError && { isError }),
+    ...(terminate && { terminate }),
+  };
+}
+
+function storedUpdate(
+  [partial, details]: Progress,
+  clean: Cleaner,
+): NonNullable<ToolEntry['updates']>[number] {
+  const content = typeof partial === 'string' ? clean.text(partial) : storedContent(partial, clean);
+  return { content, ...(details !== undefined && { details: clean.value(asJson(details)) }) };
+}
+
+function storedContent(content: readonly ToolContent[], clean: Cleaner): StoredContent {
+  const [first, ...more] = content;
+  const plain = first?.type === 'text' && more.length === 0 && first.metadata === undefined;
+  return plain ? clean.text(first.text) : clean.value(content);
+}
+
+/** Counts that are not zero. */
+function counted(usage: Usage): Partial<Usage> {
+  return Object.fromEntries(Object.entries(usage).filter(([, count]) => count > 0));
+}

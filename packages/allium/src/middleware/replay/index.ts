@@ -1,0 +1,96 @@
+/** Answers model and tool calls from a cassette that `record` wrote. */
+import { type CleaningOptions, cleaning, withIds } from '../../cassette/clean.js';
+import type { Entry, ModelEntry, ToolEntry } from '../../cassette/format.js';
+import { nextWithTool } from '../../cassette/inward.js';
+import { type Asked, askedModel, askedTool } from '../../cassette/questions.js';
+import type { Context } from '../../kernel/context.js';
+import type { AlliumError } from '../../kernel/errors.js';
+import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+import { checkOneOf, checkOptions } from '../../kernel/options.js';
+import { checkSource, Library, type Replayed, type Source } from './library.js';
+import { miss } from './miss.js';
+import { playbackModel, playbackTool } from './playback.js';
+
+export interface ReplayOptions extends CleaningOptions {
+  /** The cassette: a file, or its lines. It is read with the first call. */
+  readonly from: Source;
+  /** What a call means that was not recorded: the run fails, or the call is made. @default 'error' */
+  readonly onMiss?: 'error' | 'passthrough';
+}
+
+/** A run under way. */
+interface ReplayedRun extends Replayed {
+  /** The first call without a recording: no layer further out can hide it. */
+  missed: AlliumError | undefined;
+}
+
+/**
+ * Replays a recorded run: neither models nor tools are called. Answers stream in the pieces they came in and pass
+ * guards, limits and every layer like live ones. Put it where `record` stood.
+ *
+ * @example
+ * new Agent({ model, tools: [weather], middleware: [replay({ from: 'weather.jsonl' })] });
+ */
+export function replay(options: ReplayOptions): Middleware {
+  checkOptions('replay', options, ['from', 'onMiss', 'redact', 'normalise']);
+  const { from, onMiss = 'error' } = options;
+  checkSource(from);
+  checkOneOf('onMiss', onMiss, ['error', 'passthrough']);
+  const clean = cleaning(options);
+  const runs = new Map<string, ReplayedRun>();
+  let opened: Library | undefined;
+  const library = (): Library => {
+    opened ??= new Library(from);
+    return opened;
+  };
+  const runOf = ({ runId }: Context): ReplayedRun => {
+    let run = runs.get(runId);
+    if (!run) {
+      run = { taken: new Set(), follows: [], missed: undefined };
+      runs.set(runId, run);
+    }
+    return run;
+  };
+  /** The recording for a call, if there is one. */
+  const find = <E extends Entry>(asked: Asked, ctx: Context): E | undefined => {
+    const run = runOf(ctx);
+    if (run.missed) throw run.missed;
+    return library().take(asked, run)?.entry as E | undefined;
+  };
+  const missing = (asked: Asked, ctx: Context): never => {
+    const run = runOf(ctx);
+    run.missed ??= miss(asked, library());
+    throw run.missed;
+  };
+  return defineMiddleware({
+    name: 'replay',
+    async wrapRun(ctx, next) {
+      let resumable = false;
+      try {
+        const result = await next();
+        // A call of a tool that was not recorded became an error result for the model, which nobody would notice.
+        const { missed } = runOf(ctx);
+        if (missed) throw missed;
+        resumable = result.status === 'suspended';
+        return result;
+      } finally {
+        if (!resumable) runs.delete(ctx.runId);
+      }
+    },
+    async wrapModel(ctx, next) {
+      const asked = await askedModel(ctx, clean.question(ctx));
+      const entry = find<ModelEntry>(asked, ctx);
+      if (!entry) return onMiss === 'error' ? missing(asked, ctx) : next();
+      // Through the kernel like any model: streamed, guarded, counted and paid for as it was.
+      return next({ model: playbackModel(ctx.model, entry.answer, withIds(ctx)) });
+    },
+    wrapTool(ctx, next) {
+      const asked = askedTool(ctx, clean.question(ctx));
+      const entry = find<ToolEntry>(asked, ctx);
+      if (!entry) return onMiss === 'error' ? missing(asked, ctx) : next();
+      // A call that waited for somebody has another recording: what came of it.
+      const more = () => find<ToolEntry>(asked, ctx) ?? missing(asked, ctx);
+      return nextWithTool(ctx, playbackTool(ctx.tool!, entry, more, withIds(ctx)), next);
+    },
+  });
+}

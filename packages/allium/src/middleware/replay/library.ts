@@ -1,0 +1,121 @@
+/** The recordings of a cassette, and which of them answers which call. */
+import { readFileSync } from 'node:fs';
+import { type Line, parseCassette, type PlainRequest } from '../../cassette/format.js';
+import type { Asked } from '../../cassette/questions.js';
+import { AlliumError, invalidOption, shown } from '../../kernel/errors.js';
+
+/** A file, or the lines of one. */
+export type Source = string | URL | readonly string[];
+
+/** What one run has been answered so far. */
+export interface Replayed {
+  readonly taken: Set<Line>;
+  /** The recorded runs it follows, by number. */
+  readonly follows: number[];
+}
+
+export class Library {
+  readonly lines: readonly Line[];
+  private readonly found = new Map<string, Line[]>();
+  /** How many runs follow each recorded run. */
+  private readonly followers = new Map<number, number>();
+
+  constructor(
+    from: Source,
+    readonly name = nameOf(from),
+  ) {
+    this.lines = parseCassette(linesOf(from), name);
+    for (const line of this.lines) {
+      const alike = this.recordings(line.entry);
+      if (alike.length === 0) this.found.set(idOf(line.entry), alike);
+      alike.push(line);
+    }
+  }
+
+  /** All recordings of a call. */
+  recordings(asked: Pick<Asked, 'type' | 'key'>): Line[] {
+    return this.found.get(idOf(asked)) ?? [];
+  }
+
+  /**
+   * The recording for a call. A run follows one of the recorded runs as long as that has an answer, so that a
+   * cassette may be replayed any number of times, by runs side by side. Each recording answers once per run; calls
+   * that ask the same get theirs by their place in the run, otherwise in the order they were recorded.
+   */
+  take(asked: Asked, { taken, follows }: Replayed): Line | undefined {
+    const free = this.recordings(asked).filter((line) => !taken.has(line));
+    let own = free.filter(({ entry }) => follows.includes(entry.run));
+    if (own.length === 0 && free.length > 0) {
+      const run = this.leastFollowed(free);
+      this.followers.set(run, (this.followers.get(run) ?? 0) + 1);
+      follows.push(run);
+      own = free.filter(({ entry }) => entry.run === run);
+    }
+    const line = own.find(({ entry }) => samePlace(entry, asked)) ?? own[0];
+    if (line) taken.add(line);
+    return line;
+  }
+
+  /** The request of a recorded model call in full. */
+  requestOf(line: Line): PlainRequest {
+    const messages: PlainRequest['messages'][number][][] = [];
+    let fields: Partial<PlainRequest> = {};
+    const seen = new Set<Line>();
+    for (let at: Line | undefined = line; at; ) {
+      seen.add(at);
+      if (at.entry.type !== 'model') break;
+      const { after, messages: own, ...rest }: typeof at.entry.request = at.entry.request;
+      fields = { ...rest, ...fields };
+      messages.unshift([...own]);
+      if (after === undefined) break;
+      const [before]: Line[] = this.recordings({ type: 'model', key: after });
+      if (!before || seen.has(before)) throw this.broken(at, after);
+      at = before;
+    }
+    return { model: '', systemPrompt: '', tools: [], settings: {}, ...fields, messages: messages.flat() };
+  }
+
+  private broken({ number }: Line, after: string): AlliumError {
+    return new AlliumError(
+      'CASSETTE_INVALID',
+      `Line ${number} of ${this.name} goes on from the request ${shown(after)}, which is not there. Put it back, or record again.`,
+      { data: { line: number, after } },
+    );
+  }
+
+  private leastFollowed(lines: readonly Line[]): number {
+    const runs = [...new Set(lines.map(({ entry }) => entry.run))];
+    const count = (run: number) => this.followers.get(run) ?? 0;
+    return runs.reduce((least, run) => (count(run) < count(least) ? run : least));
+  }
+}
+
+function idOf({ type, key }: Pick<Asked, 'type' | 'key'>): string {
+  return `${type} ${key}`;
+}
+
+function samePlace(entry: Line['entry'], asked: Asked): boolean {
+  if (entry.turn !== asked.turn) return false;
+  return entry.type === 'model' || asked.type === 'model' || entry.call === asked.call;
+}
+
+export function checkSource(from: unknown): void {
+  const lines = Array.isArray(from) && from.every((line) => typeof line === 'string');
+  if (lines || from instanceof URL || (typeof from === 'string' && from !== '')) return;
+  throw invalidOption('from', 'the path of a cassette, or the lines of one', from);
+}
+
+function nameOf(from: Source): string {
+  return typeof from === 'string' || from instanceof URL ? String(from) : 'the cassette';
+}
+
+/** A file that does not exist is a cassette with nothing on it. */
+function linesOf(from: Source): readonly string[] {
+  if (typeof from !== 'string' && !(from instanceof URL)) return from;
+  try {
+    return readFileSync(from, 'utf8').split('\n');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  }
+}

@@ -1,0 +1,78 @@
+/** Decides what the model is told when a tool fails. */
+import type { ToolContext } from '../../kernel/context.js';
+import { AlliumError, invalidOption, isControl, messageOf, shown } from '../../kernel/errors.js';
+import type { ToolContent } from '../../kernel/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+import { checkFunction, checkOptions } from '../../kernel/options.js';
+import { errorResult, type ToolResult } from '../../kernel/tool.js';
+
+export interface ToolErrorsOptions {
+  /** Words a failure for the model. What it returns still passes through `hide`. @default name of the tool and message, without the stack */
+  readonly format?: (error: unknown, ctx: ToolContext) => string | Promise<string>;
+  /** What is removed from the text: patterns, or texts to be found as they are. @default nothing */
+  readonly hide?: readonly (RegExp | string)[];
+}
+
+const HIDDEN = '[hidden]';
+
+/**
+ * Turns what a tool throws into an error result in your words. `hide` also cleans error results that a tool
+ * returned itself. Stops, suspensions and aborts pass.
+ *
+ * @example
+ * new Agent({ model, tools: [query], middleware: [toolErrors({ hide: [/postgres:\S+/] })] });
+ */
+export function toolErrors(options: ToolErrorsOptions = {}): Middleware {
+  checkOptions('toolErrors', options, ['format', 'hide']);
+  const { format = worded, hide = [] } = options;
+  checkFunction('format', format);
+  const patterns = patternsOf(hide);
+  const cleaned = (text: string) => patterns.reduce((rest, pattern) => rest.replace(pattern, HIDDEN), text);
+  return defineMiddleware({
+    name: 'tool-errors',
+    async wrapTool(ctx, next) {
+      let result: ToolResult;
+      try {
+        result = await next();
+      } catch (error) {
+        if (isControl(error) || ctx.signal.aborted) throw error;
+        const text: unknown = await format(error, ctx);
+        if (typeof text !== 'string')
+          throw new AlliumError(
+            'INVALID_HOOK_RESULT',
+            `\`format\` of toolErrors() returned ${shown(text)}. Return the text for the model.`,
+            { cause: error },
+          );
+        return errorResult(cleaned(text));
+      }
+      if (!result.isError || patterns.length === 0) return result;
+      const content = result.content.map((part) => cleanedPart(part, cleaned));
+      return content.every((part, i) => part === result.content[i]) ? result : { ...result, content };
+    },
+  });
+}
+
+function patternsOf(hide: unknown): readonly RegExp[] {
+  const fine = (one: unknown) => one instanceof RegExp || (typeof one === 'string' && one !== '');
+  if (!Array.isArray(hide) || !hide.every(fine))
+    throw invalidOption('hide', 'a list of regular expressions and non-empty texts', hide);
+  // Every occurrence is to go, whatever flags the pattern came with; and what is shared must keep no position.
+  return hide.map((one: RegExp | string) =>
+    typeof one === 'string'
+      ? new RegExp(one.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'), 'g')
+      : new RegExp(one.source, `${one.flags.replace(/[gy]/g, '')}g`),
+  );
+}
+
+/** Some messages carry a stack: its lines are of no use to a model. */
+const STACK_LINES = /(?:\r?\n[ \t]+at [^\n]*)+/g;
+
+function worded(error: unknown, { toolCall }: ToolContext): string {
+  return `"${toolCall.name}" failed: ${messageOf(error).replace(STACK_LINES, '')}`;
+}
+
+function cleanedPart(part: ToolContent, cleaned: (text: string) => string): ToolContent {
+  if (part.type !== 'text') return part;
+  const text = cleaned(part.text);
+  return text === part.text ? part : { ...part, text };
+}
