@@ -59,7 +59,6 @@ describe.each(WIRES)('$name', (wire) => {
     expect(asked).toEqual(['Oslo', 'Rome']);
     expect(text).toBe('Rome is warmer.');
     expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'tool', 'assistant']);
-    expect(messages[1]).toMatchObject({ stopReason: 'tool-calls' });
   });
 
   it('gives structured output', async () => {
@@ -67,7 +66,6 @@ describe.each(WIRES)('$name', (wire) => {
     const agent = new Agent({ model: wire.model(mock.url), middleware: [structuredOutput({ schema })] });
     const { output } = await agent.run('What is the capital?');
     expect(output).toEqual({ name: 'Oslo', people: 700000 });
-    expect(JSON.stringify(mock.getLastRequest()?.body)).toContain('people');
   });
 });
 

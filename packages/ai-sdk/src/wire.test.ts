@@ -1,6 +1,7 @@
 // The four provider packages over HTTP against a server that breaks, stalls and splits as it is told.
 import { Agent, type AgentEvent, tool } from 'allium';
 import { retry } from 'allium/middleware/retry';
+import { structuredOutput } from 'allium/middleware/structured-output';
 import { timeout } from 'allium/middleware/timeout';
 import { collect, fakeClock } from 'allium/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -20,7 +21,7 @@ async function until(fine: () => boolean): Promise<void> {
   while (!fine()) await new Promise((resolve) => setImmediate(resolve));
 }
 
-const again = (clock = fakeClock()) => retry({ clock, minDelayMs: 0, jitter: 'none' });
+const again = () => retry({ minDelayMs: 0, jitter: 'none' });
 const look = (execute: () => string) =>
   tool({ name: 'look', description: 'Looks.', input: z.object({}), execute });
 
@@ -139,6 +140,14 @@ describe.each(WIRES)('$name', (wire: Wire) => {
       { type: 'image', data, mimeType: 'image/png' },
     ]);
     expect(wire.imageIn(server.received[0]!.body)).toBe(data);
+  });
+
+  it('sends the schema of structured output', async () => {
+    server.reply(streams(textFrames(wire, '{"people":', '700000}')));
+    const schema = z.object({ people: z.number() });
+    const { output } = await new Agent({ model: model(), middleware: [structuredOutput({ schema })] }).run('How many?');
+    expect(output).toEqual({ people: 700_000 });
+    expect(JSON.stringify(server.received[0]!.body)).toContain('"people":{"type":"number"');
   });
 
   it('sends a tool result of 5 MB', async () => {

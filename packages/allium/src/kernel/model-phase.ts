@@ -34,32 +34,55 @@ export interface Answer {
  * Gets an answer and appends it. `onError: 'restart'` begins again with the request. Whatever fails, a message that
  * was begun is ended.
  */
-export async function modelPhase(run: Run): Promise<{ answer: Answer; message: AssistantMessage }> {
-  const messageId = `${run.runId}.${run.open.count + 1}`;
-  const live = new LiveMessage(run, messageId);
+export async function modelPhase(run: Run): Promise<Phase> {
+  const live = new LiveMessage(run, `${run.runId}.${run.open.count + 1}`);
   for (;;) {
-    const call = new SeamCall();
-    const ctx = new ModelContext(run, run.scope, run.request, run.history.length, call, live);
+    const ctx = new ModelContext(run, run.scope, run.request, run.history.length, new SeamCall(), live);
     try {
       const response = await (direct(run) ? callModel(ctx) : ask(run, ctx));
-      const finishing = live.finish(response, ctx);
-      const shown = isThenable(finishing) ? await finishing : finishing;
-      call.check();
-      if (ctx._state) run.cells.stage(ctx._state);
-      const asked = run.plan.rules.afterModelResponse.length > 0;
-      const answer = asked ? await decide(run, ctx, shown, live, messageId) : natural(shown, ctx);
-      const kept = keep(run, answer, messageId);
-      return { answer, message: isThenable(kept) ? await kept : kept };
+      const phase = settle(run, ctx, live, response);
+      return isThenable(phase) ? await phase : phase;
     } catch (error) {
-      const kind = controlKind(error);
-      if (kind === 'stop') run.call.latch(error, call.latchedBy);
-      if (kind !== 'restart') {
-        await giveUp(run, live, messageId, error);
-        throw error;
-      }
-      live.reset();
+      await recover(run, ctx, live, error);
     }
   }
+}
+
+export interface Phase {
+  readonly answer: Answer;
+  readonly message: AssistantMessage;
+}
+
+/** From the response of the layers to the message in the history. Waits only where a guard, hook or store does. */
+function settle(run: Run, ctx: ModelContext, live: LiveMessage, response: ModelResponse): Awaitable<Phase> {
+  const { plan } = run;
+  if (plan.guardsResponses || plan.rules.afterModelResponse.length > 0) return settleSlowly(run, ctx, live, response);
+  const shown = live.finish(response, ctx) as ModelResponse;
+  ctx._call.check();
+  if (ctx._state) run.cells.stage(ctx._state);
+  return phaseOf(run, natural(shown, ctx), live);
+}
+
+async function settleSlowly(run: Run, ctx: ModelContext, live: LiveMessage, response: ModelResponse): Promise<Phase> {
+  const shown = await live.finish(response, ctx);
+  ctx._call.check();
+  if (ctx._state) run.cells.stage(ctx._state);
+  const asked = run.plan.rules.afterModelResponse.length > 0;
+  return phaseOf(run, asked ? await decide(run, ctx, shown, live) : natural(shown, ctx), live);
+}
+
+function phaseOf(run: Run, answer: Answer, { messageId }: LiveMessage): Awaitable<Phase> {
+  const message = keep(run, answer, messageId);
+  return isThenable(message) ? message.then((kept) => ({ answer, message: kept })) : { answer, message };
+}
+
+/** Returns when the phase is to begin again; otherwise the error goes on, and a message that was begun is ended. */
+async function recover(run: Run, ctx: ModelContext, live: LiveMessage, error: unknown): Promise<void> {
+  const kind = controlKind(error);
+  if (kind === 'stop') run.call.latch(error, ctx._call.latchedBy);
+  if (kind === 'restart') return live.reset();
+  await giveUp(run, live, live.messageId, error);
+  throw error;
 }
 
 function natural(response: ModelResponse, ctx: ModelContext): Answer {
@@ -98,11 +121,10 @@ async function decide(
   ctx: ModelContext,
   response: ModelResponse,
   live: LiveMessage,
-  messageId: string,
 ): Promise<Answer> {
   const hooks = run.plan.rules.afterModelResponse;
   const { forceContinue } = ctx;
-  const turn = new TurnContext(run, { ...response, id: messageId }, [], false);
+  const turn = new TurnContext(run, { ...response, id: live.messageId }, [], false);
   turn._metadata = ctx._metadata;
   const {
     injectMessages: inject,

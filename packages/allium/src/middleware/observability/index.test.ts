@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { Agent, defineMiddleware, memoryStore, tool } from 'allium';
 import { observability, type SpanHandle } from 'allium/middleware/observability';
 import { retry } from 'allium/middleware/retry';
@@ -174,27 +175,24 @@ describe('observability', () => {
   });
 
   it('calls the work inside the span where the handle can', async () => {
-    const active: string[] = [];
-    const seen: string[] = [];
+    const active = new AsyncLocalStorage<string>();
+    const seen: unknown[] = [];
     const middleware = observability({
-      span: (name) => ({
-        end() {},
-        within(inner) {
-          active.push(name);
-          try {
-            return inner();
-          } finally {
-            active.pop();
-          }
-        },
-      }),
+      span: (name) => ({ end() {}, within: (inner) => active.run(name, inner) }),
     });
-    const model = scriptedModel([() => (seen.push(active.at(-1) ?? 'none'), 'hi')]);
-    await new Agent({
-      model: { ...model, stream: (...args) => model.stream(...args) },
-      middleware: [middleware],
-    }).run('hi');
-    expect(seen).toHaveLength(1);
+    const look = tool({
+      name: 'look',
+      description: 'Looks.',
+      input: z.object({}),
+      execute: () => `${seen.push(active.getStore())}`,
+    });
+    const step = (answer: Script) => () => {
+      seen.push(active.getStore());
+      return answer as string;
+    };
+    const model = scriptedModel([step(toolCalls({ name: 'look' })), step('done')]);
+    await new Agent({ model, tools: [look], middleware: [middleware] }).run('hi');
+    expect(seen).toEqual(['chat scripted', 'execute_tool look', 'chat scripted']);
   });
 
   it('ends every span of an aborted run', async () => {
@@ -243,6 +241,21 @@ describe('observability', () => {
         result.changes.some(({ by, what }) => by === 'observability' && what.includes('exporter down')),
       ).toBe(true);
     }
+  });
+
+  it('says so in an event when it fails beside a call that failed', async () => {
+    const broken = observability({
+      counter: () => {
+        throw new Error('exporter down');
+      },
+    });
+    const oh = new Error('oh');
+    const { events, error } = await collect(agentOf([failWith(oh)], broken).stream('hi'));
+    expect((error as Error).cause).toBe(oh);
+    expect(events.find(({ type }) => type === 'custom')).toMatchObject({
+      name: 'observability_failed',
+      data: { error: 'exporter down' },
+    });
   });
 
   it('keeps the spans of 100 concurrent runs and of two instances apart', async () => {

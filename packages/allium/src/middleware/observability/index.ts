@@ -1,9 +1,10 @@
 /** Spans and metrics of runs, model calls, tool calls and of the middleware that acted, for whatever takes them. */
 import { type Clock, systemClock } from '../../kernel/clock.js';
 import type { Context, ModelContext, RunContext, ToolContext } from '../../kernel/context.js';
-import { controlKind } from '../../kernel/errors.js';
+import { controlKind, messageOf } from '../../kernel/errors.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { checkFunction, checkMethods, checkOptions } from '../../kernel/options.js';
+import type { ToolResult } from '../../kernel/tool.js';
 
 export type Attributes = Readonly<Record<string, string | number | boolean>>;
 
@@ -23,8 +24,8 @@ export interface SpanHandle {
 }
 
 /**
- * Contract: all three are called synchronously and not awaited. What they throw is noted in `result.changes` and
- * changes nothing else about the run.
+ * Contract: all three are called synchronously and not awaited. What they throw is noted in `result.changes` (for
+ * a call that failed itself: in a `custom` event) and changes nothing else about the run.
  */
 export interface ObservabilityOptions {
   /** Starts a span; `parent` is what it returned for the run. */
@@ -69,7 +70,7 @@ export function observability(options: ObservabilityOptions = {}): Middleware {
     const finish = (outcome: SpanOutcome): void => {
       handle.end(outcome);
       const kind = outcome.attributes['error.type'];
-      const failed = kind === undefined ? {} : { 'error.type': kind };
+      const failed: Attributes = kind === undefined ? {} : { 'error.type': kind };
       histogram('gen_ai.client.operation.duration', (clock.now() - startedAt) / 1000, {
         ...measured(attributes),
         ...failed,
@@ -80,7 +81,12 @@ export function observability(options: ObservabilityOptions = {}): Middleware {
     try {
       result = await (handle.within ? handle.within(work) : work());
     } catch (error) {
-      finish(failure(error));
+      try {
+        finish(failure(error));
+      } catch (problem) {
+        // What came through `next()` goes on, whatever happens here.
+        ctx.emit('observability_failed', { error: messageOf(problem) });
+      }
       throw error;
     }
     finish(outcomeOf(result));
@@ -148,10 +154,7 @@ export function observability(options: ObservabilityOptions = {}): Middleware {
         ctx,
         toolSubject(ctx),
         () => next(),
-        ({ isError }) => ({
-          status: isError ? 'error' : 'ok',
-          attributes: isError ? { 'error.type': 'tool_error' } : {},
-        }),
+        toolOutcome,
         ({ status }) => counter('allium.tool.calls', 1, { 'gen_ai.tool.name': ctx.toolCall.name, status }),
       );
     },
@@ -231,6 +234,10 @@ const MEASURED = [
 
 function measured(attributes: Attributes): Attributes {
   return Object.fromEntries(MEASURED.flatMap((key) => (key in attributes ? [[key, attributes[key]!]] : [])));
+}
+
+function toolOutcome({ isError }: ToolResult): SpanOutcome {
+  return isError ? { status: 'error', attributes: { 'error.type': 'tool_error' } } : { status: 'ok', attributes: {} };
 }
 
 const SIGNALS = { stop: 'stopped', suspend: 'suspended', abort: 'aborted', restart: 'stopped' } as const;

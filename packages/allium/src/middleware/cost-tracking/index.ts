@@ -1,0 +1,149 @@
+/** Says what model calls cost. A price that is not known makes the cost unknown, never zero. */
+import { type Clock, systemClock } from '../../kernel/clock.js';
+import type { ModelContext } from '../../kernel/context.js';
+import { invalidOption } from '../../kernel/errors.js';
+import { costOf } from '../../kernel/limits.js';
+import type { ModelResponse, Usage } from '../../kernel/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+import { modelName, type Price } from '../../kernel/model.js';
+import { checkFunction, checkMethods, checkNumber, checkOptions } from '../../kernel/options.js';
+import type { RunResult } from '../../kernel/result.js';
+import { defineState } from '../../kernel/state.js';
+import { loadTable, type PriceTable } from './table.js';
+
+/** A model as prices name it. */
+export interface PricedModel {
+  readonly provider: string;
+  readonly id: string;
+}
+
+/** What one model call cost. */
+export interface CallCost {
+  /** `provider/id` of the model that answered. */
+  readonly model: string;
+  readonly usage: Usage | undefined;
+  /** US dollars; undefined when the price, or what was used, is not known. */
+  readonly usd: number | undefined;
+  /** Of the run so far; undefined once the cost of a call is unknown. */
+  readonly totalUsd: number | undefined;
+}
+
+export interface CostTrackingOptions {
+  /**
+   * US dollars per million tokens: by `provider/id` or `id`, or a function. Models that are not in here cost what
+   * their own `price` says. @default a model's own `price`, else the table of `@pydantic/genai-prices`
+   */
+  readonly prices?: Readonly<Record<string, Price>> | ((model: PricedModel) => Price | undefined);
+  /** Told of each call. Not awaited; what it throws fails the run. */
+  readonly onCost?: (cost: CallCost, ctx: ModelContext) => void;
+  readonly clock?: Clock;
+}
+
+interface Spent {
+  readonly usd: number;
+  /** Tokens whose price is known. */
+  readonly tokens: number;
+  /** The cost of some call is not known. */
+  readonly unknown: boolean;
+}
+
+/**
+ * Adds up what the model calls of a run cost: in `result.costUsd`, in `ctx.metadata.costUsd` of each call, and in a
+ * `custom` event named `cost`.
+ *
+ * @example
+ * const tracking = costTracking({ prices: { 'test/scripted': { input: 3, output: 15 } } });
+ */
+export function costTracking(options: CostTrackingOptions = {}): Middleware {
+  checkOptions('costTracking', options, ['prices', 'onCost', 'clock']);
+  const { onCost, clock = systemClock } = options;
+  const prices = options.prices === undefined ? undefined : lookup(options.prices);
+  if (onCost !== undefined) checkFunction('onCost', onCost);
+  checkMethods('clock', clock, ['now']);
+  const spent = defineState<Spent>({ name: 'spent', scope: 'run', initial: { usd: 0, tokens: 0, unknown: false } });
+
+  async function costOfCall(ctx: ModelContext, response: ModelResponse): Promise<number | undefined> {
+    const { usage, model = modelName(ctx.model) } = response;
+    const [provider, id] = split(model);
+    // Another model than this layer's may have answered further in; then its own price is not in sight.
+    const own = model === modelName(ctx.model) ? ctx.model.price : undefined;
+    const price = prices ? (prices({ provider, id }) ?? own) : own;
+    if (!usage || usage.totalTokens === 0) return undefined;
+    if (price) return costOf(price, usage);
+    if (prices) return undefined;
+    const table: PriceTable | undefined = await loadTable().catch(() => undefined);
+    return table?.costOf({ provider, id }, usage, clock.now());
+  }
+
+  return defineMiddleware({
+    name: 'cost-tracking',
+    state: [spent],
+    traits: ['budgets'],
+    async beforeModel(ctx) {
+      // A table that is missing is said before anything is paid for.
+      if (!prices && !ctx.model.price) await loadTable();
+    },
+    async afterModel(ctx) {
+      const response = ctx.response!;
+      const free = isFree(ctx, response);
+      const usd = free ? 0 : await costOfCall(ctx, response);
+      const tokens = free ? 0 : (response.usage?.totalTokens ?? 0);
+      ctx.state.update(spent, (total) => added(total, usd, tokens));
+      const total = ctx.state.get(spent);
+      const totalUsd = total.unknown ? undefined : total.usd;
+      ctx.metadata.costUsd = usd;
+      const { usage, model = modelName(ctx.model) } = response;
+      const cost: CallCost = { model, usage, usd, totalUsd };
+      ctx.emit('cost', { model, usd, totalUsd });
+      onCost?.(cost, ctx);
+    },
+    afterRun(ctx) {
+      const { result } = ctx;
+      if (!result || result.costUsd !== undefined) return;
+      const { usd, tokens, unknown } = ctx.state.get(spent);
+      // Tokens that did not pass here (attempts that failed, sub-agents) have a cost nobody told.
+      if (!unknown && tokens === result.usage.totalTokens) ctx.result = withCost(result, usd);
+    },
+  });
+}
+
+function lookup(prices: NonNullable<CostTrackingOptions['prices']>): (model: PricedModel) => Price | undefined {
+  if (typeof prices === 'function') return prices;
+  if (typeof prices !== 'object' || prices === null || Array.isArray(prices))
+    throw invalidOption('prices', 'an object of prices by model, or a function', prices);
+  for (const [name, price] of Object.entries(prices)) checkPrice(name, price);
+  const own = new Map(Object.entries(prices));
+  return ({ provider, id }) => own.get(`${provider}/${id}`) ?? own.get(id);
+}
+
+function checkPrice(name: string, price: unknown): void {
+  const option = `prices.${name}`;
+  if (typeof price !== 'object' || price === null)
+    throw invalidOption(option, 'an object with input and output', price);
+  const { input, output, cacheRead, cacheWrite } = price as Partial<Price>;
+  checkNumber(`${option}.input`, input, 0);
+  checkNumber(`${option}.output`, output, 0);
+  if (cacheRead !== undefined) checkNumber(`${option}.cacheRead`, cacheRead, 0);
+  if (cacheWrite !== undefined) checkNumber(`${option}.cacheWrite`, cacheWrite, 0);
+}
+
+function split(name: string): readonly [provider: string, id: string] {
+  const at = name.indexOf('/');
+  return [name.slice(0, Math.max(at, 0)), name.slice(at + 1)];
+}
+
+/** An answer from a cache, or one that a layer made up, was not paid for now. */
+function isFree(ctx: ModelContext, { metadata, model }: ModelResponse): boolean {
+  return metadata?.cacheHit === true || ctx.metadata.cacheHit === true || model === undefined;
+}
+
+function added({ usd, tokens, unknown }: Spent, cost: number | undefined, count: number): Spent {
+  if (cost === undefined) return { usd, tokens, unknown: true };
+  return { usd: usd + cost, tokens: tokens + count, unknown };
+}
+
+/** The result with a cost. Its other fields go on being read when somebody asks. */
+function withCost(result: RunResult, costUsd: number): RunResult {
+  const fields = Object.getOwnPropertyDescriptors(result);
+  return Object.defineProperties({} as RunResult, { ...fields, costUsd: { value: costUsd, enumerable: true } });
+}
