@@ -39,6 +39,15 @@ describe('max-turns', () => {
     expect(await agent.run('look')).toMatchObject({ status: 'done', text: 'done', turns: 2 });
   });
 
+  it('calls a run done that answers in its last allowed turn', async () => {
+    const agent = new Agent({
+      model: scriptedModel([again, text('done')]),
+      tools: [look],
+      middleware: [maxTurns({ turns: 2 })],
+    });
+    expect(await agent.run('look')).toMatchObject({ status: 'done', text: 'done', turns: 2 });
+  });
+
   it('allows ten turns unless told otherwise', async () => {
     const agent = new Agent({
       model: scriptedModel([again], { repeat: true }),
