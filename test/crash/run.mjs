@@ -141,7 +141,8 @@ async function on(/** @type {Site} */ site, /** @type {number} */ place) {
       while (open > 0) {
         const some = Math.min(open, 1 + Math.floor(random() * 4));
         open -= some;
-        open += some - (await tried(Array.from({ length: some }, random1))).length;
+        const hits = await tried(Array.from({ length: some }, random1));
+        open += some - hits.length;
       }
     });
   }

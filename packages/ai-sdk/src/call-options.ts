@@ -1,11 +1,11 @@
 /** A request as the options of a call of an AI SDK model. */
 import type { JsonSchema, ModelRequest, ModelSettings, ToolSpec } from 'allium';
-import type { AiSdkProviderTool, Loose } from './language-model.js';
+import type { Loose } from './language-model.js';
 import { type PromptOptions, toPrompt } from './prompt.js';
 import { optionsFor } from './provider-options.js';
 
 export interface CallOptions extends PromptOptions {
-  readonly providerTools: Readonly<Record<string, AiSdkProviderTool>>;
+  readonly providerTools: ReadonlyMap<string, { readonly id: string; readonly args: unknown }>;
   /** Goes into the options of every call, below what the request says. */
   readonly callOptions: Loose;
 }
@@ -50,12 +50,10 @@ function plainSettings({ maxOutputTokens, temperature, topP, stopSequences, seed
 function toolsOf(tools: readonly ToolSpec[], { version, providerTools }: CallOptions): Loose[] {
   const offered: Loose[] = [];
   for (const { name, description, inputSchema } of tools) {
-    if (!Object.hasOwn(providerTools, name))
-      offered.push({ type: 'function', name, description, inputSchema });
+    if (!providerTools.has(name)) offered.push({ type: 'function', name, description, inputSchema });
   }
   const type = version === 'v2' ? 'provider-defined' : 'provider';
-  for (const [name, { id, args = {} }] of Object.entries(providerTools))
-    offered.push({ type, id, name, args });
+  for (const [name, { id, args }] of providerTools) offered.push({ type, id, name, args });
   return offered;
 }
 

@@ -1,6 +1,7 @@
 import type { LanguageModelV3 } from '@ai-sdk/provider';
 import type { LanguageModelV2 } from '@ai-sdk/provider-v2';
 import type { LanguageModelV4 } from '@ai-sdk/provider-v4';
+import { extractReasoningMiddleware, wrapLanguageModel } from 'ai';
 import { Agent, type AssistantMessage, memoryStore, tool } from 'allium';
 import { testModel } from 'allium/testing';
 import { describe, expect, expectTypeOf, it } from 'vitest';
@@ -220,7 +221,9 @@ describe.each(VERSIONS)('an answer of a model of %s', (version) => {
   it('that never gets a finish reason counts as cut off, unless the server is known to send none', async () => {
     const reason =
       version === 'v2' ? 'unknown' : { unified: version === 'v3' ? 'other' : 'interrupted', raw: undefined };
-    const { model } = fake(version, [[...text('Good '), { ...finish(version), finishReason: reason }]]);
+    const { model } = fake(version, [
+      [...text('Good '), { ...finish(version), finishReason: reason, usage: {} }],
+    ]);
     await expect(responseOf(fromAiSdk(model))).rejects.toMatchObject({ cause: { code: 'MODEL_STREAM_CUT' } });
     const lenient = await responseOf(fromAiSdk(model, { acceptUnfinished: true }));
     expect(lenient).toMatchObject({ stopReason: 'other', content: [{ text: 'Good ' }] });
@@ -273,6 +276,25 @@ describe('a stream', () => {
     expect(faked.calls[0]?.options.abortSignal).toBe(signal);
     await expect(partsOf(fromAiSdk(faked.model), {}, AbortSignal.abort('no'))).rejects.toBe('no');
     expect(faked.calls).toHaveLength(1);
+  });
+
+  it('that is aborted while the model is still being asked ends at once, and lets go of what comes later', async () => {
+    const faked = hanging();
+    let answer: (() => void) | undefined;
+    const asked = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    const model: AiSdkLanguageModel = {
+      ...faked.model,
+      doStream: (options) => asked.then(() => faked.model.doStream(options)),
+    };
+    const controller = new AbortController();
+    const reading = partsOf(fromAiSdk(model), {}, controller.signal);
+    controller.abort('enough');
+    await expect(reading).rejects.toBe('enough');
+    answer!();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(faked.cancelled).toBe(1);
   });
 
   it('that fails while nobody reads it says so at the next read', async () => {
@@ -399,6 +421,18 @@ describe('fromAiSdk', () => {
     expectTypeOf<LanguageModelV4>().toExtend<AiSdkLanguageModel>();
   });
 
+  it('takes what `wrapLanguageModel` makes', async () => {
+    const { model } = fake('v3', [[...text('<think>Hm.</think>', 'Yes.'), finish('v3')]]);
+    const wrapped = wrapLanguageModel({
+      model: model as LanguageModelV3,
+      middleware: extractReasoningMiddleware({ tagName: 'think' }),
+    });
+    expect((await responseOf(fromAiSdk(wrapped))).content).toMatchObject([
+      { type: 'thinking', text: 'Hm.' },
+      { type: 'text', text: 'Yes.' },
+    ]);
+  });
+
   it('takes a specification to come for the last one, and refuses what it cannot understand', () => {
     const { model } = fake('v3', [[]]);
     expect(() => fromAiSdk({ ...model, specificationVersion: 'v5' })).not.toThrow();
@@ -407,6 +441,9 @@ describe('fromAiSdk', () => {
     );
     expect(() => fromAiSdk('openai/gpt-5' as never)).toThrow('use resolveModel("openai/gpt-5")');
     expect(() => fromAiSdk({} as never)).toThrow('Expected `model` to be a language model of the AI SDK');
+    expect(() => fromAiSdk(model, { providerTools: { x: {} } })).toThrow(
+      'Expected `providerTools.x` to be a tool that a provider defines, with an `id`, got {}.',
+    );
     expect(() => fromAiSdk(model, { name: 'x' } as never)).toThrow('Unknown option `name` of `fromAiSdk`');
   });
 });

@@ -54,11 +54,11 @@ export const FROM_AI_SDK_OPTIONS = [
 export function fromAiSdk(model: AiSdkLanguageModel, options: FromAiSdkOptions = {}): Model {
   checkModel(model);
   checkOptions('fromAiSdk', options, FROM_AI_SDK_OPTIONS);
-  const { acceptUnfinished = false, providerTools = {}, callOptions = {}, price } = options;
+  const { acceptUnfinished = false, callOptions = {}, price, systemOptions } = options;
+  const providerTools = checkTools(options.providerTools ?? {});
   const provider = options.provider ?? (model.provider.split('.')[0] || 'ai-sdk');
   const keys = new Set([...keysOf(model.provider), ...keysOf(provider), ...(options.optionKeys ?? [])]);
   const version = specVersionOf(model);
-  const { systemOptions } = options;
   const call: CallOptions = { version, provider, keys, systemOptions, providerTools, callOptions };
   return {
     provider,
@@ -90,5 +90,15 @@ function checkModel(model: unknown): asserts model is AiSdkLanguageModel {
   throw new AlliumError(
     'INVALID_OPTION',
     `The language model ${model.provider}/${model.modelId} has specification ${JSON.stringify(specificationVersion)}; v2, v3 and v4 are understood. Update its package: npm install <package>@latest`,
+  );
+}
+
+function checkTools(tools: Readonly<Record<string, AiSdkProviderTool>>): CallOptions['providerTools'] {
+  return new Map(
+    Object.entries(tools).map(([name, tool]) => {
+      const { id, args = {} } = (tool ?? {}) as { id?: unknown; args?: unknown };
+      if (typeof id === 'string') return [name, { id, args }];
+      throw invalid(`providerTools.${name}`, 'a tool that a provider defines, with an `id`', tool);
+    }),
   );
 }

@@ -21,13 +21,11 @@ export interface AiSdkReader {
   cancel(reason?: unknown): Promise<void>;
 }
 
-/** A tool that the provider defines, as its package makes it: `openai.tools.webSearch()`. */
-export interface AiSdkProviderTool {
-  readonly type?: string;
-  /** `provider.tool`, such as `openai.web_search`. */
-  readonly id: string;
-  readonly args?: unknown;
-}
+/**
+ * A tool that the provider defines, as its package makes it: `openai.tools.webSearch({})`. Packages type it as any
+ * tool, so that it has an `id` such as `openai.web_search` is checked when it is handed in.
+ */
+export type AiSdkProviderTool = object;
 
 export type SpecVersion = 'v2' | 'v3' | 'v4';
 

@@ -18,9 +18,9 @@ export interface ResolveModelOptions extends FromAiSdkOptions {
 /**
  * Makes a model for what follows the scheme in a name.
  *
- * Contract: it is called by `resolveModel`, once per call of it. It may throw at once (a key is missing) and it may
- * promise a model, which is then awaited at the first request; a promise that rejects fails that request, and the
- * next one asks again.
+ * Contract: it is called by `resolveModel`, once per call of it, and may throw at once (a key is missing). It returns
+ * a model, or a function that loads one. That function is called at the first request and awaited; if it rejects,
+ * that request fails, and the next one calls it again.
  */
 export type ModelScheme = (
   id: string,

@@ -61,6 +61,7 @@ export class PartMapper {
   private readonly late: (CallMetadata | null)[] = [];
   private count = 0;
   private sealed = 0;
+  private early = false;
   private warnings: readonly unknown[] | undefined;
   private response: AiSdkMetadata['response'];
 
@@ -107,7 +108,9 @@ export class PartMapper {
         this.file(part);
         break;
       case 'error':
-        throw part.error;
+        if (!endedEarly(part.error)) throw part.error;
+        this.early = true;
+        break;
       case 'stream-start':
         if (Array.isArray(part.warnings) && part.warnings.length > 0)
           this.warnings = jsonCopy(part.warnings) as readonly unknown[];
@@ -250,10 +253,10 @@ export class PartMapper {
       const type = block.startsWith('text') ? 'text' : 'thinking';
       this.close(type, block.slice(type.length));
     }
-    const { reason, raw, cut } = finishOf(finishReason);
-    // Without a `finish` part of ours the answer counts as cut off, and can be tried again.
-    if (cut && !this.options.acceptUnfinished) return;
     const { usage, reasoningTokens } = usageOf(given, providerMetadata);
+    const { reason, raw, cut } = finishOf(finishReason, usage.outputTokens);
+    // Without a `finish` part of ours the answer counts as cut off, and can be tried again.
+    if ((cut || this.early) && !this.options.acceptUnfinished) return;
     const provider = mergeOptions(undefined, providerMetadata);
     const aiSdk: AiSdkMetadata = {
       ...(this.warnings && { warnings: this.warnings }),
@@ -265,8 +268,14 @@ export class PartMapper {
       ...(this.sealed > 0 && { thinking: this.sealed }),
     };
     const metadata = Object.keys(aiSdk).length > 0 && { metadata: { aiSdk } };
-    this.emit({ type: 'finish', reason, usage, ...metadata });
+    this.emit({ type: 'finish', reason: this.early ? 'other' : reason, usage, ...metadata });
   }
+}
+
+/** Some packages report an answer without a finish reason as an error, which only its words tell from others. */
+function endedEarly(error: unknown): boolean {
+  if (!isObject(error) || error.name !== 'AI_InvalidResponseDataError') return false;
+  return /without a finish reason/.test(String(error.message));
 }
 
 /** Input is JSON text by the specification; some fakes and packages hand over the value. */

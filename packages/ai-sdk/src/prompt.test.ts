@@ -155,6 +155,19 @@ describe('toPrompt', () => {
     ]);
   });
 
+  it('gives calls and their results ids that every provider takes, and tells different ones apart', () => {
+    const ids = ['call_1', 'r_x.2.call0', 'r_x.2_call0', `${'x'.repeat(70)}1`, `${'x'.repeat(70)}2`];
+    const calls = ids.map((id) => ({ type: 'tool-call' as const, id, name: 'look', arguments: '{}' }));
+    const results = ids.map((toolCallId) => result([], { toolCallId }));
+    const [asked, answered] = toPrompt('', [assistant(calls), ...results], anthropic).map(
+      ({ content: parts }) => (parts as { toolCallId?: string }[]).map(({ toolCallId }) => toolCallId!),
+    );
+    expect(asked).toEqual(answered);
+    expect(new Set(asked).size).toBe(ids.length);
+    expect(asked![0]).toBe('call_1');
+    for (const id of asked!) expect(id).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
+  });
+
   it('gives tools that the provider ran back to it, and custom content where the specification has it', () => {
     const parts: AssistantContent[] = [
       {

@@ -13,7 +13,7 @@ import type {
   ToolMessage,
   UserMessage,
 } from 'allium';
-import { isUntouched } from './digest.js';
+import { digestOf, isUntouched } from './digest.js';
 import { isObject, type Loose, type SpecVersion } from './language-model.js';
 import type { AiSdkMetadata, CallMetadata } from './part-mapper.js';
 import { keysOf, optionsFor, providerOptionsOf } from './provider-options.js';
@@ -172,8 +172,15 @@ function toolCall(call: ToolCall, late: CallMetadata | undefined, origin: Origin
   const metadata = late ? { ...call.metadata, ...late } : call.metadata;
   const fresh = late ? isUntouched(call, call.arguments, late.digest) : untouched(call);
   const own = fresh ? optionsOf(metadata, origin) : undefined;
-  const { id: toolCallId, name: toolName, arguments: text } = call;
-  return withOptions({ type: 'tool-call', toolCallId, toolName, input: inputOf(text) }, own);
+  const { id, name: toolName, arguments: text } = call;
+  return withOptions({ type: 'tool-call', toolCallId: callIdOf(id), toolName, input: inputOf(text) }, own);
+}
+
+const PLAIN_ID = /^[\w-]{1,64}$/;
+
+/** Ids come from any provider, or from us; Anthropic takes letters, digits, `_` and `-` only, OpenAI 64 at most. */
+function callIdOf(id: string): string {
+  return PLAIN_ID.test(id) ? id : `${id.replace(/[^\w-]/g, '_').slice(-48)}_${digestOf(id)}`;
 }
 
 /** Tools the provider ran and what came of them. Sources and the like are for the reader, not for the model. */
@@ -226,7 +233,8 @@ function optionsOf(
 }
 
 function toolResult(given: ToolMessage, options: PromptOptions): PromptPart {
-  const { toolCallId, toolName, content, isError, metadata } = given;
+  const { toolName, content, isError, metadata } = given;
+  const toolCallId = callIdOf(given.toolCallId);
   const own = optionsFor(providerOptionsOf(metadata), options.keys);
   const output = outputOf(content, isError, options.version);
   return withOptions({ type: 'tool-result', toolCallId, toolName, output }, own);

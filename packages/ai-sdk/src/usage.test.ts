@@ -80,6 +80,12 @@ describe('finishOf', () => {
     [{ unified: 'interrupted', raw: undefined }, 'other', true],
     [{ unified: 'novel', raw: 'novel' }, 'other', false],
   ] as const)('%j is %s, cut off: %s', (given, reason, cut) => {
-    expect(finishOf(given)).toMatchObject({ reason, cut });
+    expect(finishOf(given, undefined)).toMatchObject({ reason, cut });
+  });
+
+  it('takes an unknown word for a reason where the tokens of the answer were counted', () => {
+    expect(finishOf('unknown', 5)).toMatchObject({ reason: 'other', cut: false });
+    expect(finishOf('unknown', 0)).toMatchObject({ cut: true });
+    expect(finishOf({ unified: 'other', raw: undefined }, 5)).toMatchObject({ cut: true });
   });
 });

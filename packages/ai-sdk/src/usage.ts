@@ -84,15 +84,15 @@ export interface Finished {
 
 const REASONS = new Set<unknown>(['stop', 'length', 'content-filter', 'tool-calls', 'error', 'other']);
 
-/** v2 has a word, later ones an object with ours and theirs. */
-export function finishOf(given: unknown): Finished {
+/**
+ * v2 has a word, later ones an object with ours and theirs. The `unknown` of v2 may be a word its package does not
+ * know or none at all; an answer whose tokens were counted did come to its end.
+ */
+export function finishOf(given: unknown, outputTokens: number | undefined): Finished {
   const unified = isObject(given) ? given.unified : given;
   const raw = isObject(given) && typeof given.raw === 'string' ? given.raw : undefined;
   const reason = REASONS.has(unified) ? (unified as FinishReason) : 'other';
   const silent = isObject(given) && raw === undefined && unified === 'other';
-  return {
-    reason,
-    raw,
-    cut: silent || unified === 'unknown' || unified === 'interrupted' || unified === undefined,
-  };
+  const unknown = (unified === 'unknown' || unified === undefined) && !outputTokens;
+  return { reason, raw, cut: silent || unknown || unified === 'interrupted' };
 }

@@ -25,7 +25,7 @@ const again = () => retry({ minDelayMs: 0, jitter: 'none' });
 const look = (execute: () => string) =>
   tool({ name: 'look', description: 'Looks.', input: z.object({}), execute });
 
-describe.each(WIRES)('$name', (wire: Wire) => {
+describe.each(WIRES)('$name', { timeout: 30_000 }, (wire: Wire) => {
   const model = () => wire.model(server.url);
   const hello = () => streams(textFrames(wire, 'Good ', 'morning.'));
 
@@ -145,7 +145,9 @@ describe.each(WIRES)('$name', (wire: Wire) => {
   it('sends the schema of structured output', async () => {
     server.reply(streams(textFrames(wire, '{"people":', '700000}')));
     const schema = z.object({ people: z.number() });
-    const { output } = await new Agent({ model: model(), middleware: [structuredOutput({ schema })] }).run('How many?');
+    const { output } = await new Agent({ model: model(), middleware: [structuredOutput({ schema })] }).run(
+      'How many?',
+    );
     expect(output).toEqual({ people: 700_000 });
     expect(JSON.stringify(server.received[0]!.body)).toContain('"people":{"type":"number"');
   });

@@ -1,6 +1,7 @@
 /** What differs from run to run, and what nobody may read, taken out of everything that is written or compared. */
-import { checkFunction } from '../kernel/options.js';
+
 import { hidesText } from '../kernel/json-texts.js';
+import { checkFunction } from '../kernel/options.js';
 import { checkPatterns, isCredentialHeader, MASK, masking, type Pattern } from './secrets.js';
 
 /** Options that `record` and `replay` share: both have to be given the same, or keys differ. */
@@ -35,11 +36,16 @@ export interface Cleaning {
 export function cleaning({ redact = [], normalise }: CleaningOptions): Cleaning {
   checkPatterns(redact);
   if (normalise !== undefined) checkFunction('normalise', normalise);
-  const mask = masking(redact);
-  const answer = (ids: Ids, text: string) => withoutIds(mask(text), ids);
+  const masks = masking(redact);
   return {
-    question: (ids) => cleaner((text) => answer(ids, normalise ? String(normalise(text)) : text)),
-    answer: (ids) => cleaner((text) => answer(ids, text)),
+    question(ids) {
+      const mask = masks();
+      return cleaner((text) => withoutIds(mask(normalise ? String(normalise(text)) : text), ids));
+    },
+    answer(ids) {
+      const mask = masks();
+      return cleaner((text) => withoutIds(mask(text), ids));
+    },
   };
 }
 
@@ -48,16 +54,12 @@ export function withIds({ runId, sessionId }: Ids): Cleaner {
   return cleaner((text) => text.replaceAll('{{runId}}', runId).replaceAll('{{sessionId}}', sessionId));
 }
 
-/** Ids that somebody chose may be words; those that were made have digits in them and are not short. */
+/** Short ids may be part of anything, and ids that somebody chose may be words: those are the same next time. */
 function withoutIds(text: string, { runId, sessionId }: Ids): string {
   let made = text;
-  if (isMade(runId)) made = made.replaceAll(runId, '{{runId}}');
-  if (isMade(sessionId)) made = made.replaceAll(sessionId, '{{sessionId}}');
+  if (runId.length >= 8) made = made.replaceAll(runId, '{{runId}}');
+  if (sessionId.length >= 8 && /\d|^s_/.test(sessionId)) made = made.replaceAll(sessionId, '{{sessionId}}');
   return made;
-}
-
-function isMade(id: string): boolean {
-  return id.length >= 8 && /\d/.test(id);
 }
 
 /** Values of these keys are names of this package, whatever else is called like that. */

@@ -27,7 +27,9 @@ export function toStoredError(error: unknown): StoredError {
 function described(error: unknown, causes: number): StoredError {
   if (!(error instanceof Error)) return { thrown: asJson(error) ?? null };
   const { name, message, cause } = error;
-  const fields = Object.entries(error).filter(([, value]) => ['string', 'number', 'boolean'].includes(typeof value));
+  const fields = Object.entries(error).filter(([, value]) =>
+    ['string', 'number', 'boolean'].includes(typeof value),
+  );
   const plain = error as unknown as Record<string, unknown>;
   const headers = HEADERS.flatMap((header) => {
     const value = headerOf(plain, header);
@@ -51,9 +53,13 @@ export function fromStoredError(stored: StoredError): unknown {
   const { name, message, cause, code, data, ...fields } = stored;
   const options = cause === undefined ? {} : { cause: fromStoredError(cause as StoredError) };
   if (name === 'AlliumError')
-    return new AlliumError(String(code), message, { ...options, data: data as Record<string, unknown> | undefined });
+    return new AlliumError(String(code), message, {
+      ...options,
+      data: data as Record<string, unknown> | undefined,
+    });
   const Class = CLASSES[name as keyof typeof CLASSES] ?? Error;
   const error = new Class(message, options);
-  if (error.name !== name) Object.defineProperty(error, 'name', { value: name, configurable: true, writable: true });
+  if (error.name !== name)
+    Object.defineProperty(error, 'name', { value: name, configurable: true, writable: true });
   return Object.assign(error, fields, code !== undefined && { code });
 }

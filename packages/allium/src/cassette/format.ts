@@ -108,8 +108,32 @@ export type StoredError =
 
 /** Keys in this order first, all others after them by the alphabet: two recordings of the same thing are the same text. */
 const ORDER = [
-  ...['allium', 'version', 'type', 'role', 'run', 'turn', 'call', 'key', 'tool', 'args', 'updates', 'outcome'],
-  ...['request', 'after', 'model', 'systemPrompt', 'messages', 'answer', 'id', 'name', 'toolName', 'description'],
+  ...[
+    'allium',
+    'version',
+    'type',
+    'role',
+    'run',
+    'turn',
+    'call',
+    'key',
+    'tool',
+    'args',
+    'updates',
+    'outcome',
+  ],
+  ...[
+    'request',
+    'after',
+    'model',
+    'systemPrompt',
+    'messages',
+    'answer',
+    'id',
+    'name',
+    'toolName',
+    'description',
+  ],
   ...['text', 'arguments', 'content', 'cuts', 'isError', 'finish', 'usage', 'message', 'code', 'status'],
 ];
 const RANK = new Map(ORDER.map((key, rank) => [key, rank]));
@@ -157,7 +181,10 @@ export function parseCassette(lines: readonly string[], name: string): readonly 
   const header = first.value as { allium?: unknown; version?: unknown } | null;
   if (header?.allium !== 'cassette') throw invalid(first.number, 'is not the header of a cassette');
   if (header.version !== CASSETTE_VERSION)
-    throw invalid(first.number, `says version ${header.version}, and only ${CASSETTE_VERSION} can be read here`);
+    throw invalid(
+      first.number,
+      `says version ${header.version}, and only ${CASSETTE_VERSION} can be read here`,
+    );
   return rest.map(({ number, value }) => {
     if (!isEntry(value)) throw invalid(number, 'is neither a model nor a tool call');
     return { number, entry: value };

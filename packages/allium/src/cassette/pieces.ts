@@ -35,7 +35,7 @@ export function storedParts(
     if (text === undefined) stored.push({ fields, pieces: [], block });
     // A piece of which nothing is left.
     else if (more && text === '' && textOf(part) !== '') continue;
-    else if (more && last?.block === block) last.pieces.push(text);
+    else if (more && last?.block === block && last.fields.block === fields.block) last.pieces.push(text);
     else stored.push({ fields, pieces: [text], block });
   }
   return stored.map(({ fields, pieces }) => joined(fields, pieces));
@@ -91,7 +91,10 @@ function finalTexts(
     const own = [...heard.keys()].filter((index) => heard[index]!.block === block);
     const text = String((made as unknown as Fields)[field] ?? '');
     const cleaned = field === 'text' ? clean.text(text) : clean.json(text);
-    const fitted = refitted(own.map((index) => textOf(heard[index]!.part) ?? ''), cleaned);
+    const fitted = refitted(
+      own.map((index) => textOf(heard[index]!.part) ?? ''),
+      cleaned,
+    );
     for (const [i, index] of own.entries()) texts[index] = fitted[i]!;
   }
   return texts;
@@ -122,7 +125,10 @@ function joined(fields: Fields, list: readonly string[]): StoredPart {
   if (field === undefined) return fields;
   const cuts: number[] = [];
   let length = 0;
-  for (const piece of list.slice(0, -1)) cuts.push((length += piece.length));
+  for (const piece of list.slice(0, -1)) {
+    length += piece.length;
+    cuts.push(length);
+  }
   return { ...fields, [field]: list.join(''), ...(cuts.length > 0 && { cuts }) };
 }
 

@@ -5,8 +5,8 @@ import { asJson } from '../kernel/json-texts.js';
 import { type Message, toolCallsOf } from '../kernel/messages.js';
 import { modelName } from '../kernel/model.js';
 import type { Cleaner } from './clean.js';
-import { guardedMessages } from './guarded.js';
 import type { PlainMessage, PlainRequest } from './format.js';
+import { guardedMessages } from './guarded.js';
 
 export interface AskedModel {
   readonly type: 'model';

@@ -24,21 +24,27 @@ export function isCredentialHeader(name: string): boolean {
   return HEADERS.test(name);
 }
 
-/** Makes the function that masks secrets. It reads the environment when it is called: keys may be loaded late. */
-export function masking(patterns: readonly Pattern[]): (text: string) => string {
+export type Mask = (text: string) => string;
+
+/** Makes masks for what is secret now: keys may be loaded late, so the environment is read for each call anew. */
+export function masking(patterns: readonly Pattern[]): () => Mask {
   const own = patterns.map((pattern) =>
-    typeof pattern === 'string' ? literal([pattern])! : new RegExp(pattern.source, `${pattern.flags.replace(/[gy]/g, '')}g`),
+    typeof pattern === 'string'
+      ? literal([pattern])!
+      : new RegExp(pattern.source, `${pattern.flags.replace(/[gy]/g, '')}g`),
   );
   let known = '';
   let values: RegExp | undefined;
-  return (text) => {
+  return () => {
     const secrets = environment();
     const current = secrets.join('\n');
     if (current !== known) [known, values] = [current, literal(secrets)];
-    let masked = values ? text.replace(values, MASK) : text;
-    masked = masked.replace(IN_TEXT, `$1${MASK}`).replace(BEARER, `$1${MASK}`);
-    for (const pattern of own) masked = masked.replace(pattern, (found) => (found === '' ? '' : MASK));
-    return masked;
+    const all = values ? [values, ...own] : own;
+    return (text) => {
+      let masked = text.replace(IN_TEXT, `$1${MASK}`).replace(BEARER, `$1${MASK}`);
+      for (const pattern of all) masked = masked.replace(pattern, (found) => (found === '' ? '' : MASK));
+      return masked;
+    };
   };
 }
 

@@ -56,14 +56,20 @@ export interface Phase {
 /** From the response of the layers to the message in the history. Waits only where a guard, hook or store does. */
 function settle(run: Run, ctx: ModelContext, live: LiveMessage, response: ModelResponse): Awaitable<Phase> {
   const { plan } = run;
-  if (plan.guardsResponses || plan.rules.afterModelResponse.length > 0) return settleSlowly(run, ctx, live, response);
+  if (plan.guardsResponses || plan.rules.afterModelResponse.length > 0)
+    return settleSlowly(run, ctx, live, response);
   const shown = live.finish(response, ctx) as ModelResponse;
   ctx._call.check();
   if (ctx._state) run.cells.stage(ctx._state);
   return phaseOf(run, natural(shown, ctx), live);
 }
 
-async function settleSlowly(run: Run, ctx: ModelContext, live: LiveMessage, response: ModelResponse): Promise<Phase> {
+async function settleSlowly(
+  run: Run,
+  ctx: ModelContext,
+  live: LiveMessage,
+  response: ModelResponse,
+): Promise<Phase> {
   const shown = await live.finish(response, ctx);
   ctx._call.check();
   if (ctx._state) run.cells.stage(ctx._state);

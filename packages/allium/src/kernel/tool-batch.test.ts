@@ -540,3 +540,28 @@ describe('results', () => {
     }
   });
 });
+
+describe('what a tool does itself', () => {
+  it('is no doing of the layer next to it: ctx.generate goes through all model layers, and nobody else stopped the run', async () => {
+    const seen: string[] = [];
+    const watch = {
+      name: 'watch',
+      beforeModel: (ctx: { systemPrompt: string }) => void seen.push(ctx.systemPrompt),
+    };
+    const passive = { name: 'passive', wrapTool: (_: unknown, next: () => Promise<never>) => next() };
+    const asking = tool({
+      name: 'asking',
+      description: 'Asks a model, then stops.',
+      input: z.object({}),
+      execute: async (_, ctx) => {
+        await ctx.generate(scriptedModel(['fine']), { messages: 'ok?', systemPrompt: 'inner' });
+        ctx.stop('stopped', 'enough');
+      },
+    });
+    const model = scriptedModel([toolCalls({ name: 'asking' })]);
+    const agent = new Agent({ model, tools: [asking], systemPrompt: 'outer', middleware: [watch, passive] });
+    const { stop } = await agent.run('go');
+    expect(seen).toEqual(['outer', 'inner']);
+    expect(stop).toEqual({ reason: 'stopped', message: 'enough' });
+  });
+});

@@ -10,6 +10,8 @@ import { type Tool, type ToolResult, toToolResult } from './tool.js';
 export function executeTool(ctx: ToolContext): Awaitable<ToolResult> {
   if (ctx._scope.aborted) throw ctx._scope.reason;
   const attempts = ++ctx._call.attempts;
+  // From here on it is the tool that acts, inside every layer and on behalf of no middleware.
+  ctx._position = -1;
   const tool = ctx.tool!;
   const timeoutMs = ctx.timeoutMs ?? tool.timeoutMs;
   if (timeoutMs !== undefined) return withTimeout(ctx, tool, timeoutMs, attempts);

@@ -436,12 +436,12 @@ describe('onRequest', () => {
     expect((await agent.run('go')).status).toBe('done');
   });
 
-  it('is asked again after a resume: the question is still open', async () => {
+  it('is not asked about a question that is open already; whoever resumes may bring a handler', async () => {
     const store = memoryStore();
     await world({ policy: { pay: 'ask' } }, { store }).start('pay');
-    const it = world({ policy: { pay: 'ask' }, onRequest: () => ({ type: 'approve' }) }, { store });
-    const done = await it.resume();
-    expect(done.result.status).toBe('done');
+    const it = world({ policy: { pay: 'ask' }, onRequest: () => ({ type: 'reject' }) }, { store });
+    expect((await it.resume()).result.status).toBe('suspended');
+    const done = await watch(it.session('end').resumeStream({ onRequest: () => ({ type: 'approve' }) }));
     expect(results(done)).toEqual(['pay 0']);
   });
 });

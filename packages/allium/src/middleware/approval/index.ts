@@ -31,7 +31,8 @@ export interface ApprovalOptions {
    * Answers in place, without suspending the run; undefined suspends after all.
    *
    * Contract: it is awaited, but not longer than the request allows or the run goes on. The questions of a batch come
-   * one after the other. What it throws becomes the error of the run.
+   * one after the other. What it throws becomes the error of the run. A question that is open already when a run is
+   * resumed is for the handler of `resume()` or of the agent.
    */
   readonly onRequest?: (request: PendingRequest) => Awaitable<Decision | undefined>;
 }

@@ -1,10 +1,10 @@
 /** Answers a request that was answered before from a store. */
 import type { Clock } from '../../kernel/clock.js';
 import type { ModelContext } from '../../kernel/context.js';
-import { invalidOption, isThenable } from '../../kernel/errors.js';
+import { invalidOption, isControl, isThenable } from '../../kernel/errors.js';
 import { hash, requestKey } from '../../kernel/hash.js';
 import type { ModelResponse } from '../../kernel/messages.js';
-import { defineMiddleware, type Middleware, type ModelOverride, type Next } from '../../kernel/middleware.js';
+import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { modelName } from '../../kernel/model.js';
 import {
   checkFunction,
@@ -14,7 +14,7 @@ import {
   checkOneOf,
   checkOptions,
 } from '../../kernel/options.js';
-import { InFlight } from './in-flight.js';
+import { GONE, InFlight, NONE, type Outcome } from './in-flight.js';
 import { Lru } from './lru.js';
 
 /** What is stored: JSON, so that any store can hold it. */
@@ -81,30 +81,13 @@ export function cache(options: CacheOptions = {}): Middleware {
   checkNumber('maxWaitMs', maxWaitMs, 0);
   if (clock !== undefined) checkMethods('clock', clock, ['now', 'setTimer']);
   const calls = new InFlight<CacheEntry['response']>();
-
-  /** The answer, and what of it others may have. */
-  type Found = { readonly response: ModelResponse; readonly shared: CacheEntry['response'] | undefined };
-
-  async function answer(
-    ctx: ModelContext,
-    id: string,
-    next: Next<ModelResponse, ModelOverride>,
-  ): Promise<Found> {
-    const time = clock ?? ctx.agent.clock;
-    const stored = await abortable(store.get(id), ctx);
-    if (isEntry(stored)) {
-      if (stored.expiresAt === undefined || stored.expiresAt > time.now())
-        return { response: hit(ctx, stored.response), shared: stored.response };
-      await abortable(store.delete(id), ctx);
-    }
-    const response = await next();
-    const shared = storable(ctx, response);
-    if (shared) {
-      const expires = ttlMs === undefined ? {} : { expiresAt: time.now() + ttlMs };
-      await abortable(store.set(id, { version: 1, ...expires, response: shared }, ttlMs), ctx);
-    }
-    return { response, shared };
-  }
+  /** The owner is part of it whatever the key says, so that no key can mix tenants. */
+  const idOf = (ctx: ModelContext): string | undefined => {
+    const owner = ownerOf(ctx, scope);
+    if (key === cacheKey) return `allium:cache:${keyWithin(owner, ctx)}`;
+    const wanted = key(ctx);
+    return wanted === undefined ? undefined : `allium:cache:${hash(`${owner}\n${wanted}`)}`;
+  };
 
   return defineMiddleware({
     name: 'cache',
@@ -114,33 +97,60 @@ export function cache(options: CacheOptions = {}): Middleware {
     // A store that is down costs money, not the run.
     onFail: 'open',
     async wrapModel(ctx, next) {
-      const wanted = key(ctx);
-      if (wanted === undefined) return next();
-      const id = `allium:cache:${hash(`${ownerOf(ctx, scope)}\n${wanted}`)}`;
-      while (calls.has(id)) {
-        const outcome = await calls.follow(id, ctx.signal, clock ?? ctx.agent.clock, maxWaitMs);
-        if (outcome.type === 'answer') return hit(ctx, outcome.answer);
-        // Each for itself: an error is nobody else's, and a queue of failing calls helps nobody.
-        if (outcome.type === 'none') return (await answer(ctx, id, next)).response;
+      const id = idOf(ctx);
+      if (id === undefined) return next();
+      const time = clock ?? ctx.agent.clock;
+      // Each for itself after an error: it is nobody else's, and a queue of failing calls helps nobody.
+      let alone = false;
+      while (!alone && calls.has(id)) {
+        const first = await calls.follow(id, ctx.signal, time, maxWaitMs);
+        if (first.type === 'answer') return hit(ctx, first.answer);
+        alone = first.type === 'none';
       }
-      return (
-        await calls.lead(
-          id,
-          () => answer(ctx, id, next),
-          ({ shared }) => shared,
-        )
-      ).response;
+      if (!alone) calls.begin(id);
+      let outcome: Outcome<CacheEntry['response']> = NONE;
+      try {
+        const got = store.get(id);
+        const stored = isThenable(got) ? await abortable(got, ctx) : got;
+        if (isEntry(stored)) {
+          if (stored.expiresAt === undefined || stored.expiresAt > time.now()) {
+            outcome = { type: 'answer', answer: stored.response };
+            return hit(ctx, stored.response);
+          }
+          await abortable(store.delete(id), ctx);
+        }
+        const response = await next();
+        const answer = storable(ctx, response);
+        if (answer !== undefined) {
+          outcome = { type: 'answer', answer };
+          const expires = ttlMs === undefined ? {} : { expiresAt: time.now() + ttlMs };
+          const kept = store.set(id, { version: 1, ...expires, response: answer }, ttlMs);
+          if (isThenable(kept)) await abortable(kept, ctx);
+        }
+        return response;
+      } catch (error) {
+        if (isControl(error)) outcome = GONE;
+        throw error;
+      } finally {
+        if (!alone) calls.end(id, outcome);
+      }
     },
   });
 }
 
 /** The same for the same question to the same model: the base of a `key` that adds to it. */
-export function cacheKey({ model, messages, systemPrompt, tools, settings }: ModelContext): string {
-  return requestKey({ model, messages, systemPrompt, tools: tools.map(({ spec }) => spec), settings });
+export function cacheKey(ctx: ModelContext): string {
+  return keyWithin('', ctx);
+}
+
+function keyWithin(owner: string, { model, messages, systemPrompt, tools, settings }: ModelContext): string {
+  const specs = tools.map(({ spec }) => spec);
+  return requestKey({ model, messages, systemPrompt, tools: specs, settings }, owner);
 }
 
 function ownerOf(ctx: ModelContext, scope: 'tenant' | 'session' | 'all'): string {
-  return JSON.stringify([scope, scope === 'all' ? null : scope === 'session' ? ctx.sessionId : ctx.tenant]);
+  const owner = scope === 'all' ? undefined : scope === 'session' ? ctx.sessionId : ctx.tenant;
+  return owner === undefined ? scope : `${scope}:${owner}`;
 }
 
 /** Without usage: only calls that were made cost something. */
@@ -166,7 +176,7 @@ function isEntry(value: unknown): value is CacheEntry {
   return version === 1 && response?.role === 'assistant' && Array.isArray(response.content);
 }
 
-/** What a store returned, at once or later; a run that is aborted does not wait for it. */
+/** What a store returned, now or later; a run that is aborted does not wait for it. */
 function abortable(value: unknown, ctx: ModelContext): unknown {
   if (!isThenable(value)) return value;
   const { signal } = ctx;

@@ -33,10 +33,6 @@ export class Circuit {
     return this.openUntil === undefined && this.failed.length === 0 && this.active === 0;
   }
 
-  get isOpen(): boolean {
-    return this.openUntil !== undefined;
-  }
-
   /** Lets a call through, or says why not: the milliseconds to wait, or undefined while another call tries. */
   enter(now: number): Pass | { readonly retryAfterMs: number | undefined } {
     if (this.openUntil !== undefined) {

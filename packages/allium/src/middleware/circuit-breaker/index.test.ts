@@ -81,7 +81,7 @@ describe('circuit-breaker', () => {
     const error = await agent.run('hi').catch((thrown) => thrown);
     expect(error.cause).toMatchObject({
       code: 'CIRCUIT_OPEN',
-      message: 'The circuit of "test/scripted" is open: status 503 Try again in 700 ms.',
+      message: 'The circuit of "test/scripted" is open. Try again in 700 ms. The last failure: status 503',
       data: { key: 'test/scripted', retryAfterMs: 700 },
       cause: { status: 503 },
     });
@@ -261,7 +261,7 @@ describe('circuit-breaker', () => {
     const { messages } = await agent.run('hi');
     expect(calls).toEqual(['save', 'load']);
     expect(JSON.stringify(messages.filter(({ role }) => role === 'tool')[1]?.content)).toContain(
-      'is open: disk full',
+      'The last failure: disk full',
     );
   });
 

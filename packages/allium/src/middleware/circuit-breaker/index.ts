@@ -116,8 +116,12 @@ function targetOf(ctx: ModelContext | ToolContext): string {
 
 function refusal(key: string, retryAfterMs: number | undefined, cause: unknown): AlliumError {
   const when = retryAfterMs === undefined ? 'Another call is trying it.' : `Try again in ${retryAfterMs} ms.`;
-  return new AlliumError('CIRCUIT_OPEN', `The circuit of "${key}" is open: ${messageOf(cause)} ${when}`, {
-    cause,
-    data: { key, ...(retryAfterMs !== undefined && { retryAfterMs }) },
-  });
+  return new AlliumError(
+    'CIRCUIT_OPEN',
+    `The circuit of "${key}" is open. ${when} The last failure: ${messageOf(cause)}`,
+    {
+      cause,
+      data: { key, ...(retryAfterMs !== undefined && { retryAfterMs }) },
+    },
+  );
 }

@@ -60,7 +60,11 @@ export function costTracking(options: CostTrackingOptions = {}): Middleware {
   const prices = options.prices === undefined ? undefined : lookup(options.prices);
   if (onCost !== undefined) checkFunction('onCost', onCost);
   checkMethods('clock', clock, ['now']);
-  const spent = defineState<Spent>({ name: 'spent', scope: 'run', initial: { usd: 0, tokens: 0, unknown: false } });
+  const spent = defineState<Spent>({
+    name: 'spent',
+    scope: 'run',
+    initial: { usd: 0, tokens: 0, unknown: false },
+  });
 
   async function costOfCall(ctx: ModelContext, response: ModelResponse): Promise<number | undefined> {
     const { usage, model = modelName(ctx.model) } = response;
@@ -78,7 +82,6 @@ export function costTracking(options: CostTrackingOptions = {}): Middleware {
   return defineMiddleware({
     name: 'cost-tracking',
     state: [spent],
-    traits: ['budgets'],
     async beforeModel(ctx) {
       // A table that is missing is said before anything is paid for.
       if (!prices && !ctx.model.price) await loadTable();
@@ -107,7 +110,9 @@ export function costTracking(options: CostTrackingOptions = {}): Middleware {
   });
 }
 
-function lookup(prices: NonNullable<CostTrackingOptions['prices']>): (model: PricedModel) => Price | undefined {
+function lookup(
+  prices: NonNullable<CostTrackingOptions['prices']>,
+): (model: PricedModel) => Price | undefined {
   if (typeof prices === 'function') return prices;
   if (typeof prices !== 'object' || prices === null || Array.isArray(prices))
     throw invalidOption('prices', 'an object of prices by model, or a function', prices);
@@ -145,5 +150,8 @@ function added({ usd, tokens, unknown }: Spent, cost: number | undefined, count:
 /** The result with a cost. Its other fields go on being read when somebody asks. */
 function withCost(result: RunResult, costUsd: number): RunResult {
   const fields = Object.getOwnPropertyDescriptors(result);
-  return Object.defineProperties({} as RunResult, { ...fields, costUsd: { value: costUsd, enumerable: true } });
+  return Object.defineProperties({} as RunResult, {
+    ...fields,
+    costUsd: { value: costUsd, enumerable: true },
+  });
 }

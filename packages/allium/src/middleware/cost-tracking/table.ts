@@ -4,7 +4,11 @@ import type { Usage } from '../../kernel/messages.js';
 
 export interface PriceTable {
   /** US dollars; undefined for a model that is not in the table. */
-  costOf(model: { readonly provider: string; readonly id: string }, usage: Usage, now: number): number | undefined;
+  costOf(
+    model: { readonly provider: string; readonly id: string },
+    usage: Usage,
+    now: number,
+  ): number | undefined;
 }
 
 /** The part of the package that is used. */

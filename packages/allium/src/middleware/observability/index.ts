@@ -63,6 +63,7 @@ export function observability(options: ObservabilityOptions = {}): Middleware {
     work: () => Promise<T>,
     outcomeOf: (result: T) => SpanOutcome,
     ended: (outcome: SpanOutcome) => void,
+    report?: (result: T) => void,
   ): Promise<T> {
     const handle = span(name, attributes, ctx.seam === 'run' ? undefined : runs.get(ctx.runId)) ?? NOTHING;
     if (ctx.seam === 'run') runs.set(ctx.runId, handle);
@@ -89,7 +90,11 @@ export function observability(options: ObservabilityOptions = {}): Middleware {
       }
       throw error;
     }
-    finish(outcomeOf(result));
+    try {
+      report?.(result);
+    } finally {
+      finish(outcomeOf(result));
+    }
     return result;
   }
 
@@ -101,16 +106,15 @@ export function observability(options: ObservabilityOptions = {}): Middleware {
         return await around(
           ctx,
           runSubject(ctx),
-          async () => {
-            const result = await next();
-            for (const { by, what, turn } of result.changes) acted(ctx, by, what, turn);
-            return result;
-          },
+          () => next(),
           ({ status, stop, turns }) => ({
             status: status === 'done' ? 'ok' : (status as SpanOutcome['status']),
             attributes: { 'allium.stop.reason': stop.reason, 'allium.turns': turns },
           }),
           ({ status }) => counter('allium.runs', 1, { 'gen_ai.agent.name': ctx.agent.name, status }),
+          ({ changes }) => {
+            for (const { by, what, turn } of changes) acted(ctx, by, what, turn);
+          },
         );
       } finally {
         runs.delete(ctx.runId);
@@ -118,35 +122,29 @@ export function observability(options: ObservabilityOptions = {}): Middleware {
     },
     wrapModel(ctx, next) {
       const subject = modelSubject(ctx);
+      const about = measured(subject[1]);
       return around(
         ctx,
         subject,
         () => next(),
-        ({ stopReason, usage, model }) => {
-          const about = measured(subject[1]);
-          if (usage) {
-            histogram('gen_ai.client.token.usage', usage.inputTokens, {
-              ...about,
-              'gen_ai.token.type': 'input',
-            });
-            histogram('gen_ai.client.token.usage', usage.outputTokens, {
-              ...about,
-              'gen_ai.token.type': 'output',
-            });
-          }
-          return {
-            status: 'ok',
-            attributes: {
-              'gen_ai.response.finish_reasons': stopReason,
-              ...(model !== undefined && { 'gen_ai.response.model': model }),
-              ...(usage && {
-                'gen_ai.usage.input_tokens': usage.inputTokens,
-                'gen_ai.usage.output_tokens': usage.outputTokens,
-              }),
-            },
-          };
+        ({ stopReason, usage, model }) => ({
+          status: 'ok',
+          attributes: {
+            'gen_ai.response.finish_reasons': stopReason,
+            ...(model !== undefined && { 'gen_ai.response.model': model }),
+            ...(usage && {
+              'gen_ai.usage.input_tokens': usage.inputTokens,
+              'gen_ai.usage.output_tokens': usage.outputTokens,
+            }),
+          },
+        }),
+        ({ status }) => counter('allium.model.calls', 1, { ...about, status }),
+        ({ usage }) => {
+          if (!usage) return;
+          const { inputTokens, outputTokens } = usage;
+          histogram('gen_ai.client.token.usage', inputTokens, { ...about, 'gen_ai.token.type': 'input' });
+          histogram('gen_ai.client.token.usage', outputTokens, { ...about, 'gen_ai.token.type': 'output' });
         },
-        ({ status }) => counter('allium.model.calls', 1, { ...measured(subject[1]), status }),
       );
     },
     wrapTool(ctx, next) {
@@ -237,7 +235,9 @@ function measured(attributes: Attributes): Attributes {
 }
 
 function toolOutcome({ isError }: ToolResult): SpanOutcome {
-  return isError ? { status: 'error', attributes: { 'error.type': 'tool_error' } } : { status: 'ok', attributes: {} };
+  return isError
+    ? { status: 'error', attributes: { 'error.type': 'tool_error' } }
+    : { status: 'ok', attributes: {} };
 }
 
 const SIGNALS = { stop: 'stopped', suspend: 'suspended', abort: 'aborted', restart: 'stopped' } as const;

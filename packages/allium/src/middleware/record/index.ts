@@ -1,7 +1,13 @@
 /** Writes every model and tool call to a cassette, from which `replay` answers them again. */
-import { type CleaningOptions, type Cleaner, cleaning } from '../../cassette/clean.js';
+import { type Cleaner, type CleaningOptions, cleaning } from '../../cassette/clean.js';
 import { stopOf, toStoredError } from '../../cassette/failures.js';
-import type { StoredAnswer, StoredContent, StoredOutcome, StoredResult, ToolEntry } from '../../cassette/format.js';
+import type {
+  StoredAnswer,
+  StoredContent,
+  StoredOutcome,
+  StoredResult,
+  ToolEntry,
+} from '../../cassette/format.js';
 import { judgesAnswers, judgesProgress } from '../../cassette/guarded.js';
 import { nextHearing, type Progress } from '../../cassette/inward.js';
 import { storedParts } from '../../cassette/pieces.js';
@@ -52,39 +58,39 @@ export function record(options: RecordOptions): Middleware {
       }
     },
     async wrapModel(ctx, next) {
-      const { request, ...asked } = await askedModel(ctx, clean.question(ctx));
-      const answers = clean.answer(ctx);
+      const asked = await askedModel(ctx, clean.question(ctx));
       const place = cassette.begin(ctx.runId);
-      const write = (answer: StoredAnswer | undefined) =>
-        place.fill(answer && { ...asked, request: place.shortened(asked.key, request), answer });
+      const request = place.shortened(asked.key, asked.request);
+      const write = (answer: StoredAnswer | undefined) => place.fill(answer && { ...asked, request, answer });
       const streams = listen(ctx);
       let response: ModelResponse;
       try {
         response = await next();
       } catch (error) {
-        await write(failedAnswer(error, ctx, streams, answers));
+        await write(failedAnswer(error, ctx, streams, clean.answer(ctx)));
         throw error;
       }
-      await write(answerOf(response, ctx, streams, answers));
+      await write(answerOf(response, ctx, streams, clean.answer(ctx)));
       return response;
     },
     async wrapTool(ctx, next) {
       const asked = askedTool(ctx, clean.question(ctx));
-      const answers = clean.answer(ctx);
       const place = cassette.begin(ctx.runId);
       const progress: Progress[] = [];
-      const write = (outcome: StoredOutcome | undefined) => {
-        const updates = judgesProgress(ctx) ? [] : progress.map((one) => storedUpdate(one, answers));
+      const write = (stored: (cleaner: Cleaner) => StoredOutcome | undefined) => {
+        const cleaner = clean.answer(ctx);
+        const outcome = stored(cleaner);
+        const updates = judgesProgress(ctx) ? [] : progress.map((one) => storedUpdate(one, cleaner));
         return place.fill(outcome && { ...asked, ...(updates.length > 0 && { updates }), outcome });
       };
       let result: ToolResult;
       try {
         result = await nextHearing(ctx, (...heard) => progress.push(heard), next);
       } catch (error) {
-        await write(failedOutcome(error, ctx, answers));
+        await write((cleaner) => failedOutcome(error, ctx, cleaner));
         throw error;
       }
-      await write({ result: storedResult(result, answers) });
+      await write((cleaner) => ({ result: storedResult(result, cleaner) }));
       return result;
     },
   });

@@ -2,7 +2,13 @@
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Entry, headerLine, lineOf, type PlainRequest, type StoredRequest } from '../../cassette/format.js';
+import {
+  type Entry,
+  headerLine,
+  lineOf,
+  type PlainRequest,
+  type StoredRequest,
+} from '../../cassette/format.js';
 import { invalidOption, isThenable } from '../../kernel/errors.js';
 import type { Awaitable } from '../../kernel/store.js';
 
@@ -16,7 +22,7 @@ export type Draft = Entry extends infer E ? (E extends Entry ? Omit<E, 'run'> : 
 export interface Place {
   /** Writes this line and those that waited for it. Without a draft the place is given up. */
   fill(draft: Draft | undefined): Awaitable<void>;
-  /** The request as it is written here: only what is new since one that is in the cassette already. */
+  /** The request as it is written here: only what is new since one that was written before this call began. */
   shortened(key: string, request: PlainRequest): StoredRequest;
 }
 
@@ -95,7 +101,7 @@ function baseOf(key: string, { messages, ...fields }: PlainRequest): Base {
 function shortened(own: Base, request: PlainRequest, bases: readonly Base[]): StoredRequest {
   const { messages, ...fields } = request;
   const before = bases
-    .filter((base) => base.key !== own.key && startsWith(own.messages, base.messages))
+    .filter((base) => startsWith(own.messages, base.messages))
     .sort((a, b) => b.messages.length - a.messages.length)[0];
   if (!before) {
     // What a request lacks need not be said.

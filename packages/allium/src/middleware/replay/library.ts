@@ -1,6 +1,6 @@
 /** The recordings of a cassette, and which of them answers which call. */
 import { readFileSync } from 'node:fs';
-import { type Line, parseCassette, type PlainRequest } from '../../cassette/format.js';
+import { type Line, type PlainRequest, parseCassette } from '../../cassette/format.js';
 import type { Asked } from '../../cassette/questions.js';
 import { AlliumError, invalidOption, shown } from '../../kernel/errors.js';
 

@@ -15,9 +15,12 @@ export function miss(asked: Asked, library: Library): AlliumError {
     });
   const used = library.recordings(asked).length;
   if (used > 0)
-    return error(`It was recorded ${used === 1 ? 'once' : `${used} times`}, and this run has asked for it before.`);
+    return error(
+      `It was recorded ${used === 1 ? 'once' : `${used} times`}, and this run has asked for it before.`,
+    );
   const near = nearest(asked, library);
-  if (!near) return error(library.lines.length === 0 ? 'There is nothing in it.' : 'It holds none of this kind.');
+  if (!near)
+    return error(library.lines.length === 0 ? 'There is nothing in it.' : 'It holds none of this kind.');
   const { number: line } = near.line;
   return error(`The nearest one, on line ${line}, differs:\n${describe(near.list)}`, {
     nearest: line,
@@ -33,7 +36,9 @@ interface Near {
 /** Among the calls of the same tool, if there are any. */
 function nearest(asked: Asked, library: Library): Near | undefined {
   const alike = library.lines.filter(({ entry }) => entry.type === asked.type);
-  const same = alike.filter(({ entry }) => asked.type === 'tool' && entry.type === 'tool' && entry.tool === asked.tool);
+  const same = alike.filter(
+    ({ entry }) => asked.type === 'tool' && entry.type === 'tool' && entry.tool === asked.tool,
+  );
   let best: (Near & { readonly far: number }) | undefined;
   for (const line of same.length > 0 ? same : alike) {
     const list = differences(questionOf(line, library), questionIn(asked));

@@ -1,0 +1,44 @@
+// One agent with a tool, on any model: its name decides which provider package speaks to which server.
+//   node examples/models/any-model.mjs                       every scheme, on this machine where no key is set
+//   OPENAI_API_KEY=… node examples/models/any-model.mjs openai/gpt-5-mini
+//   node examples/models/any-model.mjs openai-compatible/llama3.2@http://localhost:11434/v1
+
+import { Agent, tool } from 'allium';
+import { retry } from 'allium/middleware/retry';
+import { z } from 'zod';
+import { openModels } from './loopback.mjs';
+
+const weather = tool({
+  name: 'weather',
+  description: 'The weather in a city right now.',
+  input: z.object({ city: z.string() }),
+  execute: ({ city }) => `${city}: 9 degrees, rain`,
+});
+
+const given = process.argv[2]?.includes('/') ? [process.argv[2]] : undefined;
+const names = given ?? [
+  'openai/gpt-5-mini',
+  'anthropic/claude-haiku-4-5',
+  'google/gemini-2.5-flash',
+  'openai-compatible/llama3.2',
+];
+
+const models = await openModels();
+try {
+  for (const name of names) {
+    const agent = new Agent({ model: models.open(name), tools: [weather], middleware: [retry()] });
+    const stream = agent.stream('What do I wear in Bergen? Look at the weather first.');
+    let said = '';
+    for await (const event of stream) {
+      if (event.type === 'tool_execution_start')
+        console.log('  calls', event.toolCall.name, event.toolCall.arguments);
+      if (event.type === 'message_update' && event.delta.type === 'text') said += event.delta.text;
+      if (event.type === 'message_reset') said = '';
+    }
+    const { usage } = await stream.result;
+    console.log(`  says  ${said}`);
+    console.log(`  took  ${usage.inputTokens} tokens in, ${usage.outputTokens} out`);
+  }
+} finally {
+  await models.close();
+}

@@ -1,0 +1,130 @@
+/** Who has spent how much: in memory for one process, or in a store that several share. */
+
+import { isThenable } from '../../kernel/errors.js';
+import type { Awaitable } from '../../kernel/store.js';
+
+export interface Amount {
+  readonly tokens: number;
+  readonly usd: number;
+}
+
+export const NOTHING: Amount = Object.freeze({ tokens: 0, usd: 0 });
+
+/** Numbers that several processes share. Atomic: of two that add at once, one sees the sum of both. */
+export interface BudgetStore {
+  /** Adds to the number under `key`, which starts at 0, and returns the sum. `by` may be negative, 0 or a fraction. */
+  increment(key: string, by: number): Awaitable<number>;
+}
+
+/** A Map, a Keyv, …: safe within one process only. */
+export interface BudgetMap {
+  get(key: string): Awaitable<unknown>;
+  set(key: string, value: number): Awaitable<unknown>;
+}
+
+/** What is spent and set aside of one budget. */
+export interface Account {
+  /** Adds, and returns what is spent and set aside together. */
+  add(amount: Amount): Awaitable<Amount>;
+}
+
+/** The account of a run or session while a run is under way. Sub-agents draw on the one of their root. */
+export class RunAccount implements Account {
+  private reserved: Amount = NOTHING;
+
+  constructor(
+    readonly runId: string,
+    /** Spent before this run. */
+    private readonly base: Amount,
+    /** Spent in it by calls that went through here. */
+    private own: Amount,
+    /** What the kernel has counted for the run: sub-agents and middleware's own calls included. */
+    private readonly counted: () => Amount,
+  ) {}
+
+  /** Spent, without what is set aside. */
+  get spent(): Amount {
+    const counted = this.counted();
+    return sum(this.base, {
+      tokens: Math.max(this.own.tokens, counted.tokens),
+      usd: Math.max(this.own.usd, counted.usd),
+    });
+  }
+
+  /** For the cell: a resumed run starts from the same base, a new one from the total. */
+  get stored(): StoredAmount {
+    return { run: this.runId, base: this.base, total: this.spent };
+  }
+
+  /** Sets aside. What is spent stands beside it, for the kernel counts that by itself. */
+  add(amount: Amount): Amount {
+    this.reserved = sum(this.reserved, amount);
+    return sum(this.spent, this.reserved);
+  }
+
+  spend(amount: Amount): void {
+    this.own = sum(this.own, amount);
+  }
+}
+
+export interface StoredAmount {
+  readonly run: string;
+  readonly base: Amount;
+  readonly total: Amount;
+}
+
+/** An account that outlives runs: of a tenant, or of whatever a key names. */
+export class SharedAccount implements Account {
+  constructor(
+    private readonly increment: BudgetStore['increment'],
+    private readonly key: string,
+    /** Only what is limited is counted. */
+    private readonly counts: { readonly tokens: boolean; readonly usd: boolean },
+  ) {}
+
+  async add({ tokens, usd }: Amount): Promise<Amount> {
+    const { key, counts } = this;
+    const [newTokens, newUsd] = await Promise.all([
+      counts.tokens ? this.increment(`${key}:tokens`, tokens) : 0,
+      counts.usd ? this.increment(`${key}:usd`, usd) : 0,
+    ]);
+    return { tokens: newTokens, usd: newUsd };
+  }
+}
+
+/** `increment` for a store that can only get and set: one after the other per key, within this process. */
+export function incrementOf(store: BudgetStore | BudgetMap): BudgetStore['increment'] {
+  if ('increment' in store) return (key, by) => store.increment(key, by);
+  const last = new Map<string, Promise<unknown>>();
+  const add = (key: string, by: number): Awaitable<number> => {
+    const found = store.get(key);
+    return isThenable(found)
+      ? Promise.resolve(found).then((value) => put(key, value, by))
+      : put(key, found, by);
+  };
+  const put = (key: string, value: unknown, by: number): Awaitable<number> => {
+    const next = (typeof value === 'number' ? value : 0) + by;
+    const done = store.set(key, next);
+    return isThenable(done) ? Promise.resolve(done).then(() => next) : next;
+  };
+  return (key, by) => {
+    const before = last.get(key);
+    const now = before ? before.then(() => add(key, by)) : add(key, by);
+    if (!isThenable(now)) return now;
+    const settled = now.then(ignore, ignore).then(() => {
+      if (last.get(key) === settled) last.delete(key);
+    });
+    last.set(key, settled);
+    return now;
+  };
+}
+
+function ignore(): void {}
+
+export function sum(a: Amount, b: Amount): Amount {
+  return { tokens: a.tokens + b.tokens, usd: a.usd + b.usd };
+}
+
+export function minus(amount: Amount): Amount {
+  return { tokens: -amount.tokens, usd: -amount.usd };
+}

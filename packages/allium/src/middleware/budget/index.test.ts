@@ -1,0 +1,398 @@
+import { Agent, assistantMessage, defineMiddleware, memoryStore, type Price, tool } from 'allium';
+import { type BudgetOptions, type BudgetStore, budget } from 'allium/middleware/budget';
+import { retry } from 'allium/middleware/retry';
+import {
+  collect,
+  failWith,
+  fakeClock,
+  hang,
+  type Script,
+  scriptedModel,
+  testMiddleware,
+  text,
+  toolCalls,
+} from 'allium/testing';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+
+const PRICE: Price = { input: 1, output: 2 };
+/** An answer that says it used this many tokens of output, and none of input. */
+const uses = (outputTokens: number) => text('ok', { inputTokens: 0, outputTokens });
+
+function setup(
+  script: readonly Script[],
+  options: BudgetOptions,
+  { price, more = [] }: { price?: Price; more?: object[] } = {},
+) {
+  const model = scriptedModel(script, { repeat: true, ...(price && { price }) });
+  const store = memoryStore();
+  const make = () => new Agent({ model, store, middleware: [budget(options), ...more] as never });
+  return { model, agent: make(), make };
+}
+
+/** A store as another process would see it: atomic, and slow. */
+function sharedStore(values = new Map<string, number>()): BudgetStore & { values: Map<string, number> } {
+  return {
+    values,
+    async increment(key, by) {
+      await new Promise((resolve) => setImmediate(resolve));
+      const next = (values.get(key) ?? 0) + by;
+      values.set(key, next);
+      return next;
+    },
+  };
+}
+
+for (const per of ['run', 'session', 'tenant'] as const) {
+  testMiddleware(() => budget({ tokens: 1e9, per }), {
+    name: `budget per ${per}`,
+    changes: ['settings', 'state'],
+    describe,
+    it,
+  });
+}
+testMiddleware(
+  () => budget({ tokens: 1e9, usd: 1e9, priceOf: () => PRICE, per: () => 'all', store: sharedStore() }),
+  {
+    name: 'budget in a store',
+    changes: ['settings'],
+    describe,
+    it,
+  },
+);
+testMiddleware(() => budget({ tokens: 5 }), {
+  name: 'budget that is too small',
+  neutral: () => budget({ tokens: 1e9 }),
+  changes: ['settings', 'state'],
+  handles: ['model-errors', 'tool-errors'],
+  skip: {
+    'control-signals': 'its own stop comes first, so the model and the tools of the kit are never called',
+  },
+  describe,
+  it,
+});
+
+describe('budget', () => {
+  it('ends a run before a call that does not fit', async () => {
+    const { agent, model } = setup([uses(600)], { tokens: 1000, per: 'session' });
+    const session = agent.session('s');
+    expect((await session.run('one')).status).toBe('done');
+    expect((await session.run('two')).status).toBe('done');
+    const result = await session.run('three');
+    expect(result).toMatchObject({ status: 'stopped', stop: { reason: 'max_tokens', by: 'budget' } });
+    expect(result.stop.message).toMatch(
+      /^About \d+ input tokens are needed, and 0 of the budget of 1000 are left\.$/,
+    );
+    expect(model.requests).toHaveLength(2);
+  });
+
+  it('stops at once when there is nothing to spend', async () => {
+    for (const options of [{ tokens: 0 }, { usd: 0, priceOf: () => PRICE }]) {
+      const { agent, model } = setup(['hi'], options);
+      expect((await agent.run('go')).status).toBe('stopped');
+      expect(model.requests).toHaveLength(0);
+    }
+  });
+
+  it('limits dollars', async () => {
+    const { agent, model } = setup([uses(400_000)], { usd: 1, per: 'session' }, { price: PRICE });
+    const session = agent.session('s');
+    await session.run('one');
+    expect((await session.run('two')).status).toBe('done');
+    expect(await session.run('three')).toMatchObject({ status: 'stopped', stop: { reason: 'max_cost' } });
+    expect(model.requests).toHaveLength(2);
+  });
+
+  it('sends what is affordable as the limit of the output', async () => {
+    const { agent, model } = setup([uses(1)], { tokens: 500 });
+    await agent.run('x'.repeat(392));
+    expect(model.requests[0]!.settings.maxOutputTokens).toBe(400);
+    const dollars = setup([uses(1)], { usd: 0.001 }, { price: PRICE });
+    await dollars.agent.run('x'.repeat(392));
+    expect(dollars.model.requests[0]!.settings.maxOutputTokens).toBe(450);
+  });
+
+  it('keeps a smaller limit of the output, and the other settings', async () => {
+    const model = scriptedModel([uses(1)]);
+    const settings = { maxOutputTokens: 10, temperature: 0 };
+    await new Agent({ model, settings, middleware: [budget({ tokens: 500 })] }).run('hi');
+    expect(model.requests[0]!.settings).toEqual(settings);
+  });
+
+  it('sends the same limit while there is plenty', async () => {
+    const { agent, model } = setup([uses(1000)], { tokens: 1e6, per: 'session' });
+    const session = agent.session('s');
+    await session.run('one');
+    await session.run('two');
+    expect(model.requests.map(({ settings }) => settings.maxOutputTokens)).toEqual([524_288, 524_288]);
+  });
+
+  it('gives back what was set aside and not used', async () => {
+    const { agent } = setup([uses(1)], { tokens: 2000, per: 'session' });
+    const session = agent.session('s');
+    for (let i = 0; i < 20; i++) expect((await session.run('x')).status).toBe('done');
+  });
+
+  it('holds to both limits where both are given', async () => {
+    const { agent } = setup([uses(500)], { usd: 100, tokens: 600, per: 'session' }, { price: PRICE });
+    const session = agent.session('s');
+    await session.run('one');
+    await session.run('two');
+    expect((await session.run('three')).stop.reason).toBe('max_tokens');
+  });
+
+  it('needs prices for dollars, before the first call', async () => {
+    const { agent, model } = setup(['hi'], { usd: 1 });
+    await expect(agent.run('go')).rejects.toMatchObject({ code: 'PRICE_UNKNOWN' });
+    expect(model.requests).toHaveLength(0);
+    expect((await setup(['hi'], { usd: 1, priceOf: () => PRICE }).agent.run('go')).status).toBe('done');
+  });
+
+  it('counts attempts that broke off, and nothing for answers of a cache', async () => {
+    const clock = fakeClock();
+    const store = sharedStore();
+    const broken = failWith(Object.assign(new Error('cut'), { status: 503 }), 'x'.repeat(4000));
+    const { agent } = setup(
+      [broken, uses(5)],
+      { tokens: 1e6, per: 'tenant', store },
+      { more: [retry({ clock })] },
+    );
+    const run = agent.run('go');
+    await clock.advance(10_000);
+    await run;
+    expect(store.values.get('budget:tenant::tokens')).toBeGreaterThan(1000);
+    const cached = defineMiddleware({
+      name: 'cached',
+      beforeModel(ctx) {
+        ctx.response = assistantMessage('stored', { usage: { ...ctx.usage, totalTokens: 1e5 } });
+      },
+    });
+    const empty = sharedStore();
+    await setup([], { tokens: 1e6, per: 'tenant', store: empty }, { more: [cached] }).agent.run('go');
+    expect(empty.values.get('budget:tenant::tokens')).toBe(0);
+  });
+
+  it('gives back everything when a call fails or is aborted', async () => {
+    const store = sharedStore();
+    const options = { tokens: 1e6, per: 'tenant', store } as const;
+    await setup([failWith(new Error('no'))], options)
+      .agent.run('go')
+      .catch(() => {});
+    const { agent, model } = setup([hang()], options);
+    const abort = new AbortController();
+    const run = agent.run('go', { signal: abort.signal }).catch((error) => error);
+    while (model.requests.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    expect(store.values.get('budget:tenant::tokens')).toBeGreaterThan(0);
+    abort.abort();
+    expect(await run).toMatchObject({ code: 'ABORTED' });
+    expect(store.values.get('budget:tenant::tokens')).toBe(0);
+  });
+
+  it('keeps the amounts of a session over processes, and of a run over resumes', async () => {
+    const { make } = setup([uses(600)], { tokens: 1000, per: 'session' });
+    await make().session('s').run('one');
+    await make().session('s').run('two');
+    expect((await make().session('s').run('three')).status).toBe('stopped');
+
+    const ask = tool({
+      name: 'ask',
+      description: 'Asks.',
+      input: z.object({}),
+      execute: async (_, ctx) => (await ctx.suspend({})).type,
+    });
+    for (const per of ['run', 'session'] as const) {
+      const step = toolCalls({ name: 'ask' });
+      const model = scriptedModel([
+        {
+          parts: step.parts.with(-1, { type: 'finish', reason: 'tool-calls', usage: { outputTokens: 1000 } }),
+        },
+        uses(1),
+      ]);
+      const store = memoryStore();
+      const fresh = () =>
+        new Agent({ model, store, tools: [ask], middleware: [budget({ tokens: 1200, per })] });
+      const { pending } = await fresh().session('s').run('go');
+      const answers = { [pending[0]!.id]: { type: 'approve' as const } };
+      expect((await fresh().session('s').resume({ answers })).stop.reason).toBe('max_tokens');
+    }
+  });
+
+  it('does not count a resumed run twice', async () => {
+    const ask = tool({
+      name: 'ask',
+      description: 'Asks.',
+      input: z.object({}),
+      execute: async (_, ctx) => (await ctx.suspend({})).type,
+    });
+    const step = toolCalls({ name: 'ask' });
+    const model = scriptedModel([
+      { parts: step.parts.with(-1, { type: 'finish', reason: 'tool-calls', usage: { outputTokens: 400 } }) },
+      uses(1),
+    ]);
+    const agent = new Agent({ model, tools: [ask], middleware: [budget({ tokens: 1500, per: 'session' })] });
+    const session = agent.session('s');
+    const { pending } = await session.run('go');
+    expect((await session.resume({ answers: { [pending[0]!.id]: { type: 'approve' } } })).status).toBe(
+      'done',
+    );
+  });
+
+  it('keeps tenants apart, and accounts that a function names', async () => {
+    const { agent } = setup([uses(900)], { tokens: 1000, per: 'tenant' });
+    const statuses = [];
+    for (const tenant of ['a', 'a', 'a', 'b']) statuses.push((await agent.run('go', { tenant })).status);
+    expect(statuses).toEqual(['done', 'done', 'stopped', 'done']);
+    const named = setup([uses(900)], { tokens: 1000, per: (ctx) => String(ctx.runMetadata.plan) });
+    const outcome = async (plan: string) => (await named.agent.run('go', { metadata: { plan } })).status;
+    expect([
+      await outcome('free'),
+      await outcome('free'),
+      await outcome('free'),
+      await outcome('paid'),
+    ]).toEqual(['done', 'done', 'stopped', 'done']);
+  });
+
+  it.each<[string, () => BudgetOptions['store']]>([
+    ['nothing but memory', () => undefined],
+    ['a Map', () => new Map()],
+    ['a store that increments', () => sharedStore()],
+    [
+      'a store that only gets and sets, slowly',
+      () => {
+        const map = new Map<string, number>();
+        const slow = () => new Promise((resolve) => setImmediate(resolve));
+        return {
+          get: (key) => slow().then(() => map.get(key)),
+          set: (key, value) => slow().then(() => map.set(key, value)),
+        };
+      },
+    ],
+  ])('holds over 100 concurrent runs of one tenant with %s', async (_, store) => {
+    // Each answer is as long as it may be.
+    const model = scriptedModel(
+      [({ settings }) => text('ok', { inputTokens: 1, outputTokens: settings.maxOutputTokens })],
+      { repeat: true },
+    );
+    const agent = new Agent({
+      model,
+      middleware: [budget({ tokens: 20_000, per: 'tenant', store: store() })],
+    });
+    const results = await Promise.all(Array.from({ length: 100 }, () => agent.run('go', { tenant: 't' })));
+    const spent = results.reduce((sum, { usage }) => sum + usage.totalTokens, 0);
+    expect(spent).toBeLessThanOrEqual(20_000);
+    expect(spent).toBeGreaterThan(10_000);
+    expect(results.some(({ status }) => status === 'stopped')).toBe(true);
+  });
+
+  it('holds for two processes that share a store', async () => {
+    const values = new Map<string, number>();
+    const make = () => setup([uses(900)], { tokens: 2000, per: 'tenant', store: sharedStore(values) }).agent;
+    const [one, two] = [make(), make()];
+    const statuses = [];
+    for (const agent of [one, two, one, two]) statuses.push((await agent.run('go', { tenant: 't' })).status);
+    expect(statuses).toEqual(['done', 'done', 'done', 'stopped']);
+  });
+
+  it('is shared with sub-agents that have the same instance', async () => {
+    const shared = budget({ tokens: 3000 });
+    const child = new Agent({ model: scriptedModel([uses(1000)], { repeat: true }), middleware: [shared] });
+    const delegate = tool({
+      name: 'delegate',
+      description: 'Delegates.',
+      input: z.object({}),
+      execute: async (_, ctx) => (await child.run('do it', { parent: ctx })).stop.reason,
+    });
+    const calls = toolCalls(...['a', 'b', 'c', 'd', 'e', 'f'].map((id) => ({ name: 'delegate', id })));
+    const agent = new Agent({
+      model: scriptedModel([calls, text('done')]),
+      tools: [{ ...delegate, sequential: true }],
+      middleware: [shared],
+    });
+    const result = await agent.run('go');
+    const reasons = result.messages.flatMap((message) =>
+      message.role === 'tool' ? [(message.content[0] as { text: string }).text] : [],
+    );
+    expect(reasons.slice(0, 3)).toEqual(['final', 'final', 'final']);
+    expect(reasons.slice(4)).toEqual(['max_tokens', 'max_tokens']);
+    expect(result.stop.reason).toBe('max_tokens');
+  });
+
+  it('counts sub-agents that do not have it once they are done', async () => {
+    const child = new Agent({ model: scriptedModel([uses(5000)]) });
+    const delegate = tool({
+      name: 'delegate',
+      description: 'Delegates.',
+      input: z.object({}),
+      execute: async (_, ctx) => (await child.run('do it', { parent: ctx })).text,
+    });
+    const model = scriptedModel([toolCalls({ name: 'delegate' }), text('never')]);
+    const agent = new Agent({ model, tools: [delegate], middleware: [budget({ tokens: 3000 })] });
+    expect((await agent.run('go')).stop.reason).toBe('max_tokens');
+    expect(model.requests).toHaveLength(1);
+  });
+
+  it('lets two instances hold side by side', async () => {
+    const model = scriptedModel([uses(600)], { repeat: true });
+    const both = [
+      budget({ tokens: 1e6, per: 'session' }),
+      budget({ tokens: 1000, per: 'session', name: 'small' }),
+    ];
+    const session = new Agent({ model, middleware: both }).session('s');
+    await session.run('one');
+    await session.run('two');
+    expect((await session.run('three')).stop).toMatchObject({ reason: 'max_tokens', by: 'small' });
+    const same = [budget({ tokens: 1, per: 'session' }), budget({ tokens: 2, per: 'session' })];
+    expect(() => new Agent({ model, middleware: same })).toThrow('Two middleware named "budget"');
+  });
+
+  it('fails the run when the store fails, and lets an error of the call go first', async () => {
+    const oh = new Error('store down');
+    let calls = 0;
+    const store = (from: number): BudgetStore => ({
+      increment: async () => {
+        if (++calls > from) throw oh;
+        return 0;
+      },
+    });
+    await expect(
+      setup(['hi'], { tokens: 1e6, per: 'tenant', store: store(0) }).agent.run('go'),
+    ).rejects.toMatchObject({
+      cause: oh,
+    });
+    calls = 0;
+    const boom = new Error('boom');
+    const failing = setup([failWith(boom)], { tokens: 1e6, per: 'tenant', store: store(2) });
+    const { error, events } = await collect(failing.agent.stream('go'));
+    expect(error?.cause).toBe(boom);
+    expect(events.find(({ type }) => type === 'custom')).toMatchObject({ name: 'budget_failed' });
+  });
+
+  it('does the same when the run is streamed', async () => {
+    const make = () => setup([uses(600)], { tokens: 500 });
+    const [plain, streamed] = [make(), make()];
+    const result = await plain.agent.run('go');
+    const { result: end } = await collect(streamed.agent.stream('go'));
+    expect(end).toMatchObject({ status: result.status, text: result.text, stop: result.stop });
+    expect(streamed.model.requests[0]!.settings).toEqual(plain.model.requests[0]!.settings);
+  });
+
+  it.each([
+    [{}, 'budget() got nothing to limit. Give `usd` or `tokens`.'],
+    [{ usd: -1 }, 'Expected `usd` to be a finite number ≥ 0, got -1.'],
+    [{ tokens: Number.NaN }, 'Expected `tokens` to be a finite number ≥ 0, got NaN.'],
+    [{ tokens: 1, per: 'user' }, "Expected `per` to be 'run' or 'session' or 'tenant', got \"user\"."],
+    [
+      { tokens: 1, store: {} },
+      'Expected `store` to be an object with increment(), or with get() and set(), got {}.',
+    ],
+    [
+      { tokens: 1, store: null },
+      'Expected `store` to be an object with increment(), or with get() and set(), got null.',
+    ],
+    [{ usd: 1, priceOf: 5 }, 'Expected `priceOf` to be a function, got 5.'],
+    [{ tokens: 1, name: '' }, 'Expected `name` to be non-empty text, got "".'],
+    [{ token: 1 }, 'Unknown option `token` of budget(). Did you mean `tokens`?'],
+  ])('refuses %j', (options, message) => {
+    expect(() => budget(options as never)).toThrow(message);
+  });
+});

@@ -1,0 +1,260 @@
+/** Limits what runs, sessions or tenants may spend, in tokens or US dollars. */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { specsOf } from '../../kernel/compose.js';
+import type { Context, ModelContext, RunContext } from '../../kernel/context.js';
+import { AlliumError, invalidOption, messageOf } from '../../kernel/errors.js';
+import { costOf, estimateTokens, type PriceOf } from '../../kernel/limits.js';
+import { NO_USAGE, type Usage } from '../../kernel/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+import { modelName, type Price } from '../../kernel/model.js';
+import { checkFunction, checkNumber, checkOneOf, checkOptions } from '../../kernel/options.js';
+import { defineState } from '../../kernel/state.js';
+import type { Tool } from '../../kernel/tool.js';
+import {
+  type Account,
+  type Amount,
+  type BudgetMap,
+  type BudgetStore,
+  incrementOf,
+  minus,
+  NOTHING,
+  RunAccount,
+  SharedAccount,
+  type StoredAmount,
+  sum,
+} from './account.js';
+
+export type { BudgetMap, BudgetStore } from './account.js';
+
+export interface BudgetOptions {
+  /** US dollars: a number ≥ 0. @default no limit */
+  readonly usd?: number;
+  /** Tokens, input and output together: a number ≥ 0. @default no limit */
+  readonly tokens?: number;
+  /** Who shares it. A function names the account, for example a tenant and a month. @default 'run' */
+  readonly per?: 'run' | 'session' | 'tenant' | ((ctx: RunContext) => string);
+  /** Where amounts are kept. @default with the run or session; for tenants and names in the memory of this process */
+  readonly store?: BudgetStore | BudgetMap;
+  /** Prices of models that carry none. Needed for `usd`. */
+  readonly priceOf?: PriceOf;
+  /** Needed when two of them `per` session stand in one list; part of the keys in `store`. @default 'budget' */
+  readonly name?: string;
+}
+
+const OPTIONS = ['usd', 'tokens', 'per', 'store', 'priceOf', 'name'];
+/** Where others add to the same account at the same moment, a reservation may have to be tried again. */
+const TRIES = 5;
+/** Tokens of a short answer. */
+const SHORT = 1024;
+/** Sums of dollars are not exact. */
+const CENT_DUST = 1e-9;
+
+/**
+ * Sets aside, before each model call, what it may cost: an estimate of its input and as much output as is affordable,
+ * which is sent along as its limit. Afterwards what was really used is booked. A call that does not fit ends the run.
+ *
+ * @example
+ * new Agent({ model, middleware: [budget({ tokens: 100_000, per: 'session' })] });
+ */
+export function budget(options: BudgetOptions): Middleware {
+  checkOptions('budget', options, OPTIONS);
+  checkBudget(options);
+  const { usd, tokens, per = 'run', store, priceOf, name = 'budget' } = options;
+  const limits = { tokens: tokens ?? Number.POSITIVE_INFINITY, usd: usd ?? Number.POSITIVE_INFINITY };
+  const increment = incrementOf(store ?? new Map<string, number>());
+  const kept = store === undefined && (per === 'run' || per === 'session');
+  const cell = defineState<StoredAmount>({
+    name: 'spent',
+    scope: per === 'session' ? 'session' : 'run',
+    initial: { run: '', base: NOTHING, total: NOTHING },
+  });
+  /** The account of each run under way. */
+  const accounts = new Map<string, Account>();
+  /** Finds the account of the run that a sub-agent works for. */
+  const current = new AsyncLocalStorage<Account>();
+
+  function accountOf(ctx: RunContext): Account {
+    // A sub-agent has a run and a session of its own, but spends the money of the one it works for.
+    const parent = ctx.depth > 0 && (per === 'run' || per === 'session') ? current.getStore() : undefined;
+    if (parent) return parent;
+    if (!kept)
+      return new SharedAccount(increment, keyOf(ctx), {
+        tokens: tokens !== undefined,
+        usd: usd !== undefined,
+      });
+    const { run, base, total } = ctx.state.get(cell);
+    const counted = (): Amount => ({ tokens: ctx.usage.totalTokens, usd: ctx.costUsd ?? 0 });
+    if (run !== ctx.runId) return new RunAccount(ctx.runId, total, NOTHING, counted);
+    return new RunAccount(ctx.runId, base, sum(total, minus(base)), counted);
+  }
+
+  function keyOf(ctx: RunContext): string {
+    if (typeof per === 'function') return `${name}:${String(per(ctx))}`;
+    return `${name}:${per}:${per === 'run' ? ctx.runId : per === 'session' ? ctx.sessionId : (ctx.tenant ?? '')}`;
+  }
+
+  /** Sets aside what the call may use, or ends the run. */
+  async function reserve(ctx: ModelContext, account: Account, price: Price | undefined): Promise<Reserved> {
+    const input = inputTokens(ctx);
+    const { maxOutputTokens } = ctx.settings;
+    // Where others spend at the same time, none may set aside all that is left.
+    const alone = (per === 'run' || per === 'session') && ctx.depth === 0;
+    const share = maxOutputTokens === undefined && !alone ? 0.25 : 1;
+    for (let attempt = 1; ; attempt++) {
+      const taken = await account.add(NOTHING);
+      const left = { tokens: limits.tokens - taken.tokens, usd: limits.usd - taken.usd };
+      const affordable = affordableOutput(ctx, left, input, price, share);
+      const output = Math.min(maxOutputTokens ?? Number.POSITIVE_INFINITY, affordable);
+      const usage = { ...NO_USAGE, inputTokens: input, outputTokens: output };
+      const amount: Amount = { tokens: input + output, usd: price ? costOf(price, usage) : 0 };
+      const after = await account.add(amount);
+      if (after.tokens <= limits.tokens && after.usd <= limits.usd + CENT_DUST) return { amount, output };
+      await account.add(minus(amount));
+      if (attempt === TRIES) return ctx.stop(...spentUp(limits, left, input));
+    }
+  }
+
+  function affordableOutput(
+    ctx: ModelContext,
+    left: Amount,
+    input: number,
+    price: Price | undefined,
+    share: number,
+  ): number {
+    const forOutput = left.usd - (price ? (input * price.input) / 1e6 : 0);
+    let output = left.tokens - input;
+    if (price && price.output > 0) output = Math.min(output, (forOutput * 1e6) / price.output);
+    if (left.tokens <= input || forOutput <= 0 || output < 1) ctx.stop(...spentUp(limits, left, input));
+    // A share of little would be too short for any answer.
+    output = Math.floor(Math.max(output * share, Math.min(output, SHORT)));
+    return rounded(output);
+  }
+
+  /** Books what was used in the place of what was set aside. */
+  function settle(account: Account, { amount }: Reserved, used: Amount): Amount | Promise<Amount> {
+    if (account instanceof RunAccount) {
+      account.spend(used);
+      return account.add(minus(amount));
+    }
+    return account.add({ tokens: used.tokens - amount.tokens, usd: used.usd - amount.usd });
+  }
+
+  return defineMiddleware({
+    name,
+    traits: ['budgets'],
+    ...(kept && { state: [cell] }),
+    async wrapRun(ctx, next) {
+      const account = accountOf(ctx);
+      accounts.set(ctx.runId, account);
+      try {
+        await current.run(account, () => next());
+      } finally {
+        accounts.delete(ctx.runId);
+        // What sub-agents and failed calls used since the last call. A run that has ended needs no account of its own.
+        if (per === 'session') keep(ctx, account);
+      }
+    },
+    async wrapModel(ctx, next) {
+      const account = accounts.get(ctx.runId)!;
+      const price = usd === undefined ? undefined : priceFor(ctx, priceOf);
+      const reserved = await reserve(ctx, account, price);
+      const before = { usage: ctx.usage, usd: ctx.costUsd };
+      const { output } = reserved;
+      try {
+        await next(
+          Number.isFinite(output) ? { settings: { ...ctx.settings, maxOutputTokens: output } } : undefined,
+        );
+      } catch (error) {
+        try {
+          await settle(account, reserved, usedSince(before, ctx, price));
+        } catch (problem) {
+          ctx.emit('budget_failed', { error: messageOf(problem) });
+        }
+        throw error;
+      }
+      await settle(account, reserved, usedSince(before, ctx, price));
+      keep(ctx, account);
+    },
+  });
+
+  /** Stores the account, unless it belongs to the run further out that this one works for. */
+  function keep(ctx: Context, account: Account): void {
+    if (account instanceof RunAccount && account.runId === ctx.runId) ctx.state.set(cell, account.stored);
+  }
+}
+
+function checkBudget({ usd, tokens, per = 'run', store, priceOf, name = 'budget' }: BudgetOptions): void {
+  if (usd === undefined && tokens === undefined)
+    throw new AlliumError('INVALID_OPTION', 'budget() got nothing to limit. Give `usd` or `tokens`.');
+  if (usd !== undefined) checkNumber('usd', usd, 0);
+  if (tokens !== undefined) checkNumber('tokens', tokens, 0);
+  if (typeof per !== 'function') checkOneOf('per', per, ['run', 'session', 'tenant']);
+  if (priceOf !== undefined) checkFunction('priceOf', priceOf);
+  if (typeof name !== 'string' || name === '') throw invalidOption('name', 'non-empty text', name);
+  if (store === undefined) return;
+  const { increment, get, set } = (store ?? {}) as Partial<BudgetStore & BudgetMap>;
+  if (typeof increment !== 'function' && (typeof get !== 'function' || typeof set !== 'function'))
+    throw invalidOption('store', 'an object with increment(), or with get() and set()', store);
+}
+
+interface Reserved {
+  readonly amount: Amount;
+  /** The most the model may write; infinite when nothing limits it. */
+  readonly output: number;
+}
+
+function priceFor({ model }: ModelContext, priceOf: PriceOf | undefined): Price {
+  const price = model.price ?? priceOf?.(model);
+  if (price) return price;
+  throw new AlliumError(
+    'PRICE_UNKNOWN',
+    `budget({ usd }) needs the price of ${modelName(model)}, which is not known. Set \`price\` on the model or pass \`priceOf\`, or limit \`tokens\` instead.`,
+    { data: { model: modelName(model) } },
+  );
+}
+
+function spentUp(limits: Amount, left: Amount, input: number): ['max_tokens' | 'max_cost', string] {
+  if (left.tokens <= input + 1)
+    return [
+      'max_tokens',
+      `About ${input} input tokens are needed, and ${Math.max(0, Math.floor(left.tokens))} of the budget of ${limits.tokens} are left.`,
+    ];
+  return ['max_cost', `The next call does not fit into what is left of the budget of $${limits.usd}.`];
+}
+
+const specChars = new WeakMap<readonly Tool[], number>();
+
+function inputTokens({ messages, systemPrompt, tools }: ModelContext): number {
+  let chars = specChars.get(tools);
+  if (chars === undefined) {
+    chars = specsOf(tools).reduce((total, spec) => total + JSON.stringify(spec).length, 0);
+    specChars.set(tools, chars);
+  }
+  return estimateTokens(messages, systemPrompt.length + chars);
+}
+
+/**
+ * As long as there is plenty, limits are powers of two: a limit that shrinks a little with each call would make every
+ * request different from the last, and no cache further in would ever find one again.
+ */
+function rounded(output: number): number {
+  return output < SHORT || !Number.isFinite(output) ? output : 2 ** Math.floor(Math.log2(output));
+}
+
+/** What the kernel has counted since: attempts that failed included, answers from a cache not. */
+function usedSince(
+  before: { readonly usage: Usage; readonly usd: number | undefined },
+  ctx: ModelContext,
+  price: Price | undefined,
+): Amount {
+  const { usage, costUsd } = ctx;
+  const spent: Usage = {
+    inputTokens: usage.inputTokens - before.usage.inputTokens,
+    outputTokens: usage.outputTokens - before.usage.outputTokens,
+    cacheRead: usage.cacheRead - before.usage.cacheRead,
+    cacheWrite: usage.cacheWrite - before.usage.cacheWrite,
+    totalTokens: usage.totalTokens - before.usage.totalTokens,
+  };
+  const known = before.usd === undefined || costUsd === undefined ? undefined : costUsd - before.usd;
+  return { tokens: spent.totalTokens, usd: known ?? (price ? costOf(price, spent) : 0) };
+}

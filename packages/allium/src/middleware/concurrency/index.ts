@@ -1,0 +1,84 @@
+/** Lets only so many model calls, tool calls or runs be under way at once. */
+import type { Clock } from '../../kernel/clock.js';
+import type { ModelContext, RunContext, ToolContext } from '../../kernel/context.js';
+import { AlliumError, invalidOption, shown } from '../../kernel/errors.js';
+import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+import {
+  checkFunction,
+  checkInteger,
+  checkMethods,
+  checkNumber,
+  checkOneOf,
+  checkOptions,
+} from '../../kernel/options.js';
+import { Semaphore } from './semaphore.js';
+
+export interface ConcurrencyOptions {
+  /** Calls that may be under way at once, for each key. */
+  readonly max: number;
+  /** Whose limit it is. @default the tenant */
+  readonly key?: (ctx: RunContext | ModelContext | ToolContext) => string;
+  /** Milliseconds a call may wait for its turn; 0 refuses at once. @default Infinity */
+  readonly maxWaitMs?: number;
+  /** What is counted. @default 'model' */
+  readonly scope?: 'model' | 'run' | 'tool';
+  /** @default the agent's */
+  readonly clock?: Clock;
+}
+
+const OPTIONS = ['max', 'key', 'maxWaitMs', 'scope', 'clock'];
+
+/**
+ * Lets at most `max` calls be under way at once, per key; the others wait, first come first served. A wait ends at
+ * once when the run is aborted.
+ *
+ * @example
+ * new Agent({ model, middleware: [concurrency({ max: 2 })] });
+ */
+export function concurrency(options: ConcurrencyOptions): Middleware {
+  checkOptions('concurrency', options, OPTIONS);
+  const { max, key = tenantOf, maxWaitMs = Number.POSITIVE_INFINITY, scope = 'model', clock } = options;
+  checkInteger('max', max, 1);
+  checkFunction('key', key);
+  checkNumber('maxWaitMs', maxWaitMs, 0, Number.POSITIVE_INFINITY);
+  checkOneOf('scope', scope, ['model', 'run', 'tool']);
+  if (clock !== undefined) checkMethods('clock', clock, ['now', 'setTimer']);
+  const lanes = new Map<string, Semaphore>();
+
+  return defineMiddleware({
+    name: 'concurrency',
+    seams: [scope],
+    async process(ctx, next) {
+      const whose = key(ctx);
+      if (typeof whose !== 'string') throw invalidOption('key()', 'a function that returns text', whose);
+      // A run or tool that waits for a sub-agent keeps its place: the sub-agent must not need the same one.
+      const id = scope === 'model' ? whose : `${ctx.depth}\n${whose}`;
+      const lane = lanes.get(id) ?? new Semaphore(max);
+      lanes.set(id, lane);
+      if (!lane.tryEnter()) {
+        if (maxWaitMs === 0) throw refusal(whose, max, 0);
+        if (ctx.seam !== 'run') ctx.emit('concurrency', { key: whose });
+        const entered = await lane.enter(ctx.signal, clock ?? ctx.agent.clock, maxWaitMs);
+        if (!entered) throw refusal(whose, max, maxWaitMs);
+      }
+      try {
+        return await next();
+      } finally {
+        lane.leave();
+        if (lane.isIdle) lanes.delete(id);
+      }
+    },
+  });
+}
+
+function tenantOf(ctx: RunContext | ModelContext | ToolContext): string {
+  return ctx.tenant ?? '';
+}
+
+function refusal(key: string, max: number, waitedMs: number): AlliumError {
+  const whose = key === '' ? '' : ` of ${shown(key)}`;
+  const waited = waitedMs === 0 ? '' : ` There was no place within ${waitedMs} ms.`;
+  return new AlliumError('CONCURRENCY_LIMITED', `All ${max} places${whose} are taken.${waited}`, {
+    data: { key, max, waitedMs },
+  });
+}

@@ -1,0 +1,26 @@
+/** A store in memory that forgets what was not used for longest. */
+
+export class Lru<T> {
+  // A map keeps the order in which keys were set: the first one is the oldest.
+  private readonly entries = new Map<string, T>();
+
+  constructor(private readonly maxEntries: number) {}
+
+  get(key: string): T | undefined {
+    const value = this.entries.get(key);
+    if (value === undefined) return undefined;
+    this.entries.delete(key);
+    this.entries.set(key, value);
+    return value;
+  }
+
+  set(key: string, value: T): void {
+    this.entries.delete(key);
+    this.entries.set(key, value);
+    if (this.entries.size > this.maxEntries) this.entries.delete(this.entries.keys().next().value!);
+  }
+
+  delete(key: string): void {
+    this.entries.delete(key);
+  }
+}

@@ -1,0 +1,88 @@
+// The harness itself: a small run of it finds nothing wrong with our stores, and finds out the stores that are wrong.
+
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { build } from '../../scripts/build.mjs';
+import { root } from '../../scripts/repository.mjs';
+import { runCommand } from '../../scripts/run-command.mjs';
+import { KINDS } from './stopping-store.mjs';
+
+beforeAll(() => build(), 120_000);
+
+async function crash(...args: string[]) {
+  const { code, stdout, stderr } = await runCommand(
+    process.execPath,
+    [join(root, 'test/crash/run.mjs'), '--no-build', ...args],
+    { cwd: root, timeout: 170_000 },
+  );
+  const last = stdout.trimEnd().split('\n').at(-1) ?? '';
+  return {
+    code,
+    stderr,
+    counts: JSON.parse(last) as {
+      kills: number;
+      byPhase: Record<string, number>;
+      lost: number;
+      doubled: number;
+      repeatedEffects: number;
+      inDoubt: number;
+    },
+  };
+}
+
+describe('the crash harness', () => {
+  it('D1, D3, D4, D12 finds nothing lost, doubled or repeated, wherever a process is killed or comes back', async () => {
+    const { code, stderr, counts } = await crash('--quick');
+    expect(counts, stderr).toMatchObject({ lost: 0, doubled: 0, repeatedEffects: 0 });
+    expect(code).toBe(0);
+    const phases = [
+      ...KINDS.flatMap((kind) => [`before ${kind}`, `after ${kind}`]),
+      'before effect',
+      'after effect',
+      'after post',
+      'random',
+    ];
+    expect(Object.keys(counts.byPhase).sort()).toEqual(phases.sort());
+    expect(counts.kills).toBeGreaterThanOrEqual(36);
+  }, 180_000);
+
+  it.each([
+    ['drops-last-append', 'after (effect|assistant message)', ['lost', 'repeatedEffects']],
+    ['repeats-append', 'after tool_finished', ['doubled']],
+    ['ignores-expected-seq', 'revived before (assistant message|run_end)', ['doubled']],
+  ] as const)(
+    'finds out the store that %s',
+    async (saboteur, only, found) => {
+      const { code, stderr, counts } = await crash(
+        '--each',
+        '2',
+        '--random',
+        '0',
+        '--store',
+        'file',
+        '--saboteur',
+        saboteur,
+        '--only',
+        only,
+      );
+      for (const kind of found) expect(counts[kind], stderr).toBeGreaterThan(0);
+      expect(code).toBe(1);
+    },
+    60_000,
+  );
+
+  it('has nothing to say against the same few kills without a saboteur', async () => {
+    const { code, stderr, counts } = await crash(
+      '--each',
+      '2',
+      '--random',
+      '0',
+      '--store',
+      'file',
+      '--only',
+      'after (effect|tool_finished)|revived before run_end',
+    );
+    expect(counts, stderr).toMatchObject({ lost: 0, doubled: 0, repeatedEffects: 0 });
+    expect(code).toBe(0);
+  }, 60_000);
+});
