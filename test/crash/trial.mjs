@@ -127,8 +127,9 @@ export async function trial(site, sessionId, kills, baseline, seed) {
     const { code, errors } = await victim.ended;
     // It came to its end before the kill.
     if (code === 0) break;
-    if (code !== null) {
-      violations.push({ kind: 'lost', what: `a process failed by itself: exit ${code} ${errors}` });
+    if (code !== null || !halted) {
+      const how = code === null ? `did nothing for ${PATIENCE_MS} ms` : `failed by itself: exit ${code}`;
+      violations.push({ kind: 'lost', what: `a process ${how} ${errors}` });
       break;
     }
     done.push(kill.type === 'phase' ? kill.phase : 'random');

@@ -118,7 +118,7 @@ class Inward {
     const { layer, ctx, first } = this;
     if (this.over || first !== undefined) {
       const refusal = this.refusal();
-      if (refusal) return rejected(refusal);
+      if (refusal !== undefined) return this.isStuck(refusal) ? NEVER : rejected(refusal);
     }
     const wrong = override === undefined ? undefined : badOverride(ctx.seam, override);
     if (wrong) return rejected(wrong);
@@ -130,6 +130,14 @@ class Inward {
       this.more.push(attempt);
     }
     return attempt.run(this.onion, this.i + 1);
+  }
+
+  /** It goes on asking whatever it is told, and would for ever: the run ends without it. */
+  private isStuck(refusal: unknown): boolean {
+    const { ctx } = this;
+    if (ctx.seam === 'run' || ctx._call.repeats < 2 * MAX_INWARD) return false;
+    ctx._run.scope.abort(refusal);
+    return true;
   }
 
   /** The layer has resolved. */
@@ -160,7 +168,7 @@ class Inward {
     }
   }
 
-  private refusal(): AlliumError | undefined {
+  private refusal(): unknown {
     const { layer, ctx } = this;
     if (this.over)
       return new AlliumError(
@@ -168,7 +176,7 @@ class Inward {
         `Middleware "${layer.name}" called next() after its ${layer.hooks[0]} had ended. Await everything inside the hook.`,
       );
     const refusal = repeat(layer, ctx);
-    if (ctx.seam === 'run') this.refused = refusal;
+    if (ctx.seam === 'run') this.refused = refusal as AlliumError;
     return refusal;
   }
 
@@ -273,14 +281,20 @@ export function runWrap(
   }
 }
 
+/** What a layer gets that never stops asking. */
+const NEVER: Promise<never> = new Promise(() => {});
+
 /** Counts an inward call beyond the first, or says why there may be no more. */
-export function repeat(layer: Layer, ctx: LayerContext, cause?: unknown): AlliumError | undefined {
+export function repeat(layer: Layer, ctx: LayerContext, cause?: unknown): unknown {
   if (ctx.seam === 'run')
     return new AlliumError(
       'NEXT_TWICE',
       `Middleware "${layer.name}" called next() twice around a run. A run happens once; retry model or tool calls instead.`,
     );
   if (++ctx._call.repeats < MAX_INWARD) return undefined;
+  // Code that tries again after an abort or a stop hears of that, not of its tries.
+  if (ctx._scope.aborted) return ctx._scope.reason;
+  if (ctx._call.latched !== undefined) return ctx._call.latched;
   return new AlliumError(
     'TOO_MANY_ATTEMPTS',
     `Middleware "${layer.name}" would make inward call ${MAX_INWARD + 1} of this ${ctx.seam} call. Bound its retries.`,

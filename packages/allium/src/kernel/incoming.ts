@@ -2,8 +2,8 @@
 
 import { judgeMessage } from './content-guards.js';
 import { RunContext } from './context.js';
-import { AlliumError, StopRun } from './errors.js';
-import { misplacedIn, placed } from './message-input.js';
+import { AlliumError, StopRun, shown } from './errors.js';
+import { checkMessage, misplacedIn, placed } from './message-input.js';
 import { isSyntheticMessage, type Message } from './messages.js';
 import * as rules from './rules.js';
 import type { Run } from './run.js';
@@ -16,7 +16,14 @@ export interface Refusal {
 }
 
 /** Takes in what a run was started with. All of it, or the run stops. */
-export async function acceptInput(run: Run, given: readonly Message[]): Promise<void> {
+export async function acceptInput(run: Run, input: readonly Message[]): Promise<void> {
+  // Run layers may have assigned it.
+  if (!Array.isArray(input))
+    throw new AlliumError(
+      'INVALID_MESSAGE',
+      `Expected \`ctx.input\` to be a list of messages, got ${shown(input)}.`,
+    );
+  const given = input.map(checkMessage);
   const accepted: Message[] = [];
   for (const message of given) {
     const answer = judgesMessages(run) ? await judge(run, message, given) : { message };

@@ -107,11 +107,15 @@ export interface ToolMessage {
 export type Message = UserMessage | AssistantMessage | ToolMessage;
 
 /** What may be handed in where a user message is wanted. Ids are given when the message is appended. */
-export type MessageInput =
-  | string
-  | readonly UserContent[]
-  | Message
-  | (Omit<UserMessage, 'id'> & { id?: string });
+/** A user message as it is written by hand. */
+export interface UserInput {
+  readonly role: 'user';
+  readonly content: string | readonly UserContent[];
+  readonly metadata?: Metadata;
+}
+
+/** What may be handed in where a user message is wanted. Ids are given when the message is appended. */
+export type MessageInput = string | readonly UserContent[] | Message | UserInput;
 
 export const NO_USAGE: Usage = Object.freeze({
   inputTokens: 0,

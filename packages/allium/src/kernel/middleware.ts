@@ -1,5 +1,6 @@
 /** The one interface of middleware. Every member is optional; the kernel calls only what is defined. */
 import type { Context, ModelContext, RunContext, ToolContext, TurnContext } from './context.js';
+import { invalidOption } from './errors.js';
 import type { Message, ModelResponse, ToolCall, ToolContent } from './messages.js';
 import type { Model } from './model.js';
 import type { RunResult, StopReason } from './result.js';
@@ -67,8 +68,7 @@ export interface Window {
 
 /** Holds back `chars` characters: every match up to that length is caught, however the text is chunked. */
 export function window(chars: number): Window {
-  if (!Number.isInteger(chars) || chars < 1)
-    throw new RangeError(`Expected window(chars) with an integer ≥ 1, got ${chars}.`);
+  if (!Number.isInteger(chars) || chars < 1) throw invalidOption('chars', 'an integer ≥ 1', chars);
   return { chars };
 }
 

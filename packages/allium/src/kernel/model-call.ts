@@ -2,7 +2,7 @@
 import { Assembler } from './assemble.js';
 import { specsOf } from './compose.js';
 import type { ModelContext } from './context.js';
-import { AlliumError, attribute, isControl, shown } from './errors.js';
+import { AlliumError, attribute, invalidOption, isControl, shown } from './errors.js';
 import { estimateTokens, type Reservation } from './limits.js';
 import type { LiveStream } from './live.js';
 import { deepFreeze, type Message, type ModelResponse, NO_USAGE, type Usage } from './messages.js';
@@ -42,11 +42,31 @@ export function callModel(ctx: ModelContext): Promise<ModelResponse> {
       `Expected \`model\` to be a model with a stream() method, got ${shown(ctx.model)}.`,
     );
   }
+  if (ctx._run.plan.layers.model.length > 0) checkAssigned(ctx);
   // A run that is to end makes no further call, whatever a layer swallowed.
   ctx._call.check();
   if (ctx._scope.aborted) throw ctx._scope.reason;
   if (!changesRequest(ctx)) return new ModelCall(ctx, undefined).run();
   return requestMessages(ctx).then((messages) => new ModelCall(ctx, messages).run());
+}
+
+/** What layers may have assigned. */
+function checkAssigned({ _messages, systemPrompt, tools, settings }: ModelContext): void {
+  if (_messages !== undefined && !(Array.isArray(_messages) && _messages.every(isMessage))) {
+    throw invalidOption('ctx.messages', 'a list of messages', _messages);
+  }
+  if (typeof systemPrompt !== 'string') throw invalidOption('ctx.systemPrompt', 'text', systemPrompt);
+  if (typeof settings !== 'object' || settings === null)
+    throw invalidOption('ctx.settings', 'an object', settings);
+  if (
+    !(Array.isArray(tools) && tools.every((tool) => typeof tool?.execute === 'function' && 'spec' in tool))
+  ) {
+    throw invalidOption('ctx.tools', 'a list of tools made with tool()', tools);
+  }
+}
+
+function isMessage(value: Message): boolean {
+  return typeof value?.role === 'string' && Array.isArray(value.content);
 }
 
 /** One attempt. Callbacks instead of an async function, which would cost more than everything else in here. */

@@ -282,7 +282,7 @@ function resultOf(run: Run, status: RunStatus, stop: Stop): RunResult {
   const end = history.length;
   const last = history.lastAnswer(from);
   let messages: readonly Message[] | undefined;
-  return Object.freeze({
+  const result: RunResult = {
     status,
     stop,
     text: last ? textOf(last) : '',
@@ -307,8 +307,13 @@ function resultOf(run: Run, status: RunStatus, stop: Stop): RunResult {
     },
     runId,
     sessionId,
-  });
+  };
+  // Loggers print values, not getters.
+  Object.defineProperty(result, INSPECT, { value: () => ({ ...result }) });
+  return Object.freeze(result);
 }
+
+const INSPECT = Symbol.for('nodejs.util.inspect.custom');
 
 /** Writes the end. A suspended run stays open. What was posted and not taken is kept with the session. */
 async function close(run: Run, result: RunResult, { agent }: Start, ctx: RunContext): Promise<RunResult> {

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import {
@@ -467,5 +468,120 @@ describe('what run() settles with', () => {
     expect(error).toMatchObject({ code: 'ABORTED', result: { status: 'aborted' } });
     expect(error.cause.message).toBe('not today');
     expect(model.requests.length).toBe(0);
+  });
+});
+
+describe('mistakes that must not hang, leak or corrupt', () => {
+  it('a layer that tries again for ever is cut off, and timers still fire', async () => {
+    const stubborn = defineMiddleware({
+      name: 'stubborn',
+      async wrapModel(_, next) {
+        for (;;) {
+          try {
+            return await next();
+          } catch {}
+        }
+      },
+    });
+    const clock = fakeClock();
+    const run = new Agent({
+      model: scriptedModel([failWith(new Error('down'))], { repeat: true }),
+      middleware: [stubborn],
+      clock,
+    }).run('hi');
+    const outcome = run.catch((error) => error);
+    await clock.advance(20_000);
+    expect(await outcome).toMatchObject({ code: 'TOO_MANY_ATTEMPTS', result: { status: 'error' } });
+  });
+
+  it('an abort is an abort, however often a layer tried again', async () => {
+    const stubborn = defineMiddleware({
+      name: 'stubborn',
+      async wrapModel(_, next) {
+        for (let tries = 0; ; tries++) {
+          try {
+            return await next();
+          } catch (error) {
+            if (tries > 150) throw error;
+          }
+        }
+      },
+    });
+    const controller = new AbortController();
+    const run = new Agent({ model: scriptedModel([hang()], { repeat: true }), middleware: [stubborn] }).run(
+      'hi',
+      { signal: controller.signal },
+    );
+    setImmediate(() => controller.abort(new Error('enough')));
+    await expect(run).rejects.toMatchObject({ code: 'ABORTED' });
+  });
+
+  it('what afterToolCall puts into a result is judged like what the tool returned', async () => {
+    const secret = tool({
+      name: 'secret',
+      description: 'Tells.',
+      input: z.object({}),
+      execute: () => 'SECRET',
+    });
+    const guard = defineMiddleware({
+      name: 'guard',
+      guard: {
+        on: ['tool-result'],
+        find: (given) =>
+          [...given.matchAll(/SECRET/g)].map((m) => ({ start: m.index, end: m.index + m[0].length })),
+      },
+    });
+    const leak = defineMiddleware({
+      name: 'leak',
+      afterToolCall: () => ({ content: 'again: SECRET', details: { raw: 'SECRET' } }),
+    });
+    const store = memoryStore();
+    const model = scriptedModel([toolCalls({ name: 'secret' }), text('done')]);
+    const { events } = await collect(
+      new Agent({ model, tools: [secret], middleware: [guard, leak], store }).session('chat').stream('hi'),
+    );
+    expect(
+      JSON.stringify([events, await entriesOf(store, 'chat'), model.requests[1]!.messages]),
+    ).not.toContain('SECRET');
+  });
+
+  it('input that a run layer assigns is checked before it is appended', async () => {
+    for (const input of ['text', [{ role: 'user' }], 5]) {
+      const store = memoryStore();
+      const odd = defineMiddleware({
+        name: 'odd',
+        beforeRun: (ctx) => Object.assign(ctx, { input }) && undefined,
+      });
+      await expect(
+        new Agent({ model: scriptedModel(['x']), middleware: [odd], store }).session('chat').run('hi'),
+      ).rejects.toMatchObject({ code: 'INVALID_MESSAGE' });
+      expect((await entriesOf(store, 'chat')).filter(({ type }) => type === 'message')).toEqual([]);
+    }
+  });
+
+  it('what a model layer assigns is checked before the model is called', async () => {
+    for (const [field, value] of Object.entries({
+      messages: 'x',
+      systemPrompt: 5,
+      settings: 5,
+      tools: [{}],
+    })) {
+      const model = scriptedModel(['x']);
+      const odd = defineMiddleware({
+        name: 'odd',
+        beforeModel: (ctx) => void Object.assign(ctx, { [field]: value }),
+      });
+      await expect(new Agent({ model, middleware: [odd] }).run('hi')).rejects.toMatchObject({
+        code: 'INVALID_OPTION',
+        message: expect.stringContaining(`ctx.${field}`),
+      });
+      expect(model.requests).toHaveLength(0);
+    }
+  });
+
+  it('a result prints its values', async () => {
+    const result = await new Agent({ model: scriptedModel(['answer']) }).run('hi');
+    expect(inspect(result)).toContain('totalTokens: 15');
+    expect(inspect(result)).not.toContain('[Getter]');
   });
 });

@@ -100,6 +100,7 @@ export function failureText(call: Call, error: unknown): string {
   const by = attribution(error)?.middleware;
   const { name } = call.toolCall;
   if (!by) return `"${name}" failed: ${messageOf(error)}`;
+  call.ctx?._run.note(by, `${attribution(error)?.hook} failed for ${name}: ${messageOf(error)}`);
   return `"${name}" was not completed: middleware "${by}" failed: ${messageOf(error)}`;
 }
 

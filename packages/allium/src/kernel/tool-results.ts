@@ -54,8 +54,15 @@ export class ToolResults {
     try {
       if (!released) ctx.result = await run.guardToolResult(ctx, given);
       released = true;
-      if (rules.afterToolCall.length > 0) await afterToolCall(rules.afterToolCall, ctx);
-      return ctx.result!;
+      if (rules.afterToolCall.length === 0) return ctx.result!;
+      const judged = ctx.result!;
+      await afterToolCall(rules.afterToolCall, ctx);
+      if (guards['tool-result'].length === 0 || ctx.result === judged) return ctx.result!;
+      // What a hook put in is judged like what the tool returned.
+      released = false;
+      ctx.result = await run.guardToolResult(ctx, ctx.result!);
+      released = true;
+      return ctx.result;
     } catch (error) {
       if (!isControl(error)) return errorResult(failureText(call, error));
       call.seam.latch(error);

@@ -174,6 +174,11 @@ export function toToolResult(value: unknown): ToolResult {
   if (typeof value === 'string') return { content: [{ type: 'text', text: value }], isError: false };
   if (typeof value === 'number' && Number.isFinite(value))
     return { content: [{ type: 'text', text: String(value) }], isError: false };
+  if (value instanceof Error) throw value;
+  if (value instanceof Map || value instanceof Set)
+    throw new TypeError(
+      `A tool must return text, a JSON value or content, got a ${value.constructor.name}. Return Object.fromEntries(map) or [...set].`,
+    );
   if (value === undefined) return { content: [{ type: 'text', text: '(no output)' }], isError: false };
   if (typeof value === 'object' && value !== null) {
     if (RESULTS.has(value)) return value as ToolResult;

@@ -280,7 +280,10 @@ describe('concurrency', () => {
         return name === 'down' ? down : text(name);
       };
       const model = scriptedModel(
-        [({ messages }, call) => note(call === 1 ? 'down' : /n\d/.exec(JSON.stringify(messages))![0])],
+        [
+          ({ messages }, call) =>
+            note(call === 1 ? 'down' : /n\d/.exec(JSON.stringify(messages.at(-1)?.content))![0]),
+        ],
         { repeat: true },
       );
       const [limit, again] = [concurrency({ max: 1 }), retry({ clock })];

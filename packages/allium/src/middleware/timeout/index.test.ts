@@ -328,7 +328,10 @@ describe('timeout', () => {
   it('serves 100 concurrent runs, half of which hang', async () => {
     const clock = fakeClock();
     const model = scriptedModel(
-      [({ messages }) => (JSON.stringify(messages).includes('odd') ? hang('Hel') : text('Hello'))],
+      [
+        ({ messages }) =>
+          JSON.stringify(messages.at(-1)?.content).includes('odd') ? hang('Hel') : text('Hello'),
+      ],
       { repeat: true },
     );
     const agent = new Agent({ model, clock, middleware: [timeout({ modelMs: 100, idleMs: 90 })] });
