@@ -75,7 +75,7 @@ describe('redisStore', () => {
     );
     const { sessions } = await store.list({ tenant: 'acme' });
     expect(sessions).toEqual([
-      { sessionId, tenant: 'acme', seq: 14, createdAt: 1760000000000, updatedAt: 1760000000005 },
+      { sessionId, tenant: 'acme', seq: 15, createdAt: 1760000000000, updatedAt: 1760000000005 },
     ]);
     expect(await store.take(sessionId, 0)).toEqual([{ n: taken + 1, item: inbox[taken] }]);
     expect(await store.append(sessionId, 14, [text('more')])).toBe(15);

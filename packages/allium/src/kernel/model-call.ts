@@ -121,7 +121,8 @@ class ModelCall implements StreamSink {
     try {
       response = this.complete();
     } catch (error) {
-      return this.failed(error);
+      this.failed(error);
+      return;
     }
     this.resolve(response);
   }

@@ -66,7 +66,8 @@ class Reading extends Link {
       try {
         next = this.iterator.next();
       } catch (error) {
-        return this.fail(error);
+        this.fail(error);
+        return;
       }
       if (isThenable(next)) {
         next.then(this.onStep, this.onError);

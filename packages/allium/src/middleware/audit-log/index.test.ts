@@ -311,6 +311,24 @@ describe('audit-log', () => {
     }
   });
 
+  it('lets model calls of others before and after the run pass', async () => {
+    const helper = scriptedModel(['before', 'after']);
+    const outer = defineMiddleware({
+      name: 'outer',
+      beforeRun: async (ctx) => void (await ctx.generate(helper, { messages: '?' })),
+      afterRun: async (ctx) => void (await ctx.generate(helper, { messages: '?' })),
+    });
+    const lines: string[] = [];
+    const middleware = [outer, auditLog({ sink: (line) => void lines.push(line), key: KEY })];
+    const agent = new Agent({ model: scriptedModel(['hi']), middleware, store: memoryStore() });
+    await agent.session('s').run('Go.');
+    expect(outline(lines)).toEqual([
+      ['model', 'ok'],
+      ['run', 'done'],
+    ]);
+    expect((await verify(lines, agent.store)).ok).toBe(true);
+  });
+
   it('writes the same when the run is streamed', async () => {
     const script = [toolCalls({ name: 'work' }), text('Done.')];
     const [plain, streamed] = [setup(script), setup(script)];

@@ -112,6 +112,8 @@ export function auditLog(options: AuditLogOptions): Middleware {
       chains.set(ctx.sessionId, { anchor: ctx.state.get(anchor), last: Promise.resolve() });
     },
     async wrapModel(ctx, next) {
+      // A call that a middleware further out makes before or after the run belongs to no chain.
+      if (!chains.has(ctx.sessionId)) return next();
       const fields = { turn: ctx.turn, model: modelName(ctx.model), messages: ctx.messages.length };
       let response: ModelResponse;
       try {
@@ -121,6 +123,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
         throw error;
       }
       await log(ctx, 'model', { ...fields, ...answered(response, text) });
+      return response;
     },
     // Fires for calls that were refused, skipped or failed, too, and sees what the guards left.
     async afterToolCall(ctx) {

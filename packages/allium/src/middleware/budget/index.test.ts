@@ -112,6 +112,12 @@ describe('budget', () => {
     expect(dollars.model.requests[0]!.settings.maxOutputTokens).toBe(450);
   });
 
+  it('sends no limit where the output costs nothing', async () => {
+    const { agent, model } = setup([uses(1000)], { usd: 1 }, { price: { input: 1, output: 0 } });
+    expect((await agent.run('hi')).status).toBe('done');
+    expect(model.requests[0]!.settings).toEqual({});
+  });
+
   it('keeps a smaller limit of the output, and the other settings', async () => {
     const model = scriptedModel([uses(1)]);
     const settings = { maxOutputTokens: 10, temperature: 0 };
@@ -124,7 +130,7 @@ describe('budget', () => {
     const session = agent.session('s');
     await session.run('one');
     await session.run('two');
-    expect(model.requests.map(({ settings }) => settings.maxOutputTokens)).toEqual([524_288, 524_288]);
+    expect(model.requests.map(({ settings }) => settings.maxOutputTokens)).toEqual([262_144, 262_144]);
   });
 
   it('gives back what was set aside and not used', async () => {
@@ -260,7 +266,7 @@ describe('budget', () => {
       'a store that only gets and sets, slowly',
       () => {
         const map = new Map<string, number>();
-        const slow = () => new Promise((resolve) => setImmediate(resolve));
+        const slow = () => Promise.resolve();
         return {
           get: (key) => slow().then(() => map.get(key)),
           set: (key, value) => slow().then(() => map.set(key, value)),
@@ -330,6 +336,21 @@ describe('budget', () => {
     expect((await agent.run('go')).stop.reason).toBe('max_tokens');
     expect(model.requests).toHaveLength(1);
   });
+
+  it.each(['run', 'session', 'tenant'] as const)(
+    'lets model calls of others before and after the run pass (%s)',
+    async (per) => {
+      const helper = scriptedModel(['before', 'after']);
+      const outer = defineMiddleware({
+        name: 'outer',
+        beforeRun: async (ctx) => void (await ctx.generate(helper, { messages: '?' })),
+        afterRun: async (ctx) => void (await ctx.generate(helper, { messages: '?' })),
+      });
+      const middleware = [outer, budget({ tokens: 1000, per })];
+      expect((await new Agent({ model: scriptedModel(['hi']), middleware }).run('go')).text).toBe('hi');
+      expect(helper.remaining).toBe(0);
+    },
+  );
 
   it('lets two instances hold side by side', async () => {
     const model = scriptedModel([uses(600)], { repeat: true });

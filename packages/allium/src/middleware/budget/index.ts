@@ -1,10 +1,9 @@
 /** Limits what runs, sessions or tenants may spend, in tokens or US dollars. */
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { specsOf } from '../../kernel/compose.js';
 import type { Context, ModelContext, RunContext } from '../../kernel/context.js';
 import { AlliumError, invalidOption, messageOf } from '../../kernel/errors.js';
 import { costOf, estimateTokens, type PriceOf } from '../../kernel/limits.js';
-import { NO_USAGE, type Usage } from '../../kernel/messages.js';
+import { type ModelResponse, NO_USAGE, type Usage } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { modelName, type Price } from '../../kernel/model.js';
 import { checkFunction, checkNumber, checkOneOf, checkOptions } from '../../kernel/options.js';
@@ -46,6 +45,8 @@ const OPTIONS = ['usd', 'tokens', 'per', 'store', 'priceOf', 'name'];
 const TRIES = 5;
 /** Tokens of a short answer. */
 const SHORT = 1024;
+/** Tokens that few answers have. */
+const PLENTY = 65_536;
 /** Sums of dollars are not exact. */
 const CENT_DUST = 1e-9;
 
@@ -70,13 +71,12 @@ export function budget(options: BudgetOptions): Middleware {
   });
   /** The account of each run under way. */
   const accounts = new Map<string, Account>();
-  /** Finds the account of the run that a sub-agent works for. */
-  const current = new AsyncLocalStorage<Account>();
 
-  function accountOf(ctx: RunContext): Account {
+  async function accountOf(ctx: RunContext): Promise<Account> {
     // A sub-agent has a run and a session of its own, but spends the money of the one it works for.
-    const parent = ctx.depth > 0 && (per === 'run' || per === 'session') ? current.getStore() : undefined;
-    if (parent) return parent;
+    const ofParent =
+      per === 'run' || per === 'session' ? accounts.get((await parentOf(ctx)) ?? '') : undefined;
+    if (ofParent) return ofParent;
     if (!kept)
       return new SharedAccount(increment, keyOf(ctx), {
         tokens: tokens !== undefined,
@@ -97,16 +97,18 @@ export function budget(options: BudgetOptions): Middleware {
   async function reserve(ctx: ModelContext, account: Account, price: Price | undefined): Promise<Reserved> {
     const input = inputTokens(ctx);
     const { maxOutputTokens } = ctx.settings;
-    // Where others spend at the same time, none may set aside all that is left.
+    // Nobody sets aside all that is left: calls side by side are to find something, too.
     const alone = (per === 'run' || per === 'session') && ctx.depth === 0;
-    const share = maxOutputTokens === undefined && !alone ? 0.25 : 1;
+    const share = maxOutputTokens !== undefined ? 1 : alone ? 0.5 : 0.25;
     for (let attempt = 1; ; attempt++) {
       const taken = await account.add(NOTHING);
       const left = { tokens: limits.tokens - taken.tokens, usd: limits.usd - taken.usd };
       const affordable = affordableOutput(ctx, left, input, price, share);
       const output = Math.min(maxOutputTokens ?? Number.POSITIVE_INFINITY, affordable);
-      const usage = { ...NO_USAGE, inputTokens: input, outputTokens: output };
-      const amount: Amount = { tokens: input + output, usd: price ? costOf(price, usage) : 0 };
+      // Output that nothing limits is not set aside: infinite amounts could never be given back.
+      const outputTokens = Number.isFinite(output) ? output : 0;
+      const usage = { ...NO_USAGE, inputTokens: input, outputTokens };
+      const amount: Amount = { tokens: input + outputTokens, usd: price ? costOf(price, usage) : 0 };
       const after = await account.add(amount);
       if (after.tokens <= limits.tokens && after.usd <= limits.usd + CENT_DUST) return { amount, output };
       await account.add(minus(amount));
@@ -144,10 +146,10 @@ export function budget(options: BudgetOptions): Middleware {
     traits: ['budgets'],
     ...(kept && { state: [cell] }),
     async wrapRun(ctx, next) {
-      const account = accountOf(ctx);
+      const account = await accountOf(ctx);
       accounts.set(ctx.runId, account);
       try {
-        await current.run(account, () => next());
+        await next();
       } finally {
         accounts.delete(ctx.runId);
         // What sub-agents and failed calls used since the last call. A run that has ended needs no account of its own.
@@ -155,13 +157,16 @@ export function budget(options: BudgetOptions): Middleware {
       }
     },
     async wrapModel(ctx, next) {
-      const account = accounts.get(ctx.runId)!;
+      const account = accounts.get(ctx.runId);
+      // A call that a middleware further out makes before or after the run: nothing to draw on yet, or any more.
+      if (!account) return next();
       const price = usd === undefined ? undefined : priceFor(ctx, priceOf);
       const reserved = await reserve(ctx, account, price);
       const before = { usage: ctx.usage, usd: ctx.costUsd };
       const { output } = reserved;
+      let response: ModelResponse;
       try {
-        await next(
+        response = await next(
           Number.isFinite(output) ? { settings: { ...ctx.settings, maxOutputTokens: output } } : undefined,
         );
       } catch (error) {
@@ -174,6 +179,7 @@ export function budget(options: BudgetOptions): Middleware {
       }
       await settle(account, reserved, usedSince(before, ctx, price));
       keep(ctx, account);
+      return response;
     },
   });
 
@@ -195,6 +201,14 @@ function checkBudget({ usd, tokens, per = 'run', store, priceOf, name = 'budget'
   const { increment, get, set } = (store ?? {}) as Partial<BudgetStore & BudgetMap>;
   if (typeof increment !== 'function' && (typeof get !== 'function' || typeof set !== 'function'))
     throw invalidOption('store', 'an object with increment(), or with get() and set()', store);
+}
+
+/** The id of the run that started this one, from the journal. */
+async function parentOf({ depth, agent, sessionId, runId }: RunContext): Promise<string | undefined> {
+  if (depth === 0) return undefined;
+  const entries = await agent.store.read(sessionId, 1);
+  for (const entry of entries) if (entry.type === 'run_start' && entry.runId === runId) return entry.parent;
+  return undefined;
 }
 
 interface Reserved {
@@ -238,7 +252,7 @@ function inputTokens({ messages, systemPrompt, tools }: ModelContext): number {
  * request different from the last, and no cache further in would ever find one again.
  */
 function rounded(output: number): number {
-  return output < SHORT || !Number.isFinite(output) ? output : 2 ** Math.floor(Math.log2(output));
+  return output < PLENTY || !Number.isFinite(output) ? output : 2 ** Math.floor(Math.log2(output));
 }
 
 /** What the kernel has counted since: attempts that failed included, answers from a cache not. */

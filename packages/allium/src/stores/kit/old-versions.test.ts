@@ -111,6 +111,7 @@ it('has a fixture of the current version, with an entry of every type', async ()
     answer: true,
     verdict: true,
     usage: true,
+    active: true,
     inbox: true,
     run_end: true,
   };
