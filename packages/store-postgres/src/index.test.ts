@@ -118,7 +118,7 @@ describe('postgresStore', () => {
       { sessionId, tenant: 'acme', seq: 15, createdAt: 1760000000000, updatedAt: 1760000000005 },
     ]);
     expect(await store.take(sessionId, 0)).toEqual([{ n: taken + 1, item: inbox[taken] }]);
-    expect(await store.append(sessionId, 14, [text('more')])).toBe(15);
+    expect(await store.append(sessionId, 15, [text('more')])).toBe(16);
     await store.close?.();
   });
 
