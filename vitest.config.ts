@@ -19,6 +19,9 @@ export default defineConfig({
     exclude: ['**/node_modules/**', '**/dist/**', '**/fixtures/**'],
     pool: 'forks',
     maxWorkers: 2,
+    // Properties and real servers take their time on a busy machine; a test that hangs still ends.
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
     reporters: ['default', new TallyReporter()],
   },
 });

@@ -1,14 +1,21 @@
 import { scriptedModel } from 'allium/testing';
+import { z } from 'zod';
 
 // What to call a middleware factory with when it cannot be called with nothing: kebab name → arguments.
 // The layout test makes one of each; most need no entry here, for options have defaults.
 
 export const middlewareArguments: Readonly<Record<string, () => readonly unknown[]>> = {
+  'audit-log': () => [{ sink: () => {} }],
+  budget: () => [{ tokens: 1000 }],
+  'call-limits': () => [{ toolCalls: 1 }],
   concurrency: () => [{ max: 1 }],
   fallback: () => [{ models: [scriptedModel([])] }],
+  'file-validator': () => [{ roots: ['.'] }],
   idempotency: () => [{ store: new Map() }],
   'rate-limit': () => [{ limit: 1, perMs: 1000 }],
   record: () => [{ to: [] }],
   replay: () => [{ from: [] }],
+  'structured-output': () => [{ schema: z.unknown() }],
+  'tool-emulator': () => [{ model: scriptedModel([]) }],
   timeout: () => [{ modelMs: 1000 }],
 };

@@ -37,11 +37,14 @@ export const ERROR_CODES = {
   PLAN_MISMATCH: 'A run is resumed without a middleware it was started with.',
   REQUEST_UNKNOWN: 'An answer names a question that is not open: never asked, already answered or lapsed.',
   REQUEST_MISMATCH: 'An answer was given for other arguments than those that were asked about.',
-  FALLBACK_EXHAUSTED: 'Every model of a fallback failed. `cause` is the first error, `errors` are all of them.',
+  FALLBACK_EXHAUSTED:
+    'Every model of a fallback failed. `cause` is the first error, `errors` are all of them.',
   MODEL_TIMEOUT: 'A model did not answer, or not go on, within its time.',
   RATE_LIMITED: 'A rate limit is used up. `data.retryAfterMs` says when to come back.',
   CONCURRENCY_LIMITED: 'Too many calls are under way, and no place became free in time.',
   CIRCUIT_OPEN: 'A model or tool failed too often and is not called for a while.',
+  OUTPUT_INVALID:
+    'The final answer does not fit the schema of `structuredOutput`, and the repairs are used up.',
   CASSETTE_MISS: 'A replay was asked something its cassette has no recording of.',
   CASSETTE_INVALID: 'A cassette cannot be read: its header or one of its lines is not what `record` writes.',
   MISSING_API_KEY: 'A model named by a string needs a key, and the environment variable for it is not set.',

@@ -188,14 +188,17 @@ async function aroundRun(
   attempt: Attempt | undefined,
 ): Promise<unknown> {
   let failure: { readonly error: unknown } | undefined;
+  let inner: RunContext | undefined;
   try {
     const preset = layer.before !== undefined && (await runBefore(layer, ctx));
     if (!preset) {
-      const inner = ctx._fork();
+      inner = ctx._fork();
       ctx.result = (await onion.enter(i + 1, inner, undefined)) as never;
       ctx._adopt(inner);
     }
   } catch (error) {
+    // A run happens once: what its layers wrote holds, also when it failed.
+    if (inner) ctx._adopt(inner);
     failure = { error };
     ctx.result = undefined;
     ctx.error = error;

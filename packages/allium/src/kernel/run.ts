@@ -181,13 +181,17 @@ export class Run {
   /** Writes entries together with the state changes that wait, and tells of those. */
   append(entries: readonly EntryDraft[]): Awaitable<void> {
     if (!this.cells.dirty && this.unjournaled.length === 0) return this.init.journal.append(entries);
-    const all = [...entries];
+    const last = entries.at(-1);
+    // The end of the run comes after everything that belongs to it.
+    const ending = last?.type === 'run_end' ? last : undefined;
+    const all = ending ? entries.slice(0, -1) : [...entries];
     const changes = this.cells.commit();
     for (const { key, version, scope, value } of changes)
       all.push({ type: 'state', cell: key, version, value, ...(scope === 'run' && { runId: this.runId }) });
     for (const { usage, costUsd } of this.unjournaled)
       all.push({ type: 'usage', runId: this.runId, usage, ...(costUsd !== undefined && { costUsd }) });
     this.unjournaled = [];
+    if (ending) all.push(ending);
     const wait = this.init.journal.append(all);
     const told = (): void => {
       if (this.watched)

@@ -471,6 +471,45 @@ describe('what run() settles with', () => {
   });
 });
 
+describe('what afterRun writes', () => {
+  const runs = defineState({ name: 'runs', scope: 'run', initial: 0 });
+  const kept = defineState({ name: 'kept', scope: 'session', initial: 0 });
+  const late = defineMiddleware({
+    name: 'late',
+    state: [runs, kept],
+    async afterRun(ctx) {
+      ctx.state.set(runs, 1);
+      ctx.state.update(kept, (n) => n + 1);
+      await ctx.generate(scriptedModel(['note']), { messages: 'note it' });
+    },
+  });
+
+  it('is journaled before the end of the run', async () => {
+    const store = memoryStore();
+    const result = await new Agent({ model: scriptedModel(['a']), middleware: [late], store })
+      .session('chat')
+      .run('hi');
+    expect(result).toMatchObject({ status: 'done', usage: { totalTokens: 30 } });
+    const types = (await entriesOf(store, 'chat')).map(({ type }) => type);
+    expect(types.slice(-4)).toEqual(['state', 'state', 'usage', 'run_end']);
+  });
+
+  it('is kept when the run failed, wherever its middleware stands', async () => {
+    const store = memoryStore();
+    const outer = defineMiddleware({ name: 'outer', afterRun() {} });
+    const agent = new Agent({
+      model: scriptedModel([failWith(new Error('down'))]),
+      middleware: [outer, late],
+      store,
+    });
+    await expect(agent.session('chat').run('hi')).rejects.toMatchObject({ code: 'MODEL_ERROR' });
+    const cells = (await entriesOf(store, 'chat')).flatMap((entry) =>
+      entry.type === 'state' ? [entry.cell] : [],
+    );
+    expect(cells).toContain('late:kept');
+  });
+});
+
 describe('mistakes that must not hang, leak or corrupt', () => {
   it('a layer that tries again for ever is cut off, and timers still fire', async () => {
     const stubborn = defineMiddleware({

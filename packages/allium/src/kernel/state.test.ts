@@ -337,12 +337,12 @@ describe('commit points', () => {
 
   it('writes of the rest ride with turn or run end', async () => {
     expect(await appendsOf({ shouldStopAfterTurn: (ctx) => void update(ctx) }, ['done'])).toEqual([
-      ['run_end', 'state'],
+      ['state', 'run_end'],
     ]);
     expect(await appendsOf({ onRunEnd: (ctx) => void update(ctx) }, ['done'])).toEqual([
-      ['run_end', 'state'],
+      ['state', 'run_end'],
     ]);
-    expect(await appendsOf({ afterRun: update }, ['done'])).toEqual([['run_end', 'state']]);
+    expect(await appendsOf({ afterRun: update }, ['done'])).toEqual([['state', 'run_end']]);
   });
 
   it('writes of beforeRun hold inside the run: they ride in its first append', async () => {

@@ -1,5 +1,5 @@
 /** Tries a model or tool call again when what went wrong will pass. */
-import { type Clock, sleep, systemClock } from '../../kernel/clock.js';
+import { type Clock, sleep } from '../../kernel/clock.js';
 import type { ModelContext, ToolContext } from '../../kernel/context.js';
 import { messageOf } from '../../kernel/errors.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
@@ -11,8 +11,8 @@ import {
   checkOneOf,
   checkOptions,
 } from '../../kernel/options.js';
-import { retryAfterOf } from './retry-after.js';
 import { isTransient } from '../../kernel/transient.js';
+import { retryAfterOf } from './retry-after.js';
 
 export { isTransient };
 
@@ -58,7 +58,7 @@ const OPTIONS = [
 export function retry(options: RetryOptions = {}): Middleware {
   checkOptions('retry', options, OPTIONS);
   const { attempts = 3, minDelayMs = 500, maxDelayMs = 30_000, factor = 2, jitter = 'full' } = options;
-  const { retryOn = isTransient, on = 'model', clock = systemClock, random = Math.random } = options;
+  const { retryOn = isTransient, on = 'model', clock: given, random = Math.random } = options;
   checkInteger('attempts', attempts, 1, 100);
   checkNumber('minDelayMs', minDelayMs, 0);
   checkNumber('maxDelayMs', maxDelayMs, minDelayMs, Number.POSITIVE_INFINITY);
@@ -66,7 +66,7 @@ export function retry(options: RetryOptions = {}): Middleware {
   checkOneOf('jitter', jitter, ['full', 'none']);
   checkFunction('retryOn', retryOn);
   checkOneOf('on', on, ['model', 'tool']);
-  checkMethods('clock', clock, ['now', 'setTimer']);
+  if (given !== undefined) checkMethods('clock', given, ['now', 'setTimer']);
   checkFunction('random', random);
   const backOff = (attempt: number) => {
     const delay = Math.min(maxDelayMs, minDelayMs * factor ** (attempt - 1));
@@ -78,6 +78,7 @@ export function retry(options: RetryOptions = {}): Middleware {
     traits: ['retries'],
     async onError(ctx, error) {
       if (ctx.attempt >= attempts || !(await retryOn(error, ctx))) return undefined;
+      const clock = given ?? ctx.agent.clock;
       const asked = retryAfterOf(error, clock.now());
       if (asked !== undefined && asked > maxDelayMs) return undefined;
       const delayMs = asked ?? backOff(ctx.attempt);

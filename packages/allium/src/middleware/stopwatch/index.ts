@@ -1,11 +1,13 @@
 /** Says how long each model and tool call took, and how many tokens the run has used so far. */
-import { type Clock, systemClock } from '../../kernel/clock.js';
+import type { Clock } from '../../kernel/clock.js';
+import type { Context } from '../../kernel/context.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { checkFunction, checkMethods, checkOptions } from '../../kernel/options.js';
 
 export interface StopwatchOptions {
   /** Takes one line per call. @default console.log */
   readonly log?: (line: string) => void;
+  /** @default the agent's */
   readonly clock?: Clock;
 }
 
@@ -18,23 +20,23 @@ export interface StopwatchOptions {
  */
 export function stopwatch(options: StopwatchOptions = {}): Middleware {
   checkOptions('stopwatch', options, ['log', 'clock']);
-  const { log = console.log, clock = systemClock } = options;
+  const { log = console.log, clock: given } = options;
   checkFunction('log', log);
-  checkMethods('clock', clock, ['now']);
-  const elapsed = (ctx: { readonly metadata: Record<string, unknown> }) =>
-    clock.now() - (ctx.metadata.startedAt as number);
+  if (given !== undefined) checkMethods('clock', given, ['now']);
+  const now = (ctx: Context) => (given ?? ctx.agent.clock).now();
+  const elapsed = (ctx: Context) => now(ctx) - (ctx.metadata.startedAt as number);
   return defineMiddleware({
     name: 'stopwatch',
     onFail: 'open',
     // Scratch is per call and per layer, so two stopwatches and parallel tools do not meet in it.
     beforeModel(ctx) {
-      ctx.metadata.startedAt = clock.now();
+      ctx.metadata.startedAt = now(ctx);
     },
     afterModel(ctx) {
       log(`turn ${ctx.turn}: model ${elapsed(ctx)} ms, ${ctx.usage.totalTokens} tokens so far`);
     },
     beforeTool(ctx) {
-      ctx.metadata.startedAt = clock.now();
+      ctx.metadata.startedAt = now(ctx);
     },
     afterTool(ctx) {
       log(`turn ${ctx.turn}: ${ctx.toolCall.name} ${elapsed(ctx)} ms`);
