@@ -11,7 +11,10 @@ export default defineConfig({
       { find: /^allium$/, replacement: source('index.ts') },
       { find: /^allium\/(testing|json-schema|middleware)$/, replacement: source('$1/index.ts') },
       { find: /^allium\/(middleware|stores)\/([^/]+)$/, replacement: source('$1/$2/index.ts') },
-      { find: /^@allium\/([^/]+)$/, replacement: fileURLToPath(new URL('./packages/$1/src/index.ts', import.meta.url)) },
+      {
+        find: /^@allium\/([^/]+)$/,
+        replacement: fileURLToPath(new URL('./packages/$1/src/index.ts', import.meta.url)),
+      },
     ],
   },
   test: {
