@@ -1,6 +1,6 @@
 /** Answers to questions: what they look like, and whether they still count. */
 import { AlliumError, shown } from './errors.js';
-import type { Decision, PendingRequest } from './store.js';
+import type { Decision, InboxItem, PendingRequest } from './store.js';
 
 const TYPES = ['approve', 'edit', 'reject', 'respond'];
 
@@ -26,6 +26,26 @@ export function checkAnswer(request: PendingRequest, decision: Decision, now: nu
     );
   }
   if (hasLapsed(request, now)) throw unknownRequest(request.id, []);
+}
+
+/** The answers in an inbox that count: the first to each open question, if it is one, for what was asked, and in time. */
+export function firstAnswers(
+  posted: readonly InboxItem[],
+  open: ReadonlyMap<string, PendingRequest>,
+  now: number,
+): Map<string, Decision> {
+  const answers = new Map<string, Decision>();
+  for (const item of posted) {
+    const request = item.type === 'answer' && !answers.has(item.requestId) && open.get(item.requestId);
+    if (!request) continue;
+    try {
+      checkAnswer(request, item.decision, now);
+      answers.set(request.id, item.decision);
+    } catch {
+      // Whoever posts without session.answer() is told nothing; the question stays open.
+    }
+  }
+  return answers;
 }
 
 /** Nobody answered in time: the call counts as rejected. */

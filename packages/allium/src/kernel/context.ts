@@ -90,6 +90,10 @@ export abstract class Context {
   get runId(): string {
     return this._run.runId;
   }
+  /** The run whose tool started this one, for a sub-agent. */
+  get parentRunId(): string | undefined {
+    return this._run.parentRunId;
+  }
   get sessionId(): string {
     return this._run.sessionId;
   }

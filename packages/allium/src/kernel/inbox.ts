@@ -1,4 +1,5 @@
 /** What other processes, and other code of this one, posted to a session while it runs. */
+import { firstAnswers } from './answers.js';
 import { Aborted, isThenable } from './errors.js';
 import type { Message } from './messages.js';
 import type { Run } from './run.js';
@@ -37,9 +38,11 @@ function sort(run: Run, taken: Taken, wanted: Wanted): Due | undefined {
     else if (item.type === 'cancel') {
       if (wanted !== 'none, before it began')
         run.scope.abort(new Aborted(item.reason ?? 'The run was cancelled.'));
-    } else if (run.open.requests.has(item.requestId)) {
-      entries.push({ type: 'answer', runId: run.runId, requestId: item.requestId, decision: item.decision });
     }
+  }
+  const items = taken.map(({ item }) => item);
+  for (const [requestId, decision] of firstAnswers(items, run.open.requests, run.clock.now())) {
+    entries.push({ type: 'answer', runId: run.runId, requestId, decision });
   }
   const steering = queued.filter((one) => one.type === 'steer');
   const all = steering.length > 0 || wanted === 'steer' ? steering : queued;

@@ -16,7 +16,11 @@ export interface Refusal {
 }
 
 /** Takes in what a run was started with. All of it, or the run stops. */
-export async function acceptInput(run: Run, input: readonly Message[]): Promise<void> {
+export async function acceptInput(
+  run: Run,
+  input: readonly Message[],
+  entries: readonly EntryBody[] = [],
+): Promise<void> {
   // Run layers may have assigned it.
   if (!Array.isArray(input))
     throw new AlliumError(
@@ -36,7 +40,7 @@ export async function acceptInput(run: Run, input: readonly Message[]): Promise<
   }
   const problem = misplacedIn(accepted);
   if (problem) throw new AlliumError('INVALID_MESSAGE', `The input cannot be appended: ${problem}`);
-  await appendMessages(run, accepted);
+  await appendMessages(run, accepted, entries);
 }
 
 /** Takes in steering and follow-ups; those that are refused are left out, visibly. Returns how many got in. */

@@ -18,7 +18,7 @@ import type { Stop } from './result.js';
 import * as rules from './rules.js';
 import type { Run } from './run.js';
 import type { OpenBatch } from './session-state.js';
-import type { Awaitable } from './store.js';
+import type { Awaitable, EntryBody } from './store.js';
 import { type BatchOutcome, runTools } from './tool-batch.js';
 
 const MAX_CYCLES = 100;
@@ -38,10 +38,13 @@ interface TurnEnd {
 
 /** Runs from the input, or from where the journal left off, to the end. */
 export async function converse(run: Run, input: readonly Message[], inbox: Inbox): Promise<Stop> {
-  await settleCancels(run, inbox);
+  const posted = await posts(run, inbox);
   let end: TurnEnd | undefined;
-  if (run.resumed) end = await resumeTurn(run);
-  else await acceptInput(run, input);
+  if (run.resumed) {
+    if (posted.length > 0) await run.append(posted);
+    boundary(run);
+    end = await resumeTurn(run);
+  } else await acceptInput(run, input, posted);
   for (let cycles = 0; ; end = undefined) {
     end ??= await turn(run);
     if (end.suspended) return SUSPENDED;
@@ -88,7 +91,7 @@ async function turn(run: Run): Promise<TurnEnd> {
 }
 
 function turnEnd(
-  { decision, by, forceContinue }: Answer,
+  { decision, by, forceContinue }: Pick<Answer, 'decision' | 'by' | 'forceContinue'>,
   message: AssistantMessage,
   tools: BatchOutcome | undefined,
   suspended: boolean,
@@ -123,22 +126,26 @@ const NOT_RUN = {
 
 /** After a resume: the calls of the last message that have no result yet come first. */
 async function resumeTurn(run: Run): Promise<TurnEnd | undefined> {
-  const { batch } = run.open;
+  const { batch, turn: last } = run.open;
+  const { decision = 'natural' as const, by, forceContinue = false } = last?.then ?? {};
+  const answer = { decision, by, forceContinue };
   if (!batch) {
-    const last = run.history.at(-1);
-    const more = run.open.inject.length > 0;
+    if (!last) return undefined;
     await injectWaiting(run);
-    const answered = last?.role === 'assistant' && run.open.count > 0;
-    return answered ? { message: last, toolResults: NO_RESULTS, more } : undefined;
+    const all = run.newMessages();
+    const from = all.findLastIndex(({ id }) => id === last.message.id) + 1;
+    const results = all.slice(from).filter(({ role }) => role === 'tool') as ToolMessage[];
+    const outcome = results.length > 0 ? { results, terminate: last.terminate, pending: [] } : undefined;
+    return turnEnd(answer, last.message, outcome, false);
   }
   if (run.watched)
     run.emit({ type: 'turn_start', runId: run.runId, sessionId: run.sessionId, turn: run.turn });
   let outcome: BatchOutcome | undefined;
   try {
-    outcome = await runTools(run, batch, { tools: run.plan.tools });
+    outcome = await runTools(run, batch, { tools: run.plan.tools, notRun: NOT_RUN[decision] });
     const suspended = outcome.pending.length > 0;
     if (!suspended) await injectWaiting(run);
-    return { message: batch.message, toolResults: outcome.results, more: !outcome.terminate, suspended };
+    return turnEnd(answer, batch.message, outcome, suspended);
   } finally {
     await endTurn(run, batch.message, outcome?.results);
   }
@@ -192,10 +199,9 @@ async function takeIn(
 }
 
 /** What was posted while nothing ran. A cancel that came before a run does not concern it; it does end one that waits. */
-async function settleCancels(run: Run, inbox: Inbox): Promise<void> {
+async function posts(run: Run, inbox: Inbox): Promise<readonly EntryBody[]> {
   const due = await drain(run, inbox, run.resumed ? 'none' : 'none, before it began');
-  if (due) await run.append(due.entries);
-  boundary(run);
+  return due?.entries ?? [];
 }
 
 /** Messages of `afterModelResponse`, after the results of the turn. */

@@ -159,13 +159,16 @@ function keep(run: Run, answer: Answer, messageId: string): Awaitable<AssistantM
   if (run.watched) freezeMessage(message);
   const plain = { v: ENTRY_VERSION, at: 0, type: 'message' as const, runId: run.runId, message };
   const costUsd = paid?.costUsd;
-  const extra = costUsd !== undefined || inject.length > 0;
+  const { decision, by, forceContinue } = answer;
+  const extra = costUsd !== undefined || inject.length > 0 || decision !== 'natural' || forceContinue;
   const entries: EntryDraft[] = [
     extra
       ? {
           ...plain,
           ...(costUsd !== undefined && { costUsd }),
           ...(inject.length > 0 && { inject: stamped(inject) }),
+          ...(decision !== 'natural' && { then: { decision, ...(by && { by }) } }),
+          ...(decision === 'natural' && forceContinue && { then: { forceContinue } }),
         }
       : plain,
   ];

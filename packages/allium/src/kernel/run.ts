@@ -136,6 +136,10 @@ export class Run {
     return this.init.journal.state.open!;
   }
 
+  get parentRunId(): string | undefined {
+    return this.init.parent?.runId;
+  }
+
   nameAt(position: number): string | undefined {
     return this.plan.middleware[position]?.name;
   }

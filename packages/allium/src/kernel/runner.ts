@@ -1,6 +1,6 @@
 /** One run from its start to its end: session, limits, run layers around the loop, and what is told and written at the end. */
 import type { Agent } from './agent.js';
-import { checkAnswer, hasLapsed, unknownRequest } from './answers.js';
+import { checkAnswer, firstAnswers, unknownRequest } from './answers.js';
 import { RunContext } from './context.js';
 import {
   Aborted,
@@ -83,16 +83,14 @@ async function begin(start: Start, scope: Scope): Promise<Run> {
   const names = plan.middleware.map(({ name }) => name);
   if (input) {
     if (state.open) await settleOpen(journal);
-    await journal.append([
-      {
-        type: 'run_start',
-        runId: `r_${agent.newId()}`,
-        plan: names,
-        ...(tenant !== undefined && { tenant }),
-        ...(parent && { parent: parent.runId }),
-        ...(metadata && { metadata }),
-      },
-    ]);
+    journal.begin({
+      type: 'run_start',
+      runId: `r_${agent.newId()}`,
+      plan: names,
+      ...(tenant !== undefined && { tenant }),
+      ...(parent && { parent: parent.runId }),
+      ...(metadata && { metadata }),
+    });
   } else await reopen(journal, names, start);
   const sessionBudget = new Budget(agent.sessionLimits, agent._priceOf, parent?.budget);
   sessionBudget.start(state.usage.snapshot(), state.costUsd);
@@ -138,16 +136,12 @@ async function reopen(journal: Journal, names: readonly string[], { options, age
     );
   }
   const taken = agent.store.take(sessionId, inboxCursor);
-  const posted = (isThenable(taken) ? await taken : taken).flatMap(({ item }) =>
-    item.type === 'answer' ? [[item.requestId, item.decision] as const] : [],
-  );
+  const posted = (isThenable(taken) ? await taken : taken).map(({ item }) => item);
   const now = agent.clock.now();
-  const answers = new Map(
-    posted.filter(([id]) => open.requests.has(id) && !hasLapsed(open.requests.get(id)!, now)),
-  );
+  const answers = firstAnswers(posted, open.requests, now);
   for (const [requestId, decision] of Object.entries(options.answers ?? {})) {
     const request = open.requests.get(requestId);
-    if (!request) throw unknownRequest(requestId, [...open.requests.values()]);
+    if (!request || answers.has(requestId)) throw unknownRequest(requestId, [...open.requests.values()]);
     checkAnswer(request, decision, now);
     answers.set(requestId, decision);
   }

@@ -26,6 +26,7 @@ import {
   type PendingRequest,
   type Queued,
   type Store,
+  type TurnPlan,
 } from './store.js';
 
 /** An assistant message whose calls are not all answered yet. */
@@ -39,6 +40,14 @@ export interface OpenBatch {
   terminating: number;
   /** Ids of calls whose effects may have happened. */
   started: readonly string[];
+}
+
+/** A turn that has its answer. */
+export interface OpenTurn {
+  readonly message: AssistantMessage;
+  readonly then: TurnPlan;
+  /** Every result asked for the run to end. */
+  terminate: boolean;
 }
 
 /** A run that has begun and not ended: running, suspended or crashed. */
@@ -59,6 +68,10 @@ export interface OpenRun {
   batch: OpenBatch | undefined;
   /** Messages of middleware that follow the results of the last message. */
   inject: readonly Message[];
+  /** How many of those that come next are such messages. */
+  injected: number;
+  /** The turn whose end is still to come. */
+  turn: OpenTurn | undefined;
   readonly requests: Map<string, PendingRequest>;
   readonly answers: Map<string, Decision>;
   /** By call id and hash of the arguments. */
@@ -94,9 +107,14 @@ export class SessionState {
         const run = this.running(entry);
         this.history.append(entry.message);
         run.count++;
+        // Messages of middleware belong to the turn; anything else from outside comes after it.
+        if (run.inject.length > 0) run.injected = run.inject.length;
         run.inject = entry.inject ?? NO_MESSAGES;
+        if (run.injected > 0) run.injected--;
+        else run.turn = undefined;
         if (entry.message.role !== 'assistant') return;
         if (!entry.seeded) {
+          run.turn = { message: entry.message, then: entry.then ?? {}, terminate: false };
           run.turns++;
           this.turns++;
           this.spend(run, entry.message.usage ?? NO_USAGE, entry.costUsd);
@@ -185,6 +203,7 @@ export class SessionState {
     // Results arrive as tools finish; the history has them in the order of the calls.
     for (const result of batch.results) this.history.append(result!);
     run.count += batch.calls.length;
+    if (run.turn) run.turn.terminate = batch.terminating === batch.calls.length;
     run.batch = undefined;
     if (run.verdicts.size > 0) run.verdicts.clear();
     if (run.answers.size > 0) run.answers.clear();
@@ -236,6 +255,8 @@ function newRun(entry: EntryBody & { type: 'run_start' }, from: number): OpenRun
     activeMs: 0,
     batch: undefined,
     inject: NO_MESSAGES,
+    injected: 0,
+    turn: undefined,
     requests: new Map(),
     answers: new Map(),
     verdicts: new Map(),
@@ -264,12 +285,20 @@ export class Journal {
   private waiting: NewEntry[] = [];
   private busy: Promise<void> | undefined;
   private broken: unknown;
+  /** The start of a run, not written yet. */
+  private held: NewEntry | undefined;
 
   constructor(
     private readonly store: Store,
     readonly state: SessionState,
     private readonly now: () => number,
   ) {}
+
+  /** Begins a run. Its start is written together with what comes first in it: a run without its input is never left behind. */
+  begin(body: EntryBody & { readonly type: 'run_start' }): void {
+    this.held = { ...body, v: ENTRY_VERSION, at: this.now() };
+    this.state.apply(this.held);
+  }
 
   /** Durable, and part of the state, when it returns or resolves. */
   append(bodies: readonly EntryDraft[]): Awaitable<void> {
@@ -324,8 +353,15 @@ export class Journal {
   }
 
   private write(entries: readonly NewEntry[]): Awaitable<void> {
+    const { held } = this;
+    this.held = undefined;
     try {
-      const seq = this.store.append(this.state.sessionId, this.state.seq, entries);
+      const seq = this.store.append(
+        this.state.sessionId,
+        this.state.seq,
+        held ? [held, ...entries] : entries,
+      );
+      if (held) this.state.seq++;
       if (isThenable(seq)) {
         return seq.then(
           (last) => this.take(entries, last),
@@ -341,7 +377,8 @@ export class Journal {
   private take(entries: readonly NewEntry[], last: number): void {
     for (const entry of entries) {
       this.state.seq++;
-      this.state.apply(entry);
+      // Cells hold their values since they were committed; meanwhile there may be newer ones.
+      if (entry.type !== 'state') this.state.apply(entry);
     }
     if (this.state.seq !== last)
       this.fail(

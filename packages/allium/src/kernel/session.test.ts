@@ -190,7 +190,7 @@ describe('the journal', () => {
       head: (id) => store.head(id),
       take: (id, after) => store.take(id, after),
       append(id, seq, entries) {
-        if (++appends === 3) throw new Error('disk full');
+        if (++appends === 2) throw new Error('disk full');
         return store.append(id, seq, entries);
       },
     };

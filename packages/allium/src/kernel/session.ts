@@ -1,6 +1,6 @@
 /** A conversation and the ways into it. */
 import type { Agent, RunOptions } from './agent.js';
-import { checkAnswer, unknownRequest } from './answers.js';
+import { checkAnswer, firstAnswers, unknownRequest } from './answers.js';
 import { Aborted, AlliumError, checkKeys, invalidOption } from './errors.js';
 import { EventQueue } from './event-queue.js';
 import type { AgentEvent } from './events.js';
@@ -73,8 +73,11 @@ export class Session {
   async answer(requestId: string, decision: Decision): Promise<void> {
     const pending = await this.pending();
     const request = pending.find(({ id }) => id === requestId);
-    if (!request) throw unknownRequest(requestId, pending);
-    checkAnswer(request, decision, this.agent.clock.now());
+    const now = this.agent.clock.now();
+    const posted = (await this.agent.store.take(this.id, this.state.inboxCursor)).map(({ item }) => item);
+    const given = request && firstAnswers(posted, new Map([[requestId, request]]), now);
+    if (!request || given?.has(requestId)) throw unknownRequest(requestId, pending);
+    checkAnswer(request, decision, now);
     await this.agent.store.post(this.id, { type: 'answer', requestId, decision });
   }
 

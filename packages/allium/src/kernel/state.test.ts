@@ -346,12 +346,12 @@ describe('commit points', () => {
   });
 
   it('writes of beforeRun hold inside the run: they ride in its first append', async () => {
-    expect(await appendsOf({ beforeRun: update }, ['done'])).toEqual([['user', 'state']]);
+    expect(await appendsOf({ beforeRun: update }, ['done'])).toEqual([['run_start', 'user', 'state']]);
   });
 
   it('writes of acceptMessage ride in the append of the message', async () => {
     expect(await appendsOf({ acceptMessage: (_, ctx) => update(ctx) }, ['done'])).toEqual([
-      ['user', 'state'],
+      ['run_start', 'user', 'state'],
     ]);
   });
 

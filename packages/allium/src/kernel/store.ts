@@ -7,6 +7,14 @@ export type Awaitable<T> = T | Promise<T>;
 /** The version new entries are written with. Readers accept every version up to it. */
 export const ENTRY_VERSION = 1;
 
+export interface TurnPlan {
+  /** What `afterModelResponse` decided. */
+  readonly decision?: 'stop' | 'loop_to_model';
+  readonly by?: string;
+  /** One more turn, though the message asks for none. */
+  readonly forceContinue?: true;
+}
+
 /** A fact of a session, as plain JSON. */
 export type EntryBody =
   | {
@@ -27,6 +35,8 @@ export type EntryBody =
       readonly costUsd?: number;
       /** What middleware wants said once the calls of the message are answered. */
       readonly inject?: readonly Message[];
+      /** What is to follow, where it is not what the message asks for: no tools, another turn, or the end. */
+      readonly then?: TurnPlan;
     }
   | {
       readonly type: 'state';

@@ -402,7 +402,7 @@ describe('verdicts', () => {
       guard: { on: ['tool-args'], judge: () => ({ type: 'deny', reason: 'Denied.' }) },
     };
     const store = memoryStore();
-    const crashed = world([guard], { store: breakingStore(store, 4).store });
+    const crashed = world([guard], { store: breakingStore(store, 3).store });
     await expect(crashed.session(calls('a')).run('go')).rejects.toThrow('disk full');
     const it = world([guard], { store });
     expect(results(await it.resume({}))).toEqual(['Denied.']);

@@ -202,7 +202,7 @@ describe('tool batches', () => {
 
   it('journal each result as it comes, and the history has them in call order after a crash too', async () => {
     const store = memoryStore();
-    const broken = breakingStore(store, 6);
+    const broken = breakingStore(store, 5);
     const tools = (log: string[]) => [
       make(
         'a',
@@ -242,7 +242,7 @@ describe('a call that had started when the run broke off', () => {
         options,
       ),
     ];
-    const entries = breakingStore(store, 4);
+    const entries = breakingStore(store, 3);
     await expect(
       new Agent({ model: scriptedModel([calls('a')]), tools, store: entries.store }).session('s').run('go'),
     ).rejects.toThrow();

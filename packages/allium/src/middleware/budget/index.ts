@@ -74,8 +74,7 @@ export function budget(options: BudgetOptions): Middleware {
 
   async function accountOf(ctx: RunContext): Promise<Account> {
     // A sub-agent has a run and a session of its own, but spends the money of the one it works for.
-    const ofParent =
-      per === 'run' || per === 'session' ? accounts.get((await parentOf(ctx)) ?? '') : undefined;
+    const ofParent = per === 'run' || per === 'session' ? accounts.get(ctx.parentRunId ?? '') : undefined;
     if (ofParent) return ofParent;
     if (!kept)
       return new SharedAccount(increment, keyOf(ctx), {
@@ -201,14 +200,6 @@ function checkBudget({ usd, tokens, per = 'run', store, priceOf, name = 'budget'
   const { increment, get, set } = (store ?? {}) as Partial<BudgetStore & BudgetMap>;
   if (typeof increment !== 'function' && (typeof get !== 'function' || typeof set !== 'function'))
     throw invalidOption('store', 'an object with increment(), or with get() and set()', store);
-}
-
-/** The id of the run that started this one, from the journal. */
-async function parentOf({ depth, agent, sessionId, runId }: RunContext): Promise<string | undefined> {
-  if (depth === 0) return undefined;
-  const entries = await agent.store.read(sessionId, 1);
-  for (const entry of entries) if (entry.type === 'run_start' && entry.runId === runId) return entry.parent;
-  return undefined;
 }
 
 interface Reserved {
