@@ -127,7 +127,7 @@ const NOT_RUN = {
 /** After a resume: the calls of the last message that have no result yet come first. */
 async function resumeTurn(run: Run): Promise<TurnEnd | undefined> {
   const { batch, turn: last } = run.open;
-  const { decision = 'natural' as const, by, forceContinue = false } = last?.then ?? {};
+  const { decision = 'natural' as const, by, forceContinue = false } = last?.follows ?? {};
   const answer = { decision, by, forceContinue };
   if (!batch) {
     if (!last) return undefined;

@@ -167,8 +167,8 @@ function keep(run: Run, answer: Answer, messageId: string): Awaitable<AssistantM
           ...plain,
           ...(costUsd !== undefined && { costUsd }),
           ...(inject.length > 0 && { inject: stamped(inject) }),
-          ...(decision !== 'natural' && { then: { decision, ...(by && { by }) } }),
-          ...(decision === 'natural' && forceContinue && { then: { forceContinue } }),
+          ...(decision !== 'natural' && { follows: { decision, ...(by && { by }) } }),
+          ...(decision === 'natural' && forceContinue && { follows: { forceContinue } }),
         }
       : plain,
   ];

@@ -45,7 +45,7 @@ export interface OpenBatch {
 /** A turn that has its answer. */
 export interface OpenTurn {
   readonly message: AssistantMessage;
-  readonly then: TurnPlan;
+  readonly follows: TurnPlan;
   /** Every result asked for the run to end. */
   terminate: boolean;
 }
@@ -114,7 +114,7 @@ export class SessionState {
         else run.turn = undefined;
         if (entry.message.role !== 'assistant') return;
         if (!entry.seeded) {
-          run.turn = { message: entry.message, then: entry.then ?? {}, terminate: false };
+          run.turn = { message: entry.message, follows: entry.follows ?? {}, terminate: false };
           run.turns++;
           this.turns++;
           this.spend(run, entry.message.usage ?? NO_USAGE, entry.costUsd);

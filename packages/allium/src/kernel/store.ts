@@ -36,7 +36,7 @@ export type EntryBody =
       /** What middleware wants said once the calls of the message are answered. */
       readonly inject?: readonly Message[];
       /** What is to follow, where it is not what the message asks for: no tools, another turn, or the end. */
-      readonly then?: TurnPlan;
+      readonly follows?: TurnPlan;
     }
   | {
       readonly type: 'state';
