@@ -44,6 +44,20 @@ export const arrows = [
     says: 'record and replay import the kernel, cassette/ and their own folder',
   },
   {
+    from: /^(caching\/)/,
+    may: inside('kernel/', 'caching/'),
+    builtins: false,
+    packages: false,
+    says: 'caching/, which cache and tool-cache share, imports the kernel',
+  },
+  {
+    from: /^(middleware\/(?:cache|tool-cache)\/)/,
+    may: (path, own) => inside('kernel/', 'caching/', own)(path) || path === 'index.ts',
+    builtins: true,
+    packages: true,
+    says: 'cache and tool-cache import the kernel, caching/ and their own folder',
+  },
+  {
     from: /^((?:middleware|stores)\/[^/]+\/)/,
     may: (path, own) => inside('kernel/', own)(path) || path === 'index.ts',
     builtins: true,

@@ -1,4 +1,7 @@
 /** Answers a request that was answered before from a store. */
+
+import { GONE, InFlight, NONE, type Outcome } from '../../caching/in-flight.js';
+import { Lru } from '../../caching/lru.js';
 import type { Clock } from '../../kernel/clock.js';
 import type { ModelContext } from '../../kernel/context.js';
 import { invalidOption, isControl, isThenable } from '../../kernel/errors.js';
@@ -14,8 +17,6 @@ import {
   checkOneOf,
   checkOptions,
 } from '../../kernel/options.js';
-import { GONE, InFlight, NONE, type Outcome } from './in-flight.js';
-import { Lru } from './lru.js';
 
 /** What is stored: JSON, so that any store can hold it. */
 export interface CacheEntry {

@@ -1,4 +1,7 @@
 /** Answers a tool call that was made before with the result it had then. */
+
+import { GONE, InFlight, NONE, type Outcome } from '../../caching/in-flight.js';
+import { Lru } from '../../caching/lru.js';
 import type { Clock } from '../../kernel/clock.js';
 import type { ToolContext } from '../../kernel/context.js';
 import { invalidOption, isControl, isThenable } from '../../kernel/errors.js';
@@ -13,8 +16,6 @@ import {
   checkOptions,
 } from '../../kernel/options.js';
 import type { ToolResult } from '../../kernel/tool.js';
-import { GONE, InFlight, NONE, type Outcome } from './in-flight.js';
-import { Lru } from './lru.js';
 
 /** What is stored: JSON, so that any store can hold it. */
 export interface ToolCacheEntry {
