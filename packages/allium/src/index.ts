@@ -28,9 +28,69 @@ export { requestKey } from './kernel/hash.js';
 export type { Hazard } from './kernel/hazards.js';
 export type { Limits, PriceOf, SessionLimits } from './kernel/limits.js';
 export { memoryStore } from './kernel/memory-store.js';
-export * from './kernel/messages.js';
-export * from './kernel/middleware.js';
-export * from './kernel/model.js';
+export {
+  type AssistantContent,
+  type AssistantMessage,
+  assistantMessage,
+  type FileContent,
+  type FinishReason,
+  type ImageContent,
+  isSyntheticMessage,
+  type Message,
+  type MessageInput,
+  type Metadata,
+  type ModelResponse,
+  NO_USAGE,
+  type ProviderContent,
+  syntheticUserMessage,
+  type TextContent,
+  type ThinkingContent,
+  type ToolCall,
+  type ToolContent,
+  type ToolMessage,
+  textOf,
+  toolCallsOf,
+  type Usage,
+  type UserContent,
+  type UserInput,
+  type UserMessage,
+  userMessage,
+} from './kernel/messages.js';
+export {
+  type AcceptVerdict,
+  BaseMiddleware,
+  defineMiddleware,
+  type ErrorAction,
+  type Guard,
+  type GuardContext,
+  type GuardPoint,
+  type GuardSubject,
+  type Middleware,
+  type MiddlewareList,
+  type ModelOverride,
+  type Next,
+  type Seam,
+  type Span,
+  type ToolOverride,
+  type ToolResultPatch,
+  type ToolVerdict,
+  TRAITS,
+  type TurnAction,
+  type Verdict,
+  type Window,
+  window,
+} from './kernel/middleware.js';
+export {
+  type JsonSchema,
+  type Model,
+  type ModelPart,
+  type ModelRequest,
+  type ModelSettings,
+  modelName,
+  type Price,
+  type StreamTransform,
+  type ToolSpec,
+} from './kernel/model.js';
 export type { ObserverProblem } from './kernel/observer-feed.js';
 export { type Pipeline, type PipelineLayer, pipeline } from './kernel/pipeline.js';
 export type { Change, RunResult, RunStatus, Stop, StopReason } from './kernel/result.js';
@@ -38,6 +98,21 @@ export { RULES, type RuleHook } from './kernel/rules.js';
 export type { ResumeOptions, RunStream, Session } from './kernel/session.js';
 export type { SchemaIssue, SchemaResult, StandardSchema } from './kernel/standard-schema.js';
 export { defineState, type StateAccess, type StateCell, type StateScope } from './kernel/state.js';
-export * from './kernel/store.js';
+export {
+  type Awaitable,
+  type Decision,
+  ENTRY_VERSION,
+  type Entry,
+  type EntryBody,
+  type InboxItem,
+  type ListOptions,
+  type NewEntry,
+  type PendingRequest,
+  type Queued,
+  type Request,
+  type SessionInfo,
+  type Store,
+  type TurnPlan,
+} from './kernel/store.js';
 export { type Tool, type ToolOptions, type ToolResult, tool, toolResult } from './kernel/tool.js';
 export { isTransient } from './kernel/transient.js';

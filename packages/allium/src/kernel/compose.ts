@@ -39,7 +39,6 @@ export interface Plan {
   readonly decidesOnCalls: boolean;
   readonly tools: readonly Tool[];
   readonly toolsByName: ReadonlyMap<string, Tool>;
-  readonly specs: readonly ToolSpec[];
   /** Durable name of each declared cell. */
   readonly cells: ReadonlyMap<StateCell<any>, string>;
   /** Hooks given to the agent itself, and whose they replaced. */
@@ -84,9 +83,6 @@ export function compose(list: MiddlewareList, options: ComposeOptions = {}): Pla
       rules.resolveToolCall.length > 0 || rules.beforeToolCall.length > 0 || guards['tool-args'].length > 0,
     tools,
     toolsByName: new Map(tools.map((tool) => [tool.name, tool])),
-    get specs() {
-      return specsOf(tools);
-    },
     cells: cellsOf(middleware, options.state ?? []),
     replaced,
   });

@@ -13,7 +13,7 @@ import { type Due, drain, type Inbox } from './inbox.js';
 import { acceptInput, acceptQueued, appendMessages, stamped } from './incoming.js';
 import type { AssistantMessage, Message, ToolMessage } from './messages.js';
 import { type Answer, modelPhase } from './model-phase.js';
-import type { CallVerdicts } from './response-gate.js';
+import { NO_VERDICTS } from './response-gate.js';
 import type { Stop } from './result.js';
 import * as rules from './rules.js';
 import type { Run } from './run.js';
@@ -25,7 +25,6 @@ const MAX_CYCLES = 100;
 const FINAL: Stop = Object.freeze({ reason: 'final' });
 const SUSPENDED: Stop = Object.freeze({ reason: 'suspended', message: 'The run waits for an answer.' });
 const NO_RESULTS: readonly ToolMessage[] = Object.freeze([]);
-const NO_VERDICTS: CallVerdicts = new Map();
 
 /** How a turn ended. `stop`: a decision to end the run; `more`: the model is to be called again. */
 interface TurnEnd {

@@ -125,16 +125,6 @@ export const NO_USAGE: Usage = Object.freeze({
   totalTokens: 0,
 });
 
-export function addUsage(a: Usage, b: Usage): Usage {
-  return {
-    inputTokens: a.inputTokens + b.inputTokens,
-    outputTokens: a.outputTokens + b.outputTokens,
-    cacheRead: a.cacheRead + b.cacheRead,
-    cacheWrite: a.cacheWrite + b.cacheWrite,
-    totalTokens: a.totalTokens + b.totalTokens,
-  };
-}
-
 /** A sum that grows; readers get a frozen copy, made when they ask. */
 export class UsageTotal {
   private inputTokens = 0;

@@ -20,6 +20,9 @@ import { SpanStage } from './span-stage.js';
 /** A guard refused a call because of its arguments, or wants a human to agree. By place in the content. */
 export type CallVerdicts = Map<number, Pick<Judged, 'deny' | 'ask'>>;
 
+/** Nobody had anything to say. */
+export const NO_VERDICTS: CallVerdicts = new Map();
+
 /** Text of the block at this place in the content. */
 export interface BlockText {
   readonly block: number;

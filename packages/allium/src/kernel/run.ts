@@ -22,7 +22,7 @@ import { type Model, modelName } from './model.js';
 import { callModel } from './model-call.js';
 import { dropOrphans } from './orphans.js';
 import { RequestGate } from './request-gate.js';
-import { type CallVerdicts, guardResponse } from './response-gate.js';
+import { type CallVerdicts, guardResponse, NO_VERDICTS } from './response-gate.js';
 import type { Change } from './result.js';
 import { type Scope, supervised } from './scope.js';
 import type { Journal, OpenRun, SessionState } from './session-state.js';
@@ -447,5 +447,3 @@ export class Run {
     return this.init.sessionLimits;
   }
 }
-
-const NO_VERDICTS: CallVerdicts = new Map();
