@@ -26,9 +26,11 @@ const FINISH_REASONS: readonly FinishReason[] = [
 /** Long texts are put together from pieces of about this many characters: see `append`. */
 const PIECE = 1024;
 
+const NO_BLOCKS: Block[] = Object.freeze([]) as never;
+
 /** Collects parts; says which block each belongs to; complains about what is not a part. */
 export class Assembler {
-  private readonly blocks: Block[] = [];
+  private blocks: Block[] = NO_BLOCKS;
   /** Blocks by key, apart for each kind: providers number them independently. */
   private keyed: { [K in 'text' | 'thinking']?: Map<string | number, number> } | undefined = undefined;
   private last = -1;
@@ -92,6 +94,7 @@ export class Assembler {
       );
     }
     const { reason, usage, metadata } = this.finish;
+    if (this.blocks === NO_BLOCKS) this.blocks = [];
     const content = this.content as AssistantContent[];
     const plain = {
       role: 'assistant' as const,
@@ -152,7 +155,10 @@ export class Assembler {
   }
 
   private open(key: string | number | undefined, block: Block): number {
-    this.last = this.blocks.push(block) - 1;
+    // Most answers have one block; a list that grows from nothing takes room for many.
+    if (this.blocks === NO_BLOCKS) this.blocks = [block];
+    else this.blocks.push(block);
+    this.last = this.blocks.length - 1;
     this.lastType = block.type;
     if (key !== undefined) {
       const type = block.type as 'text';

@@ -21,31 +21,40 @@ const OVERRIDES: Record<Seam, readonly string[]> = {
 export class Attempt extends Scope {
   declare readonly layer: Layer;
   declare readonly outer: LayerContext;
-  declare readonly ctx: LayerContext;
-  declare state: 'pending' | 'done' | 'failed';
+  declare ctx: LayerContext;
+  declare state: 'none' | 'pending' | 'done' | 'failed';
   /** Its layer has ended without it: what it still brings counts for nothing. */
   declare dropped: boolean;
   /** The result, or the error. */
   declare value: unknown;
   declare promise: Promise<unknown> | undefined;
 
-  constructor(layer: Layer, outer: LayerContext, ordinal: number) {
+  constructor(layer: Layer, outer: LayerContext) {
     super(outer._scope);
     this.layer = layer;
     this.outer = outer;
-    this.state = 'pending';
+    this.state = 'none';
     this.dropped = false;
     this.value = undefined;
     this.promise = undefined;
-    this.ctx = outer._fork(this);
-    if (ordinal > 1 && this.ctx.seam !== 'run') this.ctx.attempt = ordinal;
+    this.ctx = outer;
   }
 
-  run(onion: Onion, i: number): Promise<unknown> {
+  /** Goes in at layer `i`, as the call number `ordinal` of its layer. */
+  run(
+    onion: Onion,
+    i: number,
+    ordinal: number,
+    override?: Record<string, unknown> | undefined,
+  ): Promise<unknown> {
+    this.state = 'pending';
+    this.ctx = this.outer._fork(this);
+    if (ordinal > 1 && this.ctx.seam !== 'run') this.ctx.attempt = ordinal;
+    if (override !== undefined) applyOverride(this.ctx, override);
     const promise = onion.enter(i, this.ctx, this) as Promise<unknown>;
     this.promise = promise;
     // Whoever forgets to await it is told by MISSING_AWAIT, not by an unhandled rejection.
-    if (this.state === 'failed') promise.then(undefined, ignore);
+    if ((this.state as Attempt['state']) === 'failed') promise.then(undefined, ignore);
     return promise;
   }
 
@@ -61,6 +70,23 @@ export class Attempt extends Scope {
         throw this.fail(error);
       },
     );
+  }
+
+  completed(result: unknown): Promise<unknown> | unknown {
+    try {
+      return this.succeed(result);
+    } catch (error) {
+      throw this.fail(error);
+    }
+  }
+
+  failed(error: unknown): never {
+    throw this.fail(error);
+  }
+
+  /** A rejection of the promise that `run` hands out. */
+  rejected(error: unknown): Promise<never> {
+    return Promise.reject(this.fail(error));
   }
 
   /** Called by whatever ran inside, with its error, which goes on as the same object. */
@@ -84,57 +110,48 @@ export class Attempt extends Scope {
   }
 }
 
-/** One `wrapX` or `process` in one call, and the attempts it makes. */
-class Inward {
+/** One `wrapX` or `process` in one call. It is its own first attempt; most layers make no other. */
+class Inward extends Attempt {
   declare private readonly onion: Onion;
   declare private readonly i: number;
-  declare private readonly ctx: LayerContext;
   /** Whom the result of the layer is for. */
   declare private readonly attempt: Attempt | undefined;
   declare private readonly undo: (() => void) | undefined;
   declare private over: boolean;
-  declare private first: Attempt | undefined;
   declare private more: Attempt[] | undefined;
   declare private refused: AlliumError | undefined;
 
-  constructor(onion: Onion, i: number, ctx: LayerContext, attempt: Attempt | undefined) {
+  constructor(onion: Onion, layer: Layer, i: number, ctx: LayerContext, attempt: Attempt | undefined) {
+    super(layer, ctx);
     this.onion = onion;
     this.i = i;
-    this.ctx = ctx;
     this.attempt = attempt;
-    this.undo = save(this.layer, ctx);
+    this.undo = save(layer, ctx);
     this.over = false;
-    this.first = undefined;
     this.more = undefined;
     this.refused = undefined;
   }
 
-  private get layer(): Layer {
-    return this.onion.layers[this.i]!;
-  }
-
   /** The layer calls `next()`. */
   start(override: Record<string, unknown> | undefined): Promise<unknown> {
-    const { layer, ctx, first } = this;
-    if (this.over || first !== undefined) {
+    const { layer, outer } = this;
+    const again = this.state !== 'none';
+    if (this.over || again) {
       const refusal = this.refusal();
       if (refusal !== undefined) return this.isStuck(refusal) ? NEVER : rejected(refusal);
     }
-    const wrong = override === undefined ? undefined : badOverride(ctx.seam, override);
+    const wrong = override === undefined ? undefined : badOverride(outer.seam, override);
     if (wrong) return rejected(wrong);
-    const attempt = new Attempt(layer, ctx, first === undefined ? 1 : 2 + (this.more?.length ?? 0));
-    if (override !== undefined) applyOverride(attempt.ctx, override);
-    if (first === undefined) this.first = attempt;
-    else {
-      this.more ??= [];
-      this.more.push(attempt);
-    }
-    return attempt.run(this.onion, this.i + 1);
+    if (!again) return this.run(this.onion, this.i + 1, 1, override);
+    const attempt = new Attempt(layer, outer);
+    this.more ??= [];
+    this.more.push(attempt);
+    return attempt.run(this.onion, this.i + 1, 1 + this.more.length, override);
   }
 
   /** It goes on asking whatever it is told, and would for ever: the run ends without it. */
   private isStuck(refusal: unknown): boolean {
-    const { ctx } = this;
+    const ctx = this.outer;
     if (ctx.seam === 'run' || ctx._call.repeats < 2 * MAX_INWARD) return false;
     ctx._run.scope.abort(refusal);
     return true;
@@ -143,7 +160,7 @@ class Inward {
   /** The layer has resolved. */
   ended(returned: unknown): Promise<unknown> | unknown {
     this.over = true;
-    if (returned !== undefined) this.ctx.result = returned as never;
+    if (returned !== undefined) this.outer.result = returned as never;
     return this.plain ? this.leave() : this.conclude();
   }
 
@@ -159,7 +176,7 @@ class Inward {
   }
 
   private leave(): Promise<unknown> | unknown {
-    const { ctx, attempt } = this;
+    const { outer: ctx, attempt } = this;
     try {
       ctx._call.check();
       return attempt === undefined ? ctx.result : attempt.succeed(ctx.result);
@@ -169,7 +186,7 @@ class Inward {
   }
 
   private refusal(): unknown {
-    const { layer, ctx } = this;
+    const { layer, outer: ctx } = this;
     if (this.over)
       return new AlliumError(
         'MISSING_AWAIT',
@@ -182,18 +199,16 @@ class Inward {
 
   /** The common case: one attempt, whose result is taken as it is. */
   private get plain(): boolean {
-    const { first } = this;
     return (
-      first !== undefined &&
-      first.state === 'done' &&
-      first.value === this.ctx.result &&
+      this.state === 'done' &&
+      this.value === this.outer.result &&
       this.more === undefined &&
       this.refused === undefined
     );
   }
 
   private get all(): readonly Attempt[] {
-    return this.first === undefined ? [] : [this.first, ...(this.more ?? [])];
+    return this.state === 'none' ? [] : [this, ...(this.more ?? [])];
   }
 
   private async conclude(): Promise<unknown> {
@@ -207,7 +222,7 @@ class Inward {
 
   /** Whatever is still under way is dropped, and the attempt the layer chose commits. */
   private async choose(): Promise<void> {
-    const { layer, ctx, all } = this;
+    const { layer, outer: ctx, all } = this;
     if (this.refused) throw this.refused;
     if (ctx.result === undefined) throw noResult(layer, all);
     await this.abandon(all.filter((one) => one.state === 'pending'));
@@ -228,7 +243,7 @@ class Inward {
 
   /** An error that came through `next()` goes on; one of the layer's own is undone if it may fail open. */
   private async recover(error: unknown): Promise<void> {
-    const { layer, ctx, all, undo } = this;
+    const { layer, outer: ctx, all, undo } = this;
     const pending = all.filter((one) => one.state === 'pending');
     const through = all.some((one) => one.state === 'failed' && one.value === error);
     if (through || undo === undefined || isControl(error)) {
@@ -245,16 +260,16 @@ class Inward {
       ctx.result = (await good.promise) as never;
       ctx._adopt(good.ctx as never);
     } else if (all.length > 0) throw all.at(-1)!.value;
-    else await new Attempt(layer, ctx, 1).run(this.onion, this.i + 1);
+    else await new Attempt(layer, ctx).run(this.onion, this.i + 1, 1);
   }
 
   /** Aborts attempts through their own signal and waits for them, though not for code that ignores it. */
   private async abandon(pending: readonly Attempt[]): Promise<void> {
     if (pending.length === 0) return;
-    const { clock, agent, scope } = this.ctx._run;
+    const { clock, agent, scope } = this.outer._run;
     const reason = new Aborted('This attempt is no longer needed.');
     for (const one of pending) one.dropped = true;
-    for (const one of pending) (this.ctx.seam === 'run' ? scope : one).abort(reason);
+    for (const one of pending) (this.outer.seam === 'run' ? scope : one).abort(reason);
     await Promise.allSettled(
       pending.map((one) => supervised(one.promise!, one, clock.setTimer, agent.teardownTimeoutMs)),
     );
@@ -269,7 +284,7 @@ export function runWrap(
   ctx: LayerContext,
   attempt: Attempt | undefined,
 ): Promise<unknown> {
-  const inward = new Inward(onion, i, ctx, attempt);
+  const inward = new Inward(onion, layer, i, ctx, attempt);
   try {
     const work = layer.wrap!(ctx, (override) => inward.start(override));
     return (work instanceof Promise ? work : Promise.resolve(work)).then(

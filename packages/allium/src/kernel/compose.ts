@@ -35,6 +35,8 @@ export interface Plan {
   readonly looksAtResponses: boolean;
   /** Somebody looks at results of tools before they are messages. */
   readonly looksAtResults: boolean;
+  /** Something of a middleware has to do with model calls: layers, rules or guards. */
+  readonly seesModelCalls: boolean;
   /** Something decides about calls between the message and their start. */
   readonly decidesOnCalls: boolean;
   readonly tools: readonly Tool[];
@@ -79,6 +81,11 @@ export function compose(list: MiddlewareList, options: ComposeOptions = {}): Pla
     looksAtResponses: gated || layers.model.length > 0 || rules.afterModelResponse.length > 0,
     looksAtResults:
       layers.tool.length > 0 || rules.afterToolCall.length > 0 || guards['tool-result'].length > 0,
+    seesModelCalls:
+      gated ||
+      layers.model.length > 0 ||
+      guards.request.length > 0 ||
+      MODEL_RULES.some((hook) => rules[hook].length > 0),
     decidesOnCalls:
       rules.resolveToolCall.length > 0 || rules.beforeToolCall.length > 0 || guards['tool-args'].length > 0,
     tools,
@@ -87,6 +94,13 @@ export function compose(list: MiddlewareList, options: ComposeOptions = {}): Pla
     replaced,
   });
 }
+
+const MODEL_RULES = [
+  'transformContext',
+  'transformSystemPrompt',
+  'convertToLlm',
+  'afterModelResponse',
+] as const;
 
 const specs = new WeakMap<readonly Tool[], readonly ToolSpec[]>();
 

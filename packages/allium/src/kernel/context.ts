@@ -247,7 +247,7 @@ export class ModelContext extends Context {
   declare response: ModelResponse | undefined;
   /** @internal */ declare _messages: readonly Message[] | undefined;
   /** @internal How much of the history the request covers. */
-  declare readonly _length: number;
+  declare _length: number;
   /** @internal Where this call streams to; undefined for calls nobody watches. */
   declare readonly _live: LiveMessage | undefined;
   /** @internal */ declare _transforms: (() => StreamTransform)[] | undefined;
@@ -320,6 +320,37 @@ export class ModelContext extends Context {
     this._transforms.push(factory);
   }
 
+  /** @internal What layers may assign, as it is now. */
+  _mark(): ModelMark {
+    const { systemPrompt, tools, model, settings, _messages: messages } = this;
+    return { systemPrompt, tools, model, settings, messages };
+  }
+
+  /** @internal Did a layer assign something that others further out must not see? */
+  _isWritten(mark: ModelMark): boolean {
+    return (
+      this.model !== mark.model ||
+      this._messages !== mark.messages ||
+      this.systemPrompt !== mark.systemPrompt ||
+      this.tools !== mark.tools ||
+      this.settings !== mark.settings ||
+      this._transforms !== undefined ||
+      this._metadata !== undefined ||
+      this.forceContinue
+    );
+  }
+
+  /** @internal */
+  _takeBack(mark: ModelMark): void {
+    this._inner = this._offered;
+    this.systemPrompt = mark.systemPrompt;
+    this.tools = mark.tools;
+    this.model = mark.model;
+    this.settings = mark.settings;
+    this._messages = mark.messages;
+    this._transforms = undefined;
+  }
+
   /** @internal */
   _fork(scope: Scope = this._scope): ModelContext {
     const fork = new ModelContext(this._run, scope, this, this._length, this._call, this._live, this);
@@ -335,6 +366,15 @@ export class ModelContext extends Context {
     if (this._forced) this.forceContinue = this._forced = false;
     if (fork.forceContinue && !this.forceContinue) this.forceContinue = this._forced = true;
   }
+}
+
+/** @internal */
+export interface ModelMark {
+  readonly systemPrompt: string;
+  readonly tools: readonly Tool[];
+  readonly model: Model;
+  readonly settings: ModelSettings;
+  readonly messages: readonly Message[] | undefined;
 }
 
 /** After a response and at the end of a turn or run. */
@@ -403,7 +443,7 @@ export class ToolContext<Args = any> extends Context {
   constructor(
     run: Run,
     scope: Scope,
-    of: ToolCallSubject | ToolContext,
+    of: ToolCallSubject,
     args: Args,
     raw: unknown,
     call: SeamCall,
@@ -422,7 +462,7 @@ export class ToolContext<Args = any> extends Context {
     this._args = args;
     this._raw = raw;
     this._assigned = false;
-    this._keyed = of instanceof ToolContext ? of._keyed : of.keyed;
+    this._keyed = of._keyed;
     this._hooks = hooks;
   }
 
@@ -479,6 +519,31 @@ export class ToolContext<Args = any> extends Context {
     return answer;
   }
 
+  /** @internal What layers may assign, as it is now. */
+  _mark(): ToolMark {
+    const { _args: args, _raw: raw, _assigned: assigned, revision, timeoutMs, result } = this;
+    return { args, raw, assigned, revision, timeoutMs, result };
+  }
+
+  /** @internal Did a layer assign something that others further out must not see? */
+  _isWritten(mark: ToolMark): boolean {
+    return (
+      this.revision !== mark.revision ||
+      this.timeoutMs !== mark.timeoutMs ||
+      this.result !== mark.result ||
+      this._metadata !== undefined
+    );
+  }
+
+  /** @internal */
+  _takeBack(mark: ToolMark): void {
+    this._args = mark.args as Args;
+    this._raw = mark.raw;
+    this._assigned = mark.assigned;
+    this.revision = mark.revision;
+    this.timeoutMs = mark.timeoutMs;
+  }
+
   /** @internal */
   _fork(scope: Scope = this._scope): ToolContext<Args> {
     const fork = new ToolContext<Args>(
@@ -499,12 +564,22 @@ export class ToolContext<Args = any> extends Context {
   }
 }
 
+/** @internal */
+export interface ToolMark {
+  readonly args: unknown;
+  readonly raw: unknown;
+  readonly assigned: boolean;
+  readonly revision: number;
+  readonly timeoutMs: number | undefined;
+  readonly result: ToolResult | undefined;
+}
+
 /** What a tool context is about. The key is read only when somebody needs it. */
 export interface ToolCallSubject {
   readonly assistantMessage: AssistantMessage;
   readonly toolCall: ToolCall;
   readonly tool: Tool | undefined;
-  readonly keyed: { readonly idempotencyKey: string };
+  readonly _keyed: { readonly idempotencyKey: string };
 }
 
 /** What the batch that runs a call does for its contexts. */

@@ -7,7 +7,8 @@ import { freezeMessage, type Message } from './messages.js';
 
 export class History {
   private readonly messages: Message[] = [];
-  private shared: Message[] = readOnly();
+  /** Made for the first reader. */
+  private shared: Message[] | undefined = undefined;
   /** How long the view is, unless somebody meddled with it. */
   private viewed = 0;
   private frozen = 0;
@@ -27,14 +28,17 @@ export class History {
 
   /** Everything so far, as a view that goes on growing. */
   view(): readonly Message[] {
-    const { messages } = this;
-    const { length } = this.shared;
-    if (length === messages.length && length === this.viewed) return this.shared;
+    const { messages, viewed } = this;
+    let { shared } = this;
+    if (shared !== undefined && shared.length === viewed && viewed === messages.length) return shared;
     // Somebody froze it, or cut it past the type checker: later readers get a fresh one.
-    if (length !== this.viewed || !Object.isExtensible(this.shared)) this.shared = readOnly();
-    for (let i = this.shared.length; i < messages.length; i++) append.call(this.shared, this.freeze(i));
+    if (shared === undefined || shared.length !== viewed || !Object.isExtensible(shared)) {
+      shared = readOnly();
+      this.shared = shared;
+    }
+    for (let i = shared.length; i < messages.length; i++) append.call(shared, this.freeze(i));
     this.viewed = messages.length;
-    return this.shared;
+    return shared;
   }
 
   /** Everything so far, as it is now. */

@@ -1,12 +1,22 @@
 /** The onion. A middleware is compiled into up to four primitive layers: process, a before/after pair, wrap, and its catch. */
 import { type Attempt, runWrap } from './attempts.js';
-import type { RunContext } from './context.js';
+import type { ModelContext, ModelMark, RunContext, ToolContext, ToolMark } from './context.js';
 import { AlliumError, isControl, isThenable, messageOf } from './errors.js';
-import { type Layer, type LayerContext, owned, save, takeResult, undone, wrongReturn } from './layer.js';
+import {
+  ignore,
+  type Layer,
+  type LayerContext,
+  owned,
+  save,
+  takeResult,
+  undone,
+  wrongReturn,
+} from './layer.js';
 import { runCatch } from './on-error.js';
 import { Scope, untilAborted } from './scope.js';
 
-type Final = (ctx: any) => Promise<unknown> | unknown;
+/** What is inside all layers. Given an attempt, it may settle it itself and return what came of that. */
+type Final = (ctx: any, attempt: Attempt | undefined) => Promise<unknown> | unknown;
 
 /** Runs `final` inside the layers from index `i` on; resolves with the result, which is also in `ctx.result`. */
 export function enter(
@@ -28,7 +38,8 @@ export class Onion {
   /** Goes in at layer `i`; what comes out is the attempt's, if one is given. */
   enter(i: number, ctx: LayerContext, attempt: Attempt | undefined): Promise<unknown> | unknown {
     const layer = this.layers[i];
-    if (layer === undefined) return attempt === undefined ? this.final(ctx) : runFinal(this, ctx, attempt);
+    if (layer === undefined)
+      return attempt === undefined ? this.final(ctx, undefined) : runFinal(this, ctx, attempt);
     ctx._position = layer.position;
     if (layer.kind === 'wrap') return runWrap(this, layer, i, ctx, attempt);
     if (layer.kind === 'catch') return runCatch(this, layer, i, ctx, attempt);
@@ -36,67 +47,93 @@ export class Onion {
   }
 }
 
-async function runFinal(onion: Onion, ctx: LayerContext, attempt: Attempt): Promise<unknown> {
+function runFinal(onion: Onion, ctx: LayerContext, attempt: Attempt): Promise<unknown> {
   try {
-    const work = onion.final(ctx);
-    if (isThenable(work)) return attempt.succeed(await work);
+    const work = onion.final(ctx, attempt);
+    // The model settles the attempt itself.
+    if (ctx.seam === 'model') return work as Promise<unknown>;
     // An answer that is there at once must not hide that somebody forgot to await it.
-    await undefined;
-    await undefined;
-    return attempt.succeed(work);
+    const later = isThenable(work) ? work : AT_ONCE.then(ignore);
+    return later.then(
+      (value) => attempt.completed(isThenable(work) ? value : work),
+      (error) => attempt.failed(error),
+    ) as Promise<unknown>;
   } catch (error) {
-    throw attempt.fail(error);
+    return attempt.rejected(error);
   }
 }
 
-/** Consecutive before/after pairs share one await: sync hooks cost no more than their calls. */
+const AT_ONCE = Promise.resolve();
+
+/**
+ * Consecutive before/after pairs share one await, and one context as long as nobody writes to it: the first pair that
+ * does is the last of its group, the next one gets a fork, and what it wrote is taken back before outer hooks go on.
+ */
 async function runPairs(
   onion: Onion,
   start: number,
-  outer: LayerContext,
+  outer: ModelContext | ToolContext,
   attempt: Attempt | undefined,
 ): Promise<unknown> {
   try {
     const { layers } = onion;
-    const contexts: LayerContext[] = [];
-    let ctx = outer;
+    let group = new Group(start, outer, undefined);
     let i = start;
     let preset = false;
     for (let layer = layers[i]; layer?.kind === 'pair' && !preset; layer = layers[++i]) {
-      if (i > start) ctx = ctx._fork();
-      ctx._position = layer.position;
-      contexts.push(ctx);
+      if (i > start && group.written) group = new Group(i, group.ctx._fork(), group);
+      group.ctx._position = layer.position;
       if (layer.before === undefined) continue;
-      const answer = runBefore(layer, ctx);
+      const answer = runBefore(layer, group.ctx);
       preset = typeof answer === 'boolean' ? answer : await answer;
     }
+    let { ctx } = group;
+    let result: unknown = ctx.result;
     if (!preset) {
       // A layer further in forks for itself; `final` reads this context but does not write to it.
       const inner = i < layers.length ? ctx._fork() : ctx;
       const work = onion.enter(i, inner, undefined);
-      const result = isThenable(work) ? await work : work;
+      result = isThenable(work) ? await work : work;
       if (inner !== ctx) ctx._adopt(inner as never);
-      const seen = seenBy(layers[i - 1]!, ctx, result);
-      ctx.result = (isThenable(seen) ? await seen : seen) as never;
     }
-    let result: unknown = ctx.result;
-    for (let k = contexts.length - 1; k >= 0; k--) {
-      const layer = layers[start + k]!;
-      const mine = contexts[k]!;
-      if (k < contexts.length - 1) {
-        mine._adopt(contexts[k + 1] as never);
-        const seen = seenBy(layer, mine, result);
-        mine.result = (isThenable(seen) ? await seen : seen) as never;
+    for (let k = i - 1; k >= start; k--) {
+      const layer = layers[k]!;
+      if (k < group.first) {
+        group = group.outer!;
+        group.ctx._adopt(ctx as never);
+        ctx = group.ctx;
+      } else if (k < i - 1 && group.written) ctx._takeBack(group.before as never);
+      // A preset is its layer's own.
+      if (!preset || k < i - 1) {
+        const seen = seenBy(layer, ctx, result);
+        ctx.result = (isThenable(seen) ? await seen : seen) as never;
       }
       if (layer.after !== undefined) {
-        const wait = runAfter(layer, mine);
+        const wait = runAfter(layer, ctx);
         if (wait !== undefined) await wait;
       }
-      result = mine.result;
+      result = ctx.result;
     }
     return attempt === undefined ? result : attempt.succeed(result);
   } catch (error) {
     throw attempt === undefined ? error : attempt.fail(error);
+  }
+}
+
+/** Pairs that share a context, from layer `first` on, and what it was when they began. */
+class Group {
+  readonly before: ModelMark | ToolMark;
+
+  constructor(
+    readonly first: number,
+    readonly ctx: ModelContext | ToolContext,
+    readonly outer: Group | undefined,
+  ) {
+    this.before = ctx._mark();
+  }
+
+  get written(): boolean {
+    return this.ctx._isWritten(this.before as never);
   }
 }
 

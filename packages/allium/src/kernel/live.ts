@@ -37,11 +37,18 @@ export class LiveMessage {
 
   constructor(
     readonly run: Run,
-    readonly messageId: string,
+    public messageId: string,
   ) {
     this.watched = run.watched;
     this.runId = run.runId;
     this.sessionId = run.sessionId;
+  }
+
+  /** The message is told: the next one begins. */
+  renew(messageId: string): void {
+    this.messageId = messageId;
+    this.started = this.dirty = this.void = this.mixed = false;
+    this.stream = this.ctx = this.source = this.claimed = this.whole = undefined;
   }
 
   /** An attempt begins; `source` grows with it. It streams live unless another one is under way. */

@@ -8,7 +8,7 @@
  * exit, each tool call has its result and each event that started has ended.
  */
 import { TurnContext } from './context.js';
-import { isThenable, StopRun } from './errors.js';
+import { StopRun } from './errors.js';
 import { type Due, drain, type Inbox } from './inbox.js';
 import { acceptInput, acceptQueued, appendMessages, stamped } from './incoming.js';
 import type { AssistantMessage, Message, ToolMessage } from './messages.js';
@@ -38,54 +38,57 @@ interface TurnEnd {
 /** Runs from the input, or from where the journal left off, to the end. */
 export async function converse(run: Run, input: readonly Message[], inbox: Inbox): Promise<Stop> {
   const posted = await posts(run, inbox);
-  let end: TurnEnd | undefined;
+  let first: TurnEnd | undefined;
   if (run.resumed) {
     if (posted.length > 0) await run.append(posted);
     boundary(run);
-    end = await resumeTurn(run);
+    first = await resumeTurn(run);
   } else await acceptInput(run, input, posted);
-  for (let cycles = 0; ; end = undefined) {
-    end ??= await turn(run);
-    if (end.suspended) return SUSPENDED;
-    boundary(run);
-    if (end.more) checkLimits(run);
-    const stop = end.stop ?? (asksToStop(run) ? await shouldStop(run, end) : undefined);
-    if (!stop) {
-      const on = goesOn(run, end, inbox);
-      if (isThenable(on) ? await on : on) continue;
-    }
-    const injected = await atRunEnd(run, end);
-    if (injected.length === 0) return stop ?? FINAL;
-    if (++cycles > MAX_CYCLES) {
+  for (let cycles = 1; ; cycles++) {
+    const last = await turns(run, inbox, first);
+    if (last.suspended) return SUSPENDED;
+    const injected = await atRunEnd(run, last);
+    if (injected.length === 0) return last.stop ?? FINAL;
+    if (cycles > MAX_CYCLES) {
       return { reason: 'loop', message: `onRunEnd kept the run going ${MAX_CYCLES} times.`, by: 'kernel' };
     }
     checkLimits(run);
     await appendMessages(run, stamped(injected));
+    first = undefined;
   }
 }
 
-async function turn(run: Run): Promise<TurnEnd> {
-  checkLimits(run);
-  run.turn++;
-  if (run.watched) {
-    run.emit({ type: 'turn_start', runId: run.runId, sessionId: run.sessionId, turn: run.turn });
-    const wait = run.pressure();
-    if (wait) await wait;
-  }
-  let message: AssistantMessage | undefined;
-  let tools: BatchOutcome | undefined;
-  try {
-    const phase = await modelPhase(run);
-    message = phase.message;
-    const { batch } = run.open;
-    const work = batch && toolPhase(run, phase.answer, batch);
-    tools = isThenable(work) ? await work : work;
-    const suspended = tools !== undefined && tools.pending.length > 0;
-    if (run.open.inject.length > 0 && !suspended) await injectWaiting(run);
-    return turnEnd(phase.answer, message, tools, suspended);
-  } finally {
-    const wait = endTurn(run, message, tools?.results);
-    if (wait) await wait;
+/** Turn after turn, until one is the last. All of them in one function: an async call for each would show. */
+async function turns(run: Run, inbox: Inbox, resumed: TurnEnd | undefined): Promise<TurnEnd> {
+  for (let end = resumed; ; end = undefined) {
+    if (end === undefined) {
+      checkLimits(run);
+      run.turn++;
+      const wait = run.watched ? tellStart(run) : undefined;
+      if (wait) await wait;
+      let message: AssistantMessage | undefined;
+      let tools: BatchOutcome | undefined;
+      try {
+        const phase = await modelPhase(run);
+        message = phase.message;
+        const { batch } = run.open;
+        const work = batch && toolPhase(run, phase.answer, batch);
+        tools = work instanceof Promise ? await work : work;
+        const suspended = tools !== undefined && tools.pending.length > 0;
+        if (run.open.inject.length > 0 && !suspended) await injectWaiting(run);
+        end = turnEnd(phase.answer, message, tools, suspended);
+      } finally {
+        const wait = endTurn(run, message, tools?.results);
+        if (wait) await wait;
+      }
+    }
+    if (end.suspended) return end;
+    boundary(run);
+    if (end.more) checkLimits(run);
+    const stop = end.stop ?? (asksToStop(run) ? await shouldStop(run, end) : undefined);
+    if (stop) return { ...end, stop };
+    const on = goesOn(run, end, inbox);
+    if (!(on instanceof Promise ? await on : on)) return end;
   }
 }
 
@@ -125,20 +128,19 @@ const NOT_RUN = {
 
 /** After a resume: the calls of the last message that have no result yet come first. */
 async function resumeTurn(run: Run): Promise<TurnEnd | undefined> {
-  const { batch, turn: last } = run.open;
-  const { decision = 'natural' as const, by, forceContinue = false } = last?.follows ?? {};
+  const { batch, answer: last, follows, terminate } = run.open;
+  const { decision = 'natural' as const, by, forceContinue = false } = follows;
   const answer = { decision, by, forceContinue };
   if (!batch) {
     if (!last) return undefined;
     await injectWaiting(run);
     const all = run.newMessages();
-    const from = all.findLastIndex(({ id }) => id === last.message.id) + 1;
+    const from = all.findLastIndex(({ id }) => id === last.id) + 1;
     const results = all.slice(from).filter(({ role }) => role === 'tool') as ToolMessage[];
-    const outcome = results.length > 0 ? { results, terminate: last.terminate, pending: [] } : undefined;
-    return turnEnd(answer, last.message, outcome, false);
+    const outcome = results.length > 0 ? { results, terminate, pending: [] } : undefined;
+    return turnEnd(answer, last, outcome, false);
   }
-  if (run.watched)
-    run.emit({ type: 'turn_start', runId: run.runId, sessionId: run.sessionId, turn: run.turn });
+  if (run.watched) await tellStart(run);
   let outcome: BatchOutcome | undefined;
   try {
     outcome = await runTools(run, batch, { tools: run.plan.tools, notRun: NOT_RUN[decision] });
@@ -148,6 +150,11 @@ async function resumeTurn(run: Run): Promise<TurnEnd | undefined> {
   } finally {
     await endTurn(run, batch.message, outcome?.results);
   }
+}
+
+function tellStart(run: Run): Promise<void> | undefined {
+  run.emit({ type: 'turn_start', runId: run.runId, sessionId: run.sessionId, turn: run.turn });
+  return run.pressure();
 }
 
 /** State that nothing else carried is written, then the turn has ended, whatever became of it. */

@@ -102,6 +102,9 @@ class MemoryStore implements SyncStore {
   }
 
   delete(sessionId: string): void {
+    // Emptied first: the tables a Map has outgrown go on pointing at what they held until the next full collection.
+    const journal = this.#journals.get(sessionId);
+    if (journal !== undefined) journal.entries.length = 0;
     this.#journals.delete(sessionId);
     this.#inboxes.delete(sessionId);
   }
@@ -118,7 +121,7 @@ class MemoryStore implements SyncStore {
 
   take(sessionId: string, after: number): readonly { readonly n: number; readonly item: InboxItem }[] {
     const inbox = this.#inboxes.get(sessionId);
-    if (inbox === undefined || inbox.items.length === 0) return [];
+    if (inbox === undefined || inbox.items.length === 0) return NOTHING;
     const taken = inbox.items.findIndex((item) => item.n > after);
     inbox.items.splice(0, taken === -1 ? inbox.items.length : taken);
     return inbox.items.slice();
@@ -128,6 +131,8 @@ class MemoryStore implements SyncStore {
     // Nothing is held outside of this object, and whoever closes a store may still want to read it in a test.
   }
 }
+
+const NOTHING: readonly never[] = Object.freeze([]);
 
 /**
  * Entries are given away by whoever appends them; what they hold may still be somebody's. Messages are the kernel's

@@ -193,8 +193,8 @@ export function toolCallsOf(message: {
   let calls: ToolCall[] | undefined;
   for (const part of message.content) {
     if (part.type === 'tool-call') {
-      calls ??= [];
-      calls.push(part as ToolCall);
+      if (calls === undefined) calls = [part as ToolCall];
+      else calls.push(part as ToolCall);
     }
   }
   return calls ?? NO_CALLS;
@@ -216,6 +216,11 @@ export function freezeMessage<M extends Message>(message: M): M {
   if (message.role === 'assistant' && message.usage !== undefined) Object.freeze(message.usage);
   if (message.role === 'tool' && message.details !== undefined) deepFreeze(message.details);
   return Object.freeze(message);
+}
+
+/** Freezes a response the same way. */
+export function freezeResponse(response: ModelResponse): ModelResponse {
+  return freezeMessage(response as AssistantMessage);
 }
 
 /** Freezes plain objects and arrays all the way down; leaves instances of classes alone. Returns its argument. */

@@ -3,39 +3,59 @@ import { Assembler } from './assemble.js';
 import { specsOf } from './compose.js';
 import type { ModelContext } from './context.js';
 import { AlliumError, attribute, invalidOption, isControl, shown } from './errors.js';
+import type { History } from './history.js';
 import { estimateTokens, type Reservation } from './limits.js';
 import type { LiveStream } from './live.js';
-import { deepFreeze, type Message, type ModelResponse, NO_USAGE, type Usage } from './messages.js';
+import { freezeResponse, type Message, type ModelResponse, NO_USAGE, type Usage } from './messages.js';
 import type { ModelPart, ModelRequest, ModelSettings, ToolSpec } from './model.js';
-import { readStream, type StreamSink } from './model-stream.js';
+import { Reading } from './model-stream.js';
 import { convertToLlm } from './rules.js';
 import type { Run } from './run.js';
+import type { Scope } from './scope.js';
 import { isWithheld } from './session-state.js';
+import type { Awaitable } from './store.js';
 import type { Tool } from './tool.js';
-import { Stages, taker } from './transforms.js';
+import { isTransformed, Stages } from './transforms.js';
 
 /** What a model is handed, request and options in one: lists and the signal are made only when it reads them. */
 class CallRequest implements ModelRequest {
+  readonly systemPrompt: string;
+  readonly settings: ModelSettings;
+  private readonly history: History;
+  private readonly length: number;
+  private readonly toolList: readonly Tool[];
+  private readonly scope: Scope;
+
   constructor(
     private readonly list: readonly Message[] | undefined,
-    private readonly ctx: ModelContext,
-    readonly systemPrompt: string,
-    private readonly toolList: readonly Tool[],
-    readonly settings: ModelSettings,
-  ) {}
+    ctx: ModelContext,
+    settings: ModelSettings,
+  ) {
+    this.systemPrompt = ctx.systemPrompt;
+    this.settings = settings;
+    this.history = ctx._run.history;
+    this.length = ctx._length;
+    this.toolList = ctx.tools;
+    this.scope = ctx._scope;
+  }
   get messages(): readonly Message[] {
-    return this.list ?? this.ctx.messages;
+    return this.list ?? this.history.first(this.length);
   }
   get tools(): readonly ToolSpec[] {
     return specsOf(this.toolList);
   }
   get signal(): AbortSignal {
-    return this.ctx._scope.signal;
+    return this.scope.signal;
   }
 }
 
 /** Calls the model of the context and resolves with its frozen response. */
-export function callModel(ctx: ModelContext): Promise<ModelResponse> {
+export function callModel(ctx: ModelContext, ending: Ending<unknown> | undefined): Promise<unknown> {
+  return callModelThen(ctx, ending ?? PASS_ON);
+}
+
+/** Calls the model of the context; what becomes of its response, or of the error, is for `ending` to say. */
+export function callModelThen<T>(ctx: ModelContext, ending: Ending<T>): Promise<T> {
   if (typeof ctx.model?.stream !== 'function') {
     throw new AlliumError(
       'INVALID_OPTION',
@@ -46,8 +66,23 @@ export function callModel(ctx: ModelContext): Promise<ModelResponse> {
   // A run that is to end makes no further call, whatever a layer swallowed.
   ctx._call.check();
   if (ctx._scope.aborted) throw ctx._scope.reason;
-  if (!changesRequest(ctx)) return new ModelCall(ctx, undefined).run();
-  return requestMessages(ctx).then((messages) => new ModelCall(ctx, messages).run());
+  if (!changesRequest(ctx)) return spare(ctx._run).run(ctx, undefined, ending);
+  return requestMessages(ctx).then(
+    (messages) => {
+      try {
+        return spare(ctx._run).run(ctx, messages, ending);
+      } catch (error) {
+        return ending.failed(error, ctx);
+      }
+    },
+    (error) => ending.failed(error, ctx),
+  );
+}
+
+function spare(run: Run): ModelCall {
+  const call = run.spareCall ?? new ModelCall();
+  run.spareCall = undefined;
+  return call;
 }
 
 /** What layers may have assigned. */
@@ -69,54 +104,81 @@ function isMessage(value: Message): boolean {
   return typeof value?.role === 'string' && Array.isArray(value.content);
 }
 
-/** One attempt. Callbacks instead of an async function, which would cost more than everything else in here. */
-class ModelCall implements StreamSink {
-  private readonly kernel: Run;
-  private readonly reservation: Reservation | undefined;
-  private readonly raw: Assembler;
-  private readonly attempts: number;
+/** Who wants to know how a call ended. What they return is what the caller's promise settles with. */
+export interface Ending<T> {
+  completed(response: ModelResponse, ctx: ModelContext): Awaitable<T>;
+  failed(error: unknown, ctx: ModelContext): Awaitable<T>;
+}
+
+const PASS_ON: Ending<ModelResponse> = {
+  completed: (response) => response,
+  failed(error) {
+    throw error;
+  },
+};
+
+/**
+ * One attempt. Callbacks instead of an async function, which would cost more than everything else in here. An attempt
+ * that read its stream to the end is used again for the next one of its run.
+ */
+export class ModelCall extends Reading {
+  private ctx: ModelContext = undefined as never;
+  private messages: readonly Message[] | undefined = undefined;
+  private ending: Ending<any> = PASS_ON;
+  private reservation: Reservation | undefined = undefined;
+  private raw: Assembler = undefined as never;
+  private attempts = 0;
+  private staged: ((part: ModelPart) => void) | undefined = undefined;
   private stages: Stages | undefined = undefined;
   private live: LiveStream | undefined = undefined;
   private begun = false;
-  take: (part: ModelPart) => void = ignore;
-  private resolve: (response: ModelResponse) => void = ignore;
+  private resolve: (response: any) => void = ignore;
   private reject: (error: unknown) => void = ignore;
+  private readonly executor = (resolve: (response: any) => void, reject: (error: unknown) => void): void => {
+    this.resolve = resolve;
+    this.reject = reject;
+  };
 
-  constructor(
-    private readonly ctx: ModelContext,
-    private readonly messages: readonly Message[] | undefined,
-  ) {
-    this.kernel = ctx._run;
-    this.reservation = this.kernel.budget.limited ? reserve(ctx, messages) : undefined;
+  run<T>(ctx: ModelContext, messages: readonly Message[] | undefined, ending: Ending<T>): Promise<T> {
+    const kernel = ctx._run;
+    this.ctx = ctx;
+    this.messages = messages;
+    this.ending = ending;
+    this.reservation = kernel.budget.limited ? reserve(ctx, messages) : undefined;
     this.attempts = ++ctx._call.attempts;
-    this.raw = new Assembler(this.kernel.nameOf(ctx.model));
-  }
-
-  run(): Promise<ModelResponse> {
-    return new Promise((resolve, reject) => {
-      this.resolve = resolve;
-      this.reject = reject;
-      try {
-        this.start();
-      } catch (error) {
-        this.failed(error);
-      }
-    });
+    this.raw = new Assembler(kernel.nameOf(ctx.model));
+    this.begun = false;
+    const promise = new Promise<T>(this.executor);
+    try {
+      this.start();
+    } catch (error) {
+      this.failed(error);
+    }
+    return promise;
   }
 
   private start(): void {
-    const { ctx, raw, messages, kernel } = this;
-    const { model, systemPrompt, tools, settings, _live: shown, _scope: scope } = ctx;
-    const request = new CallRequest(messages, ctx, systemPrompt, tools, capped(settings, this.reservation));
-    if (ctx._transforms || ctx._outer) this.stages = new Stages(ctx, raw);
+    const { ctx, raw, messages } = this;
+    const { _live: shown, _run: kernel } = ctx;
+    const request = new CallRequest(messages, ctx, capped(ctx.settings, this.reservation));
+    this.stages = isTransformed(ctx) ? new Stages(ctx, raw) : undefined;
     this.live = shown?.begin(ctx, this.stages?.last ?? raw);
     this.begun = true;
-    const consumer = shown && kernel.watched ? kernel : undefined;
-    this.take = this.stages ? this.stages.taker(this.live) : taker(raw, this.live);
-    readStream(model, request, scope, this, consumer);
+    this.staged = this.stages?.taker(this.live);
+    this.read(ctx.model, request, ctx._scope, shown && kernel.watched ? kernel : undefined);
   }
 
-  done(): void {
+  protected take(part: ModelPart): void {
+    if (this.staged !== undefined) {
+      this.staged(part);
+      return;
+    }
+    const block = this.raw.add(part);
+    if (this.live !== undefined && block >= 0) this.live.part(part, block);
+  }
+
+  protected done(): void {
+    const { ctx, ending, resolve, reject } = this;
     let response: ModelResponse;
     try {
       response = this.complete();
@@ -124,32 +186,52 @@ class ModelCall implements StreamSink {
       this.failed(error);
       return;
     }
-    this.resolve(response);
+    // From here on this object may be at work for another attempt.
+    ctx._run.spareCall = this;
+    try {
+      resolve(ending.completed(response, ctx));
+    } catch (error) {
+      fail(ending, error, ctx, resolve, reject);
+    }
   }
 
   private complete(): ModelResponse {
     const { raw, stages, ctx } = this;
     const response = raw.response();
-    if (this.kernel.plan.looksAtResponses) deepFreeze(response);
+    if (ctx._run.plan.looksAtResponses) freezeResponse(response);
     ctx._live?.claim(this.live, (stages?.finish(response) ?? response).content);
     this.settle(response.usage ?? NO_USAGE);
     return response;
   }
 
-  failed(error: unknown): void {
-    const { ctx, messages, reservation, raw, live } = this;
+  protected failed(error: unknown): void {
+    const { ctx, messages, reservation, raw, live, ending, resolve, reject } = this;
     if (!isControl(error)) {
       attribute(error, { hook: 'model', attempts: this.attempts });
       // What was shown is void, and nobody should read it while a retry waits.
       ctx._live?.abandon(live, raw);
     }
     this.settle(spentSoFar(ctx, messages, reservation, raw));
-    this.reject(error);
+    fail(ending, error, ctx, resolve, reject);
   }
 
   private settle(usage: Usage): void {
     if (this.begun) this.ctx._live?.ended();
-    this.kernel.settle(this.ctx.model, this.reservation, usage);
+    this.ctx._run.settle(this.ctx.model, this.reservation, usage);
+  }
+}
+
+function fail(
+  ending: Ending<unknown>,
+  error: unknown,
+  ctx: ModelContext,
+  resolve: (value: unknown) => void,
+  reject: (error: unknown) => void,
+): void {
+  try {
+    resolve(ending.failed(error, ctx));
+  } catch (final) {
+    reject(final);
   }
 }
 

@@ -1,6 +1,6 @@
 /** The first half of a turn: the request, the model inside its layers, guards, `afterModelResponse`, the message. */
 import { ModelContext, SeamCall, TurnContext } from './context.js';
-import { controlKind, isThenable } from './errors.js';
+import { controlKind } from './errors.js';
 import { stamped } from './incoming.js';
 import { enter } from './layers.js';
 import { LiveMessage } from './live.js';
@@ -12,12 +12,12 @@ import {
   NO_USAGE,
   type Usage,
 } from './messages.js';
-import { callModel } from './model-call.js';
+import { callModel, callModelThen } from './model-call.js';
 import { causedBy } from './orphans.js';
 import * as rules from './rules.js';
 import type { Run } from './run.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft } from './store.js';
-import { markStarts } from './tool-batch.js';
+import { withStarts } from './tool-batch.js';
 
 /** What the model phase came to. */
 export interface Answer {
@@ -30,28 +30,75 @@ export interface Answer {
   readonly by: string | undefined;
 }
 
+/** An answer and the message it became. */
+export interface Phase {
+  readonly answer: Answer;
+  readonly message: AssistantMessage;
+}
+
 /**
  * Gets an answer and appends it. `onError: 'restart'` begins again with the request. Whatever fails, a message that
  * was begun is ended.
  */
-export async function modelPhase(run: Run): Promise<Phase> {
-  const live = new LiveMessage(run, `${run.runId}.${run.open.count + 1}`);
+export function modelPhase(run: Run): Promise<Phase> {
+  const messageId = `${run.runId}.${run.open.count + 1}`;
+  return run.plan.seesModelCalls ? layeredPhase(run, messageId) : plainPhase(run, messageId);
+}
+
+async function layeredPhase(run: Run, messageId: string): Promise<Phase> {
+  const live = new LiveMessage(run, messageId);
   for (;;) {
     const ctx = new ModelContext(run, run.scope, run.request, run.history.length, new SeamCall(), live);
     try {
-      const response = await (direct(run) ? callModel(ctx) : ask(run, ctx));
+      if (run.plan.rules.transformContext.length + run.plan.rules.transformSystemPrompt.length > 0)
+        await transform(run, ctx);
+      const work = enter(run.plan.layers.model, 0, ctx, callModel) as Promise<ModelResponse>;
+      const response = await run.supervise(work);
       const phase = settle(run, ctx, live, response);
-      return isThenable(phase) ? await phase : phase;
+      return phase instanceof Promise ? await phase : phase;
     } catch (error) {
       await recover(run, ctx, live, error);
     }
   }
 }
 
-export interface Phase {
-  readonly answer: Answer;
-  readonly message: AssistantMessage;
+/** No middleware has to do with model calls, so nobody sees their context: one serves every turn of the run. */
+function plainPhase(run: Run, messageId: string): Promise<Phase> {
+  const ctx = renewed(run, messageId);
+  try {
+    return callModelThen(ctx, PLAIN);
+  } catch (error) {
+    return PLAIN.failed(error, ctx);
+  }
 }
+
+function renewed(run: Run, messageId: string): ModelContext {
+  const { length } = run.history;
+  const ctx = run.plainCall;
+  if (ctx === undefined) {
+    const live = new LiveMessage(run, messageId);
+    run.plainCall = new ModelContext(run, run.scope, run.request, length, new SeamCall(), live);
+    return run.plainCall;
+  }
+  ctx._length = length;
+  ctx._call.attempts = 0;
+  ctx._live!.renew(messageId);
+  return ctx;
+}
+
+const PLAIN = {
+  completed(response: ModelResponse, ctx: ModelContext): Awaitable<Phase> {
+    const { _run: run } = ctx;
+    const live = ctx._live!;
+    const shown = live.finish(response, ctx) as ModelResponse;
+    const phase = phaseOf(run, natural(shown, ctx), live);
+    return phase instanceof Promise ? phase.catch((error) => PLAIN.failed(error, ctx)) : phase;
+  },
+  async failed(error: unknown, { _run: run, _live: live }: ModelContext): Promise<never> {
+    await giveUp(run, live!, live!.messageId, error);
+    throw error;
+  },
+};
 
 /** From the response of the layers to the message in the history. Waits only where a guard, hook or store does. */
 function settle(run: Run, ctx: ModelContext, live: LiveMessage, response: ModelResponse): Awaitable<Phase> {
@@ -77,9 +124,11 @@ async function settleSlowly(
   return phaseOf(run, asked ? await decide(run, ctx, shown, live) : natural(shown, ctx), live);
 }
 
-function phaseOf(run: Run, answer: Answer, { messageId }: LiveMessage): Awaitable<Phase> {
+function phaseOf(run: Run, answer: Answer, { messageId }: LiveMessage): Phase | Promise<Phase> {
   const message = keep(run, answer, messageId);
-  return isThenable(message) ? message.then((kept) => ({ answer, message: kept })) : { answer, message };
+  return message instanceof Promise
+    ? message.then((kept) => ({ answer, message: kept }))
+    : { answer, message };
 }
 
 /** Returns when the phase is to begin again; otherwise the error goes on, and a message that was begun is ended. */
@@ -96,17 +145,7 @@ function natural(response: ModelResponse, ctx: ModelContext): Answer {
   return { response, ctx, forceContinue, inject: NOTHING, decision: 'natural', by: undefined };
 }
 
-/** Nothing stands between the loop and the model. */
-function direct({ plan }: Run): boolean {
-  return (
-    plan.layers.model.length === 0 &&
-    plan.rules.transformContext.length === 0 &&
-    plan.rules.transformSystemPrompt.length === 0
-  );
-}
-
-/** Transforms the request and goes through the layers to the model. */
-async function ask(run: Run, ctx: ModelContext): Promise<ModelResponse> {
+async function transform(run: Run, ctx: ModelContext): Promise<void> {
   const { transformContext, transformSystemPrompt } = run.plan.rules;
   if (transformContext.length > 0) {
     const given = ctx.messages;
@@ -117,9 +156,6 @@ async function ask(run: Run, ctx: ModelContext): Promise<ModelResponse> {
   if (transformSystemPrompt.length > 0) {
     ctx.systemPrompt = await rules.transformSystemPrompt(transformSystemPrompt, ctx.systemPrompt, ctx);
   }
-  const layers = run.plan.layers.model;
-  const work = layers.length === 0 ? callModel(ctx) : enter(layers, 0, ctx, callModel);
-  return (isThenable(work) ? await run.supervise(work as Promise<unknown>) : work) as ModelResponse;
 }
 
 async function decide(
@@ -146,7 +182,7 @@ async function decide(
 const NOTHING: readonly rules.Injected[] = Object.freeze([]);
 
 /** Appends the assistant message, then tells of it. What is to be injected after the results is written with it. */
-function keep(run: Run, answer: Answer, messageId: string): Awaitable<AssistantMessage> {
+function keep(run: Run, answer: Answer, messageId: string): AssistantMessage | Promise<AssistantMessage> {
   const { response, inject } = answer;
   const paid = run.claimUsage(response.usage);
   // Only calls made in this run cost something: an answer from a cache carries no usage of its own.
@@ -161,18 +197,16 @@ function keep(run: Run, answer: Answer, messageId: string): Awaitable<AssistantM
   const costUsd = paid?.costUsd;
   const { decision, by, forceContinue } = answer;
   const extra = costUsd !== undefined || inject.length > 0 || decision !== 'natural' || forceContinue;
-  const entries: EntryDraft[] = [
-    extra
-      ? {
-          ...plain,
-          ...(costUsd !== undefined && { costUsd }),
-          ...(inject.length > 0 && { inject: stamped(inject) }),
-          ...(decision !== 'natural' && { follows: { decision, ...(by && { by }) } }),
-          ...(decision === 'natural' && forceContinue && { follows: { forceContinue } }),
-        }
-      : plain,
-  ];
-  if (answer.decision === 'natural') markStarts(run, message, answer.ctx._offered, entries);
+  const entry: EntryDraft = extra
+    ? {
+        ...plain,
+        ...(costUsd !== undefined && { costUsd }),
+        ...(inject.length > 0 && { inject: stamped(inject) }),
+        ...(decision !== 'natural' && { follows: { decision, ...(by && { by }) } }),
+        ...(decision === 'natural' && forceContinue && { follows: { forceContinue } }),
+      }
+    : plain;
+  const entries = decision === 'natural' ? withStarts(entry, run, message, answer.ctx._offered) : [entry];
   const wait = run.append(entries);
   if (wait) return wait.then(() => told(run, message));
   return run.watched ? told(run, message) : message;

@@ -4,67 +4,64 @@ import { type Model, type ModelPart, type ModelRequest, modelName } from './mode
 import type { Run } from './run.js';
 import { Link, type Scope } from './scope.js';
 
-/**
- * Reads a stream to its end, part by part, never faster than the consumer. An abort ends it even if the model
- * ignores its signal.
- */
-export function readStream(
-  model: Model,
-  request: ModelRequest & { readonly signal: AbortSignal },
-  scope: Scope,
-  sink: StreamSink,
-  consumer: Pick<Run, 'pressure'> | undefined,
-): void {
-  new Reading(model, request, scope, sink, consumer).pull();
-}
-
-/** Where a stream goes. One of `done` and `failed` is called, once. */
-export interface StreamSink {
-  readonly take: (part: ModelPart) => void;
-  done(): void;
-  failed(error: unknown): void;
-}
-
 /** A model that never really waits would keep timers from firing, and nobody could stop it. */
 const FAIR_PARTS = 256;
 const FAIR_MS = 20;
 
-/** Callbacks instead of an async function: this runs for every part of every stream. */
-class Reading extends Link {
-  private open = true;
+/**
+ * Reads a stream to its end, part by part, never faster than the consumer. An abort ends it even if the model ignores
+ * its signal. One of `done` and `failed` is called, once. Callbacks instead of an async function: this runs for every
+ * part of every stream.
+ */
+export abstract class Reading extends Link {
+  private open = false;
   private parts = 0;
   private since = 0;
-  private readonly iterator: ModelIterator;
+  private model: Model | undefined = undefined;
+  private scope: Scope | undefined = undefined;
+  private iterator: ModelIterator | undefined = undefined;
+  private consumer: Pick<Run, 'pressure'> | undefined = undefined;
   private readonly onStep = (step: IteratorResult<ModelPart>): void => this.step(step);
   private readonly onError = (error: unknown): void => this.fail(error);
 
-  constructor(
-    private readonly model: Model,
+  protected abstract take(part: ModelPart): void;
+  protected abstract done(): void;
+  protected abstract failed(error: unknown): void;
+
+  protected read(
+    model: Model,
     request: ModelRequest & { readonly signal: AbortSignal },
-    private readonly scope: Scope,
-    private readonly sink: StreamSink,
-    private readonly consumer: Pick<Run, 'pressure'> | undefined,
-  ) {
-    super();
+    scope: Scope,
+    consumer: Pick<Run, 'pressure'> | undefined,
+  ): void {
+    this.model = model;
+    this.scope = scope;
+    this.consumer = consumer;
+    this.parts = 0;
     this.iterator = iteratorOf(model.stream(request, request), model);
+    this.open = true;
     if (scope.aborted) this.tell(scope.reason);
-    else scope.add(this);
+    else {
+      scope.add(this);
+      this.pull();
+    }
   }
 
   /** The scope was aborted. */
   tell(reason: unknown): void {
     if (!this.open) return;
     this.open = false;
-    this.sink.failed(reason);
+    const iterator = this.iterator!;
+    this.failed(reason);
     // Not at once: a stream that hears of the abort itself may just be ending.
-    queueMicrotask(() => abandon(this.iterator));
+    queueMicrotask(() => abandon(iterator));
   }
 
-  pull(): void {
+  private pull(): void {
     while (this.open) {
       let next: PromiseLike<IteratorResult<ModelPart>> | IteratorResult<ModelPart>;
       try {
-        next = this.iterator.next();
+        next = this.iterator!.next();
       } catch (error) {
         this.fail(error);
         return;
@@ -87,22 +84,24 @@ class Reading extends Link {
       this.fail(
         new AlliumError(
           'MODEL_STREAM_INVALID',
-          `next() of ${modelName(this.model)} returned ${shown(step)}, which is not { done, value }.`,
+          `next() of ${modelName(this.model!)} returned ${shown(step)}, which is not { done, value }.`,
         ),
       );
       return true;
     }
     if (step.done) {
       this.open = false;
-      this.scope.remove(this);
-      this.sink.done();
+      this.scope!.remove(this);
+      this.iterator = undefined;
+      this.done();
       return true;
     }
     try {
-      this.sink.take(step.value);
+      this.take(step.value);
     } catch (error) {
+      const iterator = this.iterator!;
       this.fail(error);
-      abandon(this.iterator);
+      abandon(iterator);
       return true;
     }
     const wait = this.consumer?.pressure() ?? this.breather();
@@ -122,8 +121,8 @@ class Reading extends Link {
   private fail(error: unknown): void {
     if (!this.open) return;
     this.open = false;
-    this.scope.remove(this);
-    this.sink.failed(error);
+    this.scope!.remove(this);
+    this.failed(error);
   }
 }
 

@@ -17,7 +17,7 @@ export async function runCatch(
     for (let ordinal = 1; ; ordinal++) {
       ctx._call.final = undefined;
       try {
-        const result = await new Attempt(layer, ctx, ordinal).run(onion, i + 1);
+        const result = await new Attempt(layer, ctx).run(onion, i + 1, ordinal);
         return attempt === undefined ? result : attempt.succeed(result);
       } catch (error) {
         await again(layer, ctx as Exclude<LayerContext, { seam: 'run' }>, error, ordinal);

@@ -19,7 +19,7 @@ import {
   type Usage,
 } from './messages.js';
 import { type Model, modelName } from './model.js';
-import { callModel } from './model-call.js';
+import { callModel, type ModelCall } from './model-call.js';
 import { dropOrphans } from './orphans.js';
 import { RequestGate } from './request-gate.js';
 import { type CallVerdicts, guardResponse, NO_VERDICTS } from './response-gate.js';
@@ -92,6 +92,10 @@ export class Run {
   /** What every model call starts from. */
   readonly request: ReturnType<Agent['request']>;
   output: unknown;
+  /** The context of model calls that no middleware sees. */
+  plainCall: ModelContext | undefined;
+  /** A finished attempt, to be used again. */
+  spareCall: ModelCall | undefined;
   private readonly init: RunInit;
   // Made when they are first needed: weak maps are too dear for every run.
   private judged:
@@ -133,7 +137,7 @@ export class Run {
   }
 
   get open(): OpenRun {
-    return this.init.journal.state.open!;
+    return this.state.open!;
   }
 
   get parentRunId(): string | undefined {
@@ -250,11 +254,12 @@ export class Run {
   claimUsage(
     usage: Usage | undefined,
   ): { readonly usage: Usage; readonly costUsd: number | undefined } | undefined {
-    const index = this.unjournaled.findLastIndex((one) => one.usage === usage);
-    if (index < 0) return undefined;
-    return index === this.unjournaled.length - 1
-      ? this.unjournaled.pop()
-      : this.unjournaled.splice(index, 1)[0];
+    const { unjournaled } = this;
+    for (let i = unjournaled.length - 1; i >= 0; i--) {
+      if (unjournaled[i]!.usage !== usage) continue;
+      return i === unjournaled.length - 1 ? unjournaled.pop() : unjournaled.splice(i, 1)[0];
+    }
+    return undefined;
   }
 
   /** A model call of a middleware's own, through the layers inside it. */

@@ -19,9 +19,10 @@ import { drain } from './inbox.js';
 import { enter } from './layers.js';
 import { Budget } from './limits.js';
 import { converse } from './loop.js';
-import { deepFreeze, type Message, textOf } from './messages.js';
+import { deepFreeze, type Message } from './messages.js';
 import type { RunResult, RunStatus, Stop } from './result.js';
 import { Run, type RunEvents } from './run.js';
+import { resultOf } from './run-result.js';
 import { Scope } from './scope.js';
 import type { ResumeOptions } from './session.js';
 import { catchUp, Journal, type SessionState } from './session-state.js';
@@ -268,46 +269,6 @@ function stopOf(run: Run, signal: unknown): Stop {
   const by = run.call.latched === signal ? run.call.latchedBy : undefined;
   return { reason, message, ...(by && { by }) };
 }
-
-/** What only grows until the last hook has run, or is dear to make, is made when it is read. */
-function resultOf(run: Run, status: RunStatus, stop: Stop): RunResult {
-  const { history, state, budget, changes, output, runId, sessionId, open } = run;
-  const { from, turns, requests } = open;
-  const end = history.length;
-  const last = history.lastAnswer(from);
-  let messages: readonly Message[] | undefined;
-  const result: RunResult = {
-    status,
-    stop,
-    text: last ? textOf(last) : '',
-    output,
-    get messages() {
-      messages ??= history.between(from, end);
-      return messages;
-    },
-    get usage() {
-      return budget.usage;
-    },
-    get costUsd() {
-      return budget.costUsd;
-    },
-    turns,
-    pending: Object.freeze([...requests.values()]),
-    get queued() {
-      return Object.freeze(state.queued.map(({ message }) => message));
-    },
-    get changes() {
-      return Object.freeze([...changes]);
-    },
-    runId,
-    sessionId,
-  };
-  // Loggers print values, not getters.
-  Object.defineProperty(result, INSPECT, { value: () => ({ ...result }) });
-  return Object.freeze(result);
-}
-
-const INSPECT = Symbol.for('nodejs.util.inspect.custom');
 
 /** Writes the end. A suspended run stays open. What was posted and not taken is kept with the session. */
 async function close(run: Run, result: RunResult, { agent }: Start, ctx: RunContext): Promise<RunResult> {

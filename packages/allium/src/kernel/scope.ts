@@ -84,9 +84,10 @@ export class Scope extends Link {
     return () => this.remove(listener);
   }
 
-  /** Whatever it guarded has ended: nobody will be told any more. */
+  /** Whatever it guarded has ended: nobody will be told of a later abort. */
   close(): void {
-    if (this.first === undefined) return;
+    // Once it is aborted, everyone on the list is told, even if the first to hear of it closes the scope.
+    if (this.first === undefined || this.aborted) return;
     for (let at = this.first as Link | undefined; at; at = at.after) at.listed = false;
     this.first = undefined;
     this.last = undefined;
@@ -131,20 +132,10 @@ export class Scope extends Link {
 
 /** Settles like `promise`, or rejects with the scope's reason as soon as it aborts; what comes later is dropped. */
 export function untilAborted<T>(promise: PromiseLike<T>, scope: Scope): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const off = scope.onAbort(reject);
-    promise.then(
-      (value) => {
-        off();
-        resolve(value);
-      },
-      (error) => {
-        off();
-        reject(error);
-      },
-    );
-  });
+  return new Promise((resolve, reject) => new Wait(promise, scope, resolve, reject, undefined, 0));
 }
+
+type SetTimer = (fn: () => void, ms: number) => () => void;
 
 /**
  * Like `untilAborted`, but gives the work a moment to wind down by itself: its own cleanup usually settles it at
@@ -153,27 +144,49 @@ export function untilAborted<T>(promise: PromiseLike<T>, scope: Scope): Promise<
 export function supervised<T>(
   promise: PromiseLike<T>,
   scope: Scope,
-  setTimer: (fn: () => void, ms: number) => () => void,
+  setTimer: SetTimer,
   graceMs: number,
 ): Promise<T> {
-  return new Promise((resolve, reject) => {
-    let cancel: (() => void) | undefined;
-    const off = scope.onAbort((reason) => {
-      cancel = setTimer(() => reject(reason), graceMs);
-    });
+  return new Promise((resolve, reject) => new Wait(promise, scope, resolve, reject, setTimer, graceMs));
+}
+
+/** Somebody waits for work in a scope. */
+class Wait<T> extends Link {
+  private cancel: (() => void) | undefined = undefined;
+
+  constructor(
+    promise: PromiseLike<T>,
+    private readonly scope: Scope,
+    resolve: (value: T) => void,
+    private readonly reject: (error: unknown) => void,
+    private readonly setTimer: SetTimer | undefined,
+    private readonly graceMs: number,
+  ) {
+    super();
+    const { reason } = scope;
+    if (reason === undefined) scope.add(this);
+    else this.tell(reason);
     promise.then(
       (value) => {
-        off();
-        cancel?.();
+        this.over();
         resolve(value);
       },
       (error) => {
-        off();
-        cancel?.();
+        this.over();
         reject(error);
       },
     );
-  });
+  }
+
+  tell(reason: unknown): void {
+    if (this.setTimer === undefined) this.reject(reason);
+    else this.cancel = this.setTimer(() => this.reject(reason), this.graceMs);
+  }
+
+  private over(): void {
+    this.scope.remove(this);
+    this.cancel?.();
+  }
 }
 
 function nothing(): void {}

@@ -42,14 +42,6 @@ export interface OpenBatch {
   started: readonly string[];
 }
 
-/** A turn that has its answer. */
-export interface OpenTurn {
-  readonly message: AssistantMessage;
-  readonly follows: TurnPlan;
-  /** Every result asked for the run to end. */
-  terminate: boolean;
-}
-
 /** A run that has begun and not ended: running, suspended or crashed. */
 export interface OpenRun {
   readonly runId: string;
@@ -70,8 +62,10 @@ export interface OpenRun {
   inject: readonly Message[];
   /** How many of those that come next are such messages. */
   injected: number;
-  /** The turn whose end is still to come. */
-  turn: OpenTurn | undefined;
+  /** The answer of the turn whose end is still to come, what is to follow it, and whether every result ended the run. */
+  answer: AssistantMessage | undefined;
+  follows: TurnPlan;
+  terminate: boolean;
   readonly requests: Map<string, PendingRequest>;
   readonly answers: Map<string, Decision>;
   /** By call id and hash of the arguments. */
@@ -111,10 +105,12 @@ export class SessionState {
         if (run.inject.length > 0) run.injected = run.inject.length;
         run.inject = entry.inject ?? NO_MESSAGES;
         if (run.injected > 0) run.injected--;
-        else run.turn = undefined;
+        else run.answer = undefined;
         if (entry.message.role !== 'assistant') return;
         if (!entry.seeded) {
-          run.turn = { message: entry.message, follows: entry.follows ?? {}, terminate: false };
+          run.answer = entry.message;
+          run.follows = entry.follows ?? NO_PLAN;
+          run.terminate = false;
           run.turns++;
           this.turns++;
           this.spend(run, entry.message.usage ?? NO_USAGE, entry.costUsd);
@@ -126,7 +122,7 @@ export class SessionState {
         run.batch = {
           message: entry.message,
           calls,
-          results: [],
+          results: calls.length === 1 ? [undefined] : new Array(calls.length).fill(undefined),
           answered: 0,
           terminating: 0,
           started: NO_IDS,
@@ -203,7 +199,7 @@ export class SessionState {
     // Results arrive as tools finish; the history has them in the order of the calls.
     for (const result of batch.results) this.history.append(result!);
     run.count += batch.calls.length;
-    if (run.turn) run.turn.terminate = batch.terminating === batch.calls.length;
+    run.terminate = batch.terminating === batch.calls.length;
     run.batch = undefined;
     if (run.verdicts.size > 0) run.verdicts.clear();
     if (run.answers.size > 0) run.answers.clear();
@@ -234,6 +230,7 @@ export function isWithheld(part: AssistantContent): boolean {
   return part.type === 'thinking' && part.redacted === true && part.signature === undefined;
 }
 
+const NO_PLAN: TurnPlan = Object.freeze({});
 const NO_IDS: readonly string[] = Object.freeze([]);
 
 function startedIn({ batch }: OpenRun, callId: string): void {
@@ -256,7 +253,9 @@ function newRun(entry: EntryBody & { type: 'run_start' }, from: number): OpenRun
     batch: undefined,
     inject: NO_MESSAGES,
     injected: 0,
-    turn: undefined,
+    answer: undefined,
+    follows: NO_PLAN,
+    terminate: false,
     requests: new Map(),
     answers: new Map(),
     verdicts: new Map(),
@@ -303,12 +302,12 @@ export class Journal {
   /** Durable, and part of the state, when it returns or resolves. */
   append(bodies: readonly EntryDraft[]): Awaitable<void> {
     if (this.broken !== undefined) throw this.broken;
-    this.checkOpen(bodies);
     const at = this.now();
     // The bodies were made for this append; completing them in place is several times cheaper than copying.
     const entries = bodies as readonly (NewEntry & { v: number; at: number })[];
     for (let i = 0; i < entries.length; i++) {
       const entry = entries[i]!;
+      this.checkOpen(entry);
       entry.v = ENTRY_VERSION;
       entry.at = at;
     }
@@ -326,15 +325,12 @@ export class Journal {
   }
 
   /** Code that ignored an abort may come late: for a run that has ended nothing more is written. */
-  private checkOpen(bodies: readonly EntryBody[]): void {
-    for (const body of bodies) {
-      if (body.type === 'run_start') return;
-      if (!('runId' in body) || body.runId === undefined || body.runId === this.state.open?.runId) continue;
-      throw new AlliumError(
-        'SESSION_CONFLICT',
-        `Run "${body.runId}" of session "${this.state.sessionId}" has ended. A ${body.type} entry that came late was not written.`,
-      );
-    }
+  private checkOpen({ runId, type }: EntryBody & { readonly runId?: string }): void {
+    if (runId === undefined || runId === this.state.open?.runId) return;
+    throw new AlliumError(
+      'SESSION_CONFLICT',
+      `Run "${runId}" of session "${this.state.sessionId}" has ended. A ${type} entry that came late was not written.`,
+    );
   }
 
   private flush(): Awaitable<void> {

@@ -105,29 +105,13 @@ export class Session {
   private streaming(input: (() => Message[]) | undefined, options: ResumeOptions): RunStream {
     const queue = new EventQueue();
     const result = this.start(input, options, queue);
-    const abort = (): void => this.control?.abort(new Aborted('The consumer stopped reading.'));
     result.then(
       () => queue.end(),
       (error) => queue.end({ error }),
     );
-    return {
-      [Symbol.asyncIterator](): AsyncIterator<AgentEvent, undefined> {
-        queue.attach();
-        return {
-          next: () => queue.next(),
-          async return() {
-            queue.leave();
-            abort();
-            await result.catch(ignore);
-            return { done: true, value: undefined };
-          },
-        };
-      },
-      get result() {
-        queue.detach();
-        return result;
-      },
-    };
+    return new EventStream(queue, result, () =>
+      this.control?.abort(new Aborted('The consumer stopped reading.')),
+    );
   }
 
   private async start(
@@ -173,6 +157,38 @@ export class Session {
       agent._busy.delete(this.id);
       if (this.forget && this.state.open === undefined) await agent.store.delete(this.id);
     }
+  }
+}
+
+/** One class, not an object literal: a getter of its own would give each stream a hidden class of its own. */
+class EventStream implements RunStream {
+  readonly #queue: EventQueue;
+  readonly #result: Promise<RunResult>;
+  readonly #abort: () => void;
+
+  constructor(queue: EventQueue, result: Promise<RunResult>, abort: () => void) {
+    this.#queue = queue;
+    this.#result = result;
+    this.#abort = abort;
+  }
+
+  get result(): Promise<RunResult> {
+    this.#queue.detach();
+    return this.#result;
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<AgentEvent, undefined> {
+    const queue = this.#queue;
+    queue.attach();
+    return {
+      next: () => queue.next(),
+      return: async () => {
+        queue.leave();
+        this.#abort();
+        await this.#result.catch(ignore);
+        return { done: true, value: undefined };
+      },
+    };
   }
 }
 

@@ -57,7 +57,7 @@ function copy(value: unknown, cell: string, path: string, above: readonly object
     if (proto === Object.prototype || proto === null) {
       const out: Record<string, unknown> = {};
       for (const [key, item] of Object.entries(value))
-        if (item !== undefined) out[key] = copy(item, cell, `${path}.${key}`, inside);
+        if (item !== undefined) own(out, key, copy(item, cell, `${path}.${key}`, inside));
       return Object.freeze(out);
     }
   }
@@ -69,6 +69,12 @@ function copy(value: unknown, cell: string, path: string, above: readonly object
       data: { cell, path },
     },
   );
+}
+
+/** An assignment to `__proto__` would set the prototype. */
+function own(object: Record<string, unknown>, key: string, value: unknown): void {
+  if (key !== '__proto__') object[key] = value;
+  else Object.defineProperty(object, key, { value, enumerable: true });
 }
 
 interface Write {

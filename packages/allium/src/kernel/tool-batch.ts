@@ -1,7 +1,7 @@
 /** The tool phase of a turn: every call gets exactly one result, in call order, whatever happens. */
 
 import { judgeUpdate } from './content-guards.js';
-import { type ToolCallHooks, ToolContext } from './context.js';
+import { type ToolCallHooks, type ToolCallSubject, ToolContext } from './context.js';
 import { AlliumError, controlKind, isThenable, messageOf, StopRun, type Suspension } from './errors.js';
 import { enter } from './layers.js';
 import type { AssistantMessage, ToolCall, ToolContent, ToolMessage } from './messages.js';
@@ -50,30 +50,31 @@ export function runTools(run: Run, batch: OpenBatch, options: BatchOptions): Awa
  * Where nothing decides about calls in between, that they begin is journaled together with the message that makes
  * them: one write less for every turn.
  */
-export function markStarts(
+export function withStarts(
+  entry: EntryDraft,
   run: Run,
   message: AssistantMessage,
   tools: readonly Tool[],
-  entries: EntryDraft[],
-): void {
+): EntryDraft[] {
   const { plan, agent, runId } = run;
   if (
     plan.decidesOnCalls ||
     agent.toolExecution === 'sequential' ||
     run.toolCallsLeft() !== Number.POSITIVE_INFINITY
   )
-    return;
-  const before = entries.length;
+    return [entry];
+  let entries: EntryDraft[] | undefined;
   for (const part of message.content) {
     if (part.type !== 'tool-call') continue;
     const tool = run.findTool(part.name, tools);
-    if (tool?.sequential || tool?.concurrency !== undefined) {
-      // Not all of them begin at once: each is journaled when it does.
-      entries.length = before;
-      return;
-    }
-    if (tool?.onInDoubt === 'fail') entries.push(startOf(runId, message.id, part.id));
+    // Not all of them begin at once: each is journaled when it does.
+    if (tool?.sequential || tool?.concurrency !== undefined) return [entry];
+    if (tool?.onInDoubt !== 'fail') continue;
+    const start = startOf(runId, message.id, part.id);
+    if (entries === undefined) entries = [entry, start];
+    else entries.push(start);
   }
+  return entries ?? [entry];
 }
 
 function startOf(runId: string, messageId: string, callId: string): EntryDraft {
@@ -100,12 +101,9 @@ class ToolBatch implements ToolCallHooks {
     this.message = batch.message;
     this.results = new ToolResults(runner, batch.message);
     this.approving = undefined;
-    this.calls = [];
-    for (let index = 0; index < batch.calls.length; index++) {
-      this.calls.push(
-        new Call(runner.sessionId, batch.message, index, batch.calls[index]!, batch.results[index]),
-      );
-    }
+    this.calls = batch.calls.map(
+      (call, index) => new Call(runner.sessionId, batch.message, index, call, batch.results[index]),
+    );
   }
 
   /** Made for the first question: most batches have none. */
@@ -205,8 +203,11 @@ class ToolBatch implements ToolCallHooks {
 
   private outcome(pending: readonly PendingRequest[]): BatchOutcome {
     const { calls } = this;
-    const results: ToolMessage[] = [];
-    for (const { done } of calls) if (done) results.push(done);
+    const first = calls[0]?.done;
+    const results =
+      calls.length === 1 && first
+        ? [first]
+        : calls.map(({ done }) => done).filter((done) => done !== undefined);
     return { results, pending, terminate: this.batch.terminating === calls.length };
   }
 
@@ -215,8 +216,8 @@ class ToolBatch implements ToolCallHooks {
   /** What can be known before hooks and guards judge. Waits only where a hook or schema does. */
   private prepare(call: Call, allowed: number): Awaitable<void> {
     const { runner, options } = this;
-    const { name } = call.toolCall;
-    call.ctx = this.context(call, call.toolCall, runner.findTool(name, options.tools));
+    call.tool = runner.findTool(call.toolCall.name, options.tools);
+    call.ctx = this.context(call, call);
     if (options.notRun !== undefined) return refuse(runner, call, `Not run: ${options.notRun}`);
     if (call.index >= allowed) {
       this.limit ??= new StopRun('max_tool_calls', 'The limit of tool calls is used up.');
@@ -227,20 +228,14 @@ class ToolBatch implements ToolCallHooks {
 
   /** Gives the call a context for another call or tool than the model named. */
   renew(call: Call, toolCall: ToolCall, tool: Tool | undefined): void {
-    call.ctx = this.context(call, toolCall, tool, call.ctx);
+    const { _state, _metadata } = call.ctx;
+    call.ctx = this.context(call, { assistantMessage: this.message, toolCall, tool, _keyed: call });
+    call.ctx._state = _state;
+    call.ctx._metadata = _metadata;
   }
 
-  private context(
-    call: Call,
-    toolCall: ToolCall,
-    tool: Tool | undefined,
-    previous?: ToolContext,
-  ): ToolContext {
-    const { runner, message } = this;
-    const of = { assistantMessage: message, toolCall, tool, keyed: call };
-    const ctx = new ToolContext(runner, runner.scope, of, undefined, undefined, call, this);
-    if (previous) [ctx._state, ctx._metadata] = [previous._state, previous._metadata];
-    return ctx;
+  private context(call: Call, of: ToolCallSubject): ToolContext {
+    return new ToolContext(this.runner, this.runner.scope, of, undefined, undefined, call, this);
   }
 
   // ── Execution ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -310,10 +305,7 @@ class ToolBatch implements ToolCallHooks {
     const layers = this.runner.plan.layers.tool;
     let result: ToolResult;
     try {
-      const work =
-        layers.length === 0
-          ? this.innermost(call.ctx)
-          : enter(layers, 0, call.ctx, (ctx: ToolContext) => this.innermost(ctx));
+      const work = layers.length === 0 ? this.innermost(call.ctx) : enter(layers, 0, call.ctx, innermost);
       if (isThenable(work)) return this.settled(call, work);
       call.check();
       result = asToolResult(work);
@@ -351,7 +343,7 @@ class ToolBatch implements ToolCallHooks {
     if (call.latched !== undefined && controlKind(call.latched) === 'stop') this.stopped = true;
   }
 
-  private innermost(ctx: ToolContext): Awaitable<ToolResult> {
+  innermost(ctx: ToolContext): Awaitable<ToolResult> {
     if (!ctx._assigned) return executeTool(ctx);
     return this.approval.rejudge(this.callOf(ctx), ctx).then((refused) => refused ?? executeTool(ctx));
   }
@@ -413,6 +405,11 @@ class ToolBatch implements ToolCallHooks {
   suspend(ctx: ToolContext, request: Request): Promise<Decision> {
     return this.approval.suspend(this.callOf(ctx), ctx, request);
   }
+}
+
+/** The batch is in the context: no function has to be made for each call. */
+function innermost(ctx: ToolContext): Awaitable<ToolResult> {
+  return (ctx._hooks as ToolBatch).innermost(ctx);
 }
 
 const NO_REQUESTS: readonly PendingRequest[] = Object.freeze([]);

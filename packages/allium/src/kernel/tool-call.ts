@@ -1,5 +1,5 @@
 /** One tool call on its way through a turn: its context, its arguments, and what it came to. */
-import { SeamCall, type ToolContext } from './context.js';
+import { SeamCall, type ToolCallSubject, type ToolContext } from './context.js';
 import {
   AlliumError,
   attribution,
@@ -14,10 +14,12 @@ import { type AssistantMessage, deepFreeze, type ToolCall, type ToolMessage } fr
 import type { Run } from './run.js';
 import { describeIssues } from './standard-schema.js';
 import type { Awaitable, PendingRequest } from './store.js';
-import { errorResult, isResultContent, type ToolResult, toToolResult } from './tool.js';
+import { errorResult, isResultContent, type Tool, type ToolResult, toToolResult } from './tool.js';
 
 /** One call, and what the forks of its context share. */
-export class Call extends SeamCall {
+export class Call extends SeamCall implements ToolCallSubject {
+  /** The tool the model named. */
+  tool: Tool | undefined = undefined;
   ctx: ToolContext = undefined as never;
   /** A hook made another call of it than the model did. */
   resolved = false;
@@ -47,6 +49,10 @@ export class Call extends SeamCall {
   }
 
   get seam(): SeamCall {
+    return this;
+  }
+
+  get _keyed(): Call {
     return this;
   }
 

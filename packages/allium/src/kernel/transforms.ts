@@ -6,6 +6,13 @@ import type { LiveStream } from './live.js';
 import { deepFreeze, type ModelResponse } from './messages.js';
 import { type ModelPart, modelName, type StreamTransform } from './model.js';
 
+/** Did any layer register a transform of this call? */
+export function isTransformed(ctx: ModelContext): boolean {
+  for (let at: ModelContext | undefined = ctx; at !== undefined; at = at._outer)
+    if (at._transforms !== undefined) return true;
+  return false;
+}
+
 /** The way of a part: raw assembly, then the transforms of each layer from the inside out, then the consumer. */
 export class Stages {
   private readonly made: { readonly ctx: ModelContext; readonly assembler: Assembler }[] = [];

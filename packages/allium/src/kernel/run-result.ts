@@ -1,0 +1,79 @@
+/** The result of a run under way or ended. What still grows, or is dear to make, is made when it is read. */
+import { type Message, textOf, type Usage } from './messages.js';
+import type { Change, RunResult, RunStatus, Stop } from './result.js';
+import type { Run } from './run.js';
+import type { PendingRequest } from './store.js';
+
+export function resultOf(run: Run, status: RunStatus, stop: Stop): RunResult {
+  return new Result(run, status, stop);
+}
+
+class Result implements RunResult {
+  readonly status: RunStatus;
+  readonly stop: Stop;
+  readonly text: string;
+  readonly output: unknown;
+  readonly turns: number;
+  readonly pending: readonly PendingRequest[];
+  readonly runId: string;
+  readonly sessionId: string;
+  declare readonly messages: readonly Message[];
+  declare readonly usage: Usage;
+  declare readonly costUsd: number | undefined;
+  declare readonly queued: readonly Message[];
+  declare readonly changes: readonly Change[];
+  readonly #run: Run;
+  readonly #from: number;
+  readonly #to: number;
+
+  constructor(run: Run, status: RunStatus, stop: Stop) {
+    const { history, open } = run;
+    const last = history.lastAnswer(open.from);
+    this.status = status;
+    this.stop = stop;
+    this.text = last ? textOf(last) : '';
+    this.output = run.output;
+    this.turns = open.turns;
+    this.pending = open.requests.size === 0 ? NONE : Object.freeze([...open.requests.values()]);
+    this.runId = run.runId;
+    this.sessionId = run.sessionId;
+    this.#run = run;
+    this.#from = open.from;
+    this.#to = history.length;
+    Object.defineProperties(this, Result.lazy);
+    Object.freeze(this);
+  }
+
+  /**
+   * Properties of the object itself, so that `{ ...result }` has them; the same functions for every result. Functions
+   * made for each would give each a hidden class, which lives on, with all it can reach, until a full collection.
+   */
+  private static readonly lazy: PropertyDescriptorMap = {
+    messages: lazily(function (this: Result) {
+      return this.#run.history.between(this.#from, this.#to);
+    }),
+    usage: lazily(function (this: Result) {
+      return this.#run.budget.usage;
+    }),
+    costUsd: lazily(function (this: Result) {
+      return this.#run.budget.costUsd;
+    }),
+    queued: lazily(function (this: Result) {
+      return Object.freeze(this.#run.state.queued.map(({ message }) => message));
+    }),
+    changes: lazily(function (this: Result) {
+      return Object.freeze([...this.#run.changes]);
+    }),
+  };
+
+  /** Loggers print values, not getters. */
+  [Symbol.for('nodejs.util.inspect.custom')](): RunResult {
+    return { ...this };
+  }
+}
+
+function lazily(get: (this: Result) => unknown): PropertyDescriptor {
+  return { get, enumerable: true };
+}
+
+const NONE: readonly never[] = Object.freeze([]);
