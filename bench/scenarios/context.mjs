@@ -6,6 +6,8 @@ import { difference } from '../lib/stats.mjs';
 const SIZES = [50, 5000];
 const [SHORT, LONG] = SIZES;
 const TURNS = 100;
+/** Each takes the median of many runs by itself. */
+const ROUNDS = 3;
 const ROWS = [
   { name: 'no middleware', compacting: false },
   { name: 'idle compaction', compacting: true },
@@ -26,7 +28,7 @@ export async function run({ settings, progress }) {
         probe: { messages, turns: TURNS, runs: settings.quick ? 60 : 150, compacting },
       })),
     ),
-    settings.rounds,
+    Math.min(settings.rounds, ROUNDS),
     progress,
   );
   const grown = (name) => {

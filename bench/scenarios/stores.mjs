@@ -68,7 +68,9 @@ function timeChecks(timed, { label, limit }, lengths) {
   const of = (row, turns) => cell(timed, row, String(turns));
   const persistence = (turns) => {
     const [stored, remembered] = [of(label, turns), of('memory store', turns)];
-    return stored && remembered && difference(stored, remembered);
+    const added = stored && remembered && difference(stored, remembered);
+    // No store is faster than none: such a figure is noise, and no target reached.
+    return added && added.median > 0 ? added : undefined;
   };
   const to = (figure, turns, row) => figure && of(row, turns) && ratio(figure, of(row, turns));
   const grown = (figure) => figure(LONG) && figure(SHORT) && ratio(figure(LONG), figure(SHORT));
