@@ -1,24 +1,34 @@
 /** Measures Allium beside a bare loop and other runtimes. See README.md. */
+import os from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { outcomeText, verdictLine, writeResults } from './lib/report.mjs';
+import { HOW_TO_INSTALL, node24 } from './lib/node24.mjs';
+import { missingLines, outcomeText, verdictLine, writeResults } from './lib/report.mjs';
 import { installPeers, isAlliumBuilt } from './lib/setup.mjs';
 
-const SCENARIOS = ['turns', 'layers', 'deltas', 'concurrent', 'tools', 'import', 'slow-consumer', 'observer'];
+const SCENARIOS = [
+  ...['turns', 'layers', 'deltas', 'concurrent', 'tools', 'import', 'slow-consumer', 'observer'],
+  ...['stores', 'box', 'adapter', 'context'],
+];
 
 const FULL = {
   quick: false,
   rounds: 5,
-  peerRounds: 3,
-  timing: { warmMs: 300, sampleMs: 40, samples: 15 },
-  peerTiming: { warmMs: 600, sampleMs: 40, samples: 5 },
+  peerRounds: 2,
+  timing: {
+    warmUp: { minMs: 300, units: 40_000, maxMs: 1500 },
+    sampleMs: 30,
+    samples: 9,
+    budgetMs: 1000,
+  },
+  peerTiming: { warmUp: { minMs: 600, units: 0, maxMs: 600 }, sampleMs: 40, samples: 5, budgetMs: 500 },
 };
 const QUICK = {
   quick: true,
   rounds: 2,
   peerRounds: 1,
-  timing: { warmMs: 100, sampleMs: 15, samples: 5 },
-  peerTiming: { warmMs: 100, sampleMs: 15, samples: 2 },
+  timing: { warmUp: { minMs: 60, units: 10_000, maxMs: 300 }, sampleMs: 10, samples: 3, budgetMs: 100 },
+  peerTiming: { warmUp: { minMs: 60, units: 0, maxMs: 60 }, sampleMs: 10, samples: 2, budgetMs: 100 },
 };
 
 const { values: flags } = parseArgs({
@@ -37,6 +47,10 @@ for (const name of flags.only) {
 installPeers();
 if (!isAlliumBuilt())
   console.log('packages/allium is not built: its rows will fail. Run `npm run build` first.\n');
+if (!node24()) console.log(`!!! The rows of ai 7 will be missing. Run: ${HOW_TO_INSTALL}\n`);
+const load = os.loadavg()[0];
+if (load > 0.5)
+  console.log(`!!! The machine is busy (load ${load.toFixed(1)}): the figures will be worth little.\n`);
 
 const settings = flags.quick ? QUICK : FULL;
 const chosen = flags.only.length > 0 ? flags.only : SCENARIOS;
@@ -50,12 +64,17 @@ for (const name of chosen) {
   console.log(`${outcomeText(outcome)}\n`);
 }
 const seconds = (performance.now() - started) / 1000;
+for (const line of missingLines(outcomes)) console.log(line);
 console.log(`${verdictLine(outcomes)} ${Math.round(seconds)} s.`);
 
 // A part of the scenarios is for looking at something; only a whole run is worth keeping.
 if (flags.only.length === 0) {
   const file = flags.quick ? 'RESULTS.quick.md' : 'RESULTS.md';
-  writeResults(fileURLToPath(new URL(file, import.meta.url)), outcomes, { quick: flags.quick, seconds });
+  writeResults(fileURLToPath(new URL(file, import.meta.url)), outcomes, {
+    quick: flags.quick,
+    seconds,
+    load,
+  });
   console.log(`Written to bench/${file}.`);
 }
 

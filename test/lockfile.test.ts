@@ -7,8 +7,8 @@ import { root } from '../scripts/repository.mjs';
 
 type Entry = { resolved?: string; link?: boolean; optionalDependencies?: Record<string, string> };
 
-const lockfiles = ['package-lock.json', 'bench/package-lock.json'].filter((path) =>
-  existsSync(join(root, path)),
+const lockfiles = ['package-lock.json', 'bench/package-lock.json', 'bench/node24/package-lock.json'].filter(
+  (path) => existsSync(join(root, path)),
 );
 
 it.each(lockfiles)('%s resolves nothing to an address', (path) => {

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, tool, window } from 'allium';
 import { weighCrowd } from '../work/crowd.mjs';
-import { callingModel, talkingModel } from '../work/models.mjs';
+import { callingModel, DELTA, talkingModel } from '../work/models.mjs';
 import { readSlowly } from '../work/slow-reader.mjs';
 import { DESCRIPTION, execute, executed, NAME, SCHEMA, SYSTEM_PROMPT } from '../work/tool.mjs';
 
@@ -42,7 +42,7 @@ function addTool(name) {
   return tool({ name, description: DESCRIPTION, input: SCHEMA, execute });
 }
 
-function agentFor(model, turns, { tools = 1, middleware = [], ...options } = {}) {
+export function agentFor(model, turns, { tools = 1, middleware = [], ...options } = {}) {
   return new Agent({
     model,
     tools: Array.from({ length: tools }, (_, i) => addTool(i === 0 ? NAME : `${NAME}-${i}`)),
@@ -61,12 +61,7 @@ function timedRuns(agent) {
   };
 }
 
-export function turns({ turns, tools }) {
-  return timedRuns(agentFor(callingModel(turns), turns, { tools }));
-}
-
-export function events({ turns }) {
-  const agent = agentFor(callingModel(turns), turns);
+export function readEvents(agent) {
   return async () => {
     let ended = 0;
     const stream = agent.stream('go');
@@ -74,6 +69,30 @@ export function events({ turns }) {
     await stream.result;
     return ended;
   };
+}
+
+/** Counts the characters too: a guard may join pieces while it holds them back, but may not lose any. */
+export function readDeltas(agent, { joined = false } = {}) {
+  return async () => {
+    let seen = 0;
+    let text = '';
+    const stream = agent.stream('go');
+    for await (const event of stream) {
+      if (event.type !== 'message_update') continue;
+      text += event.delta.text;
+      seen += 1;
+    }
+    await stream.result;
+    return joined ? text.length / DELTA.length : seen;
+  };
+}
+
+export function turns({ turns, tools }) {
+  return timedRuns(agentFor(callingModel(turns), turns, { tools }));
+}
+
+export function events({ turns }) {
+  return readEvents(agentFor(callingModel(turns), turns));
 }
 
 export function layers({ turns, layers, kind }) {
@@ -97,20 +116,7 @@ const guard = {
 export function deltas({ count, layers = 0, guarded = false }) {
   const middleware = Array.from({ length: layers }, (_, i) => LAYERS.plain(i));
   if (guarded) middleware.push(guard);
-  const agent = agentFor(talkingModel(count), 1, { middleware });
-  return async () => {
-    let seen = 0;
-    let text = '';
-    const stream = agent.stream('go');
-    for await (const event of stream) {
-      if (event.type !== 'message_update') continue;
-      text += event.delta.text;
-      seen += 1;
-    }
-    await stream.result;
-    // A guard may join pieces while it holds them back, but may not lose any.
-    return guarded ? text.length / 5 : seen;
-  };
+  return readDeltas(agentFor(talkingModel(count), 1, { middleware }), { joined: guarded });
 }
 
 export function concurrent({ runs, turns }) {

@@ -6,10 +6,11 @@ const WORKER = fileURLToPath(new URL('../worker.mjs', import.meta.url));
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const TIMEOUT_MS = 180_000;
 
-/** Resolves with what the worker sent, or with `{ error }`; never rejects. */
-export function runTask(task) {
+/** Resolves with what the worker sent, or with `{ error }`; never rejects. `node` is the binary to run it on. */
+export function runTask(task, node = process.execPath) {
   return new Promise((resolve) => {
     const child = fork(WORKER, [JSON.stringify(task)], {
+      execPath: node,
       cwd: fileURLToPath(new URL('..', import.meta.url)),
       execArgv: ['--expose-gc'],
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],

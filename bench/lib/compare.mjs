@@ -1,4 +1,4 @@
-/** Measures rows against each other: several rounds, every row once per round, each time in a fresh process. */
+/** Measures rows against each other: several rounds, every case of every row once per round, each in a fresh process. */
 import { runTask } from './child.mjs';
 import { summary } from './stats.mjs';
 
@@ -7,8 +7,9 @@ import { summary } from './stats.mjs';
  * @property {string} label
  * @property {string} contender file name in `contenders/`
  * @property {string} job its export that makes the run
- * @property {{ label: string, params: object, units: number }[]} variants measured in the same process, in turn
+ * @property {{ label: string, params: object, units: number }[]} variants its cases
  * @property {boolean} [peer] measured for comparison, with fewer repetitions
+ * @property {string} [node] the Node to run it on, where it is not this one
  */
 
 /**
@@ -16,32 +17,49 @@ import { summary } from './stats.mjs';
  * or `{ label, error }`.
  *
  * @param {Row[]} rows
+ * @param {{ together?: 'rows' | 'cases' }} [order] what is measured right after each other, since it will be compared:
+ *   the same case of all rows, or the cases of one row
  */
-export async function compare(rows, settings, progress) {
-  const collected = rows.map((row) => ({ row, rounds: [], error: undefined, about: undefined }));
+export async function compare(rows, settings, progress, { together = 'rows' } = {}) {
+  const collected = rows.map((row) => ({
+    row,
+    taken: new Map(row.variants.map(({ label }) => [label, []])),
+    error: undefined,
+    about: undefined,
+  }));
+  const steps = together === 'rows' ? caseByCase(collected) : rowByRow(collected);
   for (let round = 0; round < settings.rounds; round++) {
-    // Every other round runs backwards, so that no row always follows the same neighbour.
-    const order = round % 2 === 0 ? collected : [...collected].reverse();
-    for (const entry of order) {
+    // Every other round runs backwards, so that nothing always follows the same neighbour.
+    for (const { entry, variant } of round % 2 === 0 ? steps : [...steps].reverse()) {
       if (entry.error || (entry.row.peer && round >= settings.peerRounds)) continue;
-      progress(`${entry.row.label}, round ${round + 1} of ${settings.rounds}`);
-      const { contender, job, variants, peer } = entry.row;
-      const answer = await runTask({
-        contender,
-        job,
-        variants,
-        timing: peer ? settings.peerTiming : settings.timing,
-      });
+      progress(`${entry.row.label}, ${variant.label}, round ${round + 1} of ${settings.rounds}`);
+      const { contender, job, peer, node } = entry.row;
+      const { params, units } = variant;
+      const timing = peer ? settings.peerTiming : settings.timing;
+      const answer = await runTask({ contender, job, params, units, timing }, node);
       entry.error = answer.error;
       entry.about = answer.about;
-      if (!answer.error) entry.rounds.push(answer.figures);
+      if (!answer.error) entry.taken.get(variant.label).push(answer.figures);
     }
   }
-  return collected.map(({ row, rounds, error, about }) => {
+  return collected.map(({ row, taken, error, about }) => {
     if (error) return { label: row.label, error };
-    const cells = row.variants.map(({ label }, i) => [label, summary(rounds.map((figures) => figures[i]))]);
-    return { label: row.label, about, cells: new Map(cells) };
+    return {
+      label: row.label,
+      about,
+      cells: new Map([...taken].map(([label, values]) => [label, summary(values)])),
+    };
   });
+}
+
+function rowByRow(collected) {
+  return collected.flatMap((entry) => entry.row.variants.map((variant) => ({ entry, variant })));
+}
+
+function caseByCase(collected) {
+  const steps = rowByRow(collected);
+  const labels = new Set(steps.map(({ variant }) => variant.label));
+  return [...labels].flatMap((label) => steps.filter(({ variant }) => variant.label === label));
 }
 
 /** The summary of one cell, or undefined where its row failed. */
@@ -49,18 +67,24 @@ export function cell(results, label, variant) {
   return results.find((result) => result.label === label)?.cells?.get(variant);
 }
 
-/** Runs a task that reports its own figures, `repeats` times per row; figures become summaries by name. */
-export async function probe(rows, repeats, progress) {
+/**
+ * Runs a task that reports its own figures, `repeats` times per row; figures become summaries by name.
+ *
+ * @param {{ atOnce?: boolean }} [how] `atOnce` starts the rows side by side: for those that only wait
+ */
+export async function probe(rows, repeats, progress, { atOnce = false } = {}) {
   const collected = rows.map((row) => ({ row, answers: [], error: undefined, about: undefined }));
+  const ask = async (entry, repeat) => {
+    if (entry.error) return;
+    progress(`${entry.row.label}, ${repeat + 1} of ${repeats}`);
+    const answer = await runTask(entry.row);
+    entry.error = answer.error;
+    entry.about = answer.about;
+    if (!answer.error) entry.answers.push(answer.figures);
+  };
   for (let repeat = 0; repeat < repeats; repeat++) {
-    for (const entry of collected) {
-      if (entry.error) continue;
-      progress(`${entry.row.label}, ${repeat + 1} of ${repeats}`);
-      const answer = await runTask(entry.row);
-      entry.error = answer.error;
-      entry.about = answer.about;
-      if (!answer.error) entry.answers.push(answer.figures);
-    }
+    if (atOnce) await Promise.all(collected.map((entry) => ask(entry, repeat)));
+    else for (const entry of collected) await ask(entry, repeat);
   }
   return collected.map(({ row, answers, error, about }) => {
     if (error) return { label: row.label, error };

@@ -17,4 +17,18 @@ export function byRound(a, b, combine) {
   return summary(Array.from({ length: rounds }, (_, i) => combine(a.values[i], b.values[i])));
 }
 
+export const difference = (a, b) => byRound(a, b, (x, y) => x - y);
 export const ratio = (a, b) => byRound(a, b, (x, y) => x / y);
+
+/** The median of many values, with the interval in which the true one lies in 95 of 100 cases as its spread. */
+export function medianOfMany(values) {
+  const sorted = [...values].sort((a, b) => a - b);
+  const off = Math.ceil(0.98 * Math.sqrt(sorted.length));
+  const middle = (sorted.length - 1) / 2;
+  return {
+    median: median(values),
+    low: sorted[Math.max(0, Math.floor(middle - off))],
+    high: sorted[Math.min(sorted.length - 1, Math.ceil(middle + off))],
+    values,
+  };
+}

@@ -28,6 +28,7 @@ export async function run({ settings, progress }) {
     })),
     settings,
     progress,
+    { together: 'cases' },
   );
   const perLayer = (label) => {
     const none = cell(results, label, '0');

@@ -14,6 +14,7 @@ export async function run({ settings, progress }) {
     ],
     1,
     progress,
+    { atOnce: true },
   );
   return {
     title,

@@ -19,6 +19,7 @@ export async function run({ settings, progress }) {
     ],
     settings,
     progress,
+    { together: 'cases' },
   );
   const growth = (label) => {
     const [few, many] = COUNTS.map((count) => cell(results, label, String(count)));

@@ -42,3 +42,24 @@ export function talkingModel(count, piece = () => DELTA) {
     },
   };
 }
+
+/**
+ * As `callingModel`, with other arguments in every turn and JSON as its closing answer: what looks for loops finds none,
+ * and what validates the answer is content.
+ */
+export function varyingModel(turns) {
+  return {
+    provider: 'bench',
+    id: 'varying',
+    async *stream(request) {
+      const turn = turnOf(request.messages.length);
+      if (turn < turns) {
+        yield { type: 'tool-call', id: `call-${turn}`, name: NAME, arguments: `{"a":${turn},"b":2}` };
+        yield { type: 'finish', reason: 'tool-calls', usage: USAGE };
+      } else {
+        yield { type: 'text', text: '{"a":1,"b":2}' };
+        yield { type: 'finish', reason: 'stop', usage: USAGE };
+      }
+    },
+  };
+}

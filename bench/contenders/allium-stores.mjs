@@ -1,0 +1,61 @@
+/** Allium with a store to keep sessions in. */
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { fileStore } from 'allium/stores/file';
+import { memoryStore } from 'allium/stores/memory';
+import { sqliteStore } from 'allium/stores/sqlite';
+import { bytesIn, ownFolder } from '../work/folder.mjs';
+import { callingModel } from '../work/models.mjs';
+import { executed } from '../work/tool.mjs';
+import { agentFor } from './allium.mjs';
+
+export const what =
+  '`agent.session().run()`, a new session for every run, on a store with its default settings: no `fsync` per append';
+
+const STORES = {
+  memory: () => memoryStore(),
+  file: (folder) => fileStore({ dir: folder }),
+  sqlite: (folder) => sqliteStore({ path: databaseIn(folder) }),
+};
+
+const databaseIn = (folder) => join(folder, 'sessions.db');
+
+export function turns({ turns, store: kind }) {
+  const store = STORES[kind](ownFolder());
+  const agent = agentFor(callingModel(turns), turns, { store });
+  let session = 0;
+  return async () => {
+    const before = executed.count;
+    const id = `session-${session++}`;
+    await agent.session(id).run('go');
+    // Files may stay. What stays in memory would be swept over and over, at the expense of later runs.
+    if (kind === 'memory') store.delete(id);
+    return executed.count - before;
+  };
+}
+
+/** Bytes that `total` turns leave on disk, in sessions of `turns`, beside the JSON of their messages. */
+export async function bytes({ turns, total, store: kind }) {
+  const folder = ownFolder();
+  const store = STORES[kind](folder);
+  const agent = agentFor(callingModel(turns), turns, { store });
+  settle(kind, folder);
+  const empty = bytesIn(folder);
+  let json = 0;
+  for (let session = 0; session < total / turns; session++) {
+    const { messages } = await agent.session(`session-${session}`).run('go');
+    for (const message of messages) json += Buffer.byteLength(JSON.stringify(message));
+  }
+  settle(kind, folder);
+  return { bytesPerTurn: (bytesIn(folder) - empty) / total, jsonPerTurn: json / total };
+}
+
+/** Moves what SQLite has in its write-ahead log into the database, where it counts once. */
+function settle(kind, folder) {
+  if (kind !== 'sqlite') return;
+  const BuiltIn = process.getBuiltinModule?.('node:sqlite')?.DatabaseSync;
+  const Database = BuiltIn ?? createRequire(import.meta.url)('libsql');
+  const database = new Database(databaseIn(folder));
+  database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').all();
+  database.close();
+}

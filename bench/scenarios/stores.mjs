@@ -1,0 +1,123 @@
+/** What it costs to keep a session, and whether that stays the same as it grows. */
+import { atMost, reported } from '../lib/checks.mjs';
+import { cell, compare, probe } from '../lib/compare.mjs';
+import { byRound, difference, ratio } from '../lib/stats.mjs';
+
+const [SHORT, LONG] = [10, 1000];
+const LENGTHS = { full: [SHORT, 100, LONG], quick: [SHORT, LONG] };
+const RAW = 'raw writeSync';
+const REOPENED = 'raw appendFileSync';
+const STORES = [
+  { label: 'file store', store: 'file', limit: 2 },
+  { label: 'SQLite store', store: 'sqlite', limit: 3 },
+];
+
+export async function run({ settings, progress }) {
+  const lengths = settings.quick ? LENGTHS.quick : LENGTHS.full;
+  const variants = (params) =>
+    lengths.map((turns) => ({ label: String(turns), params: { turns, ...params }, units: turns }));
+  const own = (label, store) => ({
+    label,
+    contender: 'allium-stores',
+    job: 'turns',
+    variants: variants({ store }),
+  });
+  const raw = (label, way) => ({ label, contender: 'raw-append', job: 'turns', variants: variants({ way }) });
+  const timed = await compare(
+    [
+      raw(RAW, 'writeSync'),
+      raw(REOPENED, 'appendFileSync'),
+      own('memory store', 'memory'),
+      ...STORES.map(({ label, store }) => own(label, store)),
+    ],
+    settings,
+    progress,
+  );
+  const weighed = await probe(
+    STORES.flatMap((store) => bytesRows(store, lengths)),
+    1,
+    progress,
+  );
+  return {
+    title: 'Stores',
+    about:
+      'Runs with one tool call per turn, each in a new session. Raw: the messages of such a run as JSON lines in a new file, by `fs.writeSync` on a descriptor that is kept open, or by `fs.appendFileSync`, which opens and closes for every message. Nobody waits for the disk. "Persistence" is the time with the store less the time of the same run with the memory store; "whole turn" is the time with the store, the agent\'s own included. Bytes are what 2,000 turns leave on disk, beside the JSON of their messages.',
+    sections: [
+      { results: timed, unit: 'µs per turn', variant: 'turns', baseline: RAW },
+      { results: weighed, unit: 'bytes', variant: 'per turn' },
+    ],
+    checks: STORES.flatMap((store) => [
+      ...timeChecks(timed, store, lengths),
+      ...bytesChecks(weighed, store, lengths),
+    ]),
+  };
+}
+
+const bytesLabel = (label, turns) => `${label}, ${turns} turns`;
+
+function bytesRows({ label, store }, lengths) {
+  return lengths.map((turns) => ({
+    label: bytesLabel(label, turns),
+    contender: 'allium-stores',
+    job: 'bytes',
+    probe: { turns, total: 2 * LONG, store },
+  }));
+}
+
+function timeChecks(timed, { label, limit }, lengths) {
+  const of = (row, turns) => cell(timed, row, String(turns));
+  const persistence = (turns) => {
+    const [stored, remembered] = [of(label, turns), of('memory store', turns)];
+    const added = stored && remembered && difference(stored, remembered);
+    // No store is faster than none: such a figure is noise, and no target reached.
+    return added && added.median > 0 ? added : undefined;
+  };
+  const to = (figure, turns, row) => figure && of(row, turns) && ratio(figure, of(row, turns));
+  const grown = (figure) => figure(LONG) && figure(SHORT) && ratio(figure(LONG), figure(SHORT));
+  return [
+    ...lengths.map((turns) =>
+      atMost(
+        `${label}, persistence to ${RAW}, ${turns} turns`,
+        to(persistence(turns), turns, RAW),
+        limit,
+        '×',
+      ),
+    ),
+    ...lengths.flatMap((turns) => [
+      reported(
+        `${label}, persistence to ${REOPENED}, ${turns} turns`,
+        to(persistence(turns), turns, REOPENED),
+        '×',
+      ),
+      reported(`${label}, whole turn to ${RAW}, ${turns} turns`, to(of(label, turns), turns, RAW), '×'),
+      reported(`${label}, persistence, ${turns} turns`, persistence(turns), 'µs'),
+    ]),
+    atMost(
+      `${label}, whole turn, ${LONG} turns to ${SHORT}`,
+      grown((turns) => of(label, turns)),
+      1.15,
+      '×',
+    ),
+  ];
+}
+
+function bytesChecks(weighed, { label }, lengths) {
+  const of = (turns, name) => cell(weighed, bytesLabel(label, turns), name);
+  const toJson = (turns) => {
+    const [stored, json] = ['bytesPerTurn', 'jsonPerTurn'].map((name) => of(turns, name));
+    return stored && json && ratio(stored, json);
+  };
+  const [few, many] = [toJson(SHORT), toJson(LONG)];
+  return [
+    ...lengths.map((turns) =>
+      atMost(`${label}, bytes to the JSON of the messages, ${turns} turns`, toJson(turns), 2, '×'),
+    ),
+    // To their JSON, since a long session has longer ids in it.
+    atMost(
+      `${label}, bytes to that JSON, ${LONG} turns to ${SHORT}`,
+      few && many && byRound(many, few, (a, b) => a / b),
+      1.15,
+      '×',
+    ),
+  ];
+}
