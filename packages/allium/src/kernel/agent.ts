@@ -52,6 +52,7 @@ export interface AgentOptions extends ExplicitHooks {
   readonly newId?: () => string;
 }
 
+/** What a run takes. Middleware that declare `runOptions` of their own add them here with `declare module`. */
 export interface RunOptions {
   /** Stand inside the agent's for layers and after them for rules. */
   readonly middleware?: MiddlewareList;
