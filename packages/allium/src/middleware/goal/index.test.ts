@@ -373,11 +373,15 @@ describe('the evaluator', () => {
         if (ctx.model.id === 'evaluator') ctx.stop('stopped', 'No evaluators here.');
       },
     });
-    const { agent } = setup(['a'], [yes], {}, { inside: [stopping] });
-    expect(await agent.run('/goal x')).toMatchObject({
+    const { agent, outcomeOf } = setup(['a'], [yes], {}, { inside: [stopping] });
+    const { events, result } = await collect(agent.stream('/goal x'));
+    expect(result).toMatchObject({
       status: 'stopped',
       stop: { message: 'No evaluators here.', by: 'stopping' },
     });
+    // A stop is not a failure of the evaluator.
+    expect(events.filter(({ type }) => type === 'custom')).toEqual([]);
+    expect(outcomeOf(result!)).toMatchObject({ status: 'open', evaluations: 0 });
   });
 
   it('that takes too long for a timeout further in leaves the goal unjudged', async () => {
