@@ -11,6 +11,7 @@ export const middlewareArguments: Readonly<Record<string, () => readonly unknown
   concurrency: () => [{ max: 1 }],
   fallback: () => [{ models: [scriptedModel([])] }],
   'file-validator': () => [{ roots: ['.'] }],
+  goal: () => [{ evaluator: scriptedModel([]) }],
   idempotency: () => [{ store: new Map() }],
   'rate-limit': () => [{ limit: 1, perMs: 1000 }],
   record: () => [{ to: [] }],

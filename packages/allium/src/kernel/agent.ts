@@ -52,6 +52,7 @@ export interface AgentOptions extends ExplicitHooks {
   readonly newId?: () => string;
 }
 
+/** What a run takes. Middleware that take options of their own add them with `declare module 'allium'`. */
 export interface RunOptions {
   /** Stand inside the agent's for layers and after them for rules. */
   readonly middleware?: MiddlewareList;

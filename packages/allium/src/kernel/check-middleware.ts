@@ -2,6 +2,7 @@
 import { AlliumError, nearest, shown } from './errors.js';
 import { DECLARATIONS, type GuardPoint, LAYER_HOOKS, type Middleware } from './middleware.js';
 import { RULES } from './rules.js';
+import { RESUME_OPTIONS } from './run-options.js';
 
 export const SEAMS = ['run', 'model', 'tool'] as const;
 export const POINTS: readonly GuardPoint[] = [
@@ -69,13 +70,19 @@ function checkDeclarations(middleware: Middleware, fail: (message: string) => Al
     throw fail(`\`name\` must be non-empty text, got ${shown(name)}.`);
   if (onFail !== undefined && onFail !== 'closed' && onFail !== 'open')
     throw fail(`\`onFail\` must be 'closed' or 'open', got ${shown(onFail)}.`);
-  for (const key of ['tools', 'state', 'traits', 'seams'] as const) {
+  for (const key of ['tools', 'state', 'runOptions', 'traits', 'seams'] as const) {
     if (middleware[key] !== undefined && !Array.isArray(middleware[key]))
       throw fail(`\`${key}\` must be a list, got ${shown(middleware[key])}.`);
   }
   for (const key of ['suspends', 'sink'] as const) {
     if (middleware[key] !== undefined && typeof middleware[key] !== 'boolean')
       throw fail(`\`${key}\` must be true or false, got ${shown(middleware[key])}.`);
+  }
+  for (const option of middleware.runOptions ?? []) {
+    if (typeof option !== 'string' || option === '')
+      throw fail(`\`runOptions\` must be a list of names, got ${shown(option)}.`);
+    if (RESUME_OPTIONS.includes(option))
+      throw fail(`\`runOptions\` may not hold ${shown(option)}, which every run takes already.`);
   }
   for (const seam of middleware.seams ?? [])
     if (!SEAMS.includes(seam)) throw fail(`\`seams\` may hold ${SEAMS.join(', ')}, got ${shown(seam)}.`);

@@ -39,6 +39,8 @@ export interface Plan {
   readonly seesModelCalls: boolean;
   /** Something decides about calls between the message and their start. */
   readonly decidesOnCalls: boolean;
+  /** Names of run options that somebody declares. */
+  readonly runOptions: readonly string[];
   readonly tools: readonly Tool[];
   readonly toolsByName: ReadonlyMap<string, Tool>;
   /** Durable name of each declared cell. */
@@ -88,6 +90,7 @@ export function compose(list: MiddlewareList, options: ComposeOptions = {}): Pla
       MODEL_RULES.some((hook) => rules[hook].length > 0),
     decidesOnCalls:
       rules.resolveToolCall.length > 0 || rules.beforeToolCall.length > 0 || guards['tool-args'].length > 0,
+    runOptions: optionsOf(middleware),
     tools,
     toolsByName: new Map(tools.map((tool) => [tool.name, tool])),
     cells: cellsOf(middleware, options.state ?? []),
@@ -228,6 +231,10 @@ function rulesOf(
     rules[hook] = [{ name: 'agent', position: -1, open: false, fn: explicit as PlannedHook['fn'] }];
   }
   return { rules, replaced };
+}
+
+function optionsOf(middleware: readonly PlannedMiddleware[]): readonly string[] {
+  return Object.freeze([...new Set(middleware.flatMap(({ middleware: one }) => one.runOptions ?? []))]);
 }
 
 function guardsOf(middleware: readonly PlannedMiddleware[]): GuardTable {

@@ -18,6 +18,7 @@ import type { Seam } from './middleware.js';
 import type { Model, ModelSettings, StreamTransform } from './model.js';
 import type { RunResult, StopReason } from './result.js';
 import type { Run } from './run.js';
+import type { DeclaredOptions } from './run-options.js';
 import type { Scope } from './scope.js';
 import type { Overlay, StateAccess } from './state.js';
 import type { Awaitable, Decision, Request } from './store.js';
@@ -137,6 +138,10 @@ export abstract class Context {
   /** What the caller passed as `metadata` with this run. */
   get runMetadata(): Metadata {
     return this._run.metadata;
+  }
+  /** Options of this run that middleware declare with `runOptions`, as the caller passed them; the record is frozen. */
+  get options(): DeclaredOptions {
+    return this._run.options;
   }
 
   /** Ends the run cleanly. Throws; even if the exception is swallowed, the run ends at the next boundary. */

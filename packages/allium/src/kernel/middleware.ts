@@ -129,6 +129,8 @@ export interface Middleware {
   readonly state?: readonly StateCell<any>[];
   /** Models it calls itself, through `ctx.generate()`. */
   extraLlmCalls?(): Iterable<Model>;
+  /** Names of options of `run()` and `stream()` that it takes: hooks read them in `ctx.options`. */
+  readonly runOptions?: readonly string[];
   /** Checked, never silently re-sorted: names this one must stand outside or inside of, or that must be there. */
   readonly order?: {
     readonly outside?: readonly string[];
@@ -209,6 +211,7 @@ export const DECLARATIONS = [
   'tools',
   'state',
   'extraLlmCalls',
+  'runOptions',
   'order',
   'onFail',
   'suspends',

@@ -24,6 +24,7 @@ import { dropOrphans } from './orphans.js';
 import { RequestGate } from './request-gate.js';
 import { type CallVerdicts, guardResponse, NO_VERDICTS } from './response-gate.js';
 import type { Change } from './result.js';
+import type { DeclaredOptions } from './run-options.js';
 import { type Scope, supervised } from './scope.js';
 import type { Journal, OpenRun, SessionState } from './session-state.js';
 import { Cells } from './state.js';
@@ -46,6 +47,8 @@ export interface RunInit {
   readonly limits: Limits;
   readonly sessionLimits: SessionLimits;
   readonly metadata: Metadata;
+  /** What the caller passed for middleware. */
+  readonly options: DeclaredOptions;
   readonly clock: Clock;
   readonly resumed: boolean;
   readonly onRequest: ((request: PendingRequest) => Awaitable<Decision | undefined>) | undefined;
@@ -138,6 +141,10 @@ export class Run {
 
   get open(): OpenRun {
     return this.state.open!;
+  }
+
+  get options(): DeclaredOptions {
+    return this.init.options;
   }
 
   get parentRunId(): string | undefined {

@@ -22,6 +22,7 @@ import { converse } from './loop.js';
 import { deepFreeze, type Message } from './messages.js';
 import type { RunResult, RunStatus, Stop } from './result.js';
 import { Run, type RunEvents } from './run.js';
+import type { DeclaredOptions } from './run-options.js';
 import { resultOf } from './run-result.js';
 import { Scope } from './scope.js';
 import type { ResumeOptions } from './session.js';
@@ -40,6 +41,8 @@ export interface Start {
   /** Undefined for a resume. */
   readonly input: readonly Message[] | undefined;
   readonly options: ResumeOptions;
+  /** Those of the options that belong to middleware. */
+  readonly declared: DeclaredOptions;
   readonly queue: EventQueue | undefined;
   readonly control: (control: Control) => void;
 }
@@ -110,6 +113,7 @@ async function begin(start: Start, scope: Scope): Promise<Run> {
     limits,
     sessionLimits: agent.sessionLimits,
     metadata: metadata ?? {},
+    options: start.declared,
     clock: agent.clock,
     resumed: !input,
     onRequest: options.onRequest ?? agent._onRequest,

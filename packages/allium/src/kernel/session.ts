@@ -1,13 +1,14 @@
 /** A conversation and the ways into it. */
 import type { Agent, RunOptions } from './agent.js';
 import { checkAnswer, firstAnswers, unknownRequest } from './answers.js';
-import { Aborted, AlliumError, checkKeys, invalidOption } from './errors.js';
+import { Aborted, AlliumError, invalidOption } from './errors.js';
 import { EventQueue } from './event-queue.js';
 import type { AgentEvent } from './events.js';
 import { checkLimits } from './limits.js';
 import { checkMessage, toMessages } from './message-input.js';
 import { deepFreeze, freezeMessage, type Message, type MessageInput } from './messages.js';
 import type { RunResult } from './result.js';
+import { declaredOptions, RESUME_OPTIONS, RUN_OPTIONS } from './run-options.js';
 import { type Control, execute } from './runner.js';
 import { catchUp, SessionState } from './session-state.js';
 import type { Decision, PendingRequest } from './store.js';
@@ -24,8 +25,6 @@ export interface RunStream extends AsyncIterable<AgentEvent> {
   /** Settles when the run has ended. Where nobody iterates, events are let go instead of waiting to be read. */
   readonly result: Promise<RunResult>;
 }
-
-const RUN_OPTIONS = ['middleware', 'signal', 'limits', 'tenant', 'metadata', 'onRequest', 'parent'];
 
 export class Session {
   private state: SessionState;
@@ -121,10 +120,11 @@ export class Session {
   ): Promise<RunResult> {
     const { agent } = this;
     if (typeof options !== 'object' || options === null) throw invalidOption('options', 'an object', options);
-    checkKeys(
+    const declared = declaredOptions(
       input ? 'run()' : 'resume()',
       options,
-      input ? RUN_OPTIONS : [...RUN_OPTIONS, 'answers', 'allowPlanChange'],
+      input ? RUN_OPTIONS : RESUME_OPTIONS,
+      () => agent.planFor(options.middleware).runOptions,
     );
     if (options.limits) checkLimits(options.limits);
     if (options.signal !== undefined && !(options.signal instanceof AbortSignal))
@@ -143,6 +143,7 @@ export class Session {
         state: this.state,
         input: messages,
         options,
+        declared,
         queue,
         control: (control) => {
           this.control = control;

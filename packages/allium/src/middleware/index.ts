@@ -37,6 +37,7 @@ export {
 } from './cost-tracking/index.js';
 export { type FallbackError, type FallbackOptions, fallback, mayFallBack } from './fallback/index.js';
 export { type FileValidatorOptions, fileValidator } from './file-validator/index.js';
+export { type Goal, type GoalOptions, type GoalOutcome, goal } from './goal/index.js';
 export {
   type IdempotencyEntry,
   type IdempotencyOptions,
@@ -64,6 +65,7 @@ export {
   structuredOutput,
 } from './structured-output/index.js';
 export { type TimeoutOptions, timeout } from './timeout/index.js';
+export { type Todo, type TodoListOptions, type TodoStatus, todoList } from './todo-list/index.js';
 export {
   type ToolCacheEntry,
   type ToolCacheOptions,

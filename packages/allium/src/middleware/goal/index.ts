@@ -1,0 +1,125 @@
+/** Keeps a run going until a model says that its goal is reached. */
+import { invalidOption } from '../../kernel/errors.js';
+import { isSyntheticMessage, type Message, syntheticUserMessage, textOf } from '../../kernel/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+import type { Model } from '../../kernel/model.js';
+import { checkInteger, checkMethods, checkOptions } from '../../kernel/options.js';
+import type { RunResult } from '../../kernel/result.js';
+import { defineState } from '../../kernel/state.js';
+import { type Evaluation, evaluate } from './evaluation.js';
+
+// By way of the public entry, as plugins do it: TypeScript keeps only one of two ways to the same interface.
+declare module '../../index.js' {
+  interface RunOptions {
+    /** For `goal()`: what has to be true before the run may end. */
+    readonly goal?: string;
+  }
+}
+
+export interface GoalOptions {
+  /** The model that judges. A small one is often enough. */
+  readonly evaluator: Model;
+  /** How often it is asked in one run before the goal is given up: an integer from 1 to 100. @default 10 */
+  readonly maxEvaluations?: number;
+}
+
+/** What became of the goal of a run. */
+export interface GoalOutcome {
+  readonly condition: string;
+  /**
+   * `open`: not judged yet, or not met so far. `exhausted`: not met when the evaluations were used up. `unjudged`: the
+   * evaluator failed.
+   */
+  readonly status: 'open' | 'achieved' | 'exhausted' | 'unjudged';
+  /** How often the evaluator was asked. */
+  readonly evaluations: number;
+  /** What the evaluator said last, or what went wrong with it. */
+  readonly reason?: string;
+}
+
+export interface Goal extends Middleware {
+  /** What became of the goal of a run with this middleware; undefined when it had none. */
+  outcomeOf(result: RunResult): GoalOutcome | undefined;
+}
+
+const NAME = 'goal';
+
+/**
+ * Gives runs a goal: with a message `/goal CONDITION`, or with `run(input, { goal })`. When such a run would end, the
+ * evaluator looks at the latest messages; as long as the goal is not met, the model is told what is missing and goes
+ * on.
+ *
+ * @example
+ * const goals = goal({ evaluator: judge, maxEvaluations: 3 });
+ */
+export function goal(options: GoalOptions): Goal {
+  checkOptions('goal', options, ['evaluator', 'maxEvaluations']);
+  const { evaluator, maxEvaluations = 10 } = options;
+  checkMethods('evaluator', evaluator, ['stream']);
+  checkInteger('maxEvaluations', maxEvaluations, 1, 100);
+  // Of the run, so that nothing of it is left for the next one, however this one ends.
+  const current = defineState<GoalOutcome | null>({ name: 'goal', scope: 'run', initial: null });
+  const outcomes = new WeakMap<RunResult, GoalOutcome>();
+
+  return {
+    ...defineMiddleware({
+      name: NAME,
+      runOptions: ['goal'],
+      state: [current],
+      extraLlmCalls: () => [evaluator],
+      beforeRun(ctx) {
+        const { goal: given } = ctx.options;
+        if (given === undefined) return;
+        if (typeof given !== 'string' || given.trim() === '')
+          throw invalidOption('goal', 'non-empty text', given);
+        ctx.state.set(current, opened(given));
+      },
+      acceptMessage(message, ctx) {
+        const condition = conditionOf(message);
+        if (condition === undefined) return undefined;
+        if (condition === '') return { block: true, reason: NO_CONDITION };
+        ctx.state.set(current, opened(condition));
+        return undefined;
+      },
+      async onRunEnd(ctx) {
+        const before = ctx.state.get(current);
+        if (before?.status !== 'open') return undefined;
+        const after = judged(before, await evaluate(ctx, evaluator, before.condition), maxEvaluations);
+        ctx.state.set(current, after);
+        ctx.emit(NAME, after);
+        return after.status === 'open' ? [syntheticUserMessage(notMet(after), { source: NAME })] : undefined;
+      },
+      afterRun(ctx) {
+        const outcome = ctx.state.get(current);
+        if (ctx.result && outcome) outcomes.set(ctx.result, outcome);
+      },
+    }),
+    outcomeOf: (result) => outcomes.get(result),
+  };
+}
+
+const NO_CONDITION = 'Write what has to be true after /goal, like "/goal all tests pass".';
+
+/** The condition of a `/goal` message, which may be missing; undefined for any other message. */
+function conditionOf(message: Message): string | undefined {
+  if (message.role !== 'user' || isSyntheticMessage(message)) return undefined;
+  return /^\s*\/goal(?=\s|$)([\s\S]*)$/.exec(textOf(message))?.[1]?.trim();
+}
+
+function opened(condition: string): GoalOutcome {
+  return { condition: condition.trim(), status: 'open', evaluations: 0 };
+}
+
+function judged(before: GoalOutcome, evaluation: Evaluation, maxEvaluations: number): GoalOutcome {
+  const { condition } = before;
+  const evaluations = before.evaluations + 1;
+  if ('problem' in evaluation)
+    return { condition, status: 'unjudged', evaluations, reason: evaluation.problem };
+  const { achieved, reason } = evaluation;
+  const status = achieved ? 'achieved' : evaluations >= maxEvaluations ? 'exhausted' : 'open';
+  return { condition, status, evaluations, reason };
+}
+
+function notMet({ condition, reason }: GoalOutcome): string {
+  return `Goal not yet met: ${reason || condition}\nThe goal is: ${condition}\nGo on until it is met.`;
+}

@@ -1,0 +1,112 @@
+/** Gives the model a todo list and keeps it to it: a tool, a view of the list in every request, and guards. */
+import { invalidOption } from '../../kernel/errors.js';
+import { syntheticUserMessage, toolCallsOf } from '../../kernel/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+import { checkOptions } from '../../kernel/options.js';
+import { defineState, type StateAccess } from '../../kernel/state.js';
+import { type Tool, tool, toolResult } from '../../kernel/tool.js';
+import { CLEAN, type GuardState, step } from './guard.js';
+import * as texts from './texts.js';
+import { emptying, type Todo, type TodosInput, todosSchema } from './todos.js';
+
+export type { Todo, TodoStatus } from './todos.js';
+
+export interface TodoListOptions {
+  /** Stands at the end of the system prompt; empty text for nothing. @default how and when to keep a list */
+  readonly systemPrompt?: string;
+  /** How `write_todos` is described to the model. @default what it takes */
+  readonly toolDescription?: string;
+}
+
+const NAME = 'todo-list';
+const TOOL = 'write_todos';
+
+/**
+ * A list of todos per session, written by the model with `write_todos` and shown to it in every request. A model that
+ * forgets its list is reminded, and one that wants to end with unfinished items is sent back, a bounded number of
+ * times.
+ *
+ * @example
+ * new Agent({ model, tools: [search], middleware: [todoList()] });
+ */
+export function todoList(options: TodoListOptions = {}): Middleware {
+  checkOptions('todoList', options, ['systemPrompt', 'toolDescription']);
+  const { systemPrompt = texts.SYSTEM_PROMPT, toolDescription = texts.TOOL_DESCRIPTION } = options;
+  if (typeof systemPrompt !== 'string') throw invalidOption('systemPrompt', 'text', systemPrompt);
+  if (typeof toolDescription !== 'string') throw invalidOption('toolDescription', 'text', toolDescription);
+  const cells = makeCells();
+
+  return defineMiddleware({
+    name: NAME,
+    tools: [writeTodos(toolDescription, cells)],
+    state: [cells.todos, cells.watch, cells.episode],
+    transformSystemPrompt(prompt) {
+      if (systemPrompt === '') return prompt;
+      return prompt === '' ? systemPrompt : `${prompt}\n\n${systemPrompt}`;
+    },
+    transformContext(messages, ctx) {
+      const todos = ctx.state.get(cells.todos);
+      if (todos.length === 0) return messages;
+      return [...messages, syntheticUserMessage(texts.view(todos), { source: NAME })];
+    },
+    afterModelResponse(response, ctx) {
+      const calls = toolCallsOf(response);
+      const { state, note, decision } = step(recall(ctx.state, cells), {
+        calls: calls.length,
+        writes: calls.filter(({ name }) => name === TOOL).map((call) => call.arguments),
+        todos: ctx.state.get(cells.todos),
+      });
+      remember(ctx.state, cells, state);
+      if (note === undefined && decision === undefined) return undefined;
+      return {
+        ...(note !== undefined && { injectMessages: [syntheticUserMessage(note, { source: NAME })] }),
+        ...(decision && { decision }),
+      };
+    },
+  });
+}
+
+type Watch = Pick<GuardState, 'stale' | 'suppressed'>;
+type Episode = Pick<GuardState, 'corrections' | 'blocked'>;
+type Cells = ReturnType<typeof makeCells>;
+
+function makeCells() {
+  const { stale, suppressed, corrections, blocked } = CLEAN;
+  return {
+    todos: defineState<readonly Todo[]>({ name: 'todos', scope: 'session', initial: [] }),
+    watch: defineState<Watch>({ name: 'watch', scope: 'session', initial: { stale, suppressed } }),
+    // How a run ends is a matter of that run: a block that an abort left behind says nothing about the next one.
+    episode: defineState<Episode>({ name: 'episode', scope: 'run', initial: { corrections, blocked } }),
+  };
+}
+
+function recall(state: StateAccess, { watch, episode }: Cells): GuardState {
+  return { ...state.get(watch), ...state.get(episode) };
+}
+
+/** Writes what has changed and nothing else: most responses change nothing. */
+function remember(state: StateAccess, cells: Cells, next: GuardState): void {
+  const { stale, suppressed, corrections, blocked } = next;
+  const before = recall(state, cells);
+  if (before.stale !== stale || before.suppressed !== suppressed)
+    state.set(cells.watch, { stale, suppressed });
+  if (before.corrections !== corrections || before.blocked !== blocked)
+    state.set(cells.episode, { corrections, blocked });
+}
+
+function writeTodos(description: string, { todos }: Cells): Tool<TodosInput> {
+  return tool({
+    name: TOOL,
+    description,
+    input: todosSchema,
+    idempotent: true,
+    execute(args, ctx) {
+      // Looked up in the message itself: after a resume some of the calls may have their results already.
+      const writes = toolCallsOf(ctx.assistantMessage).filter(({ name }) => name === TOOL).length;
+      const problem = writes > 1 ? texts.PARALLEL : emptying(args.todos, ctx.state.get(todos));
+      if (problem !== undefined) return toolResult({ content: problem, isError: true });
+      ctx.state.set(todos, args.todos);
+      return toolResult({ content: texts.written(args.todos), details: { todos: args.todos } });
+    },
+  });
+}
