@@ -52,7 +52,7 @@ const OPTIONS = [
  * stays with the session.
  *
  * @example
- * new Agent({ model, middleware: [compaction({ summaryModel, maxTokens: 100_000 })] });
+ * new Agent({ model, middleware: [compaction({ summaryModel, maxTokens: 2000, keepTailTokens: 500 })] });
  */
 export function compaction(options: CompactionOptions): Compaction {
   checkOptions('compaction', options, OPTIONS);
