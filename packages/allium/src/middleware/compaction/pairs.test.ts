@@ -133,3 +133,14 @@ describe.each(PARTNERS)('compaction and $name', ({ make, answer = 'ok', holds })
     holds?.(seen);
   });
 });
+
+describe('a window behind compaction', () => {
+  it('leaves the summary in, however narrow it is', async () => {
+    const { model, summaryModel } = await conversation([HERE, historyTruncator({ maxMessages: 2 })], 'ok');
+    expect(summaryModel.requests.length).toBeGreaterThanOrEqual(1);
+    const sent = model.requests.at(-1)!.messages.map(textOf);
+    expect(sent).toHaveLength(2);
+    expect(sent[0]).toContain('SUMMARY of');
+    expect(sent[1]).toMatch(/^12 /);
+  });
+});
