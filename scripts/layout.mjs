@@ -58,6 +58,20 @@ export const arrows = [
     says: 'cache and tool-cache import the kernel, caching/ and their own folder',
   },
   {
+    from: /^(context-window\/)/,
+    may: inside('kernel/', 'context-window/'),
+    builtins: false,
+    packages: true,
+    says: 'context-window/, which the middleware that fit requests into a window share, imports the kernel',
+  },
+  {
+    from: /^(middleware\/(?:compaction|context-editing|history-truncator)\/)/,
+    may: (path, own) => inside('kernel/', 'context-window/', own)(path) || path === 'index.ts',
+    builtins: true,
+    packages: true,
+    says: 'compaction, context-editing and history-truncator import the kernel, context-window/ and their own folder',
+  },
+  {
     from: /^((?:middleware|stores)\/[^/]+\/)/,
     may: (path, own) => inside('kernel/', own)(path) || path === 'index.ts',
     builtins: true,

@@ -2,7 +2,7 @@
 import type { JsonSchema, ModelRequest, ModelSettings, ToolSpec } from 'allium';
 import type { Loose } from './language-model.js';
 import { type PromptOptions, toPrompt } from './prompt.js';
-import { optionsFor } from './provider-options.js';
+import { optionsFor, providerOptionsOf } from './provider-options.js';
 
 export interface CallOptions extends PromptOptions {
   readonly providerTools: ReadonlyMap<string, { readonly id: string; readonly args: unknown }>;
@@ -21,13 +21,20 @@ export function toCallOptions(
   const offered = toolsOf(tools, options);
   return {
     ...options.callOptions,
-    prompt: toPrompt(systemPrompt, messages, options),
+    prompt: toPrompt(systemPrompt, messages, { ...options, systemOptions: systemOptions(settings, options) }),
     ...plainSettings(settings),
     ...(settings.responseSchema && { responseFormat: responseFormat(settings.responseSchema) }),
     ...(offered.length > 0 && { tools: offered, toolChoice: toolChoice(settings.toolChoice) }),
     ...(providerOptions && { providerOptions }),
     abortSignal,
   };
+}
+
+/** Those of the request on top of those for all calls. */
+function systemOptions({ systemMetadata }: ModelSettings, options: CallOptions): unknown {
+  const own = optionsFor(providerOptionsOf(systemMetadata), options.keys);
+  const usual = optionsFor(options.systemOptions, options.keys);
+  return own && usual ? merged(usual, own) : (own ?? usual);
 }
 
 function merged(usual: Record<string, Loose>, own: Record<string, Loose>): Record<string, Loose> {

@@ -30,6 +30,8 @@ export interface ModelSettings {
   readonly responseSchema?: JsonSchema;
   /** Options by provider name; only the provider they are named for sees them. */
   readonly provider?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+  /** Of the system prompt, as messages have it: `provider` holds options by provider name, such as a cache marker. */
+  readonly systemMetadata?: Metadata;
 }
 
 /**

@@ -26,9 +26,17 @@ export { type BudgetMap, type BudgetOptions, type BudgetStore, budget } from './
 export { type CacheEntry, type CacheOptions, type CacheStore, cache, cacheKey } from './cache/index.js';
 export { type CallLimitsOptions, callLimits } from './call-limits/index.js';
 export { type CircuitBreakerOptions, circuitBreaker } from './circuit-breaker/index.js';
+export {
+  type Compaction,
+  type CompactionOptions,
+  type CompactionState,
+  compaction,
+  type TokenCounter,
+} from './compaction/index.js';
 export { type ConcurrencyOptions, concurrency } from './concurrency/index.js';
 export { type ConsoleLoggerOptions, consoleLogger } from './console-logger/index.js';
 export { type ContentTruncatorOptions, contentTruncator } from './content-truncator/index.js';
+export { type ContextEditingOptions, contextEditing } from './context-editing/index.js';
 export {
   type CallCost,
   type CostTrackingOptions,
@@ -38,6 +46,7 @@ export {
 export { type FallbackError, type FallbackOptions, fallback, mayFallBack } from './fallback/index.js';
 export { type FileValidatorOptions, fileValidator } from './file-validator/index.js';
 export { type Goal, type GoalOptions, type GoalOutcome, goal } from './goal/index.js';
+export { type HistoryTruncatorOptions, historyTruncator } from './history-truncator/index.js';
 export {
   type IdempotencyEntry,
   type IdempotencyOptions,
@@ -54,6 +63,7 @@ export {
   type SpanOutcome,
 } from './observability/index.js';
 export { type PatchToolCallsOptions, patchToolCalls } from './patch-tool-calls/index.js';
+export { type PromptCachingOptions, promptCaching } from './prompt-caching/index.js';
 export { type RateLimitOptions, rateLimit, type SharedLimiter } from './rate-limit/index.js';
 export { type RecordOptions, record } from './record/index.js';
 export { type ReplayOptions, replay } from './replay/index.js';

@@ -1,0 +1,234 @@
+/** One round of compaction: is it time, what goes, who summarises it, and was it worth it. */
+import { PinIndex } from '../../context-window/pins.js';
+import type { TokenMeter } from '../../context-window/token-meter.js';
+import type { ModelContext } from '../../kernel/context.js';
+import { AlliumError, isControl, messageOf } from '../../kernel/errors.js';
+import { type Message, textOf, userMessage } from '../../kernel/messages.js';
+import type { Model } from '../../kernel/model.js';
+import {
+  afterFailure,
+  afterRound,
+  type CompactionState,
+  isOpen,
+  isThrashing,
+  mayCall,
+  type Progress,
+  THRASH_NEW_MESSAGES,
+} from './state.js';
+import { fallbackSummary, summaryBudget, summaryRequest } from './summary.js';
+import { type Place, Places, type Range, rangeOf, shownSummary, viewOf, within } from './view.js';
+
+export interface CompactorOptions {
+  readonly summaryModel: Model;
+  readonly maxTokens: number;
+  readonly tailTokens: number;
+  readonly maxSummaryTokens: number | undefined;
+  readonly minMessages: number;
+  readonly prune: boolean;
+  readonly summaryPrompt: string;
+  readonly existingSummarySuffix: string;
+}
+
+/** What is journaled with the session. */
+export interface Memory {
+  readonly summary: CompactionState;
+  readonly progress: Progress;
+}
+
+/** A round under way. */
+interface Round {
+  readonly messages: readonly Message[];
+  readonly ctx: ModelContext;
+  readonly meter: TokenMeter;
+  readonly before: Memory;
+  readonly forced: boolean;
+  /** Tokens of the request as it would be sent without this round. */
+  readonly size: number;
+  readonly range: Range;
+}
+
+/** Holds caches only: whatever a session must remember is handed in and out. */
+export class Compactor {
+  private readonly pins = new PinIndex();
+  private readonly places = new Places(this.pins);
+
+  constructor(private readonly options: CompactorOptions) {}
+
+  view(messages: readonly Message[], summary: CompactionState): readonly Message[] {
+    return viewOf(messages, summary, this.places.of(messages, summary));
+  }
+
+  /** Returns `before` itself when there was nothing to do. */
+  async round(
+    messages: readonly Message[],
+    ctx: ModelContext,
+    meter: TokenMeter,
+    before: Memory,
+    forced: boolean,
+  ): Promise<Memory> {
+    const place = this.places.of(messages, before.summary);
+    const size = this.size(messages, ctx, meter, before, place);
+    if (!forced && size < this.options.maxTokens) return before;
+    const range = this.range(messages, meter, place, forced ? size : undefined);
+    if (range.messages.length < (forced ? 1 : this.options.minMessages)) return before;
+    const newMessages = countSince(messages, before.progress.lastRoundAt);
+    const { maxTokens } = this.options;
+    if (!forced && isThrashing(before.progress, { newMessages, size, maxTokens })) return before;
+    return this.compact({ messages, ctx, meter, before, forced, size, range });
+  }
+
+  /** Would a forced round leave anything out? */
+  canShrink(messages: readonly Message[], ctx: ModelContext, meter: TokenMeter, memory: Memory): boolean {
+    const place = this.places.of(messages, memory.summary);
+    const size = this.size(messages, ctx, meter, memory, place);
+    return this.range(messages, meter, place, size).messages.length > 0;
+  }
+
+  private size(
+    messages: readonly Message[],
+    ctx: ModelContext,
+    meter: TokenMeter,
+    { summary, progress }: Memory,
+    { cut, kept }: Place,
+  ): number {
+    const reported = meter.reported(messages, cut, progress.viewSince);
+    if (reported !== undefined) return reported;
+    let size = meter.sum(messages, cut) + meter.fixed(ctx);
+    if (summary.lastSummarizedMessageId !== null) size += meter.message(shownSummary(summary));
+    for (const index of kept) size += meter.message(messages[index]!);
+    return size;
+  }
+
+  /** When the provider refused the request, no estimate can be trusted: at most half of it stays. */
+  private range(
+    messages: readonly Message[],
+    meter: TokenMeter,
+    { cut }: Place,
+    refused: number | undefined,
+  ): Range {
+    const { tailTokens } = this.options;
+    const tail = refused === undefined ? tailTokens : Math.min(tailTokens, Math.floor(refused / 2));
+    return rangeOf(messages, cut, tail, { meter, pins: this.pins });
+  }
+
+  private async compact(round: Round): Promise<Memory> {
+    const { before, forced, ctx } = round;
+    if (!mayCall(before.progress)) {
+      const { fallbackRounds } = before.progress;
+      return this.withFallback(round, { ...before.progress, fallbackRounds: fallbackRounds + 1 });
+    }
+    const text = await this.summarise(round);
+    if (text instanceof Failure) {
+      const progress = afterFailure(before.progress);
+      ctx.emit('compaction_failed', { error: messageOf(text.cause), failures: progress.failures });
+      // A turn that was refused for its length must become shorter, with a summary or without.
+      return isOpen(progress) || forced ? this.withFallback(round, progress) : { ...before, progress };
+    }
+    const progress = { ...before.progress, failures: 0, fallbackRounds: 0, written: null };
+    return this.install(round, text, false, progress);
+  }
+
+  /** Asks the model. Stops and aborts pass through: nothing was decided, so nothing is written. */
+  private async summarise(round: Round): Promise<string | Failure> {
+    const { ctx } = round;
+    const { summaryModel, summaryPrompt, existingSummarySuffix, maxSummaryTokens } = this.options;
+    const { previous, question, tokens } = this.material(round);
+    try {
+      const response = await ctx.generate(summaryModel, {
+        systemPrompt: previous === '' ? summaryPrompt : `${summaryPrompt}\n\n${existingSummarySuffix}`,
+        messages: [userMessage(question)],
+        settings: { temperature: 0, maxOutputTokens: summaryBudget(tokens, maxSummaryTokens) },
+      });
+      ctx.signal.throwIfAborted();
+      const text = textOf(response).trim();
+      if (text !== '') return text;
+      return new Failure(new AlliumError('MODEL_ERROR', 'The summary that the model wrote is empty.'));
+    } catch (error) {
+      if (isControl(error) || ctx.signal.aborted) throw error;
+      return new Failure(error);
+    }
+  }
+
+  /** A fallback is not merged but made good: the messages it stands for are read again, if they are not too many. */
+  private material({ before, messages, range, meter }: Round): Material {
+    const { prune, maxTokens } = this.options;
+    const { written } = before.progress;
+    if (before.summary.isFallback && written) {
+      const all = this.sinceWritten(messages, range, meter, written.lastId);
+      const question = summaryRequest(written.summary, all.messages, prune);
+      if (meter.count(question) <= maxTokens)
+        return { previous: written.summary, question, tokens: all.tokens };
+    }
+    const previous = before.summary.summary;
+    return { previous, question: summaryRequest(previous, range.messages, prune), tokens: range.tokens };
+  }
+
+  private withFallback(round: Round, progress: Progress): Memory {
+    const { before, messages, range, meter } = round;
+    const { summary, lastSummarizedMessageId: lastId } = before.summary;
+    // Always made from the last real summary, so that fallbacks do not pile up.
+    const written = (before.summary.isFallback && before.progress.written) || { summary, lastId };
+    const all = this.sinceWritten(messages, range, meter, written.lastId);
+    return this.install(round, fallbackSummary(written.summary, all.messages), true, {
+      ...progress,
+      written,
+    });
+  }
+
+  private sinceWritten(messages: readonly Message[], range: Range, meter: TokenMeter, lastId: string | null) {
+    const start = lastId === null ? 0 : messages.findLastIndex(({ id }) => id === lastId) + 1;
+    return within(messages, start, range.cut, { meter, pins: this.pins });
+  }
+
+  /** Puts the summary in place of its messages, if that makes the request shorter. */
+  private install(round: Round, text: string, isFallback: boolean, progress: Progress): Memory {
+    const { before, range, meter, size, ctx, forced, messages } = round;
+    const ids = range.messages.map(({ id }) => id);
+    const summary: CompactionState = {
+      summary: text,
+      lastSummarizedMessageId: ids.at(-1)!,
+      summarizedMessageIds: [...before.summary.summarizedMessageIds, ...ids],
+      isFallback,
+    };
+    const had =
+      before.summary.lastSummarizedMessageId === null ? 0 : meter.message(shownSummary(before.summary));
+    const saved = range.tokens + had - meter.message(shownSummary(summary));
+    const at = lastIdOf(messages);
+    const after = afterRound(progress, saved, size, at);
+    if (saved <= 0)
+      return { summary: before.summary, progress: { ...after, written: before.progress.written } };
+    const { messages: summarized } = range;
+    const event = {
+      messages: summarized.length,
+      tokensBefore: size,
+      tokensAfter: size - saved,
+      isFallback,
+      forced,
+    };
+    ctx.emit('compaction', event);
+    return { summary, progress: { ...after, viewSince: at } };
+  }
+}
+
+interface Material {
+  readonly previous: string;
+  readonly question: string;
+  readonly tokens: number;
+}
+
+class Failure {
+  constructor(readonly cause: unknown) {}
+}
+
+function lastIdOf(messages: readonly Message[]): string | null {
+  return messages.findLast(({ id }) => id !== '')?.id ?? null;
+}
+
+/** Messages after this one; no more than matter are counted. */
+function countSince(messages: readonly Message[], id: string | null): number {
+  for (let count = 0; count < THRASH_NEW_MESSAGES; count++) {
+    const message = messages[messages.length - 1 - count];
+    if (!message || message.id === id) return count;
+  }
+  return THRASH_NEW_MESSAGES;
+}

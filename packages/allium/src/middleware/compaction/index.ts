@@ -1,0 +1,148 @@
+/** Keeps long conversations within the context window: older messages are summarised in the request, not in the history. */
+import type { TokenCounter } from '../../context-window/token-counter.js';
+import { meterFor } from '../../context-window/token-meter.js';
+import type { Context, ModelContext } from '../../kernel/context.js';
+import { invalidOption } from '../../kernel/errors.js';
+import type { Message } from '../../kernel/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+import type { Model } from '../../kernel/model.js';
+import { checkInteger, checkMethods, checkOptions } from '../../kernel/options.js';
+import { defineState } from '../../kernel/state.js';
+import { Compactor, type Memory } from './compactor.js';
+import { isContextOverflow } from './overflow.js';
+import { type CompactionState, compactionCells } from './state.js';
+import { EXISTING_SUMMARY_SUFFIX, SUMMARY_PROMPT } from './summary.js';
+
+export type { TokenCounter } from '../../context-window/token-counter.js';
+export type { CompactionState } from './state.js';
+
+export interface CompactionOptions {
+  /** Writes the summaries. */
+  readonly summaryModel: Model;
+  /** Tokens of a request from which on it is compacted: an integer ≥ 1. Leave room for the answer. */
+  readonly maxTokens: number;
+  /** Tokens of the latest messages that are never summarised: an integer ≥ 0. Half of `maxTokens` if it is not below that. @default 8000 */
+  readonly keepTailTokens?: number;
+  /** The longest summary to ask for, in tokens: an integer ≥ 1. @default 15 % of what is summarised, from 1024 to 4096 */
+  readonly maxSummaryTokens?: number;
+  /** Summarise only if at least this many messages would go: an integer ≥ 1. @default 4 */
+  readonly minMessages?: number;
+  /** Show the summariser only the length of results over 120 characters. @default true */
+  readonly pruneToolOutputs?: boolean;
+  /** The system prompt of the summariser. */
+  readonly summaryPrompt?: string;
+  /** Follows it when there is a summary to merge with. */
+  readonly existingSummarySuffix?: string;
+  /** Counts the tokens of a text. @default `gpt-tokenizer` or `tokenx` where installed, else an estimate */
+  readonly tokenCounter?: TokenCounter;
+}
+
+export interface Compaction extends Middleware {
+  /** The summary of the session a hook is called for. */
+  stateOf(ctx: Context): CompactionState;
+}
+
+const OPTIONS = [
+  ...['summaryModel', 'maxTokens', 'keepTailTokens', 'maxSummaryTokens', 'minMessages'],
+  ...['pruneToolOutputs', 'summaryPrompt', 'existingSummarySuffix', 'tokenCounter'],
+];
+
+/**
+ * Summarises the older part of a request that has grown to `maxTokens`. The history keeps every message; the summary
+ * stays with the session.
+ *
+ * @example
+ * new Agent({ model, middleware: [compaction({ summaryModel, maxTokens: 2000, keepTailTokens: 500 })] });
+ */
+export function compaction(options: CompactionOptions): Compaction {
+  checkOptions('compaction', options, OPTIONS);
+  checkCompaction(options);
+  const {
+    summaryModel,
+    maxTokens,
+    keepTailTokens = 8000,
+    minMessages = 4,
+    pruneToolOutputs = true,
+  } = options;
+  const { summaryPrompt = SUMMARY_PROMPT, existingSummarySuffix = EXISTING_SUMMARY_SUFFIX } = options;
+  const meter = meterFor(options.tokenCounter);
+  const cells = compactionCells();
+  /** What the request of a turn was made from. Calls that middleware make for themselves have none. */
+  const asked = defineState<Asked | undefined>({ name: 'asked', scope: 'call', initial: undefined });
+  /** From a turn that was too long to the same turn, started again: what its first try wrote was dropped. */
+  const again = new WeakMap<readonly Message[], Memory>();
+  const compactor = new Compactor({
+    summaryModel,
+    maxTokens,
+    tailTokens: keepTailTokens >= maxTokens ? Math.floor(maxTokens / 2) : keepTailTokens,
+    maxSummaryTokens: options.maxSummaryTokens,
+    minMessages,
+    prune: pruneToolOutputs,
+    summaryPrompt,
+    existingSummarySuffix,
+  });
+
+  async function transformContext(
+    messages: readonly Message[],
+    ctx: ModelContext,
+  ): Promise<readonly Message[]> {
+    const kept = again.get(ctx.history);
+    if (kept) again.delete(ctx.history);
+    const before = kept ?? memoryOf(ctx);
+    const forced = kept !== undefined;
+    ctx.state.set(asked, { messages, forced });
+    const after = await compactor.round(messages, ctx, await meter(), before, forced);
+    const changed = forced || after !== before;
+    if (changed && after.summary !== ctx.state.get(cells.summary))
+      ctx.state.set(cells.summary, after.summary);
+    if (changed && after.progress !== ctx.state.get(cells.progress))
+      ctx.state.set(cells.progress, after.progress);
+    return compactor.view(messages, after.summary);
+  }
+
+  function memoryOf(ctx: Context): Memory {
+    return { summary: ctx.state.get(cells.summary), progress: ctx.state.get(cells.progress) };
+  }
+
+  return {
+    ...defineMiddleware({
+      name: 'compaction',
+      state: [cells.summary, cells.progress, asked],
+      seams: ['model'],
+      extraLlmCalls: () => [summaryModel],
+      transformContext,
+      async onError(ctx, error) {
+        const request = ctx.state.get(asked);
+        // Once per turn: what was too long after a forced round is too long for good.
+        if (!request || request.forced || !isContextOverflow(error)) return undefined;
+        const memory = memoryOf(ctx);
+        if (!compactor.canShrink(request.messages, ctx as ModelContext, await meter(), memory))
+          return undefined;
+        again.set(ctx.history, memory);
+        return 'restart';
+      },
+    }),
+    stateOf: (ctx) => ctx.state.get(cells.summary),
+  };
+}
+
+interface Asked {
+  readonly messages: readonly Message[];
+  readonly forced: boolean;
+}
+
+function checkCompaction(options: CompactionOptions): void {
+  const { summaryModel, maxTokens, keepTailTokens = 0, maxSummaryTokens = 1, minMessages = 1 } = options;
+  const { pruneToolOutputs = true, summaryPrompt = 'x', existingSummarySuffix = '' } = options;
+  checkMethods('summaryModel', summaryModel, ['stream']);
+  checkInteger('maxTokens', maxTokens, 1);
+  checkInteger('keepTailTokens', keepTailTokens, 0);
+  checkInteger('maxSummaryTokens', maxSummaryTokens, 1);
+  checkInteger('minMessages', minMessages, 1);
+  if (typeof pruneToolOutputs !== 'boolean')
+    throw invalidOption('pruneToolOutputs', 'true or false', pruneToolOutputs);
+  if (typeof summaryPrompt !== 'string' || summaryPrompt === '')
+    throw invalidOption('summaryPrompt', 'non-empty text', summaryPrompt);
+  if (typeof existingSummarySuffix !== 'string')
+    throw invalidOption('existingSummarySuffix', 'text', existingSummarySuffix);
+}

@@ -1,0 +1,124 @@
+import { Agent, defineMiddleware, type Message, textOf } from 'allium';
+import { compaction } from 'allium/middleware/compaction';
+import { retry } from 'allium/middleware/retry';
+import { failWith, fakeClock, scriptedModel } from 'allium/testing';
+import { describe, expect, it } from 'vitest';
+import { BASE, long, setup, silent, summariser } from '../../../../../test/compaction-setup.js';
+import { isContextOverflow } from './overflow.js';
+
+describe('a request that the provider finds too long', () => {
+  const tooLong = () =>
+    Object.assign(new Error('This model’s maximum context length is 4096 tokens.'), {
+      status: 400,
+      code: 'context_length_exceeded',
+    });
+  const options = { maxTokens: 100_000, keepTailTokens: 8000, minMessages: 4 };
+  const fits = ({ messages }: { messages: readonly Message[] }) =>
+    messages.map(textOf).join('').length <= 600;
+
+  it('is compacted, and the turn starts again', async () => {
+    let refusals = 0;
+    const answers = (request: { messages: readonly Message[] }) => {
+      if (fits(request)) return silent;
+      refusals++;
+      return failWith(tooLong());
+    };
+    const { session, sent, state, model } = setup(['SUMMARY'], options, [answers]);
+    await session.run([...[1, 2, 3, 4, 5, 6].map((n) => long(n)), long(7)]);
+    expect(refusals).toBe(1);
+    expect(sent()[0]).toContain('SUMMARY');
+    expect(sent().at(-1)).toBe(long(7));
+    expect(state()!.summarizedMessageIds.length).toBeGreaterThanOrEqual(4);
+    expect(await session.messages()).toHaveLength(8);
+    await session.run('Next.');
+    expect(model.requests).toHaveLength(3);
+    expect(sent()[0]).toContain('SUMMARY');
+  });
+
+  it('is refused for good the second time', async () => {
+    const { session, model, summaryModel } = setup(['SUMMARY'], options, [failWith(tooLong())]);
+    const error = await session.run([1, 2, 3, 4].map((n) => long(n))).catch((failed) => failed);
+    expect(error.cause).toMatchObject({ code: 'context_length_exceeded' });
+    expect(model.requests).toHaveLength(2);
+    expect(summaryModel.requests).toHaveLength(1);
+  });
+
+  it('is not tried again when there is nothing to leave out', async () => {
+    const { session, model } = setup(['SUMMARY'], options, [failWith(tooLong())]);
+    await expect(session.run(long(1))).rejects.toMatchObject({ cause: { code: 'context_length_exceeded' } });
+    expect(model.requests).toHaveLength(1);
+  });
+
+  it('is made shorter with a fallback when the summariser fails as well', async () => {
+    const answers = (request: { messages: readonly Message[] }) =>
+      fits(request) ? silent : failWith(tooLong());
+    const { session, state } = setup([failWith(new Error('down'))], options, [answers]);
+    expect((await session.run([long(1, 600), long(2, 96)])).status).toBe('done');
+    expect(state()!.isFallback).toBe(true);
+  });
+
+  it('keeps the summary of the first try', async () => {
+    const answers = ({ messages }: { messages: readonly Message[] }) =>
+      messages.length <= 3 ? silent : failWith(tooLong());
+    const { session, summaryModel, state } = setup(
+      ['FIRST', 'SECOND'],
+      { maxTokens: 500, keepTailTokens: 350 },
+      [answers],
+    );
+    await session.run([1, 2, 3, 4, 5, 6].map((n) => long(n)));
+    expect(summaryModel.requests).toHaveLength(2);
+    expect(textOf(summaryModel.requests[1]!.messages[0]!)).toContain('FIRST');
+    expect(state()!.summary).toBe('SECOND');
+  });
+
+  it('is left to the others when a middleware asked for itself', async () => {
+    let asked = 0;
+    const other = defineMiddleware({
+      name: 'other',
+      async beforeModel(ctx) {
+        asked++;
+        await ctx.generate(scriptedModel([failWith(tooLong())]), { messages: 'Hi' }).catch(() => {});
+      },
+    });
+    const summaryModel = summariser('SUMMARY');
+    const model = scriptedModel([silent]);
+    const middleware = [other, compaction({ ...BASE, ...options, summaryModel })];
+    await new Agent({ model, middleware }).run([1, 2, 3, 4].map((n) => long(n)));
+    expect([asked, summaryModel.requests.length, model.requests.length]).toEqual([1, 0, 1]);
+  });
+
+  it('is no case for a retry, in either order', async () => {
+    for (const first of [true, false]) {
+      const clock = fakeClock();
+      const answers = (request: { messages: readonly Message[] }) =>
+        fits(request) ? silent : failWith(tooLong());
+      const model = scriptedModel([answers], { repeat: true });
+      const made = compaction({ ...BASE, ...options, summaryModel: summariser('SUMMARY') });
+      const middleware = first ? [retry({ clock }), made] : [made, retry({ clock })];
+      await new Agent({ model, middleware }).run([1, 2, 3, 4, 5, 6, 7].map((n) => long(n)));
+      expect(model.requests).toHaveLength(2);
+    }
+  });
+
+  it.each<[unknown, boolean]>([
+    [
+      Object.assign(new Error('prompt is too long: 205000 tokens > 200000 maximum'), { statusCode: 400 }),
+      true,
+    ],
+    [new Error('The input token count (1048577) exceeds the maximum number of tokens allowed'), true],
+    [new Error('Input is too long for requested model.'), true],
+    [new Error('input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000'), true],
+    [new Error('the request exceeds the available context size, try increasing it'), true],
+    [{ error: { code: 'context_length_exceeded' } }, true],
+    [{ error: { error: { message: 'Please reduce the length of the messages or completion.' } } }, true],
+    [new Error('wrapped', { cause: { responseBody: '{"message":"maximum context length is 8192"}' } }), true],
+    [Object.assign(new Error('maximum context length'), { status: 429 }), false],
+    [Object.assign(new Error('Too many tokens per minute'), { status: 429 }), false],
+    [new Error('overloaded'), false],
+    [new Error('Invalid context'), false],
+    ['maximum context length', false],
+    [undefined, false],
+  ])('is told from %s: %s', (error, expected) => {
+    expect(isContextOverflow(error)).toBe(expected);
+  });
+});

@@ -1,0 +1,104 @@
+/** The request as compaction shows it: the summary, what stays as it was, and the latest messages. */
+import { cutBackward } from '../../context-window/cut.js';
+import type { PinIndex } from '../../context-window/pins.js';
+import type { TokenMeter } from '../../context-window/token-meter.js';
+import type { Message, UserMessage } from '../../kernel/messages.js';
+import type { CompactionState } from './state.js';
+import { summaryMessage } from './summary.js';
+
+/** Where the messages that a summary stands for end, and which of them are shown nevertheless. */
+export interface Place {
+  readonly lastId: string | null;
+  readonly cut: number;
+  readonly kept: readonly number[];
+}
+
+const AT_START: Place = Object.freeze({ lastId: null, cut: 0, kept: [] });
+
+/** Finds the place of a summary in a list: once per list, for it grows at its end only. */
+export class Places {
+  private readonly known = new WeakMap<readonly Message[], Place>();
+
+  constructor(private readonly pins: PinIndex) {}
+
+  of(messages: readonly Message[], state: CompactionState): Place {
+    const lastId = state.lastSummarizedMessageId;
+    if (lastId === null) return AT_START;
+    const known = this.known.get(messages);
+    if (known?.lastId === lastId && messages[known.cut - 1]?.id === lastId) return known;
+    let at = messages.findLastIndex(({ id }) => id === lastId);
+    if (at < 0) {
+      // Another middleware left that message out; any other that is in the summary tells the place as well.
+      const ids = new Set(state.summarizedMessageIds);
+      at = messages.findLastIndex(({ id }) => ids.has(id));
+    }
+    const place = { lastId, cut: at + 1, kept: this.pins.before(messages, at + 1) };
+    this.known.set(messages, place);
+    return place;
+  }
+}
+
+const shown = new WeakMap<CompactionState, UserMessage>();
+
+/** The message that shows a summary, made once per summary: whoever counts or compares it finds the same object. */
+export function shownSummary(state: CompactionState): UserMessage {
+  let message = shown.get(state);
+  if (!message) {
+    message = summaryMessage(state.summary);
+    shown.set(state, message);
+  }
+  return message;
+}
+
+export function viewOf(
+  messages: readonly Message[],
+  state: CompactionState,
+  place: Place,
+): readonly Message[] {
+  if (state.lastSummarizedMessageId === null) return messages;
+  return [shownSummary(state), ...place.kept.map((index) => messages[index]!), ...messages.slice(place.cut)];
+}
+
+/** Messages that a round would put into the summary. */
+export interface Range {
+  /** The tail begins here. */
+  readonly cut: number;
+  readonly messages: readonly Message[];
+  readonly tokens: number;
+}
+
+/** Everything from `start` up to a tail of `tailTokens`, without what stays as it is. The tail is one message at least. */
+export function rangeOf(
+  messages: readonly Message[],
+  start: number,
+  tailTokens: number,
+  { meter, pins }: { readonly meter: TokenMeter; readonly pins: PinIndex },
+): Range {
+  let cut = messages.length - 1;
+  let tail = cut >= start ? meter.message(messages[cut]!) : 0;
+  while (cut > start) {
+    tail += meter.message(messages[cut - 1]!);
+    if (tail > tailTokens) break;
+    cut--;
+  }
+  cut = cut > start ? cutBackward(messages, start, cut) : start;
+  return { cut, ...within(messages, start, cut, { meter, pins }) };
+}
+
+/** The messages from `start` to `cut` that are to be summarised. */
+export function within(
+  messages: readonly Message[],
+  start: number,
+  cut: number,
+  { meter, pins }: { readonly meter: TokenMeter; readonly pins: PinIndex },
+): { readonly messages: readonly Message[]; readonly tokens: number } {
+  const kept = new Set(pins.before(messages, cut));
+  const range: Message[] = [];
+  let tokens = 0;
+  for (let i = start; i < cut; i++) {
+    if (kept.has(i)) continue;
+    range.push(messages[i]!);
+    tokens += meter.message(messages[i]!);
+  }
+  return { messages: range, tokens };
+}

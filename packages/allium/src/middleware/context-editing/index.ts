@@ -1,0 +1,85 @@
+/** Takes the content of old tool results out of long requests: the calls stay, what they returned does not. */
+import { isPinned } from '../../context-window/pins.js';
+import type { TokenCounter } from '../../context-window/token-counter.js';
+import { meterFor } from '../../context-window/token-meter.js';
+import type { Message, ToolMessage } from '../../kernel/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+import { checkInteger, checkOptions } from '../../kernel/options.js';
+
+export type { TokenCounter } from '../../context-window/token-counter.js';
+
+export interface ContextEditingOptions {
+  /** Tokens of a request from which on old results are cleared: an integer ≥ 0. @default 100_000 */
+  readonly clearToolResultsAfterTokens?: number;
+  /** How many of the latest results stay: an integer ≥ 0. @default 3 */
+  readonly keep?: number;
+  /** Counts the tokens of a text. @default `gpt-tokenizer` or `tokenx` where installed, else an estimate */
+  readonly tokenCounter?: TokenCounter;
+}
+
+/**
+ * Replaces the results of older calls by a line, in requests that have grown long. The history keeps them.
+ *
+ * @example
+ * new Agent({ model, tools: [read], middleware: [contextEditing({ clearToolResultsAfterTokens: 500, keep: 1 })] });
+ */
+export function contextEditing(options: ContextEditingOptions = {}): Middleware {
+  checkOptions('contextEditing', options, ['clearToolResultsAfterTokens', 'keep', 'tokenCounter']);
+  const { clearToolResultsAfterTokens = 100_000, keep = 3 } = options;
+  checkInteger('clearToolResultsAfterTokens', clearToolResultsAfterTokens, 0);
+  checkInteger('keep', keep, 0);
+  const meter = meterFor(options.tokenCounter);
+  // Messages are frozen, so what was made of one stays right, and the same request gets the same objects.
+  const made = new WeakMap<ToolMessage, ToolMessage>();
+  const cleared = (message: ToolMessage): ToolMessage => {
+    let known = made.get(message);
+    if (!known) {
+      known = clear(message);
+      made.set(message, known);
+    }
+    return known;
+  };
+  return defineMiddleware({
+    name: 'context-editing',
+    async transformContext(messages, ctx) {
+      const counts = await meter();
+      // Not what the model says it has read: that was the short request, and the next one would be long again.
+      if (counts.sum(messages) + counts.fixed(ctx) < clearToolResultsAfterTokens) return messages;
+      const from = latest(messages, keep);
+      let changed = false;
+      const edited = messages.map((message, index) => {
+        if (message.role !== 'tool' || index >= from || isPinned(message)) return message;
+        const next = cleared(message);
+        changed ||= next !== message;
+        return next;
+      });
+      return changed ? edited : messages;
+    },
+  });
+}
+
+/** The index of the first result that stays. */
+function latest(messages: readonly Message[], keep: number): number {
+  let left = keep;
+  for (let i = messages.length - 1; i >= 0; i--) {
+    if (messages[i]!.role !== 'tool') continue;
+    if (left === 0) return i + 1;
+    left--;
+  }
+  return 0;
+}
+
+/** The result with a line in place of its content; as it is when that would not be shorter. */
+function clear(message: ToolMessage): ToolMessage {
+  let chars = 0;
+  let others = 0;
+  for (const part of message.content) {
+    if (part.type === 'text') chars += part.text.length;
+    else others++;
+  }
+  const what = others === 0 ? `${chars} characters` : `${chars} characters and ${others} attachments`;
+  const text = `[The result was cleared to save space: ${what}. Call the tool again if you need it.]`;
+  if (others === 0 && chars <= text.length) return message;
+  const content = Object.freeze([Object.freeze({ type: 'text' as const, text })]);
+  return Object.freeze({ ...message, content });
+}

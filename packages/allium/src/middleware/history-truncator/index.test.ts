@@ -1,0 +1,148 @@
+import { Agent, type Message, textOf, userMessage } from 'allium';
+import { historyTruncator } from 'allium/middleware/history-truncator';
+import { collect, scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { randomHistory, unpaired } from '../../../../../test/random-history.js';
+
+const tokenCounter = (said: string) => said.length;
+
+for (const options of [{ maxMessages: 2 }, { maxTokens: 20, tokenCounter }]) {
+  testMiddleware(() => historyTruncator(options), {
+    name: `historyTruncator ${JSON.stringify(options)}`,
+    neutral: () => historyTruncator({ maxMessages: 1000, maxTokens: 1e6, tokenCounter }),
+    describe,
+    it,
+  });
+}
+
+/** What is sent of a conversation. */
+async function sent(options: Parameters<typeof historyTruncator>[0], history: readonly (Message | string)[]) {
+  const model = scriptedModel(['ok']);
+  const agent = new Agent({ model, middleware: [historyTruncator({ tokenCounter, ...options })] });
+  const { events, result } = await collect(agent.stream(history as Message[]));
+  const dropped = events.filter((event) => event.type === 'custom');
+  return { messages: model.requests[0]!.messages, dropped, result };
+}
+const texts = async (...args: Parameters<typeof sent>) => (await sent(...args)).messages.map(textOf);
+
+const pinned = (said: string) => userMessage(said, { pinned: true });
+const said = (content: string): Message => ({
+  id: '',
+  role: 'assistant',
+  content: [{ type: 'text', text: content }],
+  stopReason: 'stop',
+});
+const calls = (...ids: string[]): Message => ({
+  id: '',
+  role: 'assistant',
+  stopReason: 'tool-calls',
+  content: ids.map((id) => ({ type: 'tool-call', id, name: 'look', arguments: '{}' })),
+});
+const result = (toolCallId: string): Message => ({
+  id: '',
+  role: 'tool',
+  toolCallId,
+  toolName: 'look',
+  content: [{ type: 'text', text: toolCallId }],
+  isError: false,
+});
+
+describe('historyTruncator', () => {
+  it('sends the latest messages, and keeps the history', async () => {
+    const { messages, result: run } = await sent({ maxMessages: 3 }, ['a', 'b', 'c', 'd', 'e']);
+    expect(messages.map(textOf)).toEqual(['c', 'd', 'e']);
+    expect(run!.messages).toHaveLength(6);
+  });
+
+  it('sends as many as fit', async () => {
+    // Each takes its length and four.
+    expect(await texts({ maxTokens: 15 }, ['aaaa', 'b', 'c', 'd'])).toEqual(['b', 'c', 'd']);
+    expect(await texts({ maxTokens: 14 }, ['aaaa', 'b', 'c', 'd'])).toEqual(['c', 'd']);
+    expect(await texts({ maxTokens: 15, maxMessages: 2 }, ['a', 'b', 'c', 'd'])).toEqual(['c', 'd']);
+  });
+
+  it('leaves a short request alone, the list included', async () => {
+    const middleware = historyTruncator({ maxMessages: 3, maxTokens: 100, tokenCounter });
+    const messages = [userMessage('a'), userMessage('b')];
+    expect(await middleware.transformContext!(messages, {} as never)).toBe(messages);
+  });
+
+  it('sends the last message, however long it is', async () => {
+    expect(await texts({ maxTokens: 1 }, ['a', 'b'.repeat(50)])).toEqual(['b'.repeat(50)]);
+  });
+
+  it('sends pinned messages, which take room from the others', async () => {
+    expect(await texts({ maxMessages: 3 }, [pinned('p'), 'a', 'b', 'c', 'd'])).toEqual(['p', 'c', 'd']);
+    expect(await texts({ maxTokens: 15 }, [pinned('p'), 'a', 'b', 'c'])).toEqual(['p', 'b', 'c']);
+    expect(await texts({ maxMessages: 1 }, [pinned('p'), pinned('q'), 'a'])).toEqual(['p', 'q', 'a']);
+  });
+
+  it('sends no result without its call: the whole batch goes', async () => {
+    const history = ['a', calls('1', '2'), result('1'), result('2'), 'b', said('c'), 'd'];
+    expect(await texts({ maxMessages: 5 }, history)).toEqual(['b', 'c', 'd']);
+    expect(await texts({ maxMessages: 6 }, history)).toEqual(['', '1', '2', 'b', 'c', 'd']);
+  });
+
+  it('sends the whole batch when it is the last, and the question it is about', async () => {
+    const history = ['z', 'a', said('x'), calls('1', '2'), result('1'), result('2')];
+    for (const maxMessages of [1, 2, 3])
+      expect(await texts({ maxMessages }, history)).toEqual(['a', '', '1', '2']);
+  });
+
+  it('sends the question that a long series of calls is about', async () => {
+    const history = [
+      'question',
+      ...Array.from({ length: 20 }, (_, i) => [calls(`${i}`), result(`${i}`)]).flat(),
+    ];
+    expect(await texts({ maxMessages: 5 }, history)).toEqual(['question', '', '18', '', '19']);
+  });
+
+  it('splits no pair, loses nothing pinned and keeps to its limits where it can, in any history', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        randomHistory({ whole: true }),
+        fc.integer({ min: 1, max: 20 }),
+        fc.integer({ min: 1, max: 3000 }),
+        async (history, maxMessages, maxTokens) => {
+          const { messages, dropped } = await sent({ maxMessages, maxTokens }, [...history, 'Go.']);
+          expect(dropped).toEqual([]);
+          expect(unpaired(messages)).toEqual({ calls: [], results: [] });
+          expect(textOf(messages.at(-1)!)).toBe('Go.');
+          const pins = (list: readonly Message[]) =>
+            list.filter(({ metadata }) => metadata?.pinned).map(textOf);
+          expect(pins(messages)).toEqual(pins(history));
+          if (pins(history).length === 0) {
+            const tokens = messages.reduce((sum, message) => sum + textOf(message).length + 4, 0);
+            expect(messages.length === 1 || (messages.length <= maxMessages && tokens <= maxTokens)).toBe(
+              true,
+            );
+          }
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+
+  it('counts each message once in a run', async () => {
+    let counted = 0;
+    const counter = (text: string) => {
+      counted++;
+      return text.length;
+    };
+    const model = scriptedModel([toolCalls({ name: 'none' }), toolCalls({ name: 'none' }), text('ok')]);
+    const middleware = [historyTruncator({ maxTokens: 1e6, tokenCounter: counter })];
+    await new Agent({ model, middleware }).run(Array.from({ length: 500 }, (_, i) => `${i}`));
+    expect(counted).toBeLessThan(510);
+  });
+
+  it.each<[object, string]>([
+    [{}, 'historyTruncator() got nothing to limit. Give `maxMessages` or `maxTokens`.'],
+    [{ maxMessages: 0 }, 'Expected `maxMessages` to be an integer ≥ 1, got 0.'],
+    [{ maxTokens: 1.5 }, 'Expected `maxTokens` to be an integer ≥ 1, got 1.5.'],
+    [{ maxMessages: 1, tokenCounter: 1 }, 'Expected `tokenCounter` to be a function, got 1.'],
+    [{ max: 1 }, 'max'],
+  ])('refuses %j', (options, message) => {
+    expect(() => historyTruncator(options as never)).toThrow(message);
+  });
+});

@@ -1,0 +1,79 @@
+/** Marks the beginning of requests that stays the same, for providers that bill by cache. */
+import { invalidOption } from '../../kernel/errors.js';
+import type { Message, Metadata } from '../../kernel/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+import { checkInteger, checkOptions } from '../../kernel/options.js';
+
+export interface PromptCachingOptions {
+  /** How long a provider is to keep what it cached, where it lets one choose: `'5m'` or `'1h'`. @default '5m' */
+  readonly ttl?: '5m' | '1h';
+  /** How many messages are marked, beside the system prompt: an integer from 0 to 3. @default 2 */
+  readonly messages?: number;
+}
+
+/**
+ * Marks the system prompt, the latest message and the one that was latest a turn before: what was sent up to there can
+ * be read from the provider's cache the next time.
+ *
+ * @example
+ * new Agent({ model, systemPrompt: 'Be kind.', middleware: [promptCaching()] });
+ */
+export function promptCaching(options: PromptCachingOptions = {}): Middleware {
+  checkOptions('promptCaching', options, ['ttl', 'messages']);
+  const { ttl = '5m', messages: count = 2 } = options;
+  if (ttl !== '5m' && ttl !== '1h') throw invalidOption('ttl', "'5m' or '1h'", ttl);
+  checkInteger('messages', count, 0, 3);
+  const marks = marksOf(ttl);
+  const system = Object.freeze({ provider: marks });
+  return defineMiddleware({
+    name: 'prompt-caching',
+    // A rule and no layer, after every `transformContext`: calls that middleware make for themselves are not repeated.
+    transformSystemPrompt(prompt, ctx) {
+      const { settings, messages } = ctx;
+      const given = settings.systemMetadata;
+      ctx.settings = { ...settings, systemMetadata: given ? withMarks(given, marks) : system };
+      const places = placesOf(messages, count);
+      if (places.length > 0) {
+        const marked = [...messages];
+        for (const index of places) marked[index] = mark(messages[index]!, marks);
+        ctx.messages = Object.freeze(marked);
+      }
+      return prompt;
+    },
+  });
+}
+
+type Marks = Readonly<Record<string, Metadata>>;
+
+/** By provider, in the words of each. Those that cache by themselves need none; a provider sees its own only. */
+function marksOf(ttl: '5m' | '1h'): Marks {
+  const long = ttl === '1h' && { ttl };
+  const ephemeral = Object.freeze({ cacheControl: Object.freeze({ type: 'ephemeral', ...long }) });
+  const point = Object.freeze({ cachePoint: Object.freeze({ type: 'default', ...long }) });
+  return Object.freeze({ anthropic: ephemeral, openrouter: ephemeral, bedrock: point });
+}
+
+/**
+ * The last message, and those before the latest answers: there the requests of the turns before ended. Messages
+ * without an id are in no history: a middleware put them into this request, and into the next it may put others.
+ */
+function placesOf(messages: readonly Message[], count: number): readonly number[] {
+  const last = messages.findLastIndex(({ id }) => id !== '');
+  const places: number[] = [];
+  for (let i = last; i >= 0 && places.length < count; i--) {
+    const ended = i === last || messages[i + 1]!.role === 'assistant';
+    if (ended && messages[i]!.id !== '') places.push(i);
+  }
+  return places;
+}
+
+function mark<M extends Message>(message: M, marks: Marks): M {
+  return Object.freeze({ ...message, metadata: withMarks(message.metadata ?? {}, marks) });
+}
+
+function withMarks(metadata: Metadata, marks: Marks): Metadata {
+  const given = (metadata.provider ?? {}) as Marks;
+  const provider: Record<string, Metadata> = { ...given };
+  for (const [name, own] of Object.entries(marks)) provider[name] = { ...own, ...given[name] };
+  return { ...metadata, provider };
+}
