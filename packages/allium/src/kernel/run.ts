@@ -27,7 +27,7 @@ import type { Change } from './result.js';
 import { type Scope, supervised } from './scope.js';
 import type { Journal, OpenRun, SessionState } from './session-state.js';
 import { Cells } from './state.js';
-import type { Awaitable, Decision, EntryDraft, PendingRequest } from './store.js';
+import type { Awaitable, Decision, EntryDraft, PendingRequest, Store } from './store.js';
 import type { Tool, ToolResult } from './tool.js';
 import { transformed } from './transforms.js';
 
@@ -38,6 +38,8 @@ export interface RunInit {
   readonly parent: Run | undefined;
   readonly agent: Agent;
   readonly plan: Plan;
+  readonly store: Store;
+  readonly forgets: boolean;
   readonly journal: Journal;
   readonly tenant: string | undefined;
   readonly depth: number;
@@ -75,6 +77,10 @@ export class Run {
   readonly metadata: Metadata;
   readonly clock: Clock;
   readonly resumed: boolean;
+  readonly store: Store;
+  readonly forgets: boolean;
+  /** Runs of sub-agents that have not ended, by session id. */
+  children: Map<string, Promise<unknown>> | undefined;
   readonly history: History;
   readonly cells: Cells;
   readonly watched: boolean;
@@ -123,6 +129,8 @@ export class Run {
     this.clock = init.clock;
     this.resumed = init.resumed;
     this.onRequest = init.onRequest;
+    this.store = init.store;
+    this.forgets = init.forgets;
     this.history = this.state.history;
     this.cells = new Cells(init.plan.cells, this.state.cells, this.open.cells);
     this.watched = init.events.watched;
@@ -206,6 +214,11 @@ export class Run {
     told();
   }
 
+  /** Somebody else runs a part of this run: from here on nothing is written, and it fails. */
+  surrender(error: unknown): void {
+    this.init.journal.broken ??= error;
+  }
+
   get hasUnwritten(): boolean {
     return this.cells.dirty || this.unjournaled.length > 0;
   }
@@ -217,11 +230,12 @@ export class Run {
     return supervised(work, this.scope, this.clock.setTimer, graceMs);
   }
 
-  /** Time spent in here is not active time. Pauses that overlap count once. */
+  /** Time spent in here is not active time, of the parent neither. Pauses that overlap count once. */
   async paused<T>(wait: () => Promise<T>): Promise<T> {
     if (this.pauses++ === 0) this.pausedSince = this.clock.now();
+    const { parent } = this.init;
     try {
-      return await wait();
+      return await (parent ? parent.paused(wait) : wait());
     } finally {
       if (--this.pauses === 0) this.pausedFor += this.clock.now() - this.pausedSince;
     }
