@@ -57,6 +57,13 @@ const childEvents = (events: readonly AgentEvent[]) =>
 const answersTo = ({ pending }: Pick<RunResult, 'pending'>, decision: Decision) =>
   Object.fromEntries(pending.map(({ id }) => [id, decision]));
 
+async function copyOf(store: Store): Promise<Store> {
+  const copy = memoryStore();
+  for (const { sessionId } of (await store.list()).sessions)
+    await copy.append(sessionId, 0, await store.read(sessionId, 1));
+  return copy;
+}
+
 /** A clerk who pays when somebody agreed, asked by a boss. Each call makes all of it anew, as another process would. */
 function office({
   store = memoryStore(),
@@ -682,6 +689,21 @@ describe('a child and a crash', () => {
     expect(toolTexts(result.messages)).toEqual(['Sub-agent "clerk" failed (error): no network']);
   });
 
+  it('cannot be gone on with: the parent fails and stays open, until it is resumed with what was missing', async () => {
+    const { session, store, paid } = office();
+    const first = await session.run('go');
+    const answers = answersTo(first, { type: 'approve' });
+    const poor = office({ store, paid, clerk: { middleware: [] } }).session;
+    await expect(poor.resume({ answers })).rejects.toMatchObject({ code: 'PLAN_MISMATCH' });
+    expect(paid).toEqual([]);
+    for (const [made, options] of [
+      [office({ store: await copyOf(store), paid }), {}],
+      [office({ store: await copyOf(store), paid, clerk: { middleware: [] } }), { allowPlanChange: true }],
+    ] as const)
+      expect(await made.session.resume(options)).toMatchObject({ status: 'done', text: 'All is paid.' });
+    expect(paid).toEqual([7, 7]);
+  });
+
   it('two runners: one of them goes on, the other writes nothing into either session', async () => {
     const store = memoryStore();
     const paid: number[] = [];
@@ -752,6 +774,26 @@ describe('a child whose call is given up', () => {
     await clock.advance(20);
     expect((await running).result).toMatchObject({ status: 'stopped', stop: { reason: 'timeout' } });
     expect(await children(store)).toMatchObject([['0', { type: 'run_end', stop: { reason: 'timeout' } }]]);
+  });
+
+  it('attempts that overlap are one child, whether its session is kept or not', async () => {
+    const twice = defineMiddleware({
+      name: 'twice',
+      wrapTool: async (_, next) => (await Promise.all([next(), next()]))[1],
+    });
+    for (const store of [undefined, memoryStore()]) {
+      const paid: number[] = [];
+      const { clerk } = office({ paid, clerk: { middleware: [] } });
+      const boss = new Agent({
+        model: byTurn(toolCalls(call('clerk')), text('end')),
+        tools: [clerk.asTool({ name: 'clerk', description: '' })],
+        middleware: [twice],
+        ...(store && { store }),
+      });
+      const { result } = await watched(boss, 'go');
+      expect(toolTexts(result.messages)).toEqual(['The clerk has paid.']);
+      expect(paid).toEqual([7]);
+    }
   });
 
   it('is not in the way when a layer calls the tool again: that is a new try', async () => {

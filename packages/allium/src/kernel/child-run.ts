@@ -40,15 +40,34 @@ export interface ChildRun {
 export async function runChild(ctx: ToolContext, child: ChildRun): Promise<ChildOutcome> {
   const run = ctx._run;
   const place = placeOf(ctx);
-  const session = await find(ctx, child.agent, place);
-  const work = goOn(ctx, child, session, place);
   run.children ??= new Map();
-  run.children.set(session.id, work);
+  const { children } = run;
+  const work = after(children.get(place), ctx, child, place);
+  children.set(place, work);
   try {
     return await work;
   } finally {
-    run.children.delete(session.id);
+    if (children.get(place) === work) children.delete(place);
   }
+}
+
+/** Attempts of one call that overlap are one after the other here, and share what the first comes to. */
+async function after(
+  before: Promise<ChildOutcome> | undefined,
+  ctx: ToolContext,
+  child: ChildRun,
+  place: string,
+): Promise<ChildOutcome> {
+  const outcome = await before?.catch(ignore);
+  if (ctx._scope.aborted) throw ctx._scope.reason;
+  if (outcome && !isFailure(outcome.status)) return outcome;
+  return goOn(ctx, child, await find(ctx, child.agent, place), place);
+}
+
+function ignore(): void {}
+
+function isFailure(status: RunStatus | undefined): boolean {
+  return status === 'error' || status === 'aborted';
 }
 
 /** What the model, and in `details` the application, is told. */
@@ -95,15 +114,11 @@ async function find({ _run: run, _call }: ToolContext, agent: Agent, place: stri
   const idOf = (n: number): string => `${run.sessionId}/${place}${n > 1 ? `~${n}` : ''}`;
   for (let n = 1; ; n++) {
     const session = new Session(agent, idOf(n), run.forgets, run.store);
-    // An attempt that was given up has to be over before it can be looked at.
-    await run.children?.get(session.id)?.catch(ignore);
     const { open, ended } = await session.peek();
-    const failed = !open && (ended?.status === 'error' || ended?.status === 'aborted');
+    const failed = !open && isFailure(ended?.status);
     if (!failed || (!again && (await run.store.head(idOf(n + 1))) === 0)) return session;
   }
 }
-
-function ignore(): void {}
 
 // ── Its run ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -122,9 +137,9 @@ async function goOn(
     result = await execute(ctx, child, session, state.open, place);
   } catch (error) {
     if (ctx._scope.aborted) throw ctx._scope.reason;
-    // The child has another runner, and so has the parent: whoever is there goes on with both.
-    if (error instanceof AlliumError && error.code === 'SESSION_CONFLICT') ctx._run.surrender(error);
-    if (!(error instanceof RunError) || error.code === 'SESSION_CONFLICT') throw error;
+    const lost = isLost(error, state);
+    if (lost) ctx._run.surrender(error);
+    if (lost || !(error instanceof RunError)) throw error;
     result = error.result;
   }
   if (ctx._scope.aborted) throw ctx._scope.reason;
@@ -136,6 +151,15 @@ async function goOn(
   const signal = new Suspension(first!, ...more);
   ctx._call.latch(signal);
   throw signal;
+}
+
+/**
+ * The child has another runner, and so has the parent: whoever that is goes on with both. Or it is under way and cannot
+ * be gone on with here, for want of a middleware perhaps: an answer of the tool would end it for good.
+ */
+function isLost(error: unknown, { open }: SessionState): boolean {
+  if (error instanceof AlliumError && error.code === 'SESSION_CONFLICT') return true;
+  return open !== undefined && !(error instanceof RunError);
 }
 
 function stored(
@@ -154,7 +178,8 @@ async function execute(
   place: string,
 ): Promise<RunResult> {
   const options = optionsOf(ctx, agent, session.id, place);
-  const resuming = open && { ...options, answers: answersFor(ctx._run, open, place) };
+  const { allowPlanChange } = ctx._run;
+  const resuming = open && { ...options, allowPlanChange, answers: answersFor(ctx._run, open, place) };
   if (!onEvent) return resuming ? session.resume(resuming) : session.run(input, options);
   const stream = resuming ? session.resumeStream(resuming) : session.stream(input, options);
   for await (const event of stream) {

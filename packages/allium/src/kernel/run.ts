@@ -1,5 +1,6 @@
 /** A run under way: what the loop, the contexts and the layers share. */
 import type { Agent } from './agent.js';
+import type { ChildOutcome } from './child-run.js';
 import type { Clock } from './clock.js';
 import type { Plan } from './compose.js';
 import { judgeToolResult } from './content-guards.js';
@@ -40,6 +41,7 @@ export interface RunInit {
   readonly plan: Plan;
   readonly store: Store;
   readonly forgets: boolean;
+  readonly allowPlanChange: boolean;
   readonly journal: Journal;
   readonly tenant: string | undefined;
   readonly depth: number;
@@ -79,8 +81,9 @@ export class Run {
   readonly resumed: boolean;
   readonly store: Store;
   readonly forgets: boolean;
-  /** Runs of sub-agents that have not ended, by session id. */
-  children: Map<string, Promise<unknown>> | undefined;
+  readonly allowPlanChange: boolean;
+  /** Runs of sub-agents that have not ended, by the place of their call. */
+  children: Map<string, Promise<ChildOutcome>> | undefined;
   readonly history: History;
   readonly cells: Cells;
   readonly watched: boolean;
@@ -131,6 +134,7 @@ export class Run {
     this.onRequest = init.onRequest;
     this.store = init.store;
     this.forgets = init.forgets;
+    this.allowPlanChange = init.allowPlanChange;
     this.history = this.state.history;
     this.cells = new Cells(init.plan.cells, this.state.cells, this.open.cells);
     this.watched = init.events.watched;

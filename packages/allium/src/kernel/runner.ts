@@ -107,6 +107,7 @@ async function begin(start: Start, scope: Scope): Promise<Run> {
     plan,
     store,
     forgets: start.forgets,
+    allowPlanChange: options.allowPlanChange ?? false,
     journal,
     tenant,
     depth,

@@ -1,10 +1,9 @@
 /** What becomes of the events of a sub-agent: told to the parent's stream and to `onEvent`, and kept with its result. */
 import { forward } from '../../kernel/child-run.js';
 import type { ToolContext } from '../../kernel/context.js';
-import { isThenable, messageOf } from '../../kernel/errors.js';
+import { isThenable, messageOf, shown } from '../../kernel/errors.js';
 import type { AgentEvent } from '../../kernel/events.js';
 import { textOf } from '../../kernel/messages.js';
-import { toJson } from '../../kernel/state.js';
 import type { Awaitable } from '../../kernel/store.js';
 import type { SubagentsOptions } from './index.js';
 
@@ -24,7 +23,7 @@ export function listener(
     try {
       const payload = mapEvent(event, agentId);
       if (payload === undefined) return;
-      if (events.length < MAX_EVENTS) events.push(toJson(payload, 'events'));
+      if (events.length < MAX_EVENTS) events.push(plain(payload));
       const wait = onEvent?.(agentId, payload);
       if (isThenable(wait)) return wait.then(undefined, failed);
     } catch (error) {
@@ -38,6 +37,13 @@ export function listener(
       return wait ? wait.then(() => tell(event, agentId)) : tell(event, agentId);
     },
   };
+}
+
+/** What is kept goes into the journal. */
+function plain(payload: unknown): unknown {
+  const json = JSON.stringify(payload);
+  if (json === undefined) throw new TypeError(`Expected mapEvent to return JSON, got ${shown(payload)}.`);
+  return JSON.parse(json);
 }
 
 /** An event in short, where nobody says what to keep; undefined for what is left out. */
