@@ -498,6 +498,19 @@ describe('a child that asks', () => {
     expect(result.usage.totalTokens).toBe(8 * 15);
   });
 
+  it('is one question, and the call that starts it may be another', async () => {
+    const store = memoryStore();
+    const paid: number[] = [];
+    const make = () => office({ store, paid, boss: { middleware: [approval()] } }).session;
+    const asked: string[] = [];
+    let result = await make().run('go');
+    for (let n = 0; result.status === 'suspended' && n < 5; n++) {
+      asked.push(...result.pending.map(({ toolName }) => toolName));
+      result = await make().resume({ answers: answersTo(result, { type: 'approve' }) });
+    }
+    expect([asked, result.status, paid]).toEqual([['clerk', 'pay'], 'done', [7]]);
+  });
+
   it('in the middle of a tool is asked the same way', async () => {
     const store = memoryStore();
     const made = () => {
@@ -673,6 +686,24 @@ describe('a child and a crash', () => {
     expect(result).toMatchObject({ status: 'done', text: 'All is paid.' });
     expect(toolTexts(result.messages)).toEqual(['The clerk has paid.']);
     expect([paid, idle.requests.length, childEvents(events).length]).toEqual([[7], 0, 0]);
+  });
+
+  it('questions of a child that has come to its end without an answer are closed', async () => {
+    const clock = fakeClock();
+    const store = memoryStore();
+    const timed = { clock, middleware: [approval({ policy: () => ask({}, 100) })] };
+    const make = (on: Store) => office({ store: on, clerk: timed, boss: { clock } }).session;
+    await make(store).run('go');
+    await clock.advance(101);
+    const dying = storeWith(store, {
+      append: (id, seq, entries) => {
+        if (id === 's') throw new Error('power cut');
+        return store.append(id, seq, entries);
+      },
+    });
+    await expect(make(dying).resume()).rejects.toThrow('power cut');
+    expect(await make(store).pending()).toHaveLength(1);
+    expect(await make(store).resume()).toMatchObject({ status: 'done', pending: [] });
   });
 
   it('a failure of the child is found as well', async () => {

@@ -131,7 +131,10 @@ async function goOn(
   const { agent } = child;
   const of = { agent, sessionId: session.id };
   const state = await session.peek();
-  if (!state.open && state.ended) return { ...of, ...stored(state, state.ended) };
+  if (!state.open && state.ended) {
+    await closeOthers(ctx._run, place, []);
+    return { ...of, ...stored(state, state.ended) };
+  }
   let result: RunResult;
   try {
     result = await execute(ctx, child, session, state.open, place);
