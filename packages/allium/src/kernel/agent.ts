@@ -1,4 +1,5 @@
 /** An agent: a model, tools and middleware. It keeps nothing per run, so one agent serves any number at once. */
+import { type AsToolOptions, agentTool } from './agent-tool.js';
 import { type Clock, systemClock } from './clock.js';
 import { type ComposeOptions, compose, type ExplicitHooks, flatten, type Plan } from './compose.js';
 import type { Context } from './context.js';
@@ -195,6 +196,20 @@ export class Agent {
   session(id: string): Session {
     if (typeof id !== 'string' || id === '') throw invalidOption('session id', 'non-empty text', id);
     return new Session(this, id, false);
+  }
+
+  /**
+   * This agent as a tool of another: each call is a run of it, in a session under the caller's and in the caller's
+   * store, that shares budgets, abort and tenant. Its questions suspend the caller, and their answers reach it.
+   *
+   * @example
+   * const clerk = new Agent({ name: 'clerk', model, tools: [lookUp] });
+   * const boss = new Agent({ model, tools: [clerk.asTool({ name: 'ask_clerk', description: 'Asks the clerk.' })] });
+   */
+  asTool<Input = { prompt: string }, Output = Input>(
+    options: AsToolOptions<Input, Output>,
+  ): Tool<Input, Output> {
+    return agentTool(this, options);
   }
 
   /** What is composed, in which order, and what is dangerous about it. `String(explanation)` is for people. */

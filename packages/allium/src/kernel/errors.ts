@@ -169,10 +169,13 @@ export class Suspension extends Error {
   override readonly name = 'Suspension';
   readonly [CONTROL] = 'suspend' as const;
   readonly request: object;
+  /** All that is asked: a sub-agent may have several questions. */
+  readonly requests: readonly object[];
 
-  constructor(request: object) {
+  constructor(request: object, ...more: readonly object[]) {
     super('The run waits for an answer.');
     this.request = request;
+    this.requests = [request, ...more];
   }
 }
 

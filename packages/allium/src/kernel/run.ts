@@ -1,5 +1,6 @@
 /** A run under way: what the loop, the contexts and the layers share. */
 import type { Agent } from './agent.js';
+import type { ChildOutcome } from './child-run.js';
 import type { Clock } from './clock.js';
 import type { Plan } from './compose.js';
 import { judgeToolResult } from './content-guards.js';
@@ -28,7 +29,7 @@ import type { DeclaredOptions } from './run-options.js';
 import { type Scope, supervised } from './scope.js';
 import type { Journal, OpenRun, SessionState } from './session-state.js';
 import { Cells } from './state.js';
-import type { Awaitable, Decision, EntryDraft, PendingRequest } from './store.js';
+import type { Awaitable, Decision, EntryDraft, PendingRequest, Store } from './store.js';
 import type { Tool, ToolResult } from './tool.js';
 import { transformed } from './transforms.js';
 
@@ -39,6 +40,9 @@ export interface RunInit {
   readonly parent: Run | undefined;
   readonly agent: Agent;
   readonly plan: Plan;
+  readonly store: Store;
+  readonly forgets: boolean;
+  readonly allowPlanChange: boolean;
   readonly journal: Journal;
   readonly tenant: string | undefined;
   readonly depth: number;
@@ -78,6 +82,11 @@ export class Run {
   readonly metadata: Metadata;
   readonly clock: Clock;
   readonly resumed: boolean;
+  readonly store: Store;
+  readonly forgets: boolean;
+  readonly allowPlanChange: boolean;
+  /** Runs of sub-agents that have not ended, by the place of their call. */
+  children: Map<string, Promise<ChildOutcome>> | undefined;
   readonly history: History;
   readonly cells: Cells;
   readonly watched: boolean;
@@ -130,6 +139,9 @@ export class Run {
     this.clock = init.clock;
     this.resumed = init.resumed;
     this.onRequest = init.onRequest;
+    this.store = init.store;
+    this.forgets = init.forgets;
+    this.allowPlanChange = init.allowPlanChange;
     this.history = this.state.history;
     this.cells = new Cells(init.plan.cells, this.state.cells, this.open.cells);
     this.watched = init.events.watched;
@@ -217,6 +229,11 @@ export class Run {
     told();
   }
 
+  /** Somebody else runs a part of this run: from here on nothing is written, and it fails. */
+  surrender(error: unknown): void {
+    this.init.journal.broken ??= error;
+  }
+
   get hasUnwritten(): boolean {
     return this.cells.dirty || this.unjournaled.length > 0;
   }
@@ -228,11 +245,12 @@ export class Run {
     return supervised(work, this.scope, this.clock.setTimer, graceMs);
   }
 
-  /** Time spent in here is not active time. Pauses that overlap count once. */
+  /** Time spent in here is not active time, of the parent neither. Pauses that overlap count once. */
   async paused<T>(wait: () => Promise<T>): Promise<T> {
     if (this.pauses++ === 0) this.pausedSince = this.clock.now();
+    const { parent } = this.init;
     try {
-      return await wait();
+      return await (parent ? parent.paused(wait) : wait());
     } finally {
       if (--this.pauses === 0) this.pausedFor += this.clock.now() - this.pausedSince;
     }

@@ -28,7 +28,7 @@ import { Scope } from './scope.js';
 import type { ResumeOptions } from './session.js';
 import { catchUp, Journal, type SessionState } from './session-state.js';
 import { toJson } from './state.js';
-import type { EntryBody } from './store.js';
+import type { EntryBody, Store } from './store.js';
 import { errorResult } from './tool.js';
 
 export interface Control {
@@ -37,6 +37,10 @@ export interface Control {
 
 export interface Start {
   readonly agent: Agent;
+  /** Where the session is kept: for a sub-agent's, the store of its parent. */
+  readonly store: Store;
+  /** The session is deleted when the run has ended. */
+  readonly forgets: boolean;
   readonly state: SessionState;
   /** Undefined for a resume. */
   readonly input: readonly Message[] | undefined;
@@ -69,21 +73,21 @@ export async function execute(start: Start): Promise<RunResult> {
 
 /** Loads the session and writes the start of the run, or finds the run to go on with. */
 async function begin(start: Start, scope: Scope): Promise<Run> {
-  const { agent, state, options, input } = start;
+  const { agent, store, state, options, input } = start;
   const parent = options.parent?._run;
   const tenant = options.tenant ?? parent?.tenant ?? agent.tenant;
   const plan = agent.planFor(options.middleware);
   const metadata = options.metadata && toJson(options.metadata, 'metadata');
   const limits = { ...agent.limits, ...options.limits };
   const depth = parent ? parent.depth + 1 : 0;
-  await catchUp(agent.store, state);
+  await catchUp(store, state);
   if (state.seq > 0 && state.tenant !== tenant) {
     throw new AlliumError(
       'TENANT_MISMATCH',
       `Session "${state.sessionId}" belongs to tenant ${shown(state.tenant)}, not ${shown(tenant)}.`,
     );
   }
-  const journal = new Journal(agent.store, state, () => agent.clock.now());
+  const journal = new Journal(store, state, () => agent.clock.now());
   const names = plan.middleware.map(({ name }) => name);
   if (input) {
     if (state.open) await settleOpen(journal);
@@ -105,6 +109,9 @@ async function begin(start: Start, scope: Scope): Promise<Run> {
     parent,
     agent,
     plan,
+    store,
+    forgets: start.forgets,
+    allowPlanChange: options.allowPlanChange ?? false,
     journal,
     tenant,
     depth,
@@ -126,7 +133,11 @@ async function begin(start: Start, scope: Scope): Promise<Run> {
 }
 
 /** Checks that a run can be resumed here and takes the answers that came with it. */
-async function reopen(journal: Journal, names: readonly string[], { options, agent }: Start): Promise<void> {
+async function reopen(
+  journal: Journal,
+  names: readonly string[],
+  { options, agent, store }: Start,
+): Promise<void> {
   const { open, sessionId, inboxCursor } = journal.state;
   if (!open)
     throw new AlliumError(
@@ -140,14 +151,15 @@ async function reopen(journal: Journal, names: readonly string[], { options, age
       `Run "${open.runId}" was started with ${missing.map((name) => `"${name}"`).join(', ')}, which this agent lacks. Add it, or resume with allowPlanChange: true.`,
     );
   }
-  const taken = agent.store.take(sessionId, inboxCursor);
+  const taken = store.take(sessionId, inboxCursor);
   const posted = (isThenable(taken) ? await taken : taken).map(({ item }) => item);
   const now = agent.clock.now();
   const answers = firstAnswers(posted, open.requests, now);
   for (const [requestId, decision] of Object.entries(options.answers ?? {})) {
     const request = open.requests.get(requestId);
     if (!request || answers.has(requestId)) throw unknownRequest(requestId, [...open.requests.values()]);
-    checkAnswer(request, decision, now);
+    // What comes through the parent of a sub-agent was in time when the parent took it.
+    checkAnswer(request, decision, options.parent ? request.createdAt : now);
     answers.set(requestId, decision);
   }
   // All of them or none: a wrong answer beside good ones changes nothing.
@@ -240,6 +252,8 @@ async function supervise(run: Run, start: Start): Promise<RunResult> {
       });
     }
   }
+  // A sub-agent whose call was given up may still be winding down: it does not outlive the run.
+  if (run.children) await Promise.allSettled(run.children.values());
   let unwritten: RunError | undefined;
   try {
     result = await close(run, result, start, ctx);
@@ -254,12 +268,12 @@ async function supervise(run: Run, start: Start): Promise<RunResult> {
 }
 
 /** Inside all run layers: the loop. Control signals become results here; errors and aborts go on outward. */
-async function core(run: Run, ctx: RunContext, { agent }: Start): Promise<RunResult> {
+async function core(run: Run, ctx: RunContext, { store }: Start): Promise<RunResult> {
   let stop: Stop;
   let status: RunStatus;
   try {
     run.call.check();
-    stop = await converse(run, ctx.input, { store: agent.store });
+    stop = await converse(run, ctx.input, { store });
     status = stop.reason === 'suspended' ? 'suspended' : stop.reason === 'final' ? 'done' : 'stopped';
   } catch (error) {
     if (controlKind(error) !== 'stop') throw error;
@@ -275,11 +289,11 @@ function stopOf(run: Run, signal: unknown): Stop {
 }
 
 /** Writes the end. A suspended run stays open. What was posted and not taken is kept with the session. */
-async function close(run: Run, result: RunResult, { agent }: Start, ctx: RunContext): Promise<RunResult> {
+async function close(run: Run, result: RunResult, { store }: Start, ctx: RunContext): Promise<RunResult> {
   const { status, stop } = result;
   if (ctx._state) run.cells.stage(ctx._state);
   try {
-    const due = await drain(run, { store: agent.store }, 'none');
+    const due = await drain(run, { store }, 'none');
     const end =
       status === 'suspended'
         ? pause(run)

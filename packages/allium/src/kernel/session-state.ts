@@ -83,6 +83,7 @@ export class SessionState {
   /** Some thinking was rewritten by a guard and may not be sent back. */
   withheld = false;
   open: OpenRun | undefined;
+  /** How the last run ended. */ ended: (EntryBody & { readonly type: 'run_end' }) | undefined;
   turns = 0;
   toolCalls = 0;
   readonly usage = new UsageTotal();
@@ -168,7 +169,7 @@ export class SessionState {
         this.queued = entry.queued;
         return;
       case 'run_end':
-        this.open = undefined;
+        [this.open, this.ended] = [undefined, entry];
         return;
       default:
         throw new AlliumError(
@@ -283,7 +284,7 @@ function takeIn(state: SessionState, entry: Entry): void {
 export class Journal {
   private waiting: NewEntry[] = [];
   private busy: Promise<void> | undefined;
-  private broken: unknown;
+  /** Set by a failure, here or elsewhere: nothing more is written. */ broken: unknown;
   /** The start of a run, not written yet. */
   private held: NewEntry | undefined;
 

@@ -11,7 +11,7 @@ import type { RunResult } from './result.js';
 import { declaredOptions, RESUME_OPTIONS, RUN_OPTIONS } from './run-options.js';
 import { type Control, execute } from './runner.js';
 import { catchUp, SessionState } from './session-state.js';
-import type { Decision, PendingRequest } from './store.js';
+import type { Decision, PendingRequest, Store } from './store.js';
 
 export interface ResumeOptions extends RunOptions {
   /** Answers to pending requests, by request id. */
@@ -35,6 +35,7 @@ export class Session {
     readonly agent: Agent,
     readonly id: string,
     private readonly forget: boolean,
+    private readonly store: Store = agent.store,
   ) {
     this.state = new SessionState(id);
   }
@@ -59,13 +60,13 @@ export class Session {
   /** Says something while a run is under way: the model hears it before its next turn. */
   async steer(message: MessageInput): Promise<void> {
     for (const one of toMessages(message))
-      await this.agent.store.post(this.id, { type: 'steer', message: checkMessage(one) });
+      await this.store.post(this.id, { type: 'steer', message: checkMessage(one) });
   }
 
   /** Says something for when the run would end. */
   async followUp(message: MessageInput): Promise<void> {
     for (const one of toMessages(message))
-      await this.agent.store.post(this.id, { type: 'follow_up', message: checkMessage(one) });
+      await this.store.post(this.id, { type: 'follow_up', message: checkMessage(one) });
   }
 
   /** Answers a pending request; a run that is suspended goes on with `resume()`. */
@@ -73,17 +74,17 @@ export class Session {
     const pending = await this.pending();
     const request = pending.find(({ id }) => id === requestId);
     const now = this.agent.clock.now();
-    const posted = (await this.agent.store.take(this.id, this.state.inboxCursor)).map(({ item }) => item);
+    const posted = (await this.store.take(this.id, this.state.inboxCursor)).map(({ item }) => item);
     const given = request && firstAnswers(posted, new Map([[requestId, request]]), now);
     if (!request || given?.has(requestId)) throw unknownRequest(requestId, pending);
     checkAnswer(request, decision, now);
-    await this.agent.store.post(this.id, { type: 'answer', requestId, decision });
+    await this.store.post(this.id, { type: 'answer', requestId, decision });
   }
 
   /** Aborts the run under way, in this process or, through the inbox, in another. */
   async abort(reason?: string): Promise<void> {
     if (this.control) this.control.abort(new Aborted(reason));
-    else await this.agent.store.post(this.id, { type: 'cancel', ...(reason !== undefined && { reason }) });
+    else await this.store.post(this.id, { type: 'cancel', ...(reason !== undefined && { reason }) });
   }
 
   async messages(): Promise<readonly Message[]> {
@@ -95,9 +96,9 @@ export class Session {
     return [...((await this.peek()).open?.requests.values() ?? [])];
   }
 
-  /** A look at the journal that disturbs no run. */
-  private async peek(): Promise<SessionState> {
-    if (!this.agent._busy.has(this.id)) await catchUp(this.agent.store, this.state);
+  /** @internal A look at the journal that disturbs no run. */
+  async peek(): Promise<SessionState> {
+    if (!this.agent._busy.has(this.id)) await catchUp(this.store, this.state);
     return this.state;
   }
 
@@ -140,6 +141,8 @@ export class Session {
     try {
       return await execute({
         agent,
+        store: this.store,
+        forgets: this.forget,
         state: this.state,
         input: messages,
         options,
@@ -156,7 +159,7 @@ export class Session {
     } finally {
       this.control = undefined;
       agent._busy.delete(this.id);
-      if (this.forget && this.state.open === undefined) await agent.store.delete(this.id);
+      if (this.forget && this.state.open === undefined) await this.store.delete(this.id);
     }
   }
 }

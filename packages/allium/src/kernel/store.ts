@@ -117,6 +117,13 @@ export interface PendingRequest extends Omit<Request, 'onRequest'> {
   readonly hash: string;
   readonly by?: string;
   readonly createdAt: number;
+  /** Who asks, where it is a sub-agent: tool and arguments are those of its call, `callId` names the call that started it. */
+  readonly from?: {
+    readonly agent: string;
+    readonly sessionId: string;
+    readonly runId: string;
+    readonly callId: string;
+  };
 }
 
 /** What a human decided. `hash`, where given, must be the request's. */

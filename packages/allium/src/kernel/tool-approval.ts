@@ -122,7 +122,7 @@ export class ToolApproval {
       const request = this.request(call, call.ctx, 'ask', ask.request, ask.by);
       const answer = await this.answer(request, ask.request, this.run.scope);
       if (!answer) {
-        call.pending = request;
+        call.pending = [request];
         return;
       }
       if (answer.type === 'edit') return this.edit(call, answer.args);

@@ -366,7 +366,7 @@ class ToolBatch implements ToolCallHooks {
   private interrupted(call: Call, error: unknown): boolean {
     const kind = controlKind(error);
     if (kind === 'suspend') {
-      call.pending = (error as Suspension).request as PendingRequest;
+      call.pending = (error as Suspension).requests as readonly PendingRequest[];
       this.waiting = true;
       this.results.told(call, { suspended: true });
       return true;

@@ -34,8 +34,8 @@ export class Call extends SeamCall implements ToolCallSubject {
   begun = false;
   /** It begins in this process; otherwise one that had begun is in doubt. */
   fresh = false;
-  /** A question nobody has answered yet. */
-  pending: PendingRequest | undefined = undefined;
+  /** Questions nobody has answered yet. */
+  pending: readonly PendingRequest[] | undefined = undefined;
 
   constructor(
     readonly sessionId: string,
@@ -83,7 +83,7 @@ export async function closed<T>(run: Run, call: Call, work: () => Awaitable<T>):
 
 export function failed(run: Run, call: Call, error: unknown): void {
   if (controlKind(error) === 'suspend') {
-    call.pending = (error as Suspension).request as PendingRequest;
+    call.pending = (error as Suspension).requests as readonly PendingRequest[];
     return;
   }
   if (isControl(error)) {

@@ -107,3 +107,21 @@ const wrap: Middleware = {
   },
 };
 expectTypeOf(wrap).toExtend<Middleware>();
+
+// An agent as a tool takes a prompt, or what its input says.
+declare const agent: Agent;
+expectTypeOf(agent.asTool({ name: 'a', description: '' })).toEqualTypeOf<
+  Tool<{ prompt: string }, { prompt: string }>
+>();
+const weather = agent.asTool({
+  name: 'weather',
+  description: '',
+  input: z.object({ city: z.string(), days: z.string().transform(Number) }),
+  prompt: (args) => {
+    expectTypeOf(args).toEqualTypeOf<{ city: string; days: number }>();
+    return args.city;
+  },
+});
+expectTypeOf(weather).toEqualTypeOf<Tool<{ city: string; days: string }, { city: string; days: number }>>();
+// @ts-expect-error the name is required
+agent.asTool({ description: '' });

@@ -74,6 +74,12 @@ export {
   type StructuredOutputOptions,
   structuredOutput,
 } from './structured-output/index.js';
+export {
+  type SubagentResult,
+  type SubagentSpec,
+  type SubagentsOptions,
+  subagents,
+} from './subagents/index.js';
 export { type TimeoutOptions, timeout } from './timeout/index.js';
 export { type Todo, type TodoListOptions, type TodoStatus, todoList } from './todo-list/index.js';
 export {

@@ -28,7 +28,7 @@ export interface SpanHandle {
  * a call that failed itself: in a `custom` event) and changes nothing else about the run.
  */
 export interface ObservabilityOptions {
-  /** Starts a span; `parent` is what it returned for the run. */
+  /** Starts a span; `parent` is what it returned for the run, or for a sub-agent's run, for the run that called it. */
   readonly span?: (name: string, attributes: Attributes, parent: SpanHandle | undefined) => SpanHandle | void;
   /** Adds to a counter. */
   readonly counter?: (name: string, value: number, attributes: Attributes) => void;
@@ -65,7 +65,9 @@ export function observability(options: ObservabilityOptions = {}): Middleware {
     ended: (outcome: SpanOutcome) => void,
     report?: (result: T) => void,
   ): Promise<T> {
-    const handle = span(name, attributes, ctx.seam === 'run' ? undefined : runs.get(ctx.runId)) ?? NOTHING;
+    // The run of a sub-agent belongs to the run that called it.
+    const above = ctx.seam === 'run' ? ctx.parentRunId : ctx.runId;
+    const handle = span(name, attributes, above === undefined ? undefined : runs.get(above)) ?? NOTHING;
     if (ctx.seam === 'run') runs.set(ctx.runId, handle);
     const startedAt = clock.now();
     const finish = (outcome: SpanOutcome): void => {

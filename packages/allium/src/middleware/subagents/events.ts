@@ -1,0 +1,73 @@
+/** What becomes of the events of a sub-agent: told to the parent's stream and to `onEvent`, and kept with its result. */
+import { forward } from '../../kernel/child-run.js';
+import type { ToolContext } from '../../kernel/context.js';
+import { isThenable, messageOf, shown } from '../../kernel/errors.js';
+import type { AgentEvent } from '../../kernel/events.js';
+import { textOf } from '../../kernel/messages.js';
+import type { Awaitable } from '../../kernel/store.js';
+import type { SubagentsOptions } from './index.js';
+
+const MAX_EVENTS = 200;
+const MAX_TEXT = 200;
+
+/** Listens to one sub-agent. `events` fills as it works. */
+export function listener(
+  ctx: ToolContext,
+  mapEvent: NonNullable<SubagentsOptions['mapEvent']>,
+  onEvent: SubagentsOptions['onEvent'],
+): { events: readonly unknown[]; onEvent(event: AgentEvent, agentId: string): Awaitable<void> } {
+  const events: unknown[] = [];
+  const tell = (event: AgentEvent, agentId: string): Awaitable<void> => {
+    const failed = (error: unknown): void =>
+      ctx.emit('subagent_event_failed', { agentId, event: event.type, error: messageOf(error) });
+    try {
+      const payload = mapEvent(event, agentId);
+      if (payload === undefined) return;
+      if (events.length < MAX_EVENTS) events.push(plain(payload));
+      const wait = onEvent?.(agentId, payload);
+      if (isThenable(wait)) return wait.then(undefined, failed);
+    } catch (error) {
+      failed(error);
+    }
+  };
+  return {
+    events,
+    onEvent(event, agentId) {
+      const wait = forward(ctx, event, agentId);
+      return wait ? wait.then(() => tell(event, agentId)) : tell(event, agentId);
+    },
+  };
+}
+
+/** What is kept goes into the journal. */
+function plain(payload: unknown): unknown {
+  const json = JSON.stringify(payload);
+  if (json === undefined) throw new TypeError(`Expected mapEvent to return JSON, got ${shown(payload)}.`);
+  return JSON.parse(json);
+}
+
+/** An event in short, where nobody says what to keep; undefined for what is left out. */
+export function eventSummary(event: AgentEvent): unknown {
+  const { type } = event;
+  switch (event.type) {
+    case 'turn_start':
+      return { type, turn: event.turn };
+    case 'message_end': {
+      if (event.message?.role !== 'assistant') return undefined;
+      const text = textOf(event.message);
+      return text === '' ? undefined : { type, text: clipped(text) };
+    }
+    case 'tool_execution_end':
+      return event.message && { type, tool: event.toolCall.name, isError: event.message.isError };
+    case 'suspended':
+      return { type, pending: event.pending.length };
+    case 'agent_end':
+      return { type, status: event.result.status };
+    default:
+      return undefined;
+  }
+}
+
+function clipped(text: string): string {
+  return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text;
+}

@@ -1,0 +1,194 @@
+/** A tool that hands a task to another agent, which works on it in a session of its own and answers with its result. */
+
+import { childResult, runChild } from '../../kernel/child-run.js';
+import type { ToolContext } from '../../kernel/context.js';
+import type { AgentEvent } from '../../kernel/events.js';
+import { defineMiddleware, type Middleware, type MiddlewareList } from '../../kernel/middleware.js';
+import type { Model } from '../../kernel/model.js';
+import { checkFunction, checkInteger, checkOptions } from '../../kernel/options.js';
+import type { Awaitable } from '../../kernel/store.js';
+import { textInput } from '../../kernel/text-input.js';
+import { type Tool, type ToolResult, tool, toolResult } from '../../kernel/tool.js';
+import { checkAgents, checkMiddleware, checkModel, checkTools } from './checks.js';
+import { Children } from './children.js';
+import { eventSummary, listener } from './events.js';
+
+/** One kind of sub-agent. */
+export interface SubagentSpec {
+  /** @default its key in `agents` */
+  readonly name?: string;
+  /** What it is good at. Shown to the model that chooses. */
+  readonly description: string;
+  readonly systemPrompt: string;
+  /** @default `defaultModel` */
+  readonly model?: Model;
+  /** Beside the shared ones; one of the same name replaces a shared one. */
+  readonly tools?: readonly Tool[];
+  /** Inside the inherited ones. */
+  readonly middleware?: MiddlewareList;
+}
+
+/** What stands in the `details` of a result. */
+export interface SubagentResult {
+  /** The id of the session it worked in. */
+  readonly agentId: string;
+  readonly text: string;
+  /** What `mapEvent` made of its events, at most 200. */
+  readonly events: readonly unknown[];
+  /** Why there is no proper answer. */
+  readonly error?: string;
+}
+
+export interface SubagentsOptions {
+  /** Kinds of sub-agents, by type. `general-purpose` exists always; give it here to change it. @default {} */
+  readonly agents?: Readonly<Record<string, SubagentSpec>>;
+  /** Of those that have none of their own. @default the model of the agent that calls */
+  readonly defaultModel?: Model;
+  /** Tools of every sub-agent. @default [] */
+  readonly sharedTools?: readonly Tool[];
+  /** Middleware of every sub-agent, outside its own: guards, tracing, approval. @default [] */
+  readonly inheritMiddleware?: MiddlewareList;
+  /** Names of tools no sub-agent gets, wherever they come from. @default [] */
+  readonly excludeTools?: readonly string[];
+  /** How deep sub-agents may start sub-agents. @default 3 */
+  readonly maxDepth?: number;
+  /** Sub-agents that one run has at work at once; more calls wait. @default 4 */
+  readonly maxConcurrent?: number;
+  /**
+   * What `onEvent` and `details.events` are given of an event: JSON, or undefined to leave it out.
+   * @default a short form of turns, answers, tool results and ends
+   */
+  readonly mapEvent?: (event: AgentEvent, agentId: string) => unknown;
+  /**
+   * Told what sub-agents do, as it happens.
+   *
+   * Contract: awaited, in order for each sub-agent. What it or `mapEvent` throws is told in a `custom` event
+   * `subagent_event_failed` and changes nothing else.
+   */
+  readonly onEvent?: (agentId: string, payload: unknown) => Awaitable<void>;
+  /** A middleware that traces; outermost in every sub-agent. The one of the parent finds `ctx.parentRunId`. */
+  readonly tracer?: Middleware;
+}
+
+const OPTIONS = [
+  ...['agents', 'defaultModel', 'sharedTools', 'inheritMiddleware', 'excludeTools'],
+  ...['maxDepth', 'maxConcurrent', 'mapEvent', 'onEvent', 'tracer'],
+];
+
+/** The name of the tool. */
+const TOOL = 'subagent';
+const GENERAL = 'general-purpose';
+
+const GENERAL_PURPOSE: SubagentSpec = {
+  description: 'Any task of several steps that no other type is made for.',
+  systemPrompt:
+    'You work on one task for another agent. Do it completely, with the tools you have. Your last answer is all that the other agent will see: put everything into it that was asked for.',
+};
+
+/**
+ * Gives the agent a tool `subagent`, which runs one task in a child agent and returns its final text.
+ *
+ * @example
+ * subagents({
+ *   agents: { reader: { description: 'Reads long texts.', systemPrompt: 'Read, and answer shortly.', model: small } },
+ *   sharedTools: [look],
+ * })
+ */
+export function subagents(options: SubagentsOptions = {}): Middleware {
+  checkOptions('subagents', options, OPTIONS);
+  const { agents = {}, defaultModel, sharedTools = [], inheritMiddleware = [], excludeTools = [] } = options;
+  const { maxDepth = 3, maxConcurrent = 4, mapEvent = eventSummary, onEvent, tracer } = options;
+  checkAgents(agents);
+  if (defaultModel !== undefined) checkModel('defaultModel', defaultModel);
+  checkTools('sharedTools', sharedTools);
+  checkMiddleware('inheritMiddleware', inheritMiddleware);
+  checkTools('excludeTools', excludeTools, 'names');
+  checkInteger('maxDepth', maxDepth, 1);
+  checkInteger('maxConcurrent', maxConcurrent, 1);
+  checkFunction('mapEvent', mapEvent);
+  if (onEvent !== undefined) checkFunction('onEvent', onEvent);
+  if (tracer !== undefined) checkMiddleware('tracer', [tracer]);
+
+  const specs = new Map(Object.entries({ [GENERAL]: GENERAL_PURPOSE, ...agents }));
+  const outer = tracer ? [tracer, inheritMiddleware] : [inheritMiddleware];
+  const nests = !excludeTools.includes(TOOL);
+  const made = defineMiddleware({
+    name: 'subagents',
+    suspends: true,
+    extraLlmCalls: () => modelsOf(specs, defaultModel),
+    tools: [subagentTool(specs, maxConcurrent, delegate)],
+  });
+  const children = new Children({ defaultModel, sharedTools, excludeTools, outer });
+  for (const spec of specs.values()) children.check(spec, nests && maxDepth > 1 ? [made] : []);
+  return made;
+
+  async function delegate(task: Task, ctx: ToolContext): Promise<ToolResult> {
+    const spec = specs.get(task.subagent_type);
+    if (!spec) return unknownType(task.subagent_type, [...specs.keys()]);
+    if (ctx.depth >= maxDepth) return tooDeep(maxDepth);
+    // At the deepest level there is nobody to hand anything to.
+    const inner = nests && ctx.depth + 1 < maxDepth ? [made] : [];
+    const agent = children.of(ctx.agent, task.subagent_type, spec, inner);
+    const { events, onEvent: told } = listener(ctx, mapEvent, onEvent);
+    const outcome = await runChild(ctx, { agent, input: promptOf(task), onEvent: told });
+    return childResult(outcome, events);
+  }
+}
+
+// ── The tool ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+type Task = Readonly<Record<'name' | 'role' | 'task' | 'prompt' | 'subagent_type', string>>;
+
+function subagentTool(
+  specs: ReadonlyMap<string, SubagentSpec>,
+  concurrency: number,
+  execute: (task: Task, ctx: ToolContext) => Promise<ToolResult>,
+): Tool {
+  const lines = [...specs].map(([type, { description }]) => `- ${type}: ${description}`);
+  return tool({
+    name: TOOL,
+    description: [
+      'Hands one task to another agent. It works by itself, sees nothing of this conversation, and answers once.',
+      'Several calls in one answer work side by side. Types:',
+      ...lines,
+    ].join('\n'),
+    input: textInput({
+      name: { description: 'A short name for the agent.' },
+      role: { description: 'Who it is to be, in a few words.', default: '' },
+      task: { description: 'The task in one line.' },
+      prompt: { description: 'Everything it needs to know, and what to answer with.' },
+      subagent_type: { description: 'The type of agent.', oneOf: [...specs.keys()], default: GENERAL },
+    }),
+    concurrency,
+    // Called again, it goes on with the same child: nothing is in doubt.
+    onInDoubt: 'retry',
+    execute,
+  });
+}
+
+/** The system prompt stays the same for all tasks of a type: prompt caches stay valid. */
+function promptOf({ name, role, task, prompt }: Task): string {
+  return `You are "${name}"${role && `, ${role}`}.\nTask: ${task}\n\n${prompt}`;
+}
+
+function unknownType(type: string, types: readonly string[]): ToolResult {
+  return toolResult({
+    isError: true,
+    content: `There is no subagent_type ${JSON.stringify(type)}. Types: ${types.join(', ')}.`,
+  });
+}
+
+function tooDeep(maxDepth: number): ToolResult {
+  return toolResult({
+    isError: true,
+    content: `Sub-agents may nest ${maxDepth} deep, and this agent is at the bottom. Do the task here.`,
+  });
+}
+
+function* modelsOf(
+  specs: ReadonlyMap<string, SubagentSpec>,
+  defaultModel: Model | undefined,
+): Iterable<Model> {
+  const all = [defaultModel, ...[...specs.values()].map(({ model }) => model)];
+  yield* new Set(all.filter((model) => model !== undefined));
+}
