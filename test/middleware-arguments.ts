@@ -9,6 +9,7 @@ export const middlewareArguments: Readonly<Record<string, () => readonly unknown
   budget: () => [{ tokens: 1000 }],
   'call-limits': () => [{ toolCalls: 1 }],
   concurrency: () => [{ max: 1 }],
+  'deferred-tools': () => [{ groups: [] }],
   fallback: () => [{ models: [scriptedModel([])] }],
   'file-validator': () => [{ roots: ['.'] }],
   idempotency: () => [{ store: new Map() }],

@@ -35,6 +35,7 @@ export {
   costTracking,
   type PricedModel,
 } from './cost-tracking/index.js';
+export { type DeferredToolsOptions, deferredTools, type ToolGroup } from './deferred-tools/index.js';
 export { type FallbackError, type FallbackOptions, fallback, mayFallBack } from './fallback/index.js';
 export { type FileValidatorOptions, fileValidator } from './file-validator/index.js';
 export {
