@@ -18,5 +18,6 @@ export const middlewareArguments: Readonly<Record<string, () => readonly unknown
   replay: () => [{ from: [] }],
   'structured-output': () => [{ schema: z.unknown() }],
   'tool-emulator': () => [{ model: scriptedModel([]) }],
+  'tool-selector': () => [{ model: scriptedModel([]) }],
   timeout: () => [{ modelMs: 1000 }],
 };

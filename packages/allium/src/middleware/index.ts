@@ -73,3 +73,4 @@ export {
 } from './tool-cache/index.js';
 export { type ToolEmulatorOptions, toolEmulator } from './tool-emulator/index.js';
 export { type ToolErrorsOptions, toolErrors } from './tool-errors/index.js';
+export { type ToolSelectorOptions, toolSelector } from './tool-selector/index.js';
