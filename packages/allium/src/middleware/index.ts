@@ -73,4 +73,11 @@ export {
 } from './tool-cache/index.js';
 export { type ToolEmulatorOptions, toolEmulator } from './tool-emulator/index.js';
 export { type ToolErrorsOptions, toolErrors } from './tool-errors/index.js';
+export {
+  fileSpill,
+  memorySpill,
+  type SpillStore,
+  type ToolResultLimitOptions,
+  toolResultLimit,
+} from './tool-result-limit/index.js';
 export { type ToolSelectorOptions, toolSelector } from './tool-selector/index.js';

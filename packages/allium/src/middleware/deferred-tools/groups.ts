@@ -3,6 +3,7 @@ import type { Context } from '../../kernel/context.js';
 import { AlliumError, checkKeys, invalidOption, isControl, messageOf } from '../../kernel/errors.js';
 import { checkFunction } from '../../kernel/options.js';
 import { isTool, type Tool } from '../../kernel/tool.js';
+import { untilAborted } from '../../own-tools/until-aborted.js';
 
 export interface ToolGroup {
   /** What the model calls it: 1 to 64 letters, digits, `_`, `-` or `.`. */
@@ -155,14 +156,4 @@ function checked({ id, toolNames }: ToolGroup, tools: unknown): ReadonlyMap<stri
     `What load() brought is not what \`toolNames\` says: ${problems.join(', and ')}. Make both agree.`,
     { data: { group: id, missing, surplus } },
   );
-}
-
-function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const aborted = (): void => reject(signal.reason);
-    const end = (): void => signal.removeEventListener('abort', aborted);
-    work.then(resolve, reject).finally(end);
-    if (signal.aborted) aborted();
-    else signal.addEventListener('abort', aborted);
-  });
 }
