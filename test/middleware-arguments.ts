@@ -16,6 +16,7 @@ export const middlewareArguments: Readonly<Record<string, () => readonly unknown
   'rate-limit': () => [{ limit: 1, perMs: 1000 }],
   record: () => [{ to: [] }],
   replay: () => [{ from: [] }],
+  skills: () => [{ dir: '.' }],
   'structured-output': () => [{ schema: z.unknown() }],
   'tool-emulator': () => [{ model: scriptedModel([]) }],
   'tool-selector': () => [{ model: scriptedModel([]) }],
