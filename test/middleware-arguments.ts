@@ -13,6 +13,7 @@ export const middlewareArguments: Readonly<Record<string, () => readonly unknown
   fallback: () => [{ models: [scriptedModel([])] }],
   'file-validator': () => [{ roots: ['.'] }],
   idempotency: () => [{ store: new Map() }],
+  'memory-recall': () => [{ memory: { recall: () => [], save: () => {} } }],
   'rate-limit': () => [{ limit: 1, perMs: 1000 }],
   record: () => [{ to: [] }],
   replay: () => [{ from: [] }],

@@ -47,6 +47,17 @@ export {
 export { type LoopGuardOptions, loopGuard } from './loop-guard/index.js';
 export { type MaxTurnsOptions, maxTurns } from './max-turns/index.js';
 export {
+  localMemory,
+  type Memory,
+  type MemoryItem,
+  type MemoryRecallOptions,
+  type MemoryScope,
+  memoryRecall,
+  type SqliteMemory,
+  type SqliteMemoryOptions,
+  sqliteMemory,
+} from './memory-recall/index.js';
+export {
   type Attributes,
   type ObservabilityOptions,
   observability,
