@@ -1,4 +1,5 @@
 import { Agent, type AgentOptions, defineMiddleware, memoryStore, textOf, tool } from 'allium';
+import { deferredTools } from 'allium/middleware/deferred-tools';
 import { type ToolSelectorOptions, toolSelector } from 'allium/middleware/tool-selector';
 import {
   collect,
@@ -249,6 +250,42 @@ describe('tool-selector', () => {
       'user: Do it.\nassistant: Step 3.\nassistant: Step 4.\nassistant: Step 5.',
     );
   });
+
+  it.each(['dispatch', 'inject'] as const)(
+    'stands behind deferredTools (%s), whose loaded tools can be picked',
+    async (strategy) => {
+      const group = {
+        id: 'more',
+        title: 'More',
+        description: 'More tools.',
+        toolNames: ['x', 'y', 'z'],
+        load: () => ['x', 'y', 'z'].map(make),
+      };
+      const picker = scriptedModel(['["a"]', '["y"]']);
+      const model = scriptedModel([
+        toolCalls({ name: 'load_tools', args: { groups: ['more'] } }),
+        strategy === 'inject'
+          ? call('y')
+          : toolCalls({ name: 'deferred_tool_call', args: { tool_name: 'y' } }),
+        text('done'),
+      ]);
+      const always = ['load_tools', 'deferred_tool_call'];
+      const agent = new Agent({
+        model,
+        tools: NAMES.map(make),
+        middleware: [
+          deferredTools({ groups: [group], strategy }),
+          toolSelector({ model: picker, maxTools: 1, alwaysInclude: always }),
+        ],
+      });
+      const { messages } = await agent.run('go');
+      expect(textOf(messages[4]!)).toBe('y done');
+      const own = shown(model).map((names) =>
+        names.replace('load_tools', '').replace('deferred_tool_call', ''),
+      );
+      expect(own).toEqual(strategy === 'inject' ? ['a', 'y', 'y'] : ['a', 'a', 'a']);
+    },
+  );
 
   it('stops picking when the run is aborted', async () => {
     const { agent, picker, model } = setup([hang('[')], []);
