@@ -235,19 +235,31 @@ describe('memory-recall, saving', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('saves nothing of runs that fail, stop, or say nothing', async () => {
+  it('saves nothing of runs that fail, are stopped or aborted', async () => {
     const { saved, memory } = saving();
-    await setup(memory, [failWith(new Error('down'))])
+    const always = { remember: () => ['anything'] };
+    await setup(memory, [failWith(new Error('down'))], always)
       .agent.run('go')
       .catch(() => {});
-    await setup(memory, [toolCalls({ name: 'look' })], {}, { limits: { turns: 1 } }).agent.run('go');
-    await setup(memory, [text(' ')]).agent.run('go');
+    await setup(memory, [toolCalls({ name: 'look', text: 'Hm.' })], always, {
+      limits: { turns: 1 },
+    }).agent.run('go');
+    const stop = defineMiddleware({ name: 'stop', afterModelResponse: () => ({ decision: 'stop' }) });
+    const stopped = await setup(memory, [text('Half.')], always, { middleware: [stop] }).agent.run('go');
+    expect(stopped).toMatchObject({ status: 'stopped', text: 'Half.' });
     const abort = new AbortController();
-    const { agent, model } = setup(memory, [hang('Hel')]);
+    const { agent, model } = setup(memory, [hang('Hel')], always);
     const run = agent.run('go', { signal: abort.signal }).catch(() => {});
     while (model.requests.length === 0) await new Promise((resolve) => setImmediate(resolve));
     abort.abort();
     await run;
+    expect(saved).toEqual([]);
+  });
+
+  it('saves nothing where nothing was said', async () => {
+    const { saved, memory } = saving();
+    await setup(memory, [text(' ')]).agent.run('go');
+    await setup(memory, [text('Nice.')]).agent.run([{ type: 'image', data: 'aGk=', mimeType: 'image/png' }]);
     expect(saved).toEqual([]);
   });
 

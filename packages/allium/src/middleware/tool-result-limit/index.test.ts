@@ -160,6 +160,13 @@ describe('tool-result-limit', () => {
     expect(words(shown!)).toBeGreaterThan(40);
   });
 
+  it('does not store what was read once more, whatever the counter says', async () => {
+    const { agent, spill } = setup(LONG, [readWith({ offset: 5 })], { tokenCounter: () => 1e6 });
+    const { messages } = await agent.run('go');
+    expect(results(messages)[1]).toBe('00\n[Characters 5 to 7 of 10000. Read on with offset 7.]');
+    expect(spill.size).toBe(1);
+  });
+
   it('never cuts a character in two, and never stands still', async () => {
     await fc.assert(
       fc.asyncProperty(
