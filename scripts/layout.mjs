@@ -72,6 +72,28 @@ export const arrows = [
     says: 'compaction, context-editing and history-truncator import the kernel, context-window/ and their own folder',
   },
   {
+    from: /^(own-tools\/)/,
+    may: inside('kernel/', 'own-tools/'),
+    builtins: false,
+    packages: false,
+    says: 'own-tools/, which middleware with tools of their own share, imports the kernel',
+  },
+  {
+    from: /^(middleware\/(?:deferred-tools|skills|tool-result-limit)\/)/,
+    may: (path, own) => inside('kernel/', 'own-tools/', own)(path) || path === 'index.ts',
+    builtins: true,
+    packages: true,
+    says: 'middleware with tools of their own import the kernel, own-tools/ and their own folder',
+  },
+  {
+    from: /^(middleware\/memory-recall\/)/,
+    may: (path, own) =>
+      inside('kernel/', own)(path) || ['index.ts', 'stores/sqlite/driver.ts'].includes(path),
+    builtins: true,
+    packages: true,
+    says: 'memory-recall imports the kernel, its own folder and the driver of the SQLite store',
+  },
+  {
     from: /^((?:middleware|stores)\/[^/]+\/)/,
     may: (path, own) => inside('kernel/', own)(path) || path === 'index.ts',
     builtins: true,

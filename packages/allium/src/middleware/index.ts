@@ -43,6 +43,7 @@ export {
   costTracking,
   type PricedModel,
 } from './cost-tracking/index.js';
+export { type DeferredToolsOptions, deferredTools, type ToolGroup } from './deferred-tools/index.js';
 export { type FallbackError, type FallbackOptions, fallback, mayFallBack } from './fallback/index.js';
 export { type FileValidatorOptions, fileValidator } from './file-validator/index.js';
 export { type Goal, type GoalOptions, type GoalOutcome, goal } from './goal/index.js';
@@ -56,6 +57,17 @@ export {
 export { type LoopGuardOptions, loopGuard } from './loop-guard/index.js';
 export { type MaxTurnsOptions, maxTurns } from './max-turns/index.js';
 export {
+  localMemory,
+  type Memory,
+  type MemoryItem,
+  type MemoryRecallOptions,
+  type MemoryScope,
+  memoryRecall,
+  type SqliteMemory,
+  type SqliteMemoryOptions,
+  sqliteMemory,
+} from './memory-recall/index.js';
+export {
   type Attributes,
   type ObservabilityOptions,
   observability,
@@ -68,6 +80,7 @@ export { type RateLimitOptions, rateLimit, type SharedLimiter } from './rate-lim
 export { type RecordOptions, record } from './record/index.js';
 export { type ReplayOptions, replay } from './replay/index.js';
 export { isTransient, type RetryOptions, retry } from './retry/index.js';
+export { type SkillsOptions, skills } from './skills/index.js';
 export { type StopwatchOptions, stopwatch } from './stopwatch/index.js';
 export {
   type StructuredOutput,
@@ -90,3 +103,11 @@ export {
 } from './tool-cache/index.js';
 export { type ToolEmulatorOptions, toolEmulator } from './tool-emulator/index.js';
 export { type ToolErrorsOptions, toolErrors } from './tool-errors/index.js';
+export {
+  fileSpill,
+  memorySpill,
+  type SpillStore,
+  type ToolResultLimitOptions,
+  toolResultLimit,
+} from './tool-result-limit/index.js';
+export { type ToolSelectorOptions, toolSelector } from './tool-selector/index.js';

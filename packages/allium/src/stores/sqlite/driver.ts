@@ -19,13 +19,14 @@ export interface SqliteStatement {
 
 type Constructor = new (path: string) => SqliteDatabase;
 
-/** The other parameters are where to look, for tests. */
+/** `who` needs it, for the error when there is none. The other parameters are where to look, for tests. */
 export function openDatabase(
   path: string,
   findBuiltIn: () => Constructor | undefined = builtIn,
   load: (name: string) => unknown = createRequire(import.meta.url),
+  who = 'The SQLite store',
 ): SqliteDatabase {
-  return new (findBuiltIn() ?? libsql(load))(path);
+  return new (findBuiltIn() ?? libsql(load, who))(path);
 }
 
 function builtIn(): Constructor | undefined {
@@ -41,13 +42,13 @@ function builtIn(): Constructor | undefined {
   }
 }
 
-function libsql(load: (name: string) => unknown): Constructor {
+function libsql(load: (name: string) => unknown, who: string): Constructor {
   try {
     return load('libsql') as Constructor;
   } catch (cause) {
     throw new AlliumError(
       'MISSING_DEPENDENCY',
-      `The SQLite store needs Node 22.13 or later, which has SQLite built in, or the package libsql; this is Node ${process.version}. Run: npm install libsql`,
+      `${who} needs Node 22.13 or later, which has SQLite built in, or the package libsql; this is Node ${process.version}. Run: npm install libsql`,
       { cause, data: { package: 'libsql' } },
     );
   }

@@ -1,0 +1,281 @@
+/** Keeps large sets of tools out of requests: the model sees a catalogue and loads the groups it needs. */
+import type { Context, ModelContext, ToolContext } from '../../kernel/context.js';
+import { isControl, messageOf, nearest } from '../../kernel/errors.js';
+import type { ToolCall } from '../../kernel/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+import { checkInteger, checkOneOf, checkOptions } from '../../kernel/options.js';
+import { defineState, type StateCell } from '../../kernel/state.js';
+import { type Tool, type ToolResult, tool, toolResult } from '../../kernel/tool.js';
+import { objectInput } from '../../own-tools/object-input.js';
+import { catalogue, checkGroups, duplicate, LoadedTools, type ToolGroup } from './groups.js';
+
+export type { ToolGroup } from './groups.js';
+
+export interface DeferredToolsOptions {
+  /** A tool may be in one group only. */
+  readonly groups: readonly ToolGroup[];
+  /**
+   * `dispatch`: what the model is shown never changes; it calls loaded tools through `deferred_tool_call`.
+   * `inject`: loaded tools are added to the tools of the request. @default 'dispatch'
+   */
+  readonly strategy?: 'dispatch' | 'inject';
+  /** Sessions whose loaded tools are kept in memory; beyond it loaders run again: an integer ≥ 1. @default 1000 */
+  readonly maxSessions?: number;
+}
+
+const LOAD = 'load_tools';
+const DISPATCH = 'deferred_tool_call';
+
+const HOW = {
+  dispatch: `There are more tools than those you were given, in groups. To use one, call ${LOAD} with the ids of the groups you need: it returns what their tools take. Then call ${DISPATCH} with the name of the tool and its arguments.`,
+  inject: `There are more tools than those you were given, in groups. To use one, call ${LOAD} with the ids of the groups you need. Their tools are then among yours.`,
+} as const;
+
+/**
+ * Shows the model a catalogue of tool groups instead of every schema. A call of a deferred tool is a call of the real
+ * one to everything that judges, wraps or runs it.
+ *
+ * @example
+ * new Agent({ model, middleware: [deferredTools({ groups: [billing] })] });
+ */
+export function deferredTools(options: DeferredToolsOptions): Middleware {
+  checkOptions('deferredTools', options, ['groups', 'strategy', 'maxSessions']);
+  const { groups, strategy = 'dispatch', maxSessions = 1000 } = options;
+  checkOneOf('strategy', strategy, ['dispatch', 'inject']);
+  checkInteger('maxSessions', maxSessions, 1);
+  const owners = checkGroups(groups, [LOAD, DISPATCH]);
+  if (groups.length === 0) return defineMiddleware({ name: 'deferred-tools' });
+
+  const cell = defineState<readonly string[]>({ name: 'loaded', scope: 'session', initial: [] });
+  const deferred: Deferred = { groups, owners, cell, loads: new LoadedTools(maxSessions) };
+  const text = catalogue(groups, HOW[strategy]);
+  const clashes = clashCheck(owners);
+  const transformSystemPrompt = (prompt: string, ctx: ModelContext): string => {
+    clashes(ctx.tools);
+    return prompt === '' ? text : `${prompt}\n\n${text}`;
+  };
+  const load = loadTool(deferred, strategy);
+  const shared = { name: 'deferred-tools', state: [cell] };
+  if (strategy === 'dispatch') {
+    const dispatch = dispatchTool(deferred);
+    return defineMiddleware({
+      ...shared,
+      tools: [load, dispatch],
+      transformSystemPrompt,
+      // Not what a layer has taken out of the request: that tool does not exist for this call.
+      resolveToolCall: (call, ctx) =>
+        ctx.tool === dispatch ? rewritten(deferred, dispatch, call, ctx) : undefined,
+    });
+  }
+  return defineMiddleware({
+    ...shared,
+    tools: [load],
+    beforeRun(ctx) {
+      deferred.loads.of(ctx).offered = undefined;
+    },
+    // A rule and no layer: calls that other middleware make for themselves are not given these tools.
+    async transformSystemPrompt(prompt, ctx) {
+      const made = transformSystemPrompt(prompt, ctx);
+      await offer(deferred, ctx);
+      return made;
+    },
+    resolveToolCall: (call, ctx) => reopened(deferred, call, ctx),
+  });
+}
+
+interface Deferred {
+  readonly groups: readonly ToolGroup[];
+  readonly owners: ReadonlyMap<string, ToolGroup>;
+  /** The ids of the groups a session has loaded, in that order. */
+  readonly cell: StateCell<readonly string[]>;
+  readonly loads: LoadedTools;
+}
+
+/** Names of deferred tools that are tools of the agent, too, are known only now. Each list is looked at once. */
+function clashCheck(owners: ReadonlyMap<string, ToolGroup>): (tools: readonly Tool[]) => void {
+  const fine = new WeakSet<readonly Tool[]>();
+  return (tools) => {
+    if (fine.has(tools)) return;
+    for (const { name } of tools) {
+      const group = owners.get(name);
+      if (group) throw duplicate(name, group.id, 'the agent');
+    }
+    fine.add(tools);
+  };
+}
+
+// ── load_tools ───────────────────────────────────────────────────────────────────────────────────────────────
+
+function loadTool(deferred: Deferred, strategy: 'dispatch' | 'inject'): Tool {
+  return tool({
+    name: LOAD,
+    description:
+      strategy === 'dispatch'
+        ? 'Loads groups of tools from the catalogue and returns the schemas of their tools.'
+        : 'Loads groups of tools from the catalogue: from then on their tools are among yours.',
+    input: objectInput<{ groups: readonly string[] }>({
+      groups: { type: 'texts', description: 'Ids of groups in the catalogue.', min: 1 },
+    }),
+    // Loading again returns the same, so after a crash it may be repeated.
+    idempotent: true,
+    async execute(args, ctx): Promise<ToolResult> {
+      const parts = await Promise.all(
+        [...new Set(args.groups)].map((id) => loadGroup(deferred, id, ctx, strategy)),
+      );
+      return toolResult({
+        content: parts.map(({ text }) => text).join('\n\n'),
+        isError: parts.every(({ failed }) => failed),
+      });
+    },
+  });
+}
+
+async function loadGroup(
+  deferred: Deferred,
+  id: string,
+  ctx: ToolContext,
+  strategy: 'dispatch' | 'inject',
+): Promise<{ text: string; failed: boolean }> {
+  const group = deferred.groups.find((one) => one.id === id);
+  if (!group) {
+    const ids = deferred.groups.map((one) => one.id);
+    return { text: `There is no group "${id}".${hint(id, ids)} Groups: ${ids.join(', ')}.`, failed: true };
+  }
+  try {
+    const tools = await deferred.loads.load(group, ctx);
+    remember(deferred, group, ctx);
+    if (strategy === 'inject')
+      return {
+        text: `Group "${id}" is loaded. Now among your tools: ${group.toolNames.join(', ')}.`,
+        failed: false,
+      };
+    const specs = group.toolNames.map((name) => JSON.stringify(tools.get(name)!.spec));
+    return { text: `Group "${id}", to be called with ${DISPATCH}:\n${specs.join('\n')}`, failed: false };
+  } catch (error) {
+    if (isControl(error)) throw error;
+    return { text: messageOf(error), failed: true };
+  }
+}
+
+function remember({ cell }: Deferred, { id }: ToolGroup, ctx: Context): void {
+  if (!ctx.state.get(cell).includes(id))
+    ctx.state.update(cell, (ids) => (ids.includes(id) ? ids : [...ids, id]));
+}
+
+// ── dispatch ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+interface DispatchArgs {
+  readonly tool_name: string;
+  readonly arguments?: object;
+}
+
+/** Runs only where the call could not be made a call of the real tool, and says why. */
+function dispatchTool({ owners }: Deferred): Tool<DispatchArgs, DispatchArgs> {
+  return tool({
+    name: DISPATCH,
+    description: `Calls a tool of the catalogue. ${LOAD} tells what its arguments are.`,
+    input: objectInput<DispatchArgs>({
+      tool_name: { type: 'text', description: 'The name of the tool.' },
+      arguments: { type: 'object', description: 'The arguments of the tool.', optional: true },
+    }),
+    execute({ tool_name: name }): ToolResult {
+      return toolResult({
+        content: `There is no tool "${name}" in the catalogue.${hint(name, owners.keys())} If it is one of your own tools, call it directly.`,
+        isError: true,
+      });
+    },
+  });
+}
+
+/** The call of the real tool that a `deferred_tool_call` asks for; undefined when it asks for none. */
+async function rewritten(
+  deferred: Deferred,
+  dispatch: Tool<DispatchArgs, DispatchArgs>,
+  call: ToolCall,
+  ctx: ToolContext,
+): Promise<{ toolCall: ToolCall; tool: Tool } | undefined> {
+  const checked = await dispatch.input['~standard'].validate(json(call.arguments));
+  // What is wrong with it the kernel finds as well, and tells the model.
+  if (checked.issues) return undefined;
+  const { tool_name: name, arguments: args = {} } = checked.value;
+  const found = await find(deferred, name, ctx);
+  return found && { toolCall: { ...call, name, arguments: JSON.stringify(args) }, tool: found };
+}
+
+function json(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A deferred tool, loaded if it is not yet: the model may know it from earlier, and its arguments are validated. */
+async function find(deferred: Deferred, name: string, ctx: ToolContext): Promise<Tool | undefined> {
+  const group = deferred.owners.get(name);
+  if (!group) return undefined;
+  const tools = await deferred.loads.load(group, ctx);
+  remember(deferred, group, ctx);
+  return tools.get(name);
+}
+
+// ── inject ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Adds the tools of loaded groups to the request, in the order of loading: what was there keeps its place. */
+async function offer(deferred: Deferred, ctx: ModelContext): Promise<void> {
+  const session = deferred.loads.of(ctx);
+  session.offered = turnOf(ctx);
+  const ids = ctx.state.get(deferred.cell);
+  if (ids.length === 0) return;
+  const base = ctx.tools;
+  if (session.joined?.base !== base || session.joined.ids !== ids) {
+    const loaded = await Promise.all(ids.map((id) => offered(deferred, id, ctx)));
+    const tools = Object.freeze([...base, ...loaded.flatMap((one) => one ?? [])]);
+    // What could not be loaded is tried again with the next request.
+    session.joined = loaded.includes(undefined) ? undefined : { base, ids, tools };
+    ctx.tools = tools;
+  } else ctx.tools = session.joined.tools;
+}
+
+/** After a resume in another process, groups are loaded here. One that cannot be is left out, and an event says so. */
+async function offered(
+  deferred: Deferred,
+  id: string,
+  ctx: ModelContext,
+): Promise<readonly Tool[] | undefined> {
+  const group = deferred.groups.find((one) => one.id === id);
+  // A later version of the program may have it no more.
+  if (!group) return [];
+  try {
+    return [...(await deferred.loads.load(group, ctx)).values()];
+  } catch (error) {
+    if (isControl(error)) throw error;
+    ctx.emit('deferred-tools', { group: id, error: messageOf(error) });
+    return undefined;
+  }
+}
+
+/**
+ * Calls that are still open after a resume: their turn was not offered by this process, so the kernel does not know
+ * injected tools. Where the turn was, a tool that is missing was taken out on purpose.
+ */
+async function reopened(
+  deferred: Deferred,
+  call: ToolCall,
+  ctx: ToolContext,
+): Promise<{ toolCall: ToolCall; tool: Tool } | undefined> {
+  const group = deferred.owners.get(call.name);
+  if (ctx.tool || !group || !ctx.state.get(deferred.cell).includes(group.id)) return undefined;
+  if (deferred.loads.of(ctx).offered === turnOf(ctx)) return undefined;
+  const found = await find(deferred, call.name, ctx);
+  return found && { toolCall: call, tool: found };
+}
+
+function turnOf({ runId, turn }: Context): string {
+  return `${runId}\n${turn}`;
+}
+
+function hint(name: string, names: Iterable<string>): string {
+  const near = nearest(name, names);
+  return near ? ` Did you mean "${near}"?` : '';
+}

@@ -1,0 +1,89 @@
+/** Shows the model which skills there are, and lets it read one when it needs it. */
+import { nearest } from '../../kernel/errors.js';
+import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+import { checkInteger, checkOptions } from '../../kernel/options.js';
+import { type Tool, type ToolResult, tool, toolResult } from '../../kernel/tool.js';
+import { objectInput } from '../../own-tools/object-input.js';
+import { filesOf, findSkills, MAIN_FILE, Refused, readSkillFile, type Skill } from './folder.js';
+import { bodyOf } from './front-matter.js';
+
+export interface SkillsOptions {
+  /** The folder whose folders are skills: those with a SKILL.md. */
+  readonly dir: string;
+  /** Bytes that a file of a skill may have to be read: an integer ≥ 1. @default 100_000 */
+  readonly maxBytes?: number;
+}
+
+const READ = 'read_skill';
+
+/**
+ * Lists the skills of a folder by name and description in the system prompt. Their texts are read when the model asks
+ * for them, with the tool `read_skill`.
+ *
+ * @example
+ * new Agent({ model, middleware: [skills({ dir: 'skills' })] });
+ */
+export function skills(options: SkillsOptions): Middleware {
+  checkOptions('skills', options, ['dir', 'maxBytes']);
+  const { dir, maxBytes = 100_000 } = options;
+  checkInteger('maxBytes', maxBytes, 1);
+  const found = findSkills(dir);
+  if (found.size === 0) return defineMiddleware({ name: 'skills' });
+  // Made once: the same bytes for every request, so that prompt caches stay valid.
+  const list = listOf([...found.values()]);
+  return defineMiddleware({
+    name: 'skills',
+    tools: [readTool(found, maxBytes)],
+    transformSystemPrompt: (prompt) => (prompt === '' ? list : `${prompt}\n\n${list}`),
+  });
+}
+
+function listOf(all: readonly Skill[]): string {
+  const lines = all.map(({ name, description }) => `- ${name}: ${description}`);
+  return `## Skills
+
+These are instructions for certain tasks. When a task fits one of them, read it with ${READ} before you begin.
+
+${lines.join('\n')}`;
+}
+
+interface ReadArgs {
+  readonly name: string;
+  readonly file?: string;
+}
+
+function readTool(found: ReadonlyMap<string, Skill>, maxBytes: number): Tool<ReadArgs, ReadArgs> {
+  return tool({
+    name: READ,
+    description: 'Reads the instructions of a skill, or another file that they name.',
+    input: objectInput<ReadArgs>({
+      name: { type: 'text', description: 'The name of the skill.' },
+      file: {
+        type: 'text',
+        description: 'A file of the skill, from its folder on. Default: its instructions.',
+        optional: true,
+      },
+    }),
+    idempotent: true,
+    async execute({ name, file = MAIN_FILE }): Promise<ToolResult> {
+      const skill = found.get(name);
+      if (!skill) return failure(unknownSkill(name, [...found.keys()]));
+      try {
+        const text = await readSkillFile(skill, file, maxBytes);
+        return toolResult({ content: file === MAIN_FILE ? bodyOf(text) : text });
+      } catch (error) {
+        if (!(error instanceof Refused)) throw error;
+        return failure(`${error.message} Its files: ${(await filesOf(skill)).join(', ')}.`);
+      }
+    },
+  });
+}
+
+function unknownSkill(name: string, names: readonly string[]): string {
+  const near = nearest(name, names);
+  return `There is no skill ${JSON.stringify(name)}.${near ? ` Did you mean "${near}"?` : ''} Skills: ${names.join(', ')}.`;
+}
+
+function failure(text: string): ToolResult {
+  return toolResult({ content: text, isError: true });
+}

@@ -1,0 +1,175 @@
+/** Keeps long results of tools out of the conversation: the model gets a preview, and a tool to read the rest. */
+import type { Context, ToolContext } from '../../kernel/context.js';
+import { invalidOption, isControl, isThenable, messageOf } from '../../kernel/errors.js';
+import type { ToolContent } from '../../kernel/messages.js';
+import { defineMiddleware, type Middleware, type ToolResultPatch } from '../../kernel/middleware.js';
+import { checkFunction, checkInteger, checkMethods, checkOptions } from '../../kernel/options.js';
+import { type Tool, type ToolResult, tool, toolResult } from '../../kernel/tool.js';
+import { objectInput } from '../../own-tools/object-input.js';
+import { untilAborted } from '../../own-tools/until-aborted.js';
+import { memorySpill, type SpillStore } from './spill.js';
+
+export { fileSpill, memorySpill, type SpillStore } from './spill.js';
+
+export interface ToolResultLimitOptions {
+  /** Tokens of text a result may have, the note about the rest included: an integer ≥ 100. @default 10_000 */
+  readonly maxTokens?: number;
+  /** Keeps what is too long. @default memorySpill() */
+  readonly spill?: SpillStore;
+  /** Counts the tokens of a text. @default a quarter of its characters */
+  readonly tokenCounter?: (text: string) => number;
+}
+
+const READ = 'read_tool_result';
+
+/** Tokens set aside for the note below a text. */
+const NOTE_TOKENS = 60;
+
+/**
+ * Puts results with more than `maxTokens` into a store and gives the model their beginning and a reference, with which
+ * it reads the rest in pieces through the tool `read_tool_result`.
+ *
+ * @example
+ * new Agent({ model, tools: [log], middleware: [toolResultLimit({ maxTokens: 100 })] });
+ */
+export function toolResultLimit(options: ToolResultLimitOptions = {}): Middleware {
+  checkOptions('toolResultLimit', options, ['maxTokens', 'spill', 'tokenCounter']);
+  const { maxTokens = 10_000, spill = memorySpill(), tokenCounter = quarter } = options;
+  checkInteger('maxTokens', maxTokens, 100);
+  checkMethods('spill', spill, ['get', 'set']);
+  checkFunction('tokenCounter', tokenCounter);
+  const count = counted(tokenCounter);
+  const budget = maxTokens - NOTE_TOKENS;
+  const read = readTool(spill, (text) => fitting(text, budget, count));
+  return defineMiddleware({
+    name: 'tool-result-limit',
+    tools: [read],
+    // After the guards: what they removed is not there any more, and nothing of it is stored.
+    async afterToolCall(ctx): Promise<ToolResultPatch | undefined> {
+      const { content } = ctx.result!;
+      const text = textIn(content);
+      if (ctx.tool === read || count(text) <= maxTokens) return undefined;
+      const shown = fitting(text, budget, count);
+      const note = await keep(spill, text, shown.length, ctx);
+      const rest = content.filter(({ type }) => type !== 'text');
+      return { content: [{ type: 'text', text: `${shown}\n${note}` }, ...rest] };
+    },
+  });
+}
+
+/** Stores the text and says below the preview how to read on; without a store, that the rest is lost. */
+async function keep(spill: SpillStore, text: string, shown: number, ctx: ToolContext): Promise<string> {
+  const begin = `[This result has ${text.length} characters; these are the first ${shown}.`;
+  // Unique in its session and of no use outside it; the same after a crash, and when a recording is played back.
+  const ref = ctx.toolCall.id;
+  try {
+    await settled(spill.set(keyOf(ctx, ref), text), ctx.signal);
+    return `${begin} To read on, call ${READ} with ${JSON.stringify({ ref, offset: shown })}.]`;
+  } catch (error) {
+    if (isControl(error)) throw error;
+    // The tool has run and its result is worth something; an error would tell the model to run it again.
+    ctx.emit('tool-result-limit', { toolCallId: ctx.toolCall.id, error: messageOf(error) });
+    return `${begin} The rest could not be stored.]`;
+  }
+}
+
+/** Written out rather than hashed: no session can be made to meet the keys of another. */
+function keyOf({ tenant, sessionId }: Context, ref: string): string {
+  return `allium:tool-result:${JSON.stringify([tenant ?? null, sessionId, ref])}`;
+}
+
+// ── read_tool_result ─────────────────────────────────────────────────────────────────────────────────────────
+
+interface ReadArgs {
+  readonly ref: string;
+  readonly offset?: number;
+  readonly limit?: number;
+}
+
+function readTool(spill: SpillStore, fit: (text: string) => string): Tool<ReadArgs, ReadArgs> {
+  return tool({
+    name: READ,
+    description: 'Reads a piece of a tool result that was too long to be shown.',
+    input: objectInput<ReadArgs>({
+      ref: { type: 'text', description: 'The reference given with the beginning of the result.' },
+      offset: {
+        type: 'integer',
+        description: 'Where to begin, in characters. Default: 0.',
+        optional: true,
+        min: 0,
+      },
+      limit: {
+        type: 'integer',
+        description: 'How many characters. Default: as many as fit.',
+        optional: true,
+        min: 1,
+      },
+    }),
+    idempotent: true,
+    async execute({ ref, offset = 0, limit = Number.POSITIVE_INFINITY }, ctx): Promise<ToolResult> {
+      const text = await settled(spill.get(keyOf(ctx, ref)), ctx.signal);
+      if (typeof text !== 'string')
+        return failure(
+          `There is no stored result "${ref}" in this conversation, or it is gone. Call the tool that made it again.`,
+        );
+      if (offset >= text.length)
+        return failure(`The result has ${text.length} characters; there is nothing at ${offset}.`);
+      const from = isInsidePair(text, offset) ? offset - 1 : offset;
+      const end = Math.min(text.length, from + limit);
+      const piece = fit(text.slice(from, isInsidePair(text, end) ? end + 1 : end));
+      const to = from + piece.length;
+      const more = to < text.length ? `Read on with offset ${to}.` : 'This is the end.';
+      return toolResult({ content: `${piece}\n[Characters ${from} to ${to} of ${text.length}. ${more}]` });
+    },
+  });
+}
+
+function failure(text: string): ToolResult {
+  return toolResult({ content: text, isError: true });
+}
+
+/** What a store returned, now or later; a run that is aborted does not wait for it. */
+function settled(value: unknown, signal: AbortSignal): unknown {
+  return isThenable(value) ? untilAborted(value, signal) : value;
+}
+
+// ── Text ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** All text of a result. Most have one part, which is then not copied. */
+function textIn(content: readonly ToolContent[]): string {
+  return content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n');
+}
+
+function quarter(text: string): number {
+  return Math.ceil(text.length / 4);
+}
+
+function counted(counter: (text: string) => number): (text: string) => number {
+  return (text) => {
+    const tokens = counter(text);
+    if (typeof tokens === 'number' && tokens >= 0) return tokens;
+    throw invalidOption('tokenCounter()', 'a function that returns a number ≥ 0', tokens);
+  };
+}
+
+/** A beginning, about as long as can be, that has at most `budget` tokens, and at least a character. */
+function fitting(text: string, budget: number, count: (text: string) => number): string {
+  let kept = text;
+  for (let tokens = count(kept); tokens > budget && kept.length > 2; tokens = count(kept)) {
+    // As if tokens were spread evenly, and a little less. They are not, so what is left is counted again.
+    const chars = Math.floor((kept.length * budget * 0.99) / tokens);
+    kept = whole(kept.slice(0, Math.max(2, chars)));
+  }
+  return kept;
+}
+
+/** Without half of a surrogate pair at the end; a lone one is left, or nothing would go forward. */
+function whole(text: string): string {
+  const last = text.charCodeAt(text.length - 1);
+  return last >= 0xd800 && last <= 0xdbff && text.length > 1 ? text.slice(0, -1) : text;
+}
+
+function isInsidePair(text: string, at: number): boolean {
+  const [before, after] = [text.charCodeAt(at - 1), text.charCodeAt(at)];
+  return before >= 0xd800 && before <= 0xdbff && after >= 0xdc00 && after <= 0xdfff;
+}
