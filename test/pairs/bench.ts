@@ -78,17 +78,7 @@ export async function observe(
     limits: { turns: 12 },
     clock,
   });
-  const inside: Middleware = {
-    name: 'situation',
-    wrapModel(ctx, next) {
-      if (now.armed && situation.outcome === 'StopRun' && situation.at === 'model' && ctx.turn === 2) {
-        note();
-        ctx.stop('stopped', 'the situation stops');
-      }
-      return next();
-    },
-    wrapTool: (_, next) => next(),
-  };
+  const inside = stopping(() => now, note);
 
   const controller = new AbortController();
   const session = agent.session('first');
@@ -134,6 +124,21 @@ export async function observe(
   return { situation, seen, first, resumed, endedAtOnce, ...noted, timers: clock.pending, second };
 }
 
+/** The innermost layer: stops the run in the second model call, where the situation is that. */
+export function stopping(now: () => Trouble, note: () => void = () => {}): Middleware {
+  return {
+    name: 'situation',
+    wrapModel(ctx, next) {
+      const { armed, situation } = now();
+      if (armed && situation.outcome === 'StopRun' && situation.at === 'model' && ctx.turn === 2) {
+        note();
+        ctx.stop('stopped', 'the situation stops');
+      }
+      return next();
+    },
+  };
+}
+
 /** The outermost layer: sees what comes out of the pair. */
 function witness(noted: { actFailure: unknown }): Middleware {
   return {
@@ -149,12 +154,12 @@ function witness(noted: { actFailure: unknown }): Middleware {
   };
 }
 
-interface Running {
+export interface Running {
   ended: boolean;
   readonly done: Promise<Ended>;
 }
 
-function start(stream: RunStream, history: () => Promise<readonly Message[]>): Running {
+export function start(stream: RunStream, history: () => Promise<readonly Message[]>): Running {
   const work = async (): Promise<Ended> => {
     const { events, result, error } = await collect(stream);
     const end = result ?? error!.result;
@@ -171,12 +176,12 @@ function start(stream: RunStream, history: () => Promise<readonly Message[]>): R
 }
 
 /** Waits until nothing happens any more without time passing. */
-async function quiet(now: Trouble, running: Running): Promise<void> {
+export async function quiet(now: Trouble, running: Running): Promise<void> {
   for (let idle = 0; idle < IDLE_ROUNDS && !running.ended; idle = now.working > 0 ? 0 : idle + 1)
     await new Promise((resolve) => setImmediate(resolve));
 }
 
-async function finish(clock: FakeClock, now: Trouble, running: Running): Promise<Ended> {
+export async function finish(clock: FakeClock, now: Trouble, running: Running): Promise<Ended> {
   for (let rounds = 0; !running.ended; rounds++) {
     await quiet(now, running);
     if (running.ended) break;

@@ -1,5 +1,5 @@
 /** The one conversation of the combinations, and the situations in which something happens in it. */
-import { type Model, type ModelPart, type ModelRequest, type Tool, tool } from 'allium';
+import { type Model, type ModelPart, type ModelRequest, type Tool, type ToolContext, tool } from 'allium';
 import { z } from 'zod';
 
 export const OUTCOMES = [
@@ -64,12 +64,12 @@ export function trouble(situation: Situation): Trouble {
 }
 
 /** Calls the four tools in the first turn and answers in the second, where something may go wrong. */
-export function conversationModel(now: () => Trouble): Model {
+export function conversationModel(now: (request: ModelRequest) => Trouble): Model {
   return {
     provider: 'test',
     id: 'pairs',
     async *stream(request, { signal }) {
-      const seen = now();
+      const seen = now(request);
       seen.modelCalls++;
       seen.requests.push({ ...request, messages: [...request.messages] });
       if (!request.messages.some(({ role }) => role === 'tool')) return yield* firstTurn(seen);
@@ -118,7 +118,7 @@ async function* mishap(seen: Trouble, signal: AbortSignal): AsyncGenerator<Model
   throw thrown(seen, transient());
 }
 
-export function conversationTools(now: () => Trouble): readonly Tool[] {
+export function conversationTools(now: (ctx: ToolContext) => Trouble): readonly Tool[] {
   const input = z.object({}).loose();
   return [
     tool({ name: 'add', description: 'Adds.', input, execute: ({ a, b }) => Number(a) + Number(b) }),
@@ -128,7 +128,7 @@ export function conversationTools(now: () => Trouble): readonly Tool[] {
       description: 'Does what the situation asks for.',
       input,
       async execute(_, ctx) {
-        const seen = now();
+        const seen = now(ctx);
         seen.acts++;
         const { outcome, at } = seen.situation;
         if (at !== 'tool' || !seen.armed) return 'acted';
@@ -144,8 +144,8 @@ export function conversationTools(now: () => Trouble): readonly Tool[] {
       name: 'look',
       description: 'Looks around.',
       input,
-      async execute() {
-        await tick(now());
+      async execute(_, ctx) {
+        await tick(now(ctx));
         return 'Far away. '.repeat(30);
       },
     }),
