@@ -42,7 +42,7 @@ export interface Observed {
   readonly callsAtSignal: { readonly model: number; readonly acts: number } | undefined;
   /** What the outermost layer of tools was given in the place of the result of `act`. */
   readonly actFailure: unknown;
-  /** Timers that were left when all was over. */
+  /** Timers that were left when a run was over. */
   readonly timers: number;
   /** The same conversation on the same agent, in another session, and without trouble. */
   readonly second: Ended;
@@ -97,6 +97,7 @@ export async function observe(
   }
   const first = await finish(clock, now, running);
   const seen = { ...now };
+  const timers = clock.pending;
 
   let resumed: Ended | undefined;
   if (first.result.status === 'suspended') {
@@ -121,7 +122,7 @@ export async function observe(
     now,
     start(other.stream(inputOf(situation), { middleware: [inside] }), () => other.messages()),
   );
-  return { situation, seen, first, resumed, endedAtOnce, ...noted, timers: clock.pending, second };
+  return { situation, seen, first, resumed, endedAtOnce, ...noted, timers: timers + clock.pending, second };
 }
 
 /** The innermost layer: stops the run in the second model call, where the situation is that. */
