@@ -84,6 +84,7 @@ export function idempotency(options: IdempotencyOptions): Middleware {
 
   return defineMiddleware({
     name: 'idempotency',
+    traits: ['keeps'],
     // It is given what the guards left, so nothing they removed is ever stored.
     sink: true,
     async wrapTool(ctx, next) {
