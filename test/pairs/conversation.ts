@@ -1,6 +1,13 @@
 /** The one conversation of the combinations, and the situations in which something happens in it. */
-import { type Model, type ModelPart, type ModelRequest, type Tool, type ToolContext, tool } from 'allium';
-import { z } from 'zod';
+import {
+  type Model,
+  type ModelPart,
+  type ModelRequest,
+  type StandardSchema,
+  type Tool,
+  type ToolContext,
+  tool,
+} from 'allium';
 
 export const OUTCOMES = [
   'success',
@@ -119,7 +126,6 @@ async function* mishap(seen: Trouble, signal: AbortSignal): AsyncGenerator<Model
 }
 
 export function conversationTools(now: (ctx: ToolContext) => Trouble): readonly Tool[] {
-  const input = z.object({}).loose();
   return [
     tool({ name: 'add', description: 'Adds.', input, execute: ({ a, b }) => Number(a) + Number(b) }),
     tool({ name: 'read', description: 'Reads.', input, execute: () => 'read' }),
@@ -151,6 +157,16 @@ export function conversationTools(now: (ctx: ToolContext) => Trouble): readonly 
     }),
   ];
 }
+
+/** Takes any object. By hand, for thousands of agents are made. */
+const input: StandardSchema<Record<string, unknown>> = {
+  '~standard': {
+    version: 1,
+    vendor: 'test',
+    validate: (value) => ({ value: value as Record<string, unknown> }),
+    jsonSchema: { input: () => ({ type: 'object' }) },
+  },
+};
 
 function thrown(seen: Trouble, error: Error): Error {
   seen.thrown ??= error;
