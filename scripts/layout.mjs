@@ -48,14 +48,14 @@ export const arrows = [
     may: inside('kernel/', 'caching/'),
     builtins: false,
     packages: false,
-    says: 'caching/, which cache and tool-cache share, imports the kernel',
+    says: 'caching/, which cache, tool-cache and idempotency share, imports the kernel',
   },
   {
-    from: /^(middleware\/(?:cache|tool-cache)\/)/,
+    from: /^(middleware\/(?:cache|tool-cache|idempotency)\/)/,
     may: (path, own) => inside('kernel/', 'caching/', own)(path) || path === 'index.ts',
     builtins: true,
     packages: true,
-    says: 'cache and tool-cache import the kernel, caching/ and their own folder',
+    says: 'cache, tool-cache and idempotency import the kernel, caching/ and their own folder',
   },
   {
     from: /^(context-window\/)/,

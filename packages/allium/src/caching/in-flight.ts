@@ -33,14 +33,18 @@ export class InFlight<T> {
     if (waiters !== undefined) for (const tell of waiters) tell(outcome);
   }
 
-  /** Waits for the first call, for `maxWaitMs` at most; rejects with the reason of the signal when that aborts. */
-  follow(key: string, signal: AbortSignal, clock: Clock, maxWaitMs: number): Promise<Outcome<T>> {
+  /** Waits for the first call, not longer than `patience` says; rejects with the reason of the signal when that aborts. */
+  follow(
+    key: string,
+    signal: AbortSignal,
+    patience?: { readonly clock: Clock; readonly maxWaitMs: number },
+  ): Promise<Outcome<T>> {
     const waiters = this.calls.get(key) ?? new Set<Waiter<T>>();
     this.calls.set(key, waiters);
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason);
       const leave = (): void => {
-        cancel();
+        cancel?.();
         waiters.delete(told);
         signal.removeEventListener('abort', aborted);
       };
@@ -52,7 +56,7 @@ export class InFlight<T> {
         leave();
         reject(signal.reason);
       };
-      const cancel = clock.setTimer(() => told(NONE), maxWaitMs);
+      const cancel = patience?.clock.setTimer(() => told(NONE), patience.maxWaitMs);
       waiters.add(told);
       signal.addEventListener('abort', aborted);
     });

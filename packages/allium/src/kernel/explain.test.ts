@@ -219,13 +219,45 @@ describe('hazards', () => {
   it('a timeout outside a wait for humans', () => {
     const approval: Middleware = { name: 'approval', suspends: true, beforeToolCall() {} };
     const timeout = trait('timeout', ['times-out'], { wrapTool });
-    expect(hazards([timeout, approval])).toEqual(['timeout-outside-human: timeout, approval']);
+    const asking: Middleware = { name: 'asking', suspends: true, wrapTool };
+    expect(hazards([timeout, asking])).toEqual(['timeout-outside-human: timeout, asking']);
+    expect(hazards([asking, timeout])).toEqual([]);
+    // Rules are asked before the time of a tool begins.
+    expect(hazards([timeout, approval])).toEqual([]);
     expect(
       hazards([trait('run-timeout', ['times-out'], { wrapRun: (_, next) => next() }), approval]),
     ).toEqual(['timeout-outside-human: run-timeout, approval']);
     expect(hazards([approval, timeout])).toEqual([]);
     expect(hazards([trait('model-timeout', ['times-out'], { wrapModel }), approval])).toEqual([]);
     expect(hazards([timeout, { name: 'policy', beforeToolCall() {} }])).toEqual([]);
+  });
+
+  it('errors that become results before somebody who acts on errors sees them', () => {
+    const settles = trait('worded', ['settles'], { wrapTool });
+    const [retry, breaker] = [
+      trait('retry', ['retries'], { wrapTool }),
+      trait('breaker', ['trips'], { wrapTool }),
+    ];
+    expect(hazards([retry, settles])).toEqual(['errors-settled-inside: retry, worded']);
+    expect(hazards([breaker, settles])).toEqual(['errors-settled-inside: breaker, worded']);
+    expect(hazards([settles, retry, breaker])).toEqual([]);
+    expect(hazards([trait('model-retry', ['retries']), settles])).toEqual([]);
+    const keeps = trait('kept', ['keeps'], { wrapTool });
+    expect(hazards([keeps, settles])).toEqual(['settled-errors-kept: kept, worded']);
+    expect(hazards([settles, keeps])).toEqual([]);
+  });
+
+  it('a breaker around a fallback', () => {
+    const [breaker, fallback] = [trait('breaker', ['trips']), trait('fallback', ['switches'])];
+    expect(hazards([breaker, fallback])).toEqual(['breaker-outside-fallback: breaker, fallback']);
+    expect(hazards([fallback, breaker])).toEqual([]);
+    expect(hazards([trait('tool-breaker', ['trips'], { wrapTool }), fallback])).toEqual([]);
+  });
+
+  it('a timeout around a breaker', () => {
+    const [timeout, breaker] = [trait('timeout', ['times-out']), trait('breaker', ['trips'])];
+    expect(hazards([timeout, breaker])).toEqual(['timeout-outside-breaker: timeout, breaker']);
+    expect(hazards([breaker, timeout])).toEqual([]);
   });
 
   it('an observer-like sink that is not declared one', () => {

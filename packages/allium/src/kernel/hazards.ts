@@ -122,12 +122,46 @@ const CHECKS: readonly ((plan: Plan) => Hazard[])[] = [
       fix: `Put "${budget}" outside "${retry}" to count calls; the kernel's limits count attempts in any case.`,
     }));
   },
+  function errorsSettledInside(plan) {
+    const needsErrors: Is = (one) => has('retries')(one) || has('trips')(one);
+    return pairs(plan, needsErrors, has('settles')).map(([outer, settles]) => ({
+      id: 'errors-settled-inside',
+      between: [outer, settles],
+      message: `"${settles}" stands inside "${outer}" and turns errors into results: "${outer}" never sees one.`,
+      fix: `Put "${settles}" outside "${outer}".`,
+    }));
+  },
+  function settledErrorsKept(plan) {
+    return pairs(plan, has('keeps'), has('settles')).map(([keeps, settles]) => ({
+      id: 'settled-errors-kept',
+      between: [keeps, settles],
+      message: `"${settles}" stands inside "${keeps}" and turns errors into results, which "${keeps}" then keeps: the call is not tried again.`,
+      fix: `Put "${settles}" outside "${keeps}".`,
+    }));
+  },
+  function breakerOutsideFallback(plan) {
+    return pairs(plan, has('trips'), has('switches')).map(([breaker, fallback]) => ({
+      id: 'breaker-outside-fallback',
+      between: [breaker, fallback],
+      message: `"${breaker}" stands outside "${fallback}": it counts a failure only when every model has failed, and then refuses calls that another model would answer.`,
+      fix: `Put "${breaker}" inside "${fallback}".`,
+    }));
+  },
+  function timeoutOutsideBreaker(plan) {
+    return pairs(plan, has('times-out'), has('trips')).map(([timeout, breaker]) => ({
+      id: 'timeout-outside-breaker',
+      between: [timeout, breaker],
+      message: `"${timeout}" stands outside "${breaker}": what it cancels is no failure to "${breaker}", so calls that hang never open the circuit.`,
+      fix: `Put "${timeout}" inside "${breaker}".`,
+    }));
+  },
   function timeoutOutsideHuman(plan) {
     return pairs(
       plan,
       has('times-out'),
       ({ middleware }) => middleware.suspends === true,
-      (_, out) => at(plan, out, 'run') || at(plan, out, 'tool'),
+      // Rules are asked before the layers of a tool begin: only a layer that asks does so while their time runs.
+      (_, out, human) => at(plan, out, 'run') || (at(plan, out, 'tool') && at(plan, human, 'tool')),
     ).map(([timeout, human]) => ({
       id: 'timeout-outside-human',
       between: [timeout, human],

@@ -143,7 +143,9 @@ async function resumeTurn(run: Run): Promise<TurnEnd | undefined> {
   if (run.watched) await tellStart(run);
   let outcome: BatchOutcome | undefined;
   try {
-    outcome = await runTools(run, batch, { tools: run.plan.tools, notRun: NOT_RUN[decision] });
+    const { offered } = batch;
+    const tools = offered ? run.plan.tools.filter(({ name }) => offered.includes(name)) : run.plan.tools;
+    outcome = await runTools(run, batch, { tools, notRun: NOT_RUN[decision] });
     const suspended = outcome.pending.length > 0;
     if (!suspended) await injectWaiting(run);
     return turnEnd(answer, batch.message, outcome, suspended);

@@ -230,5 +230,9 @@ export const TRAITS = {
   redacts: 'removes text',
   budgets: 'counts or reserves money or tokens',
   'times-out': 'cancels what takes too long',
+  switches: 'asks another model after a failure',
+  trips: 'counts failures and then refuses calls',
+  settles: 'puts a result in the place of an error',
+  keeps: 'keeps the result of a call for when it is repeated',
   exports: 'writes content elsewhere',
 } as const;

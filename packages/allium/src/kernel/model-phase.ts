@@ -10,6 +10,7 @@ import {
   freezeMessage,
   type ModelResponse,
   NO_USAGE,
+  toolCallsOf,
   type Usage,
 } from './messages.js';
 import { callModel, callModelThen } from './model-call.js';
@@ -196,12 +197,19 @@ function keep(run: Run, answer: Answer, messageId: string): AssistantMessage | P
   const plain = { v: ENTRY_VERSION, at: 0, type: 'message' as const, runId: run.runId, message };
   const costUsd = paid?.costUsd;
   const { decision, by, forceContinue } = answer;
-  const extra = costUsd !== undefined || inject.length > 0 || decision !== 'natural' || forceContinue;
+  const offered = offeredOf(run, answer, message);
+  const extra =
+    costUsd !== undefined ||
+    inject.length > 0 ||
+    decision !== 'natural' ||
+    forceContinue ||
+    offered !== undefined;
   const entry: EntryDraft = extra
     ? {
         ...plain,
         ...(costUsd !== undefined && { costUsd }),
         ...(inject.length > 0 && { inject: stamped(inject) }),
+        ...(offered && { offered }),
         ...(decision !== 'natural' && { follows: { decision, ...(by && { by }) } }),
         ...(decision === 'natural' && forceContinue && { follows: { forceContinue } }),
       }
@@ -210,6 +218,14 @@ function keep(run: Run, answer: Answer, messageId: string): AssistantMessage | P
   const wait = run.append(entries);
   if (wait) return wait.then(() => told(run, message));
   return run.watched ? told(run, message) : message;
+}
+
+/** The names of the tools the model was offered, where calls follow and they are not simply the agent's. */
+function offeredOf({ plan }: Run, { ctx }: Answer, message: AssistantMessage): readonly string[] | undefined {
+  const { _offered: tools } = ctx;
+  if (tools === plan.tools || toolCallsOf(message).length === 0) return undefined;
+  const same = tools.length === plan.tools.length && tools.every((tool, i) => tool === plan.tools[i]);
+  return same ? undefined : tools.map(({ name }) => name);
 }
 
 function told(run: Run, message: AssistantMessage): AssistantMessage {

@@ -38,6 +38,8 @@ export interface OpenBatch {
   answered: number;
   /** How many results asked for the run to end. */
   terminating: number;
+  /** Names of the tools the model was offered, where they were not all of the agent's. */
+  readonly offered: readonly string[] | undefined;
   /** Ids of calls whose effects may have happened. */
   started: readonly string[];
 }
@@ -126,6 +128,7 @@ export class SessionState {
           results: calls.length === 1 ? [undefined] : new Array(calls.length).fill(undefined),
           answered: 0,
           terminating: 0,
+          offered: entry.offered,
           started: NO_IDS,
         };
         return;

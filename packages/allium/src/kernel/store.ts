@@ -35,6 +35,8 @@ export type EntryBody =
       readonly costUsd?: number;
       /** What middleware wants said once the calls of the message are answered. */
       readonly inject?: readonly Message[];
+      /** Names of the tools the model was offered, where they were not all of the agent's: after a resume its calls may name no other. */
+      readonly offered?: readonly string[];
       /** What is to follow, where it is not what the message asks for: no tools, another turn, or the end. */
       readonly follows?: TurnPlan;
     }

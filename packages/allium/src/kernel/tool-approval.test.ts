@@ -634,3 +634,20 @@ describe('plans', () => {
     expect((await other.session(text('end')).resume({ answers, allowPlanChange: true })).status).toBe('done');
   });
 });
+
+describe('after a resume', () => {
+  it('a call of a tool that was not offered does not run, as it would not have before', async () => {
+    const hides: Middleware = {
+      name: 'hides',
+      beforeModel(ctx) {
+        ctx.tools = ctx.tools.filter(({ name }) => name !== 'free');
+      },
+    };
+    const one = world([hides, asks()]);
+    const first = await one.start('a', 'free');
+    expect(first.result.status).toBe('suspended');
+    const second = await one.resume({ [idOf(first.result.pending, 'c0')]: { type: 'approve' } });
+    expect(one.ran).toEqual(['a 0']);
+    expect(results(second)[1]).toContain('There is no tool "free"');
+  });
+});

@@ -65,6 +65,7 @@ export function circuitBreaker(options: CircuitBreakerOptions = {}): Middleware 
 
   return defineMiddleware({
     name: 'circuit-breaker',
+    traits: ['trips'],
     seams: [on],
     async process(given, next) {
       const ctx = given as ModelContext | ToolContext;

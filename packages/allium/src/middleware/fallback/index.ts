@@ -56,7 +56,7 @@ export function fallback(options: FallbackOptions): Middleware {
   return defineMiddleware({
     name: 'fallback',
     seams: ['model'],
-    traits: ['retries'],
+    traits: ['retries', 'switches'],
     ...(sticky && {
       state: [current],
       beforeModel(ctx: ModelContext) {

@@ -1,20 +1,18 @@
 /** Runs a tool at most once per call: a call that comes back gets the result it had. */
+import { abortable } from '../../caching/abortable.js';
+import type { AnswerStore } from '../../caching/answers.js';
+import { InFlight, NONE, type Outcome } from '../../caching/in-flight.js';
+import { isStoredResult, type StoredResult, toolSelector } from '../../caching/stored-result.js';
 import type { Clock } from '../../kernel/clock.js';
 import type { ToolContext } from '../../kernel/context.js';
-import { invalidOption, isThenable, messageOf } from '../../kernel/errors.js';
+import { invalidOption, messageOf } from '../../kernel/errors.js';
 import { hash } from '../../kernel/hash.js';
 import { defineMiddleware, type Middleware, type Next, type ToolOverride } from '../../kernel/middleware.js';
 import { checkFunction, checkMethods, checkNumber, checkOptions } from '../../kernel/options.js';
 import type { ToolResult } from '../../kernel/tool.js';
-import { InFlight } from './in-flight.js';
 
 /** What is stored: JSON, so that any store can hold it. */
-export interface IdempotencyEntry {
-  readonly version: 1;
-  /** Milliseconds since the epoch. */
-  readonly expiresAt: number;
-  readonly result: ToolResult;
-}
+export type IdempotencyEntry = StoredResult;
 
 /**
  * Where results are kept: a Keyv, a Map, or anything with these methods, which may return promises.
@@ -22,11 +20,7 @@ export interface IdempotencyEntry {
  * Contract: `ttlMs` is a hint, for entries carry their own end. What `get` throws fails the call before the tool runs;
  * what `set` throws is told in an event, for by then the tool has run.
  */
-export interface IdempotencyStore {
-  get(key: string): unknown;
-  set(key: string, value: IdempotencyEntry, ttlMs?: number): unknown;
-  delete(key: string): unknown;
-}
+export type IdempotencyStore = AnswerStore<IdempotencyEntry>;
 
 export interface IdempotencyOptions {
   /** Has to outlive the process to be of use after a crash. */
@@ -54,7 +48,7 @@ export function idempotency(options: IdempotencyOptions): Middleware {
   checkOptions('idempotency', options, OPTIONS);
   const { store, tools = isUnsafe, key = keyOf, ttlMs = 86_400_000, clock } = options;
   checkMethods('store', store, ['get', 'set', 'delete']);
-  const applies = selector(tools);
+  const applies = toolSelector(tools);
   checkFunction('key', key);
   checkNumber('ttlMs', ttlMs, 1);
   if (clock !== undefined) checkMethods('clock', clock, ['now', 'setTimer']);
@@ -66,10 +60,10 @@ export function idempotency(options: IdempotencyOptions): Middleware {
     next: Next<ToolResult, ToolOverride>,
   ): Promise<ToolResult> {
     const time = clock ?? ctx.agent.clock;
-    const stored = await abortable(store.get(id), ctx.signal);
-    if (isEntry(stored)) {
+    const stored = await abortable(Promise.resolve(store.get(id)), ctx.signal);
+    if (isStoredResult(stored)) {
       if (stored.expiresAt > time.now()) return replay(ctx, stored.result);
-      await abortable(store.delete(id), ctx.signal);
+      await abortable(Promise.resolve(store.delete(id)), ctx.signal);
     }
     const result = await next();
     try {
@@ -84,6 +78,7 @@ export function idempotency(options: IdempotencyOptions): Middleware {
 
   return defineMiddleware({
     name: 'idempotency',
+    traits: ['keeps'],
     // It is given what the guards left, so nothing they removed is ever stored.
     sink: true,
     async wrapTool(ctx, next) {
@@ -96,7 +91,15 @@ export function idempotency(options: IdempotencyOptions): Middleware {
         const outcome = await calls.follow(id, ctx.signal);
         if (outcome.type === 'answer') return replay(ctx, outcome.answer);
       }
-      return calls.lead(id, () => once(ctx, id, next));
+      calls.begin(id);
+      let outcome: Outcome<ToolResult> = NONE;
+      try {
+        const result = await once(ctx, id, next);
+        outcome = { type: 'answer', answer: result };
+        return result;
+      } finally {
+        calls.end(id, outcome);
+      }
     },
   });
 }
@@ -109,37 +112,7 @@ function keyOf(ctx: ToolContext): string {
   return ctx.idempotencyKey;
 }
 
-function selector(tools: unknown): (ctx: ToolContext) => boolean {
-  if (typeof tools === 'function') return tools as (ctx: ToolContext) => boolean;
-  if (!Array.isArray(tools) || !tools.every((name) => typeof name === 'string'))
-    throw invalidOption('tools', 'a list of tool names or a function', tools);
-  const names = new Set<string>(tools);
-  return (ctx) => names.has(ctx.toolCall.name);
-}
-
 function replay(ctx: ToolContext, result: ToolResult): ToolResult {
   ctx.metadata.replayed = true;
   return result;
-}
-
-/** Stores hold what others wrote, too: older versions, other programs. */
-function isEntry(value: unknown): value is IdempotencyEntry {
-  if (typeof value !== 'object' || value === null) return false;
-  const { version, expiresAt, result } = value as Partial<IdempotencyEntry>;
-  return version === 1 && typeof expiresAt === 'number' && Array.isArray(result?.content);
-}
-
-/** What a store returned, now or later; a run that is aborted does not wait for it. */
-function abortable(value: unknown, signal: AbortSignal): unknown {
-  if (!isThenable(value)) return value;
-  return new Promise((resolve, reject) => {
-    const aborted = (): void => reject(signal.reason);
-    const settled = (then: (value: unknown) => void) => (result: unknown) => {
-      signal.removeEventListener('abort', aborted);
-      then(result);
-    };
-    value.then(settled(resolve), settled(reject));
-    if (signal.aborted) aborted();
-    else signal.addEventListener('abort', aborted);
-  });
 }

@@ -427,8 +427,14 @@ describe('rate-limit', () => {
   it.each([
     [undefined, 'Expected `options` to be an object with limit, perMs,'],
     [{}, 'Expected `limit` to be an integer ≥ 1, got undefined.'],
-    [{ perMs: 1000 }, 'Expected `limit` to be an integer ≥ 1, got undefined.'],
-    [{ limit: 5 }, 'Expected `perMs` to be a finite number ≥ 1, got undefined.'],
+    [
+      { perMs: 1000 },
+      'Expected `limit` to be an integer ≥ 1, for `perMs` says nothing without it, got undefined.',
+    ],
+    [
+      { limit: 5 },
+      'Expected `perMs` to be a finite number ≥ 1, for `limit` says nothing without it, got undefined.',
+    ],
     [{ limit: 0, perMs: 1000 }, 'Expected `limit` to be an integer ≥ 1, got 0.'],
     [{ limit: 1, perMs: 0 }, 'Expected `perMs` to be a finite number ≥ 1, got 0.'],
     [{ limit: 1, perMs: 1, mode: 'drop' }, "Expected `mode` to be 'wait' or 'reject', got \"drop\"."],

@@ -88,6 +88,10 @@ function tenantOf(ctx: RunContext | ModelContext | ToolContext): string {
 }
 
 function windows(limit: unknown, perMs: unknown): Windows {
+  if (limit === undefined && perMs !== undefined)
+    throw invalidOption('limit', 'an integer ≥ 1, for `perMs` says nothing without it', limit);
+  if (perMs === undefined && limit !== undefined)
+    throw invalidOption('perMs', 'a finite number ≥ 1, for `limit` says nothing without it', perMs);
   checkInteger('limit', limit, 1);
   checkNumber('perMs', perMs, 1);
   return new Windows(limit as number, perMs as number);

@@ -325,7 +325,10 @@ describe('retry', () => {
     [{ attempts: 101 }, 'Expected `attempts` to be an integer from 1 to 100, got 101.'],
     [{ minDelayMs: -1 }, 'Expected `minDelayMs` to be a finite number ≥ 0, got -1.'],
     [{ minDelayMs: Number.NaN }, 'Expected `minDelayMs` to be a finite number ≥ 0, got NaN.'],
-    [{ minDelayMs: 50, maxDelayMs: 10 }, 'Expected `maxDelayMs` to be a number ≥ 50, got 10.'],
+    [
+      { minDelayMs: 50, maxDelayMs: 10 },
+      'Expected `maxDelayMs` to be a number ≥ `minDelayMs`, which is 50, got 10.',
+    ],
     [{ factor: 0.5 }, 'Expected `factor` to be a finite number ≥ 1, got 0.5.'],
     [{ jitter: 'some' }, "Expected `jitter` to be 'full' or 'none', got \"some\"."],
     [{ retryOn: [429] }, 'Expected `retryOn` to be a function, got [429].'],

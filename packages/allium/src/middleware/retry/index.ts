@@ -1,7 +1,7 @@
 /** Tries a model or tool call again when what went wrong will pass. */
 import { type Clock, sleep } from '../../kernel/clock.js';
 import type { ModelContext, ToolContext } from '../../kernel/context.js';
-import { messageOf } from '../../kernel/errors.js';
+import { invalidOption, messageOf } from '../../kernel/errors.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import {
   checkFunction,
@@ -61,7 +61,9 @@ export function retry(options: RetryOptions = {}): Middleware {
   const { retryOn = isTransient, on = 'model', clock: given, random = Math.random } = options;
   checkInteger('attempts', attempts, 1, 100);
   checkNumber('minDelayMs', minDelayMs, 0);
-  checkNumber('maxDelayMs', maxDelayMs, minDelayMs, Number.POSITIVE_INFINITY);
+  checkNumber('maxDelayMs', maxDelayMs, 0, Number.POSITIVE_INFINITY);
+  if (maxDelayMs < minDelayMs)
+    throw invalidOption('maxDelayMs', `a number ≥ \`minDelayMs\`, which is ${minDelayMs}`, maxDelayMs);
   checkNumber('factor', factor, 1);
   checkOneOf('jitter', jitter, ['full', 'none']);
   checkFunction('retryOn', retryOn);

@@ -30,6 +30,7 @@ export function toolErrors(options: ToolErrorsOptions = {}): Middleware {
   const cleaned = (text: string) => patterns.reduce((rest, pattern) => rest.replace(pattern, HIDDEN), text);
   return defineMiddleware({
     name: 'tool-errors',
+    traits: ['settles'],
     async wrapTool(ctx, next) {
       let result: ToolResult;
       try {

@@ -1,0 +1,108 @@
+/** Every two middleware of the box, in both orders and every situation, against the laws of all of them. */
+import { readdirSync } from 'node:fs';
+import { record } from 'allium/middleware/record';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { observe } from './bench.js';
+import { BOX, type Member } from './box.js';
+import { BROKEN } from './broken.js';
+import { breachesOf, namesOf } from './check.js';
+import { OUTCOMES, SITUATIONS, type Situation } from './conversation.js';
+import { LAWS } from './laws.js';
+
+/** Where two middleware together do what a law forbids and each promises. `explain()` warns of them. */
+const EXCEPTIONS = [
+  {
+    pair: 'idempotency > tool-errors',
+    at: 'tool',
+    law: 'the next run is as if nothing had happened',
+    reason: 'an error in words is a result, and idempotency keeps results: it belongs inside',
+  },
+] as const;
+
+const cassette: string[] = [];
+const tried = { combinations: 0, situations: 0 };
+const skipped = new Map<string, number>();
+
+function skip(reason: string): void {
+  skipped.set(reason, (skipped.get(reason) ?? 0) + 1);
+}
+
+async function breaches(pair: readonly Member[], situation: Situation): Promise<readonly string[]> {
+  const { outcome, at } = situation;
+  const found = await breachesOf(pair, situation, { cassette });
+  if (!found) {
+    skip(`${outcome} (${at}): nobody in this pair waits, so there is nothing to abort`);
+    return [];
+  }
+  tried.situations++;
+  return found.flatMap(({ law, message }) => {
+    const excused = EXCEPTIONS.find((one) => one.pair === namesOf(pair) && one.at === at && one.law === law);
+    if (!excused) return [message];
+    skip(`${excused.pair}, ${outcome} (${at}), "${law}": ${excused.reason}`);
+    return [];
+  });
+}
+
+beforeAll(async () => {
+  const recorder: Member = { name: 'recorder', make: () => record({ to: cassette }) };
+  await observe([recorder], SITUATIONS[0]!);
+  expect(cassette).not.toEqual([]);
+});
+
+describe('every pair of the box keeps the laws', () => {
+  for (const outer of BOX) {
+    it(`${outer.name}, around every other and itself`, async () => {
+      const found: string[] = [];
+      for (const inner of BOX) {
+        tried.combinations += OUTCOMES.length;
+        for (const situation of SITUATIONS) found.push(...(await breaches([outer, inner], situation)));
+      }
+      expect(found).toEqual([]);
+    });
+  }
+
+  it('and the box is all there', () => {
+    const folder = new URL('../../packages/allium/src/middleware/', import.meta.url);
+    const folders = readdirSync(folder, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => name);
+    const members = new Set(BOX.map(({ name }) => name.split(' of ')[0]!));
+    expect([...members].sort()).toEqual(folders.sort());
+    expect(new Set(SITUATIONS.map(({ outcome }) => outcome))).toEqual(new Set(OUTCOMES));
+  });
+
+  afterAll(() => {
+    const size = BOX.length;
+    const skips = [...skipped].map(([reason, count]) => `  ${count} × ${reason}`);
+    console.info(
+      [
+        `${tried.combinations} combinations (${size} × ${size} ordered pairs × ${OUTCOMES.length} outcomes), tried in ${tried.situations} situations.`,
+        `Skipped:${skips.length === 0 ? ' none' : ''}`,
+        ...skips,
+      ].join('\n'),
+    );
+  });
+});
+
+describe('the laws name what', () => {
+  const still: Member = { name: 'still', make: () => ({ name: 'still', wrapModel: (_, next) => next() }) };
+  for (const { law, name, make, tamper } of BROKEN) {
+    it(`${name}: ${law}`, async () => {
+      const broken: Member = { name, make: (around) => ({ name: 'broken', ...make(around) }) };
+      for (const pair of [
+        [broken, still],
+        [still, broken],
+      ]) {
+        const named = new Set<string>();
+        for (const situation of SITUATIONS)
+          for (const breach of (await breachesOf(pair, situation, tamper ? { tamper } : {})) ?? [])
+            named.add(breach.law);
+        expect([...named]).toContain(law);
+      }
+    });
+  }
+
+  it('every law has somebody who breaks it', () => {
+    expect([...new Set(BROKEN.map(({ law }) => law))].sort()).toEqual(LAWS.map(({ law }) => law).sort());
+  });
+});
