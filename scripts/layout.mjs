@@ -94,11 +94,11 @@ export const arrows = [
     says: 'memory-recall imports the kernel, its own folder and the driver of the SQLite store',
   },
   {
-    from: /^((?:middleware|stores)\/[^/]+\/)/,
+    from: /^((?:middleware|models|stores)\/[^/]+\/)/,
     may: (path, own) => inside('kernel/', own)(path) || path === 'index.ts',
     builtins: true,
     packages: true,
-    says: 'a middleware or store imports the kernel (or ../../index.js) and its own folder',
+    says: 'a middleware, model or store imports the kernel (or ../../index.js) and its own folder',
   },
   {
     from: /^/,
