@@ -1,0 +1,54 @@
+/** Plays a run for whoever started the command: shows it, answers or asks its questions, and says how it ended. */
+import type { Decision, PendingRequest, RunStream } from 'allium';
+import { codeOf, describeError, EXIT, exitCodeOf, exitCodeOfError } from './outcome.js';
+import type { Shell } from './shell.js';
+import { note } from './terminal/io.js';
+import { approveAll, askPerson, describeRequest } from './view/ask.js';
+import { jsonView } from './view/json.js';
+import { liveView } from './view/live.js';
+import { type Ended, follow } from './view/view.js';
+
+export interface PlayOptions {
+  readonly json?: boolean;
+  readonly quiet?: boolean;
+  /** Approve every tool call. */
+  readonly yes?: boolean;
+}
+
+/** What every run of the command line is started with. */
+export interface PlayedRun {
+  readonly signal: AbortSignal;
+  readonly onRequest: (request: PendingRequest) => Promise<Decision | undefined>;
+}
+
+export async function play(
+  shell: Shell,
+  { json = false, quiet = false, yes = false }: PlayOptions,
+  start: (run: PlayedRun) => RunStream,
+): Promise<Ended> {
+  const { io } = shell;
+  const view = json ? jsonView(io) : liveView(io, { quiet });
+  const onRequest = async (request: PendingRequest): Promise<Decision | undefined> => {
+    view.pause();
+    if (yes) return await approveAll(io, '--yes')(request);
+    // Without somebody to ask the run is suspended: it goes on when somebody has answered.
+    return io.interactive && !json ? await askPerson(io, request) : undefined;
+  };
+  const ended = await follow(start({ signal: io.signal, onRequest }), view);
+  report(shell, ended, json);
+  return ended;
+}
+
+function report(shell: Shell, { result, error }: Ended, json: boolean): void {
+  const { io } = shell;
+  shell.exitCode = result ? exitCodeOf(result.status) : exitCodeOfError(error);
+  if (error !== undefined && shell.exitCode !== EXIT.aborted) {
+    const message = shell.redact(describeError(error));
+    if (json) io.stdout.write(`${JSON.stringify({ type: 'error', code: codeOf(error), message })}\n`);
+    note(io, `${io.err.red('error')}: ${message}`);
+  }
+  if (result?.status !== 'suspended' || json) return;
+  for (const request of result.pending)
+    for (const line of describeRequest(request)) note(io, io.err.yellow(line));
+  note(io, `Answer with: allium approve ${result.sessionId}`);
+}
