@@ -36,7 +36,13 @@ export function exitCodeOf(status: RunStatus): number {
   return status === 'error' ? EXIT.failed : EXIT[status];
 }
 
-const CONFIG_CODES = new Set(['CONFIG_NOT_FOUND', 'CONFIG_INVALID', 'CONFIG_VARIABLE', 'PLUGIN_INVALID', 'UNKNOWN_NAME']);
+const CONFIG_CODES = new Set([
+  'CONFIG_NOT_FOUND',
+  'CONFIG_INVALID',
+  'CONFIG_VARIABLE',
+  'PLUGIN_INVALID',
+  'UNKNOWN_NAME',
+]);
 
 export function exitCodeOfError(error: unknown): number {
   if (error instanceof UsageError) return EXIT.usage;

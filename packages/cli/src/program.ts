@@ -9,7 +9,13 @@ import { styleFor } from './terminal/style.js';
 /** Runs the command that `args` name (without node and script). Never throws, never ends the process. */
 export async function main(args: readonly string[], given: Io): Promise<number> {
   const io = args.includes('--no-color') ? withoutColour(given) : given;
-  const shell: Shell = { io, exitCode: EXIT.done, configFile: undefined, json: false, redact: (text) => text };
+  const shell: Shell = {
+    io,
+    exitCode: EXIT.done,
+    configFile: undefined,
+    json: false,
+    redact: (text) => text,
+  };
   const program = makeProgram(shell);
   try {
     await program.parseAsync([...args], { from: 'user' });
@@ -18,7 +24,8 @@ export async function main(args: readonly string[], given: Io): Promise<number> 
     // Commander has said what is wrong already, or has shown the help that was asked for.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
     const text = shell.redact(describeError(error));
-    if (shell.json) io.stdout.write(`${JSON.stringify({ type: 'error', code: codeOf(error), message: text })}\n`);
+    if (shell.json)
+      io.stdout.write(`${JSON.stringify({ type: 'error', code: codeOf(error), message: text })}\n`);
     note(io, `${io.err.red('error')}: ${text}`);
     return exitCodeOfError(error);
   }

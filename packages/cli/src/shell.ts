@@ -76,7 +76,8 @@ export async function findSession(store: Store, wanted: string | undefined): Pro
     if (sessionId.startsWith(wanted)) ids.push(sessionId);
   }
   if (ids.length === 1) return ids[0]!;
-  if (ids.length > 1) throw new UsageError(`Which one? These sessions begin with "${wanted}": ${ids.join(', ')}`);
+  if (ids.length > 1)
+    throw new UsageError(`Which one? These sessions begin with "${wanted}": ${ids.join(', ')}`);
   throw new UsageError(
     wanted === undefined
       ? 'There are no sessions yet in the store of this config.'

@@ -6,7 +6,10 @@ export const HOW_TO_ANSWER = '[y]es, [n]o and why, [e]dit {"new":"arguments"}, [
 export const HOW_TO_RESPOND = 'type the answer; [n]o and why; [l]ater';
 
 /** A decision, `'later'`, or what is wrong with the answer. */
-export function readAnswer(request: PendingRequest, line: string): Decision | 'later' | { readonly problem: string } {
+export function readAnswer(
+  request: PendingRequest,
+  line: string,
+): Decision | 'later' | { readonly problem: string } {
   const { hash } = request;
   const [, word = '', rest = ''] = /^(\S*)\s*([\s\S]*)$/.exec(line.trim()) ?? [];
   switch (word.toLowerCase()) {
@@ -24,7 +27,9 @@ export function readAnswer(request: PendingRequest, line: string): Decision | 'l
     case 'edit': {
       if (request.kind !== 'ask') break;
       const args = parsed(rest);
-      return args === undefined ? { problem: `That is not JSON: ${rest || '(nothing)'}` } : { type: 'edit', hash, args };
+      return args === undefined
+        ? { problem: `That is not JSON: ${rest || '(nothing)'}` }
+        : { type: 'edit', hash, args };
     }
   }
   if (request.kind === 'suspend' && line.trim() !== '') return { type: 'respond', hash, text: line.trim() };

@@ -47,7 +47,8 @@ export function converse(
     total.runs++;
     total.turns += turns;
     total.tokens += usage.totalTokens;
-    total.costUsd = total.costUsd === undefined || costUsd === undefined ? undefined : total.costUsd + costUsd;
+    total.costUsd =
+      total.costUsd === undefined || costUsd === undefined ? undefined : total.costUsd + costUsd;
   };
 
   return {
@@ -80,7 +81,9 @@ export function converse(
       if (name === '/explain') return planText(opened).split('\n');
       if (name !== '/cost') return undefined;
       const { runs, turns, tokens, costUsd } = total;
-      return [`${count(runs, 'run')} · ${count(turns, 'turn')} · ${count(tokens, 'token')} · ${dollars(costUsd)}`];
+      return [
+        `${count(runs, 'run')} · ${count(turns, 'turn')} · ${count(tokens, 'token')} · ${dollars(costUsd)}`,
+      ];
     },
   };
 }

@@ -115,7 +115,8 @@ class TerminalChat {
   private answered(line: string): void {
     const { request, answer } = this.question!;
     const decision = readAnswer(request, line);
-    if (typeof decision === 'object' && 'problem' in decision) return this.screen.line(`  ${decision.problem}`);
+    if (typeof decision === 'object' && 'problem' in decision)
+      return this.screen.line(`  ${decision.problem}`);
     this.question = undefined;
     this.screen.prompt(IDLE);
     answer(decision === 'later' ? undefined : decision);

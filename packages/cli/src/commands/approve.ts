@@ -97,7 +97,8 @@ async function answerAll(
 
 function decisionOf({ all, reject, edit, respond }: Options): Decision | undefined {
   const given = [all, reject, edit, respond].filter((one) => one !== undefined);
-  if (given.length > 1) throw new UsageError('Say one of --all, --reject, --edit and --respond, not several.');
+  if (given.length > 1)
+    throw new UsageError('Say one of --all, --reject, --edit and --respond, not several.');
   if (reject !== undefined) return { type: 'reject', ...(reject !== true && { reason: reject }) };
   if (respond !== undefined) return { type: 'respond', text: respond };
   if (all) return { type: 'approve' };

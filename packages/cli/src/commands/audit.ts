@@ -16,7 +16,10 @@ interface Options {
 }
 
 export const addAudit: AddCommand = (program, shell) => {
-  const audit = program.command('audit').summary('check the audit log').description('Works with the log that the middleware `audit-log` writes.');
+  const audit = program
+    .command('audit')
+    .summary('check the audit log')
+    .description('Works with the log that the middleware `audit-log` writes.');
   audit
     .command('verify')
     .summary('find lines that are missing, edited, moved or cut off')
@@ -36,13 +39,15 @@ async function verify(shell: Shell, file: string | undefined, options: Options):
   await withStore(shell, async (store, loaded) => {
     const found = auditOptions(loaded);
     const path = file === undefined ? found.file && resolve(loaded.dir, found.file) : resolve(io.cwd, file);
-    if (!path) throw new UsageError('The config has no `audit-log` with a file. Name it: allium audit verify <file>');
+    if (!path)
+      throw new UsageError('The config has no `audit-log` with a file. Name it: allium audit verify <file>');
     const log = readLog(path);
     const key = keyOf(shell, options.keyEnv) ?? found.key;
     const reports: ({ session: string } & AuditReport)[] = [];
     for (const session of await sessionsOf(store, options.session)) {
       const head = await auditHead(store, session, found.name);
-      if (head.seq > 0 || options.session !== undefined) reports.push({ session, ...verifyAudit(log, head, key) });
+      if (head.seq > 0 || options.session !== undefined)
+        reports.push({ session, ...verifyAudit(log, head, key) });
     }
     if (reports.some(({ ok }) => !ok)) shell.exitCode = EXIT.failed;
     if (options.json) return printJson(io, { file: path, reports });
@@ -51,13 +56,19 @@ async function verify(shell: Shell, file: string | undefined, options: Options):
   });
 }
 
-function reportLines({ io }: Shell, { session, ok, verified, unanchored, problems }: { session: string } & AuditReport): string[] {
+function reportLines(
+  { io }: Shell,
+  { session, ok, verified, unanchored, problems }: { session: string } & AuditReport,
+): string[] {
   const more = unanchored > 0 ? `, ${unanchored} written after the journal's last word` : '';
   const head = ok ? io.out.green('ok     ') : io.out.red('BROKEN ');
   return [
     `${head} ${session}: ${count(verified, 'line')} verified${more}`,
     ...problems.map(({ kind, seq, line }) => {
-      const where = [seq === undefined ? '' : `line ${seq} of the session`, line === undefined ? '' : `line ${line} of the file`];
+      const where = [
+        seq === undefined ? '' : `line ${seq} of the session`,
+        line === undefined ? '' : `line ${line} of the file`,
+      ];
       return `  ${kind}: ${where.filter(Boolean).join(', ')}`;
     }),
   ];
@@ -97,7 +108,10 @@ function auditOptions({ config }: LoadedConfig): AuditOptions {
   for (const one of config.middleware?.chain ?? []) {
     const use = typeof one === 'string' ? one : 'use' in one ? one.use : undefined;
     if (typeof use !== 'string' || !isAuditLog(use)) continue;
-    const { sink, key, name, as } = { ...base, ...(typeof one === 'string' ? {} : one) } as Record<string, unknown>;
+    const { sink, key, name, as } = { ...base, ...(typeof one === 'string' ? {} : one) } as Record<
+      string,
+      unknown
+    >;
     const file = text((sink as { file?: unknown } | undefined)?.file);
     return { file, key: text(key), name: text(as) ?? text(name) };
   }

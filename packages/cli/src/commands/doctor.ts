@@ -19,7 +19,9 @@ export const addDoctor: AddCommand = (program, shell) => {
   program
     .command('doctor')
     .summary('check Node, config, packages, keys, store and chain')
-    .description('Checks what a run needs, and says what to do about what is missing. Exit code 1: something is.')
+    .description(
+      'Checks what a run needs, and says what to do about what is missing. Exit code 1: something is.',
+    )
     .option('--json', 'print the findings as JSON')
     .action((options: { json?: boolean }) => doctor(shell, options.json === true));
 };
@@ -71,20 +73,29 @@ function checkPackages({ dir }: LoadedConfig): Finding {
           message: `The project has allium ${version}, the command line works with ${own.allium}. Install the same in both.`,
         };
   } catch {
-    const message = 'The project has no allium: tools and middleware of its own cannot import it. Run: npm install allium';
+    const message =
+      'The project has no allium: tools and middleware of its own cannot import it. Run: npm install allium';
     return { check: 'packages', status: 'warning', message };
   }
 }
 
 /** The variables that the file names, and those that the model is known to read. */
-function checkKeys({ source, config }: LoadedConfig, env: Readonly<Record<string, string | undefined>>): Finding[] {
+function checkKeys(
+  { source, config }: LoadedConfig,
+  env: Readonly<Record<string, string | undefined>>,
+): Finding[] {
   const named = [...source.text.matchAll(/\$\{(\w+)/g)].map(([, name]) => name!);
-  const model = typeof config.model === 'string' ? config.model : (config.model as { use?: unknown } | undefined)?.use;
+  const model =
+    typeof config.model === 'string' ? config.model : (config.model as { use?: unknown } | undefined)?.use;
   const given = (config.model as { apiKey?: unknown } | undefined)?.apiKey;
   const wanted = typeof model === 'string' && given === undefined ? keysOf(model) : [];
   const findings = [...new Set(named)].map((name): Finding => {
     const set = Boolean(env[name]);
-    return { check: 'keys', status: set ? 'ok' : 'warning', message: set ? `${name} is set` : `${name} is not set, its default is used` };
+    return {
+      check: 'keys',
+      status: set ? 'ok' : 'warning',
+      message: set ? `${name} is set` : `${name} is not set, its default is used`,
+    };
   });
   if (wanted.length === 0) return findings;
   const set = wanted.find((name) => env[name]);
@@ -109,13 +120,20 @@ function keysOf(model: string): readonly string[] {
 
 async function checkModel(loaded: LoadedConfig): Promise<Finding> {
   const { config } = loaded;
-  if (config.model === undefined) return { check: 'model', status: 'problem', message: 'The config names no model. Say: model = "offline"' };
+  if (config.model === undefined)
+    return {
+      check: 'model',
+      status: 'problem',
+      message: 'The config names no model. Say: model = "offline"',
+    };
   try {
     // Only the model: what else may be wrong has checks of its own.
     const bare: LoadedConfig = { ...loaded, config: { model: config.model, plugins: config.plugins } };
     const { model, close } = await createAgent(bare, { store: memoryStore() });
     await close();
-    return missingProvider(loaded, config.model) ?? { check: 'model', status: 'ok', message: modelName(model) };
+    return (
+      missingProvider(loaded, config.model) ?? { check: 'model', status: 'ok', message: modelName(model) }
+    );
   } catch (error) {
     return problem('model', error);
   }
@@ -123,14 +141,23 @@ async function checkModel(loaded: LoadedConfig): Promise<Finding> {
 
 /** Provider packages are loaded with the first request, which is late to learn that one is not there. */
 function missingProvider({ dir }: LoadedConfig, model: unknown): Finding | undefined {
-  const name = model instanceof Secret ? model.reveal() : typeof model === 'string' ? model : (model as { use?: unknown }).use;
+  const name =
+    model instanceof Secret
+      ? model.reveal()
+      : typeof model === 'string'
+        ? model
+        : (model as { use?: unknown }).use;
   const scheme = typeof name === 'string' ? name.slice(0, name.indexOf('/')) : '';
   if (!['anthropic', 'openai', 'google', 'openai-compatible'].includes(scheme)) return undefined;
   try {
     createRequire(join(dir, 'package.json')).resolve(`@ai-sdk/${scheme}`);
     return undefined;
   } catch {
-    return { check: 'model', status: 'problem', message: `The package @ai-sdk/${scheme} is not installed. Run: npm install @ai-sdk/${scheme}` };
+    return {
+      check: 'model',
+      status: 'problem',
+      message: `The package @ai-sdk/${scheme} is not installed. Run: npm install @ai-sdk/${scheme}`,
+    };
   }
 }
 
@@ -154,8 +181,14 @@ async function checkChain(loaded: LoadedConfig): Promise<Finding[]> {
     const { hazards, tools } = agent.explain();
     await close();
     return [
-      { check: 'chain', status: 'ok', message: `${names.join(' → ') || 'no middleware'}; ${count(tools.length, 'tool')}` },
-      ...hazards.map(({ message, fix }): Finding => ({ check: 'chain', status: 'warning', message: `${message}\n${fix}` })),
+      {
+        check: 'chain',
+        status: 'ok',
+        message: `${names.join(' → ') || 'no middleware'}; ${count(tools.length, 'tool')}`,
+      },
+      ...hazards.map(
+        ({ message, fix }): Finding => ({ check: 'chain', status: 'warning', message: `${message}\n${fix}` }),
+      ),
     ];
   } catch (error) {
     return [problem('chain', error)];

@@ -7,7 +7,9 @@ export const addExplain: AddCommand = (program, shell) => {
   program
     .command('explain')
     .summary('print the plan: who runs where, and what is dangerous about it')
-    .description('Prints what the config comes to: the layers at each seam, rules, guards, tools, state and hazards.')
+    .description(
+      'Prints what the config comes to: the layers at each seam, rules, guards, tools, state and hazards.',
+    )
     .option('--json', 'print it as JSON')
     .action((options: { json?: boolean }) => explain(shell, options.json === true));
 };

@@ -3,7 +3,14 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, relative, resolve } from 'node:path';
 import { confirm, intro, isCancel, multiselect, outro, select, text } from '@clack/prompts';
-import { type Choices, DEFAULTS, filesFor, MIDDLEWARE, type MiddlewareName, packagesFor } from '../init/files.js';
+import {
+  type Choices,
+  DEFAULTS,
+  filesFor,
+  MIDDLEWARE,
+  type MiddlewareName,
+  packagesFor,
+} from '../init/files.js';
 import { EXIT, UsageError } from '../outcome.js';
 import type { AddCommand, Shell } from '../shell.js';
 import { type Io, note } from '../terminal/io.js';
@@ -19,10 +26,15 @@ export const addInit: AddCommand = (program, shell) => {
   program
     .command('init')
     .summary('write an allium.toml to begin with')
-    .description('Writes allium.toml, an example of a tool and, where there is none, a package.json. Asks what you want; --yes takes the defaults.')
+    .description(
+      'Writes allium.toml, an example of a tool and, where there is none, a package.json. Asks what you want; --yes takes the defaults.',
+    )
     .argument('[folder]', 'where to', '.')
     .option('-y, --yes', 'do not ask: the offline model, SQLite, retries, an example tool')
-    .option('-m, --model <name>', 'the model: "offline", "anthropic/…", "openai/…", "openai-compatible/…@http://…"')
+    .option(
+      '-m, --model <name>',
+      'the model: "offline", "anthropic/…", "openai/…", "openai-compatible/…@http://…"',
+    )
     .option('-f, --force', 'write over files that exist')
     .action((folder: string, options: Options) => init(shell, folder, options));
 };
@@ -34,7 +46,11 @@ async function init(shell: Shell, folder: string, options: Options): Promise<voi
     throw new UsageError('There is no terminal to ask on. Say --yes to take the defaults.');
   if (existsSync(join(dir, 'allium.toml')) && !options.force)
     throw new UsageError(`${join(dir, 'allium.toml')} exists already. Say --force to write over it.`);
-  const defaults = { ...DEFAULTS, store: hasSqlite(dir) ? DEFAULTS.store : ('file' as const), ...(options.model && { model: options.model }) };
+  const defaults = {
+    ...DEFAULTS,
+    store: hasSqlite(dir) ? DEFAULTS.store : ('file' as const),
+    ...(options.model && { model: options.model }),
+  };
   const choices = options.yes ? defaults : await ask(io, defaults, options.model);
   if (!choices) {
     note(io, 'Nothing was written.');
@@ -51,7 +67,9 @@ function write(io: Io, dir: string, choices: Choices, force: boolean): void {
     if (!kept) writeFileSync(join(dir, path), content);
     note(io, io.err.dim(`  ${kept ? 'kept ' : 'wrote'} ${path}`));
   }
-  const missing = ['allium', ...packagesFor(choices, nodeHasSqlite())].filter((name) => !canResolve(dir, name));
+  const missing = ['allium', ...packagesFor(choices, nodeHasSqlite())].filter(
+    (name) => !canResolve(dir, name),
+  );
   const here = relative(io.cwd, dir);
   const steps = [
     ...(here === '' ? [] : [`cd ${here}`]),
@@ -105,7 +123,11 @@ async function askModel(common: { input: Io['stdin']; output: Io['stderr'] }): P
       { value: 'anthropic/claude-sonnet-4-5', label: 'Anthropic' },
       { value: 'openai/gpt-5', label: 'OpenAI' },
       { value: 'google/gemini-2.5-pro', label: 'Google' },
-      { value: 'openai-compatible/llama3.2@http://localhost:11434/v1', label: 'A server of your own', hint: 'Ollama, vLLM, …' },
+      {
+        value: 'openai-compatible/llama3.2@http://localhost:11434/v1',
+        label: 'A server of your own',
+        hint: 'Ollama, vLLM, …',
+      },
     ],
   });
   if (isCancel(scheme)) return undefined;

@@ -10,7 +10,9 @@ export const addPlugin: AddCommand = (program, shell) => {
   const plugin = program
     .command('plugin')
     .summary('make, check and list plugins')
-    .description('Plugins are npm packages called allium-mw-<name>, allium-model-<name> or allium-store-<name>.');
+    .description(
+      'Plugins are npm packages called allium-mw-<name>, allium-model-<name> or allium-store-<name>.',
+    );
   plugin
     .command('new')
     .summary('write a middleware plugin, with tests that already run the laws')

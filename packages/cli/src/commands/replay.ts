@@ -38,7 +38,9 @@ async function playAgain(shell: Shell, cassette: string, options: Options): Prom
 
 function linesOf(path: string, named: string): string[] {
   try {
-    return readFileSync(path, 'utf8').split('\n').filter((line) => line.trim() !== '');
+    return readFileSync(path, 'utf8')
+      .split('\n')
+      .filter((line) => line.trim() !== '');
   } catch {
     throw new UsageError(`There is no cassette "${named}". Write one: allium run --record ${named} "…"`);
   }
@@ -70,14 +72,16 @@ function withIds(messages: readonly Record<string, unknown>[]): Message[] {
   let made = 0;
   const open: string[] = [];
   return messages.map((message) => {
-    if (message.role === 'tool') return { id: '', ...message, toolCallId: open.shift() ?? '' } as unknown as Message;
+    if (message.role === 'tool')
+      return { id: '', ...message, toolCallId: open.shift() ?? '' } as unknown as Message;
     const content = (message.content as readonly { type: string }[]).map((part) => {
       if (part.type !== 'tool-call') return part;
       const id = `recorded_${++made}`;
       open.push(id);
       return { ...part, id };
     });
-    const finish = message.role === 'assistant' ? { stopReason: open.length > 0 ? 'tool-calls' : 'stop' } : {};
+    const finish =
+      message.role === 'assistant' ? { stopReason: open.length > 0 ? 'tool-calls' : 'stop' } : {};
     return { id: '', ...finish, ...message, content } as unknown as Message;
   });
 }

@@ -55,7 +55,9 @@ async function runOnce(shell: Shell, words: readonly string[], options: Options)
   };
   await withAgent(shell, overrides, async ({ agent }) => {
     await play(shell, options, (run) =>
-      options.session === undefined ? agent.stream(input, run) : agent.session(options.session).stream(input, run),
+      options.session === undefined
+        ? agent.stream(input, run)
+        : agent.session(options.session).stream(input, run),
     );
   });
 }

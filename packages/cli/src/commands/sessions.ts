@@ -20,7 +20,9 @@ export const addSessions: AddCommand = (program, shell) => {
     .summary('newest first')
     .option('-n, --limit <number>', 'at most so many', positive, 20)
     .option('--json', 'print them as JSON')
-    .action((options: { limit: number; json?: boolean }) => list(shell, options.limit, options.json === true));
+    .action((options: { limit: number; json?: boolean }) =>
+      list(shell, options.limit, options.json === true),
+    );
   sessions
     .command('show')
     .summary('print the messages of a session')
@@ -61,7 +63,8 @@ async function list(shell: Shell, limit: number, json: boolean): Promise<void> {
     if (json) return printJson(shell.io, found);
     if (found.length === 0) return note(shell.io, 'There are no sessions yet in the store of this config.');
     const rows = found.map((one) => [one.sessionId, moment(one.updatedAt), one.status, one.title]);
-    for (const line of table([['SESSION', 'LAST USED', 'STATUS', 'BEGAN WITH'], ...rows])) print(shell.io, line);
+    for (const line of table([['SESSION', 'LAST USED', 'STATUS', 'BEGAN WITH'], ...rows]))
+      print(shell.io, line);
   });
 }
 
@@ -80,7 +83,8 @@ async function fork(shell: Shell, wanted: string, options: { as?: string; at?: n
     const id = await findSession(store, wanted);
     const head = await store.head(id);
     const at = options.at ?? head;
-    if (at > head) throw new UsageError(`Session "${id}" has ${head} entries, so it cannot be copied up to ${at}.`);
+    if (at > head)
+      throw new UsageError(`Session "${id}" has ${head} entries, so it cannot be copied up to ${at}.`);
     const copy = options.as ?? (await freeId(`${id}-fork`, async (name) => (await store.head(name)) > 0));
     if ((await store.head(copy)) > 0) throw new UsageError(`There is a session "${copy}" already.`);
     await store.fork(id, at, copy);
@@ -94,7 +98,8 @@ async function remove(shell: Shell, wanted: readonly string[], yes: boolean): Pr
     const ids: string[] = [];
     for (const one of wanted) ids.push(await findSession(store, one));
     if (!yes) {
-      if (!io.interactive) throw new UsageError(`This deletes ${ids.join(', ')} for good. Say --yes if you mean it.`);
+      if (!io.interactive)
+        throw new UsageError(`This deletes ${ids.join(', ')} for good. Say --yes if you mean it.`);
       const message = `Delete ${ids.join(', ')} for good?`;
       const sure = await confirm({ message, initialValue: false, input: io.stdin, output: io.stderr });
       if (sure !== true) return note(io, 'Nothing was deleted.');
@@ -138,7 +143,8 @@ function titleOf(entries: readonly Entry[]): string {
 }
 
 function messageLines(message: Message): string[] {
-  const who = message.role === 'tool' ? `tool ${message.toolName}${message.isError ? ' (error)' : ''}` : message.role;
+  const who =
+    message.role === 'tool' ? `tool ${message.toolName}${message.isError ? ' (error)' : ''}` : message.role;
   const calls = message.role === 'assistant' ? toolCallsOf(message) : [];
   const text = plain(textOf(message));
   return [

@@ -19,7 +19,10 @@ export const addVersion: AddCommand = (program, shell) => {
 
 export function installedVersions(): Record<string, string> {
   const packages = ['@allium/cli', '@allium/config', 'allium'];
-  return { ...Object.fromEntries(packages.map((name) => [name, versionOf(name)])), node: process.versions.node };
+  return {
+    ...Object.fromEntries(packages.map((name) => [name, versionOf(name)])),
+    node: process.versions.node,
+  };
 }
 
 function versionOf(name: string): string {

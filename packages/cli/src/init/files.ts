@@ -10,7 +10,11 @@ export interface Choices {
 
 /** What the list offers; each line is one entry of the chain, in the order they make sense. */
 export const MIDDLEWARE = {
-  'max-turns': { label: 'max-turns', hint: 'ends a run after 20 turns', line: '{ use = "max-turns", turns = 20 }' },
+  'max-turns': {
+    label: 'max-turns',
+    hint: 'ends a run after 20 turns',
+    line: '{ use = "max-turns", turns = 20 }',
+  },
   stopwatch: { label: 'stopwatch', hint: 'times every call', line: '"stopwatch"' },
   retry: { label: 'retry', hint: 'tries failed model calls again', line: '"retry"' },
   'tool-retry': {

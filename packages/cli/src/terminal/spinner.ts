@@ -12,8 +12,7 @@ export interface Spinner {
 }
 
 export function makeSpinner(io: Io, enabled = true): Spinner {
-  if (!enabled || io.stderr.isTTY !== true || io.env.TERM === 'dumb')
-    return { start() {}, stop() {} };
+  if (!enabled || io.stderr.isTTY !== true || io.env.TERM === 'dumb') return { start() {}, stop() {} };
   let timer: NodeJS.Timeout | undefined;
   const stop = (): void => {
     if (!timer) return;

@@ -50,14 +50,18 @@ export function liveView(io: Io, { quiet = false, now = () => performance.now() 
   const spinner = makeSpinner(io, !quiet);
   const paper = streams(io);
   const streamed = io.stdout.isTTY === true;
-  const inner = narrate(io, {
-    text: (piece) => {
-      if (streamed) paper.text(piece);
+  const inner = narrate(
+    io,
+    {
+      text: (piece) => {
+        if (streamed) paper.text(piece);
+      },
+      line: (text) => {
+        if (!quiet) paper.line(text);
+      },
     },
-    line: (text) => {
-      if (!quiet) paper.line(text);
-    },
-  }, now);
+    now,
+  );
   return {
     event(event) {
       spinner.stop();
@@ -122,7 +126,10 @@ export function summary(io: Io, result: RunResult, ms: number): string[] {
     seconds(ms),
     `session ${sessionId}`,
   ];
-  const why = status === 'done' ? '' : ` (${short([stop.by, stop.message ?? stop.reason].filter(Boolean).join(': '), 200)})`;
+  const why =
+    status === 'done'
+      ? ''
+      : ` (${short([stop.by, stop.message ?? stop.reason].filter(Boolean).join(': '), 200)})`;
   const paint = status === 'done' ? io.err.green : status === 'error' ? io.err.red : io.err.yellow;
   return [`${paint(status)}${why} ${io.err.dim(`· ${facts.join(' · ')}`)}`];
 }

@@ -17,9 +17,7 @@ export function resultLine(style: Style, name: string, message: ToolMessage, ms:
 export function customLine(style: Style, event: Extract<AgentEvent, { type: 'custom' }>): string {
   const data = (event.data ?? {}) as Readonly<Record<string, unknown>>;
   if (event.name === 'retry' && typeof data.delayMs === 'number')
-    return style.yellow(
-      `  ↻ retry: ${short(String(data.error), 80)}; again in ${seconds(data.delayMs)}`,
-    );
+    return style.yellow(`  ↻ retry: ${short(String(data.error), 80)}; again in ${seconds(data.delayMs)}`);
   const by = event.by && event.by !== event.name ? `${event.by}: ` : '';
   const rest = event.data === undefined ? '' : ` ${short(JSON.stringify(event.data) ?? '', 80)}`;
   return style.dim(`  · ${by}${event.name}${rest}`);

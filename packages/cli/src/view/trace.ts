@@ -90,7 +90,8 @@ function add(run: RunTrace, entry: Entry): void {
     }
     case 'answer': {
       const question = run.questions.get(entry.requestId);
-      if (question) question.text += ` → ${answerText(entry.decision)} after ${seconds(entry.at - run.lastAt)}`;
+      if (question)
+        question.text += ` → ${answerText(entry.decision)} after ${seconds(entry.at - run.lastAt)}`;
       return;
     }
     case 'tool_finished': {
@@ -122,7 +123,8 @@ function add(run: RunTrace, entry: Entry): void {
 function addMessage(run: RunTrace, entry: Entry & { type: 'message' }): void {
   const { message } = entry;
   if (message.role !== 'assistant' || entry.seeded) {
-    const who = message.metadata?.synthetic === true ? String(message.metadata.source ?? 'synthetic') : message.role;
+    const who =
+      message.metadata?.synthetic === true ? String(message.metadata.source ?? 'synthetic') : message.role;
     run.node.children.push(leaf('message', `${who}: ${short(textOf(message), 100)}`, entry.seq));
     return;
   }
@@ -171,7 +173,12 @@ function spend(run: RunTrace, tokens: number, costUsd: number | undefined): void
 
 function facts(run: RunTrace): string {
   const cost = run.priced && run.costUsd !== undefined ? [dollars(run.costUsd)] : [];
-  const parts = [count(run.turns, 'turn'), count(run.tokens, 'token'), ...cost, seconds(run.lastAt - run.startedAt)];
+  const parts = [
+    count(run.turns, 'turn'),
+    count(run.tokens, 'token'),
+    ...cost,
+    seconds(run.lastAt - run.startedAt),
+  ];
   return ` · ${parts.join(' · ')}`;
 }
 

@@ -1,0 +1,148 @@
+/** The public types: what stands in a config file, what loading it gives, and what an agent is made with. */
+import type {
+  Agent,
+  AgentOptions,
+  Limits,
+  Middleware,
+  MiddlewareList,
+  Model,
+  ModelSettings,
+  Observer,
+  SessionLimits,
+  Store,
+  Tool,
+} from 'allium';
+import type { Secret } from './secret.js';
+
+/** A name with options: `{ use = "retry", attempts = 2 }`. Other keys than `use` and `as` are options. */
+export interface Use {
+  readonly use: string;
+  /** For middleware: the name it has in the plan. Needed to tell twins with session state apart over versions of the file. */
+  readonly as?: string;
+  readonly [option: string]: unknown;
+}
+
+/** What stands under `[allium]`. Any text may be a `Secret`, when it came from an environment variable. */
+export interface Config {
+  /** `"offline"`, `"anthropic/claude-sonnet-4-5"`, `{ use, apiKey, … }`; a model in a config module. */
+  readonly model?: string | Secret | Use | Model;
+  /** The agent's. @default 'agent' */
+  readonly name?: string | Secret;
+  readonly systemPrompt?: string | Secret;
+  readonly limits?: Limits;
+  readonly sessionLimits?: SessionLimits;
+  readonly settings?: ModelSettings;
+  readonly toolExecution?: 'parallel' | 'sequential';
+  readonly tenant?: string | Secret;
+  /** `"memory"`, `"file"`, `"sqlite"`, a plugin's name, or `{ use, …options }`. @default "memory" */
+  readonly store?: string | Secret | Use | Store;
+  /** Names of registered tools, modules of yours (`"./tools.mjs"`), or `{ use, …options }`. */
+  readonly tools?: readonly (string | Use | Tool)[];
+  /** Modules of yours, or `{ use, …options }`. */
+  readonly observers?: readonly (string | Use | Observer)[];
+  readonly middleware?: { readonly chain?: readonly (string | Use | Middleware)[] };
+  /** Options by name, for whatever is named elsewhere: they are the base that `{ use, … }` adds to. */
+  readonly plugins?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+}
+
+export interface LoadConfigOptions {
+  /** Where the search upward begins. @default process.cwd() */
+  readonly cwd?: string;
+  /** This file, and no search. Relative to `cwd`. */
+  readonly file?: string;
+  /** What `${NAME}` is looked up in. @default process.env */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+}
+
+export interface ConfigSource {
+  readonly format: 'toml' | 'json' | 'module';
+  /** The file as it is written, before `${…}` is filled in. */
+  readonly text: string;
+  /** The 1-based line of a key, or of the nearest key above it; undefined for modules. `['allium', 'limits', 'turns']` */
+  lineOf(path: readonly (string | number)[]): number | undefined;
+}
+
+export interface LoadedConfig {
+  /** Absolute. */
+  readonly file: string;
+  /** The folder of the file: relative paths and plugins are looked up from here. */
+  readonly dir: string;
+  readonly config: Config;
+  readonly source: ConfigSource;
+  /** Replaces every value that came from the environment by `***`: for text that others wrote. */
+  redact(text: string): string;
+}
+
+/** What is given here takes the place of what the file says; lists are added to it. */
+export interface CreateAgentOverrides {
+  /** A name as in the file, or a model. */
+  readonly model?: string | Model;
+  /** Stands inside the file's chain. */
+  readonly middleware?: MiddlewareList;
+  /** A name as in the file, or a store. A store that is handed in is not closed by `close()`. */
+  readonly store?: string | Store;
+  readonly tools?: readonly Tool[];
+  readonly observers?: readonly Observer[];
+  readonly limits?: Limits;
+  readonly onRequest?: AgentOptions['onRequest'];
+  readonly onObserverError?: AgentOptions['onObserverError'];
+  readonly clock?: AgentOptions['clock'];
+  readonly newId?: AgentOptions['newId'];
+}
+
+export interface CreatedAgent {
+  readonly agent: Agent;
+  readonly store: Store;
+  readonly model: Model;
+  /** The names of the middleware in the plan, outermost first. */
+  readonly names: readonly string[];
+  /** Waits for observers and closes the store, if it was made here. May be called twice. */
+  close(): Promise<void>;
+}
+
+export type PluginType = 'middleware' | 'model' | 'store';
+
+/** What a plugin's package.json says under `"allium"`. */
+export interface PluginManifest {
+  readonly type: PluginType;
+  readonly name: string;
+  /** A path inside the package. @default what the package exports as "." */
+  readonly entry?: string;
+}
+
+export interface InstalledPlugin extends PluginManifest {
+  /** The npm package, `allium-mw-foo`. */
+  readonly package: string;
+  readonly version: string;
+  /** Absolute path of the package. */
+  readonly folder: string;
+}
+
+export interface ScaffoldOptions {
+  /** @default 'middleware' */
+  readonly type?: 'middleware';
+}
+
+export interface ScaffoldedPlugin {
+  /** The new folder, `<dir>/allium-mw-<name>`. */
+  readonly folder: string;
+  readonly package: string;
+  /** What was written, relative to `folder`. */
+  readonly files: readonly string[];
+}
+
+export interface PluginCheck {
+  /** `manifest`, `export`, `options`, `laws`, … */
+  readonly name: string;
+  readonly ok: boolean;
+  /** What was found, in one sentence; what to do where it is not ok. */
+  readonly message: string;
+}
+
+export interface PluginReport {
+  readonly ok: boolean;
+  readonly folder: string;
+  readonly manifest: PluginManifest | undefined;
+  /** In the order they were made; those that depend on a failed one are left out. */
+  readonly checks: readonly PluginCheck[];
+}
