@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 /** The program `allium`: connects the command line to this process. */
 import { main } from './program.js';
 import { makeIo } from './terminal/io.js';

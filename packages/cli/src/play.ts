@@ -6,7 +6,7 @@ import { note } from './terminal/io.js';
 import { approveAll, askPerson, describeRequest } from './view/ask.js';
 import { jsonView } from './view/json.js';
 import { liveView } from './view/live.js';
-import { type Ended, follow } from './view/view.js';
+import { type Ended, follow, type View } from './view/view.js';
 
 export interface PlayOptions {
   readonly json?: boolean;
@@ -27,12 +27,15 @@ export async function play(
   start: (run: PlayedRun) => RunStream,
 ): Promise<Ended> {
   const { io } = shell;
-  const view = json ? jsonView(io) : liveView(io, { quiet });
+  const view: View = json ? jsonView((line) => void io.stdout.write(line)) : liveView(io, { quiet });
   const onRequest = async (request: PendingRequest): Promise<Decision | undefined> => {
     view.pause();
-    if (yes) return await approveAll(io, '--yes')(request);
+    view.request?.(request);
     // Without somebody to ask the run is suspended: it goes on when somebody has answered.
-    return io.interactive && !json ? await askPerson(io, request) : undefined;
+    const ask = yes ? approveAll('--yes') : io.interactive && !json ? askPerson : undefined;
+    const decision = await ask?.(io, request);
+    if (decision) view.answer?.(request, decision);
+    return decision;
   };
   const ended = await follow(start({ signal: io.signal, onRequest }), view);
   report(shell, ended, json);

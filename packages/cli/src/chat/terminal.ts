@@ -71,10 +71,12 @@ class TerminalChat {
   }
 
   private command(text: string): void {
-    if (text === '/exit' || text === '/quit') return this.readline.close();
-    if (text === '/resume' && !this.working) return this.start(RESUME);
-    const lines = this.conversation.command(text) ?? [`There is no ${text}. /help lists what there is.`];
-    this.screen.line(lines.join('\n'));
+    if (text === '/exit' || text === '/quit') this.readline.close();
+    else if (text === '/resume' && !this.working) this.start(RESUME);
+    else {
+      const lines = this.conversation.command(text) ?? [`There is no ${text}. /help lists what there is.`];
+      this.screen.line(lines.join('\n'));
+    }
   }
 
   private start(input: string | typeof RESUME): void {
@@ -115,8 +117,10 @@ class TerminalChat {
   private answered(line: string): void {
     const { request, answer } = this.question!;
     const decision = readAnswer(request, line);
-    if (typeof decision === 'object' && 'problem' in decision)
-      return this.screen.line(`  ${decision.problem}`);
+    if (typeof decision === 'object' && 'problem' in decision) {
+      this.screen.line(`  ${decision.problem}`);
+      return;
+    }
     this.question = undefined;
     this.screen.prompt(IDLE);
     answer(decision === 'later' ? undefined : decision);

@@ -4,7 +4,8 @@ import type { Decision, PendingRequest } from 'allium';
 import { type Io, note } from '../terminal/io.js';
 import { plain, short } from '../terminal/text.js';
 
-export type Answerer = (request: PendingRequest) => Promise<Decision | undefined>;
+/** Undefined: not now, the run is suspended. */
+export type Answerer = (io: Io, request: PendingRequest) => Promise<Decision | undefined>;
 
 /** What is asked about, on a few lines. */
 export function describeRequest(request: PendingRequest): string[] {
@@ -15,15 +16,15 @@ export function describeRequest(request: PendingRequest): string[] {
 }
 
 /** Approves everything, and says so. */
-export function approveAll(io: Io, why: string): Answerer {
-  return async (request) => {
+export function approveAll(why: string): Answerer {
+  return async (io, request) => {
     if (request.kind === 'suspend') return undefined;
     note(io, io.err.yellow(`  ? ${plain(request.title ?? request.toolName)} approved (${why})`));
     return { type: 'approve', hash: request.hash };
   };
 }
 
-/** Asks on the terminal. Undefined: not now, the run is suspended. */
+/** Asks on the terminal. */
 export async function askPerson(io: Io, request: PendingRequest): Promise<Decision | undefined> {
   const common = { input: io.stdin, output: io.stderr };
   const choice = await select({

@@ -7,17 +7,21 @@ export function callLine(style: Style, name: string, args: string): string {
   return style.dim(`  → ${name} ${short(args, 100)}`);
 }
 
+/** What a tool found goes to the model; here it is enough that it did. What went wrong is worth a word. */
 export function resultLine(style: Style, name: string, message: ToolMessage, ms: number | undefined): string {
   const took = ms === undefined ? '' : ` (${seconds(ms)})`;
-  const text = `${name}: ${short(textOf(message), 100)}${took}`;
-  return message.isError ? style.red(`  ✗ ${text}`) : style.dim(`  ✓ ${text}`);
+  return message.isError
+    ? style.red(`  ✗ ${name}: ${short(textOf(message), 100)}${took}`)
+    : style.dim(`  ✓ ${name}${took}`);
 }
 
 /** What a middleware says about itself. Those of the box that everyone meets are put into words. */
 export function customLine(style: Style, event: Extract<AgentEvent, { type: 'custom' }>): string {
   const data = (event.data ?? {}) as Readonly<Record<string, unknown>>;
   if (event.name === 'retry' && typeof data.delayMs === 'number')
-    return style.yellow(`  ↻ retry: ${short(String(data.error), 80)}; again in ${seconds(data.delayMs)}`);
+    return style.yellow(
+      `  ↻ ${data.tool ?? data.seam} failed: ${short(String(data.error), 80)}; ${event.by ?? 'retry'} tries again in ${seconds(data.delayMs)}`,
+    );
   const by = event.by && event.by !== event.name ? `${event.by}: ` : '';
   const rest = event.data === undefined ? '' : ` ${short(JSON.stringify(event.data) ?? '', 80)}`;
   return style.dim(`  · ${by}${event.name}${rest}`);

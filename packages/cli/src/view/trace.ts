@@ -75,7 +75,8 @@ function startOf(entry: Entry & { type: 'run_start' }): RunTrace {
 function add(run: RunTrace, entry: Entry): void {
   switch (entry.type) {
     case 'message':
-      return addMessage(run, entry);
+      addMessage(run, entry);
+      return;
     case 'tool_started': {
       const call = callOf(run, entry.callId, entry.callId);
       call.startedAt = entry.at;
@@ -97,7 +98,8 @@ function add(run: RunTrace, entry: Entry): void {
     case 'tool_finished': {
       const { message } = entry;
       const { node, startedAt } = callOf(run, message.toolCallId, message.toolName);
-      const took = startedAt === undefined ? ', did not run' : `, ${seconds(entry.at - startedAt)}`;
+      // Calls that may be made twice are not noted when they start.
+      const took = startedAt === undefined ? '' : ` · ${seconds(entry.at - startedAt)}`;
       const text = `${message.isError ? '✗' : '✓'} ${short(textOf(message), 100)}${took}`;
       node.children.push({ ...leaf('result', text, entry.seq), bad: message.isError });
       return;

@@ -1,10 +1,20 @@
 /** Shows a run while it goes on, and says how it ended. */
-import { type AgentEvent, RunError, type RunResult, type RunStream } from 'allium';
+import {
+  type AgentEvent,
+  type Decision,
+  type PendingRequest,
+  RunError,
+  type RunResult,
+  type RunStream,
+} from 'allium';
 
 export interface View {
   event(event: AgentEvent): void;
   /** Something is going to be asked: leave the screen alone. */
   pause(): void;
+  /** The run asks something, and is answered in place. */
+  request?(request: PendingRequest): void;
+  answer?(request: PendingRequest, decision: Decision): void;
 }
 
 export interface Ended {
