@@ -12,6 +12,8 @@ import type { View } from './view.js';
 export interface LiveOptions {
   /** The answer and nothing else. */
   readonly quiet?: boolean;
+  /** Whether pieces of the answer are shown as they come. @default on a terminal */
+  readonly stream?: boolean;
   /** Milliseconds since some moment. */
   readonly now?: () => number;
 }
@@ -45,16 +47,18 @@ export function streams(io: Io): Paper & { endLine(): void } {
   };
 }
 
-export function liveView(io: Io, { quiet = false, now = () => performance.now() }: LiveOptions = {}): View {
+export function liveView(
+  io: Io,
+  { quiet = false, stream = io.stdout.isTTY === true, now = () => performance.now() }: LiveOptions = {},
+): View {
   const started = now();
   const spinner = makeSpinner(io, !quiet);
   const paper = streams(io);
-  const streamed = io.stdout.isTTY === true;
   const inner = narrate(
     io,
     {
       text: (piece) => {
-        if (streamed) paper.text(piece);
+        if (stream) paper.text(piece);
       },
       line: (text) => {
         if (!quiet) paper.line(text);
@@ -68,9 +72,9 @@ export function liveView(io: Io, { quiet = false, now = () => performance.now() 
       inner(event);
       if (event.type === 'message_end') paper.endLine();
       if (event.type === 'agent_end') {
-        if (!streamed && event.result.text !== '') paper.text(`${plain(event.result.text)}\n`);
+        if (!stream && event.result.text !== '') paper.text(`${plain(event.result.text)}\n`);
         if (!quiet) for (const line of summary(io, event.result, now() - started)) paper.line(line);
-      } else if (!(event.type === 'message_update' && streamed)) spinner.start(waiting(event));
+      } else if (!(event.type === 'message_update' && stream)) spinner.start(waiting(event));
       if (event.type === 'agent_end') spinner.stop();
     },
     pause() {
@@ -83,6 +87,8 @@ export function liveView(io: Io, { quiet = false, now = () => performance.now() 
 /** Turns events into text and lines; whoever owns the screen decides where they go. */
 export function narrate(io: Io, paper: Paper, now: () => number): (event: AgentEvent) => void {
   const begun = new Map<string, number>();
+  /** Middleware that have spoken for themselves: the list at the end need not repeat them. */
+  const heard = new Set<string>();
   return (event) => {
     switch (event.type) {
       case 'message_update':
@@ -92,8 +98,10 @@ export function narrate(io: Io, paper: Paper, now: () => number): (event: AgentE
         paper.line(io.err.yellow('  ↺ what was said last is taken back'));
         break;
       case 'message_end':
-        if (event.message?.metadata?.cacheHit === true)
+        if (event.message?.metadata?.cacheHit === true) {
+          heard.add('cache');
           paper.line(io.err.dim('  · cache: this answer was given before, and cost nothing'));
+        }
         if (event.discarded) paper.line(io.err.yellow('  ↺ the answer was withheld'));
         break;
       case 'tool_execution_start':
@@ -107,10 +115,12 @@ export function narrate(io: Io, paper: Paper, now: () => number): (event: AgentE
         break;
       }
       case 'custom':
+        if (event.by !== undefined) heard.add(event.by);
         paper.line(customLine(io.err, event));
         break;
       case 'agent_end':
-        for (const change of event.result.changes) paper.line(changeLine(io.err, change));
+        for (const change of event.result.changes)
+          if (!heard.has(change.by)) paper.line(changeLine(io.err, change));
         break;
     }
   };
