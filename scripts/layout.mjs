@@ -58,11 +58,11 @@ export const arrows = [
     says: 'cache and tool-cache import the kernel, caching/ and their own folder',
   },
   {
-    from: /^((?:middleware|stores)\/[^/]+\/)/,
+    from: /^((?:middleware|models|stores)\/[^/]+\/)/,
     may: (path, own) => inside('kernel/', own)(path) || path === 'index.ts',
     builtins: true,
     packages: true,
-    says: 'a middleware or store imports the kernel (or ../../index.js) and its own folder',
+    says: 'a middleware, model or store imports the kernel (or ../../index.js) and its own folder',
   },
   {
     from: /^/,

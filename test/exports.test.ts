@@ -26,8 +26,8 @@ describe('the packed package', () => {
 
   afterAll(() => project?.remove());
 
-  it('brings the sources’ middleware and stores, all of them and nothing else', () => {
-    for (const kind of ['middleware', 'stores']) {
+  it('brings the sources’ middleware, models and stores, all of them and nothing else', () => {
+    for (const kind of ['middleware', 'models', 'stores']) {
       const packed = specifiers
         .filter((name) => name.startsWith(`allium/${kind}/`))
         .map((name) => name.split('/')[2]);

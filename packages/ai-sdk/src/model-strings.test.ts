@@ -1,3 +1,5 @@
+import { resolveModel as byRegistry, registerModel } from 'allium/registry';
+import { scriptedModel } from 'allium/testing';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { partsOf } from '../test/ask.js';
 import { fake, finish, text } from '../test/fakes.js';
@@ -89,7 +91,7 @@ describe('resolveModel', () => {
       'Expected `name` to be the name of a model, such as "openai/gpt-5", got "gpt-5".',
     );
     expect(() => resolveModel('opnai/gpt-5')).toThrow(
-      'No scheme "opnai" for the model "opnai/gpt-5". There are: openai, anthropic, google, openai-compatible.',
+      'No scheme "opnai" for the model "opnai/gpt-5". There are: offline, openai, anthropic, google, openai-compatible.',
     );
     expect(() => resolveModel('openai/gpt-5', { key: 'x' } as object)).toThrow(
       'Unknown option `key` of `resolveModel`.',
@@ -137,6 +139,26 @@ describe('registerModelScheme', () => {
     await Promise.all([partsOf(model), partsOf(model)]);
     expect(loads).toBe(2);
     remove();
+  });
+
+  it('shares its names with allium/registry, both ways', async () => {
+    const undo = [
+      registerModelScheme('theirs', (id) => ({ ...greeting(), modelId: id })),
+      registerModel('ours', (_, { id }) => scriptedModel([`I am ${id}.`], { provider: 'ours', id })),
+      registerModel('later', async () => scriptedModel(['Late.'], { provider: 'later', id: 'x' })),
+    ];
+    expect(await byRegistry('theirs/a')).toMatchObject({ provider: 'fake', id: 'a' });
+    expect(resolveModel('ours/polly')).toMatchObject({ provider: 'ours', id: 'polly' });
+    expect(await partsOf(resolveModel('later/x'))).toMatchObject([{ text: 'Late.' }, { type: 'finish' }]);
+    expect(resolveModel('offline')).toMatchObject({ id: 'offline' });
+    expect((await partsOf(resolveModel('offline'))).at(-1)).toMatchObject({ metadata: { offline: true } });
+    const load = () => import('./index.js');
+    await expect(byRegistry('openai/gpt-5', {}, { load })).rejects.toMatchObject({ code: 'MISSING_API_KEY' });
+    expect(await byRegistry('openai/gpt-5', { apiKey: 'k' }, { load })).toMatchObject({
+      provider: 'openai',
+      id: 'gpt-5',
+    });
+    for (const one of undo) one();
   });
 
   it('refuses what cannot stand before a slash, and what makes no model', () => {

@@ -1,5 +1,6 @@
 /** Models by name: `openai/gpt-5`, `anthropic/claude-sonnet-4-5`, and schemes of your own. */
 import { AlliumError, type Model, type ModelPart, type ModelRequest } from 'allium';
+import { findModel, registered, registerModel } from 'allium/registry';
 import { FROM_AI_SDK_OPTIONS, type FromAiSdkOptions, fromAiSdk } from './from-ai-sdk.js';
 import type { AiSdkLanguageModel } from './language-model.js';
 import { checkOptions, invalid } from './options.js';
@@ -27,13 +28,15 @@ export type ModelScheme = (
   options: ResolveModelOptions,
 ) => Model | AiSdkLanguageModel | (() => Promise<Model | AiSdkLanguageModel>);
 
-const schemes = new Map<string, ModelScheme>(BUILT_IN_SCHEMES);
+/** They are names of `allium/registry` as well, which asks this package for them; whoever registers one there wins. */
+const BUILT_IN: ReadonlyMap<string, ModelScheme> = new Map(BUILT_IN_SCHEMES);
 
 const OPTIONS = [...FROM_AI_SDK_OPTIONS, 'apiKey', 'baseUrl', 'headers', 'fetch'];
 
 /**
- * Lets `resolveModel` understand names that begin with `scheme/`. A scheme that is known already is replaced.
- * Returns a function that puts things back.
+ * Lets `resolveModel` understand names that begin with `scheme/`. It is `registerModel` of `allium/registry` for what
+ * makes language models of the AI SDK: config files know the name from then on, too. A scheme that is known already is
+ * replaced. Returns a function that puts things back.
  *
  * @example
  * registerModelScheme('ollama', (id) =>
@@ -43,35 +46,46 @@ export function registerModelScheme(scheme: string, make: ModelScheme): () => vo
   if (typeof scheme !== 'string' || !/^[a-z][a-z0-9.+-]*$/i.test(scheme))
     throw invalid('scheme', 'a name of letters, digits, dots, pluses and dashes', scheme);
   if (typeof make !== 'function') throw invalid('make', 'a function that makes a model', make);
-  const before = schemes.get(scheme);
-  schemes.set(scheme, make);
-  return () => {
-    if (schemes.get(scheme) !== make) return;
-    if (before) schemes.set(scheme, before);
-    else schemes.delete(scheme);
-  };
+  return registerModel(scheme, (options: ResolveModelOptions, { id }) => modelOf(scheme, id, make, options));
 }
 
 /**
  * The model of that name. The provider package is loaded at the first request; a missing key or address is
- * reported at once, a missing package then.
+ * reported at once, a missing package then. Names that others registered with `allium/registry` are understood as well.
  *
  * @example
  * new Agent({ model: resolveModel('anthropic/claude-sonnet-4-5') });
  */
 export function resolveModel(name: string, options: ResolveModelOptions = {}): Model {
+  const entry = typeof name === 'string' ? findModel(name) : undefined;
   const [, scheme, id] = (typeof name === 'string' && /^([^/]+)\/(.+)$/s.exec(name)) || [];
-  if (scheme === undefined || id === undefined)
+  if (!entry && (scheme === undefined || id === undefined))
     throw invalid('name', 'the name of a model, such as "openai/gpt-5"', name);
-  checkOptions('resolveModel', options, OPTIONS);
-  const make = schemes.get(scheme);
-  if (!make) {
-    throw new AlliumError(
-      'INVALID_OPTION',
-      `No scheme "${scheme}" for the model ${JSON.stringify(name)}. There are: ${[...schemes.keys()].join(', ')}. Add it with registerModelScheme(${JSON.stringify(scheme)}, …).`,
-      { data: { name, scheme } },
-    );
+  if (!entry) throw noScheme(name, scheme!);
+  const own = entry.builtIn ? BUILT_IN.get(entry.name) : undefined;
+  if (own) {
+    if (id === undefined) throw invalid('name', 'the name of a model, such as "openai/gpt-5"', name);
+    checkOptions('resolveModel', options, OPTIONS);
+    return modelOf(entry.name, id, own, options);
   }
+  if (!entry.builtIn) checkOptions('resolveModel', options, OPTIONS);
+  const context = { name, id: id ?? '', dir: undefined, load: (specifier: string) => import(specifier) };
+  const made = entry.factory(options as never, context);
+  return 'stream' in made
+    ? made
+    : lazyModel(scheme ?? name, id ?? name, () => Promise.resolve(made), options);
+}
+
+function noScheme(name: string, scheme: string): AlliumError {
+  const names = registered('model').map((one) => one.name);
+  return new AlliumError(
+    'INVALID_OPTION',
+    `No scheme "${scheme}" for the model ${JSON.stringify(name)}. There are: ${names.join(', ')}. Add it with registerModelScheme(${JSON.stringify(scheme)}, …).`,
+    { data: { name, scheme } },
+  );
+}
+
+function modelOf(scheme: string, id: string, make: ModelScheme, options: ResolveModelOptions): Model {
   const made = make(id, options);
   return typeof made === 'function' ? lazyModel(scheme, id, made, options) : toModel(made, options);
 }

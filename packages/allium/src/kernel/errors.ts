@@ -50,6 +50,11 @@ export const ERROR_CODES = {
   MISSING_API_KEY: 'A model named by a string needs a key, and the environment variable for it is not set.',
   MISSING_BASE_URL: 'A model named by a string needs the address of its server.',
   SCRIPT_EXHAUSTED: 'A scripted model was called more often than its script has steps.',
+  UNKNOWN_NAME: 'A middleware, model, store or tool is named that is neither registered nor installed.',
+  CONFIG_NOT_FOUND: 'There is no config file here or in a folder above.',
+  CONFIG_INVALID: 'A config file cannot be read, or holds something it cannot hold.',
+  CONFIG_VARIABLE: 'A config file names an environment variable that is not set and has no default.',
+  PLUGIN_INVALID: 'An installed plugin is not what its package says, or is no plugin.',
   MISSING_DEPENDENCY: 'An optional package is needed and not installed.',
 } as const;
 

@@ -1,0 +1,37 @@
+/** Words of a text, compared without their endings. */
+
+export interface Word {
+  readonly stem: string;
+  /** Where it stands. */
+  readonly at: number;
+}
+
+/** They say nothing about what is meant. */
+const COMMON = new Set(
+  (
+    'a an and are as at be by can do does for from get give has have how i in into is it its me my now of on one or our ' +
+    'please right run set show some someone something tell that the their them then there this to up use us what when ' +
+    'where which who whom will with you your find list look make fetch'
+  ).split(' '),
+);
+
+export function wordsOf(text: string): readonly Word[] {
+  return [...text.matchAll(/\p{L}[\p{L}\p{N}]*/gu)].map(({ 0: word, index }) => ({
+    stem: stemOf(word),
+    at: index,
+  }));
+}
+
+/** The words that count; where all are common ones, they do. */
+export function significant(text: string): readonly string[] {
+  const words = text.replace(/(\p{Ll})(\p{Lu})/gu, '$1 $2').match(/\p{L}[\p{L}\p{N}]*/gu) ?? [];
+  const telling = words.filter((word) => !COMMON.has(word.toLowerCase()));
+  return [...new Set((telling.length > 0 ? telling : words).map(stemOf))];
+}
+
+/** `cities` and `city`, `sending` and `sends`: what is left when the ending is gone, if that is three letters. */
+function stemOf(word: string): string {
+  const lower = word.toLowerCase().replace(/ies$/, 'y');
+  const stem = lower.replace(/(ing|ed|es|s|e)$/, '');
+  return stem.length >= 3 ? stem : lower;
+}

@@ -1,0 +1,54 @@
+/** Middleware, models, stores and tools by name: what config files and command lines are made of. */
+import { middlewareRegistry } from './middleware.js';
+import { modelRegistry } from './models.js';
+import type { Kind, Registered } from './registry.js';
+import { storeRegistry } from './stores.js';
+import { toolRegistry } from './tools.js';
+
+export { registerMiddleware, resolveMiddleware } from './middleware.js';
+export { findModel, registerModel, resolveModel } from './models.js';
+export {
+  type CheckedOptions,
+  checkOptionsSchema,
+  type OptionIssue,
+  type OptionsSchema,
+} from './options-schema.js';
+export type {
+  Entry,
+  Factory,
+  FactoryContext,
+  Kind,
+  Registered,
+  RegisterOptions,
+  ResolveContext,
+} from './registry.js';
+export { registerStore, resolveStore } from './stores.js';
+export { registerTool, resolveTool } from './tools.js';
+
+const REGISTRIES = {
+  middleware: middlewareRegistry,
+  model: modelRegistry,
+  store: storeRegistry,
+  tool: toolRegistry,
+};
+
+/** What is known by name, that of this package included. */
+export function registered(kind: Kind): readonly Registered[] {
+  return REGISTRIES[kind]
+    .list()
+    .map(({ name, builtIn, optionsSchema }) => ({ name, builtIn, optionsSchema }));
+}
+
+/** The entry of a name; undefined for one that is not known. Case, dashes and underscores make no difference. */
+export function findRegistered(kind: Kind, name: string): Registered | undefined {
+  const entry =
+    kind === 'model'
+      ? (modelRegistry.find(name) ?? modelRegistry.find(name.split('/', 1)[0]!))
+      : REGISTRIES[kind].find(name);
+  return entry && { name: entry.name, builtIn: entry.builtIn, optionsSchema: entry.optionsSchema };
+}
+
+/** The error for a name that is not known: it lists what is, `others` included, and the nearest of them. */
+export function unknownName(kind: Kind, name: string, others: readonly string[] = []): Error {
+  return REGISTRIES[kind].unknown(name, others);
+}

@@ -1,0 +1,637 @@
+/** Written by scripts/middleware-table.mjs from the folders of src/middleware. Do not edit. */
+import type { Middleware } from '../kernel/middleware.js';
+import type { JsonSchema } from '../kernel/model.js';
+
+export interface MiddlewareModule {
+  /** Imports the module and gives its factory. */
+  readonly load: () => Promise<(options: never) => Middleware>;
+  /** Of its options, for editors: the factory is what judges them. */
+  readonly shape: JsonSchema;
+}
+
+/** An option that is code: a module of the user's, and the export in it. */
+const code = {
+  type: 'object',
+  properties: { import: { type: 'string' }, name: { type: 'string' } },
+  required: ['import'],
+  additionalProperties: false,
+} as const;
+
+export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
+  approval: {
+    load: async () => (await import('../middleware/approval/index.js')).approval,
+    shape: {
+      type: 'object',
+      properties: {
+        policy: {
+          description:
+            'Who decides about a call. Tools that it does not name are asked about. Default: every call is asked about',
+          anyOf: [code],
+        },
+        onRequest: {
+          description: 'Answers in place, without suspending the run; undefined suspends after all.',
+          anyOf: [code],
+        },
+      },
+      additionalProperties: false,
+    },
+  },
+  'audit-log': {
+    load: async () => (await import('../middleware/audit-log/index.js')).auditLog,
+    shape: {
+      type: 'object',
+      properties: {
+        sink: {
+          description: 'Takes the lines: a function, or a file. A line is written before the run goes on.',
+          anyOf: [code],
+        },
+        key: {
+          description:
+            'Seals the lines (HMAC-SHA256). Without it they are hashed, which anyone who can write can do again.',
+          anyOf: [code],
+        },
+        content: {
+          description: 'Text of answers, arguments and results; `false` leaves it out. Default: true',
+          type: 'boolean',
+        },
+        name: {
+          description: "Needed when two of them stand in one list. Default: 'audit-log'",
+          type: 'string',
+        },
+      },
+      required: ['sink'],
+      additionalProperties: false,
+    },
+  },
+  budget: {
+    load: async () => (await import('../middleware/budget/index.js')).budget,
+    shape: {
+      type: 'object',
+      properties: {
+        usd: { description: 'US dollars: a number ≥ 0. Default: no limit', type: 'number' },
+        tokens: {
+          description: 'Tokens, input and output together: a number ≥ 0. Default: no limit',
+          type: 'number',
+        },
+        per: {
+          description:
+            "Who shares it. A function names the account, for example a tenant and a month. Default: 'run'",
+          anyOf: [{ enum: ['run', 'session', 'tenant'] }, code],
+        },
+        store: {
+          description:
+            'Where amounts are kept. Default: with the run or session; for tenants and names in the memory of this process',
+          anyOf: [code],
+        },
+        priceOf: { description: 'Prices of models that carry none. Needed for `usd`.', anyOf: [code] },
+        name: {
+          description:
+            "Needed when two of them `per` session stand in one list; part of the keys in `store`. Default: 'budget'",
+          type: 'string',
+        },
+      },
+      additionalProperties: false,
+    },
+  },
+  cache: {
+    load: async () => (await import('../middleware/cache/index.js')).cache,
+    shape: {
+      type: 'object',
+      properties: {
+        store: { description: 'Default: a store in memory of `maxEntries` answers', anyOf: [code] },
+        ttlMs: { description: 'Milliseconds an answer is good for. Default: for ever', type: 'number' },
+        maxEntries: {
+          description:
+            'Answers the store in memory keeps; then it drops those that were not used for longest. Default: 1000',
+          type: 'number',
+        },
+        scope: {
+          description: "Who shares answers: the runs of a tenant, of a session, or all. Default: 'tenant'",
+          enum: ['tenant', 'session', 'all'],
+        },
+        key: {
+          description:
+            'What makes two requests the same, within the scope; undefined leaves this call out. Default: cacheKey',
+          anyOf: [code],
+        },
+        maxWaitMs: {
+          description:
+            'Milliseconds to wait for the same request of another run before making the call anyway. Default: 60_000',
+          type: 'number',
+        },
+      },
+      additionalProperties: false,
+    },
+  },
+  'call-limits': {
+    load: async () => (await import('../middleware/call-limits/index.js')).callLimits,
+    shape: {
+      type: 'object',
+      properties: {
+        modelCalls: {
+          description: 'Model calls of a run that pass through here: an integer ≥ 1. Default: no limit',
+          type: 'number',
+        },
+        toolCalls: {
+          description: 'Tool calls of a run, all tools together: an integer ≥ 0. Default: no limit',
+          type: 'number',
+        },
+        perTool: {
+          description: 'Calls of a run by tool name: integers ≥ 0. Default: no limit',
+          type: 'object',
+          additionalProperties: { type: 'number' },
+        },
+        onExceed: {
+          description:
+            "`stop` ends the run; `tell-model` refuses the call and lets the model go on without it. Default: 'stop'",
+          enum: ['stop', 'tell-model'],
+        },
+      },
+      additionalProperties: false,
+    },
+  },
+  'circuit-breaker': {
+    load: async () => (await import('../middleware/circuit-breaker/index.js')).circuitBreaker,
+    shape: {
+      type: 'object',
+      properties: {
+        failures: { description: 'Failures in a row that open the circuit. Default: 5', type: 'number' },
+        windowMs: {
+          description: 'Milliseconds after which a failure is forgotten. Default: 60_000',
+          type: 'number',
+        },
+        cooldownMs: {
+          description: 'Milliseconds the circuit stays open; then one call may try. Default: 30_000',
+          type: 'number',
+        },
+        on: { description: "What is watched. Default: 'model'", enum: ['model', 'tool'] },
+        key: {
+          description:
+            'Which circuit a call belongs to. Default: `provider/id` of the model, or the name of the tool',
+          anyOf: [code],
+        },
+        failsOn: {
+          description:
+            'Which errors count. Never asked about stops, suspensions and aborts. Default: isTransient for models, all for tools',
+          anyOf: [code],
+        },
+      },
+      additionalProperties: false,
+    },
+  },
+  concurrency: {
+    load: async () => (await import('../middleware/concurrency/index.js')).concurrency,
+    shape: {
+      type: 'object',
+      properties: {
+        max: { description: 'Calls that may be under way at once, for each key.', type: 'number' },
+        key: { description: 'Whose limit it is. Default: the tenant', anyOf: [code] },
+        maxWaitMs: {
+          description: 'Milliseconds a call may wait for its turn; 0 refuses at once. Default: Infinity',
+          type: 'number',
+        },
+        scope: { description: "What is counted. Default: 'model'", enum: ['model', 'run', 'tool'] },
+      },
+      required: ['max'],
+      additionalProperties: false,
+    },
+  },
+  'console-logger': {
+    load: async () => (await import('../middleware/console-logger/index.js')).consoleLogger,
+    shape: {
+      type: 'object',
+      properties: {
+        level: {
+          description:
+            "`error`: failures only; `info`: one line per call as well; `debug`: with arguments and text. Default: 'info'",
+          enum: ['error', 'info', 'debug'],
+        },
+      },
+      additionalProperties: false,
+    },
+  },
+  'content-truncator': {
+    load: async () => (await import('../middleware/content-truncator/index.js')).contentTruncator,
+    shape: {
+      type: 'object',
+      properties: {
+        maxChars: {
+          description:
+            'Characters of text a message or result may have, the note about the cut included: an integer ≥ 100. Default: 50_000',
+          type: 'number',
+        },
+        on: {
+          description:
+            '`model` bounds user messages and results in requests, `tool` the results that go into the history. Default: both',
+          type: 'array',
+          items: { enum: ['model', 'tool'] },
+        },
+      },
+      additionalProperties: false,
+    },
+  },
+  'cost-tracking': {
+    load: async () => (await import('../middleware/cost-tracking/index.js')).costTracking,
+    shape: {
+      type: 'object',
+      properties: {
+        prices: {
+          description:
+            "US dollars per million tokens: by `provider/id` or `id`, or a function. Models that are not in here cost what their own `price` says. Default: a model's own `price`, else the table of `@pydantic/genai-prices`",
+          anyOf: [
+            {
+              type: 'object',
+              additionalProperties: { type: 'object', additionalProperties: { type: 'number' } },
+            },
+            code,
+          ],
+        },
+        onCost: {
+          description: 'Told of each call. Not awaited; what it throws fails the run.',
+          anyOf: [code],
+        },
+      },
+      additionalProperties: false,
+    },
+  },
+  fallback: {
+    load: async () => (await import('../middleware/fallback/index.js')).fallback,
+    shape: {
+      type: 'object',
+      properties: {
+        models: {
+          description: 'Asked one after the other when the model of the call fails. At least one, each once.',
+          type: 'array',
+          items: code,
+        },
+        on: {
+          description:
+            'Which errors are worth another model. Never asked about stops, suspensions and aborts. Default: mayFallBack',
+          anyOf: [code],
+        },
+        sticky: {
+          description: 'The rest of the run stays with the model that was switched to. Default: false',
+          type: 'boolean',
+        },
+      },
+      required: ['models'],
+      additionalProperties: false,
+    },
+  },
+  'file-validator': {
+    load: async () => (await import('../middleware/file-validator/index.js')).fileValidator,
+    shape: {
+      type: 'object',
+      properties: {
+        roots: {
+          description:
+            'Folders that paths must stay inside of. Relative paths of a model start from the first.',
+          type: 'array',
+          items: { type: 'string' },
+        },
+        extensions: {
+          description: 'Endings that files may have, such as `.md`; case makes no difference. Default: any',
+          type: 'array',
+          items: { type: 'string' },
+        },
+        maxBytes: {
+          description: 'Bytes that an existing file may have: an integer ≥ 0. Default: any number',
+          type: 'number',
+        },
+        mustExist: {
+          description:
+            'Refuse paths that do not exist; `false` also lets tools create files and folders. Default: true',
+          type: 'boolean',
+        },
+        args: {
+          description:
+            'Which arguments are paths, at any depth: names for all tools, or names by tool. Default: path, paths, file, files, …',
+          anyOf: [
+            { type: 'array', items: { type: 'string' } },
+            { type: 'object', additionalProperties: { type: 'array', items: { type: 'string' } } },
+          ],
+        },
+      },
+      required: ['roots'],
+      additionalProperties: false,
+    },
+  },
+  idempotency: {
+    load: async () => (await import('../middleware/idempotency/index.js')).idempotency,
+    shape: {
+      type: 'object',
+      properties: {
+        store: { description: 'Has to outlive the process to be of use after a crash.', anyOf: [code] },
+        tools: {
+          description:
+            'Which tools: names, or a function that is asked for each call. Default: all that are not declared `idempotent`',
+          anyOf: [{ type: 'array', items: { type: 'string' } }, code],
+        },
+        key: {
+          description:
+            'What names a call, within its tenant; undefined leaves it out. Default: ctx.idempotencyKey',
+          anyOf: [code],
+        },
+        ttlMs: { description: 'Milliseconds a result is kept. Default: 86_400_000, a day', type: 'number' },
+      },
+      required: ['store'],
+      additionalProperties: false,
+    },
+  },
+  'loop-guard': {
+    load: async () => (await import('../middleware/loop-guard/index.js')).loopGuard,
+    shape: {
+      type: 'object',
+      properties: {
+        window: {
+          description:
+            'How many of the latest turns with tool calls are looked at: an integer from 2 to 1000. Default: 6',
+          type: 'number',
+        },
+        repeats: {
+          description:
+            'How many of them may be alike before it is a loop: an integer from 2 to `window`. Default: 3',
+          type: 'number',
+        },
+        ignore: {
+          description:
+            'Tools that may repeat, such as those that poll: their names, or a function that knows. Default: none',
+          anyOf: [{ type: 'array', items: { type: 'string' } }, code],
+        },
+        action: {
+          description:
+            "`nudge` tells the model once and stops the run if it goes on; `stop` stops at once. Default: 'nudge'",
+          enum: ['nudge', 'stop'],
+        },
+      },
+      additionalProperties: false,
+    },
+  },
+  'max-turns': {
+    load: async () => (await import('../middleware/max-turns/index.js')).maxTurns,
+    shape: {
+      type: 'object',
+      properties: { turns: { description: 'Turns a run may take. Default: 10', type: 'number' } },
+      additionalProperties: false,
+    },
+  },
+  observability: {
+    load: async () => (await import('../middleware/observability/index.js')).observability,
+    shape: {
+      type: 'object',
+      properties: {
+        span: { description: 'Starts a span; `parent` is what it returned for the run.', anyOf: [code] },
+        counter: { description: 'Adds to a counter.', anyOf: [code] },
+        histogram: { description: 'Records a value: seconds or tokens.', anyOf: [code] },
+      },
+      additionalProperties: false,
+    },
+  },
+  'patch-tool-calls': {
+    load: async () => (await import('../middleware/patch-tool-calls/index.js')).patchToolCalls,
+    shape: {
+      type: 'object',
+      properties: {
+        text: {
+          description:
+            "What the model reads in the place of a result that is missing. Default: 'No result: the call was interrupted.'",
+          type: 'string',
+        },
+      },
+      additionalProperties: false,
+    },
+  },
+  'rate-limit': {
+    load: async () => (await import('../middleware/rate-limit/index.js')).rateLimit,
+    shape: {
+      type: 'object',
+      properties: {
+        limit: {
+          description:
+            'Calls that may begin within any `perMs`, for each key. Needed unless there is a `limiter`.',
+          type: 'number',
+        },
+        perMs: { description: 'Milliseconds. Needed unless there is a `limiter`.', type: 'number' },
+        key: { description: 'Whose limit it is. Default: the tenant', anyOf: [code] },
+        mode: {
+          description:
+            "What happens to a call over the limit: it waits for its turn, or is refused. Default: 'wait'",
+          enum: ['wait', 'reject'],
+        },
+        maxWaitMs: {
+          description:
+            'Milliseconds a call may wait; one that would have to wait longer is refused at once. Default: 60_000',
+          type: 'number',
+        },
+        scope: { description: "What is counted. Default: 'model'", enum: ['model', 'run', 'tool'] },
+        limiter: {
+          description: 'Counts for several processes, in the place of `limit` and `perMs`.',
+          anyOf: [code],
+        },
+      },
+      additionalProperties: false,
+    },
+  },
+  record: {
+    load: async () => (await import('../middleware/record/index.js')).record,
+    shape: {
+      type: 'object',
+      properties: {
+        to: {
+          description:
+            'The cassette: a file, begun anew with the first call; a list that lines are added to; or a function that is called with one line after the other and awaited. What it throws fails the call that was recorded.',
+          anyOf: [code],
+        },
+      },
+      required: ['to'],
+      additionalProperties: false,
+    },
+  },
+  replay: {
+    load: async () => (await import('../middleware/replay/index.js')).replay,
+    shape: {
+      type: 'object',
+      properties: {
+        from: {
+          description: 'The cassette: a file, or its lines. It is read with the first call.',
+          anyOf: [code],
+        },
+        onMiss: {
+          description:
+            "What a call means that was not recorded: the run fails, or the call is made. Default: 'error'",
+          enum: ['error', 'passthrough'],
+        },
+      },
+      required: ['from'],
+      additionalProperties: false,
+    },
+  },
+  retry: {
+    load: async () => (await import('../middleware/retry/index.js')).retry,
+    shape: {
+      type: 'object',
+      properties: {
+        attempts: { description: 'Calls in all, the first included: 1 to 100. Default: 3', type: 'number' },
+        minDelayMs: { description: 'Milliseconds before the second attempt. Default: 500', type: 'number' },
+        maxDelayMs: {
+          description:
+            'The longest wait. When the other side asks for a longer one, there is no further attempt. Default: 30_000',
+          type: 'number',
+        },
+        factor: {
+          description: 'How much longer each wait is than the one before. Default: 2',
+          type: 'number',
+        },
+        jitter: {
+          description:
+            "`full`: wait a random part of the delay, so that many clients do not come back at once. Default: 'full'",
+          enum: ['full', 'none'],
+        },
+        retryOn: {
+          description:
+            'Which errors are worth another attempt. Never asked about stops, suspensions and aborts. Default: isTransient',
+          anyOf: [code],
+        },
+        on: { description: "What is retried. Default: 'model'", enum: ['model', 'tool'] },
+        random: { description: 'From 0 up to 1, for the jitter. Default: Math.random', anyOf: [code] },
+      },
+      additionalProperties: false,
+    },
+  },
+  stopwatch: {
+    load: async () => (await import('../middleware/stopwatch/index.js')).stopwatch,
+    shape: {
+      type: 'object',
+      properties: { log: { description: 'Takes one line per call. Default: console.log', anyOf: [code] } },
+      additionalProperties: false,
+    },
+  },
+  'structured-output': {
+    load: async () => (await import('../middleware/structured-output/index.js')).structuredOutput,
+    shape: {
+      type: 'object',
+      properties: {
+        schema: code,
+        maxRepairs: {
+          description:
+            'How often the model is told what is wrong before the run fails: an integer from 0 to 20. Default: 2',
+          type: 'number',
+        },
+        mode: {
+          description:
+            "How the model learns of the schema. `auto` sends it as `settings.responseSchema` where the schema exposes its JSON Schema; `prompt` puts it at the end of the system prompt; `validate` does neither. Default: 'auto'",
+          enum: ['auto', 'prompt', 'validate'],
+        },
+        toJsonSchema: {
+          description: 'Makes the JSON Schema where the schema does not expose one.',
+          anyOf: [code],
+        },
+      },
+      required: ['schema'],
+      additionalProperties: false,
+    },
+  },
+  timeout: {
+    load: async () => (await import('../middleware/timeout/index.js')).timeout,
+    shape: {
+      type: 'object',
+      properties: {
+        modelMs: {
+          description: 'Milliseconds a model call may take, everything further in included.',
+          type: 'number',
+        },
+        toolMs: {
+          description: 'Milliseconds a tool call may take, everything further in included.',
+          type: 'number',
+        },
+        firstTokenMs: {
+          description:
+            'Milliseconds a model may take, from being asked, until the first piece of its answer.',
+          type: 'number',
+        },
+        idleMs: {
+          description: 'Milliseconds that may pass between two pieces of an answer.',
+          type: 'number',
+        },
+        tools: {
+          description: 'Milliseconds by tool name, instead of `toolMs`; `Infinity` for none. Default: {}',
+          type: 'object',
+          additionalProperties: { type: 'number' },
+        },
+      },
+      additionalProperties: false,
+    },
+  },
+  'tool-cache': {
+    load: async () => (await import('../middleware/tool-cache/index.js')).toolCache,
+    shape: {
+      type: 'object',
+      properties: {
+        tools: {
+          description:
+            'Whose results are kept: names, or a function that is asked for each call. Default: tools tagged `cacheable`',
+          anyOf: [{ type: 'array', items: { type: 'string' } }, code],
+        },
+        ttlMs: { description: 'Milliseconds a result is good for. Default: 300_000', type: 'number' },
+        store: { description: 'Default: a store in memory of `maxEntries` results', anyOf: [code] },
+        maxEntries: {
+          description:
+            'Results the store in memory keeps; then it drops those that were not used for longest. Default: 1000',
+          type: 'number',
+        },
+        scope: {
+          description: "Who shares results: the runs of a tenant, of a session, or all. Default: 'tenant'",
+          enum: ['tenant', 'session', 'all'],
+        },
+        key: {
+          description:
+            'What makes two calls the same, within the scope; undefined leaves this call out. Default: the tool and its arguments',
+          anyOf: [code],
+        },
+        maxWaitMs: {
+          description:
+            'Milliseconds to wait for the same call of another run before running the tool anyway. Default: 60_000',
+          type: 'number',
+        },
+      },
+      additionalProperties: false,
+    },
+  },
+  'tool-emulator': {
+    load: async () => (await import('../middleware/tool-emulator/index.js')).toolEmulator,
+    shape: {
+      type: 'object',
+      properties: {
+        model: { description: 'Plays the tools.', anyOf: [code] },
+        tools: {
+          description:
+            'Which tools it plays, by name or as they are; none with an empty list. Default: all of them',
+          type: 'array',
+          items: { anyOf: [{ type: 'string' }, code] },
+        },
+      },
+      required: ['model'],
+      additionalProperties: false,
+    },
+  },
+  'tool-errors': {
+    load: async () => (await import('../middleware/tool-errors/index.js')).toolErrors,
+    shape: {
+      type: 'object',
+      properties: {
+        format: {
+          description:
+            'Words a failure for the model. What it returns still passes through `hide`. Default: name of the tool and message, without the stack',
+          anyOf: [code],
+        },
+        hide: {
+          description:
+            'What is removed from the text: patterns, or texts to be found as they are. Default: nothing',
+          type: 'array',
+          items: { type: 'string' },
+        },
+      },
+      additionalProperties: false,
+    },
+  },
+};

@@ -1,0 +1,98 @@
+/** Models by name: `offline`, `openai/gpt-5`, and what is registered. What stands before the slash decides. */
+import { invalidOption } from '../kernel/errors.js';
+import type { Model } from '../kernel/model.js';
+import {
+  type Entry,
+  type Factory,
+  type FactoryContext,
+  loadPackage,
+  type RegisterOptions,
+  Registry,
+  type ResolveContext,
+} from './registry.js';
+
+/** Where the providers of the AI SDK are. */
+const AI_SDK = '@allium/ai-sdk';
+
+const connection = {
+  type: 'object',
+  properties: {
+    apiKey: { description: 'Default: the variable of the provider, such as OPENAI_API_KEY', type: 'string' },
+    baseUrl: { description: 'Where the server is.', type: 'string' },
+    headers: { type: 'object', additionalProperties: { type: 'string' } },
+    price: {
+      description: 'US dollars per million tokens, for cost limits.',
+      type: 'object',
+      properties: Object.fromEntries(
+        ['input', 'output', 'cacheRead', 'cacheWrite'].map((key) => [key, { type: 'number' }]),
+      ),
+      required: ['input', 'output'],
+      additionalProperties: false,
+    },
+  },
+} as const;
+
+const price = {
+  type: 'object',
+  properties: { price: connection.properties.price },
+  additionalProperties: false,
+};
+
+const registry = new Registry<Model>('model', [
+  {
+    name: 'offline',
+    optionsSchema: price,
+    factory: async (options) => (await import('../models/offline/index.js')).offlineModel(options),
+  },
+  ...['openai', 'anthropic', 'google', 'openai-compatible'].map((name) => ({
+    name,
+    optionsSchema: connection,
+    factory: async (options: never, context: FactoryContext) => {
+      const { resolveModel: resolve } = await loadPackage(context, AI_SDK);
+      return (resolve as (name: string, options: object) => Model)(`${name}/${context.id}`, options);
+    },
+  })),
+]);
+
+/**
+ * Lets `resolveModel`, config files and `@allium/ai-sdk` find models by name: by the whole name, or by what stands
+ * before its first slash; then `context.id` is the rest. Returns a function that puts things back.
+ *
+ * @example
+ * registerModel('parrot', (_options, { id }) => parrot(id));
+ */
+export function registerModel(
+  name: string,
+  factory: Factory<Model>,
+  options: RegisterOptions = {},
+): () => void {
+  return registry.register(name, factory, options);
+}
+
+/**
+ * Makes the model of that name.
+ *
+ * @example
+ * const model = await resolveModel('offline');
+ */
+export async function resolveModel(
+  name: string,
+  options: object = {},
+  context: ResolveContext = {},
+): Promise<Model> {
+  const entry = findModel(name);
+  if (!entry) throw registry.unknown(name);
+  const made = await registry.make(entry, name, options, context);
+  if (typeof made?.stream !== 'function')
+    throw invalidOption(`the factory of "${name}"`, 'a function that returns a model', made);
+  return made;
+}
+
+/** Who makes the model of that name. For adapters that resolve names themselves. */
+export function findModel(name: string): Entry<Model> | undefined {
+  if (typeof name !== 'string')
+    throw invalidOption('name', 'the name of a model, such as "offline" or "openai/gpt-5"', name);
+  return registry.find(name) ?? registry.find(name.split('/', 1)[0]!);
+}
+
+export { registry as modelRegistry };

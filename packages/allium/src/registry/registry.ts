@@ -1,0 +1,161 @@
+/** Things by name: what is registered, what comes with the package, and what to say about a name nobody knows. */
+import { AlliumError, invalidOption, nearest, shown } from '../kernel/errors.js';
+import { isStandardSchema } from '../kernel/standard-schema.js';
+import type { Awaitable } from '../kernel/store.js';
+import { checkOptionsSchema, type OptionsSchema } from './options-schema.js';
+
+export type Kind = 'middleware' | 'model' | 'store' | 'tool';
+
+/** What a factory is told beside its options. */
+export interface FactoryContext {
+  /** The name that was asked for, as it was written. */
+  readonly name: string;
+  /** What follows the first slash of the name: for `openai/gpt-5` it is `gpt-5`. Empty without one. */
+  readonly id: string;
+  /** Where relative paths in options start from. Undefined means: the current folder. */
+  readonly dir: string | undefined;
+  /** Imports a package, from where the caller looks for packages. */
+  load(specifier: string): Promise<unknown>;
+}
+
+/** What the caller may set. */
+export interface ResolveContext {
+  /** @default the current folder */
+  readonly dir?: string;
+  /** @default import(), as seen from this package */
+  readonly load?: (specifier: string) => Promise<unknown>;
+}
+
+/**
+ * Makes the thing. Contract: it is called for every use, with options that fit the schema, and awaited. What it throws
+ * reaches whoever asked.
+ */
+export type Factory<T> = (options: never, context: FactoryContext) => Awaitable<T>;
+
+export interface RegisterOptions {
+  /** Options are checked with it before the factory is called. @default unchecked: the factory judges them */
+  readonly optionsSchema?: OptionsSchema;
+}
+
+export interface Registered {
+  readonly name: string;
+  readonly builtIn: boolean;
+  /** For editors; of built-in ones the factory is what judges. */
+  readonly optionsSchema: OptionsSchema | undefined;
+}
+
+export interface Entry<T> extends Registered {
+  readonly factory: Factory<T>;
+}
+
+export class Registry<T> {
+  readonly #kind: Kind;
+  readonly #builtIn = new Map<string, Entry<T>>();
+  readonly #own = new Map<string, Entry<T>>();
+
+  constructor(kind: Kind, builtIn: readonly Omit<Entry<T>, 'builtIn'>[] = []) {
+    this.#kind = kind;
+    for (const entry of builtIn) this.#builtIn.set(flat(entry.name), { ...entry, builtIn: true });
+  }
+
+  /** A name that is known already is replaced. Returns a function that puts things back. */
+  register(name: string, factory: Factory<T>, options: RegisterOptions = {}): () => void {
+    if (typeof name !== 'string' || !/^[a-z@][\w.+@/-]*$/i.test(name))
+      throw invalidOption('name', 'a name of letters, digits, dashes, dots and slashes', name);
+    if (typeof factory !== 'function')
+      throw invalidOption('factory', `a function that makes a ${this.#kind}`, factory);
+    const { optionsSchema } = options;
+    if (
+      optionsSchema !== undefined &&
+      (typeof optionsSchema !== 'object' || optionsSchema === null) &&
+      !isStandardSchema(optionsSchema)
+    )
+      throw invalidOption('optionsSchema', 'a Standard Schema or a JSON Schema', optionsSchema);
+    const key = flat(name);
+    const before = this.#own.get(key);
+    const entry: Entry<T> = { name, factory, optionsSchema, builtIn: false };
+    this.#own.set(key, entry);
+    return () => {
+      if (this.#own.get(key) !== entry) return;
+      if (before) this.#own.set(key, before);
+      else this.#own.delete(key);
+    };
+  }
+
+  find(name: string): Entry<T> | undefined {
+    const key = flat(name);
+    return this.#own.get(key) ?? this.#builtIn.get(key);
+  }
+
+  list(): readonly Entry<T>[] {
+    return [...new Map([...this.#builtIn, ...this.#own]).values()];
+  }
+
+  /** Checks the options and calls the factory. */
+  async make(entry: Entry<T>, name: string, options: unknown, context: ResolveContext): Promise<T> {
+    let given = options ?? {};
+    if (typeof given !== 'object' || Array.isArray(given))
+      throw invalidOption('options', `an object for ${this.#kind} "${name}"`, given);
+    if (entry.optionsSchema !== undefined && !entry.builtIn) {
+      const checked = await checkOptionsSchema(entry.optionsSchema, given);
+      if (checked.issues) {
+        const { path, message } = checked.issues[0];
+        throw new AlliumError(
+          'INVALID_OPTION',
+          `${message} This is an option of ${this.#kind} "${entry.name}".`,
+          {
+            data: { option: path.join('.'), path, issues: checked.issues },
+          },
+        );
+      }
+      given = checked.value as object;
+    }
+    return entry.factory(given as never, factoryContext(name, context));
+  }
+
+  /** `others`: names that could be used as well, as those of installed plugins. */
+  unknown(name: string, others: readonly string[] = []): AlliumError {
+    const known = [...new Set([...this.list().map((entry) => entry.name), ...others])].sort();
+    const near = nearest(name, known);
+    const there =
+      known.length > 0
+        ? `There ${known.length > 1 ? 'are' : 'is'}: ${known.join(', ')}.`
+        : 'None is installed.';
+    return new AlliumError(
+      'UNKNOWN_NAME',
+      `No ${this.#kind} is called ${shown(name)}.${near ? ` Did you mean "${near}"?` : ''} ${there}`,
+      { data: { kind: this.#kind, name, known, ...(near && { nearest: near }) } },
+    );
+  }
+}
+
+function factoryContext(name: string, { dir, load }: ResolveContext): FactoryContext {
+  const slash = name.indexOf('/');
+  return {
+    name,
+    id: slash === -1 ? '' : name.slice(slash + 1),
+    dir,
+    load: load ?? ((specifier) => import(/* @vite-ignore */ specifier)),
+  };
+}
+
+/** How names are compared: case, dashes and underscores make no difference. */
+export function flat(name: string): string {
+  return String(name).replace(/[-_]/g, '').toLowerCase();
+}
+
+/** Loads a package that is not part of this one, or says how to install it. */
+export async function loadPackage(context: FactoryContext, name: string): Promise<Record<string, unknown>> {
+  try {
+    return (await context.load(name)) as Record<string, unknown>;
+  } catch (cause) {
+    const { code, message } = cause as { code?: unknown; message?: unknown };
+    const missing = code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND';
+    if (!missing || !String(message).includes(name)) throw cause;
+    throw new AlliumError(
+      'MISSING_DEPENDENCY',
+      `"${context.name}" needs the package ${name}, which is not installed. Run \`npm install ${name}\`.`,
+      { cause, data: { package: name } },
+    );
+  }
+}

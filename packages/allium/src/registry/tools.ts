@@ -1,0 +1,36 @@
+/** Tools by name. None comes with the package. */
+import { AlliumError, shown } from '../kernel/errors.js';
+import { isTool, type Tool } from '../kernel/tool.js';
+import { type Factory, type RegisterOptions, Registry, type ResolveContext } from './registry.js';
+
+const registry = new Registry<Tool | readonly Tool[]>('tool');
+
+/** Lets `resolveTool` and config files find a tool, or several, by one name. Returns a function that puts things back. */
+export function registerTool(
+  name: string,
+  factory: Tool | Factory<Tool | readonly Tool[]>,
+  options: RegisterOptions = {},
+): () => void {
+  return registry.register(name, isTool(factory) ? () => factory : factory, options);
+}
+
+/** Makes what is registered under that name: one tool or several. */
+export async function resolveTool(
+  name: string,
+  options: object = {},
+  context: ResolveContext = {},
+): Promise<readonly Tool[]> {
+  const entry = registry.find(name);
+  if (!entry) throw registry.unknown(name);
+  const made: unknown = await registry.make(entry, name, options, context);
+  const tools: readonly unknown[] = Array.isArray(made) ? made : [made];
+  for (const one of tools)
+    if (!isTool(one))
+      throw new AlliumError(
+        'INVALID_TOOL',
+        `Expected the factory of "${name}" to return tools made with tool(), got ${shown(one)}.`,
+      );
+  return tools as readonly Tool[];
+}
+
+export { registry as toolRegistry };
