@@ -10,6 +10,8 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { afterEach, beforeAll, beforeEach } from 'vitest';
+import { build } from '../../../scripts/build.mjs';
 import { alliumFolder, root } from '../../../scripts/repository.mjs';
 import { cleanEnvironment, type RunOutcome, runCommand } from '../../../scripts/run-command.mjs';
 import { openTerminal, type TestTerminal } from './terminal.js';
@@ -21,7 +23,7 @@ export interface Project {
   /** Runs a command without a terminal; `input` is its stdin, nothing by default. */
   allium(
     args: readonly string[],
-    options?: { input?: string; env?: Record<string, string> },
+    options?: { input?: string; env?: Record<string, string>; cwd?: string },
   ): Promise<RunOutcome>;
   /** Runs a command in a terminal. */
   terminal(args: readonly string[], options?: { env?: Record<string, string>; cols?: number }): TestTerminal;
@@ -44,9 +46,9 @@ export function makeProject(files: Readonly<Record<string, string | null>> = {})
   for (const [path, text] of Object.entries({ ...usual, ...files })) if (text !== null) write(path, text);
   return {
     folder,
-    allium: (args, { input = '', env = {} } = {}) =>
+    allium: (args, { input = '', env = {}, cwd = '.' } = {}) =>
       runCommand(process.execPath, [program, ...args], {
-        cwd: folder,
+        cwd: join(folder, cwd),
         env: { ...cleanEnvironment(), ...env },
         input,
       }),
@@ -128,3 +130,22 @@ export const crash = tool({
   },
 });
 `;
+
+/** Declares a fresh project for every test of the file, and builds the command line before the first. */
+export function useProject(files: Readonly<Record<string, string | null>> = {}): () => Project {
+  let project: Project;
+  beforeAll(build, 120_000);
+  beforeEach(() => {
+    project = makeProject(files);
+  });
+  afterEach(() => project.remove());
+  return () => project;
+}
+
+/** The objects of JSON lines. */
+export function jsonLines(text: string): Record<string, unknown>[] {
+  return text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+}

@@ -1,20 +1,14 @@
 // `allium chat` as a person meets it: in a terminal, and piped.
 
-import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { build } from '../../../../scripts/build.mjs';
-import { makeProject, type Project } from '../../test/project.js';
+import { describe, expect, it } from 'vitest';
+import { useProject } from '../../test/project.js';
 import { KEYS } from '../../test/terminal.js';
 
-let project: Project;
-beforeAll(build, 120_000);
-beforeEach(() => {
-  project = makeProject();
-});
-afterEach(() => project.remove());
+const here = useProject();
 
 describe('allium chat in a terminal', () => {
   it('answers, remembers what was typed, tells the cost, and leaves with Ctrl-D', async () => {
-    const chat = project.terminal(['chat', '--session', 'ann']);
+    const chat = here().terminal(['chat', '--session', 'ann']);
     await chat.until('Session ann');
     chat.type(`add 19 and 23${KEYS.enter}`);
     await chat.until('add: 42');
@@ -35,26 +29,26 @@ describe('allium chat in a terminal', () => {
     chat.type(KEYS.ctrlD);
     expect(await chat.exit()).toBe(0);
     expect(chat.screen()).toContain('Go on with: allium chat --session ann');
-    const again = project.terminal(['chat', '--session', 'ann']);
+    const again = here().terminal(['chat', '--session', 'ann']);
     await again.until('Session ann');
     again.type(KEYS.up);
     await again.until(/› add 19 and 23$/);
   });
 
   it('lets a person steer the agent while it works', async () => {
-    const chat = project.terminal(['chat']);
+    const chat = here().terminal(['chat']);
     await chat.until('Session chat-');
     chat.type(`open the gate${KEYS.enter}`);
     await chat.until('→ gate');
     chat.type(`Now add 1 and 2.${KEYS.enter}`);
     await chat.until('the agent hears that before its next turn');
-    project.write('open', '');
+    here().write('open', '');
     await chat.until('→ add {"a":1,"b":2}');
     await chat.until('add: 3');
   });
 
   it('aborts the turn with Ctrl-C, goes on, and leaves with the next one', async () => {
-    const chat = project.terminal(['chat']);
+    const chat = here().terminal(['chat']);
     await chat.until('Session chat-');
     chat.type(`open the gate${KEYS.enter}`);
     await chat.until('→ gate');
@@ -68,7 +62,7 @@ describe('allium chat in a terminal', () => {
   });
 
   it('asks in place, and does what it is told', async () => {
-    const chat = project.terminal(['chat']);
+    const chat = here().terminal(['chat']);
     await chat.until('Session chat-');
     chat.type(`pay 5${KEYS.enter}`);
     await chat.until('Run "pay"?');
@@ -98,13 +92,13 @@ describe('allium chat in a terminal', () => {
   });
 
   it('keeps what is typed apart from what is said, however narrow the terminal', async () => {
-    const chat = project.terminal(['chat'], { cols: 40 });
+    const chat = here().terminal(['chat'], { cols: 40 });
     await chat.until('Session chat-');
     chat.type(`open the gate${KEYS.enter}`);
     await chat.until('→ gate');
     chat.type('half a sentence that is longer than one row of this terminal');
     await chat.until('this terminal');
-    project.write('open', '');
+    here().write('open', '');
     await chat.until('gate: open');
     await chat.until(/done · 2 turns/);
     expect(chat.screen().replaceAll('\n', '')).toMatch(
@@ -116,7 +110,7 @@ describe('allium chat in a terminal', () => {
 
 describe('allium chat in a pipe', () => {
   it('says every line and prints every answer, in one session', async () => {
-    const { stdout, stderr, code } = await project.allium(['chat', '--session', 'bob'], {
+    const { stdout, stderr, code } = await here().allium(['chat', '--session', 'bob'], {
       input: 'add 1 and 2\n\n/cost\n/nonsense\nadd 3 and 4\n/exit\nadd 5 and 6\n',
     });
     expect(code).toBe(0);
@@ -124,13 +118,13 @@ describe('allium chat in a pipe', () => {
     expect(stdout).not.toContain('add: 11');
     expect(stdout).not.toContain('\u001b');
     expect(stderr).toContain('There is no /nonsense');
-    const shown = await project.allium(['sessions', 'show', 'bob']);
+    const shown = await here().allium(['sessions', 'show', 'bob']);
     expect(shown.stdout.match(/^user: /gm)).toHaveLength(2);
   });
 
   it('suspends what nobody can be asked about', async () => {
-    const { code } = await project.allium(['chat'], { input: 'pay 5\n' });
+    const { code } = await here().allium(['chat'], { input: 'pay 5\n' });
     expect(code).toBe(5);
-    expect((await project.allium(['approve'])).stdout).toContain('pay {"amount":5}');
+    expect((await here().allium(['approve'])).stdout).toContain('pay {"amount":5}');
   });
 });
