@@ -15,7 +15,13 @@ export class ConfigError extends AlliumError {
   constructor(
     code: string,
     problem: string,
-    where: { file?: string; line?: number; key?: string; cause?: unknown; data?: Record<string, unknown> } = {},
+    where: {
+      file?: string;
+      line?: number;
+      key?: string;
+      cause?: unknown;
+      data?: Record<string, unknown>;
+    } = {},
   ) {
     const { file, line, key, data } = where;
     const place = file === undefined ? '' : `${file}${line === undefined ? '' : `:${line}`}: `;

@@ -1,0 +1,214 @@
+/** Makes an agent of a config. */
+import {
+  Agent,
+  type AgentOptions,
+  type Middleware,
+  type Model,
+  type Observer,
+  type Store,
+  type Tool,
+} from 'allium';
+import { checkKeys, shown } from 'allium/stores/kit';
+import { ConfigError } from './config-error.js';
+import { isTable } from './interpolate.js';
+import type { KeyPath } from './locate.js';
+import { exportsOf, importUser, isPath } from './modules.js';
+import { Resolver } from './resolver.js';
+import { reveal } from './reveal.js';
+import { checkingSchema } from './schema.js';
+import type { CreateAgentOverrides, CreatedAgent, LoadedConfig } from './types.js';
+import { withUniqueNames } from './unique-names.js';
+
+const OVERRIDES = [
+  ...['model', 'middleware', 'store', 'tools', 'observers', 'limits'],
+  ...['onRequest', 'onObserverError', 'clock', 'newId'],
+];
+
+/**
+ * The agent of a config file: its model, tools, chain and store. Call `close()` when you are done with it.
+ *
+ * @example
+ * const { agent, close } = await createAgent(await loadConfig());
+ * console.log((await agent.run('Hi')).text);
+ * await close();
+ */
+export async function createAgent(
+  loaded: LoadedConfig,
+  overrides: CreateAgentOverrides = {},
+): Promise<CreatedAgent> {
+  checkKeys('createAgent()', overrides, OVERRIDES);
+  const resolver = new Resolver(loaded);
+  const { config } = loaded;
+  const plain = plainOptions(config);
+  const model = await makeModel(resolver, overrides.model);
+  const tools = [...(await makeTools(resolver)), ...(overrides.tools ?? [])];
+  const observers = [...(await makeObservers(resolver)), ...(overrides.observers ?? [])];
+  const chain = await makeChain(resolver);
+  // Last, so that nothing that is wrong above leaves it open.
+  const made = await makeStore(resolver, overrides.store);
+  const { onRequest, onObserverError, clock, newId, middleware = [] } = overrides;
+  let agent: Agent;
+  try {
+    agent = new Agent({
+      ...plain,
+      ...{
+        model,
+        tools,
+        observers,
+        middleware: [chain, middleware],
+        onRequest,
+        onObserverError,
+        clock,
+        newId,
+      },
+      limits: { ...plain.limits, ...overrides.limits },
+      ...(made && { store: made.store }),
+    });
+  } catch (error) {
+    await made?.close();
+    throw resolver.failure(error, (option) => placeInAgent(option, config));
+  }
+  let closing: Promise<void> | undefined;
+  return {
+    agent,
+    model,
+    store: agent.store,
+    names: agent.plan.middleware.map(({ name }) => name),
+    close() {
+      closing ??= agent.observersIdle().then(() => made?.close());
+      return closing;
+    },
+  };
+}
+
+/** The store of a config alone, for looking at sessions. Without one in the file it is in memory, and empty. */
+export async function resolveConfigStore(
+  loaded: LoadedConfig,
+): Promise<{ store: Store; close(): Promise<void> }> {
+  const resolver = new Resolver(loaded);
+  return (await makeStore(resolver, loaded.config.store === undefined ? 'memory' : undefined))!;
+}
+
+/** What an agent is given as it stands. */
+function plainOptions(
+  config: LoadedConfig['config'],
+): Pick<AgentOptions, 'limits' | 'name'> & Partial<AgentOptions> {
+  const { name, systemPrompt, limits, sessionLimits, settings, toolExecution, tenant } = config;
+  const given = { name, systemPrompt, limits, sessionLimits, settings, toolExecution, tenant };
+  const set = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  return reveal(set, checkingSchema(false)) as Partial<AgentOptions>;
+}
+
+async function makeModel(resolver: Resolver, override: string | Model | undefined): Promise<Model> {
+  const { config, file } = resolver.loaded;
+  const path = ['allium', 'model'];
+  const item = override ?? config.model;
+  if (item === undefined)
+    throw new ConfigError(
+      'CONFIG_INVALID',
+      'It is not set. Write model = "offline" to begin without a key.',
+      {
+        file,
+        key: 'allium.model',
+      },
+    );
+  const named = resolver.named(item, path);
+  const model = named ? await resolver.make('model', named) : item;
+  if (typeof (model as Model | null)?.stream === 'function') return model as Model;
+  throw resolver.failure(
+    new ConfigError(
+      'CONFIG_INVALID',
+      `Expected a model with provider, id and stream(), got ${shown(model)}.`,
+    ),
+    () => path,
+  );
+}
+
+async function makeStore(
+  resolver: Resolver,
+  override: string | Store | undefined,
+): Promise<{ store: Store; close(): Promise<void> } | undefined> {
+  const item = override ?? resolver.loaded.config.store;
+  if (item === undefined) return undefined;
+  const named = resolver.named(item, ['allium', 'store']);
+  const store = (named ? await resolver.make('store', named) : item) as Store;
+  return { store, close: async () => void (named && (await store.close?.())) };
+}
+
+async function makeTools(resolver: Resolver): Promise<Tool[]> {
+  const tools: Tool[] = [];
+  for (const [index, item] of (resolver.loaded.config.tools ?? []).entries()) {
+    const path = ['allium', 'tools', index];
+    const named = resolver.named(item, path);
+    const made: unknown = named ? await resolver.make('tool', named) : item;
+    const found = [made].flat().filter(isTool);
+    if (found.length === 0)
+      throw resolver.failure(
+        new ConfigError(
+          'CONFIG_INVALID',
+          `${named?.name ?? 'It'} has no tools. Export what tool({ … }) makes: as default, as a list, or by name.`,
+        ),
+        () => path,
+      );
+    tools.push(...found);
+  }
+  return tools;
+}
+
+function isTool(value: unknown): value is Tool {
+  return typeof value === 'object' && value !== null && 'execute' in value && 'spec' in value;
+}
+
+/** By path, the export is the observer; with options, it is a function that makes one. */
+async function makeObservers(resolver: Resolver): Promise<Observer[]> {
+  const { config, dir } = resolver.loaded;
+  const observers: Observer[] = [];
+  for (const [index, item] of (config.observers ?? []).entries()) {
+    const path: KeyPath = ['allium', 'observers', index];
+    const observer = await resolver.guarded(
+      () => path,
+      async () => {
+        const named = resolver.named(item, path);
+        if (!named) return item;
+        if (!isPath(named.name))
+          throw new ConfigError(
+            'CONFIG_INVALID',
+            `Observers are files of yours, such as ./log.mjs, got ${shown(named.name)}.`,
+          );
+        const { module, chosen } = await importUser(dir, named.name);
+        if (chosen === undefined)
+          throw new ConfigError(
+            'CONFIG_INVALID',
+            `${named.name} has no default export. It exports: ${exportsOf(module)}.`,
+          );
+        return isTable(item) && typeof chosen === 'function' ? chosen(reveal(named.options)) : chosen;
+      },
+    );
+    observers.push(observer as Observer);
+  }
+  return observers;
+}
+
+async function makeChain(resolver: Resolver): Promise<Middleware[]> {
+  const chain: { middleware: Middleware; as: string | undefined; fresh: boolean }[] = [];
+  for (const [index, item] of (resolver.loaded.config.middleware?.chain ?? []).entries()) {
+    const named = resolver.named(item, ['allium', 'middleware', 'chain', index]);
+    const made = named ? await resolver.make('middleware', named) : item;
+    const several = Array.isArray(made)
+      ? (made.flat(Number.POSITIVE_INFINITY) as Middleware[])
+      : [made as Middleware];
+    for (const middleware of several)
+      chain.push({
+        middleware,
+        as: several.length === 1 ? named?.as : undefined,
+        fresh: named !== undefined,
+      });
+  }
+  return withUniqueNames(chain);
+}
+
+/** Where an agent's complaint belongs: an option of its own, or the chain. */
+function placeInAgent(option: KeyPath, config: LoadedConfig['config']): KeyPath {
+  const [first] = option;
+  return first !== undefined && first in config ? ['allium', ...option] : ['allium', 'middleware', 'chain'];
+}

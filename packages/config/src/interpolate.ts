@@ -1,0 +1,55 @@
+/** Fills `${NAME}` and `${NAME:-default}` in. What came from the environment is a `Secret` from then on. */
+import type { KeyPath } from './locate.js';
+import { Secret } from './secret.js';
+
+export interface Problem {
+  readonly path: KeyPath;
+  readonly message: string;
+}
+
+const PLACE = /\$\$\{|\$\{([^}]*)\}/g;
+const NAME = /^([A-Za-z_]\w*)(?::-(.*))?$/s;
+
+/** Throws nothing: `problem` is told of the first variable that is missing, and decides. */
+export function interpolate(
+  value: unknown,
+  env: Readonly<Record<string, string | undefined>>,
+  problem: (problem: Problem) => never,
+  path: KeyPath = [],
+): unknown {
+  if (typeof value === 'string') return filled(value, env, (message) => problem({ path, message }));
+  if (Array.isArray(value))
+    return value.map((item, index) => interpolate(item, env, problem, [...path, index]));
+  if (!isTable(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, member]) => [key, interpolate(member, env, problem, [...path, key])]),
+  );
+}
+
+function filled(
+  text: string,
+  env: Readonly<Record<string, string | undefined>>,
+  fail: (message: string) => never,
+): string | Secret {
+  let secret = false;
+  const result = text.replace(PLACE, (place, inner: string | undefined) => {
+    if (inner === undefined) return '${'; // `$${` is how a text says `${` itself.
+    const [, name, fallback] = NAME.exec(inner) ?? [];
+    if (name === undefined)
+      return fail(`Expected \${NAME} or \${NAME:-default}, got ${place}. A plain \${ is written $\${.`);
+    const value = env[name];
+    if (fallback !== undefined && !value) return fallback;
+    if (value === undefined)
+      return fail(`The environment variable ${name} is not set. Set it, or write \${${name}:-default}.`);
+    secret = true;
+    return value;
+  });
+  return secret ? new Secret(result) : result;
+}
+
+/** A plain object, as files hold them: not a date, a secret or something live. */
+export function isTable(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}

@@ -1,0 +1,162 @@
+/** Finds, reads and checks a config file. */
+import { existsSync, readFileSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { checkOptionsSchema } from 'allium/registry';
+import { checkKeys } from 'allium/stores/kit';
+import { parse, TomlError } from 'smol-toml';
+import { ConfigError } from './config-error.js';
+import { interpolate, isTable } from './interpolate.js';
+import { type KeyPath, locator } from './locate.js';
+import { importFile, keyText } from './modules.js';
+import { redactor, secretsIn } from './redact.js';
+import { reveal } from './reveal.js';
+import { checkingSchema } from './schema.js';
+import type { Config, ConfigSource, LoadConfigOptions, LoadedConfig } from './types.js';
+
+/** In this order, should a folder have none of the others. */
+export const CONFIG_FILES = ['allium.toml', 'allium.json', 'allium.config.ts', 'allium.config.mjs'] as const;
+
+/**
+ * Reads `allium.toml`, `allium.json` or `allium.config.ts` of this folder or the nearest one above that has one.
+ *
+ * @example
+ * const loaded = await loadConfig();
+ * const { agent, close } = await createAgent(loaded);
+ */
+export async function loadConfig(options: LoadConfigOptions = {}): Promise<LoadedConfig> {
+  checkKeys('loadConfig()', options, ['cwd', 'file', 'env']);
+  const { cwd = process.cwd(), env = process.env } = options;
+  const file = options.file === undefined ? search(resolve(cwd)) : resolve(cwd, options.file);
+  const { source, value } = await read(file);
+  const raw = underAllium(file, source, value);
+  const config = (
+    source.format === 'module'
+      ? raw
+      : interpolate(raw, env, ({ path, message }) => {
+          throw new ConfigError('CONFIG_VARIABLE', message, place(file, source, ['allium', ...path]));
+        })
+  ) as Config;
+  const redact = redactor(secretsIn(config));
+  await check(file, source, config, redact);
+  return { file, dir: dirname(file), config, source, redact };
+}
+
+/** Types what a config module exports. */
+export function defineConfig(config: Config): Config {
+  return config;
+}
+
+function search(from: string): string {
+  for (let dir = from; ; dir = dirname(dir)) {
+    const found = CONFIG_FILES.filter((name) => existsSync(join(dir, name)));
+    if (found.length > 1)
+      throw new ConfigError(
+        'CONFIG_INVALID',
+        `${dir} has ${found.join(' and ')}: which one counts? Keep one of them.`,
+      );
+    if (found[0]) return join(dir, found[0]);
+    if (dirname(dir) === dir) break;
+  }
+  throw new ConfigError(
+    'CONFIG_NOT_FOUND',
+    `There is no ${CONFIG_FILES.slice(0, -1).join(', ')} or ${CONFIG_FILES.at(-1)} in ${from} or a folder above.`,
+  );
+}
+
+async function read(file: string): Promise<{ source: ConfigSource; value: unknown }> {
+  if (!existsSync(file)) throw new ConfigError('CONFIG_NOT_FOUND', `There is no file ${file}.`);
+  const text = readFileSync(file, 'utf8').replace(/^\uFEFF/, '');
+  const name = basename(file);
+  if (/\.(ts|mts|mjs|js)$/.test(name)) {
+    const module = await importFile(file);
+    return { source: { format: 'module', text, lineOf: () => undefined }, value: module.default };
+  }
+  if (name.endsWith('.json'))
+    return { value: json(file, text), source: { format: 'json', text, lineOf: locator(text, 'json') } };
+  if (name.endsWith('.toml'))
+    return { value: toml(file, text), source: { format: 'toml', text, lineOf: locator(text, 'toml') } };
+  throw new ConfigError(
+    'CONFIG_INVALID',
+    `Expected a file that ends with .toml, .json, .ts or .mjs, got ${file}.`,
+  );
+}
+
+function toml(file: string, text: string): unknown {
+  try {
+    return parse(text);
+  } catch (error) {
+    if (!(error instanceof TomlError)) throw error;
+    const [message = ''] = error.message.split('\n');
+    throw new ConfigError(
+      'CONFIG_INVALID',
+      `${message.replace(/^Invalid TOML document: /, 'This is not TOML: ')}.`,
+      {
+        file,
+        line: error.line,
+      },
+    );
+  }
+}
+
+function json(file: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const { message } = error as Error;
+    const at = /position (\d+)/.exec(message)?.[1];
+    const line = at === undefined ? undefined : text.slice(0, Number(at)).split('\n').length;
+    throw new ConfigError('CONFIG_INVALID', `This is not JSON: ${message}.`, { file, line });
+  }
+}
+
+/** Files have one table `allium`, so that a mistake in a heading is noticed; a module exports what stands in it. */
+function underAllium(file: string, source: ConfigSource, value: unknown): unknown {
+  if (source.format === 'module') {
+    if (isTable(value)) return value;
+    throw new ConfigError('CONFIG_INVALID', 'Expected `export default defineConfig({ … })`.', { file });
+  }
+  if (!isTable(value)) throw new ConfigError('CONFIG_INVALID', 'Expected a table `allium`.', { file });
+  const stranger = Object.keys(value).find((key) => key !== 'allium' && key !== '$schema');
+  if (stranger !== undefined) {
+    const where = place(file, source, [stranger]);
+    throw new ConfigError(
+      'CONFIG_INVALID',
+      `Everything stands under \`allium\`: write \`allium.${stranger}\`.`,
+      where,
+    );
+  }
+  return value.allium ?? {};
+}
+
+/** Structure, types and ranges; what names mean is looked up when the agent is made. */
+async function check(
+  file: string,
+  source: ConfigSource,
+  config: Config,
+  redact: (text: string) => string,
+): Promise<void> {
+  if (!isTable(config as unknown))
+    throw new ConfigError('CONFIG_INVALID', 'Expected `allium` to be a table.', { file });
+  const schema = checkingSchema(source.format === 'module');
+  const { issues } = await checkOptionsSchema(schema, reveal(config, schema));
+  if (issues) {
+    const where = place(file, source, ['allium', ...issues[0].path]);
+    throw new ConfigError('CONFIG_INVALID', redact(issues[0].message), where);
+  }
+  const unnamed = (config.middleware?.chain ?? []).findIndex(
+    (item) => isTable(item) && 'as' in item && typeof item.as === 'object',
+  );
+  if (unnamed !== -1 || typeof config.name === 'object') {
+    const path = unnamed === -1 ? ['name'] : ['middleware', 'chain', unnamed, 'as'];
+    const why = 'A name is shown everywhere, so it cannot come from an environment variable.';
+    throw new ConfigError('CONFIG_INVALID', why, place(file, source, ['allium', ...path]));
+  }
+}
+
+export function place(
+  file: string,
+  source: ConfigSource,
+  path: KeyPath,
+): { file: string; line?: number; key: string } {
+  return { file, line: source.lineOf(path), key: keyText(path) };
+}

@@ -1,0 +1,57 @@
+/** Takes secrets out of texts that others wrote, such as the messages of a factory that was given one. */
+import { isTable } from './interpolate.js';
+import { Secret } from './secret.js';
+
+/** What is shorter is only taken out where it stands alone: `80` in "got 80", not in "1980". */
+const SHORT = 6;
+/** How much of a secret must stand before an ellipsis to be taken for it. */
+const CUT = 4;
+
+/** All secrets in a config. */
+export function secretsIn(value: unknown): readonly string[] {
+  if (value instanceof Secret) return [value.reveal()];
+  if (Array.isArray(value)) return value.flatMap(secretsIn);
+  return isTable(value) ? Object.values(value).flatMap(secretsIn) : [];
+}
+
+export function redactor(secrets: readonly string[]): (text: string) => string {
+  const forms = [...new Set(secrets.filter((secret) => secret !== '').flatMap(formsOf))].sort(
+    (a, b) => b.length - a.length,
+  );
+  return (text) => forms.reduce((done, form) => withoutCut(without(done, form), form), text);
+}
+
+/** As it is, in JSON, and in an address. */
+function formsOf(secret: string): string[] {
+  const forms = [secret, JSON.stringify(secret).slice(1, -1)];
+  try {
+    forms.push(encodeURIComponent(secret));
+  } catch {
+    // Half a surrogate pair stands in no address.
+  }
+  return forms;
+}
+
+function without(text: string, form: string): string {
+  if (form.length >= SHORT) return text.replaceAll(form, '***');
+  const alone = form.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+  return text.replace(new RegExp(`(?<![\\p{L}\\p{N}])${alone}(?![\\p{L}\\p{N}])`, 'gu'), '***');
+}
+
+/** The beginning of a long secret, where a message was cut off in it. */
+function withoutCut(text: string, form: string): string {
+  return text.replace(/\S+?(?=\.\.\.|…)/g, (word) => {
+    for (let length = Math.min(word.length, form.length); length >= CUT; length--)
+      if (word.endsWith(form.slice(0, length))) return `${word.slice(0, -length)}***`;
+    return word;
+  });
+}
+
+/** An error that may be shown: what it was, without its data and without secrets. */
+export function safeError(error: unknown, redact: (text: string) => string): Error {
+  if (!(error instanceof Error)) return new Error(redact(String(error)));
+  const safe = new Error(redact(error.message));
+  safe.name = error.name;
+  safe.stack = redact(error.stack ?? '');
+  return safe;
+}

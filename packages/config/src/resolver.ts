@@ -1,0 +1,223 @@
+/** Turns what a config says into things: names into middleware, models and stores, paths into modules. */
+import { AlliumError } from 'allium';
+import {
+  checkOptionsSchema,
+  type Factory,
+  findRegistered,
+  type OptionsSchema,
+  resolveMiddleware,
+  resolveModel,
+  resolveStore,
+  resolveTool,
+  unknownName,
+} from 'allium/registry';
+import { ConfigError } from './config-error.js';
+import { isTable } from './interpolate.js';
+import { place } from './load.js';
+import type { KeyPath } from './locate.js';
+import { exportsOf, importUser, isPath, loaderFrom, type Module } from './modules.js';
+import { findPlugin, installedPlugins, loadPlugin } from './plugins.js';
+import { safeError } from './redact.js';
+import { reveal } from './reveal.js';
+import { Secret } from './secret.js';
+import type { LoadedConfig, PluginType } from './types.js';
+
+type Kind = PluginType | 'tool';
+
+/** A name with its options, and where both stand. */
+export interface Named {
+  readonly name: string;
+  readonly as: string | undefined;
+  /** Secrets still in them. */
+  readonly options: Readonly<Record<string, unknown>>;
+  /** Where an option stands: in the table of the use, or under `plugins`. */
+  readonly pathOf: (option: KeyPath) => KeyPath;
+}
+
+const RESOLVE = {
+  middleware: resolveMiddleware,
+  model: resolveModel,
+  store: resolveStore,
+  tool: resolveTool,
+};
+
+export class Resolver {
+  readonly #load: (specifier: string) => Promise<unknown>;
+
+  constructor(readonly loaded: LoadedConfig) {
+    this.#load = loaderFrom(loaded.dir);
+  }
+
+  /** Undefined for what is live already: only modules hold such. */
+  named(item: unknown, path: KeyPath): Named | undefined {
+    const use = item instanceof Secret || typeof item === 'string' ? { use: item } : item;
+    if (!isTable(use) || !(typeof use.use === 'string' || use.use instanceof Secret)) return undefined;
+    const { use: written, as, ...own } = use;
+    const name = written instanceof Secret ? written.reveal() : (written as string);
+    const [key, base] = this.#pluginOptions(name);
+    return {
+      name,
+      as: as as string | undefined,
+      options: { ...base, ...own },
+      pathOf: ([first, ...rest]) =>
+        first === undefined || first in own || !(first in base)
+          ? [...path, ...(first === undefined ? [] : [first]), ...rest]
+          : ['allium', 'plugins', key, first, ...rest],
+    };
+  }
+
+  /** Makes it, by module, registry or plugin. Whatever goes wrong is a `ConfigError` with a place and no secrets. */
+  make(kind: Kind, named: Named): Promise<unknown> {
+    return this.guarded(named.pathOf, () => this.#make(kind, named));
+  }
+
+  async #make(kind: Kind, { name, options }: Named): Promise<unknown> {
+    const context = { dir: this.loaded.dir, load: this.#load };
+    if (isPath(name)) {
+      const { module, chosen } = await importUser(this.loaded.dir, name);
+      return this.#fromModule(kind, name, module, chosen, options);
+    }
+    const known = findRegistered(kind, name);
+    if (known)
+      return RESOLVE[kind](name, (await this.#ready(options, known.optionsSchema)) as object, context);
+    const type = kind === 'tool' ? undefined : kind;
+    const [scheme = name] = name.split('/', 1);
+    const plugin =
+      type &&
+      ((await findPlugin(this.loaded.dir, type, name)) ?? (await findPlugin(this.loaded.dir, type, scheme)));
+    if (type && plugin) {
+      const { factory, optionsSchema } = await loadPlugin(plugin, type);
+      return this.#call(name, factory, optionsSchema, options);
+    }
+    const installed = (await installedPlugins(this.loaded.dir)).filter((one) => one.type === type);
+    const near = unknownName(
+      kind,
+      name,
+      installed.map((one) => one.name),
+    );
+    if (kind === 'tool') throw near;
+    throw new AlliumError('UNKNOWN_NAME', `${near.message} ${howTo(kind, name)}`, {
+      data: (near as AlliumError).data as never,
+    });
+  }
+
+  async #fromModule(
+    kind: Kind,
+    name: string,
+    module: Module,
+    chosen: unknown,
+    options: Named['options'],
+  ): Promise<unknown> {
+    if (typeof chosen === 'function')
+      return this.#call(
+        name,
+        chosen as Factory<unknown>,
+        module.optionsSchema as OptionsSchema | undefined,
+        options,
+      );
+    if (Object.keys(options).length > 0)
+      throw new ConfigError('CONFIG_INVALID', `${name} does not export a function, so it takes no options.`);
+    // A module of tools may list them as exports of their own.
+    if (kind === 'tool') return chosen ?? Object.values(module);
+    if (typeof chosen === 'object' && chosen !== null) return chosen;
+    throw new ConfigError(
+      'CONFIG_INVALID',
+      `Expected ${name} to export a ${kind} or a function that makes one as its default. It exports: ${exportsOf(module)}. Name one of them with ${name}#<export>.`,
+    );
+  }
+
+  async #call(
+    name: string,
+    factory: Factory<unknown>,
+    schema: OptionsSchema | undefined,
+    options: object,
+  ): Promise<unknown> {
+    let ready = await this.#ready(options, schema);
+    if (schema !== undefined) {
+      const checked = await checkOptionsSchema(schema, ready);
+      if (checked.issues) {
+        const { path, message } = checked.issues[0];
+        throw new AlliumError('INVALID_OPTION', `${message} This is an option of "${name}".`, {
+          data: { path },
+        });
+      }
+      ready = checked.value;
+    }
+    const [, id = ''] = /^[^/]*\/(.*)$/s.exec(name) ?? [];
+    return factory(ready as never, {
+      name,
+      id: isPath(name) ? '' : id,
+      dir: this.loaded.dir,
+      load: this.#load,
+    });
+  }
+
+  /** Options as a factory gets them: secrets revealed, and `{ import = "./x.mjs" }` in the place of code. */
+  async #ready(options: object, schema: unknown): Promise<unknown> {
+    return this.#withCode(reveal(options, schema));
+  }
+
+  async #withCode(value: unknown): Promise<unknown> {
+    if (Array.isArray(value)) return Promise.all(value.map((item) => this.#withCode(item)));
+    if (!isTable(value)) return value;
+    if (
+      typeof value.import === 'string' &&
+      isPath(value.import) &&
+      Object.keys(value).every((key) => key === 'import' || key === 'name')
+    ) {
+      const name = value.name === undefined ? value.import : `${value.import}#${value.name}`;
+      return (await importUser(this.loaded.dir, name)).chosen;
+    }
+    const members = Object.entries(value).map(
+      async ([key, member]) => [key, await this.#withCode(member)] as const,
+    );
+    return Object.fromEntries(await Promise.all(members));
+  }
+
+  /** Runs `work`; what it throws becomes a `ConfigError` at the place the error speaks of. */
+  async guarded<T>(pathOf: (option: KeyPath) => KeyPath, work: () => Promise<T> | T): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      throw this.failure(error, pathOf);
+    }
+  }
+
+  failure(error: unknown, pathOf: (option: KeyPath) => KeyPath): ConfigError {
+    const { file, source, redact } = this.loaded;
+    if (error instanceof ConfigError && error.key !== undefined) return error;
+    const data: Readonly<Record<string, unknown>> = error instanceof AlliumError ? error.data : {};
+    const option = Array.isArray(data.path)
+      ? (data.path as KeyPath)
+      : typeof data.option === 'string'
+        ? data.option.split('.')
+        : [];
+    const message = error instanceof Error ? error.message : String(error);
+    const code = error instanceof AlliumError ? error.code : 'CONFIG_INVALID';
+    return new ConfigError(code, redact(message), {
+      ...place(file, source, pathOf(option)),
+      cause: safeError(error, redact),
+      ...(code === 'UNKNOWN_NAME' && { data: { known: data.known, nearest: data.nearest } }),
+    });
+  }
+
+  /** The options under `plugins` for a name, and the key as it is written there. */
+  #pluginOptions(name: string): [string, Readonly<Record<string, unknown>>] {
+    const plugins = this.loaded.config.plugins ?? {};
+    const [scheme = name] = isPath(name) ? [name] : name.split('/', 1);
+    const key =
+      Object.keys(plugins).find((one) => flat(one) === flat(name)) ??
+      Object.keys(plugins).find((one) => flat(one) === flat(scheme));
+    return key === undefined ? [name, {}] : [key, plugins[key]!];
+  }
+}
+
+function howTo(kind: PluginType, name: string): string {
+  const prefix = { middleware: 'allium-mw-', model: 'allium-model-', store: 'allium-store-' }[kind];
+  const plain = /^[\w-]+$/.test(name) ? name : '<name>';
+  return `A plugin would be ${prefix}${plain.toLowerCase()}, installed beside the config file; a file of yours begins with ./`;
+}
+
+function flat(name: string): string {
+  return name.replace(/[-_]/g, '').toLowerCase();
+}

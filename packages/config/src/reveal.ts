@@ -1,0 +1,35 @@
+/** Hands secrets over: as text, or as the number or switch that a schema asks for. */
+import { isTable } from './interpolate.js';
+import { Secret } from './secret.js';
+
+type Schema = Readonly<Record<string, unknown>> | undefined;
+
+/** A copy of `value` with every secret revealed. What is no table or list goes through as it is. */
+export function reveal(value: unknown, schema?: unknown): unknown {
+  const shape = (typeof schema === 'object' && schema !== null ? schema : undefined) as Schema;
+  if (value instanceof Secret) return typed(value.reveal(), shape);
+  if (Array.isArray(value)) return value.map((item) => reveal(item, shape?.items));
+  if (!isTable(value)) return value;
+  const properties = (shape?.properties ?? {}) as Record<string, unknown>;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, member]) => [
+      key,
+      reveal(member, Object.hasOwn(properties, key) ? properties[key] : shape?.additionalProperties),
+    ]),
+  );
+}
+
+/** The environment has only text; what cannot be read as what is asked for stays text, and is refused as such. */
+function typed(text: string, schema: Schema): unknown {
+  const types = typesOf(schema);
+  if (types.includes('string')) return text;
+  const number = text.trim() === '' ? Number.NaN : Number(text);
+  if ((types.includes('number') || types.includes('integer')) && !Number.isNaN(number)) return number;
+  if (types.includes('boolean') && /^(true|false)$/.test(text)) return text === 'true';
+  return text;
+}
+
+function typesOf(schema: Schema): readonly unknown[] {
+  const choices = (schema?.anyOf ?? []) as readonly Schema[];
+  return [schema?.type].flat().concat(choices.flatMap(typesOf));
+}
