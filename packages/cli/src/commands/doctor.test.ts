@@ -36,7 +36,7 @@ describe('allium doctor', () => {
 
   it('never prints a value that came from the environment', async () => {
     const canary = 'canary-5f1e';
-    here().write('allium.toml', here().read('allium.toml').replace('"Be brief."', '"${CANARY}"'));
+    here().write('allium.toml', here().read('allium.toml').replace('"Be brief."', `"\${CANARY}"`));
     for (const args of [
       ['doctor'],
       ['doctor', '--json'],
@@ -64,7 +64,7 @@ describe('allium doctor', () => {
     here().write('allium.toml', config.replace('chain = [', 'chain = [\n  { use = "retry", on = "tool" },'));
     const { code, stdout } = await here().allium(['doctor']);
     expect(code).toBe(0);
-    expect(stdout).toMatch(/! chain .*may run "\w+" twice/);
+    expect(stdout).toMatch(/! chain .*may run .*"pay" twice/);
   });
 });
 

@@ -1,8 +1,9 @@
 // `allium init`: from nothing to an agent that runs.
 
-import { existsSync } from 'node:fs';
+import { existsSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { root } from '../../../../scripts/repository.mjs';
 import { useProject } from '../../test/project.js';
 import { KEYS } from '../../test/terminal.js';
 
@@ -19,6 +20,8 @@ it('writes an agent that works at once, with --yes', async () => {
 });
 
 it('asks in a terminal, and writes what was chosen', async () => {
+  // With it there is SQLite on every Node, and so the same list to choose from.
+  symlinkSync(join(root, 'node_modules/libsql'), join(here().folder, 'node_modules/libsql'), 'junction');
   const init = here().terminal(['init', 'agent']);
   await init.until('Which model?');
   init.type(`${KEYS.down}${KEYS.enter}`);

@@ -65,7 +65,7 @@ describe('the exit code of allium run', () => {
   it('is 0 where a tool fails and the run goes on', async () => {
     const { code, stderr } = await here().allium(['run', 'crash']);
     expect(code).toBe(0);
-    expect(stderr).toContain('✗ crash: it broke');
+    expect(stderr).toContain('✗ crash: "crash" failed: it broke');
   });
 
   it('is 1 when the run fails', async () => {

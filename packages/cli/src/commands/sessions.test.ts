@@ -73,5 +73,5 @@ it('resumes a suspended run, in which everything may be approved', async () => {
   expect(stdout).toContain('pay: paid 5');
   const over = await here().allium(['sessions', 'resume', 'second']);
   expect(over.code).toBe(1);
-  expect(over.stderr).toContain('nothing to resume');
+  expect(over.stderr).toContain('has no run to resume');
 });

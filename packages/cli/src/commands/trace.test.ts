@@ -40,7 +40,7 @@ it('takes the session that was used last, and one run of it', async () => {
   expect(one.stdout).toContain('add 1 and 2');
   expect(one.stdout).not.toContain('crash');
   const last = await here().allium(['trace', '--last']);
-  expect(last.stdout).toContain('✗ it broke');
+  expect(last.stdout).toContain('✗ "crash" failed: it broke');
   expect(last.stdout).not.toContain('add 1 and 2');
   expect((await here().allium(['trace', '--run', 'r_none'])).code).toBe(2);
 });
