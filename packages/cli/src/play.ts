@@ -13,6 +13,8 @@ export interface PlayOptions {
   readonly quiet?: boolean;
   /** Approve every tool call. */
   readonly yes?: boolean;
+  /** The store keeps nothing once the command has ended. */
+  readonly forgets?: boolean;
 }
 
 /** What every run of the command line is started with. */
@@ -23,7 +25,7 @@ export interface PlayedRun {
 
 export async function play(
   shell: Shell,
-  { json = false, quiet = false, yes = false }: PlayOptions,
+  { json = false, quiet = false, yes = false, forgets = false }: PlayOptions,
   start: (run: PlayedRun) => RunStream,
 ): Promise<Ended> {
   const { io } = shell;
@@ -38,11 +40,11 @@ export async function play(
     return decision;
   };
   const ended = await follow(start({ signal: io.signal, onRequest }), view);
-  report(shell, ended, json);
+  report(shell, ended, json, forgets);
   return ended;
 }
 
-function report(shell: Shell, { result, error }: Ended, json: boolean): void {
+function report(shell: Shell, { result, error }: Ended, json: boolean, forgets: boolean): void {
   const { io } = shell;
   shell.exitCode = result ? exitCodeOf(result.status) : exitCodeOfError(error);
   if (error !== undefined && shell.exitCode !== EXIT.aborted) {
@@ -53,5 +55,10 @@ function report(shell: Shell, { result, error }: Ended, json: boolean): void {
   if (result?.status !== 'suspended' || json) return;
   for (const request of result.pending)
     for (const line of describeRequest(request)) note(io, io.err.yellow(line));
-  note(io, `Answer with: allium approve ${result.sessionId}`);
+  note(
+    io,
+    forgets
+      ? 'Nobody can answer later: the store of this config keeps nothing. Say --yes, or set store = "file".'
+      : `Answer with: allium approve ${result.sessionId}`,
+  );
 }

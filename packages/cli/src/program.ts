@@ -27,6 +27,7 @@ export async function main(args: readonly string[], given: Io): Promise<number> 
     if (shell.json)
       io.stdout.write(`${JSON.stringify({ type: 'error', code: codeOf(error), message: text })}\n`);
     note(io, `${io.err.red('error')}: ${text}`);
+    if (io.env.ALLIUM_DEBUG && error instanceof Error) note(io, shell.redact(error.stack ?? ''));
     return exitCodeOfError(error);
   }
 }

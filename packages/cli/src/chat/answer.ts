@@ -12,7 +12,7 @@ export function readAnswer(
 ): Decision | 'later' | { readonly problem: string } {
   const { hash } = request;
   const [, word = '', rest = ''] = /^(\S*)\s*([\s\S]*)$/.exec(line.trim()) ?? [];
-  switch (word.toLowerCase()) {
+  switch (word.toLowerCase().replace(/[,.:!]+$/, '')) {
     case 'l':
     case 'later':
       return 'later';

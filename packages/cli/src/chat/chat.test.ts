@@ -61,6 +61,16 @@ describe('allium chat in a terminal', () => {
     expect(await chat.exit()).toBe(0);
   });
 
+  it('ends the turn before it leaves with Ctrl-D', async () => {
+    const chat = here().terminal(['chat', '--session', 'ann']);
+    await chat.until('Session ann');
+    chat.type(`open the gate${KEYS.enter}`);
+    await chat.until('→ gate');
+    chat.type(KEYS.ctrlD);
+    expect(await chat.exit()).toBe(0);
+    expect((await here().allium(['sessions'])).stdout).toMatch(/^ann .* aborted/m);
+  });
+
   it('asks in place, and does what it is told', async () => {
     const chat = here().terminal(['chat']);
     await chat.until('Session chat-');

@@ -69,6 +69,7 @@ export function converse(
         addUp(result);
         shell.exitCode = result.status === 'aborted' ? EXIT.done : exitCodeOf(result.status);
         for (const line of summary(io, result, performance.now() - started)) say(line);
+        if (result.queued.length > 0) say('What you said last came too late. The agent hears it next time.');
         if (result.status === 'suspended') say('The run waits for an answer. /resume asks again.');
       } else shell.exitCode = EXIT.failed;
       if (error !== undefined && result?.status !== 'aborted')

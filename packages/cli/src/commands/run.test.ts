@@ -121,6 +121,25 @@ describe('the exit code of allium run', () => {
     expect(stderr).toContain('Answer with: allium approve ann');
   });
 
+  it('says so when nothing is kept that could be answered later', async () => {
+    here().write(
+      'allium.toml',
+      here()
+        .read('allium.toml')
+        .replace(/store = .*/, 'store = "memory"'),
+    );
+    const { code, stderr } = await here().allium(['run', 'pay 5']);
+    expect(code).toBe(5);
+    expect(stderr).toContain('keeps nothing');
+    expect(stderr).not.toContain('allium approve');
+  });
+
+  it('shows where an error came from with ALLIUM_DEBUG', async () => {
+    const args = ['run', '--config', 'nowhere.toml', 'hi'];
+    expect((await here().allium(args)).stderr).not.toMatch(/^ {4}at /m);
+    expect((await here().allium(args, { env: { ALLIUM_DEBUG: '1' } })).stderr).toMatch(/^ {4}at /m);
+  });
+
   it('is 0 when --yes answers, which the events show', async () => {
     const { code, stderr } = await here().allium(['run', '--yes', 'pay 5']);
     expect(code).toBe(0);

@@ -53,8 +53,9 @@ async function runOnce(shell: Shell, words: readonly string[], options: Options)
     ...(options.model !== undefined && { model: options.model }),
     ...(options.record !== undefined && { middleware: [record({ to: options.record })] }),
   };
-  await withAgent(shell, overrides, async ({ agent }) => {
-    await play(shell, options, (run) =>
+  await withAgent(shell, overrides, async ({ agent, loaded }) => {
+    const { store = 'memory' } = loaded.config;
+    await play(shell, { ...options, forgets: store === 'memory' }, (run) =>
       options.session === undefined
         ? agent.stream(input, run)
         : agent.session(options.session).stream(input, run),

@@ -2,16 +2,16 @@
 import { isCancel, select, text } from '@clack/prompts';
 import type { Decision, PendingRequest } from 'allium';
 import { type Io, note } from '../terminal/io.js';
-import { plain, short } from '../terminal/text.js';
+import { plain } from '../terminal/text.js';
 
 /** Undefined: not now, the run is suspended. */
 export type Answerer = (io: Io, request: PendingRequest) => Promise<Decision | undefined>;
 
-/** What is asked about, on a few lines. */
+/** What is asked about. The arguments in full: nobody should approve what they were not shown. */
 export function describeRequest(request: PendingRequest): string[] {
   const title = request.title ?? `Run "${request.toolName}"?`;
-  const lines = [plain(title), `  ${request.toolName} ${short(request.arguments, 400)}`];
-  if (request.details !== undefined) lines.push(`  ${short(JSON.stringify(request.details) ?? '', 400)}`);
+  const lines = [plain(title), `  ${request.toolName} ${plain(request.arguments)}`];
+  if (request.details !== undefined) lines.push(`  ${plain(JSON.stringify(request.details) ?? '')}`);
   return lines;
 }
 

@@ -111,7 +111,7 @@ export function narrate(io: Io, paper: Paper, now: () => number): (event: AgentE
       case 'tool_execution_end': {
         const since = begun.get(event.toolCall.id);
         const ms = since === undefined ? undefined : now() - since;
-        if (event.message) paper.line(resultLine(io.err, event.toolCall.name, event.message, ms));
+        if (event.message) paper.line(resultLine(io.err, short(event.toolCall.name), event.message, ms));
         break;
       }
       case 'custom':

@@ -4,7 +4,7 @@ import type { Style } from '../terminal/style.js';
 import { seconds, short } from '../terminal/text.js';
 
 export function callLine(style: Style, name: string, args: string): string {
-  return style.dim(`  → ${name} ${short(args, 100)}`);
+  return style.dim(`  → ${short(name)} ${short(args, 100)}`);
 }
 
 /** What a tool found goes to the model; here it is enough that it did. What went wrong is worth a word. */
