@@ -46,20 +46,27 @@ export function emptyProject() {
 }
 
 /**
- * Builds and packs `allium` and installs the tarball into an empty project. Needs no network: the package
+ * Builds and packs `allium`, and installs the tarball into an empty project. Needs no network: the package
  * has no dependencies, and `--offline` makes npm say so if that ever stops being true.
  *
+ * @param {object} [options]
+ * @param {readonly string[]} [options.also] Further folders to pack and install, from the root: `packages/config`. What
+ *   those depend on has to be among them: `node_modules/smol-toml`.
  * @returns {Promise<EmptyProject & { tarball: string }>}
  */
-export async function packedProject() {
+export async function packedProject({ also = [] } = {}) {
   await build();
   const project = emptyProject();
   try {
-    await mustRun('npm', ['pack', '--pack-destination', project.folder, '--loglevel=error'], {
-      cwd: alliumFolder,
-    });
-    const name = readdirSync(project.folder).find((file) => file.endsWith('.tgz'));
-    if (!name) throw new Error(`\`npm pack\` left no tarball in ${project.folder}.`);
+    /** @type {string[]} */
+    const names = [];
+    for (const folder of [alliumFolder, ...also.map((path) => join(root, path))]) {
+      // From outside: a package says in `devEngines` with what it is developed, which is not with what it is installed.
+      await mustRun('npm', ['pack', folder, '--ignore-scripts', '--loglevel=error'], { cwd: project.folder });
+      const name = tarballs(project.folder).find((file) => !names.includes(file));
+      if (!name) throw new Error(`\`npm pack\` left no tarball of ${folder} in ${project.folder}.`);
+      names.push(name);
+    }
     const flags = [
       '--offline',
       '--ignore-scripts',
@@ -68,10 +75,14 @@ export async function packedProject() {
       '--no-package-lock',
       '--loglevel=error',
     ];
-    await mustRun('npm', ['install', ...flags, `./${name}`], { cwd: project.folder });
-    return { ...project, tarball: join(project.folder, name) };
+    await mustRun('npm', ['install', ...flags, ...names.map((name) => `./${name}`)], { cwd: project.folder });
+    return { ...project, tarball: join(project.folder, names[0] ?? '') };
   } catch (error) {
     project.remove();
     throw error;
   }
+}
+
+function tarballs(/** @type {string} */ folder) {
+  return readdirSync(folder).filter((file) => file.endsWith('.tgz'));
 }

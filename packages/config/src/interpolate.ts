@@ -1,6 +1,6 @@
 /** Fills `${NAME}` and `${NAME:-default}` in. What came from the environment is a `Secret` from then on. */
 import type { KeyPath } from './locate.js';
-import { Secret } from './secret.js';
+import { type Secret, secretFrom } from './secret.js';
 
 export interface Problem {
   readonly path: KeyPath;
@@ -31,7 +31,7 @@ function filled(
   env: Readonly<Record<string, string | undefined>>,
   fail: (message: string) => never,
 ): string | Secret {
-  let secret = false;
+  const values: string[] = [];
   const result = text.replace(PLACE, (place, inner: string | undefined) => {
     if (inner === undefined) return '${'; // `$${` is how a text says `${` itself.
     const [, name, fallback] = NAME.exec(inner) ?? [];
@@ -41,10 +41,10 @@ function filled(
     if (fallback !== undefined && !value) return fallback;
     if (value === undefined)
       return fail(`The environment variable ${name} is not set. Set it, or write \${${name}:-default}.`);
-    secret = true;
+    values.push(value);
     return value;
   });
-  return secret ? new Secret(result) : result;
+  return values.length > 0 ? secretFrom(result, values) : result;
 }
 
 /** A plain object, as files hold them: not a date, a secret or something live. */

@@ -1,6 +1,6 @@
 /** Takes secrets out of texts that others wrote, such as the messages of a factory that was given one. */
 import { isTable } from './interpolate.js';
-import { Secret } from './secret.js';
+import { Secret, valuesOf } from './secret.js';
 
 /** What is shorter is only taken out where it stands alone: `80` in "got 80", not in "1980". */
 const SHORT = 6;
@@ -9,7 +9,7 @@ const CUT = 4;
 
 /** All secrets in a config. */
 export function secretsIn(value: unknown): readonly string[] {
-  if (value instanceof Secret) return [value.reveal()];
+  if (value instanceof Secret) return valuesOf(value);
   if (Array.isArray(value)) return value.flatMap(secretsIn);
   return isTable(value) ? Object.values(value).flatMap(secretsIn) : [];
 }

@@ -204,10 +204,9 @@ export class Resolver {
   /** The options under `plugins` for a name, and the key as it is written there. */
   #pluginOptions(name: string): [string, Readonly<Record<string, unknown>>] {
     const plugins = this.loaded.config.plugins ?? {};
-    const [scheme = name] = isPath(name) ? [name] : name.split('/', 1);
-    const key =
-      Object.keys(plugins).find((one) => flat(one) === flat(name)) ??
-      Object.keys(plugins).find((one) => flat(one) === flat(scheme));
+    // As it is written, without the beginning of a package's name, and a model by what stands before the slash.
+    const names = [name, shortName(name), ...(isPath(name) ? [] : name.split('/', 1))].map(flat);
+    const key = names.map((one) => Object.keys(plugins).find((other) => flat(other) === one)).find(Boolean);
     return key === undefined ? [name, {}] : [key, plugins[key]!];
   }
 }
@@ -216,6 +215,10 @@ function howTo(kind: PluginType, name: string): string {
   const prefix = { middleware: 'allium-mw-', model: 'allium-model-', store: 'allium-store-' }[kind];
   const plain = /^[\w-]+$/.test(name) ? name : '<name>';
   return `A plugin would be ${prefix}${plain.toLowerCase()}, installed beside the config file; a file of yours begins with ./`;
+}
+
+function shortName(name: string): string {
+  return name.replace(/^(@[^/]+\/)?allium-(mw|model|store)-/, '');
 }
 
 function flat(name: string): string {

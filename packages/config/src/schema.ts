@@ -76,7 +76,9 @@ export function checkingSchema(live: boolean): JsonSchema {
  * of plugins are checked when they are loaded.
  */
 export function configJsonSchema(): JsonSchema {
-  const of = (kind: Kind) => registered(kind).filter(({ builtIn }) => builtIn);
+  const known = KINDS.flatMap((kind) =>
+    builtIn(kind).map((one) => ({ ...one, at: definitionOf(kind, one.name) })),
+  );
   const modules = {
     anyOf: [
       { ...text, description: 'A module of yours, such as ./tools.mjs, or a registered name.' },
@@ -87,22 +89,18 @@ export function configJsonSchema(): JsonSchema {
     ...PLAIN,
     model: {
       description: 'offline, anthropic/…, openai/…, google/…, openai-compatible/…@address',
-      ...named(of('model')),
+      ...named('model'),
     },
-    store: { description: 'Where sessions are kept. Default: memory', ...named(of('store')) },
+    store: { description: 'Where sessions are kept. Default: memory', ...named('store') },
     tools: { type: 'array', items: modules },
     observers: { type: 'array', items: modules },
     middleware: table({
-      chain: { description: 'The first is the outermost.', type: 'array', items: named(of('middleware')) },
+      chain: { description: 'The first is the outermost.', type: 'array', items: named('middleware') },
     }),
     plugins: {
       description: 'Options by name.',
       type: 'object',
-      properties: Object.fromEntries(
-        (['middleware', 'model', 'store'] as const).flatMap((kind) =>
-          of(kind).map((one) => [one.name, one.optionsSchema]),
-        ),
-      ),
+      properties: Object.fromEntries(known.map(({ name, at }) => [name, { $ref: `#/$defs/${at}` }])),
       additionalProperties: { type: 'object' },
     },
   };
@@ -114,15 +112,30 @@ export function configJsonSchema(): JsonSchema {
     properties: { $schema: text, allium: table(allium) },
     required: ['allium'],
     additionalProperties: false,
+    $defs: Object.fromEntries(known.map(({ at, optionsSchema }) => [at, optionsSchema])),
   }) as JsonSchema;
 }
 
+const KINDS = ['middleware', 'model', 'store'] as const;
+
+function builtIn(kind: Kind): readonly Registered[] {
+  return registered(kind).filter((one) => one.builtIn);
+}
+
+/** Where the schema keeps the options of a name. */
+function definitionOf(kind: Kind, name: string): string {
+  return `${kind}-${name}`;
+}
+
 /** A name, of those known or of a plugin; or a name with options. The options of a name that is known are known, too. */
-function named(known: readonly Registered[]): object {
+function named(kind: Kind): object {
+  const known = builtIn(kind);
   const others = use({ ...text, not: { anyOf: known.map(({ name }) => nameOf(name)) } }, {}, true);
   const options = known.map(({ name, optionsSchema }) => {
     const { properties = {}, additionalProperties = true } = (optionsSchema ?? {}) as JsonSchema;
-    return use(nameOf(name), properties as object, additionalProperties);
+    const at = `#/$defs/${definitionOf(kind, name)}/properties`;
+    const references = Object.keys(properties as object).map((key) => [key, { $ref: `${at}/${key}` }]);
+    return use(nameOf(name), Object.fromEntries(references), additionalProperties);
   });
   return { anyOf: [{ ...text, examples: known.map(({ name }) => name) }, ...options, others] };
 }

@@ -30,3 +30,17 @@ export class Secret {
     return '***';
   }
 }
+
+const parts = new WeakMap<Secret, readonly string[]>();
+
+/** A secret that was put together: `Bearer ${TOKEN}`. What it was made of is not to be shown on its own either. */
+export function secretFrom(value: string, values: readonly string[]): Secret {
+  const secret = new Secret(value);
+  parts.set(secret, values);
+  return secret;
+}
+
+/** The value and what it was made of. */
+export function valuesOf(secret: Secret): readonly string[] {
+  return [secret.reveal(), ...(parts.get(secret) ?? [])];
+}

@@ -153,6 +153,7 @@ function wanted(schema: JsonSchema): string {
   if (choices) return choices.map((choice) => JSON.stringify(choice)).join(' or ');
   if ('const' in schema) return JSON.stringify(schema.const);
   const words = [type ?? 'something'].flat().map((one) => WORDS[one] ?? one);
+  if (type === 'string' && minLength === 1 && pattern === undefined) return 'non-empty text';
   const bounds = [
     minimum !== undefined && `≥ ${minimum}`,
     exclusiveMinimum !== undefined && `> ${exclusiveMinimum}`,

@@ -1,0 +1,187 @@
+import { inspect } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import { project } from '../test/project.js';
+import { ConfigError, type LoadConfigOptions, loadConfig, Secret } from './index.js';
+
+const failing = async (options: LoadConfigOptions): Promise<ConfigError> => {
+  const error = await loadConfig(options).then(
+    () => undefined,
+    (thrown) => thrown,
+  );
+  expect(error).toBeInstanceOf(ConfigError);
+  return error;
+};
+
+describe('where a config is looked for', () => {
+  it('upward from the folder, the nearest first', async () => {
+    const dir = project({
+      'allium.toml': '[allium]\nname = "outer"',
+      'a/allium.json': { allium: { name: 'inner' } },
+      'a/b/c/x.txt': '',
+    });
+    expect(await loadConfig({ cwd: `${dir}/a/b/c` })).toMatchObject({
+      file: `${dir}/a/allium.json`,
+      dir: `${dir}/a`,
+      config: { name: 'inner' },
+      source: { format: 'json' },
+    });
+    expect((await loadConfig({ cwd: dir })).config.name).toBe('outer');
+    expect((await loadConfig({ cwd: `${dir}/a/b`, file: '../../allium.toml' })).config.name).toBe('outer');
+  });
+
+  it('says where it looked, and which files are one too many', async () => {
+    const dir = project({ 'x.txt': '', 'two/allium.toml': '', 'two/allium.json': '{}' });
+    expect(await failing({ cwd: dir })).toMatchObject({
+      code: 'CONFIG_NOT_FOUND',
+      message: expect.stringContaining(`allium.config.ts or allium.config.mjs in ${dir} or a folder above`),
+    });
+    expect(await failing({ cwd: dir, file: 'nope.toml' })).toMatchObject({ code: 'CONFIG_NOT_FOUND' });
+    expect((await failing({ cwd: `${dir}/two` })).message).toContain(
+      'allium.toml and allium.json: which one counts?',
+    );
+    expect((await failing({ cwd: dir, file: 'x.txt' })).message).toContain('Expected a file that ends with');
+    await expect(loadConfig({ cdw: '.' } as object)).rejects.toThrow('It takes: cwd, file, env.');
+  });
+
+  it('modules export what stands under allium', async () => {
+    const dir = project({
+      'allium.config.mjs': 'export default { model: "offline", limits: { turns: 3 } };',
+      'bad/allium.config.mjs': 'export const config = {};',
+      'ts/allium.config.ts': 'const turns: number = 4; export default { limits: { turns } };',
+    });
+    expect(await loadConfig({ cwd: dir })).toMatchObject({
+      config: { limits: { turns: 3 } },
+      source: { format: 'module' },
+    });
+    expect((await failing({ cwd: `${dir}/bad` })).message).toContain('export default defineConfig');
+    expect((await loadConfig({ cwd: `${dir}/ts` })).config.limits).toEqual({ turns: 4 });
+  });
+});
+
+describe('what is wrong with a file', () => {
+  it.each([
+    ['[allium]\n\nmodel = ', 3, undefined, 'This is not TOML'],
+    [
+      '[allium]\nmodel = 3',
+      2,
+      'allium.model',
+      'Expected `model` to be non-empty text or a table of options, got 3.',
+    ],
+    ['[allium]\nmodle = "x"', 2, 'allium.modle', 'Unknown option `modle`. Did you mean `model`?'],
+    [
+      '[middleware]\nchain = []',
+      1,
+      'middleware',
+      'Everything stands under `allium`: write `allium.middleware`.',
+    ],
+    [
+      '[allium.limits]\n\nturns = -1',
+      3,
+      'allium.limits.turns',
+      'Expected `limits.turns` to be an integer ≥ 0, got -1.',
+    ],
+    [
+      '[allium.middleware]\nchain = ["a",\n  { atempts = 1 }]',
+      3,
+      'allium.middleware.chain[1].use',
+      'to be text',
+    ],
+    ['[allium.middleware]\nchain = "retry"', 2, 'allium.middleware.chain', 'to be a list, got "retry"'],
+    ['allium = 3', undefined, undefined, 'Expected `allium` to be a table'],
+    ['[allium.plugins]\ncache = 3', 2, 'allium.plugins.cache', 'to be a table of options, got 3'],
+  ])('%j', async (text, line, key, message) => {
+    const dir = project({ 'allium.toml': text });
+    const error = await failing({ cwd: dir });
+    expect(error).toMatchObject({ code: 'CONFIG_INVALID', file: `${dir}/allium.toml`, line, key });
+    expect(error.message).toContain(message);
+    if (line) expect(error.message).toContain(`${dir}/allium.toml:${line}: `);
+  });
+
+  it('has a line in JSON, too', async () => {
+    const dir = project({
+      'allium.json': '{\n "allium": {\n  "limits": { "turns": 1,\n   "trns": 2 } } }',
+      'b/allium.json': '{\n "allium": {\n x',
+    });
+    expect(await failing({ cwd: dir })).toMatchObject({ line: 4, key: 'allium.limits.trns' });
+    expect((await failing({ cwd: `${dir}/b` })).message).toContain('This is not JSON');
+  });
+
+  it('empty files are empty configs', async () => {
+    expect((await loadConfig({ cwd: project({ 'allium.toml': '' }) })).config).toEqual({});
+    expect((await loadConfig({ cwd: project({ 'allium.json': '\uFEFF{"$schema":"x"}' }) })).config).toEqual(
+      {},
+    );
+  });
+});
+
+describe('variables', () => {
+  const load = (text: string, env: Record<string, string | undefined> = {}) =>
+    loadConfig({ cwd: project({ 'allium.toml': text }), env });
+  const prompt = async (text: string, env?: Record<string, string | undefined>) =>
+    (await load(`[allium]\nsystemPrompt = '${text}'`, env)).config.systemPrompt;
+
+  it('are filled in as secrets; defaults and the rest are plain', async () => {
+    const secret = await prompt('a ${X} b ${Y:-z}', { X: 'value' });
+    expect(secret).toBeInstanceOf(Secret);
+    expect((secret as Secret).reveal()).toBe('a value b z');
+    expect(await prompt('${X:-default}')).toBe('default');
+    expect(await prompt('${X:-}')).toBe('');
+    expect(await prompt('${X:-d}', { X: '' })).toBe('d');
+    expect(((await prompt('${X}', { X: '' })) as Secret).reveal()).toBe('');
+    expect(await prompt('$${X} $X {X}')).toBe('${X} $X {X}');
+    expect(((await prompt('${X}', { X: '${Y}' })) as Secret).reveal()).toBe('${Y}');
+  });
+
+  it('that are not set are an error with file, line and key', async () => {
+    const dir = project({
+      'allium.toml': '[allium.middleware]\nchain = [\n "a",\n { use = "b", key = "x${MISSING}" }]',
+    });
+    expect(await failing({ cwd: dir, env: {} })).toMatchObject({
+      code: 'CONFIG_VARIABLE',
+      message: `${dir}/allium.toml:4: \`allium.middleware.chain[1].key\`: The environment variable MISSING is not set. Set it, or write \${MISSING:-default}.`,
+    });
+    expect((await failing({ cwd: project({ 'allium.toml': 'allium.name = "${1x}"' }) })).message).toContain(
+      'Expected ${NAME}',
+    );
+  });
+
+  it('are read from the process where none are given', async () => {
+    expect(
+      await (await loadConfig({ cwd: project({ 'allium.toml': 'allium.systemPrompt = "${PATH}"' }) })).config
+        .systemPrompt,
+    ).toBeInstanceOf(Secret);
+  });
+
+  it('become numbers and switches where those are wanted', async () => {
+    const { config } = await load('[allium.limits]\nturns = "${N}"', { N: '12' });
+    expect(String(config.limits?.turns)).toBe('***');
+    await expect(load('[allium.limits]\nturns = "${N}"', { N: 'twelve' })).rejects.toThrow(
+      'Expected `limits.turns` to be an integer ≥ 0, got "***".',
+    );
+  });
+
+  it('cannot be names, which are shown', async () => {
+    await expect(load('allium.name = "${N}"', { N: 'x' })).rejects.toThrow('A name is shown everywhere');
+    await expect(
+      load('[allium.middleware]\nchain = [{ use = "retry", as = "${N}" }]', { N: 'x' }),
+    ).rejects.toThrow('`allium.middleware.chain[0].as`: A name is shown everywhere');
+  });
+});
+
+describe('Secret', () => {
+  it('prints as stars, however it is printed', () => {
+    const secret = new Secret('canary');
+    const printed = [
+      String(secret),
+      `${secret}`,
+      JSON.stringify({ secret }),
+      inspect({ deep: { secret } }, { depth: 9, showHidden: true }),
+      inspect(secret),
+      Object.keys(secret).join(),
+      JSON.stringify(Object.getOwnPropertyDescriptors(secret)),
+    ];
+    for (const text of printed) expect(text).not.toContain('canary');
+    expect(printed.slice(0, 2)).toEqual(['***', '***']);
+    expect(secret.reveal()).toBe('canary');
+  });
+});
