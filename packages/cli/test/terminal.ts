@@ -23,6 +23,10 @@ export const KEYS = {
   down: '\u001b[B',
 } as const;
 
+/** Ctrl-C is for the program: the shell lives on to say how that ended. */
+const SHELL = 'trap : INT; "$@"; printf "\\n[ended with %s]\\n" "$?"; while read -r _; do :; done';
+const ENDED = /\[ended with (\d+)\]\s*$/;
+
 export function openTerminal(
   program: string,
   args: readonly string[],
@@ -35,7 +39,8 @@ export function openTerminal(
 ): TestTerminal {
   const emulator = new xterm.Terminal({ cols, rows, scrollback: 1000, allowProposedApi: true });
   const { CI: _, NO_COLOR: __, ...inherited } = cleanEnvironment();
-  const child = spawn(program, [...args], {
+  // A shell around it tells how it ended and stays, for what a program says last is lost when its terminal goes with it.
+  const child = spawn('/bin/sh', ['-c', SHELL, 'sh', program, ...args], {
     cwd,
     cols,
     rows,
@@ -47,15 +52,7 @@ export function openTerminal(
     for (const check of [...waiting]) check();
   };
   child.onData((data) => emulator.write(data, look));
-  let code: number | undefined;
-  const exited = new Promise<number>((resolve) =>
-    child.onExit(({ exitCode }) => {
-      code = exitCode;
-      resolve(exitCode);
-      emulator.write('', look);
-    }),
-  );
-  const screen = (): string => {
+  const everything = (): string => {
     const { active } = emulator.buffer;
     const lines = Array.from(
       { length: active.length },
@@ -63,31 +60,43 @@ export function openTerminal(
     );
     return lines.join('\n').trimEnd();
   };
+  const code = (): number | undefined => {
+    const ended = ENDED.exec(everything())?.[1];
+    return ended === undefined ? undefined : Number(ended);
+  };
+  const screen = (): string => everything().replace(ENDED, '').trimEnd();
   const seen = (what: string | RegExp): boolean =>
     typeof what === 'string' ? screen().includes(what) : what.test(screen());
+  /** Settles when `done` says so; fails with the screen when it does not come to that. */
+  const wait = (what: string, done: () => boolean): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const end = (settle: () => void): void => {
+        clearTimeout(timer);
+        waiting.delete(check);
+        settle();
+      };
+      const fail = (why: string): void =>
+        end(() => reject(new Error(`${why} before ${what}. The screen:\n${everything()}`)));
+      const timer = setTimeout(() => fail('25 seconds passed'), 25_000);
+      const check = (): void => {
+        if (done()) end(resolve);
+        else if (code() !== undefined) fail(`The program ended with ${code()}`);
+      };
+      waiting.add(check);
+      check();
+    });
   return {
     screen,
-    until: (what) =>
-      new Promise((resolve, reject) => {
-        const end = (settle: () => void): void => {
-          clearTimeout(timer);
-          waiting.delete(check);
-          settle();
-        };
-        const fail = (why: string): void =>
-          end(() => reject(new Error(`${why} before ${what} was to be seen. The screen:\n${screen()}`)));
-        const timer = setTimeout(() => fail('20 seconds passed'), 20_000);
-        const check = (): void => {
-          if (seen(what)) end(() => resolve(screen()));
-          else if (code !== undefined) fail(`The program ended with ${code}`);
-        };
-        waiting.add(check);
-        check();
-      }),
+    until: (what) => wait(`${what} was to be seen`, () => seen(what)).then(screen),
     type: (keys) => child.write(keys),
-    exit: () => exited,
-    kill: () => {
-      if (code === undefined) child.kill('SIGKILL');
+    exit: () => wait('it ended', () => code() !== undefined).then(() => code()!),
+    kill() {
+      try {
+        // The shell leads the group that the program is in.
+        process.kill(-child.pid, 'SIGKILL');
+      } catch {
+        // It is gone already.
+      }
     },
   };
 }

@@ -52,7 +52,8 @@ const STORES = {
 
 export function configText({ model, store, middleware, tool }: Choices): string {
   const chain = (Object.keys(MIDDLEWARE) as MiddlewareName[]).filter((name) => middleware.includes(name));
-  return `# An Allium agent. \`allium explain\` shows what it comes to, \`allium doctor\` what is missing.
+  return `#:schema ./node_modules/@allium/config/allium.schema.json
+# An Allium agent. \`allium explain\` shows what it comes to, \`allium doctor\` what is missing.
 
 [allium]
 model = ${JSON.stringify(model)}
