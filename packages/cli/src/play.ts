@@ -29,7 +29,10 @@ export async function play(
   start: (run: PlayedRun) => RunStream,
 ): Promise<Ended> {
   const { io } = shell;
-  const view: View = json ? jsonView((line) => void io.stdout.write(line)) : liveView(io, { quiet });
+  const { redact } = shell;
+  const view: View = json
+    ? jsonView((line) => void io.stdout.write(line), redact)
+    : liveView(io, { quiet, redact });
   const onRequest = async (request: PendingRequest): Promise<Decision | undefined> => {
     view.pause();
     view.request?.(request);

@@ -21,7 +21,11 @@ export async function chatThroughPipe(shell: Shell, opened: Opened, sessionId: s
       continue;
     }
     // Nobody can be asked: a question suspends the run.
-    await conversation.take(text === '/resume' ? RESUME : text, liveView(io), async () => undefined);
+    await conversation.take(
+      text === '/resume' ? RESUME : text,
+      liveView(io, { redact: shell.redact }),
+      async () => undefined,
+    );
   }
   lines.close();
 }

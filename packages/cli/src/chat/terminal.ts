@@ -27,7 +27,7 @@ export function chatOnTerminal(shell: Shell, opened: Opened, sessionId: string):
   });
   readline.on('history', (lines: string[]) => writeHistory(opened.loaded.dir, lines));
   const screen = makeScreen(io.stdout, readline);
-  const conversation = converse(shell, opened, sessionId, (line) => screen.line(line));
+  const conversation = converse(shell, opened, sessionId, (line) => screen.line(shell.redact(line)));
   screen.line(io.out.dim(`Session ${sessionId}. /help says what else you can do; Ctrl-D leaves.`));
   const chat = new TerminalChat(shell, conversation, readline, screen);
   return chat.untilClosed();
@@ -82,7 +82,8 @@ class TerminalChat {
   private start(input: string | typeof RESUME): void {
     const started = performance.now();
     const { screen, shell } = this;
-    const narrator = narrate(shell.io, screen, () => performance.now());
+    const paper = { text: screen.text, line: (text: string) => screen.line(shell.redact(text)) };
+    const narrator = narrate(shell.io, paper, () => performance.now());
     const show = (): void => {
       if (!this.question) screen.prompt(shell.io.out.dim(`${seconds(performance.now() - started)} ${IDLE}`));
     };

@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { useProject } from '../../test/project.js';
+import { KEYS } from '../../test/terminal.js';
 import { checkNode } from './doctor.js';
 
 const here = useProject();
@@ -47,6 +48,38 @@ describe('allium doctor', () => {
       const { stdout, stderr } = await here().allium(args, { env: { CANARY: canary } });
       expect(stdout + stderr).not.toContain(canary);
     }
+  });
+
+  it('keeps such a value out of the errors of others, wherever a run is shown', async () => {
+    const env = { CANARY: 'canary-5f1e' };
+    const chain = `chain = [\n  { use = "./leaky.mjs", key = "\${CANARY}" },`;
+    here().write(
+      'allium.toml',
+      here()
+        .read('allium.toml')
+        .replace('chain = [', () => chain),
+    );
+    here().write(
+      'leaky.mjs',
+      `export default ({ key }) => ({
+        name: 'leaky',
+        beforeModel(ctx) {
+          ctx.emit('trying', { key });
+          throw new Error('the key ' + key + ' is wrong');
+        },
+      });`,
+    );
+    for (const args of [['run', 'hi'], ['run', '--json', 'hi'], ['chat']]) {
+      const { stdout, stderr, code } = await here().allium(args, { env, input: 'hi\n' });
+      expect(code).toBe(1);
+      expect(stdout + stderr).toContain('the key *** is wrong');
+      expect(stdout + stderr).not.toContain(env.CANARY);
+    }
+    const chat = here().terminal(['chat'], { env });
+    await chat.until('Session chat-');
+    chat.type(`hi${KEYS.enter}`);
+    await chat.until('the key *** is wrong');
+    expect(chat.screen()).not.toContain(env.CANARY);
   });
 
   it('finds a store that cannot be reached', async () => {

@@ -5,7 +5,7 @@ import { seconds } from './text.js';
 const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
 export interface Spinner {
-  /** Shows this from now on; the time starts again. */
+  /** Shows this from now on; the time goes on for what was shown before, and starts again for anything else. */
   start(what: string): void;
   /** Takes the line away, so that something can be written. */
   stop(): void;
@@ -14,6 +14,8 @@ export interface Spinner {
 export function makeSpinner(io: Io, enabled = true): Spinner {
   if (!enabled || io.stderr.isTTY !== true || io.env.TERM === 'dumb') return { start() {}, stop() {} };
   let timer: NodeJS.Timeout | undefined;
+  let shown: string | undefined;
+  let started = 0;
   const stop = (): void => {
     if (!timer) return;
     clearInterval(timer);
@@ -23,7 +25,8 @@ export function makeSpinner(io: Io, enabled = true): Spinner {
   return {
     start(what) {
       stop();
-      const started = Date.now();
+      if (what !== shown) started = Date.now();
+      shown = what;
       let frame = 0;
       const draw = (): void => {
         const text = `${FRAMES[frame++ % FRAMES.length]} ${what} ${seconds(Date.now() - started)}`;

@@ -14,6 +14,8 @@ export interface LiveOptions {
   readonly quiet?: boolean;
   /** Whether pieces of the answer are shown as they come. @default on a terminal */
   readonly stream?: boolean;
+  /** Takes secrets out of status lines: errors of others may name one. @default nothing */
+  readonly redact?: (text: string) => string;
   /** Milliseconds since some moment. */
   readonly now?: () => number;
 }
@@ -47,10 +49,9 @@ export function streams(io: Io): Paper & { endLine(): void } {
   };
 }
 
-export function liveView(
-  io: Io,
-  { quiet = false, stream = io.stdout.isTTY === true, now = () => performance.now() }: LiveOptions = {},
-): View {
+export function liveView(io: Io, options: LiveOptions = {}): View {
+  const { quiet = false, stream = io.stdout.isTTY === true, redact = (text) => text } = options;
+  const { now = () => performance.now() } = options;
   const started = now();
   const spinner = makeSpinner(io, !quiet);
   const paper = streams(io);
@@ -61,7 +62,7 @@ export function liveView(
         if (stream) paper.text(piece);
       },
       line: (text) => {
-        if (!quiet) paper.line(text);
+        if (!quiet) paper.line(redact(text));
       },
     },
     now,
@@ -73,7 +74,7 @@ export function liveView(
       if (event.type === 'message_end') paper.endLine();
       if (event.type === 'agent_end') {
         if (!stream && event.result.text !== '') paper.text(`${plain(event.result.text)}\n`);
-        if (!quiet) for (const line of summary(io, event.result, now() - started)) paper.line(line);
+        if (!quiet) for (const line of summary(io, event.result, now() - started)) paper.line(redact(line));
       } else if (!(event.type === 'message_update' && stream)) spinner.start(waiting(event));
       if (event.type === 'agent_end') spinner.stop();
     },
