@@ -100,7 +100,7 @@ describe('an installed plugin', () => {
 });
 
 describe('a plugin that was just written', () => {
-  it('passes its own tests and the check, and is used by its path', async () => {
+  it('passes its own tests and the check, and overwrites nothing', async () => {
     const made = JSON.parse(
       await run(`
       import { checkPlugin, scaffoldPlugin } from '@allium/config';

@@ -84,7 +84,7 @@ describe('what is wrong with a file', () => {
       '[allium.middleware]\nchain = ["a",\n  { atempts = 1 }]',
       3,
       'allium.middleware.chain[1].use',
-      'to be text',
+      'to be non-empty text, got undefined',
     ],
     ['[allium.middleware]\nchain = "retry"', 2, 'allium.middleware.chain', 'to be a list, got "retry"'],
     ['allium = 3', undefined, undefined, 'Expected `allium` to be a table'],

@@ -212,6 +212,15 @@ describe('what it says', () => {
     });
     const agent = new Agent({ model: offlineModel(), tools: [fail] });
     expect((await agent.run('go')).text).toMatch(/^go failed: .*no way/);
+    const refused = new Agent({
+      model: offlineModel(),
+      tools: [fail],
+      middleware: [approval({ policy: { go: 'deny' } })],
+    });
+    const { text: said, status } = await refused.run('go');
+    expect(status).toBe('done');
+    expect(said).toMatch(/^go failed: /);
+    expect(said).not.toContain('no way');
   });
 
   it('answers anything, and the same each time', async () => {
