@@ -61,6 +61,18 @@ describe('allium chat in a terminal', () => {
     expect(await chat.exit()).toBe(0);
   });
 
+  it('takes back a line that is being typed with Ctrl-C, and stays', async () => {
+    const chat = here().terminal(['chat']);
+    await chat.until('Session chat-');
+    chat.type('nothing of this');
+    await chat.until(/› nothing of this$/);
+    chat.type(KEYS.ctrlC);
+    await chat.until(/›$/);
+    chat.type(`add 2 and 3${KEYS.enter}`);
+    await chat.until('add: 5');
+    expect(chat.screen()).not.toContain('nothing of this');
+  });
+
   it('ends the turn before it leaves with Ctrl-D', async () => {
     const chat = here().terminal(['chat', '--session', 'ann']);
     await chat.until('Session ann');
