@@ -13,7 +13,7 @@ import { pathToFileURL } from 'node:url';
 import { brokenReferences } from './doc-references.mjs';
 import { importsOf, packageOf } from './imports.mjs';
 import { fencesOf } from './markdown.mjs';
-import { packedProject } from './packed-project.mjs';
+import { packedCli } from './packed-cli.mjs';
 import { root as repository, tsc } from './repository.mjs';
 import { runCommand } from './run-command.mjs';
 import { record, tallyLine } from './tally.mjs';
@@ -41,11 +41,11 @@ const extensions = new Map(
 /**
  * @param {object} [options]
  * @param {string} [options.root] The repository whose pages are checked.
- * @param {() => Promise<EmptyProject>} [options.project] Makes the project the fences run in. Default: the packed tarball's.
+ * @param {() => Promise<EmptyProject>} [options.project] Makes the project the fences run in. Default: one with the packed packages.
  * @param {number} [options.timeout] Milliseconds a fence may run.
  * @returns {Promise<DocsReport>}
  */
-export async function checkDocs({ root = repository, project: make = packedProject, timeout = 30_000 } = {}) {
+export async function checkDocs({ root = repository, project: make = packedCli, timeout = 30_000 } = {}) {
   const pages = docPages(root);
   const failures = pages.flatMap((page) => brokenReferences(root, page));
   const all = pages.flatMap((page) => snippetsOf(root, page, failures));

@@ -4,7 +4,6 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
-  readdirSync,
   realpathSync,
   rmSync,
   symlinkSync,
@@ -58,15 +57,13 @@ export async function packedProject({ also = [] } = {}) {
   await build();
   const project = emptyProject();
   try {
-    /** @type {string[]} */
-    const names = [];
-    for (const folder of [alliumFolder, ...also.map((path) => join(root, path))]) {
-      // From outside: a package says in `devEngines` with what it is developed, which is not with what it is installed.
-      await mustRun('npm', ['pack', folder, '--ignore-scripts', '--loglevel=error'], { cwd: project.folder });
-      const name = tarballs(project.folder).find((file) => !names.includes(file));
-      if (!name) throw new Error(`\`npm pack\` left no tarball of ${folder} in ${project.folder}.`);
-      names.push(name);
-    }
+    const folders = [alliumFolder, ...also.map((path) => join(root, path))];
+    // From outside: a package says in `devEngines` with what it is developed, which is not with what it is installed.
+    const pack = ['pack', ...folders, '--ignore-scripts', '--loglevel=error'];
+    const { stdout } = await mustRun('npm', pack, { cwd: project.folder });
+    const names = stdout.split('\n').filter((line) => line.endsWith('.tgz'));
+    if (names.length !== folders.length)
+      throw new Error(`\`npm pack\` made ${names.length} tarballs of ${folders.length} packages:\n${stdout}`);
     const flags = [
       '--offline',
       '--ignore-scripts',
@@ -81,8 +78,4 @@ export async function packedProject({ also = [] } = {}) {
     project.remove();
     throw error;
   }
-}
-
-function tarballs(/** @type {string} */ folder) {
-  return readdirSync(folder).filter((file) => file.endsWith('.tgz'));
 }

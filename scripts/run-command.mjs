@@ -7,6 +7,7 @@ import { spawn } from 'node:child_process';
  * @property {string} [cwd]
  * @property {NodeJS.ProcessEnv} [env] The whole environment; without it the parent's, cleaned by `cleanEnvironment`.
  * @property {number} [timeout] Milliseconds until it is killed. Default: 120000.
+ * @property {string} [input] What it reads on stdin. Default: nothing.
  */
 
 /** @typedef {{ code: number, stdout: string, stderr: string, timedOut: boolean }} RunOutcome */
@@ -19,19 +20,21 @@ import { spawn } from 'node:child_process';
  * @param {RunOptions} [options]
  * @returns {Promise<RunOutcome>}
  */
-export function runCommand(command, args, { cwd, env = cleanEnvironment(), timeout = 120_000 } = {}) {
+export function runCommand(command, args, { cwd, env = cleanEnvironment(), timeout = 120_000, input } = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
       cwd,
       env,
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
       shell: process.platform === 'win32' && command === 'npm',
     });
     let stdout = '';
     let stderr = '';
     let timedOut = false;
-    child.stdout.setEncoding('utf8').on('data', (text) => (stdout += text));
-    child.stderr.setEncoding('utf8').on('data', (text) => (stderr += text));
+    child.stdout?.setEncoding('utf8').on('data', (text) => (stdout += text));
+    child.stderr?.setEncoding('utf8').on('data', (text) => (stderr += text));
+    // A program that does not read to the end is no error.
+    child.stdin?.on('error', () => {}).end(input);
     const timer = setTimeout(() => {
       timedOut = true;
       child.kill('SIGKILL');

@@ -288,6 +288,17 @@ describe('retry', () => {
       });
     });
 
+    it('says in its event which call it tries again', async () => {
+      const { agent, clock } = tools([Object.assign(new Error('reset'), { code: 'ECONNRESET' })]);
+      const run = collect(agent.stream('go'));
+      await clock.advance(10_000);
+      const { events } = await run;
+      const ended = events.find((event) => event.type === 'tool_execution_end');
+      expect(events.find((event) => event.type === 'custom' && event.name === 'retry')).toMatchObject({
+        data: { seam: 'tool', tool: 'fetch_it', callId: ended?.toolCall.id, attempt: 1, error: 'reset' },
+      });
+    });
+
     it('gives the model the last error when the attempts are used up', async () => {
       const reset = () => Object.assign(new Error('reset'), { code: 'ECONNRESET' });
       const { agent, clock, model, calls } = tools([reset(), reset(), reset()]);

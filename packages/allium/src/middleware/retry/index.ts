@@ -84,7 +84,14 @@ export function retry(options: RetryOptions = {}): Middleware {
       const asked = retryAfterOf(error, clock.now());
       if (asked !== undefined && asked > maxDelayMs) return undefined;
       const delayMs = asked ?? backOff(ctx.attempt);
-      ctx.emit('retry', { seam: ctx.seam, attempt: ctx.attempt, delayMs, error: messageOf(error) });
+      const call = ctx.seam === 'tool' ? { tool: ctx.toolCall.name, callId: ctx.toolCall.id } : {};
+      ctx.emit('retry', {
+        seam: ctx.seam,
+        ...call,
+        attempt: ctx.attempt,
+        delayMs,
+        error: messageOf(error),
+      });
       await sleep(delayMs, ctx.signal, clock);
       return 'retry';
     },

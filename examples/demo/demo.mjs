@@ -1,0 +1,104 @@
+// `npm start`: an agent from a config file, offline. A tool fails and is tried again, an e-mail address is redacted while
+// it streams, a call needs approval, and the second run comes from the cache.
+//   npm start                     watch it
+//   npm start -- --json FILE      also write the events, one JSON object per line
+
+import { appendFileSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { approveAll, askPerson, jsonView, liveView, makeIo } from '@allium/cli';
+import { createAgent, loadConfig } from '@allium/config';
+
+const QUESTION =
+  'What is the forecast for Bergen for the next 2 days, who is a guide in Bergen, and book a room in Bergen for 2 nights.';
+
+const { stdin, stdout, env } = process;
+// Everything in one stream: here the way is the goal.
+const io = makeIo({ stdin, stdout, stderr: stdout, env, cwd: process.cwd() });
+const { values } = parseArgs({ options: { json: { type: 'string' } } });
+if (values.json !== undefined) writeFileSync(values.json, '');
+const file = jsonView((line) => {
+  if (values.json !== undefined) appendFileSync(values.json, line);
+});
+
+// `npm start | head` closes the pipe early: that is an end like any other.
+stdout.on('error', (error) => process.exit('code' in error && error.code === 'EPIPE' ? 0 : 1));
+
+const loaded = await loadConfig({ file: fileURLToPath(new URL('allium.toml', import.meta.url)) });
+const { agent, close } = await createAgent(loaded);
+
+heading('The plan');
+console.log(`from ${here(loaded.file)}\n`);
+console.log(String(agent.explain()));
+
+const ON_ITS_OWN = approveAll('automatically: there is no terminal to ask on');
+/**
+ * Who answers for a call that was decided before, by its hash: the same call is not asked about twice.
+ * @type {Map<string, import('@allium/cli').Answerer>}
+ */
+const decided = new Map();
+/** @type {import('allium').RunResult[]} */
+const results = [];
+for (const title of ['The first run', 'The same question again']) {
+  heading(title);
+  console.log(`you: ${QUESTION}\n`);
+  results.push(await run());
+}
+await close();
+
+heading('What it came to');
+for (const [index, { status, turns, usage, costUsd }] of results.entries())
+  console.log(
+    `run ${index + 1}: ${status} after ${turns} turns, ${usage.totalTokens} tokens, $${costUsd?.toFixed(5)}`,
+  );
+const total = results.reduce((sum, { costUsd = 0 }) => sum + costUsd, 0);
+console.log(`in all: $${total.toFixed(5)}, at a price that is made up: the offline model costs nothing`);
+
+heading('Where to look next');
+const config = `--config ${here(loaded.file)}`;
+console.log(`The data is in ${here(join(loaded.dir, '.allium'))}. Look at it, or talk to the agent:
+
+  npx allium trace ${config}
+  npx allium sessions ${config}
+  npx allium chat ${config}
+
+The agent is ${here(loaded.file)}, its middleware ${here(join(loaded.dir, 'no-email.mjs'))}.
+README.md goes from here to a middleware of your own, docs/guide/command-line.md has every command.`);
+
+/** One run, shown as it goes. */
+async function run() {
+  const screen = liveView(io, { stream: true });
+  const stream = agent.stream(QUESTION, {
+    async onRequest(request) {
+      screen.pause();
+      file.request(request);
+      const answer = decided.get(request.hash) ?? (io.interactive ? askPerson : ON_ITS_OWN);
+      const decision = await answer(io, request);
+      if (!decision) return undefined;
+      file.answer(request, decision);
+      decided.set(request.hash, async () => {
+        console.log(`  ? the same call as before: ${decision.type}`);
+        return decision;
+      });
+      return decision;
+    },
+  });
+  for await (const event of stream) {
+    screen.event(event);
+    file.event(event);
+    // Slow enough to watch, where somebody does.
+    if (stdout.isTTY && event.type === 'message_update') await sleep(25);
+  }
+  return await stream.result;
+}
+
+function heading(/** @type {string} */ title) {
+  console.log(`\n── ${title} ${'─'.repeat(60 - title.length)}\n`);
+}
+
+/** A path as one would type it. */
+function here(/** @type {string} */ path) {
+  return relative(process.cwd(), path) || '.';
+}

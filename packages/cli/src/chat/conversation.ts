@@ -1,0 +1,90 @@
+/** A conversation with an agent: one run after the other in one session, and what they came to. */
+import type { Decision, PendingRequest, RunResult, RunStream, Session } from 'allium';
+import { planText } from '../commands/explain.js';
+import { describeError, EXIT, exitCodeOf } from '../outcome.js';
+import type { Opened, Shell } from '../shell.js';
+import { count, dollars } from '../terminal/text.js';
+import { summary } from '../view/live.js';
+import { follow, type View } from '../view/view.js';
+
+export const CHAT_HELP = `/explain   the plan: who runs where
+/cost      turns, tokens and cost so far
+/resume    go on with a run that is suspended or broke off
+/help      this
+/exit      leave; so does Ctrl-D, and Ctrl-C when nothing is going on
+
+While the agent works, what you type is said to it before its next turn. Ctrl-C ends the turn.`;
+
+/** For `take`: no new message. */
+export const RESUME: unique symbol = Symbol('resume');
+
+export interface Conversation {
+  readonly session: Session;
+  /** Says something, or goes on with what was suspended. Never throws. */
+  take(input: string | typeof RESUME, view: View, ask: Asker): Promise<void>;
+  /** Speaks into the run under way. */
+  steer(text: string): Promise<void>;
+  /** Ends the turn under way. */
+  abort(): void;
+  /** The lines a slash command comes to; undefined for one that is none. */
+  command(name: string): string[] | undefined;
+}
+
+export type Asker = (request: PendingRequest) => Promise<Decision | undefined>;
+
+export function converse(
+  shell: Shell,
+  opened: Opened,
+  sessionId: string,
+  say: (line: string) => void,
+): Conversation {
+  const { io } = shell;
+  const session = opened.agent.session(sessionId);
+  const total = { runs: 0, turns: 0, tokens: 0, costUsd: 0 as number | undefined };
+  let turn: AbortController | undefined;
+
+  const addUp = ({ turns, usage, costUsd }: RunResult): void => {
+    total.runs++;
+    total.turns += turns;
+    total.tokens += usage.totalTokens;
+    total.costUsd =
+      total.costUsd === undefined || costUsd === undefined ? undefined : total.costUsd + costUsd;
+  };
+
+  return {
+    session,
+    async take(input, view, ask) {
+      turn = new AbortController();
+      const options = { signal: turn.signal, onRequest: ask };
+      const started = performance.now();
+      let stream: RunStream;
+      try {
+        stream = input === RESUME ? session.resumeStream(options) : session.stream(input, options);
+      } catch (error) {
+        return say(io.err.red(`error: ${shell.redact(describeError(error))}`));
+      }
+      const { result, error } = await follow(stream, view);
+      turn = undefined;
+      if (result) {
+        addUp(result);
+        shell.exitCode = result.status === 'aborted' ? EXIT.done : exitCodeOf(result.status);
+        for (const line of summary(io, result, performance.now() - started)) say(line);
+        if (result.queued.length > 0) say('What you said last came too late. The agent hears it next time.');
+        if (result.status === 'suspended') say('The run waits for an answer. /resume asks again.');
+      } else shell.exitCode = EXIT.failed;
+      if (error !== undefined && result?.status !== 'aborted')
+        say(io.err.red(`error: ${shell.redact(describeError(error))}`));
+    },
+    steer: (text) => session.steer(text),
+    abort: () => turn?.abort(),
+    command(name) {
+      if (name === '/help') return CHAT_HELP.split('\n');
+      if (name === '/explain') return planText(opened).split('\n');
+      if (name !== '/cost') return undefined;
+      const { runs, turns, tokens, costUsd } = total;
+      return [
+        `${count(runs, 'run')} · ${count(turns, 'turn')} · ${count(tokens, 'token')} · ${dollars(costUsd)}`,
+      ];
+    },
+  };
+}

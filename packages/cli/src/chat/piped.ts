@@ -1,0 +1,31 @@
+/** A chat without a terminal: every line that comes in is said, one after the other, and the answers go to stdout. */
+import { createInterface } from 'node:readline';
+import type { Opened, Shell } from '../shell.js';
+import { note, print } from '../terminal/io.js';
+import { liveView } from '../view/live.js';
+import { converse, RESUME } from './conversation.js';
+
+export async function chatThroughPipe(shell: Shell, opened: Opened, sessionId: string): Promise<void> {
+  const { io } = shell;
+  const conversation = converse(shell, opened, sessionId, () => {});
+  io.signal.addEventListener('abort', () => conversation.abort());
+  const lines = createInterface({ input: io.stdin, terminal: false });
+  for await (const line of lines) {
+    const text = line.trim();
+    if (io.signal.aborted || text === '/exit' || text === '/quit') break;
+    if (text === '') continue;
+    if (text.startsWith('/') && text !== '/resume') {
+      const said = conversation.command(text);
+      if (said) print(io, said.join('\n'));
+      else note(io, `There is no ${text}. /help lists what there is.`);
+      continue;
+    }
+    // Nobody can be asked: a question suspends the run.
+    await conversation.take(
+      text === '/resume' ? RESUME : text,
+      liveView(io, { redact: shell.redact }),
+      async () => undefined,
+    );
+  }
+  lines.close();
+}

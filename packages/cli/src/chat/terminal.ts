@@ -1,0 +1,148 @@
+/** A chat on a terminal: a prompt that stays, answers that stream above it, steering, questions and Ctrl-C. */
+import { createInterface, type Interface } from 'node:readline';
+import type { Decision, PendingRequest } from 'allium';
+import type { Opened, Shell } from '../shell.js';
+import { seconds } from '../terminal/text.js';
+import { describeRequest } from '../view/ask.js';
+import { narrate } from '../view/live.js';
+import type { View } from '../view/view.js';
+import { HOW_TO_ANSWER, HOW_TO_RESPOND, readAnswer } from './answer.js';
+import { type Conversation, converse, RESUME } from './conversation.js';
+import { readHistory, writeHistory } from './history.js';
+import { makeScreen, type Screen } from './screen.js';
+
+const IDLE = '› ';
+
+/** Settles when the person leaves. */
+export function chatOnTerminal(shell: Shell, opened: Opened, sessionId: string): Promise<void> {
+  const { io } = shell;
+  const readline = createInterface({
+    input: io.stdin,
+    output: io.stdout,
+    terminal: true,
+    prompt: IDLE,
+    history: readHistory(opened.loaded.dir),
+    historySize: 500,
+    removeHistoryDuplicates: true,
+  });
+  readline.on('history', (lines: string[]) => writeHistory(opened.loaded.dir, lines));
+  const screen = makeScreen(io.stdout, readline);
+  const conversation = converse(shell, opened, sessionId, (line) => screen.line(shell.redact(line)));
+  screen.line(io.out.dim(`Session ${sessionId}. /help says what else you can do; Ctrl-D leaves.`));
+  const chat = new TerminalChat(shell, conversation, readline, screen);
+  return chat.untilClosed();
+}
+
+class TerminalChat {
+  private working: Promise<void> | undefined;
+  private question: { request: PendingRequest; answer: (decision: Decision | undefined) => void } | undefined;
+
+  constructor(
+    private readonly shell: Shell,
+    private readonly conversation: Conversation,
+    private readonly readline: Interface,
+    private readonly screen: Screen,
+  ) {}
+
+  untilClosed(): Promise<void> {
+    const { readline } = this;
+    return new Promise((resolve) => {
+      readline.on('line', (line) => this.entered(line));
+      readline.on('SIGINT', () => this.interrupted());
+      readline.on('close', () => {
+        this.screen.close();
+        this.leave();
+        // The run is let go to its end: its journal is closed before the program is.
+        (this.working ?? Promise.resolve()).then(resolve, resolve);
+      });
+    });
+  }
+
+  private entered(line: string): void {
+    this.screen.entered();
+    const text = line.trim();
+    if (this.question && !text.startsWith('/')) this.answered(line);
+    else if (text === '') this.readline.prompt();
+    else if (text.startsWith('/')) this.command(text);
+    else if (this.working) {
+      this.screen.line(this.shell.io.out.dim('  ↪ the agent hears that before its next turn'));
+      this.conversation.steer(text).catch((error) => this.screen.line(`error: ${error}`));
+    } else this.start(text);
+  }
+
+  private command(text: string): void {
+    if (text === '/exit' || text === '/quit') this.readline.close();
+    else if (text === '/resume' && !this.working) this.start(RESUME);
+    else {
+      const lines = this.conversation.command(text) ?? [`There is no ${text}. /help lists what there is.`];
+      this.screen.line(lines.join('\n'));
+    }
+  }
+
+  private start(input: string | typeof RESUME): void {
+    const started = performance.now();
+    const { screen, shell } = this;
+    const paper = { text: screen.text, line: (text: string) => screen.line(shell.redact(text)) };
+    const narrator = narrate(shell.io, paper, () => performance.now());
+    const show = (): void => {
+      if (!this.question) screen.prompt(shell.io.out.dim(`${seconds(performance.now() - started)} ${IDLE}`));
+    };
+    const timer = setInterval(show, 500);
+    const view: View = {
+      event(event) {
+        narrator(event);
+        if (event.type === 'message_end' || event.type === 'message_reset') screen.endLine();
+      },
+      pause() {},
+    };
+    this.working = this.conversation
+      .take(input, view, (request) => this.ask(request))
+      .finally(() => {
+        clearInterval(timer);
+        this.working = undefined;
+        this.question = undefined;
+        screen.prompt(IDLE);
+      });
+  }
+
+  private ask(request: PendingRequest): Promise<Decision | undefined> {
+    const { screen, shell } = this;
+    return new Promise((resolve) => {
+      this.question = { request, answer: resolve };
+      for (const line of describeRequest(request)) screen.line(shell.io.out.yellow(line));
+      screen.line(shell.io.out.dim(`  ${request.kind === 'ask' ? HOW_TO_ANSWER : HOW_TO_RESPOND}`));
+      screen.prompt('? ');
+    });
+  }
+
+  private answered(line: string): void {
+    const { request, answer } = this.question!;
+    const decision = readAnswer(request, line);
+    if (typeof decision === 'object' && 'problem' in decision) {
+      this.screen.line(`  ${decision.problem}`);
+      return;
+    }
+    this.question = undefined;
+    this.screen.prompt(IDLE);
+    answer(decision === 'later' ? undefined : decision);
+  }
+
+  /** Ctrl-C: first the line, then the turn, then the chat. */
+  private interrupted(): void {
+    if (this.working) {
+      this.screen.line(this.shell.io.out.yellow('  ✗ aborted'));
+      this.leave();
+    } else if (this.readline.line !== '') {
+      this.screen.entered();
+      this.readline.write(null, { ctrl: true, name: 'e' });
+      this.readline.write(null, { ctrl: true, name: 'u' });
+    } else this.readline.close();
+  }
+
+  private leave(): void {
+    const open = this.question;
+    this.question = undefined;
+    this.conversation.abort();
+    open?.answer(undefined);
+  }
+}

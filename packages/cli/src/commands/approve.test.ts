@@ -1,0 +1,72 @@
+// `allium approve`: answers for runs that wait.
+
+import { beforeEach, expect, it } from 'vitest';
+import { jsonLines, useProject } from '../../test/project.js';
+import { KEYS } from '../../test/terminal.js';
+
+const here = useProject();
+
+beforeEach(async () => {
+  await here().allium(['run', '--session', 'ann', 'pay 5']);
+});
+
+it('lists what waits for an answer', async () => {
+  const { stdout } = await here().allium(['approve']);
+  expect(stdout).toMatch(
+    /^Run "pay"\?\n {2}pay \{"amount":5\}\n {2}request \S+, answer with: allium approve ann\n$/,
+  );
+  const [open] = JSON.parse((await here().allium(['approve', '--json'])).stdout);
+  expect(open).toMatchObject({ sessionId: 'ann', request: { toolName: 'pay', arguments: '{"amount":5}' } });
+});
+
+it.each([
+  [['--all'], 'pay: paid 5'],
+  [['--edit', '{"amount":1}'], 'pay: paid 1'],
+  [['--reject', 'too dear'], 'pay failed: too dear'],
+  [['--respond', 'it is paid already'], 'pay: it is paid already'],
+])('answers with %s and goes on', async (args, answer) => {
+  const { code, stdout } = await here().allium(['approve', 'ann', ...args]);
+  expect(stdout).toContain(answer);
+  expect(code).toBe(0);
+  expect((await here().allium(['approve'])).stderr).toContain('Nothing waits for an answer.');
+});
+
+it('leaves the run to somebody else with --no-resume', async () => {
+  const { stderr, stdout } = await here().allium(['approve', 'ann', '--all', '--no-resume']);
+  expect(stdout).toBe('');
+  expect(stderr).toContain('allium sessions resume ann');
+  expect((await here().allium(['approve'])).stderr).toContain('Nothing waits for an answer.');
+  expect((await here().allium(['sessions', 'resume', 'ann'])).stdout).toContain('pay: paid 5');
+});
+
+it('asks in a terminal', async () => {
+  const approve = here().terminal(['approve', 'ann']);
+  await approve.until('Run "pay"?');
+  approve.type(KEYS.enter);
+  await approve.until('pay: paid 5');
+  expect(await approve.exit()).toBe(0);
+});
+
+it('prints the events of the run with --json', async () => {
+  const { stdout } = await here().allium(['approve', 'ann', '--all', '--json']);
+  expect(jsonLines(stdout)[0]).toMatchObject({ type: 'agent_start', resumed: true });
+});
+
+it.each([
+  [['approve', 'ann'], 'no terminal to ask on'],
+  [['approve', 'ann', '--all', '--reject'], 'not several'],
+  [['approve', 'ann', '--edit', 'nonsense'], '--edit takes JSON'],
+  [['approve', 'ann', '--all', '--request', 'r1'], 'no open question "r1"'],
+  [['approve', 'bob', '--all'], 'There is no session "bob"'],
+])('refuses %s', async (args, message) => {
+  const { code, stderr } = await here().allium(args);
+  expect(code).toBe(2);
+  expect(stderr).toContain(message);
+});
+
+it('says so when nothing of the session waits', async () => {
+  await here().allium(['run', '--session', 'bob', 'add 1 and 2']);
+  expect((await here().allium(['approve', 'bob', '--all'])).stderr).toContain(
+    'Nothing in session "bob" waits',
+  );
+});

@@ -1,0 +1,56 @@
+// `allium audit verify`: the log against the journal.
+
+import { beforeEach, expect, it } from 'vitest';
+import { useProject } from '../../test/project.js';
+
+const here = useProject();
+
+beforeEach(async () => {
+  const config = here().read('allium.toml');
+  here().write(
+    'allium.toml',
+    `${config.replace('chain = [', 'chain = [\n  "audit-log",')}
+[allium.plugins.audit-log]
+sink = { file = "audit.jsonl" }
+key = "\${AUDIT_KEY}"
+`,
+  );
+  await here().allium(['run', '--session', 'ann', 'add 1 and 2'], { env });
+});
+
+const env = { AUDIT_KEY: 'a secret of the tests' };
+
+it('finds a whole log whole, with file and key from the config', async () => {
+  const { code, stdout } = await here().allium(['audit', 'verify'], { env });
+  expect(stdout).toMatch(/^ok +ann: \d+ lines verified\n$/);
+  expect(code).toBe(0);
+});
+
+it('finds what was edited and what is missing, and exits with 1', async () => {
+  const lines = here().read('audit.jsonl').trimEnd().split('\n');
+  here().write('audit.jsonl', `${[lines[0]!.replace('"v":1', '"v":1 '), ...lines.slice(2)].join('\n')}\n`);
+  const { code, stdout } = await here().allium(['audit', 'verify'], { env });
+  expect(code).toBe(1);
+  expect(stdout).toMatch(/^BROKEN +ann/);
+  expect(stdout).toContain('edited: line 1 of the session, line 1 of the file');
+  expect(stdout).toContain('missing: line 2 of the session');
+  const json = JSON.parse((await here().allium(['audit', 'verify', '--json'], { env })).stdout);
+  expect(json.reports).toMatchObject([{ session: 'ann', ok: false }]);
+});
+
+it('takes another file, one session and another key', async () => {
+  here().write('copy.jsonl', here().read('audit.jsonl'));
+  const args = ['audit', 'verify', 'copy.jsonl', '--session', 'ann'];
+  expect((await here().allium(args, { env })).code).toBe(0);
+  const wrong = await here().allium([...args, '--key-env', 'OTHER'], { env: { ...env, OTHER: 'another' } });
+  expect(wrong.code).toBe(1);
+  const unset = await here().allium([...args, '--key-env', 'NOT_SET_AT_ALL'], { env });
+  expect(unset).toMatchObject({ code: 2 });
+  expect(unset.stderr).toContain('NOT_SET_AT_ALL is not set');
+});
+
+it('says so when there is no log', async () => {
+  const { code, stderr } = await here().allium(['audit', 'verify', 'nowhere.jsonl'], { env });
+  expect(code).toBe(2);
+  expect(stderr).toContain('nowhere.jsonl cannot be read');
+});

@@ -1,0 +1,128 @@
+/** `allium audit`: is the log still what was written? */
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { type LoadedConfig, Secret } from '@allium/config';
+import type { Store } from 'allium';
+import { type AuditReport, auditHead, verifyAudit } from 'allium/middleware/audit-log';
+import { EXIT, UsageError } from '../outcome.js';
+import { type AddCommand, allSessions, findSession, type Shell, withStore } from '../shell.js';
+import { note, print, printJson } from '../terminal/io.js';
+import { count } from '../terminal/text.js';
+
+interface Options {
+  readonly session?: string;
+  readonly keyEnv?: string;
+  readonly json?: boolean;
+}
+
+export const addAudit: AddCommand = (program, shell) => {
+  const audit = program
+    .command('audit')
+    .summary('check the audit log')
+    .description('Works with the log that the middleware `audit-log` writes.');
+  audit
+    .command('verify')
+    .summary('find lines that are missing, edited, moved or cut off')
+    .description(
+      'Compares the audit log with the end of its chain in the journal of each session. File and key are those of\n' +
+        '`audit-log` in the config. Exit code 1: something is wrong with the log.',
+    )
+    .argument('[file]', 'the log, if it is not where the config says')
+    .option('-s, --session <id>', 'only this session')
+    .option('--key-env <name>', 'the environment variable that holds the key')
+    .option('--json', 'print the reports as JSON')
+    .action((file: string | undefined, options: Options) => verify(shell, file, options));
+};
+
+async function verify(shell: Shell, file: string | undefined, options: Options): Promise<void> {
+  const { io } = shell;
+  await withStore(shell, async (store, loaded) => {
+    const found = auditOptions(loaded);
+    const path = file === undefined ? found.file && resolve(loaded.dir, found.file) : resolve(io.cwd, file);
+    if (!path)
+      throw new UsageError('The config has no `audit-log` with a file. Name it: allium audit verify <file>');
+    const log = readLog(path);
+    const key = keyOf(shell, options.keyEnv) ?? found.key;
+    const reports: ({ session: string } & AuditReport)[] = [];
+    for (const session of await sessionsOf(store, options.session)) {
+      const head = await auditHead(store, session, found.name);
+      if (head.seq > 0 || options.session !== undefined)
+        reports.push({ session, ...verifyAudit(log, head, key) });
+    }
+    if (reports.some(({ ok }) => !ok)) shell.exitCode = EXIT.failed;
+    if (options.json) return printJson(io, { file: path, reports });
+    if (reports.length === 0) return note(io, `No session in the store has lines in ${path}.`);
+    for (const report of reports) for (const line of reportLines(shell, report)) print(io, line);
+  });
+}
+
+function reportLines(
+  { io }: Shell,
+  { session, ok, verified, unanchored, problems }: { session: string } & AuditReport,
+): string[] {
+  const more = unanchored > 0 ? `, ${unanchored} written after the journal's last word` : '';
+  const head = ok ? io.out.green('ok     ') : io.out.red('BROKEN ');
+  return [
+    `${head} ${session}: ${count(verified, 'line')} verified${more}`,
+    ...problems.map(({ kind, seq, line }) => {
+      const where = [
+        seq === undefined ? '' : `line ${seq} of the session`,
+        line === undefined ? '' : `line ${line} of the file`,
+      ];
+      return `  ${kind}: ${where.filter(Boolean).join(', ')}`;
+    }),
+  ];
+}
+
+async function sessionsOf(store: Store, wanted: string | undefined): Promise<string[]> {
+  if (wanted !== undefined) return [await findSession(store, wanted)];
+  const ids: string[] = [];
+  for await (const { sessionId } of allSessions(store)) ids.push(sessionId);
+  return ids;
+}
+
+function readLog(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (cause) {
+    throw new UsageError(`The log ${path} cannot be read.`, { cause });
+  }
+}
+
+function keyOf({ io }: Shell, name: string | undefined): string | undefined {
+  if (name === undefined) return undefined;
+  const key = io.env[name];
+  if (!key) throw new UsageError(`The environment variable ${name} is not set.`);
+  return key;
+}
+
+interface AuditOptions {
+  readonly file?: string;
+  readonly key?: string;
+  readonly name?: string;
+}
+
+/** What the config says about the first `audit-log` in its chain. */
+function auditOptions({ config }: LoadedConfig): AuditOptions {
+  const base = Object.entries(config.plugins ?? {}).find(([name]) => isAuditLog(name))?.[1] ?? {};
+  for (const one of config.middleware?.chain ?? []) {
+    const use = typeof one === 'string' ? one : 'use' in one ? one.use : undefined;
+    if (typeof use !== 'string' || !isAuditLog(use)) continue;
+    const { sink, key, name, as } = { ...base, ...(typeof one === 'string' ? {} : one) } as Record<
+      string,
+      unknown
+    >;
+    const file = text((sink as { file?: unknown } | undefined)?.file);
+    return { file, key: text(key), name: text(as) ?? text(name) };
+  }
+  return {};
+}
+
+function isAuditLog(name: string): boolean {
+  return name.replace(/[-_]/g, '').toLowerCase() === 'auditlog';
+}
+
+function text(value: unknown): string | undefined {
+  if (value instanceof Secret) return value.reveal();
+  return typeof value === 'string' ? value : undefined;
+}

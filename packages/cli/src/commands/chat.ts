@@ -1,0 +1,48 @@
+/** `allium chat`: talk with the agent. */
+import { randomBytes } from 'node:crypto';
+import { CHAT_HELP } from '../chat/conversation.js';
+import { chatThroughPipe } from '../chat/piped.js';
+import { chatOnTerminal } from '../chat/terminal.js';
+import { type AddCommand, type Opened, type Shell, withAgent } from '../shell.js';
+import { note } from '../terminal/io.js';
+
+interface Options {
+  readonly session?: string;
+  readonly model?: string;
+}
+
+export const addChat: AddCommand = (program, shell) => {
+  program
+    .command('chat')
+    .summary('talk with the agent')
+    .description(
+      'A conversation in one session. You can steer the agent while it works, and it asks you in place about calls that\n' +
+        'need approval. Without a terminal every line of stdin is said, and the answers go to stdout.',
+    )
+    .option('-s, --session <id>', 'go on with this session, or begin it under this name')
+    .option('-m, --model <name>', 'use this model instead of the one in the config')
+    .addHelpText('after', `\nIn the chat:\n${CHAT_HELP.replace(/^(?=.)/gm, '  ')}`)
+    .action((options: Options) => chat(shell, options));
+};
+
+async function chat(shell: Shell, options: Options): Promise<void> {
+  const { io } = shell;
+  await withAgent(shell, options.model === undefined ? {} : { model: options.model }, async (opened) => {
+    const id = options.session ?? newSessionId();
+    if (io.stdin.isTTY && io.stdout.isTTY) {
+      await chatOnTerminal(shell, opened, id);
+      shell.exitCode = 0;
+    } else await chatThroughPipe(shell, opened, id);
+    await tellHowToGoOn(shell, opened, id);
+  });
+}
+
+async function tellHowToGoOn({ io }: Shell, { store }: Opened, id: string): Promise<void> {
+  if ((await store.head(id)) > 0) note(io, io.err.dim(`Go on with: allium chat --session ${id}`));
+}
+
+/** Readable, and in the order they were begun: `chat-20261115-140207-a3f1`. */
+function newSessionId(): string {
+  const time = new Date().toISOString().slice(0, 19).replace(/[-:]/g, '').replace('T', '-');
+  return `chat-${time}-${randomBytes(2).toString('hex')}`;
+}

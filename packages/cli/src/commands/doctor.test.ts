@@ -1,0 +1,111 @@
+// `allium doctor`: what is missing.
+
+import { describe, expect, it } from 'vitest';
+import { useProject } from '../../test/project.js';
+import { KEYS } from '../../test/terminal.js';
+import { checkNode } from './doctor.js';
+
+const here = useProject();
+
+describe('allium doctor', () => {
+  it('finds nothing where all is well', async () => {
+    const { code, stdout } = await here().allium(['doctor']);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/✓ node/);
+    expect(stdout).toContain('✓ model     allium/offline');
+    expect(stdout).toContain('✓ chain     approval; 4 tools');
+  });
+
+  it('says what to do without a config', async () => {
+    const { code, stdout } = await here().allium(['doctor', '--config', 'nowhere.toml']);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/✗ config .*nowhere\.toml/);
+  });
+
+  it('finds a key that is missing and goes on looking', async () => {
+    here().write(
+      'allium.toml',
+      here().read('allium.toml').replace('"offline"', '"anthropic/claude-sonnet-4-5"'),
+    );
+    const { code, stdout } = await here().allium(['doctor'], { env: { ANTHROPIC_API_KEY: '' } });
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/✗ keys .*ANTHROPIC_API_KEY/);
+    expect(stdout).toMatch(/✗ model /);
+    expect(stdout).toMatch(/✓ store/);
+    expect(stdout).toMatch(/✓ chain/);
+  });
+
+  it('never prints a value that came from the environment', async () => {
+    const canary = 'canary-5f1e';
+    here().write('allium.toml', here().read('allium.toml').replace('"Be brief."', `"\${CANARY}"`));
+    for (const args of [
+      ['doctor'],
+      ['doctor', '--json'],
+      ['explain'],
+      ['explain', '--json'],
+      ['run', 'hi'],
+    ]) {
+      const { stdout, stderr } = await here().allium(args, { env: { CANARY: canary } });
+      expect(stdout + stderr).not.toContain(canary);
+    }
+  });
+
+  it('keeps such a value out of the errors of others, wherever a run is shown', async () => {
+    const env = { CANARY: 'canary-5f1e' };
+    const chain = `chain = [\n  { use = "./leaky.mjs", key = "\${CANARY}" },`;
+    here().write(
+      'allium.toml',
+      here()
+        .read('allium.toml')
+        .replace('chain = [', () => chain),
+    );
+    here().write(
+      'leaky.mjs',
+      `export default ({ key }) => ({
+        name: 'leaky',
+        beforeModel(ctx) {
+          ctx.emit('trying', { key });
+          throw new Error('the key ' + key + ' is wrong');
+        },
+      });`,
+    );
+    for (const args of [['run', 'hi'], ['run', '--json', 'hi'], ['chat']]) {
+      const { stdout, stderr, code } = await here().allium(args, { env, input: 'hi\n' });
+      expect(code).toBe(1);
+      expect(stdout + stderr).toContain('the key *** is wrong');
+      expect(stdout + stderr).not.toContain(env.CANARY);
+    }
+    const chat = here().terminal(['chat'], { env });
+    await chat.until('Session chat-');
+    chat.type(`hi${KEYS.enter}`);
+    await chat.until('the key *** is wrong');
+    expect(chat.screen()).not.toContain(env.CANARY);
+  });
+
+  it('finds a store that cannot be reached', async () => {
+    here().write('file', '');
+    here().write('allium.toml', here().read('allium.toml').replace('.allium/sessions', 'file/sessions'));
+    const { code, stdout } = await here().allium(['doctor', '--json']);
+    expect(code).toBe(1);
+    expect(JSON.parse(stdout)).toContainEqual(expect.objectContaining({ check: 'store', status: 'problem' }));
+  });
+
+  it('finds a chain that cannot be, and warns of one that is dangerous', async () => {
+    const config = here().read('allium.toml');
+    here().write('allium.toml', config.replace('chain = [', 'chain = [\n  "aproval",'));
+    expect((await here().allium(['doctor'])).stdout).toMatch(/✗ chain .*aproval/);
+    here().write('allium.toml', config.replace('chain = [', 'chain = [\n  { use = "retry", on = "tool" },'));
+    const { code, stdout } = await here().allium(['doctor']);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/! chain .*may run .*"pay" twice/);
+  });
+});
+
+it.each([
+  ['20.19.0', 'ok'],
+  ['24.0.0', 'ok'],
+  ['20.18.3', 'problem'],
+  ['18.20.0', 'problem'],
+])('Node %s is %s', (version, status) => {
+  expect(checkNode(version)).toMatchObject({ status });
+});

@@ -1,0 +1,219 @@
+/** `allium doctor`: what is missing before a run can work. */
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { createAgent, installedPlugins, type LoadedConfig, resolveConfigStore, Secret } from '@allium/config';
+import { type Model, memoryStore, modelName } from 'allium';
+import { describeError, EXIT } from '../outcome.js';
+import { type AddCommand, openConfig, type Shell } from '../shell.js';
+import { print, printJson } from '../terminal/io.js';
+import { count } from '../terminal/text.js';
+import { installedVersions } from './version.js';
+
+export interface Finding {
+  readonly check: 'node' | 'packages' | 'config' | 'keys' | 'model' | 'store' | 'chain' | 'plugins';
+  readonly status: 'ok' | 'warning' | 'problem';
+  readonly message: string;
+}
+
+export const addDoctor: AddCommand = (program, shell) => {
+  program
+    .command('doctor')
+    .summary('check Node, config, packages, keys, store and chain')
+    .description(
+      'Checks what a run needs, and says what to do about what is missing. Exit code 1: something is.',
+    )
+    .option('--json', 'print the findings as JSON')
+    .action((options: { json?: boolean }) => doctor(shell, options.json === true));
+};
+
+async function doctor(shell: Shell, json: boolean): Promise<void> {
+  const { io } = shell;
+  const findings = (await examine(shell)).map((one) => ({ ...one, message: shell.redact(one.message) }));
+  if (findings.some(({ status }) => status === 'problem')) shell.exitCode = EXIT.failed;
+  if (json) return printJson(io, findings);
+  const marks = { ok: io.out.green('✓'), warning: io.out.yellow('!'), problem: io.out.red('✗') };
+  for (const { check, status, message } of findings)
+    print(io, `${marks[status]} ${check.padEnd(9)} ${message.replaceAll('\n', '\n            ')}`);
+}
+
+/** Each check stands alone: one that fails hides no other, unless there is nothing to look at. */
+async function examine(shell: Shell): Promise<Finding[]> {
+  const findings: Finding[] = [checkNode(process.versions.node)];
+  let loaded: LoadedConfig;
+  try {
+    loaded = await openConfig(shell);
+  } catch (error) {
+    return [...findings, problem('config', error)];
+  }
+  findings.push({ check: 'config', status: 'ok', message: loaded.file }, checkPackages(loaded));
+  findings.push(...checkKeys(loaded, shell.io.env));
+  findings.push(await checkModel(loaded), await checkStore(loaded), ...(await checkChain(loaded)));
+  findings.push(await checkPlugins(loaded));
+  return findings;
+}
+
+export function checkNode(version: string): Finding {
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  const fine = major > 20 || (major === 20 && minor >= 19);
+  const message = fine ? version : `${version} is too old: Allium needs Node 20.19 or later.`;
+  return { check: 'node', status: fine ? 'ok' : 'problem', message };
+}
+
+/** Tools import the project's own allium: it must be there, and the version the command line works with. */
+function checkPackages({ dir }: LoadedConfig): Finding {
+  const own = installedVersions();
+  try {
+    const require = createRequire(join(dir, 'package.json'));
+    const { version } = require('allium/package.json') as { version: string };
+    return version === own.allium
+      ? { check: 'packages', status: 'ok', message: `allium ${version}` }
+      : {
+          check: 'packages',
+          status: 'warning',
+          message: `The project has allium ${version}, the command line works with ${own.allium}. Install the same in both.`,
+        };
+  } catch {
+    const message =
+      'The project has no allium: tools and middleware of its own cannot import it. Run: npm install allium';
+    return { check: 'packages', status: 'warning', message };
+  }
+}
+
+/** The variables that the file names, and those that the model is known to read. */
+function checkKeys(
+  { source, config }: LoadedConfig,
+  env: Readonly<Record<string, string | undefined>>,
+): Finding[] {
+  const named = [...source.text.matchAll(/\$\{(\w+)/g)].map(([, name]) => name!);
+  const model =
+    typeof config.model === 'string' ? config.model : (config.model as { use?: unknown } | undefined)?.use;
+  const given = (config.model as { apiKey?: unknown } | undefined)?.apiKey;
+  const wanted = typeof model === 'string' && given === undefined ? keysOf(model) : [];
+  const findings = [...new Set(named)].map((name): Finding => {
+    const set = Boolean(env[name]);
+    return {
+      check: 'keys',
+      status: set ? 'ok' : 'warning',
+      message: set ? `${name} is set` : `${name} is not set, its default is used`,
+    };
+  });
+  if (wanted.length === 0) return findings;
+  const set = wanted.find((name) => env[name]);
+  findings.push({
+    check: 'keys',
+    status: set ? 'ok' : 'problem',
+    message: set ? `${set} is set` : `The model "${model}" needs a key. Set ${wanted.join(' or ')}.`,
+  });
+  return findings;
+}
+
+const KEYS: Readonly<Record<string, readonly string[]>> = {
+  anthropic: ['ANTHROPIC_API_KEY'],
+  openai: ['OPENAI_API_KEY'],
+  google: ['GOOGLE_GENERATIVE_AI_API_KEY', 'GEMINI_API_KEY'],
+};
+
+function keysOf(model: string): readonly string[] {
+  const scheme = model.slice(0, model.indexOf('/'));
+  return Object.hasOwn(KEYS, scheme) ? KEYS[scheme]! : [];
+}
+
+async function checkModel(loaded: LoadedConfig): Promise<Finding> {
+  const { config } = loaded;
+  if (config.model === undefined)
+    return {
+      check: 'model',
+      status: 'problem',
+      message: 'The config names no model. Say: model = "offline"',
+    };
+  try {
+    // Only the model: what else may be wrong has checks of its own.
+    const bare: LoadedConfig = { ...loaded, config: { model: config.model, plugins: config.plugins } };
+    const { model, close } = await createAgent(bare, { store: memoryStore() });
+    await close();
+    return (
+      missingProvider(loaded, config.model) ?? { check: 'model', status: 'ok', message: modelName(model) }
+    );
+  } catch (error) {
+    return problem('model', error);
+  }
+}
+
+/** Provider packages are loaded with the first request, which is late to learn that one is not there. */
+function missingProvider({ dir }: LoadedConfig, model: unknown): Finding | undefined {
+  const name =
+    model instanceof Secret
+      ? model.reveal()
+      : typeof model === 'string'
+        ? model
+        : (model as { use?: unknown }).use;
+  const scheme = typeof name === 'string' ? name.slice(0, name.indexOf('/')) : '';
+  if (!['anthropic', 'openai', 'google', 'openai-compatible'].includes(scheme)) return undefined;
+  try {
+    createRequire(join(dir, 'package.json')).resolve(`@ai-sdk/${scheme}`);
+    return undefined;
+  } catch {
+    return {
+      check: 'model',
+      status: 'problem',
+      message: `The package @ai-sdk/${scheme} is not installed. Run: npm install @ai-sdk/${scheme}`,
+    };
+  }
+}
+
+async function checkStore(loaded: LoadedConfig): Promise<Finding> {
+  try {
+    const { store, close } = await resolveConfigStore(loaded);
+    try {
+      await store.list({ limit: 1 });
+    } finally {
+      await close();
+    }
+    return { check: 'store', status: 'ok', message: 'answers' };
+  } catch (error) {
+    return problem('store', error);
+  }
+}
+
+async function checkChain(loaded: LoadedConfig): Promise<Finding[]> {
+  try {
+    const { agent, names, close } = await createAgent(loaded, { model: NO_MODEL, store: memoryStore() });
+    const { hazards, tools } = agent.explain();
+    await close();
+    return [
+      {
+        check: 'chain',
+        status: 'ok',
+        message: `${names.join(' → ') || 'no middleware'}; ${count(tools.length, 'tool')}`,
+      },
+      ...hazards.map(
+        ({ message, fix }): Finding => ({ check: 'chain', status: 'warning', message: `${message}\n${fix}` }),
+      ),
+    ];
+  } catch (error) {
+    return [problem('chain', error)];
+  }
+}
+
+const NO_MODEL: Model = {
+  provider: 'none',
+  id: 'none',
+  // biome-ignore lint/correctness/useYield: nothing is asked here
+  async *stream() {
+    throw new Error('This model is never asked.');
+  },
+};
+
+async function checkPlugins({ dir }: LoadedConfig): Promise<Finding> {
+  try {
+    const plugins = await installedPlugins(dir);
+    const list = plugins.map((one) => `${one.package}@${one.version}`).join(', ');
+    return { check: 'plugins', status: 'ok', message: list || 'none installed' };
+  } catch (error) {
+    return problem('plugins', error);
+  }
+}
+
+function problem(check: Finding['check'], error: unknown): Finding {
+  return { check, status: 'problem', message: describeError(error) };
+}

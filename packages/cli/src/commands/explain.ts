@@ -1,0 +1,29 @@
+/** `allium explain`: what the config comes to, before anything runs. */
+import { modelName } from 'allium';
+import { type AddCommand, type Opened, type Shell, withAgent } from '../shell.js';
+import { print, printJson } from '../terminal/io.js';
+
+export const addExplain: AddCommand = (program, shell) => {
+  program
+    .command('explain')
+    .summary('print the plan: who runs where, and what is dangerous about it')
+    .description(
+      'Prints what the config comes to: the layers at each seam, rules, guards, tools, state and hazards.',
+    )
+    .option('--json', 'print it as JSON')
+    .action((options: { json?: boolean }) => explain(shell, options.json === true));
+};
+
+async function explain(shell: Shell, json: boolean): Promise<void> {
+  await withAgent(shell, {}, async (opened) => {
+    const { agent, loaded } = opened;
+    if (!json) return print(shell.io, planText(opened));
+    const { toString: _, ...plan } = agent.explain();
+    printJson(shell.io, { file: loaded.file, model: modelName(agent.model), ...plan });
+  });
+}
+
+/** The plan, with where it came from. */
+export function planText({ agent, loaded }: Pick<Opened, 'agent' | 'loaded'>): string {
+  return `Config: ${loaded.file}\nModel: ${modelName(agent.model)}\n${agent.explain()}`;
+}

@@ -1,0 +1,156 @@
+/** `allium init`: an agent to begin with. */
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join, relative, resolve } from 'node:path';
+import { confirm, intro, isCancel, multiselect, outro, select, text } from '@clack/prompts';
+import {
+  type Choices,
+  DEFAULTS,
+  filesFor,
+  MIDDLEWARE,
+  type MiddlewareName,
+  packagesFor,
+} from '../init/files.js';
+import { EXIT, UsageError } from '../outcome.js';
+import type { AddCommand, Shell } from '../shell.js';
+import { type Io, note } from '../terminal/io.js';
+import { installedVersions } from './version.js';
+
+interface Options {
+  readonly yes?: boolean;
+  readonly force?: boolean;
+  readonly model?: string;
+}
+
+export const addInit: AddCommand = (program, shell) => {
+  program
+    .command('init')
+    .summary('write an allium.toml to begin with')
+    .description(
+      'Writes allium.toml, an example of a tool and, where there is none, a package.json. Asks what you want; --yes takes the defaults.',
+    )
+    .argument('[folder]', 'where to', '.')
+    .option('-y, --yes', 'do not ask: the offline model, SQLite, retries, an example tool')
+    .option(
+      '-m, --model <name>',
+      'the model: "offline", "anthropic/…", "openai/…", "openai-compatible/…@http://…"',
+    )
+    .option('-f, --force', 'write over files that exist')
+    .action((folder: string, options: Options) => init(shell, folder, options));
+};
+
+async function init(shell: Shell, folder: string, options: Options): Promise<void> {
+  const { io } = shell;
+  const dir = resolve(io.cwd, folder);
+  if (!options.yes && !io.interactive)
+    throw new UsageError('There is no terminal to ask on. Say --yes to take the defaults.');
+  if (existsSync(join(dir, 'allium.toml')) && !options.force)
+    throw new UsageError(`${join(dir, 'allium.toml')} exists already. Say --force to write over it.`);
+  const defaults = {
+    ...DEFAULTS,
+    store: hasSqlite(dir) ? DEFAULTS.store : ('file' as const),
+    ...(options.model && { model: options.model }),
+  };
+  const choices = options.yes ? defaults : await ask(io, defaults, options.model);
+  if (!choices) {
+    note(io, 'Nothing was written.');
+    shell.exitCode = EXIT.aborted;
+    return;
+  }
+  write(io, dir, choices, options.force === true);
+}
+
+function write(io: Io, dir: string, choices: Choices, force: boolean): void {
+  mkdirSync(dir, { recursive: true });
+  for (const [path, content] of filesFor(choices, installedVersions())) {
+    const kept = existsSync(join(dir, path)) && (!force || path === 'package.json');
+    if (!kept) writeFileSync(join(dir, path), content);
+    note(io, io.err.dim(`  ${kept ? 'kept ' : 'wrote'} ${path}`));
+  }
+  const missing = ['allium', ...packagesFor(choices, nodeHasSqlite())].filter(
+    (name) => !canResolve(dir, name),
+  );
+  const here = relative(io.cwd, dir);
+  const steps = [
+    ...(here === '' ? [] : [`cd ${here}`]),
+    ...(missing.length > 0 ? [`npm install ${missing.join(' ')}`] : []),
+    'allium run "Count the words of: to be or not to be"',
+  ];
+  note(io, `Next:\n${steps.map((step) => `  ${step}`).join('\n')}`);
+}
+
+/** Undefined: they changed their mind. */
+async function ask(io: Io, defaults: Choices, given: string | undefined): Promise<Choices | undefined> {
+  const common = { input: io.stdin, output: io.stderr };
+  intro('An agent to begin with', common);
+  const model = given ?? (await askModel(common));
+  if (model === undefined) return undefined;
+  const store = await select({
+    ...common,
+    message: 'Where are sessions kept?',
+    initialValue: defaults.store,
+    options: [
+      { value: 'sqlite' as const, label: 'SQLite', hint: '.allium/sessions.db' },
+      { value: 'file' as const, label: 'Files', hint: '.allium/sessions' },
+      { value: 'memory' as const, label: 'Nowhere', hint: 'gone when the program ends' },
+    ],
+  });
+  if (isCancel(store)) return undefined;
+  const middleware = await multiselect({
+    ...common,
+    message: 'Which middleware? (space selects)',
+    required: false,
+    initialValues: [...defaults.middleware],
+    options: (Object.keys(MIDDLEWARE) as MiddlewareName[]).map((value) => ({
+      value,
+      label: MIDDLEWARE[value].label,
+      hint: MIDDLEWARE[value].hint,
+    })),
+  });
+  if (isCancel(middleware)) return undefined;
+  const tool = await confirm({ ...common, message: 'An example of a tool?', initialValue: defaults.tool });
+  if (isCancel(tool)) return undefined;
+  outro('Writing', common);
+  return { model, store, middleware, tool };
+}
+
+async function askModel(common: { input: Io['stdin']; output: Io['stderr'] }): Promise<string | undefined> {
+  const scheme = await select({
+    ...common,
+    message: 'Which model?',
+    options: [
+      { value: 'offline', label: 'offline', hint: 'no key, no network: for first steps and tests' },
+      { value: 'anthropic/claude-sonnet-4-5', label: 'Anthropic' },
+      { value: 'openai/gpt-5', label: 'OpenAI' },
+      { value: 'google/gemini-2.5-pro', label: 'Google' },
+      {
+        value: 'openai-compatible/llama3.2@http://localhost:11434/v1',
+        label: 'A server of your own',
+        hint: 'Ollama, vLLM, …',
+      },
+    ],
+  });
+  if (isCancel(scheme)) return undefined;
+  if (scheme === 'offline') return scheme;
+  const name = await text({ ...common, message: 'Its name', initialValue: scheme });
+  return isCancel(name) ? undefined : name;
+}
+
+/** By version, for asking for the module prints a warning that it is experimental. */
+function nodeHasSqlite(): boolean {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+  return major > 22 || (major === 22 && minor >= 13);
+}
+
+function hasSqlite(dir: string): boolean {
+  return nodeHasSqlite() || canResolve(dir, 'libsql');
+}
+
+function canResolve(dir: string, name: string): boolean {
+  try {
+    createRequire(join(dir, 'package.json')).resolve(name === 'allium' ? 'allium/package.json' : name);
+    return true;
+  } catch {
+    return false;
+  }
+}

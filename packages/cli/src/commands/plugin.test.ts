@@ -1,0 +1,38 @@
+// `allium plugin`: from a name to a plugin that is found.
+
+import { cpSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { useProject } from '../../test/project.js';
+
+const here = useProject();
+
+it('makes a plugin that passes its own check, is listed when installed, and works by name', async () => {
+  const made = await here().allium(['plugin', 'new', 'shout']);
+  expect(made.code).toBe(0);
+  expect(made.stdout).toBe(`${join(here().folder, 'allium-mw-shout')}\n`);
+  const check = await here().allium(['plugin', 'check', 'allium-mw-shout']);
+  expect(check.stdout).not.toContain('✗');
+  expect(check).toMatchObject({ code: 0 });
+
+  expect((await here().allium(['plugin', 'list'])).stderr).toContain('No plugins are installed here.');
+  cpSync(join(here().folder, 'allium-mw-shout'), join(here().folder, 'node_modules/allium-mw-shout'), {
+    recursive: true,
+  });
+  expect((await here().allium(['plugin', 'list'])).stdout).toMatch(/shout +middleware +allium-mw-shout@/);
+  expect(JSON.parse((await here().allium(['plugin', 'list', '--json'])).stdout)).toMatchObject([
+    { name: 'shout' },
+  ]);
+  here().write('allium.toml', here().read('allium.toml').replace('chain = [', 'chain = [\n  "shout",'));
+  expect((await here().allium(['explain'])).stdout).toContain('shout');
+});
+
+it('finds what is wrong with a package that is no plugin', async () => {
+  here().write('nothing/package.json', '{ "name": "nothing", "version": "1.0.0", "type": "module" }');
+  const { code, stdout } = await here().allium(['plugin', 'check', 'nothing']);
+  expect(code).toBe(1);
+  expect(stdout).toContain('✗');
+  expect(JSON.parse((await here().allium(['plugin', 'check', '--json', 'nothing'])).stdout)).toMatchObject({
+    ok: false,
+  });
+});

@@ -1,0 +1,57 @@
+/** `allium plugin`: make one, check one, see which are installed. */
+import { resolve } from 'node:path';
+import { checkPlugin, installedPlugins, scaffoldPlugin } from '@allium/config';
+import { EXIT } from '../outcome.js';
+import type { AddCommand, Shell } from '../shell.js';
+import { note, print, printJson } from '../terminal/io.js';
+import { table } from '../terminal/text.js';
+
+export const addPlugin: AddCommand = (program, shell) => {
+  const plugin = program
+    .command('plugin')
+    .summary('make, check and list plugins')
+    .description(
+      'Plugins are npm packages called allium-mw-<name>, allium-model-<name> or allium-store-<name>.',
+    );
+  plugin
+    .command('new')
+    .summary('write a middleware plugin, with tests that already run the laws')
+    .argument('<name>', 'without the prefix: `foo` makes the package allium-mw-foo')
+    .option('-d, --dir <folder>', 'where to put its folder', '.')
+    .action((name: string, options: { dir: string }) => make(shell, name, options.dir));
+  plugin
+    .command('check')
+    .summary('find out whether a plugin is one')
+    .argument('[folder]', 'of the package', '.')
+    .option('--json', 'print the report as JSON')
+    .action((folder: string, options: { json?: boolean }) => check(shell, folder, options.json === true));
+  plugin
+    .command('list')
+    .summary('the plugins that are installed here')
+    .option('--json', 'print them as JSON')
+    .action((options: { json?: boolean }) => list(shell, options.json === true));
+};
+
+async function make({ io }: Shell, name: string, dir: string): Promise<void> {
+  const made = await scaffoldPlugin(resolve(io.cwd, dir), name);
+  for (const file of made.files) note(io, io.err.dim(`  wrote ${file}`));
+  print(io, made.folder);
+  note(io, `${made.package} is ready. Next:\n  cd ${made.folder} && npm install && npm test`);
+}
+
+async function check(shell: Shell, folder: string, json: boolean): Promise<void> {
+  const { io } = shell;
+  const report = await checkPlugin(resolve(io.cwd, folder));
+  if (!report.ok) shell.exitCode = EXIT.failed;
+  if (json) return printJson(io, report);
+  for (const { name, ok, message } of report.checks)
+    print(io, `${ok ? io.out.green('✓') : io.out.red('✗')} ${name}: ${message}`);
+}
+
+async function list({ io }: Shell, json: boolean): Promise<void> {
+  const plugins = await installedPlugins(io.cwd);
+  if (json) return printJson(io, plugins);
+  if (plugins.length === 0) return note(io, 'No plugins are installed here.');
+  const rows = plugins.map((one) => [one.name, one.type, `${one.package}@${one.version}`]);
+  for (const line of table([['NAME', 'TYPE', 'PACKAGE'], ...rows])) print(io, line);
+}

@@ -1,0 +1,43 @@
+// `allium replay`: a recorded run again.
+
+import { expect, it } from 'vitest';
+import { jsonLines, useProject } from '../../test/project.js';
+
+const here = useProject();
+
+it('plays what was recorded, without calling the tools, and keeps nothing', async () => {
+  await here().allium(['run', '--record', 'add.jsonl', 'add 19 and 23']);
+  // Whoever calls the tool now gets another answer.
+  here().write('tools.mjs', here().read('tools.mjs').replace('String(a + b)', '"something else"'));
+  const before = await here().allium(['sessions', '--json']);
+  const { code, stdout } = await here().allium(['replay', 'add.jsonl']);
+  expect(code).toBe(0);
+  expect(stdout).toContain('add: 42');
+  expect((await here().allium(['sessions', '--json'])).stdout).toBe(before.stdout);
+  const events = jsonLines((await here().allium(['replay', '--json', 'add.jsonl'])).stdout);
+  expect(events.at(-1)).toMatchObject({ type: 'agent_end', result: { status: 'done' } });
+});
+
+it('plays a run that went on from a longer conversation', async () => {
+  await here().allium(['run', '--session', 'ann', 'add 1 and 2']);
+  await here().allium(['run', '--session', 'ann', '--record', 'more.jsonl', 'add 3 and 4']);
+  const { code, stdout } = await here().allium(['replay', 'more.jsonl']);
+  expect(stdout).toContain('add: 7');
+  expect(code).toBe(0);
+});
+
+it('fails when the config asks what was not recorded', async () => {
+  await here().allium(['run', '--record', 'add.jsonl', 'add 19 and 23']);
+  here().write('allium.toml', here().read('allium.toml').replace('Be brief.', 'Be long.'));
+  const { code, stderr } = await here().allium(['replay', 'add.jsonl']);
+  expect(code).toBe(1);
+  expect(stderr).toContain('Be long.');
+});
+
+it('says so when there is no such cassette or run', async () => {
+  const missing = await here().allium(['replay', 'none.jsonl']);
+  expect(missing.code).toBe(2);
+  expect(missing.stderr).toContain('allium run --record none.jsonl');
+  await here().allium(['run', '--record', 'add.jsonl', 'add 1 and 2']);
+  expect((await here().allium(['replay', 'add.jsonl', '--run', '2'])).stderr).toContain('has no run 2');
+});

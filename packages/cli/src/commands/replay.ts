@@ -1,0 +1,100 @@
+/** `allium replay`: a recorded run again, without calling models or tools. */
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { type Message, type Model, memoryStore } from 'allium';
+import { replay } from 'allium/middleware/replay';
+import { UsageError } from '../outcome.js';
+import { type PlayOptions, play } from '../play.js';
+import { type AddCommand, type Shell, withAgent } from '../shell.js';
+
+interface Options extends PlayOptions {
+  readonly run: string;
+}
+
+export const addReplay: AddCommand = (program, shell) => {
+  program
+    .command('replay')
+    .summary('play a recorded run again, without calling models or tools')
+    .description(
+      'Plays a cassette that `allium run --record` wrote, through the chain of the config. Models and tools are not\n' +
+        'called and nothing is kept. What the chain asks that was not recorded fails the run, with the difference.',
+    )
+    .argument('<cassette>', 'the file')
+    .option('--run <number>', 'which of the recorded runs, from 1', '1')
+    .option('-q, --quiet', 'the answer and nothing else')
+    .option('-y, --yes', 'approve every tool call without asking')
+    .option('--json', 'print events, one JSON object per line')
+    .action((cassette: string, options: Options) => playAgain(shell, cassette, options));
+};
+
+async function playAgain(shell: Shell, cassette: string, options: Options): Promise<void> {
+  const lines = linesOf(resolve(shell.io.cwd, cassette), cassette);
+  const { model, messages } = questionOf(lines, Number(options.run), cassette);
+  const overrides = { model: standIn(model), store: memoryStore(), middleware: [replay({ from: lines })] };
+  await withAgent(shell, overrides, async ({ agent }) => {
+    await play(shell, options, (run) => agent.stream(messages, run));
+  });
+}
+
+function linesOf(path: string, named: string): string[] {
+  try {
+    return readFileSync(path, 'utf8')
+      .split('\n')
+      .filter((line) => line.trim() !== '');
+  } catch {
+    throw new UsageError(`There is no cassette "${named}". Write one: allium run --record ${named} "…"`);
+  }
+}
+
+interface Question {
+  readonly model: string;
+  readonly messages: readonly Message[];
+}
+
+/** What the recorded run was asked: the messages of its first request. */
+export function questionOf(lines: readonly string[], run: number, named: string): Question {
+  for (const line of lines) {
+    let entry: { type?: unknown; run?: unknown; request?: { model?: unknown; messages?: unknown } };
+    try {
+      entry = JSON.parse(line);
+    } catch {
+      continue; // The replay itself says which line is damaged.
+    }
+    if (entry.type !== 'model' || entry.run !== run) continue;
+    const { model, messages } = entry.request ?? {};
+    if (typeof model === 'string' && Array.isArray(messages)) return { model, messages: withIds(messages) };
+  }
+  throw new UsageError(`The cassette "${named}" has no run ${run} that begins with a model call.`);
+}
+
+/** Recorded messages have no ids; calls and their results find each other by place. */
+function withIds(messages: readonly Record<string, unknown>[]): Message[] {
+  let made = 0;
+  const open: string[] = [];
+  return messages.map((message) => {
+    if (message.role === 'tool')
+      return { id: '', ...message, toolCallId: open.shift() ?? '' } as unknown as Message;
+    const content = (message.content as readonly { type: string }[]).map((part) => {
+      if (part.type !== 'tool-call') return part;
+      const id = `recorded_${++made}`;
+      open.push(id);
+      return { ...part, id };
+    });
+    const finish =
+      message.role === 'assistant' ? { stopReason: open.length > 0 ? 'tool-calls' : 'stop' } : {};
+    return { id: '', ...finish, ...message, content } as unknown as Message;
+  });
+}
+
+/** Has the name that was recorded, so that questions have the same keys; what it says comes from the cassette. */
+function standIn(name: string): Model {
+  const slash = name.indexOf('/');
+  return {
+    provider: name.slice(0, slash),
+    id: name.slice(slash + 1),
+    // biome-ignore lint/correctness/useYield: it never answers, the cassette does
+    async *stream() {
+      throw new Error(`The model ${name} is not called in a replay.`);
+    },
+  };
+}

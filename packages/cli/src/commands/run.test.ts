@@ -1,0 +1,188 @@
+// `allium run`: answers, events, stdin, and exit codes by outcome.
+
+import { describe, expect, it } from 'vitest';
+import { jsonLines, useProject } from '../../test/project.js';
+import { KEYS } from '../../test/terminal.js';
+
+const here = useProject();
+
+describe('allium run', () => {
+  it('writes the answer to stdout, and what happened on the way to stderr', async () => {
+    const { stdout, stderr, code } = await here().allium(['run', 'add', '19', 'and', '23']);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^add: 42\n/);
+    expect(stderr).toMatch(
+      /→ add \{"a":19,"b":23\}\n {2}✓ add \(\d+ ms\)\ndone · 2 turns · \d+ tokens · \$0\.00/,
+    );
+    expect(stdout + stderr).not.toContain('\u001b');
+  });
+
+  it('says nothing but the answer with --quiet', async () => {
+    const { stdout, stderr } = await here().allium(['run', '-q', 'add 1 and 1']);
+    expect(stdout).toMatch(/^add: 2\n/);
+    expect(stderr).toBe('');
+  });
+
+  it('reads what to ask from stdin, alone or in the place of a dash', async () => {
+    expect((await here().allium(['run'], { input: 'add 2 and 3\n' })).stdout).toContain('add: 5');
+    const both = await here().allium(['run', 'Please add', '-'], { input: '4 and 5\n' });
+    expect(both.stdout).toContain('add: 9');
+  });
+
+  it('does not wait for stdin when it was told what to ask', async () => {
+    expect((await here().allium(['run', 'add 1 and 2'], { input: '7 and 8' })).stdout).toContain('add: 3');
+  });
+
+  it('prints events with --json, one per line, and nothing else on stdout', async () => {
+    const { stdout, code } = await here().allium(['run', '--json', 'add 1 and 2']);
+    expect(code).toBe(0);
+    const types = jsonLines(stdout).map(({ type }) => type);
+    expect(types[0]).toBe('agent_start');
+    expect(types).toContain('tool_execution_end');
+    expect(types.at(-1)).toBe('agent_end');
+  });
+
+  it('goes on with a session', async () => {
+    await here().allium(['run', '--session', 'ann', 'add 1 and 2']);
+    await here().allium(['run', '--session', 'ann', 'add 3 and 4']);
+    const { stdout } = await here().allium(['sessions', 'show', 'ann']);
+    expect(stdout.match(/^user: /gm)).toHaveLength(2);
+  });
+
+  it('takes colours off with NO_COLOR and --no-color, and puts them on with FORCE_COLOR', async () => {
+    const coloured = await here().allium(['run', 'add 1 and 2'], { env: { FORCE_COLOR: '1' } });
+    expect(coloured.stderr).toContain('\u001b[');
+    for (const [args, env] of [
+      [['run', 'add 1 and 2'], { FORCE_COLOR: '1', NO_COLOR: '1' }],
+      [['--no-color', 'run', 'add 1 and 2'], { FORCE_COLOR: '1' }],
+      [['run', 'add 1 and 2', '--no-color'], { FORCE_COLOR: '1' }],
+    ] as const)
+      expect((await here().allium(args, { env })).stderr).not.toContain('\u001b');
+  });
+});
+
+describe('the exit code of allium run', () => {
+  it('is 0 where a tool fails and the run goes on', async () => {
+    const { code, stderr } = await here().allium(['run', 'crash']);
+    expect(code).toBe(0);
+    expect(stderr).toContain('✗ crash: "crash" failed: it broke');
+  });
+
+  it('is 1 when the run fails', async () => {
+    here().write(
+      'allium.toml',
+      here().read('allium.toml').replace('chain = [', 'chain = [\n  "./broken.mjs",'),
+    );
+    here().write(
+      'broken.mjs',
+      `export default () => ({ name: 'broken', beforeModel() { throw new Error('no luck'); } });`,
+    );
+    const { code, stderr, stdout } = await here().allium(['run', 'hi']);
+    expect(code).toBe(1);
+    expect(stderr).toContain('no luck');
+    expect(stdout).toBe('');
+    const json = await here().allium(['run', '--json', 'hi']);
+    expect(json.code).toBe(1);
+    expect(jsonLines(json.stdout).at(-1)).toMatchObject({ type: 'error', code: 'MIDDLEWARE_ERROR' });
+  });
+
+  it.each([
+    [['run'], '', 'the prompt is empty'],
+    [['run', '--nonsense', 'hi'], '', "unknown option '--nonsense'"],
+    [['rum', 'hi'], '', 'Did you mean run?'],
+  ])('is 2 for a command line that makes no sense: %s', async (args, input, message) => {
+    const { code, stderr } = await here().allium(args, { input });
+    expect(code).toBe(2);
+    expect(stderr).toContain(message);
+  });
+
+  it('is 3 when there is no config, or it is wrong', async () => {
+    const missing = await here().allium(['run', '--config', 'nowhere.toml', 'hi']);
+    expect(missing.code).toBe(3);
+    expect(missing.stderr).toContain('nowhere.toml');
+    here().write('allium.toml', '[allium]\nmodel = "offline"\n[allium.middleware]\nchain = ["retri"]\n');
+    const wrong = await here().allium(['run', '--json', 'hi']);
+    expect(wrong.code).toBe(3);
+    expect(wrong.stderr).toContain('retri');
+    expect(jsonLines(wrong.stdout)).toMatchObject([{ type: 'error', code: 'UNKNOWN_NAME' }]);
+  });
+
+  it('is 4 when a limit stops the run', async () => {
+    here().write('allium.toml', `${here().read('allium.toml')}\n[allium.limits]\nturns = 1\n`);
+    const { code, stderr } = await here().allium(['run', 'add 1 and 2']);
+    expect(code).toBe(4);
+    expect(stderr).toMatch(/^stopped \(.*turn/m);
+  });
+
+  it('is 5 when the run waits for an answer, and says how to give it', async () => {
+    const { code, stderr } = await here().allium(['run', '--session', 'ann', 'pay 5']);
+    expect(code).toBe(5);
+    expect(stderr).toContain('pay {"amount":5}');
+    expect(stderr).toContain('Answer with: allium approve ann');
+  });
+
+  it('says so when nothing is kept that could be answered later', async () => {
+    here().write(
+      'allium.toml',
+      here()
+        .read('allium.toml')
+        .replace(/store = .*/, 'store = "memory"'),
+    );
+    const { code, stderr } = await here().allium(['run', 'pay 5']);
+    expect(code).toBe(5);
+    expect(stderr).toContain('keeps nothing');
+    expect(stderr).not.toContain('allium approve');
+  });
+
+  it('shows where an error came from with ALLIUM_DEBUG', async () => {
+    const args = ['run', '--config', 'nowhere.toml', 'hi'];
+    expect((await here().allium(args)).stderr).not.toMatch(/^ {4}at /m);
+    expect((await here().allium(args, { env: { ALLIUM_DEBUG: '1' } })).stderr).toMatch(/^ {4}at /m);
+  });
+
+  it('is 0 when --yes answers, which the events show', async () => {
+    const { code, stderr } = await here().allium(['run', '--yes', 'pay 5']);
+    expect(code).toBe(0);
+    expect(stderr).toContain('Run "pay"? approved (--yes)');
+    const { stdout } = await here().allium(['run', '--yes', '--json', 'pay 5']);
+    const lines = jsonLines(stdout);
+    expect(lines.find(({ type }) => type === 'request')).toMatchObject({ request: { toolName: 'pay' } });
+    expect(lines.find(({ type }) => type === 'answer')).toMatchObject({ decision: { type: 'approve' } });
+  });
+});
+
+describe('allium run in a terminal', () => {
+  it('streams, shows what it waits for, and exits with 130 after Ctrl-C', async () => {
+    const run = here().terminal(['run', 'open the gate']);
+    await run.until('→ gate');
+    await run.until(/⠙ gate \d+ ms/);
+    run.type(KEYS.ctrlC);
+    expect(await run.exit()).toBe(130);
+    expect(run.screen()).toMatch(/aborted.*· 1 turn/);
+    expect(run.screen()).not.toContain('⠙');
+  });
+
+  it('asks about calls that need approval', async () => {
+    const run = here().terminal(['run', 'pay 5']);
+    await run.until('Run "pay"?');
+    run.type(`${KEYS.down}${KEYS.enter}`);
+    await run.until('Why not?');
+    run.type(`too dear${KEYS.enter}`);
+    await run.until('pay failed: too dear');
+    expect(await run.exit()).toBe(0);
+  });
+
+  it('suspends the run when the person wants to decide later', async () => {
+    const run = here().terminal(['run', 'pay 5']);
+    await run.until('Run "pay"?');
+    run.type(KEYS.ctrlC);
+    expect(await run.exit()).toBe(5);
+    expect(run.screen()).toContain('Answer with: allium approve');
+  });
+
+  it('asks for something when there is nothing to ask', async () => {
+    const run = here().terminal(['run']);
+    await run.until('Ask something');
+    expect(await run.exit()).toBe(2);
+  });
+});

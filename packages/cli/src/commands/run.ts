@@ -1,0 +1,76 @@
+/** `allium run`: one question, one answer. */
+import { record } from 'allium/middleware/record';
+import { exitCodes, UsageError } from '../outcome.js';
+import { play } from '../play.js';
+
+import { type AddCommand, type Shell, withAgent } from '../shell.js';
+import { readAll } from '../terminal/io.js';
+
+interface Options {
+  readonly session?: string;
+  readonly model?: string;
+  readonly json?: boolean;
+  readonly quiet?: boolean;
+  readonly yes?: boolean;
+  readonly record?: string;
+}
+
+export const addRun: AddCommand = (program, shell) => {
+  program
+    .command('run')
+    .summary('ask one thing and stream the answer')
+    .description(
+      'Asks the agent one thing. The answer goes to stdout, everything about it to stderr.\n' +
+        'On a terminal the answer is streamed; in a pipe it is written when it is final.',
+    )
+    .argument('[prompt...]', 'what to ask; none reads it from stdin, a - stands for what comes in there')
+    .option('-s, --session <id>', 'go on with this session, or begin it under this name')
+    .option('-m, --model <name>', 'use this model instead of the one in the config')
+    .option('-q, --quiet', 'the answer and nothing else')
+    .option('-y, --yes', 'approve every tool call without asking')
+    .option('--json', 'print events, one JSON object per line')
+    .option('--record <file>', 'write a cassette of the model and tool calls, for `allium replay`')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  allium run "What is the weather in Bergen?"
+  git diff | allium run "Review this:" -
+  allium run --session ann "And tomorrow?"
+  allium run --json "Hi" | jq -r 'select(.type == "tool_execution_start").toolCall.name'
+
+Without a terminal nobody can be asked: a run that needs an approval is suspended (exit code 5), and goes on with
+\`allium approve\`. With --yes every call is approved.
+
+${exitCodes()}`,
+    )
+    .action((words: string[], options: Options) => runOnce(shell, words, options));
+};
+
+async function runOnce(shell: Shell, words: readonly string[], options: Options): Promise<void> {
+  const input = await promptOf(shell, words);
+  const overrides = {
+    ...(options.model !== undefined && { model: options.model }),
+    ...(options.record !== undefined && { middleware: [record({ to: options.record })] }),
+  };
+  await withAgent(shell, overrides, async ({ agent, loaded }) => {
+    const { store = 'memory' } = loaded.config;
+    await play(shell, { ...options, forgets: store === 'memory' }, (run) =>
+      options.session === undefined
+        ? agent.stream(input, run)
+        : agent.session(options.session).stream(input, run),
+    );
+  });
+}
+
+/** The words of the command line; stdin where there are none, or in the place of a dash. */
+async function promptOf({ io }: Shell, words: readonly string[]): Promise<string> {
+  const reads = words.length === 0 || words.includes('-');
+  if (words.length === 0 && io.stdin.isTTY)
+    throw new UsageError('Ask something: allium run "…", or pipe it in: echo "…" | allium run');
+  const piped = reads ? (await readAll(io.stdin)).trim() : '';
+  const asked = words.filter((word) => word !== '-').join(' ');
+  const prompt = [asked, piped].filter((text) => text !== '').join('\n\n');
+  if (prompt.trim() === '') throw new UsageError('There is nothing to ask: the prompt is empty.');
+  return prompt;
+}

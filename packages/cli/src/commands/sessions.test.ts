@@ -1,0 +1,77 @@
+// `allium sessions`: what is in the store.
+
+import { beforeEach, expect, it } from 'vitest';
+import { useProject } from '../../test/project.js';
+import { KEYS } from '../../test/terminal.js';
+
+const here = useProject();
+
+beforeEach(async () => {
+  await here().allium(['run', '--session', 'first', 'add 1 and 2']);
+  await here().allium(['run', '--session', 'second', 'pay 5']);
+});
+
+it('lists sessions, newest first, with how they stand', async () => {
+  const { stdout, code } = await here().allium(['sessions']);
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^SESSION .*\nsecond .* suspended +pay 5\nfirst .* done +add 1 and 2\n$/);
+  const json = await here().allium(['sessions', 'list', '--json', '--limit', '1']);
+  expect(JSON.parse(json.stdout)).toMatchObject([
+    { sessionId: 'second', status: 'suspended', title: 'pay 5' },
+  ]);
+  expect((await here().allium(['sessions', 'list', '--limit', 'some'])).code).toBe(2);
+});
+
+it('shows the messages of a session, of which a piece of the id is enough', async () => {
+  const { stdout } = await here().allium(['sessions', 'show', 'fir']);
+  expect(stdout).toContain('user: add 1 and 2\n');
+  expect(stdout).toContain('assistant calls add {"a":1,"b":2}\ntool add: 3\n');
+  const json = JSON.parse((await here().allium(['sessions', 'show', '--json', 'first'])).stdout);
+  expect(json.map(({ role }: { role: string }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant']);
+});
+
+it('says so when it does not know the session, or which one is meant', async () => {
+  const unknown = await here().allium(['sessions', 'show', 'third']);
+  expect(unknown.code).toBe(2);
+  expect(unknown.stderr).toContain('There is no session "third"');
+  await here().allium(['run', '--session', 'fifth', 'add 1 and 2']);
+  expect((await here().allium(['sessions', 'show', 'fi'])).stderr).toMatch(
+    /Which one\?.*fifth, first|Which one\?.*first, fifth/,
+  );
+});
+
+it('forks, so that both go on by themselves', async () => {
+  const { stdout } = await here().allium(['sessions', 'fork', 'first']);
+  expect(stdout).toBe('first-fork\n');
+  await here().allium(['run', '--session', 'first-fork', 'add 3 and 4']);
+  expect((await here().allium(['sessions', 'show', 'first'])).stdout).not.toContain('add 3 and 4');
+  expect((await here().allium(['sessions', 'fork', 'first'])).stdout).toBe('first-fork-2\n');
+  expect((await here().allium(['sessions', 'fork', 'first', '--as', 'second'])).code).toBe(2);
+  expect((await here().allium(['sessions', 'fork', 'first', '--at', '999'])).stderr).toContain('entries');
+  await here().allium(['sessions', 'fork', 'first', '--at', '2', '--as', 'early']);
+  expect((await here().allium(['sessions', 'show', 'early'])).stdout).toBe('user: add 1 and 2\n');
+});
+
+it('deletes only what somebody said yes to', async () => {
+  const refused = await here().allium(['sessions', 'delete', 'first']);
+  expect(refused.code).toBe(2);
+  expect(refused.stderr).toContain('--yes');
+  const asked = here().terminal(['sessions', 'delete', 'first']);
+  await asked.until('Delete first for good?');
+  asked.type(KEYS.enter);
+  await asked.until('Nothing was deleted.');
+  await asked.exit();
+  expect((await here().allium(['sessions', 'delete', '--yes', 'first', 'second'])).code).toBe(0);
+  expect((await here().allium(['sessions'])).stderr).toContain('There are no sessions yet');
+});
+
+it('resumes a suspended run, in which everything may be approved', async () => {
+  const waiting = await here().allium(['sessions', 'resume', 'second']);
+  expect(waiting.code).toBe(5);
+  const { code, stdout } = await here().allium(['sessions', 'resume', '--yes', 'second']);
+  expect(code).toBe(0);
+  expect(stdout).toContain('pay: paid 5');
+  const over = await here().allium(['sessions', 'resume', 'second']);
+  expect(over.code).toBe(1);
+  expect(over.stderr).toContain('has no run to resume');
+});

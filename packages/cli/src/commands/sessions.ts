@@ -1,0 +1,167 @@
+/** `allium sessions`: conversations in the store of the config. */
+import { confirm } from '@clack/prompts';
+import { type Entry, type Message, type SessionInfo, textOf, toolCallsOf } from 'allium';
+import { UsageError } from '../outcome.js';
+import { type PlayOptions, play } from '../play.js';
+import { type AddCommand, allSessions, findSession, type Shell, withAgent, withStore } from '../shell.js';
+import { note, print, printJson } from '../terminal/io.js';
+import { moment, plain, short, table } from '../terminal/text.js';
+
+export const addSessions: AddCommand = (program, shell) => {
+  const sessions = program
+    .command('sessions')
+    .summary('list, show, fork, delete and resume sessions')
+    .description(
+      'Sessions are conversations in the store of the config. An id may be shortened as long as it is\n' +
+        'clear which one is meant; without an id the session that was used last is taken.',
+    );
+  sessions
+    .command('list', { isDefault: true })
+    .summary('newest first')
+    .option('-n, --limit <number>', 'at most so many', positive, 20)
+    .option('--json', 'print them as JSON')
+    .action((options: { limit: number; json?: boolean }) =>
+      list(shell, options.limit, options.json === true),
+    );
+  sessions
+    .command('show')
+    .summary('print the messages of a session')
+    .argument('[id]')
+    .option('--json', 'print the messages as JSON')
+    .action((id: string | undefined, options: { json?: boolean }) => show(shell, id, options.json === true));
+  sessions
+    .command('fork')
+    .summary('copy a session, to go on from there in another way')
+    .argument('<id>')
+    .option('--as <id>', 'the id of the copy', undefined)
+    .option('--at <seq>', 'copy only the entries up to this one (see `allium trace`)', positive)
+    .action((id: string, options: { as?: string; at?: number }) => fork(shell, id, options));
+  sessions
+    .command('delete')
+    .summary('delete sessions for good')
+    .argument('<id...>')
+    .option('-y, --yes', 'do not ask')
+    .action((ids: string[], options: { yes?: boolean }) => remove(shell, ids, options.yes === true));
+  sessions
+    .command('resume')
+    .summary('go on with a run that was suspended or broke off')
+    .argument('[id]')
+    .option('-q, --quiet', 'the answer and nothing else')
+    .option('-y, --yes', 'approve every tool call without asking')
+    .option('--json', 'print events, one JSON object per line')
+    .action((id: string | undefined, options: PlayOptions) => resume(shell, id, options));
+};
+
+async function list(shell: Shell, limit: number, json: boolean): Promise<void> {
+  await withStore(shell, async (store) => {
+    const found: (SessionInfo & { status: string; title: string })[] = [];
+    for await (const info of allSessions(store)) {
+      if (found.length === limit) break;
+      const entries = await store.read(info.sessionId, 1);
+      found.push({ ...info, status: statusOf(entries), title: titleOf(entries) });
+    }
+    if (json) return printJson(shell.io, found);
+    if (found.length === 0) return note(shell.io, 'There are no sessions yet in the store of this config.');
+    const rows = found.map((one) => [one.sessionId, moment(one.updatedAt), one.status, one.title]);
+    for (const line of table([['SESSION', 'LAST USED', 'STATUS', 'BEGAN WITH'], ...rows]))
+      print(shell.io, line);
+  });
+}
+
+async function show(shell: Shell, wanted: string | undefined, json: boolean): Promise<void> {
+  await withStore(shell, async (store) => {
+    const id = await findSession(store, wanted);
+    const messages = messagesOf(await store.read(id, 1));
+    if (json) return printJson(shell.io, messages);
+    note(shell.io, shell.io.err.dim(`session ${id}`));
+    for (const message of messages) for (const line of messageLines(message)) print(shell.io, line);
+  });
+}
+
+async function fork(shell: Shell, wanted: string, options: { as?: string; at?: number }): Promise<void> {
+  await withStore(shell, async (store) => {
+    const id = await findSession(store, wanted);
+    const head = await store.head(id);
+    const at = options.at ?? head;
+    if (at > head)
+      throw new UsageError(`Session "${id}" has ${head} entries, so it cannot be copied up to ${at}.`);
+    const copy = options.as ?? (await freeId(`${id}-fork`, async (name) => (await store.head(name)) > 0));
+    if ((await store.head(copy)) > 0) throw new UsageError(`There is a session "${copy}" already.`);
+    await store.fork(id, at, copy);
+    print(shell.io, copy);
+  });
+}
+
+async function remove(shell: Shell, wanted: readonly string[], yes: boolean): Promise<void> {
+  const { io } = shell;
+  await withStore(shell, async (store) => {
+    const ids: string[] = [];
+    for (const one of wanted) ids.push(await findSession(store, one));
+    if (!yes) {
+      if (!io.interactive)
+        throw new UsageError(`This deletes ${ids.join(', ')} for good. Say --yes if you mean it.`);
+      const message = `Delete ${ids.join(', ')} for good?`;
+      const sure = await confirm({ message, initialValue: false, input: io.stdin, output: io.stderr });
+      if (sure !== true) return note(io, 'Nothing was deleted.');
+    }
+    for (const id of ids) {
+      await store.delete(id);
+      note(io, `deleted ${id}`);
+    }
+  });
+}
+
+async function resume(shell: Shell, wanted: string | undefined, options: PlayOptions): Promise<void> {
+  await withAgent(shell, {}, async ({ agent, store }) => {
+    const session = agent.session(await findSession(store, wanted));
+    await play(shell, options, (run) => session.resumeStream(run));
+  });
+}
+
+/** How the last run stands, from the journal alone. */
+export function statusOf(entries: readonly Entry[]): string {
+  const last = entries.findLast(({ type }) => type === 'run_start' || type === 'run_end');
+  if (last?.type === 'run_end') return last.status;
+  const open = new Set<string>();
+  for (const entry of entries) {
+    if (entry.type === 'request') open.add(entry.request.id);
+    else if (entry.type === 'answer') open.delete(entry.requestId);
+  }
+  if (open.size > 0) return 'suspended';
+  return last ? 'open' : 'empty';
+}
+
+export function messagesOf(entries: readonly Entry[]): Message[] {
+  return entries.flatMap((entry) =>
+    entry.type === 'message' || entry.type === 'tool_finished' ? [entry.message] : [],
+  );
+}
+
+function titleOf(entries: readonly Entry[]): string {
+  const first = messagesOf(entries).find(({ role }) => role === 'user');
+  return first ? short(textOf(first), 60) : '';
+}
+
+function messageLines(message: Message): string[] {
+  const who =
+    message.role === 'tool' ? `tool ${message.toolName}${message.isError ? ' (error)' : ''}` : message.role;
+  const calls = message.role === 'assistant' ? toolCallsOf(message) : [];
+  const text = plain(textOf(message));
+  return [
+    ...(text === '' ? [] : [`${who}: ${text}`]),
+    ...calls.map(({ name, arguments: args }) => `${who} calls ${name} ${short(args, 200)}`),
+  ];
+}
+
+async function freeId(base: string, taken: (id: string) => Promise<boolean>): Promise<string> {
+  for (let n = 1; ; n++) {
+    const id = n === 1 ? base : `${base}-${n}`;
+    if (!(await taken(id))) return id;
+  }
+}
+
+function positive(text: string): number {
+  const n = Number(text);
+  if (!Number.isInteger(n) || n < 1) throw new UsageError(`Expected a whole number from 1, got "${text}".`);
+  return n;
+}

@@ -1,0 +1,52 @@
+// `allium trace`: the journal as a tree.
+
+import { expect, it } from 'vitest';
+import { useProject } from '../../test/project.js';
+
+const here = useProject();
+
+it('shows turns, calls, questions, answers and the end', async () => {
+  await here().allium(['run', '--session', 'ann', '--yes', 'add 1 and 2, then pay 5']);
+  const { stdout, code } = await here().allium(['trace', 'ann']);
+  expect(code).toBe(0);
+  const shape = stdout
+    .replace(/\d+ ms/g, 'T')
+    .replace(/\d+ → \d+ tokens/g, 'N tokens')
+    .replace(/run r_\w+.*/, 'run');
+  expect(shape).toBe(`session ann
+└─ run
+   ├─ user: add 1 and 2, then pay 5
+   ├─ turn 1 · allium/offline · N tokens · T
+   │  ├─ says: I call add.
+   │  └─ add {"a":1,"b":2}
+   │     └─ ✓ 3
+   ├─ turn 2 · allium/offline · N tokens · T
+   │  ├─ says: I call pay.
+   │  └─ pay {"amount":5}
+   │     ├─ asked: Run "pay"? → approve after T
+   │     └─ ✓ paid 5 · T
+   ├─ turn 3 · allium/offline · N tokens · T
+   │  └─ says: add: 3 pay: paid 5 (Written by fixed rules: this is the offline model of Allium, not a language mod…
+   └─ done: final
+`);
+});
+
+it('takes the session that was used last, and one run of it', async () => {
+  await here().allium(['run', '--session', 'ann', 'add 1 and 2']);
+  await here().allium(['run', '--session', 'ann', 'crash']);
+  const runs = JSON.parse((await here().allium(['trace', '--json'])).stdout).children;
+  expect(runs).toHaveLength(2);
+  const one = await here().allium(['trace', '--run', runs[0].id]);
+  expect(one.stdout).toContain('add 1 and 2');
+  expect(one.stdout).not.toContain('crash');
+  const last = await here().allium(['trace', '--last']);
+  expect(last.stdout).toContain('✗ "crash" failed: it broke');
+  expect(last.stdout).not.toContain('add 1 and 2');
+  expect((await here().allium(['trace', '--run', 'r_none'])).code).toBe(2);
+});
+
+it('says so when there is nothing to show', async () => {
+  const { code, stderr } = await here().allium(['trace']);
+  expect(code).toBe(2);
+  expect(stderr).toContain('There are no sessions yet');
+});

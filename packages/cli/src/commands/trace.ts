@@ -1,0 +1,47 @@
+/** `allium trace`: what a run did, as a tree, from the journal. */
+import { UsageError } from '../outcome.js';
+import { type AddCommand, findSession, type Shell, withStore } from '../shell.js';
+import { print, printJson } from '../terminal/io.js';
+import { type TraceNode, traceOf, treeLines } from '../view/trace.js';
+
+export const addTrace: AddCommand = (program, shell) => {
+  program
+    .command('trace')
+    .summary('show the runs of a session as a tree')
+    .description(
+      'Shows what happened in the runs of a session: turns, tool calls, questions and answers, tokens and times, as the\n' +
+        'journal has it. Without a session: the one that was used last.',
+    )
+    .argument('[session]')
+    .option('--run <id>', 'only this run')
+    .option('--last', 'only the last run')
+    .option('--state', 'also what middleware remembered')
+    .option('--json', 'print the tree as JSON')
+    .action((session: string | undefined, options: Options) => trace(shell, session, options));
+};
+
+interface Options {
+  readonly run?: string;
+  readonly last?: boolean;
+  readonly state?: boolean;
+  readonly json?: boolean;
+}
+
+async function trace(shell: Shell, wanted: string | undefined, options: Options): Promise<void> {
+  await withStore(shell, async (store) => {
+    const id = await findSession(store, wanted);
+    const whole = traceOf(id, await store.read(id, 1), { state: options.state === true });
+    const tree = { ...whole, children: chosen(whole.children, options) };
+    if (options.json) return printJson(shell.io, tree);
+    for (const line of treeLines(tree, shell.io.out)) print(shell.io, line);
+  });
+}
+
+function chosen(runs: readonly TraceNode[], { run, last }: Options): readonly TraceNode[] {
+  if (last) return runs.slice(-1);
+  if (run === undefined) return runs;
+  const found = runs.filter(({ id }) => id?.startsWith(run));
+  if (found.length === 0)
+    throw new UsageError(`There is no run "${run}" in it. Runs: ${runs.map(({ id }) => id).join(', ')}`);
+  return found;
+}

@@ -1,0 +1,9 @@
+/** The command line as functions, for programs that bring it with them. */
+export { EXIT, EXIT_CODES } from './outcome.js';
+export { main } from './program.js';
+export { type Input, type Io, type IoParts, makeIo, type Output } from './terminal/io.js';
+export type { Style } from './terminal/style.js';
+export { type Answerer, approveAll, askPerson, describeRequest } from './view/ask.js';
+export { jsonView } from './view/json.js';
+export { type LiveOptions, liveView, summary } from './view/live.js';
+export { type Ended, follow, type View } from './view/view.js';

@@ -1,0 +1,67 @@
+/** Plays a run for whoever started the command: shows it, answers or asks its questions, and says how it ended. */
+import type { Decision, PendingRequest, RunStream } from 'allium';
+import { codeOf, describeError, EXIT, exitCodeOf, exitCodeOfError } from './outcome.js';
+import type { Shell } from './shell.js';
+import { note } from './terminal/io.js';
+import { approveAll, askPerson, describeRequest } from './view/ask.js';
+import { jsonView } from './view/json.js';
+import { liveView } from './view/live.js';
+import { type Ended, follow, type View } from './view/view.js';
+
+export interface PlayOptions {
+  readonly json?: boolean;
+  readonly quiet?: boolean;
+  /** Approve every tool call. */
+  readonly yes?: boolean;
+  /** The store keeps nothing once the command has ended. */
+  readonly forgets?: boolean;
+}
+
+/** What every run of the command line is started with. */
+export interface PlayedRun {
+  readonly signal: AbortSignal;
+  readonly onRequest: (request: PendingRequest) => Promise<Decision | undefined>;
+}
+
+export async function play(
+  shell: Shell,
+  { json = false, quiet = false, yes = false, forgets = false }: PlayOptions,
+  start: (run: PlayedRun) => RunStream,
+): Promise<Ended> {
+  const { io } = shell;
+  const { redact } = shell;
+  const view: View = json
+    ? jsonView((line) => void io.stdout.write(line), redact)
+    : liveView(io, { quiet, redact });
+  const onRequest = async (request: PendingRequest): Promise<Decision | undefined> => {
+    view.pause();
+    view.request?.(request);
+    // Without somebody to ask the run is suspended: it goes on when somebody has answered.
+    const ask = yes ? approveAll('--yes') : io.interactive && !json ? askPerson : undefined;
+    const decision = await ask?.(io, request);
+    if (decision) view.answer?.(request, decision);
+    return decision;
+  };
+  const ended = await follow(start({ signal: io.signal, onRequest }), view);
+  report(shell, ended, json, forgets);
+  return ended;
+}
+
+function report(shell: Shell, { result, error }: Ended, json: boolean, forgets: boolean): void {
+  const { io } = shell;
+  shell.exitCode = result ? exitCodeOf(result.status) : exitCodeOfError(error);
+  if (error !== undefined && shell.exitCode !== EXIT.aborted) {
+    const message = shell.redact(describeError(error));
+    if (json) io.stdout.write(`${JSON.stringify({ type: 'error', code: codeOf(error), message })}\n`);
+    note(io, `${io.err.red('error')}: ${message}`);
+  }
+  if (result?.status !== 'suspended' || json) return;
+  for (const request of result.pending)
+    for (const line of describeRequest(request)) note(io, io.err.yellow(line));
+  note(
+    io,
+    forgets
+      ? 'Nobody can answer later: the store of this config keeps nothing. Say --yes, or set store = "file".'
+      : `Answer with: allium approve ${result.sessionId}`,
+  );
+}

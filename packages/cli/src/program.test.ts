@@ -1,0 +1,99 @@
+// The program as a whole: its help, its table of commands, and the page that describes them.
+
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { AlliumError, RunError } from 'allium';
+import { describe, expect, it } from 'vitest';
+import { root } from '../../../scripts/repository.mjs';
+import { describeError, EXIT, EXIT_CODES, exitCodeOf, exitCodeOfError, UsageError } from './outcome.js';
+import { main, makeProgram } from './program.js';
+import { makeIo } from './terminal/io.js';
+
+function testIo(env: Record<string, string> = {}) {
+  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+  stdin.end();
+  const text = (stream: PassThrough): string => stream.read()?.toString() ?? '';
+  const io = makeIo({ stdin, stdout, stderr, env, cwd: root });
+  return { io, out: () => text(stdout), err: () => text(stderr) };
+}
+
+async function run(...args: string[]) {
+  const { io, out, err } = testIo();
+  const code = await main(args, io);
+  return { code, stdout: out(), stderr: err() };
+}
+
+const page = readFileSync(join(root, 'docs/guide/command-line.md'), 'utf8');
+const program = makeProgram({
+  io: testIo().io,
+  exitCode: 0,
+  configFile: undefined,
+  json: false,
+  redact: (t) => t,
+});
+
+describe('help', () => {
+  it('goes to stdout with 0 when it is asked for, and to stderr with 2 when there is no command', async () => {
+    const asked = await run('--help');
+    expect(asked).toMatchObject({ code: 0, stderr: '' });
+    expect(asked.stdout).toContain('First steps:');
+    const none = await run();
+    expect(none).toMatchObject({ code: 2, stdout: '' });
+    expect(none.stderr).toContain('First steps:');
+  });
+
+  it.each(program.commands.map((command) => command.name()))('%s says what it does', async (name) => {
+    const command = program.commands.find((one) => one.name() === name)!;
+    expect(command.summary()).not.toBe('');
+    const { code, stdout } = await run(name, '--help');
+    expect(code).toBe(0);
+    expect(stdout).toContain(`Usage: allium ${name}`);
+    for (const sub of command.commands) expect(sub.summary(), `${name} ${sub.name()}`).not.toBe('');
+  });
+
+  it.each(EXIT_CODES)('lists exit code %i', async (code, means) => {
+    expect((await run('run', '--help')).stdout).toContain(`  ${String(code).padEnd(4)} ${means}`);
+  });
+});
+
+describe('docs/guide/command-line.md', () => {
+  it('names every command, and none that does not exist', () => {
+    const table = page.slice(page.indexOf('| command |'), page.indexOf('Every command has'));
+    const named = [...table.matchAll(/^\| `allium ([a-z]+)/gm)].map(([, name]) => name);
+    expect(named).toEqual(program.commands.map((command) => command.name()));
+    for (const command of program.commands)
+      for (const sub of command.commands) expect(table).toMatch(new RegExp(`\`.*\\b${sub.name()}\``));
+  });
+
+  it('has the exit codes', () => {
+    const rows = EXIT_CODES.map(([code, means]) => `| ${code} | ${means} |`).join('\n');
+    expect(page).toContain(rows);
+  });
+});
+
+describe('outcomes', () => {
+  it('have a code each', () => {
+    const statuses = ['done', 'stopped', 'suspended', 'error', 'aborted'] as const;
+    expect(statuses.map(exitCodeOf)).toEqual([0, 4, 5, 1, 130]);
+    expect(EXIT_CODES.map(([code]) => code)).toEqual(Object.values(EXIT));
+  });
+
+  it('of errors go by what they are', () => {
+    const result = { status: 'aborted' } as never;
+    expect(exitCodeOfError(new RunError('ABORTED', 'aborted', result, undefined))).toBe(130);
+    expect(exitCodeOfError(new UsageError('what?'))).toBe(2);
+    expect(exitCodeOfError(new AlliumError('UNKNOWN_NAME', 'no such name'))).toBe(3);
+    expect(exitCodeOfError(Object.assign(new Error('elsewhere'), { name: 'ConfigError' }))).toBe(3);
+    expect(exitCodeOfError(new Error('other'))).toBe(1);
+    expect(exitCodeOfError('text')).toBe(1);
+  });
+
+  it('say the reasons behind an error that are new', () => {
+    const deep = new Error('The model failed: no route', {
+      cause: new Error('no route', { cause: new Error('cable') }),
+    });
+    expect(describeError(deep)).toBe('The model failed: no route\n  because: cable');
+    expect(describeError('text')).toBe('text');
+  });
+});

@@ -1,0 +1,75 @@
+/** The command line: reads the arguments, runs one command, and answers with an exit code. */
+import { Command, CommanderError } from 'commander';
+import { COMMANDS } from './commands/index.js';
+import { codeOf, describeError, EXIT, exitCodeOfError, exitCodes } from './outcome.js';
+import type { Shell } from './shell.js';
+import { type Io, note } from './terminal/io.js';
+import { styleFor } from './terminal/style.js';
+
+/** Runs the command that `args` name (without node and script). Never throws, never ends the process. */
+export async function main(args: readonly string[], given: Io): Promise<number> {
+  const io = args.includes('--no-color') ? withoutColour(given) : given;
+  const shell: Shell = {
+    io,
+    exitCode: EXIT.done,
+    configFile: undefined,
+    json: false,
+    redact: (text) => text,
+  };
+  const program = makeProgram(shell);
+  try {
+    await program.parseAsync([...args], { from: 'user' });
+    return shell.exitCode;
+  } catch (error) {
+    // Commander has said what is wrong already, or has shown the help that was asked for.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
+    const text = shell.redact(describeError(error));
+    if (shell.json)
+      io.stdout.write(`${JSON.stringify({ type: 'error', code: codeOf(error), message: text })}\n`);
+    note(io, `${io.err.red('error')}: ${text}`);
+    if (io.env.ALLIUM_DEBUG && error instanceof Error) note(io, shell.redact(error.stack ?? ''));
+    return exitCodeOfError(error);
+  }
+}
+
+/** Exported for the docs, which show its help. */
+export function makeProgram(shell: Shell): Command {
+  const { io } = shell;
+  const program = new Command('allium')
+    .description('Runs agents that a config file describes (allium.toml), and shows what they did.')
+    .usage('<command> [options]')
+    .option('-c, --config <file>', 'use this config file instead of searching upward for allium.toml')
+    .option('--no-color', 'no colours; the same as NO_COLOR=1')
+    .helpCommand('help [command]', 'show how a command is used')
+    .configureOutput({
+      writeOut: (text) => void io.stdout.write(text),
+      writeErr: (text) => void io.stderr.write(text),
+      getOutHelpWidth: () => io.stdout.columns ?? 100,
+      getErrHelpWidth: () => io.stderr.columns ?? 100,
+      getOutHasColors: () => false,
+      getErrHasColors: () => false,
+    })
+    .configureHelp({ showGlobalOptions: true })
+    .showSuggestionAfterError()
+    .showHelpAfterError('(add --help for how it is used)')
+    .exitOverride()
+    .hook('preAction', (_, command) => {
+      const { config, json } = command.optsWithGlobals() as { config?: string; json?: boolean };
+      shell.configFile = config;
+      shell.json = json === true;
+    });
+  for (const add of COMMANDS) add(program, shell);
+  program.addHelpText('after', `\n${START}\n\n${exitCodes()}`);
+  return program;
+}
+
+const START = `First steps:
+  allium init                      write an allium.toml that works at once, without a key
+  allium run "What can you do?"    ask one thing; the answer goes to stdout
+  allium chat                      talk
+  allium doctor                    find out what is missing`;
+
+function withoutColour(io: Io): Io {
+  const env = { ...io.env, NO_COLOR: '1' };
+  return { ...io, env, out: styleFor(io.stdout, env), err: styleFor(io.stderr, env) };
+}

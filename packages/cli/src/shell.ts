@@ -1,0 +1,96 @@
+/** What commands share: the outside world, the config, and the agent made from it. */
+import {
+  type CreateAgentOverrides,
+  type CreatedAgent,
+  createAgent,
+  type LoadedConfig,
+  loadConfig,
+  resolveConfigStore,
+} from '@allium/config';
+import type { SessionInfo, Store } from 'allium';
+import type { Command } from 'commander';
+import { UsageError } from './outcome.js';
+import type { Io } from './terminal/io.js';
+
+export interface Shell {
+  readonly io: Io;
+  exitCode: number;
+  /** From `--config`. */
+  configFile: string | undefined;
+  /** Output is for programs. */
+  json: boolean;
+  /** Takes secrets out of text; knows them once a config is loaded. */
+  redact: (text: string) => string;
+}
+
+/** Adds a command to the program. One file in `commands/` is one of them. */
+export type AddCommand = (program: Command, shell: Shell) => void;
+
+export async function openConfig(shell: Shell): Promise<LoadedConfig> {
+  const { cwd, env } = shell.io;
+  const file = shell.configFile;
+  const loaded = await loadConfig({ cwd, env, ...(file !== undefined && { file }) });
+  shell.redact = (text) => loaded.redact(text);
+  return loaded;
+}
+
+export interface Opened extends CreatedAgent {
+  readonly loaded: LoadedConfig;
+}
+
+/** Makes the agent of the config, hands it to `use`, and closes it whatever happens. */
+export async function withAgent<T>(
+  shell: Shell,
+  overrides: CreateAgentOverrides,
+  use: (opened: Opened) => Promise<T>,
+): Promise<T> {
+  const loaded = await openConfig(shell);
+  const made = await createAgent(loaded, overrides);
+  try {
+    return await use({ ...made, loaded });
+  } finally {
+    await made.close();
+  }
+}
+
+/** The store of the config alone: no model is made, so no key is needed. */
+export async function withStore<T>(
+  shell: Shell,
+  use: (store: Store, loaded: LoadedConfig) => Promise<T>,
+): Promise<T> {
+  const loaded = await openConfig(shell);
+  const { store, close } = await resolveConfigStore(loaded);
+  try {
+    return await use(store, loaded);
+  } finally {
+    await close();
+  }
+}
+
+/** The session of that id, or whose id alone begins so; the one that was used last where none is named. */
+export async function findSession(store: Store, wanted: string | undefined): Promise<string> {
+  if (wanted !== undefined && (await store.head(wanted)) > 0) return wanted;
+  const ids: string[] = [];
+  for await (const { sessionId } of allSessions(store)) {
+    if (wanted === undefined) return sessionId;
+    if (sessionId.startsWith(wanted)) ids.push(sessionId);
+  }
+  if (ids.length === 1) return ids[0]!;
+  if (ids.length > 1)
+    throw new UsageError(`Which one? These sessions begin with "${wanted}": ${ids.join(', ')}`);
+  throw new UsageError(
+    wanted === undefined
+      ? 'There are no sessions yet in the store of this config.'
+      : `There is no session "${wanted}" in the store of this config. See: allium sessions list`,
+  );
+}
+
+/** Newest first. */
+export async function* allSessions(store: Store): AsyncGenerator<SessionInfo> {
+  let cursor: string | undefined;
+  do {
+    const page = await store.list(cursor === undefined ? {} : { cursor });
+    yield* page.sessions;
+    cursor = page.next;
+  } while (cursor !== undefined);
+}

@@ -1,0 +1,41 @@
+/** A line at the bottom that says what is being waited for, and for how long. Only on a terminal. */
+import type { Io } from './io.js';
+import { seconds } from './text.js';
+
+const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+
+export interface Spinner {
+  /** Shows this from now on; the time goes on for what was shown before, and starts again for anything else. */
+  start(what: string): void;
+  /** Takes the line away, so that something can be written. */
+  stop(): void;
+}
+
+export function makeSpinner(io: Io, enabled = true): Spinner {
+  if (!enabled || io.stderr.isTTY !== true || io.env.TERM === 'dumb') return { start() {}, stop() {} };
+  let timer: NodeJS.Timeout | undefined;
+  let shown: string | undefined;
+  let started = 0;
+  const stop = (): void => {
+    if (!timer) return;
+    clearInterval(timer);
+    timer = undefined;
+    io.stderr.write('\r\u001b[K');
+  };
+  return {
+    start(what) {
+      stop();
+      if (what !== shown) started = Date.now();
+      shown = what;
+      let frame = 0;
+      const draw = (): void => {
+        const text = `${FRAMES[frame++ % FRAMES.length]} ${what} ${seconds(Date.now() - started)}`;
+        io.stderr.write(`\r\u001b[K${io.err.dim(text.slice(0, (io.stderr.columns ?? 80) - 1))}`);
+      };
+      // Nothing flickers for what takes no time.
+      timer = setInterval(draw, 100);
+      timer.unref();
+    },
+    stop,
+  };
+}

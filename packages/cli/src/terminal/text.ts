@@ -1,0 +1,53 @@
+/** Text that fits: short, on one line, without anything that could steer the terminal. */
+import { stripVTControlCharacters } from 'node:util';
+
+/** Control characters, which text of models and tools must not bring to a terminal; tabs and line breaks stay. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what this is about
+const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
+
+/** Text from elsewhere, safe to write to a terminal. */
+export function plain(text: string): string {
+  return stripVTControlCharacters(text).replace(/\r\n/g, '\n').replace(CONTROL, '');
+}
+
+/** On one line, at most `limit` characters. */
+export function short(text: string, limit = 80): string {
+  const line = plain(text).replace(/\s+/g, ' ').trim();
+  const letters = [...line];
+  return letters.length > limit ? `${letters.slice(0, limit - 1).join('')}…` : line;
+}
+
+/** `1 turn`, `2 turns`. */
+export function count(n: number, word: string): string {
+  return `${n.toLocaleString('en')} ${word}${n === 1 ? '' : 's'}`;
+}
+
+export function seconds(ms: number): string {
+  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
+  return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
+}
+
+export function dollars(costUsd: number | undefined): string {
+  if (costUsd === undefined) return 'cost unknown';
+  return `$${costUsd === 0 || costUsd >= 0.01 ? costUsd.toFixed(2) : costUsd.toPrecision(2)}`;
+}
+
+/** `2026-11-15 14:02:07`, in local time. */
+export function moment(at: number): string {
+  const date = new Date(at - new Date(at).getTimezoneOffset() * 60_000);
+  return date.toISOString().slice(0, 19).replace('T', ' ');
+}
+
+/** Columns of text, padded by their widest cell; the last one is left as it is. */
+export function table(rows: readonly (readonly string[])[]): string[] {
+  const widths: number[] = [];
+  for (const row of rows)
+    for (const [i, cell] of row.entries()) widths[i] = Math.max(widths[i] ?? 0, cell.length);
+  return rows.map((row) =>
+    row
+      .map((cell, i) => (i === row.length - 1 ? cell : cell.padEnd(widths[i]!)))
+      .join('  ')
+      .trimEnd(),
+  );
+}

@@ -1,0 +1,152 @@
+/**
+ * A run for people. On a terminal the answer is streamed; in a pipe it is written once, when it is final, because what
+ * has gone down a pipe cannot be taken back. Status lines go to stderr.
+ */
+import type { AgentEvent, RunResult } from 'allium';
+import { type Io, note } from '../terminal/io.js';
+import { makeSpinner } from '../terminal/spinner.js';
+import { count, dollars, plain, seconds, short } from '../terminal/text.js';
+import { callLine, changeLine, customLine, resultLine } from './status.js';
+import type { View } from './view.js';
+
+export interface LiveOptions {
+  /** The answer and nothing else. */
+  readonly quiet?: boolean;
+  /** Whether pieces of the answer are shown as they come. @default on a terminal */
+  readonly stream?: boolean;
+  /** Takes secrets out of status lines: errors of others may name one. @default nothing */
+  readonly redact?: (text: string) => string;
+  /** Milliseconds since some moment. */
+  readonly now?: () => number;
+}
+
+/** What is written where. A chat writes both to one place, above its prompt. */
+export interface Paper {
+  /** Pieces of an answer. */
+  text(piece: string): void;
+  /** A whole line. */
+  line(text: string): void;
+}
+
+/** The two streams of a command, kept from writing into each other's lines. */
+export function streams(io: Io): Paper & { endLine(): void } {
+  let open = false;
+  const endLine = (): void => {
+    if (open) io.stdout.write('\n');
+    open = false;
+  };
+  return {
+    text(piece) {
+      if (piece === '') return;
+      io.stdout.write(piece);
+      open = !piece.endsWith('\n');
+    },
+    line(text) {
+      endLine();
+      note(io, text);
+    },
+    endLine,
+  };
+}
+
+export function liveView(io: Io, options: LiveOptions = {}): View {
+  const { quiet = false, stream = io.stdout.isTTY === true, redact = (text) => text } = options;
+  const { now = () => performance.now() } = options;
+  const started = now();
+  const spinner = makeSpinner(io, !quiet);
+  const paper = streams(io);
+  const inner = narrate(
+    io,
+    {
+      text: (piece) => {
+        if (stream) paper.text(piece);
+      },
+      line: (text) => {
+        if (!quiet) paper.line(redact(text));
+      },
+    },
+    now,
+  );
+  return {
+    event(event) {
+      spinner.stop();
+      inner(event);
+      if (event.type === 'message_end') paper.endLine();
+      if (event.type === 'agent_end') {
+        if (!stream && event.result.text !== '') paper.text(`${plain(event.result.text)}\n`);
+        if (!quiet) for (const line of summary(io, event.result, now() - started)) paper.line(redact(line));
+      } else if (!(event.type === 'message_update' && stream)) spinner.start(waiting(event));
+      if (event.type === 'agent_end') spinner.stop();
+    },
+    pause() {
+      spinner.stop();
+      paper.endLine();
+    },
+  };
+}
+
+/** Turns events into text and lines; whoever owns the screen decides where they go. */
+export function narrate(io: Io, paper: Paper, now: () => number): (event: AgentEvent) => void {
+  const begun = new Map<string, number>();
+  /** Middleware that have spoken for themselves: the list at the end need not repeat them. */
+  const heard = new Set<string>();
+  return (event) => {
+    switch (event.type) {
+      case 'message_update':
+        if (event.delta.type === 'text') paper.text(plain(event.delta.text));
+        break;
+      case 'message_reset':
+        paper.line(io.err.yellow('  ↺ what was said last is taken back'));
+        break;
+      case 'message_end':
+        if (event.message?.metadata?.cacheHit === true) {
+          heard.add('cache');
+          paper.line(io.err.dim('  · cache: this answer was given before, and cost nothing'));
+        }
+        if (event.discarded) paper.line(io.err.yellow('  ↺ the answer was withheld'));
+        break;
+      case 'tool_execution_start':
+        begun.set(event.toolCall.id, now());
+        paper.line(callLine(io.err, event.toolCall.name, event.toolCall.arguments));
+        break;
+      case 'tool_execution_end': {
+        const since = begun.get(event.toolCall.id);
+        const ms = since === undefined ? undefined : now() - since;
+        if (event.message) paper.line(resultLine(io.err, short(event.toolCall.name), event.message, ms));
+        break;
+      }
+      case 'custom':
+        if (event.by !== undefined) heard.add(event.by);
+        paper.line(customLine(io.err, event));
+        break;
+      case 'agent_end':
+        for (const change of event.result.changes)
+          if (!heard.has(change.by)) paper.line(changeLine(io.err, change));
+        break;
+    }
+  };
+}
+
+/** How a run ended: one line, and where it stopped early, why. */
+export function summary(io: Io, result: RunResult, ms: number): string[] {
+  const { status, stop, turns, usage, costUsd, sessionId } = result;
+  const facts = [
+    count(turns, 'turn'),
+    count(usage.totalTokens, 'token'),
+    dollars(costUsd),
+    seconds(ms),
+    `session ${sessionId}`,
+  ];
+  const why =
+    status === 'done'
+      ? ''
+      : ` (${short([stop.by, stop.message ?? stop.reason].filter(Boolean).join(': '), 200)})`;
+  const paint = status === 'done' ? io.err.green : status === 'error' ? io.err.red : io.err.yellow;
+  return [`${paint(status)}${why} ${io.err.dim(`· ${facts.join(' · ')}`)}`];
+}
+
+function waiting(event: AgentEvent): string {
+  if (event.type === 'tool_execution_start') return event.toolCall.name;
+  if (event.type === 'tool_execution_update') return event.toolName;
+  return 'thinking';
+}

@@ -1,0 +1,32 @@
+/** One line for each thing that happens on the way: tool calls, and what middleware did. */
+import { type AgentEvent, type Change, type ToolMessage, textOf } from 'allium';
+import type { Style } from '../terminal/style.js';
+import { seconds, short } from '../terminal/text.js';
+
+export function callLine(style: Style, name: string, args: string): string {
+  return style.dim(`  → ${short(name)} ${short(args, 100)}`);
+}
+
+/** What a tool found goes to the model; here it is enough that it did. What went wrong is worth a word. */
+export function resultLine(style: Style, name: string, message: ToolMessage, ms: number | undefined): string {
+  const took = ms === undefined ? '' : ` (${seconds(ms)})`;
+  return message.isError
+    ? style.red(`  ✗ ${name}: ${short(textOf(message), 100)}${took}`)
+    : style.dim(`  ✓ ${name}${took}`);
+}
+
+/** What a middleware says about itself. Those of the box that everyone meets are put into words. */
+export function customLine(style: Style, event: Extract<AgentEvent, { type: 'custom' }>): string {
+  const data = (event.data ?? {}) as Readonly<Record<string, unknown>>;
+  if (event.name === 'retry' && typeof data.delayMs === 'number')
+    return style.yellow(
+      `  ↻ ${data.tool ?? data.seam} failed: ${short(String(data.error), 80)}; ${event.by ?? 'retry'} tries again in ${seconds(data.delayMs)}`,
+    );
+  const by = event.by && event.by !== event.name ? `${event.by}: ` : '';
+  const rest = event.data === undefined ? '' : ` ${short(JSON.stringify(event.data) ?? '', 80)}`;
+  return style.dim(`  · ${by}${event.name}${rest}`);
+}
+
+export function changeLine(style: Style, { by, what, turn }: Change): string {
+  return style.dim(`  · ${by}: ${short(what, 100)}${turn > 0 ? ` (turn ${turn})` : ''}`);
+}

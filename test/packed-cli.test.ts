@@ -1,0 +1,97 @@
+// The command line as users install it: packed, in a project of theirs, on every version of Node that is supported.
+
+import { mkdirSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { publint } from 'publint';
+import { formatMessage } from 'publint/utils';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { KEYS, openTerminal } from '../packages/cli/test/terminal.js';
+import { nodeProgram } from '../scripts/node-versions.mjs';
+import { packedCli } from '../scripts/packed-cli.mjs';
+import { root } from '../scripts/repository.mjs';
+import { mustRun, runCommand } from '../scripts/run-command.mjs';
+
+let project: Awaited<ReturnType<typeof packedCli>>;
+
+beforeAll(async () => {
+  project = await packedCli();
+}, 300_000);
+afterAll(() => project?.remove());
+
+describe.each([20, 22, 24])('the packed command line on Node %i', (major) => {
+  let node: string | undefined;
+  let folder: string;
+
+  beforeAll(async () => {
+    node = await nodeProgram(major);
+    folder = join(project.folder, `node-${major}`);
+    mkdirSync(folder);
+  }, 300_000);
+
+  it('is that version, and goes from nothing to an answer', async ({ skip }) => {
+    if (!node) return skip(`Node ${major} could not be installed.`);
+    const allium = (...args: string[]) => mustRun(node!, [project.program, ...args], { cwd: folder });
+    expect((await allium('version')).stdout).toContain(`node ${major}.`);
+    await allium('init', '--yes');
+    expect((await allium('doctor')).stdout).not.toContain('✗');
+    const { stdout, stderr } = await allium(
+      'run',
+      '--session',
+      'ann',
+      'Count the words of "to be or not to be".',
+    );
+    expect(stdout).toContain('count_words: 6 words');
+    expect(stderr).not.toContain('Warning');
+    expect((await allium('trace', 'ann')).stdout).toContain('✓ 6 words');
+    expect((await allium('sessions')).stdout).toMatch(/^ann .* done/m);
+  });
+
+  it('chats in a terminal', async ({ skip }) => {
+    if (!node) return skip(`Node ${major} could not be installed.`);
+    const chat = openTerminal(node, [project.program, 'chat', '--session', 'bob'], { cwd: folder });
+    try {
+      await chat.until('Session bob');
+      chat.type(`Count the words of "one two three".${KEYS.enter}`);
+      await chat.until('count_words: 3 words');
+      await chat.until(/done · 2 turns/);
+      chat.type(KEYS.ctrlC);
+      expect(await chat.exit()).toBe(0);
+    } finally {
+      chat.kill();
+    }
+  });
+});
+
+it('is found by npx, under the name allium', async () => {
+  const { stdout } = await mustRun('npx', ['--no-install', 'allium', '--version'], { cwd: project.folder });
+  expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+});
+
+it('holds the build, the program, README and licence, and no tests', () => {
+  const files = readdirSync(join(project.folder, 'node_modules/@allium/cli'), {
+    recursive: true,
+    encoding: 'utf8',
+  });
+  expect(files).toEqual(
+    expect.arrayContaining(['LICENSE', 'README.md', join('bin', 'allium.mjs'), join('dist', 'main.js')]),
+  );
+  expect(files.filter((file) => /\.test\.|tsbuildinfo/.test(file))).toEqual([]);
+});
+
+it('gives publint nothing to complain about', async () => {
+  const { messages, pkg } = await publint({
+    pkgDir: join(root, 'packages/cli'),
+    level: 'warning',
+    pack: 'npm',
+  });
+  expect(messages.map((message) => formatMessage(message, pkg, { color: false }))).toEqual([]);
+});
+
+it('ends quietly when its output is cut off', async () => {
+  const { code, stderr } = await runCommand(
+    'bash',
+    ['-c', `set -o pipefail; "${process.execPath}" "${project.program}" --help | head -n 1`],
+    { cwd: project.folder },
+  );
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+});
