@@ -84,6 +84,17 @@ export class Attempt extends Scope {
     throw this.fail(error);
   }
 
+  /** What ran inside settles the attempt when it is done. */
+  settledBy(work: Promise<unknown> | unknown): Promise<unknown> {
+    if (isThenable(work))
+      return work.then(
+        (value) => this.completed(value),
+        (error) => this.failed(error),
+      ) as Promise<unknown>;
+    // An answer that is there at once must not hide that somebody forgot to await it.
+    return AT_ONCE.then(ignore).then(() => this.completed(work));
+  }
+
   /** A rejection of the promise that `run` hands out. */
   rejected(error: unknown): Promise<never> {
     return Promise.reject(this.fail(error));
@@ -295,6 +306,8 @@ export function runWrap(
     return inward.threw(error);
   }
 }
+
+const AT_ONCE = Promise.resolve();
 
 /** What a layer gets that never stops asking. */
 const NEVER: Promise<never> = new Promise(() => {});

@@ -86,7 +86,7 @@ function spare(run: Run): ModelCall {
 }
 
 /** What layers may have assigned. */
-function checkAssigned({ _messages, systemPrompt, tools, settings }: ModelContext): void {
+function checkAssigned({ _messages, systemPrompt, tools, settings, _run: run }: ModelContext): void {
   if (_messages !== undefined && !(Array.isArray(_messages) && _messages.every(isMessage))) {
     throw invalidOption('ctx.messages', 'a list of messages', _messages);
   }
@@ -94,6 +94,7 @@ function checkAssigned({ _messages, systemPrompt, tools, settings }: ModelContex
   if (typeof settings !== 'object' || settings === null)
     throw invalidOption('ctx.settings', 'an object', settings);
   if (
+    tools !== run.plan.tools &&
     !(Array.isArray(tools) && tools.every((tool) => typeof tool?.execute === 'function' && 'spec' in tool))
   ) {
     throw invalidOption('ctx.tools', 'a list of tools made with tool()', tools);

@@ -1,6 +1,6 @@
 /** The first half of a turn: the request, the model inside its layers, guards, `afterModelResponse`, the message. */
 import { ModelContext, SeamCall, TurnContext } from './context.js';
-import { controlKind } from './errors.js';
+import { controlKind, isThenable } from './errors.js';
 import { stamped } from './incoming.js';
 import { enter } from './layers.js';
 import { LiveMessage } from './live.js';
@@ -43,24 +43,44 @@ export interface Phase {
  */
 export function modelPhase(run: Run): Promise<Phase> {
   const messageId = `${run.runId}.${run.open.count + 1}`;
-  return run.plan.seesModelCalls ? layeredPhase(run, messageId) : plainPhase(run, messageId);
+  return run.plan.seesModelCalls
+    ? layeredPhase(run, new LiveMessage(run, messageId))
+    : plainPhase(run, messageId);
 }
 
-async function layeredPhase(run: Run, messageId: string): Promise<Phase> {
-  const live = new LiveMessage(run, messageId);
-  for (;;) {
-    const ctx = new ModelContext(run, run.scope, run.request, run.history.length, new SeamCall(), live);
+/** One try at an answer. Written with `then`: an async function would cost a good part more. */
+function layeredPhase(run: Run, live: LiveMessage): Promise<Phase> {
+  const ctx = new ModelContext(run, run.scope, run.request, run.history.length, new SeamCall(), live);
+  const again = (error: unknown): Promise<Phase> => tryAgain(run, ctx, live, error);
+  const settled = (response: ModelResponse): Awaitable<Phase> => {
     try {
-      if (run.plan.rules.transformContext.length + run.plan.rules.transformSystemPrompt.length > 0)
-        await transform(run, ctx);
-      const work = enter(run.plan.layers.model, 0, ctx, callModel) as Promise<ModelResponse>;
-      const response = await run.supervise(work);
       const phase = settle(run, ctx, live, response);
-      return phase instanceof Promise ? await phase : phase;
+      return phase instanceof Promise ? phase.catch(again) : phase;
     } catch (error) {
-      await recover(run, ctx, live, error);
+      return again(error);
     }
+  };
+  try {
+    const work = ask(run, ctx);
+    if (isThenable(work)) return run.superviseAlone(work).then(settled, again);
+    return Promise.resolve(settled(work));
+  } catch (error) {
+    return again(error);
   }
+}
+
+/** The transforms of the request, and the layers around the model. */
+function ask(run: Run, ctx: ModelContext): Awaitable<ModelResponse> {
+  const { layers, rules: hooks } = run.plan;
+  const enterLayers = (): Awaitable<ModelResponse> =>
+    enter(layers.model, 0, ctx, callModel) as Awaitable<ModelResponse>;
+  if (hooks.transformContext.length === 0 && hooks.transformSystemPrompt.length === 0) return enterLayers();
+  return transform(run, ctx).then(enterLayers);
+}
+
+async function tryAgain(run: Run, ctx: ModelContext, live: LiveMessage, error: unknown): Promise<Phase> {
+  await recover(run, ctx, live, error);
+  return layeredPhase(run, live);
 }
 
 /** No middleware has to do with model calls, so nobody sees their context: one serves every turn of the run. */

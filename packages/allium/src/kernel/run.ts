@@ -26,7 +26,7 @@ import { RequestGate } from './request-gate.js';
 import { type CallVerdicts, guardResponse, NO_VERDICTS } from './response-gate.js';
 import type { Change } from './result.js';
 import type { DeclaredOptions } from './run-options.js';
-import { type Scope, supervised } from './scope.js';
+import { type Scope, Supervisor, supervised } from './scope.js';
 import type { Journal, OpenRun, SessionState } from './session-state.js';
 import { Cells } from './state.js';
 import type { Awaitable, Decision, EntryDraft, PendingRequest, Store } from './store.js';
@@ -117,6 +117,7 @@ export class Run {
   private restarts: Set<string> | undefined;
   private named: { readonly model: Model; readonly name: string } | undefined;
   private unjournaled: { usage: Usage; costUsd: number | undefined }[] = [];
+  private supervisor: Supervisor | undefined;
   private pausedFor = 0;
   private pausedSince = 0;
   private pauses = 0;
@@ -243,6 +244,12 @@ export class Run {
   /** Lets work wind down when the run is aborted; does not wait for code that ignores its signal. */
   supervise<T>(work: PromiseLike<T>, graceMs = this.agent.teardownTimeoutMs): Promise<T> {
     return supervised(work, this.scope, this.clock.setTimer, graceMs);
+  }
+
+  /** The same where the run waits for nothing else. */
+  superviseAlone<T>(work: PromiseLike<T>): Promise<T> {
+    this.supervisor ??= new Supervisor(this.scope, this.clock.setTimer, this.agent.teardownTimeoutMs);
+    return this.supervisor.wait(work);
   }
 
   /** Time spent in here is not active time, of the parent neither. Pauses that overlap count once. */

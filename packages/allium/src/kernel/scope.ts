@@ -150,6 +150,38 @@ export function supervised<T>(
   return new Promise((resolve, reject) => new Wait(promise, scope, resolve, reject, setTimer, graceMs));
 }
 
+/** `supervised` for a run that waits for one thing after the other: one object serves them all. */
+export class Supervisor extends Link {
+  private work: PromiseLike<unknown> = undefined as never;
+  private reject: (error: unknown) => void = nothing;
+  private readonly executor = (resolve: (value: any) => void, reject: (error: unknown) => void): void => {
+    this.reject = reject;
+    this.work.then(resolve, reject);
+  };
+
+  constructor(
+    private readonly scope: Scope,
+    private readonly setTimer: SetTimer,
+    private readonly graceMs: number,
+  ) {
+    super();
+  }
+
+  wait<T>(work: PromiseLike<T>): Promise<T> {
+    const { scope } = this;
+    if (scope.aborted) return supervised(work, scope, this.setTimer, this.graceMs);
+    scope.add(this);
+    this.work = work;
+    return new Promise(this.executor);
+  }
+
+  tell(reason: unknown): void {
+    const { work, reject } = this;
+    const cancel = this.setTimer(() => reject(reason), this.graceMs);
+    work.then(cancel, cancel);
+  }
+}
+
 /** Somebody waits for work in a scope. */
 class Wait<T> extends Link {
   private cancel: (() => void) | undefined = undefined;

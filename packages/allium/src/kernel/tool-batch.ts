@@ -315,15 +315,22 @@ class ToolBatch implements ToolCallHooks {
     return this.finish(call, result);
   }
 
-  private async settled(call: Call, work: PromiseLike<unknown>): Promise<void> {
-    let result: ToolResult;
-    try {
-      result = asToolResult(await this.runner.supervise(work));
-      call.check();
-    } catch (error) {
-      return this.failed(call, error);
-    }
-    return this.finish(call, result);
+  private settled(call: Call, work: PromiseLike<unknown>): Promise<void> {
+    const { runner, calls } = this;
+    const supervised = calls.length === 1 ? runner.superviseAlone(work) : runner.supervise(work);
+    return supervised.then(
+      (value) => {
+        let result: ToolResult;
+        try {
+          result = asToolResult(value);
+          call.check();
+        } catch (error) {
+          return this.failed(call, error);
+        }
+        return this.finish(call, result);
+      },
+      (error) => this.failed(call, error),
+    );
   }
 
   private failed(call: Call, error: unknown): Awaitable<void> {

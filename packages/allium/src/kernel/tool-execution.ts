@@ -1,10 +1,9 @@
 /** The innermost point of the tool seam: the tool itself, its time limit, and how many run at once. */
 import type { ToolContext } from './context.js';
 import { AlliumError, attribute, isControl, isThenable } from './errors.js';
-import { deepFreeze } from './messages.js';
 import { Scope, untilAborted } from './scope.js';
 import type { Awaitable } from './store.js';
-import { type Tool, type ToolResult, toToolResult } from './tool.js';
+import { freezeResult, type Tool, type ToolResult, toToolResult } from './tool.js';
 
 /** Runs the tool of the context. What comes after an abort or a timeout is dropped. */
 export function executeTool(ctx: ToolContext): Awaitable<ToolResult> {
@@ -19,7 +18,7 @@ export function executeTool(ctx: ToolContext): Awaitable<ToolResult> {
     const value = tool.execute(ctx._args, ctx);
     if (isThenable(value)) return settled(untilAborted(value, ctx._scope), attempts);
     const result = toToolResult(value);
-    return ctx._run.plan.looksAtResults ? deepFreeze(result) : result;
+    return ctx._run.plan.looksAtResults ? freezeResult(result) : result;
   } catch (error) {
     throw attributed(error, attempts);
   }
@@ -27,7 +26,7 @@ export function executeTool(ctx: ToolContext): Awaitable<ToolResult> {
 
 async function settled(work: Promise<unknown>, attempts: number): Promise<ToolResult> {
   try {
-    return deepFreeze(toToolResult(await work));
+    return freezeResult(toToolResult(await work));
   } catch (error) {
     throw attributed(error, attempts);
   }

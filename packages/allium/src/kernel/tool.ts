@@ -1,7 +1,7 @@
 /** Tools: what a model may call. */
 import type { ToolContext } from './context.js';
 import { AlliumError, checkKeys, invalidOption, shown } from './errors.js';
-import type { ToolContent } from './messages.js';
+import { deepFreeze, type ToolContent } from './messages.js';
 import type { JsonSchema, ToolSpec } from './model.js';
 import { isStandardSchema, jsonSchemaOf, noJsonSchema, type StandardSchema } from './standard-schema.js';
 
@@ -208,6 +208,18 @@ function isToolContent(value: unknown): value is ToolContent {
     typeof part.data === 'string' &&
     typeof part.mimeType === 'string'
   );
+}
+
+/** Content is flat but for metadata. */
+export function freezeResult(result: ToolResult): ToolResult {
+  const { content, details } = result;
+  for (const part of content) {
+    if (part.metadata !== undefined) deepFreeze(part.metadata);
+    Object.freeze(part);
+  }
+  Object.freeze(content);
+  if (details !== undefined) deepFreeze(details);
+  return Object.freeze(result);
 }
 
 export function errorResult(text: string): ToolResult {

@@ -1,0 +1,222 @@
+/** Layers made of `before` and `after` hooks. As long as all of them are sync, so is the layer: nothing is awaited. */
+import type { Attempt } from './attempts.js';
+import type { ModelContext, ModelMark, ToolContext, ToolMark } from './context.js';
+import { isThenable } from './errors.js';
+import { type Layer, type LayerContext, save, takeResult, undone, wrongReturn } from './layer.js';
+import type { Onion } from './layers.js';
+
+/** Runs consecutive pairs, from layer `start` on, around what is inside them. */
+export function runPairs(
+  onion: Onion,
+  start: number,
+  ctx: ModelContext | ToolContext,
+  attempt: Attempt | undefined,
+): Promise<unknown> | unknown {
+  const pairs = new Pairs(onion, start, ctx);
+  if (attempt === undefined) return pairs.goIn();
+  let work: Promise<unknown> | unknown;
+  try {
+    work = pairs.goIn();
+  } catch (error) {
+    return attempt.rejected(error);
+  }
+  return attempt.settledBy(work);
+}
+
+/**
+ * Pairs share a context as long as nobody writes to it: the first that does is the last of its group, the next one gets
+ * a fork, and what it wrote is taken back before outer hooks go on.
+ */
+class Pairs {
+  private group: Group;
+  /** The layer under way, first going in, then going out. */
+  private at: number;
+  /** The first layer further in. */
+  private inner: number;
+  private preset = false;
+  private result: unknown = undefined;
+
+  constructor(
+    private readonly onion: Onion,
+    private readonly start: number,
+    outer: ModelContext | ToolContext,
+  ) {
+    this.group = new Group(start, outer, undefined);
+    this.at = start;
+    this.inner = start;
+  }
+
+  goIn(): Promise<unknown> | unknown {
+    const { start } = this;
+    const { layers } = this.onion;
+    for (let layer = layers[this.at]; layer?.kind === 'pair' && !this.preset; layer = layers[++this.at]) {
+      if (this.at > start && this.group.written)
+        this.group = new Group(this.at, this.group.ctx._fork(), this.group);
+      const { ctx } = this.group;
+      ctx._position = layer.position;
+      if (layer.before === undefined) continue;
+      const answer = runBefore(layer, ctx);
+      if (typeof answer !== 'boolean')
+        return answer.then((preset) => {
+          this.preset = preset;
+          this.at++;
+          return this.goIn();
+        });
+      this.preset = answer;
+    }
+    this.inner = this.at--;
+    return this.preset ? this.goOut(this.group.ctx.result) : this.inside();
+  }
+
+  private inside(): Promise<unknown> | unknown {
+    const { onion, inner } = this;
+    const { ctx } = this.group;
+    // A layer further in forks for itself; `final` reads this context but does not write to it.
+    const fork = inner < onion.layers.length ? ctx._fork() : ctx;
+    const work = onion.enter(inner, fork, undefined);
+    if (!isThenable(work)) return this.cameOut(fork, work);
+    return work.then((result) => this.cameOut(fork, result));
+  }
+
+  private cameOut(fork: ModelContext | ToolContext, result: unknown): Promise<unknown> | unknown {
+    const { ctx } = this.group;
+    if (fork !== ctx) ctx._adopt(fork as never);
+    return this.goOut(result);
+  }
+
+  private goOut(given: unknown): Promise<unknown> | unknown {
+    this.result = given;
+    for (; this.at >= this.start; this.at--) {
+      const layer = this.onion.layers[this.at]!;
+      this.leaveGroup();
+      const { ctx } = this.group;
+      // A preset is its layer's own.
+      if (!this.preset || this.at < this.inner - 1) {
+        const seen = seenBy(layer, ctx, this.result);
+        if (isThenable(seen)) return this.goOutLater(layer, seen);
+        ctx.result = seen as never;
+      }
+      const wait = layer.after === undefined ? undefined : runAfter(layer, ctx);
+      if (wait !== undefined)
+        return wait.then(() => {
+          this.at--;
+          return this.goOut(ctx.result);
+        });
+      this.result = ctx.result;
+    }
+    return this.result;
+  }
+
+  private async goOutLater(layer: Layer, seen: PromiseLike<unknown>): Promise<unknown> {
+    const { ctx } = this.group;
+    ctx.result = (await seen) as never;
+    if (layer.after !== undefined) await runAfter(layer, ctx);
+    this.at--;
+    return this.goOut(ctx.result);
+  }
+
+  /** The context of the next layer further out. */
+  private leaveGroup(): void {
+    const { group, at } = this;
+    if (at < group.first) {
+      this.group = group.outer!;
+      this.group.ctx._adopt(group.ctx as never);
+    } else if (at < this.inner - 1 && group.written) group.ctx._takeBack(group.before as never);
+  }
+}
+
+/** Pairs that share a context, from layer `first` on, and what it was when they began. */
+class Group {
+  readonly before: ModelMark | ToolMark;
+
+  constructor(
+    readonly first: number,
+    readonly ctx: ModelContext | ToolContext,
+    readonly outer: Group | undefined,
+  ) {
+    this.before = ctx._mark();
+  }
+
+  get written(): boolean {
+    return this.ctx._isWritten(this.before as never);
+  }
+}
+
+/** Calls a `before` hook; true when it answered the call itself. */
+export function runBefore(layer: Layer, ctx: LayerContext): boolean | Promise<boolean> {
+  const undo = save(layer, ctx);
+  try {
+    const answer = layer.before!(ctx);
+    return isThenable(answer) ? awaitBefore(layer, ctx, answer, undo) : isAnswered(layer, ctx, answer);
+  } catch (error) {
+    undone(layer, layer.hooks[0]!, error, ctx, undo);
+    return false;
+  }
+}
+
+async function awaitBefore(
+  layer: Layer,
+  ctx: LayerContext,
+  answer: PromiseLike<unknown>,
+  undo: (() => void) | undefined,
+): Promise<boolean> {
+  try {
+    return isAnswered(layer, ctx, await answer);
+  } catch (error) {
+    undone(layer, layer.hooks[0]!, error, ctx, undo);
+    return false;
+  }
+}
+
+function isAnswered(layer: Layer, ctx: LayerContext, returned: unknown): boolean {
+  if (returned !== undefined) throw wrongReturn(layer, layer.hooks[0]!, returned);
+  ctx._call.check();
+  if (ctx.seam === 'tool' ? !ctx.skip : ctx.result === undefined) return false;
+  takeResult(layer, layer.hooks[0]!, ctx);
+  ctx._run.note(layer.name, `answered the ${ctx.seam} call itself`);
+  return true;
+}
+
+/** Calls an `after` hook, which may replace the result. */
+function runAfter(layer: Layer, ctx: LayerContext): Promise<void> | undefined {
+  // What ran inside may have borrowed this context.
+  ctx._position = layer.position;
+  const undo = save(layer, ctx);
+  const before = ctx.result;
+  try {
+    const answer = layer.after!(ctx);
+    if (isThenable(answer)) return awaitAfter(layer, ctx, answer, before, undo);
+    checkReplaced(layer, ctx, answer, before);
+  } catch (error) {
+    undone(layer, layer.hooks.at(-1)!, error, ctx, undo);
+  }
+  return undefined;
+}
+
+async function awaitAfter(
+  layer: Layer,
+  ctx: LayerContext,
+  answer: PromiseLike<unknown>,
+  before: unknown,
+  undo: (() => void) | undefined,
+): Promise<void> {
+  try {
+    checkReplaced(layer, ctx, await answer, before);
+  } catch (error) {
+    undone(layer, layer.hooks.at(-1)!, error, ctx, undo);
+  }
+}
+
+function checkReplaced(layer: Layer, ctx: LayerContext, returned: unknown, before: unknown): void {
+  if (returned !== undefined) throw wrongReturn(layer, layer.hooks.at(-1)!, returned);
+  ctx._call.check();
+  if (ctx.result === before) return;
+  takeResult(layer, layer.hooks.at(-1)!, ctx);
+  ctx._run.note(layer.name, `replaced the ${ctx.seam} result`);
+}
+
+/** What comes in to a layer: through its transforms and, for a sink, through the guards. */
+function seenBy(layer: Layer, ctx: LayerContext, result: unknown): Promise<unknown> | unknown {
+  if (!layer.sink && (ctx.seam !== 'model' || ctx._transforms === undefined)) return result;
+  return ctx._run.view(ctx, result, layer.sink);
+}
