@@ -72,11 +72,11 @@ async function turns(run: Run, inbox: Inbox, resumed: TurnEnd | undefined): Prom
         const phase = await modelPhase(run);
         message = phase.message;
         const { batch } = run.open;
-        const work = batch && toolPhase(run, phase.answer, batch);
+        const work = batch && toolPhase(run, phase, batch);
         tools = work instanceof Promise ? await work : work;
         const suspended = tools !== undefined && tools.pending.length > 0;
         if (run.open.inject.length > 0 && !suspended) await injectWaiting(run);
-        end = turnEnd(phase.answer, message, tools, suspended);
+        end = turnEnd(phase, message, tools, suspended);
       } finally {
         const wait = endTurn(run, message, tools?.results);
         if (wait) await wait;

@@ -22,6 +22,8 @@ import { withStarts } from './tool-batch.js';
 
 /** What the model phase came to. */
 export interface Answer {
+  /** The message it became; undefined until it is written. */
+  message: AssistantMessage | undefined;
   readonly response: ModelResponse;
   readonly ctx: ModelContext;
   /** One more turn although nothing asks for it. */
@@ -31,11 +33,8 @@ export interface Answer {
   readonly by: string | undefined;
 }
 
-/** An answer and the message it became. */
-export interface Phase {
-  readonly answer: Answer;
-  readonly message: AssistantMessage;
-}
+/** An answer that is in the history. */
+export type Phase = Answer & { readonly message: AssistantMessage };
 
 /**
  * Gets an answer and appends it. `onError: 'restart'` begins again with the request. Whatever fails, a message that
@@ -147,9 +146,13 @@ async function settleSlowly(
 
 function phaseOf(run: Run, answer: Answer, { messageId }: LiveMessage): Phase | Promise<Phase> {
   const message = keep(run, answer, messageId);
-  return message instanceof Promise
-    ? message.then((kept) => ({ answer, message: kept }))
-    : { answer, message };
+  if (message instanceof Promise) return message.then((kept) => become(answer, kept));
+  return become(answer, message);
+}
+
+function become(answer: Answer, message: AssistantMessage): Phase {
+  answer.message = message;
+  return answer as Phase;
 }
 
 /** Returns when the phase is to begin again; otherwise the error goes on, and a message that was begun is ended. */
@@ -163,7 +166,15 @@ async function recover(run: Run, ctx: ModelContext, live: LiveMessage, error: un
 
 function natural(response: ModelResponse, ctx: ModelContext): Answer {
   const { forceContinue } = ctx;
-  return { response, ctx, forceContinue, inject: NOTHING, decision: 'natural', by: undefined };
+  return {
+    message: undefined,
+    response,
+    ctx,
+    forceContinue,
+    inject: NOTHING,
+    decision: 'natural',
+    by: undefined,
+  };
 }
 
 async function transform(run: Run, ctx: ModelContext): Promise<void> {
@@ -197,7 +208,7 @@ async function decide(
   } = await rules.afterModelResponse(hooks, response, turn);
   if (turn._state) run.cells.stage(turn._state);
   const final = action.response === response ? response : await live.finish(action.response, ctx);
-  return { response: final, ctx, forceContinue, inject, decision, by };
+  return { message: undefined, response: final, ctx, forceContinue, inject, decision, by };
 }
 
 const NOTHING: readonly rules.Injected[] = Object.freeze([]);

@@ -4,6 +4,14 @@ import type { Change, RunResult, RunStatus, Stop } from './result.js';
 import type { Run } from './run.js';
 import type { PendingRequest } from './store.js';
 
+const SOURCE = Symbol('source');
+
+interface Source {
+  readonly run: Run;
+  readonly from: number;
+  readonly to: number;
+}
+
 export function resultOf(run: Run, status: RunStatus, stop: Stop): RunResult {
   return new Result(run, status, stop);
 }
@@ -22,9 +30,8 @@ class Result implements RunResult {
   declare readonly costUsd: number | undefined;
   declare readonly queued: readonly Message[];
   declare readonly changes: readonly Change[];
-  readonly #run: Run;
-  readonly #from: number;
-  readonly #to: number;
+  /** Where the lazy properties come from. Of the object itself, so that a copy of its properties has it too. */
+  declare readonly [SOURCE]: Source;
 
   constructor(run: Run, status: RunStatus, stop: Stop) {
     const { history, open } = run;
@@ -37,34 +44,10 @@ class Result implements RunResult {
     this.pending = open.requests.size === 0 ? NONE : Object.freeze([...open.requests.values()]);
     this.runId = run.runId;
     this.sessionId = run.sessionId;
-    this.#run = run;
-    this.#from = open.from;
-    this.#to = history.length;
-    Object.defineProperties(this, Result.lazy);
+    Object.defineProperty(this, SOURCE, { value: { run, from: open.from, to: history.length } });
+    Object.defineProperties(this, LAZY);
     Object.freeze(this);
   }
-
-  /**
-   * Properties of the object itself, so that `{ ...result }` has them; the same functions for every result. Functions
-   * made for each would give each a hidden class, which lives on, with all it can reach, until a full collection.
-   */
-  private static readonly lazy: PropertyDescriptorMap = {
-    messages: lazily(function (this: Result) {
-      return this.#run.history.between(this.#from, this.#to);
-    }),
-    usage: lazily(function (this: Result) {
-      return this.#run.budget.usage;
-    }),
-    costUsd: lazily(function (this: Result) {
-      return this.#run.budget.costUsd;
-    }),
-    queued: lazily(function (this: Result) {
-      return Object.freeze(this.#run.state.queued.map(({ message }) => message));
-    }),
-    changes: lazily(function (this: Result) {
-      return Object.freeze([...this.#run.changes]);
-    }),
-  };
 
   /** Loggers print values, not getters. */
   [Symbol.for('nodejs.util.inspect.custom')](): RunResult {
@@ -72,8 +55,25 @@ class Result implements RunResult {
   }
 }
 
-function lazily(get: (this: Result) => unknown): PropertyDescriptor {
-  return { get, enumerable: true };
+/**
+ * Properties of the object itself, so that `{ ...result }` has them; the same functions for every result. Functions
+ * made for each would give each a hidden class, which lives on, with all it can reach, until a full collection.
+ */
+const LAZY: PropertyDescriptorMap = {
+  messages: lazily(({ run, from, to }) => run.history.between(from, to)),
+  usage: lazily(({ run }) => run.budget.usage),
+  costUsd: lazily(({ run }) => run.budget.costUsd),
+  queued: lazily(({ run }) => Object.freeze(run.state.queued.map(({ message }) => message))),
+  changes: lazily(({ run }) => Object.freeze([...run.changes])),
+};
+
+function lazily(read: (source: Source) => unknown): PropertyDescriptor {
+  return {
+    get(this: Result) {
+      return read(this[SOURCE]);
+    },
+    enumerable: true,
+  };
 }
 
 const NONE: readonly never[] = Object.freeze([]);

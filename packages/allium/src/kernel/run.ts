@@ -31,6 +31,7 @@ import type { Journal, OpenRun, SessionState } from './session-state.js';
 import { Cells } from './state.js';
 import type { Awaitable, Decision, EntryDraft, PendingRequest, Store } from './store.js';
 import type { Tool, ToolResult } from './tool.js';
+import { ToolResults } from './tool-results.js';
 import { transformed } from './transforms.js';
 
 type Content = readonly AssistantContent[];
@@ -94,6 +95,7 @@ export class Run {
   /** The latch of everything that is not inside a model or tool call. */
   readonly call = new SeamCall();
   readonly changes: Change[] = [];
+  readonly toolResults = new ToolResults(this);
   /** What transforms made of responses, by the content they were made from. */
   stages: WeakMap<Content, { readonly ctx: ModelContext; readonly response: ModelResponse }> | undefined;
   readonly requestGate: RequestGate;

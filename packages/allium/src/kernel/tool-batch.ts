@@ -21,7 +21,7 @@ import { needsApproval, ToolApproval } from './tool-approval.js';
 import { asToolResult, Call, failureText, refuse } from './tool-call.js';
 import { executeTool, Lane } from './tool-execution.js';
 import { prepare } from './tool-preparation.js';
-import { ToolResults } from './tool-results.js';
+import type { ToolResults } from './tool-results.js';
 
 export interface BatchOutcome {
   readonly results: readonly ToolMessage[];
@@ -81,9 +81,9 @@ function startOf(runId: string, messageId: string, callId: string): EntryDraft {
   return { v: ENTRY_VERSION, at: 0, type: 'tool_started', runId, messageId, callId };
 }
 
-class ToolBatch implements ToolCallHooks {
+export class ToolBatch implements ToolCallHooks {
   private readonly calls: Call[];
-  private readonly message: AssistantMessage;
+  readonly message: AssistantMessage;
   private readonly results: ToolResults;
   private approving: ToolApproval | undefined;
   /** One of the calls stopped the run. */
@@ -99,10 +99,12 @@ class ToolBatch implements ToolCallHooks {
     private readonly options: BatchOptions,
   ) {
     this.message = batch.message;
-    this.results = new ToolResults(runner, batch.message);
+    this.results = runner.toolResults;
     this.approving = undefined;
+    // Results follow each other in call order.
+    const first = runner.open.count + 1;
     this.calls = batch.calls.map(
-      (call, index) => new Call(runner.sessionId, batch.message, index, call, batch.results[index]),
+      (call, index) => new Call(this, index, first + index, call, batch.results[index]),
     );
   }
 
@@ -305,7 +307,8 @@ class ToolBatch implements ToolCallHooks {
     const layers = this.runner.plan.layers.tool;
     let result: ToolResult;
     try {
-      const work = layers.length === 0 ? this.innermost(call.ctx) : enter(layers, 0, call.ctx, innermost);
+      const work =
+        layers.length === 0 ? this.innermost(call, call.ctx) : enter(layers, 0, call.ctx, innermost);
       if (isThenable(work)) return this.settled(call, work);
       call.check();
       result = asToolResult(work);
@@ -350,9 +353,9 @@ class ToolBatch implements ToolCallHooks {
     if (call.latched !== undefined && controlKind(call.latched) === 'stop') this.stopped = true;
   }
 
-  innermost(ctx: ToolContext): Awaitable<ToolResult> {
+  innermost(call: Call, ctx: ToolContext): Awaitable<ToolResult> {
     if (!ctx._assigned) return executeTool(ctx);
-    return this.approval.rejudge(this.callOf(ctx), ctx).then((refused) => refused ?? executeTool(ctx));
+    return this.approval.rejudge(call, ctx).then((refused) => refused ?? executeTool(ctx));
   }
 
   private inDoubt(call: Call): ToolResult | undefined {
@@ -414,9 +417,10 @@ class ToolBatch implements ToolCallHooks {
   }
 }
 
-/** The batch is in the context: no function has to be made for each call. */
+/** The call of the context knows its batch: no function has to be made for each call. */
 function innermost(ctx: ToolContext): Awaitable<ToolResult> {
-  return (ctx._hooks as ToolBatch).innermost(ctx);
+  const call = ctx._call as Call;
+  return call.batch.innermost(call, ctx);
 }
 
 const NO_REQUESTS: readonly PendingRequest[] = Object.freeze([]);

@@ -15,6 +15,7 @@ import type { Run } from './run.js';
 import { describeIssues } from './standard-schema.js';
 import type { Awaitable, PendingRequest } from './store.js';
 import { errorResult, isResultContent, type Tool, type ToolResult, toToolResult } from './tool.js';
+import type { ToolBatch } from './tool-batch.js';
 
 /** One call, and what the forks of its context share. */
 export class Call extends SeamCall implements ToolCallSubject {
@@ -38,14 +39,19 @@ export class Call extends SeamCall implements ToolCallSubject {
   pending: readonly PendingRequest[] | undefined = undefined;
 
   constructor(
-    readonly sessionId: string,
-    readonly assistantMessage: AssistantMessage,
+    readonly batch: ToolBatch,
     readonly index: number,
+    /** Which message of the run its result will be. */
+    readonly number: number,
     /** As the model made it: what events and the history name. */
     readonly toolCall: ToolCall,
     public done: ToolMessage | undefined,
   ) {
     super();
+  }
+
+  get assistantMessage(): AssistantMessage {
+    return this.batch.message;
   }
 
   get seam(): SeamCall {
@@ -57,7 +63,8 @@ export class Call extends SeamCall implements ToolCallSubject {
   }
 
   get idempotencyKey(): string {
-    return hash(`${this.sessionId}\n${this.assistantMessage.id}\n${this.index}\n${this.toolCall.arguments}`);
+    const { sessionId } = this.ctx._run;
+    return hash(`${sessionId}\n${this.assistantMessage.id}\n${this.index}\n${this.toolCall.arguments}`);
   }
 }
 

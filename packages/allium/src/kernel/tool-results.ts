@@ -1,6 +1,6 @@
 /** What becomes of the results of a batch: judged, journaled and told, one for each call. */
 import { controlKind, isControl, messageOf } from './errors.js';
-import { type AssistantMessage, freezeMessage, type ToolMessage } from './messages.js';
+import { freezeMessage, type ToolMessage } from './messages.js';
 import { afterToolCall } from './rules.js';
 import type { Run } from './run.js';
 import { type Awaitable, ENTRY_VERSION } from './store.js';
@@ -8,15 +8,7 @@ import { errorResult, type ToolResult } from './tool.js';
 import { type Call, failureText } from './tool-call.js';
 
 export class ToolResults {
-  /** The number of the message that is the first result: they follow each other in call order. */
-  private readonly first: number;
-
-  constructor(
-    private readonly run: Run,
-    private readonly message: AssistantMessage,
-  ) {
-    this.first = run.open.count + 1;
-  }
+  constructor(private readonly run: Run) {}
 
   /** Tells that a call begins, once. */
   begin(call: Call): void {
@@ -28,7 +20,7 @@ export class ToolResults {
         type: 'tool_execution_start',
         runId,
         sessionId,
-        messageId: this.message.id,
+        messageId: call.assistantMessage.id,
         toolCall: call.toolCall,
       });
   }
@@ -74,7 +66,7 @@ export class ToolResults {
     const { run } = this;
     const { content, isError, details, terminate } = result;
     const { id: toolCallId, name: toolName } = call.toolCall;
-    const id = `${run.runId}.${this.first + call.index}`;
+    const id = `${run.runId}.${call.number}`;
     const plain = { id, role: 'tool' as const, toolCallId, toolName, content, isError };
     const message: ToolMessage = details === undefined ? plain : { ...plain, details };
     if (run.watched) freezeMessage(message);
