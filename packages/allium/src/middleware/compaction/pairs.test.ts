@@ -178,7 +178,7 @@ async function conversation(
   const place = middleware.map((one) => one ?? made);
   const session = new Agent({ model, store: memoryStore(), middleware: place }).session('s');
   const results: RunResult[] = [];
-  const seen: { readonly name: string; readonly data: unknown }[] = [];
+  const seen: { readonly name: string; readonly data?: unknown }[] = [];
   for (let n = 1; n <= 12; n++) {
     const stream = session.stream(`${n} sk-${n}${n} `.padEnd(90, 'x'), runOptions);
     for await (const event of stream) if (event.type === 'custom') seen.push(event);
