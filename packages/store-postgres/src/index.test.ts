@@ -103,6 +103,13 @@ async function writeFixture(schema: string): Promise<void> {
   fs.writeFileSync(fixture, `${tables(schema)}${lines.join('\n')}\n`.replaceAll(schema, 'fixture_schema'));
 }
 
+/** The pool does not wait for its sockets when it ends, and the server may close them first: nobody minds. */
+function poolOf(config: pg.PoolConfig): pg.Pool {
+  const pool = new pg.Pool(config);
+  pool.on('connect', (client) => void client.on('error', () => {}));
+  return pool;
+}
+
 describe('postgresStore', () => {
   it('reads and goes on with a session that the first release wrote', async () => {
     const schema = `fixture_${Date.now()}`;
@@ -172,7 +179,7 @@ describe('postgresStore', () => {
 
   it('does the same under a stricter isolation level, where the server refuses instead of waiting', async () => {
     const id = newId();
-    const pool = new pg.Pool({ connectionString, options: '-c default_transaction_isolation=serializable' });
+    const pool = poolOf({ connectionString, options: '-c default_transaction_isolation=serializable' });
     const store = open({ pool });
     const attempts = await Promise.allSettled(
       Array.from({ length: 10 }, (_, i) => store.append(id, 0, [text(`${i}`)])),
@@ -222,7 +229,7 @@ describe('postgresStore', () => {
   }, 30_000);
 
   it('uses a pool that is given to it, and leaves it open', async () => {
-    const pool = new pg.Pool({ connectionString });
+    const pool = poolOf({ connectionString });
     const store = open({ pool });
     await store.append(newId(), 0, [text('a')]);
     await store.close?.();
@@ -232,7 +239,7 @@ describe('postgresStore', () => {
 
   it('asks again for a server that was not there at first', async () => {
     let fails = true;
-    const pool = new pg.Pool({ connectionString });
+    const pool = poolOf({ connectionString });
     const flaky = {
       query: (sql: string, values?: unknown[]) => pool.query(sql, values),
       connect: async () => {
@@ -291,7 +298,7 @@ describe('middleware that share a PostgreSQL', () => {
   async function endsOf(make: (pool: pg.Pool) => Middleware | Promise<Middleware>, runs: number) {
     const ends: Record<string, number> = {};
     const agents = [0, 1].map(async () => {
-      const pool = new pg.Pool({ connectionString });
+      const pool = poolOf({ connectionString });
       const usage = { inputTokens: 0, outputTokens: 100 };
       const agent = new Agent({
         model: scriptedModel([says('Hello.', usage)], { repeat: true, price: { input: 0, output: 1000 } }),
@@ -337,7 +344,7 @@ describe('middleware that share a PostgreSQL', () => {
           error ? reject(error) : resolve(limiter),
         );
       });
-    const pool = new pg.Pool({ connectionString });
+    const pool = poolOf({ connectionString });
     await limiterOn(pool);
     await pool.end();
     const ends = await endsOf(
