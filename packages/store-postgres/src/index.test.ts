@@ -1,4 +1,4 @@
-import { once } from 'node:events';
+import { type EventEmitter, once } from 'node:events';
 import fs from 'node:fs';
 import net from 'node:net';
 import os from 'node:os';
@@ -103,10 +103,16 @@ async function writeFixture(schema: string): Promise<void> {
   fs.writeFileSync(fixture, `${tables(schema)}${lines.join('\n')}\n`.replaceAll(schema, 'fixture_schema'));
 }
 
-/** The pool does not wait for its sockets when it ends, and the server may close them first: nobody minds. */
+/** `end()` of a pool does not wait for its sockets, and the server may go first: this one waits. */
 function poolOf(config: pg.PoolConfig): pg.Pool {
   const pool = new pg.Pool(config);
-  pool.on('connect', (client) => void client.on('error', () => {}));
+  const closed: Promise<unknown>[] = [];
+  pool.on('connect', (client) => void closed.push(once(client as unknown as EventEmitter, 'end')));
+  const end = pool.end.bind(pool) as () => Promise<void>;
+  pool.end = (async () => {
+    await end();
+    await Promise.all(closed);
+  }) as typeof pool.end;
   return pool;
 }
 
