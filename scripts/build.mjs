@@ -1,8 +1,11 @@
-// Compiles every package with plain tsc, then removes outputs whose source is gone: what lies in dist is published.
+// Compiles every package with plain tsc and removes outputs whose source is gone: what lies in dist is published. The
+// modules of allium are then put together, all of the kernel in one file: importing many small ones takes longer than
+// reading them.
 
-import { existsSync, readdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { rolldown } from 'rolldown';
 import { root, tsc } from './repository.mjs';
 import { runCommand } from './run-command.mjs';
 
@@ -13,15 +16,53 @@ export async function build() {
   const args = [tsc, '-b', ...projects, '--pretty', 'false'];
   const { code, stdout, stderr } = await runCommand(process.execPath, args, { cwd: root });
   if (code !== 0) throw new Error(`The build failed.\n${stdout}${stderr}`);
-  for (const folder of projects) removeStale(join(folder, 'src'), join(folder, 'dist'));
+  for (const folder of projects) {
+    removeStale(join(folder, 'src'), join(folder, 'build'));
+    removeStale(join(folder, 'src'), join(folder, 'dist'));
+    if (existsSync(join(folder, 'build'))) await bundle(folder);
+  }
 }
+
+/** From the modules in `build` to one file for each entry in `dist`, and those they share. */
+async function bundle(/** @type {string} */ folder) {
+  const build = join(folder, 'build');
+  const dist = join(folder, 'dist');
+  // Compiled anew only where something changed, so this is all there is to look at.
+  const stamp = readFileSync(join(build, '.tsbuildinfo'), 'utf8');
+  const last = join(build, '.bundled');
+  if (existsSync(last) && readFileSync(last, 'utf8') === stamp) return;
+  const input = Object.fromEntries(
+    modules(build)
+      .filter((path) => path.endsWith('index.js') && !path.startsWith('testing/broken'))
+      .map((path) => [path.slice(0, -'.js'.length), join(build, path)]),
+  );
+  for (const path of modules(dist)) rmSync(join(dist, path));
+  const bundled = await rolldown({ input, platform: 'node', external: /^[^./]/ });
+  await bundled.write({
+    dir: dist,
+    entryFileNames: '[name].js',
+    chunkFileNames: 'shared/[name].js',
+    comments: false,
+    codeSplitting: { groups: [{ name: 'kernel', test: /[\\/]build[\\/]kernel[\\/]/ }] },
+  });
+  await bundled.close();
+  writeFileSync(last, stamp);
+}
+
+function modules(/** @type {string} */ folder) {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('.js'))
+    .map((path) => relative(folder, join(folder, path)).replaceAll('\\', '/'));
+}
+
+const KEPT = new Set(['.tsbuildinfo', '.bundled', 'shared']);
 
 function removeStale(/** @type {string} */ src, /** @type {string} */ dist) {
   for (const entry of existsSync(dist) ? readdirSync(dist, { withFileTypes: true }) : []) {
     const output = join(dist, entry.name);
     const source = join(src, entry.name.replace(/(\.d\.ts|\.js)(\.map)?$/, '.ts'));
     if (entry.isDirectory() && existsSync(source)) removeStale(source, output);
-    else if (!existsSync(source) && entry.name !== '.tsbuildinfo') rmSync(output, { recursive: true });
+    else if (!existsSync(source) && !KEPT.has(entry.name)) rmSync(output, { recursive: true });
   }
 }
 
