@@ -282,8 +282,9 @@ function warn(problem: ObserverProblem): void {
   globalThis.console.warn(`[allium] observer "${problem.observer}" ${what}`);
 }
 
-const ALPHABET = '0123456789abcdefghijklmnopqrstuvwxyz';
+const ALPHABET = new TextEncoder().encode('0123456789abcdefghijklmnopqrstuvwxyz');
 const pool = new Uint8Array(4096);
+const codes = new Array<number>(16).fill(0);
 let used = pool.length;
 
 /** 16 characters, about 80 bits. Random bytes are drawn many at a time: each draw costs more than a turn. */
@@ -292,7 +293,6 @@ function randomId(): string {
     globalThis.crypto.getRandomValues(pool);
     used = 0;
   }
-  let id = '';
-  for (const end = used + 16; used < end; used++) id += ALPHABET[pool[used]! % 36];
-  return id;
+  for (let i = 0; i < 16; i++) codes[i] = ALPHABET[pool[used++]! % 36]!;
+  return String.fromCharCode(...codes);
 }

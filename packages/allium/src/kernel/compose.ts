@@ -26,6 +26,7 @@ export interface PlannedMiddleware {
 
 export interface Plan {
   readonly middleware: readonly PlannedMiddleware[];
+  readonly names: readonly string[];
   readonly layers: Readonly<Record<Seam, readonly Layer[]>>;
   readonly rules: Readonly<Record<RuleHook, readonly PlannedHook[]>>;
   readonly guards: GuardTable;
@@ -76,6 +77,7 @@ export function compose(list: MiddlewareList, options: ComposeOptions = {}): Pla
   const gated = guardsResponses(guards);
   return Object.freeze({
     middleware,
+    names: Object.freeze(middleware.map(({ name }) => name)),
     layers,
     rules,
     guards,

@@ -7,7 +7,7 @@ import { checkMessage, misplacedIn, placed } from './message-input.js';
 import { isSyntheticMessage, type Message } from './messages.js';
 import * as rules from './rules.js';
 import type { Run } from './run.js';
-import type { EntryBody } from './store.js';
+import type { Awaitable, EntryBody } from './store.js';
 
 /** Why a message from outside does not get in, and who says so. */
 export interface Refusal {
@@ -40,7 +40,8 @@ export async function acceptInput(
   }
   const problem = misplacedIn(accepted);
   if (problem) throw new AlliumError('INVALID_MESSAGE', `The input cannot be appended: ${problem}`);
-  await appendMessages(run, accepted, entries);
+  const wait = appendMessages(run, accepted, entries);
+  if (wait) await wait;
 }
 
 /** Takes in steering and follow-ups; those that are refused are left out, visibly. Returns how many got in. */
@@ -104,17 +105,22 @@ export function stamped(messages: readonly rules.Injected[]): readonly Message[]
 }
 
 /** One append for all of them, and for what must not be lost or done twice with them. */
-export async function appendMessages(
+export function appendMessages(
   run: Run,
   given: readonly Message[],
   entries: readonly EntryBody[] = [],
-): Promise<void> {
-  const { runId, sessionId } = run;
+): Awaitable<void> {
+  const { runId } = run;
   const first = run.open.count + 1;
   const messages = given.map((message, i) => placed(message, `${runId}.${first + i}`));
   const wait = run.append([...entries, ...messages.map((message) => entryOf(runId, message))]);
-  if (wait) await wait;
-  if (!run.watched) return;
+  if (wait) return wait.then(() => tell(run, messages));
+  tell(run, messages);
+}
+
+function tell(run: Run, messages: readonly Message[]): void {
+  const { runId, sessionId, watched } = run;
+  if (!watched) return;
   for (const message of messages) {
     if (message.role === 'tool') continue;
     run.emit({ type: 'message_start', runId, sessionId, messageId: message.id, role: message.role });

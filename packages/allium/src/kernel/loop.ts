@@ -37,7 +37,8 @@ interface TurnEnd {
 
 /** Runs from the input, or from where the journal left off, to the end. */
 export async function converse(run: Run, input: readonly Message[], inbox: Inbox): Promise<Stop> {
-  const posted = await posts(run, inbox);
+  const taken = posts(run, inbox);
+  const posted = taken instanceof Promise ? await taken : taken;
   let first: TurnEnd | undefined;
   if (run.resumed) {
     if (posted.length > 0) await run.append(posted);
@@ -207,9 +208,9 @@ async function takeIn(
 }
 
 /** What was posted while nothing ran. A cancel that came before a run does not concern it; it does end one that waits. */
-async function posts(run: Run, inbox: Inbox): Promise<readonly EntryBody[]> {
-  const due = await drain(run, inbox, run.resumed ? 'none' : 'none, before it began');
-  return due?.entries ?? [];
+function posts(run: Run, inbox: Inbox): Awaitable<readonly EntryBody[]> {
+  const due = drain(run, inbox, run.resumed ? 'none' : 'none, before it began');
+  return due instanceof Promise ? due.then((taken) => taken?.entries ?? []) : (due?.entries ?? []);
 }
 
 /** Messages of `afterModelResponse`, after the results of the turn. */

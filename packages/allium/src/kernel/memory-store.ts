@@ -134,11 +134,19 @@ class MemoryStore implements SyncStore {
 
 const NOTHING: readonly never[] = Object.freeze([]);
 
+const KERNELS_OWN: ReadonlySet<string> = new Set([
+  'run_start',
+  'message',
+  'tool_started',
+  'tool_finished',
+  'run_end',
+]);
+
 /**
  * Entries are given away by whoever appends them; what they hold may still be somebody's. Messages are the kernel's
  * own and frozen before anybody else sees them, so the entries that every turn writes cost nothing here.
  */
 function settle(entry: NewEntry): void {
-  if (entry.type === 'message' || entry.type === 'tool_finished' || entry.type === 'tool_started') return;
+  if (KERNELS_OWN.has(entry.type)) return;
   deepFreeze(entry);
 }

@@ -1,6 +1,6 @@
 /** One run from its start to its end: session, limits, run layers around the loop, and what is told and written at the end. */
 import type { Agent } from './agent.js';
-import { checkAnswer, firstAnswers, unknownRequest } from './answers.js';
+import { begin } from './begin.js';
 import { RunContext } from './context.js';
 import {
   Aborted,
@@ -11,25 +11,20 @@ import {
   messageOf,
   RunError,
   StopRun,
-  shown,
 } from './errors.js';
 import type { EventQueue } from './event-queue.js';
-import type { AgentEvent } from './events.js';
 import { drain } from './inbox.js';
 import { enter } from './layers.js';
-import { Budget } from './limits.js';
 import { converse } from './loop.js';
-import { deepFreeze, type Message } from './messages.js';
+import type { Message } from './messages.js';
 import type { RunResult, RunStatus, Stop } from './result.js';
-import { Run, type RunEvents } from './run.js';
+import type { Run } from './run.js';
 import type { DeclaredOptions } from './run-options.js';
 import { resultOf } from './run-result.js';
 import { Scope } from './scope.js';
 import type { ResumeOptions } from './session.js';
-import { catchUp, Journal, type SessionState } from './session-state.js';
-import { toJson } from './state.js';
+import type { SessionState } from './session-state.js';
 import type { EntryBody, Store } from './store.js';
-import { errorResult } from './tool.js';
 
 export interface Control {
   abort(reason: Aborted): void;
@@ -58,7 +53,8 @@ export async function execute(start: Start): Promise<RunResult> {
   start.control({ abort: (reason) => scope.abort(reason) });
   const unlink = follow(options.signal, scope);
   try {
-    const run = await begin(start, scope);
+    const begun = begin(start, scope);
+    const run = begun instanceof Promise ? await begun : begun;
     const stopTimer = timeLimit(run, scope);
     try {
       return await supervise(run, start);
@@ -69,161 +65,6 @@ export async function execute(start: Start): Promise<RunResult> {
     unlink?.();
     scope.close();
   }
-}
-
-/** Loads the session and writes the start of the run, or finds the run to go on with. */
-async function begin(start: Start, scope: Scope): Promise<Run> {
-  const { agent, store, state, options, input } = start;
-  const parent = options.parent?._run;
-  const tenant = options.tenant ?? parent?.tenant ?? agent.tenant;
-  const plan = agent.planFor(options.middleware);
-  const metadata = options.metadata && toJson(options.metadata, 'metadata');
-  const limits = { ...agent.limits, ...options.limits };
-  const depth = parent ? parent.depth + 1 : 0;
-  await catchUp(store, state);
-  if (state.seq > 0 && state.tenant !== tenant) {
-    throw new AlliumError(
-      'TENANT_MISMATCH',
-      `Session "${state.sessionId}" belongs to tenant ${shown(state.tenant)}, not ${shown(tenant)}.`,
-    );
-  }
-  const journal = new Journal(store, state, () => agent.clock.now());
-  const names = plan.middleware.map(({ name }) => name);
-  if (input) {
-    if (state.open) await settleOpen(journal);
-    journal.begin({
-      type: 'run_start',
-      runId: `r_${agent.newId()}`,
-      plan: names,
-      ...(tenant !== undefined && { tenant }),
-      ...(parent && { parent: parent.runId }),
-      ...(metadata && { metadata }),
-    });
-  } else await reopen(journal, names, start);
-  const sessionBudget = new Budget(agent.sessionLimits, agent._priceOf, parent?.budget);
-  sessionBudget.start(state.usage.snapshot(), state.costUsd);
-  const budget = new Budget(limits, agent._priceOf, sessionBudget);
-  budget.start(state.open!.usage.snapshot(), state.open!.costUsd);
-  const events = eventsOf(start);
-  const run = new Run({
-    parent,
-    agent,
-    plan,
-    store,
-    forgets: start.forgets,
-    allowPlanChange: options.allowPlanChange ?? false,
-    journal,
-    tenant,
-    depth,
-    scope,
-    budget,
-    limits,
-    sessionLimits: agent.sessionLimits,
-    metadata: metadata ?? {},
-    options: start.declared,
-    clock: agent.clock,
-    resumed: !input,
-    onRequest: options.onRequest ?? agent._onRequest,
-    events,
-  });
-  const { depth: maxDepth = 8 } = limits;
-  if (depth > Math.min(maxDepth, parent?.limits.depth ?? maxDepth))
-    run.call.latch(new StopRun('max_depth', `Sub-agents may nest ${maxDepth} deep.`), 'kernel');
-  return run;
-}
-
-/** Checks that a run can be resumed here and takes the answers that came with it. */
-async function reopen(
-  journal: Journal,
-  names: readonly string[],
-  { options, agent, store }: Start,
-): Promise<void> {
-  const { open, sessionId, inboxCursor } = journal.state;
-  if (!open)
-    throw new AlliumError(
-      'SESSION_UNKNOWN',
-      `Session "${sessionId}" has no run to resume. Start one with run().`,
-    );
-  const missing = open.plan.filter((name) => !names.includes(name));
-  if (missing.length > 0 && !options.allowPlanChange) {
-    throw new AlliumError(
-      'PLAN_MISMATCH',
-      `Run "${open.runId}" was started with ${missing.map((name) => `"${name}"`).join(', ')}, which this agent lacks. Add it, or resume with allowPlanChange: true.`,
-    );
-  }
-  const taken = store.take(sessionId, inboxCursor);
-  const posted = (isThenable(taken) ? await taken : taken).map(({ item }) => item);
-  const now = agent.clock.now();
-  const answers = firstAnswers(posted, open.requests, now);
-  for (const [requestId, decision] of Object.entries(options.answers ?? {})) {
-    const request = open.requests.get(requestId);
-    if (!request || answers.has(requestId)) throw unknownRequest(requestId, [...open.requests.values()]);
-    // What comes through the parent of a sub-agent was in time when the parent took it.
-    checkAnswer(request, decision, options.parent ? request.createdAt : now);
-    answers.set(requestId, decision);
-  }
-  // All of them or none: a wrong answer beside good ones changes nothing.
-  if (answers.size > 0)
-    await journal.append(
-      [...answers].map(([requestId, decision]) => ({
-        type: 'answer',
-        runId: open.runId,
-        requestId,
-        decision,
-      })),
-    );
-}
-
-/** A new message ends what was left open: every pending call is answered, visibly, before the history goes on. */
-async function settleOpen(journal: Journal): Promise<void> {
-  const { open } = journal.state;
-  if (!open) return;
-  const { runId, batch } = open;
-  if (batch) {
-    const first = open.count + 1;
-    const unanswered = [...batch.calls.entries()].filter(([index]) => !batch.results[index]);
-    await journal.append(
-      unanswered.map(([index, call]) => {
-        const { content, isError } = errorResult('Not run: a new message came before this call was settled.');
-        return {
-          type: 'tool_finished',
-          runId,
-          message: deepFreeze({
-            id: `${runId}.${first + index}`,
-            role: 'tool',
-            toolCallId: call.id,
-            toolName: call.name,
-            content,
-            isError,
-          }),
-        };
-      }),
-    );
-  }
-  await journal.append([
-    {
-      type: 'run_end',
-      runId,
-      status: 'stopped',
-      stop: { reason: 'stopped', message: 'A new message came.' },
-      turns: open.turns,
-    },
-  ]);
-}
-
-function eventsOf({ agent, queue }: Start): RunEvents {
-  const feeds = agent._feeds;
-  return {
-    watched: queue !== undefined || feeds.length > 0,
-    emit(event: AgentEvent) {
-      if (feeds.length > 0) {
-        deepFreeze(event);
-        for (const feed of feeds) feed.push(event);
-      }
-      queue?.push(event);
-    },
-    pressure: () => queue?.pressure(),
-  };
 }
 
 /** The run layers around the loop, then the end of the run, whatever it is. */
@@ -293,12 +134,16 @@ async function close(run: Run, result: RunResult, { store }: Start, ctx: RunCont
   const { status, stop } = result;
   if (ctx._state) run.cells.stage(ctx._state);
   try {
-    const due = await drain(run, { store }, 'none');
+    const taken = drain(run, { store }, 'none');
+    const due = isThenable(taken) ? await taken : taken;
     const end =
       status === 'suspended'
         ? pause(run)
         : [{ type: 'run_end' as const, runId: run.runId, status, stop, turns: run.open.turns }];
-    if (due || end.length > 0 || run.hasUnwritten) await run.append([...(due?.entries ?? []), ...end]);
+    if (due || end.length > 0 || run.hasUnwritten) {
+      const wait = run.append(due ? [...due.entries, ...end] : end);
+      if (wait) await wait;
+    }
     if (status === 'suspended' && run.watched)
       run.emit({ type: 'suspended', runId: run.runId, sessionId: run.sessionId, pending: result.pending });
     return result;

@@ -267,10 +267,15 @@ function newRun(entry: EntryBody & { type: 'run_start' }, from: number): OpenRun
 }
 
 /** Reads what is new in the journal into the state. */
-export async function catchUp(store: Store, state: SessionState): Promise<void> {
+export function catchUp(store: Store, state: SessionState): Awaitable<void> {
   const entries = store.read(state.sessionId, state.seq + 1);
-  for (const entry of upgradeEntries(state.sessionId, isThenable(entries) ? await entries : entries))
-    takeIn(state, entry);
+  if (isThenable(entries)) return entries.then((read) => takeAll(state, read));
+  takeAll(state, entries);
+}
+
+function takeAll(state: SessionState, entries: readonly Entry[]): void {
+  if (entries.length === 0) return;
+  for (const entry of upgradeEntries(state.sessionId, entries)) takeIn(state, entry);
 }
 
 function takeIn(state: SessionState, entry: Entry): void {
@@ -299,8 +304,11 @@ export class Journal {
 
   /** Begins a run. Its start is written together with what comes first in it: a run without its input is never left behind. */
   begin(body: EntryBody & { readonly type: 'run_start' }): void {
-    this.held = { ...body, v: ENTRY_VERSION, at: this.now() };
-    this.state.apply(this.held);
+    const entry = body as NewEntry & { v: number; at: number };
+    entry.v = ENTRY_VERSION;
+    entry.at = this.now();
+    this.held = entry;
+    this.state.apply(entry);
   }
 
   /** Durable, and part of the state, when it returns or resolves. */

@@ -159,7 +159,10 @@ export class Session {
     } finally {
       this.control = undefined;
       agent._busy.delete(this.id);
-      if (this.forget && this.state.open === undefined) await this.store.delete(this.id);
+      if (this.forget && this.state.open === undefined) {
+        const wait = this.store.delete(this.id);
+        if (wait) await wait;
+      }
     }
   }
 }

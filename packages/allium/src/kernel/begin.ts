@@ -1,0 +1,198 @@
+/** The beginning of a run: its session is loaded, and its start written or the run to go on with found. */
+import { checkAnswer, firstAnswers, unknownRequest } from './answers.js';
+import type { Plan } from './compose.js';
+import { AlliumError, isThenable, StopRun, shown } from './errors.js';
+import type { AgentEvent } from './events.js';
+import { Budget } from './limits.js';
+import { deepFreeze, type Metadata } from './messages.js';
+import { Run, type RunEvents } from './run.js';
+import type { Start } from './runner.js';
+import type { Scope } from './scope.js';
+import { catchUp, Journal } from './session-state.js';
+import { toJson } from './state.js';
+import { type Awaitable, ENTRY_VERSION, type EntryDraft } from './store.js';
+import { errorResult } from './tool.js';
+
+/** Loads the session and writes the start of the run, or finds the run to go on with. */
+export function begin(start: Start, scope: Scope): Awaitable<Run> {
+  const read = catchUp(start.store, start.state);
+  return read ? read.then(() => opened(start, scope)) : opened(start, scope);
+}
+
+function opened(start: Start, scope: Scope): Awaitable<Run> {
+  const { agent, store, state, options, input } = start;
+  const tenant = options.tenant ?? options.parent?._run.tenant ?? agent.tenant;
+  if (state.seq > 0 && state.tenant !== tenant) {
+    throw new AlliumError(
+      'TENANT_MISMATCH',
+      `Session "${state.sessionId}" belongs to tenant ${shown(state.tenant)}, not ${shown(tenant)}.`,
+    );
+  }
+  const plan = agent.planFor(options.middleware);
+  const journal = new Journal(store, state, () => agent.clock.now());
+  const metadata = options.metadata && toJson(options.metadata, 'metadata');
+  if (!input)
+    return reopen(journal, plan.names, start).then(() => runOf(start, scope, plan, journal, metadata));
+  if (!state.open) return newRun(start, scope, plan, journal, metadata);
+  return settleOpen(journal).then(() => newRun(start, scope, plan, journal, metadata));
+}
+
+function newRun(
+  start: Start,
+  scope: Scope,
+  plan: Plan,
+  journal: Journal,
+  metadata: Metadata | undefined,
+): Run {
+  const { agent, options } = start;
+  const parent = options.parent?._run;
+  const tenant = options.tenant ?? parent?.tenant ?? agent.tenant;
+  const entry: EntryDraft & { type: 'run_start'; tenant?: string; parent?: string; metadata?: unknown } = {
+    v: ENTRY_VERSION,
+    at: 0,
+    type: 'run_start',
+    runId: `r_${agent.newId()}`,
+    plan: plan.names,
+  };
+  if (tenant !== undefined) entry.tenant = tenant;
+  if (parent) entry.parent = parent.runId;
+  if (metadata) entry.metadata = metadata;
+  journal.begin(entry);
+  return runOf(start, scope, plan, journal, metadata);
+}
+
+function runOf(
+  start: Start,
+  scope: Scope,
+  plan: Plan,
+  journal: Journal,
+  metadata: Metadata | undefined,
+): Run {
+  const { agent, state, options } = start;
+  const parent = options.parent?._run;
+  const depth = parent ? parent.depth + 1 : 0;
+  const limits = options.limits ? { ...agent.limits, ...options.limits } : agent.limits;
+  const sessionBudget = new Budget(agent.sessionLimits, agent._priceOf, parent?.budget);
+  sessionBudget.start(state.usage.snapshot(), state.costUsd);
+  const budget = new Budget(limits, agent._priceOf, sessionBudget);
+  budget.start(state.open!.usage.snapshot(), state.open!.costUsd);
+  const run = new Run({
+    parent,
+    agent,
+    plan,
+    store: start.store,
+    forgets: start.forgets,
+    allowPlanChange: options.allowPlanChange ?? false,
+    journal,
+    tenant: options.tenant ?? parent?.tenant ?? agent.tenant,
+    depth,
+    scope,
+    budget,
+    limits,
+    sessionLimits: agent.sessionLimits,
+    metadata: metadata ?? {},
+    options: start.declared,
+    clock: agent.clock,
+    resumed: !start.input,
+    onRequest: options.onRequest ?? agent._onRequest,
+    events: eventsOf(start),
+  });
+  const { depth: maxDepth = 8 } = limits;
+  if (depth > Math.min(maxDepth, parent?.limits.depth ?? maxDepth))
+    run.call.latch(new StopRun('max_depth', `Sub-agents may nest ${maxDepth} deep.`), 'kernel');
+  return run;
+}
+
+/** Checks that a run can be resumed here and takes the answers that came with it. */
+async function reopen(
+  journal: Journal,
+  names: readonly string[],
+  { options, agent, store }: Start,
+): Promise<void> {
+  const { open, sessionId, inboxCursor } = journal.state;
+  if (!open)
+    throw new AlliumError(
+      'SESSION_UNKNOWN',
+      `Session "${sessionId}" has no run to resume. Start one with run().`,
+    );
+  const missing = open.plan.filter((name) => !names.includes(name));
+  if (missing.length > 0 && !options.allowPlanChange) {
+    throw new AlliumError(
+      'PLAN_MISMATCH',
+      `Run "${open.runId}" was started with ${missing.map((name) => `"${name}"`).join(', ')}, which this agent lacks. Add it, or resume with allowPlanChange: true.`,
+    );
+  }
+  const taken = store.take(sessionId, inboxCursor);
+  const posted = (isThenable(taken) ? await taken : taken).map(({ item }) => item);
+  const now = agent.clock.now();
+  const answers = firstAnswers(posted, open.requests, now);
+  for (const [requestId, decision] of Object.entries(options.answers ?? {})) {
+    const request = open.requests.get(requestId);
+    if (!request || answers.has(requestId)) throw unknownRequest(requestId, [...open.requests.values()]);
+    // What comes through the parent of a sub-agent was in time when the parent took it.
+    checkAnswer(request, decision, options.parent ? request.createdAt : now);
+    answers.set(requestId, decision);
+  }
+  // All of them or none: a wrong answer beside good ones changes nothing.
+  if (answers.size > 0)
+    await journal.append(
+      [...answers].map(([requestId, decision]) => ({
+        type: 'answer',
+        runId: open.runId,
+        requestId,
+        decision,
+      })),
+    );
+}
+
+/** A new message ends what was left open: every pending call is answered, visibly, before the history goes on. */
+async function settleOpen(journal: Journal): Promise<void> {
+  const { open } = journal.state;
+  if (!open) return;
+  const { runId, batch } = open;
+  if (batch) {
+    const first = open.count + 1;
+    const unanswered = [...batch.calls.entries()].filter(([index]) => !batch.results[index]);
+    await journal.append(
+      unanswered.map(([index, call]) => {
+        const { content, isError } = errorResult('Not run: a new message came before this call was settled.');
+        return {
+          type: 'tool_finished',
+          runId,
+          message: deepFreeze({
+            id: `${runId}.${first + index}`,
+            role: 'tool',
+            toolCallId: call.id,
+            toolName: call.name,
+            content,
+            isError,
+          }),
+        };
+      }),
+    );
+  }
+  await journal.append([
+    {
+      type: 'run_end',
+      runId,
+      status: 'stopped',
+      stop: { reason: 'stopped', message: 'A new message came.' },
+      turns: open.turns,
+    },
+  ]);
+}
+
+function eventsOf({ agent, queue }: Start): RunEvents {
+  const feeds = agent._feeds;
+  return {
+    watched: queue !== undefined || feeds.length > 0,
+    emit(event: AgentEvent) {
+      if (feeds.length > 0) {
+        deepFreeze(event);
+        for (const feed of feeds) feed.push(event);
+      }
+      queue?.push(event);
+    },
+    pressure: () => queue?.pressure(),
+  };
+}
