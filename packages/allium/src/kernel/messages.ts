@@ -229,7 +229,9 @@ export function deepFreeze<T>(value: T): T {
   const proto = Object.getPrototypeOf(value);
   if (proto !== Object.prototype && proto !== Array.prototype && proto !== null) return value;
   Object.freeze(value);
-  if (Array.isArray(value)) for (const item of value) deepFreeze(item);
-  else for (const key in value) deepFreeze(value[key]);
+  for (const key in value) {
+    const item: unknown = value[key];
+    if (typeof item === 'object' && item !== null) deepFreeze(item);
+  }
   return value;
 }

@@ -44,8 +44,16 @@ class Result implements RunResult {
     this.pending = open.requests.size === 0 ? NONE : Object.freeze([...open.requests.values()]);
     this.runId = run.runId;
     this.sessionId = run.sessionId;
-    Object.defineProperty(this, SOURCE, { value: { run, from: open.from, to: history.length } });
-    Object.defineProperties(this, LAZY);
+    const source = { value: { run, from: open.from, to: history.length } };
+    if (run.plan.layers.run.length > 0) Object.defineProperties(this, { [SOURCE]: source, ...LAZY });
+    else {
+      // No hook of a middleware is still to come, so nothing grows any more.
+      this.usage = run.budget.usage;
+      this.costUsd = run.budget.costUsd;
+      this.queued = queuedOf(run);
+      this.changes = changesOf(run);
+      Object.defineProperties(this, { [SOURCE]: source, messages: LAZY.messages! });
+    }
     Object.freeze(this);
   }
 
@@ -63,9 +71,17 @@ const LAZY: PropertyDescriptorMap = {
   messages: lazily(({ run, from, to }) => run.history.between(from, to)),
   usage: lazily(({ run }) => run.budget.usage),
   costUsd: lazily(({ run }) => run.budget.costUsd),
-  queued: lazily(({ run }) => Object.freeze(run.state.queued.map(({ message }) => message))),
-  changes: lazily(({ run }) => Object.freeze([...run.changes])),
+  queued: lazily(({ run }) => queuedOf(run)),
+  changes: lazily(({ run }) => changesOf(run)),
 };
+
+function queuedOf({ state: { queued } }: Run): readonly Message[] {
+  return queued.length === 0 ? NONE : Object.freeze(queued.map(({ message }) => message));
+}
+
+function changesOf({ changes }: Run): readonly Change[] {
+  return changes.length === 0 ? NONE : Object.freeze([...changes]);
+}
 
 function lazily(read: (source: Source) => unknown): PropertyDescriptor {
   return {
