@@ -10,7 +10,7 @@ import { checkLimits, checkSessionLimits, type Limits, type PriceOf, type Sessio
 import { memoryStore } from './memory-store.js';
 import { deepFreeze, type MessageInput, type Metadata } from './messages.js';
 import type { Middleware, MiddlewareList } from './middleware.js';
-import type { Model, ModelSettings } from './model.js';
+import { checkModel, type Model, type ModelSettings } from './model.js';
 import { ObserverFeed, type ObserverProblem } from './observer-feed.js';
 import type { RunResult } from './result.js';
 import { RULES, type RuleHook } from './rules.js';
@@ -123,7 +123,7 @@ export class Agent {
   constructor(options: AgentOptions) {
     if (typeof options !== 'object' || options === null) throw invalidOption('options', 'an object', options);
     checkKeys('Agent', options, OPTIONS);
-    checkModel(options.model);
+    checkModel('model', options.model);
     const {
       name = 'agent',
       systemPrompt = '',
@@ -252,14 +252,6 @@ export class Agent {
   private single(): Session {
     return new Session(this, `s_${this.newId()}`, this._forgets);
   }
-}
-
-function checkModel(model: unknown): void {
-  const fine = typeof model === 'object' && model !== null && typeof (model as Model).stream === 'function';
-  if (!fine) throw invalidOption('model', 'a model with provider, id and stream()', model);
-  const { provider, id } = model as Model;
-  if (typeof provider !== 'string' || typeof id !== 'string')
-    throw invalidOption('model', 'a model with `provider` and `id` as text', { provider, id });
 }
 
 function checkStore(store: unknown): void {

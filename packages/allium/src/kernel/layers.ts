@@ -4,6 +4,7 @@ import type { ModelContext, ModelMark, RunContext, ToolContext, ToolMark } from 
 import { AlliumError, isControl, isThenable, messageOf } from './errors.js';
 import {
   ignore,
+  isPreset,
   type Layer,
   type LayerContext,
   owned,
@@ -166,7 +167,7 @@ async function awaitBefore(
 function isAnswered(layer: Layer, ctx: LayerContext, returned: unknown): boolean {
   if (returned !== undefined) throw wrongReturn(layer, layer.hooks[0]!, returned);
   ctx._call.check();
-  if (ctx.seam === 'tool' ? !ctx.skip : ctx.result === undefined) return false;
+  if (!isPreset(layer, ctx)) return false;
   takeResult(layer, layer.hooks[0]!, ctx);
   ctx._run.note(layer.name, `answered the ${ctx.seam} call itself`);
   return true;

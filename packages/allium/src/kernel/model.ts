@@ -1,4 +1,5 @@
 /** The model port: one method that streams. A non-streaming answer is a stream read to its end. */
+import { invalidOption } from './errors.js';
 import type { FinishReason, Message, Metadata, Usage } from './messages.js';
 
 /** What a model is asked. Everything in it is read-only. */
@@ -118,4 +119,12 @@ export interface StreamTransform {
 /** `provider/id`: how a model is named in messages, prices and explanations. */
 export function modelName(model: Model): string {
   return `${model.provider}/${model.id}`;
+}
+
+export function checkModel(option: string, model: unknown): void {
+  const fine = typeof model === 'object' && model !== null && typeof (model as Model).stream === 'function';
+  if (!fine) throw invalidOption(option, 'a model with provider, id and stream()', model);
+  const { provider, id } = model as Model;
+  if (typeof provider !== 'string' || typeof id !== 'string')
+    throw invalidOption(option, 'a model with `provider` and `id` as text', { provider, id });
 }

@@ -6,7 +6,7 @@ import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { checkInteger, checkOneOf, checkOptions } from '../../kernel/options.js';
 import { defineState, type StateCell } from '../../kernel/state.js';
 import { type Tool, type ToolResult, tool, toolResult } from '../../kernel/tool.js';
-import { objectInput } from '../../own-tools/object-input.js';
+import { objectInput } from '../../kernel/object-input.js';
 import { catalogue, checkGroups, duplicate, LoadedTools, type ToolGroup } from './groups.js';
 
 export type { ToolGroup } from './groups.js';

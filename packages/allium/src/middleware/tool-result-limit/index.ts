@@ -5,7 +5,7 @@ import type { ToolContent } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware, type ToolResultPatch } from '../../kernel/middleware.js';
 import { checkFunction, checkInteger, checkMethods, checkOptions } from '../../kernel/options.js';
 import { type Tool, type ToolResult, tool, toolResult } from '../../kernel/tool.js';
-import { objectInput } from '../../own-tools/object-input.js';
+import { objectInput } from '../../kernel/object-input.js';
 import { untilAborted } from '../../own-tools/until-aborted.js';
 import { memorySpill, type SpillStore } from './spill.js';
 
