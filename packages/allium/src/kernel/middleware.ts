@@ -160,8 +160,14 @@ export interface Middleware {
   afterModel?(ctx: ModelContext): Awaitable<void>;
   beforeTool?(ctx: ToolContext): Awaitable<void>;
   afterTool?(ctx: ToolContext): Awaitable<void>;
-  /** The catch around this layer's `next()`, at the model and tool seams. Void means no opinion. */
-  onError?(ctx: ModelContext | ToolContext, error: unknown): Awaitable<ErrorAction | void>;
+  /**
+   * The catch around this layer's `next()`, at the model and tool seams. Void means no opinion. TypeScript takes a word
+   * that an async function returns for any text, so a promise may hold any; one that is no action is an error of the hook.
+   */
+  onError?(
+    ctx: ModelContext | ToolContext,
+    error: unknown,
+  ): ErrorAction | void | Promise<ErrorAction | (string & {}) | void>;
 
   // decide
   /** Every message from outside, before it is appended. */
