@@ -1,5 +1,5 @@
 /** Hard limits and shared budgets. A sub-agent's budget draws on its parent's. */
-import { AlliumError, checkKeys, invalidOption, StopRun } from './errors.js';
+import { AlliumError, checkKeys, invalidOption, kernelStop, type StopRun } from './errors.js';
 import { type Message, NO_USAGE, type Usage, UsageTotal } from './messages.js';
 import { type Model, modelName, type Price } from './model.js';
 
@@ -132,12 +132,12 @@ export class Budget {
     for (let budget: Budget | undefined = this; budget?.limited; budget = budget.parent) {
       const { tokens, costUsd } = budget.limits;
       if (tokens !== undefined && budget.spent.totalTokens >= tokens)
-        return new StopRun(
+        return kernelStop(
           'max_tokens',
           `The limit of ${tokens} tokens is used up (${budget.spent.totalTokens}).`,
         );
       if (costUsd !== undefined && (budget.costUsd ?? 0) >= costUsd)
-        return new StopRun('max_cost', `The limit of $${costUsd} is used up ($${budget.costUsd}).`);
+        return kernelStop('max_cost', `The limit of $${costUsd} is used up ($${budget.costUsd}).`);
     }
     return undefined;
   }
@@ -148,7 +148,7 @@ export class Budget {
     if (isLimit(tokens)) {
       const left = tokens - this.spent.totalTokens - this.reservedTokens;
       if (left <= input)
-        throw new StopRun(
+        throw kernelStop(
           'max_tokens',
           `About ${input} input tokens are needed and ${Math.max(0, left)} of ${tokens} are left.`,
         );
@@ -158,11 +158,11 @@ export class Budget {
       if (!price) throw priceUnknown(model);
       const left = costUsd - (this.costUsd ?? costUsd) - this.reservedCost - (input * price.input) / 1e6;
       if (left <= 0)
-        throw new StopRun('max_cost', `The next call does not fit into what is left of $${costUsd}.`);
+        throw kernelStop('max_cost', `The next call does not fit into what is left of $${costUsd}.`);
       const affordable =
         price.output > 0 ? Math.floor((left * part * 1e6) / price.output) : Number.POSITIVE_INFINITY;
       if (affordable < 1)
-        throw new StopRun('max_cost', `What is left of $${costUsd} does not pay for one token of output.`);
+        throw kernelStop('max_cost', `What is left of $${costUsd} does not pay for one token of output.`);
       output = Math.min(output, affordable);
     }
     return output;
