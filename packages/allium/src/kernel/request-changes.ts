@@ -31,23 +31,21 @@ export function noteOverride(ctx: ModelContext): void {
 }
 
 /**
- * From the model outward. A context is a copy of the one around it, so what differs was assigned by the layer it was
- * handed to (the last of those that shared it: who writes gets one of its own), or by `next({ … })` further out.
+ * From the outermost layer inward. A context is a copy of the one around it, so what differs was assigned by the layer
+ * it was handed to (the last of those that shared it: who writes gets one of its own), or by `next({ … })` further out.
  */
 function walk(ctx: ModelContext): void {
-  const { given, overridden } = ctx._call;
-  for (let at: ModelContext | undefined = ctx; at !== undefined; at = at._outer) {
-    const outer: ModelContext | undefined = at._outer;
-    const before = outer ? outer._mark() : (given ?? { ...at._run.request, messages: undefined });
-    const begun = overridden?.get(at) ?? before;
-    note(at, at._position, begun, at._mark());
-    if (outer && begun !== before) note(outer, outer._position, before, begun);
-  }
+  const { _outer: outer, _call: call } = ctx;
+  if (outer) walk(outer);
+  const before = outer?._mark() ?? call.given ?? { ...ctx._run.request, messages: undefined };
+  const overridden = call.overridden?.get(ctx);
+  if (outer && overridden) note(outer, before, overridden);
+  note(ctx, overridden ?? before, ctx._mark());
 }
 
-function note(ctx: ModelContext, position: number, before: ModelMark, after: ModelMark): void {
+function note(ctx: ModelContext, before: ModelMark, after: ModelMark): void {
   const run = ctx._run;
-  const by = run.nameAt(position);
+  const by = run.nameAt(ctx._position);
   if (by === undefined) return;
   for (const [part, called] of PARTS) {
     if (before[part] === after[part] || isSame[part]?.(before, after, ctx)) continue;
