@@ -76,9 +76,13 @@ export class SeamCall {
 
 /** What a middleware asks a model itself, with `ctx.generate()`. */
 export interface GenerateRequest {
+  /** What is asked: text, content, or a whole conversation. */
   readonly messages: MessageInput | readonly Message[];
+  /** Told to the model before the messages. @default '' */
   readonly systemPrompt?: string;
+  /** What the model may answer with calls of; nobody runs them. @default [] */
   readonly tools?: readonly Tool[];
+  /** How the model is asked. @default {} */
   readonly settings?: ModelSettings;
 }
 

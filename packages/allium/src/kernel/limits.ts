@@ -8,9 +8,11 @@ export interface Limits {
   readonly turns?: number;
   /** How deep sub-agents may nest. @default 8 */
   readonly depth?: number;
+  /** Tool calls that may run. Those beyond get a result that says so, and the run stops. */
   readonly toolCalls?: number;
   /** Input and output tokens, sub-agents and middleware's own calls included. */
   readonly tokens?: number;
+  /** US dollars, shared like tokens. Every model needs a known price: `PRICE_UNKNOWN` otherwise. */
   readonly costUsd?: number;
   /** Active milliseconds: waiting for the consumer or a human does not count. */
   readonly timeoutMs?: number;

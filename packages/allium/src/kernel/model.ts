@@ -21,11 +21,17 @@ export interface ToolSpec {
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
 export interface ModelSettings {
+  /** The most the model may write. A budget may lower it. */
   readonly maxOutputTokens?: number;
+  /** How free the model is in its choice of words, on the scale of its provider. */
   readonly temperature?: number;
+  /** Only the likeliest words that together have this probability. */
   readonly topP?: number;
+  /** Texts at which the model stops. */
   readonly stopSequences?: readonly string[];
+  /** For models that can repeat themselves. */
   readonly seed?: number;
+  /** Whether the model has to call a tool, and which. */
   readonly toolChoice?: 'auto' | 'none' | 'required' | { readonly tool: string };
   /** JSON Schema the answer has to follow, for models that can. */
   readonly responseSchema?: JsonSchema;

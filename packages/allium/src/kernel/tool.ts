@@ -136,9 +136,11 @@ export function isTool(value: unknown): value is Tool {
 
 /** What a tool call came to. */
 export interface ToolResult {
+  /** What the model reads. */
   readonly content: readonly ToolContent[];
   /** For the application; never sent to the model. */
   readonly details?: unknown;
+  /** The call failed, as far as the model is told. */
   readonly isError: boolean;
   /** When every result of a batch says so, the run ends after it. */
   readonly terminate?: boolean;
