@@ -199,7 +199,7 @@ import { checkMiddleware, text, toolCalls } from 'allium/testing';
 const polite = defineMiddleware({ name: 'polite', transformSystemPrompt: (prompt) => \`\${prompt}\\nBe kind.\` });
 const reports = await checkMiddleware(() => polite, {
   changes: ['system-prompt'],
-  scenarios: [{ name: 'a tool call', answers: [toolCalls({ name: 'kit_echo' }), text('Done.')] }],
+  scenarios: [{ name: 'a tool call', answers: [toolCalls({ name: 'kit_add', args: { a: 1, b: 2 } }), text('Done.')] }],
 });
 console.log(reports.filter(({ ok }) => !ok));
 \`\`\`

@@ -22,7 +22,6 @@ export function nextHearing(
   const { _hooks: hooks } = ctx;
   const hearing: ToolCallHooks = {
     suspend: (inner, request) => hooks.suspend(inner, request),
-    innermost: (inner) => hooks.innermost(inner),
     update(inner, partial, details) {
       const shown = hooks.update(inner, partial, details);
       heard(partial, details);

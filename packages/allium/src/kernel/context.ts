@@ -55,11 +55,11 @@ export class SeamCall {
     return attribution(error) ?? (raised !== undefined && raised.value === error ? raised.by : undefined);
   }
 
-  /** The request before any layer saw it, where it is not simply the run's. */
+  /** @internal The request before any layer saw it, where it is not simply the run's. */
   given: ModelMark | undefined = undefined;
-  /** What `next({ … })` made of the request, by the context that goes in with it. */
+  /** @internal What `next({ … })` made of the request, by the context that goes in with it. */
   overridden: Map<ModelContext, ModelMark> | undefined = undefined;
-  /** What was noted about the request of this call. */
+  /** @internal What was noted about the request of this call. */
   rewrites: Set<string> | undefined = undefined;
 
   latch(signal: unknown, by?: string): void {
@@ -628,6 +628,4 @@ export interface ToolCallSubject {
 export interface ToolCallHooks {
   update(ctx: ToolContext, partial: string | readonly ToolContent[], details: unknown): Awaitable<void>;
   suspend(ctx: ToolContext, request: Request): Promise<Decision>;
-  /** Inside all layers: the tool itself. */
-  innermost(ctx: ToolContext): Awaitable<ToolResult>;
 }
