@@ -63,7 +63,10 @@ export function callModelThen<T>(ctx: ModelContext, ending: Ending<T>): Promise<
       `Expected \`model\` to be a model with a stream() method, got ${shown(ctx.model)}.`,
     );
   }
-  if (ctx._run.plan.layers.model.length > 0) noteRewrites(checkAssigned(ctx));
+  if (ctx._run.plan.layers.model.length > 0) {
+    checkAssigned(ctx);
+    noteRewrites(ctx);
+  }
   // A run that is to end makes no further call, whatever a layer swallowed.
   ctx._call.check();
   if (ctx._scope.aborted) throw ctx._scope.reason;
@@ -87,8 +90,7 @@ function spare(run: Run): ModelCall {
 }
 
 /** What layers may have assigned. */
-function checkAssigned(ctx: ModelContext): ModelContext {
-  const { _messages, systemPrompt, tools, settings } = ctx;
+function checkAssigned({ _messages, systemPrompt, tools, settings }: ModelContext): void {
   if (_messages !== undefined && !(Array.isArray(_messages) && _messages.every(isMessage))) {
     throw invalidOption('ctx.messages', 'a list of messages', _messages);
   }
@@ -100,7 +102,6 @@ function checkAssigned(ctx: ModelContext): ModelContext {
   ) {
     throw invalidOption('ctx.tools', 'a list of tools made with tool()', tools);
   }
-  return ctx;
 }
 
 function isMessage(value: Message): boolean {
