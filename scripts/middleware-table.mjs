@@ -2,16 +2,16 @@
 // its options for editors, read off its options type. A test keeps the file equal to what this makes.
 //   node scripts/middleware-table.mjs
 
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { parseSync } from 'oxc-parser';
+import { commentOf, declarations, sourceAt } from './interfaces.mjs';
 import { camelCase } from './layout.mjs';
 import { alliumFolder } from './repository.mjs';
 import { mustRun } from './run-command.mjs';
 
 /** @typedef {Record<string, any>} Node A node of the syntax tree. */
-/** @typedef {{ program: Node, comments: readonly Node[], code: string }} Source */
+/** @typedef {import('./interfaces.mjs').Source} Source */
 
 export const tablePath = join(alliumFolder, 'src/registry/middleware-table.ts');
 const folder = join(alliumFolder, 'src/middleware');
@@ -52,12 +52,9 @@ const code = {
 
 /** JSON Schema of a factory's options, as far as its types tell. */
 function shapeOf(/** @type {string} */ name) {
-  const path = join(folder, name, 'index.ts');
-  const code = readFileSync(path, 'utf8');
-  const { program, comments } = parseSync(path, code);
-  const source = { program, comments, code };
+  const source = sourceAt(join(folder, name, 'index.ts'));
   const wanted = `${camelCase(name)}Options`.toLowerCase();
-  const options = declarations(program).find(
+  const options = declarations(source.program).find(
     (/** @type {Node} */ node) =>
       node.type === 'TSInterfaceDeclaration' && node.id.name.toLowerCase() === wanted,
   );
@@ -86,10 +83,6 @@ function shapeOf(/** @type {string} */ name) {
 function described(/** @type {any} */ schema, /** @type {string} */ description) {
   if (description === '') return schema;
   return schema === '@code' ? { description, anyOf: ['@code'] } : { description, ...schema };
-}
-
-function declarations(/** @type {Node} */ program) {
-  return program.body.map((/** @type {Node} */ node) => node.declaration ?? node);
 }
 
 /** @returns {any} Undefined for what no file can say, such as a clock. */
@@ -149,15 +142,9 @@ function constantsOf(/** @type {Node} */ type, /** @type {Source} */ { program }
   return list.elements.map((/** @type {Node} */ element) => element.value);
 }
 
-/** The JSDoc right before a member, on one line. */
-function descriptionOf(/** @type {Node} */ member, /** @type {Source} */ { comments, code }) {
-  const comment = comments.find(
-    ({ end }) => end <= member.start && code.slice(end, member.start).trim() === '',
-  );
-  if (!comment?.value.startsWith('*')) return '';
-  return comment.value
-    .replace(/^\s*\*+ ?/gm, '')
-    .replace(/\s+/g, ' ')
+/** The JSDoc right before a member, for editors. */
+function descriptionOf(/** @type {Node} */ member, /** @type {Source} */ source) {
+  return commentOf(member, source)
     .replace(/Contract:.*$/, '')
     .replace(/\.? ?@default /, '. Default: ')
     .replace(/^\. /, '')

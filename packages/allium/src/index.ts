@@ -25,7 +25,7 @@ export {
 } from './kernel/errors.js';
 export type { AgentEvent, MessageDelta, Observer } from './kernel/events.js';
 export type { Explanation } from './kernel/explain.js';
-export { requestKey } from './kernel/hash.js';
+export { type KeyedRequest, requestKey } from './kernel/hash.js';
 export type { Hazard } from './kernel/hazards.js';
 export type { Limits, PriceOf, SessionLimits } from './kernel/limits.js';
 export { memoryStore } from './kernel/memory-store.js';
@@ -98,7 +98,13 @@ export type { Change, RunResult, RunStatus, Stop, StopReason } from './kernel/re
 export { RULES, type RuleHook } from './kernel/rules.js';
 export type { ResumeOptions, RunStream, Session } from './kernel/session.js';
 export type { SchemaIssue, SchemaResult, StandardSchema } from './kernel/standard-schema.js';
-export { defineState, type StateAccess, type StateCell, type StateScope } from './kernel/state.js';
+export {
+  defineState,
+  type JsonOnly,
+  type StateAccess,
+  type StateCell,
+  type StateScope,
+} from './kernel/state.js';
 export {
   type Awaitable,
   type Decision,

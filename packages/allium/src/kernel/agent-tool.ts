@@ -3,8 +3,8 @@ import type { Agent } from './agent.js';
 import { childResult, forward, runChild } from './child-run.js';
 import { checkKeys, invalidOption } from './errors.js';
 import type { MessageInput } from './messages.js';
+import { objectInput } from './object-input.js';
 import type { StandardSchema } from './standard-schema.js';
-import { textInput } from './text-input.js';
 import { type Tool, type ToolOptions, tool } from './tool.js';
 
 export interface AsToolOptions<Input = { prompt: string }, Output = Input>
@@ -54,7 +54,9 @@ export function agentTool<Input, Output>(
   });
 }
 
-const PROMPT = textInput({ prompt: { description: 'What to do, with everything needed to do it.' } });
+const PROMPT = objectInput<{ prompt: string }>({
+  prompt: { type: 'text', description: 'What to do, with everything needed to do it.' },
+});
 
 function promptOf(args: unknown): string {
   return (args as { prompt: string }).prompt;

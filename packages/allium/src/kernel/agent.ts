@@ -10,7 +10,7 @@ import { checkLimits, checkSessionLimits, type Limits, type PriceOf, type Sessio
 import { memoryStore } from './memory-store.js';
 import { deepFreeze, type MessageInput, type Metadata } from './messages.js';
 import type { Middleware, MiddlewareList } from './middleware.js';
-import type { Model, ModelSettings } from './model.js';
+import { checkModel, type Model, type ModelSettings } from './model.js';
 import { ObserverFeed, type ObserverProblem } from './observer-feed.js';
 import type { RunResult } from './result.js';
 import { RULES, type RuleHook } from './rules.js';
@@ -20,24 +20,31 @@ import type { Awaitable, Decision, PendingRequest, Store } from './store.js';
 import type { Tool } from './tool.js';
 
 export interface AgentOptions extends ExplicitHooks {
+  /** What is asked in every turn, unless a layer sets another one. */
   readonly model: Model;
-  /** @default 'agent' */
+  /** Of the agent, for people and logs: hooks see it as `ctx.agent.name`. @default 'agent' */
   readonly name?: string;
+  /** Told to the model before the conversation. @default '' */
   readonly systemPrompt?: string;
+  /** What the model may call, beside the tools that middleware bring. */
   readonly tools?: readonly Tool[];
   /** First is outermost. */
   readonly middleware?: MiddlewareList;
+  /** How the model is asked: see `ModelSettings`. @default {} */
   readonly settings?: ModelSettings;
+  /** Of one run: see `Limits`. */
   readonly limits?: Limits;
+  /** Over all runs of a session: `turns`, `toolCalls`, `tokens` and `costUsd`. */
   readonly sessionLimits?: SessionLimits;
   /** Where sessions are kept. @default in memory, forgetting each `agent.run()` when it has ended */
   readonly store?: Store;
+  /** Functions, or objects with `onEvent()`, that are told every event of every run and can change nothing. */
   readonly observers?: readonly Observer[];
   /** Told when an observer throws or is too slow. @default a warning on stderr */
   readonly onObserverError?: (problem: ObserverProblem) => void;
-  /** @default 'parallel' */
+  /** How the calls of one answer run. @default 'parallel' */
   readonly toolExecution?: 'parallel' | 'sequential';
-  /** How long `afterRun` hooks, and code that ignores an abort, may take. @default 5000 */
+  /** Milliseconds that each `afterRun` hook, and code that ignores an abort, may take before the run goes on without it. @default 5000 */
   readonly teardownTimeoutMs?: number;
   /** State cells that belong to no middleware. */
   readonly state?: readonly StateCell<any>[];
@@ -45,9 +52,11 @@ export interface AgentOptions extends ExplicitHooks {
   readonly replaces?: readonly string[];
   /** Prices of models that do not carry one. */
   readonly priceOf?: PriceOf;
+  /** Whom new sessions belong to. A session of another tenant is not opened: `TENANT_MISMATCH`. */
   readonly tenant?: string;
-  /** Answers questions in place instead of suspending. Undefined means: suspend. */
+  /** Answers questions to a human in place, while the run waits. Returning undefined suspends the run; throwing fails it, or the call of a tool that asked itself. */
   readonly onRequest?: (request: PendingRequest) => Awaitable<Decision | undefined>;
+  /** Where all time comes from. @default the time of the system */
   readonly clock?: Clock;
   /** Makes run and session ids. @default random */
   readonly newId?: () => string;
@@ -55,14 +64,17 @@ export interface AgentOptions extends ExplicitHooks {
 
 /** What a run takes. Middleware that take options of their own add them with `declare module 'allium'`. */
 export interface RunOptions {
-  /** Stand inside the agent's for layers and after them for rules. */
+  /** More middleware for this run: inside the agent's for layers and after them for rules. */
   readonly middleware?: MiddlewareList;
+  /** Aborts the run: it rejects with `ABORTED`, and everything that waits inside it is cancelled. */
   readonly signal?: AbortSignal;
   /** Override the agent's, one by one. */
   readonly limits?: Limits;
+  /** Instead of the agent's. */
   readonly tenant?: string;
   /** For hooks: `ctx.runMetadata`. JSON. */
   readonly metadata?: Metadata;
+  /** Instead of the agent's. */
   readonly onRequest?: (request: PendingRequest) => Awaitable<Decision | undefined>;
   /** Makes this run a child: it shares the parent's budgets, abort and tenant. */
   readonly parent?: Context;
@@ -123,7 +135,7 @@ export class Agent {
   constructor(options: AgentOptions) {
     if (typeof options !== 'object' || options === null) throw invalidOption('options', 'an object', options);
     checkKeys('Agent', options, OPTIONS);
-    checkModel(options.model);
+    checkModel('model', options.model);
     const {
       name = 'agent',
       systemPrompt = '',
@@ -252,14 +264,6 @@ export class Agent {
   private single(): Session {
     return new Session(this, `s_${this.newId()}`, this._forgets);
   }
-}
-
-function checkModel(model: unknown): void {
-  const fine = typeof model === 'object' && model !== null && typeof (model as Model).stream === 'function';
-  if (!fine) throw invalidOption('model', 'a model with provider, id and stream()', model);
-  const { provider, id } = model as Model;
-  if (typeof provider !== 'string' || typeof id !== 'string')
-    throw invalidOption('model', 'a model with `provider` and `id` as text', { provider, id });
 }
 
 function checkStore(store: unknown): void {

@@ -3,6 +3,7 @@ import { Aborted, AlliumError, checkKeys, isControl, isThenable, shown } from '.
 import { ignore, type Layer, type LayerContext, save, takeResult, undone } from './layer.js';
 import type { Onion } from './layers.js';
 import type { Seam } from './middleware.js';
+import { noteOverride } from './request-changes.js';
 import { Scope, supervised } from './scope.js';
 
 const MAX_INWARD = 100;
@@ -364,6 +365,7 @@ function badOverride(seam: Seam, override: unknown): unknown {
 function applyOverride(fork: LayerContext, override: Record<string, unknown>): void {
   for (const [key, value] of Object.entries(override))
     if (value !== undefined) (fork as unknown as Record<string, unknown>)[key] = value;
+  if (fork.seam === 'model') noteOverride(fork);
 }
 
 function contentOf(result: unknown): unknown {

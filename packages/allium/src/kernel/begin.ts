@@ -1,7 +1,7 @@
 /** The beginning of a run: its session is loaded, and its start written or the run to go on with found. */
 import { checkAnswer, firstAnswers, unknownRequest } from './answers.js';
 import type { Plan } from './compose.js';
-import { AlliumError, isThenable, StopRun, shown } from './errors.js';
+import { AlliumError, isThenable, kernelStop, shown } from './errors.js';
 import type { AgentEvent } from './events.js';
 import { Budget } from './limits.js';
 import { deepFreeze, type Metadata } from './messages.js';
@@ -99,7 +99,7 @@ function runOf(
   });
   const { depth: maxDepth = 8 } = limits;
   if (depth > Math.min(maxDepth, parent?.limits.depth ?? maxDepth))
-    run.call.latch(new StopRun('max_depth', `Sub-agents may nest ${maxDepth} deep.`), 'kernel');
+    run.call.latch(kernelStop('max_depth', `Sub-agents may nest ${maxDepth} deep.`), 'kernel');
   return run;
 }
 

@@ -5,10 +5,53 @@ import {
   type ModelContext,
   type StreamTransform,
   textOf,
+  tool,
 } from 'allium';
-import { chunks, collect, failWith, hang, scriptedModel, text } from 'allium/testing';
+import { chunks, collect, failWith, fakeClock, hang, scriptedModel, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { CALL_SEAMS, layerAt, trial } from '../../../../test/seams.js';
+
+const look = tool({ name: 'look', description: '', input: z.object({}), execute: () => 'seen' });
+
+describe('ctx.pausedMs', () => {
+  it('is the time a human took to answer, also while the question is open', async () => {
+    const clock = fakeClock();
+    const seen: number[] = [];
+    const wait = (ms: number) => new Promise<void>((resolve) => void clock.setTimer(resolve, ms));
+    const asks: Middleware = {
+      name: 'asks',
+      suspends: true,
+      beforeModel: (ctx) => void seen.push(ctx.pausedMs),
+      beforeToolCall: (ctx) => ({
+        ask: {
+          title: 'Sure?',
+          async onRequest() {
+            await wait(400);
+            seen.push(ctx.pausedMs);
+            await wait(600);
+            return { type: 'approve' };
+          },
+        },
+      }),
+      async wrapTool(ctx, next) {
+        await wait(50);
+        seen.push(ctx.pausedMs);
+        return next();
+      },
+    };
+    const agent = new Agent({
+      model: scriptedModel([toolCalls({ name: 'look' }), 'done']),
+      tools: [look],
+      clock,
+      middleware: [asks],
+    });
+    const run = agent.run('go');
+    await clock.advance(5000);
+    expect((await run).text).toBe('done');
+    expect(seen).toEqual([0, 400, 1000, 1000]);
+  });
+});
 
 describe('ctx.generate', () => {
   const helper = () =>

@@ -1,6 +1,14 @@
 /** What hooks are given: one family of contexts in which a field means the same wherever it appears. */
 import type { Agent } from './agent.js';
-import { AlliumError, controlKind, StopRun, shown } from './errors.js';
+import {
+  AlliumError,
+  type Attribution,
+  attribution,
+  controlKind,
+  type Raised,
+  StopRun,
+  shown,
+} from './errors.js';
 import type { LiveMessage } from './live.js';
 import type {
   AssistantMessage,
@@ -38,6 +46,22 @@ export class SeamCall {
   /** Guards judge what is sent and what comes back; not so for the model calls of a guard itself. */
   guarded = true;
 
+  /** The last thrown value that is no object. */
+  raised: Raised | undefined = undefined;
+
+  /** Who raised an error, as far as it is known. */
+  raisedBy(error: unknown): Attribution | undefined {
+    const { raised } = this;
+    return attribution(error) ?? (raised !== undefined && raised.value === error ? raised.by : undefined);
+  }
+
+  /** @internal The request before any layer saw it, where it is not simply the run's. */
+  given: ModelMark | undefined = undefined;
+  /** @internal What `next({ … })` made of the request, by the context that goes in with it. */
+  overridden: Map<ModelContext, ModelMark> | undefined = undefined;
+  /** @internal What was noted about the request of this call. */
+  rewrites: Set<string> | undefined = undefined;
+
   latch(signal: unknown, by?: string): void {
     if (this.latched !== undefined) return;
     this.latched = signal;
@@ -52,9 +76,13 @@ export class SeamCall {
 
 /** What a middleware asks a model itself, with `ctx.generate()`. */
 export interface GenerateRequest {
+  /** What is asked: text, content, or a whole conversation. */
   readonly messages: MessageInput | readonly Message[];
+  /** Told to the model before the messages. @default '' */
   readonly systemPrompt?: string;
+  /** What the model may answer with calls of; nobody runs them. @default [] */
   readonly tools?: readonly Tool[];
+  /** How the model is asked. @default {} */
   readonly settings?: ModelSettings;
 }
 
@@ -117,6 +145,10 @@ export abstract class Context {
   get usage(): Usage {
     return this._run.budget.usage;
   }
+  /** Milliseconds so far in which the run only waited: for a human's answer, or for whoever reads its stream. */
+  get pausedMs(): number {
+    return this._run.pausedMs;
+  }
   /** Dollars spent so far; undefined when a price is unknown. */
   get costUsd(): number | undefined {
     return this._run.budget.costUsd;
@@ -164,6 +196,11 @@ export abstract class Context {
       // There is no turn to start again here, so the error stands.
       throw controlKind(error) === 'restart' ? (error as Error).cause : error;
     }
+  }
+
+  /** @internal */
+  _raised(value: unknown, by: Attribution): void {
+    this._run._raised(value, by, this._call);
   }
 
   /** @internal Copies what every context has into a fork of it: its own writes, not those of earlier attempts. */

@@ -23,7 +23,7 @@ export const ERROR_CODES = {
   MODEL_STREAM_INVALID:
     'A model yielded something that is not a stream part, or parts that contradict each other.',
   MODEL_STREAM_CUT: 'A model stream ended without its `finish` part: the answer is incomplete.',
-  MIDDLEWARE_ERROR: 'A middleware threw. `cause` is what it threw; `attribution(cause)` tells which one.',
+  MIDDLEWARE_ERROR: 'A middleware threw. `cause` is what it threw; `attribution(error)` tells which one.',
   GUARD_FAILED: 'A guard threw while judging, so nothing more was released.',
   TOOL_TIMEOUT: 'A tool did not finish within its time.',
   PRICE_UNKNOWN: 'A cost limit is set, but the price of the model is not known.',
@@ -169,6 +169,19 @@ export class StopRun extends Error {
   }
 }
 
+const kernelStops = new WeakSet<StopRun>();
+
+/** A limit of the kernel was reached: whatever layer it passes, no middleware stopped the run. */
+export function kernelStop(reason: StopReason, why: string): StopRun {
+  const stop = new StopRun(reason, why);
+  kernelStops.add(stop);
+  return stop;
+}
+
+export function isKernelStop(signal: unknown): boolean {
+  return kernelStops.has(signal as StopRun);
+}
+
 /** Thrown by `ctx.suspend()` when there is no answer yet. */
 export class Suspension extends Error {
   override readonly name = 'Suspension';
@@ -235,6 +248,17 @@ export interface Attribution {
 
 const attributions = new WeakMap<object, Attribution>();
 
+/** A thrown value that is no object, and who raised it: nothing can be recorded beside it. */
+export interface Raised {
+  readonly value: unknown;
+  readonly by: Attribution;
+}
+
+/** Where such a value is noted instead: the run, or a context of it. */
+export interface Raiser {
+  _raised(value: unknown, by: Attribution): void;
+}
+
 /** Which middleware and hook (or model, or tool) raised this error, if it passed through a run. */
 export function attribution(error: unknown): Attribution | undefined {
   return typeof error === 'object' && error !== null ? attributions.get(error) : undefined;
@@ -244,8 +268,16 @@ export function attribution(error: unknown): Attribution | undefined {
  * Notes who raised `error`; `more` is added to it. The first note stands, except that a model or tool that throws
  * the same object once more has raised it anew.
  */
-export function attribute(error: unknown, first: Attribution, more?: Partial<Attribution>): void {
-  if (typeof error !== 'object' || error === null) return;
+export function attribute(
+  error: unknown,
+  first: Attribution,
+  more?: Partial<Attribution>,
+  within?: Raiser,
+): void {
+  if (typeof error !== 'object' || error === null) {
+    within?._raised(error, first);
+    return;
+  }
   const noted = attributions.get(error);
   const anew = first.attempts !== undefined && noted?.middleware === undefined;
   attributions.set(error, { ...(anew ? first : (noted ?? first)), ...more });

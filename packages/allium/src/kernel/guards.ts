@@ -1,15 +1,7 @@
 /** The guard ring: text and calls are judged at fixed points, wherever the guards stand in the list. */
 import { type Context, type ModelContext, SeamCall } from './context.js';
-import {
-  AlliumError,
-  attribute,
-  attribution,
-  isControl,
-  isThenable,
-  messageOf,
-  StopRun,
-  shown,
-} from './errors.js';
+import { AlliumError, attribute, attribution, isControl, isThenable, messageOf, StopRun } from './errors.js';
+import { WrongReturn } from './guard-returns.js';
 import { textsIn, withTexts } from './json-texts.js';
 import type { Guard, GuardPoint, GuardSubject, Span, Verdict } from './middleware.js';
 import { untilAborted } from './scope.js';
@@ -133,8 +125,7 @@ function judgeContext(planned: PlannedGuard, ctx: Context): Context {
 
 function checkVerdict(name: string, verdict: Verdict, { subject, args }: Judging): void {
   const atArgs = subject.point === 'tool-args';
-  const fail = (what: string) =>
-    new AlliumError('INVALID_HOOK_RESULT', `judge of guard "${name}" returned ${shown(verdict)}. ${what}`);
+  const fail = (wanted: string) => new WrongReturn(name, 'judge', verdict, wanted);
   if (!['allow', 'deny', 'ask', 'rewrite'].includes(verdict?.type))
     throw fail("Return { type: 'allow' | 'deny' | 'ask' | 'rewrite' } or nothing.");
   if (verdict.type === 'ask') {
@@ -224,9 +215,14 @@ export function skipOrThrow(planned: PlannedGuard, error: unknown, ctx: Context)
   }
   attribute(error, { middleware: name, hook: 'guard' });
   // Its message may quote what it judged, so it is told to the caller only, as the cause.
-  const failure = new AlliumError('GUARD_FAILED', `Guard "${name}" failed, so nothing more was released.`, {
-    cause: error,
-  });
+  const why = error instanceof WrongReturn ? `: ${error.told}` : '.';
+  const failure = new AlliumError(
+    'GUARD_FAILED',
+    `Guard "${name}" failed, so nothing more was released${why}`,
+    {
+      cause: error,
+    },
+  );
   attribute(failure, { middleware: name, hook: 'guard' });
   throw failure;
 }

@@ -1,6 +1,6 @@
 /** Keys derived from content. Not for secrets: they only have to be the same for the same input, everywhere. */
 import type { Message } from './messages.js';
-import type { ModelRequest, ModelSettings } from './model.js';
+import type { ModelRequest, ToolSpec } from './model.js';
 
 /** Canonical JSON: object keys sorted, undefined left out, dates and the like as their own JSON. */
 export function canonical(value: unknown): string {
@@ -41,18 +41,19 @@ export function callHash(name: string, args: unknown): string {
   return hash(`${name}\n${canonical(args)}`);
 }
 
+/** A request and its model: what `next()` goes in with, so a `ModelContext` is one. */
+export interface KeyedRequest extends Partial<Omit<ModelRequest, 'tools'>> {
+  readonly model: { readonly provider: string; readonly id: string };
+  readonly tools?: readonly (ToolSpec | { readonly spec: ToolSpec })[];
+}
+
 /**
  * The same key for the same question to the same model: messages without ids and usage, prompt, tools and settings.
  * The base of caches and cassettes.
  */
-export function requestKey(
-  request: { readonly model: { readonly provider: string; readonly id: string } } & Partial<ModelRequest> & {
-      readonly settings?: ModelSettings;
-    },
-  scope = '',
-): string {
+export function requestKey(request: KeyedRequest, scope = ''): string {
   const { model, messages = [], systemPrompt = '', tools = [], settings = {} } = request;
-  const specs = tools.map((tool) => ('spec' in tool ? (tool as { spec: unknown }).spec : tool));
+  const specs = tools.map((tool) => ('spec' in tool ? tool.spec : tool));
   return hash(
     canonical([scope, model.provider, model.id, systemPrompt, messages.map(plain), specs, settings]),
   );

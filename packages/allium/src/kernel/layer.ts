@@ -27,7 +27,7 @@ export interface Layer {
 /** Notes that this error is the layer's own, and returns it. A control signal is latched instead. */
 export function owned(layer: Layer, hook: string, error: unknown, ctx: LayerContext): unknown {
   if (isControl(error)) ctx._run.cross(error, ctx);
-  else attribute(error, { middleware: layer.name, hook });
+  else attribute(error, { middleware: layer.name, hook }, undefined, ctx);
   return error;
 }
 
@@ -57,6 +57,16 @@ export function save(layer: Layer, ctx: LayerContext): (() => void) | undefined 
     if (fields._transforms) fields._transforms.length = transforms!;
     if (state) ctx._state!.restore(state);
   };
+}
+
+/** Did a `before` hook answer the call itself? Around a tool `skip` says so; a result alone would be lost. */
+export function isPreset(layer: Layer, ctx: LayerContext): boolean {
+  if (ctx.result !== undefined && ctx.seam === 'tool' && !ctx.skip)
+    throw new AlliumError(
+      'INVALID_HOOK_RESULT',
+      `${layer.hooks[0]} of "${layer.name}" set ctx.result without ctx.skip, so the tool would run all the same. Set ctx.skip = true to answer without it, or change the result in afterTool.`,
+    );
+  return ctx.seam === 'tool' ? ctx.skip : ctx.result !== undefined;
 }
 
 /** Checks a result that a layer made itself, brings it into shape and freezes it. */

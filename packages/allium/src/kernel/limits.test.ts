@@ -103,7 +103,11 @@ describe('tokens', () => {
   it('end the run before a call that cannot be afforded', async () => {
     const model = scriptedModel([call(), 'never'], { usage: usage(80, 15) });
     const { result } = await watched(new Agent({ model, tools: [free], limits: { tokens: 100 } }), 'go');
-    expect(result).toMatchObject({ status: 'stopped', turns: 1, stop: { reason: 'max_tokens' } });
+    expect(result).toMatchObject({
+      status: 'stopped',
+      turns: 1,
+      stop: { reason: 'max_tokens', by: 'kernel' },
+    });
     expect(result.usage.totalTokens).toBe(95);
   });
   it('cap the output of the model', async () => {
@@ -167,6 +171,49 @@ describe('tokens', () => {
   });
 });
 
+describe('stop.by', () => {
+  const through: Middleware = {
+    name: 'through',
+    wrapRun: (_, next) => next(),
+    wrapModel: (_, next) => next(),
+    wrapTool: (_, next) => next(),
+    beforeModel() {},
+  };
+
+  it.each([
+    ['max_tokens', { tokens: 1 }],
+    ['max_tokens', { tokens: 60 }],
+    ['max_cost', { costUsd: 1e-9 }],
+    ['max_turns', { turns: 1 }],
+    ['max_tool_calls', { toolCalls: 1 }],
+  ] as const)('is the kernel for %s, whatever layers the limit is met in: %j', async (reason, limits) => {
+    const model = scriptedModel([call(), call(), call()], { price, usage: usage(50, 5) });
+    const { result } = await watched(
+      new Agent({ model, tools: [free], limits, middleware: [through] }),
+      'go',
+    );
+    expect(result.stop).toMatchObject({ reason, by: 'kernel' });
+  });
+
+  it('is the kernel for a timeout in a model and in a tool', async () => {
+    const never = tool({ name: 'free', description: '', input, execute: () => new Promise(() => {}) });
+    for (const model of [scriptedModel([hang('half')]), scriptedModel([call()])]) {
+      const clock = fakeClock();
+      const limits = { timeoutMs: 100 };
+      const agent = new Agent({ model, tools: [never], clock, limits, middleware: [through] });
+      const running = watched(agent, 'go');
+      await clock.advance(100);
+      expect((await running).result.stop).toMatchObject({ reason: 'timeout', by: 'kernel' });
+    }
+  });
+
+  it('is the middleware that stops with the same word', async () => {
+    const stops: Middleware = { name: 'stops', beforeModel: (ctx) => ctx.stop('max_tokens', 'enough') };
+    const { result } = await watched(new Agent({ model: scriptedModel([]), middleware: [stops] }), 'go');
+    expect(result.stop).toEqual({ reason: 'max_tokens', message: 'enough', by: 'stops' });
+  });
+});
+
 describe('costUsd', () => {
   it('needs a known price, before the first call', async () => {
     const model = scriptedModel(['a']);
@@ -184,7 +231,7 @@ describe('costUsd', () => {
   it('ends the run when the money is used up', async () => {
     const model = scriptedModel([call(), 'never'], { price, usage: usage(80, 10) });
     const { result } = await watched(new Agent({ model, tools: [free], limits: { costUsd: 110e-6 } }), 'go');
-    expect(result).toMatchObject({ status: 'stopped', stop: { reason: 'max_cost' }, turns: 1 });
+    expect(result).toMatchObject({ status: 'stopped', stop: { reason: 'max_cost', by: 'kernel' }, turns: 1 });
     expect(result.costUsd).toBeCloseTo(100e-6, 12);
   });
   it('caps the output at what can be paid', async () => {
@@ -226,7 +273,7 @@ describe('timeoutMs', () => {
     const running = watched(new Agent({ model, clock, limits: { timeoutMs: 100 } }), 'go');
     await clock.advance(100);
     const { result } = await running;
-    expect(result).toMatchObject({ status: 'stopped', stop: { reason: 'timeout' } });
+    expect(result).toMatchObject({ status: 'stopped', stop: { reason: 'timeout', by: 'kernel' } });
     expect(model.aborted).toBe(1);
     expect(clock.pending).toBe(0);
   });

@@ -1,5 +1,5 @@
 /** Hard limits and shared budgets. A sub-agent's budget draws on its parent's. */
-import { AlliumError, checkKeys, invalidOption, StopRun } from './errors.js';
+import { AlliumError, checkKeys, invalidOption, kernelStop, type StopRun } from './errors.js';
 import { type Message, NO_USAGE, type Usage, UsageTotal } from './messages.js';
 import { type Model, modelName, type Price } from './model.js';
 
@@ -8,9 +8,11 @@ export interface Limits {
   readonly turns?: number;
   /** How deep sub-agents may nest. @default 8 */
   readonly depth?: number;
+  /** Tool calls that may run. Those beyond get a result that says so, and the run stops. */
   readonly toolCalls?: number;
   /** Input and output tokens, sub-agents and middleware's own calls included. */
   readonly tokens?: number;
+  /** US dollars, shared like tokens. Every model needs a known price: `PRICE_UNKNOWN` otherwise. */
   readonly costUsd?: number;
   /** Active milliseconds: waiting for the consumer or a human does not count. */
   readonly timeoutMs?: number;
@@ -132,12 +134,12 @@ export class Budget {
     for (let budget: Budget | undefined = this; budget?.limited; budget = budget.parent) {
       const { tokens, costUsd } = budget.limits;
       if (tokens !== undefined && budget.spent.totalTokens >= tokens)
-        return new StopRun(
+        return kernelStop(
           'max_tokens',
           `The limit of ${tokens} tokens is used up (${budget.spent.totalTokens}).`,
         );
       if (costUsd !== undefined && (budget.costUsd ?? 0) >= costUsd)
-        return new StopRun('max_cost', `The limit of $${costUsd} is used up ($${budget.costUsd}).`);
+        return kernelStop('max_cost', `The limit of $${costUsd} is used up ($${budget.costUsd}).`);
     }
     return undefined;
   }
@@ -148,7 +150,7 @@ export class Budget {
     if (isLimit(tokens)) {
       const left = tokens - this.spent.totalTokens - this.reservedTokens;
       if (left <= input)
-        throw new StopRun(
+        throw kernelStop(
           'max_tokens',
           `About ${input} input tokens are needed and ${Math.max(0, left)} of ${tokens} are left.`,
         );
@@ -158,11 +160,11 @@ export class Budget {
       if (!price) throw priceUnknown(model);
       const left = costUsd - (this.costUsd ?? costUsd) - this.reservedCost - (input * price.input) / 1e6;
       if (left <= 0)
-        throw new StopRun('max_cost', `The next call does not fit into what is left of $${costUsd}.`);
+        throw kernelStop('max_cost', `The next call does not fit into what is left of $${costUsd}.`);
       const affordable =
         price.output > 0 ? Math.floor((left * part * 1e6) / price.output) : Number.POSITIVE_INFINITY;
       if (affordable < 1)
-        throw new StopRun('max_cost', `What is left of $${costUsd} does not pay for one token of output.`);
+        throw kernelStop('max_cost', `What is left of $${costUsd} does not pay for one token of output.`);
       output = Math.min(output, affordable);
     }
     return output;

@@ -1,12 +1,13 @@
 /** Messages: what people, models and tools said. Frozen once they are in a history. */
 
+/** Plain text. */
 export interface TextContent {
   readonly type: 'text';
   readonly text: string;
   readonly metadata?: Metadata;
 }
 
-/** `data` is base64 text, or a URL. */
+/** An image. `data` is base64 text, or a URL. */
 export interface ImageContent {
   readonly type: 'image';
   readonly data: string;
@@ -14,6 +15,7 @@ export interface ImageContent {
   readonly metadata?: Metadata;
 }
 
+/** Any other file. `data` is base64 text, or a URL. */
 export interface FileContent {
   readonly type: 'file';
   readonly data: string;
@@ -70,6 +72,7 @@ export type FinishReason =
   | 'other'
   | 'aborted';
 
+/** What a person said, or somebody in their place. */
 export interface UserMessage {
   readonly id: string;
   readonly role: 'user';
@@ -88,10 +91,12 @@ export interface ModelResponse {
   readonly metadata?: Metadata;
 }
 
+/** What the model said, in the history. */
 export interface AssistantMessage extends ModelResponse {
   readonly id: string;
 }
 
+/** What came of a tool call. */
 export interface ToolMessage {
   readonly id: string;
   readonly role: 'tool';

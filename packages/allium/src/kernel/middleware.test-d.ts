@@ -114,6 +114,42 @@ defineMiddleware({
   },
 });
 
+// Words need no `as const`, awaited or not.
+defineMiddleware({
+  async onError(ctx) {
+    await Promise.resolve();
+    if (ctx.attempt > 3) return;
+    return ctx.attempt > 2 ? 'fail' : 'retry';
+  },
+});
+defineMiddleware({ onError: () => 'retry' });
+defineMiddleware({ onError: async () => 'fallback' });
+defineMiddleware({ async onError() {} });
+// @ts-expect-error: not an action
+defineMiddleware({ onError: () => 'again' });
+// @ts-expect-error: not a text
+defineMiddleware({ onError: async () => true });
+defineMiddleware({
+  async afterModelResponse() {
+    return { decision: 'stop' };
+  },
+  async shouldStopAfterTurn() {
+    return { reason: 'stopped' };
+  },
+  guard: {
+    on: ['input'],
+    async judge() {
+      return { type: 'deny' };
+    },
+  },
+});
+class Retrying extends BaseMiddleware {
+  override async onError() {
+    return 'retry';
+  }
+}
+new Retrying();
+
 // A class implements what it needs.
 class Timing extends BaseMiddleware {
   override readonly name = 'timing';
@@ -129,7 +165,7 @@ new Agent({
   model,
   middleware: pipeline([
     new Timing(),
-    { name: 'retry', onError: () => 'retry' as const },
+    { name: 'retry', onError: () => 'retry' },
     async (_ctx, next) => void (await next()),
   ]),
 });

@@ -124,6 +124,7 @@ export interface GuardContext {
 export interface Middleware {
   /** Needed when it owns session state and appears twice. */
   readonly name?: string;
+  /** Offered to the model beside those of the agent. */
   readonly tools?: readonly Tool[];
   /** The durable cells it owns, made in its factory. */
   readonly state?: readonly StateCell<any>[];
@@ -139,7 +140,7 @@ export interface Middleware {
   };
   /** What its own exceptions mean. @default 'closed' */
   readonly onFail?: 'closed' | 'open';
-  /** It may ask a human. */
+  /** It may ask a human: `explain()` warns of a timeout around it, which would count the wait. @default false */
   readonly suspends?: boolean;
   /** It writes content elsewhere (audit, record, export): it is given the guarded view. */
   readonly sink?: boolean;
@@ -160,8 +161,14 @@ export interface Middleware {
   afterModel?(ctx: ModelContext): Awaitable<void>;
   beforeTool?(ctx: ToolContext): Awaitable<void>;
   afterTool?(ctx: ToolContext): Awaitable<void>;
-  /** The catch around this layer's `next()`, at the model and tool seams. Void means no opinion. */
-  onError?(ctx: ModelContext | ToolContext, error: unknown): Awaitable<ErrorAction | void>;
+  /**
+   * The catch around this layer's `next()`, at the model and tool seams. Void means no opinion. TypeScript takes a word
+   * that an async function returns for any text, so a promise may hold any; one that is no action is an error of the hook.
+   */
+  onError?(
+    ctx: ModelContext | ToolContext,
+    error: unknown,
+  ): ErrorAction | void | Promise<ErrorAction | (string & {}) | void>;
 
   // decide
   /** Every message from outside, before it is appended. */
@@ -182,6 +189,7 @@ export interface Middleware {
   onRunEnd?(ctx: TurnContext): Awaitable<readonly Message[] | void>;
 
   // guard
+  /** Judges text and calls at fixed points: see `Guard`. */
   readonly guard?: Guard;
 }
 

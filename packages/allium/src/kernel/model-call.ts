@@ -9,6 +9,7 @@ import type { LiveStream } from './live.js';
 import { freezeResponse, type Message, type ModelResponse, NO_USAGE, type Usage } from './messages.js';
 import type { ModelPart, ModelRequest, ModelSettings, ToolSpec } from './model.js';
 import { Reading } from './model-stream.js';
+import { noteRewrites } from './request-changes.js';
 import { convertToLlm } from './rules.js';
 import type { Run } from './run.js';
 import type { Scope } from './scope.js';
@@ -62,7 +63,10 @@ export function callModelThen<T>(ctx: ModelContext, ending: Ending<T>): Promise<
       `Expected \`model\` to be a model with a stream() method, got ${shown(ctx.model)}.`,
     );
   }
-  if (ctx._run.plan.layers.model.length > 0) checkAssigned(ctx);
+  if (ctx._run.plan.layers.model.length > 0) {
+    checkAssigned(ctx);
+    noteRewrites(ctx);
+  }
   // A run that is to end makes no further call, whatever a layer swallowed.
   ctx._call.check();
   if (ctx._scope.aborted) throw ctx._scope.reason;
@@ -208,7 +212,7 @@ export class ModelCall extends Reading {
   protected failed(error: unknown): void {
     const { ctx, messages, reservation, raw, live, ending, resolve, reject } = this;
     if (!isControl(error)) {
-      attribute(error, { hook: 'model', attempts: this.attempts });
+      attribute(error, { hook: 'model', attempts: this.attempts }, undefined, ctx);
       // What was shown is void, and nobody should read it while a retry waits.
       ctx._live?.abandon(live, raw);
     }

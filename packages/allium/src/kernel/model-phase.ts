@@ -188,6 +188,7 @@ async function transform(run: Run, ctx: ModelContext): Promise<void> {
   if (transformSystemPrompt.length > 0) {
     ctx.systemPrompt = await rules.transformSystemPrompt(transformSystemPrompt, ctx.systemPrompt, ctx);
   }
+  ctx._call.given = ctx._mark();
 }
 
 async function decide(

@@ -1,4 +1,5 @@
 /** The model port: one method that streams. A non-streaming answer is a stream read to its end. */
+import { invalidOption } from './errors.js';
 import type { FinishReason, Message, Metadata, Usage } from './messages.js';
 
 /** What a model is asked. Everything in it is read-only. */
@@ -20,11 +21,17 @@ export interface ToolSpec {
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
 export interface ModelSettings {
+  /** The most the model may write. A budget may lower it. */
   readonly maxOutputTokens?: number;
+  /** How free the model is in its choice of words, on the scale of its provider. */
   readonly temperature?: number;
+  /** Only the likeliest words that together have this probability. */
   readonly topP?: number;
+  /** Texts at which the model stops. */
   readonly stopSequences?: readonly string[];
+  /** For models that can repeat themselves. */
   readonly seed?: number;
+  /** Whether the model has to call a tool, and which. */
   readonly toolChoice?: 'auto' | 'none' | 'required' | { readonly tool: string };
   /** JSON Schema the answer has to follow, for models that can. */
   readonly responseSchema?: JsonSchema;
@@ -118,4 +125,12 @@ export interface StreamTransform {
 /** `provider/id`: how a model is named in messages, prices and explanations. */
 export function modelName(model: Model): string {
   return `${model.provider}/${model.id}`;
+}
+
+export function checkModel(option: string, model: unknown): void {
+  const fine = typeof model === 'object' && model !== null && typeof (model as Model).stream === 'function';
+  if (!fine) throw invalidOption(option, 'a model with provider, id and stream()', model);
+  const { provider, id } = model as Model;
+  if (typeof provider !== 'string' || typeof id !== 'string')
+    throw invalidOption(option, 'a model with `provider` and `id` as text', { provider, id });
 }

@@ -2,7 +2,7 @@
 import type { Attempt } from './attempts.js';
 import type { ModelContext, ModelMark, ToolContext, ToolMark } from './context.js';
 import { isThenable } from './errors.js';
-import { type Layer, type LayerContext, save, takeResult, undone, wrongReturn } from './layer.js';
+import { isPreset, type Layer, type LayerContext, save, takeResult, undone, wrongReturn } from './layer.js';
 import type { Onion } from './layers.js';
 
 /** Runs consecutive pairs, from layer `start` on, around what is inside them. */
@@ -171,7 +171,7 @@ async function awaitBefore(
 function isAnswered(layer: Layer, ctx: LayerContext, returned: unknown): boolean {
   if (returned !== undefined) throw wrongReturn(layer, layer.hooks[0]!, returned);
   ctx._call.check();
-  if (ctx.seam === 'tool' ? !ctx.skip : ctx.result === undefined) return false;
+  if (!isPreset(layer, ctx)) return false;
   takeResult(layer, layer.hooks[0]!, ctx);
   ctx._run.note(layer.name, `answered the ${ctx.seam} call itself`);
   return true;

@@ -79,7 +79,7 @@ async function ask<T>(
       ctx._call.latch(error, error === ctx._scope.reason ? 'kernel' : planned.name);
       throw error;
     }
-    attribute(error, { middleware: planned.name, hook });
+    attribute(error, { middleware: planned.name, hook }, undefined, ctx);
     if (!planned.open) throw error;
     ctx._run.note(planned.name, `${hook} failed and was skipped: ${messageOf(error)}`);
     return undefined;
@@ -143,6 +143,7 @@ export async function transformContext(
     if (answer === undefined || answer === messages) continue;
     messages = answer;
     steps.push({ by: planned.name, messages });
+    ctx._run.note(planned.name, 'rewrote the messages of the request');
   }
   return steps;
 }
@@ -154,7 +155,10 @@ export async function transformSystemPrompt(
 ): Promise<string> {
   let current = prompt;
   for (const planned of hooks) {
-    current = (await ask<string>('transformSystemPrompt', planned, ctx, current, ctx)) ?? current;
+    const answer = await ask<string>('transformSystemPrompt', planned, ctx, current, ctx);
+    if (answer === undefined || answer === current) continue;
+    current = answer;
+    ctx._run.note(planned.name, 'rewrote the system prompt of the request');
   }
   return current;
 }
@@ -164,7 +168,11 @@ export async function convertToLlm(
   messages: readonly Message[],
   ctx: ModelContext,
 ): Promise<readonly Message[]> {
-  return (await ask<readonly Message[]>('convertToLlm', hooks.at(-1)!, ctx, messages, ctx)) ?? messages;
+  const planned = hooks.at(-1)!;
+  const answer = await ask<readonly Message[]>('convertToLlm', planned, ctx, messages, ctx);
+  if (answer === undefined || answer === messages) return messages;
+  ctx._run.note(planned.name, 'converted the messages of the request');
+  return answer;
 }
 
 type Resolved = { readonly toolCall: ToolCall; readonly tool?: Tool };

@@ -5,7 +5,7 @@ import type { Clock } from './clock.js';
 import type { Plan } from './compose.js';
 import { judgeToolResult } from './content-guards.js';
 import { type Context, type GenerateRequest, ModelContext, SeamCall, type ToolContext } from './context.js';
-import { type ControlSignal, controlKind, shown } from './errors.js';
+import { type Attribution, type ControlSignal, controlKind, shown } from './errors.js';
 import type { AgentEvent } from './events.js';
 import type { History } from './history.js';
 import { enter } from './layers.js';
@@ -19,13 +19,13 @@ import {
   type ModelResponse,
   type Usage,
 } from './messages.js';
-import { type Model, modelName } from './model.js';
+import { checkModel, type Model, modelName } from './model.js';
 import { callModel, type ModelCall } from './model-call.js';
 import { dropOrphans } from './orphans.js';
 import { RequestGate } from './request-gate.js';
 import { type CallVerdicts, guardResponse, NO_VERDICTS } from './response-gate.js';
 import type { Change } from './result.js';
-import type { DeclaredOptions } from './run-options.js';
+import { checkGenerate, type DeclaredOptions } from './run-options.js';
 import { type Scope, Supervisor, supervised } from './scope.js';
 import type { Journal, OpenRun, SessionState } from './session-state.js';
 import { Cells } from './state.js';
@@ -203,6 +203,15 @@ export class Run {
     return this.paused(() => wait);
   }
 
+  /** Notes who threw a value that is no object. What a model passes on belongs to the transform that threw it. */
+  _raised(value: unknown, by: Attribution, call: SeamCall = this.call): void {
+    const noted = call.raised;
+    const passedOn = by.attempts !== undefined && noted?.by.middleware !== undefined && noted.value === value;
+    const raised = passedOn ? noted : { value, by };
+    call.raised = raised;
+    this.call.raised = raised;
+  }
+
   /** Notes that a middleware acted. */
   note(by: string, what: string): void {
     if (this.changes.length < MAX_CHANGES) this.changes.push({ turn: this.turn, by, what });
@@ -298,6 +307,8 @@ export class Run {
 
   /** A model call of a middleware's own, through the layers inside it. */
   async generate(caller: Context, model: Model, request: GenerateRequest): Promise<ModelResponse> {
+    checkModel('model of ctx.generate()', model);
+    checkGenerate(request);
     const { messages, systemPrompt = '', tools = [], settings = {} } = request;
     const call = new SeamCall();
     call.guarded = caller._call.guarded;
@@ -310,6 +321,7 @@ export class Run {
       undefined,
     );
     ctx._messages = Object.freeze(toMessages(messages as never));
+    call.given = ctx._mark();
     const layers = this.plan.layers.model;
     const inside = layers.findIndex((layer) => layer.position > caller._position);
     try {
@@ -356,7 +368,7 @@ export class Run {
         response =
           stage?.ctx === model
             ? { ...response, content: stage.response.content }
-            : deepFreeze(transformed(response, model._transforms, this.nameAt(model._position)));
+            : deepFreeze(transformed(response, model._transforms, model));
       }
       return sink && model._call.guarded && this.plan.guardsResponses ? this.seen(response, model) : response;
     }

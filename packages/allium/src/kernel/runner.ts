@@ -5,12 +5,14 @@ import { RunContext } from './context.js';
 import {
   Aborted,
   AlliumError,
-  attribution,
+  attribute,
   controlKind,
+  isKernelStop,
   isThenable,
+  kernelStop,
   messageOf,
   RunError,
-  StopRun,
+  type StopRun,
 } from './errors.js';
 import type { EventQueue } from './event-queue.js';
 import { drain } from './inbox.js';
@@ -104,7 +106,7 @@ async function supervise(run: Run, start: Start): Promise<RunResult> {
   }
   if (run.watched) run.emit({ type: 'agent_end', runId: run.runId, sessionId: run.sessionId, result });
   if (unwritten) throw unwritten;
-  if (failure) throw toRunError(failure.error, result);
+  if (failure) throw toRunError(run, failure.error, result);
   return result;
 }
 
@@ -125,7 +127,8 @@ async function core(run: Run, ctx: RunContext, { store }: Start): Promise<RunRes
 
 function stopOf(run: Run, signal: unknown): Stop {
   const { reason, message } = signal as StopRun;
-  const by = run.call.latched === signal ? run.call.latchedBy : undefined;
+  const latched = run.call.latched === signal ? run.call.latchedBy : undefined;
+  const by = isKernelStop(signal) ? 'kernel' : latched;
   return { reason, message, ...(by && { by }) };
 }
 
@@ -150,7 +153,7 @@ async function close(run: Run, result: RunResult, { store }: Start, ctx: RunCont
   } catch (error) {
     // The journal refused: the run ends as it is; what failed first is what the caller hears of.
     if (status === 'error' || status === 'aborted') return result;
-    throw toRunError(error, {
+    throw toRunError(run, error, {
       ...result,
       status: 'error',
       stop: { reason: 'error', message: messageOf(error) },
@@ -164,18 +167,22 @@ function pause(run: Run): EntryBody[] {
   return [{ type: 'active', runId: run.runId, ms: activeMs(run, run.started) }];
 }
 
-function toRunError(error: unknown, result: RunResult): RunError {
+function toRunError(run: Run, error: unknown, result: RunResult): RunError {
   if (controlKind(error) === 'abort') {
     const cause = (error as Aborted).cause ?? error;
     return new RunError('ABORTED', `The run was aborted: ${messageOf(cause)}`, result, cause);
   }
-  const { middleware, hook } = attribution(error) ?? {};
+  const raisedBy = run.call.raisedBy(error);
+  const { middleware, hook } = raisedBy ?? {};
   const code =
     error instanceof AlliumError ? error.code : hook === 'model' ? 'MODEL_ERROR' : 'MIDDLEWARE_ERROR';
-  const where = middleware ? ` (in ${hook} of "${middleware}")` : '';
+  const where = middleware ? ` (in ${hook} of "${middleware}")` : hook === 'onRequest' ? ` (in ${hook})` : '';
   // Of a guard that broke, the cause is what the guard threw.
   const cause = code === 'GUARD_FAILED' ? ((error as AlliumError).cause ?? error) : error;
-  return new RunError(code, `The run failed: ${messageOf(error)}${where}`, result, cause);
+  const failure = new RunError(code, `The run failed: ${messageOf(error)}${where}`, result, cause);
+  // A cause that is no object has nothing beside it, so whoever asks may ask the error itself.
+  if (raisedBy) attribute(failure, raisedBy);
+  return failure;
 }
 
 function follow(signal: AbortSignal | undefined, scope: Scope): (() => void) | undefined {
@@ -201,7 +208,7 @@ function timeLimit(run: Run, scope: Scope): () => void {
   const check = (): void => {
     const left = timeoutMs - activeMs(run, started);
     if (left > 0) cancel = run.clock.setTimer(check, left);
-    else scope.abort(new StopRun('timeout', `The run took longer than ${timeoutMs} ms.`));
+    else scope.abort(kernelStop('timeout', `The run took longer than ${timeoutMs} ms.`));
   };
   cancel = run.clock.setTimer(check, Math.max(0, timeoutMs - run.open.activeMs));
   return () => cancel();

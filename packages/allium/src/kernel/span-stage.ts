@@ -1,5 +1,5 @@
 /** Cuts spans out of text while it streams, holding back as much as a match could still need. */
-import { AlliumError, shown } from './errors.js';
+import { WrongReturn } from './guard-returns.js';
 import type { Span } from './middleware.js';
 
 /** How the stage asks about text, and what it does with what may pass. */
@@ -121,17 +121,16 @@ export class SpanStage {
 /** Sorted, merged and checked. Empty spans are left out. */
 export function normalise(spans: unknown, text: string, guard: string): readonly Span[] {
   if (!Array.isArray(spans)) {
-    throw new AlliumError(
-      'INVALID_HOOK_RESULT',
-      `find of guard "${guard}" returned ${shown(spans)}. Return a list of { start, end }.`,
-    );
+    throw new WrongReturn(guard, 'find', spans, 'Return a list of { start, end }, at once.');
   }
   if (spans.length === 0) return spans;
   for (const span of spans) {
     if (isSpan(span, text.length)) continue;
-    throw new AlliumError(
-      'INVALID_HOOK_RESULT',
-      `find of guard "${guard}" returned the span ${shown(span)} for a text of ${text.length} characters. Spans are 0 ≤ start ≤ end ≤ length.`,
+    throw new WrongReturn(
+      guard,
+      'find',
+      span,
+      `Return spans with 0 ≤ start ≤ end ≤ ${text.length}, the length of the text.`,
     );
   }
   const merged: Span[] = [];

@@ -55,7 +55,7 @@ export function jsonSchemaOf(
   throw noJsonSchema(owner, schema);
 }
 
-export function noJsonSchema(owner: string, schema: StandardSchema): AlliumError {
+function noJsonSchema(owner: string, schema: StandardSchema): AlliumError {
   return new AlliumError(
     'INVALID_TOOL',
     `${owner}: a ${schema['~standard'].vendor} schema does not expose its JSON Schema. Pass \`toJsonSchema\`, for example the function of that name from @valibot/to-json-schema.`,

@@ -151,6 +151,24 @@ describe('cells by scope', () => {
 });
 
 describe('JSON only', () => {
+  class Account {
+    constructor(readonly balance: number) {}
+  }
+  it.each([
+    [new Date(0), 'got a Date.'],
+    [{ seen: new Set(['a']) }, 'got a Set at .seen.'],
+    [[new Map()], 'got a Map at [0].'],
+    [new Account(5), 'got an Account.'],
+    [new (class {})(), 'got an object of a class.'],
+    [Object.create({ constructor: 1 }), 'got an object of a class.'],
+    [/x/, 'got a RegExp.'],
+    [Promise.resolve(1), 'got a Promise.'],
+  ])('says what kind of object it was given: %o', (value, said) => {
+    expect(() => toJson(value, 'notes')).toThrow(
+      `State cell "notes" takes JSON values only, ${said} Store plain data.`,
+    );
+  });
+
   it.each([
     ['a date', new Date(0), ''],
     ['a function', () => {}, ''],

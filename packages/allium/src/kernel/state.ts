@@ -19,16 +19,41 @@ export interface StateAccess {
 }
 
 /**
- * Defines a cell. `call` lives for one model or tool call, `run` for a run and its resumes, `session` as long as
- * the session. Values are JSON. When `version` grows, `migrate` turns stored older values into new ones.
+ * What JSON can hold of `T`: the same type if it can hold all of it. Interfaces and recursive types are fine; dates,
+ * maps, sets, functions and objects with methods are not.
  */
-export function defineState<T>(options: {
+export type JsonOnly<T> = unknown extends T
+  ? T
+  : T extends string | number | boolean | null | undefined
+    ? T
+    : T extends bigint | symbol | Date | RegExp | ReadonlyMap<any, any> | ReadonlySet<any> | AnyFunction
+      ? NotJson
+      : { readonly [K in keyof T]: JsonOnly<T[K]> };
+
+type AnyFunction = (...args: never[]) => unknown;
+
+/** In a compile error: this value cannot be journaled. Store plain data, such as `date.toISOString()`. */
+export interface NotJson {
+  readonly '~not json': never;
+}
+
+interface StateOptions<T> {
   readonly name: string;
-  readonly scope: StateScope;
-  readonly initial: T;
   readonly version?: number;
   readonly migrate?: (old: unknown, version: number) => T;
-}): StateCell<T> {
+}
+
+/**
+ * Defines a cell. `call` lives for one model or tool call, `run` for a run and its resumes, `session` as long as
+ * the session. Values are JSON, except in cells of a call, which are not journaled. When `version` grows, `migrate` turns stored older values into new ones.
+ */
+export function defineState<T>(
+  options: StateOptions<T> &
+    (
+      | { readonly scope: 'call'; readonly initial: T }
+      | { readonly scope: StateScope; readonly initial: T & JsonOnly<T> }
+    ),
+): StateCell<T> {
   const { name, scope, version = 1 } = options;
   if (typeof name !== 'string' || name === '') throw invalidOption('name', 'non-empty text', name);
   if (scope !== 'call' && scope !== 'run' && scope !== 'session')
@@ -61,7 +86,7 @@ function copy(value: unknown, cell: string, path: string, above: readonly object
       return Object.freeze(out);
     }
   }
-  const what = typeof value === 'object' && above.includes(value as object) ? 'a cycle' : shown(value);
+  const what = typeof value === 'object' && above.includes(value as object) ? 'a cycle' : kindOf(value);
   throw new AlliumError(
     'INVALID_STATE',
     `State cell "${cell}" takes JSON values only, got ${what}${path && ` at ${path}`}. Store plain data.`,
@@ -69,6 +94,15 @@ function copy(value: unknown, cell: string, path: string, above: readonly object
       data: { cell, path },
     },
   );
+}
+
+/** Of an object its class, which is what is wrong with it; its content may be long and look like JSON. */
+function kindOf(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return shown(value);
+  const name: unknown = value.constructor?.name;
+  return typeof name === 'string' && name !== ''
+    ? `${/^[AEIOU]/.test(name) ? 'an' : 'a'} ${name}`
+    : 'an object of a class';
 }
 
 /** An assignment to `__proto__` would set the prototype. */

@@ -100,6 +100,7 @@ export type NewEntry = EntryBody & { readonly v: number; readonly at: number };
 export interface Request {
   /** What is asked, for people. */
   readonly title?: string;
+  /** More about it, for the application that asks. JSON. */
   readonly details?: unknown;
   /** The question lapses after this many milliseconds; the call then counts as rejected. */
   readonly timeoutMs?: number;
@@ -108,16 +109,23 @@ export interface Request {
 }
 
 export interface PendingRequest extends Omit<Request, 'onRequest'> {
+  /** What an answer is keyed by. */
   readonly id: string;
+  /** The run that waits. */
   readonly runId: string;
+  /** The call it is about. */
   readonly callId: string;
+  /** The tool of that call. */
   readonly toolName: string;
+  /** Its arguments, as JSON text. */
   readonly arguments: string;
   /** `ask`: may the call happen? `suspend`: a tool body asks something in the middle of its work. */
   readonly kind: 'ask' | 'suspend';
   /** Hash of tool and arguments: an answer counts only for what was shown. */
   readonly hash: string;
+  /** The middleware that asked. */
   readonly by?: string;
+  /** Milliseconds since the epoch. */
   readonly createdAt: number;
   /** Who asks, where it is a sub-agent: tool and arguments are those of its call, `callId` names the call that started it. */
   readonly from?: {

@@ -1,7 +1,7 @@
 /** Whether calls may happen: verdicts of hooks and guards, the questions they ask, and what people answer. */
 import { checkAnswer, hasLapsed } from './answers.js';
 import type { ToolContext } from './context.js';
-import { AlliumError, isThenable, Suspension, shown } from './errors.js';
+import { AlliumError, attribute, isThenable, Suspension, shown } from './errors.js';
 import { callHash } from './hash.js';
 import { judge as judgeMessage, judgesMessages } from './incoming.js';
 import { type AssistantMessage, deepFreeze, textOf, userMessage } from './messages.js';
@@ -196,7 +196,15 @@ export class ToolApproval {
     if (!handler) return undefined;
     this.post(request);
     await this.flush();
-    const answering = run.paused(async () => handler(request));
+    const by = given.onRequest ? request.by : undefined;
+    const answering = run.paused(async () => {
+      try {
+        return await handler(request);
+      } catch (error) {
+        attribute(error, { hook: 'onRequest', ...(by && { middleware: by }) }, undefined, run);
+        throw error;
+      }
+    });
     const decision = await untilAborted(
       timeoutMs === undefined ? answering : this.inTime(answering, request),
       scope,

@@ -1,14 +1,6 @@
 /** One tool call on its way through a turn: its context, its arguments, and what it came to. */
 import { SeamCall, type ToolCallSubject, type ToolContext } from './context.js';
-import {
-  AlliumError,
-  attribution,
-  controlKind,
-  isControl,
-  isThenable,
-  messageOf,
-  type Suspension,
-} from './errors.js';
+import { AlliumError, controlKind, isControl, isThenable, messageOf, type Suspension } from './errors.js';
 import { hash } from './hash.js';
 import { type AssistantMessage, deepFreeze, type ToolCall, type ToolMessage } from './messages.js';
 import type { Run } from './run.js';
@@ -110,10 +102,10 @@ const UNREPAIRABLE: readonly string[] = [
 ];
 
 export function failureText(call: Call, error: unknown): string {
-  const by = attribution(error)?.middleware;
+  const { middleware: by, hook } = call.seam.raisedBy(error) ?? {};
   const { name } = call.toolCall;
   if (!by) return `"${name}" failed: ${messageOf(error)}`;
-  call.ctx?._run.note(by, `${attribution(error)?.hook} failed for ${name}: ${messageOf(error)}`);
+  call.ctx?._run.note(by, `${hook} failed for ${name}: ${messageOf(error)}`);
   return `"${name}" was not completed: middleware "${by}" failed: ${messageOf(error)}`;
 }
 

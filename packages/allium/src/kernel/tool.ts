@@ -2,8 +2,8 @@
 import type { ToolContext } from './context.js';
 import { AlliumError, checkKeys, invalidOption, shown } from './errors.js';
 import { deepFreeze, type ToolContent } from './messages.js';
-import type { JsonSchema, ToolSpec } from './model.js';
-import { isStandardSchema, jsonSchemaOf, noJsonSchema, type StandardSchema } from './standard-schema.js';
+import type { ToolSpec } from './model.js';
+import { isStandardSchema, jsonSchemaOf, type StandardSchema } from './standard-schema.js';
 
 export interface ToolOptions<Input, Output> {
   /** 1 to 64 letters, digits, `_` or `-`. */
@@ -38,7 +38,7 @@ export interface Tool<Input = any, Output = any> extends Omit<ToolOptions<Input,
   readonly idempotent: boolean;
   readonly onInDoubt: 'retry' | 'fail';
   readonly sequential: boolean;
-  /** How the model is shown this tool; its JSON Schema is made on first use, once. */
+  /** How the model is shown this tool. */
   readonly spec: ToolSpec;
 }
 
@@ -88,22 +88,19 @@ export function tool<Input, Output>(options: ToolOptions<Input, Output>): Tool<I
   if (toJsonSchema !== undefined && typeof toJsonSchema !== 'function') {
     throw fail(`\`toJsonSchema\` must be a function, got ${shown(toJsonSchema)}.`);
   }
-  if (!toJsonSchema && !input['~standard'].jsonSchema) throw noJsonSchema(`Tool "${name}"`, input);
   checkDetails(options, fail);
-  let spec: ToolSpec | undefined;
+  // Now, and not when a model is first called: the one who wrote the schema is the one who can mend it.
+  const spec: ToolSpec = Object.freeze({
+    name,
+    description,
+    inputSchema: jsonSchemaOf(`Tool "${name}"`, input, toJsonSchema),
+  });
   return Object.freeze({
     ...options,
     idempotent,
     onInDoubt: options.onInDoubt ?? (idempotent ? 'retry' : 'fail'),
     sequential: options.sequential ?? false,
-    get spec(): ToolSpec {
-      spec ??= Object.freeze({
-        name,
-        description,
-        inputSchema: jsonSchemaOf(`Tool "${name}"`, input, toJsonSchema) as JsonSchema,
-      });
-      return spec;
-    },
+    spec,
   });
 }
 
@@ -139,9 +136,11 @@ export function isTool(value: unknown): value is Tool {
 
 /** What a tool call came to. */
 export interface ToolResult {
+  /** What the model reads. */
   readonly content: readonly ToolContent[];
   /** For the application; never sent to the model. */
   readonly details?: unknown;
+  /** The call failed, as far as the model is told. */
   readonly isError: boolean;
   /** When every result of a batch says so, the run ends after it. */
   readonly terminate?: boolean;

@@ -36,7 +36,7 @@ export class Stages {
     let out = taker(this.last, live);
     for (let i = this.made.length - 1; i >= 0; i--) {
       const { ctx } = this.made[i]!;
-      const transform = chain(ctx._transforms!, out, ctx._run.nameAt(ctx._position));
+      const transform = chain(ctx._transforms!, out, ctx);
       const before = i === 0 ? this.raw : this.made[i - 1]!.assembler;
       out = (part) => {
         before.add(part);
@@ -72,10 +72,10 @@ export function taker(assembler: Assembler, live: LiveStream | undefined): (part
 export function transformed(
   response: ModelResponse,
   factories: readonly (() => StreamTransform)[],
-  by?: string,
+  owner: ModelContext,
 ): ModelResponse {
   const assembler = new Assembler(response.model ?? 'response');
-  const first = chain(factories, (part) => void assembler.add(part), by);
+  const first = chain(factories, (part) => void assembler.add(part), owner);
   for (const part of partsOf(response)) first(part);
   const { content } = assembler.response();
   return { ...response, content };
@@ -83,17 +83,19 @@ export function transformed(
 
 /**
  * Plain functions from the first transform to `out`. `finish` makes each transform end before it goes on. What a
- * transform throws is attributed to `by`, the middleware it belongs to; what `out` throws is not.
+ * transform throws is attributed to the middleware of its context; what `out` throws is not.
  */
 export function chain(
   factories: readonly (() => StreamTransform)[],
   out: (part: ModelPart) => void,
-  by?: string,
+  owner: ModelContext,
 ): (part: ModelPart) => void {
+  const by = owner._run.nameAt(owner._position);
   return factories.reduceRight<(part: ModelPart) => void>((next, factory) => {
     let inside = true;
     const blame = (error: unknown): never => {
-      if (inside && by !== undefined) attribute(error, { middleware: by, hook: 'transform' });
+      if (inside && by !== undefined)
+        attribute(error, { middleware: by, hook: 'transform' }, undefined, owner);
       throw error;
     };
     const emit = (part: ModelPart): void => {

@@ -16,6 +16,7 @@ export type RequestOptions = Partial<Omit<ModelRequest, 'messages'>> & {
 
 /** How a capability is tried. */
 export interface CapabilityOptions {
+  /** What the model is asked, instead of the kit's own request. */
   readonly request?: RequestOptions;
   /** Looks at the answer, and throws when it is not what it should be. */
   readonly expect?: (response: ModelResponse) => void;

@@ -3,10 +3,10 @@ import type { Context, ModelContext, ToolContext } from '../../kernel/context.js
 import { isControl, messageOf, nearest } from '../../kernel/errors.js';
 import type { ToolCall } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+import { objectInput } from '../../kernel/object-input.js';
 import { checkInteger, checkOneOf, checkOptions } from '../../kernel/options.js';
 import { defineState, type StateCell } from '../../kernel/state.js';
 import { type Tool, type ToolResult, tool, toolResult } from '../../kernel/tool.js';
-import { objectInput } from '../../own-tools/object-input.js';
 import { catalogue, checkGroups, duplicate, LoadedTools, type ToolGroup } from './groups.js';
 
 export type { ToolGroup } from './groups.js';

@@ -57,7 +57,10 @@ describe('fallback', () => {
     expect(result).toMatchObject({ status: 'done', text: 'hello', turns: 1 });
     expect(result.messages.at(-1)).toMatchObject({ model: 'test/b' });
     expect(b.requests[0]).toEqual(a.requests[0]);
-    expect(result.changes).toEqual([{ turn: 1, by: 'fallback', what: 'fallback after: status 500' }]);
+    expect(result.changes).toEqual([
+      { turn: 1, by: 'fallback', what: 'fallback after: status 500' },
+      { turn: 1, by: 'fallback', what: 'rewrote the model of the request' },
+    ]);
   });
 
   it('asks nobody else when the first model answers', async () => {

@@ -1,9 +1,9 @@
 /** Shows the model which skills there are, and lets it read one when it needs it. */
 import { nearest } from '../../kernel/errors.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+import { objectInput } from '../../kernel/object-input.js';
 import { checkInteger, checkOptions } from '../../kernel/options.js';
 import { type Tool, type ToolResult, tool, toolResult } from '../../kernel/tool.js';
-import { objectInput } from '../../own-tools/object-input.js';
 import { filesOf, findSkills, MAIN_FILE, Refused, readSkillFile, type Skill } from './folder.js';
 import { bodyOf } from './front-matter.js';
 

@@ -5,9 +5,9 @@ import type { ToolContext } from '../../kernel/context.js';
 import type { AgentEvent } from '../../kernel/events.js';
 import { defineMiddleware, type Middleware, type MiddlewareList } from '../../kernel/middleware.js';
 import type { Model } from '../../kernel/model.js';
+import { objectInput } from '../../kernel/object-input.js';
 import { checkFunction, checkInteger, checkOptions } from '../../kernel/options.js';
 import type { Awaitable } from '../../kernel/store.js';
-import { textInput } from '../../kernel/text-input.js';
 import { type Tool, type ToolResult, tool, toolResult } from '../../kernel/tool.js';
 import { checkAgents, checkMiddleware, checkModel, checkTools } from './checks.js';
 import { Children } from './children.js';
@@ -152,12 +152,17 @@ function subagentTool(
       'Several calls in one answer work side by side. Types:',
       ...lines,
     ].join('\n'),
-    input: textInput({
-      name: { description: 'A short name for the agent.' },
-      role: { description: 'Who it is to be, in a few words.', default: '' },
-      task: { description: 'The task in one line.' },
-      prompt: { description: 'Everything it needs to know, and what to answer with.' },
-      subagent_type: { description: 'The type of agent.', oneOf: [...specs.keys()], default: GENERAL },
+    input: objectInput<Task>({
+      name: { type: 'text', description: 'A short name for the agent.' },
+      role: { type: 'text', description: 'Who it is to be, in a few words.', default: '' },
+      task: { type: 'text', description: 'The task in one line.' },
+      prompt: { type: 'text', description: 'Everything it needs to know, and what to answer with.' },
+      subagent_type: {
+        type: 'text',
+        description: 'The type of agent.',
+        oneOf: [...specs.keys()],
+        default: GENERAL,
+      },
     }),
     concurrency,
     // Called again, it goes on with the same child: nothing is in doubt.

@@ -257,6 +257,35 @@ describe('timeout', () => {
       expect(await run).toMatchObject({ code: 'ABORTED' });
     });
 
+    it('may ask a person who takes longer, and have their time to themselves after that', async () => {
+      const asking = tool({
+        name: 'asking',
+        description: 'Asks.',
+        input: z.object({}),
+        async execute(_, ctx) {
+          await ctx.suspend({ title: 'Sure?' });
+          return new Promise<string>(() => {});
+        },
+      });
+      const clock = fakeClock();
+      const agent = new Agent({
+        model: scriptedModel([toolCalls({ name: 'asking' }), 'ok']),
+        tools: [asking],
+        clock,
+        middleware: [timeout({ toolMs: 100 })],
+        onRequest: () =>
+          new Promise((resolve) => void clock.setTimer(() => resolve({ type: 'approve' }), 1000)),
+      });
+      let ended = false;
+      const run = agent.run('hi').finally(() => {
+        ended = true;
+      });
+      await clock.advance(1099);
+      expect(ended).toBe(false);
+      await clock.advance(1);
+      expect((await run).messages[2]).toMatchObject({ isError: true, toolName: 'asking' });
+    });
+
     it('that are not named have no limit when only others are', async () => {
       const { agent, clock } = setup([toolCalls({ name: 'stuck' }), 'ok'], { tools: { other: 10 } });
       const abort = new AbortController();

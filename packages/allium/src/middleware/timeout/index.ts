@@ -1,6 +1,6 @@
 /** Cancels model and tool calls that take too long. */
 import type { Clock } from '../../kernel/clock.js';
-import type { ModelContext } from '../../kernel/context.js';
+import type { ModelContext, ToolContext } from '../../kernel/context.js';
 import { AlliumError, invalidOption } from '../../kernel/errors.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { modelName, type StreamTransform } from '../../kernel/model.js';
@@ -27,7 +27,7 @@ const OPTIONS = [...LIMITS, 'tools', 'clock'];
 
 /**
  * Cancels what takes too long through its signal and throws `MODEL_TIMEOUT` or `TOOL_TIMEOUT`, which `retry` counts
- * as transient. Time in which a model waits for a slow consumer is not counted.
+ * as transient. Time in which the run waits for a slow consumer or for a human is not counted.
  *
  * @example
  * new Agent({ model, tools: [crawl], middleware: [timeout({ modelMs: 60_000, toolMs: 10 })] });
@@ -74,7 +74,7 @@ export function timeout(options: TimeoutOptions): Middleware {
           const { name } = ctx.toolCall;
           const ms = perTool.get(name) ?? toolMs;
           if (ms === undefined || ms === Number.POSITIVE_INFINITY) return next();
-          const total = new Alarm(clock ?? ctx.agent.clock, () => 0);
+          const total = alarm(ctx, clock);
           return new Promise((resolve, reject) => {
             total.set(ms, () => reject(toolTimeout(name, ms)));
             next().then(resolve, reject);
@@ -84,9 +84,9 @@ export function timeout(options: TimeoutOptions): Middleware {
   });
 }
 
-/** Counts active time: a model whose consumer is behind is not slow. */
-function alarm(ctx: ModelContext, clock: Clock | undefined): Alarm {
-  return new Alarm(clock ?? ctx.agent.clock, () => ctx._run.pausedMs);
+/** Counts active time: neither a model whose consumer is behind nor a tool that asks a human is slow. */
+function alarm(ctx: ModelContext | ToolContext, clock: Clock | undefined): Alarm {
+  return new Alarm(clock ?? ctx.agent.clock, () => ctx.pausedMs);
 }
 
 /** Passes every piece on as it is. Made when a stream begins, so waits further in are not part of the first gap. */

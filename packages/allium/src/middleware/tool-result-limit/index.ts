@@ -3,9 +3,9 @@ import type { Context, ToolContext } from '../../kernel/context.js';
 import { invalidOption, isControl, isThenable, messageOf } from '../../kernel/errors.js';
 import type { ToolContent } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware, type ToolResultPatch } from '../../kernel/middleware.js';
+import { objectInput } from '../../kernel/object-input.js';
 import { checkFunction, checkInteger, checkMethods, checkOptions } from '../../kernel/options.js';
 import { type Tool, type ToolResult, tool, toolResult } from '../../kernel/tool.js';
-import { objectInput } from '../../own-tools/object-input.js';
 import { untilAborted } from '../../own-tools/until-aborted.js';
 import { memorySpill, type SpillStore } from './spill.js';
 

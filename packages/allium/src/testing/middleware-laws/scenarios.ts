@@ -6,8 +6,9 @@ import { type Answer, chunks, failWith, hang, text, toolCalls } from '../scripte
 
 /** A conversation: what the user says, and what the model answers turn by turn. */
 export interface Scenario {
+  /** For the report. */
   readonly name: string;
-  /** @default 'Hello.' */
+  /** What the user says. @default 'Hello.' */
   readonly input?: string;
   /** What the model answers in turn 1, 2, …; afterwards it says "Done.". The same turn gets the same answer each time. */
   readonly answers: readonly Answer[];

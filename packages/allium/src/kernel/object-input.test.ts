@@ -57,6 +57,19 @@ describe('objectInput', () => {
     });
   });
 
+  it('fills in what a text is when it is left out, and only suggests its values', () => {
+    const { validate, jsonSchema } = objectInput<{ kind: string }>({
+      kind: { type: 'text', description: 'A kind.', default: 'a', oneOf: ['a', 'b'] },
+    })['~standard'];
+    for (const left of [{}, { kind: null }]) expect(validate(left)).toEqual({ value: { kind: 'a' } });
+    expect(validate({ kind: 'c' })).toEqual({ value: { kind: 'c' } });
+    expect(validate({ kind: 1 })).toMatchObject({ issues: [{ path: ['kind'], message: 'Expected text.' }] });
+    expect(jsonSchema!.input({ target: 'draft-2020-12' })).toMatchObject({
+      properties: { kind: { type: 'string', enum: ['a', 'b'] } },
+      required: [],
+    });
+  });
+
   it('shows the model the same as it checks', () => {
     expect(jsonSchema!.input({ target: 'draft-2020-12' })).toEqual({
       type: 'object',

@@ -1,7 +1,7 @@
-/** Input schemas for the tools that middleware bring along, for these come without a schema library. */
-import { deepFreeze } from '../kernel/messages.js';
-import type { JsonSchema } from '../kernel/model.js';
-import type { SchemaIssue, StandardSchema } from '../kernel/standard-schema.js';
+/** Input schemas for the tools this package brings itself: Standard Schemas without a schema library. */
+import { deepFreeze } from './messages.js';
+import type { JsonSchema } from './model.js';
+import type { SchemaIssue, StandardSchema } from './standard-schema.js';
 
 /** One property of the input. `object` also takes the JSON text of an object, which some models write. */
 export interface Field {
@@ -10,6 +10,10 @@ export interface Field {
   readonly description: string;
   /** @default false */
   readonly optional?: boolean;
+  /** What a text is when it is left out. */
+  readonly default?: string;
+  /** Suggested to the model; other texts are let through. */
+  readonly oneOf?: readonly string[];
   /** The smallest integer, or the fewest texts. */
   readonly min?: number;
   readonly max?: number;
@@ -38,7 +42,7 @@ export function objectInput<T extends object>(
         }
         for (const [key, field] of entries) {
           // Models that have to fill every property in write null for the ones they do not need.
-          const given = Object.hasOwn(value, key) ? (value[key] ?? undefined) : undefined;
+          const given = (Object.hasOwn(value, key) ? value[key] : undefined) ?? field.default;
           if (given === undefined && field.optional) continue;
           const read = readField(field, given);
           if (read === undefined) issues.push({ path: [key], message: `Expected ${wanted(field)}.` });
@@ -97,14 +101,16 @@ function wanted({ type, min, max }: Field): string {
 
 function jsonSchema(entries: readonly (readonly [string, Field])[]): JsonSchema {
   const properties = Object.fromEntries(entries.map(([key, field]) => [key, propertySchema(field)]));
-  const required = entries.filter(([, { optional }]) => !optional).map(([key]) => key);
+  const required = entries
+    .filter(([, field]) => !field.optional && field.default === undefined)
+    .map(([key]) => key);
   return deepFreeze({ type: 'object', properties, required, additionalProperties: false });
 }
 
-function propertySchema({ type, description, min, max }: Field): object {
+function propertySchema({ type, description, oneOf, min, max }: Field): object {
   switch (type) {
     case 'text':
-      return { type: 'string', description };
+      return { type: 'string', description, ...(oneOf && { enum: [...oneOf] }) };
     case 'integer':
       return {
         type: 'integer',

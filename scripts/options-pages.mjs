@@ -1,0 +1,93 @@
+// Writes docs/reference/options.md, messages.md and test-kit.md: tables of what the interfaces in the sources say of
+// their members, between texts that are kept here. A test keeps the pages equal to what this makes.
+//   node scripts/options-pages.mjs
+
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { interfaceOf } from './interfaces.mjs';
+import { MESSAGES_TEXT, OPTIONS_TEXT, TEST_KIT_TEXT } from './options-texts.mjs';
+import { alliumFolder, root } from './repository.mjs';
+
+const folder = join(root, 'docs/reference');
+
+/** @returns {readonly { path: string, text: string }[]} The pages, as Markdown. */
+export function optionsPages() {
+  return [
+    ['options.md', OPTIONS_TEXT],
+    ['messages.md', MESSAGES_TEXT],
+    ['test-kit.md', TEST_KIT_TEXT],
+  ].map(([name, text]) => ({
+    path: join(folder, /** @type {string} */ (name)),
+    text: filled(/** @type {string} */ (text)),
+  }));
+}
+
+const notice =
+  '<!-- Written by scripts/options-pages.mjs from the interfaces in packages/allium/src. Do not edit. -->';
+
+/**
+ * A text with its tables. A line `@options kernel/agent.ts AgentOptions` is the place of one, with the names of the
+ * members after it where not all are wanted; `@shapes kernel/messages.ts A B` is that of one with a row per interface.
+ */
+function filled(/** @type {string} */ text) {
+  const lines = text.trim().split('\n');
+  return `${notice}\n\n${lines.map((line) => tableFor(line) ?? line).join('\n')}\n`;
+}
+
+function tableFor(/** @type {string} */ line) {
+  const [kind, path = '', ...names] = line.split(' ');
+  const file = join(alliumFolder, 'src', path);
+  if (kind === '@options') return optionsTable(file, /** @type {string} */ (names[0]), names.slice(1));
+  if (kind === '@shapes') return shapesTable(file, names);
+  return undefined;
+}
+
+function optionsTable(
+  /** @type {string} */ file,
+  /** @type {string} */ name,
+  /** @type {readonly string[]} */ wanted,
+) {
+  const { members } = interfaceOf(file, name);
+  for (const one of wanted)
+    if (!members.some((member) => member.name === one)) throw new Error(`${name} has no member ${one}.`);
+  const rows = members
+    .filter((member) => wanted.length === 0 || wanted.includes(member.name))
+    .map((member) => {
+      if (member.text === '') throw new Error(`${name}.${member.name} has no JSDoc that says what it is.`);
+      const standard = member.optional ? defaultOf(member.default) : 'required';
+      return `| \`${member.name}\` | ${code(member.type)} | ${standard} | ${escaped(member.text)} |`;
+    });
+  return ['| option | type | default | what it is |', '|---|---|---|---|', ...rows].join('\n');
+}
+
+function shapesTable(/** @type {string} */ file, /** @type {readonly string[]} */ names) {
+  const rows = names.map((name) => {
+    const { text, members } = interfaceOf(file, name);
+    if (text === '') throw new Error(`${name} has no JSDoc that says what it is.`);
+    const fields = members
+      .filter((member) => member.name !== 'metadata')
+      .map((member) => `${member.name}${member.optional ? '?' : ''}: ${member.type}`);
+    return `| \`${name}\` | ${code(`{ ${fields.join('; ')} }`)} | ${escaped(text)} |`;
+  });
+  return ['| type | fields | what it is |', '|---|---|---|', ...rows].join('\n');
+}
+
+/** Defaults that are code are shown as such; others are words. */
+function defaultOf(/** @type {string} */ text) {
+  if (text === '') return '';
+  return /^(?:'[^']*'|[\d.]+|true|false|\{\}|\[\])$/.test(text) ? code(text) : escaped(text);
+}
+
+function code(/** @type {string} */ text) {
+  return `\`${escaped(text)}\``;
+}
+
+/** A bar would end the cell. */
+function escaped(/** @type {string} */ text) {
+  return text.replaceAll('|', '\\|');
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  for (const { path, text } of optionsPages()) writeFileSync(path, text);
+}

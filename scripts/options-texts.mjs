@@ -1,0 +1,224 @@
+// The words of the pages that scripts/options-pages.mjs writes. Lines that begin with @ become tables.
+
+export const OPTIONS_TEXT = `
+# Options
+
+Everything \`Agent\`, its runs and \`tool()\` take. Unknown names and wrong values are refused with \`INVALID_OPTION\`, which says
+what was given and what is expected. Options of middleware are in their READMEs.
+
+## \`new Agent(options)\`
+
+@options kernel/agent.ts AgentOptions
+
+The decision hooks of middleware (\`acceptMessage\`, \`transformContext\`, \`transformSystemPrompt\`, \`convertToLlm\`,
+\`resolveToolCall\`, \`beforeToolCall\`, \`afterToolCall\`, \`afterModelResponse\`, \`shouldStopAfterTurn\`, \`onRunEnd\`) are taken here
+too. One that is given here **replaces** those of all middleware; \`explain()\` names whom it silences, and silencing a guard
+needs \`replaces\`.
+
+### \`limits\`
+
+Reaching one ends the run as \`stopped\`, with \`stop.by\` \`'kernel'\`. More in [Limits and budgets](../guide/limits.md).
+
+@options kernel/limits.ts Limits
+
+### \`settings\`
+
+@options kernel/model.ts ModelSettings
+
+## \`run(input, options)\`, \`stream(input, options)\`
+
+Of an agent and of a session. \`input\` is text, content, a message or a list of them: see [Messages](messages.md).
+Middleware that declare \`runOptions\` add names of their own.
+
+@options kernel/agent.ts RunOptions
+
+## \`resume(options)\`, \`resumeStream(options)\`
+
+Of a session, to go on with a run that was suspended or broke off. They take everything \`run()\` takes, and:
+
+@options kernel/session.ts ResumeOptions
+
+## \`tool(options)\`
+
+@options kernel/tool.ts ToolOptions
+
+A schema that cannot be expressed as JSON Schema is refused here, with \`INVALID_TOOL\`.
+
+### \`toolResult(result)\`
+
+What \`execute\` may return where text or JSON is not enough. \`content\` may be text.
+
+@options kernel/tool.ts ToolResult
+
+### \`agent.asTool(options)\`
+
+Takes \`name\`, \`description\`, \`toJsonSchema\`, \`concurrency\`, \`timeoutMs\` and \`tags\` of \`tool()\`, and:
+
+@options kernel/agent-tool.ts AsToolOptions
+
+## Questions to people
+
+\`beforeToolCall\` returns \`{ ask: request }\`, a tool calls \`ctx.suspend(request)\`. A request holds:
+
+@options kernel/store.ts Request
+
+Without an \`onRequest\` the run is suspended: \`result.pending\` holds the questions, and \`session.resume({ answers })\` goes on.
+With one, the run waits for it, and the wait counts for no limit: that of the request comes first, then that of the run,
+then that of the agent. It is given:
+
+@options kernel/store.ts PendingRequest
+
+and returns a decision: \`{ type: 'approve' }\`, \`{ type: 'edit', args }\`, \`{ type: 'reject', reason }\` or
+\`{ type: 'respond', text }\`. Undefined suspends after all. What it throws fails the run, with "(in onRequest)" in the message; where a tool asked
+itself, it fails the call.
+
+\`\`\`ts output
+import { Agent, defineMiddleware, tool } from 'allium';
+import { scriptedModel, text, toolCalls } from 'allium/testing';
+import { z } from 'zod';
+
+const remove = tool({
+  name: 'remove',
+  description: 'Removes a file.',
+  input: z.object({ path: z.string() }),
+  execute: ({ path }) => \`removed \${path}\`,
+});
+const careful = defineMiddleware({
+  name: 'careful',
+  suspends: true,
+  beforeToolCall: (ctx) => ({ ask: { title: \`Run \${ctx.toolCall.name}?\`, timeoutMs: 60_000 } }),
+});
+const agent = new Agent({
+  model: scriptedModel([toolCalls({ name: 'remove', args: { path: 'a.txt' } }), text('Left alone.')]),
+  tools: [remove],
+  middleware: [careful],
+  onRequest(request) {
+    console.log(request.title, request.arguments, request.by);
+    return { type: 'reject', reason: 'Not that one.' };
+  },
+});
+console.log((await agent.run('Tidy up.')).text);
+\`\`\`
+
+\`\`\`text
+Run remove? {"path":"a.txt"} careful
+Left alone.
+\`\`\`
+
+## What middleware declare
+
+Beside its hooks, which [Concepts](../guide/concepts.md) shows, a middleware may say of itself:
+
+@options kernel/middleware.ts Middleware name tools state extraLlmCalls runOptions order onFail suspends sink traits seams guard
+
+### \`ctx.generate(model, request)\`
+
+A middleware's own call of a model. It is refused with \`INVALID_OPTION\` where it names anything else.
+
+@options kernel/context.ts GenerateRequest
+`;
+
+export const MESSAGES_TEXT = `
+# Messages
+
+What \`run()\` and \`steer()\` are given, what histories and requests hold, and what hooks pass on. Messages are frozen once
+they are in a history; replace, don't edit.
+
+## What may be handed in
+
+Text; a list of user content; a message as it is written by hand, \`{ role: 'user', content }\`, whose content may be text;
+a message of another history; or a list of these. Ids are given when a message is appended.
+
+\`\`\`ts output
+import { Agent, textOf } from 'allium';
+import { scriptedModel, text } from 'allium/testing';
+
+const model = scriptedModel([text('One.'), text('Two.'), text('Three.')]);
+const session = new Agent({ model }).session('s');
+await session.run('Plain text.');
+await session.run([
+  { type: 'text', text: 'What is on it?' },
+  { type: 'image', data: 'iVBORw0KGgo=', mimeType: 'image/png' },
+]);
+const { messages } = await session.run({ role: 'user', content: 'By hand.', metadata: { from: 'mail' } });
+console.log(messages.map((message) => \`\${message.role}: \${textOf(message)}\`));
+\`\`\`
+
+\`\`\`text
+[ 'user: By hand.', 'assistant: Three.' ]
+\`\`\`
+
+\`userMessage(content)\`, \`syntheticUserMessage(text, { source })\` and \`assistantMessage(content)\` make messages;
+\`textOf(message)\` and \`toolCallsOf(message)\` read them.
+
+## Roles
+
+@shapes kernel/messages.ts UserMessage ModelResponse AssistantMessage ToolMessage
+
+An \`AssistantMessage\` is a \`ModelResponse\` with an id. Each may carry \`metadata\`, a record of JSON that no model is shown;
+its \`provider\` holds options by provider name, which that provider does see.
+
+## Content
+
+@shapes kernel/messages.ts TextContent ImageContent FileContent ThinkingContent ToolCall ProviderContent
+
+| role | content |
+|---|---|
+| \`user\` | text, images, files |
+| \`assistant\` | text, thinking, tool calls, files, what else a provider returns |
+| \`tool\` | text, images, files |
+
+Every part may carry \`metadata\`. Anything else is refused with \`INVALID_MESSAGE\`, which says what is wrong with it.
+`;
+
+export const TEST_KIT_TEXT = `
+# The test kit
+
+\`allium/testing\` holds middleware, models and stores to the laws of their port: one test per law, with vitest, node:test or
+any runner of that shape. \`testX\` declares tests; \`checkX\` tries the laws at once and returns a report. A law that does
+not hold is skipped with a reason, or fails.
+
+## All three
+
+@options testing/law-runner.ts RunnerOptions
+
+## \`testMiddleware(factory, options)\`
+
+The factory is called anew for almost every run, with \`{ clock }\`, a clock that stands still.
+
+@options testing/test-middleware.ts CheckMiddlewareOptions
+
+A scenario gives the middleware something to do:
+
+@options testing/middleware-laws/scenarios.ts Scenario
+
+\`\`\`ts output
+import { defineMiddleware } from 'allium';
+import { checkMiddleware, text, toolCalls } from 'allium/testing';
+
+const polite = defineMiddleware({ name: 'polite', transformSystemPrompt: (prompt) => \`\${prompt}\\nBe kind.\` });
+const reports = await checkMiddleware(() => polite, {
+  changes: ['system-prompt'],
+  scenarios: [{ name: 'a tool call', answers: [toolCalls({ name: 'kit_add', args: { a: 1, b: 2 } }), text('Done.')] }],
+});
+console.log(reports.filter(({ ok }) => !ok));
+\`\`\`
+
+\`\`\`text
+[]
+\`\`\`
+
+## \`testModel(model, options)\`
+
+Takes a model, or a function that makes one.
+
+@options testing/test-model.ts CheckModelOptions
+
+where \`text\`, \`toolCall\` and \`thinking\` are:
+
+@options testing/test-model.ts CapabilityOptions
+
+## \`testStore(options)\`
+
+@options testing/test-store.ts CheckStoreOptions
+`;
