@@ -272,8 +272,10 @@ function ended(ctx: RunContext, text: (value: () => unknown) => unknown): Fields
   };
 }
 
+/** The messages of the run: the last ones. A long session is not looked through for them. */
 function ofRun({ history, runId }: RunContext): readonly Message[] {
-  return history.filter(({ id }) => id.startsWith(`${runId}.`));
+  const before = history.findLastIndex(({ id }) => !id.startsWith(`${runId}.`));
+  return history.slice(before + 1);
 }
 
 interface Unlogged {
