@@ -148,8 +148,10 @@ export class Overlay implements StateAccess {
         `State cell "${cell.name}": update() takes a function, got ${shown(fn)}.`,
       );
     const checked = cell.scope === 'call' ? fn : (value: T) => toJson(fn(value), cell.name);
-    checked(this.get(cell));
-    this.writes.push({ cell, fn: (value: T) => again(cell, checked, value) });
+    const seen = this.get(cell);
+    const made = checked(seen);
+    // Mostly nobody else has written meanwhile, and what was made of the same value stands.
+    this.writes.push({ cell, fn: (value: T) => (value === seen ? made : again(cell, checked, value)) });
   }
 
   /** Takes over the writes of an attempt, instead of those of the attempt taken over before. */

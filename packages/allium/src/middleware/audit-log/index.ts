@@ -274,7 +274,8 @@ function ended(ctx: RunContext, text: (value: () => unknown) => unknown): Fields
 
 /** The messages of the run: the last ones. A long session is not looked through for them. */
 function ofRun({ history, runId }: RunContext): readonly Message[] {
-  const before = history.findLastIndex(({ id }) => !id.startsWith(`${runId}.`));
+  const mine = `${runId}.`;
+  const before = history.findLastIndex(({ id }) => !id.startsWith(mine));
   return history.slice(before + 1);
 }
 

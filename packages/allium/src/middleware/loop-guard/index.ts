@@ -95,7 +95,7 @@ function fingerprint(
     const result = toolResults.find(({ toolCallId }) => toolCallId === call.id);
     return `${canonical(call.name)} ${argumentsOf(call)} ${result?.isError} ${canonical(result?.content)}`;
   });
-  return hash(lines.sort().join('\n'));
+  return hash(lines.length === 1 ? lines[0]! : lines.sort().join('\n'));
 }
 
 /** Parsed, so that spaces and the order of keys make no difference. */
