@@ -4,7 +4,7 @@
  */
 import { canonical, Hash } from './hash.js';
 import { growsOnly } from './history.js';
-import type { Message } from './messages.js';
+import type { Message, TextContent } from './messages.js';
 import type { ModelRequest, ToolSpec } from './model.js';
 
 /** A request and its model: what `next()` goes in with, so a `ModelContext` is one. */
@@ -76,22 +76,24 @@ function isFrozen(message: Message): boolean {
 /** Call ids are re-minted per message, so they count only as links between a call and its result. */
 function hashOf(message: Message): Hash {
   const hash = new Hash().text(message.role);
-  if (message.role === 'tool')
-    hash.text(` ${message.isError} ${message.toolName.length} ${message.toolName}`);
+  if (message.role === 'tool') {
+    const name = String(message.toolName);
+    hash.text(` ${message.isError} ${name.length} ${name}`);
+  }
   // Each part begins a line and says how long its texts are, so that no two messages read the same.
   for (const part of message.content) {
-    if (part.type === 'tool-call' && typeof part.arguments === 'string')
+    if (part.type === 'text' && isBare(part)) hash.text(`\ntext ${part.text.length} `).text(part.text);
+    else if (part.type !== 'tool-call') hash.text(`\njson ${canonical(part)}`);
+    else if (typeof part.name === 'string' && typeof part.arguments === 'string')
       hash.text(`\ncall ${part.name.length} ${part.arguments.length} ${part.name}`).text(part.arguments);
-    else if (part.type === 'tool-call')
-      hash.text(`\njson ${canonical({ type: part.type, name: part.name, arguments: part.arguments })}`);
-    else if (part.type === 'text' && isBare(part)) hash.text(`\ntext ${part.text.length} `).text(part.text);
-    else hash.text(`\njson ${canonical(part)}`);
+    else hash.text(`\ncall ${canonical([part.name, part.arguments])}`);
   }
   return hash;
 }
 
 /** Nothing but text. */
-function isBare(part: object): boolean {
+function isBare(part: TextContent): boolean {
+  if (typeof part.text !== 'string') return false;
   for (const key in part)
     if (key !== 'type' && key !== 'text' && part[key as keyof typeof part] !== undefined) return false;
   return true;
