@@ -25,7 +25,6 @@ export {
 } from './kernel/errors.js';
 export type { AgentEvent, MessageDelta, Observer } from './kernel/events.js';
 export type { Explanation } from './kernel/explain.js';
-export { type KeyedRequest, requestKey } from './kernel/hash.js';
 export type { Hazard } from './kernel/hazards.js';
 export type { Limits, PriceOf, SessionLimits } from './kernel/limits.js';
 export { memoryStore } from './kernel/memory-store.js';
@@ -94,6 +93,7 @@ export {
 } from './kernel/model.js';
 export type { ObserverProblem } from './kernel/observer-feed.js';
 export { type Pipeline, type PipelineLayer, pipeline } from './kernel/pipeline.js';
+export { type KeyedRequest, requestKey } from './kernel/request-key.js';
 export type { Change, RunResult, RunStatus, Stop, StopReason } from './kernel/result.js';
 export { RULES, type RuleHook } from './kernel/rules.js';
 export type { ResumeOptions, RunStream, Session } from './kernel/session.js';

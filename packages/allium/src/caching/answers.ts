@@ -52,10 +52,14 @@ export class Answers<Answer, Entry> {
     if (!alone) calls.begin(id);
     let outcome: Outcome<Answer> = NONE;
     try {
-      const stored = await this.stored(ctx, id, clock);
+      const found = this.stored(ctx, id, clock);
+      const stored = isThenable(found) ? await found : found;
       const answer = stored ?? (await make());
       if (answer !== undefined) outcome = { type: 'answer', answer };
-      if (answer !== undefined && stored === undefined) await this.keep(ctx, id, answer, clock);
+      if (answer !== undefined && stored === undefined) {
+        const kept = this.keep(ctx, id, answer, clock);
+        if (kept !== undefined) await kept;
+      }
       return stored;
     } catch (error) {
       if (isControl(error)) outcome = GONE;
@@ -78,7 +82,7 @@ export class Answers<Answer, Entry> {
     return isThenable(got) ? abortable(got, ctx.signal).then(fresh) : fresh(got);
   }
 
-  private keep(ctx: Context, id: string, answer: Answer, clock: Clock): unknown {
+  private keep(ctx: Context, id: string, answer: Answer, clock: Clock): Promise<unknown> | undefined {
     const { store, entry, ttlMs } = this.options;
     const expiresAt = ttlMs === undefined ? undefined : clock.now() + ttlMs;
     const kept = store.set(id, entry(answer, expiresAt), ttlMs);

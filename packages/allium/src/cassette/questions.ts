@@ -1,9 +1,10 @@
 /** What a call asks, in the form it is compared and written in, and the key of it. */
 import type { ModelContext, ToolContext } from '../kernel/context.js';
-import { callHash, requestKey } from '../kernel/hash.js';
+import { callHash } from '../kernel/hash.js';
 import { asJson } from '../kernel/json-texts.js';
 import { type Message, toolCallsOf } from '../kernel/messages.js';
 import { modelName } from '../kernel/model.js';
+import { requestKey } from '../kernel/request-key.js';
 import type { Cleaner } from './clean.js';
 import type { PlainMessage, PlainRequest } from './format.js';
 import { guardedMessages } from './guarded.js';

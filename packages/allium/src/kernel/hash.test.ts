@@ -1,8 +1,6 @@
-import { assistantMessage, requestKey, userMessage } from 'allium';
-import { scriptedModel } from 'allium/testing';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { callHash, canonical, hash } from './hash.js';
+import { callHash, canonical, Hash, hash } from './hash.js';
 
 describe('canonical', () => {
   it('sorts keys at every depth and leaves undefined out', () => {
@@ -43,65 +41,30 @@ describe('hash', () => {
     );
   });
 
+  it('is the same in one go and in pieces, and copies go their own ways', () => {
+    fc.assert(
+      fc.property(fc.string(), fc.string(), (a, b) => {
+        const begun = new Hash().text(a);
+        expect(begun.copy().text(b).digest()).toBe(hash(a + b));
+        expect(begun.digest()).toBe(hash(a));
+      }),
+    );
+  });
+
+  it('goes on with other hashes, in their order', () => {
+    const of = (...texts: string[]) =>
+      texts.reduce((made, text) => made.hash(new Hash().text(text)), new Hash()).digest();
+    const lists = [[], ['a'], ['b'], ['a', 'b'], ['b', 'a'], ['ab'], ['a', 'a'], ['', 'a'], ['a', ''], ['']];
+    expect(new Set(lists.map((list) => of(...list))).size).toBe(lists.length);
+    const many = Array.from({ length: 20_000 }, (_, i) =>
+      of(`text ${i % 150}`, `text ${Math.floor(i / 150)}`),
+    );
+    expect(new Set(many).size).toBe(many.length);
+  });
+
   it('binds a call to its tool and arguments, whatever the order of keys', () => {
     expect(callHash('pay', { a: 1, b: 2 })).toBe(callHash('pay', { b: 2, a: 1 }));
     expect(callHash('pay', { a: 1 })).not.toBe(callHash('pay', { a: 2 }));
     expect(callHash('pay', { a: 1 })).not.toBe(callHash('refund', { a: 1 }));
-  });
-});
-
-describe('requestKey', () => {
-  const model = scriptedModel([]);
-  const base = {
-    model,
-    messages: [userMessage('hi')],
-    systemPrompt: 'p',
-    tools: [],
-    settings: { temperature: 0 },
-  };
-
-  it('is the same for the same question: ids, usage and metadata do not count', () => {
-    const answer = assistantMessage('x', {
-      usage: { inputTokens: 1, outputTokens: 1, cacheRead: 0, cacheWrite: 0, totalTokens: 2 },
-    });
-    const one = {
-      ...base,
-      messages: [
-        { ...userMessage('hi'), id: 'r1.1' },
-        { ...answer, id: 'r1.2' },
-      ],
-    };
-    const two = {
-      ...base,
-      messages: [
-        { ...userMessage('hi', { synthetic: true }), id: 'r2.1' },
-        { ...assistantMessage('x'), id: 'r2.2' },
-      ],
-    };
-    expect(requestKey(one)).toBe(requestKey(two));
-  });
-
-  it('does not count call ids, which are made anew', () => {
-    const calling = (id: string) => ({
-      ...base,
-      messages: [
-        { ...assistantMessage([{ type: 'tool-call' as const, id, name: 'a', arguments: '{}' }]), id: 'x' },
-      ],
-    });
-    expect(requestKey(calling('1'))).toBe(requestKey(calling('2')));
-  });
-
-  it.each([
-    ['messages', { ...base, messages: [userMessage('ho')] }],
-    ['prompt', { ...base, systemPrompt: 'q' }],
-    ['settings', { ...base, settings: { temperature: 1 } }],
-    ['model', { ...base, model: scriptedModel([], { id: 'other' }) }],
-    ['tools', { ...base, tools: [{ name: 'a', description: 'a', inputSchema: {} }] }],
-  ])('differs by %s', (_, other) => {
-    expect(requestKey(other)).not.toBe(requestKey(base));
-  });
-
-  it('differs by scope', () => {
-    expect(requestKey(base, 'tenant a')).not.toBe(requestKey(base, 'tenant b'));
   });
 });

@@ -100,3 +100,8 @@ const READ_ONLY: PropertyDescriptorMap = Object.fromEntries(
 function readOnly(): Message[] {
   return Object.defineProperties<Message[]>([], READ_ONLY);
 }
+
+/** Is this the view of a history, whose beginning never changes? */
+export function growsOnly(list: readonly Message[]): boolean {
+  return (list as Message[]).push === refuse;
+}

@@ -68,30 +68,32 @@ export function defineState<T>(
 
 /** A frozen copy of a JSON value; properties that are undefined are left out. Throws for anything else. */
 export function toJson<T>(value: T, cell: string): T {
-  return copy(value, cell, '', []) as T;
+  return copy(value, cell, [], []) as T;
 }
 
-function copy(value: unknown, cell: string, path: string, above: readonly object[]): unknown {
+type Path = (string | number)[];
+
+/** `path` is where `value` is, `above` what it is in. Every write of every turn goes through here. */
+function copy(value: unknown, cell: string, path: Path, above: object[]): unknown {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
   if (typeof value === 'number' && Number.isFinite(value)) return value;
   if (typeof value === 'object' && !above.includes(value)) {
-    const inside = [...above, value];
-    if (Array.isArray(value))
-      return Object.freeze(value.map((item, i) => copy(item, cell, `${path}[${i}]`, inside)));
-    const proto = Object.getPrototypeOf(value);
-    if (proto === Object.prototype || proto === null) {
-      const out: Record<string, unknown> = {};
-      for (const [key, item] of Object.entries(value))
-        if (item !== undefined) own(out, key, copy(item, cell, `${path}.${key}`, inside));
-      return Object.freeze(out);
+    const isList = Array.isArray(value);
+    const proto = isList ? null : Object.getPrototypeOf(value);
+    if (isList || proto === Object.prototype || proto === null) {
+      above.push(value);
+      const made = isList ? copyList(value, cell, path, above) : copyObject(value, cell, path, above);
+      above.pop();
+      return Object.freeze(made);
     }
   }
+  const at = path.map((key) => (typeof key === 'number' ? `[${key}]` : `.${key}`)).join('');
   const what = typeof value === 'object' && above.includes(value as object) ? 'a cycle' : kindOf(value);
   throw new AlliumError(
     'INVALID_STATE',
-    `State cell "${cell}" takes JSON values only, got ${what}${path && ` at ${path}`}. Store plain data.`,
+    `State cell "${cell}" takes JSON values only, got ${what}${at && ` at ${at}`}. Store plain data.`,
     {
-      data: { cell, path },
+      data: { cell, path: at },
     },
   );
 }
@@ -103,6 +105,27 @@ function kindOf(value: unknown): string {
   return typeof name === 'string' && name !== ''
     ? `${/^[AEIOU]/.test(name) ? 'an' : 'a'} ${name}`
     : 'an object of a class';
+}
+
+function copyList(list: readonly unknown[], cell: string, path: Path, above: object[]): unknown[] {
+  return list.map((item, i) => {
+    path.push(i);
+    const made = copy(item, cell, path, above);
+    path.pop();
+    return made;
+  });
+}
+
+function copyObject(value: object, cell: string, path: Path, above: object[]): Record<string, unknown> {
+  const out: Record<string, unknown> = {};
+  for (const key of Object.keys(value)) {
+    const item = (value as Record<string, unknown>)[key];
+    if (item === undefined) continue;
+    path.push(key);
+    own(out, key, copy(item, cell, path, above));
+    path.pop();
+  }
+  return out;
 }
 
 /** An assignment to `__proto__` would set the prototype. */
@@ -159,8 +182,10 @@ export class Overlay implements StateAccess {
         `State cell "${cell.name}": update() takes a function, got ${shown(fn)}.`,
       );
     const checked = cell.scope === 'call' ? fn : (value: T) => toJson(fn(value), cell.name);
-    checked(this.get(cell));
-    this.writes.push({ cell, fn: (value: T) => again(cell, checked, value) });
+    const seen = this.get(cell);
+    const made = checked(seen);
+    // Mostly nobody else has written meanwhile, and what was made of the same value stands.
+    this.writes.push({ cell, fn: (value: T) => (value === seen ? made : again(cell, checked, value)) });
   }
 
   /** Takes over the writes of an attempt, instead of those of the attempt taken over before. */

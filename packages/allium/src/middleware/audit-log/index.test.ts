@@ -291,6 +291,34 @@ describe('audit-log', () => {
     expect((await verify(lines, store)).ok).toBe(true);
   });
 
+  it('keeps lines in order when only some writes are waited for', async () => {
+    const lines: string[] = [];
+    let n = 0;
+    const sink = (line: string): void | Promise<void> => {
+      if (n++ % 2 === 1) return void lines.push(line);
+      return new Promise((resolve) => setImmediate(resolve)).then(() => void lines.push(line));
+    };
+    const step = toolCalls(...['a', 'b', 'c', 'd'].map((id) => ({ name: 'work', id })));
+    const { agent, store } = setup([step, text('Done.')], { sink });
+    await agent.session('s').run('Go.');
+    expect(parsed(lines).map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6, 7]);
+    expect((await verify(lines, store)).ok).toBe(true);
+  });
+
+  it('fails closed when a sink throws at once, and goes on with the next line', async () => {
+    const lines: string[] = [];
+    const oh = new Error('disk full');
+    let n = 0;
+    const sink = (line: string): void => {
+      if (++n === 2) throw oh;
+      lines.push(line);
+    };
+    const { agent } = setup([toolCalls({ name: 'work' }), text('Done.')], { sink });
+    const { messages } = await agent.session('s').run('Go.');
+    expect(messages[2]).toMatchObject({ role: 'tool', isError: true });
+    expect(parsed(lines).map(({ seq }) => seq)).toEqual([1, 3, 4]);
+  });
+
   it('keeps the chains of 100 concurrent runs and of two instances apart', async () => {
     const [one, two]: [string[], string[]] = [[], []];
     const store = memoryStore();

@@ -1,7 +1,7 @@
 /** Writes a line for every run, model call and tool call, chained so that a missing or changed one is noticed. */
 import { type Clock, systemClock } from '../../kernel/clock.js';
 import type { Context, RunContext, ToolContext } from '../../kernel/context.js';
-import { controlKind, invalidOption, messageOf } from '../../kernel/errors.js';
+import { controlKind, invalidOption, isThenable, messageOf } from '../../kernel/errors.js';
 import {
   isSyntheticMessage,
   type Message,
@@ -14,8 +14,8 @@ import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { modelName } from '../../kernel/model.js';
 import { checkMethods, checkOptions } from '../../kernel/options.js';
 import { defineState } from '../../kernel/state.js';
-import type { Store } from '../../kernel/store.js';
-import { type AuditHead, type AuditKey, type AuditLine, sealed } from './seal.js';
+import type { Awaitable, Store } from '../../kernel/store.js';
+import { type AuditHead, type AuditKey, type AuditLine, sealed, sealWith } from './seal.js';
 import { type AuditFile, type AuditFunction, sinkOf } from './sinks.js';
 
 export type { AuditHead, AuditKey, AuditLine } from './seal.js';
@@ -47,8 +47,10 @@ const EMPTY: Anchor = { seq: 0, hash: '', message: '', calls: [] };
 /** The chain of a session while a run of it is under way. */
 interface Chain {
   anchor: Anchor;
-  /** Lines of a session are written one after the other. */
-  last: Promise<void>;
+  /** How its lines begin, up to their number. */
+  readonly head: string;
+  /** Lines of a session are written one after the other: the end of the last one, while it is under way. */
+  last: Promise<void> | undefined;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -72,26 +74,34 @@ export function auditLog(options: AuditLogOptions): Middleware {
   /** Chains of runs under way. Parallel calls do not see each other's cells, so the end of a chain is kept here, too. */
   const chains = new Map<string, Chain>();
   const text = (value: () => unknown): unknown => (content ? value() : undefined);
+  const seal = sealWith(key);
+  const timeOf = isoTime();
 
   /** Numbers and seals a line at once, so that lines are chained in the order they are made. */
-  async function log(
-    ctx: Context,
-    type: AuditLine['type'],
-    fields: Fields,
-    call?: ToolCallId,
-  ): Promise<void> {
+  function log(ctx: Context, type: AuditLine['type'], fields: Fields, call?: ToolCallId): Awaitable<void> {
     const chain = chains.get(ctx.sessionId)!;
     const { seq, hash: prev } = chain.anchor;
-    const time = new Date(clock.now()).toISOString();
-    const common = { v: 1, session: ctx.sessionId, run: ctx.runId, seq: seq + 1, time, type } as const;
-    const line = sealed({ ...common, ...fields, prev }, key);
+    const said = JSON.stringify(fields).slice(1, -1);
+    const body = `${chain.head}${seq + 1},"time":"${timeOf(clock.now())}","type":"${type}",${said},"prev":"${prev}"}`;
+    const line = sealed(body, seal);
     const next: Anchor = { seq: seq + 1, hash: line.hash, ...callsWith(chain.anchor, call) };
     chain.anchor = next;
     // Writes of calls side by side are committed in any order: the end that is furthest stands.
     ctx.state.update(anchor, (stored) => (stored.seq > next.seq ? stored : next));
-    const written = chain.last.then(() => sink.write(line.text));
-    chain.last = written.catch(() => {});
-    await written;
+    return write(chain, line.text);
+  }
+
+  /** Waits for the lines before, and for the sink: only where there is something to wait for. */
+  function write(chain: Chain, line: string): Awaitable<void> {
+    const { last } = chain;
+    const done = last === undefined ? sink.write(line) : last.then(() => sink.write(line));
+    if (!isThenable(done)) return;
+    const written = Promise.resolve(done);
+    const end = written.then(ignore, ignore).then(() => {
+      if (chain.last === end) chain.last = undefined;
+    });
+    chain.last = end;
+    return written;
   }
 
   /** Logs beside a failure, which goes on whatever happens here. */
@@ -109,30 +119,50 @@ export function auditLog(options: AuditLogOptions): Middleware {
     traits: ['exports'],
     state: [anchor],
     beforeRun(ctx) {
-      chains.set(ctx.sessionId, { anchor: ctx.state.get(anchor), last: Promise.resolve() });
+      const head = JSON.stringify({ v: 1, session: ctx.sessionId, run: ctx.runId });
+      chains.set(ctx.sessionId, {
+        anchor: ctx.state.get(anchor),
+        head: `${head.slice(0, -1)},"seq":`,
+        last: undefined,
+      });
     },
     async wrapModel(ctx, next) {
       // A call that a middleware further out makes before or after the run belongs to no chain.
       if (!chains.has(ctx.sessionId)) return next();
-      const fields = { turn: ctx.turn, model: modelName(ctx.model), messages: ctx.messages.length };
+      const { turn, model } = ctx;
+      const messages = ctx.messages.length;
       let response: ModelResponse;
       try {
         response = await next();
       } catch (error) {
-        await logFailure(ctx, 'model', { ...fields, ...outcomeOf(error) });
+        await logFailure(ctx, 'model', { turn, model: modelName(model), messages, ...outcomeOf(error) });
         throw error;
       }
-      await log(ctx, 'model', { ...fields, ...answered(response, text) });
+      const { stopReason, usage } = response;
+      const wait = log(ctx, 'model', {
+        turn,
+        model: modelName(model),
+        messages,
+        outcome: 'ok',
+        answeredBy: response.model,
+        stopReason,
+        usage,
+        text: content ? textOf(response) : undefined,
+        calls: toolCallsOf(response).map(({ name: tool, arguments: args }) =>
+          content ? { name: tool, args } : { name: tool },
+        ),
+      });
+      if (wait) await wait;
       return response;
     },
     // Fires for calls that were refused, skipped or failed, too, and sees what the guards left.
-    async afterToolCall(ctx) {
+    afterToolCall(ctx) {
       const { id, name: tool, arguments: given } = ctx.toolCall;
       const args = text(() => (ctx.rawArgs === undefined ? given : JSON.stringify(ctx.rawArgs)));
       const { content: parts, isError } = ctx.result!;
       const result = text(() => textOf({ content: parts }));
       const fields = { turn: ctx.turn, tool, call: id, args, blocked: ctx.blocked, isError, result };
-      await log(ctx, 'tool', fields, callOf(ctx));
+      return log(ctx, 'tool', fields, callOf(ctx));
     },
     async afterRun(ctx) {
       try {
@@ -167,12 +197,25 @@ export async function auditHead(store: Store, session: string, name = 'audit-log
   return { session, seq: found.seq, hash: found.hash };
 }
 
+/** Times as ISO 8601. Lines come close together, and the text costs more than looking at it again. */
+function isoTime(): (ms: number) => string {
+  let last = Number.NaN;
+  let text = '';
+  return (ms) => {
+    if (ms !== last) text = new Date(ms).toISOString();
+    last = ms;
+    return text;
+  };
+}
+
 function checkKey(key: unknown): void {
   const fine =
     key === undefined || ((typeof key === 'string' || key instanceof Uint8Array) && key.length > 0);
   // The value is a secret: it is not shown.
   if (!fine) throw invalidOption('key', 'non-empty text or bytes', typeof key);
 }
+
+function ignore(): void {}
 
 /** A call of a batch: the id of its message, and its own. */
 interface ToolCallId {
@@ -190,18 +233,6 @@ function callsWith(
 ): Pick<Anchor, 'message' | 'calls'> {
   if (!added) return { message, calls };
   return { message: added.message, calls: message === added.message ? [...calls, added.call] : [added.call] };
-}
-
-function answered(response: ModelResponse, text: (value: () => unknown) => unknown): Fields {
-  const { stopReason, usage, model } = response;
-  return {
-    outcome: 'ok',
-    ...(model !== undefined && { answeredBy: model }),
-    stopReason,
-    usage,
-    text: text(() => textOf(response)),
-    calls: toolCallsOf(response).map((call) => ({ name: call.name, args: text(() => call.arguments) })),
-  };
 }
 
 const SIGNALS = { stop: 'stopped', suspend: 'suspended', abort: 'aborted', restart: 'restarted' } as const;
@@ -241,8 +272,11 @@ function ended(ctx: RunContext, text: (value: () => unknown) => unknown): Fields
   };
 }
 
+/** The messages of the run: the last ones. A long session is not looked through for them. */
 function ofRun({ history, runId }: RunContext): readonly Message[] {
-  return history.filter(({ id }) => id.startsWith(`${runId}.`));
+  const mine = `${runId}.`;
+  const before = history.findLastIndex(({ id }) => !id.startsWith(mine));
+  return history.slice(before + 1);
 }
 
 interface Unlogged {

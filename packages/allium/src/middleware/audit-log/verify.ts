@@ -1,6 +1,6 @@
 /** Checks an audit log against its head: which lines are missing, edited, moved or cut off. */
 import { invalidOption } from '../../kernel/errors.js';
-import { type AuditHead, type AuditKey, type AuditLine, opened, sealOf } from './seal.js';
+import { type AuditHead, type AuditKey, type AuditLine, opened, sealWith } from './seal.js';
 
 export interface AuditProblem {
   /** `cut-off`: missing at the end. `moved`: not where it was written, or there twice. */
@@ -71,13 +71,14 @@ function read(log: string | Iterable<string>, { session }: AuditHead, key: Audit
   const whole = new Map<number, Whole[]>();
   const edited = new Set<number>();
   const problems: AuditProblem[] = [];
+  const seal = sealWith(key);
   let at = 0;
   for (const text of typeof log === 'string' ? log.split('\n') : log) {
     at++;
     if (text.trim() === '') continue;
     const found = opened(text.replace(/\r?\n?$/, ''));
     const { seq, session: of, prev } = (found?.line ?? {}) as Partial<AuditLine>;
-    if (found && of === session && Number.isInteger(seq) && sealOf(found.body, key) === found.hash) {
+    if (found && of === session && Number.isInteger(seq) && seal(found.body) === found.hash) {
       const same = whole.get(seq!) ?? [];
       same.push({ seq: seq!, hash: found.hash, prev: String(prev), at });
       whole.set(seq!, same);

@@ -1,13 +1,14 @@
 /** Limits what runs, sessions or tenants may spend, in tokens or US dollars. */
 import { specsOf } from '../../kernel/compose.js';
 import type { Context, ModelContext, RunContext } from '../../kernel/context.js';
-import { AlliumError, invalidOption, messageOf } from '../../kernel/errors.js';
+import { AlliumError, invalidOption, isThenable, messageOf } from '../../kernel/errors.js';
 import { costOf, estimateTokens, type PriceOf } from '../../kernel/limits.js';
 import { type ModelResponse, NO_USAGE, type Usage } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { modelName, type Price } from '../../kernel/model.js';
 import { checkFunction, checkNumber, checkOneOf, checkOptions } from '../../kernel/options.js';
 import { defineState } from '../../kernel/state.js';
+import type { Awaitable } from '../../kernel/store.js';
 import type { Tool } from '../../kernel/tool.js';
 import {
   type Account,
@@ -93,26 +94,62 @@ export function budget(options: BudgetOptions): Middleware {
   }
 
   /** Sets aside what the call may use, or ends the run. */
-  async function reserve(ctx: ModelContext, account: Account, price: Price | undefined): Promise<Reserved> {
+  function reserve(ctx: ModelContext, account: Account, price: Price | undefined): Awaitable<Reserved> {
     const input = inputTokens(ctx);
+    return account instanceof RunAccount
+      ? reserveOwn(ctx, account, price, input)
+      : reserveShared(ctx, account, price, input);
+  }
+
+  /** Nobody comes in between, so there is nothing to wait for or to try again. */
+  function reserveOwn(
+    ctx: ModelContext,
+    account: RunAccount,
+    price: Price | undefined,
+    input: number,
+  ): Reserved {
+    const left = leftOf(account.add(NOTHING));
+    const wanted = affordable(ctx, left, input, price);
+    if (fits(account.add(wanted.amount))) return wanted;
+    account.add(minus(wanted.amount));
+    return ctx.stop(...spentUp(limits, left, input));
+  }
+
+  async function reserveShared(
+    ctx: ModelContext,
+    account: Account,
+    price: Price | undefined,
+    input: number,
+  ): Promise<Reserved> {
+    for (let attempt = 1; ; attempt++) {
+      const left = leftOf(await account.add(NOTHING));
+      const wanted = affordable(ctx, left, input, price);
+      if (fits(await account.add(wanted.amount))) return wanted;
+      await account.add(minus(wanted.amount));
+      if (attempt === TRIES) return ctx.stop(...spentUp(limits, left, input));
+    }
+  }
+
+  function leftOf(taken: Amount): Amount {
+    return { tokens: limits.tokens - taken.tokens, usd: limits.usd - taken.usd };
+  }
+
+  function fits(after: Amount): boolean {
+    return after.tokens <= limits.tokens && after.usd <= limits.usd + CENT_DUST;
+  }
+
+  /** What to set aside out of what is left. */
+  function affordable(ctx: ModelContext, left: Amount, input: number, price: Price | undefined): Reserved {
     const { maxOutputTokens } = ctx.settings;
     // Nobody sets aside all that is left: calls side by side are to find something, too.
     const alone = (per === 'run' || per === 'session') && ctx.depth === 0;
     const share = maxOutputTokens !== undefined ? 1 : alone ? 0.5 : 0.25;
-    for (let attempt = 1; ; attempt++) {
-      const taken = await account.add(NOTHING);
-      const left = { tokens: limits.tokens - taken.tokens, usd: limits.usd - taken.usd };
-      const affordable = affordableOutput(ctx, left, input, price, share);
-      const output = Math.min(maxOutputTokens ?? Number.POSITIVE_INFINITY, affordable);
-      // Output that nothing limits is not set aside: infinite amounts could never be given back.
-      const outputTokens = Number.isFinite(output) ? output : 0;
-      const usage = { ...NO_USAGE, inputTokens: input, outputTokens };
-      const amount: Amount = { tokens: input + outputTokens, usd: price ? costOf(price, usage) : 0 };
-      const after = await account.add(amount);
-      if (after.tokens <= limits.tokens && after.usd <= limits.usd + CENT_DUST) return { amount, output };
-      await account.add(minus(amount));
-      if (attempt === TRIES) return ctx.stop(...spentUp(limits, left, input));
-    }
+    const most = affordableOutput(ctx, left, input, price, share);
+    const output = Math.min(maxOutputTokens ?? Number.POSITIVE_INFINITY, most);
+    // Output that nothing limits is not set aside: infinite amounts could never be given back.
+    const outputTokens = Number.isFinite(output) ? output : 0;
+    const usd = price ? costOf(price, { ...NO_USAGE, inputTokens: input, outputTokens }) : 0;
+    return { amount: { tokens: input + outputTokens, usd }, output };
   }
 
   function affordableOutput(
@@ -132,7 +169,7 @@ export function budget(options: BudgetOptions): Middleware {
   }
 
   /** Books what was used in the place of what was set aside. */
-  function settle(account: Account, { amount }: Reserved, used: Amount): Amount | Promise<Amount> {
+  function settle(account: Account, { amount }: Reserved, used: Amount): Awaitable<Amount> {
     if (account instanceof RunAccount) {
       account.spend(used);
       return account.add(minus(amount));
@@ -160,7 +197,8 @@ export function budget(options: BudgetOptions): Middleware {
       // A call that a middleware further out makes before or after the run: nothing to draw on yet, or any more.
       if (!account) return next();
       const price = usd === undefined ? undefined : priceFor(ctx, priceOf);
-      const reserved = await reserve(ctx, account, price);
+      const setAside = reserve(ctx, account, price);
+      const reserved = isThenable(setAside) ? await setAside : setAside;
       const before = { usage: ctx.usage, usd: ctx.costUsd };
       const { output } = reserved;
       let response: ModelResponse;
@@ -176,14 +214,19 @@ export function budget(options: BudgetOptions): Middleware {
         }
         throw error;
       }
-      await settle(account, reserved, usedSince(before, ctx, price));
+      const settled = settle(account, reserved, usedSince(before, ctx, price));
+      if (isThenable(settled)) await settled;
       keep(ctx, account);
       return response;
     },
   });
 
-  /** Stores the account, unless it belongs to the run further out that this one works for. */
+  /**
+   * Stores the account, unless it belongs to the run further out that this one works for. The kernel itself journals
+   * the tokens of a run, so that there is nothing to add to them.
+   */
   function keep(ctx: Context, account: Account): void {
+    if (per === 'run' && usd === undefined) return;
     if (account instanceof RunAccount && account.runId === ctx.runId) ctx.state.set(cell, account.stored);
   }
 }
@@ -253,13 +296,17 @@ function usedSince(
   price: Price | undefined,
 ): Amount {
   const { usage, costUsd } = ctx;
-  const spent: Usage = {
-    inputTokens: usage.inputTokens - before.usage.inputTokens,
-    outputTokens: usage.outputTokens - before.usage.outputTokens,
-    cacheRead: usage.cacheRead - before.usage.cacheRead,
-    cacheWrite: usage.cacheWrite - before.usage.cacheWrite,
-    totalTokens: usage.totalTokens - before.usage.totalTokens,
+  const tokens = usage.totalTokens - before.usage.totalTokens;
+  if (before.usd !== undefined && costUsd !== undefined) return { tokens, usd: costUsd - before.usd };
+  return { tokens, usd: price ? costOf(price, difference(usage, before.usage)) : 0 };
+}
+
+function difference(a: Usage, b: Usage): Usage {
+  return {
+    inputTokens: a.inputTokens - b.inputTokens,
+    outputTokens: a.outputTokens - b.outputTokens,
+    cacheRead: a.cacheRead - b.cacheRead,
+    cacheWrite: a.cacheWrite - b.cacheWrite,
+    totalTokens: a.totalTokens - b.totalTokens,
   };
-  const known = before.usd === undefined || costUsd === undefined ? undefined : costUsd - before.usd;
-  return { tokens: spent.totalTokens, usd: known ?? (price ? costOf(price, spent) : 0) };
 }

@@ -2,12 +2,14 @@
 
 import { type AnswerStore, Answers, ownerOf, SCOPES, type Scope, storeOf } from '../../caching/answers.js';
 import type { Clock } from '../../kernel/clock.js';
+import { specsOf } from '../../kernel/compose.js';
 import type { ModelContext } from '../../kernel/context.js';
-import { hash, requestKey } from '../../kernel/hash.js';
+import { hash } from '../../kernel/hash.js';
 import type { ModelResponse } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { modelName } from '../../kernel/model.js';
 import { checkFunction, checkMethods, checkNumber, checkOneOf, checkOptions } from '../../kernel/options.js';
+import { requestKey } from '../../kernel/request-key.js';
 
 /** What is stored: JSON, so that any store can hold it. */
 export interface CacheEntry {
@@ -105,8 +107,7 @@ export function cacheKey(ctx: ModelContext): string {
 }
 
 function keyWithin(owner: string, { model, messages, systemPrompt, tools, settings }: ModelContext): string {
-  const specs = tools.map(({ spec }) => spec);
-  return requestKey({ model, messages, systemPrompt, tools: specs, settings }, owner);
+  return requestKey({ model, messages, systemPrompt, tools: specsOf(tools), settings }, owner);
 }
 
 /** Without usage: only calls that were made cost something. */

@@ -91,19 +91,18 @@ function fingerprint(
 ): string | undefined {
   const calls = message ? toolCallsOf(message).filter((call) => !ignored(call)) : [];
   if (calls.length === 0) return undefined;
-  const results = new Map(toolResults.map((result) => [result.toolCallId, result]));
   const lines = calls.map((call) => {
-    const { content, isError } = results.get(call.id) ?? {};
-    return canonical([call.name, argumentsOf(call), content ?? null, isError ?? null]);
+    const result = toolResults.find(({ toolCallId }) => toolCallId === call.id);
+    return `${canonical(call.name)} ${argumentsOf(call)} ${result?.isError} ${canonical(result?.content)}`;
   });
-  return hash(lines.sort().join('\n'));
+  return hash(lines.length === 1 ? lines[0]! : lines.sort().join('\n'));
 }
 
 /** Parsed, so that spaces and the order of keys make no difference. */
-function argumentsOf({ arguments: text }: ToolCall): unknown {
+function argumentsOf({ arguments: text }: ToolCall): string {
   try {
-    return JSON.parse(text === '' ? '{}' : text);
+    return canonical(text === '' ? {} : JSON.parse(text));
   } catch {
-    return text;
+    return canonical(text);
   }
 }

@@ -62,25 +62,35 @@ export function rateLimit(options: RateLimitOptions): Middleware {
   return defineMiddleware({
     name: 'rate-limit',
     seams: [scope],
-    async process(ctx, next) {
+    process(ctx, next) {
       const whose = key(ctx);
       if (typeof whose !== 'string') throw invalidOption('key()', 'a function that returns text', whose);
-      const asked: Asked = {
-        key: whose,
-        patienceMs,
-        clock: clock ?? ctx.agent.clock,
-        // Made only for those who wait.
-        signal: () => ctx.signal,
-        waits: (waitMs) => {
-          if (ctx.seam !== 'run') ctx.emit('rate-limit', { key: whose, waitMs });
-        },
-        refused: (retryAfterMs) => refusal(whose, retryAfterMs),
-      };
-      const turn = counter.take(asked);
-      if (turn !== undefined) await turn;
-      return next();
+      const turn = counter.take(new Call(ctx, whose, patienceMs, clock ?? ctx.agent.clock));
+      return turn === undefined ? next() : turn.then(() => next());
     },
   });
+}
+
+/** A call that asks for its turn. Most get it at once, so the rest is made only for those who wait. */
+class Call implements Asked {
+  constructor(
+    private readonly ctx: RunContext | ModelContext | ToolContext,
+    readonly key: string,
+    readonly patienceMs: number,
+    readonly clock: Clock,
+  ) {}
+
+  signal(): AbortSignal {
+    return this.ctx.signal;
+  }
+
+  waits(waitMs: number): void {
+    if (this.ctx.seam !== 'run') this.ctx.emit('rate-limit', { key: this.key, waitMs });
+  }
+
+  refused(retryAfterMs: number): AlliumError {
+    return refusal(this.key, retryAfterMs);
+  }
 }
 
 function tenantOf(ctx: RunContext | ModelContext | ToolContext): string {

@@ -94,8 +94,9 @@ class Line {
     return !this.busy && this.waiting.size === 0;
   }
 
-  enter({ patienceMs, clock, signal: read, refused }: Asked): Promise<void> {
-    const signal = read();
+  enter(asked: Asked): Promise<void> {
+    const { patienceMs, clock } = asked;
+    const signal = asked.signal();
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason);
       if (!this.busy) {
@@ -110,7 +111,7 @@ class Line {
       };
       const admit = go(resolve);
       const aborted = go(() => reject(signal.reason));
-      const late = go(() => reject(refused(Math.max(1, this.nextAt - clock.now()))));
+      const late = go(() => reject(asked.refused(Math.max(1, this.nextAt - clock.now()))));
       const cancel = patienceMs === Number.POSITIVE_INFINITY ? undefined : clock.setTimer(late, patienceMs);
       signal.addEventListener('abort', aborted);
       this.waiting.add(admit);

@@ -1,7 +1,8 @@
 /** Makes the final answer of a run JSON that fits a schema. */
+import type { ModelContext, TurnContext } from '../../kernel/context.js';
 import { AlliumError, invalidOption, messageOf } from '../../kernel/errors.js';
 import { type ModelResponse, syntheticUserMessage, textOf, toolCallsOf } from '../../kernel/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+import { defineMiddleware, type Middleware, type TurnAction } from '../../kernel/middleware.js';
 import type { JsonSchema } from '../../kernel/model.js';
 import { checkFunction, checkInteger, checkOneOf, checkOptions } from '../../kernel/options.js';
 import type { RunResult } from '../../kernel/result.js';
@@ -63,30 +64,34 @@ export function structuredOutput<Output>(options: StructuredOutputOptions<Output
       name: 'structured-output',
       state: [repairs],
       // A rule and no layer: calls that other middleware make for themselves are not to follow this schema.
-      transformSystemPrompt(prompt, ctx) {
-        if (!responseSchema) return prompt;
-        if (mode === 'prompt') return withSchema(prompt, responseSchema);
-        ctx.settings = { ...ctx.settings, responseSchema };
-        return prompt;
-      },
-      async afterModelResponse(response, ctx) {
-        if (toolCallsOf(response).length > 0) return undefined;
-        const used = ctx.state.get(repairs);
-        const checked = await check(schema, response);
-        if ('value' in checked) {
-          if (used > 0) ctx.state.set(repairs, 0);
-          ctx.metadata.parsed = checked.value;
-          ctx.setOutput(checked.value);
-          return undefined;
-        }
-        if (used >= maxRepairs) throw invalidOutput(response, checked.problem, used);
-        ctx.state.set(repairs, used + 1);
-        const message = syntheticUserMessage(correction(checked.problem), { source: 'structured-output' });
-        return { injectMessages: [message], decision: 'loop_to_model' };
+      ...(responseSchema && {
+        transformSystemPrompt(prompt: string, ctx: ModelContext) {
+          if (mode === 'prompt') return withSchema(prompt, responseSchema);
+          ctx.settings = { ...ctx.settings, responseSchema };
+          return prompt;
+        },
+      }),
+      afterModelResponse(response, ctx) {
+        return toolCallsOf(response).length > 0 ? undefined : judge(response, ctx);
       },
     }),
     outputOf: (result) => result.output as Output | undefined,
   };
+
+  async function judge(response: ModelResponse, ctx: TurnContext): Promise<TurnAction | undefined> {
+    const used = ctx.state.get(repairs);
+    const checked = await check(schema, response);
+    if ('value' in checked) {
+      if (used > 0) ctx.state.set(repairs, 0);
+      ctx.metadata.parsed = checked.value;
+      ctx.setOutput(checked.value);
+      return undefined;
+    }
+    if (used >= maxRepairs) throw invalidOutput(response, checked.problem, used);
+    ctx.state.set(repairs, used + 1);
+    const message = syntheticUserMessage(correction(checked.problem), { source: 'structured-output' });
+    return { injectMessages: [message], decision: 'loop_to_model' };
+  }
 }
 
 function shownSchema(

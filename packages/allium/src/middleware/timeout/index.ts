@@ -2,9 +2,11 @@
 import type { Clock } from '../../kernel/clock.js';
 import type { ModelContext, ToolContext } from '../../kernel/context.js';
 import { AlliumError, invalidOption } from '../../kernel/errors.js';
+import type { ModelResponse } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { modelName, type StreamTransform } from '../../kernel/model.js';
 import { checkMethods, checkNumber, checkOptions } from '../../kernel/options.js';
+import type { ToolResult } from '../../kernel/tool.js';
 import { Alarm } from './alarm.js';
 
 export interface TimeoutOptions {
@@ -44,7 +46,8 @@ export function timeout(options: TimeoutOptions): Middleware {
   if (clock !== undefined) checkMethods('clock', clock, ['now', 'setTimer']);
   if (LIMITS.every((name) => options[name] === undefined) && perTool.size === 0)
     throw invalidOption('options', `an object with at least one of ${LIMITS.join(', ')} or tools`, options);
-  const watchesModel = modelMs !== undefined || firstTokenMs !== undefined || idleMs !== undefined;
+  const watchesParts = firstTokenMs !== undefined || idleMs !== undefined;
+  const watchesModel = modelMs !== undefined || watchesParts;
   const watchesTools = toolMs !== undefined || perTool.size > 0;
 
   return defineMiddleware({
@@ -54,18 +57,20 @@ export function timeout(options: TimeoutOptions): Middleware {
       ({
         wrapModel(ctx, next) {
           const total = alarm(ctx, clock);
-          const gap = alarm(ctx, clock);
-          return new Promise((resolve, reject) => {
-            const late = (limit: (typeof LIMITS)[number], what: string) => (ms: number) =>
+          const gap = watchesParts ? alarm(ctx, clock) : undefined;
+          return new Promise<ModelResponse>((resolve, reject) => {
+            const over = (): void => {
+              total.clear();
+              gap?.clear();
+            };
+            const late = (limit: (typeof LIMITS)[number], what: string) => (ms: number) => {
+              over();
               reject(modelTimeout(ctx, limit, what, ms));
-            if (firstTokenMs !== undefined || idleMs !== undefined)
-              ctx.transform(() => watchParts(gap, firstTokenMs, idleMs, late));
+            };
+            if (gap) ctx.transform(() => watchParts(gap, firstTokenMs, idleMs, late));
             total.set(modelMs, late('modelMs', 'did not finish within'));
-            next().then(resolve, reject);
-          }).finally(() => {
-            total.clear();
-            gap.clear();
-          }) as ReturnType<typeof next>;
+            settle(next(), over, resolve, reject);
+          });
         },
       } satisfies Partial<Middleware>)),
     ...(watchesTools &&
@@ -75,13 +80,32 @@ export function timeout(options: TimeoutOptions): Middleware {
           const ms = perTool.get(name) ?? toolMs;
           if (ms === undefined || ms === Number.POSITIVE_INFINITY) return next();
           const total = alarm(ctx, clock);
-          return new Promise((resolve, reject) => {
+          return new Promise<ToolResult>((resolve, reject) => {
             total.set(ms, () => reject(toolTimeout(name, ms)));
-            next().then(resolve, reject);
-          }).finally(() => total.clear()) as ReturnType<typeof next>;
+            settle(next(), () => total.clear(), resolve, reject);
+          });
         },
       } satisfies Partial<Middleware>)),
   });
+}
+
+/** Hands on what comes of `work` once `over` is done. Less than `finally`, which makes three promises of one. */
+function settle<T>(
+  work: Promise<T>,
+  over: () => void,
+  resolve: (value: T) => void,
+  reject: (error: unknown) => void,
+): void {
+  work.then(
+    (value) => {
+      over();
+      resolve(value);
+    },
+    (error) => {
+      over();
+      reject(error);
+    },
+  );
 }
 
 /** Counts active time: neither a model whose consumer is behind nor a tool that asks a human is slow. */

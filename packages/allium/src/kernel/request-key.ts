@@ -1,0 +1,124 @@
+/**
+ * The same key for the same question to the same model. Every turn asks for one, so nothing is read twice: a history
+ * goes on from the hash of its beginning, other messages and tools are remembered by what they are.
+ */
+import { canonical, Hash } from './hash.js';
+import { growsOnly } from './history.js';
+import type { Message, TextContent } from './messages.js';
+import type { ModelRequest, ToolSpec } from './model.js';
+
+/** A request and its model: what `next()` goes in with, so a `ModelContext` is one. */
+export interface KeyedRequest extends Partial<Omit<ModelRequest, 'tools'>> {
+  readonly model: { readonly provider: string; readonly id: string };
+  readonly tools?: readonly (ToolSpec | { readonly spec: ToolSpec })[];
+}
+
+/**
+ * A key of messages without ids and usage, prompt, tools and settings: the base of caches and cassettes. Equal
+ * requests have the same key in every process.
+ */
+export function requestKey(request: KeyedRequest, scope = ''): string {
+  const { model, messages = NOTHING, systemPrompt = '', tools = NOTHING, settings = {} } = request;
+  const { provider, id } = model;
+  const { prompt, specs } = offer(tools, systemPrompt);
+  return said(messages)
+    .copy()
+    .hash(prompt)
+    .hash(specs)
+    .text(`${scope.length} ${provider.length} ${id.length} ${scope}${provider}${id}${canonical(settings)}`)
+    .digest();
+}
+
+const NOTHING: readonly never[] = Object.freeze([]);
+
+interface Begun {
+  count: number;
+  readonly hash: Hash;
+}
+
+const histories = new WeakMap<readonly Message[], Begun>();
+
+/** The messages, one after the other. */
+function said(messages: readonly Message[]): Hash {
+  if (!growsOnly(messages)) {
+    const hash = new Hash();
+    for (const message of messages) hash.hash(remembered(message));
+    return hash;
+  }
+  let begun = histories.get(messages);
+  if (begun === undefined || begun.count > messages.length) {
+    begun = { count: 0, hash: new Hash() };
+    histories.set(messages, begun);
+  }
+  for (; begun.count < messages.length; begun.count++) begun.hash.hash(hashOf(messages[begun.count]!));
+  return begun.hash;
+}
+
+const hashes = new WeakMap<Message, Hash>();
+
+/** For lists that are made anew each turn, out of messages that are not. */
+function remembered(message: Message): Hash {
+  let hash = hashes.get(message);
+  if (hash === undefined) {
+    hash = hashOf(message);
+    if (isFrozen(message)) hashes.set(message, hash);
+  }
+  return hash;
+}
+
+function isFrozen(message: Message): boolean {
+  const { content } = message;
+  return (
+    Object.isFrozen(message) && Object.isFrozen(content) && content.every((part) => Object.isFrozen(part))
+  );
+}
+
+/** Call ids are re-minted per message, so they count only as links between a call and its result. */
+function hashOf(message: Message): Hash {
+  const hash = new Hash().text(message.role);
+  if (message.role === 'tool') {
+    const name = String(message.toolName);
+    hash.text(` ${message.isError} ${name.length} ${name}`);
+  }
+  // Each part begins a line and says how long its texts are, so that no two messages read the same.
+  for (const part of message.content) {
+    if (part.type === 'text' && isBare(part)) hash.text(`\ntext ${part.text.length} `).text(part.text);
+    else if (part.type !== 'tool-call') hash.text(`\njson ${canonical(part)}`);
+    else if (typeof part.name === 'string' && typeof part.arguments === 'string')
+      hash.text(`\ncall ${part.name.length} ${part.arguments.length} ${part.name}`).text(part.arguments);
+    else hash.text(`\ncall ${canonical([part.name, part.arguments])}`);
+  }
+  return hash;
+}
+
+/** Nothing but text. */
+function isBare(part: TextContent): boolean {
+  if (typeof part.text !== 'string') return false;
+  for (const key in part)
+    if (key !== 'type' && key !== 'text' && part[key as keyof typeof part] !== undefined) return false;
+  return true;
+}
+
+interface Offer {
+  readonly specs: Hash;
+  text: string;
+  prompt: Hash;
+}
+
+const offers = new WeakMap<readonly unknown[], Offer>();
+
+/** The tools, and the prompt they last came with: an agent has one list, and mostly one prompt. */
+function offer(tools: NonNullable<KeyedRequest['tools']>, systemPrompt: string): Offer {
+  let found = offers.get(tools);
+  if (found?.text === systemPrompt) return found;
+  const prompt = new Hash().text(systemPrompt);
+  if (found !== undefined) {
+    found.text = systemPrompt;
+    found.prompt = prompt;
+    return found;
+  }
+  const specs = tools.map((tool) => ('spec' in tool ? tool.spec : tool));
+  found = { specs: new Hash().text(canonical(specs)), text: systemPrompt, prompt };
+  if (Object.isFrozen(tools)) offers.set(tools, found);
+  return found;
+}
