@@ -124,9 +124,16 @@ function checkMessages(
 /** Had the call begun, and not ended? */
 function wasUnderWay(/** @type {readonly Entry[]} */ entries, /** @type {string} */ callId) {
   return (
-    entries.some((entry) => entry.type === 'tool_started' && entry.callId === callId) &&
-    !isFinished(entries, callId)
+    entries.some(
+      (entry) =>
+        (entry.type === 'tool_started' && entry.callId === callId) ||
+        (entry.type === 'message' && entry.started && makes(entry.message, callId)),
+    ) && !isFinished(entries, callId)
   );
+}
+
+function makes(/** @type {Message} */ message, /** @type {string} */ callId) {
+  return message.content.some((part) => part.type === 'tool-call' && part.id === callId);
 }
 
 function isFinished(/** @type {readonly Entry[]} */ entries, /** @type {string} */ callId) {

@@ -18,7 +18,7 @@ import { causedBy } from './orphans.js';
 import * as rules from './rules.js';
 import type { Run } from './run.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft } from './store.js';
-import { withStarts } from './tool-batch.js';
+import { startsWith } from './tool-batch.js';
 
 /** What the model phase came to. */
 export interface Answer {
@@ -226,9 +226,13 @@ function keep(run: Run, answer: Answer, messageId: string): AssistantMessage | P
     paid?.usage ?? NO_USAGE,
   );
   if (run.watched) freezeMessage(message);
-  const plain = { v: ENTRY_VERSION, at: 0, type: 'message' as const, runId: run.runId, message };
+  const { decision, by, forceContinue, ctx } = answer;
+  const starts = decision === 'natural' && startsWith(run, message, ctx._offered);
+  const { runId } = run;
+  const begun = starts
+    ? { v: ENTRY_VERSION, at: 0, type: 'message' as const, runId, message, started: true as const }
+    : { v: ENTRY_VERSION, at: 0, type: 'message' as const, runId, message };
   const costUsd = paid?.costUsd;
-  const { decision, by, forceContinue } = answer;
   const offered = offeredOf(run, answer, message);
   const extra =
     costUsd !== undefined ||
@@ -238,16 +242,15 @@ function keep(run: Run, answer: Answer, messageId: string): AssistantMessage | P
     offered !== undefined;
   const entry: EntryDraft = extra
     ? {
-        ...plain,
+        ...begun,
         ...(costUsd !== undefined && { costUsd }),
         ...(inject.length > 0 && { inject: stamped(inject) }),
         ...(offered && { offered }),
         ...(decision !== 'natural' && { follows: { decision, ...(by && { by }) } }),
         ...(decision === 'natural' && forceContinue && { follows: { forceContinue } }),
       }
-    : plain;
-  const entries = decision === 'natural' ? withStarts(entry, run, message, answer.ctx._offered) : [entry];
-  const wait = run.append(entries);
+    : begun;
+  const wait = run.append([entry]);
   if (wait) return wait.then(() => told(run, message));
   return run.watched ? told(run, message) : message;
 }

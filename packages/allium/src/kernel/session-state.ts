@@ -129,7 +129,7 @@ export class SessionState {
           answered: 0,
           terminating: 0,
           offered: entry.offered,
-          started: NO_IDS,
+          started: entry.started ? calls.map(({ id }) => id) : NO_IDS,
         };
         return;
       }

@@ -32,6 +32,8 @@ export type EntryBody =
       readonly message: Message;
       /** It came from outside or from middleware, though a model might have said it: no turn of this run. */
       readonly seeded?: boolean;
+      /** Its calls begin with it: after a crash those without a result are in doubt. */
+      readonly started?: true;
       readonly costUsd?: number;
       /** What middleware wants said once the calls of the message are answered. */
       readonly inject?: readonly Message[];

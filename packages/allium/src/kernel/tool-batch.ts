@@ -47,34 +47,26 @@ export function runTools(run: Run, batch: OpenBatch, options: BatchOptions): Awa
 }
 
 /**
- * Where nothing decides about calls in between, that they begin is journaled together with the message that makes
- * them: one write less for every turn.
+ * Where nothing decides about calls in between, that they begin is journaled with the message that makes them: one
+ * write less for every turn. Does it matter for these calls whether they have begun?
  */
-export function withStarts(
-  entry: EntryDraft,
-  run: Run,
-  message: AssistantMessage,
-  tools: readonly Tool[],
-): EntryDraft[] {
-  const { plan, agent, runId } = run;
+export function startsWith(run: Run, message: AssistantMessage, tools: readonly Tool[]): boolean {
+  const { plan, agent } = run;
   if (
     plan.decidesOnCalls ||
     agent.toolExecution === 'sequential' ||
     run.toolCallsLeft() !== Number.POSITIVE_INFINITY
   )
-    return [entry];
-  let entries: EntryDraft[] | undefined;
+    return false;
+  let matters = false;
   for (const part of message.content) {
     if (part.type !== 'tool-call') continue;
     const tool = run.findTool(part.name, tools);
     // Not all of them begin at once: each is journaled when it does.
-    if (tool?.sequential || tool?.concurrency !== undefined) return [entry];
-    if (tool?.onInDoubt !== 'fail') continue;
-    const start = startOf(runId, message.id, part.id);
-    if (entries === undefined) entries = [entry, start];
-    else entries.push(start);
+    if (tool?.sequential || tool?.concurrency !== undefined) return false;
+    if (tool?.onInDoubt === 'fail') matters = true;
   }
-  return entries ?? [entry];
+  return matters;
 }
 
 function startOf(runId: string, messageId: string, callId: string): EntryDraft {

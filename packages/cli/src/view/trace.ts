@@ -76,6 +76,8 @@ function add(run: RunTrace, entry: Entry): void {
   switch (entry.type) {
     case 'message':
       addMessage(run, entry);
+      if (entry.started)
+        for (const { id, name } of toolCallsOf(entry.message)) callOf(run, id, name).startedAt = entry.at;
       return;
     case 'tool_started': {
       const call = callOf(run, entry.callId, entry.callId);
