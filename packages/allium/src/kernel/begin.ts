@@ -29,7 +29,7 @@ function opened(start: Start, scope: Scope): Awaitable<Run> {
     );
   }
   const plan = agent.planFor(options.middleware);
-  const journal = new Journal(store, state, () => agent.clock.now());
+  const journal = new Journal(store, state, agent.clock);
   const metadata = options.metadata && toJson(options.metadata, 'metadata');
   if (!input)
     return reopen(journal, plan.names, start).then(() => runOf(start, scope, plan, journal, metadata));
@@ -182,10 +182,13 @@ async function settleOpen(journal: Journal): Promise<void> {
   ]);
 }
 
+const UNWATCHED: RunEvents = { watched: false, emit() {}, pressure: () => undefined };
+
 function eventsOf({ agent, queue }: Start): RunEvents {
   const feeds = agent._feeds;
+  if (queue === undefined && feeds.length === 0) return UNWATCHED;
   return {
-    watched: queue !== undefined || feeds.length > 0,
+    watched: true,
     emit(event: AgentEvent) {
       if (feeds.length > 0) {
         deepFreeze(event);

@@ -228,7 +228,7 @@ function lifted(
 function answersFor(run: Run, { requests }: OpenRun, place: string): Record<string, Decision> {
   const answers: Record<string, Decision> = {};
   for (const id of requests.keys()) {
-    const decision = run.open.answers.get(`${place}/${id}`);
+    const decision = run.open.decided?.answers.get(`${place}/${id}`);
     if (decision) answers[id] = decision;
   }
   return answers;

@@ -16,11 +16,11 @@ export interface Refusal {
 }
 
 /** Takes in what a run was started with. All of it, or the run stops. */
-export async function acceptInput(
+export function acceptInput(
   run: Run,
   input: readonly Message[],
   entries: readonly EntryBody[] = [],
-): Promise<void> {
+): Awaitable<void> {
   // Run layers may have assigned it.
   if (!Array.isArray(input))
     throw new AlliumError(
@@ -28,9 +28,14 @@ export async function acceptInput(
       `Expected \`ctx.input\` to be a list of messages, got ${shown(input)}.`,
     );
   const given = input.map(checkMessage);
+  if (!judgesMessages(run)) return appendInput(run, given, entries);
+  return judgeAll(run, given).then((accepted) => appendInput(run, accepted, entries));
+}
+
+async function judgeAll(run: Run, given: readonly Message[]): Promise<readonly Message[]> {
   const accepted: Message[] = [];
   for (const message of given) {
-    const answer = judgesMessages(run) ? await judge(run, message, given) : { message };
+    const answer = await judge(run, message, given);
     if ('reason' in answer) {
       const stop = new StopRun('guardrail', answer.reason);
       run.call.latch(stop, answer.by);
@@ -38,10 +43,13 @@ export async function acceptInput(
     }
     accepted.push(answer.message);
   }
+  return accepted;
+}
+
+function appendInput(run: Run, accepted: readonly Message[], entries: readonly EntryBody[]): Awaitable<void> {
   const problem = misplacedIn(accepted);
   if (problem) throw new AlliumError('INVALID_MESSAGE', `The input cannot be appended: ${problem}`);
-  const wait = appendMessages(run, accepted, entries);
-  if (wait) await wait;
+  return appendMessages(run, accepted, entries);
 }
 
 /** Takes in steering and follow-ups; those that are refused are left out, visibly. Returns how many got in. */
@@ -113,7 +121,8 @@ export function appendMessages(
   const { runId } = run;
   const first = run.open.count + 1;
   const messages = given.map((message, i) => placed(message, `${runId}.${first + i}`));
-  const wait = run.append([...entries, ...messages.map((message) => entryOf(runId, message))]);
+  const added = messages.map((message) => entryOf(runId, message));
+  const wait = run.append(entries.length === 0 ? added : [...entries, ...added]);
   if (wait) return wait.then(() => tell(run, messages));
   tell(run, messages);
 }
@@ -129,7 +138,7 @@ function tell(run: Run, messages: readonly Message[]): void {
 }
 
 function entryOf(runId: string, message: Message): EntryBody {
-  return message.role === 'tool'
-    ? { type: 'tool_finished', runId, message }
-    : { type: 'message', runId, message, ...(message.role === 'assistant' && { seeded: true }) };
+  if (message.role === 'tool') return { type: 'tool_finished', runId, message };
+  if (message.role === 'user') return { type: 'message', runId, message };
+  return { type: 'message', runId, message, seeded: true };
 }

@@ -37,6 +37,7 @@ interface TurnEnd {
 
 /** Runs from the input, or from where the journal left off, to the end. */
 export async function converse(run: Run, input: readonly Message[], inbox: Inbox): Promise<Stop> {
+  run.call.check();
   const taken = posts(run, inbox);
   const posted = taken instanceof Promise ? await taken : taken;
   let first: TurnEnd | undefined;
@@ -44,11 +45,14 @@ export async function converse(run: Run, input: readonly Message[], inbox: Inbox
     if (posted.length > 0) await run.append(posted);
     boundary(run);
     first = await resumeTurn(run);
-  } else await acceptInput(run, input, posted);
+  } else {
+    const wait = acceptInput(run, input, posted);
+    if (wait) await wait;
+  }
   for (let cycles = 1; ; cycles++) {
     const last = await turns(run, inbox, first);
     if (last.suspended) return SUSPENDED;
-    const injected = await atRunEnd(run, last);
+    const injected = run.plan.rules.onRunEnd.length === 0 ? NOTHING : await atRunEnd(run, last);
     if (injected.length === 0) return last.stop ?? FINAL;
     if (cycles > MAX_CYCLES) {
       return { reason: 'loop', message: `onRunEnd kept the run going ${MAX_CYCLES} times.`, by: 'kernel' };
@@ -254,7 +258,6 @@ async function shouldStop(run: Run, { message, toolResults, more }: TurnEnd): Pr
 
 async function atRunEnd(run: Run, { message, toolResults }: TurnEnd): Promise<readonly rules.Injected[]> {
   const hooks = run.plan.rules.onRunEnd;
-  if (hooks.length === 0) return NOTHING;
   const ctx = new TurnContext(run, message, toolResults, false);
   const injected = await rules.onRunEnd(hooks, ctx);
   if (ctx._state) run.cells.stage(ctx._state);

@@ -98,7 +98,6 @@ export class Run {
   readonly toolResults = new ToolResults(this);
   /** What transforms made of responses, by the content they were made from. */
   stages: WeakMap<Content, { readonly ctx: ModelContext; readonly response: ModelResponse }> | undefined;
-  readonly requestGate: RequestGate;
   turn = 0;
   /** When this part of the run began, and how long it had been active before. */
   readonly started: number;
@@ -119,6 +118,7 @@ export class Run {
   private restarts: Set<string> | undefined;
   private named: { readonly model: Model; readonly name: string } | undefined;
   private unjournaled: { usage: Usage; costUsd: number | undefined }[] = [];
+  private gate: RequestGate | undefined;
   private supervisor: Supervisor | undefined;
   private pausedFor = 0;
   private pausedSince = 0;
@@ -129,7 +129,6 @@ export class Run {
     this.init = init;
     this.agent = init.agent;
     this.plan = init.plan;
-    this.requestGate = new RequestGate(init.plan.guards);
     this.state = init.journal.state;
     this.sessionId = this.state.sessionId;
     this.runId = this.open.runId;
@@ -152,6 +151,12 @@ export class Run {
     this.turn = this.open.turns;
     this.before = this.open.activeMs;
     this.started = init.clock.now();
+  }
+
+  /** Remembers what of the history the guards of requests have judged. */
+  get requestGate(): RequestGate {
+    this.gate ??= new RequestGate(this.plan.guards);
+    return this.gate;
   }
 
   get open(): OpenRun {

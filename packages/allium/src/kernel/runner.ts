@@ -111,19 +111,18 @@ async function supervise(run: Run, start: Start): Promise<RunResult> {
 }
 
 /** Inside all run layers: the loop. Control signals become results here; errors and aborts go on outward. */
-async function core(run: Run, ctx: RunContext, { store }: Start): Promise<RunResult> {
-  let stop: Stop;
-  let status: RunStatus;
-  try {
-    run.call.check();
-    stop = await converse(run, ctx.input, { store });
-    status = stop.reason === 'suspended' ? 'suspended' : stop.reason === 'final' ? 'done' : 'stopped';
-  } catch (error) {
-    if (controlKind(error) !== 'stop') throw error;
-    [stop, status] = [stopOf(run, error), 'stopped'];
-  }
-  return resultOf(run, status, stop);
+function core(run: Run, ctx: RunContext, { store }: Start): Promise<RunResult> {
+  return converse(run, ctx.input, { store }).then(
+    (stop) => resultOf(run, STATUS[stop.reason] ?? 'stopped', stop),
+    (error) => {
+      if (controlKind(error) !== 'stop') throw error;
+      return resultOf(run, 'stopped', stopOf(run, error));
+    },
+  );
 }
+
+/** How a run ended that the loop has ended. */
+const STATUS: { readonly [R in Stop['reason']]?: RunStatus } = { final: 'done', suspended: 'suspended' };
 
 function stopOf(run: Run, signal: unknown): Stop {
   const { reason, message } = signal as StopRun;
@@ -202,7 +201,7 @@ function activeMs(run: Run, started: number): number {
 /** `timeoutMs` counts active time: when it fires early because of pauses, it is set again for the rest. */
 function timeLimit(run: Run, scope: Scope): () => void {
   const { timeoutMs } = run.limits;
-  if (timeoutMs === undefined || timeoutMs === Number.POSITIVE_INFINITY) return () => {};
+  if (timeoutMs === undefined || timeoutMs === Number.POSITIVE_INFINITY) return nothing;
   const { started } = run;
   let cancel = (): void => {};
   const check = (): void => {
@@ -213,3 +212,5 @@ function timeLimit(run: Run, scope: Scope): () => void {
   cancel = run.clock.setTimer(check, Math.max(0, timeoutMs - run.open.activeMs));
   return () => cancel();
 }
+
+function nothing(): void {}

@@ -1,5 +1,6 @@
 /** What the journal of a session says: one function takes entries in, whether they were just written or are read back. */
 
+import type { Clock } from './clock.js';
 import { upgradeEntries } from './entry-upgrade.js';
 import { AlliumError, isThenable } from './errors.js';
 import { History } from './history.js';
@@ -69,6 +70,12 @@ export interface OpenRun {
   follows: TurnPlan;
   terminate: boolean;
   readonly requests: Map<string, PendingRequest>;
+  /** About the calls of the open batch. */
+  decided: Decided | undefined;
+}
+
+export interface Decided {
+  /** By request id. */
   readonly answers: Map<string, Decision>;
   /** By call id and hash of the arguments. */
   readonly verdicts: Map<string, unknown>;
@@ -155,11 +162,11 @@ export class SessionState {
       case 'answer': {
         const run = this.running(entry);
         run.requests.delete(entry.requestId);
-        run.answers.set(entry.requestId, entry.decision);
+        decided(run).answers.set(entry.requestId, entry.decision);
         return;
       }
       case 'verdict':
-        this.running(entry).verdicts.set(`${entry.callId}\n${entry.hash}`, entry.verdict);
+        decided(this.running(entry)).verdicts.set(`${entry.callId}\n${entry.hash}`, entry.verdict);
         return;
       case 'usage':
         this.spend(this.running(entry), entry.usage, entry.costUsd);
@@ -205,8 +212,7 @@ export class SessionState {
     run.count += batch.calls.length;
     run.terminate = batch.terminating === batch.calls.length;
     run.batch = undefined;
-    if (run.verdicts.size > 0) run.verdicts.clear();
-    if (run.answers.size > 0) run.answers.clear();
+    run.decided = undefined;
   }
 
   private spend(run: OpenRun, usage: Usage, costUsd: number | undefined): void {
@@ -232,6 +238,12 @@ const NO_MESSAGES: readonly Message[] = Object.freeze([]);
 /** Thinking that lost its seal: the provider would not take it back. */
 export function isWithheld(part: AssistantContent): boolean {
   return part.type === 'thinking' && part.redacted === true && part.signature === undefined;
+}
+
+/** Most runs never ask: maps for it are made when one does. */
+function decided(run: OpenRun): Decided {
+  run.decided ??= { answers: new Map(), verdicts: new Map() };
+  return run.decided;
 }
 
 const NO_PLAN: TurnPlan = Object.freeze({});
@@ -261,8 +273,7 @@ function newRun(entry: EntryBody & { type: 'run_start' }, from: number): OpenRun
     follows: NO_PLAN,
     terminate: false,
     requests: new Map(),
-    answers: new Map(),
-    verdicts: new Map(),
+    decided: undefined,
   };
 }
 
@@ -299,14 +310,14 @@ export class Journal {
   constructor(
     private readonly store: Store,
     readonly state: SessionState,
-    private readonly now: () => number,
+    private readonly clock: Clock,
   ) {}
 
   /** Begins a run. Its start is written together with what comes first in it: a run without its input is never left behind. */
   begin(body: EntryBody & { readonly type: 'run_start' }): void {
     const entry = body as NewEntry & { v: number; at: number };
     entry.v = ENTRY_VERSION;
-    entry.at = this.now();
+    entry.at = this.clock.now();
     this.held = entry;
     this.state.apply(entry);
   }
@@ -314,7 +325,7 @@ export class Journal {
   /** Durable, and part of the state, when it returns or resolves. */
   append(bodies: readonly EntryDraft[]): Awaitable<void> {
     if (this.broken !== undefined) throw this.broken;
-    const at = this.now();
+    const at = this.clock.now();
     // The bodies were made for this append; completing them in place is several times cheaper than copying.
     const entries = bodies as readonly (NewEntry & { v: number; at: number })[];
     for (let i = 0; i < entries.length; i++) {

@@ -50,7 +50,7 @@ export class ToolApproval {
   private async verdict(call: Call): Promise<Verdict> {
     const { ctx, toolCall } = call;
     const hash = callHash(ctx.tool!.name, ctx._raw);
-    const stored = this.run.open.verdicts.get(`${toolCall.id}\n${hash}`) as Verdict | undefined;
+    const stored = this.run.open.decided?.verdicts.get(`${toolCall.id}\n${hash}`) as Verdict | undefined;
     if (stored) return this.restored(call, stored);
     const revision = ctx.revision;
     const judged = await closed(this.run, call, () => this.judge(call, ctx));
@@ -188,7 +188,7 @@ export class ToolApproval {
   /** A stored answer, one given in place, or none. */
   private async answer(request: PendingRequest, given: Request, scope: Scope): Promise<Decision | undefined> {
     const { run } = this;
-    const stored = run.open.answers.get(request.id);
+    const stored = run.open.decided?.answers.get(request.id);
     if (stored) return this.admitted(stored);
     const { timeoutMs, createdAt } = request;
     if (hasLapsed(request, run.clock.now())) return this.lapse(request);
