@@ -1,0 +1,216 @@
+/** What every context has, and what the forks of one seam call share. */
+
+import type { Agent } from './agent.js';
+import { type Attribution, attribution, controlKind, type Raised, StopRun } from './errors.js';
+import type { Message, MessageInput, Metadata, ModelResponse, Usage } from './messages.js';
+import type { Seam } from './middleware.js';
+import type { Model, ModelSettings } from './model.js';
+import type { ModelContext, ModelMark } from './model-context.js';
+import type { StopReason } from './result.js';
+import type { Run } from './run.js';
+import type { DeclaredOptions } from './run-options.js';
+import type { Scope } from './scope.js';
+import type { Overlay, StateAccess } from './state.js';
+import type { Tool } from './tool.js';
+
+/** What the forks of one seam call share, its latch included: a control signal that was swallowed still counts. */
+export class SeamCall {
+  /** Calls of the model or tool itself. */
+  attempts = 0;
+  /** Inward calls beyond the first of a layer. */
+  repeats = 0;
+  latched: unknown = undefined;
+  latchedBy: string | undefined = undefined;
+  /** An error that an `onError` declared final on its way out. */
+  final: { readonly error: unknown } | undefined = undefined;
+
+  /** Guards judge what is sent and what comes back; not so for the model calls of a guard itself. */
+  guarded = true;
+
+  /** The last thrown value that is no object. */
+  raised: Raised | undefined = undefined;
+
+  /** Who raised an error, as far as it is known. */
+  raisedBy(error: unknown): Attribution | undefined {
+    const { raised } = this;
+    return attribution(error) ?? (raised !== undefined && raised.value === error ? raised.by : undefined);
+  }
+
+  /** @internal The request before any layer saw it, where it is not simply the run's. */
+  given: ModelMark | undefined = undefined;
+  /** @internal What `next({ … })` made of the request, by the context that goes in with it. */
+  overridden: Map<ModelContext, ModelMark> | undefined = undefined;
+  /** @internal What was noted about the request of this call. */
+  rewrites: Set<string> | undefined = undefined;
+
+  latch(signal: unknown, by?: string): void {
+    if (this.latched !== undefined) return;
+    this.latched = signal;
+    this.latchedBy = by;
+  }
+
+  /** A boundary: throws what was latched. */
+  check(): void {
+    if (this.latched !== undefined) throw this.latched;
+  }
+}
+
+/** What a middleware asks a model itself, with `ctx.generate()`. */
+export interface GenerateRequest {
+  /** What is asked: text, content, or a whole conversation. */
+  readonly messages: MessageInput | readonly Message[];
+  /** Told to the model before the messages. @default '' */
+  readonly systemPrompt?: string;
+  /** What the model may answer with calls of; nobody runs them. @default [] */
+  readonly tools?: readonly Tool[];
+  /** How the model is asked. @default {} */
+  readonly settings?: ModelSettings;
+}
+
+/*
+ * A context is made for every layer of every call, so its fields are declared without being defined twice and are
+ * assigned once, in a fixed order.
+ */
+export abstract class Context {
+  abstract readonly seam: Seam;
+  /** @internal */ declare readonly _run: Run;
+  /** @internal The place in the list of the middleware this context is handed to; -1 for the kernel's own. */
+  declare _position: number;
+  /** @internal */ declare _scope: Scope;
+  /** @internal */ declare readonly _call: SeamCall;
+  /** @internal */ declare _state: Overlay | undefined;
+  /** @internal */ declare _metadata: Record<string, unknown> | undefined;
+  /** @internal What of `_metadata` an attempt brought: it goes when another attempt is taken instead. */
+  declare _brought: Record<string, unknown> | undefined;
+
+  /** @internal */
+  constructor(run: Run, scope: Scope, call: SeamCall) {
+    this._run = run;
+    this._position = -1;
+    this._scope = scope;
+    this._call = call;
+    this._state = undefined;
+    this._metadata = undefined;
+    this._brought = undefined;
+  }
+
+  get agent(): Agent {
+    return this._run.agent;
+  }
+  get runId(): string {
+    return this._run.runId;
+  }
+  /** The run whose tool started this one, for a sub-agent. */
+  get parentRunId(): string | undefined {
+    return this._run.parentRunId;
+  }
+  get sessionId(): string {
+    return this._run.sessionId;
+  }
+  get tenant(): string | undefined {
+    return this._run.tenant;
+  }
+  /** The turn under way, from 1; 0 before the first. */
+  get turn(): number {
+    return this._run.turn;
+  }
+  /** 0 for a run of its own, 1 for a sub-agent's, … */
+  get depth(): number {
+    return this._run.depth;
+  }
+  /** Aborts when this call is cancelled, times out, or the run ends early. */
+  get signal(): AbortSignal {
+    return this._scope.signal;
+  }
+  /** Tokens of the run so far, sub-agents and middleware's own calls included. */
+  get usage(): Usage {
+    return this._run.budget.usage;
+  }
+  /** Milliseconds so far in which the run only waited: for a human's answer, or for whoever reads its stream. */
+  get pausedMs(): number {
+    return this._run.pausedMs;
+  }
+  /** Dollars spent so far; undefined when a price is unknown. */
+  get costUsd(): number | undefined {
+    return this._run.budget.costUsd;
+  }
+  /** The whole conversation: one read-only view that grows as messages are appended. Copy it to keep it as it is. */
+  get history(): readonly Message[] {
+    return this._run.history.view();
+  }
+  /** Durable cells. */
+  get state(): StateAccess {
+    this._state ??= this._run.cells.overlay();
+    return this._state;
+  }
+  /** Scratch of this call. Inner layers see it; what they add reaches outer layers, what outer layers set stays theirs. */
+  get metadata(): Record<string, unknown> {
+    this._metadata ??= {};
+    return this._metadata;
+  }
+  /** What the caller passed as `metadata` with this run. */
+  get runMetadata(): Metadata {
+    return this._run.metadata;
+  }
+  /** Options of this run that middleware declare with `runOptions`, as the caller passed them; the record is frozen. */
+  get options(): DeclaredOptions {
+    return this._run.options;
+  }
+
+  /** Ends the run cleanly. Throws; even if the exception is swallowed, the run ends at the next boundary. */
+  stop(reason: StopReason = 'stopped', why?: string): never {
+    const signal = new StopRun(reason, why);
+    this._call.latch(signal, this._run.nameAt(this._position));
+    throw signal;
+  }
+
+  /** Puts a `custom` event into the stream. */
+  emit(name: string, data?: unknown): void {
+    this._run.emitCustom(name, data, this._run.nameAt(this._position));
+  }
+
+  /** Calls a model for a middleware's own purposes: same signal, budget and inner layers, never in the user's stream. */
+  async generate(model: Model, request: GenerateRequest): Promise<ModelResponse> {
+    try {
+      return await this._run.generate(this, model, request);
+    } catch (error) {
+      // There is no turn to start again here, so the error stands.
+      throw controlKind(error) === 'restart' ? (error as Error).cause : error;
+    }
+  }
+
+  /** @internal */
+  _raised(value: unknown, by: Attribution): void {
+    this._run._raised(value, by, this._call);
+  }
+
+  /** @internal Copies what every context has into a fork of it: its own writes, not those of earlier attempts. */
+  protected _inherit<C extends Context>(fork: C): C {
+    fork._position = this._position;
+    if (this._state !== undefined) fork._state = this._state.fork();
+    if (this._metadata !== undefined) {
+      fork._metadata = { ...this._metadata };
+      for (const key in this._brought)
+        if (fork._metadata[key] === this._brought[key]) delete fork._metadata[key];
+    }
+    return fork;
+  }
+
+  /** @internal Takes over what an attempt wrote, instead of what the attempt taken over before wrote. */
+  _adopt(fork: Context): void {
+    if (fork._state !== undefined) {
+      this._state ??= this._run.cells.overlay();
+      this._state.adopt(fork._state);
+    } else if (this._state !== undefined) this._state.drop();
+    if (fork._metadata !== undefined || this._brought !== undefined)
+      this._adoptMetadata(fork._metadata ?? {});
+  }
+
+  private _adoptMetadata(from: Record<string, unknown>): void {
+    const mine = this.metadata;
+    for (const key in this._brought) if (mine[key] === this._brought[key]) delete mine[key];
+    this._brought = {};
+    for (const key of Object.keys(from))
+      if (!Object.hasOwn(mine, key)) mine[key] = this._brought[key] = from[key];
+  }
+}

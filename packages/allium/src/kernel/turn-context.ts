@@ -1,0 +1,41 @@
+/** The context after a response and at the end of a turn or run. */
+
+import { Context } from './base-context.js';
+import type { AssistantMessage, Message, ToolMessage } from './messages.js';
+import type { Run } from './run.js';
+
+/** After a response and at the end of a turn or run. */
+export class TurnContext extends Context {
+  /** The assistant message of the turn; undefined when there was none. */
+  declare readonly message: AssistantMessage | undefined;
+  declare readonly toolResults: readonly ToolMessage[];
+  /** The run goes on by itself: there are tool results to answer, or somebody asked for another turn. */
+  declare readonly more: boolean;
+
+  /** @internal */
+  constructor(
+    run: Run,
+    message: AssistantMessage | undefined,
+    toolResults: readonly ToolMessage[],
+    more: boolean,
+  ) {
+    super(run, run.scope, run.call);
+    this.message = message;
+    this.toolResults = toolResults;
+    this.more = more;
+  }
+
+  get seam(): 'run' {
+    return 'run';
+  }
+
+  /** Everything this run has added to the history. */
+  get newMessages(): readonly Message[] {
+    return this._run.newMessages();
+  }
+
+  /** Sets the structured output of the run. */
+  setOutput(output: unknown): void {
+    this._run.output = output;
+  }
+}
