@@ -42,7 +42,7 @@ function member(name: string): Member {
 
 /** Hazards between two middleware in this order. Those of one alone are not about order. */
 function hazards(outside: Member, inside: Member): readonly string[] {
-  const around = { clock: fakeClock(), spare: scriptedModel([]), cassette: [] };
+  const around = { clock: fakeClock(), spare: scriptedModel([]), cassette: [], tools: [] };
   const middleware = [outside.make(around, 0), inside.make(around, 1)];
   const { hazards: all } = new Agent({ model: scriptedModel([]), middleware }).explain();
   return all.filter(({ between }) => between.length > 1).map(({ id }) => id);
