@@ -87,7 +87,8 @@ export function conversationModel(now: (request: ModelRequest) => Trouble): Mode
     async *stream(request, { signal }) {
       const seen = now(request);
       seen.modelCalls++;
-      seen.requests.push({ ...request, messages: [...request.messages] });
+      const { messages, tools, systemPrompt, settings } = request;
+      seen.requests.push({ messages: [...messages], tools, systemPrompt, settings });
       if (!request.messages.some(({ role }) => role === 'tool')) return yield* firstTurn(seen, request);
       if (seen.armed) yield* mishap(seen, signal);
       yield { type: 'text', text: FINAL.slice(0, 4) };
