@@ -42,7 +42,7 @@ function member(name: string): Member {
 
 /** Hazards between two middleware in this order. Those of one alone are not about order. */
 function hazards(outside: Member, inside: Member): readonly string[] {
-  const around = { clock: fakeClock(), spare: scriptedModel([]), cassette: [] };
+  const around = { clock: fakeClock(), spare: scriptedModel([]), cassette: [], tools: [] };
   const middleware = [outside.make(around, 0), inside.make(around, 1)];
   const { hazards: all } = new Agent({ model: scriptedModel([]), middleware }).explain();
   return all.filter(({ between }) => between.length > 1).map(({ id }) => id);
@@ -74,8 +74,24 @@ describe('docs/guide/which-order.md', () => {
     expect(missing).toEqual([]);
   });
 
+  it('says the same as the page about long runs', () => {
+    const long = readFileSync(join(root, 'docs/guide/long-runs.md'), 'utf8');
+    const [, list = ''] = /### In which order\s+```text\n([\s\S]*?)```/.exec(long) ?? [];
+    const order = list.split('\n').flatMap((line) => line.split(/ {2,}/)[0]!.match(/\w+/g) ?? []);
+    const place = new Map(order.map((factory, at) => [memberName(`\`${factory}\``), at]));
+    expect([...place.keys()].filter((name) => !BOX.some((one) => one.name === name))).toEqual([]);
+    const both = rows.filter(({ outside, inside }) => place.has(outside) && place.has(inside));
+    expect(both.length).toBeGreaterThan(8);
+    expect(both.filter(({ outside, inside }) => place.get(outside)! > place.get(inside)!)).toEqual([]);
+  });
+
   it('is linked from where people look', () => {
-    for (const file of ['docs/README.md', 'docs/guide/composition.md'])
+    for (const file of [
+      'README.md',
+      'docs/README.md',
+      'docs/guide/composition.md',
+      'docs/guide/long-runs.md',
+    ])
       expect(readFileSync(join(root, file), 'utf8')).toContain('which-order.md');
   });
 });

@@ -6,16 +6,18 @@ import {
   type Middleware,
   memoryStore,
   type RunError,
+  type RunOptions,
   type RunResult,
   type RunStream,
+  type Tool,
 } from 'allium';
 import { collect, type FakeClock, fakeClock } from 'allium/testing';
 import type { Member, Surroundings } from './box.js';
 import {
   conversationModel,
   conversationTools,
-  inputOf,
   type Situation,
+  saidIn,
   spareModel,
   type Trouble,
   trouble,
@@ -62,7 +64,8 @@ export async function observe(
 ): Promise<Observed | typeof NOBODY_WAITED> {
   let now = trouble(situation);
   const clock = fakeClock(1_700_000_000_000);
-  const around: Surroundings = { clock, spare: spareModel(() => now), cassette };
+  const tools = conversationTools(() => now);
+  const around: Surroundings = { clock, spare: spareModel(() => now), cassette, tools };
   const noted: { actFailure: unknown; callsAtSignal: Observed['callsAtSignal'] } = {
     actFailure: undefined,
     callsAtSignal: undefined,
@@ -72,19 +75,22 @@ export async function observe(
   };
   const agent = new Agent({
     model: conversationModel(() => now),
-    tools: conversationTools(() => now),
-    middleware: [witness(noted), ...pair.map(({ make }, nth) => make(around, nth))],
+    tools: toolsBeside(pair, tools),
+    middleware: [
+      witness(noted),
+      ...pair.map(({ make }, nth) => make(around, nth)),
+      stopping(() => now, note),
+    ],
     store: memoryStore(),
     limits: { turns: 12 },
     clock,
   });
-  const inside = stopping(() => now, note);
+  const options = runOptionsOf(pair);
 
   const controller = new AbortController();
   const session = agent.session('first');
-  const running = start(
-    session.stream(inputOf(situation), { middleware: [inside], signal: controller.signal }),
-    () => session.messages(),
+  const running = start(session.stream(saidIn(situation), { ...options, signal: controller.signal }), () =>
+    session.messages(),
   );
   let endedAtOnce: boolean | undefined;
   if (situation.outcome === 'abort') {
@@ -104,7 +110,7 @@ export async function observe(
     const answers = Object.fromEntries(
       first.result.pending.map(({ id }) => [id, { type: 'approve' } as const]),
     );
-    const again = session.resumeStream({ middleware: [inside], answers });
+    const again = session.resumeStream({ answers });
     resumed = await finish(
       clock,
       now,
@@ -120,12 +126,22 @@ export async function observe(
   const second = await finish(
     clock,
     now,
-    start(other.stream(inputOf(situation), { middleware: [inside] }), () => other.messages()),
+    start(other.stream(saidIn(situation), options), () => other.messages()),
   );
   return { situation, seen, first, resumed, endedAtOnce, ...noted, timers: timers + clock.pending, second };
 }
 
-/** The innermost layer: stops the run in the second model call, where the situation is that. */
+/** The tools that the agent has itself. */
+export function toolsBeside(list: readonly Member[], tools: readonly Tool[]): readonly Tool[] {
+  const held = new Set(list.flatMap(({ holds = [] }) => holds));
+  return tools.filter(({ name }) => !held.has(name));
+}
+
+export function runOptionsOf(list: readonly Member[]): RunOptions {
+  return Object.assign({}, ...list.map(({ runOptions }) => runOptions));
+}
+
+/** The innermost layer: stops the run in the second model call, where the situation is that, and notes slow work. */
 export function stopping(now: () => Trouble, note: () => void = () => {}): Middleware {
   return {
     name: 'situation',
@@ -136,6 +152,17 @@ export function stopping(now: () => Trouble, note: () => void = () => {}): Middl
         ctx.stop('stopped', 'the situation stops');
       }
       return next();
+    },
+    // Reads a file, which takes real time: it is work, and nobody hangs.
+    async wrapTool(ctx, next) {
+      if (ctx.toolCall.name !== 'read_skill') return next();
+      const seen = now();
+      seen.working++;
+      try {
+        return await next();
+      } finally {
+        seen.working--;
+      }
     },
   };
 }

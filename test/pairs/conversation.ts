@@ -1,11 +1,13 @@
 /** The one conversation of the combinations, and the situations in which something happens in it. */
 import {
+  type Message,
   type Model,
   type ModelPart,
   type ModelRequest,
   type StandardSchema,
   type Tool,
   type ToolContext,
+  type ToolMessage,
   tool,
 } from 'allium';
 
@@ -45,6 +47,13 @@ export function inputOf({ outcome, at }: Situation): string {
   return `Add one and two. Expected: ${outcome}, ${at}.`;
 }
 
+/** What the user says: something long and of the past, then what it is about. */
+export function saidIn(situation: Situation): readonly string[] {
+  return [EARLIER, inputOf(situation)];
+}
+
+const EARLIER = 'What was before does not matter any more. '.repeat(20);
+
 export const FINAL = '{"sum":3}';
 
 /** Names of the tools of the first turn, in the order they are called. */
@@ -70,7 +79,7 @@ export function trouble(situation: Situation): Trouble {
   return { situation, armed: true, thrown: undefined, modelCalls: 0, acts: 0, working: 0, requests: [] };
 }
 
-/** Calls the four tools in the first turn and answers in the second, where something may go wrong. */
+/** Calls the four tools, and those of middleware, in the first turn and answers in the second, where something may go wrong. */
 export function conversationModel(now: (request: ModelRequest) => Trouble): Model {
   return {
     provider: 'test',
@@ -78,8 +87,9 @@ export function conversationModel(now: (request: ModelRequest) => Trouble): Mode
     async *stream(request, { signal }) {
       const seen = now(request);
       seen.modelCalls++;
-      seen.requests.push({ ...request, messages: [...request.messages] });
-      if (!request.messages.some(({ role }) => role === 'tool')) return yield* firstTurn(seen);
+      const { messages, tools, systemPrompt, settings } = request;
+      seen.requests.push({ messages: [...messages], tools, systemPrompt, settings });
+      if (!request.messages.some(({ role }) => role === 'tool')) return yield* firstTurn(seen, request);
       if (seen.armed) yield* mishap(seen, signal);
       yield { type: 'text', text: FINAL.slice(0, 4) };
       await tick(seen);
@@ -104,14 +114,37 @@ export function spareModel(now: () => Trouble): Model {
   };
 }
 
-async function* firstTurn(seen: Trouble): AsyncGenerator<ModelPart> {
+async function* firstTurn(seen: Trouble, { tools }: ModelRequest): AsyncGenerator<ModelPart> {
   yield { type: 'text', text: 'Let me ' };
   await tick(seen);
   yield { type: 'text', text: 'see.' };
+  const there = new Set(tools.map(({ name }) => name));
   const args = { add: { a: 1, b: 2 }, read: { path: 'no\0where' }, act: seen.situation, look: {} };
-  for (const name of CALLS)
-    yield { type: 'tool-call', id: `call-${name}`, name, arguments: JSON.stringify(args[name]) };
+  for (const name of CALLS) {
+    const deferred = !there.has(name) && there.has('deferred_tool_call');
+    yield deferred
+      ? call(name, 'deferred_tool_call', { tool_name: name, arguments: args[name] })
+      : call(name, name, args[name]);
+  }
+  for (const [name, own] of Object.entries(OWN_TOOLS)) if (there.has(name)) yield call(name, name, own);
   yield finish('tool-calls');
+}
+
+/** Tools that middleware bring: where they are, they are called, too. */
+const OWN_TOOLS: Readonly<Record<string, object>> = {
+  read_skill: { name: 'adding' },
+  subagent: { name: 'helper', task: 'Help.', prompt: 'Help with the sum.' },
+  write_todos: { todos: [{ content: 'Add', status: 'completed' }] },
+};
+
+function call(id: string, name: string, args: object): ModelPart {
+  return { type: 'tool-call', id: `call-${id}`, name, arguments: JSON.stringify(args) };
+}
+
+/** The result of a call of the first turn. By its id: the call may have been made by way of another tool. */
+export function answerTo(name: (typeof CALLS)[number], history: readonly Message[]): ToolMessage | undefined {
+  const isIt = (one: Message): one is ToolMessage => one.role === 'tool' && one.toolCallId === `call-${name}`;
+  return history.find(isIt);
 }
 
 async function* mishap(seen: Trouble, signal: AbortSignal): AsyncGenerator<ModelPart> {
@@ -155,6 +188,7 @@ export function conversationTools(now: (ctx: ToolContext) => Trouble): readonly 
         return 'Far away. '.repeat(30);
       },
     }),
+    tool({ name: 'rest', description: 'Is never called.', input, execute: () => 'rested' }),
   ];
 }
 

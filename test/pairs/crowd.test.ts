@@ -1,16 +1,19 @@
 /** One instance of each middleware on a hundred runs at once, which end in every way a run can. */
-import { Agent, memoryStore, textOf } from 'allium';
+import { Agent, type Message, memoryStore, textOf, toolCallsOf } from 'allium';
 import * as box from 'allium/middleware';
 import { fakeClock } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
-import { type Ended, finish, quiet, type Running, start, stopping } from './bench.js';
+import { type Ended, finish, quiet, type Running, start, stopping, toolsBeside } from './bench.js';
 import { BOX, type Member } from './box.js';
 import {
+  answerTo,
   conversationModel,
   conversationTools,
   FINAL,
   inputOf,
   SITUATIONS,
+  type Situation,
+  saidIn,
   spareModel,
   type Trouble,
   trouble,
@@ -31,9 +34,9 @@ const FOR_MANY: Readonly<Record<string, Member['make']>> = {
 };
 
 describe(`${RUNS} runs at once with one instance of`, () => {
-  for (const { name, make: usual } of BOX) {
-    it(name, async () => {
-      const runs = await crowd(FOR_MANY[name] ?? usual);
+  for (const member of BOX) {
+    it(member.name, async () => {
+      const runs = await crowd({ ...member, make: FOR_MANY[member.name] ?? member.make });
       expect(runs).toHaveLength(RUNS);
       expect(runs.map(endOf)).toEqual(runs.map((_, i) => EXPECTED[ENDS[i % ENDS.length]!.outcome]));
     });
@@ -51,31 +54,46 @@ function endOf({ result, history }: Ended): string {
   const { status, stop, pending, text } = result;
   if (status === 'suspended') return `${status}: ${stop.reason}, ${pending.length} question`;
   if (status !== 'done') return `${status}: ${stop.reason}`;
-  const act = history.find((one) => one.role === 'tool' && one.toolName === 'act');
+  const act = answerTo('act', history);
   return `${status}: ${text}, ${act && textOf(act)}`;
 }
 
-async function crowd(make: Member['make']): Promise<readonly Ended[]> {
+/** The input that a message is, or belongs to: where the input was summarised, the calls still tell. */
+function aboutOf(message: Message): string {
+  const [act] =
+    message.role === 'assistant' ? toolCallsOf(message).filter(({ id }) => id === 'call-act') : [];
+  if (!act) return textOf(message);
+  const args = JSON.parse(act.arguments) as Situation & { readonly arguments?: Situation };
+  return inputOf(args.arguments ?? args);
+}
+
+async function crowd(member: Member): Promise<readonly Ended[]> {
   const troubles = new Map(ENDS.map((one) => [inputOf(one), trouble(one)]));
   const of = (text: string): Trouble => troubles.get(text)!;
+  const among = (messages: readonly Message[]): Trouble =>
+    of(messages.map(aboutOf).find((text) => troubles.has(text))!);
   const clock = fakeClock(1_700_000_000_000);
   const success = of(inputOf(ENDS[0]!));
+  const tools = conversationTools(({ history }) => among(history));
   const agent = new Agent({
-    model: conversationModel(({ messages }) => of(textOf(messages[0]!))),
-    tools: conversationTools(({ history }) => of(textOf(history[0]!))),
-    middleware: [make({ clock, spare: spareModel(() => success), cassette: [] }, 0)],
+    model: conversationModel(({ messages }) => among(messages)),
+    tools: toolsBeside([member], tools),
+    middleware: [member.make({ clock, spare: spareModel(() => success), cassette: [], tools }, 0)],
     store: memoryStore(),
     clock,
   });
   const aborts: AbortController[] = [];
   const running = Array.from({ length: RUNS }, (_, i): Running => {
     const situation = ENDS[i % ENDS.length]!;
-    const input = inputOf(situation);
     const session = agent.session(`session-${i}`);
     const controller = new AbortController();
     if (situation.outcome === 'abort') aborts.push(controller);
-    const options = { middleware: [stopping(() => of(input))], signal: controller.signal };
-    return start(session.stream(input, options), () => session.messages());
+    const options = {
+      ...member.runOptions,
+      middleware: [stopping(() => of(inputOf(situation)))],
+      signal: controller.signal,
+    };
+    return start(session.stream(saidIn(situation), options), () => session.messages());
   });
   const all: Running = {
     ended: false,

@@ -2,7 +2,7 @@
 import { type AgentEvent, type Message, RunError, type RunResult, textOf, toolCallsOf } from 'allium';
 import type { Ended, Observed } from './bench.js';
 import type { Member } from './box.js';
-import { CALLS, FINAL, type Situation } from './conversation.js';
+import { answerTo, CALLS, FINAL, type Situation } from './conversation.js';
 
 export interface PairLaw {
   readonly law: string;
@@ -200,8 +200,8 @@ function errorIdentity({ situation, first, seen }: Observed, pair: readonly Memb
 function toolErrorIdentity(observed: Observed, pair: readonly Member[]): string | undefined {
   const { situation, first, seen, actFailure } = observed;
   if (situation.at !== 'tool' || seen.thrown === undefined) return undefined;
-  const answer = first.history.find((one) => one.role === 'tool' && one.toolName === 'act');
-  if (answer?.role !== 'tool') return 'The call has no result.';
+  const answer = answerTo('act', first.history);
+  if (!answer) return 'The call has no result.';
   const passed = pair.some(({ recovers = [] }) => recovers.includes('transient-tool'));
   if (!answer.isError)
     return passed && situation.outcome === 'transient error' ? undefined : 'The error was swallowed.';
@@ -231,7 +231,7 @@ function goesWell({ situation, first, resumed }: Observed): string | undefined {
 function secondRun({ second }: Observed): string | undefined {
   const problem = wellEnded(second);
   if (problem) return problem;
-  const act = second.history.find((one) => one.role === 'tool' && one.toolName === 'act');
+  const act = answerTo('act', second.history);
   return act && textOf(act) === 'acted'
     ? undefined
     : `\`act\` had the result ${JSON.stringify(act && textOf(act))}.`;
@@ -240,7 +240,7 @@ function secondRun({ second }: Observed): string | undefined {
 function wellEnded(run: Ended): string | undefined {
   if (run.result.status !== 'done') return `Expected the run to be done, got ${ending(run)}.`;
   if (run.result.text !== FINAL) return `Expected ${FINAL}, got ${JSON.stringify(run.result.text)}.`;
-  const answered = run.history.flatMap((one) => (one.role === 'tool' ? [one.toolName] : []));
+  const answered = CALLS.filter((name) => answerTo(name, run.history));
   return answered.join() === CALLS.join()
     ? undefined
     : `Expected results of ${CALLS.join()}, got ${answered.join()}.`;

@@ -54,10 +54,14 @@ export function checkPatterns(patterns: unknown): void {
     throw invalidOption('redact', 'a list of texts and regular expressions', patterns);
 }
 
+/** Looks at names first: each value that is read is asked for from the system. */
 function environment(): string[] {
-  return Object.entries(process.env).flatMap(([name, value]) =>
-    NAMES.test(name) && value !== undefined && value.length >= MIN_LENGTH ? [value] : [],
-  );
+  const values: string[] = [];
+  for (const name of Object.keys(process.env)) {
+    const value = NAMES.test(name) ? process.env[name] : undefined;
+    if (value !== undefined && value.length >= MIN_LENGTH) values.push(value);
+  }
+  return values;
 }
 
 /** Finds any of these texts, also as they are written in JSON, in JSON inside JSON, and in addresses. */

@@ -10,6 +10,12 @@ export function isPassing(message: Message): boolean {
   return message.id === '';
 }
 
+/** Index of the last message that is no passing one: what the request has come to. The last of all if there is none. */
+export function lastLasting(messages: readonly Message[]): number {
+  const last = messages.findLastIndex((message) => !isPassing(message));
+  return last < 0 ? messages.length - 1 : last;
+}
+
 /** What is known of a list. */
 export interface Pins {
   /** Indexes of the messages that stay, without their groups. */

@@ -1,4 +1,4 @@
-import { Agent, attribution, defineMiddleware, type Model, type ModelPart, tool } from 'allium';
+import { Agent, attribution, defineMiddleware, type Model, type ModelPart, textOf, tool } from 'allium';
 import { chunks, collect, failWith, scriptedModel, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -14,6 +14,31 @@ const run = (model: Model) => new Agent({ model }).run('hi');
 
 /** Lets everything that is ready run. */
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+it('a request whose properties are copied is whole: models stand around models', async () => {
+  const inner = scriptedModel(['Hello.']);
+  const around = modelOf((request, options) =>
+    inner.stream({ ...request, systemPrompt: 'Be kind.' }, { ...options }),
+  );
+  const look = tool({ name: 'look', description: 'Looks.', input: z.object({}), execute: () => 'rain' });
+  const { text: said } = await new Agent({ model: around, tools: [look] }).run('hi');
+  expect(said).toBe('Hello.');
+  const [request] = inner.requests;
+  expect(request!.systemPrompt).toBe('Be kind.');
+  expect(request!.messages.map(textOf)).toEqual(['hi']);
+  expect(request!.tools.map(({ name }) => name)).toEqual(['look']);
+});
+
+it('a request shows nothing of the kernel', async () => {
+  let keys: readonly string[] = [];
+  await run(
+    modelOf((request) => {
+      keys = Object.keys(request);
+      return [say('a'), finish];
+    }),
+  );
+  expect([...keys].sort()).toEqual(['messages', 'settings', 'signal', 'systemPrompt', 'tools']);
+});
 
 describe('the model port is stream-only', () => {
   it.each([

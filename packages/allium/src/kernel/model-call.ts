@@ -18,36 +18,48 @@ import type { Awaitable } from './store.js';
 import type { Tool } from './tool.js';
 import { isTransformed, Stages } from './transforms.js';
 
+const SOURCE = Symbol('source');
+
+interface Source {
+  readonly list: readonly Message[] | undefined;
+  readonly history: History;
+  readonly length: number;
+  readonly tools: readonly Tool[];
+  readonly scope: Scope;
+}
+
 /** What a model is handed, request and options in one: lists and the signal are made only when it reads them. */
 class CallRequest implements ModelRequest {
+  declare readonly messages: readonly Message[];
+  declare readonly tools: readonly ToolSpec[];
+  declare readonly signal: AbortSignal;
   readonly systemPrompt: string;
   readonly settings: ModelSettings;
-  private readonly history: History;
-  private readonly length: number;
-  private readonly toolList: readonly Tool[];
-  private readonly scope: Scope;
+  declare readonly [SOURCE]: Source;
 
-  constructor(
-    private readonly list: readonly Message[] | undefined,
-    ctx: ModelContext,
-    settings: ModelSettings,
-  ) {
+  constructor(list: readonly Message[] | undefined, ctx: ModelContext, settings: ModelSettings) {
     this.systemPrompt = ctx.systemPrompt;
     this.settings = settings;
-    this.history = ctx._run.history;
-    this.length = ctx._length;
-    this.toolList = ctx.tools;
-    this.scope = ctx._scope;
+    const { _run: run, _length: length, tools, _scope: scope } = ctx;
+    Object.defineProperty(this, SOURCE, { value: { list, history: run.history, length, tools, scope } });
+    Object.defineProperties(this, LAZY);
   }
-  get messages(): readonly Message[] {
-    return this.list ?? this.history.first(this.length);
-  }
-  get tools(): readonly ToolSpec[] {
-    return specsOf(this.toolList);
-  }
-  get signal(): AbortSignal {
-    return this.scope.signal;
-  }
+}
+
+/** Properties of the object itself: a model around another hands on `{ ...request, settings }`. */
+const LAZY: PropertyDescriptorMap = {
+  messages: lazily(({ list, history, length }) => list ?? history.first(length)),
+  tools: lazily(({ tools }) => specsOf(tools)),
+  signal: lazily(({ scope }) => scope.signal),
+};
+
+function lazily(read: (source: Source) => unknown): PropertyDescriptor {
+  return {
+    get(this: CallRequest) {
+      return read(this[SOURCE]);
+    },
+    enumerable: true,
+  };
 }
 
 /** Calls the model of the context and resolves with its frozen response. */

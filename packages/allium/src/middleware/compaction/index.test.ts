@@ -4,6 +4,7 @@ import {
   type Middleware,
   memoryStore,
   type Store,
+  syntheticUserMessage,
   textOf,
   tool,
   userMessage,
@@ -222,6 +223,24 @@ describe('compaction', () => {
     expect(await asked({})).toBe(0);
     expect(await asked({ tools: [big] })).toBe(1);
     expect(await asked({ systemPrompt: 'z'.repeat(300) })).toBe(1);
+  });
+
+  it('keeps the last message of the history, whatever a middleware puts behind it', async () => {
+    const note = syntheticUserMessage('A note.', { source: 'notes' });
+    const notes: Middleware = { name: 'notes', transformContext: (messages) => [...messages, note] };
+    const model = scriptedModel([silent()]);
+    const options = {
+      summaryModel: summariser(),
+      maxTokens: 300,
+      keepTailTokens: 0,
+      minMessages: 1,
+      tokenCounter,
+    };
+    const agent = new Agent({ model, middleware: [notes, compaction(options)] });
+    await agent.run([long(1), long(2), long(3), long(4)]);
+    const [summary, ...rest] = model.requests[0]!.messages.map(textOf);
+    expect(summary).toContain('SUMMARY');
+    expect(rest).toEqual([long(4), 'A note.']);
   });
 
   it('keeps half of maxTokens as the tail where keepTailTokens is not below it', async () => {

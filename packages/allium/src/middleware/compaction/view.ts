@@ -1,6 +1,6 @@
 /** The request as compaction shows it: the summary, what stays as it was, and the latest messages. */
 import { cutBackward } from '../../context-window/cut.js';
-import type { PinIndex } from '../../context-window/pins.js';
+import { lastLasting, type PinIndex } from '../../context-window/pins.js';
 import type { TokenMeter } from '../../context-window/token-meter.js';
 import type { Message, UserMessage } from '../../kernel/messages.js';
 import type { CompactionState } from './state.js';
@@ -67,15 +67,18 @@ export interface Range {
   readonly tokens: number;
 }
 
-/** Everything from `start` up to a tail of `tailTokens`, without what stays as it is. The tail is one message at least. */
+/**
+ * Everything from `start` up to a tail of `tailTokens`, without what stays as it is. The tail is at least the last
+ * message of the history: what a middleware put behind it is no tail without it.
+ */
 export function rangeOf(
   messages: readonly Message[],
   start: number,
   tailTokens: number,
   { meter, pins }: { readonly meter: TokenMeter; readonly pins: PinIndex },
 ): Range {
-  let cut = messages.length - 1;
-  let tail = cut >= start ? meter.message(messages[cut]!) : 0;
+  let cut = lastLasting(messages);
+  let tail = cut >= start ? meter.between(messages, cut, messages.length) : 0;
   while (cut > start) {
     tail += meter.message(messages[cut - 1]!);
     if (tail > tailTokens) break;

@@ -1,8 +1,17 @@
-import { Agent, type Message, textOf, userMessage } from 'allium';
+import {
+  Agent,
+  type Message,
+  type Middleware,
+  syntheticUserMessage,
+  textOf,
+  tool,
+  userMessage,
+} from 'allium';
 import { historyTruncator } from 'allium/middleware/history-truncator';
 import { collect, scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { randomHistory, unpaired } from '../../../../../test/random-history.js';
 
 const tokenCounter = (said: string) => said.length;
@@ -53,6 +62,18 @@ describe('historyTruncator', () => {
     const { messages, result: run } = await sent({ maxMessages: 3 }, ['a', 'b', 'c', 'd', 'e']);
     expect(messages.map(textOf)).toEqual(['c', 'd', 'e']);
     expect(run!.messages).toHaveLength(6);
+  });
+
+  it('sends the last results, whatever a middleware puts behind them', async () => {
+    const model = scriptedModel([toolCalls({ name: 'look' }, { name: 'look' }), text('Rain.')]);
+    const look = tool({ name: 'look', description: 'Looks.', input: z.object({}), execute: () => 'rain' });
+    const note = syntheticUserMessage('A note.', { source: 'notes' });
+    const notes: Middleware = { name: 'notes', transformContext: (messages) => [...messages, note] };
+    const middleware = [notes, historyTruncator({ maxMessages: 2 })];
+    await new Agent({ model, tools: [look], middleware }).run('Look twice.');
+    const { messages } = model.requests[1]!;
+    expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'tool', 'user']);
+    expect(messages.filter(({ role }) => role === 'user').map(textOf)).toEqual(['Look twice.', 'A note.']);
   });
 
   it('sends as many as fit', async () => {

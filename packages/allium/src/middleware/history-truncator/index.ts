@@ -1,6 +1,6 @@
 /** Shows the model the latest messages only: a window that slides over the history. */
 import { cutBackward, cutForward } from '../../context-window/cut.js';
-import { PinIndex } from '../../context-window/pins.js';
+import { lastLasting, PinIndex } from '../../context-window/pins.js';
 import type { TokenCounter } from '../../context-window/token-counter.js';
 import { meterFor, type TokenMeter } from '../../context-window/token-meter.js';
 import { AlliumError } from '../../kernel/errors.js';
@@ -58,7 +58,7 @@ interface Limits {
 /** What stays of the older messages takes room from the latest, and how much stays depends on where those begin. */
 function windowOf(messages: readonly Message[], limits: Limits): readonly Message[] {
   const { pins, counts } = limits;
-  const last = messages.length - 1;
+  const last = lastLasting(messages);
   const lastUser = pins.of(messages).lastUser;
   const stay = lastUser < 0 ? [] : [lastUser];
   let cut = 0;
