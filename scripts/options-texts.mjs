@@ -115,7 +115,7 @@ Beside its hooks, which [Concepts](../guide/concepts.md) shows, a middleware may
 
 A middleware's own call of a model. It is refused with \`INVALID_OPTION\` where it names anything else.
 
-@options kernel/context.ts GenerateRequest
+@options kernel/base-context.ts GenerateRequest
 `;
 
 export const MESSAGES_TEXT = `

@@ -29,15 +29,16 @@ it('a request whose properties are copied is whole: models stand around models',
   expect(request!.tools.map(({ name }) => name)).toEqual(['look']);
 });
 
-it('a request shows nothing of the kernel', async () => {
-  let keys: readonly string[] = [];
+it('a request and its options show nothing of the kernel, and copies of them are whole', async () => {
+  let keys: readonly string[][] = [];
   await run(
-    modelOf((request) => {
-      keys = Object.keys(request);
+    modelOf((request, options) => {
+      keys = [Object.keys(request).sort(), Object.keys(options)];
+      expect({ ...options }.signal).toBeInstanceOf(AbortSignal);
       return [say('a'), finish];
     }),
   );
-  expect([...keys].sort()).toEqual(['messages', 'settings', 'signal', 'systemPrompt', 'tools']);
+  expect(keys).toEqual([['messages', 'settings', 'systemPrompt', 'tools'], ['signal']]);
 });
 
 describe('the model port is stream-only', () => {

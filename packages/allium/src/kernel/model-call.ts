@@ -3,64 +3,17 @@ import { Assembler } from './assemble.js';
 import { specsOf } from './compose.js';
 import type { ModelContext } from './context.js';
 import { AlliumError, attribute, invalidOption, isControl, shown } from './errors.js';
-import type { History } from './history.js';
 import { estimateTokens, type Reservation } from './limits.js';
 import type { LiveStream } from './live.js';
 import { freezeResponse, type Message, type ModelResponse, NO_USAGE, type Usage } from './messages.js';
-import type { ModelPart, ModelRequest, ModelSettings, ToolSpec } from './model.js';
+import type { ModelPart, ModelRequest, ModelSettings } from './model.js';
 import { Reading } from './model-stream.js';
 import { noteRewrites } from './request-changes.js';
 import { convertToLlm } from './rules.js';
 import type { Run } from './run.js';
-import type { Scope } from './scope.js';
 import { isWithheld } from './session-state.js';
 import type { Awaitable } from './store.js';
-import type { Tool } from './tool.js';
 import { isTransformed, Stages } from './transforms.js';
-
-const SOURCE = Symbol('source');
-
-interface Source {
-  readonly list: readonly Message[] | undefined;
-  readonly history: History;
-  readonly length: number;
-  readonly tools: readonly Tool[];
-  readonly scope: Scope;
-}
-
-/** What a model is handed, request and options in one: lists and the signal are made only when it reads them. */
-class CallRequest implements ModelRequest {
-  declare readonly messages: readonly Message[];
-  declare readonly tools: readonly ToolSpec[];
-  declare readonly signal: AbortSignal;
-  readonly systemPrompt: string;
-  readonly settings: ModelSettings;
-  declare readonly [SOURCE]: Source;
-
-  constructor(list: readonly Message[] | undefined, ctx: ModelContext, settings: ModelSettings) {
-    this.systemPrompt = ctx.systemPrompt;
-    this.settings = settings;
-    const { _run: run, _length: length, tools, _scope: scope } = ctx;
-    Object.defineProperty(this, SOURCE, { value: { list, history: run.history, length, tools, scope } });
-    Object.defineProperties(this, LAZY);
-  }
-}
-
-/** Properties of the object itself: a model around another hands on `{ ...request, settings }`. */
-const LAZY: PropertyDescriptorMap = {
-  messages: lazily(({ list, history, length }) => list ?? history.first(length)),
-  tools: lazily(({ tools }) => specsOf(tools)),
-  signal: lazily(({ scope }) => scope.signal),
-};
-
-function lazily(read: (source: Source) => unknown): PropertyDescriptor {
-  return {
-    get(this: CallRequest) {
-      return read(this[SOURCE]);
-    },
-    enumerable: true,
-  };
-}
 
 /** Calls the model of the context and resolves with its frozen response. */
 export function callModel(ctx: ModelContext, ending: Ending<unknown> | undefined): Promise<unknown> {
@@ -99,6 +52,15 @@ function spare(run: Run): ModelCall {
   const call = run.spareCall ?? new ModelCall();
   run.spareCall = undefined;
   return call;
+}
+
+/** What a model is handed: plain properties, as a model around another hands on `{ ...request, settings }`. */
+function requestOf(
+  { _run: run, _length: length, systemPrompt, tools }: ModelContext,
+  messages: readonly Message[] | undefined,
+  settings: ModelSettings,
+): ModelRequest {
+  return { messages: messages ?? run.history.first(length), systemPrompt, tools: specsOf(tools), settings };
 }
 
 /** What layers may have assigned. */
@@ -177,7 +139,7 @@ export class ModelCall extends Reading {
   private start(): void {
     const { ctx, raw, messages } = this;
     const { _live: shown, _run: kernel } = ctx;
-    const request = new CallRequest(messages, ctx, capped(ctx.settings, this.reservation));
+    const request = requestOf(ctx, messages, capped(ctx.settings, this.reservation));
     this.stages = isTransformed(ctx) ? new Stages(ctx, raw) : undefined;
     this.live = shown?.begin(ctx, this.stages?.last ?? raw);
     this.begun = true;

@@ -30,15 +30,16 @@ export abstract class Reading extends Link {
 
   protected read(
     model: Model,
-    request: ModelRequest & { readonly signal: AbortSignal },
+    request: ModelRequest,
     scope: Scope,
     consumer: Pick<Run, 'pressure'> | undefined,
   ): void {
+    if (scope.aborted) throw scope.reason;
     this.model = model;
     this.scope = scope;
     this.consumer = consumer;
     this.parts = 0;
-    this.iterator = iteratorOf(model.stream(request, request), model);
+    this.iterator = iteratorOf(model.stream(request, scope.options), model);
     this.open = true;
     if (scope.aborted) this.tell(scope.reason);
     else {

@@ -34,6 +34,7 @@ export class Scope extends Link {
   declare private controller: AbortController | undefined;
   declare private first: Link | undefined;
   declare private last: Link | undefined;
+  declare private carrier: SignalCarrier | undefined;
 
   constructor(parent?: Scope) {
     super();
@@ -42,6 +43,7 @@ export class Scope extends Link {
     this.controller = undefined;
     this.first = undefined;
     this.last = undefined;
+    this.carrier = undefined;
   }
 
   get aborted(): boolean {
@@ -63,6 +65,12 @@ export class Scope extends Link {
       else this.onAbort((reason) => controller.abort(reason));
     }
     return this.controller.signal;
+  }
+
+  /** What carries the signal to whoever may want it: the same object for everyone in this scope. */
+  get options(): { readonly signal: AbortSignal } {
+    this.carrier ??= new SignalCarrier(this);
+    return this.carrier;
   }
 
   abort(reason: unknown): void {
@@ -129,6 +137,26 @@ export class Scope extends Link {
     else this.last = link.before;
   }
 }
+
+const SCOPE = Symbol('scope');
+
+/** A property of the object itself, so that `{ ...options }` has it; made when somebody reads it. */
+class SignalCarrier {
+  declare readonly signal: AbortSignal;
+  declare readonly [SCOPE]: Scope;
+
+  constructor(scope: Scope) {
+    Object.defineProperty(this, SCOPE, { value: scope });
+    Object.defineProperty(this, 'signal', SIGNAL);
+  }
+}
+
+const SIGNAL: PropertyDescriptor = {
+  get(this: SignalCarrier) {
+    return this[SCOPE].signal;
+  },
+  enumerable: true,
+};
 
 /** Settles like `promise`, or rejects with the scope's reason as soon as it aborts; what comes later is dropped. */
 export function untilAborted<T>(promise: PromiseLike<T>, scope: Scope): Promise<T> {
