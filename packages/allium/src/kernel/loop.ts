@@ -7,8 +7,8 @@
  * Every exit is either a returned Stop or something thrown: a control signal, an abort or an error. Whatever the
  * exit, each tool call has its result and each event that started has ended.
  */
+import { boundary, checkLimits } from './boundary.js';
 import { TurnContext } from './context.js';
-import { StopRun } from './errors.js';
 import { type Due, drain, type Inbox } from './inbox.js';
 import { acceptInput, acceptQueued, appendMessages, stamped } from './incoming.js';
 import type { AssistantMessage, Message, ToolMessage } from './messages.js';
@@ -221,27 +221,6 @@ function posts(run: Run, inbox: Inbox): Awaitable<readonly EntryBody[]> {
 async function injectWaiting(run: Run): Promise<void> {
   const { inject } = run.open;
   if (inject.length > 0) await appendMessages(run, inject);
-}
-
-function boundary(run: Run): void {
-  run.call.check();
-  if (run.scope.aborted) throw run.scope.reason;
-}
-
-function checkLimits(run: Run): void {
-  boundary(run);
-  const stop = turnLimit(run) ?? run.budget.exceeded();
-  if (!stop) return;
-  run.call.latch(stop, 'kernel');
-  throw stop;
-}
-
-function turnLimit(run: Run): StopRun | undefined {
-  const { turns = 100 } = run.limits;
-  if (run.open.turns >= turns) return new StopRun('max_turns', `The limit of ${turns} turns is reached.`);
-  const { turns: session } = run.sessionLimits;
-  if (session === undefined || run.state.turns < session) return undefined;
-  return new StopRun('max_turns', `The session's limit of ${session} turns is reached.`);
 }
 
 function asksToStop({ plan }: Run): boolean {

@@ -8,6 +8,7 @@ import { type Context, type GenerateRequest, ModelContext, SeamCall, type ToolCo
 import { type Attribution, type ControlSignal, controlKind, shown } from './errors.js';
 import type { AgentEvent } from './events.js';
 import type { History } from './history.js';
+import type { Journal } from './journal.js';
 import { enter } from './layers.js';
 import type { Budget, Limits, Reservation, SessionLimits } from './limits.js';
 import { toMessages } from './message-input.js';
@@ -27,7 +28,7 @@ import { type CallVerdicts, guardResponse, NO_VERDICTS } from './response-gate.j
 import type { Change } from './result.js';
 import { checkGenerate, type DeclaredOptions } from './run-options.js';
 import { type Scope, Supervisor, supervised } from './scope.js';
-import type { Journal, OpenRun, SessionState } from './session-state.js';
+import type { OpenRun, SessionState } from './session-state.js';
 import { Cells } from './state.js';
 import type { Awaitable, Decision, EntryDraft, PendingRequest, Store } from './store.js';
 import type { Tool, ToolResult } from './tool.js';

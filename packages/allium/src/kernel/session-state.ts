@@ -1,6 +1,5 @@
 /** What the journal of a session says: one function takes entries in, whether they were just written or are read back. */
 
-import type { Clock } from './clock.js';
 import { upgradeEntries } from './entry-upgrade.js';
 import { AlliumError, isThenable } from './errors.js';
 import { History } from './history.js';
@@ -16,18 +15,15 @@ import {
   UsageTotal,
 } from './messages.js';
 import type { StoredCell } from './state.js';
-import {
-  type Awaitable,
-  type Decision,
-  ENTRY_VERSION,
-  type Entry,
-  type EntryBody,
-  type EntryDraft,
-  type NewEntry,
-  type PendingRequest,
-  type Queued,
-  type Store,
-  type TurnPlan,
+import type {
+  Awaitable,
+  Decision,
+  Entry,
+  EntryBody,
+  PendingRequest,
+  Queued,
+  Store,
+  TurnPlan,
 } from './store.js';
 
 /** An assistant message whose calls are not all answered yet. */
@@ -107,39 +103,9 @@ export class SessionState {
         if (this.seq <= 1) this.tenant = entry.tenant;
         this.open = newRun(entry, this.history.length);
         return;
-      case 'message': {
-        const run = this.running(entry);
-        this.history.append(entry.message);
-        run.count++;
-        // Messages of middleware belong to the turn; anything else from outside comes after it.
-        if (run.inject.length > 0) run.injected = run.inject.length;
-        run.inject = entry.inject ?? NO_MESSAGES;
-        if (run.injected > 0) run.injected--;
-        else run.answer = undefined;
-        if (entry.message.role !== 'assistant') return;
-        if (!entry.seeded) {
-          run.answer = entry.message;
-          run.follows = entry.follows ?? NO_PLAN;
-          run.terminate = false;
-          run.turns++;
-          this.turns++;
-          this.spend(run, entry.message.usage ?? NO_USAGE, entry.costUsd);
-        }
-        if (entry.message.content.some(isWithheld)) this.withheld = true;
-        const calls = toolCallsOf(entry.message);
-        if (calls.length === 0) return;
-        for (const call of calls) this.callIds.add(call.id);
-        run.batch = {
-          message: entry.message,
-          calls,
-          results: calls.length === 1 ? [undefined] : new Array(calls.length).fill(undefined),
-          answered: 0,
-          terminating: 0,
-          offered: entry.offered,
-          started: entry.started ? calls.map(({ id }) => id) : NO_IDS,
-        };
+      case 'message':
+        this.takeMessage(this.running(entry), entry);
         return;
-      }
       case 'tool_started':
         startedIn(this.running(entry), entry.callId);
         return;
@@ -187,6 +153,38 @@ export class SessionState {
           `Session "${this.sessionId}" holds an entry of unknown type ${JSON.stringify((entry as { type?: unknown }).type)} after entry ${this.seq}. It was written by newer code, or damaged.`,
         );
     }
+  }
+
+  private takeMessage(run: OpenRun, entry: EntryBody & { type: 'message' }): void {
+    this.history.append(entry.message);
+    run.count++;
+    // Messages of middleware belong to the turn; anything else from outside comes after it.
+    if (run.inject.length > 0) run.injected = run.inject.length;
+    run.inject = entry.inject ?? NO_MESSAGES;
+    if (run.injected > 0) run.injected--;
+    else run.answer = undefined;
+    if (entry.message.role !== 'assistant') return;
+    if (!entry.seeded) {
+      run.answer = entry.message;
+      run.follows = entry.follows ?? NO_PLAN;
+      run.terminate = false;
+      run.turns++;
+      this.turns++;
+      this.spend(run, entry.message.usage ?? NO_USAGE, entry.costUsd);
+    }
+    if (entry.message.content.some(isWithheld)) this.withheld = true;
+    const calls = toolCallsOf(entry.message);
+    if (calls.length === 0) return;
+    for (const call of calls) this.callIds.add(call.id);
+    run.batch = {
+      message: entry.message,
+      calls,
+      results: calls.length === 1 ? [undefined] : new Array(calls.length).fill(undefined),
+      answered: 0,
+      terminating: 0,
+      offered: entry.offered,
+      started: entry.started ? calls.map(({ id }) => id) : NO_IDS,
+    };
   }
 
   private finished(run: OpenRun, { message, terminate }: EntryBody & { type: 'tool_finished' }): void {
@@ -298,121 +296,3 @@ function takeIn(state: SessionState, entry: Entry): void {
   state.seq = entry.seq;
   state.apply(entry);
 }
-
-/** Writes entries, one append at a time; what piles up behind a slow append goes into the next one together. */
-export class Journal {
-  private waiting: NewEntry[] = [];
-  private busy: Promise<void> | undefined;
-  /** Set by a failure, here or elsewhere: nothing more is written. */ broken: unknown;
-  /** The start of a run, not written yet. */
-  private held: NewEntry | undefined;
-
-  constructor(
-    private readonly store: Store,
-    readonly state: SessionState,
-    private readonly clock: Clock,
-  ) {}
-
-  /** Begins a run. Its start is written together with what comes first in it: a run without its input is never left behind. */
-  begin(body: EntryBody & { readonly type: 'run_start' }): void {
-    const entry = body as NewEntry & { v: number; at: number };
-    entry.v = ENTRY_VERSION;
-    entry.at = this.clock.now();
-    this.held = entry;
-    this.state.apply(entry);
-  }
-
-  /** Durable, and part of the state, when it returns or resolves. */
-  append(bodies: readonly EntryDraft[]): Awaitable<void> {
-    if (this.broken !== undefined) throw this.broken;
-    const at = this.clock.now();
-    // The bodies were made for this append; completing them in place is several times cheaper than copying.
-    const entries = bodies as readonly (NewEntry & { v: number; at: number })[];
-    for (let i = 0; i < entries.length; i++) {
-      const entry = entries[i]!;
-      this.checkOpen(entry);
-      entry.v = ENTRY_VERSION;
-      entry.at = at;
-    }
-    if (this.busy) {
-      this.waiting.push(...entries);
-      return this.busy.then(() => this.flush());
-    }
-    const wait = this.write(entries);
-    if (!isThenable(wait)) return;
-    this.busy = wait.finally(() => {
-      this.busy = undefined;
-    });
-    this.busy.catch(ignore);
-    return this.busy;
-  }
-
-  /** Code that ignored an abort may come late: for a run that has ended nothing more is written. */
-  private checkOpen({ runId, type }: EntryBody & { readonly runId?: string }): void {
-    if (runId === undefined || runId === this.state.open?.runId) return;
-    throw new AlliumError(
-      'SESSION_CONFLICT',
-      `Run "${runId}" of session "${this.state.sessionId}" has ended. A ${type} entry that came late was not written.`,
-    );
-  }
-
-  private flush(): Awaitable<void> {
-    if (this.broken !== undefined) throw this.broken;
-    if (this.busy) return this.busy.then(() => this.flush());
-    if (this.waiting.length === 0) return;
-    const entries = this.waiting;
-    this.waiting = [];
-    const wait = this.write(entries);
-    if (!isThenable(wait)) return;
-    this.busy = wait.finally(() => {
-      this.busy = undefined;
-    });
-    this.busy.catch(ignore);
-    return this.busy;
-  }
-
-  private write(entries: readonly NewEntry[]): Awaitable<void> {
-    const { held } = this;
-    this.held = undefined;
-    try {
-      const seq = this.store.append(
-        this.state.sessionId,
-        this.state.seq,
-        held ? [held, ...entries] : entries,
-      );
-      if (held) this.state.seq++;
-      if (isThenable(seq)) {
-        return seq.then(
-          (last) => this.take(entries, last),
-          (error) => this.fail(error),
-        );
-      }
-      this.take(entries, seq);
-    } catch (error) {
-      this.fail(error);
-    }
-  }
-
-  private take(entries: readonly NewEntry[], last: number): void {
-    for (const entry of entries) {
-      this.state.seq++;
-      // Cells hold their values since they were committed; meanwhile there may be newer ones.
-      if (entry.type !== 'state') this.state.apply(entry);
-    }
-    if (this.state.seq !== last)
-      this.fail(
-        new AlliumError(
-          'SESSION_CORRUPT',
-          `The store says session "${this.state.sessionId}" is at entry ${last} after an append; it should be at ${this.state.seq}.`,
-        ),
-      );
-  }
-
-  /** Nothing more is written after a failure: the state in memory may be ahead of the store. */
-  private fail(error: unknown): never {
-    this.broken = error;
-    throw error;
-  }
-}
-
-function ignore(): void {}
