@@ -47,7 +47,9 @@ function walk(ctx: ModelContext): void {
   if (outer) walk(outer);
   // Most layers change nothing, and there is nothing to compare in detail.
   if (outer && call.overridden === undefined && isLike(ctx, outer, outer._messages)) return;
-  const before = outer?._mark() ?? call.given ?? { ...ctx._run.request, messages: undefined };
+  const { given } = call;
+  if (!outer && isLike(ctx, given ?? ctx._run.request, given?.messages)) return;
+  const before = outer?._mark() ?? given ?? { ...ctx._run.request, messages: undefined };
   const overridden = call.overridden?.get(ctx);
   if (outer && overridden) note(outer, before, overridden);
   note(ctx, overridden ?? before, ctx._mark());
