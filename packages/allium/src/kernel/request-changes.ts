@@ -49,10 +49,15 @@ function walk(ctx: ModelContext): void {
   if (outer && call.overridden === undefined && isLike(ctx, outer, outer._messages)) return;
   const { given } = call;
   if (!outer && isLike(ctx, given ?? ctx._run.request, given?.messages)) return;
-  const before = outer?._mark() ?? given ?? { ...ctx._run.request, messages: undefined };
+  const before = outer?._mark() ?? given ?? requested(ctx._run.request);
   const overridden = call.overridden?.get(ctx);
   if (outer && overridden) note(outer, before, overridden);
   note(ctx, overridden ?? before, ctx._mark());
+}
+
+/** Written out: this is looked at in every turn in which the outermost layer sets something. */
+function requested({ systemPrompt, tools, model, settings }: Omit<ModelMark, 'messages'>): ModelMark {
+  return { systemPrompt, tools, model, settings, messages: undefined };
 }
 
 function note(ctx: ModelContext, before: ModelMark, after: ModelMark): void {

@@ -29,7 +29,14 @@ import { checkGenerate, type DeclaredOptions } from './run-options.js';
 import { type Scope, Supervisor, supervised } from './scope.js';
 import type { Journal, OpenRun, SessionState } from './session-state.js';
 import { type CellChange, Cells } from './state.js';
-import { type Awaitable, type Decision, type EntryDraft, type PendingRequest, type Store, ENTRY_VERSION } from './store.js';
+import {
+  type Awaitable,
+  type Decision,
+  ENTRY_VERSION,
+  type EntryDraft,
+  type PendingRequest,
+  type Store,
+} from './store.js';
 import type { Tool, ToolResult } from './tool.js';
 import { ToolResults } from './tool-results.js';
 import { transformed } from './transforms.js';

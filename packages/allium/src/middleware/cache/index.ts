@@ -97,7 +97,9 @@ export function cache(options: CacheOptions = {}): Middleware {
           return storable(ctx, made);
         }),
       );
-      return (found instanceof Promise ? found.then(given) : Promise.resolve(given(found))) as Promise<ModelResponse>;
+      return (
+        found instanceof Promise ? found.then(given) : Promise.resolve(given(found))
+      ) as Promise<ModelResponse>;
     },
   });
 }
@@ -122,11 +124,12 @@ function hit(ctx: ModelContext, stored: CacheEntry['response']): ModelResponse {
  * model that stood in for another would outlive the reason.
  */
 function storable(ctx: ModelContext, response: ModelResponse): CacheEntry['response'] | undefined {
-  const { stopReason, model } = response;
+  const { role, content, stopReason, model, metadata } = response;
   const whole = stopReason === 'stop' || stopReason === 'tool-calls';
   if (!whole || (model !== undefined && model !== modelName(ctx.model))) return undefined;
-  const { usage: _, ...rest } = response;
-  return rest;
+  if (metadata !== undefined)
+    return { role, content, stopReason, metadata, ...(model !== undefined && { model }) };
+  return model === undefined ? { role, content, stopReason } : { role, content, stopReason, model };
 }
 
 function read(value: unknown) {
