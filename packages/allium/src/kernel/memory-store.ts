@@ -139,13 +139,12 @@ const KERNELS_OWN: ReadonlySet<string> = new Set([
   'message',
   'tool_started',
   'tool_finished',
-  'state',
   'run_end',
 ]);
 
 /**
  * Entries are given away by whoever appends them; what they hold may still be somebody's. Messages are the kernel's
- * own and frozen before anybody else sees them, and values of cells are frozen when they are written, so the entries that every turn writes cost nothing here.
+ * own and frozen before anybody else sees them, so the entries that every turn writes cost nothing here.
  */
 function settle(entry: NewEntry): void {
   if (KERNELS_OWN.has(entry.type)) return;
