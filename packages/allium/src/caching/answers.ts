@@ -3,6 +3,7 @@ import type { Clock } from '../kernel/clock.js';
 import type { Context } from '../kernel/context.js';
 import { invalidOption, isControl, isThenable } from '../kernel/errors.js';
 import { checkInteger, checkMethods } from '../kernel/options.js';
+import type { Awaitable } from '../kernel/store.js';
 import { abortable } from './abortable.js';
 import { GONE, InFlight, NONE, type Outcome } from './in-flight.js';
 import { Lru } from './lru.js';
@@ -39,9 +40,23 @@ export class Answers<Answer, Entry> {
   constructor(private readonly options: AnswersOptions<Answer, Entry>) {}
 
   /** The answer that was there, or undefined after `make` has made the call; what it returns is stored. */
-  async find(ctx: Context, id: string, make: () => Promise<Answer | undefined>): Promise<Answer | undefined> {
+  find(ctx: Context, id: string, make: () => Promise<Answer | undefined>): Awaitable<Answer | undefined> {
     const { calls } = this;
-    const { clock = ctx.agent.clock, maxWaitMs } = this.options;
+    const { clock = ctx.agent.clock } = this.options;
+    if (calls.has(id)) return this.follow(ctx, id, make, clock);
+    calls.begin(id);
+    return this.ask(ctx, id, make, clock, false);
+  }
+
+  /** Somebody asks the same already. */
+  private async follow(
+    ctx: Context,
+    id: string,
+    make: () => Promise<Answer | undefined>,
+    clock: Clock,
+  ): Promise<Answer | undefined> {
+    const { calls } = this;
+    const { maxWaitMs } = this.options;
     // Each for itself after an error: it is nobody else's, and a queue of failing calls helps nobody.
     let alone = false;
     while (!alone && calls.has(id)) {
@@ -50,23 +65,66 @@ export class Answers<Answer, Entry> {
       alone = first.type === 'none';
     }
     if (!alone) calls.begin(id);
-    let outcome: Outcome<Answer> = NONE;
+    return this.ask(ctx, id, make, clock, alone);
+  }
+
+  /** Looks in the store, then makes the call. Written with `then`: a store in memory has nothing to wait for. */
+  private ask(
+    ctx: Context,
+    id: string,
+    make: () => Promise<Answer | undefined>,
+    clock: Clock,
+    alone: boolean,
+  ): Awaitable<Answer | undefined> {
+    const ended = (outcome: Outcome<Answer>): void => {
+      if (!alone) this.calls.end(id, outcome);
+    };
+    const failed = (error: unknown): never => {
+      ended(isControl(error) ? GONE : NONE);
+      throw error;
+    };
+    const made = (answer: Answer | undefined): Awaitable<undefined> => {
+      if (answer === undefined) return void ended(NONE);
+      const kept = this.kept(ctx, id, answer, clock, ended);
+      if (kept === undefined) return void ended({ type: 'answer', answer });
+      return kept;
+    };
+    const looked = (stored: Answer | undefined): Awaitable<Answer | undefined> => {
+      if (stored === undefined) return make().then(made, failed);
+      ended({ type: 'answer', answer: stored });
+      return stored;
+    };
     try {
       const found = this.stored(ctx, id, clock);
-      const stored = isThenable(found) ? await found : found;
-      const answer = stored ?? (await make());
-      if (answer !== undefined) outcome = { type: 'answer', answer };
-      if (answer !== undefined && stored === undefined) {
-        const kept = this.keep(ctx, id, answer, clock);
-        if (kept !== undefined) await kept;
-      }
-      return stored;
+      return isThenable(found) ? found.then(looked, failed) : looked(found);
     } catch (error) {
-      if (isControl(error)) outcome = GONE;
-      throw error;
-    } finally {
-      if (!alone) calls.end(id, outcome);
+      return failed(error);
     }
+  }
+
+  /** Stores an answer. One that cannot be stored is an answer all the same for those who wait for it. */
+  private kept(
+    ctx: Context,
+    id: string,
+    answer: Answer,
+    clock: Clock,
+    ended: (outcome: Outcome<Answer>) => void,
+  ): Promise<undefined> | undefined {
+    const whole = { type: 'answer', answer } as const;
+    let wait: Promise<unknown> | undefined;
+    try {
+      wait = this.keep(ctx, id, answer, clock);
+    } catch (error) {
+      ended(isControl(error) ? GONE : whole);
+      throw error;
+    }
+    return wait?.then(
+      () => void ended(whole),
+      (error) => {
+        ended(isControl(error) ? GONE : whole);
+        throw error;
+      },
+    );
   }
 
   private stored(ctx: Context, id: string, clock: Clock): Answer | undefined | Promise<Answer | undefined> {

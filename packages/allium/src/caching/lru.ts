@@ -3,6 +3,8 @@
 export class Lru<T> {
   // A map keeps the order in which keys were set: the first one is the oldest.
   private readonly entries = new Map<string, T>();
+  // Goes on where it stopped: a new one would pass by everything that was dropped since the map last grew.
+  private readonly oldest = this.entries.keys();
 
   constructor(private readonly maxEntries: number) {}
 
@@ -17,7 +19,7 @@ export class Lru<T> {
   set(key: string, value: T): void {
     this.entries.delete(key);
     this.entries.set(key, value);
-    if (this.entries.size > this.maxEntries) this.entries.delete(this.entries.keys().next().value!);
+    if (this.entries.size > this.maxEntries) this.entries.delete(this.oldest.next().value!);
   }
 
   delete(key: string): void {

@@ -41,7 +41,7 @@ export class SeamCall {
   /** @internal What `next({ … })` made of the request, by the context that goes in with it. */
   overridden: Map<ModelContext, ModelMark> | undefined = undefined;
   /** @internal What was noted about the request of this call. */
-  rewrites: Set<string> | undefined = undefined;
+  rewrites: { readonly by: string; readonly what: string }[] | undefined = undefined;
 
   latch(signal: unknown, by?: string): void {
     if (this.latched !== undefined) return;

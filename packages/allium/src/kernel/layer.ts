@@ -48,7 +48,8 @@ export function undone(
 /** Remembers what a hook may assign; the returned function puts it back. Undefined for layers that fail closed. */
 export function save(layer: Layer, ctx: LayerContext): (() => void) | undefined {
   if (!layer.open) return undefined;
-  const fields: Partial<LayerContext> & { _transforms?: unknown[] } = { ...ctx };
+  const fields: Partial<LayerContext> & { _transforms?: unknown[] | undefined } =
+    ctx.seam === 'model' ? assignable(ctx) : { ...ctx };
   const metadata = ctx._metadata && { ...ctx._metadata };
   const transforms = fields._transforms?.length;
   const state = ctx._state?.mark();
@@ -56,6 +57,28 @@ export function save(layer: Layer, ctx: LayerContext): (() => void) | undefined 
     Object.assign(ctx, fields, { _metadata: metadata });
     if (fields._transforms) fields._transforms.length = transforms!;
     if (state) ctx._state!.restore(state);
+  };
+}
+
+/** What can change in the context of a model call. Listed, for caches stand around every call: spreading all costs more. */
+function assignable(ctx: ModelContext): Partial<ModelContext> {
+  return {
+    systemPrompt: ctx.systemPrompt,
+    tools: ctx.tools,
+    model: ctx.model,
+    settings: ctx.settings,
+    attempt: ctx.attempt,
+    forceContinue: ctx.forceContinue,
+    response: ctx.response,
+    _messages: ctx._messages,
+    _length: ctx._length,
+    _transforms: ctx._transforms,
+    _forced: ctx._forced,
+    _inner: ctx._inner,
+    _position: ctx._position,
+    _scope: ctx._scope,
+    _state: ctx._state,
+    _brought: ctx._brought,
   };
 }
 

@@ -90,11 +90,13 @@ async function tearDown(
   const before = ctx.result;
   const scope = new Scope();
   ctx._scope = scope;
-  const late = new AlliumError(
-    'MIDDLEWARE_ERROR',
-    `${hook} of "${layer.name}" took longer than ${agent.teardownTimeoutMs} ms.`,
-  );
-  const cancel = clock.setTimer(() => scope.abort(late), agent.teardownTimeoutMs);
+  // Made where it is needed: an error takes a trace of the stack with it.
+  const late = (): AlliumError =>
+    new AlliumError(
+      'MIDDLEWARE_ERROR',
+      `${hook} of "${layer.name}" took longer than ${agent.teardownTimeoutMs} ms.`,
+    );
+  const cancel = clock.setTimer(() => scope.abort(late()), agent.teardownTimeoutMs);
   try {
     const answer = layer.after!(ctx);
     const returned = isThenable(answer) ? await untilAborted(answer, scope) : answer;

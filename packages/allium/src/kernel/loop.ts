@@ -90,7 +90,8 @@ async function turns(run: Run, inbox: Inbox, resumed: TurnEnd | undefined): Prom
     if (end.suspended) return end;
     boundary(run);
     if (end.more) checkLimits(run);
-    const stop = end.stop ?? (asksToStop(run) ? await shouldStop(run, end) : undefined);
+    const asked = end.stop ?? (asksToStop(run) ? shouldStop(run, end) : undefined);
+    const stop = asked instanceof Promise ? await asked : asked;
     if (stop) return { ...end, stop };
     const on = goesOn(run, end, inbox);
     if (!(on instanceof Promise ? await on : on)) return end;
@@ -227,12 +228,15 @@ function asksToStop({ plan }: Run): boolean {
   return plan.rules.shouldStopAfterTurn.length > 0;
 }
 
-async function shouldStop(run: Run, { message, toolResults, more }: TurnEnd): Promise<Stop | undefined> {
+function shouldStop(run: Run, { message, toolResults, more }: TurnEnd): Awaitable<Stop | undefined> {
   const hooks = run.plan.rules.shouldStopAfterTurn;
   const ctx = new TurnContext(run, message, toolResults, more);
-  const stop = await rules.shouldStopAfterTurn(hooks, ctx);
-  if (ctx._state) run.cells.stage(ctx._state);
-  return stop;
+  const answered = (stop: Stop | undefined): Stop | undefined => {
+    if (ctx._state) run.cells.stage(ctx._state);
+    return stop;
+  };
+  const asked = rules.shouldStopAfterTurn(hooks, ctx);
+  return asked instanceof Promise ? asked.then(answered) : answered(asked);
 }
 
 async function atRunEnd(run: Run, { message, toolResults }: TurnEnd): Promise<readonly rules.Injected[]> {

@@ -122,26 +122,18 @@ const PLAIN = {
 
 /** From the response of the layers to the message in the history. Waits only where a guard, hook or store does. */
 function settle(run: Run, ctx: ModelContext, live: LiveMessage, response: ModelResponse): Awaitable<Phase> {
-  const { plan } = run;
-  if (plan.guardsResponses || plan.rules.afterModelResponse.length > 0)
-    return settleSlowly(run, ctx, live, response);
-  const shown = live.finish(response, ctx) as ModelResponse;
-  ctx._call.check();
-  if (ctx._state) run.cells.stage(ctx._state);
-  return phaseOf(run, natural(shown, ctx), live);
+  const shown = live.finish(response, ctx);
+  if (shown instanceof Promise) return shown.then((one) => settleShown(run, ctx, live, one));
+  return settleShown(run, ctx, live, shown);
 }
 
-async function settleSlowly(
-  run: Run,
-  ctx: ModelContext,
-  live: LiveMessage,
-  response: ModelResponse,
-): Promise<Phase> {
-  const shown = await live.finish(response, ctx);
+function settleShown(run: Run, ctx: ModelContext, live: LiveMessage, shown: ModelResponse): Awaitable<Phase> {
   ctx._call.check();
   if (ctx._state) run.cells.stage(ctx._state);
-  const asked = run.plan.rules.afterModelResponse.length > 0;
-  return phaseOf(run, asked ? await decide(run, ctx, shown, live) : natural(shown, ctx), live);
+  if (run.plan.rules.afterModelResponse.length === 0) return phaseOf(run, natural(shown, ctx), live);
+  const answer = decide(run, ctx, shown, live);
+  if (answer instanceof Promise) return answer.then((one) => phaseOf(run, one, live));
+  return phaseOf(run, answer, live);
 }
 
 function phaseOf(run: Run, answer: Answer, { messageId }: LiveMessage): Phase | Promise<Phase> {
@@ -191,25 +183,22 @@ async function transform(run: Run, ctx: ModelContext): Promise<void> {
   ctx._call.given = ctx._mark();
 }
 
-async function decide(
-  run: Run,
-  ctx: ModelContext,
-  response: ModelResponse,
-  live: LiveMessage,
-): Promise<Answer> {
+/** What `afterModelResponse` makes of the answer. Waits only where a hook does, or for a response it put in. */
+function decide(run: Run, ctx: ModelContext, response: ModelResponse, live: LiveMessage): Awaitable<Answer> {
   const hooks = run.plan.rules.afterModelResponse;
   const { forceContinue } = ctx;
   const turn = new TurnContext(run, { ...response, id: live.messageId }, [], false);
   turn._metadata = ctx._metadata;
-  const {
-    injectMessages: inject,
-    decision,
-    by,
-    ...action
-  } = await rules.afterModelResponse(hooks, response, turn);
-  if (turn._state) run.cells.stage(turn._state);
-  const final = action.response === response ? response : await live.finish(action.response, ctx);
-  return { message: undefined, response: final, ctx, forceContinue, inject, decision, by };
+  const decided = ({ inject, decision, by, response: wanted }: rules.MergedAction): Awaitable<Answer> => {
+    if (turn._state) run.cells.stage(turn._state);
+    const answer = (final: ModelResponse): Answer => {
+      return { message: undefined, response: final, ctx, forceContinue, inject, decision, by };
+    };
+    const final = wanted === response ? response : live.finish(wanted, ctx);
+    return final instanceof Promise ? final.then(answer) : answer(final);
+  };
+  const asked = rules.afterModelResponse(hooks, response, turn);
+  return asked instanceof Promise ? asked.then(decided) : decided(asked);
 }
 
 const NOTHING: readonly rules.Injected[] = Object.freeze([]);

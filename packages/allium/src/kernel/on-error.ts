@@ -5,22 +5,44 @@ import { ignore, type Layer, type LayerContext, owned, undone } from './layer.js
 import type { Onion } from './layers.js';
 import type { Model } from './model.js';
 
-/** Runs an `onError`: the catch around everything further in. */
-export async function runCatch(
+/** Runs an `onError`: the catch around everything further in. Mostly nothing fails, and that is all there is to do. */
+export function runCatch(
   onion: Onion,
   layer: Layer,
   i: number,
   ctx: LayerContext,
   attempt: Attempt | undefined,
 ): Promise<unknown> {
+  ctx._call.final = undefined;
+  const tryAgain = (error: unknown): Promise<unknown> => repeatedly(onion, layer, i, ctx, attempt, error);
+  return new Attempt(layer, ctx).run(onion, i + 1, 1).then((result) => {
+    try {
+      return attempt === undefined ? result : attempt.succeed(result);
+    } catch (error) {
+      return tryAgain(error);
+    }
+  }, tryAgain);
+}
+
+/** Goes in again as long as `onError` wants to, after the first try failed. */
+async function repeatedly(
+  onion: Onion,
+  layer: Layer,
+  i: number,
+  ctx: LayerContext,
+  attempt: Attempt | undefined,
+  first: unknown,
+): Promise<unknown> {
+  let failure = first;
   try {
     for (let ordinal = 1; ; ordinal++) {
+      await again(layer, ctx as Exclude<LayerContext, { seam: 'run' }>, failure, ordinal);
       ctx._call.final = undefined;
       try {
-        const result = await new Attempt(layer, ctx).run(onion, i + 1, ordinal);
+        const result = await new Attempt(layer, ctx).run(onion, i + 1, ordinal + 1);
         return attempt === undefined ? result : attempt.succeed(result);
       } catch (error) {
-        await again(layer, ctx as Exclude<LayerContext, { seam: 'run' }>, error, ordinal);
+        failure = error;
       }
     }
   } catch (error) {

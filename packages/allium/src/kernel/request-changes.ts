@@ -2,26 +2,34 @@
 import type { ModelContext, ModelMark } from './context.js';
 import { modelName } from './model.js';
 
-/** What of a request layers may assign, and how it is called in `result.changes`. */
+/** What of a request layers may assign, and what `result.changes` says of it. */
 const PARTS = [
-  ['messages', 'messages'],
-  ['systemPrompt', 'system prompt'],
-  ['tools', 'tools'],
-  ['model', 'model'],
-  ['settings', 'settings'],
+  ['messages', 'rewrote the messages of the request'],
+  ['systemPrompt', 'rewrote the system prompt of the request'],
+  ['tools', 'rewrote the tools of the request'],
+  ['model', 'rewrote the model of the request'],
+  ['settings', 'rewrote the settings of the request'],
 ] as const satisfies readonly (readonly [keyof ModelMark, string])[];
 
 /** Notes who rewrote the request of this call on its way in. A call that is tried again notes the same once. */
 export function noteRewrites(ctx: ModelContext): void {
-  const { request } = ctx._run;
-  const given = ctx._call.given ?? request;
-  const same =
-    ctx._messages === ctx._call.given?.messages &&
-    ctx.systemPrompt === given.systemPrompt &&
-    ctx.tools === given.tools &&
-    ctx.model === given.model &&
-    ctx.settings === given.settings;
-  if (!same) walk(ctx);
+  const { given } = ctx._call;
+  if (!isLike(ctx, given ?? ctx._run.request, given?.messages)) walk(ctx);
+}
+
+/** Nothing was assigned that is not in `other` as well. */
+function isLike(
+  ctx: ModelContext,
+  other: Omit<ModelMark, 'messages'>,
+  messages: ModelMark['messages'],
+): boolean {
+  return (
+    ctx._messages === messages &&
+    ctx.systemPrompt === other.systemPrompt &&
+    ctx.tools === other.tools &&
+    ctx.model === other.model &&
+    ctx.settings === other.settings
+  );
 }
 
 /** `next({ … })` wrote this context before anybody was handed it. */
@@ -37,23 +45,31 @@ export function noteOverride(ctx: ModelContext): void {
 function walk(ctx: ModelContext): void {
   const { _outer: outer, _call: call } = ctx;
   if (outer) walk(outer);
-  const before = outer?._mark() ?? call.given ?? { ...ctx._run.request, messages: undefined };
+  // Most layers change nothing, and there is nothing to compare in detail.
+  if (outer && call.overridden === undefined && isLike(ctx, outer, outer._messages)) return;
+  const { given } = call;
+  if (!outer && isLike(ctx, given ?? ctx._run.request, given?.messages)) return;
+  const before = outer?._mark() ?? given ?? requested(ctx._run.request);
   const overridden = call.overridden?.get(ctx);
   if (outer && overridden) note(outer, before, overridden);
   note(ctx, overridden ?? before, ctx._mark());
+}
+
+/** Written out: this is looked at in every turn in which the outermost layer sets something. */
+function requested({ systemPrompt, tools, model, settings }: Omit<ModelMark, 'messages'>): ModelMark {
+  return { systemPrompt, tools, model, settings, messages: undefined };
 }
 
 function note(ctx: ModelContext, before: ModelMark, after: ModelMark): void {
   const run = ctx._run;
   const by = run.nameAt(ctx._position);
   if (by === undefined) return;
-  for (const [part, called] of PARTS) {
+  for (const [part, what] of PARTS) {
     if (before[part] === after[part] || isSame[part]?.(before, after, ctx)) continue;
-    const what = `rewrote the ${called} of the request`;
-    const key = `${by}\n${what}`;
-    ctx._call.rewrites ??= new Set();
-    if (ctx._call.rewrites.has(key)) continue;
-    ctx._call.rewrites.add(key);
+    ctx._call.rewrites ??= [];
+    const { rewrites } = ctx._call;
+    if (rewrites.some((one) => one.by === by && one.what === what)) continue;
+    rewrites.push({ by, what });
     run.note(by, what);
   }
 }

@@ -6,7 +6,7 @@ import type { Message, ModelResponse, ToolCall, ToolContent } from './messages.j
 import type { ToolResultPatch, TurnAction } from './middleware.js';
 import type { Stop, StopReason } from './result.js';
 import { untilAborted } from './scope.js';
-import type { Request } from './store.js';
+import type { Awaitable, Request } from './store.js';
 import type { Tool, ToolResult } from './tool.js';
 
 export const RULES = {
@@ -59,33 +59,58 @@ const MAX_REWRITES = 8;
 
 /**
  * Calls one hook and checks what it answers. Notes who threw, skips those that fail open, and stops at a latched
- * signal. An abort ends the wait: what the hook answers later is dropped.
+ * signal. Waits only where the hook does; an abort ends the wait, and what the hook answers later is dropped.
  */
-async function ask<T>(
+function ask<T>(
   hook: RuleHook,
   planned: PlannedHook,
   ctx: Context,
-  ...args: unknown[]
-): Promise<T | undefined> {
+  subject: unknown,
+  last?: Context,
+): Awaitable<T | undefined> {
   ctx._position = planned.position;
+  let answer: unknown;
   try {
-    const given = planned.fn(...args);
-    const answer = isThenable(given) ? await untilAborted(given, ctx._scope) : given;
-    const { fine, wanted, required } = SHAPES[hook];
-    if (answer === undefined ? required : !fine(answer, args[0])) throw wrong(hook, planned, answer, wanted);
-    return answer as T | undefined;
+    const given: unknown = last === undefined ? planned.fn(subject) : planned.fn(subject, last);
+    if (isThenable(given)) return awaited(hook, planned, ctx, given, subject);
+    answer = checked(hook, planned, given, subject);
   } catch (error) {
-    if (isControl(error)) {
-      ctx._call.latch(error, error === ctx._scope.reason ? 'kernel' : planned.name);
-      throw error;
-    }
-    attribute(error, { middleware: planned.name, hook }, undefined, ctx);
-    if (!planned.open) throw error;
-    ctx._run.note(planned.name, `${hook} failed and was skipped: ${messageOf(error)}`);
-    return undefined;
-  } finally {
-    ctx._call.check();
+    failed(hook, planned, ctx, error);
   }
+  ctx._call.check();
+  return answer as T | undefined;
+}
+
+async function awaited<T>(
+  hook: RuleHook,
+  planned: PlannedHook,
+  ctx: Context,
+  given: PromiseLike<unknown>,
+  subject: unknown,
+): Promise<T | undefined> {
+  let answer: unknown;
+  try {
+    answer = checked(hook, planned, await untilAborted(given, ctx._scope), subject);
+  } catch (error) {
+    failed(hook, planned, ctx, error);
+  }
+  ctx._call.check();
+  return answer as T | undefined;
+}
+
+function checked(hook: RuleHook, planned: PlannedHook, answer: unknown, subject: unknown): unknown {
+  const { fine, wanted, required } = SHAPES[hook];
+  if (answer === undefined ? required : !fine(answer, subject)) throw wrong(hook, planned, answer, wanted);
+  return answer;
+}
+
+/** Returns where the hook is skipped. What was latched before goes on in the place of an error. */
+function failed(hook: RuleHook, planned: PlannedHook, ctx: Context, error: unknown): void {
+  if (isControl(error)) ctx._call.latch(error, error === ctx._scope.reason ? 'kernel' : planned.name);
+  else attribute(error, { middleware: planned.name, hook }, undefined, ctx);
+  ctx._call.check();
+  if (isControl(error) || !planned.open) throw error;
+  ctx._run.note(planned.name, `${hook} failed and was skipped: ${messageOf(error)}`);
 }
 
 function wrong(hook: RuleHook, planned: PlannedHook, answer: unknown, wanted: string): AlliumError {
@@ -250,13 +275,22 @@ export async function beforeToolCall(
 }
 
 /** Each hook sees the merge so far in `ctx.result`. */
-export async function afterToolCall(hooks: Hooks, ctx: ToolContext): Promise<void> {
-  for (const planned of hooks) {
-    const patch = await ask<ToolResultPatch>('afterToolCall', planned, ctx, ctx);
-    if (patch === undefined) continue;
-    ctx.result = merged(ctx.result!, patch);
-    ctx._run.note(planned.name, `changed the result of ${ctx.toolCall.name}`);
+export function afterToolCall(hooks: Hooks, ctx: ToolContext, from = 0): Awaitable<void> {
+  for (let i = from; i < hooks.length; i++) {
+    const patch = ask<ToolResultPatch>('afterToolCall', hooks[i]!, ctx, ctx);
+    if (patch instanceof Promise)
+      return patch.then((given) => {
+        patchResult(hooks[i]!, ctx, given);
+        return afterToolCall(hooks, ctx, i + 1);
+      });
+    patchResult(hooks[i]!, ctx, patch);
   }
+}
+
+function patchResult({ name }: PlannedHook, ctx: ToolContext, patch: ToolResultPatch | undefined): void {
+  if (patch === undefined) return;
+  ctx.result = merged(ctx.result!, patch);
+  ctx._run.note(name, `changed the result of ${ctx.toolCall.name}`);
 }
 
 /** `undefined` keeps a field, `null` clears `details`. */
@@ -273,47 +307,71 @@ function merged(result: ToolResult, patch: ToolResultPatch): ToolResult {
 
 export interface MergedAction {
   readonly response: ModelResponse;
-  readonly injectMessages: readonly Injected[];
+  readonly inject: readonly Injected[];
   readonly decision: NonNullable<TurnAction['decision']>;
-  readonly by?: string;
+  readonly by: string | undefined;
 }
 
-export async function afterModelResponse(
+const NOTHING: readonly Injected[] = Object.freeze([]);
+
+export function afterModelResponse(
   hooks: Hooks,
   response: ModelResponse,
   ctx: TurnContext,
-): Promise<MergedAction> {
-  let current = response;
-  let decision: MergedAction['decision'] = 'natural';
-  let by: string | undefined;
-  const injectMessages: Injected[] = [];
-  for (const planned of hooks) {
-    const action = await ask<TurnAction>('afterModelResponse', planned, ctx, current, ctx);
-    if (action === undefined) continue;
-    if (action.response && action.response !== current) {
-      current = action.response;
-      ctx._run.note(planned.name, 'replaced the response');
-    }
-    for (const message of action.injectMessages ?? []) injectMessages.push({ message, by: planned.name });
-    if (action.decision) [decision, by] = [action.decision, planned.name];
-  }
-  return { response: current, injectMessages, decision, ...(by && { by }) };
+): Awaitable<MergedAction> {
+  return askOn(hooks, 0, { response, inject: NOTHING, decision: 'natural', by: undefined }, ctx);
 }
 
-export async function shouldStopAfterTurn(hooks: Hooks, ctx: TurnContext): Promise<Stop | undefined> {
-  for (const planned of hooks) {
-    const answer = await ask<boolean | { reason: StopReason; message?: string }>(
-      'shouldStopAfterTurn',
-      planned,
-      ctx,
-      ctx,
-    );
-    if (answer === undefined || answer === false) continue;
-    if (answer === true)
-      return { reason: 'stopped', message: `"${planned.name}" stopped the run.`, by: planned.name };
-    return { ...answer, by: planned.name };
+/** Goes on from hook `from`, with what the hooks before came to. */
+function askOn(hooks: Hooks, from: number, before: MergedAction, ctx: TurnContext): Awaitable<MergedAction> {
+  let so = before;
+  for (let i = from; i < hooks.length; i++) {
+    const planned = hooks[i]!;
+    const action = ask<TurnAction>('afterModelResponse', planned, ctx, so.response, ctx);
+    if (action instanceof Promise) {
+      const until = so;
+      return action.then((given) => askOn(hooks, i + 1, mergedAction(planned, until, given, ctx), ctx));
+    }
+    so = mergedAction(planned, so, action, ctx);
+  }
+  return so;
+}
+
+function mergedAction(
+  { name }: PlannedHook,
+  before: MergedAction,
+  action: TurnAction | undefined,
+  ctx: TurnContext,
+): MergedAction {
+  if (action === undefined) return before;
+  const { response = before.response, injectMessages = [] } = action;
+  if (response !== before.response) ctx._run.note(name, 'replaced the response');
+  return {
+    response,
+    inject: [...before.inject, ...injectMessages.map((message) => ({ message, by: name }))],
+    decision: action.decision ?? before.decision,
+    by: action.decision ? name : before.by,
+  };
+}
+
+type StopAnswer = boolean | { reason: StopReason; message?: string } | undefined;
+
+export function shouldStopAfterTurn(hooks: Hooks, ctx: TurnContext, from = 0): Awaitable<Stop | undefined> {
+  for (let i = from; i < hooks.length; i++) {
+    const planned = hooks[i]!;
+    const answer = ask<StopAnswer>('shouldStopAfterTurn', planned, ctx, ctx);
+    if (answer instanceof Promise)
+      return answer.then((given) => stopOf(planned, given) ?? shouldStopAfterTurn(hooks, ctx, i + 1));
+    const stop = stopOf(planned, answer);
+    if (stop) return stop;
   }
   return undefined;
+}
+
+function stopOf({ name }: PlannedHook, answer: StopAnswer): Stop | undefined {
+  if (answer === undefined || answer === false) return undefined;
+  if (answer === true) return { reason: 'stopped', message: `"${name}" stopped the run.`, by: name };
+  return { ...answer, by: name };
 }
 
 export async function onRunEnd(hooks: Hooks, ctx: TurnContext): Promise<readonly Injected[]> {

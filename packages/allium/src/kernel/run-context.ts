@@ -43,6 +43,7 @@ export class RunContext extends Context {
     if (!written) return;
     this._run.cells.stage(written);
     this._state = undefined;
-    for (const { cell, fn } of written.standing()) if (cell.scope === 'call') this.state.update(cell, fn);
+    for (const write of written.standing())
+      if (write.cell.scope === 'call') this.state.update(write.cell, (value) => write.apply(value));
   }
 }

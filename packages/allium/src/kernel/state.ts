@@ -68,7 +68,33 @@ export function defineState<T>(
 
 /** A frozen copy of a JSON value; properties that are undefined are left out. Throws for anything else. */
 export function toJson<T>(value: T, cell: string): T {
-  return copy(value, cell, [], []) as T;
+  const quick = copyShallow(value);
+  return (quick === undefined ? copy(value, cell, [], []) : quick) as T;
+}
+
+/** The same for what most cells hold: plain values, not deep in each other. Undefined for anything else. */
+function copyShallow(value: unknown, depth = 0): unknown {
+  if (typeof value === 'string' || typeof value === 'boolean' || Number.isFinite(value)) return value;
+  if (typeof value !== 'object' || value === null || depth === 3) return undefined;
+  if (Array.isArray(value)) {
+    const list: unknown[] = [];
+    for (let i = 0; i < value.length; i++) {
+      const item = copyShallow(value[i], depth + 1);
+      if (item === undefined) return undefined;
+      list.push(item);
+    }
+    return Object.freeze(list);
+  }
+  if (Object.getPrototypeOf(value) !== Object.prototype) return undefined;
+  const out: Record<string, unknown> = {};
+  for (const key of Object.keys(value)) {
+    const given = (value as Record<string, unknown>)[key];
+    if (given === undefined) continue;
+    const item = copyShallow(given, depth + 1);
+    if (item === undefined || key === '__proto__') return undefined;
+    out[key] = item;
+  }
+  return Object.freeze(out);
 }
 
 type Path = (string | number)[];
@@ -134,9 +160,20 @@ function own(object: Record<string, unknown>, key: string, value: unknown): void
   else Object.defineProperty(object, key, { value, enumerable: true });
 }
 
-interface Write {
-  readonly cell: StateCell<any>;
-  readonly fn: (value: any) => any;
+/** A value, or what makes one of the value that is there. */
+class Write {
+  constructor(
+    readonly cell: StateCell<any>,
+    /** What was written, if `fn` is undefined; otherwise what `fn` made of `seen`. */
+    private readonly made: unknown,
+    private readonly fn: ((value: any) => any) | undefined,
+    private readonly seen: unknown,
+  ) {}
+
+  /** Mostly nobody else has written meanwhile, and what was made of the same value stands. */
+  apply(value: unknown): any {
+    return this.fn === undefined || value === this.seen ? this.made : again(this.cell, this.fn, value);
+  }
 }
 
 /** Where an overlay reads what it has not written itself. */
@@ -171,7 +208,7 @@ export class Overlay implements StateAccess {
   set<T>(cell: StateCell<T>, value: T): void {
     this.check(cell);
     const kept = cell.scope === 'call' ? value : toJson(value, cell.name);
-    this.writes.push({ cell, fn: () => kept });
+    this.writes.push(new Write(cell, kept, undefined, undefined));
   }
 
   update<T>(cell: StateCell<T>, fn: (value: T) => T): void {
@@ -181,11 +218,8 @@ export class Overlay implements StateAccess {
         'INVALID_STATE',
         `State cell "${cell.name}": update() takes a function, got ${shown(fn)}.`,
       );
-    const checked = cell.scope === 'call' ? fn : (value: T) => toJson(fn(value), cell.name);
     const seen = this.get(cell);
-    const made = checked(seen);
-    // Mostly nobody else has written meanwhile, and what was made of the same value stands.
-    this.writes.push({ cell, fn: (value: T) => (value === seen ? made : again(cell, checked, value)) });
+    this.writes.push(new Write(cell, updated(cell, fn, seen), fn, seen));
   }
 
   /** Takes over the writes of an attempt, instead of those of the attempt taken over before. */
@@ -210,11 +244,17 @@ export class Overlay implements StateAccess {
   }
 
   /** The writes that stand, in order. */
-  *standing(): Generator<Write> {
-    for (const write of this.writes) {
-      if (!(write instanceof Overlay)) yield write;
-      else if (write === this.chosen) yield* write.standing();
+  standing(): readonly Write[] {
+    const { writes, chosen } = this;
+    const [only] = writes;
+    // Around most calls one layer writes, and everybody further out has nothing but its overlay.
+    if (writes.length === 1 && only instanceof Overlay) return only === chosen ? only.standing() : NO_WRITES;
+    const all: Write[] = [];
+    for (const write of writes) {
+      if (!(write instanceof Overlay)) all.push(write);
+      else if (write === chosen) all.push(...write.standing());
     }
+    return all;
   }
 
   private value<T>(cell: StateCell<T>, count: number, withAttempt: boolean): T {
@@ -222,9 +262,9 @@ export class Overlay implements StateAccess {
     for (let i = 0; i < count; i++) {
       const write = this.writes[i]!;
       if (!(write instanceof Overlay)) {
-        if (write.cell === cell) value = write.fn(value);
+        if (write.cell === cell) value = write.apply(value);
       } else if (withAttempt && write === this.chosen) {
-        for (const inner of write.standing()) if (inner.cell === cell) value = inner.fn(value);
+        for (const inner of write.standing()) if (inner.cell === cell) value = inner.apply(value);
       }
     }
     return value;
@@ -239,10 +279,18 @@ export class Overlay implements StateAccess {
   }
 }
 
+const NO_WRITES: readonly Write[] = Object.freeze([]);
+
+/** What an update makes of a value. One that leaves it as it is leaves nothing to check. */
+function updated<T>(cell: StateCell<T>, fn: (value: T) => T, value: T): T {
+  const made = fn(value);
+  return cell.scope === 'call' || made === value ? made : toJson(made, cell.name);
+}
+
 /** An update is pure, so it should not fail for another value; if it does, the cell is what people look for. */
 function again<T>(cell: StateCell<T>, fn: (value: T) => T, value: T): T {
   try {
-    return fn(value);
+    return updated(cell, fn, value);
   } catch (cause) {
     if (cause instanceof AlliumError) throw cause;
     throw new AlliumError(
@@ -277,7 +325,7 @@ export class Cells implements Base {
 
   get<T>(cell: StateCell<T>): T {
     let value = this.committed(cell);
-    for (const write of this.staged) if (write.cell === cell) value = write.fn(value);
+    for (const write of this.staged) if (write.cell === cell) value = write.apply(value);
     return value;
   }
 
@@ -292,13 +340,15 @@ export class Cells implements Base {
 
   /** Applies what is staged and returns the cells that changed. */
   commit(): readonly CellChange[] {
-    const before = new Map<StateCell<any>, unknown>();
+    const { staged } = this;
     const changes: CellChange[] = [];
     try {
-      for (const { cell } of this.staged) if (!before.has(cell)) before.set(cell, this.committed(cell));
-      for (const [cell, old] of before) {
+      for (let i = 0; i < staged.length; i++) {
+        const { cell } = staged[i]!;
+        // Each cell once, where it is written first.
+        if (staged.findIndex((write) => write.cell === cell) < i) continue;
         const value = this.get(cell);
-        if (value !== old)
+        if (value !== this.committed(cell))
           changes.push({
             key: this.keys.get(cell)!,
             version: cell.version,

@@ -279,7 +279,8 @@ export class ToolApproval {
     if (!written) return;
     this.run.cells.stage(written);
     ctx._state = undefined;
-    for (const { cell, fn } of written.standing()) if (cell.scope === 'call') ctx.state.update(cell, fn);
+    for (const write of written.standing())
+      if (write.cell.scope === 'call') ctx.state.update(write.cell, (value) => write.apply(value));
   }
 
   // ── While a call runs ──────────────────────────────────────────────────────────────────────────────────────

@@ -35,21 +35,40 @@ export class ToolResults {
     const judged = guards['tool-result'].length > 0 || rules.afterToolCall.length > 0;
     // After a stop only the record follows.
     if (!judged || call.seam.latched !== undefined) return this.record(call, result);
-    return this.judge(call, result).then((final) => this.record(call, final));
+    const judging = guards['tool-result'].length > 0 ? this.judge(call, result) : this.hear(call);
+    return judging instanceof Promise
+      ? judging.then((final) => this.record(call, final))
+      : this.record(call, judging);
+  }
+
+  /** Where no guard looks, the hooks alone have their say. */
+  private hear(call: Call): Awaitable<ToolResult> {
+    const { ctx } = call;
+    const failed = (error: unknown): ToolResult => {
+      if (!isControl(error)) return errorResult(failureText(call, error));
+      call.seam.latch(error);
+      return ctx.result!;
+    };
+    try {
+      const wait = afterToolCall(this.run.plan.rules.afterToolCall, ctx);
+      return wait instanceof Promise ? wait.then(() => ctx.result!, failed) : ctx.result!;
+    } catch (error) {
+      return failed(error);
+    }
   }
 
   private async judge(call: Call, given: ToolResult): Promise<ToolResult> {
     const { run } = this;
-    const { guards, rules } = run.plan;
+    const { rules } = run.plan;
     const { ctx } = call;
-    let released = guards['tool-result'].length === 0;
+    let released = false;
     try {
-      if (!released) ctx.result = await run.guardToolResult(ctx, given);
+      const judged = await run.guardToolResult(ctx, given);
+      ctx.result = judged;
       released = true;
-      if (rules.afterToolCall.length === 0) return ctx.result!;
-      const judged = ctx.result!;
+      if (rules.afterToolCall.length === 0) return judged;
       await afterToolCall(rules.afterToolCall, ctx);
-      if (guards['tool-result'].length === 0 || ctx.result === judged) return ctx.result!;
+      if (ctx.result === judged) return judged;
       // What a hook put in is judged like what the tool returned.
       released = false;
       ctx.result = await run.guardToolResult(ctx, ctx.result!);

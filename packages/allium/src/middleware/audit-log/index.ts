@@ -5,7 +5,6 @@ import { controlKind, invalidOption, isThenable, messageOf } from '../../kernel/
 import {
   isSyntheticMessage,
   type Message,
-  type ModelResponse,
   type ToolMessage,
   textOf,
   toolCallsOf,
@@ -15,6 +14,7 @@ import { modelName } from '../../kernel/model.js';
 import { checkMethods, checkOptions } from '../../kernel/options.js';
 import { defineState } from '../../kernel/state.js';
 import type { Awaitable, Store } from '../../kernel/store.js';
+import { answered, finished, textOfFields } from './lines.js';
 import { type AuditHead, type AuditKey, type AuditLine, sealed, sealWith } from './seal.js';
 import { type AuditFile, type AuditFunction, sinkOf } from './sinks.js';
 
@@ -78,10 +78,9 @@ export function auditLog(options: AuditLogOptions): Middleware {
   const timeOf = isoTime();
 
   /** Numbers and seals a line at once, so that lines are chained in the order they are made. */
-  function log(ctx: Context, type: AuditLine['type'], fields: Fields, call?: ToolCallId): Awaitable<void> {
+  function log(ctx: Context, type: AuditLine['type'], said: string, call?: ToolCallId): Awaitable<void> {
     const chain = chains.get(ctx.sessionId)!;
     const { seq, hash: prev } = chain.anchor;
-    const said = JSON.stringify(fields).slice(1, -1);
     const body = `${chain.head}${seq + 1},"time":"${timeOf(clock.now())}","type":"${type}",${said},"prev":"${prev}"}`;
     const line = sealed(body, seal);
     const next: Anchor = { seq: seq + 1, hash: line.hash, ...callsWith(chain.anchor, call) };
@@ -107,7 +106,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
   /** Logs beside a failure, which goes on whatever happens here. */
   async function logFailure(ctx: Context, type: AuditLine['type'], fields: Fields): Promise<void> {
     try {
-      await log(ctx, type, fields);
+      await log(ctx, type, textOfFields(fields));
     } catch (problem) {
       ctx.emit('audit_failed', { error: messageOf(problem) });
     }
@@ -126,43 +125,25 @@ export function auditLog(options: AuditLogOptions): Middleware {
         last: undefined,
       });
     },
-    async wrapModel(ctx, next) {
+    wrapModel(ctx, next) {
       // A call that a middleware further out makes before or after the run belongs to no chain.
       if (!chains.has(ctx.sessionId)) return next();
       const { turn, model } = ctx;
       const messages = ctx.messages.length;
-      let response: ModelResponse;
-      try {
-        response = await next();
-      } catch (error) {
-        await logFailure(ctx, 'model', { turn, model: modelName(model), messages, ...outcomeOf(error) });
-        throw error;
-      }
-      const { stopReason, usage } = response;
-      const wait = log(ctx, 'model', {
-        turn,
-        model: modelName(model),
-        messages,
-        outcome: 'ok',
-        answeredBy: response.model,
-        stopReason,
-        usage,
-        text: content ? textOf(response) : undefined,
-        calls: toolCallsOf(response).map(({ name: tool, arguments: args }) =>
-          content ? { name: tool, args } : { name: tool },
-        ),
-      });
-      if (wait) await wait;
-      return response;
+      return next().then(
+        (response) => {
+          const wait = log(ctx, 'model', answered(turn, modelName(model), messages, response, content));
+          return wait === undefined ? response : wait.then(() => response);
+        },
+        async (error) => {
+          await logFailure(ctx, 'model', { turn, model: modelName(model), messages, ...outcomeOf(error) });
+          throw error;
+        },
+      );
     },
     // Fires for calls that were refused, skipped or failed, too, and sees what the guards left.
     afterToolCall(ctx) {
-      const { id, name: tool, arguments: given } = ctx.toolCall;
-      const args = text(() => (ctx.rawArgs === undefined ? given : JSON.stringify(ctx.rawArgs)));
-      const { content: parts, isError } = ctx.result!;
-      const result = text(() => textOf({ content: parts }));
-      const fields = { turn: ctx.turn, tool, call: id, args, blocked: ctx.blocked, isError, result };
-      return log(ctx, 'tool', fields, callOf(ctx));
+      return log(ctx, 'tool', finished(ctx, content), callOf(ctx));
     },
     async afterRun(ctx) {
       try {
@@ -170,14 +151,10 @@ export function auditLog(options: AuditLogOptions): Middleware {
           const { call, args, message, of } = missed;
           const result = text(() => textOf(message));
           const fields = { turn: ctx.turn, tool: message.toolName, call, args: text(() => args) };
-          await log(
-            ctx,
-            'tool',
-            { ...fields, blocked: true, isError: message.isError, result },
-            { message: of, call },
-          );
+          const said = textOfFields({ ...fields, blocked: true, isError: message.isError, result });
+          await log(ctx, 'tool', said, { message: of, call });
         }
-        await log(ctx, 'run', ended(ctx, text));
+        await log(ctx, 'run', textOfFields(ended(ctx, text)));
         await sink.flush?.();
       } finally {
         chains.delete(ctx.sessionId);
@@ -253,7 +230,7 @@ function outcomeOf(error: unknown): Fields {
 
 function ended(ctx: RunContext, text: (value: () => unknown) => unknown): Fields {
   const { result, error, tenant, usage } = ctx;
-  const said = ofRun(ctx).filter((message) => message.role === 'user' && !isSyntheticMessage(message));
+  const said = saidIn(ctx);
   const common = {
     agent: ctx.agent.name,
     ...(tenant !== undefined && { tenant }),
@@ -272,11 +249,18 @@ function ended(ctx: RunContext, text: (value: () => unknown) => unknown): Fields
   };
 }
 
-/** The messages of the run: the last ones. A long session is not looked through for them. */
-function ofRun({ history, runId }: RunContext): readonly Message[] {
+/** What people said in the run, oldest first. A long session is not looked through for it. */
+function saidIn({ history, runId }: RunContext): readonly Message[] {
   const mine = `${runId}.`;
-  const before = history.findLastIndex(({ id }) => !id.startsWith(mine));
-  return history.slice(before + 1);
+  const said: Message[] = [];
+  for (let i = history.length - 1; i >= 0; i--) {
+    const message = history[i]!;
+    // Most messages are the model's and its tools'; of those nobody wants to know whose they are.
+    if (message.role !== 'user') continue;
+    if (!message.id.startsWith(mine)) break;
+    if (!isSyntheticMessage(message)) said.push(message);
+  }
+  return said.reverse();
 }
 
 interface Unlogged {
@@ -289,14 +273,16 @@ interface Unlogged {
 
 /** Results of the last batch that no hook was asked about: a stop or an abort answered them. */
 function unlogged(ctx: RunContext, { message: latest, calls }: Anchor): readonly Unlogged[] {
-  const messages = ofRun(ctx);
-  const batch = messages.findLast(
+  const { history } = ctx;
+  const at = history.findLastIndex(
     (message) => message.role === 'assistant' && toolCallsOf(message).length > 0,
   );
-  if (!batch) return [];
+  const batch = history[at];
+  // Batches of earlier runs are none of this one's business.
+  if (batch?.role !== 'assistant' || !batch.id.startsWith(`${ctx.runId}.`)) return [];
   const done = new Set(batch.id === latest ? calls : []);
   const made = new Map(toolCallsOf(batch).map(({ id, arguments: args }) => [id, args]));
-  return messages.flatMap((message): Unlogged[] => {
+  return history.slice(at + 1).flatMap((message): Unlogged[] => {
     if (message.role !== 'tool' || !made.has(message.toolCallId) || done.has(message.toolCallId)) return [];
     return [{ message, call: message.toolCallId, args: made.get(message.toolCallId)!, of: batch.id }];
   });

@@ -1,11 +1,11 @@
 /** Limits what runs, sessions or tenants may spend, in tokens or US dollars. */
 import { specsOf } from '../../kernel/compose.js';
 import type { Context, ModelContext, RunContext } from '../../kernel/context.js';
-import { AlliumError, invalidOption, isThenable, messageOf } from '../../kernel/errors.js';
+import { AlliumError, invalidOption, messageOf } from '../../kernel/errors.js';
 import { costOf, estimateTokens, type PriceOf } from '../../kernel/limits.js';
 import { type ModelResponse, NO_USAGE, type Usage } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { modelName, type Price } from '../../kernel/model.js';
+import { type ModelSettings, modelName, type Price } from '../../kernel/model.js';
 import { checkFunction, checkNumber, checkOneOf, checkOptions } from '../../kernel/options.js';
 import { defineState } from '../../kernel/state.js';
 import type { Awaitable } from '../../kernel/store.js';
@@ -192,34 +192,47 @@ export function budget(options: BudgetOptions): Middleware {
         if (per === 'session') keep(ctx, account);
       }
     },
-    async wrapModel(ctx, next) {
+    wrapModel(ctx, next) {
       const account = accounts.get(ctx.runId);
       // A call that a middleware further out makes before or after the run: nothing to draw on yet, or any more.
       if (!account) return next();
       const price = usd === undefined ? undefined : priceFor(ctx, priceOf);
       const setAside = reserve(ctx, account, price);
-      const reserved = isThenable(setAside) ? await setAside : setAside;
-      const before = { usage: ctx.usage, usd: ctx.costUsd };
-      const { output } = reserved;
-      let response: ModelResponse;
-      try {
-        response = await next(
-          Number.isFinite(output) ? { settings: { ...ctx.settings, maxOutputTokens: output } } : undefined,
-        );
-      } catch (error) {
+      return setAside instanceof Promise
+        ? setAside.then((reserved) => call(ctx, next, { account, price, reserved }))
+        : call(ctx, next, { account, price, reserved: setAside });
+    },
+  });
+
+  /** Makes the call with what is set aside for it. Written with `then`: most accounts answer at once. */
+  function call(
+    ctx: ModelContext,
+    next: () => Promise<ModelResponse>,
+    { account, price, reserved }: Booking,
+  ): Promise<ModelResponse> {
+    const before = { usage: ctx.usage, usd: ctx.costUsd };
+    if (Number.isFinite(reserved.output)) ctx.settings = limited(ctx.settings, reserved.output);
+    return next().then(
+      (response) => {
+        const settled = settle(account, reserved, usedSince(before, ctx, price));
+        if (settled instanceof Promise)
+          return settled.then(() => {
+            keep(ctx, account);
+            return response;
+          });
+        keep(ctx, account);
+        return response;
+      },
+      async (error) => {
         try {
           await settle(account, reserved, usedSince(before, ctx, price));
         } catch (problem) {
           ctx.emit('budget_failed', { error: messageOf(problem) });
         }
         throw error;
-      }
-      const settled = settle(account, reserved, usedSince(before, ctx, price));
-      if (isThenable(settled)) await settled;
-      keep(ctx, account);
-      return response;
-    },
-  });
+      },
+    );
+  }
 
   /**
    * Stores the account, unless it belongs to the run further out that this one works for. The kernel itself journals
@@ -243,6 +256,13 @@ function checkBudget({ usd, tokens, per = 'run', store, priceOf, name = 'budget'
   const { increment, get, set } = (store ?? {}) as Partial<BudgetStore & BudgetMap>;
   if (typeof increment !== 'function' && (typeof get !== 'function' || typeof set !== 'function'))
     throw invalidOption('store', 'an object with increment(), or with get() and set()', store);
+}
+
+/** What one call draws on. */
+interface Booking {
+  readonly account: Account;
+  readonly price: Price | undefined;
+  readonly reserved: Reserved;
 }
 
 interface Reserved {
@@ -279,6 +299,18 @@ function inputTokens({ messages, systemPrompt, tools }: ModelContext): number {
     specChars.set(tools, chars);
   }
   return estimateTokens(messages, systemPrompt.length + chars);
+}
+
+/** Settings made of others, by the limit that was added last: mostly every call of an agent has the same. */
+const limitedSettings = new WeakMap<ModelSettings, ModelSettings>();
+
+function limited(settings: ModelSettings, output: number): ModelSettings {
+  const known = limitedSettings.get(settings);
+  if (known?.maxOutputTokens === output) return known;
+  const made = { ...settings, maxOutputTokens: output };
+  // What can still be changed is not remembered.
+  if (Object.isFrozen(settings)) limitedSettings.set(settings, Object.freeze(made));
+  return made;
 }
 
 /**

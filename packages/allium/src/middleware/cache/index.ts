@@ -68,11 +68,8 @@ export function cache(options: CacheOptions = {}): Middleware {
     maxWaitMs,
     clock,
     read,
-    entry: (response, expiresAt) => ({
-      version: 1,
-      ...(expiresAt !== undefined && { expiresAt }),
-      response,
-    }),
+    entry: (response, expiresAt) =>
+      expiresAt === undefined ? { version: 1, response } : { version: 1, expiresAt, response },
   });
   const idOf = (ctx: ModelContext): string | undefined => {
     const owner = ownerOf(ctx, scope);
@@ -88,15 +85,21 @@ export function cache(options: CacheOptions = {}): Middleware {
     sink: true,
     // A store that is down costs money, not the run.
     onFail: 'open',
-    async wrapModel(ctx, next) {
+    wrapModel(ctx, next) {
       const id = idOf(ctx);
       if (id === undefined) return next();
       let response: ModelResponse | undefined;
-      const stored = await answers.find(ctx, id, async () => {
-        response = await next();
-        return storable(ctx, response);
-      });
-      return stored === undefined ? response : hit(ctx, stored);
+      const given = (stored: CacheEntry['response'] | undefined): ModelResponse | undefined =>
+        stored === undefined ? response : hit(ctx, stored);
+      const found = answers.find(ctx, id, () =>
+        next().then((made) => {
+          response = made;
+          return storable(ctx, made);
+        }),
+      );
+      return (
+        found instanceof Promise ? found.then(given) : Promise.resolve(given(found))
+      ) as Promise<ModelResponse>;
     },
   });
 }
@@ -121,9 +124,12 @@ function hit(ctx: ModelContext, stored: CacheEntry['response']): ModelResponse {
  * model that stood in for another would outlive the reason.
  */
 function storable(ctx: ModelContext, response: ModelResponse): CacheEntry['response'] | undefined {
-  const { usage: _, ...rest } = response;
-  const whole = rest.stopReason === 'stop' || rest.stopReason === 'tool-calls';
-  return whole && (rest.model === undefined || rest.model === modelName(ctx.model)) ? rest : undefined;
+  const { role, content, stopReason, model, metadata } = response;
+  const whole = stopReason === 'stop' || stopReason === 'tool-calls';
+  if (!whole || (model !== undefined && model !== modelName(ctx.model))) return undefined;
+  if (metadata !== undefined)
+    return { role, content, stopReason, metadata, ...(model !== undefined && { model }) };
+  return model === undefined ? { role, content, stopReason } : { role, content, stopReason, model };
 }
 
 function read(value: unknown) {

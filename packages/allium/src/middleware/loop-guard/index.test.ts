@@ -176,4 +176,30 @@ describe('loop-guard', () => {
   ])('refuses %j', (options, message) => {
     expect(() => loopGuard(options as never)).toThrow(message);
   });
+
+  it('goes on from what an earlier version stored', async () => {
+    const ask = tool({
+      name: 'ask',
+      description: 'Asks.',
+      input: z.object({}),
+      execute: async (_, ctx) => (await ctx.suspend({})).type,
+    });
+    const model = scriptedModel([same, same, toolCalls({ name: 'ask' }), same]);
+    const middleware = [loopGuard({ action: 'stop' })];
+    const [store, older] = [memoryStore(), memoryStore()];
+    const { pending } = await new Agent({ model, tools: [look, ask], middleware, store })
+      .session('s')
+      .run('go');
+    const entries = store.read('s', 1).map(({ seq: _, ...entry }) => {
+      if (entry.type !== 'state' || entry.cell !== 'loop-guard:seen') return entry;
+      const value = entry.value as { turns: string };
+      return { ...entry, version: 1, value: { ...value, turns: value.turns.match(/.{22}/g) } };
+    });
+    expect(entries.filter(({ type }) => type === 'state')).toHaveLength(2);
+    older.append('s', 0, entries);
+    const result = await new Agent({ model, tools: [look, ask], middleware, store: older })
+      .session('s')
+      .resume({ answers: { [pending[0]!.id]: { type: 'approve' } } });
+    expect(result.stop.message).toBe('The same tool calls had the same results 3 times in 4 turns.');
+  });
 });

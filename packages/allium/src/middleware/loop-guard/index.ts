@@ -2,7 +2,7 @@
 import type { TurnContext } from '../../kernel/context.js';
 import { invalidOption } from '../../kernel/errors.js';
 import { canonical, hash } from '../../kernel/hash.js';
-import { syntheticUserMessage, type ToolCall, toolCallsOf } from '../../kernel/messages.js';
+import { syntheticUserMessage, type ToolCall, type ToolMessage, toolCallsOf } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { checkInteger, checkOneOf, checkOptions } from '../../kernel/options.js';
 import { defineState } from '../../kernel/state.js';
@@ -19,8 +19,8 @@ export interface LoopGuardOptions {
 }
 
 interface Seen {
-  /** Fingerprints of the latest turns, oldest first. */
-  readonly turns: readonly string[];
+  /** Fingerprints of the latest turns, oldest first, one after the other: a text is stored at less than a list. */
+  readonly turns: string;
   /** The model has been told. */
   readonly nudged: boolean;
   /** The model is to be told now. */
@@ -48,7 +48,12 @@ export function loopGuard(options: LoopGuardOptions = {}): Middleware {
   const seen = defineState<Seen>({
     name: 'seen',
     scope: 'run',
-    initial: { turns: [], nudged: false, due: false },
+    version: 2,
+    initial: { turns: '', nudged: false, due: false },
+    migrate: (old) => {
+      const { turns, ...rest } = old as Seen & { readonly turns: readonly string[] };
+      return { ...rest, turns: turns.join('') };
+    },
   });
   return defineMiddleware({
     name: 'loop-guard',
@@ -57,13 +62,13 @@ export function loopGuard(options: LoopGuardOptions = {}): Middleware {
       const now = fingerprint(ctx, ignored);
       if (now === undefined) return undefined;
       const { turns: before, nudged } = ctx.state.get(seen);
-      const turns = [...before, now].slice(-window);
-      const alike = turns.filter((one) => one === now).length;
+      const turns = (before + now).slice(-window * WIDTH);
+      const alike = count(turns, now);
       const loops = alike >= repeats;
       const due = loops && action === 'nudge' && !nudged;
       ctx.state.set(seen, { turns, nudged: nudged || due, due });
       if (!loops) return undefined;
-      const message = `The same tool calls had the same results ${alike} times in ${turns.length} turns.`;
+      const message = `The same tool calls had the same results ${alike} times in ${turns.length / WIDTH} turns.`;
       // What is returned here goes by way of `onRunEnd`, where the nudge keeps the run going; a stop does not.
       return due ? { reason: 'loop', message } : ctx.stop('loop', message);
     },
@@ -74,6 +79,15 @@ export function loopGuard(options: LoopGuardOptions = {}): Middleware {
       return [syntheticUserMessage(NUDGE, { source: 'loop-guard' })];
     },
   });
+}
+
+/** Characters of a fingerprint. */
+const WIDTH = 22;
+
+function count(turns: string, wanted: string): number {
+  let found = 0;
+  for (let at = 0; at < turns.length; at += WIDTH) if (turns.startsWith(wanted, at)) found++;
+  return found;
 }
 
 function ignoring(ignore: LoopGuardOptions['ignore']): (toolCall: ToolCall) => boolean {
@@ -89,13 +103,21 @@ function fingerprint(
   { message, toolResults }: TurnContext,
   ignored: (toolCall: ToolCall) => boolean,
 ): string | undefined {
-  const calls = message ? toolCallsOf(message).filter((call) => !ignored(call)) : [];
-  if (calls.length === 0) return undefined;
-  const lines = calls.map((call) => {
+  const lines: string[] = [];
+  for (const call of message ? toolCallsOf(message) : []) {
+    if (ignored(call)) continue;
     const result = toolResults.find(({ toolCallId }) => toolCallId === call.id);
-    return `${canonical(call.name)} ${argumentsOf(call)} ${result?.isError} ${canonical(result?.content)}`;
-  });
+    lines.push(`${canonical(call.name)} ${argumentsOf(call)} ${result?.isError} ${contentOf(result)}`);
+  }
+  if (lines.length === 0) return undefined;
   return hash(lines.length === 1 ? lines[0]! : lines.sort().join('\n'));
+}
+
+/** Mostly one text, which needs no putting in order. */
+function contentOf(result: ToolMessage | undefined): string {
+  const only = result?.content.length === 1 ? result.content[0] : undefined;
+  if (only?.type === 'text' && Object.keys(only).length === 2) return JSON.stringify(only.text);
+  return canonical(result?.content);
 }
 
 /** Parsed, so that spaces and the order of keys make no difference. */

@@ -59,15 +59,18 @@ export function rateLimit(options: RateLimitOptions): Middleware {
   // To refuse is to have no patience at all.
   const patienceMs = mode === 'reject' ? 0 : maxWaitMs;
 
+  const admit = (ctx: RunContext | ModelContext | ToolContext): Promise<void> | undefined => {
+    const whose = key(ctx);
+    if (typeof whose !== 'string') throw invalidOption('key()', 'a function that returns text', whose);
+    return counter.take(new Call(ctx, whose, patienceMs, clock ?? ctx.agent.clock));
+  };
+
   return defineMiddleware({
     name: 'rate-limit',
-    seams: [scope],
-    process(ctx, next) {
-      const whose = key(ctx);
-      if (typeof whose !== 'string') throw invalidOption('key()', 'a function that returns text', whose);
-      const turn = counter.take(new Call(ctx, whose, patienceMs, clock ?? ctx.agent.clock));
-      return turn === undefined ? next() : turn.then(() => next());
-    },
+    // A hook before the call and nothing around it: most calls do not wait, and then nothing is awaited.
+    ...(scope === 'model' && { beforeModel: admit }),
+    ...(scope === 'tool' && { beforeTool: admit }),
+    ...(scope === 'run' && { beforeRun: admit }),
   });
 }
 

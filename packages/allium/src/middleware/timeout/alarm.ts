@@ -6,12 +6,12 @@ export class Alarm {
   private ms = 0;
   private since = 0;
   private pausedBefore = 0;
-  private late: (ms: number) => void = () => {};
+  private late: (ms: number) => void = ignore;
 
-  /** `pausedMs` grows with the time that does not count. */
+  /** `pausedMs` of the call grows with the time that does not count. */
   constructor(
     private readonly clock: Clock,
-    private readonly pausedMs: () => number,
+    private readonly call: { readonly pausedMs: number },
   ) {}
 
   /** Calls `late` after `ms`, in the place of what was set before; never without a limit. */
@@ -28,7 +28,7 @@ export class Alarm {
   restart(): void {
     if (this.cancel === undefined) return;
     this.since = this.clock.now();
-    this.pausedBefore = this.pausedMs();
+    this.pausedBefore = this.call.pausedMs;
   }
 
   clear(): void {
@@ -41,10 +41,12 @@ export class Alarm {
   }
 
   private fire(): void {
-    const active = this.clock.now() - this.since - (this.pausedMs() - this.pausedBefore);
+    const active = this.clock.now() - this.since - (this.call.pausedMs - this.pausedBefore);
     const left = this.ms - active;
     this.cancel = undefined;
     if (left > 0) this.start(Math.max(1, left));
     else this.late(this.ms);
   }
 }
+
+function ignore(): void {}

@@ -110,7 +110,7 @@ function settle<T>(
 
 /** Counts active time: neither a model whose consumer is behind nor a tool that asks a human is slow. */
 function alarm(ctx: ModelContext | ToolContext, clock: Clock | undefined): Alarm {
-  return new Alarm(clock ?? ctx.agent.clock, () => ctx.pausedMs);
+  return new Alarm(clock ?? ctx.agent.clock, ctx);
 }
 
 /** Passes every piece on as it is. Made when a stream begins, so waits further in are not part of the first gap. */

@@ -1,0 +1,56 @@
+/** What the lines of an audit log say. The two of every turn are written by hand: that costs half of what JSON does. */
+import type { ToolContext } from '../../kernel/context.js';
+import { type ModelResponse, textOf, type Usage } from '../../kernel/messages.js';
+
+/** The fields of a line, as they stand in it. */
+export function textOfFields(fields: Readonly<Record<string, unknown>>): string {
+  return JSON.stringify(fields).slice(1, -1);
+}
+
+/** Of a model call that was answered. */
+export function answered(
+  turn: number,
+  model: string,
+  messages: number,
+  response: ModelResponse,
+  content: boolean,
+): string {
+  const { stopReason, usage, model: answeredBy } = response;
+  let said = `"turn":${turn},"model":${JSON.stringify(model)},"messages":${messages},"outcome":"ok"`;
+  if (answeredBy !== undefined) said += `,"answeredBy":${JSON.stringify(answeredBy)}`;
+  if (stopReason !== undefined) said += `,"stopReason":${JSON.stringify(stopReason)}`;
+  if (usage !== undefined) said += `,"usage":${usageText(usage)}`;
+  if (content) said += `,"text":${JSON.stringify(textOf(response))}`;
+  return `${said},"calls":[${callsText(response, content)}]`;
+}
+
+function callsText({ content: parts }: ModelResponse, content: boolean): string {
+  let calls = '';
+  for (const part of parts) {
+    if (part.type !== 'tool-call') continue;
+    const args = content ? `,"args":${JSON.stringify(part.arguments)}` : '';
+    calls += `${calls === '' ? '' : ','}{"name":${JSON.stringify(part.name)}${args}}`;
+  }
+  return calls;
+}
+
+function usageText(usage: Usage): string {
+  const { inputTokens, outputTokens, cacheRead, cacheWrite, totalTokens } = usage;
+  // Infinity and the like are no JSON; then it is made the slow way. So it is for what a layer left out.
+  if (!Number.isFinite(inputTokens + outputTokens + cacheRead + cacheWrite + totalTokens))
+    return JSON.stringify(usage);
+  return `{"inputTokens":${inputTokens},"outputTokens":${outputTokens},"cacheRead":${cacheRead},"cacheWrite":${cacheWrite},"totalTokens":${totalTokens}}`;
+}
+
+/** Of a tool call that has its result, whoever made that. */
+export function finished(ctx: ToolContext, content: boolean): string {
+  const { toolCall, blocked, rawArgs } = ctx;
+  const { content: parts, isError } = ctx.result!;
+  let said = `"turn":${ctx.turn},"tool":${JSON.stringify(toolCall.name)},"call":${JSON.stringify(toolCall.id)}`;
+  if (content) {
+    const args = rawArgs === undefined ? toolCall.arguments : JSON.stringify(rawArgs);
+    if (args !== undefined) said += `,"args":${JSON.stringify(args)}`;
+  }
+  said += `,"blocked":${blocked === true},"isError":${isError === true}`;
+  return content ? `${said},"result":${JSON.stringify(textOf({ content: parts }))}` : said;
+}
