@@ -106,8 +106,11 @@ export class Compactor {
     { cut }: Place,
     refused: number | undefined,
   ): Range {
-    const { tailTokens } = this.options;
-    const tail = refused === undefined ? tailTokens : Math.min(tailTokens, Math.floor(refused / 2));
+    const { tailTokens, maxTokens } = this.options;
+    const tail =
+      refused === undefined
+        ? { tokens: tailTokens, unread: maxTokens }
+        : { tokens: Math.min(tailTokens, Math.floor(refused / 2)), unread: undefined };
     return rangeOf(messages, cut, tail, { meter, pins: this.pins });
   }
 

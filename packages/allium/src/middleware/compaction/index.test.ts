@@ -216,8 +216,8 @@ describe('compaction', () => {
     const asked = async (more: object) => {
       const summaryModel = summariser();
       const options = { summaryModel, maxTokens: 500, keepTailTokens: 50, minMessages: 1, tokenCounter };
-      const model = scriptedModel(['ok']);
-      await new Agent({ model, middleware: [compaction(options)], ...more }).run([long(1), long(2)]);
+      const model = scriptedModel([silent()], { repeat: true });
+      await say(new Agent({ model, middleware: [compaction(options)], ...more }).session('s'), 1, 2);
       return summaryModel.requests.length;
     };
     expect(await asked({})).toBe(0);
