@@ -16,7 +16,7 @@ import {
   THRASH_NEW_MESSAGES,
 } from './state.js';
 import { fallbackSummary, summaryBudget, summaryRequest } from './summary.js';
-import { type Place, Places, type Range, rangeOf, shownSummary, viewOf, within } from './view.js';
+import { type Place, Places, type Range, rangeOf, shownSummary, viewOf, wholeOf, within } from './view.js';
 
 export interface CompactorOptions {
   readonly summaryModel: Model;
@@ -31,6 +31,7 @@ export interface CompactorOptions {
 
 /** What is journaled with the session. */
 export interface Memory {
+  /** With the ids of the last round only: what a round writes must not grow with the session. */
   readonly summary: CompactionState;
   readonly progress: Progress;
 }
@@ -56,6 +57,11 @@ export class Compactor {
 
   view(messages: readonly Message[], summary: CompactionState): readonly Message[] {
     return viewOf(messages, summary, this.places.of(messages, summary));
+  }
+
+  /** A summary with the ids of all that it stands for. */
+  whole(history: readonly Message[], summary: CompactionState): CompactionState {
+    return wholeOf(history, summary, this.pins);
   }
 
   /** Returns `before` itself when there was nothing to do. */
@@ -190,7 +196,7 @@ export class Compactor {
     const summary: CompactionState = {
       summary: text,
       lastSummarizedMessageId: ids.at(-1)!,
-      summarizedMessageIds: [...before.summary.summarizedMessageIds, ...ids],
+      summarizedMessageIds: ids,
       isFallback,
     };
     const had =

@@ -122,7 +122,7 @@ export function compaction(options: CompactionOptions): Compaction {
         return 'restart';
       },
     }),
-    stateOf: (ctx) => ctx.state.get(cells.summary),
+    stateOf: (ctx) => compactor.whole(ctx.history, ctx.state.get(cells.summary)),
   };
 }
 

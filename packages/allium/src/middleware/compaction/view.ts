@@ -28,7 +28,7 @@ export class Places {
     if (known?.lastId === lastId && messages[known.cut - 1]?.id === lastId) return known;
     let at = messages.findLastIndex(({ id }) => id === lastId);
     if (at < 0) {
-      // Another middleware left that message out; any other that is in the summary tells the place as well.
+      // Another middleware left that message out; any other of the last round tells the place as well.
       const ids = new Set(state.summarizedMessageIds);
       at = messages.findLastIndex(({ id }) => ids.has(id));
     }
@@ -36,6 +36,26 @@ export class Places {
     this.known.set(messages, place);
     return place;
   }
+}
+
+const whole = new WeakMap<CompactionState, CompactionState>();
+
+/** A summary with the ids of all messages it stands for, where it came with those of the last round: up to its end, the history does not change. */
+export function wholeOf(
+  history: readonly Message[],
+  state: CompactionState,
+  pins: PinIndex,
+): CompactionState {
+  const known = whole.get(state);
+  if (known) return known;
+  const lastId = state.lastSummarizedMessageId;
+  const cut = lastId === null ? 0 : history.findLastIndex(({ id }) => id === lastId) + 1;
+  if (cut === 0) return state;
+  const kept = new Set(pins.before(history, cut));
+  const ids = history.slice(0, cut).flatMap(({ id }, index) => (kept.has(index) ? [] : [id]));
+  const made = Object.freeze({ ...state, summarizedMessageIds: Object.freeze(ids) });
+  whole.set(state, made);
+  return made;
 }
 
 const shown = new WeakMap<CompactionState, UserMessage>();
