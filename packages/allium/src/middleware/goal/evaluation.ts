@@ -3,6 +3,7 @@ import type { TurnContext } from '../../kernel/context.js';
 import { isControl, messageOf } from '../../kernel/errors.js';
 import { type Message, textOf, toolCallsOf, userMessage } from '../../kernel/messages.js';
 import type { JsonSchema, Model } from '../../kernel/model.js';
+import { beginning, cut, ending } from '../../texts/cut.js';
 
 /** What the evaluator said, or why it said nothing that can be used. */
 export type Evaluation =
@@ -47,14 +48,14 @@ function question(condition: string, messages: readonly Message[]): string {
 
 /** JSON, so that no text can pass for another message. */
 function line(message: Message): string {
-  const text = cut(shownText(message));
+  const text = ends(shownText(message));
   if (message.role === 'tool')
     return JSON.stringify({
       from: `tool ${message.toolName}`,
       text,
       ...(message.isError && { error: true }),
     });
-  const calls = toolCallsOf(message).map(({ name, arguments: args }) => ({ name, arguments: cut(args) }));
+  const calls = toolCallsOf(message).map(({ name, arguments: args }) => ({ name, arguments: ends(args) }));
   return JSON.stringify({ from: message.role, text, ...(calls.length > 0 && { calls }) });
 }
 
@@ -67,10 +68,11 @@ function shownText({ content }: Message): string {
     .join('');
 }
 
-function cut(text: string): string {
-  const left = text.length - LENGTH;
-  if (left <= 0) return text;
-  return `${text.slice(0, LENGTH / 2)} [${left} characters left out] ${text.slice(-LENGTH / 2)}`;
+/** Without its middle where it is long. */
+function ends(text: string): string {
+  if (text.length <= LENGTH) return text;
+  const [first, last] = [beginning(text, LENGTH / 2), ending(text, LENGTH / 2)];
+  return `${first} [${text.length - first.length - last.length} characters left out] ${last}`;
 }
 
 /** Models like to put JSON into a fence or a sentence. */
@@ -82,6 +84,5 @@ function read(text: string): Evaluation {
   } catch {
     // Falls through: whatever it is, it is no verdict.
   }
-  const quoted = text.length > 200 ? `${text.slice(0, 200)}…` : text;
-  return { problem: `The evaluator gave no verdict: ${JSON.stringify(quoted)}` };
+  return { problem: `The evaluator gave no verdict: ${JSON.stringify(cut(text, 200))}` };
 }

@@ -7,6 +7,7 @@ import { objectInput } from '../../kernel/object-input.js';
 import { checkFunction, checkInteger, checkMethods, checkOptions } from '../../kernel/options.js';
 import { type Tool, type ToolResult, tool, toolResult } from '../../kernel/tool.js';
 import { untilAborted } from '../../own-tools/until-aborted.js';
+import { beginning, splitsPair } from '../../texts/cut.js';
 import { memorySpill, type SpillStore } from './spill.js';
 
 export { fileSpill, memorySpill, type SpillStore } from './spill.js';
@@ -114,9 +115,9 @@ function readTool(spill: SpillStore, fit: (text: string) => string): Tool<ReadAr
         );
       if (offset >= text.length)
         return failure(`The result has ${text.length} characters; there is nothing at ${offset}.`);
-      const from = isInsidePair(text, offset) ? offset - 1 : offset;
+      const from = splitsPair(text, offset) ? offset - 1 : offset;
       const end = Math.min(text.length, from + limit);
-      const piece = fit(text.slice(from, isInsidePair(text, end) ? end + 1 : end));
+      const piece = fit(text.slice(from, splitsPair(text, end) ? end + 1 : end));
       const to = from + piece.length;
       const more = to < text.length ? `Read on with offset ${to}.` : 'This is the end.';
       return toolResult({ content: `${piece}\n[Characters ${from} to ${to} of ${text.length}. ${more}]` });
@@ -158,18 +159,7 @@ function fitting(text: string, budget: number, count: (text: string) => number):
   for (let tokens = count(kept); tokens > budget && kept.length > 2; tokens = count(kept)) {
     // As if tokens were spread evenly, and a little less. They are not, so what is left is counted again.
     const chars = Math.floor((kept.length * budget * 0.99) / tokens);
-    kept = whole(kept.slice(0, Math.max(2, chars)));
+    kept = beginning(kept, Math.max(2, chars));
   }
   return kept;
-}
-
-/** Without half of a surrogate pair at the end; a lone one is left, or nothing would go forward. */
-function whole(text: string): string {
-  const last = text.charCodeAt(text.length - 1);
-  return last >= 0xd800 && last <= 0xdbff && text.length > 1 ? text.slice(0, -1) : text;
-}
-
-function isInsidePair(text: string, at: number): boolean {
-  const [before, after] = [text.charCodeAt(at - 1), text.charCodeAt(at)];
-  return before >= 0xd800 && before <= 0xdbff && after >= 0xdc00 && after <= 0xdfff;
 }

@@ -8,6 +8,7 @@ import type { Model } from '../../kernel/model.js';
 import { checkInteger, checkMethods, checkOptions } from '../../kernel/options.js';
 import { defineState } from '../../kernel/state.js';
 import type { Tool } from '../../kernel/tool.js';
+import { cut } from '../../texts/cut.js';
 
 export interface ToolSelectorOptions {
   /** Picks the tools. */
@@ -165,10 +166,6 @@ function lastTexts(messages: readonly Message[]): readonly string[] {
     texts.unshift(`${message.role}: ${cut(text, MESSAGE_CHARS)}`);
   }
   return texts;
-}
-
-function cut(text: string, chars: number): string {
-  return text.length > chars ? `${text.slice(0, chars)}…` : text;
 }
 
 /** The known names in an answer. Throws when it is no list, or knows none of the tools. */
