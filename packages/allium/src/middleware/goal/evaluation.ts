@@ -75,14 +75,45 @@ function ends(text: string): string {
   return `${first} [${text.length - first.length - last.length} characters left out] ${last}`;
 }
 
-/** Models like to put JSON into a fence or a sentence. */
+/** Models like to put JSON into a fence or after a sentence: the last object that is a verdict counts. */
 function read(text: string): Evaluation {
-  const json = /\{[\s\S]*\}/.exec(text)?.[0];
-  try {
-    const { achieved, reason } = JSON.parse(json ?? '') as Record<string, unknown>;
-    if (typeof achieved === 'boolean') return { achieved, reason: typeof reason === 'string' ? reason : '' };
-  } catch {
-    // Falls through: whatever it is, it is no verdict.
+  const verdict = objectsIn(text).findLast(({ achieved }) => typeof achieved === 'boolean');
+  if (!verdict) return { problem: `The evaluator gave no verdict: ${JSON.stringify(cut(text, 200))}` };
+  const { achieved, reason } = verdict;
+  return { achieved: achieved as boolean, reason: typeof reason === 'string' ? reason : '' };
+}
+
+/** Places where an object may begin that are tried, counted from the end: each costs a walk over the text. */
+const MAX_STARTS = 100;
+
+/** The JSON objects in a text, without those inside of others. */
+function objectsIn(text: string): readonly Record<string, unknown>[] {
+  const starts = [...text.matchAll(/\{/g)].map(({ index }) => index).slice(-MAX_STARTS);
+  const objects: Record<string, unknown>[] = [];
+  let done = 0;
+  for (const start of starts) {
+    if (start < done) continue;
+    const end = endOf(text, start);
+    try {
+      objects.push(JSON.parse(text.slice(start, end)) as Record<string, unknown>);
+      done = end;
+    } catch {
+      // A brace of some other meaning.
+    }
   }
-  return { problem: `The evaluator gave no verdict: ${JSON.stringify(cut(text, 200))}` };
+  return objects;
+}
+
+/** Behind the brace that closes the one at `start`. Braces in strings close nothing. */
+function endOf(text: string, start: number): number {
+  let depth = 0;
+  let quoted = false;
+  for (let i = start; i < text.length; i++) {
+    const char = text[i];
+    if (quoted && char === '\\') i++;
+    else if (char === '"') quoted = !quoted;
+    else if (!quoted && char === '{') depth++;
+    else if (!quoted && char === '}' && --depth === 0) return i + 1;
+  }
+  return text.length;
 }

@@ -298,6 +298,15 @@ describe('the evaluator', () => {
     ['a fence', `\`\`\`json\n${yes}\n\`\`\``],
     ['a sentence', `My verdict: ${yes}.`.replace('}.', '}')],
     ['no reason', '{"achieved":true}'],
+    ['a text with braces before it', `The function f() { return 1 } in {src} is "there. Verdict: ${yes}`],
+    ['a text with braces after it', `${yes} I looked at {src}.`],
+    [
+      'a text after the form it was asked for',
+      `{"achieved": true or false} was asked. ${no()} On reflection: ${yes}`,
+    ],
+    ['a reason with braces', '{"achieved":true,"reason":"\\"}\\" and {\\"achieved\\":false} are there"}'],
+    ['an object with more in it', '{"achieved":true,"reason":"","parts":[{"achieved":false}]}'],
+    ['a text full of braces', `${'{'.repeat(50)}${yes}`],
   ])('may put its verdict into %s', async (_, answer) => {
     const { agent, outcomeOf } = setup(['Done.'], [answer]);
     expect(outcomeOf(await agent.run('/goal x'))).toMatchObject({ status: 'achieved' });
