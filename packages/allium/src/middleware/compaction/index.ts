@@ -70,7 +70,7 @@ export function compaction(options: CompactionOptions): Compaction {
   /** What the request of a turn was made from. Calls that middleware make for themselves have none. */
   const asked = defineState<Asked | undefined>({ name: 'asked', scope: 'call', initial: undefined });
   /** From a turn that was too long to the same turn, started again: what its first try wrote was dropped. */
-  const again = new WeakMap<readonly Message[], Memory>();
+  const again = new WeakMap<readonly Message[], Again>();
   const compactor = new Compactor({
     summaryModel,
     maxTokens,
@@ -86,8 +86,7 @@ export function compaction(options: CompactionOptions): Compaction {
     messages: readonly Message[],
     ctx: ModelContext,
   ): Promise<readonly Message[]> {
-    const kept = again.get(ctx.history);
-    if (kept) again.delete(ctx.history);
+    const kept = takeAgain(again, ctx);
     const before = kept ?? memoryOf(ctx);
     const forced = kept !== undefined;
     ctx.state.set(asked, { messages, forced });
@@ -118,7 +117,7 @@ export function compaction(options: CompactionOptions): Compaction {
         const memory = memoryOf(ctx);
         if (!compactor.canShrink(request.messages, ctx as ModelContext, await meter(), memory))
           return undefined;
-        again.set(ctx.history, memory);
+        again.set(ctx.history, { runId: ctx.runId, turn: ctx.turn, memory });
         return 'restart';
       },
     }),
@@ -129,6 +128,20 @@ export function compaction(options: CompactionOptions): Compaction {
 interface Asked {
   readonly messages: readonly Message[];
   readonly forced: boolean;
+}
+
+interface Again {
+  readonly runId: string;
+  readonly turn: number;
+  readonly memory: Memory;
+}
+
+/** Of this turn only: a layer further out may have swallowed the restart, and the turn was never started again. */
+function takeAgain(again: WeakMap<readonly Message[], Again>, ctx: Context): Memory | undefined {
+  const kept = again.get(ctx.history);
+  if (!kept) return undefined;
+  again.delete(ctx.history);
+  return kept.runId === ctx.runId && kept.turn === ctx.turn ? kept.memory : undefined;
 }
 
 function checkCompaction(options: CompactionOptions): void {
