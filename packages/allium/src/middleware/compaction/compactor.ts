@@ -52,11 +52,18 @@ interface Round {
 export class Compactor {
   private readonly pins = new PinIndex();
   private readonly places = new Places(this.pins);
+  /** What went with the last request of a session: the next is measured before others have added to its system prompt. */
+  private readonly sent = new WeakMap<readonly Message[], Fixed>();
 
   constructor(private readonly options: CompactorOptions) {}
 
   view(messages: readonly Message[], summary: CompactionState): readonly Message[] {
     return viewOf(messages, summary, this.places.of(messages, summary));
+  }
+
+  /** A request is about to be sent. */
+  sending({ history, systemPrompt, tools }: ModelContext): void {
+    this.sent.set(history, { systemPrompt, tools });
   }
 
   /** A summary with the ids of all that it stands for. */
@@ -99,7 +106,7 @@ export class Compactor {
   ): number {
     const reported = meter.reported(messages, cut, progress.viewSince);
     if (reported !== undefined) return reported;
-    let size = meter.sum(messages, cut) + meter.fixed(ctx);
+    let size = meter.sum(messages, cut) + meter.fixed(this.sent.get(ctx.history) ?? ctx);
     if (summary.lastSummarizedMessageId !== null) size += meter.message(shownSummary(summary));
     for (const index of kept) size += meter.message(messages[index]!);
     return size;
@@ -218,6 +225,8 @@ export class Compactor {
     return { summary, progress: { ...after, viewSince: at } };
   }
 }
+
+type Fixed = Pick<ModelContext, 'systemPrompt' | 'tools'>;
 
 interface Material {
   readonly previous: string;

@@ -225,6 +225,21 @@ describe('compaction', () => {
     expect(await asked({ systemPrompt: 'z'.repeat(300) })).toBe(1);
   });
 
+  it('counts what middleware add to the system prompt, from the second request on', async () => {
+    const added = defineMiddleware({
+      name: 'added',
+      transformSystemPrompt: (prompt) => `${prompt}${'z'.repeat(300)}`,
+    });
+    const one = setup({ keepTailTokens: 50, minMessages: 1 }, { more: [added] });
+    await say(one.session, 1, 1);
+    expect(one.summaryModel.requests).toHaveLength(0);
+    await say(one.session, 2, 2);
+    expect(one.summaryModel.requests).toHaveLength(1);
+    const without = setup({ keepTailTokens: 50, minMessages: 1 });
+    await say(without.session, 1, 2);
+    expect(without.summaryModel.requests).toHaveLength(0);
+  });
+
   it('keeps the last message of the history, whatever a middleware puts behind it', async () => {
     const note = syntheticUserMessage('A note.', { source: 'notes' });
     const notes: Middleware = { name: 'notes', transformContext: (messages) => [...messages, note] };

@@ -110,6 +110,9 @@ export function compaction(options: CompactionOptions): Compaction {
       seams: ['model'],
       extraLlmCalls: () => [summaryModel],
       transformContext,
+      beforeModel(ctx) {
+        if (ctx.state.get(asked)) compactor.sending(ctx);
+      },
       async onError(ctx, error) {
         const request = ctx.state.get(asked);
         // Once per turn: what was too long after a forced round is too long for good.
