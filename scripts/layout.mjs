@@ -87,10 +87,12 @@ export const arrows = [
   },
   {
     from: /^(middleware\/(?:deferred-tools|skills|tool-result-limit)\/)/,
-    may: (path, own) => inside('kernel/', 'texts/', 'own-tools/', own)(path) || path === 'index.ts',
+    may: (path, own) =>
+      inside('kernel/', 'texts/', 'own-tools/', own)(path) ||
+      ['index.ts', 'context-window/token-counter.ts'].includes(path),
     builtins: true,
     packages: true,
-    says: 'middleware with tools of their own import the kernel, texts/, own-tools/ and their own folder',
+    says: 'middleware with tools of their own import the kernel, texts/, own-tools/, their own folder and the counter of tokens',
   },
   {
     from: /^(middleware\/memory-recall\/)/,

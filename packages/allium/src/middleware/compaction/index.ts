@@ -57,30 +57,14 @@ const OPTIONS = [
 export function compaction(options: CompactionOptions): Compaction {
   checkOptions('compaction', options, OPTIONS);
   checkCompaction(options);
-  const {
-    summaryModel,
-    maxTokens,
-    keepTailTokens = 8000,
-    minMessages = 4,
-    pruneToolOutputs = true,
-  } = options;
-  const { summaryPrompt = SUMMARY_PROMPT, existingSummarySuffix = EXISTING_SUMMARY_SUFFIX } = options;
+  const { summaryModel } = options;
+  const compactor = compactorOf(options);
   const meter = meterFor(options.tokenCounter);
   const cells = compactionCells();
   /** What the request of a turn was made from. Calls that middleware make for themselves have none. */
   const asked = defineState<Asked | undefined>({ name: 'asked', scope: 'call', initial: undefined });
   /** From a turn that was too long to the same turn, started again: what its first try wrote was dropped. */
   const again = new WeakMap<readonly Message[], Again>();
-  const compactor = new Compactor({
-    summaryModel,
-    maxTokens,
-    tailTokens: keepTailTokens >= maxTokens ? Math.floor(maxTokens / 2) : keepTailTokens,
-    maxSummaryTokens: options.maxSummaryTokens,
-    minMessages,
-    prune: pruneToolOutputs,
-    summaryPrompt,
-    existingSummarySuffix,
-  });
 
   async function transformContext(
     messages: readonly Message[],
@@ -126,6 +110,21 @@ export function compaction(options: CompactionOptions): Compaction {
     }),
     stateOf: (ctx) => compactor.whole(ctx.history, ctx.state.get(cells.summary)),
   };
+}
+
+function compactorOf(options: CompactionOptions): Compactor {
+  const { summaryModel, maxTokens, keepTailTokens = 8000, maxSummaryTokens, minMessages = 4 } = options;
+  const { summaryPrompt = SUMMARY_PROMPT, existingSummarySuffix = EXISTING_SUMMARY_SUFFIX } = options;
+  return new Compactor({
+    summaryModel,
+    maxTokens,
+    tailTokens: keepTailTokens >= maxTokens ? Math.floor(maxTokens / 2) : keepTailTokens,
+    maxSummaryTokens,
+    minMessages,
+    prune: options.pruneToolOutputs ?? true,
+    summaryPrompt,
+    existingSummarySuffix,
+  });
 }
 
 interface Asked {

@@ -1,11 +1,13 @@
 /** Keeps long results of tools out of the conversation: the model gets a preview, and a tool to read the rest. */
+import { checkedCounter, type TokenCounter } from '../../context-window/token-counter.js';
 import type { Context, ToolContext } from '../../kernel/context.js';
-import { invalidOption, isControl, isThenable, messageOf } from '../../kernel/errors.js';
+import { isControl, isThenable, messageOf } from '../../kernel/errors.js';
 import type { ToolContent } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware, type ToolResultPatch } from '../../kernel/middleware.js';
 import { objectInput } from '../../kernel/object-input.js';
-import { checkFunction, checkInteger, checkMethods, checkOptions } from '../../kernel/options.js';
+import { checkInteger, checkMethods, checkOptions } from '../../kernel/options.js';
 import { type Tool, type ToolResult, tool, toolResult } from '../../kernel/tool.js';
+import { failure } from '../../own-tools/answers.js';
 import { untilAborted } from '../../own-tools/until-aborted.js';
 import { beginning, splitsPair } from '../../texts/cut.js';
 import { memorySpill, type SpillStore } from './spill.js';
@@ -18,7 +20,7 @@ export interface ToolResultLimitOptions {
   /** Keeps what is too long. @default memorySpill() */
   readonly spill?: SpillStore;
   /** Counts the tokens of a text. @default a quarter of its characters */
-  readonly tokenCounter?: (text: string) => number;
+  readonly tokenCounter?: TokenCounter;
 }
 
 const READ = 'read_tool_result';
@@ -35,11 +37,10 @@ const NOTE_TOKENS = 60;
  */
 export function toolResultLimit(options: ToolResultLimitOptions = {}): Middleware {
   checkOptions('toolResultLimit', options, ['maxTokens', 'spill', 'tokenCounter']);
-  const { maxTokens = 10_000, spill = memorySpill(), tokenCounter = quarter } = options;
+  const { maxTokens = 10_000, spill = memorySpill() } = options;
   checkInteger('maxTokens', maxTokens, 100);
   checkMethods('spill', spill, ['get', 'set']);
-  checkFunction('tokenCounter', tokenCounter);
-  const count = counted(tokenCounter);
+  const count = checkedCounter(options.tokenCounter) ?? quarter;
   const budget = maxTokens - NOTE_TOKENS;
   const read = readTool(spill, (text) => fitting(text, budget, count));
   return defineMiddleware({
@@ -125,10 +126,6 @@ function readTool(spill: SpillStore, fit: (text: string) => string): Tool<ReadAr
   });
 }
 
-function failure(text: string): ToolResult {
-  return toolResult({ content: text, isError: true });
-}
-
 /** What a store returned, now or later; a run that is aborted does not wait for it. */
 function settled(value: unknown, signal: AbortSignal): unknown {
   return isThenable(value) ? untilAborted(value, signal) : value;
@@ -143,14 +140,6 @@ function textIn(content: readonly ToolContent[]): string {
 
 function quarter(text: string): number {
   return Math.ceil(text.length / 4);
-}
-
-function counted(counter: (text: string) => number): (text: string) => number {
-  return (text) => {
-    const tokens = counter(text);
-    if (typeof tokens === 'number' && tokens >= 0) return tokens;
-    throw invalidOption('tokenCounter()', 'a function that returns a number ≥ 0', tokens);
-  };
 }
 
 /** A beginning, about as long as can be, that has at most `budget` tokens, and at least a character. */
