@@ -66,10 +66,17 @@ export const arrows = [
   },
   {
     from: /^(middleware\/(?:compaction|context-editing|history-truncator)\/)/,
-    may: (path, own) => inside('kernel/', 'context-window/', own)(path) || path === 'index.ts',
+    may: (path, own) => inside('kernel/', 'texts/', 'context-window/', own)(path) || path === 'index.ts',
     builtins: true,
     packages: true,
-    says: 'compaction, context-editing and history-truncator import the kernel, context-window/ and their own folder',
+    says: 'compaction, context-editing and history-truncator import the kernel, texts/, context-window/ and their own folder',
+  },
+  {
+    from: /^(texts\/)/,
+    may: inside('texts/'),
+    builtins: false,
+    packages: false,
+    says: 'texts/, which every middleware may use, imports nothing',
   },
   {
     from: /^(own-tools\/)/,
@@ -80,25 +87,34 @@ export const arrows = [
   },
   {
     from: /^(middleware\/(?:deferred-tools|skills|tool-result-limit)\/)/,
-    may: (path, own) => inside('kernel/', 'own-tools/', own)(path) || path === 'index.ts',
+    may: (path, own) =>
+      inside('kernel/', 'texts/', 'own-tools/', own)(path) ||
+      ['index.ts', 'context-window/token-counter.ts'].includes(path),
     builtins: true,
     packages: true,
-    says: 'middleware with tools of their own import the kernel, own-tools/ and their own folder',
+    says: 'middleware with tools of their own import the kernel, texts/, own-tools/, their own folder and the counter of tokens',
   },
   {
     from: /^(middleware\/memory-recall\/)/,
     may: (path, own) =>
-      inside('kernel/', own)(path) || ['index.ts', 'stores/sqlite/driver.ts'].includes(path),
+      inside('kernel/', 'texts/', own)(path) || ['index.ts', 'stores/sqlite/driver.ts'].includes(path),
     builtins: true,
     packages: true,
-    says: 'memory-recall imports the kernel, its own folder and the driver of the SQLite store',
+    says: 'memory-recall imports the kernel, texts/, its own folder and the driver of the SQLite store',
   },
   {
-    from: /^((?:middleware|models|stores)\/[^/]+\/)/,
+    from: /^(middleware\/[^/]+\/)/,
+    may: (path, own) => inside('kernel/', 'texts/', own)(path) || path === 'index.ts',
+    builtins: true,
+    packages: true,
+    says: 'a middleware imports the kernel (or ../../index.js), texts/ and its own folder',
+  },
+  {
+    from: /^((?:models|stores)\/[^/]+\/)/,
     may: (path, own) => inside('kernel/', own)(path) || path === 'index.ts',
     builtins: true,
     packages: true,
-    says: 'a middleware, model or store imports the kernel (or ../../index.js) and its own folder',
+    says: 'a model or store imports the kernel (or ../../index.js) and its own folder',
   },
   {
     from: /^/,

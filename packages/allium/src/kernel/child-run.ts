@@ -36,7 +36,7 @@ export interface ChildRun {
   readonly onEvent?: ((event: AgentEvent, sessionId: string) => Awaitable<void>) | undefined;
 }
 
-/** Starts the child of this call, or goes on with it. Its questions suspend the parent; its failure is an outcome. */
+/** Starts the next child of this call, or goes on with it. Its questions suspend the parent; its failure is an outcome. */
 export async function runChild(ctx: ToolContext, child: ChildRun): Promise<ChildOutcome> {
   const run = ctx._run;
   const place = placeOf(ctx);
@@ -99,10 +99,16 @@ export function forward(ctx: ToolContext, event: AgentEvent, sessionId: string):
 
 // ── Where the child is ───────────────────────────────────────────────────────────────────────────────────────
 
-/** Names the call in its session: the same after a resume, unlike any other. */
-function placeOf({ assistantMessage, toolCall }: ToolContext): string {
+/**
+ * Names the call in its session, and which of its children this is: the same after a resume, unlike any other. The
+ * children of one execution are told apart by their order, so a tool that has several starts them in the same order
+ * each time.
+ */
+function placeOf(ctx: ToolContext): string {
+  const { assistantMessage, toolCall } = ctx;
   const index = toolCallsOf(assistantMessage).findIndex(({ id }) => id === toolCall.id);
-  return `${assistantMessage.id}.${index}`;
+  const ordinal = ++ctx._children;
+  return `${assistantMessage.id}.${index}${ordinal > 1 ? `+${ordinal}` : ''}`;
 }
 
 /**

@@ -33,6 +33,8 @@ export class ToolContext<Args = any> extends Context {
   /** @internal Read only when somebody asks: a key costs more than a fork. */
   declare readonly _keyed: { readonly idempotencyKey: string };
   /** @internal */ declare readonly _hooks: ToolCallHooks;
+  /** @internal Runs of other agents that this execution has asked for. */
+  declare _children: number;
 
   /** @internal */
   constructor(
@@ -59,6 +61,7 @@ export class ToolContext<Args = any> extends Context {
     this._assigned = false;
     this._keyed = of._keyed;
     this._hooks = hooks;
+    this._children = 0;
   }
 
   get seam(): 'tool' {

@@ -11,6 +11,7 @@ export function executeTool(ctx: ToolContext): Awaitable<ToolResult> {
   const attempts = ++ctx._call.attempts;
   // From here on it is the tool that acts, inside every layer and on behalf of no middleware.
   ctx._position = -1;
+  ctx._children = 0;
   const tool = ctx.tool!;
   const timeoutMs = ctx.timeoutMs ?? tool.timeoutMs;
   if (timeoutMs !== undefined) return withTimeout(ctx, tool, timeoutMs, attempts);

@@ -917,13 +917,18 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
       properties: {
         model: { description: 'Picks the tools.', anyOf: [code] },
         maxTools: {
-          description: 'Tools it may pick, beside those of `alwaysInclude`: an integer ≥ 1. Default: 10',
+          description: 'Tools it may pick, beside those that are always shown: an integer ≥ 1. Default: 10',
           type: 'number',
         },
         alwaysInclude: {
           description: 'Names of tools that are always shown. Default: none',
           type: 'array',
           items: { type: 'string' },
+        },
+        includeMiddlewareTools: {
+          description:
+            'Tools that middleware bring are always shown: they may not work without them. False: they are picked like others. Default: true',
+          type: 'boolean',
         },
       },
       required: ['model'],

@@ -16,7 +16,7 @@ import {
   THRASH_NEW_MESSAGES,
 } from './state.js';
 import { fallbackSummary, summaryBudget, summaryRequest } from './summary.js';
-import { type Place, Places, type Range, rangeOf, shownSummary, viewOf, within } from './view.js';
+import { type Place, Places, type Range, rangeOf, shownSummary, viewOf, wholeOf, within } from './view.js';
 
 export interface CompactorOptions {
   readonly summaryModel: Model;
@@ -31,6 +31,7 @@ export interface CompactorOptions {
 
 /** What is journaled with the session. */
 export interface Memory {
+  /** With the ids of the last round only: what a round writes must not grow with the session. */
   readonly summary: CompactionState;
   readonly progress: Progress;
 }
@@ -51,11 +52,23 @@ interface Round {
 export class Compactor {
   private readonly pins = new PinIndex();
   private readonly places = new Places(this.pins);
+  /** What went with the last request of a session: the next is measured before others have added to its system prompt. */
+  private readonly sent = new WeakMap<readonly Message[], Fixed>();
 
   constructor(private readonly options: CompactorOptions) {}
 
   view(messages: readonly Message[], summary: CompactionState): readonly Message[] {
     return viewOf(messages, summary, this.places.of(messages, summary));
+  }
+
+  /** A request is about to be sent. */
+  sending({ history, systemPrompt, tools }: ModelContext): void {
+    this.sent.set(history, { systemPrompt, tools });
+  }
+
+  /** A summary with the ids of all that it stands for. */
+  whole(history: readonly Message[], summary: CompactionState): CompactionState {
+    return wholeOf(history, summary, this.pins);
   }
 
   /** Returns `before` itself when there was nothing to do. */
@@ -93,7 +106,7 @@ export class Compactor {
   ): number {
     const reported = meter.reported(messages, cut, progress.viewSince);
     if (reported !== undefined) return reported;
-    let size = meter.sum(messages, cut) + meter.fixed(ctx);
+    let size = meter.sum(messages, cut) + meter.fixed(this.sent.get(ctx.history) ?? ctx);
     if (summary.lastSummarizedMessageId !== null) size += meter.message(shownSummary(summary));
     for (const index of kept) size += meter.message(messages[index]!);
     return size;
@@ -106,8 +119,11 @@ export class Compactor {
     { cut }: Place,
     refused: number | undefined,
   ): Range {
-    const { tailTokens } = this.options;
-    const tail = refused === undefined ? tailTokens : Math.min(tailTokens, Math.floor(refused / 2));
+    const { tailTokens, maxTokens } = this.options;
+    const tail =
+      refused === undefined
+        ? { tokens: tailTokens, unread: maxTokens }
+        : { tokens: Math.min(tailTokens, Math.floor(refused / 2)), unread: undefined };
     return rangeOf(messages, cut, tail, { meter, pins: this.pins });
   }
 
@@ -187,7 +203,7 @@ export class Compactor {
     const summary: CompactionState = {
       summary: text,
       lastSummarizedMessageId: ids.at(-1)!,
-      summarizedMessageIds: [...before.summary.summarizedMessageIds, ...ids],
+      summarizedMessageIds: ids,
       isFallback,
     };
     const had =
@@ -209,6 +225,8 @@ export class Compactor {
     return { summary, progress: { ...after, viewSince: at } };
   }
 }
+
+type Fixed = Pick<ModelContext, 'systemPrompt' | 'tools'>;
 
 interface Material {
   readonly previous: string;

@@ -216,13 +216,28 @@ describe('compaction', () => {
     const asked = async (more: object) => {
       const summaryModel = summariser();
       const options = { summaryModel, maxTokens: 500, keepTailTokens: 50, minMessages: 1, tokenCounter };
-      const model = scriptedModel(['ok']);
-      await new Agent({ model, middleware: [compaction(options)], ...more }).run([long(1), long(2)]);
+      const model = scriptedModel([silent()], { repeat: true });
+      await say(new Agent({ model, middleware: [compaction(options)], ...more }).session('s'), 1, 2);
       return summaryModel.requests.length;
     };
     expect(await asked({})).toBe(0);
     expect(await asked({ tools: [big] })).toBe(1);
     expect(await asked({ systemPrompt: 'z'.repeat(300) })).toBe(1);
+  });
+
+  it('counts what middleware add to the system prompt, from the second request on', async () => {
+    const added = defineMiddleware({
+      name: 'added',
+      transformSystemPrompt: (prompt) => `${prompt}${'z'.repeat(300)}`,
+    });
+    const one = setup({ keepTailTokens: 50, minMessages: 1 }, { more: [added] });
+    await say(one.session, 1, 1);
+    expect(one.summaryModel.requests).toHaveLength(0);
+    await say(one.session, 2, 2);
+    expect(one.summaryModel.requests).toHaveLength(1);
+    const without = setup({ keepTailTokens: 50, minMessages: 1 });
+    await say(without.session, 1, 2);
+    expect(without.summaryModel.requests).toHaveLength(0);
   });
 
   it('keeps the last message of the history, whatever a middleware puts behind it', async () => {

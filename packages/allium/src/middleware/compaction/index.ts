@@ -57,37 +57,20 @@ const OPTIONS = [
 export function compaction(options: CompactionOptions): Compaction {
   checkOptions('compaction', options, OPTIONS);
   checkCompaction(options);
-  const {
-    summaryModel,
-    maxTokens,
-    keepTailTokens = 8000,
-    minMessages = 4,
-    pruneToolOutputs = true,
-  } = options;
-  const { summaryPrompt = SUMMARY_PROMPT, existingSummarySuffix = EXISTING_SUMMARY_SUFFIX } = options;
+  const { summaryModel } = options;
+  const compactor = compactorOf(options);
   const meter = meterFor(options.tokenCounter);
   const cells = compactionCells();
   /** What the request of a turn was made from. Calls that middleware make for themselves have none. */
   const asked = defineState<Asked | undefined>({ name: 'asked', scope: 'call', initial: undefined });
   /** From a turn that was too long to the same turn, started again: what its first try wrote was dropped. */
-  const again = new WeakMap<readonly Message[], Memory>();
-  const compactor = new Compactor({
-    summaryModel,
-    maxTokens,
-    tailTokens: keepTailTokens >= maxTokens ? Math.floor(maxTokens / 2) : keepTailTokens,
-    maxSummaryTokens: options.maxSummaryTokens,
-    minMessages,
-    prune: pruneToolOutputs,
-    summaryPrompt,
-    existingSummarySuffix,
-  });
+  const again = new WeakMap<readonly Message[], Again>();
 
   async function transformContext(
     messages: readonly Message[],
     ctx: ModelContext,
   ): Promise<readonly Message[]> {
-    const kept = again.get(ctx.history);
-    if (kept) again.delete(ctx.history);
+    const kept = takeAgain(again, ctx);
     const before = kept ?? memoryOf(ctx);
     const forced = kept !== undefined;
     ctx.state.set(asked, { messages, forced });
@@ -111,6 +94,9 @@ export function compaction(options: CompactionOptions): Compaction {
       seams: ['model'],
       extraLlmCalls: () => [summaryModel],
       transformContext,
+      beforeModel(ctx) {
+        if (ctx.state.get(asked)) compactor.sending(ctx);
+      },
       async onError(ctx, error) {
         const request = ctx.state.get(asked);
         // Once per turn: what was too long after a forced round is too long for good.
@@ -118,17 +104,46 @@ export function compaction(options: CompactionOptions): Compaction {
         const memory = memoryOf(ctx);
         if (!compactor.canShrink(request.messages, ctx as ModelContext, await meter(), memory))
           return undefined;
-        again.set(ctx.history, memory);
+        again.set(ctx.history, { runId: ctx.runId, turn: ctx.turn, memory });
         return 'restart';
       },
     }),
-    stateOf: (ctx) => ctx.state.get(cells.summary),
+    stateOf: (ctx) => compactor.whole(ctx.history, ctx.state.get(cells.summary)),
   };
+}
+
+function compactorOf(options: CompactionOptions): Compactor {
+  const { summaryModel, maxTokens, keepTailTokens = 8000, maxSummaryTokens, minMessages = 4 } = options;
+  const { summaryPrompt = SUMMARY_PROMPT, existingSummarySuffix = EXISTING_SUMMARY_SUFFIX } = options;
+  return new Compactor({
+    summaryModel,
+    maxTokens,
+    tailTokens: keepTailTokens >= maxTokens ? Math.floor(maxTokens / 2) : keepTailTokens,
+    maxSummaryTokens,
+    minMessages,
+    prune: options.pruneToolOutputs ?? true,
+    summaryPrompt,
+    existingSummarySuffix,
+  });
 }
 
 interface Asked {
   readonly messages: readonly Message[];
   readonly forced: boolean;
+}
+
+interface Again {
+  readonly runId: string;
+  readonly turn: number;
+  readonly memory: Memory;
+}
+
+/** Of this turn only: a layer further out may have swallowed the restart, and the turn was never started again. */
+function takeAgain(again: WeakMap<readonly Message[], Again>, ctx: Context): Memory | undefined {
+  const kept = again.get(ctx.history);
+  if (!kept) return undefined;
+  again.delete(ctx.history);
+  return kept.runId === ctx.runId && kept.turn === ctx.turn ? kept.memory : undefined;
 }
 
 function checkCompaction(options: CompactionOptions): void {

@@ -1,4 +1,4 @@
-import { Agent, defineMiddleware, type Message, textOf } from 'allium';
+import { Agent, assistantMessage, defineMiddleware, type Message, textOf } from 'allium';
 import { compaction } from 'allium/middleware/compaction';
 import { retry } from 'allium/middleware/retry';
 import { failWith, fakeClock, scriptedModel } from 'allium/testing';
@@ -85,6 +85,31 @@ describe('a request that the provider finds too long', () => {
     const middleware = [other, compaction({ ...BASE, ...options, summaryModel })];
     await new Agent({ model, middleware }).run([1, 2, 3, 4].map((n) => long(n)));
     expect([asked, summaryModel.requests.length, model.requests.length]).toEqual([1, 0, 1]);
+  });
+
+  it('is forgotten when a layer further out answers for the turn instead', async () => {
+    let refused = 0;
+    const answering = defineMiddleware({
+      name: 'answering',
+      async wrapModel(_, next) {
+        try {
+          return await next();
+        } catch {
+          refused++;
+          return assistantMessage('Sorry.');
+        }
+      },
+    });
+    const summaryModel = summariser('SUMMARY');
+    const model = scriptedModel([silent, failWith(tooLong()), silent]);
+    const middleware = [answering, compaction({ ...BASE, ...options, summaryModel })];
+    const session = new Agent({ model, middleware }).session('s');
+    await session.run(long(1));
+    await session.run(long(2));
+    expect(refused).toBe(1);
+    await session.run(long(3));
+    expect(summaryModel.requests).toHaveLength(0);
+    expect(model.requests.at(-1)!.messages).toHaveLength(5);
   });
 
   it('is no case for a retry, in either order', async () => {

@@ -294,6 +294,21 @@ describe('a history', () => {
   });
 });
 
+it('a round writes as much in a long session as in a short one', async () => {
+  const { session, agent, state } = setup(['S'], { maxTokens: 500, keepTailTokens: 150, minMessages: 2 });
+  for (let n = 1; n <= 200; n++) await session.run(long(n));
+  const written = (await agent.store.read('s', 1))
+    .map((entry) => JSON.stringify(entry))
+    .filter((json) => json.includes('summarizedMessageIds'))
+    .map((json) => json.length);
+  expect(written.length).toBeGreaterThan(50);
+  expect(Math.max(...written.slice(-10))).toBeLessThan(written[0]! * 1.2);
+  const all = await session.messages();
+  const last = all.findIndex(({ id }) => id === state()!.lastSummarizedMessageId);
+  expect(last).toBeGreaterThan(300);
+  expect(state()!.summarizedMessageIds).toEqual(all.slice(0, last + 1).map(({ id }) => id));
+});
+
 describe('two sessions at once', () => {
   it('have summaries of their own', async () => {
     const echo = ({ messages }: { messages: readonly Message[] }) =>

@@ -1,6 +1,6 @@
 /** The request as compaction shows it: the summary, what stays as it was, and the latest messages. */
 import { cutBackward } from '../../context-window/cut.js';
-import { lastLasting, type PinIndex } from '../../context-window/pins.js';
+import { isPassing, lastLasting, type PinIndex } from '../../context-window/pins.js';
 import type { TokenMeter } from '../../context-window/token-meter.js';
 import type { Message, UserMessage } from '../../kernel/messages.js';
 import type { CompactionState } from './state.js';
@@ -28,7 +28,7 @@ export class Places {
     if (known?.lastId === lastId && messages[known.cut - 1]?.id === lastId) return known;
     let at = messages.findLastIndex(({ id }) => id === lastId);
     if (at < 0) {
-      // Another middleware left that message out; any other that is in the summary tells the place as well.
+      // Another middleware left that message out; any other of the last round tells the place as well.
       const ids = new Set(state.summarizedMessageIds);
       at = messages.findLastIndex(({ id }) => ids.has(id));
     }
@@ -36,6 +36,26 @@ export class Places {
     this.known.set(messages, place);
     return place;
   }
+}
+
+const whole = new WeakMap<CompactionState, CompactionState>();
+
+/** A summary with the ids of all messages it stands for, where it came with those of the last round: up to its end, the history does not change. */
+export function wholeOf(
+  history: readonly Message[],
+  state: CompactionState,
+  pins: PinIndex,
+): CompactionState {
+  const known = whole.get(state);
+  if (known) return known;
+  const lastId = state.lastSummarizedMessageId;
+  const cut = lastId === null ? 0 : history.findLastIndex(({ id }) => id === lastId) + 1;
+  if (cut === 0) return state;
+  const kept = new Set(pins.before(history, cut));
+  const ids = history.slice(0, cut).flatMap(({ id }, index) => (kept.has(index) ? [] : [id]));
+  const made = Object.freeze({ ...state, summarizedMessageIds: Object.freeze(ids) });
+  whole.set(state, made);
+  return made;
 }
 
 const shown = new WeakMap<CompactionState, UserMessage>();
@@ -67,17 +87,22 @@ export interface Range {
   readonly tokens: number;
 }
 
-/**
- * Everything from `start` up to a tail of `tailTokens`, without what stays as it is. The tail is at least the last
- * message of the history: what a middleware put behind it is no tail without it.
- */
+/** What a tail is made of. */
+export interface Tail {
+  /** As many of the latest messages as this allows. */
+  readonly tokens: number;
+  /** What the model has not read yet stays, up to this; undefined where the request must become shorter. */
+  readonly unread: number | undefined;
+}
+
+/** Everything from `start` up to the tail, without what stays as it is. */
 export function rangeOf(
   messages: readonly Message[],
   start: number,
-  tailTokens: number,
+  { tokens: tailTokens, unread }: Tail,
   { meter, pins }: { readonly meter: TokenMeter; readonly pins: PinIndex },
 ): Range {
-  let cut = lastLasting(messages);
+  let cut = leastTail(messages, unread, meter);
   let tail = cut >= start ? meter.between(messages, cut, messages.length) : 0;
   while (cut > start) {
     tail += meter.message(messages[cut - 1]!);
@@ -86,6 +111,20 @@ export function rangeOf(
   }
   cut = cut > start ? cutBackward(messages, start, cut) : start;
   return { cut, ...within(messages, start, cut, { meter, pins }) };
+}
+
+/**
+ * Where the tail begins at the latest. A summary of what the model has not read would be all it ever gets to read of it,
+ * so whatever came since its last answer stays; if that is too much, the results it asked for do. In any case the last
+ * message of the history does: what a middleware put behind it is no tail without it.
+ */
+function leastTail(messages: readonly Message[], unread: number | undefined, meter: TokenMeter): number {
+  const last = lastLasting(messages);
+  if (unread === undefined) return last;
+  const first = messages.findLastIndex((message) => message.role === 'assistant' && !isPassing(message)) + 1;
+  if (meter.between(messages, first, messages.length) <= unread) return Math.min(first, last);
+  const result = messages.findLastIndex(({ role }) => role === 'tool');
+  return result >= first ? Math.min(result, last) : last;
 }
 
 /** The messages from `start` to `cut` that are to be summarised. */

@@ -3,6 +3,7 @@ import { invalidOption } from '../../kernel/errors.js';
 import type { Message } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { checkInteger, checkOptions } from '../../kernel/options.js';
+import { beginning } from '../../texts/cut.js';
 
 export interface ContentTruncatorOptions {
   /** Characters of text a message or result may have, the note about the cut included: an integer ≥ 100. @default 50_000 */
@@ -72,7 +73,7 @@ function cut<P extends Part>(content: readonly P[], maxChars: number): readonly 
       left -= part.text!.length;
     } else if (!ended) {
       ended = true;
-      const text = head(part.text!, left);
+      const text = beginning(part.text!, left);
       // Everything before this part was kept whole.
       const shown = maxChars - note(total, total).length - left + text.length;
       kept.push({ ...part, text: text + note(total - shown, total) });
@@ -83,10 +84,4 @@ function cut<P extends Part>(content: readonly P[], maxChars: number): readonly 
 
 function note(cutOff: number, total: number): string {
   return `\n[${cutOff} of ${total} characters were cut off here.]`;
-}
-
-/** The first `length` characters, without half of a surrogate pair at the end. */
-function head(text: string, length: number): string {
-  const last = text.charCodeAt(length - 1);
-  return text.slice(0, last >= 0xd800 && last <= 0xdbff ? length - 1 : length);
 }

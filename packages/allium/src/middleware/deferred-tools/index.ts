@@ -1,12 +1,13 @@
 /** Keeps large sets of tools out of requests: the model sees a catalogue and loads the groups it needs. */
 import type { Context, ModelContext, ToolContext } from '../../kernel/context.js';
-import { isControl, messageOf, nearest } from '../../kernel/errors.js';
+import { isControl, messageOf } from '../../kernel/errors.js';
 import type { ToolCall } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { objectInput } from '../../kernel/object-input.js';
 import { checkInteger, checkOneOf, checkOptions } from '../../kernel/options.js';
 import { defineState, type StateCell } from '../../kernel/state.js';
 import { type Tool, type ToolResult, tool, toolResult } from '../../kernel/tool.js';
+import { didYouMean } from '../../own-tools/answers.js';
 import { catalogue, checkGroups, duplicate, LoadedTools, type ToolGroup } from './groups.js';
 
 export type { ToolGroup } from './groups.js';
@@ -139,7 +140,10 @@ async function loadGroup(
   const group = deferred.groups.find((one) => one.id === id);
   if (!group) {
     const ids = deferred.groups.map((one) => one.id);
-    return { text: `There is no group "${id}".${hint(id, ids)} Groups: ${ids.join(', ')}.`, failed: true };
+    return {
+      text: `There is no group "${id}".${didYouMean(id, ids)} Groups: ${ids.join(', ')}.`,
+      failed: true,
+    };
   }
   try {
     const tools = await deferred.loads.load(group, ctx);
@@ -180,7 +184,7 @@ function dispatchTool({ owners }: Deferred): Tool<DispatchArgs, DispatchArgs> {
     }),
     execute({ tool_name: name }): ToolResult {
       return toolResult({
-        content: `There is no tool "${name}" in the catalogue.${hint(name, owners.keys())} If it is one of your own tools, call it directly.`,
+        content: `There is no tool "${name}" in the catalogue.${didYouMean(name, owners.keys())} If it is one of your own tools, call it directly.`,
         isError: true,
       });
     },
@@ -273,9 +277,4 @@ async function reopened(
 
 function turnOf({ runId, turn }: Context): string {
   return `${runId}\n${turn}`;
-}
-
-function hint(name: string, names: Iterable<string>): string {
-  const near = nearest(name, names);
-  return near ? ` Did you mean "${near}"?` : '';
 }

@@ -3,6 +3,7 @@ import type { TurnContext } from '../../kernel/context.js';
 import { isControl, messageOf } from '../../kernel/errors.js';
 import { type Message, textOf, toolCallsOf, userMessage } from '../../kernel/messages.js';
 import type { JsonSchema, Model } from '../../kernel/model.js';
+import { beginning, cut, ending } from '../../texts/cut.js';
 
 /** What the evaluator said, or why it said nothing that can be used. */
 export type Evaluation =
@@ -47,14 +48,14 @@ function question(condition: string, messages: readonly Message[]): string {
 
 /** JSON, so that no text can pass for another message. */
 function line(message: Message): string {
-  const text = cut(shownText(message));
+  const text = ends(shownText(message));
   if (message.role === 'tool')
     return JSON.stringify({
       from: `tool ${message.toolName}`,
       text,
       ...(message.isError && { error: true }),
     });
-  const calls = toolCallsOf(message).map(({ name, arguments: args }) => ({ name, arguments: cut(args) }));
+  const calls = toolCallsOf(message).map(({ name, arguments: args }) => ({ name, arguments: ends(args) }));
   return JSON.stringify({ from: message.role, text, ...(calls.length > 0 && { calls }) });
 }
 
@@ -67,21 +68,52 @@ function shownText({ content }: Message): string {
     .join('');
 }
 
-function cut(text: string): string {
-  const left = text.length - LENGTH;
-  if (left <= 0) return text;
-  return `${text.slice(0, LENGTH / 2)} [${left} characters left out] ${text.slice(-LENGTH / 2)}`;
+/** Without its middle where it is long. */
+function ends(text: string): string {
+  if (text.length <= LENGTH) return text;
+  const [first, last] = [beginning(text, LENGTH / 2), ending(text, LENGTH / 2)];
+  return `${first} [${text.length - first.length - last.length} characters left out] ${last}`;
 }
 
-/** Models like to put JSON into a fence or a sentence. */
+/** Models like to put JSON into a fence or after a sentence: the last object that is a verdict counts. */
 function read(text: string): Evaluation {
-  const json = /\{[\s\S]*\}/.exec(text)?.[0];
-  try {
-    const { achieved, reason } = JSON.parse(json ?? '') as Record<string, unknown>;
-    if (typeof achieved === 'boolean') return { achieved, reason: typeof reason === 'string' ? reason : '' };
-  } catch {
-    // Falls through: whatever it is, it is no verdict.
+  const verdict = objectsIn(text).findLast(({ achieved }) => typeof achieved === 'boolean');
+  if (!verdict) return { problem: `The evaluator gave no verdict: ${JSON.stringify(cut(text, 200))}` };
+  const { achieved, reason } = verdict;
+  return { achieved: achieved as boolean, reason: typeof reason === 'string' ? reason : '' };
+}
+
+/** Places where an object may begin that are tried, counted from the end: each costs a walk over the text. */
+const MAX_STARTS = 100;
+
+/** The JSON objects in a text, without those inside of others. */
+function objectsIn(text: string): readonly Record<string, unknown>[] {
+  const starts = [...text.matchAll(/\{/g)].map(({ index }) => index).slice(-MAX_STARTS);
+  const objects: Record<string, unknown>[] = [];
+  let done = 0;
+  for (const start of starts) {
+    if (start < done) continue;
+    const end = endOf(text, start);
+    try {
+      objects.push(JSON.parse(text.slice(start, end)) as Record<string, unknown>);
+      done = end;
+    } catch {
+      // A brace of some other meaning.
+    }
   }
-  const quoted = text.length > 200 ? `${text.slice(0, 200)}…` : text;
-  return { problem: `The evaluator gave no verdict: ${JSON.stringify(quoted)}` };
+  return objects;
+}
+
+/** Behind the brace that closes the one at `start`. Braces in strings close nothing. */
+function endOf(text: string, start: number): number {
+  let depth = 0;
+  let quoted = false;
+  for (let i = start; i < text.length; i++) {
+    const char = text[i];
+    if (quoted && char === '\\') i++;
+    else if (char === '"') quoted = !quoted;
+    else if (!quoted && char === '{') depth++;
+    else if (!quoted && char === '}' && --depth === 0) return i + 1;
+  }
+  return text.length;
 }

@@ -5,6 +5,7 @@ import {
   isSyntheticMessage,
   type Message,
   memoryStore,
+  RunError,
   type RunResult,
   textOf,
   tool,
@@ -298,6 +299,15 @@ describe('the evaluator', () => {
     ['a fence', `\`\`\`json\n${yes}\n\`\`\``],
     ['a sentence', `My verdict: ${yes}.`.replace('}.', '}')],
     ['no reason', '{"achieved":true}'],
+    ['a text with braces before it', `The function f() { return 1 } in {src} is "there. Verdict: ${yes}`],
+    ['a text with braces after it', `${yes} I looked at {src}.`],
+    [
+      'a text after the form it was asked for',
+      `{"achieved": true or false} was asked. ${no()} On reflection: ${yes}`,
+    ],
+    ['a reason with braces', '{"achieved":true,"reason":"\\"}\\" and {\\"achieved\\":false} are there"}'],
+    ['an object with more in it', '{"achieved":true,"reason":"","parts":[{"achieved":false}]}'],
+    ['a text full of braces', `${'{'.repeat(50)}${yes}`],
   ])('may put its verdict into %s', async (_, answer) => {
     const { agent, outcomeOf } = setup(['Done.'], [answer]);
     expect(outcomeOf(await agent.run('/goal x'))).toMatchObject({ status: 'achieved' });
@@ -504,6 +514,39 @@ it.each(['outside', 'inside'] as const)('lets structuredOutput %s of it have its
   const result = await agent.run('/goal n is 2');
   expect(result.output).toEqual({ n: 2 });
   expect(outcomeOf(result)).toMatchObject({ status: 'achieved' });
+});
+
+describe('what became of a goal is known', () => {
+  it('when a middleware further out replaces the result', async () => {
+    const marked = defineMiddleware({
+      name: 'marked',
+      afterRun(ctx) {
+        ctx.result = { ...ctx.result!, text: 'Marked.' };
+      },
+    });
+    const { agent, outcomeOf } = setup(['Done.'], [yes], {}, { outside: [marked] });
+    const result = await agent.run('/goal x');
+    expect(result.text).toBe('Marked.');
+    expect(outcomeOf(result)).toMatchObject({ status: 'achieved', evaluations: 1 });
+  });
+
+  it('from the error of a run that failed', async () => {
+    const { agent, outcomeOf } = setup(['a', failWith(new Error('down'))], [no()]);
+    const error = await agent.run('/goal x').catch((thrown: unknown) => thrown as RunError);
+    expect(error).toBeInstanceOf(RunError);
+    expect(outcomeOf((error as RunError).result)).toMatchObject({ status: 'open', evaluations: 1 });
+  });
+
+  it('for the latest thousand runs, and for any whose own result is still there', async () => {
+    const evaluator = scriptedModel([yes], { repeat: true });
+    const goals = goal({ evaluator });
+    const model = scriptedModel(['ok'], { repeat: true });
+    const agent = new Agent({ model, middleware: [goals] });
+    const first = await agent.run('/goal first');
+    for (let n = 0; n < 1000; n++) await agent.run('/goal x');
+    expect(goals.outcomeOf(first)).toMatchObject({ condition: 'first' });
+    expect(goals.outcomeOf({ ...first })).toBeUndefined();
+  });
 });
 
 describe('options', () => {

@@ -1,4 +1,5 @@
 /** Keeps a run going until a model says that its goal is reached. */
+import type { RunContext } from '../../kernel/context.js';
 import { invalidOption } from '../../kernel/errors.js';
 import { isSyntheticMessage, type Message, syntheticUserMessage, textOf } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
@@ -59,7 +60,7 @@ export function goal(options: GoalOptions): Goal {
   checkInteger('maxEvaluations', maxEvaluations, 1, 100);
   // Of the run, so that nothing of it is left for the next one, however this one ends.
   const current = defineState<GoalOutcome | null>({ name: 'goal', scope: 'run', initial: null });
-  const outcomes = new WeakMap<RunResult, GoalOutcome>();
+  const outcomes = new Outcomes();
 
   return {
     ...defineMiddleware({
@@ -91,11 +92,34 @@ export function goal(options: GoalOptions): Goal {
       },
       afterRun(ctx) {
         const outcome = ctx.state.get(current);
-        if (ctx.result && outcome) outcomes.set(ctx.result, outcome);
+        if (outcome) outcomes.set(ctx, outcome);
       },
     }),
-    outcomeOf: (result) => outcomes.get(result),
+    outcomeOf: (result) => outcomes.of(result),
   };
+}
+
+/** Runs whose outcome is found by their id. */
+const MAX_OUTCOMES = 1000;
+
+/**
+ * What became of the goals of runs. Found by the result, for as long as somebody has it, and by the id of the run: the
+ * result that the caller gets may be another, made further out or for an error.
+ */
+class Outcomes {
+  private readonly byResult = new WeakMap<RunResult, GoalOutcome>();
+  private readonly byRun = new Map<string, GoalOutcome>();
+
+  set({ runId, result }: RunContext, outcome: GoalOutcome): void {
+    if (result) this.byResult.set(result, outcome);
+    this.byRun.delete(runId);
+    this.byRun.set(runId, outcome);
+    if (this.byRun.size > MAX_OUTCOMES) this.byRun.delete(this.byRun.keys().next().value!);
+  }
+
+  of(result: RunResult): GoalOutcome | undefined {
+    return this.byResult.get(result) ?? this.byRun.get(result.runId);
+  }
 }
 
 const NO_CONDITION = 'Write what has to be true after /goal, like "/goal all tests pass".';

@@ -8,6 +8,7 @@ import {
   userMessage,
 } from 'allium';
 import { historyTruncator } from 'allium/middleware/history-truncator';
+import { todoList } from 'allium/middleware/todo-list';
 import { collect, scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -74,6 +75,23 @@ describe('historyTruncator', () => {
     const { messages } = model.requests[1]!;
     expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'tool', 'user']);
     expect(messages.filter(({ role }) => role === 'user').map(textOf)).toEqual(['Look twice.', 'A note.']);
+  });
+
+  it('sends a result that is too long also when the list of todos stands behind it', async () => {
+    const todos = [{ content: 'Look', status: 'in_progress' }];
+    const model = scriptedModel([
+      toolCalls({ name: 'write_todos', args: { todos } }),
+      toolCalls({ name: 'look' }),
+      toolCalls({ name: 'write_todos', args: { todos: [{ content: 'Look', status: 'completed' }] } }),
+      text('Rain.'),
+    ]);
+    const execute = () => 'rain '.repeat(500);
+    const look = tool({ name: 'look', description: 'Looks.', input: z.object({}), execute });
+    const middleware = [todoList(), historyTruncator({ maxTokens: 500, tokenCounter })];
+    await new Agent({ model, tools: [look], middleware }).run('Look.');
+    const { messages } = model.requests[2]!;
+    expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'user']);
+    expect(textOf(messages[2]!)).toBe(execute());
   });
 
   it('sends as many as fit', async () => {

@@ -21,6 +21,7 @@ import {
 } from '../../kernel/options.js';
 import type { RunResult } from '../../kernel/result.js';
 import type { Awaitable } from '../../kernel/store.js';
+import { cut } from '../../texts/cut.js';
 import type { Memory, MemoryItem, MemoryScope } from './memory.js';
 
 export { localMemory, type Memory, type MemoryItem, type MemoryScope } from './memory.js';
@@ -178,10 +179,6 @@ function itemsOf(
   if (!Array.isArray(texts) || !texts.every((text) => typeof text === 'string'))
     throw new TypeError('remember() must return a list of texts.');
   return texts.map((text, i) => ({ id: `${runId}.${i}`, text, at, sessionId }));
-}
-
-function cut(text: string, chars: number): string {
-  return text.length > chars ? `${text.slice(0, chars)}…` : text;
 }
 
 /** What the work comes to, unless it takes too long or the run is aborted; its signal then tells it. */

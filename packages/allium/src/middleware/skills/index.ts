@@ -1,9 +1,9 @@
 /** Shows the model which skills there are, and lets it read one when it needs it. */
-import { nearest } from '../../kernel/errors.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { objectInput } from '../../kernel/object-input.js';
 import { checkInteger, checkOptions } from '../../kernel/options.js';
 import { type Tool, type ToolResult, tool, toolResult } from '../../kernel/tool.js';
+import { didYouMean, failure } from '../../own-tools/answers.js';
 import { filesOf, findSkills, MAIN_FILE, Refused, readSkillFile, type Skill } from './folder.js';
 import { bodyOf } from './front-matter.js';
 
@@ -80,10 +80,5 @@ function readTool(found: ReadonlyMap<string, Skill>, maxBytes: number): Tool<Rea
 }
 
 function unknownSkill(name: string, names: readonly string[]): string {
-  const near = nearest(name, names);
-  return `There is no skill ${JSON.stringify(name)}.${near ? ` Did you mean "${near}"?` : ''} Skills: ${names.join(', ')}.`;
-}
-
-function failure(text: string): ToolResult {
-  return toolResult({ content: text, isError: true });
+  return `There is no skill ${JSON.stringify(name)}.${didYouMean(name, names)} Skills: ${names.join(', ')}.`;
 }

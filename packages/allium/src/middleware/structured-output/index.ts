@@ -13,6 +13,7 @@ import {
   type StandardSchema,
 } from '../../kernel/standard-schema.js';
 import { defineState } from '../../kernel/state.js';
+import { cut } from '../../texts/cut.js';
 
 export interface StructuredOutputOptions<Output = unknown> {
   /** What the answer has to fit: any Standard Schema. A raw JSON Schema goes through `allium/json-schema`. */
@@ -144,7 +145,7 @@ function correction(problem: string): string {
 
 function invalidOutput(response: ModelResponse, problem: string, repairs: number): AlliumError {
   const text = textOf(response);
-  const quoted = text.length > QUOTED ? `${text.slice(0, QUOTED)}…` : text;
+  const quoted = cut(text, QUOTED);
   const tries = repairs === 0 ? '' : ` after ${repairs} ${repairs === 1 ? 'repair' : 'repairs'}`;
   return new AlliumError(
     'OUTPUT_INVALID',

@@ -5,6 +5,7 @@ import { isThenable, messageOf, shown } from '../../kernel/errors.js';
 import type { AgentEvent } from '../../kernel/events.js';
 import { textOf } from '../../kernel/messages.js';
 import type { Awaitable } from '../../kernel/store.js';
+import { cut } from '../../texts/cut.js';
 import type { SubagentsOptions } from './index.js';
 
 const MAX_EVENTS = 200;
@@ -55,7 +56,7 @@ export function eventSummary(event: AgentEvent): unknown {
     case 'message_end': {
       if (event.message?.role !== 'assistant') return undefined;
       const text = textOf(event.message);
-      return text === '' ? undefined : { type, text: clipped(text) };
+      return text === '' ? undefined : { type, text: cut(text, MAX_TEXT) };
     }
     case 'tool_execution_end':
       return event.message && { type, tool: event.toolCall.name, isError: event.message.isError };
@@ -66,8 +67,4 @@ export function eventSummary(event: AgentEvent): unknown {
     default:
       return undefined;
   }
-}
-
-function clipped(text: string): string {
-  return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text;
 }

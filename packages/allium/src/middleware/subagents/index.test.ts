@@ -493,6 +493,28 @@ describe('mapEvent and onEvent', () => {
     expect(told).toEqual([[agentId, payload]]);
   });
 
+  it('keeps those since the call went on, when a question suspended it', async () => {
+    const agent = new Agent({
+      model: scriptedModel([toolCalls(task()), text('end')]),
+      middleware: [
+        subagents({
+          defaultModel: scriptedModel([toolCalls({ name: 'act' }), text('It is done.')]),
+          sharedTools: [tool({ name: 'act', description: '', input: z.object({}), execute: () => 'ok' })],
+          inheritMiddleware: [approval()],
+        }),
+      ],
+      store: memoryStore(),
+    });
+    const { pending } = await agent.session('s').run('go');
+    const answers = Object.fromEntries(pending.map(({ id }) => [id, { type: 'approve' as const }]));
+    const { messages } = await agent.session('s').resume({ answers });
+    const { events } = (messages.find(({ role }) => role === 'tool') as { details: { events: object[] } })
+      .details;
+    expect(events).toContainEqual({ type: 'tool_execution_end', tool: 'act', isError: false });
+    expect(events.at(-1)).toMatchObject({ type: 'agent_end', status: 'done' });
+    expect(events).not.toContainEqual(expect.objectContaining({ type: 'suspended' }));
+  });
+
   it('keeps at most 200, and tells of all', async () => {
     let told = 0;
     const answers = Array.from({ length: 90 }, () => toolCalls({ name: 'look' }));

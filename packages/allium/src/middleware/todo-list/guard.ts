@@ -22,6 +22,8 @@ export interface Seen {
   readonly writes: readonly string[];
   /** The list before the response. */
   readonly todos: readonly Todo[];
+  /** Somebody may change the calls before they are carried out. */
+  readonly repairable?: boolean;
 }
 
 export interface Step {
@@ -59,10 +61,11 @@ function whileBlocked(state: GuardState, repeats: number, { calls, todos }: Seen
 }
 
 /** The tool refuses what is wrong; here the model is told how to do it right. */
-function whenWritten(state: GuardState, { writes, todos }: Seen): Step {
+function whenWritten(state: GuardState, { writes, todos, repairable = false }: Seen): Step {
   if (writes.length > 1) return { state, note: texts.parallelNote(writes.length) };
   const problem = payloadProblem(writes[0]!, todos);
-  return problem === undefined ? { state: CLEAN } : { state, note: texts.invalidNote(problem) };
+  if (problem === undefined) return { state: CLEAN };
+  return { state, note: repairable ? texts.doubtfulNote(problem) : texts.invalidNote(problem) };
 }
 
 /** Work that leaves the list alone is no clean pass: it keeps the corrections, or they could be got round for ever. */

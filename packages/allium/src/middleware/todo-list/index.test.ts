@@ -234,6 +234,42 @@ describe('lists that are not carried out', () => {
     expect(shown(model.requests[2]!)).toEqual(['[>] Dig', '[ ] Plant']);
   });
 
+  it('does not say so of a call that somebody repaired, and takes it for a list that was written', async () => {
+    const repair = defineMiddleware({
+      name: 'repair',
+      resolveToolCall: (call) =>
+        call.arguments === '"plan"'
+          ? { toolCall: { ...call, arguments: JSON.stringify({ todos: PLAN }) } }
+          : undefined,
+    });
+    const wrong = toolCalls({ name: 'write_todos', args: '"plan"' });
+    const { agent, model } = setup(
+      [
+        plan,
+        work,
+        work,
+        work,
+        wrong,
+        work,
+        work,
+        toolCalls({ name: 'write_todos', args: '"no"' }),
+        finish,
+        text('ok'),
+      ],
+      { middleware: [todoList(), repair] },
+    );
+    const { messages } = await agent.run('go');
+    expect(results(messages)[4]).toEqual([false, 'Written: 0 of 2 done.']);
+    // Two turns after it there is no reminder: the count began anew.
+    const notes = messages.filter(isSyntheticMessage).map(textOf);
+    expect(notes).toEqual([
+      expect.stringMatching(/wrong as you wrote it\..*Unless its result says that it was written/),
+      expect.stringMatching(/wrong as you wrote it\./),
+    ]);
+    expect(results(messages)[7]![0]).toBe(true);
+    expect(shown(model.requests[5]!)).toEqual(['[>] Dig', '[ ] Plant']);
+  });
+
   it('refuses what is no JSON', async () => {
     const { agent } = setup([toolCalls({ name: 'write_todos', args: '{"todos":' }), text('ok')]);
     const { messages } = await agent.run('go');

@@ -55,6 +55,7 @@ export function todoList(options: TodoListOptions = {}): Middleware {
         calls: calls.length,
         writes: calls.filter(({ name }) => name === TOOL).map((call) => call.arguments),
         todos: ctx.state.get(cells.todos),
+        repairable: ctx._run.plan.rules.resolveToolCall.length > 0,
       });
       remember(ctx.state, cells, state);
       if (note === undefined && decision === undefined) return undefined;
@@ -94,7 +95,8 @@ function remember(state: StateAccess, cells: Cells, next: GuardState): void {
     state.set(cells.episode, { corrections, blocked });
 }
 
-function writeTodos(description: string, { todos }: Cells): Tool<TodosInput> {
+function writeTodos(description: string, cells: Cells): Tool<TodosInput> {
+  const { todos } = cells;
   return tool({
     name: TOOL,
     description,
@@ -106,6 +108,8 @@ function writeTodos(description: string, { todos }: Cells): Tool<TodosInput> {
       const problem = writes > 1 ? texts.PARALLEL : emptying(args.todos, ctx.state.get(todos));
       if (problem !== undefined) return toolResult({ content: problem, isError: true });
       ctx.state.set(todos, args.todos);
+      // The guards saw the call as the model wrote it; it may have been repaired since.
+      remember(ctx.state, cells, CLEAN);
       return toolResult({ content: texts.written(args.todos), details: { todos: args.todos } });
     },
   });

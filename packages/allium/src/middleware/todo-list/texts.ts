@@ -31,6 +31,11 @@ export function invalidNote(problem: string): string {
   return `Your call of \`write_todos\` was not carried out and the list is as it was. ${problem} Call it again with the whole list.`;
 }
 
+/** For a call that somebody may have repaired: whether it was carried out is known from its result only. */
+export function doubtfulNote(problem: string): string {
+  return `Your call of \`write_todos\` was wrong as you wrote it. ${problem} Unless its result says that it was written, call it again with the whole list.`;
+}
+
 export function reminder(turns: number, todos: readonly Todo[]): string {
   return `You have not updated your todo list for ${turns} turns. If it is out of date, bring it up to date with \`write_todos\`; otherwise go on.\n${open(todos)}`;
 }

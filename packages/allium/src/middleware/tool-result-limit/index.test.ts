@@ -379,7 +379,7 @@ describe('tool-result-limit, when the store fails', () => {
   it('withholds a result it cannot count', async () => {
     const { agent } = setup(LONG, [], { tokenCounter: () => Number.NaN });
     expect(results((await agent.run('go')).messages)[0]).toContain(
-      'Expected `tokenCounter()` to be a function that returns a number ≥ 0, got NaN.',
+      'Expected `tokenCounter` to be a function that returns a finite number ≥ 0, got NaN.',
     );
   });
 });

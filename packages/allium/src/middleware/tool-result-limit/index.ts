@@ -1,12 +1,15 @@
 /** Keeps long results of tools out of the conversation: the model gets a preview, and a tool to read the rest. */
+import { checkedCounter, type TokenCounter } from '../../context-window/token-counter.js';
 import type { Context, ToolContext } from '../../kernel/context.js';
-import { invalidOption, isControl, isThenable, messageOf } from '../../kernel/errors.js';
+import { isControl, isThenable, messageOf } from '../../kernel/errors.js';
 import type { ToolContent } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware, type ToolResultPatch } from '../../kernel/middleware.js';
 import { objectInput } from '../../kernel/object-input.js';
-import { checkFunction, checkInteger, checkMethods, checkOptions } from '../../kernel/options.js';
+import { checkInteger, checkMethods, checkOptions } from '../../kernel/options.js';
 import { type Tool, type ToolResult, tool, toolResult } from '../../kernel/tool.js';
+import { failure } from '../../own-tools/answers.js';
 import { untilAborted } from '../../own-tools/until-aborted.js';
+import { beginning, splitsPair } from '../../texts/cut.js';
 import { memorySpill, type SpillStore } from './spill.js';
 
 export { fileSpill, memorySpill, type SpillStore } from './spill.js';
@@ -17,7 +20,7 @@ export interface ToolResultLimitOptions {
   /** Keeps what is too long. @default memorySpill() */
   readonly spill?: SpillStore;
   /** Counts the tokens of a text. @default a quarter of its characters */
-  readonly tokenCounter?: (text: string) => number;
+  readonly tokenCounter?: TokenCounter;
 }
 
 const READ = 'read_tool_result';
@@ -34,11 +37,10 @@ const NOTE_TOKENS = 60;
  */
 export function toolResultLimit(options: ToolResultLimitOptions = {}): Middleware {
   checkOptions('toolResultLimit', options, ['maxTokens', 'spill', 'tokenCounter']);
-  const { maxTokens = 10_000, spill = memorySpill(), tokenCounter = quarter } = options;
+  const { maxTokens = 10_000, spill = memorySpill() } = options;
   checkInteger('maxTokens', maxTokens, 100);
   checkMethods('spill', spill, ['get', 'set']);
-  checkFunction('tokenCounter', tokenCounter);
-  const count = counted(tokenCounter);
+  const count = checkedCounter(options.tokenCounter) ?? quarter;
   const budget = maxTokens - NOTE_TOKENS;
   const read = readTool(spill, (text) => fitting(text, budget, count));
   return defineMiddleware({
@@ -114,18 +116,14 @@ function readTool(spill: SpillStore, fit: (text: string) => string): Tool<ReadAr
         );
       if (offset >= text.length)
         return failure(`The result has ${text.length} characters; there is nothing at ${offset}.`);
-      const from = isInsidePair(text, offset) ? offset - 1 : offset;
+      const from = splitsPair(text, offset) ? offset - 1 : offset;
       const end = Math.min(text.length, from + limit);
-      const piece = fit(text.slice(from, isInsidePair(text, end) ? end + 1 : end));
+      const piece = fit(text.slice(from, splitsPair(text, end) ? end + 1 : end));
       const to = from + piece.length;
       const more = to < text.length ? `Read on with offset ${to}.` : 'This is the end.';
       return toolResult({ content: `${piece}\n[Characters ${from} to ${to} of ${text.length}. ${more}]` });
     },
   });
-}
-
-function failure(text: string): ToolResult {
-  return toolResult({ content: text, isError: true });
 }
 
 /** What a store returned, now or later; a run that is aborted does not wait for it. */
@@ -144,32 +142,13 @@ function quarter(text: string): number {
   return Math.ceil(text.length / 4);
 }
 
-function counted(counter: (text: string) => number): (text: string) => number {
-  return (text) => {
-    const tokens = counter(text);
-    if (typeof tokens === 'number' && tokens >= 0) return tokens;
-    throw invalidOption('tokenCounter()', 'a function that returns a number ≥ 0', tokens);
-  };
-}
-
 /** A beginning, about as long as can be, that has at most `budget` tokens, and at least a character. */
 function fitting(text: string, budget: number, count: (text: string) => number): string {
   let kept = text;
   for (let tokens = count(kept); tokens > budget && kept.length > 2; tokens = count(kept)) {
     // As if tokens were spread evenly, and a little less. They are not, so what is left is counted again.
     const chars = Math.floor((kept.length * budget * 0.99) / tokens);
-    kept = whole(kept.slice(0, Math.max(2, chars)));
+    kept = beginning(kept, Math.max(2, chars));
   }
   return kept;
-}
-
-/** Without half of a surrogate pair at the end; a lone one is left, or nothing would go forward. */
-function whole(text: string): string {
-  const last = text.charCodeAt(text.length - 1);
-  return last >= 0xd800 && last <= 0xdbff && text.length > 1 ? text.slice(0, -1) : text;
-}
-
-function isInsidePair(text: string, at: number): boolean {
-  const [before, after] = [text.charCodeAt(at - 1), text.charCodeAt(at)];
-  return before >= 0xd800 && before <= 0xdbff && after >= 0xdc00 && after <= 0xdfff;
 }

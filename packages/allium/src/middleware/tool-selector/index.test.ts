@@ -1,5 +1,6 @@
 import { Agent, type AgentOptions, defineMiddleware, memoryStore, textOf, tool } from 'allium';
 import { deferredTools } from 'allium/middleware/deferred-tools';
+import { todoList } from 'allium/middleware/todo-list';
 import { type ToolSelectorOptions, toolSelector } from 'allium/middleware/tool-selector';
 import {
   collect,
@@ -95,6 +96,34 @@ describe('tool-selector', () => {
     expect(textOf(request!.messages[0]!)).toBe(
       'Tools:\n- b: Does b.\n- c: Does c.\n- d: Does d.\n- e: Does e.\n\nConversation:\nuser: Hi\nassistant: Hello.\nuser: Do b.',
     );
+  });
+
+  it('leaves in what middleware bring, so that a list of todos can be finished', async () => {
+    const write = (status: string) =>
+      toolCalls({ name: 'write_todos', args: { todos: [{ content: 'Do b', status }] } });
+    const { agent, model, picker } = setup(
+      ['["b"]'],
+      [write('in_progress'), call('b'), write('completed'), text('done')],
+      {},
+      { middleware: [todoList()] },
+    );
+    expect(await agent.run('go')).toMatchObject({ status: 'done', text: 'done', turns: 4 });
+    expect(shown(model)).toEqual(Array(4).fill('bwrite_todos'));
+    expect(textOf(picker.requests[0]!.messages[0]!)).not.toContain('write_todos');
+  });
+
+  it('has them picked like others when told so, and does not mix up the middleware of runs', async () => {
+    const brings = defineMiddleware({ name: 'brings', tools: [make('m')] });
+    const { agent, model } = setup(['["a"]', '["a"]'], [text('done'), text('done'), text('done')], {
+      includeMiddlewareTools: false,
+    });
+    await agent.run('go', { middleware: [brings] });
+    await agent.run('go');
+    expect(shown(model)).toEqual(['a', 'a']);
+    const other = setup(['["a"]', '["a"]'], [text('done'), text('done')]);
+    await other.agent.run('go', { middleware: [brings] });
+    await other.agent.run('go');
+    expect(shown(other.model)).toEqual(['am', 'a']);
   });
 
   it('asks once for a message of the user, however many turns it takes', async () => {
@@ -269,13 +298,12 @@ describe('tool-selector', () => {
           : toolCalls({ name: 'deferred_tool_call', args: { tool_name: 'y' } }),
         text('done'),
       ]);
-      const always = ['load_tools', 'deferred_tool_call'];
       const agent = new Agent({
         model,
         tools: NAMES.map(make),
         middleware: [
           deferredTools({ groups: [group], strategy }),
-          toolSelector({ model: picker, maxTools: 1, alwaysInclude: always }),
+          toolSelector({ model: picker, maxTools: 1 }),
         ],
       });
       const { messages } = await agent.run('go');
@@ -344,6 +372,10 @@ describe('tool-selector', () => {
     [
       { model: scriptedModel([]), alwaysInclude: [5] },
       'Expected `alwaysInclude` to be a list of tool names, got [5].',
+    ],
+    [
+      { model: scriptedModel([]), includeMiddlewareTools: 'no' },
+      'Expected `includeMiddlewareTools` to be true or false, got "no".',
     ],
     [{ model: scriptedModel([]), max: 5 }, 'Unknown option `max` of toolSelector().'],
   ])('refuses options %#', (options, message) => {

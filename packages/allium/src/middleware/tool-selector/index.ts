@@ -1,4 +1,5 @@
 /** Lets a cheap model pick the tools that a request needs, so that the dear one reads fewer schemas. */
+import type { Plan } from '../../kernel/compose.js';
 import type { ModelContext } from '../../kernel/context.js';
 import { invalidOption, isControl, messageOf } from '../../kernel/errors.js';
 import { hash } from '../../kernel/hash.js';
@@ -8,14 +9,17 @@ import type { Model } from '../../kernel/model.js';
 import { checkInteger, checkMethods, checkOptions } from '../../kernel/options.js';
 import { defineState } from '../../kernel/state.js';
 import type { Tool } from '../../kernel/tool.js';
+import { cut } from '../../texts/cut.js';
 
 export interface ToolSelectorOptions {
   /** Picks the tools. */
   readonly model: Model;
-  /** Tools it may pick, beside those of `alwaysInclude`: an integer ≥ 1. @default 10 */
+  /** Tools it may pick, beside those that are always shown: an integer ≥ 1. @default 10 */
   readonly maxTools?: number;
   /** Names of tools that are always shown. @default none */
   readonly alwaysInclude?: readonly string[];
+  /** Tools that middleware bring are always shown: they may not work without them. False: they are picked like others. @default true */
+  readonly includeMiddlewareTools?: boolean;
 }
 
 /** What was picked: journaled, so that a resume asks no second time. */
@@ -34,14 +38,15 @@ interface Pick {
  * new Agent({ model, tools, middleware: [toolSelector({ model: cheap, maxTools: 2, alwaysInclude: ['help'] })] });
  */
 export function toolSelector(options: ToolSelectorOptions): Middleware {
-  checkOptions('toolSelector', options, ['model', 'maxTools', 'alwaysInclude']);
-  const { model, maxTools = 10, alwaysInclude = [] } = options;
+  checkOptions('toolSelector', options, ['model', 'maxTools', 'alwaysInclude', 'includeMiddlewareTools']);
+  const { model, maxTools = 10, alwaysInclude = [], includeMiddlewareTools = true } = options;
   checkMethods('model', model, ['stream']);
   checkInteger('maxTools', maxTools, 1);
   if (!Array.isArray(alwaysInclude) || !alwaysInclude.every((name) => typeof name === 'string'))
     throw invalidOption('alwaysInclude', 'a list of tool names', alwaysInclude);
-  const choiceOf = choices(new Set(alwaysInclude));
-  const narrowed = narrowing(new Set(alwaysInclude));
+  if (typeof includeMiddlewareTools !== 'boolean')
+    throw invalidOption('includeMiddlewareTools', 'true or false', includeMiddlewareTools);
+  const selectionIn = selections(alwaysInclude, includeMiddlewareTools);
   const cell = defineState<Pick | null>({ name: 'pick', scope: 'run', initial: null });
 
   return defineMiddleware({
@@ -54,6 +59,7 @@ export function toolSelector(options: ToolSelectorOptions): Middleware {
     },
     // A rule and no layer: calls that other middleware make for themselves keep their tools.
     async transformSystemPrompt(prompt, ctx) {
+      const { choiceOf, narrowed } = selectionIn(ctx._run.plan);
       const choice = choiceOf(ctx.tools);
       if (choice.tools.length <= maxTools) return prompt;
       if (ctx.state.get(cell)?.among !== choice.key) {
@@ -66,6 +72,26 @@ export function toolSelector(options: ToolSelectorOptions): Middleware {
       return prompt;
     },
   });
+}
+
+interface Selection {
+  readonly choiceOf: (tools: readonly Tool[]) => Choice;
+  readonly narrowed: (ctx: ModelContext, names: readonly string[]) => readonly Tool[];
+}
+
+/** What is always shown depends on the middleware beside this one, which are the same from run to run. */
+function selections(alwaysInclude: readonly string[], brought: boolean): (plan: Plan) => Selection {
+  const known = new WeakMap<Plan, Selection>();
+  return (plan) => {
+    let selection = known.get(plan);
+    if (!selection) {
+      const tools = brought ? plan.middleware.flatMap(({ middleware }) => middleware.tools ?? []) : [];
+      const always = new Set([...alwaysInclude, ...tools.map(({ name }) => name)]);
+      selection = { choiceOf: choices(always), narrowed: narrowing(always) };
+      known.set(plan, selection);
+    }
+    return selection;
+  };
 }
 
 interface Choice {
@@ -165,10 +191,6 @@ function lastTexts(messages: readonly Message[]): readonly string[] {
     texts.unshift(`${message.role}: ${cut(text, MESSAGE_CHARS)}`);
   }
   return texts;
-}
-
-function cut(text: string, chars: number): string {
-  return text.length > chars ? `${text.slice(0, chars)}…` : text;
 }
 
 /** The known names in an answer. Throws when it is no list, or knows none of the tools. */

@@ -1,0 +1,15 @@
+import { expect, it } from 'vitest';
+import { didYouMean, failure } from './answers.js';
+
+it('a failure is an error result', () => {
+  expect(failure('There is none.')).toMatchObject({
+    isError: true,
+    content: [{ type: 'text', text: 'There is none.' }],
+  });
+});
+
+it('a name like the one that was meant is suggested, and no other', () => {
+  expect(didYouMean('rewiew', ['write', 'review'])).toBe(' Did you mean "review"?');
+  expect(didYouMean('zzzzzz', ['write', 'review'])).toBe('');
+  expect(didYouMean('x', [])).toBe('');
+});

@@ -1,0 +1,14 @@
+/** What tools of middleware say when they cannot do what was asked. */
+import { nearest } from '../kernel/errors.js';
+import { type ToolResult, toolResult } from '../kernel/tool.js';
+
+/** A result that says what is wrong. */
+export function failure(text: string): ToolResult {
+  return toolResult({ content: text, isError: true });
+}
+
+/** Ends a sentence about a name that does not exist; empty when no name is like it. */
+export function didYouMean(name: string, names: Iterable<string>): string {
+  const near = nearest(name, names);
+  return near ? ` Did you mean "${near}"?` : '';
+}
