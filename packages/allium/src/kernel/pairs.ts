@@ -1,9 +1,11 @@
 /** Layers made of `before` and `after` hooks. As long as all of them are sync, so is the layer: nothing is awaited. */
 import type { Attempt } from './attempts.js';
-import type { ModelContext, ModelMark, ToolContext, ToolMark } from './context.js';
+import type { ModelContext, ToolContext } from './context.js';
 import { isThenable } from './errors.js';
 import { isPreset, type Layer, type LayerContext, save, takeResult, undone, wrongReturn } from './layer.js';
 import type { Onion } from './layers.js';
+import type { ModelMark } from './model-context.js';
+import type { ToolMark } from './tool-context.js';
 
 /** Runs consecutive pairs, from layer `start` on, around what is inside them. */
 export function runPairs(

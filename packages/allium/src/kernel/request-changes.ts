@@ -1,6 +1,7 @@
 /** Which layer rewrote what of a request: found out at the innermost point, and only if something was rewritten. */
-import type { ModelContext, ModelMark } from './context.js';
+
 import { modelName } from './model.js';
+import type { ModelContext, ModelMark } from './model-context.js';
 
 /** What of a request layers may assign, and what `result.changes` says of it. */
 const PARTS = [
