@@ -1,12 +1,12 @@
 /** Plays a run for whoever started the command: shows it, answers or asks its questions, and says how it ended. */
-import type { Decision, PendingRequest, RunStream } from 'allium';
+import type { RunStream } from 'allium';
 import { codeOf, describeError, EXIT, exitCodeOf, exitCodeOfError } from './outcome.js';
 import type { Shell } from './shell.js';
 import { note } from './terminal/io.js';
 import { approveAll, askPerson, describeRequest } from './view/ask.js';
 import { jsonView } from './view/json.js';
 import { liveView } from './view/live.js';
-import { type Ended, follow, type View } from './view/view.js';
+import { type Asker, type Ended, follow, type View } from './view/view.js';
 
 export interface PlayOptions {
   readonly json?: boolean;
@@ -20,7 +20,7 @@ export interface PlayOptions {
 /** What every run of the command line is started with. */
 export interface PlayedRun {
   readonly signal: AbortSignal;
-  readonly onRequest: (request: PendingRequest) => Promise<Decision | undefined>;
+  readonly onRequest: Asker;
 }
 
 export async function play(
@@ -31,18 +31,12 @@ export async function play(
   const { io } = shell;
   const { redact } = shell;
   const view: View = json
-    ? jsonView((line) => void io.stdout.write(line), redact)
+    ? { ...jsonView((line) => void io.stdout.write(line), redact), log: (line) => note(io, redact(line)) }
     : liveView(io, { quiet, redact });
-  const onRequest = async (request: PendingRequest): Promise<Decision | undefined> => {
-    view.pause();
-    view.request?.(request);
-    // Without somebody to ask the run is suspended: it goes on when somebody has answered.
-    const ask = yes ? approveAll('--yes') : io.interactive && !json ? askPerson : undefined;
-    const decision = await ask?.(io, request);
-    if (decision) view.answer?.(request, decision);
-    return decision;
-  };
-  const ended = await follow(start({ signal: io.signal, onRequest }), view);
+  // Without somebody to ask the run is suspended: it goes on when somebody has answered.
+  const answerer = yes ? approveAll('--yes') : io.interactive && !json ? askPerson : undefined;
+  const ask: Asker = async (request) => answerer?.(io, request);
+  const ended = await follow((onRequest) => start({ signal: io.signal, onRequest }), view, { ask });
   report(shell, ended, json, forgets);
   return ended;
 }

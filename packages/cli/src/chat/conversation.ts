@@ -1,11 +1,11 @@
 /** A conversation with an agent: one run after the other in one session, and what they came to. */
-import type { Decision, PendingRequest, RunResult, RunStream, Session } from 'allium';
+import type { RunResult, RunStream, Session } from 'allium';
 import { planText } from '../commands/explain.js';
 import { describeError, EXIT, exitCodeOf } from '../outcome.js';
 import type { Opened, Shell } from '../shell.js';
 import { count, dollars } from '../terminal/text.js';
 import { summary } from '../view/live.js';
-import { follow, type View } from '../view/view.js';
+import { type Asker, follow, type View } from '../view/view.js';
 
 export const CHAT_HELP = `/explain   the plan: who runs where
 /cost      turns, tokens and cost so far
@@ -30,8 +30,6 @@ export interface Conversation {
   command(name: string): string[] | undefined;
 }
 
-export type Asker = (request: PendingRequest) => Promise<Decision | undefined>;
-
 export function converse(
   shell: Shell,
   opened: Opened,
@@ -55,15 +53,13 @@ export function converse(
     session,
     async take(input, view, ask) {
       turn = new AbortController();
-      const options = { signal: turn.signal, onRequest: ask };
+      const { signal } = turn;
       const started = performance.now();
-      let stream: RunStream;
-      try {
-        stream = input === RESUME ? session.resumeStream(options) : session.stream(input, options);
-      } catch (error) {
-        return say(io.err.red(`error: ${shell.redact(describeError(error))}`));
-      }
-      const { result, error } = await follow(stream, view);
+      const start = (onRequest: Asker): RunStream =>
+        input === RESUME
+          ? session.resumeStream({ signal, onRequest })
+          : session.stream(input, { signal, onRequest });
+      const { result, error } = await follow(start, view, { ask });
       turn = undefined;
       if (result) {
         addUp(result);

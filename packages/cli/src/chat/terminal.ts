@@ -2,7 +2,7 @@
 import { createInterface, type Interface } from 'node:readline';
 import type { Decision, PendingRequest } from 'allium';
 import type { Opened, Shell } from '../shell.js';
-import { seconds } from '../terminal/text.js';
+import { plain, seconds } from '../terminal/text.js';
 import { describeRequest } from '../view/ask.js';
 import { narrate } from '../view/live.js';
 import type { View } from '../view/view.js';
@@ -94,6 +94,7 @@ class TerminalChat {
         if (event.type === 'message_end' || event.type === 'message_reset') screen.endLine();
       },
       pause() {},
+      log: (line) => paper.line(shell.io.out.dim(`  ${plain(line)}`)),
     };
     this.working = this.conversation
       .take(input, view, (request) => this.ask(request))

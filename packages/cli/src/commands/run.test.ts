@@ -61,6 +61,67 @@ describe('allium run', () => {
   });
 });
 
+describe('what tools and middleware write to the console', () => {
+  const withLogs = () => {
+    const config = here().read('allium.toml');
+    here().write(
+      'allium.toml',
+      config
+        .replace('"./tools.mjs"', '"./tools.mjs", "./talker.mjs"')
+        .replace('chain = [', 'chain = [\n  "stopwatch", "console-logger",'),
+    );
+    here().write(
+      'talker.mjs',
+      `import { tool } from 'allium';
+      const jsonSchema = { input: () => ({ type: 'object', properties: {} }) };
+      export const chatter = tool({
+        name: 'chatter',
+        description: 'Talks.',
+        input: { '~standard': { version: 1, vendor: 'test', validate: (value) => ({ value }), jsonSchema } },
+        execute() { console.log('from the tool'); return 'quiet now'; },
+      });`,
+    );
+  };
+
+  it('is not on stdout, neither among events nor beside the answer', async () => {
+    withLogs();
+    const json = await here().allium(['run', '--json', 'chatter']);
+    expect(jsonLines(json.stdout).at(-1)).toMatchObject({ type: 'agent_end' });
+    const quiet = await here().allium(['run', '-q', 'chatter']);
+    expect(quiet.stdout).toMatch(/^chatter: quiet now\n\n\(Written by [^\n]*\)\n$/);
+    for (const { stderr } of [json, quiet])
+      for (const line of ['from the tool', 'turn 1: chatter', 'run: done, 2 turns'])
+        expect(stderr).toContain(line);
+  });
+
+  it('has lines of its own on a terminal', async () => {
+    withLogs();
+    const run = here().terminal(['run', 'chatter']);
+    expect(await run.exit()).toBe(0);
+    const lines = run.screen().split('\n');
+    expect(lines).toContain('I call chatter.');
+    expect(lines).toContain('  from the tool');
+    expect(lines).toContain('chatter: quiet now');
+    for (const line of lines)
+      if (/turn \d: |run: done/.test(line)) expect(line).toMatch(/^ {2}(\[r_\w+\] )?(turn \d|run): /);
+    expect(lines.filter((line) => line.includes('turn 1: model'))).toHaveLength(1);
+  });
+
+  it('leaves the prompt of a chat alone', async () => {
+    withLogs();
+    const chat = here().terminal(['chat', '--session', 'ann']);
+    await chat.until('Session ann');
+    chat.type(`chatter${KEYS.enter}`);
+    await chat.until(/done · 2 turns/);
+    chat.type('still here');
+    await chat.until(/\n› still here$/);
+    const lines = chat.screen().split('\n');
+    expect(lines).toContain('  from the tool');
+    expect(lines.filter((line) => line.includes('turn 1: model'))).toHaveLength(1);
+    expect(lines).toContain('chatter: quiet now');
+  });
+});
+
 describe('the exit code of allium run', () => {
   it('is 0 where a tool fails and the run goes on', async () => {
     const { code, stderr } = await here().allium(['run', 'crash']);

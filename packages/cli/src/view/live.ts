@@ -67,20 +67,31 @@ export function liveView(io: Io, options: LiveOptions = {}): View {
     },
     now,
   );
+  let waitsFor: string | undefined;
   return {
     event(event) {
       spinner.stop();
+      waitsFor = undefined;
       inner(event);
       if (event.type === 'message_end') paper.endLine();
       if (event.type === 'agent_end') {
         if (!stream && event.result.text !== '') paper.text(`${plain(event.result.text)}\n`);
         if (!quiet) for (const line of summary(io, event.result, now() - started)) paper.line(redact(line));
-      } else if (!(event.type === 'message_update' && stream)) spinner.start(waiting(event));
-      if (event.type === 'agent_end') spinner.stop();
+      } else if (!(event.type === 'message_update' && stream)) {
+        waitsFor = waiting(event);
+        spinner.start(waitsFor);
+      }
     },
     pause() {
       spinner.stop();
+      waitsFor = undefined;
       paper.endLine();
+    },
+    // Also when quiet: whoever puts a logger into the chain wants to read it, and it goes to stderr.
+    log(line) {
+      spinner.stop();
+      paper.line(io.err.dim(`  ${redact(plain(line))}`));
+      if (waitsFor !== undefined) spinner.start(waitsFor);
     },
   };
 }
