@@ -75,7 +75,13 @@ async function run() {
       file.event(event);
     },
     request: file.request,
-    answer: file.answer,
+    answer(
+      /** @type {import('allium').PendingRequest} */ request,
+      /** @type {import('allium').Decision} */ decision,
+    ) {
+      screen.answer?.(request, decision);
+      file.answer(request, decision);
+    },
   };
   const { result, error } = await follow((onRequest) => agent.stream(QUESTION, { onRequest }), both, {
     ask,

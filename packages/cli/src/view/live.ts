@@ -2,7 +2,7 @@
  * A run for people. On a terminal the answer is streamed; in a pipe it is written once, when it is final, because what
  * has gone down a pipe cannot be taken back. Status lines go to stderr.
  */
-import type { AgentEvent, RunResult } from 'allium';
+import type { AgentEvent, Decision, RunResult } from 'allium';
 import { type Io, note } from '../terminal/io.js';
 import { makeSpinner } from '../terminal/spinner.js';
 import { count, dollars, plain, seconds, short } from '../terminal/text.js';
@@ -16,6 +16,8 @@ export interface LiveOptions {
   readonly stream?: boolean;
   /** Takes secrets out of status lines: errors of others may name one. @default nothing */
   readonly redact?: (text: string) => string;
+  /** What was answered before the run went on, by the id of the call. @default nothing */
+  readonly decided?: ReadonlyMap<string, Decision>;
   /** Milliseconds since some moment. */
   readonly now?: () => number;
 }
@@ -52,6 +54,7 @@ export function streams(io: Io): Paper & { endLine(): void } {
 export function liveView(io: Io, options: LiveOptions = {}): View {
   const { quiet = false, stream = io.stdout.isTTY === true, redact = (text) => text } = options;
   const { now = () => performance.now() } = options;
+  const decided = new Map(options.decided);
   const started = now();
   const spinner = makeSpinner(io, !quiet);
   const paper = streams(io);
@@ -66,6 +69,7 @@ export function liveView(io: Io, options: LiveOptions = {}): View {
       },
     },
     now,
+    decided,
   );
   let waitsFor: string | undefined;
   return {
@@ -87,6 +91,9 @@ export function liveView(io: Io, options: LiveOptions = {}): View {
       waitsFor = undefined;
       paper.endLine();
     },
+    answer({ callId }, decision) {
+      decided.set(callId, decision);
+    },
     // Also when quiet: whoever puts a logger into the chain wants to read it, and it goes to stderr.
     log(line) {
       spinner.stop();
@@ -97,7 +104,13 @@ export function liveView(io: Io, options: LiveOptions = {}): View {
 }
 
 /** Turns events into text and lines; whoever owns the screen decides where they go. */
-export function narrate(io: Io, paper: Paper, now: () => number): (event: AgentEvent) => void {
+export function narrate(
+  io: Io,
+  paper: Paper,
+  now: () => number,
+  /** What was answered about calls, by their id: the line of a call says what is really done. */
+  decided: ReadonlyMap<string, Decision> = new Map(),
+): (event: AgentEvent) => void {
   const begun = new Map<string, number>();
   /** Middleware that have spoken for themselves: the list at the end need not repeat them. */
   const heard = new Set<string>();
@@ -118,7 +131,7 @@ export function narrate(io: Io, paper: Paper, now: () => number): (event: AgentE
         break;
       case 'tool_execution_start':
         begun.set(event.toolCall.id, now());
-        paper.line(callLine(io.err, event.toolCall.name, event.toolCall.arguments));
+        paper.line(callLine(io.err, event.toolCall, decided.get(event.toolCall.id)));
         break;
       case 'tool_execution_end': {
         const since = begun.get(event.toolCall.id);
@@ -148,11 +161,15 @@ export function summary(io: Io, result: RunResult, ms: number): string[] {
     seconds(ms),
     `session ${sessionId}`,
   ];
+  const last = result.messages.findLast((message) => message.role === 'assistant');
+  const cut = last?.role === 'assistant' && last.stopReason === 'length';
   const why =
     status === 'done'
-      ? ''
+      ? cut
+        ? ' (the answer is cut off: the model came to its limit of tokens)'
+        : ''
       : ` (${short([stop.by, stop.message ?? stop.reason].filter(Boolean).join(': '), 200)})`;
-  const paint = status === 'done' ? io.err.green : status === 'error' ? io.err.red : io.err.yellow;
+  const paint = status === 'done' && !cut ? io.err.green : status === 'error' ? io.err.red : io.err.yellow;
   return [`${paint(status)}${why} ${io.err.dim(`· ${facts.join(' · ')}`)}`];
 }
 
