@@ -27,7 +27,7 @@ export interface ConsoleLoggerOptions {
  * Logs what a run does. It is declared a sink, so what guards removed is in no line.
  *
  * @example
- * new Agent({ model, tools: [add], middleware: [consoleLogger({ level: 'debug', console: log })] });
+ * new Agent({ model, tools: [add], middleware: [consoleLogger({ level: 'debug' })] });
  */
 export function consoleLogger(options: ConsoleLoggerOptions = {}): Middleware {
   checkOptions('consoleLogger', options, ['level', 'console', 'clock']);
