@@ -70,8 +70,8 @@ async function run() {
   const screen = liveView(io, { stream: true });
   const both = {
     ...screen,
-    event(/** @type {import('allium').AgentEvent} */ event) {
-      screen.event(event);
+    event(/** @type {import('allium').AgentEvent} */ event, /** @type {number | undefined} */ at) {
+      screen.event(event, at);
       file.event(event);
     },
     request: file.request,

@@ -95,6 +95,8 @@ describe('allium chat in a terminal', () => {
     await chat.until(/done · 2 turns/);
     chat.type(`pay 6${KEYS.enter}`);
     await chat.until(/\[l\]ater[\s\S]*\[l\]ater/);
+    chat.type(`/cost${KEYS.enter}`);
+    await chat.until(/1 run · 2 turns · \d+ tokens · \$0\.00\nunder way: 1 turn · \d\d+ tokens/);
     chat.type(`/exit${KEYS.enter}`);
     expect(await chat.exit()).toBe(0);
     expect((await here().allium(['approve'])).stdout).toContain('pay {"amount":6}');

@@ -40,6 +40,8 @@ export function converse(
   const session = opened.agent.session(sessionId);
   const total = { runs: 0, turns: 0, tokens: 0, costUsd: 0 as number | undefined };
   let turn: AbortController | undefined;
+  /** Of the run under way, which has no result yet. */
+  let sofar = { turns: 0, tokens: 0 };
 
   const addUp = ({ turns, usage, costUsd }: RunResult): void => {
     total.runs++;
@@ -59,8 +61,19 @@ export function converse(
         input === RESUME
           ? session.resumeStream({ signal, onRequest })
           : session.stream(input, { signal, onRequest });
-      const { result, error } = await follow(start, view, { ask });
+      const counting: View = {
+        ...view,
+        event(event, at) {
+          if (event.type === 'message_end' && event.message?.role === 'assistant') {
+            const spent = event.message.usage?.totalTokens ?? 0;
+            sofar = { turns: sofar.turns + 1, tokens: sofar.tokens + spent };
+          }
+          view.event(event, at);
+        },
+      };
+      const { result, error } = await follow(start, counting, { ask });
       turn = undefined;
+      sofar = { turns: 0, tokens: 0 };
       if (result) {
         addUp(result);
         shell.exitCode = result.status === 'aborted' ? EXIT.done : exitCodeOf(result.status);
@@ -80,6 +93,9 @@ export function converse(
       const { runs, turns, tokens, costUsd } = total;
       return [
         `${count(runs, 'run')} · ${count(turns, 'turn')} · ${count(tokens, 'token')} · ${dollars(costUsd)}`,
+        ...(sofar.turns > 0
+          ? [`under way: ${count(sofar.turns, 'turn')} · ${count(sofar.tokens, 'token')}`]
+          : []),
       ];
     },
   };

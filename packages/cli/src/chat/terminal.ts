@@ -94,8 +94,8 @@ class TerminalChat {
     };
     const timer = setInterval(show, 500);
     const view: View = {
-      event(event) {
-        narrator(event);
+      event(event, at) {
+        narrator(event, at);
         if (event.type === 'message_end' || event.type === 'message_reset') screen.endLine();
       },
       pause() {},

@@ -73,14 +73,14 @@ export function liveView(io: Io, options: LiveOptions = {}): View {
   );
   let waitsFor: string | undefined;
   return {
-    event(event) {
+    event(event, at = now()) {
       spinner.stop();
       waitsFor = undefined;
-      inner(event);
+      inner(event, at);
       if (event.type === 'message_end') paper.endLine();
       if (event.type === 'agent_end') {
         if (!stream && event.result.text !== '') paper.text(`${plain(event.result.text)}\n`);
-        if (!quiet) for (const line of summary(io, event.result, now() - started)) paper.line(redact(line));
+        if (!quiet) for (const line of summary(io, event.result, at - started)) paper.line(redact(line));
       } else if (!(event.type === 'message_update' && stream)) {
         waitsFor = waiting(event);
         spinner.start(waitsFor);
@@ -110,11 +110,11 @@ export function narrate(
   now: () => number,
   /** What was answered about calls, by their id: the line of a call says what is really done. */
   decided: ReadonlyMap<string, Decision> = new Map(),
-): (event: AgentEvent) => void {
+): (event: AgentEvent, at?: number) => void {
   const begun = new Map<string, number>();
   /** Middleware that have spoken for themselves: the list at the end need not repeat them. */
   const heard = new Set<string>();
-  return (event) => {
+  return (event, at = now()) => {
     switch (event.type) {
       case 'message_update':
         if (event.delta.type === 'text') paper.text(plain(event.delta.text));
@@ -130,12 +130,12 @@ export function narrate(
         if (event.discarded) paper.line(io.err.yellow('  ↺ the answer was withheld'));
         break;
       case 'tool_execution_start':
-        begun.set(event.toolCall.id, now());
+        begun.set(event.toolCall.id, at);
         paper.line(callLine(io.err, event.toolCall, decided.get(event.toolCall.id)));
         break;
       case 'tool_execution_end': {
         const since = begun.get(event.toolCall.id);
-        const ms = since === undefined ? undefined : now() - since;
+        const ms = since === undefined ? undefined : at - since;
         if (event.message) paper.line(resultLine(io.err, short(event.toolCall.name), event.message, ms));
         break;
       }

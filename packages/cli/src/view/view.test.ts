@@ -1,10 +1,13 @@
 // The order in which a run is shown: events, questions and what others write to the console.
 
+import { PassThrough } from 'node:stream';
 import { Agent, type AgentEvent, defineMiddleware, type Model, tool } from 'allium';
 import { approval } from 'allium/middleware';
 import { scriptedModel, text, toolCalls } from 'allium/testing';
 import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
+import { makeIo } from '../terminal/io.js';
+import { narrate } from './live.js';
 import { follow, type View } from './view.js';
 
 const named = (name: string, execute: () => string | Promise<string> = () => 'ok') =>
@@ -112,4 +115,17 @@ describe('follow', () => {
     }, view);
     expect(failed).toEqual({ result: undefined, error: oh });
   });
+});
+
+it('says how long a call took by when its events came, not by when they are shown', async () => {
+  const stream = () => new PassThrough();
+  const io = makeIo({ stdin: stream(), stdout: stream(), stderr: stream(), env: {}, cwd: '.' });
+  const lines: string[] = [];
+  const show = narrate(io, { text() {}, line: (line) => lines.push(line) }, () => 0);
+  const agent = new Agent({
+    model: scriptedModel([toolCalls({ name: 'look' }), text('Done.')]),
+    tools: [named('look')],
+  });
+  for await (const event of agent.stream('go')) show(event, event.type === 'tool_execution_end' ? 350 : 100);
+  expect(lines).toEqual(['  → look {}', '  ✓ look (250 ms)']);
 });

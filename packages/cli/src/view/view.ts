@@ -10,7 +10,8 @@ import {
 import { catchConsole } from '../terminal/console.js';
 
 export interface View {
-  event(event: AgentEvent): void;
+  /** `at` is when it came, by `performance.now()`: it may have waited for its turn. */
+  event(event: AgentEvent, at?: number): void;
   /** Something is going to be asked: leave the screen alone. */
   pause(): void;
   /** The run asks something, and is answered in place. */
@@ -65,8 +66,8 @@ export async function follow(
   const tell = (): void => {
     for (const text of held.splice(0)) view.log?.(text);
   };
-  const show = (event: AgentEvent): void => {
-    view.event(event);
+  const show = (event: AgentEvent, at: number): void => {
+    view.event(event, at);
     if (event.type === 'message_start') speaking = true;
     else if (event.type === 'message_end') {
       speaking = false;
@@ -81,7 +82,8 @@ export async function follow(
   try {
     const stream = start(onRequest);
     for await (const event of stream) {
-      line.run(() => show(event));
+      const at = performance.now();
+      line.run(() => show(event, at));
       if (paceMs > 0 && event.type === 'message_update')
         void line.add(() => new Promise((resolve) => setTimeout(resolve, paceMs)));
     }
