@@ -36,14 +36,16 @@ describe('npm start -- --json FILE', () => {
     expect(outcome.code).toBe(0);
     const order = [
       'Plan: 4 middleware, 3 tools',
-      'forecast failed: the weather service is busy',
+      'forecast failed: the weather service is busy; retry tries again',
+      '✗ forecast: "forecast" failed: the weather service is busy',
+      'I call forecast again: it failed.',
       '✓ forecast',
       'Run "book_room"? approved (automatically: there is no terminal to ask on)',
       'write to [email]',
       'The same question again',
       'cache: this answer was given before',
-      'run 1: done after 4 turns',
-      'run 2: done after 4 turns, 0 tokens',
+      'run 1: done after 5 turns',
+      'run 2: done after 5 turns, 0 tokens',
       'The data is in examples/demo/.allium.',
     ];
     const places = order.map((text) => outcome.stdout.indexOf(text));
@@ -53,7 +55,7 @@ describe('npm start -- --json FILE', () => {
     expect(outcome.stdout).not.toMatch(/\w@\w/);
   });
 
-  it('has a call that ends in an error and then, tried again, in success', () => {
+  it('has a call that is retried and ends in an error, and the same call again that ends in success', () => {
     const [retry] = ofType('custom').filter(({ name }) => name === 'retry');
     const { callId, error } = retry!.data as { callId: string; error: string };
     expect(error).toBe('the weather service is busy');
@@ -62,10 +64,22 @@ describe('npm start -- --json FILE', () => {
         line === retry ||
         ((line.type === 'tool_execution_start' || line.type === 'tool_execution_end') &&
           line.runId === retry!.runId &&
-          line.toolCall.id === callId),
+          line.toolCall.name === 'forecast'),
     );
-    expect(about.map(({ type }) => type)).toEqual(['tool_execution_start', 'custom', 'tool_execution_end']);
-    expect(about.at(-1)).toMatchObject({ toolCall: { name: 'forecast' }, message: { isError: false } });
+    const [start, , failed, again, succeeded] = about;
+    expect(about.map(({ type }) => type)).toEqual([
+      'tool_execution_start',
+      'custom',
+      'tool_execution_end',
+      'tool_execution_start',
+      'tool_execution_end',
+    ]);
+    expect(start).toMatchObject({ toolCall: { id: callId } });
+    expect(failed).toMatchObject({ toolCall: { id: callId }, message: { isError: true } });
+    const args = (start as { toolCall?: { arguments: string } }).toolCall?.arguments;
+    expect(again).toMatchObject({ toolCall: { arguments: args } });
+    expect(again).not.toMatchObject({ toolCall: { id: callId } });
+    expect(succeeded).toMatchObject({ message: { isError: false } });
   });
 
   it('redacts the e-mail address while the answer streams', () => {
@@ -101,8 +115,8 @@ describe('npm start -- --json FILE', () => {
       ofType('message_end')
         .filter((event) => event.runId === runId && event.message?.role === 'assistant')
         .map(({ message }) => message?.metadata?.cacheHit === true);
-    expect(hits(runs[0])).toEqual([false, false, false, false]);
-    expect(hits(runs[1])).toEqual([true, true, true, true]);
+    expect(hits(runs[0])).toEqual([false, false, false, false, false]);
+    expect(hits(runs[1])).toEqual([true, true, true, true, true]);
   });
 
   it('leaves its data where it says, for the commands it names', async () => {
@@ -114,15 +128,71 @@ describe('npm start -- --json FILE', () => {
   });
 });
 
-it('npm start in a terminal asks, and goes on when it is answered', async () => {
-  const demo = openTerminal(process.execPath, ['examples/demo/demo.mjs'], { cwd: root });
+it.each([[['--josn', 'x']], [['--json', 'no/such/folder/x']]])(
+  'npm start -- %j says what is wrong, without a stack',
+  async (args) => {
+    const { code, stderr } = await runCommand(process.execPath, ['examples/demo/demo.mjs', ...args], {
+      cwd: root,
+    });
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/^error: .*(josn|no\/such\/folder)/);
+    expect(stderr).toContain('usage: npm start [-- --json FILE]');
+    expect(stderr).not.toMatch(/^ {4}at /m);
+  },
+);
+
+it('npm start in a terminal asks where the call stands, and leaves a screen that reads from top to bottom', async () => {
+  const demo = openTerminal(process.execPath, ['examples/demo/demo.mjs'], { cwd: root, rows: 30 });
   try {
-    await demo.until('Run "book_room"?');
+    const asked = await demo.until(/Run "book_room"\?[\s\S]*Decide later/);
+    expect(
+      asked
+        .trimEnd()
+        .split('\n')
+        .findLast((line) => /^\w/.test(line)),
+    ).toBe('I call book_room.');
     demo.type(KEYS.enter);
-    await demo.until('the same call as before: approve');
-    await demo.until('Where to look next');
     expect(await demo.exit()).toBe(0);
+    const screen = demo.screen();
+    const run = [
+      /^I call forecast\.$/,
+      /^ {2}→ forecast /,
+      /^ {2}↻ forecast failed: /,
+      /^ {2}✗ forecast: /,
+      /^I call forecast again: it failed\.$/,
+      /^ {2}→ forecast /,
+      /^ {2}✓ forecast/,
+      /^I call find_guide\.$/,
+      /^ {2}→ find_guide /,
+      /^ {2}✓ find_guide/,
+      /^I call book_room\.$/,
+      /Run "book_room"\?/,
+      /Approve/,
+      /^ {2}→ book_room /,
+      /^ {2}✓ book_room/,
+      /^forecast: 2 days of rain/,
+      /write to \[email\]$/,
+      /^done · 5 turns/,
+    ];
+    const again = run.filter(({ source }) => source !== 'Approve');
+    again[again.findIndex(({ source }) => source.startsWith('Run'))] =
+      /^ {2}\? the same call as before: approve$/;
+    expectInOrder(screen, [/The first run/, ...run, /The same question again/, ...again, /What it came to/]);
+    // Nothing of the menu, and no line of the spinner, is left behind.
+    expect(screen).not.toMatch(/Reject|Decide later|thinking/);
+    for (const what of ['I call find_guide.', '  ? the same call as before: approve'])
+      expect(screen.split('\n').filter((line) => line === what)).toHaveLength(what.startsWith('I') ? 2 : 1);
   } finally {
     demo.kill();
   }
 });
+
+/** Every pattern has a line of its own, below that of the pattern before it. */
+function expectInOrder(screen: string, patterns: readonly RegExp[]): void {
+  const rest = screen.split('\n');
+  for (const pattern of patterns) {
+    const at = rest.findIndex((line) => pattern.test(line));
+    expect(at, `${pattern} is missing, or stands too early:\n${screen}`).not.toBe(-1);
+    rest.splice(0, at + 1);
+  }
+}

@@ -1,14 +1,13 @@
-// `npm start`: an agent from a config file, offline. A tool fails and is tried again, an e-mail address is redacted while
-// it streams, a call needs approval, and the second run comes from the cache.
+// `npm start`: an agent from a config file, offline. A tool fails, is retried, fails again and is called again; an e-mail
+// address is redacted while it streams, a call needs approval, and the second run comes from the cache.
 //   npm start                     watch it
 //   npm start -- --json FILE      also write the events, one JSON object per line
 
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { approveAll, askPerson, jsonView, liveView, makeIo } from '@allium/cli';
+import { approveAll, askPerson, follow, jsonView, liveView, makeIo } from '@allium/cli';
 import { createAgent, loadConfig } from '@allium/config';
 
 const QUESTION =
@@ -17,8 +16,7 @@ const QUESTION =
 const { stdin, stdout, env } = process;
 // Everything in one stream: here the way is the goal.
 const io = makeIo({ stdin, stdout, stderr: stdout, env, cwd: process.cwd() });
-const { values } = parseArgs({ options: { json: { type: 'string' } } });
-if (values.json !== undefined) writeFileSync(values.json, '');
+const values = readOptions();
 const file = jsonView((line) => {
   if (values.json !== undefined) appendFileSync(values.json, line);
 });
@@ -70,28 +68,53 @@ README.md goes from here to a middleware of your own, docs/guide/command-line.md
 /** One run, shown as it goes. */
 async function run() {
   const screen = liveView(io, { stream: true });
-  const stream = agent.stream(QUESTION, {
-    async onRequest(request) {
-      screen.pause();
-      file.request(request);
-      const answer = decided.get(request.hash) ?? (io.interactive ? askPerson : ON_ITS_OWN);
-      const decision = await answer(io, request);
-      if (!decision) return undefined;
-      file.answer(request, decision);
-      decided.set(request.hash, async () => {
-        console.log(`  ? the same call as before: ${decision.type}`);
-        return decision;
-      });
-      return decision;
+  const both = {
+    ...screen,
+    event(/** @type {import('allium').AgentEvent} */ event, /** @type {number | undefined} */ at) {
+      screen.event(event, at);
+      file.event(event);
     },
-  });
-  for await (const event of stream) {
-    screen.event(event);
-    file.event(event);
+    request: file.request,
+    answer(
+      /** @type {import('allium').PendingRequest} */ request,
+      /** @type {import('allium').Decision} */ decision,
+    ) {
+      screen.answer?.(request, decision);
+      file.answer(request, decision);
+    },
+  };
+  const { result, error } = await follow((onRequest) => agent.stream(QUESTION, { onRequest }), both, {
+    ask,
     // Slow enough to watch, where somebody does.
-    if (stdout.isTTY && event.type === 'message_update') await sleep(25);
+    paceMs: stdout.isTTY ? 25 : 0,
+  });
+  if (!result) throw error;
+  return result;
+}
+
+/** @type {import('@allium/cli').Asker} */
+async function ask(request) {
+  const answer = decided.get(request.hash) ?? (io.interactive ? askPerson : ON_ITS_OWN);
+  const decision = await answer(io, request);
+  if (decision)
+    decided.set(request.hash, async () => {
+      stdout.write(`  ? the same call as before: ${decision.type}\n`);
+      return decision;
+    });
+  return decision;
+}
+
+/** What stands behind `npm start --`. Without a stack: a wrong word is no fault of the program. */
+function readOptions() {
+  try {
+    const { values } = parseArgs({ options: { json: { type: 'string' } } });
+    if (values.json !== undefined) writeFileSync(values.json, '');
+    return values;
+  } catch (error) {
+    console.error(`error: ${error instanceof Error ? error.message : error}`);
+    console.error('usage: npm start [-- --json FILE]');
+    process.exit(2);
   }
-  return await stream.result;
 }
 
 function heading(/** @type {string} */ title) {

@@ -3,17 +3,21 @@
 import { tool } from 'allium';
 import { z } from 'zod';
 
-let asked = 0;
+/** How often each run has asked for the weather. */
+const asked = new Map();
 const bookings = new Map();
 
 export const forecast = tool({
   name: 'forecast',
   description: 'The weather of the next days in a town.',
   input: z.object({ town: z.string(), days: z.number().int().positive() }),
-  // It may be run twice, so it may be tried again. And it has to be: the service is busy when it is asked first.
+  // It may be run twice, so it may be tried again. And it has to be: a run finds the service busy two times. The chain
+  // tries twice and gives up; so the model reads an error, and calls it again.
   idempotent: true,
-  execute({ town, days }) {
-    if (++asked === 1) throw Object.assign(new Error('the weather service is busy'), { status: 503 });
+  execute({ town, days }, { runId }) {
+    const times = (asked.get(runId) ?? 0) + 1;
+    asked.set(runId, times);
+    if (times <= 2) throw Object.assign(new Error('the weather service is busy'), { status: 503 });
     return `${days} days of rain in ${town}, nine to twelve degrees`;
   },
 });

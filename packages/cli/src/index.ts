@@ -6,4 +6,4 @@ export type { Style } from './terminal/style.js';
 export { type Answerer, approveAll, askPerson, describeRequest } from './view/ask.js';
 export { jsonView } from './view/json.js';
 export { type LiveOptions, liveView, summary } from './view/live.js';
-export { type Ended, follow, type View } from './view/view.js';
+export { type Asker, type Ended, type FollowOptions, follow, type View } from './view/view.js';

@@ -1,18 +1,21 @@
 /** Plays a run for whoever started the command: shows it, answers or asks its questions, and says how it ended. */
-import type { Decision, PendingRequest, RunStream } from 'allium';
+import type { Agent, Decision, RunStream } from 'allium';
+import { untilItFits } from './inbox.js';
 import { codeOf, describeError, EXIT, exitCodeOf, exitCodeOfError } from './outcome.js';
-import type { Shell } from './shell.js';
+import { type Shell, tellStack } from './shell.js';
 import { note } from './terminal/io.js';
 import { approveAll, askPerson, describeRequest } from './view/ask.js';
 import { jsonView } from './view/json.js';
 import { liveView } from './view/live.js';
-import { type Ended, follow, type View } from './view/view.js';
+import { type Asker, type Ended, follow, type View } from './view/view.js';
 
 export interface PlayOptions {
   readonly json?: boolean;
   readonly quiet?: boolean;
   /** Approve every tool call. */
   readonly yes?: boolean;
+  /** What was answered before, by the id of the call. */
+  readonly decided?: ReadonlyMap<string, Decision>;
   /** The store keeps nothing once the command has ended. */
   readonly forgets?: boolean;
 }
@@ -20,29 +23,25 @@ export interface PlayOptions {
 /** What every run of the command line is started with. */
 export interface PlayedRun {
   readonly signal: AbortSignal;
-  readonly onRequest: (request: PendingRequest) => Promise<Decision | undefined>;
+  readonly onRequest: Asker;
 }
 
 export async function play(
   shell: Shell,
-  { json = false, quiet = false, yes = false, forgets = false }: PlayOptions,
+  agent: Agent,
+  { json = false, quiet = false, yes = false, forgets = false, decided }: PlayOptions,
   start: (run: PlayedRun) => RunStream,
 ): Promise<Ended> {
   const { io } = shell;
   const { redact } = shell;
   const view: View = json
-    ? jsonView((line) => void io.stdout.write(line), redact)
-    : liveView(io, { quiet, redact });
-  const onRequest = async (request: PendingRequest): Promise<Decision | undefined> => {
-    view.pause();
-    view.request?.(request);
-    // Without somebody to ask the run is suspended: it goes on when somebody has answered.
-    const ask = yes ? approveAll('--yes') : io.interactive && !json ? askPerson : undefined;
-    const decision = await ask?.(io, request);
-    if (decision) view.answer?.(request, decision);
-    return decision;
-  };
-  const ended = await follow(start({ signal: io.signal, onRequest }), view);
+    ? { ...jsonView((line) => void io.stdout.write(line), redact), log: (line) => note(io, redact(line)) }
+    : liveView(io, { quiet, redact, ...(decided && { decided }) });
+  const asks = untilItFits(agent, askPerson, (problem) => note(io, io.err.red(redact(problem))));
+  // Without somebody to ask the run is suspended: it goes on when somebody has answered.
+  const answerer = yes ? approveAll('--yes') : io.interactive && !json ? asks : undefined;
+  const ask: Asker = async (request) => answerer?.(io, request);
+  const ended = await follow((onRequest) => start({ signal: io.signal, onRequest }), view, { ask });
   report(shell, ended, json, forgets);
   return ended;
 }
@@ -54,10 +53,11 @@ function report(shell: Shell, { result, error }: Ended, json: boolean, forgets: 
     const message = shell.redact(describeError(error));
     if (json) io.stdout.write(`${JSON.stringify({ type: 'error', code: codeOf(error), message })}\n`);
     note(io, `${io.err.red('error')}: ${message}`);
+    tellStack(shell, error);
   }
   if (result?.status !== 'suspended' || json) return;
   for (const request of result.pending)
-    for (const line of describeRequest(request)) note(io, io.err.yellow(line));
+    for (const line of describeRequest(request)) note(io, io.err.yellow(shell.redact(line)));
   note(
     io,
     forgets

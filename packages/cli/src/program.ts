@@ -2,7 +2,7 @@
 import { Command, CommanderError } from 'commander';
 import { COMMANDS } from './commands/index.js';
 import { codeOf, describeError, EXIT, exitCodeOfError, exitCodes } from './outcome.js';
-import type { Shell } from './shell.js';
+import { type Shell, tellStack } from './shell.js';
 import { type Io, note } from './terminal/io.js';
 import { styleFor } from './terminal/style.js';
 
@@ -21,15 +21,22 @@ export async function main(args: readonly string[], given: Io): Promise<number> 
     await program.parseAsync([...args], { from: 'user' });
     return shell.exitCode;
   } catch (error) {
-    // Commander has said what is wrong already, or has shown the help that was asked for.
-    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
-    const text = shell.redact(describeError(error));
-    if (shell.json)
+    // Commander has shown the help that was asked for, or has said what is wrong; a program reads that on stdout.
+    const helped = error instanceof CommanderError && error.exitCode === 0;
+    if (helped) return EXIT.done;
+    const text = shell.redact(describeError(error)) + adviceFor(error);
+    if (shell.json || args.includes('--json'))
       io.stdout.write(`${JSON.stringify({ type: 'error', code: codeOf(error), message: text })}\n`);
+    if (error instanceof CommanderError) return EXIT.usage;
     note(io, `${io.err.red('error')}: ${text}`);
-    if (io.env.ALLIUM_DEBUG && error instanceof Error) note(io, shell.redact(error.stack ?? ''));
+    tellStack(shell, error);
     return exitCodeOfError(error);
   }
+}
+
+/** What a person at the command line does next, where the error is written for programs. */
+function adviceFor(error: unknown): string {
+  return codeOf(error) === 'CONFIG_NOT_FOUND' ? '\nWrite one with: allium init' : '';
 }
 
 /** Exported for the docs, which show its help. */

@@ -9,8 +9,8 @@ import {
 } from '@allium/config';
 import type { SessionInfo, Store } from 'allium';
 import type { Command } from 'commander';
-import { UsageError } from './outcome.js';
-import type { Io } from './terminal/io.js';
+import { codeOf, UsageError } from './outcome.js';
+import { type Io, note, print, printJson } from './terminal/io.js';
 
 export interface Shell {
   readonly io: Io;
@@ -25,6 +25,32 @@ export interface Shell {
 
 /** Adds a command to the program. One file in `commands/` is one of them. */
 export type AddCommand = (program: Command, shell: Shell) => void;
+
+/** Reads the number of an option. */
+export function positive(text: string): number {
+  const n = Number(text);
+  if (!Number.isInteger(n) || n < 1) throw new UsageError(`Expected a whole number from 1, got "${text}".`);
+  return n;
+}
+
+/** A line of what was asked for, without the secrets of the config. */
+export function tell({ io, redact }: Shell, text: string): void {
+  print(io, redact(text));
+}
+
+/** The same as JSON. Text by text: a secret that JSON escapes is found too. */
+export function tellJson({ io, redact }: Shell, value: unknown): void {
+  printJson(
+    io,
+    JSON.parse(JSON.stringify(value), (_, one) => (typeof one === 'string' ? redact(one) : one)),
+  );
+}
+
+/** Where an error came from, for whoever set ALLIUM_DEBUG. */
+export function tellStack({ io, redact }: Shell, error: unknown): void {
+  for (let one = error; io.env.ALLIUM_DEBUG && one instanceof Error; one = one.cause)
+    note(io, redact(one.stack ?? ''));
+}
 
 export async function openConfig(shell: Shell): Promise<LoadedConfig> {
   const { cwd, env } = shell.io;
@@ -45,12 +71,21 @@ export async function withAgent<T>(
   use: (opened: Opened) => Promise<T>,
 ): Promise<T> {
   const loaded = await openConfig(shell);
-  const made = await createAgent(loaded, overrides);
+  const made = await createAgent(loaded, overrides).catch((error: unknown) => {
+    throw blamingOption(error, overrides);
+  });
   try {
     return await use({ ...made, loaded });
   } finally {
     await made.close();
   }
+}
+
+/** A model that is not to be found was named on the command line, not in the file that the error would point at. */
+function blamingOption(error: unknown, { model }: CreateAgentOverrides): unknown {
+  if (typeof model !== 'string' || codeOf(error) !== 'UNKNOWN_NAME') return error;
+  const [, problem] = (error as Error).message.split('`allium.model`: ', 2);
+  return problem !== undefined ? new UsageError(`--model ${model}: ${problem}`) : error;
 }
 
 /** The store of the config alone: no model is made, so no key is needed. */

@@ -695,7 +695,13 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
     load: async () => (await import('../middleware/stopwatch/index.js')).stopwatch,
     shape: {
       type: 'object',
-      properties: { log: { description: 'Takes one line per call. Default: console.log', anyOf: [code] } },
+      properties: {
+        log: {
+          description:
+            'Takes one line per call. Default: stderr, by `console.error`: stdout is for what a program is asked for',
+          anyOf: [code],
+        },
+      },
       additionalProperties: false,
     },
   },

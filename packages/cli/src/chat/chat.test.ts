@@ -73,6 +73,37 @@ describe('allium chat in a terminal', () => {
     expect(chat.screen()).not.toContain('nothing of this');
   });
 
+  it('refuses arguments that do not fit, shows those that were edited, and suspends with /exit', async () => {
+    here().write(
+      'tools.mjs',
+      here()
+        .read('tools.mjs')
+        .replace(
+          'validate: (value) => ({ value })',
+          `validate: (value) => value.amount > 9 ? { issues: [{ message: 'Too much' }] } : { value }`,
+        ),
+    );
+    const chat = here().terminal(['chat', '--session', 'ann']);
+    await chat.until('Session ann');
+    chat.type(`pay 5${KEYS.enter}`);
+    await chat.until('[l]ater');
+    chat.type(`e {"amount":10}${KEYS.enter}`);
+    await chat.until('These arguments do not fit "pay": Too much');
+    chat.type(`e {"amount":7}${KEYS.enter}`);
+    await chat.until('→ pay {"amount":7} (edited)');
+    await chat.until('pay: paid 7');
+    await chat.until(/done · 2 turns/);
+    chat.type(`pay 6${KEYS.enter}`);
+    await chat.until(/\[l\]ater[\s\S]*\[l\]ater/);
+    chat.type(`/cost${KEYS.enter}`);
+    await chat.until(/1 run · 2 turns · \d+ tokens · \$0\.00\nunder way: 1 turn · \d\d+ tokens/);
+    chat.type(`/exit${KEYS.enter}`);
+    expect(await chat.exit()).toBe(0);
+    expect((await here().allium(['approve'])).stdout).toContain('pay {"amount":6}');
+    const again = here().terminal(['chat', '--session', 'ann']);
+    await again.until('This session waits for an answer. /resume asks');
+  });
+
   it('ends the turn before it leaves with Ctrl-D', async () => {
     const chat = here().terminal(['chat', '--session', 'ann']);
     await chat.until('Session ann');

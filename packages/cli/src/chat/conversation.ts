@@ -1,11 +1,11 @@
 /** A conversation with an agent: one run after the other in one session, and what they came to. */
-import type { Decision, PendingRequest, RunResult, RunStream, Session } from 'allium';
+import type { RunResult, RunStream, Session } from 'allium';
 import { planText } from '../commands/explain.js';
 import { describeError, EXIT, exitCodeOf } from '../outcome.js';
 import type { Opened, Shell } from '../shell.js';
 import { count, dollars } from '../terminal/text.js';
 import { summary } from '../view/live.js';
-import { follow, type View } from '../view/view.js';
+import { type Asker, follow, type View } from '../view/view.js';
 
 export const CHAT_HELP = `/explain   the plan: who runs where
 /cost      turns, tokens and cost so far
@@ -30,8 +30,6 @@ export interface Conversation {
   command(name: string): string[] | undefined;
 }
 
-export type Asker = (request: PendingRequest) => Promise<Decision | undefined>;
-
 export function converse(
   shell: Shell,
   opened: Opened,
@@ -42,6 +40,8 @@ export function converse(
   const session = opened.agent.session(sessionId);
   const total = { runs: 0, turns: 0, tokens: 0, costUsd: 0 as number | undefined };
   let turn: AbortController | undefined;
+  /** Of the run under way, which has no result yet. */
+  let sofar = { turns: 0, tokens: 0 };
 
   const addUp = ({ turns, usage, costUsd }: RunResult): void => {
     total.runs++;
@@ -55,16 +55,25 @@ export function converse(
     session,
     async take(input, view, ask) {
       turn = new AbortController();
-      const options = { signal: turn.signal, onRequest: ask };
+      const { signal } = turn;
       const started = performance.now();
-      let stream: RunStream;
-      try {
-        stream = input === RESUME ? session.resumeStream(options) : session.stream(input, options);
-      } catch (error) {
-        return say(io.err.red(`error: ${shell.redact(describeError(error))}`));
-      }
-      const { result, error } = await follow(stream, view);
+      const start = (onRequest: Asker): RunStream =>
+        input === RESUME
+          ? session.resumeStream({ signal, onRequest })
+          : session.stream(input, { signal, onRequest });
+      const counting: View = {
+        ...view,
+        event(event, at) {
+          if (event.type === 'message_end' && event.message?.role === 'assistant') {
+            const spent = event.message.usage?.totalTokens ?? 0;
+            sofar = { turns: sofar.turns + 1, tokens: sofar.tokens + spent };
+          }
+          view.event(event, at);
+        },
+      };
+      const { result, error } = await follow(start, counting, { ask });
       turn = undefined;
+      sofar = { turns: 0, tokens: 0 };
       if (result) {
         addUp(result);
         shell.exitCode = result.status === 'aborted' ? EXIT.done : exitCodeOf(result.status);
@@ -84,6 +93,9 @@ export function converse(
       const { runs, turns, tokens, costUsd } = total;
       return [
         `${count(runs, 'run')} · ${count(turns, 'turn')} · ${count(tokens, 'token')} · ${dollars(costUsd)}`,
+        ...(sofar.turns > 0
+          ? [`under way: ${count(sofar.turns, 'turn')} · ${count(sofar.tokens, 'token')}`]
+          : []),
       ];
     },
   };

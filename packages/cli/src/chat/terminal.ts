@@ -1,8 +1,9 @@
 /** A chat on a terminal: a prompt that stays, answers that stream above it, steering, questions and Ctrl-C. */
 import { createInterface, type Interface } from 'node:readline';
 import type { Decision, PendingRequest } from 'allium';
+import { problemWith } from '../inbox.js';
 import type { Opened, Shell } from '../shell.js';
-import { seconds } from '../terminal/text.js';
+import { plain, seconds } from '../terminal/text.js';
 import { describeRequest } from '../view/ask.js';
 import { narrate } from '../view/live.js';
 import type { View } from '../view/view.js';
@@ -35,6 +36,7 @@ export function chatOnTerminal(shell: Shell, opened: Opened, sessionId: string):
 
 class TerminalChat {
   private working: Promise<void> | undefined;
+  private readonly decided = new Map<string, Decision>();
   private question: { request: PendingRequest; answer: (decision: Decision | undefined) => void } | undefined;
 
   constructor(
@@ -51,7 +53,9 @@ class TerminalChat {
       readline.on('SIGINT', () => this.interrupted());
       readline.on('close', () => {
         this.screen.close();
-        this.leave();
+        // A question that is open can be answered another day: the run is suspended. Any other work ends here.
+        if (this.question) this.postpone();
+        else this.conversation.abort();
         // The run is let go to its end: its journal is closed before the program is.
         (this.working ?? Promise.resolve()).then(resolve, resolve);
       });
@@ -61,12 +65,13 @@ class TerminalChat {
   private entered(line: string): void {
     this.screen.entered();
     const text = line.trim();
-    if (this.question && !text.startsWith('/')) this.answered(line);
+    if (this.question && !text.startsWith('/'))
+      this.answered(line).catch((error) => this.screen.line(this.shell.redact(`error: ${error}`)));
     else if (text === '') this.readline.prompt();
     else if (text.startsWith('/')) this.command(text);
     else if (this.working) {
       this.screen.line(this.shell.io.out.dim('  ↪ the agent hears that before its next turn'));
-      this.conversation.steer(text).catch((error) => this.screen.line(`error: ${error}`));
+      this.conversation.steer(text).catch((error) => this.screen.line(this.shell.redact(`error: ${error}`)));
     } else this.start(text);
   }
 
@@ -83,17 +88,19 @@ class TerminalChat {
     const started = performance.now();
     const { screen, shell } = this;
     const paper = { text: screen.text, line: (text: string) => screen.line(shell.redact(text)) };
-    const narrator = narrate(shell.io, paper, () => performance.now());
+    const narrator = narrate(shell.io, paper, () => performance.now(), this.decided);
     const show = (): void => {
       if (!this.question) screen.prompt(shell.io.out.dim(`${seconds(performance.now() - started)} ${IDLE}`));
     };
     const timer = setInterval(show, 500);
     const view: View = {
-      event(event) {
-        narrator(event);
+      event(event, at) {
+        narrator(event, at);
         if (event.type === 'message_end' || event.type === 'message_reset') screen.endLine();
       },
       pause() {},
+      answer: ({ callId }, decision) => void this.decided.set(callId, decision),
+      log: (line) => paper.line(shell.io.out.dim(`  ${plain(line)}`)),
     };
     this.working = this.conversation
       .take(input, view, (request) => this.ask(request))
@@ -115,11 +122,20 @@ class TerminalChat {
     });
   }
 
-  private answered(line: string): void {
-    const { request, answer } = this.question!;
+  private async answered(line: string): Promise<void> {
+    const open = this.question!;
+    const { request, answer } = open;
+    const { agent } = this.conversation.session;
     const decision = readAnswer(request, line);
     if (typeof decision === 'object' && 'problem' in decision) {
       this.screen.line(`  ${decision.problem}`);
+      return;
+    }
+    // Left open while the tool has a look at it; whoever leaves meanwhile has left it open for good.
+    const problem = decision === 'later' ? undefined : await problemWith(agent, request, decision);
+    if (this.question !== open) return;
+    if (problem !== undefined) {
+      this.screen.line(`  ${this.shell.redact(problem)}`);
       return;
     }
     this.question = undefined;
@@ -131,7 +147,8 @@ class TerminalChat {
   private interrupted(): void {
     if (this.working) {
       this.screen.line(this.shell.io.out.yellow('  ✗ aborted'));
-      this.leave();
+      this.conversation.abort();
+      this.postpone();
     } else if (this.readline.line !== '') {
       this.screen.entered();
       this.readline.write(null, { ctrl: true, name: 'e' });
@@ -139,10 +156,9 @@ class TerminalChat {
     } else this.readline.close();
   }
 
-  private leave(): void {
+  private postpone(): void {
     const open = this.question;
     this.question = undefined;
-    this.conversation.abort();
     open?.answer(undefined);
   }
 }

@@ -70,3 +70,45 @@ it('says so when nothing of the session waits', async () => {
     'Nothing in session "bob" waits',
   );
 });
+
+it.each([
+  [['--all'], '→ pay {"amount":5}'],
+  [['--edit', '{"amount":1}'], '→ pay {"amount":1} (edited)'],
+  [['--reject', 'too dear'], '⊘ pay is not run: rejected'],
+  [['--respond', 'it is paid already'], '↩ pay is not run: answered in its place'],
+])('says after %s what is really done', async (args, line) => {
+  const { stderr } = await here().allium(['approve', 'ann', ...args]);
+  expect(stderr.split('\n')).toContain(`  ${line}`);
+  expect(stderr.match(/^ {2}[→⊘↩] /gm)).toHaveLength(1);
+});
+
+it('says so too when the answer was left for later', async () => {
+  await here().allium(['approve', 'ann', '--reject', '--no-resume']);
+  expect((await here().allium(['sessions', 'resume', 'ann'])).stderr).toContain('⊘ pay is not run: rejected');
+});
+
+it('refuses arguments that do not fit the tool, and leaves the question open', async () => {
+  here().write('tools.mjs', here().read('tools.mjs').replace(`validate: (value) => ({ value })`, NUMBERS));
+  const wrong = await here().allium(['approve', 'ann', '--edit', '{"amount":"much"}']);
+  expect(wrong.code).toBe(2);
+  expect(wrong.stderr).toContain(
+    'These arguments do not fit "pay": amount: Expected a number. The question stays open.',
+  );
+  expect((await here().allium(['approve'])).stdout).toContain('pay {"amount":5}');
+  expect((await here().allium(['approve', 'ann', '--edit', '{"amount":2}'])).stdout).toContain('paid 2');
+});
+
+/** Every argument is a number. */
+const NUMBERS = `validate: (value) => {
+  const wrong = Object.keys(value).find((key) => typeof value[key] !== 'number');
+  return wrong ? { issues: [{ message: 'Expected a number', path: [wrong] }] } : { value };
+}`;
+
+it('warns when a new message gives up an open question', async () => {
+  const { stderr, code } = await here().allium(['run', '--session', 'ann', 'add 1 and 2']);
+  expect(code).toBe(0);
+  expect(stderr).toMatch(
+    /^warning: session "ann" waited for an answer, which this run gives up: Run "pay"\?\n/,
+  );
+  expect((await here().allium(['run', '--session', 'ann', 'add 1 and 2'])).stderr).not.toContain('warning');
+});

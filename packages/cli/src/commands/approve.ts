@@ -1,9 +1,18 @@
 /** `allium approve`: answers what suspended runs ask, and lets them go on. */
-import type { Agent, Decision, PendingRequest, Session } from 'allium';
+import type { Decision, PendingRequest, Session } from 'allium';
+import { inboxOf, problemWith, untilItFits } from '../inbox.js';
 import { UsageError } from '../outcome.js';
 import { type PlayOptions, play } from '../play.js';
-import { type AddCommand, allSessions, findSession, type Shell, withAgent } from '../shell.js';
-import { note, print, printJson } from '../terminal/io.js';
+import {
+  type AddCommand,
+  allSessions,
+  findSession,
+  type Shell,
+  tell,
+  tellJson,
+  withAgent,
+} from '../shell.js';
+import { note, print } from '../terminal/io.js';
 import { askPerson, describeRequest, parsed } from '../view/ask.js';
 
 interface Options extends PlayOptions {
@@ -20,7 +29,7 @@ export const addApprove: AddCommand = (program, shell) => {
     .command('approve')
     .summary('answer what a suspended run asks, and let it go on')
     .description(
-      'Without a session: lists what waits for an answer. With one: asks about each open question on a terminal, or\n' +
+      'Without a session: lists what waits for an answer. With one: asks about each open question on a terminal,  or ' +
         'answers as the options say, and goes on with the run.',
     )
     .argument('[session]')
@@ -42,11 +51,11 @@ async function listOpen(shell: Shell, json: boolean): Promise<void> {
   await withAgent(shell, {}, async ({ agent, store }) => {
     const open: { sessionId: string; request: PendingRequest }[] = [];
     for await (const { sessionId } of allSessions(store))
-      for (const request of await unanswered(agent, sessionId)) open.push({ sessionId, request });
-    if (json) return printJson(io, open);
+      for (const request of (await inboxOf(agent, sessionId)).open) open.push({ sessionId, request });
+    if (json) return tellJson(shell, open);
     if (open.length === 0) return note(io, 'Nothing waits for an answer.');
     for (const { sessionId, request } of open) {
-      for (const line of describeRequest(request)) print(io, line);
+      for (const line of describeRequest(request)) tell(shell, line);
       print(io, io.out.dim(`  request ${request.id}, answer with: allium approve ${sessionId}`));
     }
   });
@@ -57,7 +66,7 @@ async function approve(shell: Shell, wanted: string, options: Options): Promise<
   await withAgent(shell, {}, async ({ agent, store }) => {
     const id = await findSession(store, wanted);
     const session = agent.session(id);
-    const open = await unanswered(agent, id);
+    const { open } = await inboxOf(agent, id);
     const asked = open.filter((request) => options.request === undefined || request.id === options.request);
     if (asked.length === 0)
       throw new UsageError(
@@ -68,7 +77,8 @@ async function approve(shell: Shell, wanted: string, options: Options): Promise<
     const left = await answerAll(shell, session, asked, options);
     if (left > 0) return note(io, 'Left open. The run stays suspended.');
     if (!options.resume) return note(io, `Answered. Go on with: allium sessions resume ${id}`);
-    await play(shell, options, (run) => session.resumeStream(run));
+    const { decided } = await inboxOf(agent, id);
+    await play(shell, agent, { ...options, decided }, (run) => session.resumeStream(run));
   });
 }
 
@@ -86,9 +96,14 @@ async function answerAll(
     throw new UsageError(
       `There are ${requests.length} open questions. Say which with --request: ${requests.map(({ id }) => id).join(', ')}.`,
     );
+  const ask = untilItFits(session.agent, askPerson, (problem) => note(shell.io, shell.redact(problem)));
+  for (const request of fixed ? requests : []) {
+    const problem = await problemWith(session.agent, request, fixed!);
+    if (problem !== undefined) throw new UsageError(`${problem}. The question stays open.`);
+  }
   let left = 0;
   for (const request of requests) {
-    const decision = fixed ? { ...fixed, hash: request.hash } : await askPerson(shell.io, request);
+    const decision = fixed ? { ...fixed, hash: request.hash } : await ask(shell.io, request);
     if (decision) await session.answer(request.id, decision);
     else left++;
   }
@@ -106,14 +121,4 @@ function decisionOf({ all, reject, edit, respond }: Options): Decision | undefin
   const args = parsed(edit);
   if (args === undefined) throw new UsageError(`--edit takes JSON, got: ${edit}`);
   return { type: 'edit', args };
-}
-
-/** Open questions without an answer in the inbox. */
-async function unanswered(agent: Agent, sessionId: string): Promise<readonly PendingRequest[]> {
-  const session = agent.session(sessionId);
-  const open = await session.pending();
-  if (open.length === 0) return open;
-  const posted = await agent.store.take(sessionId, 0);
-  const answered = new Set(posted.flatMap(({ item }) => (item.type === 'answer' ? [item.requestId] : [])));
-  return open.filter(({ id }) => !answered.has(id));
 }

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { CHAT_HELP } from '../chat/conversation.js';
 import { chatThroughPipe } from '../chat/piped.js';
 import { chatOnTerminal } from '../chat/terminal.js';
+import { inboxOf } from '../inbox.js';
 import { type AddCommand, type Opened, type Shell, withAgent } from '../shell.js';
 import { note } from '../terminal/io.js';
 
@@ -16,7 +17,7 @@ export const addChat: AddCommand = (program, shell) => {
     .command('chat')
     .summary('talk with the agent')
     .description(
-      'A conversation in one session. You can steer the agent while it works, and it asks you in place about calls that\n' +
+      'A conversation in one session. You can steer the agent while it works, and it asks you in place about calls that ' +
         'need approval. Without a terminal every line of stdin is said, and the answers go to stdout.',
     )
     .option('-s, --session <id>', 'go on with this session, or begin it under this name')
@@ -29,6 +30,11 @@ async function chat(shell: Shell, options: Options): Promise<void> {
   const { io } = shell;
   await withAgent(shell, options.model === undefined ? {} : { model: options.model }, async (opened) => {
     const id = options.session ?? newSessionId();
+    if ((await inboxOf(opened.agent, id)).open.length > 0)
+      note(
+        io,
+        io.err.yellow('This session waits for an answer. /resume asks; saying anything else gives it up.'),
+      );
     if (io.stdin.isTTY && io.stdout.isTTY) {
       await chatOnTerminal(shell, opened, id);
       shell.exitCode = 0;

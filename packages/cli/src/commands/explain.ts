@@ -1,7 +1,6 @@
 /** `allium explain`: what the config comes to, before anything runs. */
 import { modelName } from 'allium';
-import { type AddCommand, type Opened, type Shell, withAgent } from '../shell.js';
-import { print, printJson } from '../terminal/io.js';
+import { type AddCommand, type Opened, type Shell, tell, tellJson, withAgent } from '../shell.js';
 
 export const addExplain: AddCommand = (program, shell) => {
   program
@@ -17,9 +16,9 @@ export const addExplain: AddCommand = (program, shell) => {
 async function explain(shell: Shell, json: boolean): Promise<void> {
   await withAgent(shell, {}, async (opened) => {
     const { agent, loaded } = opened;
-    if (!json) return print(shell.io, planText(opened));
+    if (!json) return tell(shell, planText(opened));
     const { toString: _, ...plan } = agent.explain();
-    printJson(shell.io, { file: loaded.file, model: modelName(agent.model), ...plan });
+    tellJson(shell, { file: loaded.file, model: modelName(agent.model), ...plan });
   });
 }
 

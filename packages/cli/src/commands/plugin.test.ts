@@ -36,3 +36,14 @@ it('finds what is wrong with a package that is no plugin', async () => {
     ok: false,
   });
 });
+
+it('warns of a name that the box has, and refuses bad names and folders that are there as wrong usage', async () => {
+  const taken = await here().allium(['plugin', 'new', 'retry']);
+  expect(taken.code).toBe(0);
+  expect(taken.stderr).toContain('warning: "retry" is in the box already');
+  expect(await here().allium(['plugin', 'new', 'retry'])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('is there already'),
+  });
+  expect(await here().allium(['plugin', 'new', 'No Name'])).toMatchObject({ code: 2 });
+});

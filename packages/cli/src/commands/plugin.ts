@@ -1,7 +1,8 @@
 /** `allium plugin`: make one, check one, see which are installed. */
 import { resolve } from 'node:path';
 import { checkPlugin, installedPlugins, scaffoldPlugin } from '@allium/config';
-import { EXIT } from '../outcome.js';
+import { findRegistered } from 'allium/registry';
+import { codeOf, EXIT, UsageError } from '../outcome.js';
 import type { AddCommand, Shell } from '../shell.js';
 import { note, print, printJson } from '../terminal/io.js';
 import { table } from '../terminal/text.js';
@@ -33,7 +34,18 @@ export const addPlugin: AddCommand = (program, shell) => {
 };
 
 async function make({ io }: Shell, name: string, dir: string): Promise<void> {
-  const made = await scaffoldPlugin(resolve(io.cwd, dir), name);
+  const made = await scaffoldPlugin(resolve(io.cwd, dir), name).catch((error: unknown) => {
+    // A bad name, or a folder that is there: the config has no part in it.
+    throw codeOf(error) === 'INVALID_OPTION' ? new UsageError((error as Error).message) : error;
+  });
+  const plain = made.package.replace(/^allium-mw-/, '');
+  if (findRegistered('middleware', plain))
+    note(
+      io,
+      io.err.yellow(
+        `warning: "${plain}" is in the box already, and a config finds that one first. Choose another name, or name the package in full: "${made.package}".`,
+      ),
+    );
   for (const file of made.files) note(io, io.err.dim(`  wrote ${file}`));
   print(io, made.folder);
   note(io, `${made.package} is ready. Next:\n  cd ${made.folder} && npm install && npm test`);

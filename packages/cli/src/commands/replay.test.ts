@@ -41,3 +41,9 @@ it('says so when there is no such cassette or run', async () => {
   await here().allium(['run', '--record', 'add.jsonl', 'add 1 and 2']);
   expect((await here().allium(['replay', 'add.jsonl', '--run', '2'])).stderr).toContain('has no run 2');
 });
+
+it('takes the number of a run, and nothing else for it', async () => {
+  const { code, stderr } = await here().allium(['replay', '--run', 'x', 'tape.jsonl']);
+  expect(code).toBe(2);
+  expect(stderr).toContain('Expected a whole number from 1, got "x".');
+});

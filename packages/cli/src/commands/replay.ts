@@ -5,10 +5,10 @@ import { type Message, type Model, memoryStore } from 'allium';
 import { replay } from 'allium/middleware/replay';
 import { UsageError } from '../outcome.js';
 import { type PlayOptions, play } from '../play.js';
-import { type AddCommand, type Shell, withAgent } from '../shell.js';
+import { type AddCommand, positive, type Shell, withAgent } from '../shell.js';
 
 interface Options extends PlayOptions {
-  readonly run: string;
+  readonly run: number;
 }
 
 export const addReplay: AddCommand = (program, shell) => {
@@ -16,11 +16,11 @@ export const addReplay: AddCommand = (program, shell) => {
     .command('replay')
     .summary('play a recorded run again, without calling models or tools')
     .description(
-      'Plays a cassette that `allium run --record` wrote, through the chain of the config. Models and tools are not\n' +
+      'Plays a cassette that `allium run --record` wrote, through the chain of the config. Models and tools are not ' +
         'called and nothing is kept. What the chain asks that was not recorded fails the run, with the difference.',
     )
     .argument('<cassette>', 'the file')
-    .option('--run <number>', 'which of the recorded runs, from 1', '1')
+    .option('--run <number>', 'which of the recorded runs, from 1', positive, 1)
     .option('-q, --quiet', 'the answer and nothing else')
     .option('-y, --yes', 'approve every tool call without asking')
     .option('--json', 'print events, one JSON object per line')
@@ -29,10 +29,10 @@ export const addReplay: AddCommand = (program, shell) => {
 
 async function playAgain(shell: Shell, cassette: string, options: Options): Promise<void> {
   const lines = linesOf(resolve(shell.io.cwd, cassette), cassette);
-  const { model, messages } = questionOf(lines, Number(options.run), cassette);
+  const { model, messages } = questionOf(lines, options.run, cassette);
   const overrides = { model: standIn(model), store: memoryStore(), middleware: [replay({ from: lines })] };
   await withAgent(shell, overrides, async ({ agent }) => {
-    await play(shell, options, (run) => agent.stream(messages, run));
+    await play(shell, agent, options, (run) => agent.stream(messages, run));
   });
 }
 

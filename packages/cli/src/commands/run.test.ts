@@ -1,5 +1,7 @@
 // `allium run`: answers, events, stdin, and exit codes by outcome.
 
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { jsonLines, useProject } from '../../test/project.js';
 import { KEYS } from '../../test/terminal.js';
@@ -58,6 +60,67 @@ describe('allium run', () => {
       [['run', 'add 1 and 2', '--no-color'], { FORCE_COLOR: '1' }],
     ] as const)
       expect((await here().allium(args, { env })).stderr).not.toContain('\u001b');
+  });
+});
+
+describe('what tools and middleware write to the console', () => {
+  const withLogs = () => {
+    const config = here().read('allium.toml');
+    here().write(
+      'allium.toml',
+      config
+        .replace('"./tools.mjs"', '"./tools.mjs", "./talker.mjs"')
+        .replace('chain = [', 'chain = [\n  "stopwatch", "console-logger",'),
+    );
+    here().write(
+      'talker.mjs',
+      `import { tool } from 'allium';
+      const jsonSchema = { input: () => ({ type: 'object', properties: {} }) };
+      export const chatter = tool({
+        name: 'chatter',
+        description: 'Talks.',
+        input: { '~standard': { version: 1, vendor: 'test', validate: (value) => ({ value }), jsonSchema } },
+        execute() { console.log('from the tool'); return 'quiet now'; },
+      });`,
+    );
+  };
+
+  it('is not on stdout, neither among events nor beside the answer', async () => {
+    withLogs();
+    const json = await here().allium(['run', '--json', 'chatter']);
+    expect(jsonLines(json.stdout).at(-1)).toMatchObject({ type: 'agent_end' });
+    const quiet = await here().allium(['run', '-q', 'chatter']);
+    expect(quiet.stdout).toMatch(/^chatter: quiet now\n\n\(Written by [^\n]*\)\n$/);
+    for (const { stderr } of [json, quiet])
+      for (const line of ['from the tool', 'turn 1: chatter', 'run: done, 2 turns'])
+        expect(stderr).toContain(line);
+  });
+
+  it('has lines of its own on a terminal', async () => {
+    withLogs();
+    const run = here().terminal(['run', 'chatter']);
+    expect(await run.exit()).toBe(0);
+    const lines = run.screen().split('\n');
+    expect(lines).toContain('I call chatter.');
+    expect(lines).toContain('  from the tool');
+    expect(lines).toContain('chatter: quiet now');
+    for (const line of lines)
+      if (/turn \d: |run: done/.test(line)) expect(line).toMatch(/^ {2}(\[r_\w+\] )?(turn \d|run): /);
+    expect(lines.filter((line) => line.includes('turn 1: model'))).toHaveLength(1);
+  });
+
+  it('leaves the prompt of a chat alone', async () => {
+    withLogs();
+    const chat = here().terminal(['chat', '--session', 'ann']);
+    await chat.until('Session ann');
+    chat.type(`chatter${KEYS.enter}`);
+    await chat.until(/done · 2 turns/);
+    chat.type('still here');
+    await chat.until(/\n› still here$/);
+    const lines = chat.screen().split('\n');
+    expect(lines).toContain('  from the tool');
+    expect(lines.filter((line) => line.includes('turn 1: model'))).toHaveLength(1);
+    expect(lines).toContain('chatter: quiet now');
   });
 });
 
@@ -184,5 +247,58 @@ describe('allium run in a terminal', () => {
     const run = here().terminal(['run']);
     await run.until('Ask something');
     expect(await run.exit()).toBe(2);
+  });
+});
+
+describe('what allium run says of the command line and the config', () => {
+  it('blames --model for a model that is not to be found, not the file', async () => {
+    const { code, stderr } = await here().allium(['run', '-m', 'nope', 'hi']);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/^error: --model nope: No model is called "nope"\./);
+    expect(stderr).not.toContain('allium.toml');
+  });
+
+  it('still blames the file for what the file says', async () => {
+    here().write('allium.toml', here().read('allium.toml').replace('"offline"', '"nope"'));
+    const { code, stderr } = await here().allium(['run', 'hi']);
+    expect(code).toBe(3);
+    expect(stderr).toContain('allium.toml:2');
+  });
+
+  it('names allium init where there is no config', async () => {
+    rmSync(join(here().folder, 'allium.toml'));
+    const { code, stderr } = await here().allium(['run', 'hi']);
+    expect(code).toBe(3);
+    expect(stderr).toContain('Write one with: allium init');
+  });
+
+  it('refuses a session without a name', async () => {
+    expect(await here().allium(['run', '--session', '', 'hi'])).toMatchObject({ code: 2 });
+  });
+
+  it('prints what is wrong with the command line as JSON too, where JSON is wanted', async () => {
+    const { code, stdout } = await here().allium(['run', '--json', '--foo', 'hi']);
+    expect(code).toBe(2);
+    expect(jsonLines(stdout)).toEqual([
+      { type: 'error', code: 'commander.unknownOption', message: "error: unknown option '--foo'" },
+    ]);
+  });
+
+  it('shows the stack of a failed run with ALLIUM_DEBUG, and where it came from', async () => {
+    const config = here().read('allium.toml');
+    here().write('allium.toml', config.replace('chain = [', 'chain = [\n  "./broken.mjs",'));
+    here().write(
+      'broken.mjs',
+      `export default () => ({ name: 'broken', beforeModel() { throw new Error('no luck'); } });`,
+    );
+    const { stderr } = await here().allium(['run', 'hi'], { env: { ALLIUM_DEBUG: '1' } });
+    expect(stderr).toMatch(/Error: no luck\n {4}at .*broken\.mjs/);
+    expect((await here().allium(['run', 'hi'])).stderr).not.toMatch(/^ {4}at /m);
+  });
+
+  it('says when an answer is cut off', async () => {
+    here().write('allium.toml', `${here().read('allium.toml')}\n[allium.settings]\nmaxOutputTokens = 3\n`);
+    const { stderr } = await here().allium(['run', 'hi']);
+    expect(stderr).toContain('done (the answer is cut off: the model came to its limit of tokens)');
   });
 });

@@ -1,10 +1,13 @@
 /** `allium run`: one question, one answer. */
+import type { Agent } from 'allium';
 import { record } from 'allium/middleware/record';
+import { inboxOf } from '../inbox.js';
 import { exitCodes, UsageError } from '../outcome.js';
 import { play } from '../play.js';
 
 import { type AddCommand, type Shell, withAgent } from '../shell.js';
-import { readAll } from '../terminal/io.js';
+import { note, readAll } from '../terminal/io.js';
+import { plain } from '../terminal/text.js';
 
 interface Options {
   readonly session?: string;
@@ -49,18 +52,34 @@ ${exitCodes()}`,
 
 async function runOnce(shell: Shell, words: readonly string[], options: Options): Promise<void> {
   const input = await promptOf(shell, words);
+  if (options.session === '') throw new UsageError('--session takes the name of a session, got nothing.');
   const overrides = {
     ...(options.model !== undefined && { model: options.model }),
     ...(options.record !== undefined && { middleware: [record({ to: options.record })] }),
   };
   await withAgent(shell, overrides, async ({ agent, loaded }) => {
     const { store = 'memory' } = loaded.config;
-    await play(shell, { ...options, forgets: store === 'memory' }, (run) =>
+    if (options.session !== undefined) await warnOfOpen(shell, agent, options.session);
+    await play(shell, agent, { ...options, forgets: store === 'memory' }, (run) =>
       options.session === undefined
         ? agent.stream(input, run)
         : agent.session(options.session).stream(input, run),
     );
   });
+}
+
+/** A new message takes the place of the run that waits. */
+async function warnOfOpen({ io, redact }: Shell, agent: Agent, id: string): Promise<void> {
+  const titles = (await inboxOf(agent, id)).open.map(({ title, toolName }) => title ?? `Run "${toolName}"?`);
+  if (titles.length > 0)
+    note(
+      io,
+      io.err.yellow(
+        redact(
+          `warning: session "${id}" waited for an answer, which this run gives up: ${plain(titles.join(', '))}`,
+        ),
+      ),
+    );
 }
 
 /** The words of the command line; stdin where there are none, or in the place of a dash. */

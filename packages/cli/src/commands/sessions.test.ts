@@ -72,6 +72,20 @@ it('resumes a suspended run, in which everything may be approved', async () => {
   expect(code).toBe(0);
   expect(stdout).toContain('pay: paid 5');
   const over = await here().allium(['sessions', 'resume', 'second']);
-  expect(over.code).toBe(1);
-  expect(over.stderr).toContain('has no run to resume');
+  expect(over.code).toBe(2);
+  expect(over.stderr).toContain('has no run to go on with (done)');
+});
+
+it('says which commands there are when it does not know one, and what to do where nothing can be resumed', async () => {
+  const typo = await here().allium(['sessions', 'resmue']);
+  expect(typo.code).toBe(2);
+  expect(typo.stderr).toContain(
+    'There is no "allium sessions resmue". There are: list, show, fork, delete, resume.',
+  );
+  await here().allium(['run', '--session', 'over', 'add 1 and 2']);
+  const over = await here().allium(['sessions', 'resume', 'over']);
+  expect(over.code).toBe(2);
+  expect(over.stderr).toContain(
+    'has no run to go on with (done). Say something new: allium run --session over',
+  );
 });

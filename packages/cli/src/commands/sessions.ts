@@ -1,10 +1,22 @@
 /** `allium sessions`: conversations in the store of the config. */
 import { confirm } from '@clack/prompts';
 import { type Entry, type Message, type SessionInfo, textOf, toolCallsOf } from 'allium';
+import type { Command } from 'commander';
+import { inboxOf } from '../inbox.js';
 import { UsageError } from '../outcome.js';
 import { type PlayOptions, play } from '../play.js';
-import { type AddCommand, allSessions, findSession, type Shell, withAgent, withStore } from '../shell.js';
-import { note, print, printJson } from '../terminal/io.js';
+import {
+  type AddCommand,
+  allSessions,
+  findSession,
+  positive,
+  type Shell,
+  tell,
+  tellJson,
+  withAgent,
+  withStore,
+} from '../shell.js';
+import { note, print } from '../terminal/io.js';
 import { moment, plain, short, table } from '../terminal/text.js';
 
 export const addSessions: AddCommand = (program, shell) => {
@@ -12,17 +24,23 @@ export const addSessions: AddCommand = (program, shell) => {
     .command('sessions')
     .summary('list, show, fork, delete and resume sessions')
     .description(
-      'Sessions are conversations in the store of the config. An id may be shortened as long as it is\n' +
+      'Sessions are conversations in the store of the config. An id may be shortened as long as it is ' +
         'clear which one is meant; without an id the session that was used last is taken.',
     );
   sessions
     .command('list', { isDefault: true })
     .summary('newest first')
+    // The default command gets what is no command: without this Commander would only count the words.
+    .allowExcessArguments()
     .option('-n, --limit <number>', 'at most so many', positive, 20)
     .option('--json', 'print them as JSON')
-    .action((options: { limit: number; json?: boolean }) =>
-      list(shell, options.limit, options.json === true),
-    );
+    .action((options: { limit: number; json?: boolean }, command: Command) => {
+      if (command.args.length > 0)
+        throw new UsageError(
+          `There is no "allium sessions ${command.args[0]}". There are: ${sessions.commands.map((one) => one.name()).join(', ')}.`,
+        );
+      return list(shell, options.limit, options.json === true);
+    });
   sessions
     .command('show')
     .summary('print the messages of a session')
@@ -34,7 +52,7 @@ export const addSessions: AddCommand = (program, shell) => {
     .summary('copy a session, to go on from there in another way')
     .argument('<id>')
     .option('--as <id>', 'the id of the copy', undefined)
-    .option('--at <seq>', 'copy only the entries up to this one (see `allium trace`)', positive)
+    .option('--at <seq>', 'copy only the entries up to this one (`seq` in `allium trace --json`)', positive)
     .action((id: string, options: { as?: string; at?: number }) => fork(shell, id, options));
   sessions
     .command('delete')
@@ -60,11 +78,10 @@ async function list(shell: Shell, limit: number, json: boolean): Promise<void> {
       const entries = await store.read(info.sessionId, 1);
       found.push({ ...info, status: statusOf(entries), title: titleOf(entries) });
     }
-    if (json) return printJson(shell.io, found);
+    if (json) return tellJson(shell, found);
     if (found.length === 0) return note(shell.io, 'There are no sessions yet in the store of this config.');
     const rows = found.map((one) => [one.sessionId, moment(one.updatedAt), one.status, one.title]);
-    for (const line of table([['SESSION', 'LAST USED', 'STATUS', 'BEGAN WITH'], ...rows]))
-      print(shell.io, line);
+    for (const line of table([['SESSION', 'LAST USED', 'STATUS', 'BEGAN WITH'], ...rows])) tell(shell, line);
   });
 }
 
@@ -72,9 +89,9 @@ async function show(shell: Shell, wanted: string | undefined, json: boolean): Pr
   await withStore(shell, async (store) => {
     const id = await findSession(store, wanted);
     const messages = messagesOf(await store.read(id, 1));
-    if (json) return printJson(shell.io, messages);
+    if (json) return tellJson(shell, messages);
     note(shell.io, shell.io.err.dim(`session ${id}`));
-    for (const message of messages) for (const line of messageLines(message)) print(shell.io, line);
+    for (const message of messages) for (const line of messageLines(message)) tell(shell, line);
   });
 }
 
@@ -113,8 +130,14 @@ async function remove(shell: Shell, wanted: readonly string[], yes: boolean): Pr
 
 async function resume(shell: Shell, wanted: string | undefined, options: PlayOptions): Promise<void> {
   await withAgent(shell, {}, async ({ agent, store }) => {
-    const session = agent.session(await findSession(store, wanted));
-    await play(shell, options, (run) => session.resumeStream(run));
+    const id = await findSession(store, wanted);
+    const status = statusOf(await store.read(id, 1));
+    if (status !== 'suspended' && status !== 'open')
+      throw new UsageError(
+        `Session "${id}" has no run to go on with (${status}). Say something new: allium run --session ${id} "…"`,
+      );
+    const { decided } = await inboxOf(agent, id);
+    await play(shell, agent, { ...options, decided }, (run) => agent.session(id).resumeStream(run));
   });
 }
 
@@ -158,10 +181,4 @@ async function freeId(base: string, taken: (id: string) => Promise<boolean>): Pr
     const id = n === 1 ? base : `${base}-${n}`;
     if (!(await taken(id))) return id;
   }
-}
-
-function positive(text: string): number {
-  const n = Number(text);
-  if (!Number.isInteger(n) || n < 1) throw new UsageError(`Expected a whole number from 1, got "${text}".`);
-  return n;
 }

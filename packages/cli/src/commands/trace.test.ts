@@ -50,3 +50,30 @@ it('says so when there is nothing to show', async () => {
   expect(code).toBe(2);
   expect(stderr).toContain('There are no sessions yet');
 });
+
+it('has no secret of the config in it, nor have sessions', async () => {
+  const config = here().read('allium.toml');
+  here().write(
+    'allium.toml',
+    config.replace(
+      'chain = [',
+      'chain = [\n  { use = "./leaky.mjs", token = "@{TOKEN}" },'.replace('@', '$'),
+    ),
+  );
+  here().write(
+    'leaky.mjs',
+    `export default ({ token }) => ({
+      name: 'leaky',
+      beforeModel() { throw new Error('401 for key ' + (token.reveal?.() ?? token)); },
+    });`,
+  );
+  const env = { TOKEN: 'hunter2-very-secret' };
+  const run = await here().allium(['run', '--session', 'ann', 'say hunter2-very-secret'], { env });
+  expect(run.code).toBe(1);
+  for (const args of [['trace'], ['trace', '--json'], ['sessions', 'show', 'ann'], ['sessions', '--json']]) {
+    const { stdout, stderr, code } = await here().allium(args, { env });
+    expect(code).toBe(0);
+    expect(stdout).toContain('***');
+    expect(stdout + stderr).not.toContain('hunter2');
+  }
+});

@@ -1,7 +1,6 @@
 /** `allium trace`: what a run did, as a tree, from the journal. */
 import { UsageError } from '../outcome.js';
-import { type AddCommand, findSession, type Shell, withStore } from '../shell.js';
-import { print, printJson } from '../terminal/io.js';
+import { type AddCommand, findSession, type Shell, tell, tellJson, withStore } from '../shell.js';
 import { type TraceNode, traceOf, treeLines } from '../view/trace.js';
 
 export const addTrace: AddCommand = (program, shell) => {
@@ -9,7 +8,7 @@ export const addTrace: AddCommand = (program, shell) => {
     .command('trace')
     .summary('show the runs of a session as a tree')
     .description(
-      'Shows what happened in the runs of a session: turns, tool calls, questions and answers, tokens and times, as the\n' +
+      'Shows what happened in the runs of a session: turns, tool calls, questions and answers, tokens and times, as the ' +
         'journal has it. Without a session: the one that was used last.',
     )
     .argument('[session]')
@@ -32,8 +31,8 @@ async function trace(shell: Shell, wanted: string | undefined, options: Options)
     const id = await findSession(store, wanted);
     const whole = traceOf(id, await store.read(id, 1), { state: options.state === true });
     const tree = { ...whole, children: chosen(whole.children, options) };
-    if (options.json) return printJson(shell.io, tree);
-    for (const line of treeLines(tree, shell.io.out)) print(shell.io, line);
+    if (options.json) return tellJson(shell, tree);
+    for (const line of treeLines(tree, shell.io.out)) tell(shell, line);
   });
 }
 

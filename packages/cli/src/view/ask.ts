@@ -26,7 +26,7 @@ export function approveAll(why: string): Answerer {
 
 /** Asks on the terminal. */
 export async function askPerson(io: Io, request: PendingRequest): Promise<Decision | undefined> {
-  const common = { input: io.stdin, output: io.stderr };
+  const common = { input: io.stdin, output: io.stderr, signal: io.signal };
   const choice = await select({
     ...common,
     message: describeRequest(request).join('\n'),

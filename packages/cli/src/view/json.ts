@@ -6,7 +6,7 @@ import type { View } from './view.js';
 export function jsonView(
   write: (line: string) => void,
   redact: (text: string) => string = (text) => text,
-): Required<View> {
+): Required<Omit<View, 'log'>> {
   const put = (value: object): void => write(`${JSON.stringify(value)}\n`);
   return {
     event: (event) => put(withoutSecrets(event, redact)),

@@ -2,7 +2,7 @@
  * A run for people. On a terminal the answer is streamed; in a pipe it is written once, when it is final, because what
  * has gone down a pipe cannot be taken back. Status lines go to stderr.
  */
-import type { AgentEvent, RunResult } from 'allium';
+import type { AgentEvent, Decision, RunResult } from 'allium';
 import { type Io, note } from '../terminal/io.js';
 import { makeSpinner } from '../terminal/spinner.js';
 import { count, dollars, plain, seconds, short } from '../terminal/text.js';
@@ -16,6 +16,8 @@ export interface LiveOptions {
   readonly stream?: boolean;
   /** Takes secrets out of status lines: errors of others may name one. @default nothing */
   readonly redact?: (text: string) => string;
+  /** What was answered before the run went on, by the id of the call. @default nothing */
+  readonly decided?: ReadonlyMap<string, Decision>;
   /** Milliseconds since some moment. */
   readonly now?: () => number;
 }
@@ -52,6 +54,7 @@ export function streams(io: Io): Paper & { endLine(): void } {
 export function liveView(io: Io, options: LiveOptions = {}): View {
   const { quiet = false, stream = io.stdout.isTTY === true, redact = (text) => text } = options;
   const { now = () => performance.now() } = options;
+  const decided = new Map(options.decided);
   const started = now();
   const spinner = makeSpinner(io, !quiet);
   const paper = streams(io);
@@ -66,31 +69,52 @@ export function liveView(io: Io, options: LiveOptions = {}): View {
       },
     },
     now,
+    decided,
   );
+  let waitsFor: string | undefined;
   return {
-    event(event) {
+    event(event, at = now()) {
       spinner.stop();
-      inner(event);
+      waitsFor = undefined;
+      inner(event, at);
       if (event.type === 'message_end') paper.endLine();
       if (event.type === 'agent_end') {
         if (!stream && event.result.text !== '') paper.text(`${plain(event.result.text)}\n`);
-        if (!quiet) for (const line of summary(io, event.result, now() - started)) paper.line(redact(line));
-      } else if (!(event.type === 'message_update' && stream)) spinner.start(waiting(event));
-      if (event.type === 'agent_end') spinner.stop();
+        if (!quiet) for (const line of summary(io, event.result, at - started)) paper.line(redact(line));
+      } else if (!(event.type === 'message_update' && stream)) {
+        waitsFor = waiting(event);
+        spinner.start(waitsFor);
+      }
     },
     pause() {
       spinner.stop();
+      waitsFor = undefined;
       paper.endLine();
+    },
+    answer({ callId }, decision) {
+      decided.set(callId, decision);
+    },
+    // Also when quiet: whoever puts a logger into the chain wants to read it, and it goes to stderr.
+    log(line) {
+      spinner.stop();
+      paper.line(io.err.dim(`  ${redact(plain(line))}`));
+      if (waitsFor !== undefined) spinner.start(waitsFor);
     },
   };
 }
 
 /** Turns events into text and lines; whoever owns the screen decides where they go. */
-export function narrate(io: Io, paper: Paper, now: () => number): (event: AgentEvent) => void {
+export function narrate(
+  io: Io,
+  paper: Paper,
+  now: () => number,
+  /** What was answered about calls, by their id: the line of a call says what is really done. */
+  decided: ReadonlyMap<string, Decision> = new Map(),
+): (event: AgentEvent, at?: number) => void {
   const begun = new Map<string, number>();
   /** Middleware that have spoken for themselves: the list at the end need not repeat them. */
   const heard = new Set<string>();
-  return (event) => {
+  return (event, at = now()) => {
     switch (event.type) {
       case 'message_update':
         if (event.delta.type === 'text') paper.text(plain(event.delta.text));
@@ -106,12 +130,12 @@ export function narrate(io: Io, paper: Paper, now: () => number): (event: AgentE
         if (event.discarded) paper.line(io.err.yellow('  ↺ the answer was withheld'));
         break;
       case 'tool_execution_start':
-        begun.set(event.toolCall.id, now());
-        paper.line(callLine(io.err, event.toolCall.name, event.toolCall.arguments));
+        begun.set(event.toolCall.id, at);
+        paper.line(callLine(io.err, event.toolCall, decided.get(event.toolCall.id)));
         break;
       case 'tool_execution_end': {
         const since = begun.get(event.toolCall.id);
-        const ms = since === undefined ? undefined : now() - since;
+        const ms = since === undefined ? undefined : at - since;
         if (event.message) paper.line(resultLine(io.err, short(event.toolCall.name), event.message, ms));
         break;
       }
@@ -137,11 +161,15 @@ export function summary(io: Io, result: RunResult, ms: number): string[] {
     seconds(ms),
     `session ${sessionId}`,
   ];
+  const last = result.messages.findLast((message) => message.role === 'assistant');
+  const cut = last?.role === 'assistant' && last.stopReason === 'length';
   const why =
     status === 'done'
-      ? ''
+      ? cut
+        ? ' (the answer is cut off: the model came to its limit of tokens)'
+        : ''
       : ` (${short([stop.by, stop.message ?? stop.reason].filter(Boolean).join(': '), 200)})`;
-  const paint = status === 'done' ? io.err.green : status === 'error' ? io.err.red : io.err.yellow;
+  const paint = status === 'done' && !cut ? io.err.green : status === 'error' ? io.err.red : io.err.yellow;
   return [`${paint(status)}${why} ${io.err.dim(`· ${facts.join(' · ')}`)}`];
 }
 

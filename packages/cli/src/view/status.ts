@@ -1,9 +1,14 @@
 /** One line for each thing that happens on the way: tool calls, and what middleware did. */
-import { type AgentEvent, type Change, type ToolMessage, textOf } from 'allium';
+import { type AgentEvent, type Change, type Decision, type ToolCall, type ToolMessage, textOf } from 'allium';
 import type { Style } from '../terminal/style.js';
 import { seconds, short } from '../terminal/text.js';
 
-export function callLine(style: Style, name: string, args: string): string {
+/** A call that somebody refused or answered is not made, and one that was edited is made otherwise. */
+export function callLine(style: Style, { name, arguments: args }: ToolCall, decision?: Decision): string {
+  if (decision?.type === 'reject') return style.dim(`  ⊘ ${short(name)} is not run: rejected`);
+  if (decision?.type === 'respond') return style.dim(`  ↩ ${short(name)} is not run: answered in its place`);
+  if (decision?.type === 'edit')
+    return style.dim(`  → ${short(name)} ${short(JSON.stringify(decision.args) ?? '', 100)} (edited)`);
   return style.dim(`  → ${short(name)} ${short(args, 100)}`);
 }
 

@@ -1,4 +1,4 @@
-/** Shows a run while it goes on, and says how it ended. */
+/** Shows a run while it goes on, asks its questions in their place, and says how it ended. */
 import {
   type AgentEvent,
   type Decision,
@@ -7,14 +7,18 @@ import {
   type RunResult,
   type RunStream,
 } from 'allium';
+import { catchConsole } from '../terminal/console.js';
 
 export interface View {
-  event(event: AgentEvent): void;
+  /** `at` is when it came, by `performance.now()`: it may have waited for its turn. */
+  event(event: AgentEvent, at?: number): void;
   /** Something is going to be asked: leave the screen alone. */
   pause(): void;
   /** The run asks something, and is answered in place. */
   request?(request: PendingRequest): void;
   answer?(request: PendingRequest, decision: Decision): void;
+  /** Tools and middleware wrote this line to the console. Without it the console is left alone. */
+  log?(line: string): void;
 }
 
 export interface Ended {
@@ -24,14 +28,93 @@ export interface Ended {
   readonly error: unknown;
 }
 
-/** Shows every event; never throws for what went wrong in the run. */
-export async function follow(stream: RunStream, view: View): Promise<Ended> {
+/** Undefined: not now, the run is suspended. */
+export type Asker = (request: PendingRequest) => Promise<Decision | undefined>;
+
+export interface FollowOptions {
+  /** Answers what the run asks. @default nobody: it is suspended */
+  readonly ask?: Asker;
+  /** Milliseconds to wait after each piece of text, for whoever wants to watch. @default 0 */
+  readonly paceMs?: number;
+}
+
+/**
+ * Starts a run and shows every event of it; never throws for what went wrong in the run. Events, questions and lines of
+ * the console are shown one after the other, in the order they came: a question waits until what led to it is shown, and
+ * what comes while it is open waits for the answer.
+ */
+export async function follow(
+  start: (onRequest: Asker) => RunStream,
+  view: View,
+  { ask, paceMs = 0 }: FollowOptions = {},
+): Promise<Ended> {
+  const line = makeQueue();
+  const onRequest: Asker = async (request) => {
+    // What was told before stands in the stream: let the reader below take it first.
+    await new Promise(setImmediate);
+    return line.add(async () => {
+      view.pause();
+      view.request?.(request);
+      const decision = await ask?.(request);
+      if (decision) view.answer?.(request, decision);
+      return decision;
+    });
+  };
+  /** Lines of the console that came in the middle of a message: they would tear it. */
+  const held: string[] = [];
+  let speaking = false;
+  const tell = (): void => {
+    for (const text of held.splice(0)) view.log?.(text);
+  };
+  const show = (event: AgentEvent, at: number): void => {
+    view.event(event, at);
+    if (event.type === 'message_start') speaking = true;
+    else if (event.type === 'message_end') {
+      speaking = false;
+      tell();
+    }
+  };
+  const logged = (text: string): void => {
+    held.push(text);
+    if (!speaking) tell();
+  };
+  const release = view.log && catchConsole((text) => line.run(() => logged(text)));
   try {
-    for await (const event of stream) view.event(event);
+    const stream = start(onRequest);
+    for await (const event of stream) {
+      const at = performance.now();
+      line.run(() => show(event, at));
+      if (paceMs > 0 && event.type === 'message_update')
+        void line.add(() => new Promise((resolve) => setTimeout(resolve, paceMs)));
+    }
     return { result: await stream.result, error: undefined };
   } catch (error) {
     return { result: error instanceof RunError ? error.result : undefined, error };
   } finally {
+    await line.add(async () => {});
+    release?.();
+    tell();
     view.pause();
   }
+}
+
+/** One thing after the other. What need not wait is done at once, so that a view is never later than it must be. */
+function makeQueue(): { run(task: () => void): void; add<T>(task: () => Promise<T>): Promise<T> } {
+  let waiting = 0;
+  let last: Promise<unknown> = Promise.resolve();
+  const add = <T>(task: () => Promise<T>): Promise<T> => {
+    waiting++;
+    const done = last.then(task).finally(() => {
+      waiting--;
+    });
+    last = done.catch(() => {});
+    return done;
+  };
+  return {
+    add,
+    run(task) {
+      if (waiting === 0) task();
+      else void add(async () => task());
+    },
+  };
 }

@@ -11,7 +11,7 @@ import {
   text,
   toolCalls,
 } from 'allium/testing';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 
 const add = tool({
@@ -61,6 +61,19 @@ describe('console-logger', () => {
       'info [r_1] turn 2: test/scripted: answers, 0 ms',
       'info [r_1] run: done, 2 turns, 30 tokens, 0 ms',
     ]);
+  });
+
+  it('writes to stderr at every level unless told otherwise', async () => {
+    const spies = (['log', 'info', 'debug', 'error'] as const).map((name) =>
+      vi.spyOn(console, name).mockImplementation(() => {}),
+    );
+    try {
+      const logger = consoleLogger({ level: 'debug' });
+      await new Agent({ model: scriptedModel(['hi']), middleware: [logger] }).run('hi');
+      expect(spies.map((spy) => spy.mock.calls.length)).toEqual([0, 0, 0, 3]);
+    } finally {
+      for (const spy of spies) spy.mockRestore();
+    }
   });
 
   it('adds arguments and text at level debug', async () => {

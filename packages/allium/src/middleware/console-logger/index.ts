@@ -11,10 +11,14 @@ import type { ToolResult } from '../../kernel/tool.js';
 
 const LEVELS = ['error', 'info', 'debug'] as const;
 
+/** Stdout is for what a program is asked for. Looked up for each line: somebody may have put something in its place. */
+const toStderr = (line: string): void => globalThis.console.error(line);
+const STDERR = { error: toStderr, info: toStderr, debug: toStderr };
+
 export interface ConsoleLoggerOptions {
   /** `error`: failures only; `info`: one line per call as well; `debug`: with arguments and text. @default 'info' */
   readonly level?: (typeof LEVELS)[number];
-  /** Where lines go: anything shaped like the console. @default the console */
+  /** Where lines go: anything shaped like the console. @default stderr, by `console.error` at every level */
   readonly console?: Pick<Console, 'error' | 'info' | 'debug'>;
   readonly clock?: Clock;
 }
@@ -23,11 +27,11 @@ export interface ConsoleLoggerOptions {
  * Logs what a run does. It is declared a sink, so what guards removed is in no line.
  *
  * @example
- * new Agent({ model, tools: [add], middleware: [consoleLogger({ level: 'debug', console: log })] });
+ * new Agent({ model, tools: [add], middleware: [consoleLogger({ level: 'debug' })] });
  */
 export function consoleLogger(options: ConsoleLoggerOptions = {}): Middleware {
   checkOptions('consoleLogger', options, ['level', 'console', 'clock']);
-  const { level = 'info', console: out = globalThis.console, clock = systemClock } = options;
+  const { level = 'info', console: out = STDERR, clock = systemClock } = options;
   checkOneOf('level', level, LEVELS);
   checkMethods('console', out, LEVELS);
   checkMethods('clock', clock, ['now']);

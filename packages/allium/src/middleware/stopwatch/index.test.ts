@@ -66,13 +66,17 @@ describe('stopwatch', () => {
     expect(answer).toBe('hi');
   });
 
-  it('prints to the console unless told otherwise', async () => {
+  it('prints to stderr unless told otherwise, by the console of the moment', async () => {
+    const watch = stopwatch();
     const log = vi.spyOn(console, 'log').mockImplementation(() => {});
+    const error = vi.spyOn(console, 'error').mockImplementation(() => {});
     try {
-      await new Agent({ model: scriptedModel(['hi']), middleware: [stopwatch()] }).run('hi');
-      expect(log).toHaveBeenCalledOnce();
+      await new Agent({ model: scriptedModel(['hi']), middleware: [watch] }).run('hi');
+      expect(error).toHaveBeenCalledOnce();
+      expect(log).not.toHaveBeenCalled();
     } finally {
       log.mockRestore();
+      error.mockRestore();
     }
   });
 

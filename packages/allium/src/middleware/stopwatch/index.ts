@@ -5,7 +5,7 @@ import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { checkFunction, checkMethods, checkOptions } from '../../kernel/options.js';
 
 export interface StopwatchOptions {
-  /** Takes one line per call. @default console.log */
+  /** Takes one line per call. @default stderr, by `console.error`: stdout is for what a program is asked for */
   readonly log?: (line: string) => void;
   /** @default the agent's */
   readonly clock?: Clock;
@@ -20,7 +20,8 @@ export interface StopwatchOptions {
  */
 export function stopwatch(options: StopwatchOptions = {}): Middleware {
   checkOptions('stopwatch', options, ['log', 'clock']);
-  const { log = console.log, clock: given } = options;
+  // Looked up for each line: whoever draws on the terminal may have put something in its place since.
+  const { log = (line) => console.error(line), clock: given } = options;
   checkFunction('log', log);
   if (given !== undefined) checkMethods('clock', given, ['now']);
   const now = (ctx: Context) => (given ?? ctx.agent.clock).now();

@@ -2,7 +2,7 @@ import { Agent, type Model, type ModelPart, type ModelRequest, textOf, tool, too
 import { approval, cache, retry, structuredOutput } from 'allium/middleware';
 import { collect, testModel } from 'allium/testing';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { toMessages } from '../../kernel/message-input.js';
 import { offlineModel } from './index.js';
@@ -221,6 +221,41 @@ describe('what it says', () => {
     expect(status).toBe('done');
     expect(said).toMatch(/^go failed: /);
     expect(said).not.toContain('no way');
+  });
+
+  it('calls what failed once more with the same arguments, and answers with what came of that', async () => {
+    const asked: number[] = [];
+    const busy = (times: number) =>
+      tool({
+        name: 'go',
+        description: '',
+        input: z.object({ n: z.number() }),
+        execute({ n }) {
+          asked.push(n);
+          if (asked.length <= times) throw new Error('busy');
+          return 'gone';
+        },
+      });
+    const agentOf = (times: number) => new Agent({ model: offlineModel(), tools: [busy(times)] });
+    const { text: said, turns, messages } = await agentOf(1).run('go 7');
+    expect(asked.splice(0)).toEqual([7, 7]);
+    expect(turns).toBe(3);
+    expect(said).toMatch(/^go: gone\n/);
+    expect(messages.flatMap((one) => (one.role === 'tool' ? [one.isError] : []))).toEqual([true, false]);
+    expect((await agentOf(2).run('go 7')).text).toMatch(/^go failed: "go" failed: busy\n/);
+    expect(asked).toEqual([7, 7]);
+  });
+
+  it('does not make a call again that somebody refused', async () => {
+    const go = tool({ name: 'go', description: '', input: z.object({}), execute: () => 'gone' });
+    const asked = vi.fn(async () => ({ type: 'reject' as const, reason: 'Not now.' }));
+    const agent = new Agent({
+      model: offlineModel(),
+      tools: [go],
+      middleware: [approval({ policy: { go: 'ask' } })],
+    });
+    expect((await agent.run('go', { onRequest: asked })).text).toMatch(/^go failed: .*Not now\./);
+    expect(asked).toHaveBeenCalledOnce();
   });
 
   it('answers anything, and the same each time', async () => {

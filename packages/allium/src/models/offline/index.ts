@@ -74,7 +74,7 @@ function reply(request: ModelRequest): Reply {
   // Ids are counted over the conversation: the same request always gets the same ones, and none comes twice in it.
   const turn = request.messages.filter(({ role }) => role === 'assistant').length + 1;
   const calls = plan.next.map((call, index) => ({ ...call, id: `offline-${turn}-${index + 1}` }));
-  return { text: `I call ${calls[0]!.name}.`, calls };
+  return { text: `I call ${calls[0]!.name}${plan.again ? ' again: it failed' : ''}.`, calls };
 }
 
 const CHARACTERS_PER_TOKEN = 4;

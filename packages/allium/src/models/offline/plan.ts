@@ -1,4 +1,5 @@
 /** Which tools a message means, and the calls that come next. */
+import type { ToolCall } from '../../kernel/messages.js';
 import type { ModelRequest, ToolSpec } from '../../kernel/model.js';
 import { type Filled, fill } from './arguments.js';
 import { type Task, taskOf } from './task.js';
@@ -14,6 +15,8 @@ export interface Plan {
   readonly task: Task;
   /** The calls of this turn: all of one tool. */
   readonly next: readonly PlannedCall[];
+  /** They were made before, and failed. */
+  readonly again?: boolean;
   /** Tools that were meant but cannot be called, with the arguments that are not to be found. */
   readonly lacking: readonly { readonly name: string; readonly missing: readonly string[] }[];
 }
@@ -23,6 +26,8 @@ export function planOf({ messages, tools, settings }: ModelRequest): Plan {
   const { toolChoice = 'auto' } = settings;
   const lacking: { name: string; missing: readonly string[] }[] = [];
   if (toolChoice === 'none' || tools.length === 0) return { task, next: [], lacking };
+  const again = task.failed.filter(({ name }) => tools.some((tool) => tool.name === name));
+  if (again.length > 0) return { task, next: again.map(repeated), again: true, lacking };
   const forced = toolChoice !== 'auto' && task.called.size === 0;
   const meant = meantTools(task.text, tools, toolChoice);
   for (const [index, { tool, from }] of meant.entries()) {
@@ -33,6 +38,10 @@ export function planOf({ messages, tools, settings }: ModelRequest): Plan {
     lacking.push({ name: tool.name, missing: calls.missing });
   }
   return { task, next: [], lacking };
+}
+
+function repeated({ name, arguments: json }: ToolCall): PlannedCall {
+  return { name, args: JSON.parse(json) };
 }
 
 interface Meant {

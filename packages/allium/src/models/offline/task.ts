@@ -1,12 +1,27 @@
 /** What is asked and what was done about it so far: the last user message, and the results after it. */
-import { isSyntheticMessage, type Message, textOf, toolCallsOf } from '../../kernel/messages.js';
+import {
+  isSyntheticMessage,
+  type Message,
+  type ToolCall,
+  textOf,
+  toolCallsOf,
+} from '../../kernel/messages.js';
+
+export interface TaskResult {
+  readonly tool: string;
+  readonly text: string;
+  readonly isError: boolean;
+}
 
 export interface Task {
   /** Text of the last message a person wrote. */
   readonly text: string;
   /** Names of the tools that were called since. */
   readonly called: ReadonlySet<string>;
-  readonly results: readonly { readonly tool: string; readonly text: string; readonly isError: boolean }[];
+  /** Calls of tools that failed, and were made once so far. Those that were refused are not among them. */
+  readonly failed: readonly ToolCall[];
+  /** In the order they came; an error that a second call made good is not among them. */
+  readonly results: readonly TaskResult[];
 }
 
 export function taskOf(messages: readonly Message[]): Task {
@@ -14,20 +29,32 @@ export function taskOf(messages: readonly Message[]): Task {
   const asked = messages[at];
   const since = messages.slice(at + 1);
   const calls = since.flatMap((message) => (message.role === 'assistant' ? toolCallsOf(message) : []));
-  const names = new Map(calls.map(({ id, name }) => [id, name]));
+  const byId = new Map(calls.map((call) => [call.id, call]));
+  const answered = new Map<string, { count: number; call: ToolCall | undefined; result: TaskResult }>();
+  for (const message of since) {
+    if (message.role !== 'tool') continue;
+    const call = byId.get(message.toolCallId);
+    const same = call ? `${call.name} ${call.arguments}` : message.toolCallId;
+    const { count } = answered.get(same) ?? { count: 0 };
+    const result = {
+      tool: call?.name ?? message.toolName,
+      text: textOf(message),
+      isError: message.isError ?? false,
+    };
+    answered.set(same, { count: count + 1, call, result });
+  }
+  const outcomes = [...answered.values()];
   return {
     text: asked ? textOf(asked) : '',
-    called: new Set(names.values()),
-    results: since.flatMap((message) =>
-      message.role === 'tool'
-        ? [
-            {
-              tool: names.get(message.toolCallId) ?? message.toolName,
-              text: textOf(message),
-              isError: message.isError ?? false,
-            },
-          ]
-        : [],
+    called: new Set(calls.map(({ name }) => name)),
+    failed: outcomes.flatMap(({ count, call, result }) =>
+      call && count === 1 && threw(result) ? [call] : [],
     ),
+    results: outcomes.map(({ result }) => result),
   };
+}
+
+/** Allium writes this for a tool that threw. What was refused would only be refused, or asked about, again. */
+function threw({ tool, text, isError }: TaskResult): boolean {
+  return isError && text.startsWith(`"${tool}" failed: `);
 }

@@ -1,0 +1,54 @@
+/** The questions of a suspended run, and the answers that lie ready for when it goes on. */
+import type { Agent, Decision, PendingRequest } from 'allium';
+import type { Answerer } from './view/ask.js';
+
+export interface Inbox {
+  /** Without an answer so far. */
+  readonly open: readonly PendingRequest[];
+  /** What was answered, by the id of the call. */
+  readonly decided: ReadonlyMap<string, Decision>;
+}
+
+export async function inboxOf(agent: Agent, sessionId: string): Promise<Inbox> {
+  const pending = await agent.session(sessionId).pending();
+  const decided = new Map<string, Decision>();
+  if (pending.length === 0) return { open: pending, decided };
+  const answers = new Map<string, Decision>();
+  // The first answer is the one that counts.
+  for (const { item } of await agent.store.take(sessionId, 0))
+    if (item.type === 'answer' && !answers.has(item.requestId)) answers.set(item.requestId, item.decision);
+  for (const { id, callId } of pending) if (answers.has(id)) decided.set(callId, answers.get(id)!);
+  return { open: pending.filter(({ id }) => !answers.has(id)), decided };
+}
+
+/**
+ * What is wrong with arguments that somebody wrote, if the tool is known. Asked before the question is used up: the run
+ * itself would only tell the model.
+ */
+export async function problemWith(
+  agent: Agent,
+  { toolName }: PendingRequest,
+  decision: Decision,
+): Promise<string | undefined> {
+  const tool = agent.plan.tools.find(({ name }) => name === toolName);
+  if (decision.type !== 'edit' || !tool) return undefined;
+  const { issues } = await tool.input['~standard'].validate(decision.args);
+  if (!issues) return undefined;
+  const lines = issues.map(({ message, path = [] }) => {
+    const keys = path.map((step) => String(typeof step === 'object' ? step.key : step));
+    return keys.length > 0 ? `${keys.join('.')}: ${message}` : message;
+  });
+  return `These arguments do not fit "${toolName}": ${lines.join('; ')}`;
+}
+
+/** Asks again as long as the answer does not fit the tool. */
+export function untilItFits(agent: Agent, answerer: Answerer, tell: (problem: string) => void): Answerer {
+  return async (io, request) => {
+    for (;;) {
+      const decision = await answerer(io, request);
+      const problem = decision && (await problemWith(agent, request, decision));
+      if (problem === undefined) return decision;
+      tell(problem);
+    }
+  };
+}
