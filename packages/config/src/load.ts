@@ -11,6 +11,7 @@ import { importFile, keyText } from './modules.js';
 import { redactor, secretsIn } from './redact.js';
 import { reveal } from './reveal.js';
 import { checkingSchema } from './schema.js';
+import { Secret } from './secret.js';
 import type { Config, ConfigSource, LoadConfigOptions, LoadedConfig } from './types.js';
 
 /** In this order, should a folder have none of the others. */
@@ -144,9 +145,9 @@ async function check(
     throw new ConfigError('CONFIG_INVALID', redact(issues[0].message), where);
   }
   const unnamed = (config.middleware?.chain ?? []).findIndex(
-    (item) => isTable(item) && 'as' in item && typeof item.as === 'object',
+    (item) => isTable(item) && (item.as as unknown) instanceof Secret,
   );
-  if (unnamed !== -1 || typeof config.name === 'object') {
+  if (unnamed !== -1 || config.name instanceof Secret) {
     const path = unnamed === -1 ? ['name'] : ['middleware', 'chain', unnamed, 'as'];
     const why = 'A name is shown everywhere, so it cannot come from an environment variable.';
     throw new ConfigError('CONFIG_INVALID', why, place(file, source, ['allium', ...path]));

@@ -19,7 +19,6 @@ import { exportsOf, importUser, isPath, loaderFrom, type Module } from './module
 import { findPlugin, installedPlugins, loadPlugin } from './plugins.js';
 import { safeError } from './redact.js';
 import { reveal } from './reveal.js';
-import { Secret } from './secret.js';
 import type { LoadedConfig, PluginType } from './types.js';
 
 type Kind = PluginType | 'tool';
@@ -50,14 +49,13 @@ export class Resolver {
 
   /** Undefined for what is live already: only modules hold such. */
   named(item: unknown, path: KeyPath): Named | undefined {
-    const use = item instanceof Secret || typeof item === 'string' ? { use: item } : item;
-    if (!isTable(use) || !(typeof use.use === 'string' || use.use instanceof Secret)) return undefined;
-    const { use: written, as, ...own } = use;
-    const name = written instanceof Secret ? written.reveal() : (written as string);
+    const { use: written, as, ...own } = isTable(item) ? item : { use: item };
+    const name = reveal(written);
+    if (typeof name !== 'string') return undefined;
     const [key, base] = this.#pluginOptions(name);
     return {
       name,
-      as: as as string | undefined,
+      as: reveal(as) as string | undefined,
       options: { ...base, ...own },
       pathOf: ([first, ...rest]) =>
         first === undefined || first in own || !(first in base)
