@@ -7,7 +7,7 @@ import { parse, TomlError } from 'smol-toml';
 import { ConfigError } from './config-error.js';
 import { interpolate, isTable } from './interpolate.js';
 import { type KeyPath, locator } from './locate.js';
-import { importFile, keyText } from './modules.js';
+import { importNamed, keyText } from './modules.js';
 import { redactor, secretsIn } from './redact.js';
 import { reveal } from './reveal.js';
 import { checkingSchema } from './schema.js';
@@ -69,7 +69,7 @@ async function read(file: string): Promise<{ source: ConfigSource; value: unknow
   const text = readFileSync(file, 'utf8').replace(/^\uFEFF/, '');
   const name = basename(file);
   if (/\.(ts|mts|mjs|js)$/.test(name)) {
-    const module = await importFile(file);
+    const module = await importNamed(file);
     return { source: { format: 'module', text, lineOf: () => undefined }, value: module.default };
   }
   if (name.endsWith('.json'))
