@@ -20,6 +20,7 @@ import { reveal } from './reveal.js';
 import { checkingSchema } from './schema.js';
 import type { CreateAgentOverrides, CreatedAgent, LoadedConfig } from './types.js';
 import { withUniqueNames } from './unique-names.js';
+import { unusedPlugins } from './unused-plugins.js';
 
 const OVERRIDES = [
   ...['model', 'middleware', 'store', 'tools', 'observers', 'limits'],
@@ -47,6 +48,7 @@ export async function createAgent(
   const observers = [...(await makeObservers(resolver)), ...(overrides.observers ?? [])];
   const hidden = hideSecrets(config);
   const chain = await makeChain(resolver, hidden);
+  const warnings = await unusedPlugins(resolver, [overrides.model, overrides.store]);
   // Last, so that nothing that is wrong above leaves it open.
   const made = await makeStore(resolver, overrides.store);
   const { onRequest, onObserverError, clock, newId, middleware = [] } = overrides;
@@ -76,6 +78,7 @@ export async function createAgent(
     agent,
     model,
     store: agent.store,
+    warnings,
     names: agent.plan.middleware.map(({ name }) => name),
     close() {
       closing ??= agent.observersIdle().then(() => made?.close());

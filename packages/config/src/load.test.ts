@@ -106,6 +106,17 @@ describe('what is wrong with a file', () => {
     expect((await failing({ cwd: `${dir}/b` })).message).toContain('This is not JSON');
   });
 
+  it('is a name given twice', async () => {
+    const dir = project({
+      'allium.toml':
+        '[allium.middleware]\nchain = [\n { use = "retry", as = "m" },\n "cache",\n { use = "budget", as = "m" },\n]',
+    });
+    expect(await failing({ cwd: dir })).toMatchObject({
+      ...{ line: 5, key: 'allium.middleware.chain[2].as', code: 'CONFIG_INVALID' },
+      message: expect.stringContaining('chain[0] is called "m" already. Give this one another name.'),
+    });
+  });
+
   it('empty files are empty configs', async () => {
     expect((await loadConfig({ cwd: project({ 'allium.toml': '' }) })).config).toEqual({});
     expect((await loadConfig({ cwd: project({ 'allium.json': '\uFEFF{"$schema":"x"}' }) })).config).toEqual(

@@ -152,6 +152,25 @@ async function check(
     const why = 'A name is shown everywhere, so it cannot come from an environment variable.';
     throw new ConfigError('CONFIG_INVALID', why, place(file, source, ['allium', ...path]));
   }
+  checkTwins(file, source, config);
+}
+
+/** Two of one name would be told apart by their order, which is what a name is there to avoid. */
+function checkTwins(file: string, source: ConfigSource, { middleware }: Config): void {
+  const first = new Map<string, number>();
+  for (const [index, item] of (middleware?.chain ?? []).entries()) {
+    const as = isTable(item) ? reveal(item.as) : undefined;
+    if (typeof as !== 'string') continue;
+    const before = first.get(as);
+    const path: KeyPath = ['allium', 'middleware', 'chain', index, 'as'];
+    if (before !== undefined)
+      throw new ConfigError(
+        'CONFIG_INVALID',
+        `chain[${before}] is called ${JSON.stringify(as)} already. Give this one another name.`,
+        place(file, source, path),
+      );
+    first.set(as, index);
+  }
 }
 
 export function place(

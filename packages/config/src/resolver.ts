@@ -27,6 +27,8 @@ type Kind = PluginType | 'tool';
 export interface Named {
   readonly name: string;
   readonly as: string | undefined;
+  /** The key of its options under `plugins`, where it has some. */
+  readonly plugin: string | undefined;
   /** Secrets still in them. */
   readonly options: Readonly<Record<string, unknown>>;
   /** Where an option stands: in the table of the use, or under `plugins`. */
@@ -56,11 +58,12 @@ export class Resolver {
     return {
       name,
       as: reveal(as) as string | undefined,
+      plugin: key,
       options: { ...base, ...own },
       pathOf: ([first, ...rest]) =>
         first === undefined || first in own || !(first in base)
           ? [...path, ...(first === undefined ? [] : [first]), ...rest]
-          : ['allium', 'plugins', key, first, ...rest],
+          : ['allium', 'plugins', key!, first, ...rest],
     };
   }
 
@@ -199,13 +202,18 @@ export class Resolver {
     });
   }
 
+  /** Do both spellings mean the same? */
+  same(name: string, other: string): boolean {
+    return flat(name) === flat(other);
+  }
+
   /** The options under `plugins` for a name, and the key as it is written there. */
-  #pluginOptions(name: string): [string, Readonly<Record<string, unknown>>] {
+  #pluginOptions(name: string): [string | undefined, Readonly<Record<string, unknown>>] {
     const plugins = this.loaded.config.plugins ?? {};
     // As it is written, without the beginning of a package's name, and a model by what stands before the slash.
     const names = [name, shortName(name), ...(isPath(name) ? [] : name.split('/', 1))].map(flat);
     const key = names.map((one) => Object.keys(plugins).find((other) => flat(other) === one)).find(Boolean);
-    return key === undefined ? [name, {}] : [key, plugins[key]!];
+    return [key, key === undefined ? {} : plugins[key]!];
   }
 }
 
