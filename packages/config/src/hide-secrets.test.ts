@@ -236,6 +236,30 @@ describe('the journal', () => {
     expect((await second.agent.session('s').resume({ answers })).text).toBe('done');
   });
 
+  it('runs no approved call with stars in the place of what was approved', async () => {
+    undo.push(registerMiddleware('box', () => approval()));
+    const ran: unknown[] = [];
+    const send = tool({
+      ...{ name: 'send', description: 'Sends.', input: z.object({ to: z.string() }) },
+      execute: ({ to }) => {
+        ran.push(to);
+        return 'sent';
+      },
+    });
+    const store = memoryStore();
+    const toml = '[allium]\n[allium.middleware]\nchain = [{ use = "box", key = "${CANARY}" }]';
+    const begin = (...script: Parameters<typeof scriptedModel>[0]) =>
+      make(toml, { store, tools: [send], model: scriptedModel(script) });
+    const first = await begin(toolCalls({ name: 'send', args: { to: CANARY } }));
+    const { pending } = await first.agent.session('s').run('Hi');
+    const second = await begin('done', 'done');
+    const answers = { [pending[0]!.id]: { type: 'approve' as const, hash: pending[0]!.hash } };
+    const again = await second.agent.session('s').resume({ answers });
+    expect(ran).toEqual([]);
+    expect(again).toMatchObject({ status: 'suspended', pending: [{ arguments: '{"to":"***"}' }] });
+    expect(again.pending[0]!.hash).not.toBe(pending[0]!.hash);
+  });
+
   it('is left alone where nothing is secret, or only what is written anyway', async () => {
     const store = memoryStore();
     const model = scriptedModel(['German for acme-tenant-1']);
