@@ -10,14 +10,17 @@ import {
 } from 'allium';
 import { checkKeys, shown } from 'allium/stores/kit';
 import { ConfigError } from './config-error.js';
+import { hideSecrets, observerReport, type SecretsHidden } from './hide-secrets.js';
 import { isTable } from './interpolate.js';
 import type { KeyPath } from './locate.js';
 import { exportsOf, importUser, isPath } from './modules.js';
+import { secretsIn } from './redact.js';
 import { Resolver } from './resolver.js';
 import { reveal } from './reveal.js';
 import { checkingSchema } from './schema.js';
 import type { CreateAgentOverrides, CreatedAgent, LoadedConfig } from './types.js';
 import { withUniqueNames } from './unique-names.js';
+import { unusedPlugins } from './unused-plugins.js';
 
 const OVERRIDES = [
   ...['model', 'middleware', 'store', 'tools', 'observers', 'limits'],
@@ -43,7 +46,9 @@ export async function createAgent(
   const model = await makeModel(resolver, overrides.model);
   const tools = [...(await makeTools(resolver)), ...(overrides.tools ?? [])];
   const observers = [...(await makeObservers(resolver)), ...(overrides.observers ?? [])];
-  const chain = await makeChain(resolver);
+  const hidden = hideSecrets(config);
+  const chain = await makeChain(resolver, hidden);
+  const warnings = await unusedPlugins(resolver, [overrides.model, overrides.store]);
   // Last, so that nothing that is wrong above leaves it open.
   const made = await makeStore(resolver, overrides.store);
   const { onRequest, onObserverError, clock, newId, middleware = [] } = overrides;
@@ -55,14 +60,14 @@ export async function createAgent(
         model,
         tools,
         observers,
-        middleware: [chain, middleware],
+        middleware: [chain, middleware, hidden?.inner ?? []],
         onRequest,
-        onObserverError,
+        onObserverError: observerReport(loaded.redact, onObserverError),
         clock,
         newId,
       },
       limits: { ...plain.limits, ...overrides.limits },
-      ...(made && { store: made.store }),
+      ...(made && { store: hidden ? hidden.store(made.store) : made.store }),
     });
   } catch (error) {
     await made?.close();
@@ -73,6 +78,7 @@ export async function createAgent(
     agent,
     model,
     store: agent.store,
+    warnings,
     names: agent.plan.middleware.map(({ name }) => name),
     close() {
       closing ??= agent.observersIdle().then(() => made?.close());
@@ -189,7 +195,7 @@ async function makeObservers(resolver: Resolver): Promise<Observer[]> {
   return observers;
 }
 
-async function makeChain(resolver: Resolver): Promise<Middleware[]> {
+async function makeChain(resolver: Resolver, hidden: SecretsHidden | undefined): Promise<Middleware[]> {
   const chain: { middleware: Middleware; as: string | undefined; fresh: boolean }[] = [];
   for (const [index, item] of (resolver.loaded.config.middleware?.chain ?? []).entries()) {
     const named = resolver.named(item, ['allium', 'middleware', 'chain', index]);
@@ -197,9 +203,10 @@ async function makeChain(resolver: Resolver): Promise<Middleware[]> {
     const several = Array.isArray(made)
       ? (made.flat(Number.POSITIVE_INFINITY) as Middleware[])
       : [made as Middleware];
+    const handed = named !== undefined && secretsIn(named.options).length > 0;
     for (const middleware of several)
       chain.push({
-        middleware,
+        middleware: handed && hidden ? hidden.middleware(middleware) : middleware,
         as: several.length === 1 ? named?.as : undefined,
         fresh: named !== undefined,
       });

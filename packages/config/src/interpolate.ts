@@ -1,4 +1,5 @@
 /** Fills `${NAME}` and `${NAME:-default}` in. What came from the environment is a `Secret` from then on. */
+import { Filled } from './filled.js';
 import type { KeyPath } from './locate.js';
 import { type Secret, secretFrom } from './secret.js';
 
@@ -7,8 +8,10 @@ export interface Problem {
   readonly message: string;
 }
 
-const PLACE = /\$\$\{|\$\{([^}]*)\}/g;
-const NAME = /^([A-Za-z_]\w*)(?::-(.*))?$/s;
+const PLACE = /\$\$\{|\$\{([^}]*)(\}|$)/g;
+const NAME = /^([A-Za-z_]\w*)(:plain)?(?::-(.*))?$/s;
+/** What could be meant as something else than text, should a number or a switch be wanted in its place. */
+const SCALAR = /^\s*([-+]?[\d.][\w.+-]*|true|false)\s*$/;
 
 /** Throws nothing: `problem` is told of the first variable that is missing, and decides. */
 export function interpolate(
@@ -30,21 +33,27 @@ function filled(
   text: string,
   env: Readonly<Record<string, string | undefined>>,
   fail: (message: string) => never,
-): string | Secret {
+): string | Secret | Filled {
   const values: string[] = [];
-  const result = text.replace(PLACE, (place, inner: string | undefined) => {
+  let places = 0;
+  const result = text.replace(PLACE, (place, inner: string | undefined, end: string | undefined) => {
     if (inner === undefined) return '${'; // `$${` is how a text says `${` itself.
-    const [, name, fallback] = NAME.exec(inner) ?? [];
+    const [, name, plain, fallback] = NAME.exec(inner) ?? [];
+    if (end === '') return fail(`\`\${\` has no \`}\`. A plain \${ is written $\${.`);
     if (name === undefined)
-      return fail(`Expected \${NAME} or \${NAME:-default}, got ${place}. A plain \${ is written $\${.`);
+      return fail(
+        `Expected \${NAME}, \${NAME:-default} or \${NAME:plain}, got ${place}. A plain \${ is written $\${.`,
+      );
+    places++;
     const value = env[name];
     if (fallback !== undefined && !value) return fallback;
     if (value === undefined)
       return fail(`The environment variable ${name} is not set. Set it, or write \${${name}:-default}.`);
-    values.push(value);
+    if (!plain) values.push(value);
     return value;
   });
-  return values.length > 0 ? secretFrom(result, values) : result;
+  if (values.length > 0) return secretFrom(result, values);
+  return places > 0 && SCALAR.test(result) ? new Filled(result) : result;
 }
 
 /** A plain object, as files hold them: not a date, a secret or something live. */

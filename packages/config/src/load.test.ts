@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { project } from '../test/project.js';
-import { ConfigError, type LoadConfigOptions, loadConfig, Secret } from './index.js';
+import { ConfigError, createAgent, type LoadConfigOptions, loadConfig, Secret } from './index.js';
 
 const failing = async (options: LoadConfigOptions): Promise<ConfigError> => {
   const error = await loadConfig(options).then(
@@ -106,6 +106,17 @@ describe('what is wrong with a file', () => {
     expect((await failing({ cwd: `${dir}/b` })).message).toContain('This is not JSON');
   });
 
+  it('is a name given twice', async () => {
+    const dir = project({
+      'allium.toml':
+        '[allium.middleware]\nchain = [\n { use = "retry", as = "m" },\n "cache",\n { use = "budget", as = "m" },\n]',
+    });
+    expect(await failing({ cwd: dir })).toMatchObject({
+      ...{ line: 5, key: 'allium.middleware.chain[2].as', code: 'CONFIG_INVALID' },
+      message: expect.stringContaining('chain[0] is called "m" already. Give this one another name.'),
+    });
+  });
+
   it('empty files are empty configs', async () => {
     expect((await loadConfig({ cwd: project({ 'allium.toml': '' }) })).config).toEqual({});
     expect((await loadConfig({ cwd: project({ 'allium.json': '\uFEFF{"$schema":"x"}' }) })).config).toEqual(
@@ -158,6 +169,57 @@ describe('variables', () => {
     await expect(load('[allium.limits]\nturns = "${N}"', { N: 'twelve' })).rejects.toThrow(
       'Expected `limits.turns` to be an integer ≥ 0, got "***".',
     );
+  });
+
+  it.each([
+    ['4', 4],
+    [' 0.5 ', 0.5],
+    ['1e3', 1000],
+  ])('have defaults that become numbers, too: %j', async (text, number) => {
+    const loaded = await load(
+      `[allium]\nmodel = "offline"\n[allium.limits]\ntokens = "\${N:-${text}}"\ncostUsd = "\${M:plain}"`,
+      { M: '2' },
+    );
+    const { agent } = await createAgent(loaded);
+    expect(agent.limits).toMatchObject({ tokens: number, costUsd: 2 });
+    expect(JSON.stringify(loaded.config.limits)).toBe(JSON.stringify({ tokens: text, costUsd: '2' }));
+  });
+
+  it('have defaults for the options of middleware', async () => {
+    const chain = (retry: string) =>
+      load(`[allium]\nmodel = "offline"\n[allium.middleware]\nchain = [{ use = "retry", ${retry} }]`).then(
+        (one) => createAgent(one),
+      );
+    expect((await chain('attempts = "${M:-4}", as = "${A:-7}"')).names).toEqual(['7']);
+    await expect(chain('attempts = "${M:-four}"')).rejects.toThrow('got "four"');
+    // Who writes text where a number is wanted has made a mistake.
+    await expect(chain('attempts = "4"')).rejects.toThrow('got "4"');
+  });
+
+  it('have defaults that stay text where text is wanted', async () => {
+    const loaded = await load(
+      '[allium]\nmodel = "offline"\nsystemPrompt = "${P:-42}"\nname = "${N:-true}"\ntenant = "${T:plain:-1}"',
+    );
+    expect((await createAgent(loaded)).agent).toMatchObject({
+      systemPrompt: '42',
+      name: 'true',
+      tenant: '1',
+    });
+  });
+
+  it('are plain where the file says so', async () => {
+    expect(await prompt('Speak ${L:plain}.', { L: 'German' })).toBe('Speak German.');
+    expect(await prompt('Speak ${L:plain:-English}.')).toBe('Speak English.');
+    expect(await prompt('${L:plain} ${K}', { L: 'a', K: 'b' })).toBeInstanceOf(Secret);
+    await expect(prompt('${L:plan}', { L: 'x' })).rejects.toThrow('${NAME:plain}, got ${L:plan}.');
+  });
+
+  it.each(['${FOO', 'a ${', '${A:-b} ${FOO'])('have an end: %j', async (text) => {
+    await expect(prompt(text, { FOO: 'x' })).rejects.toMatchObject({
+      ...{ code: 'CONFIG_VARIABLE', line: 2, key: 'allium.systemPrompt' },
+      message: expect.stringContaining('`${` has no `}`. A plain ${ is written $${.'),
+    });
+    expect(await prompt('$${FOO')).toBe('${FOO');
   });
 
   it('cannot be names, which are shown', async () => {

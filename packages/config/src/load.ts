@@ -7,10 +7,11 @@ import { parse, TomlError } from 'smol-toml';
 import { ConfigError } from './config-error.js';
 import { interpolate, isTable } from './interpolate.js';
 import { type KeyPath, locator } from './locate.js';
-import { importFile, keyText } from './modules.js';
+import { importNamed, keyText } from './modules.js';
 import { redactor, secretsIn } from './redact.js';
 import { reveal } from './reveal.js';
 import { checkingSchema } from './schema.js';
+import { Secret } from './secret.js';
 import type { Config, ConfigSource, LoadConfigOptions, LoadedConfig } from './types.js';
 
 /** In this order, should a folder have none of the others. */
@@ -68,7 +69,7 @@ async function read(file: string): Promise<{ source: ConfigSource; value: unknow
   const text = readFileSync(file, 'utf8').replace(/^\uFEFF/, '');
   const name = basename(file);
   if (/\.(ts|mts|mjs|js)$/.test(name)) {
-    const module = await importFile(file);
+    const module = await importNamed(file);
     return { source: { format: 'module', text, lineOf: () => undefined }, value: module.default };
   }
   if (name.endsWith('.json'))
@@ -144,12 +145,31 @@ async function check(
     throw new ConfigError('CONFIG_INVALID', redact(issues[0].message), where);
   }
   const unnamed = (config.middleware?.chain ?? []).findIndex(
-    (item) => isTable(item) && 'as' in item && typeof item.as === 'object',
+    (item) => isTable(item) && (item.as as unknown) instanceof Secret,
   );
-  if (unnamed !== -1 || typeof config.name === 'object') {
+  if (unnamed !== -1 || config.name instanceof Secret) {
     const path = unnamed === -1 ? ['name'] : ['middleware', 'chain', unnamed, 'as'];
     const why = 'A name is shown everywhere, so it cannot come from an environment variable.';
     throw new ConfigError('CONFIG_INVALID', why, place(file, source, ['allium', ...path]));
+  }
+  checkTwins(file, source, config);
+}
+
+/** Two of one name would be told apart by their order, which is what a name is there to avoid. */
+function checkTwins(file: string, source: ConfigSource, { middleware }: Config): void {
+  const first = new Map<string, number>();
+  for (const [index, item] of (middleware?.chain ?? []).entries()) {
+    const as = isTable(item) ? reveal(item.as) : undefined;
+    if (typeof as !== 'string') continue;
+    const before = first.get(as);
+    const path: KeyPath = ['allium', 'middleware', 'chain', index, 'as'];
+    if (before !== undefined)
+      throw new ConfigError(
+        'CONFIG_INVALID',
+        `chain[${before}] is called ${JSON.stringify(as)} already. Give this one another name.`,
+        place(file, source, path),
+      );
+    first.set(as, index);
   }
 }
 

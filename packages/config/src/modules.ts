@@ -1,7 +1,10 @@
 /** Modules of the user's, and packages as seen from the folder of a config file. */
+import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
+import { AlliumError } from 'allium';
 import { ConfigError } from './config-error.js';
 import type { KeyPath } from './locate.js';
 
@@ -26,6 +29,38 @@ export async function importFile(file: string): Promise<Module> {
   }
 }
 
+/** Imports a file that somebody named; what goes wrong in it is told with the file and, where Node says it, the line. */
+export async function importNamed(file: string): Promise<Module> {
+  try {
+    return await importFile(file);
+  } catch (error) {
+    if (error instanceof ConfigError) throw error;
+    const code = error instanceof AlliumError ? error.code : 'CONFIG_INVALID';
+    const message = error instanceof Error ? error.message : String(error);
+    const where = await placeOf(error, file);
+    const elsewhere = error instanceof SyntaxError && where.line === undefined;
+    const hint = elsewhere ? '. It is in this file or in one that it imports.' : '';
+    throw new ConfigError(code, `${message}${hint}`, { ...where, cause: error });
+  }
+}
+
+/** Most errors have the file in their stack. Of a syntax error `import()` tells no place, but `node --check` does. */
+async function placeOf(error: unknown, file: string): Promise<{ file: string; line?: number }> {
+  const stack = error instanceof Error ? (error.stack ?? '') : '';
+  const line = lineAfter(stack, pathToFileURL(file).href) ?? lineAfter(stack, file);
+  if (line !== undefined || !(error instanceof SyntaxError)) return { file, line };
+  const { stderr } = await promisify(execFile)(process.execPath, ['--check', file]).catch(
+    (failed: { stderr?: string }) => failed,
+  );
+  return { file, line: lineAfter(stderr ?? '', file) };
+}
+
+function lineAfter(text: string, path: string): number | undefined {
+  const at = text.indexOf(`${path}:`);
+  const line = at === -1 ? Number.NaN : Number.parseInt(text.slice(at + path.length + 1), 10);
+  return Number.isNaN(line) ? undefined : line;
+}
+
 /** `./tools.mjs#hammer` is the export `hammer` of that file; without `#` it is the default. */
 export async function importUser(
   dir: string,
@@ -34,7 +69,7 @@ export async function importUser(
   const [path = '', chosen] = name.replace(/^file:\/\//, '').split('#');
   const file = resolve(dir, path);
   if (!existsSync(file)) throw new ConfigError('CONFIG_INVALID', `There is no file ${file}.`);
-  const module = await importFile(file);
+  const module = await importNamed(file);
   const wanted = chosen ?? 'default';
   if (chosen !== undefined && !(wanted in module))
     throw new ConfigError(

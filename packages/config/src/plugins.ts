@@ -8,7 +8,7 @@ import {
   entryOf,
   exportsOf,
   findPackage,
-  importFile,
+  importNamed,
   modulesFolders,
   type PackageJson,
   readManifest,
@@ -81,7 +81,7 @@ export async function findPlugin(
 export async function loadPlugin(plugin: InstalledPlugin, type: PluginType): Promise<Plugin> {
   if (plugin.type !== type)
     throw invalid(plugin.package, `It is a ${plugin.type}, and stands where a ${type} is wanted.`);
-  const module = await importFile(pluginEntry(plugin.folder, readManifest(plugin.folder), plugin));
+  const module = await importNamed(pluginEntry(plugin.folder, readManifest(plugin.folder), plugin));
   const { default: factory, optionsSchema } = module;
   if (typeof factory !== 'function')
     throw invalid(

@@ -1,11 +1,10 @@
 /** Takes secrets out of texts that others wrote, such as the messages of a factory that was given one. */
 import { isTable } from './interpolate.js';
-import { Secret, valuesOf } from './secret.js';
+import { LONG, Secret, valuesOf } from './secret.js';
 
-/** What is shorter is only taken out where it stands alone: `80` in "got 80", not in "1980". */
-const SHORT = 6;
 /** How much of a secret must stand before an ellipsis to be taken for it. */
 const CUT = 4;
+const ELLIPSIS = /\.\.\.|…/;
 
 /** All secrets in a config. */
 export function secretsIn(value: unknown): readonly string[] {
@@ -18,7 +17,10 @@ export function redactor(secrets: readonly string[]): (text: string) => string {
   const forms = [...new Set(secrets.filter((secret) => secret !== '').flatMap(formsOf))].sort(
     (a, b) => b.length - a.length,
   );
-  return (text) => forms.reduce((done, form) => withoutCut(without(done, form), form), text);
+  return (text) => {
+    const whole = forms.reduce(without, text);
+    return ELLIPSIS.test(whole) ? forms.reduce(withoutCut, whole) : whole;
+  };
 }
 
 /** As it is, in JSON, and in an address. */
@@ -32,19 +34,25 @@ function formsOf(secret: string): string[] {
   return forms;
 }
 
+/** What is short is only taken out where it stands alone: `80` in "got 80", not in "1980". */
 function without(text: string, form: string): string {
-  if (form.length >= SHORT) return text.replaceAll(form, '***');
+  if (form.length >= LONG) return text.replaceAll(form, '***');
   const alone = form.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
   return text.replace(new RegExp(`(?<![\\p{L}\\p{N}])${alone}(?![\\p{L}\\p{N}])`, 'gu'), '***');
 }
 
 /** The beginning of a long secret, where a message was cut off in it. */
 function withoutCut(text: string, form: string): string {
-  return text.replace(/\S+?(?=\.\.\.|…)/g, (word) => {
-    for (let length = Math.min(word.length, form.length); length >= CUT; length--)
-      if (word.endsWith(form.slice(0, length))) return `${word.slice(0, -length)}***`;
-    return word;
-  });
+  let done = '';
+  let from = 0;
+  for (const { index } of text.matchAll(new RegExp(ELLIPSIS, 'g'))) {
+    let length = Math.min(index - from, form.length);
+    while (length >= CUT && !text.startsWith(form.slice(0, length), index - length)) length--;
+    if (length < CUT) continue;
+    done += `${text.slice(from, index - length)}***`;
+    from = index;
+  }
+  return done + text.slice(from);
 }
 
 /** An error that may be shown: what it was, without its data and without secrets. */

@@ -19,7 +19,6 @@ import { exportsOf, importUser, isPath, loaderFrom, type Module } from './module
 import { findPlugin, installedPlugins, loadPlugin } from './plugins.js';
 import { safeError } from './redact.js';
 import { reveal } from './reveal.js';
-import { Secret } from './secret.js';
 import type { LoadedConfig, PluginType } from './types.js';
 
 type Kind = PluginType | 'tool';
@@ -28,6 +27,8 @@ type Kind = PluginType | 'tool';
 export interface Named {
   readonly name: string;
   readonly as: string | undefined;
+  /** The key of its options under `plugins`, where it has some. */
+  readonly plugin: string | undefined;
   /** Secrets still in them. */
   readonly options: Readonly<Record<string, unknown>>;
   /** Where an option stands: in the table of the use, or under `plugins`. */
@@ -50,19 +51,19 @@ export class Resolver {
 
   /** Undefined for what is live already: only modules hold such. */
   named(item: unknown, path: KeyPath): Named | undefined {
-    const use = item instanceof Secret || typeof item === 'string' ? { use: item } : item;
-    if (!isTable(use) || !(typeof use.use === 'string' || use.use instanceof Secret)) return undefined;
-    const { use: written, as, ...own } = use;
-    const name = written instanceof Secret ? written.reveal() : (written as string);
+    const { use: written, as, ...own } = isTable(item) ? item : { use: item };
+    const name = reveal(written);
+    if (typeof name !== 'string') return undefined;
     const [key, base] = this.#pluginOptions(name);
     return {
       name,
-      as: as as string | undefined,
+      as: reveal(as) as string | undefined,
+      plugin: key,
       options: { ...base, ...own },
       pathOf: ([first, ...rest]) =>
         first === undefined || first in own || !(first in base)
           ? [...path, ...(first === undefined ? [] : [first]), ...rest]
-          : ['allium', 'plugins', key, first, ...rest],
+          : ['allium', 'plugins', key!, first, ...rest],
     };
   }
 
@@ -201,13 +202,18 @@ export class Resolver {
     });
   }
 
+  /** Do both spellings mean the same? */
+  same(name: string, other: string): boolean {
+    return flat(name) === flat(other);
+  }
+
   /** The options under `plugins` for a name, and the key as it is written there. */
-  #pluginOptions(name: string): [string, Readonly<Record<string, unknown>>] {
+  #pluginOptions(name: string): [string | undefined, Readonly<Record<string, unknown>>] {
     const plugins = this.loaded.config.plugins ?? {};
     // As it is written, without the beginning of a package's name, and a model by what stands before the slash.
     const names = [name, shortName(name), ...(isPath(name) ? [] : name.split('/', 1))].map(flat);
     const key = names.map((one) => Object.keys(plugins).find((other) => flat(other) === one)).find(Boolean);
-    return key === undefined ? [name, {}] : [key, plugins[key]!];
+    return [key, key === undefined ? {} : plugins[key]!];
   }
 }
 

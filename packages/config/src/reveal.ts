@@ -1,4 +1,5 @@
 /** Hands secrets over: as text, or as the number or switch that a schema asks for. */
+import { Filled } from './filled.js';
 import { isTable } from './interpolate.js';
 import { Secret } from './secret.js';
 
@@ -8,6 +9,7 @@ type Schema = Readonly<Record<string, unknown>> | undefined;
 export function reveal(value: unknown, schema?: unknown): unknown {
   const shape = (typeof schema === 'object' && schema !== null ? schema : undefined) as Schema;
   if (value instanceof Secret) return typed(value.reveal(), shape);
+  if (value instanceof Filled) return typed(value.text, shape);
   if (Array.isArray(value)) return value.map((item) => reveal(item, shape?.items));
   if (!isTable(value)) return value;
   const properties = (shape?.properties ?? {}) as Record<string, unknown>;

@@ -31,6 +31,9 @@ export class Secret {
   }
 }
 
+/** What is shorter is only taken out of texts where it stands alone. */
+export const LONG = 6;
+
 const parts = new WeakMap<Secret, readonly string[]>();
 
 /** A secret that was put together: `Bearer ${TOKEN}`. What it was made of is not to be shown on its own either. */
@@ -40,7 +43,12 @@ export function secretFrom(value: string, values: readonly string[]): Secret {
   return secret;
 }
 
-/** The value and what it was made of. */
+/**
+ * What of it may not be shown. The rest of a text around long values stands in the file, and would only take words with
+ * it: of `k ${TOKEN}` the `k` in "tok …". Around short values it is what they are known by.
+ */
 export function valuesOf(secret: Secret): readonly string[] {
-  return [secret.reveal(), ...(parts.get(secret) ?? [])];
+  const values = parts.get(secret) ?? [];
+  const enough = values.length > 0 && values.every((value) => value.length >= LONG);
+  return enough ? values : [secret.reveal(), ...values];
 }

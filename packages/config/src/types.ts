@@ -96,6 +96,8 @@ export interface CreatedAgent {
   readonly model: Model;
   /** The names of the middleware in the plan, outermost first. */
   readonly names: readonly string[];
+  /** What in the file is no error and has no effect, in sentences with file, line and key. */
+  readonly warnings: readonly string[];
   /** Waits for observers and closes the store, if it was made here. May be called twice. */
   close(): Promise<void>;
 }

@@ -1,0 +1,212 @@
+/** Keeps values of the environment out of what an agent writes: journal, errors, results of tools, complaints of observers. */
+import {
+  defineMiddleware,
+  isControl,
+  type Middleware,
+  type NewEntry,
+  type ObserverProblem,
+  type Store,
+  type ToolResult,
+} from 'allium';
+import { shown } from 'allium/stores/kit';
+import { isTable } from './interpolate.js';
+import { redactor, secretsIn } from './redact.js';
+import { LONG } from './secret.js';
+import type { Config } from './types.js';
+
+const NAME = 'hide-secrets';
+/** Repeated complaints that are remembered, so that an observer with ever new ones takes no memory. */
+const REMEMBERED = 1000;
+
+export interface SecretsHidden {
+  /** Stands inside of all others: what models throw, and what tools throw or return. */
+  readonly inner: Middleware;
+  /** A middleware that was handed secrets, and throws none. */
+  middleware(middleware: Middleware): Middleware;
+  /** The same store, which is handed no secret. */
+  store<S extends Store>(store: S): S;
+}
+
+/** Undefined where there is nothing to hide. */
+export function hideSecrets(config: Config): SecretsHidden | undefined {
+  const secrets = keptSecrets(config);
+  if (secrets.length === 0) return undefined;
+  const redact = redactor(secrets);
+  const guarded = async <T>(work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work();
+    } catch (error) {
+      throw redactThrown(error, redact);
+    }
+  };
+  return {
+    inner: defineMiddleware({
+      name: NAME,
+      wrapModel: (_, next) => guarded(next),
+      wrapTool: async (_, next) => redactDeep(await guarded(next), redact) as ToolResult,
+    }),
+    middleware: (middleware) => withHooks(middleware, (hook) => redactingHook(hook, redact)),
+    store: (store) => hidingStore(store, redact),
+  };
+}
+
+/**
+ * What may not be written. The tenant and names of models and stores are written by their nature, and the system prompt is
+ * told to the model. Short values, such as numbers, stand in too many texts by chance.
+ */
+function keptSecrets({ tenant: _, systemPrompt: __, ...config }: Config): readonly string[] {
+  const named = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(named);
+    if (!isTable(value)) return value;
+    const { use: ___, ...options } = value;
+    return Object.fromEntries(Object.entries(options).map(([key, member]) => [key, named(member)]));
+  };
+  const { model, store, ...rest } = config;
+  const tables = [model, store].filter(isTable);
+  return secretsIn(named([...tables, rest])).filter((secret) => secret.length >= LONG);
+}
+
+type Hook = (this: unknown, ...args: unknown[]) => unknown;
+
+function redactingHook(hook: Hook, redact: (text: string) => string): Hook {
+  const fail = (error: unknown): never => {
+    throw redactThrown(error, redact);
+  };
+  return function (...args) {
+    try {
+      const result = hook.apply(this, args);
+      // What answers at once still does.
+      return result instanceof Promise ? result.catch(fail) : result;
+    } catch (error) {
+      return fail(error);
+    }
+  };
+}
+
+/** In its place where that can be: an instance of a class may have private fields that a copy would lack. */
+function withHooks(middleware: Middleware, change: (hook: Hook) => Hook): Middleware {
+  const changed = isTable(middleware) ? { ...middleware } : middleware;
+  if (typeof changed !== 'object' || changed === null || !Object.isExtensible(changed)) return middleware;
+  for (const key of methodsOf(changed)) {
+    const hook = Reflect.get(changed, key) as Hook;
+    Reflect.defineProperty(changed, key, {
+      ...{ value: change(hook), enumerable: true, writable: true, configurable: true },
+    });
+  }
+  return changed;
+}
+
+function methodsOf(value: object): string[] {
+  const keys = new Set<string>();
+  for (let at = value; at !== null && at !== Object.prototype; at = Object.getPrototypeOf(at))
+    for (const key of Object.getOwnPropertyNames(at)) if (key !== 'constructor') keys.add(key);
+  return [...keys].filter((key) => typeof Reflect.get(value, key) === 'function');
+}
+
+function hidingStore<S extends Store>(store: S, redact: (text: string) => string): S {
+  const own = {
+    append: (sessionId: string, expectedSeq: number, entries: readonly NewEntry[]) =>
+      store.append(
+        sessionId,
+        expectedSeq,
+        entries.map((entry) => redactEntry(entry, redact)),
+      ),
+    post: (sessionId: string, item: Parameters<Store['post']>[1]) =>
+      store.post(sessionId, redactDeep(item, redact) as typeof item),
+  };
+  // All else is the store's, and called on it: it may have private fields.
+  const bound = new Map<PropertyKey, unknown>(Object.entries(own));
+  return new Proxy(store, {
+    get(target, key) {
+      if (bound.has(key)) return bound.get(key);
+      const member: unknown = Reflect.get(target, key, target);
+      if (typeof member !== 'function') return member;
+      const method: unknown = member.bind(target);
+      bound.set(key, method);
+      return method;
+    },
+  });
+}
+
+function redactEntry(entry: NewEntry, redact: (text: string) => string): NewEntry {
+  if (entry.type !== 'run_start') return redactDeep(entry, redact) as NewEntry;
+  // Whether there are secrets may change from run to run: no resume shall miss what stands for that.
+  const plan = entry.plan.filter((name) => name !== NAME);
+  return { ...entry, plan, ...('metadata' in entry && { metadata: redactDeep(entry.metadata, redact) }) };
+}
+
+/** The value itself where it has no secret: most have none. */
+function redactDeep(value: unknown, redact: (text: string) => string): unknown {
+  if (typeof value === 'string') return redact(value);
+  if (Array.isArray(value)) {
+    const items = value.map((item) => redactDeep(item, redact));
+    return items.every((item, index) => item === value[index]) ? value : items;
+  }
+  if (!isTable(value)) return value;
+  let changed = false;
+  const members = Object.entries(value).map(([key, member]) => {
+    const pair = [redact(key), redactDeep(member, redact)] as const;
+    changed ||= pair[0] !== key || pair[1] !== member;
+    return pair;
+  });
+  return changed ? Object.fromEntries(members) : value;
+}
+
+/** The same error, so that whoever knows it still does; what it says is changed. */
+export function redactThrown(
+  error: unknown,
+  redact: (text: string) => string,
+  seen = new Set<unknown>(),
+): unknown {
+  if (isControl(error)) return error;
+  if (!(error instanceof Error)) return redactDeep(error, redact);
+  if (seen.has(error)) return error;
+  seen.add(error);
+  for (const key of new Set([...Object.getOwnPropertyNames(error), 'message', 'stack'])) {
+    const before: unknown = Reflect.get(error, key);
+    const after =
+      before instanceof Error || Array.isArray(before)
+        ? redactedCauses(before, redact, seen)
+        : redactDeep(before, redact);
+    if (after === before) continue;
+    const { enumerable = false } = Object.getOwnPropertyDescriptor(error, key) ?? {};
+    const value = { value: after, enumerable, writable: true, configurable: true };
+    // One that cannot be changed cannot be passed on either.
+    if (!Reflect.defineProperty(error, key, value)) return new Error(redact(error.message));
+  }
+  return error;
+}
+
+function redactedCauses(
+  value: Error | readonly unknown[],
+  redact: (text: string) => string,
+  seen: Set<unknown>,
+): unknown {
+  if (value instanceof Error) return redactThrown(value, redact, seen);
+  const items = value.map((item) => redactThrown(item, redact, seen));
+  return items.every((item, index) => item === value[index]) ? value : items;
+}
+
+/** What observers throw, without secrets. Without a `report` of the caller's it is printed, each complaint once. */
+export function observerReport(
+  redact: (text: string) => string,
+  report: ((problem: ObserverProblem) => void) | undefined,
+): (problem: ObserverProblem) => void {
+  const said = new Set<string>();
+  return (problem) => {
+    if (report)
+      return report(
+        'error' in problem ? { ...problem, error: redactThrown(problem.error, redact) } : problem,
+      );
+    const { observer, error, dropped } = problem;
+    const thrown = error instanceof Error ? error.message : error;
+    const what =
+      error === undefined
+        ? `is too slow: ${dropped} events dropped`
+        : `threw: ${shown(typeof thrown === 'string' ? redact(thrown) : redactDeep(thrown, redact))}`;
+    const line = `[allium] observer "${observer}" ${what}`;
+    if (said.has(line) || said.size >= REMEMBERED) return;
+    said.add(line);
+    console.warn(line);
+  };
+}
