@@ -177,7 +177,10 @@ async function checkStore(loaded: LoadedConfig): Promise<Finding> {
 
 async function checkChain(loaded: LoadedConfig): Promise<Finding[]> {
   try {
-    const { agent, names, close } = await createAgent(loaded, { model: NO_MODEL, store: memoryStore() });
+    const { agent, names, warnings, close } = await createAgent(loaded, {
+      model: NO_MODEL,
+      store: memoryStore(),
+    });
     const { hazards, tools } = agent.explain();
     await close();
     return [
@@ -186,6 +189,7 @@ async function checkChain(loaded: LoadedConfig): Promise<Finding[]> {
         status: 'ok',
         message: `${names.join(' → ') || 'no middleware'}; ${count(tools.length, 'tool')}`,
       },
+      ...warnings.map((message): Finding => ({ check: 'chain', status: 'warning', message })),
       ...hazards.map(
         ({ message, fix }): Finding => ({ check: 'chain', status: 'warning', message: `${message}\n${fix}` }),
       ),

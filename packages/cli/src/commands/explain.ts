@@ -15,14 +15,15 @@ export const addExplain: AddCommand = (program, shell) => {
 
 async function explain(shell: Shell, json: boolean): Promise<void> {
   await withAgent(shell, {}, async (opened) => {
-    const { agent, loaded } = opened;
+    const { agent, loaded, warnings } = opened;
     if (!json) return tell(shell, planText(opened));
     const { toString: _, ...plan } = agent.explain();
-    tellJson(shell, { file: loaded.file, model: modelName(agent.model), ...plan });
+    tellJson(shell, { file: loaded.file, model: modelName(agent.model), ...plan, warnings });
   });
 }
 
 /** The plan, with where it came from. */
-export function planText({ agent, loaded }: Pick<Opened, 'agent' | 'loaded'>): string {
-  return `Config: ${loaded.file}\nModel: ${modelName(agent.model)}\n${agent.explain()}`;
+export function planText({ agent, loaded, warnings }: Pick<Opened, 'agent' | 'loaded' | 'warnings'>): string {
+  const plan = `Config: ${loaded.file}\nModel: ${modelName(agent.model)}\n${agent.explain()}`;
+  return [plan, ...warnings.map((warning) => `Warning: ${warning}`)].join('\n');
 }
