@@ -1,12 +1,12 @@
 // One agent with a tool, on any model: its name decides which provider package speaks to which server.
-//   node examples/models/any-model.mjs                       every scheme, on this machine where no key is set
-//   OPENAI_API_KEY=… node examples/models/any-model.mjs openai/gpt-5-mini
-//   node examples/models/any-model.mjs openai-compatible/llama3.2@http://localhost:11434/v1
+//   node examples/models/any-model.ts                       every scheme, on this machine where no key is set
+//   OPENAI_API_KEY=… node examples/models/any-model.ts openai/gpt-5-mini
+//   node examples/models/any-model.ts openai-compatible/llama3.2@http://localhost:11434/v1
 
 import { Agent, tool } from 'allium';
 import { retry } from 'allium/middleware/retry';
 import { z } from 'zod';
-import { openModels } from './loopback.mjs';
+import { openModels } from './loopback.ts';
 
 const weather = tool({
   name: 'weather',

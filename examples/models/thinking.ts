@@ -1,13 +1,13 @@
 // Thinking with its signature, through a file and into another process: providers refuse thinking whose seal is broken.
-//   node examples/models/thinking.mjs
-//   ANTHROPIC_API_KEY=… node examples/models/thinking.mjs
+//   node examples/models/thinking.ts
+//   ANTHROPIC_API_KEY=… node examples/models/thinking.ts
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Agent } from 'allium';
 import { fileStore } from 'allium/stores/file';
-import { openModels } from './loopback.mjs';
+import { openModels } from './loopback.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'thinking-'));
 const models = await openModels();

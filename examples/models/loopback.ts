@@ -1,7 +1,8 @@
 // Lets the examples beside it run without a key: a model of that name where its key is set, otherwise a server on this
-// machine that speaks the same wire and knows a few answers.
+// machine that speaks the same wire and knows a few answers. Node runs these files as they are from 22.18 on; with
+// Node 20 write `npx tsx` instead of `node`.
 
-import { resolveModel } from '@allium/ai-sdk';
+import { type ResolveModelOptions, resolveModel } from '@allium/ai-sdk';
 import { LLMock } from '@copilotkit/aimock';
 
 /** Scheme of a model → the variables its key may be in, and where the wire begins on the server. */
@@ -43,9 +44,8 @@ export async function openModels() {
   await mock.start();
 
   return {
-    /** @param {string} name @param {import('@allium/ai-sdk').ResolveModelOptions} [options] */
-    open(name, options = {}) {
-      const scheme = SCHEMES[/** @type {keyof typeof SCHEMES} */ (name.split('/')[0])];
+    open(name: string, options: ResolveModelOptions = {}) {
+      const scheme = SCHEMES[name.split('/')[0] as keyof typeof SCHEMES];
       const real = !scheme || name.includes('@http') || scheme.keys.some((key) => process.env[key]);
       console.log(`${name}: ${real ? 'the real one' : `no ${scheme.keys[0]}, so a server on this machine`}`);
       return real

@@ -1,12 +1,12 @@
 // A conversation that goes from one vendor to another and back. What one thought, signed or stored never reaches the
 // other; each gets its own back.
-//   node examples/models/two-vendors.mjs
-//   OPENAI_API_KEY=… ANTHROPIC_API_KEY=… node examples/models/two-vendors.mjs
+//   node examples/models/two-vendors.ts
+//   OPENAI_API_KEY=… ANTHROPIC_API_KEY=… node examples/models/two-vendors.ts
 
 import { Agent, memoryStore, tool } from 'allium';
 import { fallback } from 'allium/middleware/fallback';
 import { z } from 'zod';
-import { openModels } from './loopback.mjs';
+import { openModels } from './loopback.ts';
 
 const weather = tool({
   name: 'weather',
@@ -22,7 +22,7 @@ const [openai, anthropic] = [models.open('openai/gpt-5-mini'), models.open('anth
 let calls = 0;
 const flaky = {
   ...openai,
-  stream: (/** @type {Parameters<typeof openai.stream>} */ ...args) => {
+  stream: (...args: Parameters<typeof openai.stream>) => {
     if (++calls === 2) throw Object.assign(new Error('overloaded'), { status: 529 });
     return openai.stream(...args);
   },
