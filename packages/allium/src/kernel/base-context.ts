@@ -1,6 +1,7 @@
 /** What every context has, and what the forks of one seam call share. */
 
 import type { Agent } from './agent.js';
+import type { Plan } from './compose.js';
 import { type Attribution, attribution, controlKind, type Raised, StopRun } from './errors.js';
 import type { Message, MessageInput, Metadata, ModelResponse, Usage } from './messages.js';
 import type { Seam } from './middleware.js';
@@ -96,6 +97,10 @@ export abstract class Context {
 
   get agent(): Agent {
     return this._run.agent;
+  }
+  /** What was composed for this run, per-run middleware included. */
+  get plan(): Plan {
+    return this._run.plan;
   }
   get runId(): string {
     return this._run.runId;

@@ -55,7 +55,7 @@ export function todoList(options: TodoListOptions = {}): Middleware {
         calls: calls.length,
         writes: calls.filter(({ name }) => name === TOOL).map((call) => call.arguments),
         todos: ctx.state.get(cells.todos),
-        repairable: ctx._run.plan.rules.resolveToolCall.length > 0,
+        repairable: ctx.plan.rules.resolveToolCall.length > 0,
       });
       remember(ctx.state, cells, state);
       if (note === undefined && decision === undefined) return undefined;

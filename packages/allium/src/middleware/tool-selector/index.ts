@@ -59,7 +59,7 @@ export function toolSelector(options: ToolSelectorOptions): Middleware {
     },
     // A rule and no layer: calls that other middleware make for themselves keep their tools.
     async transformSystemPrompt(prompt, ctx) {
-      const { choiceOf, narrowed } = selectionIn(ctx._run.plan);
+      const { choiceOf, narrowed } = selectionIn(ctx.plan);
       const choice = choiceOf(ctx.tools);
       if (choice.tools.length <= maxTools) return prompt;
       if (ctx.state.get(cell)?.among !== choice.key) {
