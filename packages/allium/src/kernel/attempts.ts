@@ -63,7 +63,7 @@ export class Attempt extends Scope {
   succeed(result: unknown): Promise<unknown> | unknown {
     const { layer, outer } = this;
     if (!layer.sink && (outer.seam !== 'model' || outer._transforms === undefined)) return this.keep(result);
-    const seen = outer._run.view(outer, result, layer.sink);
+    const seen = outer._run.judgements.view(outer, result, layer.sink);
     if (!isThenable(seen)) return this.keep(seen);
     return seen.then(
       (one) => this.keep(one),

@@ -4,13 +4,13 @@ import type { Plan } from './compose.js';
 import { AlliumError, isThenable, kernelStop, shown } from './errors.js';
 import type { AgentEvent } from './events.js';
 import { Journal } from './journal.js';
+import { toJson } from './json-copy.js';
 import { Budget } from './limits.js';
 import { deepFreeze, type Metadata } from './messages.js';
 import { Run, type RunEvents } from './run.js';
 import type { Start } from './runner.js';
 import type { Scope } from './scope.js';
 import { catchUp } from './session-state.js';
-import { toJson } from './state.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft } from './store.js';
 import { errorResult } from './tool.js';
 

@@ -1,7 +1,7 @@
 /** One layer of the onion, and what is common to the ways layers are run: who failed, and how it is undone. */
 import type { ModelContext, RunContext, ToolContext } from './context.js';
 import { AlliumError, attribute, isControl, messageOf, shown } from './errors.js';
-import { deepFreeze } from './messages.js';
+import { deepFreeze, type ModelResponse } from './messages.js';
 import type { Middleware } from './middleware.js';
 import { type ToolResult, toToolResult } from './tool.js';
 
@@ -94,11 +94,34 @@ export function isPreset(layer: Layer, ctx: LayerContext): boolean {
 
 /** Checks a result that a layer made itself, brings it into shape and freezes it. */
 export function takeResult(layer: Layer, hook: string, ctx: LayerContext): void {
-  const problem = ctx.result === undefined ? 'it left no result.' : ctx._run.badResult(ctx);
+  const problem = ctx.result === undefined ? 'it left no result.' : badResult(ctx);
   if (problem) throw new AlliumError('INVALID_HOOK_RESULT', `${hook} of "${layer.name}": ${problem}`);
   if (ctx.seam === 'tool' && !isToolResult(ctx.result)) ctx.result = toToolResult(ctx.result);
   if (ctx.seam === 'run') Object.freeze(ctx.result);
   else deepFreeze(ctx.result);
+}
+
+/** What is wrong with a result that a layer set, if anything. */
+function badResult(ctx: LayerContext): string | undefined {
+  const { result } = ctx;
+  if (ctx.seam === 'tool') {
+    if (result === undefined) return 'it set ctx.skip without ctx.result.';
+    return undefined;
+  }
+  const object = typeof result === 'object' && result !== null;
+  if (ctx.seam === 'model') {
+    const response = result as Partial<ModelResponse>;
+    const fine =
+      object &&
+      response.role === 'assistant' &&
+      Array.isArray(response.content) &&
+      response.content.every((part) => typeof part?.type === 'string');
+    return fine
+      ? undefined
+      : `expected a response { role: 'assistant', content: [...] }, got ${shown(result)}. assistantMessage(text) makes one.`;
+  }
+  const fine = object && typeof (result as { status?: unknown }).status === 'string';
+  return fine ? undefined : `expected a run result, got ${shown(result)}. Spread the one next() returned.`;
 }
 
 function isToolResult(value: unknown): value is ToolResult {

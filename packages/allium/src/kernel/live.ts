@@ -132,7 +132,7 @@ export class LiveMessage {
     this.start();
     if (stream && this.watched) return stream.end(response, ctx);
     if (!this.run.plan.guardsResponses) return this.showWhole(response);
-    return this.run.guardOnce(response, ctx).then((guarded) => this.showWhole(guarded.response));
+    return this.run.judgements.response(response, ctx).then((guarded) => this.showWhole(guarded.response));
   }
 
   private showWhole(response: ModelResponse): ModelResponse {
@@ -262,7 +262,7 @@ export class LiveStream {
     ctx: ModelContext,
   ): Promise<ModelResponse> {
     const guarded = await gate.end(response, ctx);
-    this.live.run.remember(guarded.content, gate.calls);
+    this.live.run.judgements.remember(guarded.content, gate.calls);
     this.claim(guarded.content);
     if (this.holdsCalls && this.live.isLive(this)) {
       for (const [index, part] of guarded.content.entries()) {

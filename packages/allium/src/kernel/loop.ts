@@ -120,8 +120,8 @@ function toolPhase(run: Run, { decision, response, ctx }: Answer, batch: OpenBat
   const notRun = NOT_RUN[decision];
   if (!run.plan.guardsResponses)
     return runTools(run, batch, { tools, notRun, verdicts: NO_VERDICTS, fresh: true });
-  return run
-    .guardOnce(response, ctx)
+  return run.judgements
+    .response(response, ctx)
     .then(({ calls: verdicts }) => runTools(run, batch, { tools, notRun, verdicts, fresh: true }));
 }
 

@@ -18,7 +18,7 @@ import { causedBy } from './orphans.js';
 import * as rules from './rules.js';
 import type { Run } from './run.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft } from './store.js';
-import { startsWith } from './tool-batch.js';
+import { startsWith } from './tool-starts.js';
 
 /** What the model phase came to. */
 export interface Answer {

@@ -220,5 +220,5 @@ function checkReplaced(layer: Layer, ctx: LayerContext, returned: unknown, befor
 /** What comes in to a layer: through its transforms and, for a sink, through the guards. */
 function seenBy(layer: Layer, ctx: LayerContext, result: unknown): Promise<unknown> | unknown {
   if (!layer.sink && (ctx.seam !== 'model' || ctx._transforms === undefined)) return result;
-  return ctx._run.view(ctx, result, layer.sink);
+  return ctx._run.judgements.view(ctx, result, layer.sink);
 }

@@ -3,30 +3,21 @@ import type { Agent } from './agent.js';
 import type { ChildOutcome } from './child-run.js';
 import type { Clock } from './clock.js';
 import type { Plan } from './compose.js';
-import { judgeToolResult } from './content-guards.js';
-import { type Context, type GenerateRequest, ModelContext, SeamCall, type ToolContext } from './context.js';
-import { type Attribution, type ControlSignal, controlKind, shown } from './errors.js';
+import { type Context, type GenerateRequest, type ModelContext, SeamCall } from './context.js';
+import { type Attribution, type ControlSignal, controlKind } from './errors.js';
 import type { AgentEvent } from './events.js';
+import { generate } from './generate.js';
 import type { History } from './history.js';
 import type { Journal } from './journal.js';
-import { enter } from './layers.js';
+import { Judgements } from './judgements.js';
 import type { Budget, Limits, Reservation, SessionLimits } from './limits.js';
-import { toMessages } from './message-input.js';
-import {
-  type AssistantContent,
-  deepFreeze,
-  type Message,
-  type Metadata,
-  type ModelResponse,
-  type Usage,
-} from './messages.js';
-import { checkModel, type Model, modelName } from './model.js';
-import { callModel, type ModelCall } from './model-call.js';
+import type { AssistantContent, Message, Metadata, ModelResponse, Usage } from './messages.js';
+import { type Model, modelName } from './model.js';
+import type { ModelCall } from './model-call.js';
 import { dropOrphans } from './orphans.js';
 import { RequestGate } from './request-gate.js';
-import { type CallVerdicts, guardResponse, NO_VERDICTS } from './response-gate.js';
 import type { Change } from './result.js';
-import { checkGenerate, type DeclaredOptions } from './run-options.js';
+import type { DeclaredOptions } from './run-options.js';
 import { type Scope, Supervisor, supervised } from './scope.js';
 import type { OpenRun, SessionState } from './session-state.js';
 import { type CellChange, Cells } from './state.js';
@@ -38,9 +29,8 @@ import {
   type PendingRequest,
   type Store,
 } from './store.js';
-import type { Tool, ToolResult } from './tool.js';
+import type { Tool } from './tool.js';
 import { ToolResults } from './tool-results.js';
-import { transformed } from './transforms.js';
 
 type Content = readonly AssistantContent[];
 
@@ -104,6 +94,7 @@ export class Run {
   readonly call = new SeamCall();
   readonly changes: Change[] = [];
   readonly toolResults = new ToolResults(this);
+  readonly judgements = new Judgements(this);
   /** What transforms made of responses, by the content they were made from. */
   stages: WeakMap<Content, { readonly ctx: ModelContext; readonly response: ModelResponse }> | undefined;
   turn = 0;
@@ -118,11 +109,6 @@ export class Run {
   /** A finished attempt, to be used again. */
   spareCall: ModelCall | undefined;
   private readonly init: RunInit;
-  // Made when they are first needed: weak maps are too dear for every run.
-  private judged:
-    | WeakMap<Content, Promise<{ readonly content: Content; readonly calls: CallVerdicts }>>
-    | undefined;
-  private results: WeakMap<ToolResult, Promise<ToolResult>> | undefined;
   private restarts: Set<string> | undefined;
   private named: { readonly model: Model; readonly name: string } | undefined;
   private unjournaled: { usage: Usage; costUsd: number | undefined }[] = [];
@@ -329,40 +315,9 @@ export class Run {
     return undefined;
   }
 
-  /** A model call of a middleware's own, through the layers inside it. */
-  async generate(caller: Context, model: Model, request: GenerateRequest): Promise<ModelResponse> {
-    checkModel('model of ctx.generate()', model);
-    checkGenerate(request);
-    const { messages, systemPrompt = '', tools = [], settings = {} } = request;
-    const call = new SeamCall();
-    call.guarded = caller._call.guarded;
-    const ctx = new ModelContext(
-      this,
-      caller._scope,
-      { model, systemPrompt, tools, settings },
-      0,
-      call,
-      undefined,
-    );
-    ctx._messages = Object.freeze(toMessages(messages as never));
-    call.given = ctx._mark();
-    const layers = this.plan.layers.model;
-    const inside = layers.findIndex((layer) => layer.position > caller._position);
-    try {
-      const response = (await enter(
-        layers,
-        inside < 0 ? layers.length : inside,
-        ctx,
-        callModel,
-      )) as ModelResponse;
-      call.check();
-      if (ctx._state) this.cells.stage(ctx._state);
-      return call.guarded ? (await this.guardOnce(response, ctx)).response : response;
-    } catch (error) {
-      if (controlKind(error) === 'stop' || controlKind(error) === 'suspend')
-        caller._call.latch(error, call.latchedBy);
-      throw error;
-    }
+  /** A model call of a middleware's own. */
+  generate(caller: Context, model: Model, request: GenerateRequest): Promise<ModelResponse> {
+    return generate(this, caller, model, request);
   }
 
   /** `onError` may start a turn again once per middleware. */
@@ -378,71 +333,6 @@ export class Run {
   cross(error: ControlSignal, ctx: Context): void {
     const kind = controlKind(error);
     if (kind === 'stop' || kind === 'suspend') ctx._call.latch(error, this.nameAt(ctx._position));
-  }
-
-  // ── Guards and transforms ──────────────────────────────────────────────────────────────────────────────────
-
-  /** What comes in to a layer from further in: through its transforms, and for a sink through the guards. */
-  view(ctx: Context, result: unknown, sink: boolean): Awaitable<unknown> {
-    if (ctx.seam === 'model') {
-      const model = ctx as ModelContext;
-      let response = result as ModelResponse;
-      if (model._transforms) {
-        const stage = this.stages?.get(response.content);
-        response =
-          stage?.ctx === model
-            ? { ...response, content: stage.response.content }
-            : deepFreeze(transformed(response, model._transforms, model));
-      }
-      return sink && model._call.guarded && this.plan.guardsResponses ? this.seen(response, model) : response;
-    }
-    if (ctx.seam === 'tool' && sink && this.plan.guards['tool-result'].length > 0)
-      return this.guardToolResult(ctx as ToolContext, result as ToolResult);
-    return result;
-  }
-
-  private async seen(response: ModelResponse, ctx: ModelContext): Promise<ModelResponse> {
-    const live = ctx._live?.streaming(response);
-    return deepFreeze(live ? await live.end(response, ctx) : (await this.guardOnce(response, ctx)).response);
-  }
-
-  /** The response as the guards leave it; judged once, however often it is looked at. */
-  async guardOnce(
-    response: ModelResponse,
-    ctx: Context,
-  ): Promise<{ response: ModelResponse; calls: CallVerdicts }> {
-    if (!this.plan.guardsResponses) return { response, calls: NO_VERDICTS };
-    const { content } = response;
-    this.judged ??= new WeakMap();
-    let judging = this.judged.get(content);
-    if (!judging) {
-      judging = guardResponse(this.plan.guards, response, ctx);
-      this.judged.set(content, judging);
-    }
-    const judged = await judging;
-    if (judged.content === content) return { response, calls: judged.calls };
-    this.remember(judged.content, judged.calls);
-    return { response: { ...response, content: judged.content }, calls: judged.calls };
-  }
-
-  /** This content has passed the guards. */
-  remember(content: Content, calls: CallVerdicts): void {
-    this.judged ??= new WeakMap();
-    this.judged.set(content, Promise.resolve({ content, calls }));
-  }
-
-  guardToolResult(ctx: ToolContext, result: ToolResult): Promise<ToolResult> {
-    this.results ??= new WeakMap();
-    const { results } = this;
-    let judged = results.get(result);
-    if (!judged) {
-      judged = judgeToolResult(this.plan.guards, ctx.toolCall, result, ctx).then((made) => {
-        results.set(made, Promise.resolve(made));
-        return deepFreeze(made);
-      });
-      results.set(result, judged);
-    }
-    return judged;
   }
 
   /** A request without calls that lack a result and results that lack a call. */
@@ -464,29 +354,6 @@ export class Run {
   }
 
   // ── Small questions ────────────────────────────────────────────────────────────────────────────────────────
-
-  /** What is wrong with a result that a layer set, if anything. */
-  badResult(ctx: Context & { result?: unknown }): string | undefined {
-    const { result } = ctx;
-    if (ctx.seam === 'tool') {
-      if (result === undefined) return 'it set ctx.skip without ctx.result.';
-      return undefined;
-    }
-    const object = typeof result === 'object' && result !== null;
-    if (ctx.seam === 'model') {
-      const response = result as Partial<ModelResponse>;
-      const fine =
-        object &&
-        response.role === 'assistant' &&
-        Array.isArray(response.content) &&
-        response.content.every((part) => typeof part?.type === 'string');
-      return fine
-        ? undefined
-        : `expected a response { role: 'assistant', content: [...] }, got ${shown(result)}. assistantMessage(text) makes one.`;
-    }
-    const fine = object && typeof (result as { status?: unknown }).status === 'string';
-    return fine ? undefined : `expected a run result, got ${shown(result)}. Spread the one next() returned.`;
-  }
 
   /** Call ids have to be unique in a session: missing and repeated ones are made anew, the same way each time. */
   callId(id: string, messageId: string, block: number, content: Content): string {

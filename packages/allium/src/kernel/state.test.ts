@@ -12,7 +12,8 @@ import { collect, scriptedModel, text, toolCalls } from 'allium/testing';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
-import { Cells, type StoredCell, toJson } from './state.js';
+import { toJson } from './json-copy.js';
+import { Cells, type StoredCell } from './state.js';
 
 const counter = (scope: 'call' | 'run' | 'session' = 'session') =>
   defineState({ name: 'count', scope, initial: 0 });

@@ -8,20 +8,14 @@ import type { AssistantMessage, ToolCall, ToolContent, ToolMessage } from './mes
 import type { CallVerdicts } from './response-gate.js';
 import type { Run } from './run.js';
 import type { OpenBatch } from './session-state.js';
-import {
-  type Awaitable,
-  type Decision,
-  ENTRY_VERSION,
-  type EntryDraft,
-  type PendingRequest,
-  type Request,
-} from './store.js';
+import type { Awaitable, Decision, EntryDraft, PendingRequest, Request } from './store.js';
 import { errorResult, isContentList, type Tool, type ToolResult } from './tool.js';
 import { needsApproval, ToolApproval } from './tool-approval.js';
 import { asToolResult, Call, failureText, refuse } from './tool-call.js';
 import { executeTool, Lane } from './tool-execution.js';
 import { prepare } from './tool-preparation.js';
 import type { ToolResults } from './tool-results.js';
+import { startOf } from './tool-starts.js';
 
 export interface BatchOutcome {
   readonly results: readonly ToolMessage[];
@@ -44,33 +38,6 @@ export interface BatchOptions {
 /** Runs the calls of a message, or what is left of them after a resume. */
 export function runTools(run: Run, batch: OpenBatch, options: BatchOptions): Awaitable<BatchOutcome> {
   return new ToolBatch(run, batch, options).run();
-}
-
-/**
- * Where nothing decides about calls in between, that they begin is journaled with the message that makes them: one
- * write less for every turn. Does it matter for these calls whether they have begun?
- */
-export function startsWith(run: Run, message: AssistantMessage, tools: readonly Tool[]): boolean {
-  const { plan, agent } = run;
-  if (
-    plan.decidesOnCalls ||
-    agent.toolExecution === 'sequential' ||
-    run.toolCallsLeft() !== Number.POSITIVE_INFINITY
-  )
-    return false;
-  let matters = false;
-  for (const part of message.content) {
-    if (part.type !== 'tool-call') continue;
-    const tool = run.findTool(part.name, tools);
-    // Not all of them begin at once: each is journaled when it does.
-    if (tool?.sequential || tool?.concurrency !== undefined) return false;
-    if (tool?.onInDoubt === 'fail') matters = true;
-  }
-  return matters;
-}
-
-function startOf(runId: string, messageId: string, callId: string): EntryDraft {
-  return { v: ENTRY_VERSION, at: 0, type: 'tool_started', runId, messageId, callId };
 }
 
 export class ToolBatch implements ToolCallHooks {

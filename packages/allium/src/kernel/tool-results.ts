@@ -63,7 +63,7 @@ export class ToolResults {
     const { ctx } = call;
     let released = false;
     try {
-      const judged = await run.guardToolResult(ctx, given);
+      const judged = await run.judgements.toolResult(ctx, given);
       ctx.result = judged;
       released = true;
       if (rules.afterToolCall.length === 0) return judged;
@@ -71,7 +71,7 @@ export class ToolResults {
       if (ctx.result === judged) return judged;
       // What a hook put in is judged like what the tool returned.
       released = false;
-      ctx.result = await run.guardToolResult(ctx, ctx.result!);
+      ctx.result = await run.judgements.toolResult(ctx, ctx.result!);
       released = true;
       return ctx.result;
     } catch (error) {

@@ -1,0 +1,50 @@
+/** A model call of a middleware's own, through the layers inside it. */
+import { type Context, type GenerateRequest, ModelContext, SeamCall } from './context.js';
+import { controlKind } from './errors.js';
+import { enter } from './layers.js';
+import { toMessages } from './message-input.js';
+import type { ModelResponse } from './messages.js';
+import { checkModel, type Model } from './model.js';
+import { callModel } from './model-call.js';
+import type { Run } from './run.js';
+import { checkGenerate } from './run-options.js';
+
+export async function generate(
+  run: Run,
+  caller: Context,
+  model: Model,
+  request: GenerateRequest,
+): Promise<ModelResponse> {
+  checkModel('model of ctx.generate()', model);
+  checkGenerate(request);
+  const { messages, systemPrompt = '', tools = [], settings = {} } = request;
+  const call = new SeamCall();
+  call.guarded = caller._call.guarded;
+  const ctx = new ModelContext(
+    run,
+    caller._scope,
+    { model, systemPrompt, tools, settings },
+    0,
+    call,
+    undefined,
+  );
+  ctx._messages = Object.freeze(toMessages(messages as never));
+  call.given = ctx._mark();
+  const layers = run.plan.layers.model;
+  const inside = layers.findIndex((layer) => layer.position > caller._position);
+  try {
+    const response = (await enter(
+      layers,
+      inside < 0 ? layers.length : inside,
+      ctx,
+      callModel,
+    )) as ModelResponse;
+    call.check();
+    if (ctx._state) run.cells.stage(ctx._state);
+    return call.guarded ? (await run.judgements.response(response, ctx)).response : response;
+  } catch (error) {
+    if (controlKind(error) === 'stop' || controlKind(error) === 'suspend')
+      caller._call.latch(error, call.latchedBy);
+    throw error;
+  }
+}

@@ -1,0 +1,86 @@
+/** What guards have said in a run, so that nothing is judged twice, and what layers get to see because of it. */
+import { judgeToolResult } from './content-guards.js';
+import type { Context, ModelContext, ToolContext } from './context.js';
+import { type AssistantContent, deepFreeze, type ModelResponse } from './messages.js';
+import { type CallVerdicts, guardResponse, NO_VERDICTS } from './response-gate.js';
+import type { Run } from './run.js';
+import type { Awaitable } from './store.js';
+import type { ToolResult } from './tool.js';
+import { transformed } from './transforms.js';
+
+type Content = readonly AssistantContent[];
+
+export class Judgements {
+  // Made when they are first needed: weak maps are too dear for every run.
+  private judged:
+    | WeakMap<Content, Promise<{ readonly content: Content; readonly calls: CallVerdicts }>>
+    | undefined;
+  private results: WeakMap<ToolResult, Promise<ToolResult>> | undefined;
+
+  constructor(private readonly run: Run) {}
+
+  /** What comes in to a layer from further in: through its transforms, and for a sink through the guards. */
+  view(ctx: Context, result: unknown, sink: boolean): Awaitable<unknown> {
+    if (ctx.seam === 'model') {
+      const model = ctx as ModelContext;
+      let response = result as ModelResponse;
+      if (model._transforms) {
+        const stage = this.run.stages?.get(response.content);
+        response =
+          stage?.ctx === model
+            ? { ...response, content: stage.response.content }
+            : deepFreeze(transformed(response, model._transforms, model));
+      }
+      return sink && model._call.guarded && this.run.plan.guardsResponses
+        ? this.seen(response, model)
+        : response;
+    }
+    if (ctx.seam === 'tool' && sink && this.run.plan.guards['tool-result'].length > 0)
+      return this.toolResult(ctx as ToolContext, result as ToolResult);
+    return result;
+  }
+
+  private async seen(response: ModelResponse, ctx: ModelContext): Promise<ModelResponse> {
+    const live = ctx._live?.streaming(response);
+    return deepFreeze(live ? await live.end(response, ctx) : (await this.response(response, ctx)).response);
+  }
+
+  /** The response as the guards leave it; judged once, however often it is looked at. */
+  async response(
+    response: ModelResponse,
+    ctx: Context,
+  ): Promise<{ response: ModelResponse; calls: CallVerdicts }> {
+    if (!this.run.plan.guardsResponses) return { response, calls: NO_VERDICTS };
+    const { content } = response;
+    this.judged ??= new WeakMap();
+    let judging = this.judged.get(content);
+    if (!judging) {
+      judging = guardResponse(this.run.plan.guards, response, ctx);
+      this.judged.set(content, judging);
+    }
+    const judged = await judging;
+    if (judged.content === content) return { response, calls: judged.calls };
+    this.remember(judged.content, judged.calls);
+    return { response: { ...response, content: judged.content }, calls: judged.calls };
+  }
+
+  /** This content has passed the guards. */
+  remember(content: Content, calls: CallVerdicts): void {
+    this.judged ??= new WeakMap();
+    this.judged.set(content, Promise.resolve({ content, calls }));
+  }
+
+  toolResult(ctx: ToolContext, result: ToolResult): Promise<ToolResult> {
+    this.results ??= new WeakMap();
+    const { results } = this;
+    let judged = results.get(result);
+    if (!judged) {
+      judged = judgeToolResult(this.run.plan.guards, ctx.toolCall, result, ctx).then((made) => {
+        results.set(made, Promise.resolve(made));
+        return deepFreeze(made);
+      });
+      results.set(result, judged);
+    }
+    return judged;
+  }
+}
