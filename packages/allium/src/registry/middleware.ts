@@ -1,7 +1,6 @@
 /** Middleware by name. Those of the box are loaded when they are asked for. */
 import { resolve } from 'node:path';
 import { jsonSchema } from '../json-schema/index.js';
-import { invalidOption } from '../kernel/errors.js';
 import type { Middleware } from '../kernel/middleware.js';
 import type { JsonSchema } from '../kernel/model.js';
 import { isStandardSchema } from '../kernel/standard-schema.js';
@@ -120,6 +119,7 @@ const registry = new Registry<Middleware>(
       },
     };
   }),
+  (made) => typeof made === 'object' && made !== null,
 );
 
 /**
@@ -143,17 +143,12 @@ export function registerMiddleware(
  * @example
  * const retry = await resolveMiddleware('retry', { attempts: 2 });
  */
-export async function resolveMiddleware(
+export function resolveMiddleware(
   name: string,
   options: object = {},
   context: ResolveContext = {},
 ): Promise<Middleware> {
-  const entry = registry.find(name);
-  if (!entry) throw registry.unknown(name);
-  const made = await registry.make(entry, name, options, context);
-  if (typeof made !== 'object' || made === null)
-    throw invalidOption(`the factory of "${name}"`, 'a function that returns a middleware', made);
-  return made;
+  return registry.resolve(name, options, context);
 }
 
 export { registry as middlewareRegistry };

@@ -38,21 +38,25 @@ const price = {
   additionalProperties: false,
 };
 
-const registry = new Registry<Model>('model', [
-  {
-    name: 'offline',
-    optionsSchema: price,
-    factory: async (options) => (await import('../models/offline/index.js')).offlineModel(options),
-  },
-  ...['openai', 'anthropic', 'google', 'openai-compatible'].map((name) => ({
-    name,
-    optionsSchema: connection,
-    factory: async (options: never, context: FactoryContext) => {
-      const { resolveModel: resolve } = await loadPackage(context, AI_SDK);
-      return (resolve as (name: string, options: object) => Model)(`${name}/${context.id}`, options);
+const registry = new Registry<Model>(
+  'model',
+  [
+    {
+      name: 'offline',
+      optionsSchema: price,
+      factory: async (options) => (await import('../models/offline/index.js')).offlineModel(options),
     },
-  })),
-]);
+    ...['openai', 'anthropic', 'google', 'openai-compatible'].map((name) => ({
+      name,
+      optionsSchema: connection,
+      factory: async (options: never, context: FactoryContext) => {
+        const { resolveModel: resolve } = await loadPackage(context, AI_SDK);
+        return (resolve as (name: string, options: object) => Model)(`${name}/${context.id}`, options);
+      },
+    })),
+  ],
+  (made) => typeof made?.stream === 'function',
+);
 
 /**
  * Lets `resolveModel`, config files and `@allium/ai-sdk` find models by name: by the whole name, or by what stands
@@ -80,12 +84,7 @@ export async function resolveModel(
   options: object = {},
   context: ResolveContext = {},
 ): Promise<Model> {
-  const entry = findModel(name);
-  if (!entry) throw registry.unknown(name);
-  const made = await registry.make(entry, name, options, context);
-  if (typeof made?.stream !== 'function')
-    throw invalidOption(`the factory of "${name}"`, 'a function that returns a model', made);
-  return made;
+  return registry.resolve(name, options, context, findModel(name));
 }
 
 /** Who makes the model of that name. For adapters that resolve names themselves. */

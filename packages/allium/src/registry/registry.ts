@@ -50,11 +50,18 @@ export interface Entry<T> extends Registered {
 
 export class Registry<T> {
   readonly #kind: Kind;
+  readonly #fits: (made: T | undefined | null) => boolean;
   readonly #builtIn = new Map<string, Entry<T>>();
   readonly #own = new Map<string, Entry<T>>();
 
-  constructor(kind: Kind, builtIn: readonly Omit<Entry<T>, 'builtIn'>[] = []) {
+  /** `fits` says whether what a factory made is one. */
+  constructor(
+    kind: Kind,
+    builtIn: readonly Omit<Entry<T>, 'builtIn'>[],
+    fits: (made: T | undefined | null) => boolean,
+  ) {
     this.#kind = kind;
+    this.#fits = fits;
     for (const entry of builtIn) this.#builtIn.set(flat(entry.name), { ...entry, builtIn: true });
   }
 
@@ -89,6 +96,19 @@ export class Registry<T> {
 
   list(): readonly Entry<T>[] {
     return [...new Map([...this.#builtIn, ...this.#own]).values()];
+  }
+
+  /** Makes what is called so, or says that nothing is. `entry`: who makes it, where that is not a matter of the name alone. */
+  async resolve(
+    name: string,
+    options: unknown,
+    context: ResolveContext,
+    entry: Entry<T> | undefined = this.find(name),
+  ): Promise<T> {
+    if (!entry) throw this.unknown(name);
+    const made = await this.make(entry, name, options, context);
+    if (this.#fits(made)) return made;
+    throw invalidOption(`the factory of "${name}"`, `a function that returns a ${this.#kind}`, made);
   }
 
   /** Checks the options and calls the factory. */

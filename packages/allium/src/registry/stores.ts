@@ -17,51 +17,55 @@ const text = { type: 'string' } as const;
 /** Where sessions are kept when nobody says where: beside the config file. */
 const FOLDER = '.allium';
 
-const registry = new Registry<Store>('store', [
-  {
-    name: 'memory',
-    optionsSchema: { type: 'object', properties: {}, additionalProperties: false },
-    factory: async () => (await import('../stores/memory/index.js')).memoryStore(),
-  },
-  {
-    name: 'file',
-    optionsSchema: shape({
-      dir: { description: `The folder. Default: ${FOLDER}/sessions`, type: 'string' },
-      fsync: { enum: ['always', 'run-end', 'never'] },
-    }),
-    factory: async ({ dir = `${FOLDER}/sessions`, ...rest }: { dir?: string }, context) =>
-      (await import('../stores/file/index.js')).fileStore({ dir: pathIn(context, 'dir', dir), ...rest }),
-  },
-  {
-    name: 'sqlite',
-    optionsSchema: shape({
-      path: { description: `The file. Default: ${FOLDER}/sessions.db`, type: 'string' },
-      fsync: { enum: ['always', 'checkpoint'] },
-      exclusive: { type: 'boolean' },
-      busyTimeoutMs: { type: 'number' },
-    }),
-    factory: async ({ path = `${FOLDER}/sessions.db`, ...rest }: { path?: string }, context) => {
-      const file = path === ':memory:' ? path : pathIn(context, 'path', path);
-      if (path !== ':memory:') mkdirSync(dirname(file), { recursive: true });
-      return (await import('../stores/sqlite/index.js')).sqliteStore({ path: file, ...rest });
+const registry = new Registry<Store>(
+  'store',
+  [
+    {
+      name: 'memory',
+      optionsSchema: { type: 'object', properties: {}, additionalProperties: false },
+      factory: async () => (await import('../stores/memory/index.js')).memoryStore(),
     },
-  },
-  {
-    name: 'postgres',
-    optionsSchema: shape({
-      connectionString: text,
-      maxConnections: { type: 'number' },
-      schema: text,
-      setup: { type: 'boolean' },
-    }),
-    factory: fromPackage('@allium/store-postgres', 'postgresStore'),
-  },
-  {
-    name: 'redis',
-    optionsSchema: shape({ url: text, prefix: text }),
-    factory: fromPackage('@allium/store-redis', 'redisStore'),
-  },
-]);
+    {
+      name: 'file',
+      optionsSchema: shape({
+        dir: { description: `The folder. Default: ${FOLDER}/sessions`, type: 'string' },
+        fsync: { enum: ['always', 'run-end', 'never'] },
+      }),
+      factory: async ({ dir = `${FOLDER}/sessions`, ...rest }: { dir?: string }, context) =>
+        (await import('../stores/file/index.js')).fileStore({ dir: pathIn(context, 'dir', dir), ...rest }),
+    },
+    {
+      name: 'sqlite',
+      optionsSchema: shape({
+        path: { description: `The file. Default: ${FOLDER}/sessions.db`, type: 'string' },
+        fsync: { enum: ['always', 'checkpoint'] },
+        exclusive: { type: 'boolean' },
+        busyTimeoutMs: { type: 'number' },
+      }),
+      factory: async ({ path = `${FOLDER}/sessions.db`, ...rest }: { path?: string }, context) => {
+        const file = path === ':memory:' ? path : pathIn(context, 'path', path);
+        if (path !== ':memory:') mkdirSync(dirname(file), { recursive: true });
+        return (await import('../stores/sqlite/index.js')).sqliteStore({ path: file, ...rest });
+      },
+    },
+    {
+      name: 'postgres',
+      optionsSchema: shape({
+        connectionString: text,
+        maxConnections: { type: 'number' },
+        schema: text,
+        setup: { type: 'boolean' },
+      }),
+      factory: fromPackage('@allium/store-postgres', 'postgresStore'),
+    },
+    {
+      name: 'redis',
+      optionsSchema: shape({ url: text, prefix: text }),
+      factory: fromPackage('@allium/store-redis', 'redisStore'),
+    },
+  ],
+  (made) => typeof made?.append === 'function',
+);
 
 /** Lets `resolveStore` and config files find a store by name. Returns a function that puts things back. */
 export function registerStore(
@@ -78,17 +82,12 @@ export function registerStore(
  * @example
  * const store = await resolveStore('sqlite', { path: 'sessions.db' });
  */
-export async function resolveStore(
+export function resolveStore(
   name: string,
   options: object = {},
   context: ResolveContext = {},
 ): Promise<Store> {
-  const entry = registry.find(name);
-  if (!entry) throw registry.unknown(name);
-  const made = await registry.make(entry, name, options, context);
-  if (typeof made?.append !== 'function')
-    throw invalidOption(`the factory of "${name}"`, 'a function that returns a store', made);
-  return made;
+  return registry.resolve(name, options, context);
 }
 
 export { registry as storeRegistry };

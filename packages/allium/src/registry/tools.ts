@@ -1,9 +1,9 @@
-/** Tools by name. None comes with the package. */
 import { AlliumError, shown } from '../kernel/errors.js';
 import { isTool, type Tool } from '../kernel/tool.js';
 import { type Factory, type RegisterOptions, Registry, type ResolveContext } from './registry.js';
 
-const registry = new Registry<Tool | readonly Tool[]>('tool');
+// `resolveTool` looks at each of several.
+const registry = new Registry<Tool | readonly Tool[]>('tool', [], () => true);
 
 /** Lets `resolveTool` and config files find a tool, or several, by one name. Returns a function that puts things back. */
 export function registerTool(
@@ -20,9 +20,7 @@ export async function resolveTool(
   options: object = {},
   context: ResolveContext = {},
 ): Promise<readonly Tool[]> {
-  const entry = registry.find(name);
-  if (!entry) throw registry.unknown(name);
-  const made: unknown = await registry.make(entry, name, options, context);
+  const made: unknown = await registry.resolve(name, options, context);
   const tools: readonly unknown[] = Array.isArray(made) ? made : [made];
   for (const one of tools)
     if (!isTool(one))

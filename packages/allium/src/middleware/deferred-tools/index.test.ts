@@ -1,66 +1,20 @@
-import { Agent, type AgentOptions, defineMiddleware, memoryStore, type Tool, textOf, tool } from 'allium';
+import { defineMiddleware, memoryStore, tool } from 'allium';
 import { approval, ask } from 'allium/middleware/approval';
-import { type DeferredToolsOptions, deferredTools, type ToolGroup } from 'allium/middleware/deferred-tools';
-import { collect, type Script, scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
+import { deferredTools, type ToolGroup } from 'allium/middleware/deferred-tools';
+import { collect, testMiddleware, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 
-const echo = (name: string, more: object = {}): Tool =>
-  tool({
-    name,
-    description: `Does ${name}.`,
-    input: z.object({ id: z.number() }),
-    execute: ({ id }) => `${name} ${id}`,
-    ...more,
-  });
+import {
+  billing,
+  echo,
+  groupOf,
+  load,
+  results,
+  setup,
+  via,
+} from '../../../../../test/deferred-tools-setup.js';
 
-interface Counted extends ToolGroup {
-  loads: number;
-}
-
-function groupOf(id: string, names: readonly string[], make: (name: string) => Tool = echo): Counted {
-  const group: Counted = {
-    id,
-    title: id,
-    description: `Everything about ${id}.`,
-    toolNames: names,
-    loads: 0,
-    load: () => {
-      group.loads++;
-      return names.map(make);
-    },
-  };
-  // Only the options are options.
-  Object.defineProperty(group, 'loads', { enumerable: false });
-  return group;
-}
-
-const billing = () => groupOf('billing', ['invoice', 'refund']);
-const via = (name: string, args: unknown = { id: 1 }, id?: string) => ({
-  name: 'deferred_tool_call',
-  args: { tool_name: name, arguments: args },
-  ...(id && { id }),
-});
-const load = (...groups: string[]) => ({ name: 'load_tools', args: { groups } });
-
-function setup(
-  script: readonly Script[],
-  options: Partial<DeferredToolsOptions> = {},
-  agent: Partial<AgentOptions> = {},
-) {
-  const group = billing();
-  const model = scriptedModel(script);
-  const { middleware = [], ...rest } = agent;
-  const made = new Agent({
-    model,
-    middleware: [deferredTools({ groups: [group], ...options }), ...(middleware as [])],
-    ...rest,
-  });
-  return { group, model, agent: made };
-}
-
-const results = (messages: readonly { role: string }[]) =>
-  messages.filter(({ role }) => role === 'tool').map((message) => textOf(message as never));
 const toolNames = (request: { tools: readonly { name: string }[] } | undefined) =>
   request?.tools.map(({ name }) => name);
 
