@@ -111,7 +111,7 @@ export class Attempt extends Scope {
     return error;
   }
 
-  private keep(result: unknown): unknown {
+  protected keep(result: unknown): Promise<unknown> | unknown {
     this.state = 'done';
     this.value = result;
     this.close();
@@ -130,6 +130,8 @@ class Inward extends Attempt {
   declare private readonly attempt: Attempt | undefined;
   declare private readonly undo: (() => void) | undefined;
   declare private over: boolean;
+  /** It returned the promise of its attempt as it is: what becomes of the attempt becomes of the layer. */
+  declare private tail: boolean;
   declare private more: Attempt[] | undefined;
   declare private refused: AlliumError | undefined;
 
@@ -140,6 +142,7 @@ class Inward extends Attempt {
     this.attempt = attempt;
     this.undo = save(layer, ctx);
     this.over = false;
+    this.tail = false;
     this.more = undefined;
     this.refused = undefined;
   }
@@ -167,6 +170,29 @@ class Inward extends Attempt {
     if (ctx.seam === 'run' || ctx._call.repeats < 2 * MAX_INWARD) return false;
     ctx._run.scope.abort(refusal);
     return true;
+  }
+
+  /** The layer has returned `next()`, as most do that have nothing to do. True: there is nothing left to wait for. */
+  returned(work: unknown): boolean {
+    if (work !== this.promise || this.state !== 'pending' || this.more !== undefined) return false;
+    this.over = true;
+    this.tail = true;
+    return true;
+  }
+
+  protected override keep(result: unknown): Promise<unknown> | unknown {
+    const kept = super.keep(result);
+    if (!this.tail) return kept;
+    this.tail = false;
+    return this.leave();
+  }
+
+  override fail(error: unknown): unknown {
+    super.fail(error);
+    if (!this.tail) return error;
+    this.tail = false;
+    const { latched = error } = this.outer._call;
+    return this.attempt === undefined ? latched : this.attempt.fail(latched);
   }
 
   /** The layer has resolved. */
@@ -299,6 +325,7 @@ export function runWrap(
   const inward = new Inward(onion, layer, i, ctx, attempt);
   try {
     const work = layer.wrap!(ctx, (override) => inward.start(override));
+    if (inward.returned(work)) return work as Promise<unknown>;
     return (work instanceof Promise ? work : Promise.resolve(work)).then(
       (returned) => inward.ended(returned),
       (error) => inward.threw(error),

@@ -36,7 +36,7 @@ export class History {
       shared = readOnly();
       this.shared = shared;
     }
-    for (let i = shared.length; i < messages.length; i++) append.call(shared, this.freeze(i));
+    for (let i = shared.length; i < messages.length; i++) shared[i] = this.freeze(i);
     this.viewed = messages.length;
     return shared;
   }
@@ -51,12 +51,18 @@ export class History {
     return count === this.messages.length ? this.view() : this.between(0, count);
   }
 
+  /** The same for whoever makes a request of it: a short history is copied, which costs less than making the view. */
+  request(count: number): readonly Message[] {
+    if (this.shared !== undefined || count > SHORT) return this.first(count);
+    return this.between(0, count);
+  }
+
   from(index: number): readonly Message[] {
     return this.between(index, this.messages.length);
   }
 
   between(from: number, to: number): readonly Message[] {
-    for (let i = from; i < to; i++) this.freeze(i);
+    for (let i = Math.max(from, this.frozen); i < to; i++) this.freeze(i);
     return Object.freeze(this.messages.slice(from, to));
   }
 
@@ -76,7 +82,9 @@ export class History {
   }
 }
 
-const append = Array.prototype.push;
+/** Copying this many messages once per turn costs as much as the view of them. */
+const SHORT = 32;
+
 const MUTATORS = [
   'push',
   'pop',

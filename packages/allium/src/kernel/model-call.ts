@@ -60,7 +60,7 @@ function requestOf(
   messages: readonly Message[] | undefined,
   settings: ModelSettings,
 ): ModelRequest {
-  return { messages: messages ?? run.history.first(length), systemPrompt, tools: specsOf(tools), settings };
+  return { messages: messages ?? run.history.request(length), systemPrompt, tools: specsOf(tools), settings };
 }
 
 /** What layers may have assigned. */

@@ -61,7 +61,7 @@ function layeredPhase(run: Run, live: LiveMessage): Promise<Phase> {
   };
   try {
     const work = ask(run, ctx);
-    if (isThenable(work)) return run.superviseAlone(work).then(settled, again);
+    if (isThenable(work)) return run.superviseAlone(work, settled, again);
     return Promise.resolve(settled(work));
   } catch (error) {
     return again(error);

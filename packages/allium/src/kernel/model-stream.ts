@@ -2,7 +2,7 @@
 import { AlliumError, isThenable, shown } from './errors.js';
 import { type Model, type ModelPart, type ModelRequest, modelName } from './model.js';
 import type { Run } from './run.js';
-import { Link, type Scope } from './scope.js';
+import { Link, type Scope, SignalCarrier } from './scope.js';
 
 /** A model that never really waits would keep timers from firing, and nobody could stop it. */
 const FAIR_PARTS = 256;
@@ -21,6 +21,7 @@ export abstract class Reading extends Link {
   private scope: Scope | undefined = undefined;
   private iterator: ModelIterator | undefined = undefined;
   private consumer: Pick<Run, 'pressure'> | undefined = undefined;
+  private carrier: SignalCarrier | undefined = undefined;
   private readonly onStep = (step: IteratorResult<ModelPart>): void => this.step(step);
   private readonly onError = (error: unknown): void => this.fail(error);
 
@@ -39,7 +40,8 @@ export abstract class Reading extends Link {
     this.scope = scope;
     this.consumer = consumer;
     this.parts = 0;
-    this.iterator = iteratorOf(model.stream(request, scope.options), model);
+    this.carrier = SignalCarrier.of(scope, this.carrier);
+    this.iterator = iteratorOf(model.stream(request, this.carrier), model);
     this.open = true;
     if (scope.aborted) this.tell(scope.reason);
     else {

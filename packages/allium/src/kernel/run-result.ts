@@ -44,15 +44,16 @@ class Result implements RunResult {
     this.pending = open.requests.size === 0 ? NONE : Object.freeze([...open.requests.values()]);
     this.runId = run.runId;
     this.sessionId = run.sessionId;
-    const source = { value: { run, from: open.from, to: history.length } };
-    if (run.plan.layers.run.length > 0) Object.defineProperties(this, { [SOURCE]: source, ...LAZY });
-    else {
+    if (run.plan.layers.run.length > 0) {
+      const source = { value: { run, from: open.from, to: history.length } };
+      Object.defineProperties(this, { [SOURCE]: source, ...LAZY });
+    } else {
       // No hook of a middleware is still to come, so nothing grows any more.
+      this.messages = history.from(open.from);
       this.usage = run.budget.usage;
       this.costUsd = run.budget.costUsd;
       this.queued = queuedOf(run);
       this.changes = changesOf(run);
-      Object.defineProperties(this, { [SOURCE]: source, messages: LAZY.messages! });
     }
     Object.freeze(this);
   }

@@ -268,9 +268,13 @@ export class Run {
   }
 
   /** The same where the run waits for nothing else. */
-  superviseAlone<T>(work: PromiseLike<T>): Promise<T> {
+  superviseAlone<T, R>(
+    work: PromiseLike<T>,
+    ended: (value: T) => R | PromiseLike<R>,
+    failed: (error: unknown) => R | PromiseLike<R>,
+  ): Promise<R> {
     this.supervisor ??= new Supervisor(this.scope, this.clock.setTimer, this.agent.teardownTimeoutMs);
-    return this.supervisor.wait(work);
+    return this.supervisor.wait(work, ended, failed);
   }
 
   /** Time spent in here is not active time, of the parent neither. Pauses that overlap count once. */

@@ -85,18 +85,33 @@ describe('Scope', () => {
     expect(again).toHaveBeenCalledTimes(1);
   });
 
-  it('links to its parent only while somebody listens', () => {
+  it('tells only those who listen in it or further in', () => {
     const run = new Scope();
-    const add = vi.spyOn(run as unknown as { add(link: unknown): void }, 'add');
-    const remove = vi.spyOn(run as unknown as { remove(link: unknown): void }, 'remove');
+    const [call, sibling] = [new Scope(run), new Scope(run)];
+    const told: string[] = [];
+    new Scope(call).onAbort(() => told.push('attempt'));
+    sibling.onAbort(() => told.push('sibling'));
+    run.onAbort(() => told.push('run'));
+    call.abort('x');
+    expect(told).toEqual(['attempt']);
+    run.abort('y');
+    expect(told).toEqual(['attempt', 'sibling', 'run']);
+  });
+
+  it('holds on to nobody who was taken back, told, or closed', () => {
+    const run = new Scope();
     const call = new Scope(run);
-    expect(add).not.toHaveBeenCalled();
-    const [one, two] = [call.onAbort(() => {}), call.onAbort(() => {})];
-    expect(add).toHaveBeenCalledTimes(1);
-    one();
-    expect(remove).not.toHaveBeenCalled();
-    two();
-    expect(remove).toHaveBeenCalledTimes(1);
+    const held = (): unknown => (run as unknown as { links: { first: unknown } }).links.first;
+    const off = call.onAbort(() => {});
+    expect(held()).toBeDefined();
+    off();
+    expect(held()).toBeUndefined();
+    call.onAbort(() => {});
+    call.close();
+    expect(held()).toBeUndefined();
+    call.onAbort(() => {});
+    call.abort('x');
+    expect(held()).toBeUndefined();
   });
 });
 

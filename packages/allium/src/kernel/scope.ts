@@ -3,16 +3,17 @@
  * makes one only when somebody reads its signal, and links to its parent only while somebody listens.
  */
 
-/** A place in the list of those who are told when a scope is aborted: a listener, or a scope further in. */
+/** Somebody who is told when a scope is aborted. */
 export abstract class Link {
+  /** Where it listens; undefined while it does not. */
+  declare at: Scope | undefined;
   declare before: Link | undefined;
   declare after: Link | undefined;
-  declare listed: boolean;
 
   constructor() {
+    this.at = undefined;
     this.before = undefined;
     this.after = undefined;
-    this.listed = false;
   }
 
   abstract tell(reason: unknown): void;
@@ -28,22 +29,41 @@ class Listener extends Link {
   }
 }
 
-export class Scope extends Link {
+/** Everyone who listens in a tree of scopes, in the order they came. One list: a scope is made for every attempt. */
+class Links {
+  first: Link | undefined = undefined;
+  last: Link | undefined = undefined;
+
+  add(link: Link): void {
+    link.before = this.last;
+    link.after = undefined;
+    if (this.last) this.last.after = link;
+    else this.first = link;
+    this.last = link;
+  }
+
+  remove(link: Link): void {
+    if (link.before) link.before.after = link.after;
+    else this.first = link.after;
+    if (link.after) link.after.before = link.before;
+    else this.last = link.before;
+  }
+}
+
+export class Scope {
   declare private readonly parent: Scope | undefined;
+  declare private readonly links: Links;
+  /** How many listen right here. */
+  declare private listening: number;
   declare private own: unknown;
   declare private controller: AbortController | undefined;
-  declare private first: Link | undefined;
-  declare private last: Link | undefined;
-  declare private carrier: SignalCarrier | undefined;
 
   constructor(parent?: Scope) {
-    super();
     this.parent = parent;
+    this.links = parent === undefined ? new Links() : parent.links;
+    this.listening = 0;
     this.own = undefined;
     this.controller = undefined;
-    this.first = undefined;
-    this.last = undefined;
-    this.carrier = undefined;
   }
 
   get aborted(): boolean {
@@ -67,17 +87,23 @@ export class Scope extends Link {
     return this.controller.signal;
   }
 
-  /** What carries the signal to whoever may want it: the same object for everyone in this scope. */
-  get options(): { readonly signal: AbortSignal } {
-    this.carrier ??= new SignalCarrier(this);
-    return this.carrier;
+  /** Has anybody read the signal? */
+  get signals(): boolean {
+    return this.controller !== undefined;
   }
 
+  /** Tells everyone in here and further in, in the order they came; whoever is taken back meanwhile is not told. */
   abort(reason: unknown): void {
     if (this.aborted) return;
     this.own = reason;
-    this.parent?.remove(this);
-    this.tell(reason);
+    const inside: Link[] = [];
+    for (let link = this.links.first; link !== undefined; link = link.after)
+      if (link.at!.isWithin(this)) inside.push(link);
+    for (const link of inside) {
+      if (link.at === undefined) continue;
+      link.at.remove(link);
+      link.tell(reason);
+    }
   }
 
   /** Calls `fn` once when the scope is aborted; at once if it already is. Returns what takes it back. */
@@ -92,62 +118,55 @@ export class Scope extends Link {
     return () => this.remove(listener);
   }
 
-  /** Whatever it guarded has ended: nobody will be told of a later abort. */
+  /** Whatever it guarded has ended: of those who listen here nobody will be told of a later abort. */
   close(): void {
     // Once it is aborted, everyone on the list is told, even if the first to hear of it closes the scope.
-    if (this.first === undefined || this.aborted) return;
-    for (let at = this.first as Link | undefined; at; at = at.after) at.listed = false;
-    this.first = undefined;
-    this.last = undefined;
-    this.parent?.remove(this);
-  }
-
-  /** Tells everyone, in the order they came; whoever is taken back meanwhile is not told. */
-  tell(reason: unknown): void {
-    while (this.first !== undefined) {
-      const { first } = this;
-      this.unlist(first);
-      first.tell(reason);
-    }
+    if (this.listening === 0 || this.aborted) return;
+    for (let link = this.links.first; link !== undefined; link = link.after) this.remove(link);
   }
 
   /** Lists somebody to be told. The scope must not be aborted. */
   add(link: Link): void {
-    if (link.listed) return;
-    if (this.first === undefined) this.parent?.add(this);
-    link.listed = true;
-    link.before = this.last;
-    link.after = undefined;
-    if (this.last) this.last.after = link;
-    else this.first = link;
-    this.last = link;
+    if (link.at !== undefined) return;
+    link.at = this;
+    this.listening++;
+    this.links.add(link);
   }
 
   remove(link: Link): void {
-    if (!link.listed) return;
-    this.unlist(link);
-    if (this.first === undefined) this.parent?.remove(this);
+    if (link.at !== this) return;
+    link.at = undefined;
+    this.listening--;
+    this.links.remove(link);
   }
 
-  private unlist(link: Link): void {
-    link.listed = false;
-    if (link.before) link.before.after = link.after;
-    else this.first = link.after;
-    if (link.after) link.after.before = link.before;
-    else this.last = link.before;
+  private isWithin(scope: Scope): boolean {
+    for (let at: Scope | undefined = this; at !== undefined; at = at.parent) if (at === scope) return true;
+    return false;
   }
 }
 
 const SCOPE = Symbol('scope');
 
-/** A property of the object itself, so that `{ ...options }` has it; made when somebody reads it. */
-class SignalCarrier {
+/**
+ * What carries the signal of a scope to a model that may want it. A property of the object itself, so that
+ * `{ ...options }` has it; made when somebody reads it.
+ */
+export class SignalCarrier {
   declare readonly signal: AbortSignal;
-  declare readonly [SCOPE]: Scope;
+  declare [SCOPE]: Scope;
 
   constructor(scope: Scope) {
-    Object.defineProperty(this, SCOPE, { value: scope });
+    Object.defineProperty(this, SCOPE, { value: scope, writable: true });
     Object.defineProperty(this, 'signal', SIGNAL);
+  }
+
+  /** One for this scope. An earlier one whose signal nobody wanted is used again: making one costs as much as a layer. */
+  static of(scope: Scope, earlier: SignalCarrier | undefined): SignalCarrier {
+    if (earlier === undefined || (earlier[SCOPE] !== scope && earlier[SCOPE].signals))
+      return new SignalCarrier(scope);
+    earlier[SCOPE] = scope;
+    return earlier;
   }
 }
 
@@ -180,11 +199,20 @@ export function supervised<T>(
 
 /** `supervised` for a run that waits for one thing after the other: one object serves them all. */
 export class Supervisor extends Link {
-  private work: PromiseLike<unknown> = undefined as never;
+  private work: PromiseLike<unknown> | undefined = undefined;
+  private ended: (value: any) => unknown = nothing;
+  private failed: (error: unknown) => unknown = nothing;
+  private resolve: (value: any) => void = nothing;
   private reject: (error: unknown) => void = nothing;
   private readonly executor = (resolve: (value: any) => void, reject: (error: unknown) => void): void => {
+    this.resolve = resolve;
     this.reject = reject;
-    this.work.then(resolve, reject);
+  };
+  private readonly onValue = (value: unknown): void => {
+    if (this.work !== undefined) this.settle(this.ended, value);
+  };
+  private readonly onError = (error: unknown): void => {
+    if (this.work !== undefined) this.settle(this.failed, error);
   };
 
   constructor(
@@ -195,18 +223,39 @@ export class Supervisor extends Link {
     super();
   }
 
-  wait<T>(work: PromiseLike<T>): Promise<T> {
+  /** What `ended` or `failed` make of the outcome. */
+  wait<T, R>(
+    work: PromiseLike<T>,
+    ended: (value: T) => R | PromiseLike<R>,
+    failed: (error: unknown) => R | PromiseLike<R>,
+  ): Promise<R> {
     const { scope } = this;
-    if (scope.aborted) return supervised(work, scope, this.setTimer, this.graceMs);
+    if (scope.aborted) return supervised(work, scope, this.setTimer, this.graceMs).then(ended, failed);
     scope.add(this);
     this.work = work;
-    return new Promise(this.executor);
+    this.ended = ended;
+    this.failed = failed;
+    const promise = new Promise<R>(this.executor);
+    work.then(this.onValue, this.onError);
+    return promise;
   }
 
+  /** The run is aborted: there is nothing more to wait for after this. */
   tell(reason: unknown): void {
-    const { work, reject } = this;
-    const cancel = this.setTimer(() => reject(reason), this.graceMs);
+    const { work } = this;
+    if (work === undefined) return;
+    const cancel = this.setTimer(() => this.onError(reason), this.graceMs);
     work.then(cancel, cancel);
+  }
+
+  private settle(outcome: (value: any) => unknown, value: unknown): void {
+    const { resolve, reject } = this;
+    this.work = undefined;
+    try {
+      resolve(outcome(value));
+    } catch (error) {
+      reject(error);
+    }
   }
 }
 

@@ -279,20 +279,20 @@ export class ToolBatch implements ToolCallHooks {
 
   private settled(call: Call, work: PromiseLike<unknown>): Promise<void> {
     const { runner, calls } = this;
-    const supervised = calls.length === 1 ? runner.superviseAlone(work) : runner.supervise(work);
-    return supervised.then(
-      (value) => {
-        let result: ToolResult;
-        try {
-          result = asToolResult(value);
-          call.check();
-        } catch (error) {
-          return this.failed(call, error);
-        }
-        return this.finish(call, result);
-      },
-      (error) => this.failed(call, error),
-    );
+    const ended = (value: unknown): Awaitable<void> => {
+      let result: ToolResult;
+      try {
+        result = asToolResult(value);
+        call.check();
+      } catch (error) {
+        return this.failed(call, error);
+      }
+      return this.finish(call, result);
+    };
+    const failed = (error: unknown): Awaitable<void> => this.failed(call, error);
+    return calls.length === 1
+      ? runner.superviseAlone(work, ended, failed)
+      : runner.supervise(work).then(ended, failed);
   }
 
   private failed(call: Call, error: unknown): Awaitable<void> {
