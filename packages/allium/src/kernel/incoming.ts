@@ -21,15 +21,19 @@ export function acceptInput(
   input: readonly Message[],
   entries: readonly EntryBody[] = [],
 ): Awaitable<void> {
-  // Run layers may have assigned it.
+  // Run layers may have assigned it; otherwise it was checked when it came in.
+  const given = run.plan.layers.run.length === 0 ? input : checkAssigned(input);
+  if (!judgesMessages(run)) return appendInput(run, given, entries);
+  return judgeAll(run, given).then((accepted) => appendInput(run, accepted, entries));
+}
+
+function checkAssigned(input: readonly Message[]): readonly Message[] {
   if (!Array.isArray(input))
     throw new AlliumError(
       'INVALID_MESSAGE',
       `Expected \`ctx.input\` to be a list of messages, got ${shown(input)}.`,
     );
-  const given = input.map(checkMessage);
-  if (!judgesMessages(run)) return appendInput(run, given, entries);
-  return judgeAll(run, given).then((accepted) => appendInput(run, accepted, entries));
+  return input.map(checkMessage);
 }
 
 async function judgeAll(run: Run, given: readonly Message[]): Promise<readonly Message[]> {

@@ -3,7 +3,7 @@ import type { ModelContext, RunContext, ToolContext } from './context.js';
 import { AlliumError, attribute, isControl, messageOf, shown } from './errors.js';
 import { deepFreeze, type ModelResponse } from './messages.js';
 import type { Middleware } from './middleware.js';
-import { type ToolResult, toToolResult } from './tool.js';
+import { asToolResult } from './tool.js';
 
 export type LayerContext = ModelContext | ToolContext | RunContext;
 
@@ -96,7 +96,7 @@ export function isPreset(layer: Layer, ctx: LayerContext): boolean {
 export function takeResult(layer: Layer, hook: string, ctx: LayerContext): void {
   const problem = ctx.result === undefined ? 'it left no result.' : badResult(ctx);
   if (problem) throw new AlliumError('INVALID_HOOK_RESULT', `${hook} of "${layer.name}": ${problem}`);
-  if (ctx.seam === 'tool' && !isToolResult(ctx.result)) ctx.result = toToolResult(ctx.result);
+  if (ctx.seam === 'tool') ctx.result = asToolResult(ctx.result);
   if (ctx.seam === 'run') Object.freeze(ctx.result);
   else deepFreeze(ctx.result);
 }
@@ -122,15 +122,6 @@ function badResult(ctx: LayerContext): string | undefined {
   }
   const fine = object && typeof (result as { status?: unknown }).status === 'string';
   return fine ? undefined : `expected a run result, got ${shown(result)}. Spread the one next() returned.`;
-}
-
-function isToolResult(value: unknown): value is ToolResult {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    'isError' in value &&
-    Array.isArray((value as ToolResult).content)
-  );
 }
 
 export function wrongReturn(layer: Layer, hook: string, returned: unknown): AlliumError {

@@ -134,19 +134,12 @@ class MemoryStore implements SyncStore {
 
 const NOTHING: readonly never[] = Object.freeze([]);
 
-const KERNELS_OWN: ReadonlySet<string> = new Set([
-  'run_start',
-  'message',
-  'tool_started',
-  'tool_finished',
-  'run_end',
-]);
-
 /**
  * Entries are given away by whoever appends them; what they hold may still be somebody's. Messages are the kernel's
  * own and frozen before anybody else sees them, so the entries that every turn writes cost nothing here.
  */
 function settle(entry: NewEntry): void {
-  if (KERNELS_OWN.has(entry.type)) return;
-  deepFreeze(entry);
+  const { type } = entry;
+  if (type === 'message' || type === 'tool_finished' || type === 'tool_started') return;
+  if (type !== 'run_start' && type !== 'run_end') deepFreeze(entry);
 }

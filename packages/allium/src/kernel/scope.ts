@@ -146,36 +146,37 @@ export class Scope {
   }
 }
 
-const SCOPE = Symbol('scope');
-
 /**
  * What carries the signal of a scope to a model that may want it. A property of the object itself, so that
  * `{ ...options }` has it; made when somebody reads it.
  */
 export class SignalCarrier {
   declare readonly signal: AbortSignal;
-  declare [SCOPE]: Scope;
+  #scope: Scope;
 
   constructor(scope: Scope) {
-    Object.defineProperty(this, SCOPE, { value: scope, writable: true });
-    Object.defineProperty(this, 'signal', SIGNAL);
+    this.#scope = scope;
+    Object.defineProperty(this, 'signal', SignalCarrier.#signal);
   }
 
   /** One for this scope. An earlier one whose signal nobody wanted is used again: making one costs as much as a layer. */
   static of(scope: Scope, earlier: SignalCarrier | undefined): SignalCarrier {
-    if (earlier === undefined || (earlier[SCOPE] !== scope && earlier[SCOPE].signals))
+    if (earlier === undefined || (earlier.#scope !== scope && earlier.#scope.signals))
       return new SignalCarrier(scope);
-    earlier[SCOPE] = scope;
+    earlier.#scope = scope;
     return earlier;
   }
-}
 
-const SIGNAL: PropertyDescriptor = {
-  get(this: SignalCarrier) {
-    return this[SCOPE].signal;
-  },
-  enumerable: true,
-};
+  static readonly #signal: PropertyDescriptor = {
+    get(this: SignalCarrier) {
+      let carrier: SignalCarrier = this;
+      // Somebody may have made an object that inherits from it.
+      while (!(#scope in carrier)) carrier = Object.getPrototypeOf(carrier);
+      return carrier.#scope.signal;
+    },
+    enumerable: true,
+  };
+}
 
 /** Settles like `promise`, or rejects with the scope's reason as soon as it aborts; what comes later is dropped. */
 export function untilAborted<T>(promise: PromiseLike<T>, scope: Scope): Promise<T> {

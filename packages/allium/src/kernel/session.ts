@@ -6,7 +6,7 @@ import { EventQueue } from './event-queue.js';
 import type { AgentEvent } from './events.js';
 import { checkLimits } from './limits.js';
 import { checkMessage, toMessages } from './message-input.js';
-import { deepFreeze, freezeMessage, type Message, type MessageInput } from './messages.js';
+import { deepFreeze, freezeMessage, type Message, type MessageInput, userMessage } from './messages.js';
 import type { RunResult } from './result.js';
 import { declaredOptions, RESUME_OPTIONS, RUN_OPTIONS } from './run-options.js';
 import { type Control, execute } from './runner.js';
@@ -203,8 +203,6 @@ function ignore(): void {}
 
 /** A copy: what the caller keeps is the caller's, what hooks see is frozen. */
 function ownMessages(input: MessageInput | readonly MessageInput[]): Message[] {
-  const messages = toMessages(input).map(checkMessage);
-  return typeof input === 'string'
-    ? messages.map(freezeMessage)
-    : messages.map((message) => deepFreeze(structuredClone(message)));
+  if (typeof input === 'string') return [freezeMessage(userMessage(input))];
+  return toMessages(input).map((message) => deepFreeze(structuredClone(checkMessage(message))));
 }

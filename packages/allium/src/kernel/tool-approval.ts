@@ -11,8 +11,8 @@ import type { Run } from './run.js';
 import { type Scope, untilAborted } from './scope.js';
 import type { Overlay } from './state.js';
 import type { Decision, EntryBody, PendingRequest, Request } from './store.js';
-import { errorResult, type ToolResult } from './tool.js';
-import { asToolResult, type Call, closed, refuse, validate } from './tool-call.js';
+import { asToolResult, errorResult, type ToolResult } from './tool.js';
+import { type Call, closed, refuse, validate } from './tool-call.js';
 
 const MAX_EDITS = 8;
 

@@ -11,7 +11,7 @@ import type { OpenBatch } from './session-state.js';
 import type { Awaitable, Decision, EntryDraft, PendingRequest, Request } from './store.js';
 import { errorResult, isContentList, type Tool, type ToolResult } from './tool.js';
 import { needsApproval, ToolApproval } from './tool-approval.js';
-import { asToolResult, Call, failureText, refuse } from './tool-call.js';
+import { Call, failureText, refuse } from './tool-call.js';
 import { executeTool, Lane } from './tool-execution.js';
 import { prepare } from './tool-preparation.js';
 import type { ToolResults } from './tool-results.js';
@@ -62,9 +62,9 @@ export class ToolBatch implements ToolCallHooks {
     this.approving = undefined;
     // Results follow each other in call order.
     const first = runner.open.count + 1;
-    this.calls = batch.calls.map(
-      (call, index) => new Call(this, index, first + index, call, batch.results[index]),
-    );
+    this.calls = [];
+    for (const [index, call] of batch.calls.entries())
+      this.calls.push(new Call(this, index, first + index, call, batch.results[index]));
   }
 
   /** Made for the first question: most batches have none. */
@@ -270,7 +270,7 @@ export class ToolBatch implements ToolCallHooks {
         layers.length === 0 ? this.innermost(call, call.ctx) : enter(layers, 0, call.ctx, innermost);
       if (isThenable(work)) return this.settled(call, work);
       call.check();
-      result = asToolResult(work);
+      result = work as ToolResult;
     } catch (error) {
       return this.failed(call, error);
     }
@@ -279,15 +279,13 @@ export class ToolBatch implements ToolCallHooks {
 
   private settled(call: Call, work: PromiseLike<unknown>): Promise<void> {
     const { runner, calls } = this;
-    const ended = (value: unknown): Awaitable<void> => {
-      let result: ToolResult;
+    const ended = (result: unknown): Awaitable<void> => {
       try {
-        result = asToolResult(value);
         call.check();
       } catch (error) {
         return this.failed(call, error);
       }
-      return this.finish(call, result);
+      return this.finish(call, result as ToolResult);
     };
     const failed = (error: unknown): Awaitable<void> => this.failed(call, error);
     return calls.length === 1

@@ -6,7 +6,7 @@ import { type AssistantMessage, deepFreeze, type ToolCall, type ToolMessage } fr
 import type { Run } from './run.js';
 import { describeIssues } from './standard-schema.js';
 import type { Awaitable, PendingRequest } from './store.js';
-import { errorResult, isResultContent, type Tool, type ToolResult, toToolResult } from './tool.js';
+import { errorResult, type Tool, type ToolResult } from './tool.js';
 import type { ToolBatch } from './tool-batch.js';
 
 /** One call, and what the forks of its context share. */
@@ -107,14 +107,6 @@ export function failureText(call: Call, error: unknown): string {
   if (!by) return `"${name}" failed: ${messageOf(error)}`;
   call.ctx?._run.note(by, `${hook} failed for ${name}: ${messageOf(error)}`);
   return `"${name}" was not completed: middleware "${by}" failed: ${messageOf(error)}`;
-}
-
-/** Results come as results, or as anything a tool could return. */
-export function asToolResult(value: unknown): ToolResult {
-  if (typeof value === 'object' && value !== null && typeof (value as ToolResult).isError === 'boolean') {
-    if (isResultContent((value as ToolResult).content)) return value as ToolResult;
-  }
-  return toToolResult(value);
 }
 
 export function parseArguments(text: string): { value: unknown } | { problem: string } {

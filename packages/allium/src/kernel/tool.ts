@@ -168,6 +168,14 @@ export function toolResult(
   return made;
 }
 
+/** Results come as results, or as anything a tool could return. */
+export function asToolResult(value: unknown): ToolResult {
+  if (typeof value === 'object' && value !== null && typeof (value as ToolResult).isError === 'boolean') {
+    if (isResultContent((value as ToolResult).content)) return value as ToolResult;
+  }
+  return toToolResult(value);
+}
+
 /** Whatever `execute` returned, as a result. Throws what is not JSON. */
 export function toToolResult(value: unknown): ToolResult {
   if (typeof value === 'string') return { content: [{ type: 'text', text: value }], isError: false };
