@@ -11,7 +11,8 @@ export interface ObserverProblem {
   readonly dropped: number;
 }
 
-const CAPACITY = 10_000;
+/** What waits is kept alive and moved by every sweep of young garbage: a longer queue would slow the run down. */
+const CAPACITY = 2000;
 /** Drops are reported at the first one, then once per this many, and when the observer has caught up. */
 const REPORT_EVERY = 1000;
 

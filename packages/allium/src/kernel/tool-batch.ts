@@ -63,8 +63,8 @@ export class ToolBatch implements ToolCallHooks {
     // Results follow each other in call order.
     const first = runner.open.count + 1;
     this.calls = [];
-    for (const [index, call] of batch.calls.entries())
-      this.calls.push(new Call(this, index, first + index, call, batch.results[index]));
+    for (let index = 0; index < batch.calls.length; index++)
+      this.calls.push(new Call(this, index, first + index, batch.calls[index]!, batch.results[index]));
   }
 
   /** Made for the first question: most batches have none. */
