@@ -113,7 +113,7 @@ export class Journal {
     const { ahead, state } = this;
     if (ahead) {
       this.ahead = undefined;
-      behind.delete(this);
+      upToDate(this);
     }
     try {
       const seq = this.store.append(state.sessionId, state.seq, ahead ? [...ahead, ...entries] : entries);
@@ -161,21 +161,31 @@ export class Journal {
 function ignore(): void {}
 
 /**
- * Journals that are behind their states. One look at all of them, and not one for each: were a thousand short runs to
- * follow each other without a pause, a thousand would be remembered until the last has ended.
+ * Journals that are behind their states: mostly none or one, so that one has a place of its own. One look at all of them,
+ * and not one for each: were a thousand short runs to follow each other without a pause, a thousand would be remembered
+ * until the last has ended.
  */
-const behind = new Set<Journal>();
+let behind: Journal | undefined;
+const others = new Set<Journal>();
 let looking = false;
 
 function writeSoon(journal: Journal): void {
-  behind.add(journal);
+  if (behind === undefined) behind = journal;
+  else others.add(journal);
   if (looking) return;
   looking = true;
   soon(writeBehind);
 }
 
+function upToDate(journal: Journal): void {
+  if (behind === journal) behind = undefined;
+  else others.delete(journal);
+}
+
 function writeBehind(): void {
+  const late = behind === undefined ? [...others] : [behind, ...others];
   looking = false;
-  for (const journal of behind) journal.writeLate();
-  behind.clear();
+  behind = undefined;
+  others.clear();
+  for (const journal of late) journal.writeLate();
 }
