@@ -15,6 +15,14 @@ export const systemClock: Clock = {
   },
 };
 
+const immediate = globalThis.setImmediate;
+
+/** Calls `fn` once what can go on has gone on, before the process waits for anything. No clock has a say in it. */
+export function soon(fn: () => void): void {
+  if (immediate) immediate(fn);
+  else setTimeout(fn, 0);
+}
+
 /** Waits `ms`, or rejects with the signal's reason as soon as it aborts. The timer never outlives the wait. */
 export function sleep(ms: number, signal?: AbortSignal, clock: Clock = systemClock): Promise<void> {
   return new Promise((resolve, reject) => {

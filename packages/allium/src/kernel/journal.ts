@@ -1,5 +1,5 @@
 /** The journal of a session while a run writes it. */
-import type { Clock } from './clock.js';
+import { type Clock, soon } from './clock.js';
 import { AlliumError, isThenable } from './errors.js';
 import type { SessionState } from './session-state.js';
 import {
@@ -16,8 +16,8 @@ export class Journal {
   private waiting: NewEntry[] = [];
   private busy: Promise<void> | undefined;
   /** Set by a failure, here or elsewhere: nothing more is written. */ broken: unknown;
-  /** The start of a run, not written yet. */
-  private held: NewEntry | undefined;
+  /** What the state has and the store has not: the start of a run, or a result that may come late. Written first. */
+  private ahead: readonly NewEntry[] | undefined;
 
   constructor(
     private readonly store: Store,
@@ -30,12 +30,45 @@ export class Journal {
     const entry = body as NewEntry & { v: number; at: number };
     entry.v = ENTRY_VERSION;
     entry.at = this.clock.now();
-    this.held = entry;
+    this.ahead = [entry];
     this.state.apply(entry);
   }
 
   /** Durable, and part of the state, when it returns or resolves. */
   append(bodies: readonly EntryDraft[]): Awaitable<void> {
+    const entries = this.dated(bodies);
+    if (!this.busy) return this.begun(this.write(entries));
+    this.waiting.push(...entries);
+    return this.busy.then(() => this.flush());
+  }
+
+  /**
+   * Part of the state when it returns; durable with the next append, or as soon as the process would wait for
+   * something. If it cannot be written then, the next append throws why.
+   */
+  appendLate(bodies: readonly EntryDraft[]): Awaitable<void> {
+    if (this.busy || this.waiting.length > 0 || this.ahead) return this.append(bodies);
+    const entries = this.dated(bodies);
+    try {
+      this.apply(entries);
+    } catch (error) {
+      this.fail(error);
+    }
+    this.ahead = entries;
+    writeSoon(this);
+  }
+
+  /** Writes what is late, unless an append took it along. */
+  writeLate(): void {
+    if (this.ahead === undefined || this.broken !== undefined) return;
+    try {
+      void this.append([]);
+    } catch {
+      // The next append throws it.
+    }
+  }
+
+  private dated(bodies: readonly EntryDraft[]): readonly NewEntry[] {
     if (this.broken !== undefined) throw this.broken;
     const at = this.clock.now();
     // The bodies were made for this append; completing them in place is several times cheaper than copying.
@@ -46,11 +79,10 @@ export class Journal {
       entry.v = ENTRY_VERSION;
       entry.at = at;
     }
-    if (this.busy) {
-      this.waiting.push(...entries);
-      return this.busy.then(() => this.flush());
-    }
-    const wait = this.write(entries);
+    return entries;
+  }
+
+  private begun(wait: Awaitable<void>): Awaitable<void> {
     if (!isThenable(wait)) return;
     this.busy = wait.finally(() => {
       this.busy = undefined;
@@ -74,43 +106,34 @@ export class Journal {
     if (this.waiting.length === 0) return;
     const entries = this.waiting;
     this.waiting = [];
-    const wait = this.write(entries);
-    if (!isThenable(wait)) return;
-    this.busy = wait.finally(() => {
-      this.busy = undefined;
-    });
-    this.busy.catch(ignore);
-    return this.busy;
+    return this.begun(this.write(entries));
   }
 
   private write(entries: readonly NewEntry[]): Awaitable<void> {
-    const { held } = this;
-    this.held = undefined;
+    const { ahead, state } = this;
+    if (ahead) {
+      this.ahead = undefined;
+      upToDate(this);
+    }
     try {
-      const seq = this.store.append(
-        this.state.sessionId,
-        this.state.seq,
-        held ? [held, ...entries] : entries,
-      );
-      if (held) this.state.seq++;
+      const seq = this.store.append(state.sessionId, state.seq, ahead ? [...ahead, ...entries] : entries);
+      const count = ahead ? ahead.length : 0;
       if (isThenable(seq)) {
         return seq.then(
-          (last) => this.take(entries, last),
+          (last) => this.take(count, entries, last),
           (error) => this.fail(error),
         );
       }
-      this.take(entries, seq);
+      this.take(count, entries, seq);
     } catch (error) {
       this.fail(error);
     }
   }
 
-  private take(entries: readonly NewEntry[], last: number): void {
-    for (const entry of entries) {
-      this.state.seq++;
-      // Cells hold their values since they were committed; meanwhile there may be newer ones.
-      if (entry.type !== 'state') this.state.apply(entry);
-    }
+  /** `ahead` is how many came before `entries` that the state has already. */
+  private take(ahead: number, entries: readonly NewEntry[], last: number): void {
+    this.state.seq += ahead + entries.length;
+    this.apply(entries);
     if (this.state.seq !== last)
       this.fail(
         new AlliumError(
@@ -118,6 +141,14 @@ export class Journal {
           `The store says session "${this.state.sessionId}" is at entry ${last} after an append; it should be at ${this.state.seq}.`,
         ),
       );
+  }
+
+  private apply(entries: readonly NewEntry[]): void {
+    for (let i = 0; i < entries.length; i++) {
+      const entry = entries[i]!;
+      // Cells hold their values since they were committed; meanwhile there may be newer ones.
+      if (entry.type !== 'state') this.state.apply(entry);
+    }
   }
 
   /** Nothing more is written after a failure: the state in memory may be ahead of the store. */
@@ -128,3 +159,33 @@ export class Journal {
 }
 
 function ignore(): void {}
+
+/**
+ * Journals that are behind their states: mostly none or one, so that one has a place of its own. One look at all of them,
+ * and not one for each: were a thousand short runs to follow each other without a pause, a thousand would be remembered
+ * until the last has ended.
+ */
+let behind: Journal | undefined;
+const others = new Set<Journal>();
+let looking = false;
+
+function writeSoon(journal: Journal): void {
+  if (behind === undefined) behind = journal;
+  else others.add(journal);
+  if (looking) return;
+  looking = true;
+  soon(writeBehind);
+}
+
+function upToDate(journal: Journal): void {
+  if (behind === journal) behind = undefined;
+  else others.delete(journal);
+}
+
+function writeBehind(): void {
+  const late = behind === undefined ? [...others] : [behind, ...others];
+  looking = false;
+  behind = undefined;
+  others.clear();
+  for (const journal of late) journal.writeLate();
+}

@@ -1,4 +1,5 @@
 /** Reads the stream of a model, whatever the model does. */
+import { soon } from './clock.js';
 import { AlliumError, isThenable, shown } from './errors.js';
 import { type Model, type ModelPart, type ModelRequest, modelName } from './model.js';
 import type { Run } from './run.js';
@@ -131,10 +132,7 @@ export abstract class Reading extends Link {
 
 /** Lets timers and I/O have their turn. */
 function breath(): Promise<void> {
-  return new Promise((resolve) => {
-    if (typeof setImmediate === 'function') setImmediate(resolve);
-    else setTimeout(resolve, 0);
-  });
+  return new Promise(soon);
 }
 
 /** Nobody waits for what a stream does when it is told to stop, or hears of what that throws. */

@@ -216,9 +216,11 @@ export class Run {
     if (this.changes.length < MAX_CHANGES) this.changes.push({ turn: this.turn, by, what });
   }
 
-  /** Writes entries together with the state changes that wait, and tells of those. */
-  append(entries: readonly EntryDraft[]): Awaitable<void> {
-    if (!this.cells.dirty && this.unjournaled.length === 0) return this.init.journal.append(entries);
+  /** Writes entries together with the state changes that wait, and tells of those. `late`: see `Journal.appendLate`. */
+  append(entries: readonly EntryDraft[], late = false): Awaitable<void> {
+    const { journal } = this.init;
+    if (!this.cells.dirty && this.unjournaled.length === 0)
+      return late ? journal.appendLate(entries) : journal.append(entries);
     const count = entries.length;
     const last = count === 0 ? undefined : entries[count - 1];
     // The end of the run comes after everything that belongs to it.
@@ -232,7 +234,7 @@ export class Run {
       this.unjournaled = [];
     }
     if (ending) all.push(ending);
-    const wait = this.init.journal.append(all);
+    const wait = late ? journal.appendLate(all) : journal.append(all);
     if (wait) return wait.then(() => this.tellChanges(changes));
     if (this.watched) this.tellChanges(changes);
   }

@@ -96,6 +96,12 @@ export class SessionState {
 
   constructor(readonly sessionId: string) {}
 
+  /** Does the run wait for one result only? */
+  lacksOneResult(runId: string): boolean {
+    const batch = this.open?.runId === runId ? this.open.batch : undefined;
+    return batch !== undefined && batch.answered === batch.calls.length - 1;
+  }
+
   /** Takes an entry in. Entries come in order and exactly once. */
   apply(entry: EntryBody): void {
     switch (entry.type) {

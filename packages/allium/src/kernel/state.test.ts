@@ -351,7 +351,7 @@ describe('commit points', () => {
     ['afterTool', { afterTool: update }],
     ['afterToolCall', { afterToolCall: update }],
   ])('writes of a tool (%s) ride in the append of its result', async (_, hook) => {
-    expect(await appendsOf(hook)).toEqual([['tool_finished', 'state']]);
+    expect(await appendsOf(hook)).toEqual([['tool_finished', 'state', 'assistant']]);
   });
 
   it('writes of the rest ride with turn or run end', async () => {

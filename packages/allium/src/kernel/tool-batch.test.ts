@@ -214,7 +214,7 @@ describe('tool batches', () => {
       ),
     ];
     const crashed = new Agent({
-      model: scriptedModel([calls('a', 'a', 'a')]),
+      model: scriptedModel([calls('a', 'a', 'a'), 'not written']),
       tools: tools([]),
       store: broken.store,
       toolExecution: 'sequential',

@@ -94,8 +94,11 @@ export class ToolResults {
     call.done = message;
     let wait: Awaitable<void>;
     try {
-      const entry = { v: ENTRY_VERSION, at: 0, type: 'tool_finished' as const, runId: run.runId, message };
-      wait = run.append([terminate ? { ...entry, terminate } : entry]);
+      const { runId } = run;
+      const entry = { v: ENTRY_VERSION, at: 0, type: 'tool_finished' as const, runId, message };
+      const entries = [terminate ? { ...entry, terminate } : entry];
+      // Nobody hears of the last result before the model has answered to it: both may be written together.
+      wait = run.append(entries, !run.watched && run.state.lacksOneResult(runId));
     } catch (error) {
       throw this.unrecorded(call, error);
     }

@@ -87,6 +87,30 @@ describe('sqliteStore', () => {
     expect(fs.statSync(file).size / 3000).toBeLessThanOrEqual(2 * JSON.stringify(text('same')).length);
   });
 
+  it('finds what was posted to a session that another handle deleted and made again', () => {
+    const file = newFile();
+    const [one, other] = [on(file), on(file)];
+    one.append('s', 0, [text('a')]);
+    expect(one.take('s', 0)).toEqual([]);
+    other.delete('s');
+    other.post('s', { type: 'cancel' });
+    expect(one.take('s', 0)).toEqual([{ n: 1, item: { type: 'cancel' } }]);
+    one.close();
+    other.close();
+  });
+
+  it('moves the log into the database whenever it has 16 MB, and uses its place again', () => {
+    const file = newFile();
+    const store = on(file);
+    const long = text('x'.repeat(10_000));
+    for (let seq = 0; seq < 3000; seq++) store.append('s', seq, [long]);
+    const log = fs.statSync(`${file}-wal`).size;
+    expect(log).toBeGreaterThan(15e6);
+    expect(log).toBeLessThan(17.5e6);
+    expect(fs.statSync(file).size).toBeGreaterThan(10e6);
+    store.close();
+  });
+
   it('refuses a database that a newer release has written', () => {
     const database = openDatabase(':memory:');
     sqliteStore({ database });

@@ -1,7 +1,7 @@
 /** Sessions in an SQLite database: one file, nothing to run, the store to begin with. */
 import fs from 'node:fs';
 import path from 'node:path';
-import { AlliumError, checkKeys, invalidOption, sessionConflict } from '../../kernel/errors.js';
+import { checkKeys, invalidOption, sessionConflict } from '../../kernel/errors.js';
 import type { Entry, InboxItem, ListOptions, NewEntry, SessionInfo } from '../../kernel/store.js';
 import {
   checkFork,
@@ -12,6 +12,7 @@ import {
   type SyncStore,
 } from '../../kernel/store-kit.js';
 import { openDatabase, type SqliteDatabase, type SqliteStatement } from './driver.js';
+import { LOWER, makeTables } from './tables.js';
 
 export type { SqliteDatabase, SqliteStatement, SqliteValue } from './driver.js';
 
@@ -59,6 +60,7 @@ export function sqliteStore(options: SqliteStoreOptions): SyncStore {
     opened.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
     if (exclusive) opened.exec('PRAGMA locking_mode = EXCLUSIVE');
     opened.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${fsync === 'always' ? 'FULL' : 'NORMAL'}`);
+    opened.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     return new SqliteStore(opened, true);
   } catch (error) {
     opened.close();
@@ -67,32 +69,10 @@ export function sqliteStore(options: SqliteStoreOptions): SyncStore {
 }
 
 /**
- * One row per append: number of the session in the upper half of `id`, number of its first entry in the lower. So an
- * append touches one page, at the end of its session, and two appends at the same place are the same row, of which
- * the database lets only one in. What `list` needs about the last append is looked up there, not kept up to date.
+ * Pages in the log at which they are moved into the database: 16 MB. Whoever appends then waits for the disk, three
+ * times, and mostly for what the operating system has not written by itself: the rarer, the better.
  */
-const SCHEMA = `
-  CREATE TABLE IF NOT EXISTS allium_meta (version INTEGER NOT NULL);
-  CREATE TABLE IF NOT EXISTS allium_sessions (
-    key INTEGER PRIMARY KEY AUTOINCREMENT,
-    id TEXT NOT NULL UNIQUE,
-    created_at NUMERIC,
-    started INTEGER NOT NULL DEFAULT 0,
-    tenant TEXT,
-    posted INTEGER NOT NULL DEFAULT 0
-  );
-  CREATE INDEX IF NOT EXISTS allium_sessions_tenant ON allium_sessions (tenant);
-  CREATE TABLE IF NOT EXISTS allium_appends (
-    id INTEGER PRIMARY KEY,
-    count INTEGER NOT NULL,
-    at NUMERIC NOT NULL,
-    entries TEXT NOT NULL
-  );
-  CREATE TABLE IF NOT EXISTS allium_inbox (id INTEGER PRIMARY KEY, item TEXT NOT NULL);
-  INSERT INTO allium_meta SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM allium_meta);
-`;
-const SCHEMA_VERSION = 1;
-const LOWER = 0xffffffff;
+const CHECKPOINT_PAGES = 4000;
 
 /** What this handle believes about a session. If it has become wrong, the insert finds out. */
 interface Known {
@@ -105,6 +85,7 @@ interface Known {
 }
 
 const MAX_KNOWN = 20_000;
+const NOTHING: readonly never[] = Object.freeze([]);
 
 class SqliteStore implements SyncStore {
   readonly #database: SqliteDatabase;
@@ -113,24 +94,23 @@ class SqliteStore implements SyncStore {
   readonly #known = new Map<string, Known>();
   readonly #insert: SqliteStatement;
   readonly #insertFirst: SqliteStatement;
-  readonly #inbox: SqliteStatement;
+  readonly #maybePosted: SqliteStatement;
 
   constructor(database: SqliteDatabase, owned: boolean) {
     this.#database = database;
     this.#owned = owned;
-    this.#transaction(() => database.exec(SCHEMA));
-    const { version } = database.prepare('SELECT version FROM allium_meta').get() as { version: number };
-    if (version !== SCHEMA_VERSION) throw unknownSchema(version);
+    this.#transaction(() => makeTables(database));
     // Nothing is inserted if the place was taken meanwhile, or if the append before it is gone with its session: the
     // count is then NULL, which the column refuses.
     this.#insert = database.prepare(`
       INSERT OR IGNORE INTO allium_appends VALUES (
         (?1 << 32) | ?2, (SELECT ?3 FROM allium_appends WHERE id = (?1 << 32) | ?6), ?4, ?5)`);
     this.#insertFirst = database.prepare('INSERT INTO allium_appends VALUES ((?1 << 32) | ?2, ?3, ?4, ?5)');
-    this.#inbox = database.prepare(`
-      SELECT i.id & ${LOWER} AS n, i.item, s.key FROM allium_sessions s
-      JOIN allium_inbox i ON i.id > s.key << 32 AND i.id < (s.key + 1) << 32
-      WHERE s.id = ? ORDER BY i.id`);
+    // Finds nothing where nothing was posted, which is what it finds nearly always and what costs the least. Keys are
+    // never used twice: while there is one, it belongs to the same session.
+    this.#maybePosted = database.prepare(`
+      SELECT 1 WHERE EXISTS (SELECT 1 FROM allium_inbox WHERE id > ?1 << 32 AND id < (?1 + 1) << 32)
+        OR NOT EXISTS (SELECT 1 FROM allium_sessions WHERE key = ?1)`);
   }
 
   append(sessionId: string, expectedSeq: number, entries: readonly NewEntry[]): number {
@@ -161,21 +141,23 @@ class SqliteStore implements SyncStore {
       if ((session?.head ?? 0) !== expectedSeq)
         throw sessionConflict(sessionId, expectedSeq, session?.head ?? 0);
       if (entries.length === 0) return expectedSeq;
-      const current = session ?? this.#create(sessionId);
-      const { key, started } = current;
-      const run = started ? undefined : firstRun(entries);
-      if (expectedSeq === 0)
-        this.#run('UPDATE allium_sessions SET created_at = ? WHERE key = ?', entries[0]!.at, key);
+      const run = session?.started ? undefined : firstRun(entries);
       if (run?.tenant !== undefined) checkStorable('tenant', run.tenant);
-      if (run)
+      const current = session ?? this.#create(sessionId);
+      const { key } = current;
+      const started = current.started || run !== undefined;
+      if (expectedSeq === 0 || run)
         this.#run(
-          'UPDATE allium_sessions SET started = 1, tenant = ? WHERE key = ?',
-          run.tenant ?? null,
+          `UPDATE allium_sessions SET created_at = coalesce(created_at, ?2), started = ?3,
+             tenant = coalesce(tenant, ?4) WHERE key = ?1`,
           key,
+          entries[0]!.at,
+          started ? 1 : 0,
+          run?.tenant ?? null,
         );
       this.#insertRow(current, entries);
       const head = expectedSeq + entries.length;
-      this.#remember(sessionId, { key, head, last: expectedSeq + 1, started: started || run !== undefined });
+      this.#remember(sessionId, { key, head, last: expectedSeq + 1, started });
       return head;
     });
   }
@@ -285,8 +267,15 @@ class SqliteStore implements SyncStore {
   }
 
   take(sessionId: string, after: number): readonly { readonly n: number; readonly item: InboxItem }[] {
-    const rows = this.#inbox.all(sessionId) as { n: number; item: string; key: number }[];
-    if (rows.length === 0) return [];
+    const known = this.#known.get(sessionId);
+    if (known !== undefined && !this.#maybePosted.get(known.key)) return NOTHING;
+    const rows = this.#all<{ n: number; item: string; key: number }>(
+      `SELECT i.id & ${LOWER} AS n, i.item, s.key FROM allium_sessions s
+       JOIN allium_inbox i ON i.id > s.key << 32 AND i.id < (s.key + 1) << 32
+       WHERE s.id = ? ORDER BY i.id`,
+      sessionId,
+    );
+    if (rows.length === 0) return NOTHING;
     const { n, key } = rows[0]!;
     if (n <= after)
       this.#run(
@@ -318,7 +307,8 @@ class SqliteStore implements SyncStore {
 
   #create(sessionId: string): Known {
     this.#run('INSERT INTO allium_sessions (id) VALUES (?)', sessionId);
-    return this.#session(sessionId)!;
+    const [row] = this.#all<{ key: number }>('SELECT key FROM allium_sessions WHERE id = ?', sessionId);
+    return { key: row!.key, head: 0, last: 0, started: false };
   }
 
   #insertRow(
@@ -380,12 +370,4 @@ class SqliteStore implements SyncStore {
     }
     return statement;
   }
-}
-
-function unknownSchema(version: unknown): AlliumError {
-  return new AlliumError(
-    'SESSION_CORRUPT',
-    `The database has version ${version} of the tables of this store; this release reads version ${SCHEMA_VERSION}. It was written by a newer release: update this one.`,
-    { data: { version, readable: SCHEMA_VERSION } },
-  );
 }
