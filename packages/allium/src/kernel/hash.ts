@@ -21,8 +21,8 @@ export function canonical(value: unknown): string {
 /** Text that needs no escapes. */
 const BARE = /^[\w .,:;/+-]*$/;
 
-/** As JSON. Keys and short words are most of what is made canonical, and need nothing but quotes. */
-function quoted(text: string): string {
+/** As JSON. Keys and short words are most of what is quoted, and need nothing but quotes. */
+export function quoted(text: string): string {
   return text.length < 40 && BARE.test(text) ? `"${text}"` : JSON.stringify(text);
 }
 

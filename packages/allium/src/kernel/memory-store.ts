@@ -148,5 +148,6 @@ const KERNELS_OWN: ReadonlySet<string> = new Set([
  */
 function settle(entry: NewEntry): void {
   if (KERNELS_OWN.has(entry.type)) return;
-  deepFreeze(entry);
+  // Also written in every turn, and of it only the value can be somebody's.
+  deepFreeze(entry.type === 'state' ? entry.value : entry);
 }

@@ -125,7 +125,7 @@ export class Overlay implements StateAccess {
         'INVALID_STATE',
         `State cell "${cell.name}": update() takes a function, got ${shown(fn)}.`,
       );
-    const seen = this.get(cell);
+    const seen = this.value(cell, this.writes.length, true);
     this.writes.push(new Write(cell, updated(cell, fn, seen), fn, seen));
   }
 
@@ -153,8 +153,9 @@ export class Overlay implements StateAccess {
   /** The writes that stand, in order. */
   standing(): readonly Write[] {
     const { writes, chosen } = this;
-    const [only] = writes;
-    // Around most calls one layer writes, and everybody further out has nothing but its overlay.
+    const only = writes[0];
+    // Around most calls one layer writes once, and everybody further out has nothing but its overlay.
+    if (writes.length === 1 && only instanceof Write) return [only];
     if (writes.length === 1 && only instanceof Overlay) return only === chosen ? only.standing() : NO_WRITES;
     const all: Write[] = [];
     for (const write of writes) {
@@ -215,7 +216,7 @@ interface OverlayMark {
 
 /** The committed values of a session and its run, and the writes that wait for the next append. */
 export class Cells implements Base {
-  private readonly staged: Write[] = [];
+  private staged: Write[] = [];
 
   constructor(
     /** Durable name of each declared cell. */
@@ -253,26 +254,20 @@ export class Cells implements Base {
       for (let i = 0; i < staged.length; i++) {
         const { cell } = staged[i]!;
         // Each cell once, where it is written first.
-        if (staged.findIndex((write) => write.cell === cell) < i) continue;
-        const value = this.get(cell);
-        if (value !== this.committed(cell))
-          changes.push({
-            key: this.keys.get(cell)!,
-            version: cell.version,
-            scope: cell.scope as 'run' | 'session',
-            value,
-          });
+        if (i > 0 && staged.findIndex((write) => write.cell === cell) < i) continue;
+        const before = this.committed(cell);
+        let value = before;
+        for (let k = i; k < staged.length; k++) if (staged[k]!.cell === cell) value = staged[k]!.apply(value);
+        if (value === before) continue;
+        const { version, scope } = cell;
+        changes.push({ key: this.keys.get(cell)!, version, scope: scope as 'run' | 'session', value });
       }
     } finally {
       // Also after a failure: what cannot be applied must not stand in the way of everything later.
-      this.staged.length = 0;
+      this.staged = [];
     }
-    for (const change of changes) {
-      (change.scope === 'session' ? this.session : this.run).set(change.key, {
-        version: change.version,
-        value: change.value,
-      });
-    }
+    for (const change of changes)
+      (change.scope === 'session' ? this.session : this.run).set(change.key, change);
     return changes;
   }
 
