@@ -81,8 +81,8 @@ export function auditLog(options: AuditLogOptions): Middleware {
   function log(ctx: Context, type: AuditLine['type'], said: string, call?: ToolCallId): Awaitable<void> {
     const chain = chains.get(ctx.sessionId)!;
     const { seq, hash: prev } = chain.anchor;
-    const open = `${chain.head}${seq + 1},"time":"${timeOf(clock.now())}","type":"${type}",${said},"prev":"${prev}"`;
-    const line = sealed(open, seal);
+    const body = `${chain.head}${seq + 1},"time":"${timeOf(clock.now())}","type":"${type}",${said},"prev":"${prev}"}`;
+    const line = sealed(body, seal);
     const next: Anchor = { seq: seq + 1, hash: line.hash, ...callsWith(chain.anchor, call) };
     chain.anchor = next;
     // Writes of calls side by side are committed in any order: the end that is furthest stands.

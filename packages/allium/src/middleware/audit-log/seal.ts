@@ -59,10 +59,12 @@ const BLOCK = 64;
 /** Bytes of a line for which there is room at hand. */
 const ROOM = 8192;
 
-/** The line as it is written. The seal covers the exact text before it, and the brace that closes it. */
-export function sealed(open: string, seal: Seal): { readonly text: string; readonly hash: string } {
-  const made = seal(`${open}}`);
-  return { text: `${open},"hash":"${made}"}`, hash: made };
+/** The line as it is written. The seal covers the exact text before it. */
+export function sealed(body: string, seal: Seal): { readonly text: string; readonly hash: string } {
+  const made = seal(body);
+  const end = `,"hash":"${made}"}`;
+  // Sealing has made one piece of the body. Lines are kept, and many pieces would be many objects to keep.
+  return { text: body.slice(0, -1) + end, hash: made };
 }
 
 const WRITTEN = /^(.*),"hash":"([0-9a-f]{64})"}$/s;
