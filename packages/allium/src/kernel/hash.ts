@@ -3,6 +3,7 @@
 /** Canonical JSON: object keys sorted, undefined left out, dates and the like as their own JSON. */
 export function canonical(value: unknown): string {
   if (typeof value === 'string') return quoted(value);
+  if (typeof value === 'number' && Number.isFinite(value)) return `${value}`;
   if (value === null || typeof value !== 'object') return JSON.stringify(value) ?? 'null';
   if ('toJSON' in value && typeof value.toJSON === 'function') return canonical(value.toJSON());
   let text = '';
@@ -109,26 +110,22 @@ function finish(a: number, b: number): string {
   return base36(4294967296 * (2097151 & highOf(b, low)) + (low >>> 0));
 }
 
+const DIGITS: readonly string[] = Array.from({ length: 36 }, (_, i) => i.toString(36));
 const PAIRS: readonly string[] = Array.from({ length: 36 ** 2 }, (_, i) => i.toString(36).padStart(2, '0'));
 
 /** An integer below 2^53 in 11 digits. `toString(36)` of a large number costs more than all the rest of a hash. */
 function base36(value: number): string {
-  const upper = Math.floor(value / 36 ** 5);
-  const lower = value - upper * 36 ** 5;
+  // Two halves that are small integers, with which everything else is quick.
+  const upper = Math.floor(value / 36 ** 5) | 0;
+  const lower = (value - upper * 36 ** 5) | 0;
   return (
-    pairs(upper, 36 ** 4) +
-    pairs(upper, 36 ** 2) +
-    pairs(upper, 1) +
-    // Five digits: the first pair would begin with a zero that is not there.
-    pairs(lower, 36 ** 4).slice(1) +
-    pairs(lower, 36 ** 2) +
-    pairs(lower, 1)
+    PAIRS[(upper / 36 ** 4) | 0]! +
+    PAIRS[((upper / 36 ** 2) | 0) % 36 ** 2]! +
+    PAIRS[upper % 36 ** 2]! +
+    DIGITS[(lower / 36 ** 4) | 0]! +
+    PAIRS[((lower / 36 ** 2) | 0) % 36 ** 2]! +
+    PAIRS[lower % 36 ** 2]!
   );
-}
-
-/** Two digits: those at `unit` and above it. */
-function pairs(value: number, unit: number): string {
-  return PAIRS[Math.floor(value / unit) % 36 ** 2]!;
 }
 
 function lowOf(a: number, b: number): number {
