@@ -23,7 +23,7 @@ export function canonical(value: unknown): string {
 const BARE = /^[\w .,:;/+-]*$/;
 
 /** As JSON. Keys and short words are most of what is quoted, and need nothing but quotes. */
-export function quoted(text: string): string {
+function quoted(text: string): string {
   return text.length < 40 && BARE.test(text) ? `"${text}"` : JSON.stringify(text);
 }
 

@@ -1,6 +1,6 @@
 /** What the lines of an audit log say. The two of every turn are written by hand: that costs half of what JSON does. */
 import type { ToolContext } from '../../kernel/context.js';
-import { quoted } from '../../kernel/hash.js';
+import { canonical } from '../../kernel/hash.js';
 import { type ModelResponse, textOf, type Usage } from '../../kernel/messages.js';
 
 /** The fields of a line, as they stand in it. */
@@ -17,11 +17,11 @@ export function answered(
   content: boolean,
 ): string {
   const { stopReason, usage, model: answeredBy } = response;
-  let said = `"turn":${turn},"model":${quoted(model)},"messages":${messages},"outcome":"ok"`;
-  if (answeredBy !== undefined) said += `,"answeredBy":${quoted(answeredBy)}`;
-  if (stopReason !== undefined) said += `,"stopReason":${quoted(stopReason)}`;
+  let said = `"turn":${turn},"model":${canonical(model)},"messages":${messages},"outcome":"ok"`;
+  if (answeredBy !== undefined) said += `,"answeredBy":${canonical(answeredBy)}`;
+  if (stopReason !== undefined) said += `,"stopReason":${canonical(stopReason)}`;
   if (usage !== undefined) said += `,"usage":${usageText(usage)}`;
-  if (content) said += `,"text":${quoted(textOf(response))}`;
+  if (content) said += `,"text":${canonical(textOf(response))}`;
   return `${said},"calls":[${callsText(response, content)}]`;
 }
 
@@ -30,7 +30,7 @@ function callsText({ content: parts }: ModelResponse, content: boolean): string 
   for (const part of parts) {
     if (part.type !== 'tool-call') continue;
     const args = content ? `,"args":${JSON.stringify(part.arguments)}` : '';
-    calls += `${calls === '' ? '' : ','}{"name":${quoted(part.name)}${args}}`;
+    calls += `${calls === '' ? '' : ','}{"name":${canonical(part.name)}${args}}`;
   }
   return calls;
 }
@@ -47,11 +47,11 @@ function usageText(usage: Usage): string {
 export function finished(ctx: ToolContext, content: boolean): string {
   const { toolCall, blocked, rawArgs } = ctx;
   const { isError } = ctx.result!;
-  let said = `"turn":${ctx.turn},"tool":${quoted(toolCall.name)},"call":${quoted(toolCall.id)}`;
+  let said = `"turn":${ctx.turn},"tool":${canonical(toolCall.name)},"call":${canonical(toolCall.id)}`;
   if (content) {
     const args = rawArgs === undefined ? toolCall.arguments : JSON.stringify(rawArgs);
     if (args !== undefined) said += `,"args":${JSON.stringify(args)}`;
   }
   said += `,"blocked":${blocked === true},"isError":${isError === true}`;
-  return content ? `${said},"result":${quoted(textOf(ctx.result!))}` : said;
+  return content ? `${said},"result":${canonical(textOf(ctx.result!))}` : said;
 }
