@@ -143,10 +143,11 @@ const SCOPE = Symbol('scope');
 /** A property of the object itself, so that `{ ...options }` has it; made when somebody reads it. */
 class SignalCarrier {
   declare readonly signal: AbortSignal;
+  // Assigned and not hidden, which would cost as much again: a carrier is made for every model call.
   declare readonly [SCOPE]: Scope;
 
   constructor(scope: Scope) {
-    Object.defineProperty(this, SCOPE, { value: scope });
+    this[SCOPE] = scope;
     Object.defineProperty(this, 'signal', SIGNAL);
   }
 }
