@@ -1,7 +1,7 @@
-/** What the lines of an audit log say. The two of every turn are written by hand: that costs half of what JSON does. */
-import type { ToolContext } from '../../kernel/context.js';
+/** What the lines of an audit log say. Most of them are written by hand: that costs half of what JSON does. */
+import type { RunContext, ToolContext } from '../../kernel/context.js';
 import { canonical } from '../../kernel/hash.js';
-import { type ModelResponse, textOf, type Usage } from '../../kernel/messages.js';
+import { type Message, type ModelResponse, textOf, type Usage } from '../../kernel/messages.js';
 
 /** The fields of a line, as they stand in it. */
 export function textOfFields(fields: Readonly<Record<string, unknown>>): string {
@@ -54,4 +54,22 @@ export function finished(ctx: ToolContext, content: boolean): string {
   }
   said += `,"blocked":${blocked === true},"isError":${isError === true}`;
   return content ? `${said},"result":${canonical(textOf(ctx.result!))}` : said;
+}
+
+/** Of a run that has ended. `input` is what people said in it; `outcome` tells what an error comes to. */
+export function ended(
+  ctx: Pick<RunContext, 'agent' | 'tenant' | 'usage' | 'result' | 'error'>,
+  input: readonly Message[],
+  content: boolean,
+  outcome: (error: unknown) => Readonly<Record<string, unknown>>,
+): string {
+  const { agent, tenant, usage, result, error } = ctx;
+  let said = `"agent":${canonical(agent.name)}`;
+  if (tenant !== undefined) said += `,"tenant":${canonical(tenant)}`;
+  if (content) said += `,"input":${JSON.stringify(input.map(textOf))}`;
+  said += `,"usage":${usageText(usage)}`;
+  if (!result) return `${said},${textOfFields(outcome(error))}`;
+  const { status, stop, turns, text } = result;
+  const { reason, by } = stop;
+  return `${said},${textOfFields({ outcome: status, reason, by, turns, text: content ? text : undefined })}`;
 }

@@ -73,7 +73,7 @@ export function budget(options: BudgetOptions): Middleware {
   /** The account of each run under way. */
   const accounts = new Map<string, Account>();
 
-  async function accountOf(ctx: RunContext): Promise<Account> {
+  function accountOf(ctx: RunContext): Account {
     // A sub-agent has a run and a session of its own, but spends the money of the one it works for.
     const ofParent = per === 'run' || per === 'session' ? accounts.get(ctx.parentRunId ?? '') : undefined;
     if (ofParent) return ofParent;
@@ -181,16 +181,14 @@ export function budget(options: BudgetOptions): Middleware {
     name,
     traits: ['budgets'],
     ...(kept && { state: [cell] }),
-    async wrapRun(ctx, next) {
-      const account = await accountOf(ctx);
+    wrapRun(ctx, next) {
+      const account = accountOf(ctx);
       accounts.set(ctx.runId, account);
-      try {
-        await next();
-      } finally {
+      return next().finally(() => {
         accounts.delete(ctx.runId);
         // What sub-agents and failed calls used since the last call. A run that has ended needs no account of its own.
         if (per === 'session') keep(ctx, account);
-      }
+      });
     },
     wrapModel(ctx, next) {
       const account = accounts.get(ctx.runId);
