@@ -83,9 +83,8 @@ export function budget(options: BudgetOptions): Middleware {
         usd: usd !== undefined,
       });
     const { run, base, total } = ctx.state.get(cell);
-    const counted = (): Amount => ({ tokens: ctx.usage.totalTokens, usd: ctx.costUsd ?? 0 });
-    if (run !== ctx.runId) return new RunAccount(ctx.runId, total, NOTHING, counted);
-    return new RunAccount(ctx.runId, base, sum(total, minus(base)), counted);
+    if (run !== ctx.runId) return new RunAccount(ctx.runId, total, NOTHING, ctx);
+    return new RunAccount(ctx.runId, base, sum(total, minus(base)), ctx);
   }
 
   function keyOf(ctx: RunContext): string {
@@ -169,11 +168,8 @@ export function budget(options: BudgetOptions): Middleware {
   }
 
   /** Books what was used in the place of what was set aside. */
-  function settle(account: Account, { amount }: Reserved, used: Amount): Awaitable<Amount> {
-    if (account instanceof RunAccount) {
-      account.spend(used);
-      return account.add(minus(amount));
-    }
+  function settle(account: Account, { amount }: Reserved, used: Amount): Awaitable<unknown> {
+    if (account instanceof RunAccount) return account.settle(amount, used);
     return account.add({ tokens: used.tokens - amount.tokens, usd: used.usd - amount.usd });
   }
 
