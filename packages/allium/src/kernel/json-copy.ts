@@ -25,11 +25,11 @@ function copied(value: unknown, depth: number): unknown {
 }
 
 function copiedList(list: readonly unknown[], depth: number): unknown {
-  const out: unknown[] = [];
-  for (let i = 0; i < list.length; i++) {
-    const made = copied(list[i], depth);
+  const out = [...list];
+  for (let i = 0; i < out.length; i++) {
+    const made = copied(out[i], depth);
     if (made === UNUSUAL) return UNUSUAL;
-    out.push(made);
+    if (made !== out[i]) out[i] = made;
   }
   return Object.freeze(out);
 }

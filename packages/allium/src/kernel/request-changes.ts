@@ -77,9 +77,11 @@ function isHistory(
 }
 
 function noteOnce({ _run: run, _call: call }: ModelContext, by: string, what: string): void {
-  call.rewrites ??= [];
-  const { rewrites } = call;
-  for (const one of rewrites) if (one.by === by && one.what === what) return;
-  rewrites.push({ by, what });
+  const noted = { by, what };
+  if (call.rewrites === undefined) call.rewrites = [noted];
+  else {
+    if (call.rewrites.some((one) => one.by === by && one.what === what)) return;
+    call.rewrites.push(noted);
+  }
   run.note(by, what);
 }
