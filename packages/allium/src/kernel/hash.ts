@@ -101,31 +101,64 @@ export class Hash {
   }
 
   digest(): string {
-    return finish(this.a, this.b) + finish(this.c, this.d);
+    return base36(wordOf(this.a, this.b), wordOf(this.c, this.d));
   }
 }
 
-function finish(a: number, b: number): string {
+/** 53 bits. */
+function wordOf(a: number, b: number): number {
   const low = lowOf(a, b);
-  return base36(4294967296 * (2097151 & highOf(b, low)) + (low >>> 0));
+  return 4294967296 * (2097151 & highOf(b, low)) + (low >>> 0);
 }
 
-const DIGITS: readonly string[] = Array.from({ length: 36 }, (_, i) => i.toString(36));
-const PAIRS: readonly string[] = Array.from({ length: 36 ** 2 }, (_, i) => i.toString(36).padStart(2, '0'));
+/** Character codes of all pairs of digits, each pair in a row. */
+const PAIRS = Uint8Array.from(
+  Array.from({ length: 36 ** 2 }, (_, i) => i.toString(36).padStart(2, '0')).join(''),
+  (digit) => digit.charCodeAt(0),
+);
 
-/** An integer below 2^53 in 11 digits. `toString(36)` of a large number costs more than all the rest of a hash. */
-function base36(value: number): string {
-  // Two halves that are small integers, with which everything else is quick.
-  const upper = Math.floor(value / 36 ** 5) | 0;
-  const lower = (value - upper * 36 ** 5) | 0;
-  return (
-    PAIRS[(upper / 36 ** 4) | 0]! +
-    PAIRS[((upper / 36 ** 2) | 0) % 36 ** 2]! +
-    PAIRS[upper % 36 ** 2]! +
-    DIGITS[(lower / 36 ** 4) | 0]! +
-    PAIRS[((lower / 36 ** 2) | 0) % 36 ** 2]! +
-    PAIRS[lower % 36 ** 2]!
+/**
+ * Two integers below 2^53, each in 11 digits. `toString(36)` of a large number costs more than all the rest of a hash.
+ * So each is taken apart into small integers first: three pairs of digits, and five digits.
+ */
+function base36(one: number, other: number): string {
+  const a = Math.floor(one / 36 ** 5) | 0;
+  const b = (one - a * 36 ** 5) | 0;
+  const c = Math.floor(other / 36 ** 5) | 0;
+  const d = (other - c * 36 ** 5) | 0;
+  return String.fromCharCode(
+    first(a, 36 ** 4),
+    second(a, 36 ** 4),
+    first(a, 36 ** 2),
+    second(a, 36 ** 2),
+    first(a, 1),
+    second(a, 1),
+    second(b, 36 ** 4),
+    first(b, 36 ** 2),
+    second(b, 36 ** 2),
+    first(b, 1),
+    second(b, 1),
+    first(c, 36 ** 4),
+    second(c, 36 ** 4),
+    first(c, 36 ** 2),
+    second(c, 36 ** 2),
+    first(c, 1),
+    second(c, 1),
+    second(d, 36 ** 4),
+    first(d, 36 ** 2),
+    second(d, 36 ** 2),
+    first(d, 1),
+    second(d, 1),
   );
+}
+
+/** The first digit of the pair at `unit`. */
+function first(value: number, unit: number): number {
+  return PAIRS[2 * (((value / unit) | 0) % 36 ** 2)]!;
+}
+
+function second(value: number, unit: number): number {
+  return PAIRS[2 * (((value / unit) | 0) % 36 ** 2) + 1]!;
 }
 
 function lowOf(a: number, b: number): number {

@@ -15,7 +15,7 @@ import { modelName } from '../../kernel/model.js';
 import { checkMethods, checkOptions } from '../../kernel/options.js';
 import { defineState } from '../../kernel/state.js';
 import type { Awaitable, Store } from '../../kernel/store.js';
-import { answered, ended, finished, textOfFields } from './lines.js';
+import { answered, ended, finished, lately, textOfFields } from './lines.js';
 import { type AuditHead, type AuditKey, type AuditLine, sealed, sealWith } from './seal.js';
 import { type AuditFile, type AuditFunction, sinkOf } from './sinks.js';
 
@@ -76,7 +76,8 @@ export function auditLog(options: AuditLogOptions): Middleware {
   const chains = new Map<string, Chain>();
   const text = (value: () => unknown): unknown => (content ? value() : undefined);
   const seal = sealWith(key);
-  const timeOf = isoTime();
+  const timeOf = lately((ms: number) => new Date(ms).toISOString());
+  const nameOf = lately(modelName);
 
   /** Numbers and seals a line at once, so that lines are chained in the order they are made. */
   function log(ctx: Context, type: AuditLine['type'], said: string, call?: ToolCallId): Awaitable<void> {
@@ -133,7 +134,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
       const messages = ctx.messages.length;
       return next().then(
         (response) => {
-          const wait = log(ctx, 'model', answered(turn, modelName(model), messages, response, content));
+          const wait = log(ctx, 'model', answered(turn, nameOf(model), messages, response, content));
           return wait === undefined ? response : wait.then(() => response);
         },
         async (error) => {
@@ -175,17 +176,6 @@ export async function auditHead(store: Store, session: string, name = 'audit-log
   for (const entry of await store.read(session, 1))
     if (entry.type === 'state' && entry.cell === `${name}:head`) found = entry.value as Anchor;
   return { session, seq: found.seq, hash: found.hash };
-}
-
-/** Times as ISO 8601. Lines come close together, and the text costs more than looking at it again. */
-function isoTime(): (ms: number) => string {
-  let last = Number.NaN;
-  let text = '';
-  return (ms) => {
-    if (ms !== last) text = new Date(ms).toISOString();
-    last = ms;
-    return text;
-  };
 }
 
 function checkKey(key: unknown): void {

@@ -3,6 +3,18 @@ import type { RunContext, ToolContext } from '../../kernel/context.js';
 import { canonical } from '../../kernel/hash.js';
 import { type Message, type ModelResponse, textOf, type Usage } from '../../kernel/messages.js';
 
+/** Remembers what it made of the last thing: names are mostly those of the line before. */
+export function lately<T, R>(make: (of: T) => R): (of: T) => R {
+  let last: { readonly of: T; readonly made: R } | undefined;
+  return (of) => {
+    if (last === undefined || last.of !== of) last = { of, made: make(of) };
+    return last.made;
+  };
+}
+
+const modelText = lately<string, string>(canonical);
+const toolText = lately<string, string>(canonical);
+
 /** The fields of a line, as they stand in it. */
 export function textOfFields(fields: Readonly<Record<string, unknown>>): string {
   return JSON.stringify(fields).slice(1, -1);
@@ -17,8 +29,8 @@ export function answered(
   content: boolean,
 ): string {
   const { stopReason, usage, model: answeredBy } = response;
-  let said = `"turn":${turn},"model":${canonical(model)},"messages":${messages},"outcome":"ok"`;
-  if (answeredBy !== undefined) said += `,"answeredBy":${canonical(answeredBy)}`;
+  let said = `"turn":${turn},"model":${modelText(model)},"messages":${messages},"outcome":"ok"`;
+  if (answeredBy !== undefined) said += `,"answeredBy":${modelText(answeredBy)}`;
   if (stopReason !== undefined) said += `,"stopReason":${canonical(stopReason)}`;
   if (usage !== undefined) said += `,"usage":${usageText(usage)}`;
   if (content) said += `,"text":${canonical(textOf(response))}`;
@@ -30,7 +42,7 @@ function callsText({ content: parts }: ModelResponse, content: boolean): string 
   for (const part of parts) {
     if (part.type !== 'tool-call') continue;
     const args = content ? `,"args":${JSON.stringify(part.arguments)}` : '';
-    calls += `${calls === '' ? '' : ','}{"name":${canonical(part.name)}${args}}`;
+    calls += `${calls === '' ? '' : ','}{"name":${toolText(part.name)}${args}}`;
   }
   return calls;
 }
@@ -47,7 +59,7 @@ function usageText(usage: Usage): string {
 export function finished(ctx: ToolContext, content: boolean): string {
   const { toolCall, blocked, rawArgs } = ctx;
   const { isError } = ctx.result!;
-  let said = `"turn":${ctx.turn},"tool":${canonical(toolCall.name)},"call":${canonical(toolCall.id)}`;
+  let said = `"turn":${ctx.turn},"tool":${toolText(toolCall.name)},"call":${canonical(toolCall.id)}`;
   if (content) {
     const args = rawArgs === undefined ? toolCall.arguments : JSON.stringify(rawArgs);
     if (args !== undefined) said += `,"args":${JSON.stringify(args)}`;
