@@ -20,7 +20,7 @@ export interface AnswerStore<Entry> {
   delete(key: string): unknown;
 }
 
-export interface AnswersOptions<Answer, Entry> {
+export interface AnswersOptions<Call extends Context, Result, Answer, Entry> {
   readonly store: AnswerStore<Entry>;
   /** Milliseconds an answer is good for; for ever when absent. */
   readonly ttlMs: number | undefined;
@@ -32,116 +32,135 @@ export interface AnswersOptions<Answer, Entry> {
     stored: unknown,
   ) => { readonly answer: Answer; readonly expiresAt: number | undefined } | undefined;
   readonly entry: (answer: Answer, expiresAt: number | undefined) => Entry;
+  /** What of a result others may have; undefined when it is for nobody else. */
+  readonly answerIn: (ctx: Call, result: Result) => Answer | undefined;
+  /** The result of a call that is given an answer that was there. */
+  readonly given: (ctx: Call, answer: Answer) => Result;
 }
 
-export class Answers<Answer, Entry> {
-  private readonly calls = new InFlight<Answer>();
+export class Answers<Call extends Context, Result, Answer, Entry> {
+  readonly calls = new InFlight<Answer>();
 
-  constructor(private readonly options: AnswersOptions<Answer, Entry>) {}
+  constructor(readonly options: AnswersOptions<Call, Result, Answer, Entry>) {}
 
-  /** The answer that was there, or undefined after `make` has made the call; what it returns is stored. */
-  find(ctx: Context, id: string, make: () => Promise<Answer | undefined>): Awaitable<Answer | undefined> {
+  /** The result made of an answer that was there, or that of `make`, of which the answer is stored. */
+  find(ctx: Call, id: string, make: () => Promise<Result>): Awaitable<Result> {
     const { calls } = this;
     const { clock = ctx.agent.clock } = this.options;
     if (calls.has(id)) return this.follow(ctx, id, make, clock);
     calls.begin(id);
-    return this.ask(ctx, id, make, clock, false);
+    return new Question(this, ctx, id, clock, false).ask(make);
   }
 
   /** Somebody asks the same already. */
-  private async follow(
-    ctx: Context,
-    id: string,
-    make: () => Promise<Answer | undefined>,
-    clock: Clock,
-  ): Promise<Answer | undefined> {
+  private async follow(ctx: Call, id: string, make: () => Promise<Result>, clock: Clock): Promise<Result> {
     const { calls } = this;
-    const { maxWaitMs } = this.options;
+    const { maxWaitMs, given } = this.options;
     // Each for itself after an error: it is nobody else's, and a queue of failing calls helps nobody.
     let alone = false;
     while (!alone && calls.has(id)) {
       const first = await calls.follow(id, ctx.signal, { clock, maxWaitMs });
-      if (first.type === 'answer') return first.answer;
+      if (first.type === 'answer') return given(ctx, first.answer);
       alone = first.type === 'none';
     }
     if (!alone) calls.begin(id);
-    return this.ask(ctx, id, make, clock, alone);
+    return new Question(this, ctx, id, clock, alone).ask(make);
   }
+}
 
-  /** Looks in the store, then makes the call. Written with `then`: a store in memory has nothing to wait for. */
-  private ask(
-    ctx: Context,
-    id: string,
-    make: () => Promise<Answer | undefined>,
-    clock: Clock,
-    alone: boolean,
-  ): Awaitable<Answer | undefined> {
-    const ended = (outcome: Outcome<Answer>): void => {
-      if (!alone) this.calls.end(id, outcome);
-    };
-    const failed = (error: unknown): never => {
-      ended(isControl(error) ? GONE : NONE);
-      throw error;
-    };
-    const made = (answer: Answer | undefined): Awaitable<undefined> => {
-      if (answer === undefined) return void ended(NONE);
-      const kept = this.kept(ctx, id, answer, clock, ended);
-      if (kept === undefined) return void ended({ type: 'answer', answer });
-      return kept;
-    };
-    const looked = (stored: Answer | undefined): Awaitable<Answer | undefined> => {
-      if (stored === undefined) return make().then(made, failed);
-      ended({ type: 'answer', answer: stored });
-      return stored;
-    };
+/** One that looks in the store, then makes the call. Written with `then`: a store in memory has nothing to wait for. */
+class Question<Call extends Context, Result, Answer, Entry> {
+  constructor(
+    private readonly answers: Answers<Call, Result, Answer, Entry>,
+    private readonly ctx: Call,
+    private readonly id: string,
+    private readonly clock: Clock,
+    /** Nobody waits for it. */
+    private readonly alone: boolean,
+  ) {}
+
+  ask(make: () => Promise<Result>): Awaitable<Result> {
     try {
-      const found = this.stored(ctx, id, clock);
-      return isThenable(found) ? found.then(looked, failed) : looked(found);
+      const found = this.stored();
+      if (!isThenable(found)) return this.looked(found, make);
+      return found.then(
+        (stored) => this.looked(stored, make),
+        (error) => this.failed(error),
+      );
     } catch (error) {
-      return failed(error);
+      return this.failed(error);
     }
   }
 
-  /** Stores an answer. One that cannot be stored is an answer all the same for those who wait for it. */
-  private kept(
-    ctx: Context,
-    id: string,
-    answer: Answer,
-    clock: Clock,
-    ended: (outcome: Outcome<Answer>) => void,
-  ): Promise<undefined> | undefined {
-    const whole = { type: 'answer', answer } as const;
+  private looked(stored: Answer | undefined, make: () => Promise<Result>): Awaitable<Result> {
+    if (stored === undefined)
+      return make().then(
+        (result) => this.made(result),
+        (error) => this.failed(error),
+      );
+    this.ended({ type: 'answer', answer: stored });
+    return this.answers.options.given(this.ctx, stored);
+  }
+
+  /** Stores the answer. One that cannot be stored is an answer all the same for those who wait for it. */
+  private made(result: Result): Awaitable<Result> {
+    let outcome: Outcome<Answer> = NONE;
     let wait: Promise<unknown> | undefined;
     try {
-      wait = this.keep(ctx, id, answer, clock);
+      const answer = this.answers.options.answerIn(this.ctx, result);
+      if (answer !== undefined) {
+        outcome = { type: 'answer', answer };
+        wait = this.keep(answer);
+      }
     } catch (error) {
-      ended(isControl(error) ? GONE : whole);
+      this.ended(isControl(error) ? GONE : outcome);
       throw error;
     }
-    return wait?.then(
-      () => void ended(whole),
+    if (wait === undefined) {
+      this.ended(outcome);
+      return result;
+    }
+    return wait.then(
+      () => {
+        this.ended(outcome);
+        return result;
+      },
       (error) => {
-        ended(isControl(error) ? GONE : whole);
+        this.ended(isControl(error) ? GONE : outcome);
         throw error;
       },
     );
   }
 
-  private stored(ctx: Context, id: string, clock: Clock): Answer | undefined | Promise<Answer | undefined> {
-    const { store, read } = this.options;
-    const fresh = (value: unknown): Answer | undefined | Promise<undefined> => {
-      const found = read(value);
-      if (!found) return undefined;
-      if (found.expiresAt === undefined || found.expiresAt > clock.now()) return found.answer;
-      const gone = store.delete(id);
-      return isThenable(gone) ? abortable(gone, ctx.signal).then(() => undefined) : undefined;
-    };
-    const got = store.get(id);
-    return isThenable(got) ? abortable(got, ctx.signal).then(fresh) : fresh(got);
+  private failed(error: unknown): never {
+    this.ended(isControl(error) ? GONE : NONE);
+    throw error;
   }
 
-  private keep(ctx: Context, id: string, answer: Answer, clock: Clock): Promise<unknown> | undefined {
-    const { store, entry, ttlMs } = this.options;
+  private ended(outcome: Outcome<Answer>): void {
+    if (!this.alone) this.answers.calls.end(this.id, outcome);
+  }
+
+  private stored(): Answer | undefined | Promise<Answer | undefined> {
+    const { ctx, id } = this;
+    const got = this.answers.options.store.get(id);
+    if (got === undefined) return undefined;
+    return isThenable(got) ? abortable(got, ctx.signal).then((value) => this.fresh(value)) : this.fresh(got);
+  }
+
+  private fresh(value: unknown): Answer | undefined | Promise<undefined> {
+    const { ctx, id, clock } = this;
+    const { store, read } = this.answers.options;
+    const found = read(value);
+    if (!found) return undefined;
+    if (found.expiresAt === undefined || found.expiresAt > clock.now()) return found.answer;
+    const gone = store.delete(id);
+    return isThenable(gone) ? abortable(gone, ctx.signal).then(() => undefined) : undefined;
+  }
+
+  private keep(answer: Answer): Promise<unknown> | undefined {
+    const { ctx, id, clock } = this;
+    const { store, entry, ttlMs } = this.answers.options;
     const expiresAt = ttlMs === undefined ? undefined : clock.now() + ttlMs;
     const kept = store.set(id, entry(answer, expiresAt), ttlMs);
     return isThenable(kept) ? abortable(kept, ctx.signal) : undefined;

@@ -3,6 +3,7 @@
 /** Canonical JSON: object keys sorted, undefined left out, dates and the like as their own JSON. */
 export function canonical(value: unknown): string {
   if (typeof value === 'string') return quoted(value);
+  if (typeof value === 'number' && Number.isFinite(value)) return `${value}`;
   if (value === null || typeof value !== 'object') return JSON.stringify(value) ?? 'null';
   if ('toJSON' in value && typeof value.toJSON === 'function') return canonical(value.toJSON());
   let text = '';
@@ -21,7 +22,7 @@ export function canonical(value: unknown): string {
 /** Text that needs no escapes. */
 const BARE = /^[\w .,:;/+-]*$/;
 
-/** As JSON. Keys and short words are most of what is made canonical, and need nothing but quotes. */
+/** As JSON. Keys and short words are most of what is quoted, and need nothing but quotes. */
 function quoted(text: string): string {
   return text.length < 40 && BARE.test(text) ? `"${text}"` : JSON.stringify(text);
 }
@@ -100,35 +101,64 @@ export class Hash {
   }
 
   digest(): string {
-    return finish(this.a, this.b) + finish(this.c, this.d);
+    return base36(wordOf(this.a, this.b), wordOf(this.c, this.d));
   }
 }
 
-function finish(a: number, b: number): string {
+/** 53 bits. */
+function wordOf(a: number, b: number): number {
   const low = lowOf(a, b);
-  return base36(4294967296 * (2097151 & highOf(b, low)) + (low >>> 0));
+  return 4294967296 * (2097151 & highOf(b, low)) + (low >>> 0);
 }
 
-const PAIRS: readonly string[] = Array.from({ length: 36 ** 2 }, (_, i) => i.toString(36).padStart(2, '0'));
+/** Character codes of all pairs of digits, each pair in a row. */
+const PAIRS = Uint8Array.from(
+  Array.from({ length: 36 ** 2 }, (_, i) => i.toString(36).padStart(2, '0')).join(''),
+  (digit) => digit.charCodeAt(0),
+);
 
-/** An integer below 2^53 in 11 digits. `toString(36)` of a large number costs more than all the rest of a hash. */
-function base36(value: number): string {
-  const upper = Math.floor(value / 36 ** 5);
-  const lower = value - upper * 36 ** 5;
-  return (
-    pairs(upper, 36 ** 4) +
-    pairs(upper, 36 ** 2) +
-    pairs(upper, 1) +
-    // Five digits: the first pair would begin with a zero that is not there.
-    pairs(lower, 36 ** 4).slice(1) +
-    pairs(lower, 36 ** 2) +
-    pairs(lower, 1)
+/**
+ * Two integers below 2^53, each in 11 digits. `toString(36)` of a large number costs more than all the rest of a hash.
+ * So each is taken apart into small integers first: three pairs of digits, and five digits.
+ */
+function base36(one: number, other: number): string {
+  const a = Math.floor(one / 36 ** 5) | 0;
+  const b = (one - a * 36 ** 5) | 0;
+  const c = Math.floor(other / 36 ** 5) | 0;
+  const d = (other - c * 36 ** 5) | 0;
+  return String.fromCharCode(
+    first(a, 36 ** 4),
+    second(a, 36 ** 4),
+    first(a, 36 ** 2),
+    second(a, 36 ** 2),
+    first(a, 1),
+    second(a, 1),
+    second(b, 36 ** 4),
+    first(b, 36 ** 2),
+    second(b, 36 ** 2),
+    first(b, 1),
+    second(b, 1),
+    first(c, 36 ** 4),
+    second(c, 36 ** 4),
+    first(c, 36 ** 2),
+    second(c, 36 ** 2),
+    first(c, 1),
+    second(c, 1),
+    second(d, 36 ** 4),
+    first(d, 36 ** 2),
+    second(d, 36 ** 2),
+    first(d, 1),
+    second(d, 1),
   );
 }
 
-/** Two digits: those at `unit` and above it. */
-function pairs(value: number, unit: number): string {
-  return PAIRS[Math.floor(value / unit) % 36 ** 2]!;
+/** The first digit of the pair at `unit`. */
+function first(value: number, unit: number): number {
+  return PAIRS[2 * (((value / unit) | 0) % 36 ** 2)]!;
+}
+
+function second(value: number, unit: number): number {
+  return PAIRS[2 * (((value / unit) | 0) % 36 ** 2) + 1]!;
 }
 
 function lowOf(a: number, b: number): number {

@@ -3,12 +3,52 @@ import { AlliumError, shown } from './errors.js';
 
 /** A frozen copy of a JSON value; properties that are undefined are left out. Throws for anything else. */
 export function toJson<T>(value: T, cell: string): T {
-  return copy(value, cell, [], []) as T;
+  const made = copied(value, 0);
+  // Slowly again for the rest: very deep values, and the error that says where in a value something is wrong.
+  return (made === UNUSUAL ? copy(value, cell, [], []) : made) as T;
+}
+
+const UNUSUAL = Symbol('unusual');
+/** Deeper than this a value may be a cycle. */
+const DEEP = 16;
+
+/** Every write of every turn goes through here, so it keeps no record of where it is. */
+function copied(value: unknown, depth: number): unknown {
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
+  if (typeof value === 'number') return Number.isFinite(value) ? value : UNUSUAL;
+  if (typeof value !== 'object' || depth === DEEP) return UNUSUAL;
+  if (Array.isArray(value)) return copiedList(value, depth + 1);
+  const proto = Object.getPrototypeOf(value);
+  return proto === Object.prototype || proto === null
+    ? copiedObject(value as Record<string, unknown>, depth + 1)
+    : UNUSUAL;
+}
+
+function copiedList(list: readonly unknown[], depth: number): unknown {
+  const out = [...list];
+  for (let i = 0; i < out.length; i++) {
+    const made = copied(out[i], depth);
+    if (made === UNUSUAL) return UNUSUAL;
+    if (made !== out[i]) out[i] = made;
+  }
+  return Object.freeze(out);
+}
+
+function copiedObject(value: Record<string, unknown>, depth: number): unknown {
+  const out: Record<string, unknown> = {};
+  for (const key of Object.keys(value)) {
+    const item = value[key];
+    if (item === undefined) continue;
+    const made = copied(item, depth);
+    if (made === UNUSUAL || key === '__proto__') return UNUSUAL;
+    out[key] = made;
+  }
+  return Object.freeze(out);
 }
 
 type Path = (string | number)[];
 
-/** `path` is where `value` is, `above` what it is in. Every write of every turn goes through here. */
+/** `path` is where `value` is, `above` what it is in. */
 function copy(value: unknown, cell: string, path: Path, above: object[]): unknown {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
   if (typeof value === 'number' && Number.isFinite(value)) return value;

@@ -141,5 +141,7 @@ const NOTHING: readonly never[] = Object.freeze([]);
 function settle(entry: NewEntry): void {
   const { type } = entry;
   if (type === 'message' || type === 'tool_finished' || type === 'tool_started') return;
-  if (type !== 'run_start' && type !== 'run_end') deepFreeze(entry);
+  // Also written in every turn, and of it only the value can be somebody's.
+  if (type === 'state') deepFreeze(entry.value);
+  else if (type !== 'run_start' && type !== 'run_end') deepFreeze(entry);
 }

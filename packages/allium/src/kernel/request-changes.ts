@@ -3,15 +3,6 @@
 import { modelName } from './model.js';
 import type { ModelContext, ModelMark } from './model-context.js';
 
-/** What of a request layers may assign, and what `result.changes` says of it. */
-const PARTS = [
-  ['messages', 'rewrote the messages of the request'],
-  ['systemPrompt', 'rewrote the system prompt of the request'],
-  ['tools', 'rewrote the tools of the request'],
-  ['model', 'rewrote the model of the request'],
-  ['settings', 'rewrote the settings of the request'],
-] as const satisfies readonly (readonly [keyof ModelMark, string])[];
-
 /** Notes who rewrote the request of this call on its way in. A call that is tried again notes the same once. */
 export function noteRewrites(ctx: ModelContext): void {
   const { given } = ctx._call;
@@ -61,27 +52,36 @@ function requested({ systemPrompt, tools, model, settings }: Omit<ModelMark, 'me
   return { systemPrompt, tools, model, settings, messages: undefined };
 }
 
+/** Written out for the same reason: a table of the five parts would cost several times as much. */
 function note(ctx: ModelContext, before: ModelMark, after: ModelMark): void {
-  const run = ctx._run;
-  const by = run.nameAt(ctx._position);
+  const by = ctx._run.nameAt(ctx._position);
   if (by === undefined) return;
-  for (const [part, what] of PARTS) {
-    if (before[part] === after[part] || isSame[part]?.(before, after, ctx)) continue;
-    ctx._call.rewrites ??= [];
-    const { rewrites } = ctx._call;
-    if (rewrites.some((one) => one.by === by && one.what === what)) continue;
-    rewrites.push({ by, what });
-    run.note(by, what);
-  }
+  if (before.messages !== after.messages && !isHistory(before, after, ctx))
+    noteOnce(ctx, by, 'rewrote the messages of the request');
+  if (before.systemPrompt !== after.systemPrompt)
+    noteOnce(ctx, by, 'rewrote the system prompt of the request');
+  if (before.tools !== after.tools) noteOnce(ctx, by, 'rewrote the tools of the request');
+  // What stands in for a model goes by its name.
+  if (before.model !== after.model && modelName(before.model) !== modelName(after.model))
+    noteOnce(ctx, by, 'rewrote the model of the request');
+  if (before.settings !== after.settings) noteOnce(ctx, by, 'rewrote the settings of the request');
 }
 
-/** Other objects that make no other request. */
-const isSame: Partial<
-  Record<keyof ModelMark, (before: ModelMark, after: ModelMark, ctx: ModelContext) => boolean>
-> = {
-  // The history, assigned as it is.
-  messages: (before, after, ctx) =>
-    before.messages === undefined && after.messages === ctx._run.history.first(ctx._length),
-  // What stands in for a model goes by its name.
-  model: (before, after) => modelName(before.model) === modelName(after.model),
-};
+/** The history, assigned as it is. */
+function isHistory(
+  before: ModelMark,
+  after: ModelMark,
+  { _run: run, _length: length }: ModelContext,
+): boolean {
+  return before.messages === undefined && after.messages === run.history.first(length);
+}
+
+function noteOnce({ _run: run, _call: call }: ModelContext, by: string, what: string): void {
+  const noted = { by, what };
+  if (call.rewrites === undefined) call.rewrites = [noted];
+  else {
+    if (call.rewrites.some((one) => one.by === by && one.what === what)) return;
+    call.rewrites.push(noted);
+  }
+  run.note(by, what);
+}

@@ -5,7 +5,7 @@
 import { canonical, Hash } from './hash.js';
 import { growsOnly } from './history.js';
 import type { Message, TextContent } from './messages.js';
-import type { ModelRequest, ToolSpec } from './model.js';
+import type { ModelRequest, ModelSettings, ToolSpec } from './model.js';
 
 /** A request and its model: what `next()` goes in with, so a `ModelContext` is one. */
 export interface KeyedRequest extends Partial<Omit<ModelRequest, 'tools'>> {
@@ -25,11 +25,23 @@ export function requestKey(request: KeyedRequest, scope = ''): string {
     .copy()
     .hash(prompt)
     .hash(specs)
-    .text(`${scope.length} ${provider.length} ${id.length} ${scope}${provider}${id}${canonical(settings)}`)
+    .text(`${scope.length} ${provider.length} ${id.length} ${scope}${provider}${id}${settingsText(settings)}`)
     .digest();
 }
 
 const NOTHING: readonly never[] = Object.freeze([]);
+
+const settingsTexts = new WeakMap<object, string>();
+
+/** Remembered for settings in which nothing can change: an agent has one of them, or few. */
+function settingsText(settings: ModelSettings): string {
+  const known = settingsTexts.get(settings);
+  if (known !== undefined) return known;
+  const text = canonical(settings);
+  const isFixed = Object.isFrozen(settings) && Object.values(settings).every((one) => one !== Object(one));
+  if (isFixed) settingsTexts.set(settings, text);
+  return text;
+}
 
 interface Begun {
   count: number;

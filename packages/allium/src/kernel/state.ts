@@ -93,7 +93,7 @@ interface Base {
  * its parent adopts if the attempt is chosen; attempts never see each other's writes.
  */
 export class Overlay implements StateAccess {
-  private readonly writes: (Write | Overlay)[] = [];
+  private writes: (Write | Overlay)[] = NONE;
   private chosen: Overlay | undefined;
 
   constructor(
@@ -115,7 +115,7 @@ export class Overlay implements StateAccess {
   set<T>(cell: StateCell<T>, value: T): void {
     this.check(cell);
     const kept = cell.scope === 'call' ? value : toJson(value, cell.name);
-    this.writes.push(new Write(cell, kept, undefined, undefined));
+    this.write(new Write(cell, kept, undefined, undefined));
   }
 
   update<T>(cell: StateCell<T>, fn: (value: T) => T): void {
@@ -125,13 +125,17 @@ export class Overlay implements StateAccess {
         'INVALID_STATE',
         `State cell "${cell.name}": update() takes a function, got ${shown(fn)}.`,
       );
-    const seen = this.get(cell);
-    this.writes.push(new Write(cell, updated(cell, fn, seen), fn, seen));
+    const seen = this.value(cell, this.writes.length, true);
+    this.write(new Write(cell, updated(cell, fn, seen), fn, seen));
+  }
+
+  private write(one: Write | Overlay): void {
+    this.writes = added(this.writes, one);
   }
 
   /** Takes over the writes of an attempt, instead of those of the attempt taken over before. */
   adopt(attempt: Overlay): void {
-    if (!this.writes.includes(attempt)) this.writes.push(attempt);
+    if (!this.writes.includes(attempt)) this.write(attempt);
     this.chosen = attempt;
   }
 
@@ -141,7 +145,7 @@ export class Overlay implements StateAccess {
   }
 
   restore({ count, chosen }: OverlayMark): void {
-    this.writes.length = count;
+    this.writes = this.writes.slice(0, count);
     this.chosen = chosen;
   }
 
@@ -153,9 +157,10 @@ export class Overlay implements StateAccess {
   /** The writes that stand, in order. */
   standing(): readonly Write[] {
     const { writes, chosen } = this;
-    const [only] = writes;
-    // Around most calls one layer writes, and everybody further out has nothing but its overlay.
-    if (writes.length === 1 && only instanceof Overlay) return only === chosen ? only.standing() : NO_WRITES;
+    const only = writes[0];
+    // Around most calls one layer writes once, and everybody further out has nothing but its overlay.
+    if (writes.length === 1 && only instanceof Write) return writes as readonly Write[];
+    if (writes.length === 1 && only instanceof Overlay) return only === chosen ? only.standing() : NONE;
     const all: Write[] = [];
     for (const write of writes) {
       if (!(write instanceof Overlay)) all.push(write);
@@ -186,7 +191,15 @@ export class Overlay implements StateAccess {
   }
 }
 
-const NO_WRITES: readonly Write[] = Object.freeze([]);
+/** Nothing yet; never added to. */
+const NONE: never[] = Object.freeze([]) as never;
+
+/** The list with one more. Most hold one thing or nothing, and the first `push` makes room for 17. */
+function added<T>(list: T[], one: T): T[] {
+  if (list.length === 0) return [one];
+  list.push(one);
+  return list;
+}
 
 /** What an update makes of a value. One that leaves it as it is leaves nothing to check. */
 function updated<T>(cell: StateCell<T>, fn: (value: T) => T, value: T): T {
@@ -215,7 +228,7 @@ interface OverlayMark {
 
 /** The committed values of a session and its run, and the writes that wait for the next append. */
 export class Cells implements Base {
-  private readonly staged: Write[] = [];
+  private staged: Write[] = NONE;
 
   constructor(
     /** Durable name of each declared cell. */
@@ -238,7 +251,8 @@ export class Cells implements Base {
 
   /** Keeps the writes of a finished phase for the next append. */
   stage(overlay: Overlay): void {
-    for (const write of overlay.standing()) if (write.cell.scope !== 'call') this.staged.push(write);
+    for (const write of overlay.standing())
+      if (write.cell.scope !== 'call') this.staged = added(this.staged, write);
   }
 
   get dirty(): boolean {
@@ -248,31 +262,26 @@ export class Cells implements Base {
   /** Applies what is staged and returns the cells that changed. */
   commit(): readonly CellChange[] {
     const { staged } = this;
-    const changes: CellChange[] = [];
+    let changes: CellChange[] = NONE;
     try {
       for (let i = 0; i < staged.length; i++) {
         const { cell } = staged[i]!;
         // Each cell once, where it is written first.
-        if (staged.findIndex((write) => write.cell === cell) < i) continue;
-        const value = this.get(cell);
-        if (value !== this.committed(cell))
-          changes.push({
-            key: this.keys.get(cell)!,
-            version: cell.version,
-            scope: cell.scope as 'run' | 'session',
-            value,
-          });
+        if (i > 0 && staged.findIndex((write) => write.cell === cell) < i) continue;
+        const before = this.committed(cell);
+        let value = before;
+        for (let k = i; k < staged.length; k++) if (staged[k]!.cell === cell) value = staged[k]!.apply(value);
+        if (value === before) continue;
+        const { version, scope } = cell;
+        const key = this.keys.get(cell)!;
+        changes = added(changes, { key, version, scope: scope as 'run' | 'session', value });
       }
     } finally {
       // Also after a failure: what cannot be applied must not stand in the way of everything later.
-      this.staged.length = 0;
+      this.staged = NONE;
     }
-    for (const change of changes) {
-      (change.scope === 'session' ? this.session : this.run).set(change.key, {
-        version: change.version,
-        value: change.value,
-      });
-    }
+    for (const change of changes)
+      (change.scope === 'session' ? this.session : this.run).set(change.key, change);
     return changes;
   }
 

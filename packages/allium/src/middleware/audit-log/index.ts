@@ -2,6 +2,7 @@
 import { type Clock, systemClock } from '../../kernel/clock.js';
 import type { Context, RunContext, ToolContext } from '../../kernel/context.js';
 import { controlKind, invalidOption, isThenable, messageOf } from '../../kernel/errors.js';
+import { canonical } from '../../kernel/hash.js';
 import {
   isSyntheticMessage,
   type Message,
@@ -14,7 +15,7 @@ import { modelName } from '../../kernel/model.js';
 import { checkMethods, checkOptions } from '../../kernel/options.js';
 import { defineState } from '../../kernel/state.js';
 import type { Awaitable, Store } from '../../kernel/store.js';
-import { answered, finished, textOfFields } from './lines.js';
+import { answered, ended, finished, lately, textOfFields } from './lines.js';
 import { type AuditHead, type AuditKey, type AuditLine, sealed, sealWith } from './seal.js';
 import { type AuditFile, type AuditFunction, sinkOf } from './sinks.js';
 
@@ -75,7 +76,8 @@ export function auditLog(options: AuditLogOptions): Middleware {
   const chains = new Map<string, Chain>();
   const text = (value: () => unknown): unknown => (content ? value() : undefined);
   const seal = sealWith(key);
-  const timeOf = isoTime();
+  const timeOf = lately((ms: number) => new Date(ms).toISOString());
+  const nameOf = lately(modelName);
 
   /** Numbers and seals a line at once, so that lines are chained in the order they are made. */
   function log(ctx: Context, type: AuditLine['type'], said: string, call?: ToolCallId): Awaitable<void> {
@@ -83,7 +85,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
     const { seq, hash: prev } = chain.anchor;
     const body = `${chain.head}${seq + 1},"time":"${timeOf(clock.now())}","type":"${type}",${said},"prev":"${prev}"}`;
     const line = sealed(body, seal);
-    const next: Anchor = { seq: seq + 1, hash: line.hash, ...callsWith(chain.anchor, call) };
+    const next = nextAnchor(chain.anchor, line.hash, call);
     chain.anchor = next;
     // Writes of calls side by side are committed in any order: the end that is furthest stands.
     ctx.state.update(anchor, (stored) => (stored.seq > next.seq ? stored : next));
@@ -118,10 +120,10 @@ export function auditLog(options: AuditLogOptions): Middleware {
     traits: ['exports'],
     state: [anchor],
     beforeRun(ctx) {
-      const head = JSON.stringify({ v: 1, session: ctx.sessionId, run: ctx.runId });
-      chains.set(ctx.sessionId, {
+      const { sessionId: session, runId: run } = ctx;
+      chains.set(session, {
         anchor: ctx.state.get(anchor),
-        head: `${head.slice(0, -1)},"seq":`,
+        head: `{"v":1,"session":${canonical(session)},"run":${canonical(run)},"seq":`,
         last: undefined,
       });
     },
@@ -132,7 +134,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
       const messages = ctx.messages.length;
       return next().then(
         (response) => {
-          const wait = log(ctx, 'model', answered(turn, modelName(model), messages, response, content));
+          const wait = log(ctx, 'model', answered(turn, nameOf(model), messages, response, content));
           return wait === undefined ? response : wait.then(() => response);
         },
         async (error) => {
@@ -154,7 +156,9 @@ export function auditLog(options: AuditLogOptions): Middleware {
           const said = textOfFields({ ...fields, blocked: true, isError: message.isError, result });
           await log(ctx, 'tool', said, { message: of, call });
         }
-        await log(ctx, 'run', textOfFields(ended(ctx, text)));
+        const said = ended(ctx, saidIn(ctx), content, outcomeOf);
+        const wait = log(ctx, 'run', said);
+        if (wait !== undefined) await wait;
         await sink.flush?.();
       } finally {
         chains.delete(ctx.sessionId);
@@ -172,17 +176,6 @@ export async function auditHead(store: Store, session: string, name = 'audit-log
   for (const entry of await store.read(session, 1))
     if (entry.type === 'state' && entry.cell === `${name}:head`) found = entry.value as Anchor;
   return { session, seq: found.seq, hash: found.hash };
-}
-
-/** Times as ISO 8601. Lines come close together, and the text costs more than looking at it again. */
-function isoTime(): (ms: number) => string {
-  let last = Number.NaN;
-  let text = '';
-  return (ms) => {
-    if (ms !== last) text = new Date(ms).toISOString();
-    last = ms;
-    return text;
-  };
 }
 
 function checkKey(key: unknown): void {
@@ -204,13 +197,14 @@ function callOf({ assistantMessage, toolCall }: ToolContext): ToolCallId {
   return { message: assistantMessage.id, call: toolCall.id };
 }
 
-function callsWith(
-  { message, calls }: Anchor,
-  added: ToolCallId | undefined,
-): Pick<Anchor, 'message' | 'calls'> {
-  if (!added) return { message, calls };
-  return { message: added.message, calls: message === added.message ? [...calls, added.call] : [added.call] };
+function nextAnchor({ seq, message, calls }: Anchor, hash: string, added: ToolCallId | undefined): Anchor {
+  if (!added) return { seq: seq + 1, hash, message, calls };
+  const before = message === added.message ? calls : NO_CALLS;
+  const all = before.length === 0 ? [added.call] : [...before, added.call];
+  return { seq: seq + 1, hash, message: added.message, calls: all };
 }
+
+const NO_CALLS: readonly string[] = [];
 
 const SIGNALS = { stop: 'stopped', suspend: 'suspended', abort: 'aborted', restart: 'restarted' } as const;
 
@@ -225,27 +219,6 @@ function outcomeOf(error: unknown): Fields {
   return {
     outcome: 'error',
     error: typeof code === 'string' ? code : typeof name === 'string' ? name : typeof error,
-  };
-}
-
-function ended(ctx: RunContext, text: (value: () => unknown) => unknown): Fields {
-  const { result, error, tenant, usage } = ctx;
-  const said = saidIn(ctx);
-  const common = {
-    agent: ctx.agent.name,
-    ...(tenant !== undefined && { tenant }),
-    input: text(() => said.map(textOf)),
-    usage,
-  };
-  if (!result) return { ...common, ...outcomeOf(error) };
-  const { status, stop, turns } = result;
-  return {
-    ...common,
-    outcome: status,
-    reason: stop.reason,
-    by: stop.by,
-    turns,
-    text: text(() => result.text),
   };
 }
 
@@ -275,15 +248,22 @@ interface Unlogged {
 function unlogged(ctx: RunContext, { message: latest, calls }: Anchor): readonly Unlogged[] {
   const { history } = ctx;
   const at = history.findLastIndex(
-    (message) => message.role === 'assistant' && toolCallsOf(message).length > 0,
+    (message) => message.role === 'assistant' && message.content.some(isToolCall),
   );
   const batch = history[at];
   // Batches of earlier runs are none of this one's business.
   if (batch?.role !== 'assistant' || !batch.id.startsWith(`${ctx.runId}.`)) return [];
-  const done = new Set(batch.id === latest ? calls : []);
-  const made = new Map(toolCallsOf(batch).map(({ id, arguments: args }) => [id, args]));
+  const all = toolCallsOf(batch);
+  const done = batch.id === latest ? calls : NO_CALLS;
+  if (all.every(({ id }) => done.includes(id))) return [];
+  const made = new Map(all.map(({ id, arguments: args }) => [id, args]));
   return history.slice(at + 1).flatMap((message): Unlogged[] => {
-    if (message.role !== 'tool' || !made.has(message.toolCallId) || done.has(message.toolCallId)) return [];
+    if (message.role !== 'tool' || !made.has(message.toolCallId) || done.includes(message.toolCallId))
+      return [];
     return [{ message, call: message.toolCallId, args: made.get(message.toolCallId)!, of: batch.id }];
   });
+}
+
+function isToolCall({ type }: { readonly type: string }): boolean {
+  return type === 'tool-call';
 }

@@ -1,7 +1,7 @@
-import type { ModelResponse, ToolContext } from 'allium';
+import { type ModelResponse, type RunContext, type ToolContext, userMessage } from 'allium';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { answered, finished } from './lines.js';
+import { answered, ended, finished } from './lines.js';
 
 const text = fc.string({ unit: 'binary' });
 const count = fc.oneof(fc.nat(), fc.constantFrom(0.5, 1e21, Number.POSITIVE_INFINITY, Number.NaN));
@@ -66,6 +66,44 @@ describe('lines written by hand', () => {
           result: content ? texts(result.content) : undefined,
         };
         const said = finished({ ...ctx, turn: 7 } as unknown as ToolContext, content);
+        expect(`{${said}}`).toBe(JSON.stringify(fields));
+      }),
+    );
+  });
+
+  it('are what JSON.stringify makes of the fields of a run', () => {
+    const stop = fc.record(
+      { reason: fc.constantFrom('final', 'stopped'), by: text },
+      { requiredKeys: ['reason'] },
+    );
+    const result = fc.record({ status: fc.constantFrom('done', 'stopped'), stop, turns: fc.nat(), text });
+    const given = fc.record(
+      { agent: fc.record({ name: text }), tenant: text, usage, result },
+      { requiredKeys: ['agent', 'usage'] },
+    );
+    fc.assert(
+      fc.property(given, fc.array(text), fc.boolean(), (ctx, input, content) => {
+        const fields = {
+          agent: ctx.agent.name,
+          tenant: ctx.tenant,
+          input: content ? input : undefined,
+          usage: ctx.usage,
+          ...(ctx.result
+            ? {
+                outcome: ctx.result.status,
+                reason: ctx.result.stop.reason,
+                by: ctx.result.stop.by,
+                turns: ctx.result.turns,
+                text: content ? ctx.result.text : undefined,
+              }
+            : { outcome: 'error', error: 'Error' }),
+        };
+        const said = ended(
+          ctx as unknown as RunContext,
+          input.map((one) => userMessage(one)),
+          content,
+          () => ({ outcome: 'error', error: 'Error' }),
+        );
         expect(`{${said}}`).toBe(JSON.stringify(fields));
       }),
     );

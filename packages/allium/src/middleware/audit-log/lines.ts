@@ -1,6 +1,19 @@
-/** What the lines of an audit log say. The two of every turn are written by hand: that costs half of what JSON does. */
-import type { ToolContext } from '../../kernel/context.js';
-import { type ModelResponse, textOf, type Usage } from '../../kernel/messages.js';
+/** What the lines of an audit log say. Most of them are written by hand: that costs half of what JSON does. */
+import type { RunContext, ToolContext } from '../../kernel/context.js';
+import { canonical } from '../../kernel/hash.js';
+import { type Message, type ModelResponse, textOf, type Usage } from '../../kernel/messages.js';
+
+/** Remembers what it made of the last thing: names are mostly those of the line before. */
+export function lately<T, R>(make: (of: T) => R): (of: T) => R {
+  let last: { readonly of: T; readonly made: R } | undefined;
+  return (of) => {
+    if (last === undefined || last.of !== of) last = { of, made: make(of) };
+    return last.made;
+  };
+}
+
+const modelText = lately<string, string>(canonical);
+const toolText = lately<string, string>(canonical);
 
 /** The fields of a line, as they stand in it. */
 export function textOfFields(fields: Readonly<Record<string, unknown>>): string {
@@ -16,11 +29,11 @@ export function answered(
   content: boolean,
 ): string {
   const { stopReason, usage, model: answeredBy } = response;
-  let said = `"turn":${turn},"model":${JSON.stringify(model)},"messages":${messages},"outcome":"ok"`;
-  if (answeredBy !== undefined) said += `,"answeredBy":${JSON.stringify(answeredBy)}`;
-  if (stopReason !== undefined) said += `,"stopReason":${JSON.stringify(stopReason)}`;
+  let said = `"turn":${turn},"model":${modelText(model)},"messages":${messages},"outcome":"ok"`;
+  if (answeredBy !== undefined) said += `,"answeredBy":${modelText(answeredBy)}`;
+  if (stopReason !== undefined) said += `,"stopReason":${canonical(stopReason)}`;
   if (usage !== undefined) said += `,"usage":${usageText(usage)}`;
-  if (content) said += `,"text":${JSON.stringify(textOf(response))}`;
+  if (content) said += `,"text":${canonical(textOf(response))}`;
   return `${said},"calls":[${callsText(response, content)}]`;
 }
 
@@ -29,7 +42,7 @@ function callsText({ content: parts }: ModelResponse, content: boolean): string 
   for (const part of parts) {
     if (part.type !== 'tool-call') continue;
     const args = content ? `,"args":${JSON.stringify(part.arguments)}` : '';
-    calls += `${calls === '' ? '' : ','}{"name":${JSON.stringify(part.name)}${args}}`;
+    calls += `${calls === '' ? '' : ','}{"name":${toolText(part.name)}${args}}`;
   }
   return calls;
 }
@@ -45,12 +58,30 @@ function usageText(usage: Usage): string {
 /** Of a tool call that has its result, whoever made that. */
 export function finished(ctx: ToolContext, content: boolean): string {
   const { toolCall, blocked, rawArgs } = ctx;
-  const { content: parts, isError } = ctx.result!;
-  let said = `"turn":${ctx.turn},"tool":${JSON.stringify(toolCall.name)},"call":${JSON.stringify(toolCall.id)}`;
+  const { isError } = ctx.result!;
+  let said = `"turn":${ctx.turn},"tool":${toolText(toolCall.name)},"call":${canonical(toolCall.id)}`;
   if (content) {
     const args = rawArgs === undefined ? toolCall.arguments : JSON.stringify(rawArgs);
     if (args !== undefined) said += `,"args":${JSON.stringify(args)}`;
   }
   said += `,"blocked":${blocked === true},"isError":${isError === true}`;
-  return content ? `${said},"result":${JSON.stringify(textOf({ content: parts }))}` : said;
+  return content ? `${said},"result":${canonical(textOf(ctx.result!))}` : said;
+}
+
+/** Of a run that has ended. `input` is what people said in it; `outcome` tells what an error comes to. */
+export function ended(
+  ctx: Pick<RunContext, 'agent' | 'tenant' | 'usage' | 'result' | 'error'>,
+  input: readonly Message[],
+  content: boolean,
+  outcome: (error: unknown) => Readonly<Record<string, unknown>>,
+): string {
+  const { agent, tenant, usage, result, error } = ctx;
+  let said = `"agent":${canonical(agent.name)}`;
+  if (tenant !== undefined) said += `,"tenant":${canonical(tenant)}`;
+  if (content) said += `,"input":${JSON.stringify(input.map(textOf))}`;
+  said += `,"usage":${usageText(usage)}`;
+  if (!result) return `${said},${textOfFields(outcome(error))}`;
+  const { status, stop, turns, text } = result;
+  const { reason, by } = stop;
+  return `${said},${textOfFields({ outcome: status, reason, by, turns, text: content ? text : undefined })}`;
 }

@@ -35,7 +35,8 @@ export function sealWith(key: AuditKey | undefined): Seal {
   const padded = Buffer.alloc(BLOCK);
   const bytes = Buffer.from(key as string);
   (bytes.length > BLOCK ? hash('sha256', bytes, 'buffer') : bytes).copy(padded);
-  const inner = Buffer.alloc(ROOM);
+  const inner = Buffer.alloc(BLOCK + ROOM);
+  const room = inner.subarray(BLOCK);
   const outer = Buffer.alloc(BLOCK + 32);
   for (const [i, byte] of padded.entries()) {
     inner[i] = byte ^ 0x36;
@@ -43,23 +44,27 @@ export function sealWith(key: AuditKey | undefined): Seal {
   }
   return (body) => {
     // A character has three bytes at most.
-    const long = BLOCK + 3 * body.length > ROOM;
+    const long = 3 * body.length > ROOM;
     const text = long
       ? Buffer.concat([inner.subarray(0, BLOCK), Buffer.from(body)])
-      : inner.subarray(0, BLOCK + inner.write(body, BLOCK));
-    outer.write(hash('sha256', text, 'hex'), BLOCK, 'hex');
+      : inner.subarray(0, BLOCK + encoder.encodeInto(body, room).written);
+    outer.write(hash('sha256', text, 'binary'), BLOCK, 'binary');
     return hash('sha256', outer, 'hex');
   };
 }
 
+const encoder = new TextEncoder();
 /** Bytes that SHA-256 takes at a time. */
 const BLOCK = 64;
+/** Bytes of a line for which there is room at hand. */
 const ROOM = 8192;
 
 /** The line as it is written. The seal covers the exact text before it. */
 export function sealed(body: string, seal: Seal): { readonly text: string; readonly hash: string } {
   const made = seal(body);
-  return { text: `${body.slice(0, -1)},"hash":"${made}"}`, hash: made };
+  const end = `,"hash":"${made}"}`;
+  // Sealing has made one piece of the body. Lines are kept, and many pieces would be many objects to keep.
+  return { text: body.slice(0, -1) + end, hash: made };
 }
 
 const WRITTEN = /^(.*),"hash":"([0-9a-f]{64})"}$/s;

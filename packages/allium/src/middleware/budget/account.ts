@@ -30,7 +30,8 @@ export interface Account {
 
 /** The account of a run or session while a run is under way. Sub-agents draw on the one of their root. */
 export class RunAccount implements Account {
-  private reserved: Amount = NOTHING;
+  private reservedTokens = 0;
+  private reservedUsd = 0;
 
   constructor(
     readonly runId: string,
@@ -39,16 +40,19 @@ export class RunAccount implements Account {
     /** Spent in it by calls that went through here. */
     private own: Amount,
     /** What the kernel has counted for the run: sub-agents and middleware's own calls included. */
-    private readonly counted: () => Amount,
+    private readonly counted: {
+      readonly usage: { readonly totalTokens: number };
+      readonly costUsd: number | undefined;
+    },
   ) {}
 
   /** Spent, without what is set aside. */
   get spent(): Amount {
-    const counted = this.counted();
-    return sum(this.base, {
-      tokens: Math.max(this.own.tokens, counted.tokens),
-      usd: Math.max(this.own.usd, counted.usd),
-    });
+    const { base, own, counted } = this;
+    return {
+      tokens: base.tokens + Math.max(own.tokens, counted.usage.totalTokens),
+      usd: base.usd + Math.max(own.usd, counted.costUsd ?? 0),
+    };
   }
 
   /** For the cell: a resumed run starts from the same base, a new one from the total. */
@@ -57,13 +61,18 @@ export class RunAccount implements Account {
   }
 
   /** Sets aside. What is spent stands beside it, for the kernel counts that by itself. */
-  add(amount: Amount): Amount {
-    this.reserved = sum(this.reserved, amount);
-    return sum(this.spent, this.reserved);
+  add({ tokens, usd }: Amount): Amount {
+    this.reservedTokens += tokens;
+    this.reservedUsd += usd;
+    const { spent } = this;
+    return { tokens: spent.tokens + this.reservedTokens, usd: spent.usd + this.reservedUsd };
   }
 
-  spend(amount: Amount): void {
-    this.own = sum(this.own, amount);
+  /** Books what was used in the place of what was set aside for it. */
+  settle({ tokens, usd }: Amount, used: Amount): void {
+    this.own = sum(this.own, used);
+    this.reservedTokens -= tokens;
+    this.reservedUsd -= usd;
   }
 }
 

@@ -73,7 +73,7 @@ export function budget(options: BudgetOptions): Middleware {
   /** The account of each run under way. */
   const accounts = new Map<string, Account>();
 
-  async function accountOf(ctx: RunContext): Promise<Account> {
+  function accountOf(ctx: RunContext): Account {
     // A sub-agent has a run and a session of its own, but spends the money of the one it works for.
     const ofParent = per === 'run' || per === 'session' ? accounts.get(ctx.parentRunId ?? '') : undefined;
     if (ofParent) return ofParent;
@@ -83,9 +83,8 @@ export function budget(options: BudgetOptions): Middleware {
         usd: usd !== undefined,
       });
     const { run, base, total } = ctx.state.get(cell);
-    const counted = (): Amount => ({ tokens: ctx.usage.totalTokens, usd: ctx.costUsd ?? 0 });
-    if (run !== ctx.runId) return new RunAccount(ctx.runId, total, NOTHING, counted);
-    return new RunAccount(ctx.runId, base, sum(total, minus(base)), counted);
+    if (run !== ctx.runId) return new RunAccount(ctx.runId, total, NOTHING, ctx);
+    return new RunAccount(ctx.runId, base, sum(total, minus(base)), ctx);
   }
 
   function keyOf(ctx: RunContext): string {
@@ -169,11 +168,8 @@ export function budget(options: BudgetOptions): Middleware {
   }
 
   /** Books what was used in the place of what was set aside. */
-  function settle(account: Account, { amount }: Reserved, used: Amount): Awaitable<Amount> {
-    if (account instanceof RunAccount) {
-      account.spend(used);
-      return account.add(minus(amount));
-    }
+  function settle(account: Account, { amount }: Reserved, used: Amount): Awaitable<unknown> {
+    if (account instanceof RunAccount) return account.settle(amount, used);
     return account.add({ tokens: used.tokens - amount.tokens, usd: used.usd - amount.usd });
   }
 
@@ -181,16 +177,14 @@ export function budget(options: BudgetOptions): Middleware {
     name,
     traits: ['budgets'],
     ...(kept && { state: [cell] }),
-    async wrapRun(ctx, next) {
-      const account = await accountOf(ctx);
+    wrapRun(ctx, next) {
+      const account = accountOf(ctx);
       accounts.set(ctx.runId, account);
-      try {
-        await next();
-      } finally {
+      return next().finally(() => {
         accounts.delete(ctx.runId);
         // What sub-agents and failed calls used since the last call. A run that has ended needs no account of its own.
         if (per === 'session') keep(ctx, account);
-      }
+      });
     },
     wrapModel(ctx, next) {
       const account = accounts.get(ctx.runId);

@@ -62,7 +62,7 @@ export function cache(options: CacheOptions = {}): Middleware {
   checkFunction('key', key);
   checkNumber('maxWaitMs', maxWaitMs, 0);
   if (clock !== undefined) checkMethods('clock', clock, ['now', 'setTimer']);
-  const answers = new Answers<CacheEntry['response'], CacheEntry>({
+  const answers = new Answers<ModelContext, ModelResponse, CacheEntry['response'], CacheEntry>({
     store,
     ttlMs,
     maxWaitMs,
@@ -70,6 +70,8 @@ export function cache(options: CacheOptions = {}): Middleware {
     read,
     entry: (response, expiresAt) =>
       expiresAt === undefined ? { version: 1, response } : { version: 1, expiresAt, response },
+    answerIn: storable,
+    given: hit,
   });
   const idOf = (ctx: ModelContext): string | undefined => {
     const owner = ownerOf(ctx, scope);
@@ -88,18 +90,8 @@ export function cache(options: CacheOptions = {}): Middleware {
     wrapModel(ctx, next) {
       const id = idOf(ctx);
       if (id === undefined) return next();
-      let response: ModelResponse | undefined;
-      const given = (stored: CacheEntry['response'] | undefined): ModelResponse | undefined =>
-        stored === undefined ? response : hit(ctx, stored);
-      const found = answers.find(ctx, id, () =>
-        next().then((made) => {
-          response = made;
-          return storable(ctx, made);
-        }),
-      );
-      return (
-        found instanceof Promise ? found.then(given) : Promise.resolve(given(found))
-      ) as Promise<ModelResponse>;
+      const found = answers.find(ctx, id, next);
+      return found instanceof Promise ? found : Promise.resolve(found);
     },
   });
 }

@@ -86,7 +86,8 @@ const WIDTH = 22;
 
 function count(turns: string, wanted: string): number {
   let found = 0;
-  for (let at = 0; at < turns.length; at += WIDTH) if (turns.startsWith(wanted, at)) found++;
+  for (let at = turns.indexOf(wanted); at >= 0; at = turns.indexOf(wanted, at + 1))
+    if (at % WIDTH === 0) found++;
   return found;
 }
 
@@ -103,20 +104,32 @@ function fingerprint(
   { message, toolResults }: TurnContext,
   ignored: (toolCall: ToolCall) => boolean,
 ): string | undefined {
-  const lines: string[] = [];
-  for (const call of message ? toolCallsOf(message) : []) {
+  const calls = message ? toolCallsOf(message) : [];
+  let lines: string[] | undefined;
+  let line: string | undefined;
+  for (let i = 0; i < calls.length; i++) {
+    const call = calls[i]!;
     if (ignored(call)) continue;
-    const result = toolResults.find(({ toolCallId }) => toolCallId === call.id);
-    lines.push(`${canonical(call.name)} ${argumentsOf(call)} ${result?.isError} ${contentOf(result)}`);
+    const result = resultOf(call, i, toolResults);
+    const said = `${canonical(call.name)} ${argumentsOf(call)} ${result?.isError} ${contentOf(result)}`;
+    if (line === undefined) line = said;
+    else if (lines === undefined) lines = [line, said];
+    else lines.push(said);
   }
-  if (lines.length === 0) return undefined;
-  return hash(lines.length === 1 ? lines[0]! : lines.sort().join('\n'));
+  if (line === undefined) return undefined;
+  return hash(lines === undefined ? line : lines.sort().join('\n'));
+}
+
+/** Mostly every call has its result, and they stand in the same order. */
+function resultOf({ id }: ToolCall, place: number, results: readonly ToolMessage[]): ToolMessage | undefined {
+  const there = results[place];
+  return there?.toolCallId === id ? there : results.find(({ toolCallId }) => toolCallId === id);
 }
 
 /** Mostly one text, which needs no putting in order. */
 function contentOf(result: ToolMessage | undefined): string {
   const only = result?.content.length === 1 ? result.content[0] : undefined;
-  if (only?.type === 'text' && Object.keys(only).length === 2) return JSON.stringify(only.text);
+  if (only?.type === 'text' && Object.keys(only).length === 2) return canonical(only.text);
   return canonical(result?.content);
 }
 

@@ -1,4 +1,4 @@
-import { Agent, defineMiddleware, type ModelPart, tool } from 'allium';
+import { Agent, defineMiddleware, type ModelPart, textOf, tool } from 'allium';
 import { retry } from 'allium/middleware/retry';
 import { type TimeoutOptions, timeout } from 'allium/middleware/timeout';
 import {
@@ -320,6 +320,76 @@ describe('timeout', () => {
       expect(model.requests).toHaveLength(2);
       expect(clock.pending).toBe(0);
     });
+  });
+
+  it('counts the time of each call from its own beginning', async () => {
+    const clock = fakeClock();
+    const slow = tool({
+      name: 'slow',
+      description: 'Takes 60 ms.',
+      input: z.object({}),
+      execute: () => new Promise<string>((resolve) => void clock.setTimer(() => resolve('done'), 60)),
+    });
+    const model = scriptedModel([toolCalls({ name: 'slow' }), toolCalls({ name: 'slow' }), hang()]);
+    const middleware = [timeout({ modelMs: 100, toolMs: 100 })];
+    const agent = new Agent({ model, tools: [slow], clock, middleware });
+    let ended = false;
+    const run = agent.run('hi').catch((error) => {
+      ended = true;
+      return error;
+    });
+    await clock.advance(219);
+    expect(ended).toBe(false);
+    await clock.advance(1);
+    expect(await run).toMatchObject({ code: 'MODEL_TIMEOUT' });
+    expect(clock.pending).toBe(0);
+  });
+
+  it('gives calls side by side each its own limit, whichever began first', async () => {
+    const clock = fakeClock();
+    const ended: string[] = [];
+    const waits = (name: string) =>
+      tool({
+        name,
+        description: 'Hangs.',
+        input: z.object({}),
+        execute: (_, ctx) =>
+          new Promise((_resolve, reject) => {
+            ctx.signal.addEventListener('abort', () => {
+              ended.push(`${name} at ${clock.now() - start}`);
+              reject(ctx.signal.reason);
+            });
+          }),
+      });
+    const start = clock.now();
+    const names = ['long', 'short', 'middle'];
+    const model = scriptedModel([toolCalls(...names.map((name) => ({ name }))), text('So be it.')]);
+    const middleware = [timeout({ toolMs: 50, tools: { long: 90, short: 10 } })];
+    const run = new Agent({ model, tools: names.map(waits), clock, middleware }).run('hi');
+    await clock.advance(100);
+    expect((await run).text).toBe('So be it.');
+    expect(ended).toEqual(['short at 10', 'middle at 50', 'long at 90']);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('limits calls that others make before and after the run, and leaves no timer behind', async () => {
+    const clock = fakeClock();
+    const model = scriptedModel([hang(), text('Hello'), text('A title')]);
+    const codes: unknown[] = [];
+    const outer = defineMiddleware({
+      name: 'outer',
+      async wrapRun(ctx, next) {
+        await ctx.generate(model, { messages: 'Before?' }).catch((error) => codes.push(error.code));
+        await next();
+        const { content } = await ctx.generate(model, { messages: 'After?' });
+        codes.push(textOf({ content }));
+      },
+    });
+    const run = new Agent({ model, clock, middleware: [outer, timeout({ modelMs: 100 })] }).run('hi');
+    await clock.advance(100);
+    expect((await run).text).toBe('Hello');
+    expect(codes).toEqual(['MODEL_TIMEOUT', 'A title']);
+    expect(clock.pending).toBe(0);
   });
 
   it('leaves no timer when the run is aborted', async () => {

@@ -1,13 +1,12 @@
 /** Cancels model and tool calls that take too long. */
 import type { Clock } from '../../kernel/clock.js';
-import type { ModelContext, ToolContext } from '../../kernel/context.js';
+import type { Context, ModelContext, ToolContext } from '../../kernel/context.js';
 import { AlliumError, invalidOption } from '../../kernel/errors.js';
 import type { ModelResponse } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { modelName, type StreamTransform } from '../../kernel/model.js';
 import { checkMethods, checkNumber, checkOptions } from '../../kernel/options.js';
-import type { ToolResult } from '../../kernel/tool.js';
-import { Alarm } from './alarm.js';
+import { Alarm, Timer } from './alarm.js';
 
 export interface TimeoutOptions {
   /** Milliseconds a model call may take, everything further in included. */
@@ -50,67 +49,88 @@ export function timeout(options: TimeoutOptions): Middleware {
   const watchesModel = modelMs !== undefined || watchesParts;
   const watchesTools = toolMs !== undefined || perTool.size > 0;
 
+  /** The timer of each run under way. */
+  const timers = new Map<string, Timer>();
+  // A call that a middleware further out makes before or after the run has a timer of its own.
+  const timerOf = (ctx: Context): Timer =>
+    timers.get(ctx.runId) ?? new Timer(clock ?? ctx.agent.clock, false);
+
   return defineMiddleware({
     name: 'timeout',
     traits: ['times-out'],
+    wrapRun(ctx, next) {
+      const timer = new Timer(clock ?? ctx.agent.clock, true);
+      timers.set(ctx.runId, timer);
+      return next().finally(() => {
+        timers.delete(ctx.runId);
+        timer.close();
+      });
+    },
     ...(watchesModel &&
       ({
         wrapModel(ctx, next) {
-          const total = alarm(ctx, clock);
-          const gap = watchesParts ? alarm(ctx, clock) : undefined;
+          const total = new Alarm(timerOf(ctx), ctx);
+          if (!watchesParts) return within(ctx, total, modelMs, modelTooSlow, next);
+          const gap = new Alarm(timerOf(ctx), ctx);
           return new Promise<ModelResponse>((resolve, reject) => {
             const over = (): void => {
               total.clear();
-              gap?.clear();
+              gap.clear();
             };
             const late = (limit: (typeof LIMITS)[number], what: string) => (ms: number) => {
               over();
               reject(modelTimeout(ctx, limit, what, ms));
             };
-            if (gap) ctx.transform(() => watchParts(gap, firstTokenMs, idleMs, late));
-            total.set(modelMs, late('modelMs', 'did not finish within'));
-            settle(next(), over, resolve, reject);
+            ctx.transform(() => watchParts(gap, firstTokenMs, idleMs, late));
+            total.set(modelMs, (ms) => {
+              over();
+              reject(modelTooSlow(ctx, ms));
+            });
+            next().then(
+              (response) => {
+                over();
+                resolve(response);
+              },
+              (error) => {
+                over();
+                reject(error);
+              },
+            );
           });
         },
       } satisfies Partial<Middleware>)),
     ...(watchesTools &&
       ({
         wrapTool(ctx, next) {
-          const { name } = ctx.toolCall;
-          const ms = perTool.get(name) ?? toolMs;
+          const ms = perTool.get(ctx.toolCall.name) ?? toolMs;
           if (ms === undefined || ms === Number.POSITIVE_INFINITY) return next();
-          const total = alarm(ctx, clock);
-          return new Promise<ToolResult>((resolve, reject) => {
-            total.set(ms, () => reject(toolTimeout(name, ms)));
-            settle(next(), () => total.clear(), resolve, reject);
-          });
+          return within(ctx, new Alarm(timerOf(ctx), ctx), ms, toolTooSlow, next);
         },
       } satisfies Partial<Middleware>)),
   });
 }
 
-/** Hands on what comes of `work` once `over` is done. Less than `finally`, which makes three promises of one. */
-function settle<T>(
-  work: Promise<T>,
-  over: () => void,
-  resolve: (value: T) => void,
-  reject: (error: unknown) => void,
-): void {
-  work.then(
-    (value) => {
-      over();
-      resolve(value);
-    },
-    (error) => {
-      over();
-      reject(error);
-    },
-  );
-}
-
-/** Counts active time: neither a model whose consumer is behind nor a tool that asks a human is slow. */
-function alarm(ctx: ModelContext | ToolContext, clock: Clock | undefined): Alarm {
-  return new Alarm(clock ?? ctx.agent.clock, ctx);
+/** Makes the call, and waits for it no longer than `ms`. Written out: this is around every call. */
+function within<Call, Result>(
+  ctx: Call,
+  alarm: Alarm,
+  ms: number | undefined,
+  tooSlow: (ctx: Call, ms: number) => AlliumError,
+  next: () => Promise<Result>,
+): Promise<Result> {
+  return new Promise<Result>((resolve, reject) => {
+    alarm.set(ms, (limit) => reject(tooSlow(ctx, limit)));
+    next().then(
+      (result) => {
+        alarm.clear();
+        resolve(result);
+      },
+      (error) => {
+        alarm.clear();
+        reject(error);
+      },
+    );
+  });
 }
 
 /** Passes every piece on as it is. Made when a stream begins, so waits further in are not part of the first gap. */
@@ -141,6 +161,11 @@ function modelTimeout(ctx: ModelContext, limit: string, what: string, ms: number
   return new AlliumError('MODEL_TIMEOUT', `${model} ${what} ${ms} ms.`, { data: { model, limit, ms } });
 }
 
-function toolTimeout(tool: string, ms: number): AlliumError {
+function modelTooSlow(ctx: ModelContext, ms: number): AlliumError {
+  return modelTimeout(ctx, 'modelMs', 'did not finish within', ms);
+}
+
+function toolTooSlow({ toolCall }: ToolContext, ms: number): AlliumError {
+  const tool = toolCall.name;
   return new AlliumError('TOOL_TIMEOUT', `"${tool}" did not finish within ${ms} ms.`, { data: { tool, ms } });
 }

@@ -59,7 +59,7 @@ export function toolCache(options: ToolCacheOptions = {}): Middleware {
   checkFunction('key', key);
   checkNumber('maxWaitMs', maxWaitMs, 0);
   if (clock !== undefined) checkMethods('clock', clock, ['now', 'setTimer']);
-  const answers = new Answers<ToolResult, ToolCacheEntry>({
+  const answers = new Answers<ToolContext, ToolResult, ToolResult, ToolCacheEntry>({
     store,
     ttlMs,
     maxWaitMs,
@@ -67,6 +67,8 @@ export function toolCache(options: ToolCacheOptions = {}): Middleware {
     read: (stored) =>
       isStoredResult(stored) ? { answer: stored.result, expiresAt: stored.expiresAt } : undefined,
     entry: (result, expiresAt) => ({ version: 1, expiresAt: expiresAt!, result }),
+    answerIn: (_ctx, result) => (result.isError ? undefined : result),
+    given: hit,
   });
 
   return defineMiddleware({
@@ -80,12 +82,7 @@ export function toolCache(options: ToolCacheOptions = {}): Middleware {
       const wanted = applies(ctx) ? key(ctx) : undefined;
       if (wanted === undefined) return next();
       const id = `allium:tool-cache:${hash(`${ownerOf(ctx, scope)}\n${wanted}`)}`;
-      let result: ToolResult | undefined;
-      const stored = await answers.find(ctx, id, async () => {
-        result = await next();
-        return result.isError ? undefined : result;
-      });
-      return stored === undefined ? result : hit(ctx, stored);
+      return answers.find(ctx, id, next);
     },
   });
 }
