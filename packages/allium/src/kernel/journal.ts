@@ -36,7 +36,7 @@ export class Journal {
 
   /** Durable, and part of the state, when it returns or resolves. */
   append(bodies: readonly EntryDraft[]): Awaitable<void> {
-    const entries = this.dated(bodies);
+    const entries = this.dated(bodies, this.clock.now());
     if (!this.busy) return this.begun(this.write(entries));
     this.waiting.push(...entries);
     return this.busy.then(() => this.flush());
@@ -48,7 +48,8 @@ export class Journal {
    */
   appendLate(bodies: readonly EntryDraft[]): Awaitable<void> {
     if (this.busy || this.waiting.length > 0 || this.ahead) return this.append(bodies);
-    const entries = this.dated(bodies);
+    // The time is that of the append which takes them along.
+    const entries = this.dated(bodies, UNDATED);
     try {
       this.apply(entries);
     } catch (error) {
@@ -68,9 +69,8 @@ export class Journal {
     }
   }
 
-  private dated(bodies: readonly EntryDraft[]): readonly NewEntry[] {
+  private dated(bodies: readonly EntryDraft[], at: number): readonly NewEntry[] {
     if (this.broken !== undefined) throw this.broken;
-    const at = this.clock.now();
     // The bodies were made for this append; completing them in place is several times cheaper than copying.
     const entries = bodies as readonly (NewEntry & { v: number; at: number })[];
     for (let i = 0; i < entries.length; i++) {
@@ -116,7 +116,8 @@ export class Journal {
       upToDate(this);
     }
     try {
-      const seq = this.store.append(state.sessionId, state.seq, ahead ? [...ahead, ...entries] : entries);
+      const all = ahead ? this.joined(ahead, entries) : entries;
+      const seq = this.store.append(state.sessionId, state.seq, all);
       const count = ahead ? ahead.length : 0;
       if (isThenable(seq)) {
         return seq.then(
@@ -128,6 +129,16 @@ export class Journal {
     } catch (error) {
       this.fail(error);
     }
+  }
+
+  private joined(ahead: readonly NewEntry[], entries: readonly NewEntry[]): readonly NewEntry[] {
+    const all: (NewEntry & { at: number })[] = [];
+    for (let i = 0; i < ahead.length; i++) all.push(ahead[i]!);
+    for (let i = 0; i < entries.length; i++) all.push(entries[i]!);
+    if (all[0]!.at !== UNDATED) return all;
+    const at = entries.length > 0 ? entries[0]!.at : this.clock.now();
+    for (let i = 0; i < ahead.length; i++) all[i]!.at = at;
+    return all;
   }
 
   /** `ahead` is how many came before `entries` that the state has already. */
@@ -159,6 +170,8 @@ export class Journal {
 }
 
 function ignore(): void {}
+
+const UNDATED = -1;
 
 /**
  * Journals that are behind their states: mostly none or one, so that one has a place of its own. One look at all of them,
