@@ -131,14 +131,16 @@ export class Journal {
     }
   }
 
-  private joined(ahead: readonly NewEntry[], entries: readonly NewEntry[]): readonly NewEntry[] {
-    const all: (NewEntry & { at: number })[] = [];
-    for (let i = 0; i < ahead.length; i++) all.push(ahead[i]!);
-    for (let i = 0; i < entries.length; i++) all.push(entries[i]!);
-    if (all[0]!.at !== UNDATED) return all;
-    const at = entries.length > 0 ? entries[0]!.at : this.clock.now();
-    for (let i = 0; i < ahead.length; i++) all[i]!.at = at;
-    return all;
+  private joined(
+    ahead: readonly (NewEntry & { at: number })[],
+    entries: readonly NewEntry[],
+  ): readonly NewEntry[] {
+    if (ahead[0]!.at === UNDATED) {
+      const at = entries.length > 0 ? entries[0]!.at : this.clock.now();
+      for (let i = 0; i < ahead.length; i++) ahead[i]!.at = at;
+    }
+    // Nearly always one of each; a list that grows from nothing takes room for many.
+    return ahead.length === 1 && entries.length === 1 ? [ahead[0]!, entries[0]!] : [...ahead, ...entries];
   }
 
   /** `ahead` is how many came before `entries` that the state has already. */

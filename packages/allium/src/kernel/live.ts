@@ -196,7 +196,7 @@ export class LiveStream {
   private readonly gate: ResponseGate | undefined;
   private readonly holdsCalls: boolean;
   /** Contents of responses that are this stream. */
-  private mine: Content[] = [];
+  private mine: Content[] | undefined = undefined;
   private done: Promise<ModelResponse> | undefined = undefined;
 
   constructor(
@@ -226,11 +226,12 @@ export class LiveStream {
 
   /** Responses with this content are this stream. */
   claim(content: Content): void {
-    this.mine.push(content);
+    if (this.mine === undefined) this.mine = [content];
+    else this.mine.push(content);
   }
 
   owns(content: Content): boolean {
-    return this.mine.includes(content);
+    return this.mine?.includes(content) ?? false;
   }
 
   /** Flushes the guards, once. */

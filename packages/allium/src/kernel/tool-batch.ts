@@ -62,9 +62,9 @@ export class ToolBatch implements ToolCallHooks {
     this.approving = undefined;
     // Results follow each other in call order.
     const first = runner.open.count + 1;
-    this.calls = [];
-    for (let index = 0; index < batch.calls.length; index++)
-      this.calls.push(new Call(this, index, first + index, batch.calls[index]!, batch.results[index]));
+    const made = (call: ToolCall, index: number): Call =>
+      new Call(this, index, first + index, call, batch.results[index]);
+    this.calls = batch.calls.length === 1 ? [made(batch.calls[0]!, 0)] : batch.calls.map(made);
   }
 
   /** Made for the first question: most batches have none. */
