@@ -44,15 +44,17 @@ class Result implements RunResult {
     this.pending = open.requests.size === 0 ? NONE : Object.freeze([...open.requests.values()]);
     this.runId = run.runId;
     this.sessionId = run.sessionId;
-    const source = { value: { run, from: open.from, to: history.length } };
-    if (run.plan.layers.run.length > 0) Object.defineProperties(this, { [SOURCE]: source, ...LAZY });
+    Object.defineProperty(this, SOURCE, { value: { run, from: open.from, to: history.length } });
+    // One by one, which costs half of what all at once does.
+    Object.defineProperty(this, 'messages', LAZY.messages);
+    if (run.plan.layers.run.length > 0)
+      for (const name of GROWING) Object.defineProperty(this, name, LAZY[name]);
     else {
       // No hook of a middleware is still to come, so nothing grows any more.
       this.usage = run.budget.usage;
       this.costUsd = run.budget.costUsd;
       this.queued = queuedOf(run);
       this.changes = changesOf(run);
-      Object.defineProperties(this, { [SOURCE]: source, messages: LAZY.messages! });
     }
     Object.freeze(this);
   }
@@ -67,13 +69,15 @@ class Result implements RunResult {
  * Properties of the object itself, so that `{ ...result }` has them; the same functions for every result. Functions
  * made for each would give each a hidden class, which lives on, with all it can reach, until a full collection.
  */
-const LAZY: PropertyDescriptorMap = {
+const LAZY = {
   messages: lazily(({ run, from, to }) => run.history.between(from, to)),
   usage: lazily(({ run }) => run.budget.usage),
   costUsd: lazily(({ run }) => run.budget.costUsd),
   queued: lazily(({ run }) => queuedOf(run)),
   changes: lazily(({ run }) => changesOf(run)),
 };
+
+const GROWING = ['usage', 'costUsd', 'queued', 'changes'] as const;
 
 function queuedOf({ state: { queued } }: Run): readonly Message[] {
   return queued.length === 0 ? NONE : Object.freeze(queued.map(({ message }) => message));
