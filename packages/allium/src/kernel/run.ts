@@ -221,22 +221,24 @@ export class Run {
     const { journal } = this.init;
     if (!this.cells.dirty && this.unjournaled.length === 0)
       return late ? journal.appendLate(entries) : journal.append(entries);
-    const count = entries.length;
-    const last = count === 0 ? undefined : entries[count - 1];
-    // The end of the run comes after everything that belongs to it.
-    const ending = last?.type === 'run_end' ? last : undefined;
-    const all = entries.slice(0, ending ? -1 : count);
     const changes = this.cells.commit();
-    for (const change of changes) all.push(this.stateEntry(change));
-    if (this.unjournaled.length > 0) {
-      for (const { usage, costUsd } of this.unjournaled)
-        all.push({ type: 'usage', runId: this.runId, usage, ...(costUsd !== undefined && { costUsd }) });
-      this.unjournaled = [];
-    }
-    if (ending) all.push(ending);
+    const all = this.completed(entries, changes);
     const wait = late ? journal.appendLate(all) : journal.append(all);
     if (wait) return wait.then(() => this.tellChanges(changes));
     if (this.watched) this.tellChanges(changes);
+  }
+
+  /** Entries with what belongs to them. The end of the run comes after everything else. */
+  private completed(entries: readonly EntryDraft[], changes: readonly CellChange[]): readonly EntryDraft[] {
+    const states = changes.map((change) => this.stateEntry(change));
+    const last = entries.at(-1);
+    if (this.unjournaled.length === 0 && last?.type !== 'run_end') return [...entries, ...states];
+    const usages = this.unjournaled.map(({ usage, costUsd }): EntryDraft => {
+      return { type: 'usage', runId: this.runId, usage, ...(costUsd !== undefined && { costUsd }) };
+    });
+    this.unjournaled = [];
+    if (last?.type !== 'run_end') return [...entries, ...states, ...usages];
+    return [...entries.slice(0, -1), ...states, ...usages, last];
   }
 
   /** Written out: entries of one shape are several times cheaper to look at than spread ones. */

@@ -206,6 +206,19 @@ describe('JSON only', () => {
     );
   });
 
+  it('copies and freezes all of a value, however deep it is', () => {
+    for (const depth of [1, 15, 16, 17, 200]) {
+      let value: unknown = 'bottom';
+      for (let i = 0; i < depth; i++) value = i % 2 ? [value] : { __proto__: null, inner: value };
+      const copy = toJson(value, 'any');
+      expect(JSON.stringify(copy)).toBe(JSON.stringify(value));
+      let levels = 0;
+      for (let at: any = copy; typeof at === 'object'; at = at.inner ?? at[0], levels++)
+        expect(Object.isFrozen(at)).toBe(true);
+      expect(levels).toBe(depth);
+    }
+  });
+
   it('leaves out properties that are undefined', () => {
     expect(toJson({ a: 1, b: undefined }, 'any')).toEqual({ a: 1 });
     expect(Object.keys(toJson({ a: 1, b: undefined }, 'any'))).toEqual(['a']);

@@ -114,6 +114,22 @@ export function auditLog(options: AuditLogOptions): Middleware {
     }
   }
 
+  function logRun(ctx: RunContext): Awaitable<void> {
+    return log(ctx, 'run', ended(ctx, saidIn(ctx), content, outcomeOf));
+  }
+
+  /** The line of the run, and what comes before and after it in some. */
+  async function logEnd(ctx: RunContext, missed: readonly Unlogged[]): Promise<void> {
+    for (const { call, args, message, of } of missed) {
+      const result = text(() => textOf(message));
+      const fields = { turn: ctx.turn, tool: message.toolName, call, args: text(() => args) };
+      const said = textOfFields({ ...fields, blocked: true, isError: message.isError, result });
+      await log(ctx, 'tool', said, { message: of, call });
+    }
+    await logRun(ctx);
+    await sink.flush?.();
+  }
+
   return defineMiddleware({
     name,
     sink: true,
@@ -147,22 +163,17 @@ export function auditLog(options: AuditLogOptions): Middleware {
     afterToolCall(ctx) {
       return log(ctx, 'tool', finished(ctx, content), callOf(ctx));
     },
-    async afterRun(ctx) {
+    afterRun(ctx) {
+      const over = (): void => void chains.delete(ctx.sessionId);
       try {
-        for (const missed of unlogged(ctx, chains.get(ctx.sessionId)!.anchor)) {
-          const { call, args, message, of } = missed;
-          const result = text(() => textOf(message));
-          const fields = { turn: ctx.turn, tool: message.toolName, call, args: text(() => args) };
-          const said = textOfFields({ ...fields, blocked: true, isError: message.isError, result });
-          await log(ctx, 'tool', said, { message: of, call });
-        }
-        const said = ended(ctx, saidIn(ctx), content, outcomeOf);
-        const wait = log(ctx, 'run', said);
-        if (wait !== undefined) await wait;
-        await sink.flush?.();
-      } finally {
-        chains.delete(ctx.sessionId);
+        const missed = unlogged(ctx, chains.get(ctx.sessionId)!.anchor);
+        const wait = missed.length > 0 || sink.flush ? logEnd(ctx, missed) : logRun(ctx);
+        if (wait !== undefined) return wait.finally(over);
+      } catch (error) {
+        over();
+        throw error;
       }
+      over();
     },
   });
 }

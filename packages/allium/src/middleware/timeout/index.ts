@@ -1,12 +1,12 @@
 /** Cancels model and tool calls that take too long. */
 import type { Clock } from '../../kernel/clock.js';
-import type { Context, ModelContext, ToolContext } from '../../kernel/context.js';
+import type { ModelContext, ToolContext } from '../../kernel/context.js';
 import { AlliumError, invalidOption } from '../../kernel/errors.js';
 import type { ModelResponse } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { modelName, type StreamTransform } from '../../kernel/model.js';
 import { checkMethods, checkNumber, checkOptions } from '../../kernel/options.js';
-import { Alarm, Timer } from './alarm.js';
+import { Alarm } from './alarm.js';
 
 export interface TimeoutOptions {
   /** Milliseconds a model call may take, everything further in included. */
@@ -49,29 +49,15 @@ export function timeout(options: TimeoutOptions): Middleware {
   const watchesModel = modelMs !== undefined || watchesParts;
   const watchesTools = toolMs !== undefined || perTool.size > 0;
 
-  /** The timer of each run under way. */
-  const timers = new Map<string, Timer>();
-  // A call that a middleware further out makes before or after the run has a timer of its own.
-  const timerOf = (ctx: Context): Timer =>
-    timers.get(ctx.runId) ?? new Timer(clock ?? ctx.agent.clock, false);
-
   return defineMiddleware({
     name: 'timeout',
     traits: ['times-out'],
-    wrapRun(ctx, next) {
-      const timer = new Timer(clock ?? ctx.agent.clock, true);
-      timers.set(ctx.runId, timer);
-      return next().finally(() => {
-        timers.delete(ctx.runId);
-        timer.close();
-      });
-    },
     ...(watchesModel &&
       ({
         wrapModel(ctx, next) {
-          const total = new Alarm(timerOf(ctx), ctx);
+          const total = alarm(ctx, clock);
           if (!watchesParts) return within(ctx, total, modelMs, modelTooSlow, next);
-          const gap = new Alarm(timerOf(ctx), ctx);
+          const gap = alarm(ctx, clock);
           return new Promise<ModelResponse>((resolve, reject) => {
             const over = (): void => {
               total.clear();
@@ -104,7 +90,7 @@ export function timeout(options: TimeoutOptions): Middleware {
         wrapTool(ctx, next) {
           const ms = perTool.get(ctx.toolCall.name) ?? toolMs;
           if (ms === undefined || ms === Number.POSITIVE_INFINITY) return next();
-          return within(ctx, new Alarm(timerOf(ctx), ctx), ms, toolTooSlow, next);
+          return within(ctx, alarm(ctx, clock), ms, toolTooSlow, next);
         },
       } satisfies Partial<Middleware>)),
   });
@@ -113,24 +99,29 @@ export function timeout(options: TimeoutOptions): Middleware {
 /** Makes the call, and waits for it no longer than `ms`. Written out: this is around every call. */
 function within<Call, Result>(
   ctx: Call,
-  alarm: Alarm,
+  total: Alarm,
   ms: number | undefined,
   tooSlow: (ctx: Call, ms: number) => AlliumError,
   next: () => Promise<Result>,
 ): Promise<Result> {
   return new Promise<Result>((resolve, reject) => {
-    alarm.set(ms, (limit) => reject(tooSlow(ctx, limit)));
+    total.set(ms, (limit) => reject(tooSlow(ctx, limit)));
     next().then(
       (result) => {
-        alarm.clear();
+        total.clear();
         resolve(result);
       },
       (error) => {
-        alarm.clear();
+        total.clear();
         reject(error);
       },
     );
   });
+}
+
+/** Counts active time: neither a model whose consumer is behind nor a tool that asks a human is slow. */
+function alarm(ctx: ModelContext | ToolContext, clock: Clock | undefined): Alarm {
+  return new Alarm(clock ?? ctx.agent.clock, ctx);
 }
 
 /** Passes every piece on as it is. Made when a stream begins, so waits further in are not part of the first gap. */
