@@ -116,7 +116,7 @@ export class Journal {
       upToDate(this);
     }
     try {
-      const seq = this.store.append(state.sessionId, state.seq, ahead ? [...ahead, ...entries] : entries);
+      const seq = this.store.append(state.sessionId, state.seq, ahead ? joined(ahead, entries) : entries);
       const count = ahead ? ahead.length : 0;
       if (isThenable(seq)) {
         return seq.then(
@@ -188,4 +188,9 @@ function writeBehind(): void {
   behind = undefined;
   others.clear();
   for (const journal of late) journal.writeLate();
+}
+
+/** Nearly always a result and an answer, for which a list of two is several times cheaper than spreading. */
+function joined(first: readonly NewEntry[], then: readonly NewEntry[]): readonly NewEntry[] {
+  return first.length === 1 && then.length === 1 ? [first[0]!, then[0]!] : [...first, ...then];
 }
