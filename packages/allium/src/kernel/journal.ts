@@ -139,7 +139,7 @@ export class Journal {
       const at = entries.length > 0 ? entries[0]!.at : this.clock.now();
       for (let i = 0; i < ahead.length; i++) ahead[i]!.at = at;
     }
-    // Nearly always one of each; a list that grows from nothing takes room for many.
+    // Nearly always a result and an answer, for which a list of two is several times cheaper than spreading.
     return ahead.length === 1 && entries.length === 1 ? [ahead[0]!, entries[0]!] : [...ahead, ...entries];
   }
 

@@ -99,18 +99,6 @@ describe('sqliteStore', () => {
     other.close();
   });
 
-  it('moves the log into the database whenever it has 16 MB, and uses its place again', () => {
-    const file = newFile();
-    const store = on(file);
-    const long = text('x'.repeat(10_000));
-    for (let seq = 0; seq < 3000; seq++) store.append('s', seq, [long]);
-    const log = fs.statSync(`${file}-wal`).size;
-    expect(log).toBeGreaterThan(15e6);
-    expect(log).toBeLessThan(17.5e6);
-    expect(fs.statSync(file).size).toBeGreaterThan(10e6);
-    store.close();
-  });
-
   it('refuses a database that a newer release has written', () => {
     const database = openDatabase(':memory:');
     sqliteStore({ database });

@@ -60,19 +60,12 @@ export function sqliteStore(options: SqliteStoreOptions): SyncStore {
     opened.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
     if (exclusive) opened.exec('PRAGMA locking_mode = EXCLUSIVE');
     opened.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${fsync === 'always' ? 'FULL' : 'NORMAL'}`);
-    opened.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     return new SqliteStore(opened, true);
   } catch (error) {
     opened.close();
     throw error;
   }
 }
-
-/**
- * Pages in the log at which they are moved into the database: 16 MB. Whoever appends then waits for the disk, three
- * times, and mostly for what the operating system has not written by itself: the rarer, the better.
- */
-const CHECKPOINT_PAGES = 4000;
 
 /** What this handle believes about a session. If it has become wrong, the insert finds out. */
 interface Known {
