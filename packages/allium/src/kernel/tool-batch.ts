@@ -62,9 +62,10 @@ export class ToolBatch implements ToolCallHooks {
     this.approving = undefined;
     // Results follow each other in call order.
     const first = runner.open.count + 1;
-    const made = (call: ToolCall, index: number): Call =>
-      new Call(this, index, first + index, call, batch.results[index]);
-    this.calls = batch.calls.length === 1 ? [made(batch.calls[0]!, 0)] : batch.calls.map(made);
+    const { calls, results } = batch;
+    this.calls = [new Call(this, 0, first, calls[0]!, results[0])];
+    for (let i = 1; i < calls.length; i++)
+      this.calls.push(new Call(this, i, first + i, calls[i]!, results[i]));
   }
 
   /** Made for the first question: most batches have none. */
