@@ -254,6 +254,45 @@ describe.each(CALL_SEAMS)('next() at the %s seam', (seam) => {
     expect(one.calls).toBe(100);
   });
 
+  describe('returned as it is, by several layers in a row', () => {
+    const through = (name: string) => layerAt(seam, name, { wrap: (_, next) => next() });
+
+    it('brings the result to each layer further out', async () => {
+      const seen: unknown[] = [];
+      const outer = layerAt(seam, 'outer', {
+        async wrap(ctx, next) {
+          const result = await next();
+          seen.push(ctx.result === result);
+        },
+      });
+      const stack = [through('a'), outer, through('b'), through('c')];
+      expect((await trial(seam, stack, ['one']).run()).text).toBe('one');
+      expect(seen).toEqual([true]);
+    });
+
+    it('brings the same error, which can be tried again', async () => {
+      const [failure] = errors(1);
+      const caught: unknown[] = [];
+      const outer = layerAt(seam, 'outer', {
+        async wrap(_, next) {
+          await next().catch((error: unknown) => caught.push(error));
+          return next();
+        },
+      });
+      const one = trial(seam, [outer, through('a'), through('b')], [failure!, 'two']);
+      expect((await one.run()).text).toBe('two');
+      expect(caught).toEqual([failure]);
+      expect(one.calls).toBe(2);
+    });
+
+    it('does not hide that a layer further out forgot to await', async () => {
+      const forgetful = layerAt(seam, 'forgetful', { wrap: async (_, next) => void next() });
+      const { failed, text: shown } = await trial(seam, [forgetful, through('a')], ['one']).run();
+      expect(failed).toBe(true);
+      expect(shown).toContain('"forgetful" ended while its next() was still pending');
+    });
+  });
+
   it('detects a missing await and names the layer', async () => {
     const forgetful = [
       async (_: unknown, next: () => Promise<unknown>) => void next(),

@@ -1,17 +1,11 @@
 /** What a layer sets going inward: each `next()` is an attempt of its own, in its own fork of the context. */
-import { Aborted, AlliumError, checkKeys, isControl, isThenable, shown } from './errors.js';
+import { Aborted, AlliumError, isControl, isThenable } from './errors.js';
 import { ignore, type Layer, type LayerContext, save, takeResult, undone } from './layer.js';
 import type { Onion } from './layers.js';
-import type { Seam } from './middleware.js';
-import { noteOverride } from './request-changes.js';
+import { applyOverride, badOverride } from './overrides.js';
 import { Scope, supervised } from './scope.js';
 
 const MAX_INWARD = 100;
-const OVERRIDES: Record<Seam, readonly string[]> = {
-  run: [],
-  model: ['messages', 'systemPrompt', 'tools', 'model', 'settings'],
-  tool: ['args', 'timeoutMs'],
-};
 
 /*
  * Attempts are made for every wrap of every call, so their fields are declared without being defined twice and are
@@ -373,26 +367,6 @@ function noResult(layer: Layer, attempts: readonly Attempt[]): AlliumError {
     `${hook} swallowed an error and set no result. Rethrow it, or assign a result.`,
     { cause: swallowed.value },
   );
-}
-
-function badOverride(seam: Seam, override: unknown): unknown {
-  try {
-    if (typeof override !== 'object' || override === null || Array.isArray(override))
-      return new AlliumError(
-        'INVALID_OPTION',
-        `next() at the ${seam} seam takes an object of overrides, got ${shown(override)}.`,
-      );
-    checkKeys(`next() at the ${seam} seam`, override, OVERRIDES[seam]);
-    return undefined;
-  } catch (error) {
-    return error;
-  }
-}
-
-function applyOverride(fork: LayerContext, override: Record<string, unknown>): void {
-  for (const [key, value] of Object.entries(override))
-    if (value !== undefined) (fork as unknown as Record<string, unknown>)[key] = value;
-  if (fork.seam === 'model') noteOverride(fork);
 }
 
 function contentOf(result: unknown): unknown {

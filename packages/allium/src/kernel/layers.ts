@@ -96,10 +96,13 @@ async function tearDown(
       'MIDDLEWARE_ERROR',
       `${hook} of "${layer.name}" took longer than ${agent.teardownTimeoutMs} ms.`,
     );
-  const cancel = clock.setTimer(() => scope.abort(late()), agent.teardownTimeoutMs);
+  let cancel: (() => void) | undefined;
   try {
-    const answer = layer.after!(ctx);
-    const returned = isThenable(answer) ? await untilAborted(answer, scope) : answer;
+    let returned = layer.after!(ctx);
+    if (isThenable(returned)) {
+      cancel = clock.setTimer(() => scope.abort(late()), agent.teardownTimeoutMs);
+      returned = await untilAborted(returned, scope);
+    }
     if (returned !== undefined) throw wrongReturn(layer, hook, returned);
     if (ctx.result !== before && !failure) takeResult(layer, hook, ctx);
     return failure;
@@ -111,7 +114,7 @@ async function tearDown(
     }
     return { error: owned(layer, hook, error, ctx) };
   } finally {
-    cancel();
+    cancel?.();
     scope.close();
   }
 }

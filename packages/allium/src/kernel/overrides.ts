@@ -1,0 +1,32 @@
+/** What `next({ … })` may say about the call it makes. */
+import { AlliumError, checkKeys, shown } from './errors.js';
+import type { LayerContext } from './layer.js';
+import type { Seam } from './middleware.js';
+import { noteOverride } from './request-changes.js';
+
+const OVERRIDES: Record<Seam, readonly string[]> = {
+  run: [],
+  model: ['messages', 'systemPrompt', 'tools', 'model', 'settings'],
+  tool: ['args', 'timeoutMs'],
+};
+
+/** What is wrong with an override, if anything. */
+export function badOverride(seam: Seam, override: unknown): unknown {
+  try {
+    if (typeof override !== 'object' || override === null || Array.isArray(override))
+      return new AlliumError(
+        'INVALID_OPTION',
+        `next() at the ${seam} seam takes an object of overrides, got ${shown(override)}.`,
+      );
+    checkKeys(`next() at the ${seam} seam`, override, OVERRIDES[seam]);
+    return undefined;
+  } catch (error) {
+    return error;
+  }
+}
+
+export function applyOverride(fork: LayerContext, override: Record<string, unknown>): void {
+  for (const [key, value] of Object.entries(override))
+    if (value !== undefined) (fork as unknown as Record<string, unknown>)[key] = value;
+  if (fork.seam === 'model') noteOverride(fork);
+}
