@@ -40,20 +40,6 @@ describe('the queue', () => {
     ).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  it('wakes whoever waits before anything else happens, and for every 32 events', async () => {
-    const queue = new EventQueue();
-    let seen = 0;
-    void queue.next().then(() => seen++);
-    queue.push(event('a'));
-    const timer = new Promise((resolve) => setImmediate(() => resolve(seen)));
-    expect(await timer).toBe(1);
-    // A producer that never lets go of its turn: only microtasks go by.
-    void queue.next().then(() => seen++);
-    for (let pushed = 0; pushed < 32; pushed++) queue.push(event('b'));
-    await Promise.resolve();
-    expect(seen).toBe(2);
-  });
-
   it('ends for everybody who waits; the error goes to the first', async () => {
     const queue = new EventQueue();
     const steps = [queue.next(), queue.next()];

@@ -1,17 +1,9 @@
-/**
- * Hands events to the consumer of a stream, each once and in order. Bounded: a producer that is ahead waits. A consumer
- * that waits is woken when the producer has nothing more to say at once: reading several events in a row costs half.
- */
+/** Hands events to the consumer of a stream, each once and in order. Bounded: a producer that is ahead waits. */
 import type { AgentEvent } from './events.js';
 import { Fifo } from './fifo.js';
 
 const HIGH_WATER = 256;
 const LOW_WATER = 64;
-/** A producer that never pauses wakes the consumer for this many. */
-const BATCH = 32;
-
-/** Calls back when nothing is left to do at once, before anything from outside comes in. Only Node can tell that. */
-const whenIdle: (callback: () => void) => void = globalThis.process?.nextTick ?? globalThis.queueMicrotask;
 
 type Step = IteratorResult<AgentEvent, undefined>;
 type Waiter = (step: Step | Promise<Step>) => void;
@@ -27,7 +19,6 @@ export class EventQueue {
   private open = true;
   private iterated = false;
   private resultOnly = false;
-  private waking = false;
 
   /** One function for all promises: making one per event shows in the time a stream takes. */
   private readonly wait = (resolve: Waiter): void => {
@@ -42,26 +33,11 @@ export class EventQueue {
 
   push(event: AgentEvent): void {
     if (!this.open) return;
-    this.items.push(event);
-    if (this.waiter === undefined) return;
-    if (this.items.length >= BATCH) this.wake();
-    else if (!this.waking) {
-      this.waking = true;
-      whenIdle(this.onIdle);
-    }
-  }
-
-  private readonly onIdle = (): void => {
-    this.waking = false;
-    this.wake();
-  };
-
-  /** Gives those who wait what there is. */
-  private wake(): void {
-    while (this.waiter !== undefined && this.items.length > 0) {
-      const { waiter } = this;
-      this.waiter = this.moreWaiters.shift();
-      waiter({ done: false, value: this.items.shift()! });
+    const { waiter } = this;
+    if (waiter === undefined) this.items.push(event);
+    else {
+      this.waiter = this.moreWaiters.length === 0 ? undefined : this.moreWaiters.shift();
+      waiter({ done: false, value: event });
     }
   }
 
@@ -83,8 +59,6 @@ export class EventQueue {
   }
 
   next(): Promise<Step> {
-    // Whoever asked first is served first.
-    if (this.waiter !== undefined) this.wake();
     const value = this.items.shift();
     if (value !== undefined) {
       if (this.room !== undefined && this.items.length <= LOW_WATER) this.makeRoom();
@@ -96,7 +70,6 @@ export class EventQueue {
   /** No event follows. With an error, the consumer is thrown it after the last event, once. */
   end(failure?: { readonly error: unknown }): void {
     this.ended ??= failure ?? {};
-    this.wake();
     for (; this.waiter; this.waiter = this.moreWaiters.shift()) this.waiter(this.last());
   }
 
