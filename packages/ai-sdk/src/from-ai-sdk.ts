@@ -59,7 +59,8 @@ export function fromAiSdk(model: AiSdkLanguageModel, options: FromAiSdkOptions =
   const provider = options.provider ?? (model.provider.split('.')[0] || 'ai-sdk');
   const keys = new Set([...keysOf(model.provider), ...keysOf(provider), ...(options.optionKeys ?? [])]);
   const version = specVersionOf(model);
-  const call: CallOptions = { version, provider, keys, systemOptions, providerTools, callOptions };
+  const made = new WeakMap();
+  const call: CallOptions = { version, provider, keys, systemOptions, providerTools, callOptions, made };
   return {
     provider,
     id: options.id ?? model.modelId,

@@ -331,4 +331,35 @@ describe('keysOf', () => {
     expect(keys('my-server.chat')).toEqual(['my-server', 'myServer', 'chat']);
     expect(keys('amazon-bedrock')).toEqual(['amazon-bedrock', 'amazonBedrock', 'bedrock']);
   });
+
+  it('converts a frozen message once for each model, and hands out lists of their own', () => {
+    const made = new WeakMap();
+    const call = { type: 'tool-call', id: 'a', name: 'look', arguments: '{"x":1}' } as const;
+    const messages = [userMessage('Hi'), assistant([call]), result([{ type: 'text', text: 'seen' }])];
+    for (const message of messages) Object.freeze(message);
+    const first = toPrompt('', messages, { ...anthropic, made });
+    const expected = structuredClone(first);
+    (first[0]!.content as unknown[]).push({ type: 'text', text: 'added by somebody' });
+    first.pop();
+    const second = toPrompt('', messages, { ...anthropic, made });
+    expect(second).toEqual(expected);
+    expect(second).toEqual(toPrompt('', messages, anthropic));
+    expect(second[1]!.content[0]).toBe(first[1]!.content[0]);
+    // Another model has other names for options, so what was made for this one is not its own.
+    expect(toPrompt('', messages, { ...options('openai'), made: new WeakMap() })[1]!.content[0]).not.toBe(
+      second[1]!.content[0],
+    );
+  });
+
+  it('looks again at a message that may have changed', () => {
+    const made = new WeakMap();
+    const message = { ...userMessage('before') };
+    expect(toPrompt('', [message], { ...anthropic, made })[0]!.content).toEqual([
+      { type: 'text', text: 'before' },
+    ]);
+    message.content = [{ type: 'text', text: 'after' }];
+    expect(toPrompt('', [message], { ...anthropic, made })[0]!.content).toEqual([
+      { type: 'text', text: 'after' },
+    ]);
+  });
 });

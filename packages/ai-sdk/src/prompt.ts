@@ -30,6 +30,9 @@ export type PromptMessage = {
   providerOptions?: Record<string, unknown>;
 };
 
+/** A message of a user or the model. */
+type Spoken = PromptMessage & { content: PromptPart[] };
+
 export interface PromptOptions {
   readonly version: SpecVersion;
   /** As in `message.model`, before the slash: who may see what it told itself. */
@@ -38,6 +41,8 @@ export interface PromptOptions {
   readonly keys: ReadonlySet<string>;
   /** Options of the system message, such as a cache marker. */
   readonly systemOptions?: unknown;
+  /** What messages were made into for this model: those of a history are frozen, so each is converted once. */
+  readonly made?: WeakMap<Message, unknown>;
 }
 
 /** The prompt for one model. What another provider told about its answers, and what it thought, stays out. */
@@ -59,18 +64,36 @@ export function toPrompt(
         results = [];
         prompt.push({ role: 'tool', content: results });
       }
-      results.push(toolResult(message, options));
+      results.push(once(message, options, toolResult));
       continue;
     }
-    const made = message.role === 'user' ? user(message, options) : assistant(message, options);
-    if (made.content.length === 0) continue;
+    const { role, content, providerOptions } =
+      message.role === 'user' ? once(message, options, user) : once(message, options, assistant);
+    if (content.length === 0) continue;
     results = undefined;
-    prompt.push(made);
+    // Lists of its own: what wraps a language model may add to its prompt.
+    const parts = [...content];
+    prompt.push(providerOptions ? { role, content: parts, providerOptions } : { role, content: parts });
   }
   return prompt;
 }
 
-function user({ content, metadata }: UserMessage, options: PromptOptions): PromptMessage {
+function once<M extends Message, T>(
+  message: M,
+  options: PromptOptions,
+  make: (message: M, options: PromptOptions) => T,
+): T {
+  const { made } = options;
+  if (made === undefined || !Object.isFrozen(message)) return make(message, options);
+  let known = made.get(message) as T | undefined;
+  if (known === undefined) {
+    known = make(message, options);
+    made.set(message, known);
+  }
+  return known;
+}
+
+function user({ content, metadata }: UserMessage, options: PromptOptions): Spoken {
   const parts: PromptPart[] = [];
   for (const part of content) {
     const own = optionsFor(providerOptionsOf(part.metadata), options.keys);
@@ -85,7 +108,7 @@ function message(
   content: PromptPart[],
   metadata: Metadata | undefined,
   { keys }: PromptOptions,
-): PromptMessage {
+): Spoken {
   const own = optionsFor(providerOptionsOf(metadata), keys);
   return { role, content, ...(own && { providerOptions: own }) };
 }
@@ -101,7 +124,7 @@ interface Origin {
   readonly torn: boolean;
 }
 
-function assistant(given: AssistantMessage, options: PromptOptions): PromptMessage {
+function assistant(given: AssistantMessage, options: PromptOptions): Spoken {
   const author = given.model?.slice(0, given.model.indexOf('/'));
   const foreign = author !== undefined && author !== options.provider;
   const aiSdk = given.metadata?.aiSdk as AiSdkMetadata | undefined;
