@@ -1,16 +1,5 @@
 import { expect, it } from 'vitest';
-import { project } from '../test/project.js';
-import { ConfigError, type CreateAgentOverrides, createAgent, loadConfig } from './index.js';
-
-type Files = Record<string, string | object>;
-
-const make = async (toml: string, files: Files = {}, overrides: CreateAgentOverrides = {}) =>
-  createAgent(await loadConfig({ cwd: project({ 'allium.toml': toml, ...files }), env: {} }), overrides);
-const failing = (...args: Parameters<typeof make>): Promise<ConfigError> =>
-  make(...args).then(
-    () => Promise.reject(new Error('It was made.')),
-    (error) => (error instanceof ConfigError ? error : Promise.reject(error)),
-  );
+import { failing } from '../test/agents.js';
 
 it.each([
   ['model = "./throws.mjs"', 'allium.model', /throws\.mjs:3: no such luck/],

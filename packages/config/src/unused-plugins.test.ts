@@ -1,18 +1,7 @@
 import { memoryStore } from 'allium';
 import { scriptedModel } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
-import { project } from '../test/project.js';
-import { ConfigError, type CreateAgentOverrides, createAgent, loadConfig } from './index.js';
-
-type Files = Record<string, string | object>;
-
-const make = async (toml: string, files: Files = {}, overrides: CreateAgentOverrides = {}) =>
-  createAgent(await loadConfig({ cwd: project({ 'allium.toml': toml, ...files }), env: {} }), overrides);
-const failing = (...args: Parameters<typeof make>): Promise<ConfigError> =>
-  make(...args).then(
-    () => Promise.reject(new Error('It was made.')),
-    (error) => (error instanceof ConfigError ? error : Promise.reject(error)),
-  );
+import { failing, make } from '../test/agents.js';
 
 describe('options under plugins', () => {
   const START = '[allium]\nmodel = "offline"\nmiddleware.chain = ["retry"]\n';

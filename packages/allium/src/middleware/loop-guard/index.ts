@@ -105,19 +105,15 @@ function fingerprint(
   ignored: (toolCall: ToolCall) => boolean,
 ): string | undefined {
   const calls = message ? toolCallsOf(message) : [];
-  let lines: string[] | undefined;
-  let line: string | undefined;
+  const lines: string[] = [];
   for (let i = 0; i < calls.length; i++) {
     const call = calls[i]!;
     if (ignored(call)) continue;
     const result = resultOf(call, i, toolResults);
-    const said = `${canonical(call.name)} ${argumentsOf(call)} ${result?.isError} ${contentOf(result)}`;
-    if (line === undefined) line = said;
-    else if (lines === undefined) lines = [line, said];
-    else lines.push(said);
+    lines.push(`${canonical(call.name)} ${argumentsOf(call)} ${result?.isError} ${contentOf(result)}`);
   }
-  if (line === undefined) return undefined;
-  return hash(lines === undefined ? line : lines.sort().join('\n'));
+  if (lines.length === 0) return undefined;
+  return hash(lines.length === 1 ? lines[0]! : lines.sort().join('\n'));
 }
 
 /** Mostly every call has its result, and they stand in the same order. */
