@@ -578,7 +578,7 @@ describe('a miss', () => {
         '  messages[0].content[0].text',
         `    recorded: …"${'x'.repeat(19)} one two three"`,
         `    asked:    …"${'x'.repeat(19)} one 2 three"`,
-        "Record it again, or pass onMiss: 'passthrough' to make calls that were not recorded.",
+        "Record it again; replay({ onMiss: 'passthrough' }) makes calls that were not recorded.",
       ].join('\n'),
     );
     expect(error.cause.data).toMatchObject({ seam: 'model', turn: 1, nearest: 2, differences: [{}, {}] });

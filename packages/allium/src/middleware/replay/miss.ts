@@ -8,7 +8,7 @@ import type { Library } from './library.js';
 export function miss(asked: Asked, library: Library): AlliumError {
   const what = asked.type === 'model' ? `model call (${asked.request.model})` : `call of "${asked.tool}"`;
   const head = `No recording for this ${what} of turn ${asked.turn} in ${library.name}.`;
-  const advice = "Record it again, or pass onMiss: 'passthrough' to make calls that were not recorded.";
+  const advice = "Record it again; replay({ onMiss: 'passthrough' }) makes calls that were not recorded.";
   const error = (text: string, data: Record<string, unknown> = {}) =>
     new AlliumError('CASSETTE_MISS', `${head} ${text}\n${advice}`, {
       data: { seam: asked.type, key: asked.key, turn: asked.turn, ...data },
