@@ -7,8 +7,9 @@
  * Every exit is either a returned Stop or something thrown: a control signal, an abort or an error. Whatever the
  * exit, each tool call has its result and each event that started has ended.
  */
-import { boundary, checkLimits } from './boundary.js';
+import { boundary, checkLimits, toolCallLimit } from './boundary.js';
 import { TurnContext } from './context.js';
+import { StopRun } from './errors.js';
 import { type Due, drain, type Inbox } from './inbox.js';
 import { acceptInput, acceptQueued, appendMessages, stamped } from './incoming.js';
 import type { AssistantMessage, Message, ToolMessage } from './messages.js';
@@ -42,8 +43,9 @@ export async function converse(run: Run, input: readonly Message[], inbox: Inbox
   const posted = taken instanceof Promise ? await taken : taken;
   let first: TurnEnd | undefined;
   if (run.resumed) {
-    if (posted.length > 0) await run.append(posted);
-    boundary(run);
+    // A cancel is taken over together with the end of the run: should that not be written, it still counts.
+    if (posted.length > 0 && !run.scope.aborted) await run.append(posted);
+    restoreStop(run);
     first = await resumeTurn(run);
   } else {
     const wait = acceptInput(run, input, posted);
@@ -132,12 +134,20 @@ const NOT_RUN = {
   loop_to_model: 'the model was asked again instead.',
 } as const;
 
+/** What had stopped the run before it broke off still does. */
+function restoreStop(run: Run): void {
+  const { stop, batch } = run.open;
+  if (stop) run.call.latch(new StopRun(stop.reason, stop.message), stop.by);
+  else if (!batch && run.toolCallsLeft() < 0) run.call.latch(toolCallLimit(), 'kernel');
+}
+
 /** After a resume: the calls of the last message that have no result yet come first. */
 async function resumeTurn(run: Run): Promise<TurnEnd | undefined> {
   const { batch, answer: last, follows, terminate } = run.open;
   const { decision = 'natural' as const, by, forceContinue = false } = follows;
   const answer = { decision, by, forceContinue };
   if (!batch) {
+    boundary(run);
     if (!last) return undefined;
     await injectWaiting(run);
     const all = run.newMessages();

@@ -98,6 +98,10 @@ export class Run {
   /** What transforms made of responses, by the content they were made from. */
   stages: WeakMap<Content, { readonly ctx: ModelContext; readonly response: ModelResponse }> | undefined;
   turn = 0;
+  /** The loop has begun; before it come the run layers. */
+  entered = false;
+  /** A layer around the loop has ended without it. */
+  givenUp = false;
   /** When this part of the run began, and how long it had been active before. */
   readonly started: number;
   readonly before: number;

@@ -3,6 +3,7 @@
 import { upgradeEntries } from './entry-upgrade.js';
 import { AlliumError, isThenable } from './errors.js';
 import { History } from './history.js';
+import type { Limits } from './limits.js';
 import {
   type AssistantContent,
   type AssistantMessage,
@@ -14,6 +15,7 @@ import {
   type Usage,
   UsageTotal,
 } from './messages.js';
+import type { Stop } from './result.js';
 import type { StoredCell } from './state.js';
 import type {
   Awaitable,
@@ -45,6 +47,9 @@ export interface OpenBatch {
 export interface OpenRun {
   readonly runId: string;
   readonly plan: readonly string[];
+  /** What the caller passed with the run. */
+  readonly metadata: unknown;
+  readonly limits: Limits | undefined;
   readonly cells: Map<string, StoredCell>;
   /** Where in the history its messages begin. */
   readonly from: number;
@@ -65,6 +70,8 @@ export interface OpenRun {
   answer: AssistantMessage | undefined;
   follows: TurnPlan;
   terminate: boolean;
+  /** Something in the tool phase has stopped the run. */
+  stop: Stop | undefined;
   readonly requests: Map<string, PendingRequest>;
   /** About the calls of the open batch. */
   decided: Decided | undefined;
@@ -193,8 +200,9 @@ export class SessionState {
     };
   }
 
-  private finished(run: OpenRun, { message, terminate }: EntryBody & { type: 'tool_finished' }): void {
+  private finished(run: OpenRun, { message, terminate, stop }: EntryBody & { type: 'tool_finished' }): void {
     const { batch } = run;
+    run.stop ??= stop;
     if (!batch)
       throw new AlliumError(
         'SESSION_CORRUPT',
@@ -217,6 +225,7 @@ export class SessionState {
     run.terminate = batch.terminating === batch.calls.length;
     run.batch = undefined;
     run.decided = undefined;
+    if (run.requests.size > 0) run.requests.clear();
   }
 
   private spend(run: OpenRun, usage: Usage, costUsd: number | undefined): void {
@@ -262,6 +271,8 @@ function newRun(entry: EntryBody & { type: 'run_start' }, from: number): OpenRun
   return {
     runId: entry.runId,
     plan: entry.plan,
+    metadata: entry.metadata,
+    limits: entry.limits && limitsIn(entry.limits),
     cells: new Map(),
     from,
     count: 0,
@@ -276,9 +287,17 @@ function newRun(entry: EntryBody & { type: 'run_start' }, from: number): OpenRun
     answer: undefined,
     follows: NO_PLAN,
     terminate: false,
+    stop: undefined,
     requests: new Map(),
     decided: undefined,
   };
+}
+
+/** JSON has no infinity: what is not limited is null. */
+function limitsIn(stored: Readonly<Record<string, number | null>>): Limits {
+  return Object.fromEntries(
+    Object.entries(stored).map(([name, value]) => [name, value ?? Number.POSITIVE_INFINITY]),
+  );
 }
 
 /** Reads what is new in the journal into the state. */

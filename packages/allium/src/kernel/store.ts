@@ -25,6 +25,8 @@ export type EntryBody =
       readonly plan: readonly string[];
       readonly parent?: string;
       readonly metadata?: unknown;
+      /** What this run was given instead of the agent's limits; null is none. */
+      readonly limits?: Readonly<Record<string, number | null>>;
     }
   | {
       readonly type: 'message';
@@ -60,6 +62,8 @@ export type EntryBody =
       readonly runId: string;
       readonly message: ToolMessage;
       readonly terminate?: boolean;
+      /** The run is to end after this batch. */
+      readonly stop?: Stop;
     }
   | { readonly type: 'request'; readonly runId: string; readonly request: PendingRequest }
   | {

@@ -4,6 +4,7 @@ import { AlliumError, controlKind, isControl, isThenable, messageOf, type Suspen
 import { hash } from './hash.js';
 import { type AssistantMessage, deepFreeze, type ToolCall, type ToolMessage } from './messages.js';
 import type { Run } from './run.js';
+import { untilAborted } from './scope.js';
 import { describeIssues } from './standard-schema.js';
 import type { Awaitable, PendingRequest } from './store.js';
 import { errorResult, type Tool, type ToolResult } from './tool.js';
@@ -120,7 +121,8 @@ export function parseArguments(text: string): { value: unknown } | { problem: st
 /** Validates raw arguments into the context; says what is wrong with them otherwise. Parsed values are never parsed again. */
 export function validate(ctx: ToolContext, raw: unknown): Awaitable<string | undefined> {
   const checked = ctx.tool!.input['~standard'].validate(raw);
-  return isThenable(checked) ? checked.then((result) => take(ctx, raw, result)) : take(ctx, raw, checked);
+  if (!isThenable(checked)) return take(ctx, raw, checked);
+  return untilAborted(checked, ctx._scope).then((result) => take(ctx, raw, result));
 }
 
 type Checked = Awaited<ReturnType<NonNullable<ToolContext['tool']>['input']['~standard']['validate']>>;
