@@ -1,6 +1,6 @@
 /** The tool phase of a turn: every call gets exactly one result, in call order, whatever happens. */
 
-import { toolCallLimit } from './boundary.js';
+import { endOf, toolCallLimit } from './boundary.js';
 import { judgeUpdate } from './content-guards.js';
 import { type ToolCallHooks, type ToolCallSubject, ToolContext } from './context.js';
 import { AlliumError, controlKind, isThenable, messageOf, type StopRun, type Suspension } from './errors.js';
@@ -80,11 +80,8 @@ export class ToolBatch implements ToolCallHooks {
   run(): Awaitable<BatchOutcome> {
     const { calls, batch } = this;
     const open = batch.answered === 0 ? calls : calls.filter((call) => !call.done);
-    if (!this.options.fresh) {
-      const ended =
-        this.runner.call.latched ?? (this.runner.scope.aborted ? this.runner.scope.reason : undefined);
-      if (ended !== undefined) return this.broken(open, ended);
-    }
+    const ended = this.options.fresh ? undefined : endOf(this.runner);
+    if (ended !== undefined) return this.broken(open, ended);
     if (needsApproval(this.runner)) return this.judgeThenExecute(open, 0);
     const allowed = this.runner.toolCallsLeft();
     for (let i = 0; i < open.length; i++) {
@@ -199,6 +196,10 @@ export class ToolBatch implements ToolCallHooks {
       return refuse(runner, call, `Not run: ${this.limit.message}`);
     }
     return prepare(runner, call, options.tools, this);
+  }
+
+  offered(name: string): boolean {
+    return this.batch.offered?.includes(name) ?? false;
   }
 
   /** Gives the call a context for another call or tool than the model named. */
