@@ -157,9 +157,12 @@ describe('fileStore, a process that dies in the middle of a write while another 
     const store = fileStore({ dir });
     store.append('s', 0, [text('a')]);
     const write = fs.writeSync;
-    vi.spyOn(fs, 'writeSync').mockImplementationOnce(((fd: number, line: string) =>
-      write(fd, line.slice(0, 30))) as typeof fs.writeSync);
+    const full = vi
+      .spyOn(fs, 'writeSync')
+      .mockImplementationOnce(((fd: number, line: string) =>
+        write(fd, line.slice(0, 30))) as typeof fs.writeSync);
     expect(() => store.append('s', 1, [text('b')])).toThrow('Only 30 bytes of a line were written');
+    full.mockRestore();
     expect(store.append('s', 1, [text('c')])).toBe(2);
     expect(ids(fileStore({ dir }))).toEqual(['a', 'c']);
   });
