@@ -1,11 +1,12 @@
 /** Answers to questions: what they look like, and whether they still count. */
 import { AlliumError, shown } from './errors.js';
+import { type Flaw, toJson } from './json-copy.js';
 import type { Decision, InboxItem, PendingRequest } from './store.js';
 
 const TYPES = ['approve', 'edit', 'reject', 'respond'];
 
-/** Throws unless this is an answer to that question, complete and in time. */
-export function checkAnswer(request: PendingRequest, decision: Decision, now: number): void {
+/** A copy of the answer. Throws unless it is one to that question, complete, in time, and JSON: that is what is journaled. */
+export function checkAnswer(request: PendingRequest, decision: Decision, now: number): Decision {
   const fail = (expected: string): AlliumError =>
     new AlliumError('INVALID_OPTION', `Expected ${expected}, got ${shown(decision)}.`, {
       data: { requestId: request.id },
@@ -26,6 +27,15 @@ export function checkAnswer(request: PendingRequest, decision: Decision, now: nu
     );
   }
   if (hasLapsed(request, now)) throw unknownRequest(request.id, []);
+  return toJson(decision, request.id, notJson);
+}
+
+function notJson(requestId: string, { what, at }: Flaw): AlliumError {
+  return new AlliumError(
+    'INVALID_OPTION',
+    `Expected a decision of JSON values only, got ${what}${at && ` at ${at}`}. Give plain data.`,
+    { data: { requestId, path: at } },
+  );
 }
 
 /** The answers in an inbox that count: the first to each open question, if it is one, for what was asked, and in time. */
@@ -39,8 +49,7 @@ export function firstAnswers(
     const request = item.type === 'answer' && !answers.has(item.requestId) && open.get(item.requestId);
     if (!request) continue;
     try {
-      checkAnswer(request, item.decision, now);
-      answers.set(request.id, item.decision);
+      answers.set(request.id, checkAnswer(request, item.decision, item.at ?? now));
     } catch {
       // Whoever posts without session.answer() is told nothing; the question stays open.
     }
