@@ -1,10 +1,10 @@
 /** Whether calls may happen: verdicts of hooks and guards, the questions they ask, and what people answer. */
-import { checkAnswer, hasLapsed } from './answers.js';
+import { admitted, checkAnswer, hasLapsed, saidIn } from './answers.js';
 import type { ToolContext } from './context.js';
 import { AlliumError, attribute, isThenable, Suspension, shown } from './errors.js';
 import { callHash } from './hash.js';
-import { judge as judgeMessage, judgesMessages, type Refusal } from './incoming.js';
-import { type AssistantMessage, deepFreeze, type Message, textOf, userMessage } from './messages.js';
+import { judge as judgeMessage, judgesMessages } from './incoming.js';
+import { type AssistantMessage, deepFreeze, userMessage } from './messages.js';
 import { type CallVerdicts, judgeArguments } from './response-gate.js';
 import { beforeToolCall, type CallDecision } from './rules.js';
 import type { Run } from './run.js';
@@ -276,14 +276,11 @@ export class ToolApproval {
 
   private async record(call: Call, request: PendingRequest, decision: Decision): Promise<void> {
     const { runId } = this.run;
-    const answer = {
-      type: 'answer' as const,
-      runId,
-      requestId: request.id,
-      decision,
-      admitted: true as const,
-    };
-    await this.run.append([answer, ...this.goingOn(call)]);
+    const { id: requestId } = request;
+    await this.run.append([
+      { type: 'answer', runId, requestId, decision, admitted: true },
+      ...this.goingOn(call),
+    ]);
   }
 
   /**
@@ -375,18 +372,6 @@ export class ToolApproval {
 }
 
 const LAPSED: Decision = Object.freeze({ type: 'reject' });
-
-function saidIn(decision: Decision): string | undefined {
-  if (decision.type === 'respond') return decision.text;
-  return decision.type === 'reject' ? decision.reason : undefined;
-}
-
-/** What guards and hooks leave of an answer. */
-function admitted(given: Decision, judged: { readonly message: Message } | Refusal): Decision {
-  if ('reason' in judged) return { type: 'reject', reason: `The answer was refused: ${judged.reason}` };
-  const text = textOf(judged.message);
-  return given.type === 'respond' ? { ...given, text } : { type: 'reject', reason: text };
-}
 
 function rejection({ reason }: Decision & { type: 'reject' }): string {
   return reason ?? 'The call was rejected.';
