@@ -144,8 +144,7 @@ async function reopen(
     const request = open.requests.get(requestId);
     if (!request || answers.has(requestId)) throw unknownRequest(requestId, [...open.requests.values()]);
     // What comes through the parent of a sub-agent was in time when the parent took it.
-    checkAnswer(request, decision, options.parent ? request.createdAt : now);
-    answers.set(requestId, decision);
+    answers.set(requestId, checkAnswer(request, decision, options.parent ? request.createdAt : now));
   }
   // All of them or none: a wrong answer beside good ones changes nothing.
   if (answers.size > 0)

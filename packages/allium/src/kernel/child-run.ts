@@ -234,8 +234,8 @@ function lifted(
 function answersFor(run: Run, { requests }: OpenRun, place: string): Record<string, Decision> {
   const answers: Record<string, Decision> = {};
   for (const id of requests.keys()) {
-    const decision = run.open.decided?.answers.get(`${place}/${id}`);
-    if (decision) answers[id] = decision;
+    const answer = run.open.decided?.answers.get(`${place}/${id}`);
+    if (answer) answers[id] = answer.decision;
   }
   return answers;
 }

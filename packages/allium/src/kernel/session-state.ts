@@ -17,16 +17,7 @@ import {
 } from './messages.js';
 import type { Stop } from './result.js';
 import type { StoredCell } from './state.js';
-import type {
-  Awaitable,
-  Decision,
-  Entry,
-  EntryBody,
-  PendingRequest,
-  Queued,
-  Store,
-  TurnPlan,
-} from './store.js';
+import type { Awaitable, Entry, EntryBody, PendingRequest, Queued, Store, TurnPlan } from './store.js';
 
 /** An assistant message whose calls are not all answered yet. */
 export interface OpenBatch {
@@ -79,7 +70,7 @@ export interface OpenRun {
 
 export interface Decided {
   /** By request id. */
-  readonly answers: Map<string, Decision>;
+  readonly answers: Map<string, EntryBody & { readonly type: 'answer' }>;
   /** By call id and hash of the arguments. */
   readonly verdicts: Map<string, unknown>;
 }
@@ -141,7 +132,7 @@ export class SessionState {
       case 'answer': {
         const run = this.running(entry);
         run.requests.delete(entry.requestId);
-        decided(run).answers.set(entry.requestId, entry.decision);
+        decided(run).answers.set(entry.requestId, entry);
         return;
       }
       case 'verdict':

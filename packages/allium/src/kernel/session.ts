@@ -77,8 +77,8 @@ export class Session {
     const posted = (await this.store.take(this.id, this.state.inboxCursor)).map(({ item }) => item);
     const given = request && firstAnswers(posted, new Map([[requestId, request]]), now);
     if (!request || given?.has(requestId)) throw unknownRequest(requestId, pending);
-    checkAnswer(request, decision, now);
-    await this.store.post(this.id, { type: 'answer', requestId, decision });
+    const checked = checkAnswer(request, decision, now);
+    await this.store.post(this.id, { type: 'answer', requestId, decision: checked, at: now });
   }
 
   /** Aborts the run under way, in this process or, through the inbox, in another. */

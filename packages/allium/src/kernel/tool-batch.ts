@@ -107,6 +107,8 @@ export class ToolBatch implements ToolCallHooks {
         const wait = this.prepare(open[i]!, allowed);
         if (wait) await wait;
       }
+      // What is in doubt does not run, so nobody is asked whether it may.
+      for (const call of open) call.result ??= this.doubt(call);
       const pending = needsApproval(this.runner) ? await this.approval.judgeAll(open) : NO_REQUESTS;
       if (pending.length > 0) return this.outcome(pending);
     } catch (error) {
