@@ -71,7 +71,7 @@ export interface RunOptions {
   readonly signal?: AbortSignal;
   /** Override the agent's, one by one. */
   readonly limits?: Limits;
-  /** Instead of the agent's. */
+  /** Instead of the session's or the agent's, for this run only. */
   readonly tenant?: string;
   /** For hooks: `ctx.runMetadata`. JSON. */
   readonly metadata?: Metadata;

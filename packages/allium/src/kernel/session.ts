@@ -14,7 +14,7 @@ import { catchUp, SessionState } from './session-state.js';
 import type { Awaitable, Decision, InboxItem, PendingRequest, Store } from './store.js';
 
 export interface SessionOptions {
-  /** For whom the session is opened: a session of another tenant tells and takes nothing, and its runs belong to this one. @default the agent's */
+  /** For whom it is opened. New runs belong to this tenant; a session of another one tells nothing and takes nothing: `TENANT_MISMATCH`. @default that of the agent */
   readonly tenant?: string;
 }
 
