@@ -1,7 +1,7 @@
 /** The beginning of a run: its session is loaded, and its start written or the run to go on with found. */
 import { checkAnswer, firstAnswers, unknownRequest } from './answers.js';
 import type { Plan } from './compose.js';
-import { AlliumError, isThenable, kernelStop, shown } from './errors.js';
+import { AlliumError, isThenable, kernelStop } from './errors.js';
 import type { AgentEvent } from './events.js';
 import { Journal } from './journal.js';
 import { toJson } from './json-copy.js';
@@ -24,12 +24,7 @@ export function begin(start: Start, scope: Scope): Awaitable<Run> {
 function opened(start: Start, scope: Scope): Awaitable<Run> {
   const { agent, store, state, options, input } = start;
   const tenant = options.tenant ?? options.parent?._run.tenant ?? agent.tenant;
-  if (state.seq > 0 && state.tenant !== tenant) {
-    throw new AlliumError(
-      'TENANT_MISMATCH',
-      `Session "${state.sessionId}" belongs to tenant ${shown(state.tenant)}, not ${shown(tenant)}.`,
-    );
-  }
+  state.checkTenant(tenant);
   const plan = agent.planFor(options.middleware);
   const journal = new Journal(store, state, agent.clock);
   const metadata = options.metadata && toJson(options.metadata, 'metadata');
