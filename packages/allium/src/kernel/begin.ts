@@ -5,7 +5,7 @@ import { AlliumError, isThenable, kernelStop, shown } from './errors.js';
 import type { AgentEvent } from './events.js';
 import { Journal } from './journal.js';
 import { toJson } from './json-copy.js';
-import { Budget } from './limits.js';
+import { Budget, type Limits } from './limits.js';
 import { deepFreeze, type Metadata } from './messages.js';
 import { Run, type RunEvents } from './run.js';
 import type { Start } from './runner.js';
@@ -72,7 +72,7 @@ function runOf(
   const { agent, state, options } = start;
   const parent = options.parent?._run;
   const depth = parent ? parent.depth + 1 : 0;
-  const limits = options.limits ? { ...agent.limits, ...options.limits } : agent.limits;
+  const limits = limitsOf(start);
   const sessionBudget = new Budget(agent.sessionLimits, agent._priceOf, parent?.budget);
   sessionBudget.start(state.usage.snapshot(), state.costUsd);
   const budget = new Budget(limits, agent._priceOf, sessionBudget);
@@ -98,10 +98,20 @@ function runOf(
     onRequest: options.onRequest ?? agent._onRequest,
     events: eventsOf(start),
   });
-  const { depth: maxDepth = 8 } = limits;
-  if (depth > Math.min(maxDepth, parent?.limits.depth ?? maxDepth))
+  const { depth: maxDepth = MAX_DEPTH } = limits;
+  if (depth > maxDepth)
     run.call.latch(kernelStop('max_depth', `Sub-agents may nest ${maxDepth} deep.`), 'kernel');
   return run;
+}
+
+/** How deep sub-agents may nest where nothing else is said. */
+const MAX_DEPTH = 8;
+
+function limitsOf({ agent, options }: Start): Limits {
+  const limits = options.limits ? { ...agent.limits, ...options.limits } : agent.limits;
+  const above = options.parent?._run.limits.depth;
+  // Nobody allows those further in more than was allowed further out.
+  return above === undefined ? limits : { ...limits, depth: Math.min(above, limits.depth ?? MAX_DEPTH) };
 }
 
 /** Checks that a run can be resumed here and takes the answers that came with it. */
