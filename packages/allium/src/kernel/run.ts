@@ -12,7 +12,7 @@ import type { Journal } from './journal.js';
 import { Judgements } from './judgements.js';
 import type { Budget, Limits, Reservation, SessionLimits } from './limits.js';
 import type { AssistantContent, Message, Metadata, ModelResponse, Usage } from './messages.js';
-import { type Model, modelName } from './model.js';
+import { type Model, modelName, type Price } from './model.js';
 import type { ModelCall } from './model-call.js';
 import { dropOrphans } from './orphans.js';
 import { RequestGate } from './request-gate.js';
@@ -299,9 +299,9 @@ export class Run {
   }
 
   /** Replaces a reservation by what a call really used. The usage of the message that is kept is journaled with it. */
-  settle(model: Model, reservation: Reservation | undefined, usage: Usage): void {
+  settle(price: Price | undefined, reservation: Reservation | undefined, usage: Usage): void {
     const before = this.budget.costUsd;
-    this.budget.settle(model, reservation, usage);
+    this.budget.settle(price, reservation, usage);
     if (usage.totalTokens === 0) return;
     const after = this.budget.costUsd;
     const spent = {
