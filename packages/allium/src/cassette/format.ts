@@ -79,7 +79,13 @@ export type StoredOutcome =
   | { readonly error: StoredError }
   | { readonly stop: StoredStop }
   /** It asked somebody. What came of it afterwards is the next recording of the same call. */
-  | { readonly suspend: Omit<Request, 'onRequest'> };
+  | {
+      readonly suspend: Question;
+      /** It had been asked before and was not answered yet. */
+      readonly again?: true;
+    };
+
+export type Question = Omit<Request, 'onRequest'>;
 
 /** One block of text is written as that text. */
 export type StoredContent = string | readonly ToolContent[];

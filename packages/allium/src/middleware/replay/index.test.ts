@@ -10,6 +10,7 @@ import {
   assistantMessage,
   defineMiddleware,
   type Middleware,
+  type RunResult,
   StopRun,
   type Tool,
   tool,
@@ -19,6 +20,7 @@ import {
 import { record } from 'allium/middleware/record';
 import { replay } from 'allium/middleware/replay';
 import { retry } from 'allium/middleware/retry';
+import { memoryStore } from 'allium/stores/memory';
 import {
   type Collected,
   checkMiddleware,
@@ -546,6 +548,144 @@ describe('ends', () => {
       expect(JSON.stringify(done.messages)).toContain('"text":"yes"');
       expect(runs).toBe(2);
     }
+  });
+});
+
+describe('questions to people', () => {
+  const answerAll = ({ pending }: Pick<RunResult, 'pending'>) =>
+    Object.fromEntries(pending.map(({ id, title }) => [id, { type: 'respond', text: `${title}!` } as const]));
+
+  /** Keeps the texts of answers. */
+  const noting =
+    (texts: unknown[], answers = answerAll): typeof answerAll =>
+    (result) => {
+      const given = answers(result);
+      texts.push(...Object.values(given).map(({ text: said }) => said));
+      return given;
+    };
+
+  let conversations = 0;
+
+  /** A run with all its resumes: each time a new agent, if `make` makes one. */
+  async function answered(make: () => Agent, answers = answerAll) {
+    const id = `conversation ${++conversations}`;
+    let part = await collect(make().session(id).stream('hi'));
+    const parts = [part];
+    while (part.result?.status === 'suspended') {
+      const resume = { answers: answers(part.result) };
+      part = await collect(make().session(id).resumeStream(resume));
+      parts.push(part);
+    }
+    return { parts: parts.map(eventsWithoutDates), text: part.result?.text, error: part.error };
+  }
+
+  /** Of questions, the time they were asked at is not recorded. */
+  const eventsWithoutDates = (part: Collected) =>
+    JSON.parse(JSON.stringify(eventsOf(part)).replace(/"createdAt":\d+/g, '"createdAt":0'));
+
+  const survey = tool({
+    name: 'survey',
+    description: 'Asks two questions, the second depends on the first.',
+    input: z.object({ about: z.string() }),
+    async execute({ about }, ctx) {
+      await ctx.update('begins');
+      const one = await ctx.suspend({ title: `${about} one` });
+      await ctx.update('goes on');
+      const two = await ctx.suspend({ title: `${about} two`, details: { after: one } });
+      return JSON.stringify([one, two]);
+    },
+  });
+  const script = (...about: readonly string[]) => [
+    toolCalls(...about.map((one) => ({ name: 'survey', args: { about: one } }))),
+    text('Thanks.'),
+  ];
+
+  async function recordedSurvey(about: readonly string[], answers = answerAll) {
+    const lines: string[] = [];
+    const middleware = [record({ to: lines })];
+    const agent = new Agent({ model: scriptedModel(script(...about)), tools: [survey], middleware });
+    const run = await answered(() => agent, answers);
+    expect(run.text).toBe('Thanks.');
+    return { lines, run };
+  }
+
+  function replayingSurvey(lines: readonly string[], options: Partial<AgentOptions> = {}) {
+    const silent = tool({ ...spread(survey), execute: () => 'not replayed' });
+    const middleware = [replay({ from: lines })];
+    return new Agent({ model: scriptedModel([]), tools: [silent], middleware, ...options });
+  }
+
+  it('of one call are all asked again, each with its own answer', async () => {
+    const { lines, run } = await recordedSurvey(['A']);
+    expect(run.parts).toHaveLength(3);
+    const agent = replayingSurvey(lines);
+    expect(await answered(() => agent)).toEqual(run);
+    expect(await answered(() => agent)).toEqual(run);
+  });
+
+  it('are all asked again by other processes', async () => {
+    const { lines, run } = await recordedSurvey(['A']);
+    const store = memoryStore();
+    expect(await answered(() => replayingSurvey(lines, { store }))).toEqual(run);
+  });
+
+  it('are all asked where they are answered in place', async () => {
+    const { lines } = await recordedSurvey(['A']);
+    const asked: unknown[] = [];
+    const onRequest: AgentOptions['onRequest'] = ({ title }) => {
+      asked.push(title);
+      return { type: 'respond', text: `${title}!` };
+    };
+    const { result, events } = await collect(replayingSurvey(lines, { onRequest }).stream('hi'));
+    expect(result?.text).toBe('Thanks.');
+    expect(asked).toEqual(['A one', 'A two']);
+    const updates = events.flatMap((event) => (event.type === 'tool_execution_update' ? event.update : []));
+    expect(updates).toMatchObject([{ text: 'begins' }, { text: 'goes on' }]);
+  });
+
+  const oneByOne = ({ pending }: Pick<RunResult, 'pending'>) => answerAll({ pending: pending.slice(0, 1) });
+
+  it('wait again where they waited for the answers to others', async () => {
+    const { lines, run } = await recordedSurvey(['A', 'B'], oneByOne);
+    expect(run.parts.length).toBeGreaterThan(3);
+    const agent = replayingSurvey(lines);
+    expect(await answered(() => agent, oneByOne)).toEqual(run);
+    const store = memoryStore();
+    expect(await answered(() => replayingSurvey(lines, { store }), oneByOne)).toEqual(run);
+  });
+
+  it('are asked once each, although people answer in other steps than they did', async () => {
+    for (const [then, now] of [
+      [oneByOne, answerAll],
+      [answerAll, oneByOne],
+    ] as const) {
+      const { lines } = await recordedSurvey(['A', 'B'], then);
+      const agent = replayingSurvey(lines);
+      const titles: unknown[] = [];
+      const { text: last } = await answered(() => agent, noting(titles, now));
+      expect(last).toBe('Thanks.');
+      expect(titles.toSorted()).toEqual(['A one!', 'A two!', 'B one!', 'B two!']);
+    }
+  });
+
+  it('of a sub-agent are asked again one after the other', async () => {
+    const lines: string[] = [];
+    const make = (models: readonly Script[], inner: readonly Script[], middleware: readonly Middleware[]) => {
+      const clerk = new Agent({ name: 'clerk', model: scriptedModel(inner), tools: [survey] });
+      const tools = [clerk.asTool({ name: 'clerk', description: 'Asks around.' })];
+      return new Agent({ model: scriptedModel(models), tools, middleware });
+    };
+    const outer = [toolCalls({ name: 'clerk', args: { prompt: 'go' } }), text('Done.')];
+    const live = make(outer, script('A'), [record({ to: lines })]);
+    const answers: unknown[] = [];
+    const types = ({ parts }: Awaited<ReturnType<typeof answered>>) =>
+      parts.map((events: AgentEvent[]) => events.map(({ type }) => type));
+    const run = await answered(() => live, noting(answers));
+    const again = make([], [], [replay({ from: lines })]);
+    const replayed = await answered(() => again, noting(answers));
+    expect(replayed.text).toBe('Done.');
+    expect(types(replayed)).toEqual(types(run));
+    expect(answers).toEqual(['A one!', 'A two!', 'A one!', 'A two!']);
   });
 });
 
