@@ -4,6 +4,7 @@ import type { FinishReason, Message, Metadata, ToolContent, Usage } from '../ker
 import type { ModelSettings, ToolSpec } from '../kernel/model.js';
 import type { StopReason } from '../kernel/result.js';
 import type { Request } from '../kernel/store.js';
+import { flawOf } from './flaws.js';
 
 export const CASSETTE_VERSION = 1;
 
@@ -175,9 +176,11 @@ export function parseCassette(lines: readonly string[], name: string): readonly 
       ...(cause !== undefined && { cause }),
     });
   const parsed = lines.flatMap((text, index) => {
-    if (text.trim() === '') return [];
+    // Also without the mark that some editors put before the first line.
+    const line = text.trim();
+    if (line === '') return [];
     try {
-      return [{ number: index + 1, value: JSON.parse(text) as unknown }];
+      return [{ number: index + 1, value: JSON.parse(line) as unknown }];
     } catch (error) {
       throw invalid(index + 1, `is not JSON: ${messageOf(error)}`, error);
     }
@@ -192,20 +195,8 @@ export function parseCassette(lines: readonly string[], name: string): readonly 
       `says version ${header.version}, and only ${CASSETTE_VERSION} can be read here`,
     );
   return rest.map(({ number, value }) => {
-    if (!isEntry(value)) throw invalid(number, 'is neither a model nor a tool call');
-    return { number, entry: value };
+    const flaw = flawOf(value);
+    if (flaw) throw invalid(number, flaw);
+    return { number, entry: value as Entry };
   });
-}
-
-function isEntry(value: unknown): value is Entry {
-  if (typeof value !== 'object' || value === null) return false;
-  const { type, key, run, request, answer, outcome, tool } = value as Record<string, unknown>;
-  if (typeof key !== 'string' || typeof run !== 'number') return false;
-  if (type === 'model')
-    return Array.isArray((request as StoredRequest | undefined)?.messages) && isObject(answer);
-  return type === 'tool' && typeof tool === 'string' && isObject(outcome);
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null;
 }

@@ -881,6 +881,94 @@ describe('from', () => {
     expect(error.message).toContain(message);
   });
 
+  /** What is said of a cassette in which the line of this type was edited. */
+  async function complaint(type: 'model' | 'tool', edit: (entry: any) => object): Promise<string> {
+    const { lines } = await recording(
+      [toolCalls({ name: 'add', args: { a: 1, b: 2 } }), chunks('th', 'ree')],
+      'hi',
+      {
+        tools: [add],
+      },
+    );
+    const at = lines.findLastIndex((line) => line.includes(`"type":"${type}","run"`));
+    const from = lines.with(at, JSON.stringify(edit(JSON.parse(lines[at]!))));
+    const error = await replaying(from, { tools: [add] })
+      .agent.run('hi')
+      .catch((thrown) => thrown);
+    expect(error).toMatchObject({ code: 'CASSETTE_INVALID', cause: { data: { line: at + 1 } } });
+    return error.message;
+  }
+
+  it.each<[string, object, string]>([
+    ['nothing', {}, 'Line 4 of the cassette has `answer` without one of `finish`, `error`, `stop`.'],
+    [
+      'an unknown end',
+      { content: [], finish: 'enough' },
+      '`answer` that no model gives. It yielded {"type":"finish"',
+    ],
+    ['text as content', { content: 'hi', finish: 'stop' }, '`answer.content` that is no list: "hi".'],
+    [
+      'no text',
+      { content: [{ type: 'text' }], finish: 'stop' },
+      '`answer.content[0].text` that is no text: undefined.',
+    ],
+    [
+      'an unknown part',
+      { content: [{ type: 'song' }], finish: 'stop' },
+      'yielded {"type":"song"}: its `type` is',
+    ],
+    [
+      'counts that are none',
+      { content: [], finish: 'stop', usage: { inputTokens: 'x' } },
+      'reported a usage that',
+    ],
+    ['a text as error', { error: 'no' }, '`answer.error` that is no object: "no".'],
+  ])('an answer edited to %s is refused with line and field', async (_, answer, message) => {
+    expect(await complaint('model', (entry) => ({ ...entry, answer }))).toContain(message);
+  });
+
+  it.each([[[2, 400]], [[4, 2]], [[-1]], [[0.5]], ['2']])(
+    'cuts that are not places in the text are refused with line and field: %j',
+    async (cuts) => {
+      const content = [{ type: 'text', text: 'three', cuts }];
+      const message = await complaint('model', (entry) => ({
+        ...entry,
+        answer: { content, finish: 'stop' },
+      }));
+      expect(message).toContain(
+        `Line 4 of the cassette has \`answer.content[0].cuts\` that are not places in its text, in order: ${JSON.stringify(cuts)}.`,
+      );
+    },
+  );
+
+  it.each<[string, object, string]>([
+    [
+      'no outcome',
+      { outcome: {} },
+      'Line 3 of the cassette has `outcome` without one of `result`, `error`, `stop`,',
+    ],
+    [
+      'a result without content',
+      { outcome: { result: {} } },
+      '`outcome.result` that no tool gives. Expected `content`',
+    ],
+    [
+      'a text as question',
+      { outcome: { suspend: 'Sure?' } },
+      '`outcome.suspend` that is no object: "Sure?".',
+    ],
+    ['progress that is none', { updates: [{ text: 'x' }] }, '`updates` that are no list of content'],
+  ])('a tool call edited to %s is refused with line and field', async (_, fields, message) => {
+    expect(await complaint('tool', (entry) => ({ ...entry, ...fields }))).toContain(message);
+  });
+
+  it('may be edited: other texts, without their cuts, other results, another end of lines', async () => {
+    const { lines } = await recording([chunks('th', 'ree')]);
+    const edited = lines.map((line) => `${line.replace('three', 'four').replace(',"cuts":[2]', '')}\r`);
+    const { agent } = replaying([`\ufeff${edited[0]}`, ...edited.slice(1)]);
+    expect((await agent.run('hi')).text).toBe('four');
+  });
+
   it('a request that goes on from one that was deleted is refused when it is looked at', async () => {
     const script = [toolCalls({ name: 'add', args: { a: 1, b: 2 } }), text('3')];
     const { lines } = await recording(script, 'hi', { tools: [add] });
