@@ -147,11 +147,16 @@ const RANK = new Map(ORDER.map((key, rank) => [key, rank]));
 
 /** A value as one line of JSON. */
 export function lineOf(value: unknown): string {
-  return JSON.stringify(value, (_, item) => {
-    if (typeof item === 'bigint') return String(item);
-    if (typeof item !== 'object' || item === null || Array.isArray(item)) return item;
-    return Object.fromEntries(Object.entries(item).sort(([a], [b]) => rank(a) - rank(b) || (a < b ? -1 : 1)));
-  });
+  return JSON.stringify(inOrder(value));
+}
+
+/** What was thrown and is no error is left alone: the model reads it as JSON, key by key. */
+function inOrder(value: unknown): unknown {
+  if (typeof value === 'bigint') return String(value);
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(inOrder);
+  const entries = Object.entries(value).sort(([a], [b]) => rank(a) - rank(b) || (a < b ? -1 : 1));
+  return Object.fromEntries(entries.map(([key, item]) => [key, key === 'thrown' ? item : inOrder(item)]));
 }
 
 export function headerLine(): string {

@@ -1,6 +1,6 @@
 /** Writes every model and tool call to a cassette, from which `replay` answers them again. */
 import { type Cleaner, type CleaningOptions, cleaning } from '../../cassette/clean.js';
-import { stopOf, toStoredError } from '../../cassette/failures.js';
+import { stopOf, toStoredError, toStoredFailure } from '../../cassette/failures.js';
 import type {
   StoredAnswer,
   StoredContent,
@@ -142,7 +142,7 @@ function failedOutcome(
     return { suspend, ...(place.waitsAgain(id) && { again: true }) };
   }
   if (isControl(error) || ctx.signal.aborted || isComplaint(error)) return undefined;
-  return { error: clean.value(toStoredError(error)) };
+  return { error: toStoredFailure(error, clean) };
 }
 
 function isComplaint(error: unknown): boolean {
