@@ -27,6 +27,8 @@ export class SeamCall {
 
   /** Guards judge what is sent and what comes back; not so for the model calls of a guard itself. */
   guarded = true;
+  /** `convertToLlm` is asked; not so for the model calls of that hook itself, or it would ask for ever. */
+  converted = true;
 
   /** The last thrown value that is no object. */
   raised: Raised | undefined = undefined;

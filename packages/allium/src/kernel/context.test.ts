@@ -97,6 +97,62 @@ describe('ctx.generate', () => {
     expect(seen).toEqual(['outer scripted', 'middle scripted']);
   });
 
+  it.each(['at once', 'later'])(
+    'convertToLlm may call it %s: its call is not converted in turn',
+    async (when) => {
+      const seen: string[] = [];
+      const describing = scriptedModel(['a cat'], { id: 'describing', repeat: true });
+      const model = scriptedModel([toolCalls({ name: 'look' }), 'ok']);
+      const helps: Middleware = {
+        name: 'helps',
+        async wrapModel(ctx, next) {
+          seen.push(ctx.model.id!);
+          await ctx.generate(describing, { messages: 'from further in' });
+          return next();
+        },
+      };
+      const images: Middleware = {
+        name: 'images',
+        async convertToLlm(messages, ctx) {
+          if (when === 'later') await undefined;
+          seen.push(`convert for ${ctx.model.id}`);
+          await ctx.generate(describing, { messages: 'what is on it?' });
+          return messages;
+        },
+      };
+      await new Agent({ model, tools: [look], middleware: [images, helps] }).run('go');
+      const turn = ['scripted', 'convert for describing', 'describing', 'convert for scripted', 'describing'];
+      expect(seen).toEqual([...turn, ...turn]);
+    },
+  );
+
+  it('a guard that is asked about a call of convertToLlm does not convert either', async () => {
+    const converted: string[] = [];
+    const describing = scriptedModel(['a cat'], { id: 'describing', repeat: true });
+    const judging = scriptedModel(['fine'], { id: 'judging', repeat: true });
+    const images: Middleware = {
+      name: 'images',
+      async convertToLlm(messages, ctx) {
+        converted.push(ctx.model.id!);
+        if (ctx.model.id === 'scripted') await ctx.generate(describing, { messages: 'what is on it?' });
+        return messages;
+      },
+    };
+    const asks: Middleware = {
+      name: 'asks',
+      guard: {
+        on: ['request'],
+        async judge({ text: sent }, { context }) {
+          if (sent === 'what is on it?') await context.generate(judging, { messages: sent });
+          return undefined;
+        },
+      },
+    };
+    await new Agent({ model: scriptedModel(['ok']), middleware: [images, asks] }).run('go');
+    expect(judging.requests).toHaveLength(1);
+    expect(converted).toEqual(['scripted']);
+  });
+
   it('sends its own messages, prompt, tools and settings', async () => {
     const model = helper();
     const calling: Middleware = {
