@@ -217,11 +217,11 @@ export class ModelCall extends Reading {
   }
 
   protected failed(error: unknown): void {
-    const { ctx, messages, reservation, raw, live, ending, resolve, reject } = this;
+    const { ctx, messages, reservation, raw, stages, live, ending, resolve, reject } = this;
     if (!isControl(error)) {
       attribute(error, { hook: 'model', attempts: this.attempts }, undefined, ctx);
       // What was shown is void, and nobody should read it while a retry waits.
-      ctx._live?.abandon(live, raw);
+      if (this.begun) ctx._live?.abandon(live, stages?.last ?? raw);
     }
     this.settle(spentSoFar(ctx, messages, reservation, raw));
     fail(ending, error, ctx, resolve, reject);
@@ -263,8 +263,7 @@ async function requestMessages(ctx: ModelContext): Promise<readonly Message[] | 
   const { guards, rules } = run.plan;
   let messages = ctx._messages;
   if (messages !== undefined) messages = run.withoutOrphans(messages, ['a model layer'], ctx);
-  if (rules.convertToLlm.length > 0)
-    messages = await convertToLlm(rules.convertToLlm, messages ?? ctx.messages, ctx);
+  if (rules.convertToLlm.length > 0 && ctx._call.converted) messages = await converted(messages, ctx);
   if (guards.request.length > 0 && ctx._call.guarded) {
     messages = messages
       ? await run.requestGate.all(messages, ctx)
@@ -272,6 +271,19 @@ async function requestMessages(ctx: ModelContext): Promise<readonly Message[] | 
   }
   if (run.state.withheld) messages = (messages ?? ctx.messages).flatMap(withoutWithheld);
   return messages;
+}
+
+/** Meanwhile the context is known as that of the hook, whose own model calls are not converted in turn. */
+async function converted(
+  messages: readonly Message[] | undefined,
+  ctx: ModelContext,
+): Promise<readonly Message[]> {
+  ctx._converting = true;
+  try {
+    return await convertToLlm(ctx._run.plan.rules.convertToLlm, messages ?? ctx.messages, ctx);
+  } finally {
+    ctx._converting = false;
+  }
 }
 
 const sendable = new WeakMap<Message, readonly Message[]>();

@@ -18,7 +18,7 @@ import { dropOrphans } from './orphans.js';
 import { RequestGate } from './request-gate.js';
 import type { Change } from './result.js';
 import type { DeclaredOptions } from './run-options.js';
-import { type Scope, Supervisor, supervised } from './scope.js';
+import { type Scope, Supervisor, supervised, untilAborted } from './scope.js';
 import type { OpenRun, SessionState } from './session-state.js';
 import { type CellChange, Cells } from './state.js';
 import {
@@ -201,7 +201,8 @@ export class Run {
 
   /** Apart from `pressure`, which every delta calls: a function that captures something is never free. */
   private waiting(wait: Promise<void>): Promise<void> {
-    return this.paused(() => wait);
+    // An abort ends the wait; whoever waited meets it where it goes on.
+    return this.paused(() => untilAborted(wait, this.scope).catch(() => {}));
   }
 
   /** Notes who threw a value that is no object. What a model passes on belongs to the transform that threw it. */
