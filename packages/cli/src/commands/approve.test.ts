@@ -19,6 +19,11 @@ it('lists what waits for an answer', async () => {
   expect(open).toMatchObject({ sessionId: 'ann', request: { toolName: 'pay', arguments: '{"amount":5}' } });
 });
 
+it('names the config in the commands to copy, where one was named', async () => {
+  const { stdout } = await here().allium(['--config', './allium.toml', 'approve']);
+  expect(stdout).toContain('answer with: allium --config ./allium.toml approve ann');
+});
+
 it.each([
   [['--all'], 'pay: paid 5'],
   [['--edit', '{"amount":1}'], 'pay: paid 1'],
