@@ -113,10 +113,10 @@ function badResult(ctx: LayerContext): string | undefined {
     const wanted = lackOf(result, 'assistant');
     return wanted && `expected ${wanted}, got ${shown(result)}. assistantMessage(text) makes a response.`;
   }
-  const fine =
-    typeof result === 'object' &&
-    result !== null &&
-    typeof (result as { status?: unknown }).status === 'string';
+  const { status } = (result ?? {}) as { readonly status?: unknown };
+  if (status === 'error' || status === 'aborted')
+    return `it set a result with the status "${status}". A run that fails throws: throw an error.`;
+  const fine = status === 'done' || status === 'stopped' || status === 'suspended';
   return fine ? undefined : `expected a run result, got ${shown(result)}. Spread the one next() returned.`;
 }
 
