@@ -307,8 +307,10 @@ export class ToolApproval {
       this.running ??= new Set();
       this.running.add(call.toolCall.id);
     }
-    const part = `-${call.phase === 'judging' ? 'hook' : 'tool'}${count}`;
-    const pending = this.request(call, ctx, 'suspend', request, this.run.nameAt(ctx._position), part);
+    const by = this.run.nameAt(ctx._position);
+    // A layer and the tool inside it count in contexts of their own, so the id says who asks.
+    const asker = call.phase === 'judging' ? 'hook' : by === undefined ? 'tool' : `${by}-`;
+    const pending = this.request(call, ctx, 'suspend', request, by, `-${asker}${count}`);
     const answer = await this.answer(pending, request, ctx._scope);
     if (answer) return answer;
     throw this.suspension(ctx, pending);
