@@ -55,8 +55,8 @@ export class ToolApproval {
     const revision = ctx.revision;
     const judged = await closed(this.run, call, () => this.judge(call, ctx));
     if (call.pending) return {};
-    const failure = call.result?.content[0] as { text: string } | undefined;
-    const verdict: Verdict = judged ?? { block: { reason: failure?.text ?? 'Not run.', by: 'kernel' } };
+    if (judged?.block) refuse(this.run, call, judged.block.reason, judged.block.by);
+    const verdict: Verdict = await this.released(call, judged ?? {});
     if (ctx.revision > revision) verdict.args = ctx._raw;
     this.entries.push({
       type: 'verdict',
@@ -67,6 +67,22 @@ export class ToolApproval {
     });
     this.commitState(ctx);
     return verdict;
+  }
+
+  /** The verdict with what guards leave of what the model will read, before it is journaled. */
+  private async released(call: Call, { block, ...rest }: CallDecision): Promise<CallDecision> {
+    const { judgements, plan } = this.run;
+    const { ctx } = call;
+    let { result } = rest;
+    if (plan.guards['tool-result'].length > 0)
+      await closed(this.run, call, async () => {
+        if (call.result) call.result = await judgements.toolResult(ctx, call.result);
+        else if (result)
+          result = { ...result, value: await judgements.toolResult(ctx, result.value as ToolResult) };
+      });
+    // Refused, or something failed.
+    if (call.result) return { block: { reason: textOf(call.result), by: block?.by ?? 'kernel' } };
+    return result ? { ...rest, result } : rest;
   }
 
   private async restored(call: Call, verdict: Verdict): Promise<Verdict> {
