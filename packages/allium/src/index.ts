@@ -96,7 +96,7 @@ export { type Pipeline, type PipelineLayer, pipeline } from './kernel/pipeline.j
 export { type KeyedRequest, requestKey } from './kernel/request-key.js';
 export type { Change, RunResult, RunStatus, Stop, StopReason } from './kernel/result.js';
 export { RULES, type RuleHook } from './kernel/rules.js';
-export type { ResumeOptions, RunStream, Session } from './kernel/session.js';
+export type { ResumeOptions, RunStream, Session, SessionOptions } from './kernel/session.js';
 export type { SchemaIssue, SchemaResult, StandardSchema } from './kernel/standard-schema.js';
 export {
   defineState,

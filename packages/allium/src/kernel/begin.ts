@@ -1,18 +1,19 @@
 /** The beginning of a run: its session is loaded, and its start written or the run to go on with found. */
 import { checkAnswer, firstAnswers, unknownRequest } from './answers.js';
 import type { Plan } from './compose.js';
-import { AlliumError, isThenable, kernelStop, shown } from './errors.js';
+import { AlliumError, isThenable, kernelStop } from './errors.js';
 import type { AgentEvent } from './events.js';
 import { Journal } from './journal.js';
 import { toJson } from './json-copy.js';
-import { Budget } from './limits.js';
+import { Budget, type Limits } from './limits.js';
 import { deepFreeze, type Metadata } from './messages.js';
+import type { Stop } from './result.js';
 import { Run, type RunEvents } from './run.js';
 import type { Start } from './runner.js';
 import type { Scope } from './scope.js';
 import { catchUp } from './session-state.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft } from './store.js';
-import { errorResult } from './tool.js';
+import { answersFor } from './unanswered.js';
 
 /** Loads the session and writes the start of the run, or finds the run to go on with. */
 export function begin(start: Start, scope: Scope): Awaitable<Run> {
@@ -23,19 +24,14 @@ export function begin(start: Start, scope: Scope): Awaitable<Run> {
 function opened(start: Start, scope: Scope): Awaitable<Run> {
   const { agent, store, state, options, input } = start;
   const tenant = options.tenant ?? options.parent?._run.tenant ?? agent.tenant;
-  if (state.seq > 0 && state.tenant !== tenant) {
-    throw new AlliumError(
-      'TENANT_MISMATCH',
-      `Session "${state.sessionId}" belongs to tenant ${shown(state.tenant)}, not ${shown(tenant)}.`,
-    );
-  }
+  state.checkTenant(tenant);
   const plan = agent.planFor(options.middleware);
   const journal = new Journal(store, state, agent.clock);
   const metadata = options.metadata && toJson(options.metadata, 'metadata');
   if (!input)
     return reopen(journal, plan.names, start).then(() => runOf(start, scope, plan, journal, metadata));
   if (!state.open) return newRun(start, scope, plan, journal, metadata);
-  return settleOpen(journal).then(() => newRun(start, scope, plan, journal, metadata));
+  return settleOpen(journal, plan).then(() => newRun(start, scope, plan, journal, metadata));
 }
 
 function newRun(
@@ -48,7 +44,7 @@ function newRun(
   const { agent, options } = start;
   const parent = options.parent?._run;
   const tenant = options.tenant ?? parent?.tenant ?? agent.tenant;
-  const entry: EntryDraft & { type: 'run_start'; tenant?: string; parent?: string; metadata?: unknown } = {
+  const entry: { -readonly [K in keyof RunStart]: RunStart[K] } = {
     v: ENTRY_VERSION,
     at: 0,
     type: 'run_start',
@@ -58,8 +54,17 @@ function newRun(
   if (tenant !== undefined) entry.tenant = tenant;
   if (parent) entry.parent = parent.runId;
   if (metadata) entry.metadata = metadata;
+  if (options.limits) entry.limits = storable(options.limits);
   journal.begin(entry);
   return runOf(start, scope, plan, journal, metadata);
+}
+
+type RunStart = EntryDraft & { readonly type: 'run_start' };
+
+/** JSON has no infinity: what is not limited is null. */
+function storable(limits: Limits): Record<string, number | null> {
+  const given = Object.entries(limits).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given.map(([name, value]) => [name, Number.isFinite(value) ? value : null]));
 }
 
 function runOf(
@@ -72,11 +77,14 @@ function runOf(
   const { agent, state, options } = start;
   const parent = options.parent?._run;
   const depth = parent ? parent.depth + 1 : 0;
-  const limits = options.limits ? { ...agent.limits, ...options.limits } : agent.limits;
+  const open = state.open!;
+  // A resume goes on with what the run was begun with.
+  const given = start.input || !open.limits ? options.limits : { ...open.limits, ...options.limits };
+  const limits = given ? { ...agent.limits, ...given } : agent.limits;
   const sessionBudget = new Budget(agent.sessionLimits, agent._priceOf, parent?.budget);
   sessionBudget.start(state.usage.snapshot(), state.costUsd);
   const budget = new Budget(limits, agent._priceOf, sessionBudget);
-  budget.start(state.open!.usage.snapshot(), state.open!.costUsd);
+  budget.start(open.usage.snapshot(), open.costUsd);
   const run = new Run({
     parent,
     agent,
@@ -91,7 +99,7 @@ function runOf(
     budget,
     limits,
     sessionLimits: agent.sessionLimits,
-    metadata: metadata ?? {},
+    metadata: start.input ? (metadata ?? {}) : { ...(open.metadata as Metadata | undefined), ...metadata },
     options: start.declared,
     clock: agent.clock,
     resumed: !start.input,
@@ -131,8 +139,7 @@ async function reopen(
     const request = open.requests.get(requestId);
     if (!request || answers.has(requestId)) throw unknownRequest(requestId, [...open.requests.values()]);
     // What comes through the parent of a sub-agent was in time when the parent took it.
-    checkAnswer(request, decision, options.parent ? request.createdAt : now);
-    answers.set(requestId, decision);
+    answers.set(requestId, checkAnswer(request, decision, options.parent ? request.createdAt : now));
   }
   // All of them or none: a wrong answer beside good ones changes nothing.
   if (answers.size > 0)
@@ -147,40 +154,13 @@ async function reopen(
 }
 
 /** A new message ends what was left open: every pending call is answered, visibly, before the history goes on. */
-async function settleOpen(journal: Journal): Promise<void> {
-  const { open } = journal.state;
-  if (!open) return;
-  const { runId, batch } = open;
-  if (batch) {
-    const first = open.count + 1;
-    const unanswered = [...batch.calls.entries()].filter(([index]) => !batch.results[index]);
-    await journal.append(
-      unanswered.map(([index, call]) => {
-        const { content, isError } = errorResult('Not run: a new message came before this call was settled.');
-        return {
-          type: 'tool_finished',
-          runId,
-          message: deepFreeze({
-            id: `${runId}.${first + index}`,
-            role: 'tool',
-            toolCallId: call.id,
-            toolName: call.name,
-            content,
-            isError,
-          }),
-        };
-      }),
-    );
-  }
-  await journal.append([
-    {
-      type: 'run_end',
-      runId,
-      status: 'stopped',
-      stop: { reason: 'stopped', message: 'A new message came.' },
-      turns: open.turns,
-    },
-  ]);
+async function settleOpen(journal: Journal, { tools }: Plan): Promise<void> {
+  const open = journal.state.open!;
+  const { runId, turns } = open;
+  const answers = answersFor(open, tools, 'a new message came before this call was settled.');
+  if (answers.length > 0) await journal.append(answers);
+  const stop: Stop = { reason: 'stopped', message: 'A new message came.' };
+  await journal.append([{ type: 'run_end', runId, status: 'stopped', stop, turns }]);
 }
 
 const UNWATCHED: RunEvents = { watched: false, emit() {}, pressure: () => undefined };

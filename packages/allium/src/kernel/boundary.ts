@@ -1,11 +1,24 @@
 /** What is looked at between the steps of a run: a stop that was asked for, an abort, a limit. */
-import { StopRun } from './errors.js';
+import { controlKind, isKernelStop, StopRun } from './errors.js';
+import type { Stop } from './result.js';
 import type { Run } from './run.js';
 
 /** Throws the control signal that ends the run here, if there is one. */
 export function boundary(run: Run): void {
   run.call.check();
   if (run.scope.aborted) throw run.scope.reason;
+}
+
+/** The same signal, not thrown. */
+export function endOf({ call, scope }: Run): unknown {
+  return call.latched ?? (scope.aborted ? scope.reason : undefined);
+}
+
+/** What had stopped the run before it broke off still does. */
+export function restoreStop(run: Run): void {
+  const { stop, batch } = run.open;
+  if (stop) run.call.latch(new StopRun(stop.reason, stop.message), stop.by);
+  else if (!batch && run.toolCallsLeft() < 0) run.call.latch(toolCallLimit(), 'kernel');
 }
 
 /** The same, and the limits of the kernel. */
@@ -15,6 +28,19 @@ export function checkLimits(run: Run): void {
   if (!stop) return;
   run.call.latch(stop, 'kernel');
   throw stop;
+}
+
+/** What a signal that stops the run comes to; `by` is who raised it. Undefined for anything else. */
+export function stopOf(signal: unknown, by: string | undefined): Stop | undefined {
+  if (signal === undefined || controlKind(signal) !== 'stop') return undefined;
+  const { reason, message } = signal as StopRun;
+  const who = isKernelStop(signal) ? 'kernel' : by;
+  return { reason, message, ...(who && { by: who }) };
+}
+
+/** More tools were asked for than may run. */
+export function toolCallLimit(): StopRun {
+  return new StopRun('max_tool_calls', 'The limit of tool calls is used up.');
 }
 
 function turnLimit(run: Run): StopRun | undefined {

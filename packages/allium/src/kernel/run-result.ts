@@ -2,12 +2,21 @@
 import { type Message, textOf, type Usage } from './messages.js';
 import type { Change, RunResult, RunStatus, Stop } from './result.js';
 import type { Run } from './run.js';
+import type { OpenRun } from './session-state.js';
 import type { PendingRequest } from './store.js';
 
 const SOURCE = Symbol('source');
 
 export function resultOf(run: Run, status: RunStatus, stop: Stop): RunResult {
   return new Result(run, status, stop);
+}
+
+/** The result with what came in while the end of the run was written; its messages begin at `from`. */
+export function withLatest(run: Run, result: RunResult, from: number): RunResult {
+  const { open } = run.state;
+  const messages = run.history.from(from);
+  const latest = { ...result, messages, pending: open ? pendingIn(open) : NONE, queued: queuedOf(run) };
+  return Object.freeze(Object.assign(Object.create(Result.prototype), latest));
 }
 
 class Result implements RunResult {
@@ -35,7 +44,7 @@ class Result implements RunResult {
     this.text = last ? textOf(last) : '';
     this.output = run.output;
     this.turns = open.turns;
-    this.pending = open.requests.size === 0 ? NONE : Object.freeze([...open.requests.values()]);
+    this.pending = pendingIn(open);
     this.runId = run.runId;
     this.sessionId = run.sessionId;
     this.messages = history.from(open.from);
@@ -74,6 +83,10 @@ const GROWING = ['usage', 'costUsd', 'queued', 'changes'] as const;
 
 function queuedOf({ state: { queued } }: Run): readonly Message[] {
   return queued.length === 0 ? NONE : Object.freeze(queued.map(({ message }) => message));
+}
+
+function pendingIn({ requests }: OpenRun): readonly PendingRequest[] {
+  return requests.size === 0 ? NONE : Object.freeze([...requests.values()]);
 }
 
 function changesOf({ changes }: Run): readonly Change[] {

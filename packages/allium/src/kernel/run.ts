@@ -98,6 +98,8 @@ export class Run {
   /** What transforms made of responses, by the content they were made from. */
   stages: WeakMap<Content, { readonly ctx: ModelContext; readonly response: ModelResponse }> | undefined;
   turn = 0;
+  /** Run layers come before the loop, and one may end without it. */
+  loop: 'to come' | 'begun' | 'given up' = 'to come';
   /** When this part of the run began, and how long it had been active before. */
   readonly started: number;
   readonly before: number;
@@ -263,7 +265,6 @@ export class Run {
   get hasUnwritten(): boolean {
     return this.cells.dirty || this.unjournaled.length > 0;
   }
-
   // ── Calls ──────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Lets work wind down when the run is aborted; does not wait for code that ignores its signal. */

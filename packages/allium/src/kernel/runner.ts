@@ -1,18 +1,17 @@
 /** One run from its start to its end: session, limits, run layers around the loop, and what is told and written at the end. */
 import type { Agent } from './agent.js';
 import { begin } from './begin.js';
+import { stopOf } from './boundary.js';
 import { RunContext } from './context.js';
 import {
   Aborted,
   AlliumError,
   attribute,
   controlKind,
-  isKernelStop,
   isThenable,
   kernelStop,
   messageOf,
   RunError,
-  type StopRun,
 } from './errors.js';
 import type { EventQueue } from './event-queue.js';
 import { drain } from './inbox.js';
@@ -22,11 +21,12 @@ import type { Message } from './messages.js';
 import type { RunResult, RunStatus, Stop } from './result.js';
 import type { Run } from './run.js';
 import type { DeclaredOptions } from './run-options.js';
-import { resultOf } from './run-result.js';
+import { resultOf, withLatest } from './run-result.js';
 import { Scope } from './scope.js';
 import type { ResumeOptions } from './session.js';
 import type { SessionState } from './session-state.js';
 import type { EntryBody, Store } from './store.js';
+import { answersFor } from './unanswered.js';
 
 export interface Control {
   abort(reason: Aborted): void;
@@ -69,54 +69,56 @@ export async function execute(start: Start): Promise<RunResult> {
   }
 }
 
+/** How a run ended, and the error it failed with. */
+interface Ended {
+  readonly result: RunResult;
+  readonly failure?: { readonly error: unknown };
+}
+
 /** The run layers around the loop, then the end of the run, whatever it is. */
 async function supervise(run: Run, start: Start): Promise<RunResult> {
   if (run.watched)
     run.emit({ type: 'agent_start', runId: run.runId, sessionId: run.sessionId, resumed: run.resumed });
   const ctx = new RunContext(run, run.scope, start.input ?? []);
-  let result: RunResult;
-  let failure: { error: unknown } | undefined;
+  let ended: Ended;
   try {
     const work = enter(run.plan.layers.run, 0, ctx, (inner: RunContext) => core(run, inner, start));
     // Twice the time of what is further in, which has to be over first: it answers the calls that are still open.
-    result = (
-      isThenable(work) ? await run.supervise(work, 2 * run.agent.teardownTimeoutMs) : work
-    ) as RunResult;
-    if (run.call.latched !== undefined && result.status === 'done')
-      result = resultOf(run, 'stopped', stopOf(run, run.call.latched));
+    const result = isThenable(work) ? await run.supervise(work, 2 * run.agent.teardownTimeoutMs) : work;
+    ended = { result: result as RunResult };
+    // What a layer swallowed counts all the same.
+    if (run.call.latched !== undefined && ended.result.status === 'done')
+      ended = endedBy(run, run.call.latched);
   } catch (error) {
-    const kind = controlKind(error);
-    if (kind === 'stop') result = resultOf(run, 'stopped', stopOf(run, error));
-    else {
-      failure = { error };
-      result = resultOf(run, kind === 'abort' ? 'aborted' : 'error', {
-        reason: kind === 'abort' ? 'aborted' : 'error',
-        message: messageOf(error),
-      });
-    }
+    ended = endedBy(run, error);
   }
   // A sub-agent whose call was given up may still be winding down: it does not outlive the run.
   if (run.children) await Promise.allSettled(run.children.values());
-  let unwritten: RunError | undefined;
-  try {
-    result = await close(run, result, start, ctx);
-  } catch (error) {
-    unwritten = error as RunError;
-    result = unwritten.result;
-  }
+  const { result, failure } = await close(run, ended, start, ctx);
   if (run.watched) run.emit({ type: 'agent_end', runId: run.runId, sessionId: run.sessionId, result });
-  if (unwritten) throw unwritten;
   if (failure) throw toRunError(run, failure.error, result);
   return result;
 }
 
-/** Inside all run layers: the loop. Control signals become results here; errors and aborts go on outward. */
+function endedBy(run: Run, error: unknown): Ended {
+  const { latched, latchedBy } = run.call;
+  const stop = stopOf(error, latched === error ? latchedBy : undefined);
+  if (stop) return { result: resultOf(run, 'stopped', stop) };
+  const status = controlKind(error) === 'abort' ? 'aborted' : 'error';
+  return { result: resultOf(run, status, { reason: status, message: messageOf(error) }), failure: { error } };
+}
+
+/** Inside all run layers: the loop. A stop becomes a result here; errors and aborts go on outward. */
 function core(run: Run, ctx: RunContext, { store }: Start): Promise<RunResult> {
+  run.loop = 'begun';
   return converse(run, ctx.input, { store }).then(
     (stop) => resultOf(run, STATUS[stop.reason] ?? 'stopped', stop),
     (error) => {
-      if (controlKind(error) !== 'stop') throw error;
-      return resultOf(run, 'stopped', stopOf(run, error));
+      const kind = controlKind(error);
+      if (kind === 'stop') return endedBy(run, error).result;
+      // Whoever swallows an abort has not undone it.
+      if (kind === 'abort' && run.loop !== 'given up') run.call.latch(error);
+      throw error;
     },
   );
 }
@@ -124,40 +126,54 @@ function core(run: Run, ctx: RunContext, { store }: Start): Promise<RunResult> {
 /** How a run ended that the loop has ended. */
 const STATUS: { readonly [R in Stop['reason']]?: RunStatus } = { final: 'done', suspended: 'suspended' };
 
-function stopOf(run: Run, signal: unknown): Stop {
-  const { reason, message } = signal as StopRun;
-  const latched = run.call.latched === signal ? run.call.latchedBy : undefined;
-  const by = isKernelStop(signal) ? 'kernel' : latched;
-  return { reason, message, ...(by && { by }) };
-}
-
-/** Writes the end. A suspended run stays open. What was posted and not taken is kept with the session. */
-async function close(run: Run, result: RunResult, { store }: Start, ctx: RunContext): Promise<RunResult> {
-  const { status, stop } = result;
+/** Writes the end, unless the run can go on later. What was posted and not taken is kept with the session. */
+async function close(run: Run, ended: Ended, { store }: Start, ctx: RunContext): Promise<Ended> {
   if (ctx._state) run.cells.stage(ctx._state);
   try {
     const taken = drain(run, { store }, 'none');
     const due = isThenable(taken) ? await taken : taken;
-    const end =
-      status === 'suspended'
-        ? pause(run)
-        : [{ type: 'run_end' as const, runId: run.runId, status, stop, turns: run.open.turns }];
+    // A cancel that came while the run went to ask somebody: no answer is waited for.
+    if (ended.result.status === 'suspended' && run.scope.aborted) ended = endedBy(run, run.scope.reason);
+    const { status, stop } = ended.result;
+    const { from, batch, turns } = run.open;
+    const { runId, sessionId } = run;
+    const end: EntryBody[] = staysOpen(run, status)
+      ? pause(run)
+      : [
+          ...(batch ? answersFor(run.open, run.plan.tools, whyNot(ended.result)) : []),
+          { type: 'run_end', runId, status, stop, turns },
+        ];
     if (due || end.length > 0 || run.hasUnwritten) {
       const wait = run.append(due ? [...due.entries, ...end] : end);
       if (wait) await wait;
     }
+    if (due || batch) ended = { ...ended, result: withLatest(run, ended.result, from) };
     if (status === 'suspended' && run.watched)
-      run.emit({ type: 'suspended', runId: run.runId, sessionId: run.sessionId, pending: result.pending });
-    return result;
+      run.emit({ type: 'suspended', runId, sessionId, pending: ended.result.pending });
+    return ended;
   } catch (error) {
+    const { status } = ended.result;
     // The journal refused: the run ends as it is; what failed first is what the caller hears of.
-    if (status === 'error' || status === 'aborted') return result;
-    throw toRunError(run, error, {
-      ...result,
-      status: 'error',
-      stop: { reason: 'error', message: messageOf(error) },
-    });
+    if (status === 'error' || status === 'aborted') return ended;
+    const stop: Stop = { reason: 'error', message: messageOf(error) };
+    return { result: { ...ended.result, status: 'error', stop }, failure: { error } };
   }
+}
+
+/**
+ * A run that waits, and one that failed with calls still open or before it went on at all, stays open: what was asked
+ * and agreed to is not lost because somebody else's code failed.
+ */
+function staysOpen(run: Run, status: RunStatus): boolean {
+  if (status !== 'error') return status === 'suspended';
+  return run.open.batch !== undefined || (run.resumed && run.loop === 'to come');
+}
+
+/** Why calls were not run that the run has left open. */
+function whyNot({ status, stop }: RunResult): string {
+  return status === 'aborted'
+    ? `the run was aborted: ${stop.message}`
+    : `the run was stopped: ${stop.message}`;
 }
 
 /** What a suspended run has to remember. */

@@ -25,6 +25,8 @@ export type EntryBody =
       readonly plan: readonly string[];
       readonly parent?: string;
       readonly metadata?: unknown;
+      /** What this run was given instead of the agent's limits; null is none. */
+      readonly limits?: Readonly<Record<string, number | null>>;
     }
   | {
       readonly type: 'message';
@@ -60,6 +62,8 @@ export type EntryBody =
       readonly runId: string;
       readonly message: ToolMessage;
       readonly terminate?: boolean;
+      /** The run is to end after this batch. */
+      readonly stop?: Stop;
     }
   | { readonly type: 'request'; readonly runId: string; readonly request: PendingRequest }
   | {
@@ -67,6 +71,8 @@ export type EntryBody =
       readonly runId: string;
       readonly requestId: string;
       readonly decision: Decision;
+      /** Guards and `acceptMessage` have had their say: this is what they left of it, and replaces what was given. */
+      readonly admitted?: true;
     }
   /** What `beforeToolCall` decided about a call, so that a resume does not ask again. */
   | {
@@ -153,7 +159,13 @@ export type Queued =
 
 export type InboxItem =
   | Queued
-  | { readonly type: 'answer'; readonly requestId: string; readonly decision: Decision }
+  | {
+      readonly type: 'answer';
+      readonly requestId: string;
+      readonly decision: Decision;
+      /** When it was given, in milliseconds: what decides whether it was in time. Otherwise that is when it is taken. */
+      readonly at?: number;
+    }
   | { readonly type: 'cancel'; readonly reason?: string };
 
 export interface SessionInfo {

@@ -1,8 +1,9 @@
 /** The tool phase of a turn: every call gets exactly one result, in call order, whatever happens. */
 
+import { endOf, toolCallLimit } from './boundary.js';
 import { judgeUpdate } from './content-guards.js';
 import { type ToolCallHooks, type ToolCallSubject, ToolContext } from './context.js';
-import { AlliumError, controlKind, isThenable, messageOf, StopRun, type Suspension } from './errors.js';
+import { AlliumError, controlKind, isThenable, messageOf, type StopRun, type Suspension } from './errors.js';
 import { enter } from './layers.js';
 import type { AssistantMessage, ToolCall, ToolContent, ToolMessage } from './messages.js';
 import type { CallVerdicts } from './response-gate.js';
@@ -16,6 +17,7 @@ import { executeTool, Lane } from './tool-execution.js';
 import { prepare } from './tool-preparation.js';
 import type { ToolResults } from './tool-results.js';
 import { startOf } from './tool-starts.js';
+import { inDoubt } from './unanswered.js';
 
 export interface BatchOutcome {
   readonly results: readonly ToolMessage[];
@@ -78,6 +80,8 @@ export class ToolBatch implements ToolCallHooks {
   run(): Awaitable<BatchOutcome> {
     const { calls, batch } = this;
     const open = batch.answered === 0 ? calls : calls.filter((call) => !call.done);
+    const ended = this.options.fresh ? undefined : endOf(this.runner);
+    if (ended !== undefined) return this.broken(open, ended);
     if (needsApproval(this.runner)) return this.judgeThenExecute(open, 0);
     const allowed = this.runner.toolCallsLeft();
     for (let i = 0; i < open.length; i++) {
@@ -103,6 +107,8 @@ export class ToolBatch implements ToolCallHooks {
         const wait = this.prepare(open[i]!, allowed);
         if (wait) await wait;
       }
+      // What is in doubt does not run, so nobody is asked whether it may.
+      for (const call of open) call.result ??= this.doubt(call);
       const pending = needsApproval(this.runner) ? await this.approval.judgeAll(open) : NO_REQUESTS;
       if (pending.length > 0) return this.outcome(pending);
     } catch (error) {
@@ -132,7 +138,7 @@ export class ToolBatch implements ToolCallHooks {
 
   private async concludeEarly(open: readonly Call[], ended: unknown): Promise<BatchOutcome> {
     if (ended !== undefined) {
-      await this.results.answerRest(open, ended);
+      await this.answerRest(open, ended);
       throw ended;
     }
     const pending = open.flatMap((call) => call.pending ?? []);
@@ -146,8 +152,14 @@ export class ToolBatch implements ToolCallHooks {
   private async broken(open: readonly Call[], error: unknown): Promise<never> {
     const by = open.find(({ latched }) => latched === error)?.latchedBy;
     if (controlKind(error) === 'stop') this.runner.call.latch(error, by);
-    await this.results.answerRest(open, error);
+    await this.answerRest(open, error);
     throw error;
+  }
+
+  private answerRest(open: readonly Call[], why: unknown): Promise<void> {
+    for (const call of open)
+      if (!call.done && this.hadBegun(call)) call.result ??= inDoubt(call.toolCall.name);
+    return this.results.answerRest(open, why);
   }
 
   /** The control signal that ends the run after this batch, if there is one. */
@@ -182,10 +194,14 @@ export class ToolBatch implements ToolCallHooks {
     call.ctx = this.context(call, call);
     if (options.notRun !== undefined) return refuse(runner, call, `Not run: ${options.notRun}`);
     if (call.index >= allowed) {
-      this.limit ??= new StopRun('max_tool_calls', 'The limit of tool calls is used up.');
+      this.limit ??= toolCallLimit();
       return refuse(runner, call, `Not run: ${this.limit.message}`);
     }
     return prepare(runner, call, options.tools, this);
+  }
+
+  offered(name: string): boolean {
+    return this.batch.offered?.includes(name) ?? false;
   }
 
   /** Gives the call a context for another call or tool than the model named. */
@@ -261,7 +277,7 @@ export class ToolBatch implements ToolCallHooks {
   private execute(call: Call): Awaitable<void> {
     if (!call.result && this.halted()) return;
     this.results.begin(call);
-    const known = call.result ?? this.inDoubt(call);
+    const known = call.result ?? this.doubt(call);
     if (known) return this.finish(call, known);
     call.phase = 'running';
     const layers = this.runner.plan.layers.tool;
@@ -316,18 +332,14 @@ export class ToolBatch implements ToolCallHooks {
     return this.approval.rejudge(call, ctx).then((refused) => refused ?? executeTool(ctx));
   }
 
-  private inDoubt(call: Call): ToolResult | undefined {
-    const { name, id } = call.toolCall;
-    if (
-      this.options.fresh ||
-      call.fresh ||
-      !this.batch.started.includes(id) ||
-      call.ctx.tool?.onInDoubt !== 'fail'
-    )
-      return undefined;
-    return errorResult(
-      `In doubt: "${name}" had started when the run broke off, and nobody knows whether it took effect. It was not run again.`,
-    );
+  private doubt(call: Call): ToolResult | undefined {
+    if (!this.hadBegun(call) || call.ctx.tool?.onInDoubt !== 'fail') return undefined;
+    return inDoubt(call.toolCall.name);
+  }
+
+  /** Before this process went on with it. */
+  private hadBegun(call: Call): boolean {
+    return !this.options.fresh && !call.fresh && this.batch.started.includes(call.toolCall.id);
   }
 
   /** A control signal came out of a call. True when the call has no result yet. */
@@ -371,7 +383,6 @@ export class ToolBatch implements ToolCallHooks {
   }
 
   suspend(ctx: ToolContext, request: Request): Promise<Decision> {
-    if (ctx._isOver) return Promise.reject(ctx._scope.reason);
     return this.approval.suspend(this.callOf(ctx), ctx, request);
   }
 }

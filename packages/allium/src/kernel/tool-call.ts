@@ -10,8 +10,10 @@ import {
   toldError,
 } from './errors.js';
 import { hash } from './hash.js';
-import { type AssistantMessage, deepFreeze, type ToolCall, type ToolMessage } from './messages.js';
+import { type AssistantMessage, deepFreeze, type ToolCall, type ToolMessage, textOf } from './messages.js';
+import type { CallDecision } from './rules.js';
 import type { Run } from './run.js';
+import { untilAborted } from './scope.js';
 import { describeIssues } from './standard-schema.js';
 import type { Awaitable, PendingRequest } from './store.js';
 import { errorResult, type Tool, type ToolResult } from './tool.js';
@@ -101,6 +103,25 @@ export function failed(run: Run, call: Call, error: unknown): void {
   refuse(run, call, failureText(call, error));
 }
 
+/** A decision about a call, with what guards leave of what the model will read: it is journaled before the result is. */
+export async function released(
+  run: Run,
+  call: Call,
+  { block, ...rest }: CallDecision,
+): Promise<CallDecision> {
+  const { judgements, plan } = run;
+  let { result } = rest;
+  if (plan.guards['tool-result'].length > 0)
+    await closed(run, call, async () => {
+      if (call.result) call.result = await judgements.toolResult(call.ctx, call.result);
+      else if (result)
+        result = { ...result, value: await judgements.toolResult(call.ctx, result.value as ToolResult) };
+    });
+  // Refused, or something failed.
+  if (call.result) return { block: { reason: textOf(call.result), by: block?.by ?? 'kernel' } };
+  return result ? { ...rest, result } : rest;
+}
+
 /** What a schema raises when it cannot judge anything at all. */
 const UNREPAIRABLE: readonly string[] = [
   'MISSING_DEPENDENCY',
@@ -128,7 +149,8 @@ export function parseArguments(text: string): { value: unknown } | { problem: st
 /** Validates raw arguments into the context; says what is wrong with them otherwise. Parsed values are never parsed again. */
 export function validate(ctx: ToolContext, raw: unknown): Awaitable<string | undefined> {
   const checked = ctx.tool!.input['~standard'].validate(raw);
-  return isThenable(checked) ? checked.then((result) => take(ctx, raw, result)) : take(ctx, raw, checked);
+  if (!isThenable(checked)) return take(ctx, raw, checked);
+  return untilAborted(checked, ctx._scope).then((result) => take(ctx, raw, result));
 }
 
 type Checked = Awaited<ReturnType<NonNullable<ToolContext['tool']>['input']['~standard']['validate']>>;

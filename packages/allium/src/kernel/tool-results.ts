@@ -1,4 +1,5 @@
 /** What becomes of the results of a batch: judged, journaled and told, one for each call. */
+import { stopOf } from './boundary.js';
 import { judgeUpdate } from './content-guards.js';
 import { controlKind, isControl, messageOf } from './errors.js';
 import { freezeMessage, type ToolMessage } from './messages.js';
@@ -110,7 +111,11 @@ export class ToolResults {
     try {
       const { runId } = run;
       const entry = { v: ENTRY_VERSION, at: 0, type: 'tool_finished' as const, runId, message };
-      const entries = [terminate ? { ...entry, terminate } : entry];
+      const { latched, latchedBy } = call.latched === undefined ? run.call : call;
+      const stop = stopOf(latched, latchedBy);
+      const entries = [
+        terminate || stop ? { ...entry, ...(terminate && { terminate }), ...(stop && { stop }) } : entry,
+      ];
       // Nobody hears of the last result before the model has answered to it: both may be written together.
       wait = run.append(entries, !run.watched && run.state.lacksOneResult(runId));
     } catch (error) {

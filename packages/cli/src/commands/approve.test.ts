@@ -98,6 +98,17 @@ it('refuses arguments that do not fit the tool, and leaves the question open', a
   expect((await here().allium(['approve', 'ann', '--edit', '{"amount":2}'])).stdout).toContain('paid 2');
 });
 
+it('shows and answers nothing of another tenant', async () => {
+  here().write('allium.toml', here().read('allium.toml').replace('[allium]', '[allium]\ntenant = "acme"'));
+  expect((await here().allium(['approve'])).stderr).toContain('Nothing waits for an answer.');
+  const { code, stderr } = await here().allium(['approve', 'ann', '--all']);
+  expect(code).not.toBe(0);
+  expect(stderr).toContain('Session "ann" belongs to tenant undefined, not "acme".');
+  await here().allium(['run', '--session', 'bob', 'pay 6']);
+  expect((await here().allium(['approve'])).stdout).toContain('pay {"amount":6}');
+  expect((await here().allium(['approve', 'bob', '--all'])).stdout).toContain('pay: paid 6');
+});
+
 /** Every argument is a number. */
 const NUMBERS = `validate: (value) => {
   const wrong = Object.keys(value).find((key) => typeof value[key] !== 'number');

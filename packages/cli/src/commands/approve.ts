@@ -50,8 +50,11 @@ async function listOpen(shell: Shell, json: boolean): Promise<void> {
   const { io } = shell;
   await withAgent(shell, {}, async ({ agent, store }) => {
     const open: { sessionId: string; request: PendingRequest }[] = [];
-    for await (const { sessionId } of allSessions(store))
+    for await (const { sessionId, tenant } of allSessions(store)) {
+      // What another tenant is asked is not for this one to see.
+      if (tenant !== agent.tenant) continue;
       for (const request of (await inboxOf(agent, sessionId)).open) open.push({ sessionId, request });
+    }
     if (json) return tellJson(shell, open);
     if (open.length === 0) return note(io, 'Nothing waits for an answer.');
     for (const { sessionId, request } of open) {
