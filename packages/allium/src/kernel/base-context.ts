@@ -3,6 +3,7 @@
 import type { Agent } from './agent.js';
 import type { Plan } from './compose.js';
 import { type Attribution, attribution, controlKind, type Raised, StopRun } from './errors.js';
+import { eventData } from './event-data.js';
 import type { Message, MessageInput, Metadata, ModelResponse, Usage } from './messages.js';
 import type { Seam } from './middleware.js';
 import type { Model, ModelSettings } from './model.js';
@@ -27,6 +28,8 @@ export class SeamCall {
 
   /** Guards judge what is sent and what comes back; not so for the model calls of a guard itself. */
   guarded = true;
+  /** `convertToLlm` is asked; not so for the model calls of that hook itself, or it would ask for ever. */
+  converted = true;
 
   /** The last thrown value that is no object. */
   raised: Raised | undefined = undefined;
@@ -174,9 +177,10 @@ export abstract class Context {
     throw signal;
   }
 
-  /** Puts a `custom` event into the stream. */
+  /** Puts a `custom` event into the stream, with a copy of the data. Instances of classes are told as they are. */
   emit(name: string, data?: unknown): void {
-    this._run.emitCustom(name, data, this._run.nameAt(this._position));
+    const { _run: run } = this;
+    if (run.watched) run.emitCustom(name, eventData(data), run.nameAt(this._position));
   }
 
   /** Calls a model for a middleware's own purposes: same signal, budget and inner layers, never in the user's stream. */

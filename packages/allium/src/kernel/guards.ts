@@ -120,6 +120,7 @@ function judgeContext(planned: PlannedGuard, ctx: Context): Context {
   made._position = planned.position;
   made._call = new SeamCall();
   made._call.guarded = false;
+  made._call.converted = ctx._call.converted;
   return made as unknown as Context;
 }
 

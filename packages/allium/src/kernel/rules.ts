@@ -99,8 +99,8 @@ async function awaited<T>(
 }
 
 function checked(hook: RuleHook, planned: PlannedHook, answer: unknown, subject: unknown): unknown {
-  const { fine, wanted, required } = SHAPES[hook];
-  if (answer === undefined ? required : !fine(answer, subject)) throw wrong(hook, planned, answer, wanted);
+  const { fine, required } = SHAPES[hook];
+  if (answer === undefined ? required : !fine(answer, subject)) throw wrong(hook, planned, answer);
   return answer;
 }
 
@@ -113,10 +113,12 @@ function failed(hook: RuleHook, planned: PlannedHook, ctx: Context, error: unkno
   ctx._run.note(planned.name, `${hook} failed and was skipped: ${toldError(error, ctx.plan)}`);
 }
 
-function wrong(hook: RuleHook, planned: PlannedHook, answer: unknown, wanted: string): AlliumError {
+function wrong(hook: RuleHook, planned: PlannedHook, answer: unknown): AlliumError {
+  const { wanted, lack } = SHAPES[hook];
+  const lacking = lack?.(answer);
   return new AlliumError(
     'INVALID_HOOK_RESULT',
-    `${hook} of "${planned.name}" returned ${shown(answer)}. Return ${wanted}.`,
+    `${hook} of "${planned.name}" returned ${shown(answer)}. Return ${wanted}.${lacking ? ` Expected ${lacking}.` : ''}`,
     {
       data: { hook, middleware: planned.name },
     },

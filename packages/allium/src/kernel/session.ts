@@ -27,7 +27,10 @@ export interface ResumeOptions extends RunOptions {
 
 /** Events as they happen, and the result. Not a promise: await `result`. */
 export interface RunStream extends AsyncIterable<AgentEvent> {
-  /** Settles when the run has ended. Where nobody iterates, events are let go instead of waiting to be read. */
+  /**
+   * Settles when the run has ended. Once it was asked for, the run waits for no reader: where nobody iterates, events are
+   * let go; where somebody does, all of them are kept until they are read.
+   */
   readonly result: Promise<RunResult>;
 }
 

@@ -101,7 +101,10 @@ export class ToolContext<Args = any> extends Context {
     return this.tool === tool;
   }
 
-  /** Shows progress: an event, never sent to the model. Whoever shows a lot awaits it, so as not to outrun the consumer. */
+  /**
+   * Shows progress: an event with a copy of what is given, never sent to the model. Whoever shows a lot awaits it, so as
+   * not to outrun the consumer.
+   */
   update(partial: string | readonly ToolContent[], details?: unknown): Awaitable<void> {
     return this._hooks.update(this, partial, details);
   }
