@@ -165,10 +165,15 @@ export abstract class Context {
     return this._run.options;
   }
 
+  /** @internal Its time is up, or its attempt was given up, while the run goes on: what it still says counts for nothing. */
+  get _isOver(): boolean {
+    return this._scope.aborted && !this._run.scope.aborted;
+  }
+
   /** Ends the run cleanly. Throws; even if the exception is swallowed, the run ends at the next boundary. */
   stop(reason: StopReason = 'stopped', why?: string): never {
     const signal = new StopRun(reason, why);
-    this._call.latch(signal, this._run.nameAt(this._position));
+    if (!this._isOver) this._call.latch(signal, this._run.nameAt(this._position));
     throw signal;
   }
 

@@ -368,7 +368,7 @@ export class ToolBatch implements ToolCallHooks {
   update(ctx: ToolContext, partial: string | readonly ToolContent[], details: unknown): Awaitable<void> {
     const { runner } = this;
     const { begun, toolCall } = this.callOf(ctx);
-    if (!runner.watched || !begun) return;
+    if (!runner.watched || !begun || ctx._isOver) return;
     const content = typeof partial === 'string' ? [{ type: 'text' as const, text: partial }] : partial;
     if (!isContentList(content))
       throw new AlliumError(

@@ -114,7 +114,7 @@ export class ToolContext<Args = any> extends Context {
    * the tool runs again from its start. So ask before side effects.
    */
   suspend(request: Request): Promise<Decision> {
-    const answer = this._hooks.suspend(this, request);
+    const answer = this._isOver ? Promise.reject(this._scope.reason) : this._hooks.suspend(this, request);
     // Even unawaited it ends the run: the signal is latched.
     answer.catch(() => {});
     return answer;
