@@ -252,9 +252,8 @@ export class Run {
   }
 
   private tellChanges(changes: readonly CellChange[]): void {
-    if (!this.watched) return;
     const { runId, sessionId } = this;
-    for (const { key: cell, value } of changes)
+    for (const { key: cell, value } of this.watched ? changes : [])
       this.emit({ type: 'state_change', runId, sessionId, cell, value });
   }
 
