@@ -1,7 +1,8 @@
 /** Stream transforms that layers registered: what they make of a stream, or of a response that did not stream. */
 import { Assembler, partsOf } from './assemble.js';
 import type { ModelContext } from './context.js';
-import { AlliumError, attribute, shown } from './errors.js';
+import { AlliumError, shown } from './errors.js';
+import { owned } from './layer.js';
 import type { LiveStream } from './live.js';
 import { deepFreeze, type ModelResponse } from './messages.js';
 import { type ModelPart, modelName, type StreamTransform } from './model.js';
@@ -94,9 +95,7 @@ export function chain(
   return factories.reduceRight<(part: ModelPart) => void>((next, factory) => {
     let inside = true;
     const blame = (error: unknown): never => {
-      if (inside && by !== undefined)
-        attribute(error, { middleware: by, hook: 'transform' }, undefined, owner);
-      throw error;
+      throw inside && by !== undefined ? owned(by, 'transform', error, owner) : error;
     };
     const emit = (part: ModelPart): void => {
       inside = false;
