@@ -1,9 +1,11 @@
 /** Whatever callers hand in as messages, checked once at the edge. */
-import { AlliumError, shown } from './errors.js';
+import { AlliumError, messageOf, shown } from './errors.js';
+import { type Flaw, toJson } from './json-copy.js';
 import {
   deepFreeze,
   type Message,
   type MessageInput,
+  type Metadata,
   toolCallsOf,
   type UserContent,
   userMessage,
@@ -74,6 +76,36 @@ export function checkMessage(message: Message): Message {
     if (typeof message.isError !== 'boolean') return { ...message, content, isError: false } as Message;
   }
   return content === given ? message : ({ ...message, content } as Message);
+}
+
+/** A frozen copy of a message from outside: what the caller keeps is the caller's, and all of it can be journaled. */
+export function ownMessage(given: Message): Message {
+  const message = checkMessage(given);
+  checkMetadata(message);
+  for (const part of message.content) checkMetadata(part);
+  try {
+    return deepFreeze(structuredClone(message));
+  } catch (cause) {
+    throw new AlliumError(
+      'INVALID_MESSAGE',
+      `Expected a message of plain data, got ${shown(message)}: ${messageOf(cause)}`,
+      { cause },
+    );
+  }
+}
+
+function checkMetadata({ metadata }: { readonly metadata?: Metadata }): void {
+  if (metadata === undefined) return;
+  if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata))
+    throw noRecord('metadata', { at: '', what: shown(metadata) });
+  toJson(metadata, 'metadata', noRecord);
+}
+
+function noRecord(name: string, { what, at }: Flaw): AlliumError {
+  return new AlliumError(
+    'INVALID_MESSAGE',
+    `Expected the ${name} of a message to be an object of JSON values, got ${what}${at && ` at ${at}`}. Give plain data.`,
+  );
 }
 
 /** What would make a history invalid if these were appended: every call needs its result, right after it, in order. */
