@@ -156,6 +156,8 @@ async function goOn(
   const open = status === 'suspended' ? pending.map((one) => lifted(one, ctx, of, place)) : [];
   await closeOthers(ctx._run, place, open);
   if (status !== 'suspended') return { ...of, status, stop, text };
+  // Everything it asked was answered to it alone meanwhile.
+  if (open.length === 0) return goOn(ctx, child, session, place);
   const [first, ...more] = open;
   const signal = new Suspension(first!, ...more);
   ctx._call.latch(signal);

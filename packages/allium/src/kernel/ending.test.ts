@@ -209,6 +209,15 @@ describe('a run layer that fails', () => {
     expectValidHistory(await session().messages());
   });
 
+  it.each(['error', 'aborted', 'fine'])('cannot make up a result with the status %s', async (status) => {
+    const made: Middleware = {
+      name: 'made',
+      wrapRun: async (_, next) => ({ ...(await next()), status }) as never,
+    };
+    const agent = new Agent({ model: scriptedModel(['ok']), middleware: [made] });
+    expect(await failed(agent.run('go'))).toMatchObject({ code: 'INVALID_HOOK_RESULT' });
+  });
+
   it('cannot undo an abort by swallowing it', async () => {
     const controller = new AbortController();
     const swallows: Middleware = {

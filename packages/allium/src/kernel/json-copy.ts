@@ -37,7 +37,7 @@ function isSimple(value: unknown): boolean {
   return value === null || typeof value === 'string' || typeof value === 'boolean';
 }
 
-function isPlain(value: object): value is Record<string, unknown> {
+export function isPlain(value: object): value is Record<string, unknown> {
   const proto = Object.getPrototypeOf(value);
   return proto === Object.prototype || proto === null;
 }

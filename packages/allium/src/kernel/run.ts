@@ -12,13 +12,13 @@ import type { Journal } from './journal.js';
 import { Judgements } from './judgements.js';
 import type { Budget, Limits, Reservation, SessionLimits } from './limits.js';
 import type { AssistantContent, Message, Metadata, ModelResponse, Usage } from './messages.js';
-import { type Model, modelName } from './model.js';
+import { type Model, modelName, type Price } from './model.js';
 import type { ModelCall } from './model-call.js';
 import { dropOrphans } from './orphans.js';
 import { RequestGate } from './request-gate.js';
 import type { Change } from './result.js';
 import type { DeclaredOptions } from './run-options.js';
-import { type Scope, Supervisor, supervised } from './scope.js';
+import { type Scope, Supervisor, supervised, untilAborted } from './scope.js';
 import type { OpenRun, SessionState } from './session-state.js';
 import { type CellChange, Cells } from './state.js';
 import {
@@ -201,7 +201,8 @@ export class Run {
 
   /** Apart from `pressure`, which every delta calls: a function that captures something is never free. */
   private waiting(wait: Promise<void>): Promise<void> {
-    return this.paused(() => wait);
+    // An abort ends the wait; whoever waited meets it where it goes on.
+    return this.paused(() => untilAborted(wait, this.scope).catch(() => {}));
   }
 
   /** Notes who threw a value that is no object. What a model passes on belongs to the transform that threw it. */
@@ -299,9 +300,9 @@ export class Run {
   }
 
   /** Replaces a reservation by what a call really used. The usage of the message that is kept is journaled with it. */
-  settle(model: Model, reservation: Reservation | undefined, usage: Usage): void {
+  settle(price: Price | undefined, reservation: Reservation | undefined, usage: Usage): void {
     const before = this.budget.costUsd;
-    this.budget.settle(model, reservation, usage);
+    this.budget.settle(price, reservation, usage);
     if (usage.totalTokens === 0) return;
     const after = this.budget.costUsd;
     const spent = {

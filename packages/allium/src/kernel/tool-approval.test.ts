@@ -677,6 +677,43 @@ describe('ctx.suspend() in a tool', () => {
     expect(ran).toEqual(['begin 0', 'begin 0']);
   });
 
+  it.each([
+    [
+      'wrapTool, before the tool',
+      (ask): Middleware => ({ wrapTool: async (ctx, next) => [await ask(ctx), await next()][1] }),
+    ],
+    [
+      'wrapTool, after it',
+      (ask): Middleware => ({ wrapTool: async (ctx, next) => [await next(), await ask(ctx)][0] }),
+    ],
+    ['beforeTool', (ask): Middleware => ({ beforeTool: ask })],
+  ] satisfies [string, (ask: (ctx: ToolContext) => Promise<void>) => Middleware][])(
+    'is a question of its own beside one of a layer around it (%s)',
+    async (_, layer) => {
+      const heard: string[] = [];
+      const ask = (who: string) => async (ctx: ToolContext) => {
+        heard.push(`${who}: ${((await ctx.suspend({ title: who })) as { text: string }).text}`);
+      };
+      for (const timeoutMs of [undefined, 1000]) {
+        const asking = tool({
+          name: 'asking',
+          description: '',
+          input: z.object({}),
+          execute: async (_args, ctx) => void (await ask('tool')(ctx)),
+          ...(timeoutMs && { timeoutMs }),
+        });
+        const agent = new Agent({
+          model: scriptedModel([toolCalls({ name: 'asking' }), 'end']),
+          tools: [asking],
+          middleware: [{ name: 'layer', ...layer(ask('layer')) }],
+          onRequest: ({ title }) => ({ type: 'respond', text: `to the ${title}` }),
+        });
+        await agent.run('go');
+        expect(heard.splice(0).sort()).toEqual(['layer: to the layer', 'tool: to the tool']);
+      }
+    },
+  );
+
   const silent = () => new Promise<Decision>(() => {});
   const looks: Middleware = { name: 'looks', beforeToolCall: () => undefined };
   it.each<[how: string, middleware: readonly Middleware[], onRequest: () => Decision | Promise<Decision>]>([

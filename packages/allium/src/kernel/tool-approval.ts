@@ -12,7 +12,7 @@ import { type Scope, untilAborted } from './scope.js';
 import type { Overlay } from './state.js';
 import type { Decision, EntryBody, EntryDraft, PendingRequest, Request } from './store.js';
 import { asToolResult, errorResult, type ToolResult } from './tool.js';
-import { type Call, closed, refuse, validate } from './tool-call.js';
+import { type Call, closed, refuse, released, validate } from './tool-call.js';
 import { startOf } from './tool-starts.js';
 
 const MAX_EDITS = 8;
@@ -56,8 +56,8 @@ export class ToolApproval {
     const revision = ctx.revision;
     const judged = await closed(this.run, call, () => this.judge(call, ctx));
     if (call.pending) return {};
-    const failure = call.result?.content[0] as { text: string } | undefined;
-    const verdict: Verdict = judged ?? { block: { reason: failure?.text ?? 'Not run.', by: 'kernel' } };
+    if (judged?.block) refuse(this.run, call, judged.block.reason, judged.block.by);
+    const verdict: Verdict = await released(this.run, call, judged ?? {});
     if (ctx.revision > revision) verdict.args = ctx._raw;
     this.entries.push({
       type: 'verdict',
@@ -338,8 +338,10 @@ export class ToolApproval {
     this.asked ??= new WeakMap();
     const count = (this.asked.get(ctx) ?? 0) + 1;
     this.asked.set(ctx, count);
-    const part = `-${call.phase === 'judging' ? 'hook' : 'tool'}${count}`;
-    const pending = this.request(call, ctx, 'suspend', request, this.run.nameAt(ctx._position), part);
+    const by = this.run.nameAt(ctx._position);
+    // A layer and the tool inside it count in contexts of their own, so the id says who asks.
+    const asker = call.phase === 'judging' ? 'hook' : by === undefined ? 'tool' : `${by}-`;
+    const pending = this.request(call, ctx, 'suspend', request, by, `-${asker}${count}`);
     const answer = await this.answer(call, pending, request, ctx._scope);
     if (answer) return answer;
     throw this.suspension(ctx, pending);

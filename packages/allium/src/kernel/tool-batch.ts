@@ -4,6 +4,7 @@ import { endOf, toolCallLimit } from './boundary.js';
 import { judgeUpdate } from './content-guards.js';
 import { type ToolCallHooks, type ToolCallSubject, ToolContext } from './context.js';
 import { AlliumError, controlKind, isThenable, messageOf, type StopRun, type Suspension } from './errors.js';
+import { eventData } from './event-data.js';
 import { enter } from './layers.js';
 import type { AssistantMessage, ToolCall, ToolContent, ToolMessage } from './messages.js';
 import type { CallVerdicts } from './response-gate.js';
@@ -367,7 +368,7 @@ export class ToolBatch implements ToolCallHooks {
   update(ctx: ToolContext, partial: string | readonly ToolContent[], details: unknown): Awaitable<void> {
     const { runner } = this;
     const { begun, toolCall } = this.callOf(ctx);
-    if (!runner.watched || !begun) return;
+    if (!runner.watched || !begun || ctx._isOver) return;
     const content = typeof partial === 'string' ? [{ type: 'text' as const, text: partial }] : partial;
     if (!isContentList(content))
       throw new AlliumError(
@@ -378,7 +379,7 @@ export class ToolBatch implements ToolCallHooks {
     if (!shown) return;
     const { runId, sessionId } = runner;
     const about = { toolCallId: toolCall.id, toolName: toolCall.name };
-    runner.emit({ type: 'tool_execution_update', runId, sessionId, ...about, ...shown });
+    runner.emit({ type: 'tool_execution_update', runId, sessionId, ...about, ...eventData(shown) });
     return runner.pressure();
   }
 

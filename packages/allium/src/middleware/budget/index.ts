@@ -1,12 +1,13 @@
 /** Limits what runs, sessions or tenants may spend, in tokens or US dollars. */
 import { specsOf } from '../../kernel/compose.js';
 import type { Context, ModelContext, RunContext } from '../../kernel/context.js';
-import { AlliumError, invalidOption, messageOf } from '../../kernel/errors.js';
-import { costOf, estimateTokens, type PriceOf } from '../../kernel/limits.js';
+import { AlliumError, invalidOption, toldError } from '../../kernel/errors.js';
+import { costOf, estimateTokens } from '../../kernel/limits.js';
 import { type ModelResponse, NO_USAGE, type Usage } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { type ModelSettings, modelName, type Price } from '../../kernel/model.js';
 import { checkFunction, checkNumber, checkOneOf, checkOptions } from '../../kernel/options.js';
+import { type PriceOf, priceReader } from '../../kernel/prices.js';
 import { defineState } from '../../kernel/state.js';
 import type { Awaitable } from '../../kernel/store.js';
 import type { Tool } from '../../kernel/tool.js';
@@ -61,7 +62,8 @@ const CENT_DUST = 1e-9;
 export function budget(options: BudgetOptions): Middleware {
   checkOptions('budget', options, OPTIONS);
   checkBudget(options);
-  const { usd, tokens, per = 'run', store, priceOf, name = 'budget' } = options;
+  const { usd, tokens, per = 'run', store, name = 'budget' } = options;
+  const priceOf = priceReader(options.priceOf);
   const limits = { tokens: tokens ?? Number.POSITIVE_INFINITY, usd: usd ?? Number.POSITIVE_INFINITY };
   const increment = incrementOf(store ?? new Map<string, number>());
   const kept = store === undefined && (per === 'run' || per === 'session');
@@ -221,7 +223,7 @@ export function budget(options: BudgetOptions): Middleware {
         try {
           await settle(account, reserved, usedSince(before, ctx, price));
         } catch (problem) {
-          ctx.emit('budget_failed', { error: messageOf(problem) });
+          ctx.emit('budget_failed', { error: toldError(problem, ctx.plan) });
         }
         throw error;
       },
@@ -265,8 +267,8 @@ interface Reserved {
   readonly output: number;
 }
 
-function priceFor({ model }: ModelContext, priceOf: PriceOf | undefined): Price {
-  const price = model.price ?? priceOf?.(model);
+function priceFor({ model }: ModelContext, priceOf: PriceOf): Price {
+  const price = priceOf(model);
   if (price) return price;
   throw new AlliumError(
     'PRICE_UNKNOWN',
