@@ -1,6 +1,7 @@
 /** The decision hooks and their composition rules: a table, and one small function per rule. */
 import type { Context, ModelContext, RunContext, ToolContext, TurnContext } from './context.js';
-import { AlliumError, attribute, isControl, isThenable, shown, toldError } from './errors.js';
+import { AlliumError, attribute, isControl, isThenable, shown } from './errors.js';
+import { toldError } from './guards.js';
 import { SHAPES } from './hook-shapes.js';
 import type { Message, ModelResponse, ToolCall, ToolContent } from './messages.js';
 import type { ToolResultPatch, TurnAction } from './middleware.js';
@@ -110,7 +111,7 @@ function failed(hook: RuleHook, planned: PlannedHook, ctx: Context, error: unkno
   else attribute(error, { middleware: planned.name, hook }, undefined, ctx);
   ctx._call.check();
   if (isControl(error) || !planned.open) throw error;
-  ctx._run.note(planned.name, `${hook} failed and was skipped: ${toldError(error, ctx.plan)}`);
+  ctx._run.note(planned.name, `${hook} failed and was skipped: ${toldError(error, ctx)}`);
 }
 
 function wrong(hook: RuleHook, planned: PlannedHook, answer: unknown): AlliumError {

@@ -1,7 +1,8 @@
 /** Limits what runs, sessions or tenants may spend, in tokens or US dollars. */
 import { specsOf } from '../../kernel/compose.js';
 import type { Context, ModelContext, RunContext } from '../../kernel/context.js';
-import { AlliumError, invalidOption, toldError } from '../../kernel/errors.js';
+import { AlliumError, invalidOption } from '../../kernel/errors.js';
+import { toldError } from '../../kernel/guards.js';
 import { costOf, estimateTokens } from '../../kernel/limits.js';
 import { type ModelResponse, NO_USAGE, type Usage } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
@@ -223,7 +224,7 @@ export function budget(options: BudgetOptions): Middleware {
         try {
           await settle(account, reserved, usedSince(before, ctx, price));
         } catch (problem) {
-          ctx.emit('budget_failed', { error: toldError(problem, ctx.plan) });
+          ctx.emit('budget_failed', { error: toldError(problem, ctx) });
         }
         throw error;
       },

@@ -1,8 +1,9 @@
 /** What becomes of the events of a sub-agent: told to the parent's stream and to `onEvent`, and kept with its result. */
 import { forward } from '../../kernel/child-run.js';
 import type { ToolContext } from '../../kernel/context.js';
-import { isThenable, shown, toldError } from '../../kernel/errors.js';
+import { isThenable, shown } from '../../kernel/errors.js';
 import type { AgentEvent } from '../../kernel/events.js';
+import { toldError } from '../../kernel/guards.js';
 import { textOf } from '../../kernel/messages.js';
 import type { Awaitable } from '../../kernel/store.js';
 import { cut } from '../../texts/cut.js';
@@ -20,7 +21,7 @@ export function listener(
   const events: unknown[] = [];
   const tell = (event: AgentEvent, agentId: string): Awaitable<void> => {
     const failed = (error: unknown): void =>
-      ctx.emit('subagent_event_failed', { agentId, event: event.type, error: toldError(error, ctx.plan) });
+      ctx.emit('subagent_event_failed', { agentId, event: event.type, error: toldError(error, ctx) });
     try {
       const payload = mapEvent(event, agentId);
       if (payload === undefined) return;
