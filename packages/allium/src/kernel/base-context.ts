@@ -26,6 +26,9 @@ export class SeamCall {
   /** An error that an `onError` declared final on its way out. */
   final: { readonly error: unknown } | undefined = undefined;
 
+  /** Who asked for it with `generate()`. */
+  caller: Context | undefined = undefined;
+
   /** Guards judge what is sent and what comes back; not so for the model calls of a guard itself. */
   guarded = true;
 

@@ -19,6 +19,7 @@ export async function generate(
   checkGenerate(request);
   const { messages, systemPrompt = '', tools = [], settings = {} } = request;
   const call = new SeamCall();
+  call.caller = caller;
   call.guarded = caller._call.guarded;
   const ctx = new ModelContext(
     run,

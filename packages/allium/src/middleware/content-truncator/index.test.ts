@@ -1,4 +1,4 @@
-import { Agent, defineMiddleware, textOf, tool, userMessage } from 'allium';
+import { Agent, defineMiddleware, type Middleware, textOf, tool, userMessage } from 'allium';
 import { compaction } from 'allium/middleware/compaction';
 import { type ContentTruncatorOptions, contentTruncator } from 'allium/middleware/content-truncator';
 import { goal } from 'allium/middleware/goal';
@@ -141,11 +141,8 @@ describe('content-truncator', () => {
     const compacting = compaction({ summaryModel: summariser, maxTokens: 1000, keepTailTokens: 100 });
     const judge = scriptedModel(['{"achieved":true,"reason":"Yes."}'], { repeat: true });
     const model = scriptedModel(['ok'], { repeat: true, usage: { inputTokens: 0, outputTokens: 0 } });
-    const middleware = [compacting, goal({ evaluator: judge })].toSpliced(
-      place * 2,
-      0,
-      contentTruncator({ maxChars: 500 }),
-    );
+    const others: Middleware[] = [compacting, goal({ evaluator: judge })];
+    const middleware = others.toSpliced(place * 2, 0, contentTruncator({ maxChars: 500 }));
     const session = new Agent({ model, middleware }).session('s');
     for (let i = 0; i < 8; i++) await session.run(`${long}fact ${i}`, { goal: 'Tell.' });
     const read = summariser.requests.map(({ messages }) => messages.map(textOf).join('\n')).join('\n');
