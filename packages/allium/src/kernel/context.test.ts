@@ -74,6 +74,30 @@ describe('ctx.isInside', () => {
   });
 });
 
+describe('ctx.caller', () => {
+  it('is who asked for a call, for every layer of it, and nobody for a call of the run itself', async () => {
+    const seen: unknown[] = [];
+    const note: Middleware = {
+      name: 'note',
+      beforeModel: (ctx) => void seen.push(ctx.caller?.seam),
+      async wrapModel(ctx, next) {
+        seen.push(ctx.caller?.seam);
+        await next();
+      },
+    };
+    const asks: Middleware = {
+      name: 'asks',
+      async wrapTool(ctx, next) {
+        await ctx.generate(scriptedModel(['ok']), { messages: 'May it?' });
+        await next();
+      },
+    };
+    const model = scriptedModel([toolCalls({ name: 'look' }), text('end')]);
+    await new Agent({ model, tools: [look], middleware: [asks, note] }).run('hello');
+    expect(seen).toEqual([undefined, undefined, 'tool', 'tool', undefined, undefined]);
+  });
+});
+
 describe('ctx.pausedMs', () => {
   it('is the time a human took to answer, also while the question is open', async () => {
     const clock = fakeClock();

@@ -1,6 +1,8 @@
 import { Agent, defineMiddleware, isSyntheticMessage, memoryStore, textOf, tool } from 'allium';
+import { callLimits } from 'allium/middleware/call-limits';
 import { deferredTools } from 'allium/middleware/deferred-tools';
 import { type LoopGuardOptions, loopGuard } from 'allium/middleware/loop-guard';
+import { maxTurns } from 'allium/middleware/max-turns';
 import { collect, type Script, scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -120,6 +122,26 @@ describe('loop-guard', () => {
       expect((await run(call, { ignore: ['other'] })).stop.reason).toBe('loop');
       expect((await run(same, { ignore: ['poll'] })).stop.reason).toBe('loop');
     });
+  });
+
+  it('after those that end runs lets their last turn be the last, and before them brings one more', async () => {
+    const poll = tool({ name: 'poll', description: '', input: z.object({}), execute: () => 'pending' });
+    for (const [ending, reason] of [
+      [maxTurns({ turns: 2 }), 'max_turns'],
+      [callLimits({ perTool: { poll: 1 } }), 'max_tool_calls'],
+    ] as const)
+      for (const first of [true, false]) {
+        // The hint is due in the second turn, which is to be the last.
+        const guard = loopGuard({ repeats: 2, ignore: ['poll'] });
+        const both = toolCalls({ name: 'look' }, { name: 'poll' });
+        const { stop, turns } = await new Agent({
+          model: scriptedModel([both, both, text('done')]),
+          tools: [look, poll],
+          middleware: first ? [ending, guard] : [guard, ending],
+        }).run('go');
+        expect(turns).toBe(first ? 2 : 3);
+        if (first) expect(stop.reason).toBe(reason);
+      }
   });
 
   it('ignores a resolved call over a resume', async () => {
