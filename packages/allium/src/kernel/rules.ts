@@ -5,6 +5,7 @@ import { toldError } from './guards.js';
 import { SHAPES } from './hook-shapes.js';
 import type { Message, ModelResponse, ToolCall, ToolContent } from './messages.js';
 import type { ToolResultPatch, TurnAction } from './middleware.js';
+import { noteAssigned } from './request-changes.js';
 import type { Stop, StopReason } from './result.js';
 import { untilAborted } from './scope.js';
 import type { Awaitable, Request } from './store.js';
@@ -167,7 +168,9 @@ export async function transformContext(
   let messages = given;
   const steps: Transformed[] = [];
   for (const planned of hooks) {
+    const before = ctx._mark();
     const answer = await ask<readonly Message[]>('transformContext', planned, ctx, messages, ctx);
+    noteAssigned(ctx, before);
     if (answer === undefined || answer === messages) continue;
     messages = answer;
     steps.push({ by: planned.name, messages });
@@ -183,7 +186,9 @@ export async function transformSystemPrompt(
 ): Promise<string> {
   let current = prompt;
   for (const planned of hooks) {
+    const before = ctx._mark();
     const answer = await ask<string>('transformSystemPrompt', planned, ctx, current, ctx);
+    noteAssigned(ctx, before);
     if (answer === undefined || answer === current) continue;
     current = answer;
     ctx._run.note(planned.name, 'rewrote the system prompt of the request');

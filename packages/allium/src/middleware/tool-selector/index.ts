@@ -125,13 +125,16 @@ function narrowing(
   return ({ tools: from, settings: { toolChoice } }, names) => {
     // A tool that the model has to call must be there.
     const forced = typeof toolChoice === 'object' ? toolChoice.tool : undefined;
-    const known = made.get(names);
-    if (known?.from === from && known.forced === forced) return known.tools;
-    const tools = Object.freeze(
-      from.filter(({ name }) => always.has(name) || name === forced || names.includes(name)),
-    );
-    made.set(names, { from, forced, tools });
-    return tools;
+    let known = made.get(names);
+    if (known?.from !== from || known.forced !== forced) {
+      const tools = Object.freeze(
+        from.filter(({ name }) => always.has(name) || name === forced || names.includes(name)),
+      );
+      known = { from, forced, tools };
+      made.set(names, known);
+    }
+    // So must be some tool, whichever it has to call.
+    return known.tools.length === 0 && toolChoice === 'required' ? from : known.tools;
   };
 }
 
