@@ -191,7 +191,12 @@ describe('options of a run', () => {
     ['a tenant that is no text', { tenant: 5 }, 'INVALID_OPTION', /`tenant` to be text, got 5/],
     ['metadata that is text', { metadata: 'x' }, 'INVALID_OPTION', /`metadata` to be an object, got "x"/],
     ['metadata that is a list', { metadata: [1] }, 'INVALID_OPTION', /`metadata` to be an object, got \[1\]/],
-    ['metadata that is no JSON', { metadata: { at: new Date(0) } }, 'INVALID_STATE', /got a Date at \.at/],
+    [
+      'metadata that is no JSON',
+      { metadata: { at: new Date(0) } },
+      'INVALID_OPTION',
+      /`metadata` to be JSON, got a Date at \.at/,
+    ],
     ['an onRequest that is none', { onRequest: 5 }, 'INVALID_OPTION', /`onRequest` to be a function, got 5/],
     ['a parent that is none', { parent: {} }, 'INVALID_OPTION', /`parent` to be the `ctx` of.*got \{\}/],
     ['a number for a parent', { parent: 5 }, 'INVALID_OPTION', /`parent` to be the `ctx` of.*got 5/],

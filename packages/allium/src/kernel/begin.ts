@@ -4,7 +4,7 @@ import type { Plan } from './compose.js';
 import { AlliumError, isThenable, kernelStop } from './errors.js';
 import type { AgentEvent } from './events.js';
 import { Journal } from './journal.js';
-import { toJson } from './json-copy.js';
+import { type Flaw, toJson } from './json-copy.js';
 import { Budget, type Limits } from './limits.js';
 import { deepFreeze, type Metadata } from './messages.js';
 import type { Stop } from './result.js';
@@ -27,7 +27,7 @@ function opened(start: Start, scope: Scope): Awaitable<Run> {
   state.checkTenant(tenant);
   const plan = agent.planFor(options.middleware);
   const journal = new Journal(store, state, agent.clock);
-  const metadata = options.metadata && toJson(options.metadata, 'metadata');
+  const metadata = options.metadata && toJson(options.metadata, 'metadata', notJson);
   if (!input)
     return reopen(journal, plan.names, start).then(() => runOf(start, scope, plan, journal, metadata));
   if (!state.open) return newRun(start, scope, plan, journal, metadata);
@@ -57,6 +57,14 @@ function newRun(
   if (options.limits) entry.limits = storable(options.limits);
   journal.begin(entry);
   return runOf(start, scope, plan, journal, metadata);
+}
+
+function notJson(option: string, { at, what }: Flaw): AlliumError {
+  return new AlliumError(
+    'INVALID_OPTION',
+    `Expected \`${option}\` to be JSON, got ${what}${at && ` at ${at}`}. It is stored with the run.`,
+    { data: { option } },
+  );
 }
 
 type RunStart = EntryDraft & { readonly type: 'run_start' };
