@@ -6,6 +6,7 @@ import { AlliumError, attribute, invalidOption, isControl, shown } from './error
 import { estimateTokens, type Reservation } from './limits.js';
 import type { LiveStream } from './live.js';
 import { freezeResponse, type Message, type ModelResponse, NO_USAGE, type Usage } from './messages.js';
+import { note } from './meters.js';
 import type { ModelPart, ModelRequest, ModelSettings } from './model.js';
 import { Reading } from './model-stream.js';
 import { noteRewrites } from './request-changes.js';
@@ -197,6 +198,7 @@ export class ModelCall extends Reading {
   private settle(usage: Usage): void {
     if (this.begun) this.ctx._live?.ended();
     this.ctx._run.settle(this.ctx.model, this.reservation, usage);
+    note(this.ctx._run, this.ctx.model, usage);
   }
 }
 

@@ -337,6 +337,125 @@ describe('budget', () => {
     expect(model.requests).toHaveLength(1);
   });
 
+  it('books calls that overlap or stand inside each other once', async () => {
+    const look = tool({
+      name: 'look',
+      description: 'Looks.',
+      input: z.object({}),
+      execute: () => 'seen',
+    });
+    const slow = {
+      provider: 'test',
+      id: 'slow',
+      async *stream() {
+        await new Promise((resolve) => setImmediate(resolve));
+        yield { type: 'text' as const, text: 'x' };
+        yield { type: 'finish' as const, reason: 'stop' as const, usage: { inputTokens: 1000 } };
+      },
+    };
+    const settings = { maxOutputTokens: 10 };
+    const asks = defineMiddleware({
+      name: 'asks',
+      guard: {
+        on: ['request'],
+        judge: async (_, { context }) => {
+          await context.generate(slow, { messages: 'fine?', settings });
+          return { type: 'allow' };
+        },
+      },
+      beforeTool: async (ctx) => void (await ctx.generate(slow, { messages: 'how?', settings })),
+    });
+    for (const per of ['session', 'tenant'] as const) {
+      const store = sharedStore();
+      const script = [toolCalls(...['a', 'b', 'c', 'd'].map((id) => ({ name: 'look', id }))), uses(10)];
+      const middleware = [asks, budget({ tokens: 1e6, per, store })];
+      const agent = new Agent({ model: scriptedModel(script), tools: [look], middleware });
+      const { usage } = await agent.session('s').run('go', { tenant: 's' });
+      expect(usage.totalTokens).toBeGreaterThan(6000);
+      expect(store.values.get(`budget:${per}:s:tokens`)).toBe(usage.totalTokens);
+    }
+  });
+
+  it.each(['run', 'session', 'tenant'] as const)(
+    'counts sub-agents and calls of middleware further in at its own prices (%s)',
+    async (per) => {
+      const helper = () => scriptedModel([uses(500_000)], { repeat: true });
+      const child = new Agent({ model: helper() });
+      const delegate = child.asTool({ name: 'delegate', description: 'Delegates.' });
+      const inner = defineMiddleware({
+        name: 'inner',
+        afterModel: async (ctx) => void (await ctx.generate(helper(), { messages: '?' })),
+        afterModelResponse: () => ({ decision: 'loop_to_model' as const }),
+      });
+      const calls = toolCalls({ name: 'delegate', args: { prompt: 'go' } });
+      // Each costs a dollar: the third call of the model finds too little left.
+      for (const [tools, middleware] of [
+        [[delegate], []],
+        [[], [inner]],
+      ] as const) {
+        const model = scriptedModel([tools.length > 0 ? calls : uses(1)], { repeat: true });
+        const agent = new Agent({
+          model,
+          tools,
+          middleware: [budget({ usd: 2, per, priceOf: () => PRICE }), ...middleware],
+        });
+        expect((await agent.run('go')).stop.reason).toBe('max_cost');
+        expect(model.requests).toHaveLength(2);
+      }
+    },
+  );
+
+  it('books at the end of a run what was used after its last call', async () => {
+    const judge = scriptedModel([uses(900)]);
+    const late = defineMiddleware({
+      name: 'late',
+      onRunEnd: async (ctx) => void (await ctx.generate(judge, { messages: 'good?' })),
+    });
+    const store = sharedStore();
+    const { agent } = setup([uses(100)], { tokens: 1e6, per: 'tenant', store }, { more: [late] });
+    await agent.run('go');
+    expect(store.values.get('budget:tenant::tokens')).toBe(1000);
+  });
+
+  it('books what a sub-agent with an account of its own used there, and not with its parent', async () => {
+    const store = sharedStore();
+    const shared = budget({ tokens: 1e6, per: (ctx) => `depth ${ctx.depth}`, store });
+    const grandchild = new Agent({ model: scriptedModel([uses(7)]) });
+    const child = new Agent({
+      model: scriptedModel([toolCalls({ name: 'ask', args: { prompt: 'x' } }), uses(50)]),
+      tools: [grandchild.asTool({ name: 'ask', description: 'Asks.' })],
+      middleware: [shared],
+    });
+    const agent = new Agent({
+      model: scriptedModel([toolCalls({ name: 'ask', args: { prompt: 'x' } }), uses(300)]),
+      tools: [child.asTool({ name: 'ask', description: 'Asks.' })],
+      middleware: [shared],
+    });
+    const { usage } = await agent.run('go');
+    const [own, below] = [0, 1].map((depth) => store.values.get(`budget:depth ${depth}:tokens`)!);
+    expect(own! + below!).toBe(usage.totalTokens);
+    expect(own).toBeGreaterThanOrEqual(300);
+    expect(below).toBeGreaterThanOrEqual(57);
+    expect(below).toBeLessThan(300);
+  });
+
+  it('takes a model further in whose price nobody knows for one like the model of the call', async () => {
+    const store = sharedStore();
+    const other = defineMiddleware({
+      name: 'other',
+      beforeModel(ctx) {
+        ctx.model = scriptedModel([uses(1e6)], { id: 'other' });
+      },
+    });
+    const { agent } = setup(
+      [],
+      { usd: 10, per: 'tenant', store, priceOf: ({ id }) => (id === 'other' ? undefined : PRICE) },
+      { more: [other] },
+    );
+    await agent.run('go');
+    expect(store.values.get('budget:tenant::usd')).toBeCloseTo(2);
+  });
+
   it.each(['run', 'session', 'tenant'] as const)(
     'lets model calls that others make before the run pass (%s)',
     async (per) => {

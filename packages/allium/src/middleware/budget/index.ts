@@ -3,10 +3,12 @@ import { specsOf } from '../../kernel/compose.js';
 import type { Context, ModelContext, RunContext } from '../../kernel/context.js';
 import { AlliumError, invalidOption, messageOf } from '../../kernel/errors.js';
 import { costOf, estimateTokens, type PriceOf } from '../../kernel/limits.js';
-import { type ModelResponse, NO_USAGE, type Usage } from '../../kernel/messages.js';
+import { type ModelResponse, NO_USAGE } from '../../kernel/messages.js';
+import { meter } from '../../kernel/meters.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { type ModelSettings, modelName, type Price } from '../../kernel/model.js';
+import { type Model, type ModelSettings, modelName, type Price } from '../../kernel/model.js';
 import { checkFunction, checkNumber, checkOneOf, checkOptions } from '../../kernel/options.js';
+import type { RunResult } from '../../kernel/result.js';
 import { defineState } from '../../kernel/state.js';
 import type { Awaitable } from '../../kernel/store.js';
 import type { Tool } from '../../kernel/tool.js';
@@ -107,6 +109,7 @@ export function budget(options: BudgetOptions): Middleware {
     price: Price | undefined,
     input: number,
   ): Reserved {
+    account.settle(NOTHING, used(account));
     const left = leftOf(account.add(NOTHING));
     const wanted = affordable(ctx, left, input, price);
     if (fits(account.add(wanted.amount))) return wanted;
@@ -121,7 +124,7 @@ export function budget(options: BudgetOptions): Middleware {
     input: number,
   ): Promise<Reserved> {
     for (let attempt = 1; ; attempt++) {
-      const left = leftOf(await account.add(NOTHING));
+      const left = leftOf(await account.add(used(account)));
       const wanted = affordable(ctx, left, input, price);
       if (fits(await account.add(wanted.amount))) return wanted;
       await account.add(minus(wanted.amount));
@@ -167,34 +170,64 @@ export function budget(options: BudgetOptions): Middleware {
     return rounded(output);
   }
 
+  /**
+   * What was used and is not booked: every attempt once, whoever books it. Attempts of calls that nobody sets aside
+   * for, of sub-agents and of middleware further in, are among them.
+   */
+  function used({ unbooked, lastPrice }: Account): Amount {
+    if (unbooked.length === 0) return NOTHING;
+    let amount = NOTHING;
+    for (const { model, usage } of unbooked.splice(0)) {
+      const price = usd === undefined ? undefined : (knownPrice(model, priceOf) ?? lastPrice);
+      amount = sum(amount, { tokens: usage.totalTokens, usd: price ? costOf(price, usage) : 0 });
+    }
+    return amount;
+  }
+
   /** Books what was used in the place of what was set aside. */
-  function settle(account: Account, { amount }: Reserved, used: Amount): Awaitable<unknown> {
-    if (account instanceof RunAccount) return account.settle(amount, used);
-    return account.add({ tokens: used.tokens - amount.tokens, usd: used.usd - amount.usd });
+  function settle(account: Account, amount: Amount): Awaitable<unknown> {
+    const booked = used(account);
+    if (account instanceof RunAccount) return account.settle(amount, booked);
+    if (booked === NOTHING && amount === NOTHING) return;
+    return account.add(sum(booked, minus(amount)));
+  }
+
+  /** The run is over: what was used since the last call is booked. */
+  async function close(ctx: RunContext, account: Account): Promise<void> {
+    accounts.delete(ctx.runId);
+    await settle(account, NOTHING);
+    keep(ctx, account);
   }
 
   return defineMiddleware({
     name,
     traits: ['budgets'],
     ...(kept && { state: [cell] }),
-    wrapRun(ctx, next) {
+    async wrapRun(ctx, next) {
       const account = accountOf(ctx);
+      // A sub-agent's calls are noted for its parent's account already, where that is its own.
+      if (account !== accounts.get(ctx.parentRunId ?? '')) meter(ctx, accounts, account.unbooked);
       accounts.set(ctx.runId, account);
-      return next().finally(() => {
-        accounts.delete(ctx.runId);
-        // What sub-agents and failed calls used since the last call. A run that has ended needs no account of its own.
-        if (per === 'session') keep(ctx, account);
-      });
+      let result: RunResult;
+      try {
+        result = await next();
+      } catch (error) {
+        await close(ctx, account).catch((problem) => failed(ctx, problem));
+        throw error;
+      }
+      await close(ctx, account);
+      return result;
     },
     wrapModel(ctx, next) {
       const account = accounts.get(ctx.runId);
       // A call that a middleware further out makes before or after the run: nothing to draw on yet, or any more.
       if (!account) return next();
       const price = usd === undefined ? undefined : priceFor(ctx, priceOf);
+      account.lastPrice = price;
       const setAside = reserve(ctx, account, price);
       return setAside instanceof Promise
-        ? setAside.then((reserved) => call(ctx, next, { account, price, reserved }))
-        : call(ctx, next, { account, price, reserved: setAside });
+        ? setAside.then((reserved) => call(ctx, next, account, reserved))
+        : call(ctx, next, account, setAside);
     },
   });
 
@@ -202,13 +235,13 @@ export function budget(options: BudgetOptions): Middleware {
   function call(
     ctx: ModelContext,
     next: () => Promise<ModelResponse>,
-    { account, price, reserved }: Booking,
+    account: Account,
+    reserved: Reserved,
   ): Promise<ModelResponse> {
-    const before = { usage: ctx.usage, usd: ctx.costUsd };
     if (Number.isFinite(reserved.output)) ctx.settings = limited(ctx.settings, reserved.output);
     return next().then(
       (response) => {
-        const settled = settle(account, reserved, usedSince(before, ctx, price));
+        const settled = settle(account, reserved.amount);
         if (settled instanceof Promise)
           return settled.then(() => {
             keep(ctx, account);
@@ -219,9 +252,9 @@ export function budget(options: BudgetOptions): Middleware {
       },
       async (error) => {
         try {
-          await settle(account, reserved, usedSince(before, ctx, price));
+          await settle(account, reserved.amount);
         } catch (problem) {
-          ctx.emit('budget_failed', { error: messageOf(problem) });
+          failed(ctx, problem);
         }
         throw error;
       },
@@ -252,21 +285,23 @@ function checkBudget({ usd, tokens, per = 'run', store, priceOf, name = 'budget'
     throw invalidOption('store', 'an object with increment(), or with get() and set()', store);
 }
 
-/** What one call draws on. */
-interface Booking {
-  readonly account: Account;
-  readonly price: Price | undefined;
-  readonly reserved: Reserved;
-}
-
 interface Reserved {
   readonly amount: Amount;
   /** The most the model may write; infinite when nothing limits it. */
   readonly output: number;
 }
 
+/** Booking failed beside a failure, which goes on. */
+function failed(ctx: Context, problem: unknown): void {
+  ctx.emit('budget_failed', { error: messageOf(problem) });
+}
+
+function knownPrice(model: Model, priceOf: PriceOf | undefined): Price | undefined {
+  return model.price ?? priceOf?.(model);
+}
+
 function priceFor({ model }: ModelContext, priceOf: PriceOf | undefined): Price {
-  const price = model.price ?? priceOf?.(model);
+  const price = knownPrice(model, priceOf);
   if (price) return price;
   throw new AlliumError(
     'PRICE_UNKNOWN',
@@ -313,26 +348,4 @@ function limited(settings: ModelSettings, output: number): ModelSettings {
  */
 function rounded(output: number): number {
   return output < PLENTY || !Number.isFinite(output) ? output : 2 ** Math.floor(Math.log2(output));
-}
-
-/** What the kernel has counted since: attempts that failed included, answers from a cache not. */
-function usedSince(
-  before: { readonly usage: Usage; readonly usd: number | undefined },
-  ctx: ModelContext,
-  price: Price | undefined,
-): Amount {
-  const { usage, costUsd } = ctx;
-  const tokens = usage.totalTokens - before.usage.totalTokens;
-  if (before.usd !== undefined && costUsd !== undefined) return { tokens, usd: costUsd - before.usd };
-  return { tokens, usd: price ? costOf(price, difference(usage, before.usage)) : 0 };
-}
-
-function difference(a: Usage, b: Usage): Usage {
-  return {
-    inputTokens: a.inputTokens - b.inputTokens,
-    outputTokens: a.outputTokens - b.outputTokens,
-    cacheRead: a.cacheRead - b.cacheRead,
-    cacheWrite: a.cacheWrite - b.cacheWrite,
-    totalTokens: a.totalTokens - b.totalTokens,
-  };
 }
