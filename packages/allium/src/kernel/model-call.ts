@@ -272,7 +272,7 @@ function capped(settings: ModelSettings, reservation: Reservation | undefined): 
 
 function inputTokens(ctx: ModelContext, messages: readonly Message[] | undefined): number {
   const specs = specsOf(ctx.tools).reduce((sum, spec) => sum + JSON.stringify(spec).length, 0);
-  return estimateTokens(messages ?? ctx.messages, ctx.systemPrompt.length + specs);
+  return estimateTokens(messages ?? ctx.messages, ctx.systemPrompt.length + specs, ctx.history);
 }
 
 /** A stream that broke off was paid for as far as it got; nobody reports how much, so it is estimated. */

@@ -1,5 +1,7 @@
 import { Agent, assistantMessage, defineMiddleware, memoryStore, type Price, tool } from 'allium';
 import { type BudgetOptions, type BudgetStore, budget } from 'allium/middleware/budget';
+import { contextEditing } from 'allium/middleware/context-editing';
+import { historyTruncator } from 'allium/middleware/history-truncator';
 import { retry } from 'allium/middleware/retry';
 import {
   collect,
@@ -131,6 +133,36 @@ describe('budget', () => {
     await session.run('one');
     await session.run('two');
     expect(model.requests.map(({ settings }) => settings.maxOutputTokens)).toEqual([262_144, 262_144]);
+  });
+
+  it('does not take what a longer request used for the needs of a shortened one', async () => {
+    const long = 'x'.repeat(40_000);
+    const read = tool({ name: 'read', description: 'Reads.', input: z.object({}), execute: () => long });
+    const model = scriptedModel(
+      [
+        ({ messages }) => {
+          const chars = JSON.stringify(messages.map(({ content }) => content)).length;
+          const usage = { inputTokens: Math.ceil(chars / 4), outputTokens: 5 };
+          if (messages.length > 1) return text('ok', usage);
+          return { parts: [...toolCalls({ name: 'read' }).parts.slice(0, -1), finish(usage)] };
+        },
+      ],
+      { repeat: true },
+    );
+    const finish = (usage: object) => ({ type: 'finish' as const, reason: 'tool-calls' as const, usage });
+    for (const shortens of [
+      historyTruncator({ maxMessages: 2 }),
+      contextEditing({ clearToolResultsAfterTokens: 100, keep: 0 }),
+    ]) {
+      const limited = budget({ tokens: 15_000, per: 'session' });
+      const store = memoryStore();
+      const options = { model, store, tools: [read] };
+      const whole = new Agent({ ...options, middleware: [limited] }).session('s');
+      const shortened = new Agent({ ...options, middleware: [shortens, limited] }).session('s');
+      await whole.run('go');
+      expect((await whole.run('on')).stop.reason).toBe('max_tokens');
+      expect((await shortened.run('on')).status).toBe('done');
+    }
   });
 
   it('gives back what was set aside and not used', async () => {

@@ -321,13 +321,13 @@ function spentUp(limits: Amount, left: Amount, input: number): ['max_tokens' | '
 
 const specChars = new WeakMap<readonly Tool[], number>();
 
-function inputTokens({ messages, systemPrompt, tools }: ModelContext): number {
+function inputTokens({ messages, systemPrompt, tools, history }: ModelContext): number {
   let chars = specChars.get(tools);
   if (chars === undefined) {
     chars = specsOf(tools).reduce((total, spec) => total + JSON.stringify(spec).length, 0);
     specChars.set(tools, chars);
   }
-  return estimateTokens(messages, systemPrompt.length + chars);
+  return estimateTokens(messages, systemPrompt.length + chars, history);
 }
 
 /** Settings made of others, by the limit that was added last: mostly every call of an agent has the same. */
