@@ -1,5 +1,5 @@
 // A question that is answered tomorrow, by somebody else, in another process. No network, no keys.
-//   node examples/approve-tomorrow.mjs
+//   npm run build && node examples/approve-tomorrow.mjs
 //
 // Started without an argument it plays all three parts one after the other, each in a process of its own:
 //   evening   the agent wants to pay, the policy asks, the run is suspended and the process ends

@@ -1,5 +1,5 @@
 // A process is killed in the middle of its work, and another one goes on. No network, no keys.
-//   node examples/kill-and-resume.mjs
+//   npm run build && node examples/kill-and-resume.mjs
 //
 // Started without an argument it starts `work`, kills it with SIGKILL while a mail is under way, and starts `resume`.
 

@@ -25,6 +25,10 @@ Reaching one ends the run as \`stopped\`, with \`stop.by\` \`'kernel'\`. More in
 
 @options kernel/model.ts ModelSettings
 
+## \`agent.session(id, options)\`
+
+@options kernel/session.ts SessionOptions
+
 ## \`run(input, options)\`, \`stream(input, options)\`
 
 Of an agent and of a session. \`input\` is text, content, a message or a list of them: see [Messages](messages.md).

@@ -187,6 +187,25 @@ it('npm start in a terminal asks where the call stands, and leaves a screen that
   }
 });
 
+it('npm start in a terminal says how to answer what was left for later', async () => {
+  const demo = openTerminal(process.execPath, ['examples/demo/demo.mjs'], { cwd: root, cols: 120 });
+  try {
+    for (const title of ['The first run', 'The same question again']) {
+      await demo.until(new RegExp(`${title}[\\s\\S]*○ Decide later`));
+      demo.type(KEYS.up);
+      await demo.until(new RegExp(`${title}[\\s\\S]*● Decide later`));
+      demo.type(KEYS.enter);
+    }
+    expect(await demo.exit()).toBe(0);
+    const command = /A call still waits for you: npx (allium approve s_\w+ --config \S+)/;
+    const [, args] = command.exec(demo.screen())!;
+    const { stdout } = await runCommand('npx', [...args!.split(' '), '--all'], { cwd: root });
+    expect(stdout).toContain('book_room: a room in Bergen is booked for 2 nights');
+  } finally {
+    demo.kill();
+  }
+}, 60_000);
+
 /** Every pattern has a line of its own, below that of the pattern before it. */
 function expectInOrder(screen: string, patterns: readonly RegExp[]): void {
   const rest = screen.split('\n');

@@ -1,12 +1,13 @@
 /** The floor of persistence: the messages of a run as JSON lines, without an agent. */
 import { appendFileSync, closeSync, openSync, writeSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { ownFolder } from '../work/folder.mjs';
 import { callingModel } from '../work/models.mjs';
 import { agentFor } from './allium.mjs';
 
 export const what =
-  'no agent: takes the messages of a finished run and writes each as a line of JSON, a new file for every run, no `fsync`';
+  'no agent: takes the messages of a finished run and writes each as a line of JSON, a new file for every run, no `fsync`; or inserts one row per turn into an SQLite database (WAL, `synchronous = NORMAL`), each in a transaction of its own';
 
 /** One file, opened at the start of the session and kept open to its end. */
 function writeLines(file, messages) {
@@ -29,6 +30,22 @@ export async function turns({ turns, way }) {
   let session = 0;
   return async () => {
     WAYS[way](join(folder, `${session++}.jsonl`), messages);
+    return called;
+  };
+}
+
+/** The least an SQLite store can do: what a turn added is a row, committed before the next turn begins. */
+export async function inserts({ turns }) {
+  const { messages } = await agentFor(callingModel(turns), turns).run('go');
+  const called = messages.filter(({ role }) => role === 'tool').length;
+  const BuiltIn = process.getBuiltinModule?.('node:sqlite')?.DatabaseSync;
+  const Database = BuiltIn ?? createRequire(import.meta.url)('libsql');
+  const database = new Database(join(ownFolder(), 'rows.db'));
+  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL');
+  database.exec('CREATE TABLE rows (id INTEGER PRIMARY KEY, entries TEXT NOT NULL)');
+  const insert = database.prepare('INSERT INTO rows (entries) VALUES (?)');
+  return async () => {
+    for (let i = 0; i < messages.length; i += 2) insert.run(JSON.stringify(messages.slice(i, i + 2)));
     return called;
   };
 }

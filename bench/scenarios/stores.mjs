@@ -7,6 +7,7 @@ const [SHORT, LONG] = [10, 1000];
 const LENGTHS = { full: [SHORT, 100, LONG], quick: [SHORT, LONG] };
 const RAW = 'raw writeSync';
 const REOPENED = 'raw appendFileSync';
+const INSERTED = 'raw SQLite insert';
 const STORES = [
   { label: 'file store', store: 'file', limit: 2 },
   { label: 'SQLite store', store: 'sqlite', limit: 3 },
@@ -27,6 +28,7 @@ export async function run({ settings, progress }) {
     [
       raw(RAW, 'writeSync'),
       raw(REOPENED, 'appendFileSync'),
+      { label: INSERTED, contender: 'raw-append', job: 'inserts', variants: variants({}) },
       own('memory store', 'memory'),
       ...STORES.map(({ label, store }) => own(label, store)),
     ],
@@ -41,16 +43,25 @@ export async function run({ settings, progress }) {
   return {
     title: 'Stores',
     about:
-      'Runs with one tool call per turn, each in a new session. Raw: the messages of such a run as JSON lines in a new file, by `fs.writeSync` on a descriptor that is kept open, or by `fs.appendFileSync`, which opens and closes for every message. Nobody waits for the disk. "Persistence" is the time with the store less the time of the same run with the memory store; "whole turn" is the time with the store, the agent\'s own included. Bytes are what 2,000 turns leave on disk, beside the JSON of their messages.',
+      'Runs with one tool call per turn, each in a new session. Raw: the messages of such a run as JSON lines in a new file, by `fs.writeSync` on a descriptor that is kept open, or by `fs.appendFileSync`, which opens and closes for every message, or as one row per turn in an SQLite database, a transaction each. Nobody waits for the disk. "Persistence" is the time with the store less the time of the same run with the memory store; "whole turn" is the time with the store, the agent\'s own included. Bytes are what 2,000 turns leave on disk, beside the JSON of their messages.',
     sections: [
       { results: timed, unit: 'µs per turn', variant: 'turns', baseline: RAW },
       { results: weighed, unit: 'bytes', variant: 'per turn' },
     ],
-    checks: STORES.flatMap((store) => [
-      ...timeChecks(timed, store, lengths),
-      ...bytesChecks(weighed, store, lengths),
-    ]),
+    checks: [
+      ...STORES.flatMap((store) => [
+        ...timeChecks(timed, store, lengths),
+        ...bytesChecks(weighed, store, lengths),
+      ]),
+      ...lengths.map((turns) => floor(timed, turns)),
+    ],
   };
+}
+
+/** What SQLite itself takes, whatever stands on it. */
+function floor(timed, turns) {
+  const [row, line] = [INSERTED, RAW].map((label) => cell(timed, label, String(turns)));
+  return reported(`${INSERTED} to ${RAW}, ${turns} turns`, row && line && ratio(row, line), '×');
 }
 
 const bytesLabel = (label, turns) => `${label}, ${turns} turns`;

@@ -56,6 +56,9 @@ console.log(`in all: $${total.toFixed(5)}, at a price that is made up: the offli
 
 heading('Where to look next');
 const config = `--config ${here(loaded.file)}`;
+for (const { status, sessionId } of results)
+  if (status === 'suspended')
+    console.log(`A call still waits for you: npx allium approve ${sessionId} ${config}\n`);
 console.log(`The data is in ${here(join(loaded.dir, '.allium'))}. Look at it, or talk to the agent:
 
   npx allium trace ${config}

@@ -1,5 +1,5 @@
 // One agent with a tool, on any model: its name decides which provider package speaks to which server.
-//   node examples/models/any-model.ts                       every scheme, on this machine where no key is set
+//   npm run build && node examples/models/any-model.ts      every scheme, on this machine where no key is set
 //   OPENAI_API_KEY=… node examples/models/any-model.ts openai/gpt-5-mini
 //   node examples/models/any-model.ts openai-compatible/llama3.2@http://localhost:11434/v1
 

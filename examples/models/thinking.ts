@@ -1,5 +1,5 @@
 // Thinking with its signature, through a file and into another process: providers refuse thinking whose seal is broken.
-//   node examples/models/thinking.ts
+//   npm run build && node examples/models/thinking.ts
 //   ANTHROPIC_API_KEY=… node examples/models/thinking.ts
 
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -1,6 +1,6 @@
 // A conversation that goes from one vendor to another and back. What one thought, signed or stored never reaches the
 // other; each gets its own back.
-//   node examples/models/two-vendors.ts
+//   npm run build && node examples/models/two-vendors.ts
 //   OPENAI_API_KEY=… ANTHROPIC_API_KEY=… node examples/models/two-vendors.ts
 
 import { Agent, memoryStore, tool } from 'allium';

@@ -26,7 +26,7 @@ export {
 export type { AgentEvent, MessageDelta, Observer } from './kernel/events.js';
 export type { Explanation } from './kernel/explain.js';
 export type { Hazard } from './kernel/hazards.js';
-export type { Limits, PriceOf, SessionLimits } from './kernel/limits.js';
+export type { Limits, SessionLimits } from './kernel/limits.js';
 export { memoryStore } from './kernel/memory-store.js';
 export {
   type AssistantContent,
@@ -93,10 +93,11 @@ export {
 } from './kernel/model.js';
 export type { ObserverProblem } from './kernel/observer-feed.js';
 export { type Pipeline, type PipelineLayer, pipeline } from './kernel/pipeline.js';
+export type { PriceOf } from './kernel/prices.js';
 export { type KeyedRequest, requestKey } from './kernel/request-key.js';
 export type { Change, RunResult, RunStatus, Stop, StopReason } from './kernel/result.js';
 export { RULES, type RuleHook } from './kernel/rules.js';
-export type { ResumeOptions, RunStream, Session } from './kernel/session.js';
+export type { ResumeOptions, RunStream, Session, SessionOptions } from './kernel/session.js';
 export type { SchemaIssue, SchemaResult, StandardSchema } from './kernel/standard-schema.js';
 export {
   defineState,

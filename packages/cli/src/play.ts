@@ -2,7 +2,7 @@
 import type { Agent, Decision, RunStream } from 'allium';
 import { untilItFits } from './inbox.js';
 import { codeOf, describeError, EXIT, exitCodeOf, exitCodeOfError } from './outcome.js';
-import { type Shell, tellStack } from './shell.js';
+import { commandLine, type Shell, tellStack } from './shell.js';
 import { note } from './terminal/io.js';
 import { approveAll, askPerson, describeRequest } from './view/ask.js';
 import { jsonView } from './view/json.js';
@@ -62,6 +62,6 @@ function report(shell: Shell, { result, error }: Ended, json: boolean, forgets: 
     io,
     forgets
       ? 'Nobody can answer later: the store of this config keeps nothing. Say --yes, or set store = "file".'
-      : `Answer with: allium approve ${result.sessionId}`,
+      : `Answer with: ${commandLine(shell, `approve ${result.sessionId}`)}`,
   );
 }

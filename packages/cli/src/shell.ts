@@ -33,6 +33,12 @@ export function positive(text: string): number {
   return n;
 }
 
+/** A command to copy: it names the config where one was named. */
+export function commandLine({ configFile }: Shell, rest: string): string {
+  if (configFile === undefined) return `allium ${rest}`;
+  return `allium --config ${/^[\w./@-]+$/.test(configFile) ? configFile : JSON.stringify(configFile)} ${rest}`;
+}
+
 /** A line of what was asked for, without the secrets of the config. */
 export function tell({ io, redact }: Shell, text: string): void {
   print(io, redact(text));

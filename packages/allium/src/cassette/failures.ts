@@ -1,7 +1,8 @@
 /** What was thrown, as JSON and back: name, message, code and status, so that whoever handles it does the same again. */
-import { AlliumError, controlKind, type StopRun } from '../kernel/errors.js';
+import { AlliumError, controlKind, messageOf, type StopRun } from '../kernel/errors.js';
 import { asJson } from '../kernel/json-texts.js';
 import { headerOf, isTransient } from '../kernel/transient.js';
+import type { Cleaner } from './clean.js';
 import type { StoredError, StoredStop } from './format.js';
 
 const MAX_CAUSES = 4;
@@ -22,6 +23,13 @@ export function toStoredError(error: unknown): StoredError {
   const passes = isTransient(error);
   if ('thrown' in stored || isTransient(fromStoredError(stored)) === passes) return stored;
   return { ...stored, isRetryable: passes };
+}
+
+/** What a tool threw. The model reads what is no error as text: where that would read otherwise, the text is stored. */
+export function toStoredFailure(error: unknown, clean: Cleaner): StoredError {
+  const stored = clean.value(toStoredError(error));
+  const text = clean.text(messageOf(error));
+  return 'thrown' in stored && messageOf(stored.thrown) !== text ? { thrown: text } : stored;
 }
 
 function described(error: unknown, causes: number): StoredError {

@@ -4,6 +4,7 @@ import type { FinishReason, Message, Metadata, ToolContent, Usage } from '../ker
 import type { ModelSettings, ToolSpec } from '../kernel/model.js';
 import type { StopReason } from '../kernel/result.js';
 import type { Request } from '../kernel/store.js';
+import { flawOf } from './flaws.js';
 
 export const CASSETTE_VERSION = 1;
 
@@ -79,7 +80,13 @@ export type StoredOutcome =
   | { readonly error: StoredError }
   | { readonly stop: StoredStop }
   /** It asked somebody. What came of it afterwards is the next recording of the same call. */
-  | { readonly suspend: Omit<Request, 'onRequest'> };
+  | {
+      readonly suspend: Question;
+      /** It had been asked before and was not answered yet. */
+      readonly again?: true;
+    };
+
+export type Question = Omit<Request, 'onRequest'>;
 
 /** One block of text is written as that text. */
 export type StoredContent = string | readonly ToolContent[];
@@ -140,11 +147,16 @@ const RANK = new Map(ORDER.map((key, rank) => [key, rank]));
 
 /** A value as one line of JSON. */
 export function lineOf(value: unknown): string {
-  return JSON.stringify(value, (_, item) => {
-    if (typeof item === 'bigint') return String(item);
-    if (typeof item !== 'object' || item === null || Array.isArray(item)) return item;
-    return Object.fromEntries(Object.entries(item).sort(([a], [b]) => rank(a) - rank(b) || (a < b ? -1 : 1)));
-  });
+  return JSON.stringify(inOrder(value));
+}
+
+/** What was thrown and is no error is left alone: the model reads it as JSON, key by key. */
+function inOrder(value: unknown): unknown {
+  if (typeof value === 'bigint') return String(value);
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(inOrder);
+  const entries = Object.entries(value).sort(([a], [b]) => rank(a) - rank(b) || (a < b ? -1 : 1));
+  return Object.fromEntries(entries.map(([key, item]) => [key, key === 'thrown' ? item : inOrder(item)]));
 }
 
 export function headerLine(): string {
@@ -169,9 +181,11 @@ export function parseCassette(lines: readonly string[], name: string): readonly 
       ...(cause !== undefined && { cause }),
     });
   const parsed = lines.flatMap((text, index) => {
-    if (text.trim() === '') return [];
+    // Also without the mark that some editors put before the first line.
+    const line = text.trim();
+    if (line === '') return [];
     try {
-      return [{ number: index + 1, value: JSON.parse(text) as unknown }];
+      return [{ number: index + 1, value: JSON.parse(line) as unknown }];
     } catch (error) {
       throw invalid(index + 1, `is not JSON: ${messageOf(error)}`, error);
     }
@@ -186,20 +200,8 @@ export function parseCassette(lines: readonly string[], name: string): readonly 
       `says version ${header.version}, and only ${CASSETTE_VERSION} can be read here`,
     );
   return rest.map(({ number, value }) => {
-    if (!isEntry(value)) throw invalid(number, 'is neither a model nor a tool call');
-    return { number, entry: value };
+    const flaw = flawOf(value);
+    if (flaw) throw invalid(number, flaw);
+    return { number, entry: value as Entry };
   });
-}
-
-function isEntry(value: unknown): value is Entry {
-  if (typeof value !== 'object' || value === null) return false;
-  const { type, key, run, request, answer, outcome, tool } = value as Record<string, unknown>;
-  if (typeof key !== 'string' || typeof run !== 'number') return false;
-  if (type === 'model')
-    return Array.isArray((request as StoredRequest | undefined)?.messages) && isObject(answer);
-  return type === 'tool' && typeof tool === 'string' && isObject(outcome);
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null;
 }

@@ -44,7 +44,7 @@ export function storedParts(
 /** The parts that were stored, piece by piece. `restore` puts back what was taken out for storing. */
 export function* partsOfStored(stored: readonly StoredPart[], restore: Cleaner): Generator<ModelPart> {
   for (const { cuts = [], ...whole } of stored) {
-    const field = fieldOf(whole);
+    const field = textFieldOf(whole);
     if (field === undefined) {
       yield restore.value(whole) as unknown as ModelPart;
       continue;
@@ -86,7 +86,7 @@ function finalTexts(
 ): (string | undefined)[] {
   const texts: (string | undefined)[] = heard.map(() => undefined);
   for (const [block, made] of final.entries()) {
-    const field = fieldOf(made);
+    const field = textFieldOf(made);
     if (field === undefined) continue;
     const own = [...heard.keys()].filter((index) => heard[index]!.block === block);
     const text = String((made as unknown as Fields)[field] ?? '');
@@ -102,7 +102,7 @@ function finalTexts(
 
 /** The fields of a part beside its text. A seal is on the text as it was: without it, if guards took it away. */
 function fieldsOf(part: ModelPart, final: Block | AssistantContent, clean: Cleaner): Fields {
-  const field = fieldOf(part);
+  const field = textFieldOf(part);
   if (field === undefined) return clean.value({ ...final }) as Fields;
   const { [field]: _, signature, ...fields } = part as unknown as Fields;
   const { signature: kept, redacted } = final as { signature?: string; redacted?: boolean };
@@ -121,7 +121,7 @@ function isBare(part: ModelPart, fields: Fields): boolean {
 }
 
 function joined(fields: Fields, list: readonly string[]): StoredPart {
-  const field = fieldOf(fields);
+  const field = textFieldOf(fields);
   if (field === undefined) return fields;
   const cuts: number[] = [];
   let length = 0;
@@ -143,12 +143,13 @@ function followers({ type, id, block, redacted }: Fields): Fields {
   return { type, ...(block !== undefined && { block }), ...(redacted !== undefined && { redacted }) };
 }
 
-function fieldOf({ type }: { readonly type: string }): 'text' | 'arguments' | undefined {
+/** Which field of a part is text that may come in pieces. */
+export function textFieldOf({ type }: { readonly type: string }): 'text' | 'arguments' | undefined {
   if (type === 'text' || type === 'thinking') return 'text';
   return type === 'tool-call' || type === 'tool-call-delta' ? 'arguments' : undefined;
 }
 
 function textOf(part: ModelPart): string | undefined {
-  const field = fieldOf(part);
+  const field = textFieldOf(part);
   return field && String((part as unknown as Fields)[field]);
 }

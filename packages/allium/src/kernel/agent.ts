@@ -6,15 +6,17 @@ import type { Context } from './context.js';
 import { AlliumError, checkKeys, invalidOption, shown } from './errors.js';
 import type { Observer } from './events.js';
 import { type Explanation, explainPlan } from './explain.js';
-import { checkLimits, checkSessionLimits, type Limits, type PriceOf, type SessionLimits } from './limits.js';
+import { checkLimits, checkSessionLimits, type Limits, type SessionLimits } from './limits.js';
 import { memoryStore } from './memory-store.js';
 import { deepFreeze, type MessageInput, type Metadata } from './messages.js';
 import type { Middleware, MiddlewareList } from './middleware.js';
 import { checkModel, type Model, type ModelSettings } from './model.js';
 import { ObserverFeed, type ObserverProblem } from './observer-feed.js';
+import { checkOptions } from './options.js';
+import { type PriceOf, priceReader } from './prices.js';
 import type { RunResult } from './result.js';
 import { RULES, type RuleHook } from './rules.js';
-import { type RunStream, Session } from './session.js';
+import { type RunStream, Session, type SessionOptions } from './session.js';
 import type { StateCell } from './state.js';
 import type { Awaitable, Decision, PendingRequest, Store } from './store.js';
 import type { Tool } from './tool.js';
@@ -70,7 +72,7 @@ export interface RunOptions {
   readonly signal?: AbortSignal;
   /** Override the agent's, one by one. */
   readonly limits?: Limits;
-  /** Instead of the agent's. */
+  /** Instead of the session's or the agent's, for this run only. */
   readonly tenant?: string;
   /** For hooks: `ctx.runMetadata`. JSON. */
   readonly metadata?: Metadata;
@@ -123,7 +125,10 @@ export class Agent {
   /** What the middleware list came to. */
   readonly plan: Plan;
   /** @internal */ readonly _feeds: readonly ObserverFeed[];
-  /** @internal Sessions with a run under way. */ readonly _busy = new Set<string>();
+  /** @internal What holds the run under way of a session, by its id. */ readonly _busy = new Map<
+    string,
+    Session
+  >();
   /** @internal Nobody asked for a store: single runs are forgotten when they have ended. */
   readonly _forgets: boolean;
   /** @internal */ readonly _onRequest: AgentOptions['onRequest'];
@@ -178,8 +183,7 @@ export class Agent {
     this._onRequest = options.onRequest;
     const report = options.onObserverError ?? warn;
     this._feeds = observers.map((observer, index) => new ObserverFeed(observer, index, report));
-    const explicit = options.priceOf;
-    this.prices = explicit ? (model) => model.price ?? explicit(model) : (model) => model.price;
+    this.prices = priceReader(options.priceOf);
     this.ids = options.newId ?? randomId;
     this.middleware = flatten(middleware);
     const hooks: Partial<Record<RuleHook, unknown>> = {};
@@ -205,9 +209,12 @@ export class Agent {
   }
 
   /** A conversation that goes on: the same id brings back the same history. */
-  session(id: string): Session {
+  session(id: string, options: SessionOptions = {}): Session {
     if (typeof id !== 'string' || id === '') throw invalidOption('session id', 'non-empty text', id);
-    return new Session(this, id, false);
+    checkOptions('session', options, ['tenant']);
+    const { tenant } = options;
+    if (tenant !== undefined && typeof tenant !== 'string') throw invalidOption('tenant', 'text', tenant);
+    return new Session(this, id, false, this.store, tenant);
   }
 
   /**

@@ -1,11 +1,14 @@
 /** Answers to questions: what they look like, and whether they still count. */
 import { AlliumError, shown } from './errors.js';
+import type { Admission, Refusal } from './incoming.js';
+import { type Flaw, toJson } from './json-copy.js';
+import { textOf } from './messages.js';
 import type { Decision, InboxItem, PendingRequest } from './store.js';
 
 const TYPES = ['approve', 'edit', 'reject', 'respond'];
 
-/** Throws unless this is an answer to that question, complete and in time. */
-export function checkAnswer(request: PendingRequest, decision: Decision, now: number): void {
+/** A copy of the answer. Throws unless it is one to that question, complete, in time, and JSON: that is what is journaled. */
+export function checkAnswer(request: PendingRequest, decision: Decision, now: number): Decision {
   const fail = (expected: string): AlliumError =>
     new AlliumError('INVALID_OPTION', `Expected ${expected}, got ${shown(decision)}.`, {
       data: { requestId: request.id },
@@ -26,6 +29,15 @@ export function checkAnswer(request: PendingRequest, decision: Decision, now: nu
     );
   }
   if (hasLapsed(request, now)) throw unknownRequest(request.id, []);
+  return toJson(decision, request.id, notJson);
+}
+
+function notJson(requestId: string, { what, at }: Flaw): AlliumError {
+  return new AlliumError(
+    'INVALID_OPTION',
+    `Expected a decision of JSON values only, got ${what}${at && ` at ${at}`}. Give plain data.`,
+    { data: { requestId, path: at } },
+  );
 }
 
 /** The answers in an inbox that count: the first to each open question, if it is one, for what was asked, and in time. */
@@ -39,13 +51,25 @@ export function firstAnswers(
     const request = item.type === 'answer' && !answers.has(item.requestId) && open.get(item.requestId);
     if (!request) continue;
     try {
-      checkAnswer(request, item.decision, now);
-      answers.set(request.id, item.decision);
+      answers.set(request.id, checkAnswer(request, item.decision, item.at ?? now));
     } catch {
       // Whoever posts without session.answer() is told nothing; the question stays open.
     }
   }
   return answers;
+}
+
+/** What an answer says in the words of whoever gave it. */
+export function saidIn(decision: Decision): string | undefined {
+  if (decision.type === 'respond') return decision.text;
+  return decision.type === 'reject' ? decision.reason : undefined;
+}
+
+/** What is left of an answer after guards and hooks have judged what it says. */
+export function admitted(given: Decision, judged: Admission | Refusal): Decision {
+  if ('reason' in judged) return { type: 'reject', reason: `The answer was refused: ${judged.reason}` };
+  const text = textOf(judged.message);
+  return given.type === 'respond' ? { ...given, text } : { type: 'reject', reason: text };
 }
 
 /** Nobody answered in time: the call counts as rejected. */

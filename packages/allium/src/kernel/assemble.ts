@@ -1,7 +1,7 @@
 /** Puts the parts of a stream together into a response. */
 import { AlliumError, shown } from './errors.js';
-import type { AssistantContent, FinishReason, Metadata, ModelResponse, Usage } from './messages.js';
-import { NO_USAGE } from './messages.js';
+import type { AssistantContent, Metadata, ModelResponse, Usage } from './messages.js';
+import { FINISH_REASONS, NO_USAGE } from './messages.js';
 import type { ModelPart } from './model.js';
 
 /** A content block that still grows. */
@@ -12,16 +12,6 @@ type Block = {
   arguments?: string;
   metadata?: Metadata;
 };
-
-const FINISH_REASONS: readonly FinishReason[] = [
-  'stop',
-  'tool-calls',
-  'length',
-  'content-filter',
-  'error',
-  'other',
-  'aborted',
-];
 
 /** Long texts are put together from pieces of about this many characters: see `append`. */
 const PIECE = 1024;

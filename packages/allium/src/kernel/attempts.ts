@@ -301,7 +301,7 @@ class Inward extends Attempt {
     const { clock, agent, scope } = this.outer._run;
     const reason = new Aborted('This attempt is no longer needed.');
     for (const one of pending) one.dropped = true;
-    if (this.outer.seam === 'run') this.outer._run.givenUp = true;
+    if (this.outer.seam === 'run') this.outer._run.loop = 'given up';
     for (const one of pending) (this.outer.seam === 'run' ? scope : one).abort(reason);
     await Promise.allSettled(
       pending.map((one) => supervised(one.promise!, one, clock.setTimer, agent.teardownTimeoutMs)),

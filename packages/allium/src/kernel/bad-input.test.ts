@@ -3,8 +3,10 @@ import {
   Agent,
   AlliumError,
   assistantMessage,
+  attribution,
   type Middleware,
   type Model,
+  type ModelContext,
   memoryStore,
   RunError,
   type ToolContext,
@@ -292,6 +294,8 @@ describe('a hook that returns the wrong shape', () => {
     ],
     ['beforeModel', { response: 'x' }, /beforeModel of "odd" returned/],
     ['onRunEnd', [{ role: 'user', content: [{ type: 'text' }] }], /onRunEnd of "odd"/],
+    ['onRunEnd', [{ role: 'user', content: [{ type: 'foo' }] }], /onRunEnd of "odd"/],
+    ['acceptMessage', { role: 'user', content: [{ type: 'text' }] }, /acceptMessage of "odd"/],
   ];
   for (const [hook, answer, message] of failing) {
     it(`fails the run: ${hook} → ${JSON.stringify(answer)}`, async () => {
@@ -304,6 +308,71 @@ describe('a hook that returns the wrong shape', () => {
       expect(error).toEqual(coded('INVALID_HOOK_RESULT', message));
     });
   }
+
+  const circular: Record<string, unknown> = {};
+  circular.self = circular;
+  const malformed: [string, object, RegExp][] = [
+    ['no content', {}, /content: \[\.\.\.\] \}/],
+    ['content that is text', { content: 'hello' }, /content: \[\.\.\.\] \}/],
+    ['the role of another', { role: 'user', content: [] }, /a message \{ role: 'assistant'/],
+    ['a part that is nothing', { content: [null] }, /every content part to have a `type`/],
+    ['a part of an unknown type', { content: [{ type: 'foo' }] }, /to be text, thinking, tool-call/],
+    ['an image', { content: [{ type: 'image', data: 'x', mimeType: 'image/png' }] }, /to be text, thinking/],
+    ['a text part without text', { content: [{ type: 'text' }] }, /text content to have a `text`/],
+    ['thinking that is no text', { content: [{ type: 'thinking', text: 5 }] }, /a `text` that is text/],
+    ['a file without data', { content: [{ type: 'file' }] }, /a `data` that is text/],
+    ['a call without a name', { content: [{ type: 'tool-call', arguments: '{}' }] }, /a `name` that is text/],
+    ['a call without arguments', { content: [{ type: 'tool-call', name: 'f' }] }, /a `arguments` that is/],
+    [
+      'a call with arguments that are no text',
+      { content: [{ type: 'tool-call', name: 'f', arguments: {} }] },
+      /a `arguments` that is text/,
+    ],
+    [
+      'a call with an id that is no text',
+      { content: [{ type: 'tool-call', id: 5, name: 'f', arguments: '{}' }] },
+      /a `id` that is text/,
+    ],
+    [
+      'a reason to stop that is none',
+      { content: [], stopReason: 'nope' },
+      /a `stopReason` of stop, tool-calls/,
+    ],
+    ['circular metadata', { content: [], metadata: circular }, /a `metadata` that can be written as JSON/],
+    ['a big integer', { content: [], metadata: { n: 1n } }, /a `metadata` that can be written as JSON/],
+    [
+      'circular metadata of a part',
+      { content: [{ type: 'text', text: 'x', metadata: circular }] },
+      /a `metadata` that can be written/,
+    ],
+    [
+      'a circular value',
+      { content: [{ type: 'provider', kind: 'k', value: circular }] },
+      /a `value` that can be written/,
+    ],
+  ];
+  const setting = (response: never) => (ctx: ModelContext) => {
+    ctx.response = response;
+  };
+  const ways: [string, (response: never) => Middleware][] = [
+    ['beforeModel', (response) => ({ beforeModel: setting(response) })],
+    ['wrapModel', (response) => ({ wrapModel: setting(response) })],
+    ['afterModel', (response) => ({ afterModel: setting(response) })],
+    ['afterModelResponse', (response) => ({ afterModelResponse: () => ({ response }) })],
+  ];
+  describe.each(ways)('a response of %s that is malformed stays out of the history', (hook, middleware) => {
+    it.each(malformed)('%s', async (_, response, message) => {
+      const guard: Middleware = { name: 'guard', guard: { on: ['output', 'tool-args'], find: () => [] } };
+      for (const around of [[], [guard]]) {
+        const odd: Middleware = { name: 'odd', ...middleware({ role: 'assistant', ...response } as never) };
+        const session = new Agent({ model: scriptedModel(['a']), middleware: [odd, ...around] }).session('s');
+        const error = await session.run('go').catch((failure: unknown) => failure);
+        expect(error).toEqual(coded('INVALID_HOOK_RESULT', message));
+        expect(attribution(error)).toMatchObject({ middleware: 'odd', hook });
+        expect((await session.messages()).map(({ role }) => role)).toEqual(['user']);
+      }
+    });
+  });
 
   const answering: [keyof Middleware, unknown, RegExp][] = [
     ['resolveToolCall', { name: 'echo' }, /resolveToolCall of "odd" returned \{"name":"echo"\}/],

@@ -3,6 +3,7 @@
 import type { Agent } from './agent.js';
 import type { Plan } from './compose.js';
 import { type Attribution, attribution, controlKind, type Raised, StopRun } from './errors.js';
+import { eventData } from './event-data.js';
 import type { Message, MessageInput, Metadata, ModelResponse, Usage } from './messages.js';
 import type { Seam } from './middleware.js';
 import type { Model, ModelSettings } from './model.js';
@@ -27,6 +28,8 @@ export class SeamCall {
 
   /** Guards judge what is sent and what comes back; not so for the model calls of a guard itself. */
   guarded = true;
+  /** `convertToLlm` is asked; not so for the model calls of that hook itself, or it would ask for ever. */
+  converted = true;
 
   /** The last thrown value that is no object. */
   raised: Raised | undefined = undefined;
@@ -162,16 +165,22 @@ export abstract class Context {
     return this._run.options;
   }
 
+  /** @internal Its time is up, or its attempt was given up, while the run goes on: what it still says counts for nothing. */
+  get _isOver(): boolean {
+    return this._scope.aborted && !this._run.scope.aborted;
+  }
+
   /** Ends the run cleanly. Throws; even if the exception is swallowed, the run ends at the next boundary. */
   stop(reason: StopReason = 'stopped', why?: string): never {
     const signal = new StopRun(reason, why);
-    this._call.latch(signal, this._run.nameAt(this._position));
+    if (!this._isOver) this._call.latch(signal, this._run.nameAt(this._position));
     throw signal;
   }
 
-  /** Puts a `custom` event into the stream. */
+  /** Puts a `custom` event into the stream, with a copy of the data. Instances of classes are told as they are. */
   emit(name: string, data?: unknown): void {
-    this._run.emitCustom(name, data, this._run.nameAt(this._position));
+    const { _run: run } = this;
+    if (run.watched) run.emitCustom(name, eventData(data), run.nameAt(this._position));
   }
 
   /** Calls a model for a middleware's own purposes: same signal, budget and inner layers, never in the user's stream. */

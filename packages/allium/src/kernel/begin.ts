@@ -1,7 +1,7 @@
 /** The beginning of a run: its session is loaded, and its start written or the run to go on with found. */
 import { checkAnswer, firstAnswers, unknownRequest } from './answers.js';
 import type { Plan } from './compose.js';
-import { AlliumError, isThenable, kernelStop, shown } from './errors.js';
+import { AlliumError, isThenable, kernelStop } from './errors.js';
 import type { AgentEvent } from './events.js';
 import { Journal } from './journal.js';
 import { toJson } from './json-copy.js';
@@ -24,12 +24,7 @@ export function begin(start: Start, scope: Scope): Awaitable<Run> {
 function opened(start: Start, scope: Scope): Awaitable<Run> {
   const { agent, store, state, options, input } = start;
   const tenant = options.tenant ?? options.parent?._run.tenant ?? agent.tenant;
-  if (state.seq > 0 && state.tenant !== tenant) {
-    throw new AlliumError(
-      'TENANT_MISMATCH',
-      `Session "${state.sessionId}" belongs to tenant ${shown(state.tenant)}, not ${shown(tenant)}.`,
-    );
-  }
+  state.checkTenant(tenant);
   const plan = agent.planFor(options.middleware);
   const journal = new Journal(store, state, agent.clock);
   const metadata = options.metadata && toJson(options.metadata, 'metadata');
@@ -83,9 +78,7 @@ function runOf(
   const parent = options.parent?._run;
   const depth = parent ? parent.depth + 1 : 0;
   const open = state.open!;
-  // A resume goes on with what the run was begun with.
-  const given = start.input || !open.limits ? options.limits : { ...open.limits, ...options.limits };
-  const limits = given ? { ...agent.limits, ...given } : agent.limits;
+  const limits = limitsOf(start);
   const sessionBudget = new Budget(agent.sessionLimits, agent._priceOf, parent?.budget);
   sessionBudget.start(state.usage.snapshot(), state.costUsd);
   const budget = new Budget(limits, agent._priceOf, sessionBudget);
@@ -111,10 +104,22 @@ function runOf(
     onRequest: options.onRequest ?? agent._onRequest,
     events: eventsOf(start),
   });
-  const { depth: maxDepth = 8 } = limits;
-  if (depth > Math.min(maxDepth, parent?.limits.depth ?? maxDepth))
+  const { depth: maxDepth = MAX_DEPTH } = limits;
+  if (depth > maxDepth)
     run.call.latch(kernelStop('max_depth', `Sub-agents may nest ${maxDepth} deep.`), 'kernel');
   return run;
+}
+
+/** How deep sub-agents may nest where nothing else is said. */
+const MAX_DEPTH = 8;
+
+function limitsOf({ agent, options, input, state }: Start): Limits {
+  // A resume goes on with what the run was begun with.
+  const begun = input ? undefined : state.open!.limits;
+  const limits = begun || options.limits ? { ...agent.limits, ...begun, ...options.limits } : agent.limits;
+  const above = options.parent?._run.limits.depth;
+  // Nobody allows those further in more than was allowed further out.
+  return above === undefined ? limits : { ...limits, depth: Math.min(above, limits.depth ?? MAX_DEPTH) };
 }
 
 /** Checks that a run can be resumed here and takes the answers that came with it. */
@@ -144,8 +149,7 @@ async function reopen(
     const request = open.requests.get(requestId);
     if (!request || answers.has(requestId)) throw unknownRequest(requestId, [...open.requests.values()]);
     // What comes through the parent of a sub-agent was in time when the parent took it.
-    checkAnswer(request, decision, options.parent ? request.createdAt : now);
-    answers.set(requestId, decision);
+    answers.set(requestId, checkAnswer(request, decision, options.parent ? request.createdAt : now));
   }
   // All of them or none: a wrong answer beside good ones changes nothing.
   if (answers.size > 0)

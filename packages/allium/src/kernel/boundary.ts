@@ -9,6 +9,18 @@ export function boundary(run: Run): void {
   if (run.scope.aborted) throw run.scope.reason;
 }
 
+/** The same signal, not thrown. */
+export function endOf({ call, scope }: Run): unknown {
+  return call.latched ?? (scope.aborted ? scope.reason : undefined);
+}
+
+/** What had stopped the run before it broke off still does. */
+export function restoreStop(run: Run): void {
+  const { stop, batch } = run.open;
+  if (stop) run.call.latch(new StopRun(stop.reason, stop.message), stop.by);
+  else if (!batch && run.toolCallsLeft() < 0) run.call.latch(toolCallLimit(), 'kernel');
+}
+
 /** The same, and the limits of the kernel. */
 export function checkLimits(run: Run): void {
   boundary(run);

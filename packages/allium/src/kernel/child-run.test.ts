@@ -860,3 +860,28 @@ describe('a child whose call is given up', () => {
     ]);
   });
 });
+
+it('a sub-agent whose questions were all answered to it alone goes on without its parent being asked', async () => {
+  const store = memoryStore();
+  const pay = tool({ name: 'pay', description: 'p', input: z.object({}), execute: () => 'paid' });
+  const clerk: Agent = new Agent({
+    model: scriptedModel([toolCalls({ name: 'pay' }), text('clerk done')]),
+    tools: [pay],
+    store,
+    beforeToolCall: () => ({ ask: { title: 'May it?' } }),
+    onRequest: async ({ from }) => {
+      const session = clerk.session(from!.sessionId);
+      const [inner] = await session.pending();
+      await session.answer(inner!.id, { type: 'approve' });
+      return undefined;
+    },
+  });
+  const boss = new Agent({
+    model: scriptedModel([toolCalls({ name: 'clerk', args: { prompt: 'p' } }), text('boss done')]),
+    store,
+    tools: [clerk.asTool({ name: 'clerk', description: 'c' })],
+  });
+  const result = await boss.session('s').run('go');
+  expect(result).toMatchObject({ status: 'done', text: 'boss done' });
+  expect(JSON.stringify(result.messages)).toContain('clerk done');
+});

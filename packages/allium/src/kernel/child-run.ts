@@ -156,6 +156,8 @@ async function goOn(
   const open = status === 'suspended' ? pending.map((one) => lifted(one, ctx, of, place)) : [];
   await closeOthers(ctx._run, place, open);
   if (status !== 'suspended') return { ...of, status, stop, text };
+  // Everything it asked was answered to it alone meanwhile.
+  if (open.length === 0) return goOn(ctx, child, session, place);
   const [first, ...more] = open;
   const signal = new Suspension(first!, ...more);
   ctx._call.latch(signal);
@@ -234,8 +236,8 @@ function lifted(
 function answersFor(run: Run, { requests }: OpenRun, place: string): Record<string, Decision> {
   const answers: Record<string, Decision> = {};
   for (const id of requests.keys()) {
-    const decision = run.open.decided?.answers.get(`${place}/${id}`);
-    if (decision) answers[id] = decision;
+    const answer = run.open.decided?.answers.get(`${place}/${id}`);
+    if (answer) answers[id] = answer.decision;
   }
   return answers;
 }

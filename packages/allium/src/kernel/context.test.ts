@@ -1,16 +1,22 @@
 import {
   Agent,
   assistantMessage,
+  attribution,
   type Middleware,
+  type Model,
   type ModelContext,
+  type ModelPart,
+  type RunError,
   type StreamTransform,
   textOf,
   tool,
 } from 'allium';
 import { chunks, collect, failWith, fakeClock, hang, scriptedModel, text, toolCalls } from 'allium/testing';
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { CALL_SEAMS, layerAt, trial } from '../../../../test/seams.js';
+
+type Emit = (part: ModelPart) => void;
 
 const look = tool({ name: 'look', description: '', input: z.object({}), execute: () => 'seen' });
 
@@ -95,6 +101,62 @@ describe('ctx.generate', () => {
       middleware: [looking('outer'), converting, looking('middle'), calling],
     }).run('go');
     expect(seen).toEqual(['outer scripted', 'middle scripted']);
+  });
+
+  it.each(['at once', 'later'])(
+    'convertToLlm may call it %s: its call is not converted in turn',
+    async (when) => {
+      const seen: string[] = [];
+      const describing = scriptedModel(['a cat'], { id: 'describing', repeat: true });
+      const model = scriptedModel([toolCalls({ name: 'look' }), 'ok']);
+      const helps: Middleware = {
+        name: 'helps',
+        async wrapModel(ctx, next) {
+          seen.push(ctx.model.id!);
+          await ctx.generate(describing, { messages: 'from further in' });
+          return next();
+        },
+      };
+      const images: Middleware = {
+        name: 'images',
+        async convertToLlm(messages, ctx) {
+          if (when === 'later') await undefined;
+          seen.push(`convert for ${ctx.model.id}`);
+          await ctx.generate(describing, { messages: 'what is on it?' });
+          return messages;
+        },
+      };
+      await new Agent({ model, tools: [look], middleware: [images, helps] }).run('go');
+      const turn = ['scripted', 'convert for describing', 'describing', 'convert for scripted', 'describing'];
+      expect(seen).toEqual([...turn, ...turn]);
+    },
+  );
+
+  it('a guard that is asked about a call of convertToLlm does not convert either', async () => {
+    const converted: string[] = [];
+    const describing = scriptedModel(['a cat'], { id: 'describing', repeat: true });
+    const judging = scriptedModel(['fine'], { id: 'judging', repeat: true });
+    const images: Middleware = {
+      name: 'images',
+      async convertToLlm(messages, ctx) {
+        converted.push(ctx.model.id!);
+        if (ctx.model.id === 'scripted') await ctx.generate(describing, { messages: 'what is on it?' });
+        return messages;
+      },
+    };
+    const asks: Middleware = {
+      name: 'asks',
+      guard: {
+        on: ['request'],
+        async judge({ text: sent }, { context }) {
+          if (sent === 'what is on it?') await context.generate(judging, { messages: sent });
+          return undefined;
+        },
+      },
+    };
+    await new Agent({ model: scriptedModel(['ok']), middleware: [images, asks] }).run('go');
+    expect(judging.requests).toHaveLength(1);
+    expect(converted).toEqual(['scripted']);
   });
 
   it('sends its own messages, prompt, tools and settings', async () => {
@@ -495,6 +557,79 @@ describe('ctx.transform', () => {
     expect(cause).toMatchObject({
       code: 'INVALID_HOOK_RESULT',
       message: expect.stringContaining('ctx.transform() takes a function'),
+    });
+  });
+
+  describe('does not wait for anybody', () => {
+    const soon = () => new Promise<void>((resolve) => setImmediate(resolve));
+    const transforming = (factory: () => unknown, model: Model = scriptedModel([chunks('a', 'b', 'c')])) =>
+      new Agent({
+        model,
+        middleware: [{ name: 'slow', beforeModel: (ctx) => ctx.transform(factory as () => StreamTransform) }],
+      });
+    const unhandled: unknown[] = [];
+    const note = (reason: unknown): void => void unhandled.push(reason);
+    beforeEach(() => {
+      unhandled.length = 0;
+      process.on('unhandledRejection', note);
+      process.on('uncaughtException', note);
+    });
+    afterEach(() => {
+      process.off('unhandledRejection', note);
+      process.off('uncaughtException', note);
+    });
+
+    it.each<[string, () => unknown]>([
+      ['an async part()', () => ({ part: (part: ModelPart, emit: Emit) => soon().then(() => emit(part)) })],
+      ['an async part() that fails', () => ({ part: () => Promise.reject(new Error('lost')) })],
+      ['an async end()', () => ({ part() {}, end: () => Promise.reject(new Error('lost')) })],
+      ['an async factory', () => Promise.reject(new Error('lost'))],
+    ])('%s is an error of its middleware', async (_, factory) => {
+      const failure = await transforming(factory)
+        .run('go')
+        .catch((error: RunError) => error);
+      expect(failure).toMatchObject({ code: 'INVALID_HOOK_RESULT' });
+      expect(attribution(failure)).toMatchObject({ middleware: 'slow', hook: 'transform' });
+      await soon();
+      await soon();
+      expect(unhandled).toEqual([]);
+    });
+
+    it('what is emitted after the end is dropped', async () => {
+      let late = 0;
+      const factory = () => ({
+        part(part: ModelPart, emit: Emit) {
+          setImmediate(() => {
+            late++;
+            emit(part);
+          });
+        },
+      });
+      expect((await transforming(factory).run('go')).text).toBe('');
+      while (late < 3) await soon();
+      expect(unhandled).toEqual([]);
+    });
+
+    it('what is emitted between two parts fails at the next one', async () => {
+      const model: Model = {
+        provider: 'test',
+        id: 'slow',
+        async *stream() {
+          yield { type: 'text', text: 'a' };
+          await soon();
+          await soon();
+          yield { type: 'finish', reason: 'stop' };
+        },
+      };
+      const factory = () => ({ part: (part: ModelPart, emit: Emit) => void soon().then(() => emit(part)) });
+      const failure = await transforming(factory, model)
+        .run('go')
+        .catch((error: RunError) => error);
+      expect(failure).toMatchObject({
+        code: 'INVALID_HOOK_RESULT',
+        message: expect.stringContaining('called emit() after part() had returned'),
+        result: { changes: [{ by: 'slow', what: 'emitted a part too late: it is lost' }] },
+      });
     });
   });
 });

@@ -102,6 +102,9 @@ describe('messages', () => {
 
   it('say what was thrown, whatever it was', () => {
     expect([new Error('x'), 'text', { a: 1 }].map(messageOf)).toEqual(['x', 'text', '{"a":1}']);
+    const long = { text: 'x'.repeat(500) };
+    expect(messageOf(long)).toBe(JSON.stringify(long));
+    expect([undefined, null, 1n].map(messageOf)).toEqual(['undefined', 'null', '1n']);
   });
 
   it('name the nearest allowed key', () => {

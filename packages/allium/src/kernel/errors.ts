@@ -95,10 +95,14 @@ export function shown(value: unknown): string {
   if (typeof value === 'function') return `a function${value.name ? ` (${value.name})` : ''}`;
   if (typeof value === 'bigint') return `${value}n`;
   if (value === null || typeof value !== 'object') return String(value);
+  const json = jsonOr(value);
+  return json.length > 120 ? `${json.slice(0, 117)}...` : json;
+}
+
+/** An object as JSON; what cannot be JSON by its kind. */
+function jsonOr(value: object): string {
   try {
-    const json = JSON.stringify(value);
-    if (json === undefined) return Object.prototype.toString.call(value);
-    return json.length > 120 ? `${json.slice(0, 117)}...` : json;
+    return JSON.stringify(value) ?? Object.prototype.toString.call(value);
   } catch {
     return Object.prototype.toString.call(value);
   }
@@ -292,8 +296,30 @@ export function sessionConflict(sessionId: string, expectedSeq: number, actualSe
   );
 }
 
+/** What was thrown, as text. Not shortened: who takes secrets out of it would not find one that is cut off. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : typeof error === 'string' ? error : shown(error);
+  if (error instanceof Error) return error.message;
+  if (typeof error === 'string') return error;
+  return typeof error === 'object' && error !== null ? jsonOr(error) : shown(error);
+}
+
+/** Of an error only its kind: its code, or else its name. */
+export function errorKind(error: unknown): string {
+  if (typeof error !== 'object' || error === null) return typeof error;
+  const { code, name } = error as { readonly code?: unknown; readonly name?: unknown };
+  return typeof code === 'string' ? code : typeof name === 'string' ? name : 'object';
+}
+
+/**
+ * How notes, events and log lines tell of an error: by its message, or where the plan has guards only by its kind. They
+ * pass no guard, and a message may quote what guards take out everywhere else.
+ */
+export function toldError(
+  error: unknown,
+  { guards }: { readonly guards: Readonly<Record<string, readonly unknown[]>> },
+): string {
+  const guarded = Object.values(guards).some((ofPoint) => ofPoint.length > 0);
+  return guarded ? errorKind(error) : messageOf(error);
 }
 
 export function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {

@@ -1,5 +1,5 @@
 import { Agent, type AgentEvent, type Model, type ModelPart, RunError, tool } from 'allium';
-import { collect, failWith, fakeClock, hang, scriptedModel, text, toolCalls } from 'allium/testing';
+import { chunks, collect, failWith, fakeClock, hang, scriptedModel, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { EventQueue } from './event-queue.js';
@@ -109,6 +109,49 @@ describe('agent.stream()', () => {
     expect(model.produced).toBeGreaterThan(produced);
     controller.abort();
     expect(await result).toBeInstanceOf(RunError);
+  });
+
+  const all = Array.from({ length: 1000 }, (_, i) => `${i} `);
+  const long = (): Agent => agentOf(chunks(...all));
+  const texts = (events: readonly AgentEvent[]): readonly string[] =>
+    events.flatMap((one) =>
+      one.type === 'message_update' && one.delta.type === 'text' ? one.delta.text : [],
+    );
+
+  it.each(['just then', 'before'])(
+    'awaiting `result` drains also in the loop, when it was asked for %s; no event is lost',
+    async (when) => {
+      const stream = long().stream('x');
+      const early = when === 'before' ? stream.result : undefined;
+      const events: AgentEvent[] = [];
+      for await (const one of stream) {
+        events.push(one);
+        if (texts(events).length === 1)
+          expect(await (early ?? stream.result)).toMatchObject({ status: 'done' });
+      }
+      expect(texts(events)).toEqual(all);
+    },
+  );
+
+  it.each([0, 1, 200])(
+    'awaiting `result` drains also after %i events were read; the rest can be read',
+    async (n) => {
+      const stream = long().stream('x');
+      const iterator = stream[Symbol.asyncIterator]();
+      const events: AgentEvent[] = [];
+      for (let i = 0; i < n; i++) events.push((await iterator.next()).value!);
+      for (let i = 0; i < 5; i++) await settle();
+      expect(await stream.result).toMatchObject({ status: 'done' });
+      for await (const one of stream) events.push(one);
+      expect(texts(events)).toEqual(all);
+    },
+  );
+
+  it('a reader that is as fast as the model is told everything, with `result` asked for', async () => {
+    const stream = long().stream('x');
+    const [{ types }, { text: said }] = await Promise.all([collect(stream), stream.result]);
+    expect(types.filter((type) => type === 'message_update')).toHaveLength(1000);
+    expect(said).toBe(all.join(''));
   });
 
   it('`result` may be taken first and the events read afterwards', async () => {
@@ -225,6 +268,38 @@ describe('slow consumers exert back-pressure', () => {
     for (let i = 0; i < 50; i++) await settle();
     expect(ran).toBeLessThan(60);
     for await (const _ of stream) break;
+  });
+
+  it('an abort ends the wait of a turn for its consumer, and the turn has its end', async () => {
+    const clock = fakeClock();
+    const chatty = tool({
+      name: 'chatty',
+      description: 'Tells a lot.',
+      input: z.object({}),
+      execute(_, ctx) {
+        for (let i = 0; i < 400; i++) ctx.update(`${i}`);
+        return 'done';
+      },
+    });
+    const seen: string[] = [];
+    const agent = new Agent({
+      model: scriptedModel([toolCalls({ name: 'chatty' }), text('ok')]),
+      tools: [chatty],
+      clock,
+      observers: [({ type }) => void seen.push(type)],
+    });
+    const controller = new AbortController();
+    const stream = agent.stream('x', { signal: controller.signal });
+    await stream[Symbol.asyncIterator]().next();
+    for (let i = 0; i < 5; i++) await settle();
+    await agent.observersIdle();
+    expect(seen.at(-1)).toBe('turn_start');
+    controller.abort('enough');
+    // Nobody reads, and no time passes.
+    for (let i = 0; i < 5; i++) await settle();
+    await agent.observersIdle();
+    expect(seen.slice(-3)).toEqual(['turn_start', 'turn_end', 'agent_end']);
+    await expect(stream.result).rejects.toMatchObject({ code: 'ABORTED' });
   });
 
   it('time spent waiting for the consumer is not active time', async () => {

@@ -1,4 +1,8 @@
-/** Hands events to the consumer of a stream, each once and in order. Bounded: a producer that is ahead waits. */
+/**
+ * Hands events to the consumer of a stream, each once and in order. Bounded: a producer that is ahead waits, unless
+ * somebody waits for the result. Who reads and who awaits the result may be one and the same, so neither may hold up
+ * the other: then the producer goes on, and events are kept until they are read, or let go if nobody reads.
+ */
 import type { AgentEvent } from './events.js';
 import { Fifo } from './fifo.js';
 
@@ -18,7 +22,7 @@ export class EventQueue {
   /** False when nobody will read any more: events are let go. */
   private open = true;
   private iterated = false;
-  private resultOnly = false;
+  private resultWanted = false;
 
   /** One function for all promises: making one per event shows in the time a stream takes. */
   private readonly wait = (resolve: Waiter): void => {
@@ -44,8 +48,8 @@ export class EventQueue {
   /** A promise while the consumer is behind, undefined when there is room. */
   pressure(): Promise<void> | undefined {
     if (this.items.length < HIGH_WATER) return undefined;
-    if (this.resultOnly && !this.iterated) {
-      this.drain();
+    if (this.resultWanted) {
+      if (!this.iterated) this.drain();
       return undefined;
     }
     if (!this.room) {
@@ -78,10 +82,12 @@ export class EventQueue {
     this.iterated = true;
   }
 
-  /** Somebody wants the result. Unless events are read as well, the run does not have to wait for that. */
+  /** Somebody wants the result: the run does not wait for readers any more. */
   detach(): void {
-    this.resultOnly = true;
-    if (!this.iterated && this.room) this.drain();
+    this.resultWanted = true;
+    if (this.room === undefined) return;
+    if (this.iterated) this.makeRoom();
+    else this.drain();
   }
 
   /** The consumer has left: it is given nothing more, not even the error. */

@@ -20,6 +20,7 @@ export async function generate(
   const { messages, systemPrompt = '', tools = [], settings = {} } = request;
   const call = new SeamCall();
   call.guarded = caller._call.guarded;
+  call.converted = caller._call.converted && !(caller instanceof ModelContext && caller._converting);
   const ctx = new ModelContext(
     run,
     caller._scope,

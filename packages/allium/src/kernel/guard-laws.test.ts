@@ -12,7 +12,8 @@ import {
   tool,
   window,
 } from 'allium';
-import { chunks, collect, failWith, type ScriptStep, scriptedModel } from 'allium/testing';
+import { consoleLogger, fallback, retry } from 'allium/middleware';
+import { chunks, collect, failWith, type ScriptStep, scriptedModel, toolCalls } from 'allium/testing';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -430,6 +431,94 @@ describe('what a guard removed is in no event, message, journal entry, later req
       details: { at: { deep: ['[redacted]'] } },
     });
     expect(result!.text).toBe('end');
+  });
+
+  describe('errors in notes, events and log lines', () => {
+    const failure = () => Object.assign(new Error('no login with SECRET'), { code: 'ECONNRESET' });
+    const fails = () => {
+      throw failure();
+    };
+    const login = tool({ name: 'login', description: '', input: z.any(), idempotent: true, execute: fails });
+    /** Everything that is told of a run in which `login` and the first model fail. */
+    async function told(middleware: readonly Middleware[], guard: Partial<Middleware>) {
+      const lines: string[] = [];
+      const log = (line: string) => void lines.push(line);
+      const agent = new Agent({
+        model: scriptedModel([failWith(failure()), toolCalls({ name: 'login' }), 'end']),
+        tools: [login],
+        middleware: [
+          { name: 'guard', ...guard },
+          consoleLogger({ console: { error: log, info: log, debug: log } }),
+          { name: 'model', onError: ({ seam }) => (seam === 'model' ? 'retry' : undefined) },
+          ...middleware,
+        ],
+      });
+      const { events, result } = await collect(agent.stream('hi'));
+      expect(result?.status).toBe('done');
+      const custom = events.filter(({ type }) => type === 'custom');
+      return { lines, custom, changes: result!.changes, events };
+    }
+    const judges: Partial<Middleware> = { guard: { on: ['tool-result'], find: find(/SECRET/g) } };
+
+    it.each<[string, string, Middleware]>([
+      [
+        'onError',
+        'retry after: ECONNRESET',
+        { onError: ({ attempt }) => (attempt < 2 ? 'retry' : undefined) },
+      ],
+      [
+        'a layer that passes on what it caught in words of its own',
+        'wrapTool failed for login: Error',
+        {
+          wrapTool: (_, next) =>
+            next().catch((error) => {
+              throw new Error(`again: ${error.message}`);
+            }),
+        },
+      ],
+      [
+        'a layer that fails open',
+        'wrapModel failed and was skipped: ECONNRESET',
+        { onFail: 'open', wrapModel: fails },
+      ],
+      [
+        'a hook of a layer',
+        'beforeTool failed and was skipped: ECONNRESET',
+        { onFail: 'open', beforeTool: fails },
+      ],
+      [
+        'a rule',
+        'shouldStopAfterTurn failed and was skipped: ECONNRESET',
+        { onFail: 'open', shouldStopAfterTurn: fails },
+      ],
+      [
+        'a guard',
+        'failed and was skipped: ECONNRESET',
+        { onFail: 'open', guard: { on: ['output'], find: fails } },
+      ],
+      ['afterRun', 'afterRun failed: ECONNRESET', { onFail: 'open', afterRun: fails }],
+    ])('tell the kind alone where anything is guarded: %s', async (_, what, middleware) => {
+      const { lines, changes, events } = await told([{ name: 'one', ...middleware }], judges);
+      expect(changes).toContainEqual({ turn: expect.any(Number), by: 'one', what });
+      expect(JSON.stringify([events, lines])).not.toMatch(SECRET);
+      expect(lines.join()).toContain('login: failed: ');
+    });
+
+    it('tell the kind alone in the events of the box, the message where nothing is guarded', async () => {
+      const box = () => [
+        retry({ on: 'tool', attempts: 2, minDelayMs: 0, maxDelayMs: 0 }),
+        fallback({ models: [scriptedModel([toolCalls({ name: 'login' }), 'end'])], sticky: true }),
+      ];
+      const errors = async (guard: Partial<Middleware>) => {
+        const { custom, events } = await told(box(), guard);
+        return { told: custom.map((event) => (event as { data: { error: string } }).data.error), events };
+      };
+      const guarded = await errors(judges);
+      expect(guarded.told).toEqual(['ECONNRESET', 'ECONNRESET']);
+      expect(JSON.stringify(guarded.events)).not.toMatch(SECRET);
+      const { message } = failure();
+      expect((await errors({ onRunEnd: () => {} })).told).toEqual([message, message]);
+    });
   });
 });
 

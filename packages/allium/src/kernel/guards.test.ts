@@ -710,6 +710,114 @@ describe('tool-result', () => {
     expect(messages[2]).toMatchObject({ content: [{ text: 'nothing' }] });
     expect(messages[2]).not.toHaveProperty('details');
   });
+
+  /** What became of two calls, and whether the secret is anywhere. */
+  async function batch(middleware: Middleware[], first = 'act') {
+    const { model, store, session } = agentOf(
+      [toolCalls({ name: first, id: 'a' }, { name: 'act', id: 'b' }), 'end'],
+      ...middleware,
+    );
+    const { events, result } = await collect(session.stream('hi'));
+    const requests = model.requests.map(({ messages }) => messages);
+    const leaks = /SECRET/.test(JSON.stringify([events, requests, await store.read('s', 0)]));
+    return { texts: resultTexts(result?.messages ?? []), leaks };
+  }
+  const plain = 'Not run: the run was stopped.';
+  const answers: [string, string, NonNullable<Middleware['beforeToolCall']>][] = [
+    ['preset', 'It is', () => ({ result: toolResult({ content: 'It is SECRET', details: 'SECRET' }) })],
+    ['blocked', 'No', () => ({ block: true, reason: 'No SECRET' })],
+    [
+      'failed',
+      '"act" was not completed: middleware "hook" failed: Oh',
+      () => {
+        throw new Error('Oh SECRET');
+      },
+    ],
+  ];
+
+  describe.each(answers)('of a call that was %s', (_, said, beforeToolCall) => {
+    const stopping: Middleware = {
+      name: 'hook',
+      beforeToolCall: (ctx) =>
+        ctx.toolCall.id === 'a' ? beforeToolCall(ctx) : ctx.stop('stopped', 'enough'),
+    };
+
+    it('is cleaned in the verdict as well', async () => {
+      const { texts, leaks } = await batch([{ name: 'hook', beforeToolCall }, redacting(['tool-result'])]);
+      expect({ texts, leaks }).toEqual({ texts: Array(2).fill(`${said} [redacted]`), leaks: false });
+    });
+
+    it('is cleaned although the batch breaks off', async () => {
+      const { texts, leaks } = await batch([stopping, redacting(['tool-result'])]);
+      expect(texts).toEqual([`${said} [redacted]`, 'Not run: the run was stopped: enough']);
+      expect(leaks).toBe(false);
+    });
+
+    it('is judged once, and nothing is once the run stops', async () => {
+      let judged = 0;
+      const judge = judging(['tool-result'], ({ text }) => {
+        judged++;
+        return { type: 'rewrite', text: text.replace('SECRET', '[x]') };
+      });
+      const whole = await batch([{ name: 'hook', beforeToolCall }, judge]);
+      expect({ ...whole, judged }).toEqual({ texts: Array(2).fill(`${said} [x]`), leaks: false, judged: 2 });
+      const broken = await batch([stopping, judge]);
+      expect({ ...broken, judged }).toEqual({ texts: [`${said} [x]`, plain], leaks: false, judged: 3 });
+    });
+  });
+
+  it('gives way to plain words when the run stops before a judge has seen it, or anything the call', async () => {
+    const stops: Middleware = { name: 'stops', beforeToolCall: (ctx) => ctx.stop('stopped', 'SECRET') };
+    const judge = judging(['tool-result'], () => undefined);
+    expect((await batch([stops, judge], 'SECRET')).texts).toEqual([plain, plain]);
+    const early: Middleware = { name: 'early', resolveToolCall: (_, ctx) => ctx.stop('stopped', 'SECRET') };
+    expect((await batch([early, redacting(['tool-result'])])).texts).toEqual([
+      'Not run: the run was stopped: [redacted]',
+      plain,
+    ]);
+  });
+
+  it('gives way to plain words when the run stops and the guard fails', async () => {
+    const stops: Middleware = { name: 'stops', beforeToolCall: (ctx) => ctx.stop('stopped', 'SECRET') };
+    const broken = guarding('broken', {
+      on: ['tool-result'],
+      find: () => {
+        throw new Error('SECRET');
+      },
+    });
+    expect((await batch([stops, broken])).texts).toEqual([plain, plain]);
+  });
+
+  it('of a call that stops the run is cleaned', async () => {
+    const stop: Middleware = { name: 'stop', wrapTool: (ctx) => ctx.stop('stopped', 'SECRET') };
+    const { texts } = await batch([stop, redacting(['tool-result'])]);
+    expect(texts).toEqual(['Stopped: [redacted]', 'Stopped: [redacted]']);
+  });
+
+  it('that afterToolCall makes of a failure of its own is judged like any other', async () => {
+    const hook: Middleware = {
+      name: 'hook',
+      afterToolCall() {
+        throw new Error('SECRET of mine');
+      },
+    };
+    const said = '"act" was not completed: middleware "hook" failed: [redacted] of mine';
+    expect(await batch([hook, redacting(['tool-result'])])).toEqual({ texts: [said, said], leaks: false });
+    const denying = judging(['tool-result'], ({ text }) =>
+      text.includes('of mine') ? { type: 'deny', reason: 'denied' } : undefined,
+    );
+    expect((await batch([hook, denying])).texts).toEqual(['denied', 'denied']);
+  });
+
+  it('that one afterToolCall wrote before another stopped the run is cleaned, or withheld under a judge', async () => {
+    const writes: Middleware = { name: 'writes', afterToolCall: () => ({ content: 'SECRET again' }) };
+    const stops: Middleware = { name: 'stops', afterToolCall: (ctx) => ctx.stop() };
+    const cleaned = await batch([writes, stops, redacting(['tool-result'])]);
+    expect(cleaned).toEqual({ texts: ['[redacted] again', '[redacted] again'], leaks: false });
+    const judge = judging(['tool-result'], () => undefined);
+    const { texts } = await batch([writes, stops, judge]);
+    expect(texts).toEqual(['The result was withheld.', 'The result was withheld.']);
+  });
 });
 
 describe('final', () => {

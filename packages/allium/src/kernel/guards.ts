@@ -1,6 +1,6 @@
 /** The guard ring: text and calls are judged at fixed points, wherever the guards stand in the list. */
 import { type Context, type ModelContext, SeamCall } from './context.js';
-import { AlliumError, attribute, attribution, isControl, isThenable, messageOf, StopRun } from './errors.js';
+import { AlliumError, attribute, attribution, isControl, isThenable, StopRun, toldError } from './errors.js';
 import { WrongReturn } from './guard-returns.js';
 import { textsIn, withTexts } from './json-texts.js';
 import type { Guard, GuardPoint, GuardSubject, Span, Verdict } from './middleware.js';
@@ -120,6 +120,7 @@ function judgeContext(planned: PlannedGuard, ctx: Context): Context {
   made._position = planned.position;
   made._call = new SeamCall();
   made._call.guarded = false;
+  made._call.converted = ctx._call.converted;
   return made as unknown as Context;
 }
 
@@ -210,7 +211,7 @@ export function skipOrThrow(planned: PlannedGuard, error: unknown, ctx: Context)
   if (isControl(error)) throw error;
   const { name, open } = planned;
   if (open) {
-    ctx._run.note(name, `failed and was skipped: ${messageOf(error)}`);
+    ctx._run.note(name, `failed and was skipped: ${toldError(error, ctx.plan)}`);
     return;
   }
   attribute(error, { middleware: name, hook: 'guard' });

@@ -1,5 +1,6 @@
 /** What each decision hook may answer beside nothing: in words, and as a check. */
-import type { AssistantContent, Message } from './messages.js';
+import { lackOf } from './message-input.js';
+import type { Message } from './messages.js';
 import type { ToolResultPatch, TurnAction } from './middleware.js';
 import { STOP_REASONS } from './result.js';
 import type { RuleHook } from './rules.js';
@@ -8,6 +9,8 @@ import { isResultContent, isTool } from './tool.js';
 export interface Shape {
   readonly wanted: string;
   readonly fine: (answer: any, given: unknown) => boolean;
+  /** What is expected of a response in the answer, when that is what is wrong. */
+  readonly lack?: (answer: any) => string | undefined;
   /** Nothing is no answer here. */
   readonly required?: boolean;
 }
@@ -15,7 +18,7 @@ export interface Shape {
 export const SHAPES: Record<RuleHook, Shape> = {
   acceptMessage: {
     wanted: 'a message, { block: true, reason }, or nothing',
-    fine: (answer) => isBlock(answer) || isMessages([answer]),
+    fine: (answer) => isBlock(answer) || lackOf(answer, 'user', 'assistant', 'tool') === undefined,
   },
   transformContext: {
     wanted: 'a list of messages (the given one, if nothing changes)',
@@ -46,7 +49,11 @@ export const SHAPES: Record<RuleHook, Shape> = {
       '{ content?, details?, isError?, terminate? } with content as text or a list of text, image and file parts, or nothing',
     fine: isPatch,
   },
-  afterModelResponse: { wanted: '{ response?, injectMessages?, decision? }, or nothing', fine: isAction },
+  afterModelResponse: {
+    wanted: '{ response?, injectMessages?, decision? }, or nothing',
+    fine: isAction,
+    lack: (answer) => (answer?.response === undefined ? undefined : lackOf(answer.response, 'assistant')),
+  },
   shouldStopAfterTurn: {
     wanted: 'true, false, or { reason, message } with a reason such as "stopped"',
     fine: (answer) => typeof answer === 'boolean' || isStop(answer),
@@ -81,14 +88,9 @@ function isMessages(value: unknown): value is readonly Message[] {
 /** Messages of middleware stand alone: a call without its result, or a result without its call, would break the history. */
 function isInjectable(value: unknown): boolean {
   return (
-    isMessages(value) &&
-    value.every(
-      ({ role, content }) =>
-        (role === 'user' || (role === 'assistant' && !content.some((part) => part.type === 'tool-call'))) &&
-        content.every(
-          (part) => typeof part?.type === 'string' && (part.type !== 'text' || typeof part.text === 'string'),
-        ),
-    )
+    Array.isArray(value) &&
+    value.every((item: Message) => lackOf(item, 'user', 'assistant') === undefined) &&
+    !value.some(({ content }: Message) => content.some((part) => part.type === 'tool-call'))
   );
 }
 
@@ -117,21 +119,10 @@ function isAction(value: any): boolean {
   if (!hasOnly(value, ['response', 'injectMessages', 'decision'])) return false;
   const { response, injectMessages, decision } = value as TurnAction;
   return (
-    (response === undefined || isResponse(response)) &&
+    (response === undefined || lackOf(response, 'assistant') === undefined) &&
     (injectMessages === undefined || isInjectable(injectMessages)) &&
     (decision === undefined || ['natural', 'stop', 'loop_to_model'].includes(decision))
   );
-}
-
-function isResponse(value: any): boolean {
-  return (
-    value?.role === 'assistant' && Array.isArray(value.content) && value.content.every(isAssistantContent)
-  );
-}
-
-function isAssistantContent(part: AssistantContent | undefined): boolean {
-  if (part?.type === 'text' || part?.type === 'thinking') return typeof part.text === 'string';
-  return part?.type === 'tool-call' ? isCall(part) : typeof part?.type === 'string';
 }
 
 /** Suspension, errors and aborts are not for a hook to declare. */

@@ -7,12 +7,19 @@ import { checkMessage, misplacedIn, placed } from './message-input.js';
 import { isSyntheticMessage, type Message } from './messages.js';
 import * as rules from './rules.js';
 import type { Run } from './run.js';
+import type { Overlay } from './state.js';
 import type { Awaitable, EntryBody } from './store.js';
 
 /** Why a message from outside does not get in, and who says so. */
 export interface Refusal {
   readonly reason: string;
   readonly by: string;
+}
+
+/** A message as guards and hooks leave it, and what they wrote to their cells, which counts once the message is taken in. */
+export interface Admission {
+  readonly message: Message;
+  readonly written: Overlay | undefined;
 }
 
 /** Takes in what a run was started with. All of it, or the run stops. */
@@ -39,7 +46,7 @@ function checkAssigned(input: readonly Message[]): readonly Message[] {
 async function judgeAll(run: Run, given: readonly Message[]): Promise<readonly Message[]> {
   const accepted: Message[] = [];
   for (const message of given) {
-    const answer = await judge(run, message, given);
+    const answer = await accept(run, message, given);
     if ('reason' in answer) {
       const stop = new StopRun('guardrail', answer.reason);
       run.call.latch(stop, answer.by);
@@ -64,7 +71,7 @@ export async function acceptQueued(
 ): Promise<number> {
   const accepted: Message[] = [];
   for (const message of given) {
-    const answer = judgesMessages(run) ? await judge(run, message, given) : { message };
+    const answer = judgesMessages(run) ? await accept(run, message, given) : { message };
     const problem = 'reason' in answer ? undefined : misplacedIn([answer.message]);
     const refusal = 'reason' in answer ? answer : problem && { reason: problem, by: 'kernel' };
     if (refusal) {
@@ -80,12 +87,19 @@ export function judgesMessages(run: Run): boolean {
   return run.plan.guards.input.length > 0 || run.plan.rules.acceptMessage.length > 0;
 }
 
+/** What its hooks wrote goes into the append that comes next, and so does the message. */
+async function accept(run: Run, message: Message, given: readonly Message[]): Promise<Admission | Refusal> {
+  const answer = await judge(run, message, given);
+  if ('written' in answer && answer.written) run.cells.stage(answer.written);
+  return answer;
+}
+
 /** Guards and `acceptMessage` about one message from outside. */
 export async function judge(
   run: Run,
   message: Message,
   given: readonly Message[],
-): Promise<{ message: Message } | Refusal> {
+): Promise<Admission | Refusal> {
   const { guards, rules: planned } = run.plan;
   const ctx = new RunContext(run, run.scope, given);
   let current = message;
@@ -104,8 +118,7 @@ export async function judge(
       current = owner;
     } else current = answer.message;
   }
-  if (ctx._state) run.cells.stage(ctx._state);
-  return { message: current };
+  return { message: current, written: ctx._state };
 }
 
 /** User messages of middleware that nobody typed say so. */

@@ -118,14 +118,13 @@ export class Journal {
     try {
       const all = ahead ? this.joined(ahead, entries) : entries;
       const seq = this.store.append(state.sessionId, state.seq, all);
-      const count = ahead ? ahead.length : 0;
       if (isThenable(seq)) {
         return seq.then(
-          (last) => this.take(count, entries, last),
+          (last) => this.take(ahead, entries, last),
           (error) => this.fail(error),
         );
       }
-      this.take(count, entries, seq);
+      this.take(ahead, entries, seq);
     } catch (error) {
       this.fail(error);
     }
@@ -143,9 +142,10 @@ export class Journal {
     return ahead.length === 1 && entries.length === 1 ? [ahead[0]!, entries[0]!] : [...ahead, ...entries];
   }
 
-  /** `ahead` is how many came before `entries` that the state has already. */
-  private take(ahead: number, entries: readonly NewEntry[], last: number): void {
-    this.state.seq += ahead + entries.length;
+  /** `ahead` came before `entries`, and the state has them already. */
+  private take(ahead: readonly NewEntry[] | undefined, entries: readonly NewEntry[], last: number): void {
+    this.state.seq += entries.length + (ahead ? ahead.length : 0);
+    this.state.last = entries.at(-1) ?? ahead?.at(-1) ?? this.state.last;
     this.apply(entries);
     if (this.state.seq !== last)
       this.fail(

@@ -1,11 +1,23 @@
 /** Copies of JSON values, frozen, with an error that says where a value is that is none. */
 import { AlliumError, shown } from './errors.js';
 
-/** A frozen copy of a JSON value; properties that are undefined are left out. Throws for anything else. */
-export function toJson<T>(value: T, cell: string): T {
+/**
+ * A frozen copy of a JSON value; properties that are undefined are left out. For anything else it throws what `refusal`
+ * says of `name`, which is that of a state cell unless told otherwise.
+ */
+export function toJson<T>(value: T, name: string, refusal: Refusal = noCellValue): T {
   const made = copied(value, 0);
-  if (made === NOT_JSON) throw notJson(value, cell);
+  if (made === NOT_JSON) throw refusal(name, flawIn(value, '', []) ?? { at: '', what: shown(value) });
   return made as T;
+}
+
+type Refusal = (name: string, flaw: Flaw) => AlliumError;
+
+/** What is no JSON in a value. */
+export interface Flaw {
+  /** Where in the value, as code would write it. */
+  readonly at: string;
+  readonly what: string;
 }
 
 const NOT_JSON = Symbol('not JSON');
@@ -25,7 +37,7 @@ function isSimple(value: unknown): boolean {
   return value === null || typeof value === 'string' || typeof value === 'boolean';
 }
 
-function isPlain(value: object): value is Record<string, unknown> {
+export function isPlain(value: object): value is Record<string, unknown> {
   const proto = Object.getPrototypeOf(value);
   return proto === Object.prototype || proto === null;
 }
@@ -54,19 +66,12 @@ function copiedObject(value: Record<string, unknown>, depth: number): unknown {
   return Object.freeze(out);
 }
 
-function notJson(value: unknown, cell: string): AlliumError {
-  const { at, what } = flawIn(value, '', []) ?? { at: '', what: shown(value) };
+function noCellValue(cell: string, { at, what }: Flaw): AlliumError {
   return new AlliumError(
     'INVALID_STATE',
     `State cell "${cell}" takes JSON values only, got ${what}${at && ` at ${at}`}. Store plain data.`,
     { data: { cell, path: at } },
   );
-}
-
-interface Flaw {
-  /** Where in the value, as code would write it. */
-  readonly at: string;
-  readonly what: string;
 }
 
 /** The first thing in a value that is no JSON. `above` is what it is in. */

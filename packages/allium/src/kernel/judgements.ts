@@ -16,6 +16,7 @@ export class Judgements {
     | WeakMap<Content, Promise<{ readonly content: Content; readonly calls: CallVerdicts }>>
     | undefined;
   private results: WeakMap<ToolResult, Promise<ToolResult>> | undefined;
+  private passed: WeakSet<ToolResult> | undefined;
 
   constructor(private readonly run: Run) {}
 
@@ -77,10 +78,17 @@ export class Judgements {
     if (!judged) {
       judged = judgeToolResult(this.run.plan.guards, ctx.toolCall, result, ctx).then((made) => {
         results.set(made, Promise.resolve(made));
+        this.passed ??= new WeakSet();
+        this.passed.add(made);
         return deepFreeze(made);
       });
       results.set(result, judged);
     }
     return judged;
+  }
+
+  /** Is this what the guards left of a result? */
+  hasPassed(result: ToolResult): boolean {
+    return this.passed?.has(result) ?? false;
   }
 }

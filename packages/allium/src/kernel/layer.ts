@@ -1,7 +1,8 @@
 /** One layer of the onion, and what is common to the ways layers are run: who failed, and how it is undone. */
 import type { ModelContext, RunContext, ToolContext } from './context.js';
-import { AlliumError, attribute, isControl, messageOf, shown } from './errors.js';
-import { deepFreeze, type ModelResponse } from './messages.js';
+import { AlliumError, attribute, isControl, shown, toldError } from './errors.js';
+import { lackOf } from './message-input.js';
+import { deepFreeze } from './messages.js';
 import type { Middleware } from './middleware.js';
 import { asToolResult } from './tool.js';
 
@@ -42,7 +43,7 @@ export function undone(
   ctx._call.check();
   if (undo === undefined || isControl(error)) throw owned(layer, hook, error, ctx);
   undo();
-  ctx._run.note(layer.name, `${hook} failed and was skipped: ${messageOf(error)}`);
+  ctx._run.note(layer.name, `${hook} failed and was skipped: ${toldError(error, ctx.plan)}`);
 }
 
 /** Remembers what a hook may assign; the returned function puts it back. Undefined for layers that fail closed. */
@@ -108,19 +109,14 @@ function badResult(ctx: LayerContext): string | undefined {
     if (result === undefined) return 'it set ctx.skip without ctx.result.';
     return undefined;
   }
-  const object = typeof result === 'object' && result !== null;
   if (ctx.seam === 'model') {
-    const response = result as Partial<ModelResponse>;
-    const fine =
-      object &&
-      response.role === 'assistant' &&
-      Array.isArray(response.content) &&
-      response.content.every((part) => typeof part?.type === 'string');
-    return fine
-      ? undefined
-      : `expected a response { role: 'assistant', content: [...] }, got ${shown(result)}. assistantMessage(text) makes one.`;
+    const wanted = lackOf(result, 'assistant');
+    return wanted && `expected ${wanted}, got ${shown(result)}. assistantMessage(text) makes a response.`;
   }
-  const fine = object && typeof (result as { status?: unknown }).status === 'string';
+  const { status } = (result ?? {}) as { readonly status?: unknown };
+  if (status === 'error' || status === 'aborted')
+    return `it set a result with the status "${status}". A run that fails throws: throw an error.`;
+  const fine = status === 'done' || status === 'stopped' || status === 'suspended';
   return fine ? undefined : `expected a run result, got ${shown(result)}. Spread the one next() returned.`;
 }
 

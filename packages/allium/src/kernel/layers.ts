@@ -1,7 +1,7 @@
 /** The onion. A middleware is compiled into up to four primitive layers: process, a before/after pair, wrap, and its catch. */
 import { type Attempt, runWrap } from './attempts.js';
 import type { RunContext } from './context.js';
-import { AlliumError, isControl, isThenable, messageOf } from './errors.js';
+import { AlliumError, isControl, isThenable, toldError } from './errors.js';
 import { type Layer, type LayerContext, owned, save, takeResult, wrongReturn } from './layer.js';
 import { runCatch } from './on-error.js';
 import { runBefore, runPairs } from './pairs.js';
@@ -109,7 +109,7 @@ async function tearDown(
   } catch (error) {
     if (failure || (undo && !isControl(error))) {
       undo?.();
-      ctx._run.note(layer.name, `${hook} failed: ${messageOf(error)}`);
+      ctx._run.note(layer.name, `${hook} failed: ${toldError(error, ctx.plan)}`);
       return failure;
     }
     return { error: owned(layer, hook, error, ctx) };

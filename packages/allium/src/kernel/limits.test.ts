@@ -6,14 +6,24 @@ import {
   type Middleware,
   type ModelRequest,
   memoryStore,
+  NO_USAGE,
   textOf,
   tool,
 } from 'allium';
-import { failWith, fakeClock, hang, type Script, scriptedModel, text, toolCalls } from 'allium/testing';
+import {
+  chunks,
+  failWith,
+  fakeClock,
+  hang,
+  type Script,
+  scriptedModel,
+  text,
+  toolCalls,
+} from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { deferred, settle, transcript, watch, watched } from '../../../../test/run-checks.js';
-import { Budget, costOf, estimateTokens } from './limits.js';
+import { Budget, costOf, estimateTokens, isCrowded } from './limits.js';
 
 const input = z.object({});
 const free = tool({ name: 'free', description: '', input, execute: () => 'free' });
@@ -247,6 +257,177 @@ describe('costUsd', () => {
   });
 });
 
+describe('a price', () => {
+  const run = (priceOf: unknown, limits = {}) => {
+    const model = scriptedModel(['never']);
+    return { model, ended: new Agent({ model, limits, priceOf: priceOf as never }).run('go') };
+  };
+
+  it('that `priceOf` throws for fails the run, with what was thrown and before anything is asked', async () => {
+    const thrown = new TypeError('no such row');
+    const priceOf = () => {
+      throw thrown;
+    };
+    for (const limits of [{}, { tokens: 100 }, { costUsd: 1 }]) {
+      const { model, ended } = run(priceOf, limits);
+      await expect(ended).rejects.toMatchObject({
+        code: 'INVALID_OPTION',
+        message: expect.stringMatching(/`priceOf`.* of test\/scripted.* threw: no such row$/),
+        cause: { cause: thrown },
+      });
+      expect(model.requests).toHaveLength(0);
+    }
+  });
+  it('that cannot be read is told once, however many agents hand it down', async () => {
+    const thrown = new Error('no such row');
+    const outer = new Agent({
+      model: scriptedModel([]),
+      priceOf: () => {
+        throw thrown;
+      },
+    });
+    await expect(run(outer._priceOf).ended).rejects.toMatchObject({ cause: { cause: thrown } });
+  });
+  it('needs a function', () => {
+    expect(() => run(5)).toThrow('Expected `priceOf` to be a function from a model to its price, got 5.');
+  });
+  it.each([
+    [{ input: 1 }, 'price.output', 'undefined'],
+    [{ input: Number.NaN, output: 1 }, 'price.input', 'NaN'],
+    [{ input: 1, output: -1 }, 'price.output', '-1'],
+    [{ input: '1', output: 1 }, 'price.input', '"1"'],
+    [{ input: 1, output: Number.POSITIVE_INFINITY }, 'price.output', 'Infinity'],
+    [{ input: 1, output: 1, cacheRead: null }, 'price.cacheRead', 'null'],
+    [{ input: 1, output: 1, cacheWrite: -2 }, 'price.cacheWrite', '-2'],
+    [5, 'price', '5'],
+  ])('that is not made of numbers ≥ 0 fails the run: %j', async (wrong, field, got) => {
+    const carries = scriptedModel(['never'], { price: wrong as never });
+    const error = {
+      code: 'INVALID_OPTION',
+      message: expect.stringMatching(new RegExp(`\`${field}\` of test/scripted to be .*, got ${got}\\.$`)),
+    };
+    for (const limits of [{}, { costUsd: 1 }]) {
+      await expect(new Agent({ model: carries, limits }).run('go')).rejects.toMatchObject(error);
+      await expect(run(() => wrong, limits).ended).rejects.toMatchObject(error);
+    }
+    expect(carries.requests).toHaveLength(0);
+  });
+  it('is not waited for', async () => {
+    await expect(run(async () => price).ended).rejects.toThrow(
+      'to be an object with `input` and `output`, got a promise.',
+    );
+    const rejects = run(() => Promise.reject(new Error('nobody hears of this'))).ended;
+    await expect(rejects).rejects.toThrow('got a promise.');
+  });
+  it('of 0 is a price, and null is none', async () => {
+    const nothing = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
+    expect((await run(() => nothing, { costUsd: 1 }).ended).costUsd).toBe(0);
+    expect((await run(() => null).ended).costUsd).toBeUndefined();
+    await expect(run(() => null, { costUsd: 1 }).ended).rejects.toMatchObject({ code: 'PRICE_UNKNOWN' });
+  });
+});
+
+describe('calls side by side', () => {
+  const both: Middleware = {
+    wrapModel: async (_, next) => (await Promise.all([next(), next()]))[1]!,
+  };
+  const first: Middleware = { wrapModel: (_, next) => Promise.any([next(), next()]) };
+  const caps = ({ requests }: { readonly requests: readonly ModelRequest[] }) =>
+    requests.map(({ settings }) => settings.maxOutputTokens);
+
+  it('start at once where more is left than one answer can need', async () => {
+    const model = scriptedModel([hang(), 'b']);
+    const limits = { tokens: 1_000_000 };
+    const { result } = await watched(new Agent({ model, limits, middleware: [first] }), 'go');
+    expect(result).toMatchObject({ status: 'done', text: 'b' });
+    expect(caps(model)).toEqual([Math.floor(999_997 / 2), Math.floor(499_996 / 2)]);
+  });
+  it('wait for each other where one may need all that is left', async () => {
+    for (const limits of [{ tokens: 103 }, { costUsd: 203e-6 }]) {
+      const model = scriptedModel([chunks('tick', 'a'), 'b'], { price, usage: usage(3, 10) });
+      const { result } = await watched(new Agent({ model, limits, middleware: [both] }), 'go');
+      expect(result).toMatchObject({ status: 'done', text: 'b', usage: { totalTokens: 26 } });
+      expect(caps(model)).toEqual(limits.tokens ? [100, 87] : [100, 88]);
+    }
+  });
+  it('start at once where they say what they need', async () => {
+    const model = scriptedModel([hang(), 'b']);
+    const settings = { maxOutputTokens: 40 };
+    const limits = { tokens: 100 };
+    const { result } = await watched(new Agent({ model, limits, settings, middleware: [first] }), 'go');
+    expect(result.text).toBe('b');
+    expect(caps(model)).toEqual([40, 40]);
+  });
+  it('are not made when an answer came while they waited', async () => {
+    const model = scriptedModel([chunks('tick', 'a')]);
+    const limits = { tokens: 100 };
+    const { result } = await watched(new Agent({ model, limits, middleware: [first] }), 'go');
+    expect(result).toMatchObject({ status: 'done', text: 'a', usage: { totalTokens: 15 } });
+  });
+  it('go on when the one they wait for fails', async () => {
+    const model = scriptedModel([failWith(new Error('broken'), 'tick'), 'b']);
+    const limits = { tokens: 100 };
+    const { result } = await watched(new Agent({ model, limits, middleware: [first] }), 'go');
+    expect(result).toMatchObject({ status: 'done', text: 'b' });
+  });
+  it('end with the run while they wait', async () => {
+    for (const how of ['abort', 'timeout']) {
+      const clock = fakeClock();
+      const model = scriptedModel([hang()]);
+      const limits = { tokens: 100, timeoutMs: 50 };
+      const caller = new AbortController();
+      const running = watched(new Agent({ model, clock, limits, middleware: [both] }), 'go', {
+        signal: caller.signal,
+      });
+      await settle();
+      if (how === 'abort') caller.abort();
+      else await clock.advance(50);
+      expect((await running).result.stop.reason).toBe(how === 'abort' ? 'aborted' : 'timeout');
+      expect(model).toMatchObject({ aborted: 1, requests: { length: 1 } });
+    }
+  });
+  it('that would not fit alone either end the run without waiting', async () => {
+    const side = scriptedModel([]);
+    const asks: Middleware = {
+      wrapModel: (ctx, next) =>
+        Promise.all([next(), ctx.generate(side, { messages: 'x'.repeat(400) })]).then(([answer]) => answer),
+    };
+    const limits = { tokens: 100 };
+    const { result } = await watched(
+      new Agent({ model: scriptedModel([hang()]), limits, middleware: [asks] }),
+      'go',
+    );
+    expect(result.stop).toMatchObject({ reason: 'max_tokens', by: 'kernel' });
+  });
+  it('of tools and of sub-agents share what is left, and never use more', async () => {
+    const greedy = (request: ModelRequest) => {
+      const most = request.settings.maxOutputTokens!;
+      return text('side', usage(0, Math.min(most, 150)));
+    };
+    const side = scriptedModel([greedy], { repeat: true, price });
+    const child = new Agent({ model: scriptedModel([greedy], { repeat: true, price }) });
+    const asks = tool({
+      name: 'free',
+      description: '',
+      input,
+      execute: async (_, ctx) =>
+        ctx.toolCall.id < 'c3'
+          ? textOf(await ctx.generate(side, { messages: 'q' }))
+          : (await child.run('sub', { parent: ctx })).text,
+    });
+    const results = async (tokens: number) => {
+      const model = scriptedModel([call(6), text('end', usage(0, 1))], { price, usage: usage(10, 10) });
+      const { result } = await watched(new Agent({ model, tools: [asks], limits: { tokens } }), 'go');
+      expect(result.usage.totalTokens).toBeLessThanOrEqual(tokens);
+      return result;
+    };
+    const plenty = await results(2000);
+    expect(plenty.status).toBe('done');
+    expect(transcript(plenty.messages).slice(2, -1)).toEqual(Array(6).fill('tool: side'));
+    expect((await results(400)).stop.reason).toBe('max_tokens');
+  });
+});
+
 describe('a cached answer', () => {
   it('costs nothing: no reservation, no tokens, no price needed', async () => {
     const preset: Middleware = {
@@ -359,6 +540,35 @@ describe('depth', () => {
     });
     await watched(nested, 'go');
     expect(results).toEqual(['2: stopped max_depth', '1: done final', '0: done final']);
+  });
+  it('of the outermost agent holds for all further in, however they were started', async () => {
+    const leaf = new Agent({ model: scriptedModel(['leaf']), limits: { depth: 5 } });
+    const around = (inner: Agent, limits = {}): Agent =>
+      new Agent({
+        model: scriptedModel([toolCalls({ name: 'ask' }), 'end'], { repeat: true }),
+        limits,
+        tools: [
+          tool({
+            name: 'ask',
+            description: '',
+            input,
+            execute: async (_, ctx) => {
+              const { stop, messages } = await inner.run('sub', { parent: ctx });
+              return [stop.reason, ...messages.filter(({ role }) => role === 'tool').map(textOf)].join(' ');
+            },
+          }),
+        ],
+      });
+    const nested = async (depth: number, limits = {}) => {
+      const { result } = await watched(around(around(around(leaf), limits), { depth }), 'go');
+      return textOf(result.messages[2]!);
+    };
+    expect(await nested(0)).toBe('max_depth');
+    expect(await nested(1)).toBe('final max_depth');
+    expect(await nested(2)).toBe('final final max_depth');
+    expect(await nested(3)).toBe('final final final');
+    expect(await nested(3, { depth: 2 })).toBe('final final max_depth');
+    expect(await nested(1, { depth: 9 })).toBe('final max_depth');
   });
 });
 
@@ -474,11 +684,19 @@ describe('sessionLimits', () => {
 
 describe('a budget', () => {
   const model = scriptedModel([], { price });
+  const refusal = (refused: () => unknown): unknown => {
+    try {
+      return refused();
+    } catch (error) {
+      return error;
+    }
+  };
+
   it('gives back exactly what it set aside', () => {
     const budget = new Budget({ tokens: 100, costUsd: 1 }, () => price);
     const first = budget.reserve(model, () => 10, 40, 1);
     expect(first).toEqual({ tokens: 50, costUsd: expect.closeTo(90e-6, 12), maxOutputTokens: 40 });
-    budget.settle(model, first, {
+    budget.settle(price, first, {
       inputTokens: 10,
       outputTokens: 1,
       cacheRead: 0,
@@ -492,6 +710,16 @@ describe('a budget', () => {
     expect(budget.reserve(model, () => 0, undefined, 0.25)?.maxOutputTokens).toBe(25);
     expect(budget.reserve(model, () => 0, undefined, 0.25)?.maxOutputTokens).toBe(18);
   });
+  it('has nobody wait when no call is under way, whatever is left over of sums of dollars', () => {
+    const budget = new Budget({ costUsd: 1 }, () => ({ input: 0, output: 1e5 }));
+    const [first, second] = [2, 6].map((output) => budget.reserve(model, () => 0, output, 1));
+    budget.add(NO_USAGE, 0, first);
+    // 0.2 + 0.6 - 0.2 - 0.6 is as much as this leaves, not 0.
+    budget.add(NO_USAGE, 1 - 2 ** -53, second);
+    const error = refusal(() => budget.reserve(model, () => 0, 1, 1));
+    expect(error).toMatchObject({ reason: 'max_cost' });
+    expect(isCrowded(error)).toBe(false);
+  });
   it('draws on all budgets above it, and the tightest decides', () => {
     const session = new Budget({ tokens: 30 }, () => undefined);
     const run = new Budget({ tokens: 100 }, () => undefined, session);
@@ -499,6 +727,13 @@ describe('a budget', () => {
     expect(() => run.reserve(model, () => 1, undefined, 1)).toThrow(
       expect.objectContaining({ reason: 'max_tokens' }),
     );
+  });
+  it('tells a call that others leave no room for from one there is no room for at all', () => {
+    const session = new Budget({ tokens: 30 }, () => undefined);
+    const run = new Budget({ tokens: 100 }, () => undefined, session);
+    run.reserve(model, () => 10, 15, 1);
+    expect(isCrowded(refusal(() => run.reserve(model, () => 29, undefined, 1)))).toBe(true);
+    expect(isCrowded(refusal(() => run.reserve(model, () => 30, undefined, 1)))).toBe(false);
   });
   it('prices cached tokens like input where nothing else is said', () => {
     const used = { inputTokens: 1, outputTokens: 1, cacheRead: 10, cacheWrite: 10, totalTokens: 22 };

@@ -1,7 +1,9 @@
 /** Hard limits and shared budgets. A sub-agent's budget draws on its parent's. */
+import { soon } from './clock.js';
 import { AlliumError, checkKeys, invalidOption, kernelStop, type StopRun } from './errors.js';
 import { type Message, NO_USAGE, type Usage, UsageTotal } from './messages.js';
 import { type Model, modelName, type Price } from './model.js';
+import type { PriceOf } from './prices.js';
 
 export interface Limits {
   /** Model calls of the loop. @default 100 */
@@ -43,14 +45,23 @@ export function checkSessionLimits(limits: SessionLimits): void {
   checkLimits(limits, 'sessionLimits', ['turns', 'toolCalls', 'tokens', 'costUsd']);
 }
 
-export type PriceOf = (model: Model) => Price | undefined;
-
 /** What was set aside for a call. */
 export interface Reservation {
   readonly tokens: number;
   readonly costUsd: number;
   /** The most the model may write. */
   readonly maxOutputTokens: number;
+}
+
+/** More than models write in one answer. */
+const PLENTY = 131_072;
+
+/** Refusals for lack of room that is only set aside for calls under way. */
+const crowded = new WeakSet<StopRun>();
+
+/** Is it worth trying again once a call under way has ended? */
+export function isCrowded(refusal: unknown): boolean {
+  return crowded.has(refusal as StopRun);
 }
 
 /** Spent, reserved and allowed amounts of tokens and money. */
@@ -60,11 +71,14 @@ export class Budget {
   costUsd: number | undefined = 0;
   private reservedTokens = 0;
   private reservedCost = 0;
+  /** Reservations that are not settled yet. */
+  private open = 0;
+  private waiting: (() => void)[] | undefined = undefined;
   readonly limited: boolean;
 
   constructor(
     private readonly limits: Pick<Limits, 'tokens' | 'costUsd'>,
-    private readonly priceOf: PriceOf,
+    readonly priceOf: PriceOf,
     private readonly parent?: Budget,
   ) {
     this.limited = isLimit(limits.tokens) || isLimit(limits.costUsd) || (parent?.limited ?? false);
@@ -82,8 +96,9 @@ export class Budget {
 
   /**
    * Sets aside an estimate of the input and what output can be afforded beside it; undefined when nothing limits.
-   * Throws StopRun when the money or tokens are used up. `share` is the part of what is left that a call without
-   * an output limit of its own may take, so that calls side by side leave something for each other.
+   * Throws StopRun when the money or tokens are used up, or set aside: see `isCrowded`. `share` is the part of what is
+   * left that a call without an output limit of its own may take, so that calls side by side leave something for each
+   * other. A share of 1 leaves only what one answer cannot need.
    */
   reserve(
     model: Model,
@@ -94,7 +109,7 @@ export class Budget {
     if (!this.limited) return undefined;
     const input = inputTokens();
     let output = maxOutputTokens ?? Number.POSITIVE_INFINITY;
-    const part = maxOutputTokens === undefined ? share : 1;
+    const part = (left: number) => (maxOutputTokens === undefined ? partOf(left, share) : left);
     const price = this.priceOf(model);
     for (let budget: Budget | undefined = this; budget; budget = budget.parent) {
       output = Math.min(output, budget.affordable(model, price, input, part));
@@ -104,6 +119,7 @@ export class Budget {
     const tokens = input + outputTokens;
     const costUsd = price ? costOf(price, { ...NO_USAGE, inputTokens: input, outputTokens }) : 0;
     for (let budget: Budget | undefined = this; budget; budget = budget.parent) {
+      budget.open++;
       budget.reservedTokens += tokens;
       budget.reservedCost += costUsd;
     }
@@ -111,8 +127,7 @@ export class Budget {
   }
 
   /** Replaces a reservation by what was really used. */
-  settle(model: Model, reservation: Reservation | undefined, usage: Usage): void {
-    const price = this.priceOf(model);
+  settle(price: Price | undefined, reservation: Reservation | undefined, usage: Usage): void {
     const cost = price ? costOf(price, usage) : usage.totalTokens === 0 ? 0 : undefined;
     this.add(usage, cost, reservation);
   }
@@ -122,11 +137,31 @@ export class Budget {
       budget.spent.add(usage);
       budget.costUsd =
         budget.costUsd === undefined || costUsd === undefined ? undefined : budget.costUsd + costUsd;
-      if (reservation) {
-        budget.reservedTokens -= reservation.tokens;
-        budget.reservedCost -= reservation.costUsd;
-      }
+      if (reservation) budget.giveBack(reservation);
     }
+  }
+
+  private giveBack({ tokens, costUsd }: Reservation): void {
+    // Sums of dollars are not exact, but nothing is what is left of them in the end.
+    const none = --this.open === 0;
+    this.reservedTokens = none ? 0 : this.reservedTokens - tokens;
+    this.reservedCost = none ? 0 : this.reservedCost - costUsd;
+    const { waiting } = this;
+    if (waiting === undefined) return;
+    this.waiting = undefined;
+    // Not at once: the answer that has just come may be all that was wanted.
+    soon(() => {
+      for (const goOn of waiting) goOn();
+    });
+  }
+
+  /** Settles when a call under way has ended, of this budget or of any other that draws on the same one. */
+  change(): Promise<void> {
+    if (this.parent) return this.parent.change();
+    return new Promise((resolve) => {
+      this.waiting ??= [];
+      this.waiting.push(resolve);
+    });
   }
 
   /** Which limit has been reached, if any. */
@@ -144,31 +179,50 @@ export class Budget {
     return undefined;
   }
 
-  private affordable(model: Model, price: Price | undefined, input: number, part: number): number {
+  /** How much output the budget has room for beside the input. */
+  private affordable(
+    model: Model,
+    price: Price | undefined,
+    input: number,
+    part: (left: number) => number,
+  ): number {
     let output = Number.POSITIVE_INFINITY;
     const { tokens, costUsd } = this.limits;
     if (isLimit(tokens)) {
       const left = tokens - this.spent.totalTokens - this.reservedTokens;
-      if (left <= input)
-        throw kernelStop(
-          'max_tokens',
-          `About ${input} input tokens are needed and ${Math.max(0, left)} of ${tokens} are left.`,
-        );
-      output = Math.floor((left - input) * part) || 1;
+      if (left <= input) {
+        const why = `About ${input} input tokens are needed and ${Math.max(0, left)} of ${tokens} are left.`;
+        throw refusal('max_tokens', why, left + this.reservedTokens > input);
+      }
+      output = Math.floor(part(left - input)) || 1;
     }
     if (isLimit(costUsd)) {
       if (!price) throw priceUnknown(model);
       const left = costUsd - (this.costUsd ?? costUsd) - this.reservedCost - (input * price.input) / 1e6;
-      if (left <= 0)
-        throw kernelStop('max_cost', `The next call does not fit into what is left of $${costUsd}.`);
+      if (left <= 0) {
+        const why = `The next call does not fit into what is left of $${costUsd}.`;
+        throw refusal('max_cost', why, left + this.reservedCost > 0);
+      }
       const affordable =
-        price.output > 0 ? Math.floor((left * part * 1e6) / price.output) : Number.POSITIVE_INFINITY;
-      if (affordable < 1)
-        throw kernelStop('max_cost', `What is left of $${costUsd} does not pay for one token of output.`);
+        price.output > 0 ? Math.floor(part((left * 1e6) / price.output)) : Number.POSITIVE_INFINITY;
+      if (affordable < 1) {
+        const why = `What is left of $${costUsd} does not pay for one token of output.`;
+        throw refusal('max_cost', why, this.open > 0);
+      }
       output = Math.min(output, affordable);
     }
     return output;
   }
+}
+
+function partOf(left: number, share: number): number {
+  return share < 1 ? left * share : Math.min(left, Math.max(PLENTY, left / 2));
+}
+
+function refusal(reason: 'max_tokens' | 'max_cost', why: string, mayFitLater: boolean): StopRun {
+  const stop = kernelStop(reason, why);
+  if (mayFitLater) crowded.add(stop);
+  return stop;
 }
 
 function isLimit(value: number | undefined): value is number {

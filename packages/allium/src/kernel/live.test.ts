@@ -355,6 +355,36 @@ describe('aborted mid-stream', () => {
     });
   });
 
+  it.each([true, false])(
+    'an attempt that has failed leaves nothing, with a transform neither (watched: %s)',
+    async (watched) => {
+      const controller = new AbortController();
+      const waits = defineMiddleware({
+        name: 'waits',
+        wrapModel: (ctx, next) =>
+          next().catch(
+            () =>
+              new Promise<never>((_, reject) => {
+                ctx.signal.addEventListener('abort', () => reject(ctx.signal.reason));
+                controller.abort();
+              }),
+          ),
+      });
+      const passes = defineMiddleware({
+        name: 'passes',
+        beforeModel: (ctx) => ctx.transform(() => ({ part: (part, emit) => emit(part) })),
+      });
+      const session = new Agent({
+        model: scriptedModel([failWith(new Error('boom'), 'half of it')]),
+        middleware: [waits, passes],
+      }).session('s');
+      const failure = watched
+        ? (await collect(session.stream('hi', { signal: controller.signal }))).error
+        : await session.run('hi', { signal: controller.signal }).catch((error: RunError) => error);
+      expect((failure as RunError).result.messages.map(({ role }) => role)).toEqual(['user']);
+    },
+  );
+
   it('two windows: run() and stream() keep the very same text', async () => {
     const middleware = [
       guard({ find: find(/SECRET/g), hold: window(20) }),

@@ -7,9 +7,8 @@
  * Every exit is either a returned Stop or something thrown: a control signal, an abort or an error. Whatever the
  * exit, each tool call has its result and each event that started has ended.
  */
-import { boundary, checkLimits, toolCallLimit } from './boundary.js';
+import { boundary, checkLimits, restoreStop } from './boundary.js';
 import { TurnContext } from './context.js';
-import { StopRun } from './errors.js';
 import { type Due, drain, type Inbox } from './inbox.js';
 import { acceptInput, acceptQueued, appendMessages, stamped } from './incoming.js';
 import type { AssistantMessage, Message, ToolMessage } from './messages.js';
@@ -25,12 +24,13 @@ import { type BatchOutcome, runTools } from './tool-batch.js';
 const MAX_CYCLES = 100;
 const FINAL: Stop = Object.freeze({ reason: 'final' });
 const SUSPENDED: Stop = Object.freeze({ reason: 'suspended', message: 'The run waits for an answer.' });
-const NO_RESULTS: readonly ToolMessage[] = Object.freeze([]);
+type Results = readonly ToolMessage[];
+const NONE: readonly never[] = Object.freeze([]);
 
 /** How a turn ended. `stop`: a decision to end the run; `more`: the model is to be called again. */
 interface TurnEnd {
   readonly message: AssistantMessage | undefined;
-  readonly toolResults: readonly ToolMessage[];
+  readonly toolResults: Results;
   readonly more: boolean;
   readonly stop?: Stop | undefined;
   readonly suspended?: boolean;
@@ -54,7 +54,7 @@ export async function converse(run: Run, input: readonly Message[], inbox: Inbox
   for (let cycles = 1; ; cycles++) {
     const last = await turns(run, inbox, first);
     if (last.suspended) return SUSPENDED;
-    const injected = run.plan.rules.onRunEnd.length === 0 ? NOTHING : await atRunEnd(run, last);
+    const injected = run.plan.rules.onRunEnd.length === 0 ? NONE : await atRunEnd(run, last);
     if (injected.length === 0) return last.stop ?? FINAL;
     if (cycles > MAX_CYCLES) {
       return { reason: 'loop', message: `onRunEnd kept the run going ${MAX_CYCLES} times.`, by: 'kernel' };
@@ -112,7 +112,7 @@ function turnEnd(
   const natural = tools ? !tools.terminate : forceContinue;
   return {
     message,
-    toolResults: tools?.results ?? NO_RESULTS,
+    toolResults: tools?.results ?? NONE,
     more: !suspended && (decision === 'loop_to_model' || (decision === 'natural' && natural)),
     stop: decision === 'stop' ? { reason: 'stopped', message: `"${by}" stopped the run.`, by } : undefined,
     suspended,
@@ -135,13 +135,6 @@ const NOT_RUN = {
   stop: 'the run was stopped.',
   loop_to_model: 'the model was asked again instead.',
 } as const;
-
-/** What had stopped the run before it broke off still does. */
-function restoreStop(run: Run): void {
-  const { stop, batch } = run.open;
-  if (stop) run.call.latch(new StopRun(stop.reason, stop.message), stop.by);
-  else if (!batch && run.toolCallsLeft() < 0) run.call.latch(toolCallLimit(), 'kernel');
-}
 
 /** After a resume: the calls of the last message that have no result yet come first. */
 async function resumeTurn(run: Run): Promise<TurnEnd | undefined> {
@@ -178,15 +171,11 @@ function tellStart(run: Run): Promise<void> | undefined {
 }
 
 /** State that nothing else carried is written, then the turn has ended, whatever became of it. */
-function endTurn(run: Run, message: AssistantMessage | undefined, toolResults = NO_RESULTS): Awaitable<void> {
-  if (run.watched || run.hasUnwritten) return tellEnd(run, message, toolResults);
+function endTurn(run: Run, message: AssistantMessage | undefined, results: Results = NONE): Awaitable<void> {
+  if (run.watched || run.hasUnwritten) return tellEnd(run, message, results);
 }
 
-async function tellEnd(
-  run: Run,
-  message: AssistantMessage | undefined,
-  toolResults: readonly ToolMessage[],
-): Promise<void> {
+async function tellEnd(run: Run, message: AssistantMessage | undefined, toolResults: Results): Promise<void> {
   const { runId, sessionId, turn } = run;
   try {
     if (run.hasUnwritten) await run.append([]);
@@ -258,5 +247,3 @@ async function atRunEnd(run: Run, { message, toolResults }: TurnEnd): Promise<re
   if (ctx._state) run.cells.stage(ctx._state);
   return injected;
 }
-
-const NOTHING: readonly rules.Injected[] = Object.freeze([]);

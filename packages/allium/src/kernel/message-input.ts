@@ -1,7 +1,9 @@
 /** Whatever callers hand in as messages, checked once at the edge. */
 import { AlliumError, shown } from './errors.js';
 import {
+  type AssistantMessage,
   deepFreeze,
+  FINISH_REASONS,
   type Message,
   type MessageInput,
   toolCallsOf,
@@ -51,29 +53,73 @@ function listOf(input: MessageInput | readonly MessageInput[]): Message[] {
 
 /** A message with everything it needs, or an error that says what is wrong with it. */
 export function checkMessage(message: Message): Message {
-  const fail = (why: string): AlliumError =>
-    new AlliumError('INVALID_MESSAGE', `${why}, got ${shown(message)}. userMessage(text) makes a message.`);
-  if (typeof message !== 'object' || message === null) throw fail('Expected text, content or a message');
-  const allowed = Object.hasOwn(PARTS, message.role) ? PARTS[message.role]! : undefined;
-  if (!allowed) throw fail(`Expected a message with a role of ${Object.keys(PARTS).join(', ')}`);
+  const fail = (wanted: string): AlliumError =>
+    new AlliumError(
+      'INVALID_MESSAGE',
+      `Expected ${wanted}, got ${shown(message)}. userMessage(text) makes a message.`,
+    );
+  if (typeof message !== 'object' || message === null) throw fail('text, content or a message');
+  if (!Object.hasOwn(PARTS, message.role))
+    throw fail(`a message with a role of ${Object.keys(PARTS).join(', ')}`);
   const given: unknown = message.content;
   const content = typeof given === 'string' ? [{ type: 'text', text: given }] : given;
-  if (!Array.isArray(content)) throw fail('Expected message content to be text or a list');
-  for (const part of content as readonly Record<string, unknown>[]) {
-    const type = part?.type;
-    if (typeof type !== 'string') throw fail('Expected every content part to have a `type`');
-    if (!allowed.includes(type))
-      throw fail(`Expected the content of a message of role ${message.role} to be ${allowed.join(', ')}`);
-    const missing = (TEXTS[type] ?? []).find((field) => typeof part[field] !== 'string');
-    if (missing) throw fail(`Expected ${type} content to have a \`${missing}\` that is text`);
-  }
+  const wanted = lackOfContent(message.role, content);
+  if (wanted) throw fail(wanted);
   if (message.role === 'tool') {
     if (typeof message.toolCallId !== 'string' || typeof message.toolName !== 'string') {
-      throw fail('Expected a tool message to have a `toolCallId` and a `toolName`');
+      throw fail('a tool message to have a `toolCallId` and a `toolName`');
     }
     if (typeof message.isError !== 'boolean') return { ...message, content, isError: false } as Message;
   }
   return content === given ? message : ({ ...message, content } as Message);
+}
+
+/** What is expected of a list of content and not so, if anything. `optional`: fields that may be missing. */
+function lackOfContent(
+  role: Message['role'],
+  content: unknown,
+  optional: readonly string[] = [],
+): string | undefined {
+  if (!Array.isArray(content)) return 'message content to be text or a list';
+  const allowed = PARTS[role]!;
+  for (const part of content as readonly Record<string, unknown>[]) {
+    const type = part?.type;
+    if (typeof type !== 'string') return 'every content part to have a `type`';
+    if (!allowed.includes(type))
+      return `the content of a message of role ${role} to be ${allowed.join(', ')}`;
+    const missing = TEXTS[type]?.find(
+      (field) => typeof part[field] !== 'string' && !(part[field] === undefined && optional.includes(field)),
+    );
+    if (missing) return `${type} content to have a \`${missing}\` that is text`;
+  }
+  return undefined;
+}
+
+/** What is expected of a message that a middleware made and not so, if anything. */
+export function lackOf(message: unknown, ...roles: readonly Message['role'][]): string | undefined {
+  const { role, content, stopReason } = (message ?? {}) as Partial<AssistantMessage>;
+  if (role === undefined || !roles.includes(role) || !Array.isArray(content))
+    return `a message { role: '${roles.join("' | '")}', content: [...] }`;
+  if (stopReason !== undefined && !FINISH_REASONS.includes(stopReason))
+    return `a \`stopReason\` of ${FINISH_REASONS.join(', ')}`;
+  // A call without an id is given one.
+  const wanted = lackOfContent(role, content, ['id']);
+  if (wanted) return wanted;
+  const unwritable = [message as object, ...content].map(unwritableIn).find((field) => field !== undefined);
+  return unwritable && `a \`${unwritable}\` that can be written as JSON`;
+}
+
+/** The first field that no journal could hold. Text, numbers and flags always can be written, and are not looked at. */
+function unwritableIn(fields: object): string | undefined {
+  for (const [field, value] of Object.entries(fields)) {
+    if (field === 'content' || (typeof value !== 'bigint' && typeof value !== 'object')) continue;
+    try {
+      JSON.stringify(value);
+    } catch {
+      return field;
+    }
+  }
+  return undefined;
 }
 
 /** What would make a history invalid if these were appended: every call needs its result, right after it, in order. */

@@ -72,6 +72,16 @@ export type FinishReason =
   | 'other'
   | 'aborted';
 
+export const FINISH_REASONS: readonly FinishReason[] = [
+  'stop',
+  'tool-calls',
+  'length',
+  'content-filter',
+  'error',
+  'other',
+  'aborted',
+];
+
 /** What a person said, or somebody in their place. */
 export interface UserMessage {
   readonly id: string;

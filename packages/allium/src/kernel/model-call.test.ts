@@ -292,6 +292,19 @@ describe('tokens of a stream that broke off', () => {
     }
   });
 
+  it('that cannot be counted do not hide why it broke off', async () => {
+    const broken = new Error('broken');
+    const model = scriptedModel([failWith(broken, 'half')]);
+    const breaks = defineMiddleware({
+      wrapModel: (ctx, next) => {
+        ctx.messages = [{ id: '', role: 'user', content: [null as never] }];
+        return next();
+      },
+    });
+    await expect(new Agent({ model, middleware: [breaks] }).run('hi')).rejects.toMatchObject({
+      cause: broken,
+    });
+  });
   it('are none when nothing came', async () => {
     const failure = await new Agent({ model: scriptedModel([failWith(new Error('boom'))]) })
       .run('hi')

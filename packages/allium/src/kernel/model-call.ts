@@ -2,16 +2,17 @@
 import { Assembler } from './assemble.js';
 import { specsOf } from './compose.js';
 import type { ModelContext } from './context.js';
-import { AlliumError, attribute, invalidOption, isControl, shown } from './errors.js';
-import { estimateTokens, type Reservation } from './limits.js';
+import { AlliumError, attribute, invalidOption, isControl, isThenable, shown } from './errors.js';
+import { estimateTokens, isCrowded, type Reservation } from './limits.js';
 import type { LiveStream } from './live.js';
 import { freezeResponse, type Message, type ModelResponse, NO_USAGE, type Usage } from './messages.js';
 import { note } from './meters.js';
-import type { ModelPart, ModelRequest, ModelSettings } from './model.js';
+import type { ModelPart, ModelRequest, ModelSettings, Price } from './model.js';
 import { Reading } from './model-stream.js';
 import { noteRewrites } from './request-changes.js';
 import { convertToLlm } from './rules.js';
 import type { Run } from './run.js';
+import { untilAborted } from './scope.js';
 import { isWithheld } from './session-state.js';
 import type { Awaitable } from './store.js';
 import { isTransformed, Stages } from './transforms.js';
@@ -36,11 +37,36 @@ export function callModelThen<T>(ctx: ModelContext, ending: Ending<T>): Promise<
   // A run that is to end makes no further call, whatever a layer swallowed.
   ctx._call.check();
   if (ctx._scope.aborted) throw ctx._scope.reason;
-  if (!changesRequest(ctx)) return spare(ctx._run).run(ctx, undefined, ending);
-  return requestMessages(ctx).then(
-    (messages) => {
+  if (!changesRequest(ctx)) return attempt(ctx, undefined, ending);
+  return after(requestMessages(ctx), (messages) => attempt(ctx, messages, ending), ctx, ending);
+}
+
+/** Starts an attempt, as soon as the budget has room for it. */
+function attempt<T>(
+  ctx: ModelContext,
+  messages: readonly Message[] | undefined,
+  ending: Ending<T>,
+): Promise<T> {
+  const { budget } = ctx._run;
+  // Read before anything is set aside or asked: what is wrong with a price costs nothing.
+  const price = budget.priceOf(ctx.model);
+  if (!budget.limited) return spare(ctx._run).run(ctx, messages, price, undefined, ending);
+  const reservation = reserve(ctx, messages);
+  if (!isThenable(reservation)) return spare(ctx._run).run(ctx, messages, price, reservation, ending);
+  return after(reservation, (made) => spare(ctx._run).run(ctx, messages, price, made, ending), ctx, ending);
+}
+
+/** Goes on once `wait` is over. If it failed, or going on throws, that is how the call ended. */
+function after<V, T>(
+  wait: PromiseLike<V>,
+  go: (value: V) => Promise<T>,
+  ctx: ModelContext,
+  ending: Ending<T>,
+): Promise<T> {
+  return Promise.resolve(wait).then(
+    (value) => {
       try {
-        return spare(ctx._run).run(ctx, messages, ending);
+        return go(value);
       } catch (error) {
         return ending.failed(error, ctx);
       }
@@ -105,6 +131,7 @@ export class ModelCall extends Reading {
   private ctx: ModelContext = undefined as never;
   private messages: readonly Message[] | undefined = undefined;
   private ending: Ending<any> = PASS_ON;
+  private price: Price | undefined = undefined;
   private reservation: Reservation | undefined = undefined;
   private raw: Assembler = undefined as never;
   private attempts = 0;
@@ -119,14 +146,20 @@ export class ModelCall extends Reading {
     this.reject = reject;
   };
 
-  run<T>(ctx: ModelContext, messages: readonly Message[] | undefined, ending: Ending<T>): Promise<T> {
-    const kernel = ctx._run;
+  run<T>(
+    ctx: ModelContext,
+    messages: readonly Message[] | undefined,
+    price: Price | undefined,
+    reservation: Reservation | undefined,
+    ending: Ending<T>,
+  ): Promise<T> {
     this.ctx = ctx;
     this.messages = messages;
     this.ending = ending;
-    this.reservation = kernel.budget.limited ? reserve(ctx, messages) : undefined;
+    this.price = price;
+    this.reservation = reservation;
     this.attempts = ++ctx._call.attempts;
-    this.raw = new Assembler(kernel.nameOf(ctx.model));
+    this.raw = new Assembler(ctx._run.nameOf(ctx.model));
     this.begun = false;
     const promise = new Promise<T>(this.executor);
     try {
@@ -185,11 +218,11 @@ export class ModelCall extends Reading {
   }
 
   protected failed(error: unknown): void {
-    const { ctx, messages, reservation, raw, live, ending, resolve, reject } = this;
+    const { ctx, messages, reservation, raw, stages, live, ending, resolve, reject } = this;
     if (!isControl(error)) {
       attribute(error, { hook: 'model', attempts: this.attempts }, undefined, ctx);
       // What was shown is void, and nobody should read it while a retry waits.
-      ctx._live?.abandon(live, raw);
+      if (this.begun) ctx._live?.abandon(live, stages?.last ?? raw);
     }
     this.settle(spentSoFar(ctx, messages, reservation, raw));
     fail(ending, error, ctx, resolve, reject);
@@ -197,7 +230,7 @@ export class ModelCall extends Reading {
 
   private settle(usage: Usage): void {
     if (this.begun) this.ctx._live?.ended();
-    this.ctx._run.settle(this.ctx.model, this.reservation, usage);
+    this.ctx._run.settle(this.price, this.reservation, usage);
     note(this.ctx._run, this.ctx.model, usage);
   }
 }
@@ -232,8 +265,7 @@ async function requestMessages(ctx: ModelContext): Promise<readonly Message[] | 
   const { guards, rules } = run.plan;
   let messages = ctx._messages;
   if (messages !== undefined) messages = run.withoutOrphans(messages, ['a model layer'], ctx);
-  if (rules.convertToLlm.length > 0)
-    messages = await convertToLlm(rules.convertToLlm, messages ?? ctx.messages, ctx);
+  if (rules.convertToLlm.length > 0 && ctx._call.converted) messages = await converted(messages, ctx);
   if (guards.request.length > 0 && ctx._call.guarded) {
     messages = messages
       ? await run.requestGate.all(messages, ctx)
@@ -241,6 +273,19 @@ async function requestMessages(ctx: ModelContext): Promise<readonly Message[] | 
   }
   if (run.state.withheld) messages = (messages ?? ctx.messages).flatMap(withoutWithheld);
   return messages;
+}
+
+/** Meanwhile the context is known as that of the hook, whose own model calls are not converted in turn. */
+async function converted(
+  messages: readonly Message[] | undefined,
+  ctx: ModelContext,
+): Promise<readonly Message[]> {
+  ctx._converting = true;
+  try {
+    return await convertToLlm(ctx._run.plan.rules.convertToLlm, messages ?? ctx.messages, ctx);
+  } finally {
+    ctx._converting = false;
+  }
 }
 
 const sendable = new WeakMap<Message, readonly Message[]>();
@@ -257,12 +302,27 @@ function withoutWithheld(message: Message): readonly Message[] | Message {
   return made;
 }
 
-/** Budgets are set aside here, inside every layer, so that an answer from a cache costs nothing. */
-function reserve(ctx: ModelContext, messages: readonly Message[] | undefined): Reservation | undefined {
+/**
+ * Budgets are set aside here, inside every layer, so that an answer from a cache costs nothing. A call that other calls
+ * under way leave no room for waits for them. It holds nothing meanwhile, so no two calls wait for each other.
+ */
+function reserve(
+  ctx: ModelContext,
+  messages: readonly Message[] | undefined,
+): Awaitable<Reservation | undefined> {
   // Sub-agents run side by side: none may set aside all that is left.
   const share = ctx._run.depth === 0 ? 1 : 0.25;
   const input = () => inputTokens(ctx, messages);
-  return ctx._run.budget.reserve(ctx.model, input, ctx.settings.maxOutputTokens, share);
+  const { budget } = ctx._run;
+  try {
+    return budget.reserve(ctx.model, input, ctx.settings.maxOutputTokens, share);
+  } catch (refusal) {
+    if (!isCrowded(refusal)) throw refusal;
+  }
+  return untilAborted(budget.change(), ctx._scope).then(() => {
+    ctx._call.check();
+    return reserve(ctx, messages);
+  });
 }
 
 function capped(settings: ModelSettings, reservation: Reservation | undefined): ModelSettings {
@@ -286,9 +346,18 @@ function spentSoFar(
   for (const block of content) chars += (block.text?.length ?? 0) + (block.arguments?.length ?? 0);
   if (chars === 0) return NO_USAGE;
   const reserved = reservation ? reservation.tokens - reservation.maxOutputTokens : Number.NaN;
-  const input = Number.isFinite(reserved) ? reserved : inputTokens(ctx, messages);
+  const input = Number.isFinite(reserved) ? reserved : countable(ctx, messages);
   const outputTokens = Math.ceil(chars / 4);
   return { ...NO_USAGE, inputTokens: input, outputTokens, totalTokens: input + outputTokens };
+}
+
+/** The input, or 0 where it cannot be counted: that must not stand in the way of the error that is told. */
+function countable(ctx: ModelContext, messages: readonly Message[] | undefined): number {
+  try {
+    return inputTokens(ctx, messages);
+  } catch {
+    return 0;
+  }
 }
 
 function ignore(): void {}

@@ -32,6 +32,7 @@ export class ModelContext extends Context {
   declare _forced: boolean;
   /** @internal The tools at the place further in where the answer came from. */
   declare _inner: readonly Tool[] | undefined;
+  /** @internal `convertToLlm` is at work with this context. */ declare _converting: boolean;
 
   /** @internal */
   constructor(
@@ -58,6 +59,7 @@ export class ModelContext extends Context {
     this._outer = outer;
     this._forced = false;
     this._inner = undefined;
+    this._converting = false;
   }
 
   /** @internal The tools the answer was given with: those its calls may name. */

@@ -115,7 +115,12 @@ export interface Model {
   ): AsyncIterable<ModelPart> | Iterable<ModelPart>;
 }
 
-/** A transform of a stream of parts; made anew for each stream. `emit` may be called any number of times. */
+/**
+ * A transform of a stream of parts; made anew for each stream.
+ *
+ * Contract: it works at once. `emit` may be called any number of times, before `part` or `end` return; what they throw
+ * fails the model call.
+ */
 export interface StreamTransform {
   part(part: ModelPart, emit: (part: ModelPart) => void): void;
   /** Called once when the stream has ended, before its `finish` piece goes on. */

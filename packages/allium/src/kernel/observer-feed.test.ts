@@ -1,5 +1,13 @@
-import { Agent, type AgentEvent, type Observer, type ObserverProblem, tool } from 'allium';
-import { scriptedModel, text, toolCalls } from 'allium/testing';
+import {
+  Agent,
+  type AgentEvent,
+  defineMiddleware,
+  type Observer,
+  type ObserverProblem,
+  textOf,
+  tool,
+} from 'allium';
+import { collect, scriptedModel, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { ObserverFeed } from './observer-feed.js';
@@ -56,6 +64,87 @@ describe('observers', () => {
       value === null ||
       (Object.isFrozen(value) && Object.values(value).every(frozen));
     expect(seen.filter((one) => !frozen(one)).map(({ type }) => type)).toEqual([]);
+  });
+
+  it.each([
+    ['nobody', false, false],
+    ['an observer', true, false],
+    ['a consumer', false, true],
+    ['both', true, true],
+  ])(
+    'change nothing: what was told stays with who told it (watched by %s)',
+    async (_, observed, streamed) => {
+      const counts: Record<string, unknown> = { n: 0, list: [] };
+      counts.self = counts;
+      const counting = defineMiddleware({
+        name: 'counting',
+        afterModel(ctx) {
+          counts.n = (counts.n as number) + 1;
+          (counts.list as unknown[]).push(counts.n);
+          ctx.emit('count', counts);
+        },
+      });
+      const works = tool({
+        name: 'works',
+        description: 'Works.',
+        input: z.object({}),
+        execute(_args, ctx) {
+          const progress = { done: 0 };
+          const parts = [{ type: 'text' as const, text: 'begun' }];
+          for (let i = 0; i < 2; i++) {
+            progress.done++;
+            parts.push({ type: 'text', text: `${i}` });
+            ctx.update(parts, progress);
+          }
+          return `${progress.done} of ${parts.length}`;
+        },
+      });
+      const seen: AgentEvent[] = [];
+      const agent = new Agent({
+        model: scriptedModel([toolCalls({ name: 'works' }), 'done']),
+        tools: [works],
+        middleware: [counting],
+        observers: observed ? [(one) => void seen.push(one)] : [],
+      });
+      const stream = streamed ? await collect(agent.stream('hi')) : undefined;
+      const result = stream ? stream.result! : await agent.run('hi');
+      await agent.observersIdle();
+      expect(result.messages.map(textOf)).toEqual(['hi', '', '2 of 3', 'done']);
+      for (const events of [observed ? seen : [], stream?.events ?? []]) {
+        if (events.length === 0) continue;
+        const told = events.flatMap((one) => (one.type === 'custom' ? [one.data as typeof counts] : []));
+        expect(told.map(({ n, list }) => [n, list])).toEqual([
+          [1, [1]],
+          [2, [1, 2]],
+        ]);
+        expect(told.every((one) => one !== counts && one.self === one)).toBe(true);
+        const updates = events.flatMap((one) => (one.type === 'tool_execution_update' ? one : []));
+        expect(updates.map(({ update, details }) => [update.length, details])).toEqual([
+          [2, { done: 1 }],
+          [3, { done: 2 }],
+        ]);
+      }
+    },
+  );
+
+  it('are told instances of classes as they are', async () => {
+    const error = new Error('boom');
+    const bytes = new Uint8Array([1, 2]);
+    const telling = defineMiddleware({
+      name: 'telling',
+      beforeModel: (ctx) => ctx.emit('told', { error, bytes, call: Math.max }),
+    });
+    const seen: AgentEvent[] = [];
+    const agent = new Agent({
+      model: scriptedModel(['done']),
+      middleware: [telling],
+      observers: [(one) => void seen.push(one)],
+    });
+    await agent.run('hi');
+    await agent.observersIdle();
+    const data = seen.flatMap((one) => (one.type === 'custom' ? [one.data as object] : []));
+    expect(Object.values(data[0]!)).toEqual([error, bytes, Math.max]);
+    expect(Object.values(data[0]!)[0]).toBe(error);
   });
 
   it('see the same events whether or not somebody streams', async () => {

@@ -1,6 +1,6 @@
 /** `onError`: the catch of a layer around everything further in, at the model and tool seams. */
 import { Attempt, repeat } from './attempts.js';
-import { AlliumError, attribute, isControl, messageOf, RestartTurn, shown } from './errors.js';
+import { AlliumError, attribute, isControl, RestartTurn, shown, toldError } from './errors.js';
 import { ignore, type Layer, type LayerContext, owned, undone } from './layer.js';
 import type { Onion } from './layers.js';
 import type { Model } from './model.js';
@@ -79,7 +79,7 @@ async function again(
   if (action !== 'retry' && action !== 'fallback') throw error;
   const refusal = repeat(layer, ctx, error);
   if (refusal) throw owned(layer, 'onError', refusal, ctx);
-  ctx._run.note(layer.name, `${action} after: ${messageOf(error)}`);
+  ctx._run.note(layer.name, `${action} after: ${toldError(error, ctx.plan)}`);
 }
 
 /** Nothing is tried again after a stop or an abort, whoever swallowed it. */

@@ -132,6 +132,23 @@ describe('pipeline() standing alone', () => {
     expect(unhandled).not.toHaveBeenCalled();
   });
 
+  it('lets no layer call inward after it has ended', async () => {
+    let late: (() => Promise<void>) | undefined;
+    const keeping = pipeline<Chat>([
+      async function keeping(_, next) {
+        late = next;
+        await next();
+      },
+    ]);
+    const final = vi.fn();
+    await keeping.execute(chat(), final);
+    await expect(late!()).rejects.toMatchObject({
+      code: 'MISSING_AWAIT',
+      message: expect.stringContaining('("keeping") called next() after it had ended'),
+    });
+    expect(final).toHaveBeenCalledTimes(1);
+  });
+
   it('nests', async () => {
     const log = (name: string) => (ctx: Chat, next: () => Promise<void>) => {
       ctx.log.push(name);

@@ -68,8 +68,13 @@ async function goIn<C>(
   const layer = layers[index];
   if (layer === undefined) return void (await final(ctx));
   const pending = new Set<Promise<void>>();
+  let ended = false;
   const next = (): Promise<void> => {
-    const inner = goIn(layers, index + 1, ctx, final);
+    const inner = ended
+      ? Promise.reject(
+          missingAwait(layer, index, 'called next() after it had ended. Await everything in it.'),
+        )
+      : goIn(layers, index + 1, ctx, final);
     pending.add(inner);
     const done = () => void pending.delete(inner);
     inner.then(done, done);
@@ -81,13 +86,16 @@ async function goIn<C>(
   } catch (error) {
     failure = { error };
   }
+  ended = true;
   const forgotten = pending.size > 0;
   // Nothing of a pipeline is still running when it has ended.
   while (pending.size > 0) await Promise.allSettled(pending);
   if (failure) throw failure.error;
   if (forgotten)
-    throw new AlliumError(
-      'MISSING_AWAIT',
-      `Layer ${index + 1} of the pipeline${layer.name ? ` ("${layer.name}")` : ''} ended while its next() was still pending. Write \`await next()\`.`,
-    );
+    throw missingAwait(layer, index, 'ended while its next() was still pending. Write `await next()`.');
+}
+
+function missingAwait({ name }: { readonly name?: string }, index: number, what: string): AlliumError {
+  const who = `Layer ${index + 1} of the pipeline${name ? ` ("${name}")` : ''}`;
+  return new AlliumError('MISSING_AWAIT', `${who} ${what}`);
 }

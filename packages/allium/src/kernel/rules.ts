@@ -1,6 +1,6 @@
 /** The decision hooks and their composition rules: a table, and one small function per rule. */
 import type { Context, ModelContext, RunContext, ToolContext, TurnContext } from './context.js';
-import { AlliumError, attribute, isControl, isThenable, messageOf, shown } from './errors.js';
+import { AlliumError, attribute, isControl, isThenable, shown, toldError } from './errors.js';
 import { SHAPES } from './hook-shapes.js';
 import type { Message, ModelResponse, ToolCall, ToolContent } from './messages.js';
 import type { ToolResultPatch, TurnAction } from './middleware.js';
@@ -99,8 +99,8 @@ async function awaited<T>(
 }
 
 function checked(hook: RuleHook, planned: PlannedHook, answer: unknown, subject: unknown): unknown {
-  const { fine, wanted, required } = SHAPES[hook];
-  if (answer === undefined ? required : !fine(answer, subject)) throw wrong(hook, planned, answer, wanted);
+  const { fine, required } = SHAPES[hook];
+  if (answer === undefined ? required : !fine(answer, subject)) throw wrong(hook, planned, answer);
   return answer;
 }
 
@@ -110,13 +110,15 @@ function failed(hook: RuleHook, planned: PlannedHook, ctx: Context, error: unkno
   else attribute(error, { middleware: planned.name, hook }, undefined, ctx);
   ctx._call.check();
   if (isControl(error) || !planned.open) throw error;
-  ctx._run.note(planned.name, `${hook} failed and was skipped: ${messageOf(error)}`);
+  ctx._run.note(planned.name, `${hook} failed and was skipped: ${toldError(error, ctx.plan)}`);
 }
 
-function wrong(hook: RuleHook, planned: PlannedHook, answer: unknown, wanted: string): AlliumError {
+function wrong(hook: RuleHook, planned: PlannedHook, answer: unknown): AlliumError {
+  const { wanted, lack } = SHAPES[hook];
+  const lacking = lack?.(answer);
   return new AlliumError(
     'INVALID_HOOK_RESULT',
-    `${hook} of "${planned.name}" returned ${shown(answer)}. Return ${wanted}.`,
+    `${hook} of "${planned.name}" returned ${shown(answer)}. Return ${wanted}.${lacking ? ` Expected ${lacking}.` : ''}`,
     {
       data: { hook, middleware: planned.name },
     },

@@ -13,13 +13,13 @@ import { Judgements } from './judgements.js';
 import type { Budget, Limits, Reservation, SessionLimits } from './limits.js';
 import type { AssistantContent, Message, Metadata, ModelResponse, Usage } from './messages.js';
 import type { Meters } from './meters.js';
-import { type Model, modelName } from './model.js';
+import { type Model, modelName, type Price } from './model.js';
 import type { ModelCall } from './model-call.js';
 import { dropOrphans } from './orphans.js';
 import { RequestGate } from './request-gate.js';
 import type { Change } from './result.js';
 import type { DeclaredOptions } from './run-options.js';
-import { type Scope, Supervisor, supervised } from './scope.js';
+import { type Scope, Supervisor, supervised, untilAborted } from './scope.js';
 import type { OpenRun, SessionState } from './session-state.js';
 import { type CellChange, Cells } from './state.js';
 import {
@@ -101,10 +101,8 @@ export class Run {
   turn = 0;
   /** Who counts what is used; to begin with, whoever does so for the parent. */
   meters: Meters | undefined;
-  /** The loop has begun; before it come the run layers. */
-  entered = false;
-  /** A layer around the loop has ended without it. */
-  givenUp = false;
+  /** Run layers come before the loop, and one may end without it. */
+  loop: 'to come' | 'begun' | 'given up' = 'to come';
   /** When this part of the run began, and how long it had been active before. */
   readonly started: number;
   readonly before: number;
@@ -207,7 +205,8 @@ export class Run {
 
   /** Apart from `pressure`, which every delta calls: a function that captures something is never free. */
   private waiting(wait: Promise<void>): Promise<void> {
-    return this.paused(() => wait);
+    // An abort ends the wait; whoever waited meets it where it goes on.
+    return this.paused(() => untilAborted(wait, this.scope).catch(() => {}));
   }
 
   /** Notes who threw a value that is no object. What a model passes on belongs to the transform that threw it. */
@@ -271,7 +270,6 @@ export class Run {
   get hasUnwritten(): boolean {
     return this.cells.dirty || this.unjournaled.length > 0;
   }
-
   // ── Calls ──────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Lets work wind down when the run is aborted; does not wait for code that ignores its signal. */
@@ -306,9 +304,9 @@ export class Run {
   }
 
   /** Replaces a reservation by what a call really used. The usage of the message that is kept is journaled with it. */
-  settle(model: Model, reservation: Reservation | undefined, usage: Usage): void {
+  settle(price: Price | undefined, reservation: Reservation | undefined, usage: Usage): void {
     const before = this.budget.costUsd;
-    this.budget.settle(model, reservation, usage);
+    this.budget.settle(price, reservation, usage);
     if (usage.totalTokens === 0) return;
     const after = this.budget.costUsd;
     const spent = {

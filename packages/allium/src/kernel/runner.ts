@@ -110,14 +110,14 @@ function endedBy(run: Run, error: unknown): Ended {
 
 /** Inside all run layers: the loop. A stop becomes a result here; errors and aborts go on outward. */
 function core(run: Run, ctx: RunContext, { store }: Start): Promise<RunResult> {
-  run.entered = true;
+  run.loop = 'begun';
   return converse(run, ctx.input, { store }).then(
     (stop) => resultOf(run, STATUS[stop.reason] ?? 'stopped', stop),
     (error) => {
       const kind = controlKind(error);
       if (kind === 'stop') return endedBy(run, error).result;
       // Whoever swallows an abort has not undone it.
-      if (kind === 'abort' && !run.givenUp) run.call.latch(error);
+      if (kind === 'abort' && run.loop !== 'given up') run.call.latch(error);
       throw error;
     },
   );
@@ -166,7 +166,7 @@ async function close(run: Run, ended: Ended, { store }: Start, ctx: RunContext):
  */
 function staysOpen(run: Run, status: RunStatus): boolean {
   if (status !== 'error') return status === 'suspended';
-  return run.open.batch !== undefined || (run.resumed && !run.entered);
+  return run.open.batch !== undefined || (run.resumed && run.loop === 'to come');
 }
 
 /** Why calls were not run that the run has left open. */

@@ -1,7 +1,7 @@
 /** What the journal of a session says: one function takes entries in, whether they were just written or are read back. */
 
 import { upgradeEntries } from './entry-upgrade.js';
-import { AlliumError, isThenable } from './errors.js';
+import { AlliumError, isThenable, shown } from './errors.js';
 import { History } from './history.js';
 import type { Limits } from './limits.js';
 import {
@@ -19,9 +19,9 @@ import type { Stop } from './result.js';
 import type { StoredCell } from './state.js';
 import type {
   Awaitable,
-  Decision,
   Entry,
   EntryBody,
+  NewEntry,
   PendingRequest,
   Queued,
   Store,
@@ -79,13 +79,17 @@ export interface OpenRun {
 
 export interface Decided {
   /** By request id. */
-  readonly answers: Map<string, Decision>;
+  readonly answers: Map<string, EntryBody & { readonly type: 'answer' }>;
   /** By call id and hash of the arguments. */
   readonly verdicts: Map<string, unknown>;
 }
 
 export class SessionState {
   seq = 0;
+  /** The entry of that number: what is known stands and falls with it. */
+  last: NewEntry | undefined = undefined;
+  /** How many read the journal into it right now. */
+  reading = 0;
   tenant: string | undefined;
   readonly history = new History();
   readonly cells = new Map<string, StoredCell>();
@@ -102,6 +106,21 @@ export class SessionState {
   costUsd: number | undefined = 0;
 
   constructor(readonly sessionId: string) {}
+
+  /** Throws unless the session is this tenant's. One without a run is nobody's yet. */
+  checkTenant(tenant: string | undefined): this {
+    if (this.tenant === tenant || (this.seq === 0 && !this.open)) return this;
+    throw new AlliumError(
+      'TENANT_MISMATCH',
+      `Session "${this.sessionId}" belongs to tenant ${shown(this.tenant)}, not ${shown(tenant)}. The tenant is the agent's, or the one of agent.session(id, { tenant }).`,
+    );
+  }
+
+  /** As it was when it was made. */
+  forget(): void {
+    const { reading } = this;
+    Object.assign(this, new SessionState(this.sessionId), { reading });
+  }
 
   /** Does the run wait for one result only? */
   lacksOneResult(runId: string): boolean {
@@ -141,7 +160,7 @@ export class SessionState {
       case 'answer': {
         const run = this.running(entry);
         run.requests.delete(entry.requestId);
-        decided(run).answers.set(entry.requestId, entry.decision);
+        decided(run).answers.set(entry.requestId, entry);
         return;
       }
       case 'verdict':
@@ -302,14 +321,53 @@ function limitsIn(stored: Readonly<Record<string, number | null>>): Limits {
 
 /** Reads what is new in the journal into the state. */
 export function catchUp(store: Store, state: SessionState): Awaitable<void> {
-  const entries = store.read(state.sessionId, state.seq + 1);
-  if (isThenable(entries)) return entries.then((read) => takeAll(state, read));
-  takeAll(state, entries);
+  const { seq, last } = state;
+  // The last known entry once more: if it is another one by now, the session was deleted and perhaps made anew.
+  const entries = store.read(state.sessionId, Math.max(seq, 1));
+  if (!isThenable(entries)) return takeAll(store, state, last, entries);
+  state.reading++;
+  return entries.then(
+    (read) => {
+      state.reading--;
+      return takeAll(store, state, last, read);
+    },
+    (error) => {
+      state.reading--;
+      throw error;
+    },
+  );
 }
 
-function takeAll(state: SessionState, entries: readonly Entry[]): void {
-  if (entries.length === 0) return;
-  for (const entry of upgradeEntries(state.sessionId, entries)) takeIn(state, entry);
+/** `known`: the last entry of the state when these were asked for. */
+function takeAll(
+  store: Store,
+  state: SessionState,
+  known: NewEntry | undefined,
+  read: readonly Entry[],
+): Awaitable<void> {
+  // Somebody who read at the same time was faster.
+  if (state.last !== known) return catchUp(store, state);
+  if (read.length === 0 && !known) return;
+  const entries = upgradeEntries(state.sessionId, read);
+  if (known && !isSame(known, entries[0])) {
+    state.forget();
+    return catchUp(store, state);
+  }
+  try {
+    for (let i = known ? 1 : 0; i < entries.length; i++) takeIn(state, entries[i]!);
+  } catch (error) {
+    // Half of a journal is none: whoever looks again is told the same.
+    state.forget();
+    throw error;
+  }
+}
+
+/** No two runs share an id. The few entries that belong to no run are told apart by their time. */
+function isSame(
+  known: NewEntry & { readonly runId?: string },
+  entry: (Entry & { readonly runId?: string }) | undefined,
+): boolean {
+  return known.type === entry?.type && known.at === entry.at && known.runId === entry.runId;
 }
 
 function takeIn(state: SessionState, entry: Entry): void {
@@ -319,5 +377,6 @@ function takeIn(state: SessionState, entry: Entry): void {
       `Session "${state.sessionId}" goes from entry ${state.seq} to ${entry.seq}: entries are missing or out of order.`,
     );
   state.seq = entry.seq;
+  state.last = entry;
   state.apply(entry);
 }

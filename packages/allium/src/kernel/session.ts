@@ -1,7 +1,7 @@
 /** A conversation and the ways into it. */
 import type { Agent, RunOptions } from './agent.js';
 import { checkAnswer, firstAnswers, unknownRequest } from './answers.js';
-import { Aborted, AlliumError, invalidOption } from './errors.js';
+import { Aborted, AlliumError, invalidOption, isThenable } from './errors.js';
 import { EventQueue } from './event-queue.js';
 import type { AgentEvent } from './events.js';
 import { checkLimits } from './limits.js';
@@ -11,7 +11,12 @@ import type { RunResult } from './result.js';
 import { declaredOptions, RESUME_OPTIONS, RUN_OPTIONS } from './run-options.js';
 import { type Control, execute } from './runner.js';
 import { catchUp, SessionState } from './session-state.js';
-import type { Decision, PendingRequest, Store } from './store.js';
+import type { Awaitable, Decision, InboxItem, PendingRequest, Store } from './store.js';
+
+export interface SessionOptions {
+  /** For whom it is opened. New runs belong to this tenant; a session of another one tells nothing and takes nothing: `TENANT_MISMATCH`. @default that of the agent */
+  readonly tenant?: string;
+}
 
 export interface ResumeOptions extends RunOptions {
   /** Answers to pending requests, by request id. */
@@ -22,7 +27,10 @@ export interface ResumeOptions extends RunOptions {
 
 /** Events as they happen, and the result. Not a promise: await `result`. */
 export interface RunStream extends AsyncIterable<AgentEvent> {
-  /** Settles when the run has ended. Where nobody iterates, events are let go instead of waiting to be read. */
+  /**
+   * Settles when the run has ended. Once it was asked for, the run waits for no reader: where nobody iterates, events are
+   * let go; where somebody does, all of them are kept until they are read.
+   */
   readonly result: Promise<RunResult>;
 }
 
@@ -36,6 +44,7 @@ export class Session {
     readonly id: string,
     private readonly forget: boolean,
     private readonly store: Store = agent.store,
+    private readonly tenant?: string,
   ) {
     this.state = new SessionState(id);
   }
@@ -59,47 +68,78 @@ export class Session {
 
   /** Says something while a run is under way: the model hears it before its next turn. */
   async steer(message: MessageInput): Promise<void> {
-    for (const one of toMessages(message))
-      await this.store.post(this.id, { type: 'steer', message: checkMessage(one) });
+    for (const one of toMessages(message)) await this.post({ type: 'steer', message: checkMessage(one) });
   }
 
   /** Says something for when the run would end. */
   async followUp(message: MessageInput): Promise<void> {
-    for (const one of toMessages(message))
-      await this.store.post(this.id, { type: 'follow_up', message: checkMessage(one) });
+    for (const one of toMessages(message)) await this.post({ type: 'follow_up', message: checkMessage(one) });
   }
 
   /** Answers a pending request; a run that is suspended goes on with `resume()`. */
   async answer(requestId: string, decision: Decision): Promise<void> {
-    const pending = await this.pending();
-    const request = pending.find(({ id }) => id === requestId);
+    const { open, inboxCursor } = await this.look();
+    const request = open?.requests.get(requestId);
     const now = this.agent.clock.now();
-    const posted = (await this.store.take(this.id, this.state.inboxCursor)).map(({ item }) => item);
+    const posted = (await this.store.take(this.id, inboxCursor)).map(({ item }) => item);
     const given = request && firstAnswers(posted, new Map([[requestId, request]]), now);
-    if (!request || given?.has(requestId)) throw unknownRequest(requestId, pending);
-    checkAnswer(request, decision, now);
-    await this.store.post(this.id, { type: 'answer', requestId, decision });
+    if (!request || given?.has(requestId))
+      throw unknownRequest(
+        requestId,
+        [...(open?.requests.values() ?? [])].filter(({ id }) => id !== requestId),
+      );
+    const checked = checkAnswer(request, decision, now);
+    await this.store.post(this.id, { type: 'answer', requestId, decision: checked, at: now });
   }
 
-  /** Aborts the run under way, in this process or, through the inbox, in another. */
+  /**
+   * Aborts the run under way: at once where this agent runs it, whichever Session object it was started with, and
+   * through the inbox where another does, which looks there between turns.
+   */
   async abort(reason?: string): Promise<void> {
-    if (this.control) this.control.abort(new Aborted(reason));
+    if (!this.control) await this.look();
+    const control = this.holder?.control;
+    if (control) control.abort(new Aborted(reason));
     else await this.store.post(this.id, { type: 'cancel', ...(reason !== undefined && { reason }) });
   }
 
   async messages(): Promise<readonly Message[]> {
-    return (await this.peek()).history.all();
+    return (await this.look()).history.all();
   }
 
   /** Questions that wait for an answer. */
   async pending(): Promise<readonly PendingRequest[]> {
-    return [...((await this.peek()).open?.requests.values() ?? [])];
+    return [...((await this.look()).open?.requests.values() ?? [])];
   }
 
-  /** @internal A look at the journal that disturbs no run. */
-  async peek(): Promise<SessionState> {
-    if (!this.agent._busy.has(this.id)) await catchUp(this.store, this.state);
-    return this.state;
+  /** What the session says to whoever opened it; another tenant is told nothing. */
+  private look(): Awaitable<SessionState> {
+    const tenant = this.tenant ?? this.agent.tenant;
+    const state = this.peek();
+    return isThenable(state) ? state.then((read) => read.checkTenant(tenant)) : state.checkTenant(tenant);
+  }
+
+  /** @internal The state of the run under way, or a look at the journal that disturbs none. */
+  peek(): Awaitable<SessionState> {
+    const { holder } = this;
+    if (holder && holder.state.reading === 0) return holder.state;
+    // A run of this object that just begins reads into its state by itself.
+    const state = holder === this ? new SessionState(this.id) : this.state;
+    const wait = catchUp(this.store, state);
+    return wait ? wait.then(() => state) : state;
+  }
+
+  /** What holds the run under way, if this agent runs one: this object or another of the same session. */
+  private get holder(): Session | undefined {
+    const holder = this.agent._busy.get(this.id);
+    return holder?.store === this.store ? holder : undefined;
+  }
+
+  /** Without a wait where nothing has to be waited for: what is said in a tool is heard in the turn after it. */
+  private async post(item: InboxItem): Promise<void> {
+    const looked = this.look();
+    if (isThenable(looked)) await looked;
+    await this.store.post(this.id, item);
   }
 
   private streaming(input: (() => Message[]) | undefined, options: ResumeOptions): RunStream {
@@ -137,7 +177,9 @@ export class Session {
         `Session "${this.id}" already has a run under way. Use steer() to speak into it, followUp() to speak after it, or await it first.`,
       );
     }
-    agent._busy.add(this.id);
+    // A look at the journal that is still under way goes on with the state it has.
+    if (this.state.reading > 0) this.state = new SessionState(this.id);
+    agent._busy.set(this.id, this);
     try {
       return await execute({
         agent,
@@ -145,7 +187,7 @@ export class Session {
         forgets: this.forget,
         state: this.state,
         input: messages,
-        options,
+        options: this.tenant === undefined ? options : { ...options, tenant: options.tenant ?? this.tenant },
         declared,
         queue,
         control: (control) => {

@@ -71,6 +71,8 @@ export type EntryBody =
       readonly runId: string;
       readonly requestId: string;
       readonly decision: Decision;
+      /** Guards and `acceptMessage` have had their say: this is what they left of it, and replaces what was given. */
+      readonly admitted?: true;
     }
   /** What `beforeToolCall` decided about a call, so that a resume does not ask again. */
   | {
@@ -157,7 +159,13 @@ export type Queued =
 
 export type InboxItem =
   | Queued
-  | { readonly type: 'answer'; readonly requestId: string; readonly decision: Decision }
+  | {
+      readonly type: 'answer';
+      readonly requestId: string;
+      readonly decision: Decision;
+      /** When it was given, in milliseconds: what decides whether it was in time. Otherwise that is when it is taken. */
+      readonly at?: number;
+    }
   | { readonly type: 'cancel'; readonly reason?: string };
 
 export interface SessionInfo {

@@ -20,6 +20,7 @@ import {
   breakingStore,
   deferred,
   settle,
+  storeWith,
   transcript,
   type Watched,
   watch,
@@ -68,6 +69,14 @@ function world(
     resume: (answers: Record<string, Decision>) => watch(session('end').resumeStream({ answers })),
   };
 }
+/** The process dies between what a tool did and its result. */
+const withoutResults = (store: Store): Store =>
+  storeWith(store, {
+    append(id, seq, entries) {
+      if (entries.some(({ type }) => type === 'tool_finished')) throw new Error('gone');
+      return store.append(id, seq, entries);
+    },
+  });
 const idOf = (pending: readonly PendingRequest[], callId: string) =>
   pending.find((request) => request.callId === callId)!.id;
 
@@ -223,6 +232,104 @@ describe('answers', () => {
     expect((await it.resume({ [id]: { type: 'approve' } })).result.status).toBe('done');
   });
 
+  it('that are not JSON are not taken: the error says where, and the question stays open', async () => {
+    const it = world([asks()]);
+    const { result } = await it.start('a');
+    const { id } = result.pending[0]!;
+    const flaws: [args: unknown, message: string][] = [
+      [{ n: 10n }, 'got 10n at .args.n.'],
+      [{ n: 1, when: new Date(0) }, 'got a Date at .args.when.'],
+    ];
+    for (const [args, message] of flaws) {
+      const refused = {
+        code: 'INVALID_OPTION',
+        message: expect.stringContaining(message),
+        data: { requestId: id },
+      };
+      const edit: Decision = { type: 'edit', args };
+      await expect(it.session('end').resume({ answers: { [id]: edit } })).rejects.toMatchObject(refused);
+      await expect(it.session().answer(id, edit)).rejects.toMatchObject(refused);
+      await it.store.post('s', { type: 'answer', requestId: id, decision: edit });
+    }
+    expect(await it.session().pending()).toEqual(result.pending);
+    const args = { n: 2 };
+    const editing = it.resume({ [id]: { type: 'edit', args } });
+    args.n = 3;
+    expect(results(await editing)).toEqual(['a 2']);
+  });
+
+  it('are judged by acceptMessage once, and its writes count once, however many resumes follow', async () => {
+    const count = defineState({ name: 'count', scope: 'session', initial: 0 });
+    const seen: string[] = [];
+    const accepts: Middleware = {
+      name: 'accepts',
+      state: [count],
+      acceptMessage: (message, ctx) => {
+        seen.push(textOf(message));
+        ctx.state.update(count, (n) => n + 1);
+        return { ...message, content: [{ type: 'text', text: `${textOf(message)}!` }] };
+      },
+    };
+    const it = world([asks(), accepts]);
+    const { result } = await it.start('a', 'a', 'a');
+    const answer = (callId: string, decision: Decision) =>
+      it.resume({ [idOf(result.pending, callId)]: decision });
+    await answer('c0', { type: 'respond', text: 'zero' });
+    await answer('c1', { type: 'reject', reason: 'one' });
+    const done = await answer('c2', { type: 'respond', text: 'two' });
+    expect(results(done)).toEqual(['zero!', 'one!', 'two!']);
+    expect(seen).toEqual(['go', 'zero', 'one', 'two']);
+    const cells = (await it.store.read('s', 1)).filter((entry) => entry.type === 'state');
+    expect(cells.map(({ value }) => value)).toEqual([1, 2, 3, 4]);
+  });
+
+  it('count once with what acceptMessage wrote about them, wherever the runner dies', async () => {
+    const count = defineState({ name: 'count', scope: 'session', initial: 0 });
+    const accepts: Middleware = {
+      name: 'accepts',
+      state: [count],
+      acceptMessage: (_, ctx) => ctx.state.update(count, (n) => n + 1),
+    };
+    for (let n = 1, died = true; died; n++) {
+      const it = world([asks(), accepts]);
+      const { result } = await it.start('a', 'a');
+      const answers = Object.fromEntries(
+        result.pending.map(({ id, callId }) => [id, { type: 'respond' as const, text: callId }]),
+      );
+      const dying = world([asks(), accepts], { store: breakingStore(it.store, n).store });
+      died = await dying
+        .session('end')
+        .resume({ answers })
+        .then(
+          () => false,
+          () => true,
+        );
+      // Before the first append there are no answers yet, and after the last there is nothing to go on with.
+      if (died) await it.session('end').resume(n === 1 ? { answers } : {});
+      expect((await it.session().messages()).slice(2, 4).map(textOf)).toEqual(['c0', 'c1']);
+      const cells = (await it.store.read('s', 1)).filter((entry) => entry.type === 'state');
+      expect(cells.at(-1)).toMatchObject({ value: 3 });
+    }
+  });
+
+  it('that were taken before anything said whether they were judged are judged when they are read', async () => {
+    const redacts: Middleware = {
+      name: 'redacts',
+      guard: {
+        on: ['input'],
+        find: (text) => [...text.matchAll(/secret/g)].map(({ index }) => ({ start: index, end: index + 6 })),
+      },
+    };
+    const it = world([asks(), redacts]);
+    const { result } = await it.start('a');
+    const decision: Decision = { type: 'respond', text: 'the secret' };
+    const entry = { v: 1, at: 0, type: 'answer' as const, runId: result.runId };
+    await it.store.append('s', await it.store.head('s'), [
+      { ...entry, requestId: result.pending[0]!.id, decision },
+    ]);
+    expect(results(await it.resume({}))[0]).not.toContain('secret');
+  });
+
   it('do not carry over to other arguments: a hook that rewrites an approved call is asked about it again', async () => {
     let secret = 'first';
     const it = world([
@@ -327,6 +434,21 @@ describe('questions lapse', () => {
     expect(results(done)).toEqual(['Nobody answered within 50 ms.']);
     expect(done.result).toMatchObject({ status: 'done', pending: [] });
     expect(it.ran).toEqual([]);
+  });
+
+  it('but an answer that was posted in time counts, whenever the run goes on', async () => {
+    const clock = fakeClock(1000);
+    const it = world([asks({ timeoutMs: 50 })], { clock });
+    const { result } = await it.start('a', 'a');
+    const [first, second] = result.pending.map(({ id }) => id);
+    await clock.advance(50);
+    await it.session().answer(first!, { type: 'approve' });
+    await clock.advance(1);
+    const late = it.session().answer(second!, { type: 'approve' });
+    await expect(late).rejects.toMatchObject({ code: 'REQUEST_UNKNOWN' });
+    // Somebody who does not say when is judged by when it is taken.
+    await it.store.post('s', { type: 'answer', requestId: second!, decision: { type: 'approve' } });
+    expect(results(await it.resume({}))).toEqual(['a 0', 'Nobody answered within 50 ms.']);
   });
 
   it('while a live handler thinks, too, and its late answer is dropped', async () => {
@@ -555,6 +677,96 @@ describe('ctx.suspend() in a tool', () => {
     expect(ran).toEqual(['begin 0', 'begin 0']);
   });
 
+  it.each([
+    [
+      'wrapTool, before the tool',
+      (ask): Middleware => ({ wrapTool: async (ctx, next) => [await ask(ctx), await next()][1] }),
+    ],
+    [
+      'wrapTool, after it',
+      (ask): Middleware => ({ wrapTool: async (ctx, next) => [await next(), await ask(ctx)][0] }),
+    ],
+    ['beforeTool', (ask): Middleware => ({ beforeTool: ask })],
+  ] satisfies [string, (ask: (ctx: ToolContext) => Promise<void>) => Middleware][])(
+    'is a question of its own beside one of a layer around it (%s)',
+    async (_, layer) => {
+      const heard: string[] = [];
+      const ask = (who: string) => async (ctx: ToolContext) => {
+        heard.push(`${who}: ${((await ctx.suspend({ title: who })) as { text: string }).text}`);
+      };
+      for (const timeoutMs of [undefined, 1000]) {
+        const asking = tool({
+          name: 'asking',
+          description: '',
+          input: z.object({}),
+          execute: async (_args, ctx) => void (await ask('tool')(ctx)),
+          ...(timeoutMs && { timeoutMs }),
+        });
+        const agent = new Agent({
+          model: scriptedModel([toolCalls({ name: 'asking' }), 'end']),
+          tools: [asking],
+          middleware: [{ name: 'layer', ...layer(ask('layer')) }],
+          onRequest: ({ title }) => ({ type: 'respond', text: `to the ${title}` }),
+        });
+        await agent.run('go');
+        expect(heard.splice(0).sort()).toEqual(['layer: to the layer', 'tool: to the tool']);
+      }
+    },
+  );
+
+  const silent = () => new Promise<Decision>(() => {});
+  const looks: Middleware = { name: 'looks', beforeToolCall: () => undefined };
+  it.each<[how: string, middleware: readonly Middleware[], onRequest: () => Decision | Promise<Decision>]>([
+    ['is answered', [], () => ({ type: 'approve' })],
+    ['is answered, and a hook decides about calls', [looks], () => ({ type: 'approve' })],
+    ['lapses', [], silent],
+    [
+      'fails, and the tool goes on',
+      [],
+      () => {
+        throw new Error('no line');
+      },
+    ],
+  ])(
+    'asked in place, a question that %s leaves the call in doubt after a crash: it is not run again',
+    async (how, middleware, onRequest) => {
+      const ran: string[] = [];
+      const pays = tool({
+        name: 'pays',
+        description: '',
+        input: z.any(),
+        execute: async (_, ctx) => {
+          const asking = ctx.suspend({ title: 'Pay?', ...(how === 'lapses' && { timeoutMs: 10 }) });
+          await asking.catch(() => {});
+          ran.push('paid');
+          return 'paid';
+        },
+      });
+      const store = memoryStore();
+      const clock = fakeClock();
+      const options = { tools: [pays], clock };
+      const dying = world(middleware, { ...options, store: withoutResults(store) });
+      const running = dying.session(calls('pays'), 'end').run('go', { onRequest });
+      const died = running.catch((error) => error);
+      await settle();
+      await clock.advance(10);
+      expect(await died).toMatchObject({ cause: { message: 'gone' } });
+      const done = await world(middleware, { ...options, store }).resume({});
+      expect(results(done)[0]).toContain('In doubt');
+      expect(ran).toEqual(['paid']);
+    },
+  );
+
+  it('is asked again when the process died while somebody thought, also when it was not asked for the first time', async () => {
+    const ran: string[] = [];
+    const it = world([], { tools: [booking(ran)] });
+    const { result } = await it.start('book');
+    // Nobody ever hears of this one again.
+    void it.session('end').resume({ onRequest: silent });
+    await settle();
+    expect(results(await it.resume({ [result.pending[0]!.id]: { type: 'approve' } }))).toEqual(['approve']);
+  });
+
   it('is answered in place by onRequest, and waiting for it is not active time', async () => {
     const clock = fakeClock();
     const answer = deferred<Decision>();
@@ -621,6 +833,36 @@ describe('an abort while a human is asked', () => {
       'tool: Aborted: gone home',
       'tool: Aborted: gone home',
     ]);
+  });
+});
+
+describe('a call in doubt', () => {
+  it('is not run again after arguments a layer wrote were approved in place', async () => {
+    const store = memoryStore();
+    const limit: Middleware = {
+      name: 'limit',
+      beforeToolCall: ({ args }) => (args.n > 100 ? { ask: { title: 'So much?' } } : undefined),
+    };
+    const middleware = [
+      limit,
+      { name: 'tax', wrapTool: (_, next) => next({ args: { n: 120 } }) } as Middleware,
+    ];
+    const dying = world(middleware, { store: withoutResults(store) });
+    const running = dying.session(calls('a'), 'end').run('go', { onRequest: () => ({ type: 'approve' }) });
+    await expect(running).rejects.toThrow('gone');
+    expect(dying.ran).toEqual(['a 120']);
+    const it = world(middleware, { store });
+    expect(results(await it.resume({}))[0]).toContain('In doubt');
+    expect(it.ran).toEqual([]);
+  });
+
+  it('is not asked about, and so not run again, by a middleware that a resume adds', async () => {
+    const store = memoryStore();
+    const dying = world([], { store: withoutResults(store) });
+    await expect(dying.session(calls('a'), 'end').run('go')).rejects.toThrow('gone');
+    const it = world([asks()], { store });
+    expect(results(await it.resume({}))[0]).toContain('In doubt');
+    expect(it.ran).toEqual([]);
   });
 });
 

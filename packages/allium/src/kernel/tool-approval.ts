@@ -1,18 +1,19 @@
 /** Whether calls may happen: verdicts of hooks and guards, the questions they ask, and what people answer. */
-import { checkAnswer, hasLapsed } from './answers.js';
+import { admitted, checkAnswer, hasLapsed, saidIn } from './answers.js';
 import type { ToolContext } from './context.js';
 import { AlliumError, attribute, isThenable, Suspension, shown } from './errors.js';
 import { callHash } from './hash.js';
 import { judge as judgeMessage, judgesMessages } from './incoming.js';
-import { type AssistantMessage, deepFreeze, textOf, userMessage } from './messages.js';
+import { type AssistantMessage, deepFreeze, userMessage } from './messages.js';
 import { type CallVerdicts, judgeArguments } from './response-gate.js';
 import { beforeToolCall, type CallDecision } from './rules.js';
 import type { Run } from './run.js';
 import { type Scope, untilAborted } from './scope.js';
 import type { Overlay } from './state.js';
-import type { Decision, EntryBody, PendingRequest, Request } from './store.js';
+import type { Decision, EntryBody, EntryDraft, PendingRequest, Request } from './store.js';
 import { asToolResult, errorResult, type ToolResult } from './tool.js';
-import { type Call, closed, refuse, validate } from './tool-call.js';
+import { type Call, closed, refuse, released, validate } from './tool-call.js';
+import { startOf } from './tool-starts.js';
 
 const MAX_EDITS = 8;
 
@@ -55,8 +56,8 @@ export class ToolApproval {
     const revision = ctx.revision;
     const judged = await closed(this.run, call, () => this.judge(call, ctx));
     if (call.pending) return {};
-    const failure = call.result?.content[0] as { text: string } | undefined;
-    const verdict: Verdict = judged ?? { block: { reason: failure?.text ?? 'Not run.', by: 'kernel' } };
+    if (judged?.block) refuse(this.run, call, judged.block.reason, judged.block.by);
+    const verdict: Verdict = await released(this.run, call, judged ?? {});
     if (ctx.revision > revision) verdict.args = ctx._raw;
     this.entries.push({
       type: 'verdict',
@@ -120,7 +121,7 @@ export class ToolApproval {
     if (block) return refuse(this.run, call, block.reason, block.by);
     if (ask && call.approved !== callHash(call.ctx.tool!.name, call.ctx._raw)) {
       const request = this.request(call, call.ctx, 'ask', ask.request, ask.by);
-      const answer = await this.answer(request, ask.request, this.run.scope);
+      const answer = await this.answer(call, request, ask.request, this.run.scope);
       if (!answer) {
         call.pending = [request];
         return;
@@ -186,16 +187,42 @@ export class ToolApproval {
   }
 
   /** A stored answer, one given in place, or none. */
-  private async answer(request: PendingRequest, given: Request, scope: Scope): Promise<Decision | undefined> {
+  private async answer(
+    call: Call,
+    request: PendingRequest,
+    given: Request,
+    scope: Scope,
+  ): Promise<Decision | undefined> {
     const { run } = this;
     const stored = run.open.decided?.answers.get(request.id);
-    if (stored) return this.admitted(stored);
-    const { timeoutMs, createdAt } = request;
-    if (hasLapsed(request, run.clock.now())) return this.lapse(request);
+    if (stored)
+      return stored.admitted || !this.judges(stored.decision)
+        ? stored.decision
+        : this.admit(call, request, stored.decision);
+    if (hasLapsed(request, run.clock.now())) return this.lapse(call, request);
     const handler = given.onRequest ?? run.onRequest;
     if (!handler) return undefined;
     this.post(request);
     await this.flush();
+    try {
+      const decision = await untilAborted(this.ask(request, handler, given), scope);
+      if (decision === undefined) return undefined;
+      if (decision === LAPSED) return await this.lapse(call, request);
+      return await this.admit(call, request, checkAnswer(request, decision, request.createdAt));
+    } catch (error) {
+      // A tool may catch it and go on with its work.
+      const going = this.goingOn(call);
+      if (going.length > 0) await run.append(going);
+      throw error;
+    }
+  }
+
+  private ask(
+    request: PendingRequest,
+    handler: NonNullable<Request['onRequest']>,
+    given: Request,
+  ): Promise<Decision | undefined> {
+    const { run } = this;
     const by = given.onRequest ? request.by : undefined;
     const answering = run.paused(async () => {
       try {
@@ -205,15 +232,7 @@ export class ToolApproval {
         throw error;
       }
     });
-    const decision = await untilAborted(
-      timeoutMs === undefined ? answering : this.inTime(answering, request),
-      scope,
-    );
-    if (decision === undefined) return undefined;
-    if (decision === LAPSED) return this.lapse(request);
-    checkAnswer(request, decision, createdAt);
-    await this.record(request, decision);
-    return this.admitted(decision);
+    return request.timeoutMs === undefined ? answering : this.inTime(answering, request);
   }
 
   private inTime(
@@ -228,39 +247,55 @@ export class ToolApproval {
     return Promise.race([answering, late]).finally(() => cancel());
   }
 
-  private async lapse(request: PendingRequest): Promise<Decision> {
+  private async lapse(call: Call, request: PendingRequest): Promise<Decision> {
     const decision: Decision = { type: 'reject', reason: `Nobody answered within ${request.timeoutMs} ms.` };
-    if (this.run.open.requests.has(request.id)) await this.record(request, decision);
+    if (this.run.open.requests.has(request.id)) await this.record(call, request, decision);
     return decision;
   }
 
-  /** Writes an answer. A tool that asked in the middle of its work goes on with it, and is in doubt again from here. */
-  private async record(request: PendingRequest, decision: Decision): Promise<void> {
-    const { runId } = this.run;
-    const { id: requestId, callId } = request;
-    const entries: EntryBody[] = [{ type: 'answer', runId, requestId, decision }];
-    if (this.running?.has(callId))
-      entries.push({ type: 'tool_started', runId, messageId: this.message.id, callId });
-    await this.run.append(entries);
+  /** Does anything judge what this answer says? */
+  private judges(decision: Decision): boolean {
+    return saidIn(decision) !== undefined && judgesMessages(this.run);
   }
 
-  /** Calls that ask in the middle of their work and are in doubt when it breaks off. */
-  private running: Set<string> | undefined;
+  /**
+   * What a human says comes from outside like any message. It is judged once: what it came to is written, together with
+   * what the hooks wrote, and is what counts from then on.
+   */
+  private async admit(call: Call, request: PendingRequest, given: Decision): Promise<Decision> {
+    let decision = given;
+    if (this.judges(given)) {
+      const message = userMessage(saidIn(given)!);
+      const judged = await judgeMessage(this.run, message, [message]);
+      decision = admitted(given, judged);
+      if ('message' in judged && judged.written) this.run.cells.stage(judged.written);
+    }
+    await this.record(call, request, decision);
+    return decision;
+  }
 
-  /** What a human says comes from outside like any message. */
-  private async admitted(decision: Decision): Promise<Decision> {
-    const said =
-      decision.type === 'respond' ? decision.text : decision.type === 'reject' ? decision.reason : undefined;
-    if (said === undefined || !judgesMessages(this.run)) return decision;
-    const message = userMessage(said);
-    const judged = await judgeMessage(this.run, message, [message]);
-    if ('reason' in judged) return { type: 'reject', reason: `The answer was refused: ${judged.reason}` };
-    const text = textOf(judged.message);
-    return decision.type === 'respond' ? { ...decision, text } : { type: 'reject', reason: text };
+  private async record(call: Call, request: PendingRequest, decision: Decision): Promise<void> {
+    const { runId } = this.run;
+    const { id: requestId } = request;
+    await this.run.append([
+      { type: 'answer', runId, requestId, decision, admitted: true },
+      ...this.goingOn(call),
+    ]);
+  }
+
+  /**
+   * By the journal a call that asks has not begun. One that asked in the middle of its work goes on with it, and is in
+   * doubt again from here.
+   */
+  private goingOn(call: Call): readonly EntryDraft[] {
+    if (call.phase !== 'running' || call.ctx.tool?.onInDoubt !== 'fail') return [];
+    return [startOf(this.run.runId, this.message.id, call.toolCall.id)];
   }
 
   private post(request: PendingRequest): void {
-    if (this.run.open.requests.has(request.id)) return;
+    const { requests, batch } = this.run.open;
+    // A call that began anew to ask again is at work by the journal, until it is written that it asks.
+    if (requests.has(request.id) && !batch?.started.includes(request.callId)) return;
     if (this.entries.some((entry) => entry.type === 'request' && entry.request.id === request.id)) return;
     this.entries.push({ type: 'request', runId: this.run.runId, request });
   }
@@ -303,13 +338,11 @@ export class ToolApproval {
     this.asked ??= new WeakMap();
     const count = (this.asked.get(ctx) ?? 0) + 1;
     this.asked.set(ctx, count);
-    if (call.phase === 'running' && call.fresh) {
-      this.running ??= new Set();
-      this.running.add(call.toolCall.id);
-    }
-    const part = `-${call.phase === 'judging' ? 'hook' : 'tool'}${count}`;
-    const pending = this.request(call, ctx, 'suspend', request, this.run.nameAt(ctx._position), part);
-    const answer = await this.answer(pending, request, ctx._scope);
+    const by = this.run.nameAt(ctx._position);
+    // A layer and the tool inside it count in contexts of their own, so the id says who asks.
+    const asker = call.phase === 'judging' ? 'hook' : by === undefined ? 'tool' : `${by}-`;
+    const pending = this.request(call, ctx, 'suspend', request, by, `-${asker}${count}`);
+    const answer = await this.answer(call, pending, request, ctx._scope);
     if (answer) return answer;
     throw this.suspension(ctx, pending);
   }
@@ -322,7 +355,7 @@ export class ToolApproval {
     if (block) return errorResult(block.reason);
     if (ask && call.approved !== callHash(ctx.tool!.name, ctx._raw)) {
       const pending = this.request(call, ctx, 'ask', ask.request, ask.by);
-      const answer = await this.answer(pending, ask.request, ctx._scope);
+      const answer = await this.answer(call, pending, ask.request, ctx._scope);
       if (!answer) throw this.suspension(ctx, pending);
       if (answer.type === 'respond')
         return { content: [{ type: 'text', text: answer.text }], isError: false };

@@ -2,6 +2,7 @@
 import {
   Agent,
   assistantMessage,
+  defineState,
   type Middleware,
   memoryStore,
   type Tool,
@@ -358,6 +359,94 @@ describe('timeouts and aborts', () => {
     expect(events.filter(({ type }) => type === 'tool_execution_update')).toMatchObject([
       { update: [{ text: 'working' }], details: { percent: 1 } },
     ]);
+  });
+
+  it('keep ctx.signal aborted for a tool that polls it later; the hooks around it do not find the time up', async () => {
+    const clock = fakeClock();
+    let held: ToolContext | undefined;
+    const slow = make(
+      'slow',
+      (_, ctx) => {
+        held = ctx;
+        return new Promise(() => {});
+      },
+      { timeoutMs: 10 },
+    );
+    const heard: boolean[] = [];
+    const agent = new Agent({
+      model: scriptedModel([calls('slow'), 'end']),
+      tools: [slow],
+      clock,
+      middleware: [{ afterToolCall: (ctx) => void heard.push(ctx.signal.aborted) }],
+    });
+    const running = watched(agent, 'go');
+    await clock.advance(10);
+    await running;
+    expect(held!.signal.aborted).toBe(true);
+    expect(heard).toEqual([false]);
+  });
+
+  it('leave nothing of the attempt that was too slow: no update, no state, no question, no stop', async () => {
+    const clock = fakeClock();
+    const cell = defineState<readonly string[]>({ name: 'said', scope: 'session', initial: [] });
+    const attempts: ToolContext[] = [];
+    const second = deferred<string>();
+    const slow = make(
+      'slow',
+      (_, ctx) => {
+        attempts.push(ctx);
+        ctx.state.update(cell, (said) => [...said, `attempt ${attempts.length}`]);
+        return attempts.length === 1 ? new Promise(() => {}) : second.promise;
+      },
+      { timeoutMs: 10 },
+    );
+    const retry: Middleware = { name: 'again', state: [cell], onError: () => 'retry' };
+    const agent = new Agent({
+      model: scriptedModel([calls('slow'), 'end']),
+      tools: [slow],
+      clock,
+      middleware: [retry],
+    });
+    const running = watched(agent, 'go');
+    await clock.advance(10);
+    const [dead] = attempts;
+    void dead!.update('late');
+    dead!.state.update(cell, (said) => [...said, 'late']);
+    await expect(dead!.suspend({ title: 'Late?' })).rejects.toMatchObject({ code: 'TOOL_TIMEOUT' });
+    expect(() => dead!.stop('stopped', 'late')).toThrow('late');
+    second.resolve('in time');
+    const { result, events } = await running;
+    expect(result.status).toBe('done');
+    expect(results(result.messages)).toEqual(['in time']);
+    expect(events.filter(({ type }) => type === 'tool_execution_update')).toEqual([]);
+    expect(events.filter(({ type }) => type === 'state_change')).toMatchObject([{ value: ['attempt 2'] }]);
+  });
+
+  it('keep what a tool wrote that was in time, for the layers around it as well', async () => {
+    const clock = fakeClock();
+    const cell = defineState({ name: 'count', scope: 'session', initial: 0 });
+    const quick = make(
+      'quick',
+      async (_, ctx) => {
+        ctx.state.update(cell, (count) => count + 1);
+        ctx.metadata.note = 'of the tool';
+        if (ctx.toolCall.id === 'c1') throw new Error('broken');
+        return 'in time';
+      },
+      { timeoutMs: 10 },
+    );
+    const seen: unknown[] = [];
+    const layer: Middleware = { state: [cell], afterTool: (ctx) => void seen.push(ctx.metadata.note) };
+    const agent = new Agent({
+      model: scriptedModel([calls('quick', 'quick'), 'end']),
+      tools: [quick],
+      clock,
+      middleware: [layer],
+    });
+    const { events } = await watched(agent, 'go');
+    expect(seen).toEqual(['of the tool']);
+    // The second call failed by itself: what it wrote counts as it does for a tool without a limit.
+    expect(events.filter(({ type }) => type === 'state_change')).toMatchObject([{ value: 1 }, { value: 2 }]);
   });
 });
 

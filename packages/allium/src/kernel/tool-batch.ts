@@ -1,9 +1,10 @@
 /** The tool phase of a turn: every call gets exactly one result, in call order, whatever happens. */
 
-import { toolCallLimit } from './boundary.js';
+import { endOf, toolCallLimit } from './boundary.js';
 import { judgeUpdate } from './content-guards.js';
 import { type ToolCallHooks, type ToolCallSubject, ToolContext } from './context.js';
 import { AlliumError, controlKind, isThenable, messageOf, type StopRun, type Suspension } from './errors.js';
+import { eventData } from './event-data.js';
 import { enter } from './layers.js';
 import type { AssistantMessage, ToolCall, ToolContent, ToolMessage } from './messages.js';
 import type { CallVerdicts } from './response-gate.js';
@@ -80,11 +81,8 @@ export class ToolBatch implements ToolCallHooks {
   run(): Awaitable<BatchOutcome> {
     const { calls, batch } = this;
     const open = batch.answered === 0 ? calls : calls.filter((call) => !call.done);
-    if (!this.options.fresh) {
-      const ended =
-        this.runner.call.latched ?? (this.runner.scope.aborted ? this.runner.scope.reason : undefined);
-      if (ended !== undefined) return this.broken(open, ended);
-    }
+    const ended = this.options.fresh ? undefined : endOf(this.runner);
+    if (ended !== undefined) return this.broken(open, ended);
     if (needsApproval(this.runner)) return this.judgeThenExecute(open, 0);
     const allowed = this.runner.toolCallsLeft();
     for (let i = 0; i < open.length; i++) {
@@ -110,6 +108,8 @@ export class ToolBatch implements ToolCallHooks {
         const wait = this.prepare(open[i]!, allowed);
         if (wait) await wait;
       }
+      // What is in doubt does not run, so nobody is asked whether it may.
+      for (const call of open) call.result ??= this.doubt(call);
       const pending = needsApproval(this.runner) ? await this.approval.judgeAll(open) : NO_REQUESTS;
       if (pending.length > 0) return this.outcome(pending);
     } catch (error) {
@@ -199,6 +199,10 @@ export class ToolBatch implements ToolCallHooks {
       return refuse(runner, call, `Not run: ${this.limit.message}`);
     }
     return prepare(runner, call, options.tools, this);
+  }
+
+  offered(name: string): boolean {
+    return this.batch.offered?.includes(name) ?? false;
   }
 
   /** Gives the call a context for another call or tool than the model named. */
@@ -364,7 +368,7 @@ export class ToolBatch implements ToolCallHooks {
   update(ctx: ToolContext, partial: string | readonly ToolContent[], details: unknown): Awaitable<void> {
     const { runner } = this;
     const { begun, toolCall } = this.callOf(ctx);
-    if (!runner.watched || !begun) return;
+    if (!runner.watched || !begun || ctx._isOver) return;
     const content = typeof partial === 'string' ? [{ type: 'text' as const, text: partial }] : partial;
     if (!isContentList(content))
       throw new AlliumError(
@@ -375,7 +379,7 @@ export class ToolBatch implements ToolCallHooks {
     if (!shown) return;
     const { runId, sessionId } = runner;
     const about = { toolCallId: toolCall.id, toolName: toolCall.name };
-    runner.emit({ type: 'tool_execution_update', runId, sessionId, ...about, ...shown });
+    runner.emit({ type: 'tool_execution_update', runId, sessionId, ...about, ...eventData(shown) });
     return runner.pressure();
   }
 

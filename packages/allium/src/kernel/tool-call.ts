@@ -1,8 +1,17 @@
 /** One tool call on its way through a turn: its context, its arguments, and what it came to. */
 import { SeamCall, type ToolCallSubject, type ToolContext } from './context.js';
-import { AlliumError, controlKind, isControl, isThenable, messageOf, type Suspension } from './errors.js';
+import {
+  AlliumError,
+  controlKind,
+  isControl,
+  isThenable,
+  messageOf,
+  type Suspension,
+  toldError,
+} from './errors.js';
 import { hash } from './hash.js';
-import { type AssistantMessage, deepFreeze, type ToolCall, type ToolMessage } from './messages.js';
+import { type AssistantMessage, deepFreeze, type ToolCall, type ToolMessage, textOf } from './messages.js';
+import type { CallDecision } from './rules.js';
 import type { Run } from './run.js';
 import { untilAborted } from './scope.js';
 import { describeIssues } from './standard-schema.js';
@@ -94,6 +103,25 @@ export function failed(run: Run, call: Call, error: unknown): void {
   refuse(run, call, failureText(call, error));
 }
 
+/** A decision about a call, with what guards leave of what the model will read: it is journaled before the result is. */
+export async function released(
+  run: Run,
+  call: Call,
+  { block, ...rest }: CallDecision,
+): Promise<CallDecision> {
+  const { judgements, plan } = run;
+  let { result } = rest;
+  if (plan.guards['tool-result'].length > 0)
+    await closed(run, call, async () => {
+      if (call.result) call.result = await judgements.toolResult(call.ctx, call.result);
+      else if (result)
+        result = { ...result, value: await judgements.toolResult(call.ctx, result.value as ToolResult) };
+    });
+  // Refused, or something failed.
+  if (call.result) return { block: { reason: textOf(call.result), by: block?.by ?? 'kernel' } };
+  return result ? { ...rest, result } : rest;
+}
+
 /** What a schema raises when it cannot judge anything at all. */
 const UNREPAIRABLE: readonly string[] = [
   'MISSING_DEPENDENCY',
@@ -106,7 +134,7 @@ export function failureText(call: Call, error: unknown): string {
   const { middleware: by, hook } = call.seam.raisedBy(error) ?? {};
   const { name } = call.toolCall;
   if (!by) return `"${name}" failed: ${messageOf(error)}`;
-  call.ctx?._run.note(by, `${hook} failed for ${name}: ${messageOf(error)}`);
+  call.ctx?._run.note(by, `${hook} failed for ${name}: ${toldError(error, call.ctx.plan)}`);
   return `"${name}" was not completed: middleware "${by}" failed: ${messageOf(error)}`;
 }
 

@@ -101,7 +101,10 @@ export class ToolContext<Args = any> extends Context {
     return this.tool === tool;
   }
 
-  /** Shows progress: an event, never sent to the model. Whoever shows a lot awaits it, so as not to outrun the consumer. */
+  /**
+   * Shows progress: an event with a copy of what is given, never sent to the model. Whoever shows a lot awaits it, so as
+   * not to outrun the consumer.
+   */
   update(partial: string | readonly ToolContent[], details?: unknown): Awaitable<void> {
     return this._hooks.update(this, partial, details);
   }
@@ -111,7 +114,7 @@ export class ToolContext<Args = any> extends Context {
    * the tool runs again from its start. So ask before side effects.
    */
   suspend(request: Request): Promise<Decision> {
-    const answer = this._hooks.suspend(this, request);
+    const answer = this._isOver ? Promise.reject(this._scope.reason) : this._hooks.suspend(this, request);
     // Even unawaited it ends the run: the signal is latched.
     answer.catch(() => {});
     return answer;

@@ -44,18 +44,18 @@ async function withTimeout(
   timeoutMs: number,
   attempts: number,
 ): Promise<ToolResult> {
-  const outer = ctx._scope;
-  const scope = new Scope(outer);
+  const scope = new Scope(ctx._scope);
+  // The tool may hold on to its context for longer than its time; nobody else is to find the time up.
+  const own = ctx._fork(scope);
   const expire = (): void =>
     scope.abort(new AlliumError('TOOL_TIMEOUT', `"${tool.name}" did not finish within ${timeoutMs} ms.`));
   const cancel = ctx._run.clock.setTimer(expire, timeoutMs);
-  ctx._scope = scope;
   try {
-    const work = (async () => tool.execute(ctx._args, ctx))();
+    const work = (async () => tool.execute(own._args, own))();
     return await settled(untilAborted(work, scope), attempts);
   } finally {
     cancel();
-    ctx._scope = outer;
+    if (!scope.aborted) ctx._adopt(own);
     scope.close();
   }
 }

@@ -9,6 +9,8 @@ import type { Tool } from './tool.js';
 import { type Call, closed, failed, parseArguments, refuse, validate } from './tool-call.js';
 
 interface Renewer {
+  /** Of this name there was a tool when the model was asked. */
+  offered(name: string): boolean;
   /** Gives the call a context for another call or tool than the model named. */
   renew(call: Call, toolCall: ToolCall, tool: Tool | undefined): void;
 }
@@ -16,7 +18,7 @@ interface Renewer {
 /** Resolves, parses and validates; what fails becomes a result the model can act on. */
 export function prepare(run: Run, call: Call, tools: readonly Tool[], batch: Renewer): Awaitable<void> {
   const hooks = run.plan.rules.resolveToolCall;
-  if (hooks.length === 0) return parse(run, call, tools);
+  if (hooks.length === 0) return parse(run, call, tools, batch);
   return closed(run, call, () => resolve(run, call, tools, batch, hooks));
 }
 
@@ -39,12 +41,12 @@ async function resolve(
     call.resolved = true;
     batch.renew(call, toolCall, tool);
   }
-  await parse(run, call, tools);
+  await parse(run, call, tools, batch);
 }
 
-function parse(run: Run, call: Call, tools: readonly Tool[]): Awaitable<void> {
+function parse(run: Run, call: Call, tools: readonly Tool[], batch: Renewer): Awaitable<void> {
   const { tool, toolCall } = call.ctx;
-  if (!tool) return refuse(run, call, unknown(toolCall.name, tools));
+  if (!tool) return refuse(run, call, unknown(toolCall.name, tools, batch));
   const raw = parseArguments(toolCall.arguments);
   if ('problem' in raw) {
     const problem = `The arguments of "${tool.name}" are not valid JSON: ${raw.problem}. Send one JSON object.`;
@@ -64,7 +66,9 @@ async function refusedLater(run: Run, call: Call, checking: PromiseLike<string |
   if (problem) refuse(run, call, problem);
 }
 
-function unknown(name: string, tools: readonly Tool[]): string {
+function unknown(name: string, tools: readonly Tool[], batch: Renewer): string {
+  if (batch.offered(name))
+    return `"${name}" was offered by a middleware for one call, and is not there any more after the run was resumed.`;
   const known = tools.slice(0, 50).map((tool) => tool.name);
   const list = known.length > 0 ? `Available: ${known.join(', ')}.` : 'No tools are available.';
   return `There is no tool "${name}". ${list}`;

@@ -1,5 +1,6 @@
 /** What becomes of the results of a batch: judged, journaled and told, one for each call. */
 import { stopOf } from './boundary.js';
+import { judgeUpdate } from './content-guards.js';
 import { controlKind, isControl, messageOf } from './errors.js';
 import { freezeMessage, type ToolMessage } from './messages.js';
 import { afterToolCall } from './rules.js';
@@ -34,15 +35,16 @@ export class ToolResults {
     ctx.result = result;
     call.phase = 'ending';
     const judged = guards['tool-result'].length > 0 || rules.afterToolCall.length > 0;
+    if (!judged) return this.record(call, result);
     // After a stop only the record follows.
-    if (!judged || call.seam.latched !== undefined) return this.record(call, result);
+    if (call.seam.latched !== undefined) return this.record(call, this.released(call, result, 'Stopped.'));
     const judging = guards['tool-result'].length > 0 ? this.judge(call, result) : this.hear(call);
     return judging instanceof Promise
       ? judging.then((final) => this.record(call, final))
       : this.record(call, judging);
   }
 
-  /** Where no guard looks, the hooks alone have their say. */
+  /** The result as the hooks leave it; a stop among them is latched. */
   private hear(call: Call): Awaitable<ToolResult> {
     const { ctx } = call;
     const failed = (error: unknown): ToolResult => {
@@ -59,27 +61,39 @@ export class ToolResults {
   }
 
   private async judge(call: Call, given: ToolResult): Promise<ToolResult> {
-    const { run } = this;
-    const { rules } = run.plan;
+    const { judgements, plan } = this.run;
     const { ctx } = call;
-    let released = false;
+    const withheld = 'The result was withheld.';
     try {
-      const judged = await run.judgements.toolResult(ctx, given);
+      const judged = await judgements.toolResult(ctx, given);
       ctx.result = judged;
-      released = true;
-      if (rules.afterToolCall.length === 0) return judged;
-      await afterToolCall(rules.afterToolCall, ctx);
-      if (ctx.result === judged) return judged;
-      // What a hook put in is judged like what the tool returned.
-      released = false;
-      ctx.result = await run.judgements.toolResult(ctx, ctx.result!);
-      released = true;
+      if (plan.rules.afterToolCall.length === 0) return judged;
+      const said = await this.hear(call);
+      if (said === judged) return judged;
+      if (call.seam.latched !== undefined) return this.released(call, said, withheld);
+      // What a hook put in, or said when it failed, is judged like what the tool returned.
+      ctx.result = await judgements.toolResult(ctx, said);
       return ctx.result;
     } catch (error) {
       if (!isControl(error)) return errorResult(failureText(call, error));
       call.seam.latch(error);
-      return released ? ctx.result! : errorResult('The result was withheld.');
+      return errorResult(withheld);
     }
+  }
+
+  /** A result nobody waits for any more, as far as guards that can answer at once allow it; otherwise `plain` words. */
+  private released(call: Call, result: ToolResult, plain: string): ToolResult {
+    const { judgements, plan } = this.run;
+    const { guards } = plan;
+    if (guards['tool-result'].length === 0 || judgements.hasPassed(result)) return result;
+    try {
+      // A call that was answered before anything looked at it has no context.
+      const shown = call.ctx && judgeUpdate(guards, result.content, result.details, call.ctx);
+      if (shown) return { ...result, content: shown.update, details: shown.details };
+    } catch {
+      // The run ends already, and what a guard did not judge is not told.
+    }
+    return errorResult(plain);
   }
 
   private record(call: Call, result: ToolResult): Awaitable<void> {
@@ -143,7 +157,8 @@ export class ToolResults {
     for (const call of calls) {
       if (call.done) continue;
       this.begin(call);
-      await this.record(call, call.result ?? errorResult(`${reason}: ${messageOf(why)}`));
+      const result = call.result ?? errorResult(`${reason}: ${messageOf(why)}`);
+      await this.record(call, this.released(call, result, `${reason}.`));
     }
   }
 }

@@ -1,7 +1,7 @@
 /** Stream transforms that layers registered: what they make of a stream, or of a response that did not stream. */
 import { Assembler, partsOf } from './assemble.js';
 import type { ModelContext } from './context.js';
-import { AlliumError, attribute, shown } from './errors.js';
+import { AlliumError, attribute, isThenable, shown } from './errors.js';
 import type { LiveStream } from './live.js';
 import { deepFreeze, type ModelResponse } from './messages.js';
 import { type ModelPart, modelName, type StreamTransform } from './model.js';
@@ -90,44 +90,101 @@ export function chain(
   out: (part: ModelPart) => void,
   owner: ModelContext,
 ): (part: ModelPart) => void {
-  const by = owner._run.nameAt(owner._position);
   return factories.reduceRight<(part: ModelPart) => void>((next, factory) => {
-    let inside = true;
-    const blame = (error: unknown): never => {
-      if (inside && by !== undefined)
-        attribute(error, { middleware: by, hook: 'transform' }, undefined, owner);
-      throw error;
-    };
-    const emit = (part: ModelPart): void => {
-      inside = false;
-      next(part);
-      inside = true;
-    };
-    const transform = made(factory, blame);
-    return (part) => {
-      inside = true;
-      try {
-        if (part.type !== 'finish') transform.part(part, emit);
-        else {
-          transform.end?.(emit);
-          emit(part);
-        }
-      } catch (error) {
-        blame(error);
-      }
-    };
+    const link = new TransformLink(factory, next, owner);
+    return (part) => link.take(part);
   }, out);
 }
 
-function made(factory: () => StreamTransform, blame: (error: unknown) => never): StreamTransform {
-  try {
-    const transform = factory();
-    if (typeof transform?.part === 'function') return transform;
-    throw new AlliumError(
-      'INVALID_HOOK_RESULT',
-      `A factory given to ctx.transform() returned ${shown(transform)}. Return { part(part, emit), end?(emit) }.`,
-    );
-  } catch (error) {
-    return blame(error);
+/** One transform in its place. */
+class TransformLink {
+  private readonly transform: StreamTransform;
+  private readonly by: string | undefined;
+  /** The transform itself is at work, not what comes after it. */
+  private inside = false;
+  /** It was handed a part, and has not returned yet. */
+  private called = false;
+  private late = false;
+
+  constructor(
+    factory: () => StreamTransform,
+    private readonly next: (part: ModelPart) => void,
+    private readonly owner: ModelContext,
+  ) {
+    this.by = owner._run.nameAt(owner._position);
+    try {
+      this.inside = true;
+      this.transform = made(factory);
+    } catch (error) {
+      throw this.blamed(error);
+    }
   }
+
+  take(part: ModelPart): void {
+    this.inside = this.called = true;
+    try {
+      if (this.late) throw misused('called emit() after part() had returned, so what it emitted is lost');
+      if (part.type !== 'finish') checkReturned(this.transform.part(part, this.emit));
+      else {
+        checkReturned(this.transform.end?.(this.emit));
+        this.emit(part);
+      }
+    } catch (error) {
+      throw this.blamed(error);
+    } finally {
+      this.called = false;
+    }
+  }
+
+  private readonly emit = (part: ModelPart): void => {
+    if (!this.called) {
+      this.tooLate();
+      return;
+    }
+    this.inside = false;
+    this.next(part);
+    this.inside = true;
+  };
+
+  /** Nothing of the run is at work that could fail: the next part does, if there is one. */
+  private tooLate(): void {
+    if (this.late) return;
+    this.late = true;
+    if (this.by !== undefined) this.owner._run.note(this.by, 'emitted a part too late: it is lost');
+  }
+
+  private blamed(error: unknown): unknown {
+    const { by, owner } = this;
+    if (this.inside && by !== undefined)
+      attribute(error, { middleware: by, hook: 'transform' }, undefined, owner);
+    return error;
+  }
+}
+
+function made(factory: () => StreamTransform): StreamTransform {
+  const transform = factory();
+  if (typeof transform?.part === 'function') return transform;
+  silence(transform);
+  throw new AlliumError(
+    'INVALID_HOOK_RESULT',
+    `A factory given to ctx.transform() returned ${shown(transform)}. Return { part(part, emit), end?(emit) }.`,
+  );
+}
+
+/** Transforms work at once: a stream does not wait for them, so what a promise brings would be lost. */
+function checkReturned(returned: unknown): void {
+  if (returned === undefined || !isThenable(returned)) return;
+  silence(returned);
+  throw misused('returned a promise');
+}
+
+function misused(what: string): AlliumError {
+  return new AlliumError(
+    'INVALID_HOOK_RESULT',
+    `A transform ${what}. part() and end() of a transform must not be async: emit before you return.`,
+  );
+}
+
+function silence(value: unknown): void {
+  if (isThenable(value)) value.then(undefined, () => {});
 }

@@ -15,10 +15,12 @@ export function inDoubt(name: string): ToolResult {
 export function answersFor(open: OpenRun, tools: readonly Tool[], why: string): EntryBody[] {
   const { runId, batch, count } = open;
   if (!batch) return [];
+  // While somebody is asked whether a call may happen, nothing of its batch runs.
+  const asked = [...open.requests.values()].some(({ kind, from }) => kind === 'ask' && !from);
   const resultOf = (id: string, name: string): ToolResult => {
     if (batch.started.includes(id)) return inDoubt(name);
     // That a tool begins which may be run again is not written down.
-    const mayHaveBegun = tools.find((tool) => tool.name === name)?.onInDoubt === 'retry';
+    const mayHaveBegun = !asked && tools.find((tool) => tool.name === name)?.onInDoubt === 'retry';
     return errorResult(`${mayHaveBegun ? 'Not finished' : 'Not run'}: ${why}`);
   };
   return [...batch.calls.entries()]

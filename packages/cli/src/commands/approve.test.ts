@@ -19,6 +19,11 @@ it('lists what waits for an answer', async () => {
   expect(open).toMatchObject({ sessionId: 'ann', request: { toolName: 'pay', arguments: '{"amount":5}' } });
 });
 
+it('names the config in the commands to copy, where one was named', async () => {
+  const { stdout } = await here().allium(['--config', './allium.toml', 'approve']);
+  expect(stdout).toContain('answer with: allium --config ./allium.toml approve ann');
+});
+
 it.each([
   [['--all'], 'pay: paid 5'],
   [['--edit', '{"amount":1}'], 'pay: paid 1'],
@@ -96,6 +101,17 @@ it('refuses arguments that do not fit the tool, and leaves the question open', a
   );
   expect((await here().allium(['approve'])).stdout).toContain('pay {"amount":5}');
   expect((await here().allium(['approve', 'ann', '--edit', '{"amount":2}'])).stdout).toContain('paid 2');
+});
+
+it('shows and answers nothing of another tenant', async () => {
+  here().write('allium.toml', here().read('allium.toml').replace('[allium]', '[allium]\ntenant = "acme"'));
+  expect((await here().allium(['approve'])).stderr).toContain('Nothing waits for an answer.');
+  const { code, stderr } = await here().allium(['approve', 'ann', '--all']);
+  expect(code).not.toBe(0);
+  expect(stderr).toContain('Session "ann" belongs to tenant undefined, not "acme".');
+  await here().allium(['run', '--session', 'bob', 'pay 6']);
+  expect((await here().allium(['approve'])).stdout).toContain('pay {"amount":6}');
+  expect((await here().allium(['approve', 'bob', '--all'])).stdout).toContain('pay: paid 6');
 });
 
 /** Every argument is a number. */

@@ -6,6 +6,7 @@ import { type PlayOptions, play } from '../play.js';
 import {
   type AddCommand,
   allSessions,
+  commandLine,
   findSession,
   type Shell,
   tell,
@@ -29,7 +30,7 @@ export const addApprove: AddCommand = (program, shell) => {
     .command('approve')
     .summary('answer what a suspended run asks, and let it go on')
     .description(
-      'Without a session: lists what waits for an answer. With one: asks about each open question on a terminal,  or ' +
+      'Without a session: lists what waits for an answer. With one: asks about each open question on a terminal, or ' +
         'answers as the options say, and goes on with the run.',
     )
     .argument('[session]')
@@ -50,13 +51,17 @@ async function listOpen(shell: Shell, json: boolean): Promise<void> {
   const { io } = shell;
   await withAgent(shell, {}, async ({ agent, store }) => {
     const open: { sessionId: string; request: PendingRequest }[] = [];
-    for await (const { sessionId } of allSessions(store))
+    for await (const { sessionId, tenant } of allSessions(store)) {
+      // What another tenant is asked is not for this one to see.
+      if (tenant !== agent.tenant) continue;
       for (const request of (await inboxOf(agent, sessionId)).open) open.push({ sessionId, request });
+    }
     if (json) return tellJson(shell, open);
     if (open.length === 0) return note(io, 'Nothing waits for an answer.');
     for (const { sessionId, request } of open) {
       for (const line of describeRequest(request)) tell(shell, line);
-      print(io, io.out.dim(`  request ${request.id}, answer with: allium approve ${sessionId}`));
+      const answer = commandLine(shell, `approve ${sessionId}`);
+      print(io, io.out.dim(`  request ${request.id}, answer with: ${answer}`));
     }
   });
 }
@@ -66,17 +71,18 @@ async function approve(shell: Shell, wanted: string, options: Options): Promise<
   await withAgent(shell, {}, async ({ agent, store }) => {
     const id = await findSession(store, wanted);
     const session = agent.session(id);
+    const goOn = commandLine(shell, `sessions resume ${id}`);
     const { open } = await inboxOf(agent, id);
     const asked = open.filter((request) => options.request === undefined || request.id === options.request);
     if (asked.length === 0)
       throw new UsageError(
         options.request === undefined
-          ? `Nothing in session "${id}" waits for an answer. To go on with it: allium sessions resume ${id}`
+          ? `Nothing in session "${id}" waits for an answer. To go on with it: ${goOn}`
           : `Session "${id}" has no open question "${options.request}". Open: ${open.map((one) => one.id).join(', ') || 'none'}.`,
       );
     const left = await answerAll(shell, session, asked, options);
     if (left > 0) return note(io, 'Left open. The run stays suspended.');
-    if (!options.resume) return note(io, `Answered. Go on with: allium sessions resume ${id}`);
+    if (!options.resume) return note(io, `Answered. Go on with: ${goOn}`);
     const { decided } = await inboxOf(agent, id);
     await play(shell, agent, { ...options, decided }, (run) => session.resumeStream(run));
   });

@@ -4,7 +4,7 @@ import { CHAT_HELP } from '../chat/conversation.js';
 import { chatThroughPipe } from '../chat/piped.js';
 import { chatOnTerminal } from '../chat/terminal.js';
 import { inboxOf } from '../inbox.js';
-import { type AddCommand, type Opened, type Shell, withAgent } from '../shell.js';
+import { type AddCommand, commandLine, type Opened, type Shell, withAgent } from '../shell.js';
 import { note } from '../terminal/io.js';
 
 interface Options {
@@ -43,8 +43,10 @@ async function chat(shell: Shell, options: Options): Promise<void> {
   });
 }
 
-async function tellHowToGoOn({ io }: Shell, { store }: Opened, id: string): Promise<void> {
-  if ((await store.head(id)) > 0) note(io, io.err.dim(`Go on with: allium chat --session ${id}`));
+async function tellHowToGoOn(shell: Shell, { store }: Opened, id: string): Promise<void> {
+  const { io } = shell;
+  if ((await store.head(id)) > 0)
+    note(io, io.err.dim(`Go on with: ${commandLine(shell, `chat --session ${id}`)}`));
 }
 
 /** Readable, and in the order they were begun: `chat-20261115-140207-a3f1`. */

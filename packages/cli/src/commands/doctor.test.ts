@@ -1,5 +1,7 @@
 // `allium doctor`: what is missing.
 
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { useProject } from '../../test/project.js';
 import { KEYS } from '../../test/terminal.js';
@@ -88,6 +90,16 @@ describe('allium doctor', () => {
     const { code, stdout } = await here().allium(['doctor', '--json']);
     expect(code).toBe(1);
     expect(JSON.parse(stdout)).toContainEqual(expect.objectContaining({ check: 'store', status: 'problem' }));
+  });
+
+  it('finds a session that is damaged', async () => {
+    await here().allium(['run', '--session', 'ann', 'hello']);
+    const [file] = readdirSync(join(here().folder, '.allium/sessions'));
+    const path = `.allium/sessions/${file}`;
+    here().write(path, `${here().read(path)}\nnot a line of a journal\n`);
+    const { code, stdout } = await here().allium(['doctor']);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/✗ store .*ann/);
   });
 
   it('finds a chain that cannot be, and warns of one that is dangerous', async () => {

@@ -161,11 +161,16 @@ function missingProvider({ dir }: LoadedConfig, model: unknown): Finding | undef
   }
 }
 
+/** Sessions that are looked at. */
+const LATEST = 100;
+
 async function checkStore(loaded: LoadedConfig): Promise<Finding> {
   try {
     const { store, close } = await resolveConfigStore(loaded);
     try {
-      await store.list({ limit: 1 });
+      // A list tells what can be read of a damaged session; its head is an error.
+      const { sessions } = await store.list({ limit: LATEST });
+      for (const { sessionId } of sessions) await store.head(sessionId);
     } finally {
       await close();
     }

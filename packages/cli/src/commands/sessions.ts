@@ -8,6 +8,7 @@ import { type PlayOptions, play } from '../play.js';
 import {
   type AddCommand,
   allSessions,
+  commandLine,
   findSession,
   positive,
   type Shell,
@@ -134,7 +135,7 @@ async function resume(shell: Shell, wanted: string | undefined, options: PlayOpt
     const status = statusOf(await store.read(id, 1));
     if (status !== 'suspended' && status !== 'open')
       throw new UsageError(
-        `Session "${id}" has no run to go on with (${status}). Say something new: allium run --session ${id} "…"`,
+        `Session "${id}" has no run to go on with (${status}). Say something new: ${commandLine(shell, `run --session ${id} "…"`)}`,
       );
     const { decided } = await inboxOf(agent, id);
     await play(shell, agent, { ...options, decided }, (run) => agent.session(id).resumeStream(run));

@@ -59,6 +59,21 @@ it('shows errors, and runs that never ended', async () => {
   expect(traceOf('s', entries).children[0]?.children.map(({ kind }) => kind)).toEqual(['message']);
 });
 
+it('shows what a person answered once, though what became of the answer is journaled as well', async () => {
+  const store = memoryStore();
+  const agent = new Agent({
+    model: scriptedModel([toolCalls({ name: 'pay', args: { n: 1 } }), 'Done.']),
+    tools: [pay],
+    middleware: [{ name: 'asks', beforeToolCall: () => ({ ask: { title: 'Pay?' } }), acceptMessage() {} }],
+    store,
+  });
+  const { pending } = await agent.session('s').run('Pay.');
+  await agent.session('s').resume({ answers: { [pending[0]!.id]: { type: 'respond', text: 'Paid it.' } } });
+  const asked = (await linesOf(store, 's')).filter((line) => line.includes('asked: Pay?'));
+  expect(asked).toHaveLength(1);
+  expect(asked[0]!.match(/Paid it\./g)).toHaveLength(1);
+});
+
 it('shows state, and calls whose message is missing, without falling over', () => {
   const at = { v: 1, at: 0 };
   const entries = [

@@ -95,6 +95,8 @@ function add(run: RunTrace, entry: Entry): void {
       const question = run.questions.get(entry.requestId);
       if (question)
         question.text += ` → ${answerText(entry.decision)} after ${seconds(entry.at - run.lastAt)}`;
+      // What guards and hooks made of it may follow as another answer; the result of the call shows that.
+      run.questions.delete(entry.requestId);
       return;
     }
     case 'tool_finished': {

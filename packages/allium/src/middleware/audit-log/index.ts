@@ -1,7 +1,7 @@
 /** Writes a line for every run, model call and tool call, chained so that a missing or changed one is noticed. */
 import { type Clock, systemClock } from '../../kernel/clock.js';
 import type { Context, RunContext, ToolContext } from '../../kernel/context.js';
-import { controlKind, invalidOption, isThenable, messageOf } from '../../kernel/errors.js';
+import { controlKind, errorKind, invalidOption, isThenable, toldError } from '../../kernel/errors.js';
 import { canonical } from '../../kernel/hash.js';
 import {
   isSyntheticMessage,
@@ -118,7 +118,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
     try {
       await log(ctx, type, textOfFields(fields));
     } catch (problem) {
-      ctx.emit('audit_failed', { error: messageOf(problem) });
+      ctx.emit('audit_failed', { error: toldError(problem, ctx.plan) });
     }
   }
 
@@ -246,14 +246,7 @@ const SIGNALS = { stop: 'stopped', suspend: 'suspended', abort: 'aborted', resta
 function outcomeOf(error: unknown): Fields {
   const signal = controlKind(error);
   if (signal) return { outcome: SIGNALS[signal] };
-  const { code, name } = (typeof error === 'object' && error !== null ? error : {}) as Record<
-    string,
-    unknown
-  >;
-  return {
-    outcome: 'error',
-    error: typeof code === 'string' ? code : typeof name === 'string' ? name : typeof error,
-  };
+  return { outcome: 'error', error: errorKind(error) };
 }
 
 /** What people said in the run, oldest first. A long session is not looked through for it. */

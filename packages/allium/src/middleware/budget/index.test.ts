@@ -179,6 +179,19 @@ describe('budget', () => {
     expect((await session.run('three')).stop.reason).toBe('max_tokens');
   });
 
+  it('needs prices made of numbers ≥ 0, and a priceOf that does not throw', async () => {
+    for (const priceOf of [
+      () => ({ input: -1, output: 1 }),
+      () => ({ input: 1 }),
+      () => {
+        throw new Error('no such row');
+      },
+    ]) {
+      const { agent, model } = setup(['hi'], { usd: 1, priceOf: priceOf as never });
+      await expect(agent.run('go')).rejects.toMatchObject({ code: 'INVALID_OPTION' });
+      expect(model.requests).toHaveLength(0);
+    }
+  });
   it('needs prices for dollars, before the first call', async () => {
     const { agent, model } = setup(['hi'], { usd: 1 });
     await expect(agent.run('go')).rejects.toMatchObject({ code: 'PRICE_UNKNOWN' });

@@ -1,13 +1,14 @@
 /** Limits what runs, sessions or tenants may spend, in tokens or US dollars. */
 import { specsOf } from '../../kernel/compose.js';
 import type { Context, ModelContext, RunContext } from '../../kernel/context.js';
-import { AlliumError, invalidOption, messageOf } from '../../kernel/errors.js';
-import { costOf, estimateTokens, type PriceOf } from '../../kernel/limits.js';
+import { AlliumError, invalidOption, toldError } from '../../kernel/errors.js';
+import { costOf, estimateTokens } from '../../kernel/limits.js';
 import { type ModelResponse, NO_USAGE } from '../../kernel/messages.js';
 import { meter } from '../../kernel/meters.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { type Model, type ModelSettings, modelName, type Price } from '../../kernel/model.js';
+import { type ModelSettings, modelName, type Price } from '../../kernel/model.js';
 import { checkFunction, checkNumber, checkOneOf, checkOptions } from '../../kernel/options.js';
+import { type PriceOf, priceReader } from '../../kernel/prices.js';
 import type { RunResult } from '../../kernel/result.js';
 import { defineState } from '../../kernel/state.js';
 import type { Awaitable } from '../../kernel/store.js';
@@ -63,7 +64,8 @@ const CENT_DUST = 1e-9;
 export function budget(options: BudgetOptions): Middleware {
   checkOptions('budget', options, OPTIONS);
   checkBudget(options);
-  const { usd, tokens, per = 'run', store, priceOf, name = 'budget' } = options;
+  const { usd, tokens, per = 'run', store, name = 'budget' } = options;
+  const priceOf = priceReader(options.priceOf);
   const limits = { tokens: tokens ?? Number.POSITIVE_INFINITY, usd: usd ?? Number.POSITIVE_INFINITY };
   const increment = incrementOf(store ?? new Map<string, number>());
   const kept = store === undefined && (per === 'run' || per === 'session');
@@ -178,7 +180,7 @@ export function budget(options: BudgetOptions): Middleware {
     if (unbooked.length === 0) return NOTHING;
     let amount = NOTHING;
     for (const { model, usage } of unbooked.splice(0)) {
-      const price = usd === undefined ? undefined : (knownPrice(model, priceOf) ?? lastPrice);
+      const price = usd === undefined ? undefined : (priceOf(model) ?? lastPrice);
       amount = sum(amount, { tokens: usage.totalTokens, usd: price ? costOf(price, usage) : 0 });
     }
     return amount;
@@ -293,15 +295,11 @@ interface Reserved {
 
 /** Booking failed beside a failure, which goes on. */
 function failed(ctx: Context, problem: unknown): void {
-  ctx.emit('budget_failed', { error: messageOf(problem) });
+  ctx.emit('budget_failed', { error: toldError(problem, ctx.plan) });
 }
 
-function knownPrice(model: Model, priceOf: PriceOf | undefined): Price | undefined {
-  return model.price ?? priceOf?.(model);
-}
-
-function priceFor({ model }: ModelContext, priceOf: PriceOf | undefined): Price {
-  const price = knownPrice(model, priceOf);
+function priceFor({ model }: ModelContext, priceOf: PriceOf): Price {
+  const price = priceOf(model);
   if (price) return price;
   throw new AlliumError(
     'PRICE_UNKNOWN',

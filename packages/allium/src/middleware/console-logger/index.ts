@@ -1,7 +1,7 @@
 /** Writes a line for every run, model call and tool call. */
 import { type Clock, systemClock } from '../../kernel/clock.js';
 import type { ModelContext, RunContext, ToolContext } from '../../kernel/context.js';
-import { isControl, messageOf } from '../../kernel/errors.js';
+import { isControl, toldError } from '../../kernel/errors.js';
 import { type ModelResponse, textOf, toolCallsOf } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { modelName } from '../../kernel/model.js';
@@ -51,8 +51,8 @@ export function consoleLogger(options: ConsoleLoggerOptions = {}): Middleware {
         result = await next();
       } catch (error) {
         // Stops, suspensions and aborts are ends, not failures.
-        const [level, how] = isControl(error) ? (['info', 'ended'] as const) : (['error', 'failed'] as const);
-        write(level, ctx, `${subject(ctx)}: ${how}: ${messageOf(error)}`);
+        if (isControl(error)) write('info', ctx, `${subject(ctx)}: ended: ${error.message}`);
+        else write('error', ctx, `${subject(ctx)}: failed: ${toldError(error, ctx.plan)}`);
         throw error;
       }
       write('info', ctx, `${subject(ctx)}: ${outcome(ctx, result)}, ${clock.now() - started} ms`);

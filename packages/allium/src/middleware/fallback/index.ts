@@ -1,6 +1,6 @@
 /** Asks another model when the one that was asked has failed for good. */
 import type { ModelContext, ToolContext } from '../../kernel/context.js';
-import { AlliumError, attribution, invalidOption, messageOf } from '../../kernel/errors.js';
+import { AlliumError, attribution, invalidOption, messageOf, toldError } from '../../kernel/errors.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { type Model, type ModelSettings, modelName } from '../../kernel/model.js';
 import { checkFunction, checkOptions } from '../../kernel/options.js';
@@ -79,7 +79,7 @@ export function fallback(options: FallbackOptions): Middleware {
       }
       switchTo(ctx, next);
       if (sticky) ctx.state.set(current, modelName(next));
-      ctx.emit('fallback', { from, to: modelName(next), error: messageOf(error) });
+      ctx.emit('fallback', { from, to: modelName(next), error: toldError(error, ctx.plan) });
       return 'fallback';
     },
   });

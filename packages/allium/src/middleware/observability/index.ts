@@ -1,7 +1,7 @@
 /** Spans and metrics of runs, model calls, tool calls and of the middleware that acted, for whatever takes them. */
 import { type Clock, systemClock } from '../../kernel/clock.js';
 import type { Context, ModelContext, RunContext, ToolContext } from '../../kernel/context.js';
-import { controlKind, messageOf } from '../../kernel/errors.js';
+import { controlKind, errorKind, toldError } from '../../kernel/errors.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { checkFunction, checkMethods, checkOptions } from '../../kernel/options.js';
 import type { ToolResult } from '../../kernel/tool.js';
@@ -88,7 +88,7 @@ export function observability(options: ObservabilityOptions = {}): Middleware {
         finish(failure(error));
       } catch (problem) {
         // What came through `next()` goes on, whatever happens here.
-        ctx.emit('observability_failed', { error: messageOf(problem) });
+        ctx.emit('observability_failed', { error: toldError(problem, ctx.plan) });
       }
       throw error;
     }
@@ -248,10 +248,5 @@ const SIGNALS = { stop: 'stopped', suspend: 'suspended', abort: 'aborted', resta
 function failure(error: unknown): SpanOutcome {
   const signal = controlKind(error);
   if (signal) return { status: SIGNALS[signal], attributes: {} };
-  const { code, name } = (typeof error === 'object' && error !== null ? error : {}) as Record<
-    string,
-    unknown
-  >;
-  const kind = typeof code === 'string' ? code : typeof name === 'string' ? name : typeof error;
-  return { status: 'error', attributes: { 'error.type': kind } };
+  return { status: 'error', attributes: { 'error.type': errorKind(error) } };
 }

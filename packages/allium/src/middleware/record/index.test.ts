@@ -386,6 +386,29 @@ describe('secrets', () => {
     expect((await agent.run(ask())).text).toBe('ok');
   });
 
+  it.each<[string, () => unknown]>([
+    ['a long object', () => ({ why: 'x'.repeat(90), key: env.CASSETTE_TEST_API_KEY })],
+    ['an object with headers', () => ({ headers: { cookie: ['id=1'], authorization: 'Bearer planted' } })],
+    ['nothing', () => undefined],
+    ['no number', () => Number.NaN],
+  ])('are not in what a tool threw that is no error, and the run replays: %s', async (_, thrown) => {
+    const fails = tool({
+      name: 'fails',
+      description: 'Fails.',
+      input: anything,
+      execute: () => {
+        throw thrown();
+      },
+    });
+    const setup = { tools: [fails] };
+    const { lines, file, run } = await recorded([toolCalls({ name: 'fails' }), text('ok')], 'go', setup);
+    expect(run.result?.text).toBe('ok');
+    expect(file).not.toMatch(/sk-plan|Bearer plan/);
+    const middleware = [replay({ from: lines })];
+    const agent = new Agent({ ...setup, model: scriptedModel([]), middleware });
+    expect((await agent.run('go')).text).toBe('ok');
+  });
+
   it('are only values that are long enough, of variables so named', async () => {
     process.env.CASSETTE_TEST_SHORT_KEY = 'short-1';
     process.env.CASSETTE_TEST_OTHER = 'other-value-1';

@@ -1,6 +1,6 @@
 /** Writes every model and tool call to a cassette, from which `replay` answers them again. */
 import { type Cleaner, type CleaningOptions, cleaning } from '../../cassette/clean.js';
-import { stopOf, toStoredError } from '../../cassette/failures.js';
+import { stopOf, toStoredError, toStoredFailure } from '../../cassette/failures.js';
 import type {
   StoredAnswer,
   StoredContent,
@@ -22,7 +22,7 @@ import { checkOptions } from '../../kernel/options.js';
 import type { PendingRequest } from '../../kernel/store.js';
 import type { ToolResult } from '../../kernel/tool.js';
 import { type Heard, listen, streamOf } from './heard.js';
-import { type Sink, writer } from './writer.js';
+import { type Place, type Sink, writer } from './writer.js';
 
 export interface RecordOptions extends CleaningOptions {
   /**
@@ -87,7 +87,7 @@ export function record(options: RecordOptions): Middleware {
       try {
         result = await nextHearing(ctx, (...heard) => progress.push(heard), next);
       } catch (error) {
-        await write((cleaner) => failedOutcome(error, ctx, cleaner));
+        await write((cleaner) => failedOutcome(error, ctx, cleaner, place));
         throw error;
       }
       await write((cleaner) => ({ result: storedResult(result, cleaner) }));
@@ -128,15 +128,21 @@ function failedAnswer(
   return { ...(content.length > 0 && { content }), error: clean.value(toStoredError(error)) };
 }
 
-function failedOutcome(error: unknown, ctx: ToolContext, clean: Cleaner): StoredOutcome | undefined {
+function failedOutcome(
+  error: unknown,
+  ctx: ToolContext,
+  clean: Cleaner,
+  place: Place,
+): StoredOutcome | undefined {
   const stop = stopOf(error);
   if (stop) return { stop: clean.value(stop) };
   if (controlKind(error) === 'suspend') {
-    const { title, details, timeoutMs } = (error as Suspension).request as PendingRequest;
-    return { suspend: clean.value({ title, details: asJson(details), timeoutMs }) };
+    const { id, title, details, timeoutMs } = (error as Suspension).request as PendingRequest;
+    const suspend = clean.value({ title, details: asJson(details), timeoutMs });
+    return { suspend, ...(place.waitsAgain(id) && { again: true }) };
   }
   if (isControl(error) || ctx.signal.aborted || isComplaint(error)) return undefined;
-  return { error: clean.value(toStoredError(error)) };
+  return { error: toStoredFailure(error, clean) };
 }
 
 function isComplaint(error: unknown): boolean {

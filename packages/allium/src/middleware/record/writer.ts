@@ -24,6 +24,8 @@ export interface Place {
   fill(draft: Draft | undefined): Awaitable<void>;
   /** The request as it is written here: only what is new since one that was written before this call began. */
   shortened(key: string, request: PlainRequest): StoredRequest;
+  /** Has the run waited for the answer to this question before? */
+  waitsAgain(requestId: string): boolean;
 }
 
 export interface Writer {
@@ -37,6 +39,8 @@ interface RunLines {
   readonly run: number;
   waiting: { line: string | undefined; done: boolean }[];
   bases: Base[];
+  /** The ids of questions it waited for. */
+  readonly questions: Set<string>;
 }
 
 /** A request that is in the cassette, as texts to compare. */
@@ -57,7 +61,7 @@ export function writer(to: Sink): Writer {
     begin(runId) {
       let lines = runs.get(runId);
       if (!lines) {
-        lines = { run: ++count, waiting: [], bases: [] };
+        lines = { run: ++count, waiting: [], bases: [], questions: new Set() };
         runs.set(runId, lines);
       }
       return placeIn(lines, write);
@@ -76,6 +80,11 @@ function placeIn(lines: RunLines, write: (ready: readonly string[]) => Awaitable
     shortened(key, request) {
       base = baseOf(key, request);
       return shortened(base, request, lines.bases);
+    },
+    waitsAgain(requestId) {
+      const again = lines.questions.has(requestId);
+      lines.questions.add(requestId);
+      return again;
     },
     fill(draft) {
       place.done = true;

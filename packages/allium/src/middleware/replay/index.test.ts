@@ -10,6 +10,7 @@ import {
   assistantMessage,
   defineMiddleware,
   type Middleware,
+  type RunResult,
   StopRun,
   type Tool,
   tool,
@@ -19,6 +20,7 @@ import {
 import { record } from 'allium/middleware/record';
 import { replay } from 'allium/middleware/replay';
 import { retry } from 'allium/middleware/retry';
+import { memoryStore } from 'allium/stores/memory';
 import {
   type Collected,
   checkMiddleware,
@@ -549,6 +551,144 @@ describe('ends', () => {
   });
 });
 
+describe('questions to people', () => {
+  const answerAll = ({ pending }: Pick<RunResult, 'pending'>) =>
+    Object.fromEntries(pending.map(({ id, title }) => [id, { type: 'respond', text: `${title}!` } as const]));
+
+  /** Keeps the texts of answers. */
+  const noting =
+    (texts: unknown[], answers = answerAll): typeof answerAll =>
+    (result) => {
+      const given = answers(result);
+      texts.push(...Object.values(given).map(({ text: said }) => said));
+      return given;
+    };
+
+  let conversations = 0;
+
+  /** A run with all its resumes: each time a new agent, if `make` makes one. */
+  async function answered(make: () => Agent, answers = answerAll) {
+    const id = `conversation ${++conversations}`;
+    let part = await collect(make().session(id).stream('hi'));
+    const parts = [part];
+    while (part.result?.status === 'suspended') {
+      const resume = { answers: answers(part.result) };
+      part = await collect(make().session(id).resumeStream(resume));
+      parts.push(part);
+    }
+    return { parts: parts.map(eventsWithoutDates), text: part.result?.text, error: part.error };
+  }
+
+  /** Of questions, the time they were asked at is not recorded. */
+  const eventsWithoutDates = (part: Collected) =>
+    JSON.parse(JSON.stringify(eventsOf(part)).replace(/"createdAt":\d+/g, '"createdAt":0'));
+
+  const survey = tool({
+    name: 'survey',
+    description: 'Asks two questions, the second depends on the first.',
+    input: z.object({ about: z.string() }),
+    async execute({ about }, ctx) {
+      await ctx.update('begins');
+      const one = await ctx.suspend({ title: `${about} one` });
+      await ctx.update('goes on');
+      const two = await ctx.suspend({ title: `${about} two`, details: { after: one } });
+      return JSON.stringify([one, two]);
+    },
+  });
+  const script = (...about: readonly string[]) => [
+    toolCalls(...about.map((one) => ({ name: 'survey', args: { about: one } }))),
+    text('Thanks.'),
+  ];
+
+  async function recordedSurvey(about: readonly string[], answers = answerAll) {
+    const lines: string[] = [];
+    const middleware = [record({ to: lines })];
+    const agent = new Agent({ model: scriptedModel(script(...about)), tools: [survey], middleware });
+    const run = await answered(() => agent, answers);
+    expect(run.text).toBe('Thanks.');
+    return { lines, run };
+  }
+
+  function replayingSurvey(lines: readonly string[], options: Partial<AgentOptions> = {}) {
+    const silent = tool({ ...spread(survey), execute: () => 'not replayed' });
+    const middleware = [replay({ from: lines })];
+    return new Agent({ model: scriptedModel([]), tools: [silent], middleware, ...options });
+  }
+
+  it('of one call are all asked again, each with its own answer', async () => {
+    const { lines, run } = await recordedSurvey(['A']);
+    expect(run.parts).toHaveLength(3);
+    const agent = replayingSurvey(lines);
+    expect(await answered(() => agent)).toEqual(run);
+    expect(await answered(() => agent)).toEqual(run);
+  });
+
+  it('are all asked again by other processes', async () => {
+    const { lines, run } = await recordedSurvey(['A']);
+    const store = memoryStore();
+    expect(await answered(() => replayingSurvey(lines, { store }))).toEqual(run);
+  });
+
+  it('are all asked where they are answered in place', async () => {
+    const { lines } = await recordedSurvey(['A']);
+    const asked: unknown[] = [];
+    const onRequest: AgentOptions['onRequest'] = ({ title }) => {
+      asked.push(title);
+      return { type: 'respond', text: `${title}!` };
+    };
+    const { result, events } = await collect(replayingSurvey(lines, { onRequest }).stream('hi'));
+    expect(result?.text).toBe('Thanks.');
+    expect(asked).toEqual(['A one', 'A two']);
+    const updates = events.flatMap((event) => (event.type === 'tool_execution_update' ? event.update : []));
+    expect(updates).toMatchObject([{ text: 'begins' }, { text: 'goes on' }]);
+  });
+
+  const oneByOne = ({ pending }: Pick<RunResult, 'pending'>) => answerAll({ pending: pending.slice(0, 1) });
+
+  it('wait again where they waited for the answers to others', async () => {
+    const { lines, run } = await recordedSurvey(['A', 'B'], oneByOne);
+    expect(run.parts.length).toBeGreaterThan(3);
+    const agent = replayingSurvey(lines);
+    expect(await answered(() => agent, oneByOne)).toEqual(run);
+    const store = memoryStore();
+    expect(await answered(() => replayingSurvey(lines, { store }), oneByOne)).toEqual(run);
+  });
+
+  it('are asked once each, although people answer in other steps than they did', async () => {
+    for (const [then, now] of [
+      [oneByOne, answerAll],
+      [answerAll, oneByOne],
+    ] as const) {
+      const { lines } = await recordedSurvey(['A', 'B'], then);
+      const agent = replayingSurvey(lines);
+      const titles: unknown[] = [];
+      const { text: last } = await answered(() => agent, noting(titles, now));
+      expect(last).toBe('Thanks.');
+      expect(titles.toSorted()).toEqual(['A one!', 'A two!', 'B one!', 'B two!']);
+    }
+  });
+
+  it('of a sub-agent are asked again one after the other', async () => {
+    const lines: string[] = [];
+    const make = (models: readonly Script[], inner: readonly Script[], middleware: readonly Middleware[]) => {
+      const clerk = new Agent({ name: 'clerk', model: scriptedModel(inner), tools: [survey] });
+      const tools = [clerk.asTool({ name: 'clerk', description: 'Asks around.' })];
+      return new Agent({ model: scriptedModel(models), tools, middleware });
+    };
+    const outer = [toolCalls({ name: 'clerk', args: { prompt: 'go' } }), text('Done.')];
+    const live = make(outer, script('A'), [record({ to: lines })]);
+    const answers: unknown[] = [];
+    const types = ({ parts }: Awaited<ReturnType<typeof answered>>) =>
+      parts.map((events: AgentEvent[]) => events.map(({ type }) => type));
+    const run = await answered(() => live, noting(answers));
+    const again = make([], [], [replay({ from: lines })]);
+    const replayed = await answered(() => again, noting(answers));
+    expect(replayed.text).toBe('Done.');
+    expect(types(replayed)).toEqual(types(run));
+    expect(answers).toEqual(['A one!', 'A two!', 'A one!', 'A two!']);
+  });
+});
+
 describe('a miss', () => {
   it('fails the run and shows how the nearest recording differs', async () => {
     const lines: string[] = [];
@@ -739,6 +879,94 @@ describe('from', () => {
     const error = await agent.run('hi').catch((thrown) => thrown);
     expect(error).toMatchObject({ code: 'CASSETTE_INVALID' });
     expect(error.message).toContain(message);
+  });
+
+  /** What is said of a cassette in which the line of this type was edited. */
+  async function complaint(type: 'model' | 'tool', edit: (entry: any) => object): Promise<string> {
+    const { lines } = await recording(
+      [toolCalls({ name: 'add', args: { a: 1, b: 2 } }), chunks('th', 'ree')],
+      'hi',
+      {
+        tools: [add],
+      },
+    );
+    const at = lines.findLastIndex((line) => line.includes(`"type":"${type}","run"`));
+    const from = lines.with(at, JSON.stringify(edit(JSON.parse(lines[at]!))));
+    const error = await replaying(from, { tools: [add] })
+      .agent.run('hi')
+      .catch((thrown) => thrown);
+    expect(error).toMatchObject({ code: 'CASSETTE_INVALID', cause: { data: { line: at + 1 } } });
+    return error.message;
+  }
+
+  it.each<[string, object, string]>([
+    ['nothing', {}, 'Line 4 of the cassette has `answer` without one of `finish`, `error`, `stop`.'],
+    [
+      'an unknown end',
+      { content: [], finish: 'enough' },
+      '`answer` that no model gives. It yielded {"type":"finish"',
+    ],
+    ['text as content', { content: 'hi', finish: 'stop' }, '`answer.content` that is no list: "hi".'],
+    [
+      'no text',
+      { content: [{ type: 'text' }], finish: 'stop' },
+      '`answer.content[0].text` that is no text: undefined.',
+    ],
+    [
+      'an unknown part',
+      { content: [{ type: 'song' }], finish: 'stop' },
+      'yielded {"type":"song"}: its `type` is',
+    ],
+    [
+      'counts that are none',
+      { content: [], finish: 'stop', usage: { inputTokens: 'x' } },
+      'reported a usage that',
+    ],
+    ['a text as error', { error: 'no' }, '`answer.error` that is no object: "no".'],
+  ])('an answer edited to %s is refused with line and field', async (_, answer, message) => {
+    expect(await complaint('model', (entry) => ({ ...entry, answer }))).toContain(message);
+  });
+
+  it.each([[[2, 400]], [[4, 2]], [[-1]], [[0.5]], ['2']])(
+    'cuts that are not places in the text are refused with line and field: %j',
+    async (cuts) => {
+      const content = [{ type: 'text', text: 'three', cuts }];
+      const message = await complaint('model', (entry) => ({
+        ...entry,
+        answer: { content, finish: 'stop' },
+      }));
+      expect(message).toContain(
+        `Line 4 of the cassette has \`answer.content[0].cuts\` that are not places in its text, in order: ${JSON.stringify(cuts)}.`,
+      );
+    },
+  );
+
+  it.each<[string, object, string]>([
+    [
+      'no outcome',
+      { outcome: {} },
+      'Line 3 of the cassette has `outcome` without one of `result`, `error`, `stop`,',
+    ],
+    [
+      'a result without content',
+      { outcome: { result: {} } },
+      '`outcome.result` that no tool gives. Expected `content`',
+    ],
+    [
+      'a text as question',
+      { outcome: { suspend: 'Sure?' } },
+      '`outcome.suspend` that is no object: "Sure?".',
+    ],
+    ['progress that is none', { updates: [{ text: 'x' }] }, '`updates` that are no list of content'],
+  ])('a tool call edited to %s is refused with line and field', async (_, fields, message) => {
+    expect(await complaint('tool', (entry) => ({ ...entry, ...fields }))).toContain(message);
+  });
+
+  it('may be edited: other texts, without their cuts, other results, another end of lines', async () => {
+    const { lines } = await recording([chunks('th', 'ree')]);
+    const edited = lines.map((line) => `${line.replace('three', 'four').replace(',"cuts":[2]', '')}\r`);
+    const { agent } = replaying([`\ufeff${edited[0]}`, ...edited.slice(1)]);
+    expect((await agent.run('hi')).text).toBe('four');
   });
 
   it('a request that goes on from one that was deleted is refused when it is looked at', async () => {

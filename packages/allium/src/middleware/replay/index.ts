@@ -1,6 +1,6 @@
 /** Answers model and tool calls from a cassette that `record` wrote. */
 import { type CleaningOptions, cleaning, withIds } from '../../cassette/clean.js';
-import type { Entry, ModelEntry, ToolEntry } from '../../cassette/format.js';
+import type { Entry, ModelEntry, Question, ToolEntry } from '../../cassette/format.js';
 import { nextWithTool } from '../../cassette/inward.js';
 import { type Asked, askedModel, askedTool } from '../../cassette/questions.js';
 import type { Context } from '../../kernel/context.js';
@@ -9,7 +9,7 @@ import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { checkOneOf, checkOptions } from '../../kernel/options.js';
 import { checkSource, Library, type Replayed, type Source } from './library.js';
 import { miss } from './miss.js';
-import { playbackModel, playbackTool } from './playback.js';
+import { type Playback, playbackModel, playbackTool } from './playback.js';
 
 export interface ReplayOptions extends CleaningOptions {
   /** The cassette: a file, or its lines. It is read with the first call. */
@@ -20,6 +20,8 @@ export interface ReplayOptions extends CleaningOptions {
 
 /** A run under way. */
 interface ReplayedRun extends Replayed {
+  /** What tools asked people, by the call and what it was asked with. */
+  readonly questions: Map<string, Question[]>;
   /** The first call without a recording: no layer further out can hide it. */
   missed: AlliumError | undefined;
 }
@@ -46,7 +48,7 @@ export function replay(options: ReplayOptions): Middleware {
   const runOf = ({ runId }: Context): ReplayedRun => {
     let run = runs.get(runId);
     if (!run) {
-      run = { taken: new Set(), follows: [], missed: undefined };
+      run = { taken: new Set(), follows: [], questions: new Map(), missed: undefined };
       runs.set(runId, run);
     }
     return run;
@@ -55,7 +57,7 @@ export function replay(options: ReplayOptions): Middleware {
   const find = <E extends Entry>(asked: Asked, ctx: Context): E | undefined => {
     const run = runOf(ctx);
     if (run.missed) throw run.missed;
-    return library().take(asked, run)?.entry as E | undefined;
+    return library().take(asked, run) as E | undefined;
   };
   const missing = (asked: Asked, ctx: Context): never => {
     const run = runOf(ctx);
@@ -88,9 +90,18 @@ export function replay(options: ReplayOptions): Middleware {
       const asked = askedTool(ctx, clean.question(ctx));
       const entry = find<ToolEntry>(asked, ctx);
       if (!entry) return onMiss === 'error' ? missing(asked, ctx) : next();
-      // A call that waited for somebody has another recording: what came of it.
-      const more = () => find<ToolEntry>(asked, ctx) ?? missing(asked, ctx);
-      return nextWithTool(ctx, playbackTool(ctx.tool!, entry, more, withIds(ctx)), next);
+      const { questions, taken } = runOf(ctx);
+      const call = `${ctx.toolCall.id} ${asked.key}`;
+      const own = questions.get(call) ?? [];
+      questions.set(call, own);
+      const playback: Playback = {
+        first: entry,
+        // A call that waited for somebody has another recording: what came of it.
+        take: () => find<ToolEntry>(asked, ctx) ?? missing(asked, ctx),
+        giveBack: (one) => taken.delete(one),
+        questions: own,
+      };
+      return nextWithTool(ctx, playbackTool(ctx.tool!, playback, withIds(ctx)), next);
     },
   });
 }

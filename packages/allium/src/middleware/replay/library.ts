@@ -1,6 +1,6 @@
 /** The recordings of a cassette, and which of them answers which call. */
 import { readFileSync } from 'node:fs';
-import { type Line, type PlainRequest, parseCassette } from '../../cassette/format.js';
+import { type Entry, type Line, type PlainRequest, parseCassette } from '../../cassette/format.js';
 import type { Asked } from '../../cassette/questions.js';
 import { AlliumError, invalidOption, shown } from '../../kernel/errors.js';
 
@@ -9,7 +9,7 @@ export type Source = string | URL | readonly string[];
 
 /** What one run has been answered so far. */
 export interface Replayed {
-  readonly taken: Set<Line>;
+  readonly taken: Set<Entry>;
   /** The recorded runs it follows, by number. */
   readonly follows: number[];
 }
@@ -42,18 +42,18 @@ export class Library {
    * cassette may be replayed any number of times, by runs side by side. Each recording answers once per run; calls
    * that ask the same get theirs by their place in the run, otherwise in the order they were recorded.
    */
-  take(asked: Asked, { taken, follows }: Replayed): Line | undefined {
-    const free = this.recordings(asked).filter((line) => !taken.has(line));
-    let own = free.filter(({ entry }) => follows.includes(entry.run));
+  take(asked: Asked, { taken, follows }: Replayed): Entry | undefined {
+    const free = this.recordings(asked).flatMap(({ entry }) => (taken.has(entry) ? [] : [entry]));
+    let own = free.filter(({ run }) => follows.includes(run));
     if (own.length === 0 && free.length > 0) {
       const run = this.leastFollowed(free);
       this.followers.set(run, (this.followers.get(run) ?? 0) + 1);
       follows.push(run);
-      own = free.filter(({ entry }) => entry.run === run);
+      own = free.filter((entry) => entry.run === run);
     }
-    const line = own.find(({ entry }) => samePlace(entry, asked)) ?? own[0];
-    if (line) taken.add(line);
-    return line;
+    const found = own.find((entry) => samePlace(entry, asked)) ?? own[0];
+    if (found) taken.add(found);
+    return found;
   }
 
   /** The request of a recorded model call in full. */
@@ -83,8 +83,8 @@ export class Library {
     );
   }
 
-  private leastFollowed(lines: readonly Line[]): number {
-    const runs = [...new Set(lines.map(({ entry }) => entry.run))];
+  private leastFollowed(entries: readonly Entry[]): number {
+    const runs = [...new Set(entries.map(({ run }) => run))];
     const count = (run: number) => this.followers.get(run) ?? 0;
     return runs.reduce((least, run) => (count(run) < count(least) ? run : least));
   }
@@ -94,7 +94,7 @@ function idOf({ type, key }: Pick<Asked, 'type' | 'key'>): string {
   return `${type} ${key}`;
 }
 
-function samePlace(entry: Line['entry'], asked: Asked): boolean {
+function samePlace(entry: Entry, asked: Asked): boolean {
   if (entry.turn !== asked.turn) return false;
   return entry.type === 'model' || asked.type === 'model' || entry.call === asked.call;
 }

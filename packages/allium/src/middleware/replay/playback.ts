@@ -1,7 +1,7 @@
 /** Recordings in the place of what was recorded: a model and a tool that do it all again, without doing anything. */
 import type { Cleaner } from '../../cassette/clean.js';
 import { fromStoredError } from '../../cassette/failures.js';
-import type { StoredAnswer, StoredStop, ToolEntry } from '../../cassette/format.js';
+import type { Question, StoredAnswer, StoredStop, ToolEntry } from '../../cassette/format.js';
 import { partsOfStored } from '../../cassette/pieces.js';
 import { StopRun } from '../../kernel/errors.js';
 import type { Model, ModelPart } from '../../kernel/model.js';
@@ -34,18 +34,44 @@ function whoAnswered({ provider, id, price }: Model, answer: StoredAnswer): Omit
   return { provider: other.slice(0, slash), id: other.slice(slash + 1) };
 }
 
-/** The same tool, but what it shows, returns or throws comes from recordings. `take` finds the next one of this call. */
-export function playbackTool(tool: Tool, first: ToolEntry, take: () => ToolEntry, restore: Cleaner): Tool {
+/** The recordings of one call. */
+export interface Playback {
+  readonly first: ToolEntry;
+  /** Finds the next one. */
+  take(): ToolEntry;
+  /** This one did not come about yet. */
+  giveBack(entry: ToolEntry): void;
+  /** What the call has asked so far, before the run was resumed too. */
+  readonly questions: Question[];
+}
+
+/**
+ * The same tool, but what it shows, asks, returns or throws comes from recordings. Like any tool it runs again from
+ * its start when it is answered: it asks everything once more, and each recording begins with what the last one held.
+ */
+export function playbackTool(tool: Tool, calls: Playback, restore: Cleaner): Tool {
+  const { first, questions } = calls;
   const execute: Tool['execute'] = async (_, ctx) => {
-    for (let entry = first; ; entry = take()) {
-      for (const { content, details } of entry.updates ?? [])
+    let shown = 0;
+    let asked = 0;
+    const askAll = async () => {
+      for (; asked < questions.length; asked++) await ctx.suspend(restore.value(questions[asked]!));
+    };
+    for (let entry = first; ; entry = calls.take()) {
+      const { updates = [], outcome } = entry;
+      for (const { content, details } of updates.slice(shown))
         await ctx.update(restore.value(content), restore.value(details));
-      const { outcome } = entry;
+      shown = Math.max(shown, updates.length);
+      await askAll().catch((waits) => {
+        if (!('again' in outcome)) calls.giveBack(entry);
+        throw waits;
+      });
       if ('result' in outcome) return toolResult(restore.value(outcome.result));
       if ('error' in outcome) throw fromStoredError(restore.value(outcome.error));
       if ('stop' in outcome) throw stopFrom(outcome.stop, restore);
       // What the tool did with the answer is what was recorded next.
-      await ctx.suspend(restore.value(outcome.suspend));
+      if (!outcome.again) questions.push(outcome.suspend);
+      await askAll();
     }
   };
   return Object.create(tool, { execute: { value: execute, enumerable: true } });

@@ -1,7 +1,7 @@
 /** Tries a model or tool call again when what went wrong will pass. */
 import { type Clock, sleep } from '../../kernel/clock.js';
 import type { ModelContext, ToolContext } from '../../kernel/context.js';
-import { invalidOption, messageOf } from '../../kernel/errors.js';
+import { invalidOption, toldError } from '../../kernel/errors.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import {
   checkFunction,
@@ -90,7 +90,7 @@ export function retry(options: RetryOptions = {}): Middleware {
         ...call,
         attempt: ctx.attempt,
         delayMs,
-        error: messageOf(error),
+        error: toldError(error, ctx.plan),
       });
       await sleep(delayMs, ctx.signal, clock);
       return 'retry';

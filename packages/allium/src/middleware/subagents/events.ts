@@ -1,7 +1,7 @@
 /** What becomes of the events of a sub-agent: told to the parent's stream and to `onEvent`, and kept with its result. */
 import { forward } from '../../kernel/child-run.js';
 import type { ToolContext } from '../../kernel/context.js';
-import { isThenable, messageOf, shown } from '../../kernel/errors.js';
+import { isThenable, shown, toldError } from '../../kernel/errors.js';
 import type { AgentEvent } from '../../kernel/events.js';
 import { textOf } from '../../kernel/messages.js';
 import type { Awaitable } from '../../kernel/store.js';
@@ -22,7 +22,7 @@ export function listener(
   const tell = (event: AgentEvent, agentId: string): Awaitable<void> => {
     const failed = (error: unknown): void => {
       if (ctx.signal.aborted && error === ctx.signal.reason) return;
-      ctx.emit('subagent_event_failed', { agentId, event: event.type, error: messageOf(error) });
+      ctx.emit('subagent_event_failed', { agentId, event: event.type, error: toldError(error, ctx.plan) });
     };
     try {
       const payload = mapEvent(event, agentId);

@@ -1,7 +1,7 @@
 /** Keeps long results of tools out of the conversation: the model gets a preview, and a tool to read the rest. */
 import { checkedCounter, type TokenCounter } from '../../context-window/token-counter.js';
 import type { Context, ToolContext } from '../../kernel/context.js';
-import { isControl, isThenable, messageOf } from '../../kernel/errors.js';
+import { isControl, isThenable, toldError } from '../../kernel/errors.js';
 import type { ToolContent } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware, type ToolResultPatch } from '../../kernel/middleware.js';
 import { objectInput } from '../../kernel/object-input.js';
@@ -70,7 +70,7 @@ async function keep(spill: SpillStore, text: string, shown: number, ctx: ToolCon
   } catch (error) {
     if (isControl(error)) throw error;
     // The tool has run and its result is worth something; an error would tell the model to run it again.
-    ctx.emit('tool-result-limit', { toolCallId: ctx.toolCall.id, error: messageOf(error) });
+    ctx.emit('tool-result-limit', { toolCallId: ctx.toolCall.id, error: toldError(error, ctx.plan) });
     return `${begin} The rest could not be stored.]`;
   }
 }

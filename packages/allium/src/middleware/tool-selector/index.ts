@@ -1,7 +1,7 @@
 /** Lets a cheap model pick the tools that a request needs, so that the dear one reads fewer schemas. */
 import type { Plan } from '../../kernel/compose.js';
 import type { ModelContext } from '../../kernel/context.js';
-import { invalidOption, isControl, messageOf } from '../../kernel/errors.js';
+import { invalidOption, isControl, toldError } from '../../kernel/errors.js';
 import { hash } from '../../kernel/hash.js';
 import { isSyntheticMessage, type Message, textOf, userMessage } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
@@ -158,7 +158,7 @@ async function pickTools(
   } catch (error) {
     if (isControl(error)) throw error;
     // Too many tools cost money, too few cost the answer.
-    ctx.emit('tool-selector', { error: messageOf(error) });
+    ctx.emit('tool-selector', { error: toldError(error, ctx.plan) });
     return null;
   }
 }

@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import type { Entry, NewEntry, Store } from '../../kernel/store.js';
 import type { SyncStore } from '../../kernel/store-kit.js';
 import { testStore } from '../../testing/test-store.js';
@@ -38,6 +38,11 @@ const ids = (store: Store, session = 's') =>
     entry.type === 'message' ? entry.message.id : entry.type,
   );
 const reading = (dir: string) => fs.readFileSync(path.join(dir, 's.jsonl'));
+const linesOf = (dir: string) =>
+  reading(dir)
+    .toString()
+    .split('\n')
+    .filter((line) => line.trim() !== '');
 
 describe('fileStore, cut short at any byte of an append', () => {
   const dir = newDir();
@@ -69,7 +74,18 @@ describe('fileStore, cut short at any byte of an append', () => {
     fs.mkdirSync(torn);
     fs.writeFileSync(path.join(torn, 's.jsonl'), whole.subarray(0, before + 20));
     fileStore({ dir: torn }).append('s', 1, [text('c')]);
-    expect(reading(torn).toString().split('\n')[1]).toBe(`${whole.subarray(before, before + 20)}#torn`);
+    expect(linesOf(torn)[1]).toBe(`${whole.subarray(before + 2, before + 20)} `);
+  });
+
+  it('reads what earlier code wrote: no ends of lines in front, and torn lines marked', () => {
+    const old = newDir();
+    fs.mkdirSync(old);
+    const [a, bc] = linesOf(dir);
+    fs.writeFileSync(path.join(old, 's.jsonl'), `${a}\n${bc!.slice(0, 20)}#torn\n${bc}\n${bc!.slice(0, 20)}`);
+    const again = fileStore({ dir: old });
+    expect(ids(again)).toEqual(['a', 'b', '🧅']);
+    expect(again.append('s', 3, [text('c')])).toBe(4);
+    expect(ids(fileStore({ dir: old }))).toEqual(['a', 'b', '🧅', 'c']);
   });
 
   it('takes a line of zeros, which a loss of power leaves, for one cut short', () => {
@@ -83,6 +99,72 @@ describe('fileStore, cut short at any byte of an append', () => {
     expect(ids(again)).toEqual(['a']);
     expect(again.append('s', 1, [text('c')])).toBe(2);
     expect(ids(again)).toEqual(['a', 'c']);
+  });
+});
+
+describe('fileStore, a process that dies in the middle of a write while another one runs', () => {
+  const written = (write: (store: SyncStore) => void): Buffer => {
+    const dir = newDir();
+    const store = fileStore({ dir });
+    store.append('s', 0, [text('a')]);
+    const before = reading(dir).length;
+    write(store);
+    return reading(dir).subarray(before);
+  };
+  const writes = {
+    'a post': written((store) => store.post('s', { type: 'cancel', reason: '🧅' })),
+    'an append at the same place': written((store) => store.append('s', 1, [text('lost 🧅')])),
+  };
+
+  it.each(Object.entries(writes))('D1, D13 does not disturb it, wherever %s is cut', (_, write) => {
+    for (let cut = 1; cut < write.length; cut++) {
+      const dir = newDir();
+      const store = fileStore({ dir });
+      store.append('s', 0, [text('a')]);
+      fs.appendFileSync(path.join(dir, 's.jsonl'), write.subarray(0, cut));
+      expect(store.append('s', 1, [text('b')]), `cut at ${cut}`).toBe(2);
+      expect(store.append('s', 2, [text('c')])).toBe(3);
+      for (const any of [store, fileStore({ dir })]) {
+        expect(any.head('s')).toBe(3);
+        expect(ids(any)).toEqual(['a', 'b', 'c']);
+        expect(any.take('s', 0)).toEqual([]);
+        expect(any.list().sessions).toMatchObject([{ sessionId: 's', seq: 3 }]);
+        any.close();
+      }
+    }
+  });
+
+  it('lets posts, takes, a first append and a delete go on behind what it left', () => {
+    const dir = newDir();
+    const store = fileStore({ dir });
+    const tear = () => fs.appendFileSync(path.join(dir, 's.jsonl'), writes['a post'].subarray(0, 20));
+    store.post('s', { type: 'cancel', reason: 'first' });
+    tear();
+    store.append('s', 0, [text('a')]);
+    tear();
+    store.post('s', { type: 'cancel', reason: 'second' });
+    tear();
+    expect(store.take('s', 1)).toEqual([{ n: 2, item: { type: 'cancel', reason: 'second' } }]);
+    tear();
+    const other = fileStore({ dir });
+    expect(ids(other)).toEqual(['a']);
+    store.delete('s');
+    expect(other.head('s')).toBe(0);
+  });
+
+  it('is no worse than a write the disk had no room for: the same handle goes on behind that too', () => {
+    const dir = newDir();
+    const store = fileStore({ dir });
+    store.append('s', 0, [text('a')]);
+    const write = fs.writeSync;
+    const full = vi
+      .spyOn(fs, 'writeSync')
+      .mockImplementationOnce(((fd: number, line: string) =>
+        write(fd, line.slice(0, 30))) as typeof fs.writeSync);
+    expect(() => store.append('s', 1, [text('b')])).toThrow('Only 30 bytes of a line were written');
+    full.mockRestore();
+    expect(store.append('s', 1, [text('c')])).toBe(2);
+    expect(ids(fileStore({ dir }))).toEqual(['a', 'c']);
   });
 });
 
@@ -162,6 +244,57 @@ describe('fileStore, bad input', () => {
       'it has a line that is not JSON',
     );
     expect(() => gap.head('s')).toThrow(expect.objectContaining({ code: 'SESSION_CORRUPT' }));
+  });
+
+  it('D1 refuses a file in which confirmed entries are missing or changed, also between others', () => {
+    const dir = newDir();
+    const store = fileStore({ dir });
+    for (const [seq, id] of ['a', 'b', 'c'].entries()) store.append('s', seq, [text(id)]);
+    const whole = reading(dir).toString();
+    const line = linesOf(dir)[1]!;
+    const read = (changed: string) => file(whole.replace(line, changed)).read('s', 1);
+    expect(read(line)).toHaveLength(3);
+    // Cut short, as a whole, in part, in the number of its entries, at its end, and run into the next.
+    for (const changed of [
+      `${line.slice(0, 60)} `,
+      '',
+      line.slice(0, 60),
+      line.replace(/"e":.*/, '"e":[]}'),
+      `${line.slice(0, -1)} `,
+      `${line}${line}`,
+    ])
+      expect(() => read(changed), changed).toThrow(expect.objectContaining({ code: 'SESSION_CORRUPT' }));
+  });
+
+  it('lists a damaged session with what can be read of it, beside the others', () => {
+    const dir = newDir();
+    const store = fileStore({ dir });
+    const damage = (session: string, change: (whole: string) => string) => {
+      const name = path.join(dir, `${session}.jsonl`);
+      fs.writeFileSync(name, change(fs.readFileSync(name, 'utf8')));
+    };
+    for (const session of ['fine', 'end', 'gap', 'beginning'])
+      for (let seq = 0; seq < 3; seq++) store.append(session, seq, [{ ...text(`${seq}`), at: 10 + seq }]);
+    store.close();
+    damage('end', (whole) => `${whole.slice(0, -20)}\n`);
+    damage('gap', (whole) => whole.replace(/\{"seq":2.*/, ''));
+    damage('beginning', (whole) => whole.replace('"seq":1', '"seq":I'));
+    const { sessions } = store.list();
+    expect(sessions.map(({ sessionId, seq, updatedAt }) => [sessionId, seq, updatedAt])).toEqual([
+      ['fine', 3, 12],
+      ['end', 3, 10],
+      ['gap', 1, 10],
+    ]);
+    for (const session of ['end', 'gap', 'beginning'])
+      expect(() => store.read(session, 1)).toThrow(
+        expect.objectContaining({
+          code: 'SESSION_CORRUPT',
+          message: expect.stringContaining(`${session}.jsonl`),
+        }),
+      );
+    // Those that cannot be listed are not lost either: a delete makes room.
+    store.delete('beginning');
+    expect(store.append('beginning', 0, [text('anew')])).toBe(1);
   });
 
   it('deletes a damaged session', () => {

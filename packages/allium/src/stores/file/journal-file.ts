@@ -12,13 +12,16 @@ import type { Entry, InboxItem, SessionInfo } from '../../kernel/store.js';
  * - `{"post":…}`: an item of the inbox; its number is the count of such lines before it, plus one.
  * - `{"taken":5}`: the items up to number 5 are forgotten.
  * - `{"deleted":true}`: the session was deleted; whoever still has the file open learns it from this.
- * - `…#torn`: what a write that was cut short left, closed by the next writer. It counts for nothing.
+ * - A line that ends with a space counts for nothing; complete ones end with `}`. Every write begins by ending a line
+ *   so: behind a complete line that makes a blank one, and one that was cut short is closed by it. A writer need not know
+ *   whether another process died in the middle of a line since it last looked. A line that is neither is damaged.
+ * - `…#torn`: how files written by earlier code close a line that was cut short.
  *
  * Handles append without a lock. The operating system puts the lines in some order, and all readers apply the same
  * rule: an append counts if its number is the next one. Of two handles that wrote the same number at once the first
  * line counts, and the second handle finds its line behind the other's and reports a conflict.
  */
-export const TORN = '#torn\n';
+const CLOSE = ' \n';
 
 export function appendLine(
   seq: number,
@@ -30,13 +33,12 @@ export function appendLine(
     first === undefined
       ? ''
       : `,"id":${JSON.stringify(first.id)}${first.inbox ? `,"inbox":${first.inbox}` : ''}`;
-  return `{"seq":${seq},"n":${entries.length},"w":"${writer}"${more},"e":${JSON.stringify(entries)}}\n`;
+  return `${CLOSE}{"seq":${seq},"n":${entries.length},"w":"${writer}"${more},"e":${JSON.stringify(entries)}}\n`;
 }
 
-export const postLine = (item: InboxItem): string => `{"post":${JSON.stringify(item)}}\n`;
-export const takenLine = (after: number): string => `{"taken":${after}}\n`;
-/** Closes a torn line first, if there is one: who deletes has not looked. */
-export const DELETED_LINE = `${TORN}{"deleted":true}\n`;
+export const postLine = (item: InboxItem): string => `${CLOSE}{"post":${JSON.stringify(item)}}\n`;
+export const takenLine = (after: number): string => `${CLOSE}{"taken":${after}}\n`;
+export const DELETED_LINE = `${CLOSE}{"deleted":true}\n`;
 
 /** An append line that counts, as a place in the bytes. */
 export interface AppendPlace {
@@ -64,7 +66,7 @@ export class JournalState {
     const damaged = bytes.includes(0);
     let start = 0;
     for (let end = bytes.indexOf(NEWLINE); end !== -1; start = end + 1, end = bytes.indexOf(NEWLINE, start)) {
-      if (bytes.toString('latin1', Math.max(start, end - 5), end) === '#torn') continue;
+      if (closed(bytes, start, end)) continue;
       if (damaged && bytes.subarray(start, end).includes(0)) continue;
       this.line(bytes, start, end, file, counts);
     }
@@ -113,41 +115,70 @@ export class JournalState {
 /** The entries of a file with `seq >= fromSeq`. */
 export function entriesOf(bytes: Buffer, fromSeq: number, file: string): Entry[] {
   const entries: Entry[] = [];
-  new JournalState().take(bytes, file, ({ seq, count, start, end }) => {
+  new JournalState().take(bytes, file, (place) => {
+    const { seq, count } = place;
     if (seq + count <= fromSeq) return;
-    const { e } = parse(bytes, start, end, file) as { e: object[] };
+    const { e } = parseAppend(bytes, place, file);
     for (let i = Math.max(0, fromSeq - seq); i < e.length; i++)
       entries.push({ ...e[i], seq: seq + i } as Entry);
   });
   return entries;
 }
 
-/** What `list` says about a file; nothing for one that has only an inbox. */
+/**
+ * What `list` says about a file; nothing for one that has only an inbox. Damage is for those who open the session: one
+ * such file does not hide the others. It is listed with what can be read of it, or not at all if that is not even its id.
+ */
 export function infoOf(bytes: Buffer, file: string): SessionInfo | undefined {
-  let first: { id: string; e: Entry[] } | undefined;
+  let first: AppendLine | undefined;
   let run: Entry | undefined;
   let last: AppendPlace | undefined;
-  new JournalState().take(bytes, file, (place) => {
-    if (first === undefined || run === undefined) {
-      const line = parse(bytes, place.start, place.end, file) as { id: string; e: Entry[] };
+  unlessDamaged(() =>
+    new JournalState().take(bytes, file, (place) => {
+      last = place;
+      if (first !== undefined && run !== undefined) return;
+      const line = parseAppend(bytes, place, file);
       first ??= line;
       run = line.e.find(({ type }) => type === 'run_start');
-    }
-    last = place;
-  });
-  if (first === undefined || last === undefined) return undefined;
-  const { e } = parse(bytes, last.start, last.end, file) as { e: Entry[] };
+    }),
+  );
+  if (first?.id === undefined || last === undefined) return undefined;
+  const place: AppendPlace = last;
+  const { e } = unlessDamaged(() => parseAppend(bytes, place, file)) ?? first;
   const tenant = run?.type === 'run_start' ? run.tenant : undefined;
   return Object.freeze({
     sessionId: first.id,
     ...(tenant !== undefined && { tenant }),
-    seq: last.seq + last.count - 1,
+    seq: place.seq + place.count - 1,
     createdAt: first.e[0]!.at,
     updatedAt: e.at(-1)!.at,
   });
 }
 
 const NEWLINE = 10;
+const SPACE = 32;
+const BRACE = 125;
+
+/** Whether a line counts for nothing. An editor may have taken the space off a blank one. */
+function closed(bytes: Buffer, start: number, end: number): boolean {
+  const last = bytes[end - 1];
+  if (start === end || last === SPACE) return true;
+  return last !== BRACE && bytes.toString('latin1', Math.max(start, end - 5), end) === '#torn';
+}
+
+interface AppendLine {
+  /** In the line with number 1. */
+  readonly id: string;
+  readonly e: readonly Entry[];
+}
+
+function parseAppend(bytes: Buffer, { seq, count, start, end }: AppendPlace, file: string): AppendLine {
+  const line = parse(bytes, start, end, file) as AppendLine;
+  // Entries that were taken out of a line by hand must not be missing unnoticed.
+  if (line.e?.length !== count)
+    throw corrupt(file, `the line of entry ${seq} does not have the ${count} entries it should`);
+  return line;
+}
 
 function parse(bytes: Buffer, start: number, end: number, file: string): unknown {
   try {
@@ -167,4 +198,13 @@ function corrupt(file: string, what: string, cause?: unknown): AlliumError {
     `The journal ${file} was changed by something else, or damaged: ${what}. Restore it from a backup, or delete the session.`,
     { cause, data: { file } },
   );
+}
+
+function unlessDamaged<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof AlliumError && error.code === 'SESSION_CORRUPT') return undefined;
+    throw error;
+  }
 }

@@ -1,7 +1,7 @@
 /** One session's file, open or at rest, and how far it has been read. */
 import fs from 'node:fs';
 import { AlliumError } from '../../kernel/errors.js';
-import { JournalState, TORN } from './journal-file.js';
+import { JournalState } from './journal-file.js';
 
 export class SessionFile {
   state = new JournalState();
@@ -24,10 +24,8 @@ export class SessionFile {
    */
   append(line: string, accept = true): boolean {
     const fd = this.#fd!;
-    const torn = this.#end !== this.#size;
-    const text = torn ? TORN + line : line;
-    const written = fs.writeSync(fd, text);
-    if (written !== Buffer.byteLength(text)) {
+    const written = fs.writeSync(fd, line);
+    if (written !== Buffer.byteLength(line)) {
       throw new AlliumError(
         'STORE_FAILED',
         `Only ${written} bytes of a line were written to ${this.path}. Is the disk full? The line does not count.`,
@@ -38,7 +36,7 @@ export class SessionFile {
     }
     // Looking for one byte behind the end tells whether the end is where it should be, and costs half as much as
     // asking for the size.
-    if (torn || !accept || fs.readSync(fd, ONE, 0, 1, this.#end + written) !== 0) return false;
+    if (!accept || fs.readSync(fd, ONE, 0, 1, this.#end + written) !== 0) return false;
     this.#size = this.#end += written;
     return true;
   }
