@@ -21,6 +21,7 @@ export function meter({ _run: run }: RunContext, owner: object, list: Spent[]): 
   run.meters = new Map(run.meters).set(owner, list);
 }
 
+/** @internal */
 export function note({ meters }: Run, model: Model, usage: Usage): void {
   if (meters === undefined || usage.totalTokens === 0) return;
   for (const list of meters.values()) list.push({ model, usage });
