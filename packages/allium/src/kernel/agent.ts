@@ -1,16 +1,17 @@
 /** An agent: a model, tools and middleware. It keeps nothing per run, so one agent serves any number at once. */
+import { checkAgentOptions } from './agent-options.js';
 import { type AsToolOptions, agentTool } from './agent-tool.js';
 import { type Clock, systemClock } from './clock.js';
 import { type ComposeOptions, compose, type ExplicitHooks, flatten, type Plan } from './compose.js';
 import type { Context } from './context.js';
-import { AlliumError, checkKeys, invalidOption, shown } from './errors.js';
+import { invalidOption, messageOf, shown } from './errors.js';
 import type { Observer } from './events.js';
 import { type Explanation, explainPlan } from './explain.js';
-import { checkLimits, checkSessionLimits, type Limits, type SessionLimits } from './limits.js';
+import type { Limits, SessionLimits } from './limits.js';
 import { memoryStore } from './memory-store.js';
 import { deepFreeze, type MessageInput, type Metadata } from './messages.js';
 import type { Middleware, MiddlewareList } from './middleware.js';
-import { checkModel, type Model, type ModelSettings } from './model.js';
+import type { Model, ModelSettings } from './model.js';
 import { ObserverFeed, type ObserverProblem } from './observer-feed.js';
 import { checkOptions } from './options.js';
 import { type PriceOf, priceReader } from './prices.js';
@@ -82,34 +83,6 @@ export interface RunOptions {
   readonly parent?: Context;
 }
 
-const OPTIONS = [
-  ...[
-    'model',
-    'name',
-    'systemPrompt',
-    'tools',
-    'middleware',
-    'settings',
-    'limits',
-    'sessionLimits',
-    'store',
-    'observers',
-  ],
-  ...[
-    'onObserverError',
-    'toolExecution',
-    'teardownTimeoutMs',
-    'state',
-    'replaces',
-    'priceOf',
-    'tenant',
-    'onRequest',
-    'clock',
-    'newId',
-  ],
-  ...Object.keys(RULES),
-];
-
 export class Agent {
   readonly name: string;
   readonly model: Model;
@@ -138,9 +111,7 @@ export class Agent {
   private readonly ids: () => string;
 
   constructor(options: AgentOptions) {
-    if (typeof options !== 'object' || options === null) throw invalidOption('options', 'an object', options);
-    checkKeys('Agent', options, OPTIONS);
-    checkModel('model', options.model);
+    checkAgentOptions(options);
     const {
       name = 'agent',
       systemPrompt = '',
@@ -150,28 +121,10 @@ export class Agent {
       middleware = [],
       observers = [],
     } = options;
-    if (typeof systemPrompt !== 'string') throw invalidOption('systemPrompt', 'text', systemPrompt);
-    if (options.tools !== undefined && !Array.isArray(options.tools))
-      throw invalidOption('tools', 'a list', options.tools);
-    if (!Array.isArray(observers)) throw invalidOption('observers', 'a list', observers);
-    if (
-      options.toolExecution !== undefined &&
-      options.toolExecution !== 'parallel' &&
-      options.toolExecution !== 'sequential'
-    )
-      throw invalidOption('toolExecution', "'parallel' or 'sequential'", options.toolExecution);
-    if (options.teardownTimeoutMs !== undefined && !(options.teardownTimeoutMs >= 0))
-      throw invalidOption('teardownTimeoutMs', 'a number ≥ 0', options.teardownTimeoutMs);
-    checkLimits(limits);
-    checkSessionLimits(sessionLimits);
-    checkStore(options.store);
-    for (const observer of observers)
-      if (typeof observer !== 'function' && typeof observer?.onEvent !== 'function')
-        throw invalidOption('observers', 'a list of functions or objects with onEvent()', observer);
     this.name = name;
     this.model = options.model;
     this.systemPrompt = systemPrompt;
-    this.settings = deepFreeze(structuredClone(settings));
+    this.settings = ownSettings(settings);
     this.limits = Object.freeze({ ...limits });
     this.sessionLimits = Object.freeze({ ...sessionLimits });
     this._forgets = options.store === undefined;
@@ -233,6 +186,7 @@ export class Agent {
 
   /** What is composed, in which order, and what is dangerous about it. `String(explanation)` is for people. */
   explain(options: Pick<RunOptions, 'middleware'> = {}): Explanation {
+    checkOptions('explain', options, ['middleware']);
     return explainPlan(this.planFor(options.middleware));
   }
 
@@ -273,16 +227,13 @@ export class Agent {
   }
 }
 
-function checkStore(store: unknown): void {
-  if (store === undefined) return;
-  const missing = ['append', 'read', 'head', 'list', 'fork', 'delete', 'post', 'take'].filter(
-    (method) => typeof (store as Record<string, unknown> | null)?.[method] !== 'function',
-  );
-  if (missing.length > 0)
-    throw new AlliumError(
-      'INVALID_OPTION',
-      `Expected \`store\` to be a Store, got ${shown(store)} without ${missing.join(', ')}.`,
-    );
+/** A copy: what the caller keeps is the caller's. */
+function ownSettings(settings: ModelSettings): ModelSettings {
+  try {
+    return deepFreeze(structuredClone(settings));
+  } catch (cause) {
+    throw invalidOption('settings', `plain data (${messageOf(cause)})`, settings);
+  }
 }
 
 function warn(problem: ObserverProblem): void {

@@ -4,14 +4,18 @@ import {
   AlliumError,
   assistantMessage,
   attribution,
+  isSyntheticMessage,
   type Middleware,
   type Model,
   type ModelContext,
   memoryStore,
   RunError,
+  requestKey,
+  syntheticUserMessage,
   type ToolContext,
   textOf,
   tool,
+  toolCallsOf,
   userMessage,
 } from 'allium';
 import { chunks, scriptedModel, text, toolCalls } from 'allium/testing';
@@ -121,6 +125,40 @@ describe('options of an agent', () => {
       'INVALID_OPTION',
       /'parallel' or 'sequential', got "serial"/,
     ],
+    ['a name that is no text', { name: 42 }, 'INVALID_OPTION', /`name` to be non-empty text, got 42/],
+    ['an empty name', { name: '' }, 'INVALID_OPTION', /`name` to be non-empty text, got ""/],
+    ['settings that are no object', { settings: 5 }, 'INVALID_OPTION', /`settings` to be an object, got 5/],
+    ['null for settings', { settings: null }, 'INVALID_OPTION', /`settings` to be an object, got null/],
+    [
+      'settings that cannot be copied',
+      { settings: { provider: { p: { fetch() {} } } } },
+      'INVALID_OPTION',
+      /`settings` to be plain data \(fetch\(\)/,
+    ],
+    ['state that is no list', { state: 5 }, 'INVALID_OPTION', /`state` to be a list, got 5/],
+    ['state that is no cell', { state: [5] }, 'INVALID_STATE', /lists 5 in `state`/],
+    [
+      'text for what is replaced',
+      { replaces: 'x' },
+      'INVALID_OPTION',
+      /`replaces` to be a list of names, got "x"/,
+    ],
+    ['a tenant that is no text', { tenant: 5 }, 'INVALID_OPTION', /`tenant` to be text, got 5/],
+    ['observers that are no list', { observers: {} }, 'INVALID_OPTION', /`observers` to be a list, got \{\}/],
+    ['an observer that is none', { observers: [5] }, 'INVALID_OPTION', /objects with onEvent\(\), got 5/],
+    ...['onRequest', 'onObserverError', 'newId'].map((name): [string, object, string, RegExp] => [
+      `an ${name} that is no function`,
+      { [name]: 5 },
+      'INVALID_OPTION',
+      new RegExp(`\`${name}\` to be a function, got 5`),
+    ]),
+    [
+      'a clock that is none',
+      { clock: {} },
+      'INVALID_OPTION',
+      /`clock` to be an object with now\(\), setTimer\(\), got \{\}/,
+    ],
+    ['a time that is text', { teardownTimeoutMs: '5' }, 'INVALID_OPTION', /a number ≥ 0, got "5"/],
   ];
   for (const [name, options, code, message] of cases) {
     it(`with ${name} are refused`, () => {
@@ -134,12 +172,29 @@ describe('options of an agent', () => {
   });
 });
 
+describe('options of explain()', () => {
+  it('with an unknown name are refused', () => {
+    expect(thrown(() => new Agent({ model }).explain({ midleware: [] } as never))).toEqual(
+      coded('INVALID_OPTION', /Unknown option `midleware` of explain\(\)\. Did you mean `middleware`\?/),
+    );
+  });
+});
+
 describe('options of a run', () => {
   const cases: [string, unknown, string, RegExp][] = [
     ['an unknown name', { maxTurns: 3 }, 'INVALID_OPTION', /Unknown option `maxTurns` of run\(\)/],
     ['a negative limit', { limits: { timeoutMs: -5 } }, 'INVALID_OPTION', /`limits\.timeoutMs`.*got -5/],
     ['a signal that is none', { signal: {} }, 'INVALID_OPTION', /`signal` to be an AbortSignal/],
     ['a broken middleware', { middleware: [5] }, 'INVALID_MIDDLEWARE', /middleware\[0\] is 5/],
+    ['no limits but null', { limits: null }, 'INVALID_OPTION', /`limits` to be an object, got null/],
+    ['limits that are no object', { limits: 0 }, 'INVALID_OPTION', /`limits` to be an object, got 0/],
+    ['a tenant that is no text', { tenant: 5 }, 'INVALID_OPTION', /`tenant` to be text, got 5/],
+    ['metadata that is text', { metadata: 'x' }, 'INVALID_OPTION', /`metadata` to be an object, got "x"/],
+    ['metadata that is a list', { metadata: [1] }, 'INVALID_OPTION', /`metadata` to be an object, got \[1\]/],
+    ['metadata that is no JSON', { metadata: { at: new Date(0) } }, 'INVALID_STATE', /got a Date at \.at/],
+    ['an onRequest that is none', { onRequest: 5 }, 'INVALID_OPTION', /`onRequest` to be a function, got 5/],
+    ['a parent that is none', { parent: {} }, 'INVALID_OPTION', /`parent` to be the `ctx` of.*got \{\}/],
+    ['a number for a parent', { parent: 5 }, 'INVALID_OPTION', /`parent` to be the `ctx` of.*got 5/],
     ['options that are no object', 'fast', 'INVALID_OPTION', /`options` to be an object, got "fast"/],
     ['null', null, 'INVALID_OPTION', /`options` to be an object, got null/],
   ];
@@ -150,6 +205,20 @@ describe('options of a run', () => {
       await expect(session.run('go', options as never)).rejects.toEqual(coded(code, message));
       await expect(session.stream('go', options as never).result).rejects.toEqual(coded(code, message));
       expect(await store.head('s')).toBe(0);
+    });
+  }
+});
+
+describe('options of a resume', () => {
+  const cases: [string, unknown, RegExp][] = [
+    ['answers that are no object', { answers: 5 }, /`answers` to be an object, got 5/],
+    ['a word for a yes', { allowPlanChange: 'no' }, /`allowPlanChange` to be true or false, got "no"/],
+    ['a tenant that is no text', { tenant: 5 }, /`tenant` to be text, got 5/],
+  ];
+  for (const [name, options, message] of cases) {
+    it(`with ${name} reject`, async () => {
+      const session = new Agent({ model }).session('s');
+      await expect(session.resume(options as never)).rejects.toEqual(coded('INVALID_OPTION', message));
     });
   }
 });
@@ -190,6 +259,27 @@ describe('input of a run', () => {
       /call "x" has no result/,
     ],
     ['a bad message among good ones', ['fine', { role: 'nobody' }], /a role of user/],
+    [
+      'a function in the metadata of a message',
+      { role: 'user', content: 'x', metadata: { deep: [{ f() {} }] } },
+      /metadata of a message to be an object of JSON values, got a function \(f\) at \.deep\[0\]\.f/,
+    ],
+    [
+      'a function in the metadata of content',
+      [{ type: 'text', text: 'x', metadata: { f() {} } }],
+      /JSON values, got a function \(f\) at \.f/,
+    ],
+    ['metadata no journal can hold', { role: 'user', content: 'x', metadata: { n: 5n } }, /got 5n at \.n/],
+    ['metadata that is text', { role: 'user', content: 'x', metadata: 'x' }, /JSON values, got "x"/],
+    [
+      'details no journal can hold',
+      [
+        assistantMessage([{ type: 'tool-call', id: 'x', name: 'y', arguments: '{}' }]),
+        { role: 'tool', toolCallId: 'x', toolName: 'y', content: 'z', details: { n: 5n } },
+      ],
+      /a `details` that can be written as JSON/,
+    ],
+    ['a function beside the content', { role: 'user', content: 'x', f() {} }, /a message of plain data/],
   ];
   for (const [name, input, message] of cases) {
     it(`that is ${name} is refused, and nothing is appended`, async () => {
@@ -208,6 +298,18 @@ describe('input of a run', () => {
     await expect(session.followUp({ role: 'user' } as never)).rejects.toMatchObject({
       code: 'INVALID_MESSAGE',
     });
+    for (const metadata of [{ f() {} }, { n: 5n }, 'text']) {
+      const message = { role: 'user', content: 'x', metadata } as never;
+      await expect(session.steer(message)).rejects.toMatchObject({ code: 'INVALID_MESSAGE' });
+      await expect(session.followUp(message)).rejects.toMatchObject({ code: 'INVALID_MESSAGE' });
+    }
+  });
+  it('stays the caller’s, also when it is said into a run', async () => {
+    const message = { role: 'user' as const, content: [{ type: 'text' as const, text: 'hi' }], metadata: {} };
+    const session = new Agent({ model, store: memoryStore() }).session('s');
+    await session.steer(message);
+    await session.followUp(message);
+    expect(Object.isFrozen(message) || Object.isFrozen(message.metadata)).toBe(false);
   });
   it('that would break the history through the inbox is left out, visibly', async () => {
     const agent = new Agent({ model: scriptedModel(['a']), store: memoryStore() });
@@ -559,10 +661,82 @@ describe('a context used wrongly', () => {
   it('says so: update()', async () => {
     expect(await inTool((ctx) => ctx.update(5 as never))).toContain('ctx.update() takes text or a list');
   });
+  it('says so: timeoutMs, and who set it', async () => {
+    for (const timeoutMs of [Number.NaN, -5, {}, '50', null] as never[]) {
+      const setting: Middleware[] = [
+        {
+          beforeTool(ctx) {
+            ctx.timeoutMs = timeoutMs;
+          },
+        },
+        { wrapTool: (_, next) => next({ timeoutMs }) },
+      ];
+      for (const middleware of setting) {
+        const agent = new Agent({
+          model: scriptedModel([toolCalls({ name: 'echo' }), text('end')]),
+          tools: [echo],
+          middleware: [{ name: 'hasty', ...middleware }],
+        });
+        const { result } = await watched(agent, 'go');
+        expect(textOf(result.messages[2]!)).toMatch(
+          /middleware "hasty" failed: Expected `(ctx\.)?timeoutMs` to be a number ≥ 0, got (NaN|-5|\{\}|"50"|null)\./,
+        );
+      }
+    }
+  });
   it('says so: generate() without messages', async () => {
     expect(await inTool((ctx) => ctx.generate(scriptedModel(['x']), { messages: [] }))).toContain(
       'Expected at least one message',
     );
+  });
+});
+
+describe('a function of messages given something else', () => {
+  const cases: [string, () => unknown, string, RegExp][] = [
+    [
+      'userMessage()',
+      () => userMessage(undefined as never),
+      'INVALID_MESSAGE',
+      /a list of content, got \{\}/,
+    ],
+    ['userMessage(5)', () => userMessage(5 as never), 'INVALID_MESSAGE', /got \{"content":5\}/],
+    ['assistantMessage(5)', () => assistantMessage(5 as never), 'INVALID_MESSAGE', /got \{"content":5\}/],
+    ['textOf()', () => textOf(undefined as never), 'INVALID_MESSAGE', /a list of content, got undefined/],
+    ['textOf("x")', () => textOf('x' as never), 'INVALID_MESSAGE', /a list of content, got "x"/],
+    ['toolCallsOf(null)', () => toolCallsOf(null as never), 'INVALID_MESSAGE', /got null/],
+    [
+      'syntheticUserMessage() without a source',
+      () => syntheticUserMessage('x', undefined as never),
+      'INVALID_OPTION',
+      /an object with source for syntheticUserMessage\(\), got undefined/,
+    ],
+    [
+      'syntheticUserMessage() with a misspelt one',
+      () => syntheticUserMessage('x', { sorce: 'me' } as never),
+      'INVALID_OPTION',
+      /Unknown option `sorce`/,
+    ],
+    [
+      'syntheticUserMessage() with a source that is no text',
+      () => syntheticUserMessage('x', { source: 5 } as never),
+      'INVALID_OPTION',
+      /`source` to be text, got 5/,
+    ],
+    [
+      'requestKey()',
+      () => requestKey(undefined as never),
+      'INVALID_OPTION',
+      /`request` to be.*got undefined/,
+    ],
+    ['requestKey({})', () => requestKey({} as never), 'INVALID_OPTION', /its `model: \{ provider, id \}`/],
+  ];
+  for (const [name, work, code, message] of cases) {
+    it(`says so: ${name}`, () => {
+      expect(thrown(work)).toEqual(coded(code, message));
+    });
+  }
+  it('is told that it is not synthetic', () => {
+    expect(isSyntheticMessage(undefined as never)).toBe(false);
   });
 });
 

@@ -65,9 +65,11 @@ function meantBy(key: string, value: unknown): string | undefined {
 }
 
 function checkDeclarations(middleware: Middleware, fail: (message: string) => AlliumError): void {
-  const { name, onFail, order, guard } = middleware;
+  const { name, extraLlmCalls, onFail, order, guard } = middleware;
   if (name !== undefined && (typeof name !== 'string' || name === ''))
     throw fail(`\`name\` must be non-empty text, got ${shown(name)}.`);
+  if (extraLlmCalls !== undefined && typeof extraLlmCalls !== 'function')
+    throw fail(`\`extraLlmCalls\` must be a function, got ${shown(extraLlmCalls)}.`);
   if (onFail !== undefined && onFail !== 'closed' && onFail !== 'open')
     throw fail(`\`onFail\` must be 'closed' or 'open', got ${shown(onFail)}.`);
   for (const key of ['tools', 'state', 'runOptions', 'traits', 'seams'] as const) {
@@ -94,6 +96,8 @@ function checkDeclarations(middleware: Middleware, fail: (message: string) => Al
         throw fail(`\`order\` takes outside, inside and requires, got ${shown(key)}.`);
       if (names !== undefined && !(Array.isArray(names) && names.every((one) => typeof one === 'string')))
         throw fail(`\`order.${key}\` must be a list of names, got ${shown(names)}.`);
+      if (names?.includes(name!))
+        throw fail(`\`order.${key}\` may not hold its own name: it says where it stands among others.`);
     }
   }
   if (guard !== undefined) checkGuard(middleware, fail);
@@ -109,7 +113,7 @@ function checkGuard({ guard }: Middleware, fail: (message: string) => AlliumErro
       throw fail(`\`guard.on\` may hold ${POINTS.join(', ')}, got ${shown(point)}.`);
   if (typeof guard.find !== 'function' && typeof guard.judge !== 'function')
     throw fail('`guard` needs `find` or `judge`.');
-  const { hold = 'full', action = 'redact' } = guard;
+  const { hold = 'full', action = 'redact', replacement = '' } = guard;
   if (
     hold !== 'full' &&
     !(typeof hold === 'object' && hold !== null && Number.isInteger(hold.chars) && hold.chars >= 1)
@@ -117,6 +121,8 @@ function checkGuard({ guard }: Middleware, fail: (message: string) => AlliumErro
     throw fail(`\`guard.hold\` must be 'full' or window(n), got ${shown(hold)}.`);
   if (!['redact', 'block', 'stop', 'warn'].includes(action))
     throw fail(`\`guard.action\` must be 'redact', 'block', 'stop' or 'warn', got ${shown(action)}.`);
+  if (typeof replacement !== 'string')
+    throw fail(`\`guard.replacement\` must be text, got ${shown(replacement)}.`);
 }
 
 /** Own members and those of its class, without what every object has. */

@@ -185,6 +185,9 @@ describe('misspelt members', () => {
     [{ sink: 'yes' }, '`sink` must be true or false'],
     [{ order: { before: ['x'] } }, '`order` takes outside, inside and requires, got "before"'],
     [{ order: { outside: 'x' } }, '`order.outside` must be a list of names, got "x"'],
+    [{ name: 'me', order: { outside: ['me'] } }, '`order.outside` may not hold its own name'],
+    [{ name: 'me', order: { requires: ['other', 'me'] } }, '`order.requires` may not hold its own name'],
+    [{ extraLlmCalls: [] }, '`extraLlmCalls` must be a function, got []'],
     [{ guard: { on: [] } }, '`guard` needs `on`'],
     [{ guard: { on: ['everywhere'], find: () => [] } }, '`guard.on` may hold input, request, output'],
     [{ guard: { on: ['output'] } }, '`guard` needs `find` or `judge`'],
@@ -194,6 +197,10 @@ describe('misspelt members', () => {
     ],
     [{ guard: { on: ['output'], find: () => [], action: 'delete' } }, '`guard.action` must be'],
     [
+      { guard: { on: ['output'], find: () => [], replacement: 5 } },
+      '`guard.replacement` must be text, got 5',
+    ],
+    [
       { guard: { on: ['output'], find: () => [], windw: 5 } },
       '`guard` takes on, hold, find, judge, action, replacement, got "windw"',
     ],
@@ -202,6 +209,21 @@ describe('misspelt members', () => {
       code: 'INVALID_MIDDLEWARE',
       message: expect.stringContaining(message),
     });
+  });
+});
+
+describe('options of compose()', () => {
+  it.each([
+    [5, 'Expected `options` to be an object with tools, state, hooks, replaces for compose(), got 5.'],
+    [{ tool: [] }, 'Unknown option `tool` of compose(). Did you mean `tools`?'],
+    [{ tools: {} }, 'Expected `tools` to be a list, got {}.'],
+    [{ state: 5 }, 'Expected `state` to be a list, got 5.'],
+    [{ hooks: [] }, 'Expected `hooks` to be an object, got [].'],
+    [{ replaces: 'a' }, 'Expected `replaces` to be a list of names, got "a".'],
+  ])('are checked: %j', (options, message) => {
+    expect(() => compose([], options as never)).toThrow(
+      expect.objectContaining({ code: 'INVALID_OPTION', message: expect.stringContaining(message) }),
+    );
   });
 });
 

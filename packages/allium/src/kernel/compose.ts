@@ -11,6 +11,7 @@ import {
   type Seam,
 } from './middleware.js';
 import type { ToolSpec } from './model.js';
+import { type Checks, checkEach, checkList, checkNames, checkOptions, checkRecord } from './options.js';
 import { checkOrder } from './order.js';
 import { guardsResponses } from './response-gate.js';
 import { type PlannedHook, RULES, type RuleHook } from './rules.js';
@@ -63,10 +64,18 @@ export interface ComposeOptions {
   readonly replaces?: readonly string[];
 }
 
+const CHECKS: Checks<keyof ComposeOptions> = {
+  tools: checkList,
+  state: checkList,
+  hooks: checkRecord,
+  replaces: checkNames,
+};
 const RULE_HOOKS = Object.keys(RULES) as RuleHook[];
 
 /** Composes middleware. First in the list is outermost for layers and first for rules. Throws for what cannot work. */
 export function compose(list: MiddlewareList, options: ComposeOptions = {}): Plan {
+  checkOptions('compose', options, Object.keys(CHECKS));
+  checkEach(options, CHECKS);
   const middleware = named(flatten(list));
   checkOrder(middleware);
   const layers: Record<Seam, Layer[]> = { run: [], model: [], tool: [] };

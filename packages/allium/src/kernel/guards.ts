@@ -168,7 +168,14 @@ export function spansOf(
   from: number,
   context: Context,
 ): readonly Span[] {
-  return normalise(planned.guard.find!(text, { point, from, context }), text, planned.name);
+  // It answers at once: meanwhile what it does with the context is done in its name.
+  const { _position: position } = context;
+  context._position = planned.position;
+  try {
+    return normalise(planned.guard.find!(text, { point, from, context }), text, planned.name);
+  } finally {
+    context._position = position;
+  }
 }
 
 /** What finding something means: the text that takes its place, or a refusal; a stop is thrown. */
@@ -208,8 +215,11 @@ export function stopFor({ reason, by }: Refusal, ctx: Context): StopRun {
 
 /** A guard that fails open is skipped; otherwise its error becomes GUARD_FAILED, which no retry can get past. */
 export function skipOrThrow(planned: PlannedGuard, error: unknown, ctx: Context): void {
-  if (isControl(error)) throw error;
   const { name, open } = planned;
+  if (isControl(error)) {
+    ctx._run.cross(error, ctx, name);
+    throw error;
+  }
   if (open) {
     ctx._run.note(name, `failed and was skipped: ${toldError(error, ctx.plan)}`);
     return;

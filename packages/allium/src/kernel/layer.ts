@@ -25,10 +25,10 @@ export interface Layer {
   readonly onError: ((ctx: any, error: unknown) => unknown) | undefined;
 }
 
-/** Notes that this error is the layer's own, and returns it. A control signal is latched instead. */
-export function owned(layer: Layer, hook: string, error: unknown, ctx: LayerContext): unknown {
-  if (isControl(error)) ctx._run.cross(error, ctx);
-  else attribute(error, { middleware: layer.name, hook }, undefined, ctx);
+/** Notes that this error is the middleware's own, and returns it. A control signal is latched instead. */
+export function owned(name: string, hook: string, error: unknown, ctx: LayerContext): unknown {
+  if (isControl(error)) ctx._run.cross(error, ctx, name);
+  else attribute(error, { middleware: name, hook }, undefined, ctx);
   return error;
 }
 
@@ -41,7 +41,7 @@ export function undone(
   undo: (() => void) | undefined,
 ): void {
   ctx._call.check();
-  if (undo === undefined || isControl(error)) throw owned(layer, hook, error, ctx);
+  if (undo === undefined || isControl(error)) throw owned(layer.name, hook, error, ctx);
   undo();
   ctx._run.note(layer.name, `${hook} failed and was skipped: ${toldError(error, ctx.plan)}`);
 }

@@ -112,7 +112,7 @@ async function tearDown(
       ctx._run.note(layer.name, `${hook} failed: ${toldError(error, ctx.plan)}`);
       return failure;
     }
-    return { error: owned(layer, hook, error, ctx) };
+    return { error: owned(layer.name, hook, error, ctx) };
   } finally {
     cancel?.();
     scope.close();

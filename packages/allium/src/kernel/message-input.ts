@@ -1,11 +1,13 @@
 /** Whatever callers hand in as messages, checked once at the edge. */
-import { AlliumError, shown } from './errors.js';
+import { AlliumError, messageOf, shown } from './errors.js';
+import { type Flaw, toJson } from './json-copy.js';
 import {
   type AssistantMessage,
   deepFreeze,
   FINISH_REASONS,
   type Message,
   type MessageInput,
+  type Metadata,
   toolCallsOf,
   type UserContent,
   userMessage,
@@ -53,11 +55,7 @@ function listOf(input: MessageInput | readonly MessageInput[]): Message[] {
 
 /** A message with everything it needs, or an error that says what is wrong with it. */
 export function checkMessage(message: Message): Message {
-  const fail = (wanted: string): AlliumError =>
-    new AlliumError(
-      'INVALID_MESSAGE',
-      `Expected ${wanted}, got ${shown(message)}. userMessage(text) makes a message.`,
-    );
+  const fail = (wanted: string): AlliumError => invalidMessage(wanted, message);
   if (typeof message !== 'object' || message === null) throw fail('text, content or a message');
   if (!Object.hasOwn(PARTS, message.role))
     throw fail(`a message with a role of ${Object.keys(PARTS).join(', ')}`);
@@ -72,6 +70,14 @@ export function checkMessage(message: Message): Message {
     if (typeof message.isError !== 'boolean') return { ...message, content, isError: false } as Message;
   }
   return content === given ? message : ({ ...message, content } as Message);
+}
+
+function invalidMessage(wanted: string, message: unknown, cause?: unknown): AlliumError {
+  return new AlliumError(
+    'INVALID_MESSAGE',
+    `Expected ${wanted}, got ${shown(message)}. userMessage(text) makes a message.`,
+    cause === undefined ? undefined : { cause },
+  );
 }
 
 /** What is expected of a list of content and not so, if anything. `optional`: fields that may be missing. */
@@ -103,9 +109,11 @@ export function lackOf(message: unknown, ...roles: readonly Message['role'][]): 
   if (stopReason !== undefined && !FINISH_REASONS.includes(stopReason))
     return `a \`stopReason\` of ${FINISH_REASONS.join(', ')}`;
   // A call without an id is given one.
-  const wanted = lackOfContent(role, content, ['id']);
-  if (wanted) return wanted;
-  const unwritable = [message as object, ...content].map(unwritableIn).find((field) => field !== undefined);
+  return lackOfContent(role, content, ['id']) ?? lackOfJson(message as Message);
+}
+
+function lackOfJson(message: Message): string | undefined {
+  const unwritable = [message, ...message.content].map(unwritableIn).find((field) => field !== undefined);
   return unwritable && `a \`${unwritable}\` that can be written as JSON`;
 }
 
@@ -120,6 +128,34 @@ function unwritableIn(fields: object): string | undefined {
     }
   }
   return undefined;
+}
+
+/** A frozen copy of a message from outside: what the caller keeps is the caller's, and all of it can be journaled. */
+export function ownMessage(given: Message): Message {
+  const message = checkMessage(given);
+  checkMetadata(message);
+  for (const part of message.content) checkMetadata(part);
+  const wanted = lackOfJson(message);
+  if (wanted) throw invalidMessage(wanted, message);
+  try {
+    return deepFreeze(structuredClone(message));
+  } catch (cause) {
+    throw invalidMessage(`a message of plain data (${messageOf(cause)})`, message, cause);
+  }
+}
+
+function checkMetadata({ metadata }: { readonly metadata?: Metadata }): void {
+  if (metadata === undefined) return;
+  if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata))
+    throw noRecord('metadata', { at: '', what: shown(metadata) });
+  toJson(metadata, 'metadata', noRecord);
+}
+
+function noRecord(name: string, { what, at }: Flaw): AlliumError {
+  return new AlliumError(
+    'INVALID_MESSAGE',
+    `Expected the ${name} of a message to be an object of JSON values, got ${what}${at && ` at ${at}`}. Give plain data.`,
+  );
 }
 
 /** What would make a history invalid if these were appended: every call needs its result, right after it, in order. */

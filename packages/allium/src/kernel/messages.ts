@@ -1,4 +1,6 @@
 /** Messages: what people, models and tools said. Frozen once they are in a history. */
+import { AlliumError, shown } from './errors.js';
+import { checkOptions, checkText } from './options.js';
 
 /** Plain text. */
 export interface TextContent {
@@ -168,12 +170,13 @@ export class UsageTotal {
 
 /** A user message from text or content. The id is given when it is appended to a history. */
 export function userMessage(content: string | readonly UserContent[], metadata?: Metadata): UserMessage {
-  return {
-    id: '',
-    role: 'user',
-    content: typeof content === 'string' ? [{ type: 'text', text: content }] : content,
-    ...(metadata && { metadata }),
-  };
+  return { id: '', role: 'user', content: partsOf(content), ...(metadata && { metadata }) };
+}
+
+/** Content as a list. What is in it is looked at where the message is handed in. */
+function partsOf<Part>(content: string | readonly Part[]): readonly (Part | TextContent)[] {
+  if (typeof content === 'string') return [{ type: 'text', text: content }];
+  return contentOf({ content });
 }
 
 /** A model response from text or content: for presets, caches and replacements. */
@@ -181,24 +184,26 @@ export function assistantMessage(
   content: string | readonly AssistantContent[],
   rest: Partial<Omit<ModelResponse, 'role' | 'content'>> = {},
 ): ModelResponse {
-  const parts = typeof content === 'string' ? [{ type: 'text' as const, text: content }] : content;
+  const parts = partsOf(content);
   const calls = parts.some((part) => part.type === 'tool-call');
   return { role: 'assistant', content: parts, stopReason: calls ? 'tool-calls' : 'stop', ...rest };
 }
 
 /** A user message that no human typed: a nudge, a reminder, a correction. `source` says who wrote it. */
 export function syntheticUserMessage(text: string, options: { readonly source: string }): UserMessage {
+  checkOptions('syntheticUserMessage', options, ['source']);
+  checkText('source', options.source);
   return userMessage(text, { synthetic: true, source: options.source });
 }
 
 export function isSyntheticMessage(message: Message): boolean {
-  return message.metadata?.synthetic === true;
+  return message?.metadata?.synthetic === true;
 }
 
 /** All text of a message, its text blocks joined. */
 export function textOf(message: { readonly content: readonly { readonly type: string }[] }): string {
   let text = '';
-  for (const part of message.content) if (part.type === 'text') text += (part as TextContent).text;
+  for (const part of contentOf(message)) if (part.type === 'text') text += (part as TextContent).text;
   return text;
 }
 
@@ -206,7 +211,7 @@ export function toolCallsOf(message: {
   readonly content: readonly { readonly type: string }[];
 }): readonly ToolCall[] {
   let calls: ToolCall[] | undefined;
-  for (const part of message.content) {
+  for (const part of contentOf(message)) {
     if (part.type === 'tool-call') {
       if (calls === undefined) calls = [part as ToolCall];
       else calls.push(part as ToolCall);
@@ -216,6 +221,15 @@ export function toolCallsOf(message: {
 }
 
 const NO_CALLS: readonly ToolCall[] = Object.freeze([]);
+
+function contentOf<Part>(message: { readonly content: readonly Part[] }): readonly Part[] {
+  const content = message?.content;
+  if (Array.isArray(content)) return content;
+  throw new AlliumError(
+    'INVALID_MESSAGE',
+    `Expected a message with a list of content, got ${shown(message)}.`,
+  );
+}
 
 /** Freezes a message, whose parts are flat but for metadata: several times cheaper than looking at everything. */
 export function freezeMessage<M extends Message>(message: M): M {

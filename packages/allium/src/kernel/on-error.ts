@@ -78,7 +78,7 @@ async function again(
   if (action === 'restart' && ctx._run.mayRestart(layer.name)) throw new RestartTurn(error);
   if (action !== 'retry' && action !== 'fallback') throw error;
   const refusal = repeat(layer, ctx, error);
-  if (refusal) throw owned(layer, 'onError', refusal, ctx);
+  if (refusal) throw owned(layer.name, 'onError', refusal, ctx);
   ctx._run.note(layer.name, `${action} after: ${toldError(error, ctx.plan)}`);
 }
 

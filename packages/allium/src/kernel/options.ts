@@ -3,10 +3,41 @@ import { checkKeys, invalidOption } from './errors.js';
 
 /** Is it an object, with no other keys than these? */
 export function checkOptions(factory: string, options: unknown, allowed: readonly string[]): void {
-  const plain = typeof options === 'object' && options !== null && !Array.isArray(options);
-  if (!plain)
+  if (!isRecord(options))
     throw invalidOption('options', `an object with ${allowed.join(', ')} for ${factory}()`, options);
   checkKeys(`${factory}()`, options, allowed);
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export function checkRecord(option: string, value: unknown): void {
+  if (!isRecord(value)) throw invalidOption(option, 'an object', value);
+}
+
+export function checkText(option: string, value: unknown): void {
+  if (typeof value !== 'string') throw invalidOption(option, 'text', value);
+}
+
+export function checkNames(option: string, value: unknown): void {
+  if (!Array.isArray(value) || value.some((name) => typeof name !== 'string'))
+    throw invalidOption(option, 'a list of names', value);
+}
+
+export function checkList(option: string, value: unknown): asserts value is readonly unknown[] {
+  if (!Array.isArray(value)) throw invalidOption(option, 'a list', value);
+}
+
+/** How each option is checked, by its name. */
+export type Checks<Name extends string = string> = Readonly<
+  Record<Name, (option: string, value: unknown) => void>
+>;
+
+/** Checks the options that were given. Those without a check are somebody else's. */
+export function checkEach(options: object, checks: Checks): void {
+  for (const [option, value] of Object.entries(options))
+    if (value !== undefined && Object.hasOwn(checks, option)) checks[option]!(option, value);
 }
 
 export function checkInteger(
@@ -35,6 +66,11 @@ export function checkNumber(option: string, value: unknown, from: number, to = N
         : `a number from ${from} to ${to}`,
     value,
   );
+}
+
+/** How long something may take, where waiting without end is meant by Infinity. */
+export function checkTimeout(option: string, value: unknown): void {
+  checkNumber(option, value, 0, Number.POSITIVE_INFINITY);
 }
 
 export function checkOneOf(option: string, value: unknown, choices: readonly string[]): void {

@@ -2,6 +2,7 @@
 import { AlliumError, checkKeys, shown } from './errors.js';
 import type { LayerContext } from './layer.js';
 import type { Seam } from './middleware.js';
+import { type Checks, checkEach, checkTimeout } from './options.js';
 import { noteOverride } from './request-changes.js';
 
 const OVERRIDES: Record<Seam, readonly string[]> = {
@@ -9,6 +10,9 @@ const OVERRIDES: Record<Seam, readonly string[]> = {
   model: ['messages', 'systemPrompt', 'tools', 'model', 'settings'],
   tool: ['args', 'timeoutMs'],
 };
+
+/** The rest is checked where the call is made. */
+const CHECKS: Checks = { timeoutMs: checkTimeout };
 
 /** What is wrong with an override, if anything. */
 export function badOverride(seam: Seam, override: unknown): unknown {
@@ -19,6 +23,7 @@ export function badOverride(seam: Seam, override: unknown): unknown {
         `next() at the ${seam} seam takes an object of overrides, got ${shown(override)}.`,
       );
     checkKeys(`next() at the ${seam} seam`, override, OVERRIDES[seam]);
+    checkEach(override, CHECKS);
     return undefined;
   } catch (error) {
     return error;

@@ -2,6 +2,7 @@
  * The same key for the same question to the same model. Every turn asks for one, so nothing is read twice: a history
  * goes on from the hash of its beginning, other messages and tools are remembered by what they are.
  */
+import { invalidOption } from './errors.js';
 import { canonical, Hash } from './hash.js';
 import { growsOnly } from './history.js';
 import type { Message, TextContent } from './messages.js';
@@ -18,6 +19,8 @@ export interface KeyedRequest extends Partial<Omit<ModelRequest, 'tools'>> {
  * requests have the same key in every process.
  */
 export function requestKey(request: KeyedRequest, scope = ''): string {
+  if (typeof request?.model?.id !== 'string' || typeof request.model.provider !== 'string')
+    throw invalidOption('request', 'a request with its `model: { provider, id }`', request);
   const { model, messages = NOTHING, systemPrompt = '', tools = NOTHING, settings = {} } = request;
   const { provider, id } = model;
   const { prompt, specs } = offer(tools, systemPrompt);

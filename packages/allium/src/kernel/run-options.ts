@@ -1,22 +1,52 @@
 /** Options of a run: the kernel's own, and those that middleware declare with `runOptions`. */
-import type { GenerateRequest } from './context.js';
+import type { Context, GenerateRequest } from './context.js';
 import { checkKeys, invalidOption } from './errors.js';
-import { checkOptions } from './options.js';
+import { checkLimits, type Limits } from './limits.js';
+import { type Checks, checkEach, checkFunction, checkOptions, checkRecord, checkText } from './options.js';
+import type { ResumeOptions } from './session.js';
 import type { Tool } from './tool.js';
 
+/** Middleware are checked when they are composed. */
+const RUN_CHECKS: Checks = {
+  middleware: () => {},
+  signal: checkSignal,
+  limits: (_, value) => checkLimits(value as Limits),
+  tenant: checkText,
+  metadata: checkRecord,
+  onRequest: checkFunction,
+  parent: checkParent,
+};
+
+const RESUME_CHECKS: Checks = {
+  ...RUN_CHECKS,
+  answers: checkRecord,
+  allowPlanChange: checkFlag,
+};
+
 /** What `run()` and `stream()` take by themselves. */
-export const RUN_OPTIONS: readonly string[] = [
-  'middleware',
-  'signal',
-  'limits',
-  'tenant',
-  'metadata',
-  'onRequest',
-  'parent',
-];
+export const RUN_OPTIONS: readonly string[] = Object.keys(RUN_CHECKS);
 
 /** What `resume()` takes beside them. */
-export const RESUME_OPTIONS: readonly string[] = [...RUN_OPTIONS, 'answers', 'allowPlanChange'];
+export const RESUME_OPTIONS: readonly string[] = Object.keys(RESUME_CHECKS);
+
+/** Most runs are given none, and cost nothing here. */
+export function checkRunOptions(options: ResumeOptions): void {
+  checkEach(options, RESUME_CHECKS);
+}
+
+function checkSignal(option: string, value: unknown): void {
+  if (!(value instanceof AbortSignal)) throw invalidOption(option, 'an AbortSignal', value);
+}
+
+/** By what the kernel reads of it: it may come from another copy of this package. */
+function checkParent(option: string, value: unknown): void {
+  const run = (value as Partial<Context> | null)?._run;
+  if (typeof run !== 'object') throw invalidOption(option, 'the `ctx` of a hook or tool', value);
+}
+
+function checkFlag(option: string, value: unknown): void {
+  if (typeof value !== 'boolean') throw invalidOption(option, 'true or false', value);
+}
 
 /** Options of a run that belong to middleware, by name. */
 export type DeclaredOptions = Readonly<Record<string, unknown>>;
@@ -45,16 +75,11 @@ export function checkGenerate(request: GenerateRequest): void {
   const { messages, systemPrompt, tools, settings } = request;
   if (messages === undefined)
     throw invalidOption('messages', 'text or messages for ctx.generate()', messages);
-  if (systemPrompt !== undefined && typeof systemPrompt !== 'string')
-    throw invalidOption('systemPrompt', 'text', systemPrompt);
+  if (systemPrompt !== undefined) checkText('systemPrompt', systemPrompt);
   const isTool = (one: unknown) => typeof (one as Tool | null)?.execute === 'function';
   if (tools !== undefined && !(Array.isArray(tools) && tools.every(isTool)))
     throw invalidOption('tools', 'a list of tools made with tool()', tools);
-  if (
-    settings !== undefined &&
-    (typeof settings !== 'object' || settings === null || Array.isArray(settings))
-  )
-    throw invalidOption('settings', 'an object', settings);
+  if (settings !== undefined) checkRecord('settings', settings);
 }
 
 const GENERATE_OPTIONS = ['messages', 'systemPrompt', 'tools', 'settings'];

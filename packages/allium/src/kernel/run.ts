@@ -256,9 +256,8 @@ export class Run {
   }
 
   private tellChanges(changes: readonly CellChange[]): void {
-    if (!this.watched) return;
     const { runId, sessionId } = this;
-    for (const { key: cell, value } of changes)
+    for (const { key: cell, value } of this.watched ? changes : [])
       this.emit({ type: 'state_change', runId, sessionId, cell, value });
   }
 
@@ -344,9 +343,9 @@ export class Run {
   }
 
   /** A control signal crossed a boundary inside a call: it holds even if a layer further out swallows it. */
-  cross(error: ControlSignal, ctx: Context): void {
+  cross(error: ControlSignal, ctx: Context, by = this.nameAt(ctx._position)): void {
     const kind = controlKind(error);
-    if (kind === 'stop' || kind === 'suspend') ctx._call.latch(error, this.nameAt(ctx._position));
+    if (kind === 'stop' || kind === 'suspend') ctx._call.latch(error, by);
   }
 
   /** A request without calls that lack a result and results that lack a call. */

@@ -4,11 +4,10 @@ import { checkAnswer, firstAnswers, unknownRequest } from './answers.js';
 import { Aborted, AlliumError, invalidOption, isThenable } from './errors.js';
 import { EventQueue } from './event-queue.js';
 import type { AgentEvent } from './events.js';
-import { checkLimits } from './limits.js';
-import { checkMessage, toMessages } from './message-input.js';
-import { deepFreeze, freezeMessage, type Message, type MessageInput, userMessage } from './messages.js';
+import { ownMessage, toMessages } from './message-input.js';
+import { freezeMessage, type Message, type MessageInput, userMessage } from './messages.js';
 import type { RunResult } from './result.js';
-import { declaredOptions, RESUME_OPTIONS, RUN_OPTIONS } from './run-options.js';
+import { checkRunOptions, declaredOptions, RESUME_OPTIONS, RUN_OPTIONS } from './run-options.js';
 import { type Control, execute } from './runner.js';
 import { catchUp, SessionState } from './session-state.js';
 import type { Awaitable, Decision, InboxItem, PendingRequest, Store } from './store.js';
@@ -68,12 +67,12 @@ export class Session {
 
   /** Says something while a run is under way: the model hears it before its next turn. */
   async steer(message: MessageInput): Promise<void> {
-    for (const one of toMessages(message)) await this.post({ type: 'steer', message: checkMessage(one) });
+    for (const one of toMessages(message)) await this.post({ type: 'steer', message: ownMessage(one) });
   }
 
   /** Says something for when the run would end. */
   async followUp(message: MessageInput): Promise<void> {
-    for (const one of toMessages(message)) await this.post({ type: 'follow_up', message: checkMessage(one) });
+    for (const one of toMessages(message)) await this.post({ type: 'follow_up', message: ownMessage(one) });
   }
 
   /** Answers a pending request; a run that is suspended goes on with `resume()`. */
@@ -167,9 +166,7 @@ export class Session {
       input ? RUN_OPTIONS : RESUME_OPTIONS,
       () => agent.planFor(options.middleware).runOptions,
     );
-    if (options.limits) checkLimits(options.limits);
-    if (options.signal !== undefined && !(options.signal instanceof AbortSignal))
-      throw invalidOption('signal', 'an AbortSignal', options.signal);
+    checkRunOptions(options);
     const messages = input?.();
     if (agent._busy.has(this.id)) {
       throw new AlliumError(
@@ -243,8 +240,7 @@ class EventStream implements RunStream {
 
 function ignore(): void {}
 
-/** A copy: what the caller keeps is the caller's, what hooks see is frozen. */
 function ownMessages(input: MessageInput | readonly MessageInput[]): Message[] {
   if (typeof input === 'string') return [freezeMessage(userMessage(input))];
-  return toMessages(input).map((message) => deepFreeze(structuredClone(checkMessage(message))));
+  return toMessages(input).map(ownMessage);
 }

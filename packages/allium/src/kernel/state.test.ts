@@ -50,9 +50,17 @@ describe('defineState', () => {
       "Expected `scope` to be 'call', 'run' or 'session', got \"turn\"",
     ],
     [{ name: 'x', scope: 'run', initial: 0, version: 0 }, 'Expected `version` to be an integer ≥ 1, got 0'],
+    [{ name: 'x', scope: 'run', initial: 0, migrate: 5 }, 'Expected `migrate` to be a function, got 5'],
+    [{ name: 'x', scope: 'run', initial: 0, migrat: null }, 'Unknown option `migrat` of defineState()'],
+    [undefined, 'Expected `options` to be an object with name, scope'],
     [{ name: 'x', scope: 'run', initial: new Date(0) }, 'State cell "x" takes JSON values only'],
   ])('rejects %j', (options, message) => {
-    expect(() => defineState(options as never)).toThrow(message);
+    expect(() => defineState(options as never)).toThrow(
+      expect.objectContaining({
+        code: expect.stringMatching(/^INVALID_/),
+        message: expect.stringContaining(message),
+      }),
+    );
   });
 });
 

@@ -1,6 +1,7 @@
 /** Typed cells of state that middleware own. Durable ones are journaled with the fact they belong to. */
 import { AlliumError, invalidOption, messageOf, shown } from './errors.js';
 import { toJson } from './json-copy.js';
+import { checkFunction, checkInteger, checkOptions } from './options.js';
 
 export type StateScope = 'call' | 'run' | 'session';
 
@@ -55,11 +56,13 @@ export function defineState<T>(
       | { readonly scope: StateScope; readonly initial: T & JsonOnly<T> }
     ),
 ): StateCell<T> {
-  const { name, scope, version = 1 } = options;
+  checkOptions('defineState', options, ['name', 'scope', 'initial', 'version', 'migrate']);
+  const { name, scope, version = 1, migrate } = options;
   if (typeof name !== 'string' || name === '') throw invalidOption('name', 'non-empty text', name);
   if (scope !== 'call' && scope !== 'run' && scope !== 'session')
     throw invalidOption('scope', "'call', 'run' or 'session'", scope);
-  if (!Number.isInteger(version) || version < 1) throw invalidOption('version', 'an integer ≥ 1', version);
+  checkInteger('version', version, 1);
+  if (migrate !== undefined) checkFunction('migrate', migrate);
   return Object.freeze({
     ...options,
     version,

@@ -9,8 +9,9 @@ import {
   textOf,
   tool,
   userMessage,
+  window,
 } from 'allium';
-import { fakeClock, hang, type Script, scriptedModel, toolCalls } from 'allium/testing';
+import { chunks, fakeClock, hang, type Script, scriptedModel, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { deferred, expectValidHistory, settle, transcript, watched } from '../../../../test/run-checks.js';
@@ -20,7 +21,9 @@ const calls = (...names: string[]) =>
   toolCalls(...names.map((name, n) => ({ name, args: { n }, id: `c${n}` })));
 const free = tool({ name: 'free', description: '', input, execute: () => 'free' });
 
-/** Every hook and layer, as a place from which something can be done with a context. */
+const POINTS = ['input', 'request', 'output', 'thinking', 'tool-args', 'tool-result', 'final'] as const;
+
+/** Every hook, layer, transform and guard, as a place from which something can be done with a context. */
 const PLACES: Record<string, (act: (ctx: Context) => never) => Middleware> = {
   acceptMessage: (act) => ({ acceptMessage: (_, ctx) => act(ctx) }),
   transformContext: (act) => ({ transformContext: (_, ctx) => act(ctx) }),
@@ -54,8 +57,40 @@ const PLACES: Record<string, (act: (ctx: Context) => never) => Middleware> = {
   'process at the run': (act) => ({ seams: ['run'], process: (ctx) => act(ctx) }),
   'process at the model': (act) => ({ seams: ['model'], process: (ctx) => act(ctx) }),
   'process at the tool': (act) => ({ seams: ['tool'], process: (ctx) => act(ctx) }),
+  'the factory of a transform': (act) => ({
+    beforeModel: (ctx) => ctx.transform(() => act(ctx) ?? { part: (part, emit) => emit(part) }),
+  }),
+  'part() of a transform': (act) => ({
+    beforeModel: (ctx) => ctx.transform(() => ({ part: (part, emit) => act(ctx) ?? emit(part) })),
+  }),
+  'end() of a transform': (act) => ({
+    beforeModel: (ctx) => ctx.transform(() => ({ part: (part, emit) => emit(part), end: () => act(ctx) })),
+  }),
+  ...Object.fromEntries(
+    POINTS.flatMap((point): [string, (act: (ctx: Context) => never) => Middleware][] => [
+      [
+        `find of a guard at ${point}`,
+        (act) => ({ guard: { on: [point], find: (_, { context }) => act(context) ?? [] } }),
+      ],
+      [
+        `judge of a guard at ${point}`,
+        (act) => ({ guard: { on: [point], judge: (_, { context }) => act(context) } }),
+      ],
+    ]),
+  ),
+  'find of a guard that holds back a window': (act) => ({
+    guard: { on: ['output'], hold: window(5), find: (_, { context }) => act(context) ?? [] },
+  }),
 };
-const script = (): Script[] => [calls('free', 'free'), 'end'];
+const script = (): Script[] => [
+  chunks(
+    { type: 'thinking', text: 'Which tool?' },
+    { type: 'text', text: 'One moment.' },
+    { type: 'tool-call', id: 'c0', name: 'free', arguments: '{"n":0}' },
+    { type: 'tool-call', id: 'c1', name: 'free', arguments: '{"n":1}' },
+  ),
+  'end',
+];
 
 describe('StopRun', () => {
   for (const [place, hooks] of Object.entries(PLACES)) {
@@ -77,14 +112,17 @@ describe('StopRun', () => {
         model: scriptedModel(script()),
         tools: [free],
         middleware: [
-          hooks(() => {
-            throw new StopRun('guardrail', 'Enough.');
-          }),
+          {
+            name: 'stopper',
+            ...hooks(() => {
+              throw new StopRun('guardrail', 'Enough.');
+            }),
+          },
         ],
       });
       expect((await watched(agent, 'go')).result).toMatchObject({
         status: 'stopped',
-        stop: { reason: 'guardrail', message: 'Enough.' },
+        stop: { reason: 'guardrail', message: 'Enough.', by: 'stopper' },
       });
     });
 

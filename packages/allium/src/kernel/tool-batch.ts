@@ -1,17 +1,15 @@
 /** The tool phase of a turn: every call gets exactly one result, in call order, whatever happens. */
 
 import { endOf, toolCallLimit } from './boundary.js';
-import { judgeUpdate } from './content-guards.js';
 import { type ToolCallHooks, type ToolCallSubject, ToolContext } from './context.js';
-import { AlliumError, controlKind, isThenable, messageOf, type StopRun, type Suspension } from './errors.js';
-import { eventData } from './event-data.js';
+import { controlKind, isThenable, messageOf, type StopRun, type Suspension } from './errors.js';
 import { enter } from './layers.js';
 import type { AssistantMessage, ToolCall, ToolContent, ToolMessage } from './messages.js';
 import type { CallVerdicts } from './response-gate.js';
 import type { Run } from './run.js';
 import type { OpenBatch } from './session-state.js';
 import type { Awaitable, Decision, EntryDraft, PendingRequest, Request } from './store.js';
-import { errorResult, isContentList, type Tool, type ToolResult } from './tool.js';
+import { errorResult, type Tool, type ToolResult } from './tool.js';
 import { needsApproval, ToolApproval } from './tool-approval.js';
 import { Call, failureText, refuse } from './tool-call.js';
 import { executeTool, Lane } from './tool-execution.js';
@@ -366,21 +364,7 @@ export class ToolBatch implements ToolCallHooks {
   }
 
   update(ctx: ToolContext, partial: string | readonly ToolContent[], details: unknown): Awaitable<void> {
-    const { runner } = this;
-    const { begun, toolCall } = this.callOf(ctx);
-    if (!runner.watched || !begun || ctx._isOver) return;
-    const content = typeof partial === 'string' ? [{ type: 'text' as const, text: partial }] : partial;
-    if (!isContentList(content))
-      throw new AlliumError(
-        'INVALID_HOOK_RESULT',
-        'ctx.update() takes text or a list of text, image and file content.',
-      );
-    const shown = judgeUpdate(runner.plan.guards, content, details, ctx);
-    if (!shown) return;
-    const { runId, sessionId } = runner;
-    const about = { toolCallId: toolCall.id, toolName: toolCall.name };
-    runner.emit({ type: 'tool_execution_update', runId, sessionId, ...about, ...eventData(shown) });
-    return runner.pressure();
+    return this.results.update(this.callOf(ctx), ctx, partial, details);
   }
 
   suspend(ctx: ToolContext, request: Request): Promise<Decision> {

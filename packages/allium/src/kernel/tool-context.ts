@@ -3,6 +3,7 @@
 import { Context, type SeamCall } from './base-context.js';
 import type { AssistantMessage, ToolCall, ToolContent } from './messages.js';
 import { deepFreeze } from './messages.js';
+import { checkTimeout } from './options.js';
 import type { Run } from './run.js';
 import type { Scope } from './scope.js';
 import type { Awaitable, Decision, Request } from './store.js';
@@ -22,9 +23,8 @@ export class ToolContext<Args = any> extends Context {
   declare blocked: boolean;
   /** Set together with `result` in `beforeTool`: answer without running the tool. */
   declare skip: boolean;
-  /** Milliseconds this execution may take. */
-  declare timeoutMs: number | undefined;
   declare attempt: number;
+  /** @internal */ declare _timeoutMs: number | undefined;
   /** @internal */ declare _args: Args;
   /** @internal The arguments as JSON, before the schema touched them. */
   declare _raw: unknown;
@@ -54,7 +54,7 @@ export class ToolContext<Args = any> extends Context {
     this.result = undefined;
     this.blocked = false;
     this.skip = false;
-    this.timeoutMs = undefined;
+    this._timeoutMs = undefined;
     this.attempt = 1;
     this._args = args;
     this._raw = raw;
@@ -90,6 +90,15 @@ export class ToolContext<Args = any> extends Context {
     return deepFreeze(this._raw);
   }
 
+  /** Milliseconds this execution may take. */
+  get timeoutMs(): number | undefined {
+    return this._timeoutMs;
+  }
+  set timeoutMs(timeoutMs: number | undefined) {
+    if (timeoutMs !== undefined) checkTimeout('ctx.timeoutMs', timeoutMs);
+    this._timeoutMs = timeoutMs;
+  }
+
   get isError(): boolean {
     return this.result?.isError ?? false;
   }
@@ -122,7 +131,7 @@ export class ToolContext<Args = any> extends Context {
 
   /** @internal What layers may assign, as it is now. */
   _mark(): ToolMark {
-    const { _args: args, _raw: raw, _assigned: assigned, revision, timeoutMs, result } = this;
+    const { _args: args, _raw: raw, _assigned: assigned, revision, _timeoutMs: timeoutMs, result } = this;
     return { args, raw, assigned, revision, timeoutMs, result };
   }
 
@@ -130,7 +139,7 @@ export class ToolContext<Args = any> extends Context {
   _isWritten(mark: ToolMark): boolean {
     return (
       this.revision !== mark.revision ||
-      this.timeoutMs !== mark.timeoutMs ||
+      this._timeoutMs !== mark.timeoutMs ||
       this.result !== mark.result ||
       this._metadata !== undefined
     );
@@ -142,7 +151,7 @@ export class ToolContext<Args = any> extends Context {
     this._raw = mark.raw;
     this._assigned = mark.assigned;
     this.revision = mark.revision;
-    this.timeoutMs = mark.timeoutMs;
+    this._timeoutMs = mark.timeoutMs;
   }
 
   /** @internal */
@@ -157,7 +166,7 @@ export class ToolContext<Args = any> extends Context {
       this._hooks,
     );
     fork.revision = this.revision;
-    fork.timeoutMs = this.timeoutMs;
+    fork._timeoutMs = this._timeoutMs;
     fork.blocked = this.blocked;
     fork.attempt = this.attempt;
     fork._assigned = this._assigned;

@@ -13,7 +13,7 @@ export function executeTool(ctx: ToolContext): Awaitable<ToolResult> {
   ctx._position = -1;
   ctx._children = 0;
   const tool = ctx.tool!;
-  const timeoutMs = ctx.timeoutMs ?? tool.timeoutMs;
+  const timeoutMs = ctx._timeoutMs ?? tool.timeoutMs;
   if (timeoutMs !== undefined) return withTimeout(ctx, tool, timeoutMs, attempts);
   try {
     const value = tool.execute(ctx._args, ctx);

@@ -1,12 +1,14 @@
 /** What becomes of the results of a batch: judged, journaled and told, one for each call. */
 import { stopOf } from './boundary.js';
 import { judgeUpdate } from './content-guards.js';
-import { controlKind, isControl, messageOf } from './errors.js';
-import { freezeMessage, type ToolMessage } from './messages.js';
+import type { ToolContext } from './context.js';
+import { AlliumError, controlKind, isControl, messageOf } from './errors.js';
+import { eventData } from './event-data.js';
+import { freezeMessage, type ToolContent, type ToolMessage } from './messages.js';
 import { afterToolCall } from './rules.js';
 import type { Run } from './run.js';
 import { type Awaitable, ENTRY_VERSION } from './store.js';
-import { errorResult, type ToolResult } from './tool.js';
+import { errorResult, isContentList, type ToolResult } from './tool.js';
 import { type Call, failureText } from './tool-call.js';
 
 export class ToolResults {
@@ -25,6 +27,29 @@ export class ToolResults {
         messageId: call.assistantMessage.id,
         toolCall: call.toolCall,
       });
+  }
+
+  /** Tells how far a call is, as far as guards let it pass. */
+  update(
+    { begun, toolCall }: Call,
+    ctx: ToolContext,
+    partial: string | readonly ToolContent[],
+    details: unknown,
+  ): Awaitable<void> {
+    const { run } = this;
+    if (!run.watched || !begun || ctx._isOver) return;
+    const content = typeof partial === 'string' ? [{ type: 'text' as const, text: partial }] : partial;
+    if (!isContentList(content))
+      throw new AlliumError(
+        'INVALID_HOOK_RESULT',
+        'ctx.update() takes text or a list of text, image and file content.',
+      );
+    const shown = judgeUpdate(run.plan.guards, content, details, ctx);
+    if (!shown) return;
+    const { runId, sessionId } = run;
+    const about = { toolCallId: toolCall.id, toolName: toolCall.name };
+    run.emit({ type: 'tool_execution_update', runId, sessionId, ...about, ...eventData(shown) });
+    return run.pressure();
   }
 
   /** Guards and `afterToolCall` have their say, then the result is journaled and told. */

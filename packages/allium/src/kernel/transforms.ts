@@ -1,7 +1,8 @@
 /** Stream transforms that layers registered: what they make of a stream, or of a response that did not stream. */
 import { Assembler, partsOf } from './assemble.js';
 import type { ModelContext } from './context.js';
-import { AlliumError, attribute, isThenable, shown } from './errors.js';
+import { AlliumError, isThenable, shown } from './errors.js';
+import { owned } from './layer.js';
 import type { LiveStream } from './live.js';
 import { deepFreeze, type ModelResponse } from './messages.js';
 import { type ModelPart, modelName, type StreamTransform } from './model.js';
@@ -155,9 +156,7 @@ class TransformLink {
 
   private blamed(error: unknown): unknown {
     const { by, owner } = this;
-    if (this.inside && by !== undefined)
-      attribute(error, { middleware: by, hook: 'transform' }, undefined, owner);
-    return error;
+    return this.inside && by !== undefined ? owned(by, 'transform', error, owner) : error;
   }
 }
 

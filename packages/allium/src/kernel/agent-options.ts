@@ -1,0 +1,77 @@
+/** What each option of an agent has to be. */
+import type { AgentOptions } from './agent.js';
+import { AlliumError, checkKeys, invalidOption, shown } from './errors.js';
+import { checkLimits, checkSessionLimits } from './limits.js';
+import { checkModel } from './model.js';
+import {
+  type Checks,
+  checkEach,
+  checkFunction,
+  checkList,
+  checkMethods,
+  checkOneOf,
+  checkRecord,
+  checkText,
+  checkTimeout,
+} from './options.js';
+import { RULES, type RuleHook } from './rules.js';
+
+/** What is always needed is looked at first, and some is checked where it is taken apart: by `compose`, or with prices. */
+const elsewhere = (): void => {};
+
+const CHECKS: Checks<Exclude<keyof AgentOptions, RuleHook>> = {
+  model: elsewhere,
+  name: checkName,
+  systemPrompt: checkText,
+  tools: elsewhere,
+  middleware: elsewhere,
+  settings: checkRecord,
+  limits: (_, value) => checkLimits(value as never),
+  sessionLimits: (_, value) => checkSessionLimits(value as never),
+  store: checkStore,
+  observers: checkObservers,
+  onObserverError: checkFunction,
+  toolExecution: (option, value) => checkOneOf(option, value, ['parallel', 'sequential']),
+  teardownTimeoutMs: checkTimeout,
+  state: elsewhere,
+  replaces: elsewhere,
+  priceOf: elsewhere,
+  tenant: checkText,
+  onRequest: checkFunction,
+  clock: (option, value) => checkMethods(option, value, ['now', 'setTimer']),
+  newId: checkFunction,
+};
+
+const OPTIONS = [...Object.keys(CHECKS), ...Object.keys(RULES)];
+
+export function checkAgentOptions(options: AgentOptions): void {
+  checkRecord('options', options);
+  checkKeys('Agent', options, OPTIONS);
+  checkModel('model', options.model);
+  checkEach(options, CHECKS);
+}
+
+function checkName(option: string, name: unknown): void {
+  if (typeof name !== 'string' || name === '') throw invalidOption(option, 'non-empty text', name);
+}
+
+function checkStore(_: string, store: unknown): void {
+  const missing = ['append', 'read', 'head', 'list', 'fork', 'delete', 'post', 'take'].filter(
+    (method) => typeof (store as Record<string, unknown> | null)?.[method] !== 'function',
+  );
+  if (missing.length > 0)
+    throw new AlliumError(
+      'INVALID_OPTION',
+      `Expected \`store\` to be a Store, got ${shown(store)} without ${missing.join(', ')}.`,
+    );
+}
+
+function checkObservers(option: string, observers: unknown): void {
+  checkList(option, observers);
+  for (const observer of observers)
+    if (
+      typeof observer !== 'function' &&
+      typeof (observer as { onEvent?: unknown } | null)?.onEvent !== 'function'
+    )
+      throw invalidOption(option, 'a list of functions or objects with onEvent()', observer);
+}
