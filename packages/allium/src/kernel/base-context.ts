@@ -1,6 +1,7 @@
 /** What every context has, and what the forks of one seam call share. */
 
 import type { Agent } from './agent.js';
+import type { Attempt } from './attempts.js';
 import type { Plan } from './compose.js';
 import { type Attribution, attribution, controlKind, type Raised, StopRun } from './errors.js';
 import { eventData } from './event-data.js';
@@ -25,6 +26,9 @@ export class SeamCall {
   latchedBy: string | undefined = undefined;
   /** An error that an `onError` declared final on its way out. */
   final: { readonly error: unknown } | undefined = undefined;
+
+  /** Who asked for it with `generate()`. */
+  caller: Context | undefined = undefined;
 
   /** Guards judge what is sent and what comes back; not so for the model calls of a guard itself. */
   guarded = true;
@@ -191,6 +195,16 @@ export abstract class Context {
       // There is no turn to start again here, so the error stands.
       throw controlKind(error) === 'restart' ? (error as Error).cause : error;
     }
+  }
+
+  /**
+   * Is this call under way inside `next()` of the model or tool layer that was given that context? So is the model
+   * call of a guard inside the call it judges, and a sub-agent inside the tool that asked it.
+   */
+  isInside(layer: Context): boolean {
+    for (let at: Scope | undefined = this._scope; at !== undefined; at = at.parent)
+      if ((at as Partial<Attempt>).outer === layer) return true;
+    return false;
   }
 
   /** @internal */

@@ -29,9 +29,12 @@ const ELSEWHERE: Record<string, string> = {
   ontoolstart: 'beforeTool',
 };
 
-/** A member that is not a hook but looks like one is a mistake nobody would notice otherwise. */
-export function checkMembers(middleware: Middleware, index: number): void {
-  const who = `Middleware ${middleware.name ? `"${middleware.name}"` : `at index ${index}`}`;
+/**
+ * A member that is not a hook but looks like one is a mistake nobody would notice otherwise. `place` says which
+ * middleware it is when it has no name.
+ */
+export function checkMembers(middleware: Middleware, place: string): void {
+  const who = `Middleware ${middleware.name ? `"${middleware.name}"` : place}`;
   const fail = (message: string) => new AlliumError('INVALID_MIDDLEWARE', `${who}: ${message}`);
   let any = false;
   for (const key of memberNames(middleware)) {

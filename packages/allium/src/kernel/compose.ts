@@ -128,27 +128,27 @@ export function specsOf(tools: readonly Tool[]): readonly ToolSpec[] {
   return made;
 }
 
-/** The middleware of lists and pipelines, in order. */
-export function flatten(list: MiddlewareList): Middleware[] {
-  if (isPipeline(list)) return flatten(list.layers);
+/** The middleware of lists and pipelines, in order. `option` is what the list is called. */
+export function flatten(list: MiddlewareList, option = 'middleware'): Middleware[] {
+  if (isPipeline(list)) return flatten(list.layers, option);
   if (!Array.isArray(list)) {
     const hint = typeof list === 'object' && list !== null ? ' One middleware goes into a list of one.' : '';
     throw new AlliumError(
       'INVALID_MIDDLEWARE',
-      `Expected \`middleware\` to be a list or a pipeline, got ${shown(list)}.${hint}`,
+      `Expected \`${option}\` to be a list or a pipeline, got ${shown(list)}.${hint}`,
     );
   }
   return list.flatMap((item: unknown, index): Middleware[] => {
-    if (Array.isArray(item) || isPipeline(item)) return flatten(item);
+    if (Array.isArray(item) || isPipeline(item)) return flatten(item, option);
     if (typeof item !== 'object' || item === null) {
       const hint =
         typeof item === 'function' ? ' A factory has to be called: write `retry()`, not `retry`.' : '';
       throw new AlliumError(
         'INVALID_MIDDLEWARE',
-        `middleware[${index}] is ${shown(item)}, not a middleware object.${hint}`,
+        `${option}[${index}] is ${shown(item)}, not a middleware object.${hint}`,
       );
     }
-    checkMembers(item as Middleware, index);
+    checkMembers(item as Middleware, option === 'middleware' ? `at index ${index}` : `${option}[${index}]`);
     return [item as Middleware];
   });
 }

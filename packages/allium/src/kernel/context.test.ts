@@ -8,6 +8,7 @@ import {
   type ModelPart,
   type RunError,
   type StreamTransform,
+  type ToolContext,
   textOf,
   tool,
 } from 'allium';
@@ -19,6 +20,89 @@ import { CALL_SEAMS, layerAt, trial } from '../../../../test/seams.js';
 type Emit = (part: ModelPart) => void;
 
 const look = tool({ name: 'look', description: '', input: z.object({}), execute: () => 'seen' });
+
+describe('ctx.isInside', () => {
+  it('is true of calls made inside next() of a layer, and of no others', async () => {
+    const seen: Record<string, boolean> = {};
+    let around: ModelContext | undefined;
+    const ask = scriptedModel(['ok'], { repeat: true });
+    const before: Middleware = {
+      name: 'before',
+      async wrapModel(ctx, next) {
+        if (ctx.model === ask) return void (await next());
+        seen.outer = ctx.isInside(ctx);
+        await Promise.all([next(), ctx.generate(ask, { messages: 'Beside?' })]);
+      },
+    };
+    const guard: Middleware = {
+      name: 'guard',
+      guard: {
+        on: ['request'],
+        judge: async ({ text: about }, { context }) => {
+          if (about === 'hello') await context.generate(ask, { messages: 'May it?' });
+        },
+      },
+    };
+    const layer: Middleware = {
+      name: 'layer',
+      async wrapModel(ctx, next) {
+        if (ctx.model !== ask) around = ctx;
+        else seen[textOf(ctx.messages[0]!)] = ctx.isInside(around!);
+        await next();
+      },
+    };
+    const inner: Middleware = {
+      name: 'inner',
+      beforeModel(ctx) {
+        if (ctx.model !== ask) seen.inner = ctx.isInside(around!);
+      },
+    };
+    await new Agent({ model: scriptedModel(['hi']), middleware: [before, guard, layer, inner] }).run('hello');
+    expect(seen).toEqual({ outer: false, 'Beside?': false, 'May it?': true, inner: true });
+  });
+
+  it('is true of a sub-agent inside the tool that asked it', async () => {
+    const inside: boolean[] = [];
+    let around: ToolContext | undefined;
+    const watch: Middleware = {
+      name: 'watch',
+      beforeModel: (ctx) => void (around && inside.push(ctx.isInside(around))),
+      async wrapTool(ctx, next) {
+        around = ctx;
+        await next();
+      },
+    };
+    const child = new Agent({ model: scriptedModel(['done']), middleware: [watch] });
+    const tools = [child.asTool({ name: 'child', description: 'A child.' })];
+    const model = scriptedModel([toolCalls({ name: 'child', args: { prompt: 'Go.' } }), text('end')]);
+    await new Agent({ model, tools, middleware: [watch] }).run('hello');
+    expect(inside).toEqual([true, false]);
+  });
+});
+
+describe('ctx.caller', () => {
+  it('is who asked for a call, for every layer of it, and nobody for a call of the run itself', async () => {
+    const seen: unknown[] = [];
+    const note: Middleware = {
+      name: 'note',
+      beforeModel: (ctx) => void seen.push(ctx.caller?.seam),
+      async wrapModel(ctx, next) {
+        seen.push(ctx.caller?.seam);
+        await next();
+      },
+    };
+    const asks: Middleware = {
+      name: 'asks',
+      async wrapTool(ctx, next) {
+        await ctx.generate(scriptedModel(['ok']), { messages: 'May it?' });
+        await next();
+      },
+    };
+    const model = scriptedModel([toolCalls({ name: 'look' }), text('end')]);
+    await new Agent({ model, tools: [look], middleware: [asks, note] }).run('hello');
+    expect(seen).toEqual([undefined, undefined, 'tool', 'tool', undefined, undefined]);
+  });
+});
 
 describe('ctx.pausedMs', () => {
   it('is the time a human took to answer, also while the question is open', async () => {

@@ -310,18 +310,6 @@ export function errorKind(error: unknown): string {
   return typeof code === 'string' ? code : typeof name === 'string' ? name : 'object';
 }
 
-/**
- * How notes, events and log lines tell of an error: by its message, or where the plan has guards only by its kind. They
- * pass no guard, and a message may quote what guards take out everywhere else.
- */
-export function toldError(
-  error: unknown,
-  { guards }: { readonly guards: Readonly<Record<string, readonly unknown[]>> },
-): string {
-  const guarded = Object.values(guards).some((ofPoint) => ofPoint.length > 0);
-  return guarded ? errorKind(error) : messageOf(error);
-}
-
 export function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
   return (
     typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'

@@ -19,6 +19,7 @@ export async function generate(
   checkGenerate(request);
   const { messages, systemPrompt = '', tools = [], settings = {} } = request;
   const call = new SeamCall();
+  call.caller = caller;
   call.guarded = caller._call.guarded;
   call.converted = caller._call.converted && !(caller instanceof ModelContext && caller._converting);
   const ctx = new ModelContext(

@@ -1,6 +1,15 @@
 /** The guard ring: text and calls are judged at fixed points, wherever the guards stand in the list. */
 import { type Context, type ModelContext, SeamCall } from './context.js';
-import { AlliumError, attribute, attribution, isControl, isThenable, StopRun, toldError } from './errors.js';
+import {
+  AlliumError,
+  attribute,
+  attribution,
+  errorKind,
+  isControl,
+  isThenable,
+  messageOf,
+  StopRun,
+} from './errors.js';
 import { WrongReturn } from './guard-returns.js';
 import { textsIn, withTexts } from './json-texts.js';
 import type { Guard, GuardPoint, GuardSubject, Span, Verdict } from './middleware.js';
@@ -143,6 +152,28 @@ function checkVerdict(name: string, verdict: Verdict, { subject, args }: Judging
     throw fail('Arguments are rewritten with `args`, not `text`.');
 }
 
+/**
+ * How notes, events and log lines tell of an error: by its message, or where a guard would object to that, or could not
+ * say so at once, only by its kind. A message may quote what guards take out everywhere else.
+ */
+export function toldError(error: unknown, ctx: Context): string {
+  const text = messageOf(error);
+  const points = Object.entries(ctx.plan.guards) as [GuardPoint, readonly PlannedGuard[]][];
+  const clean = points.every(([point, guards]) =>
+    guards.every((planned) => findsNothing(planned, point, text, ctx)),
+  );
+  return clean ? text : errorKind(error);
+}
+
+function findsNothing(planned: PlannedGuard, point: GuardPoint, text: string, ctx: Context): boolean {
+  if (planned.guard.judge || !planned.guard.find) return false;
+  try {
+    return spansOf(planned, point, text, 0, ctx).length === 0;
+  } catch {
+    return false;
+  }
+}
+
 /** A text without what one guard found in it. */
 export function redact(
   planned: PlannedGuard,
@@ -221,7 +252,7 @@ export function skipOrThrow(planned: PlannedGuard, error: unknown, ctx: Context)
     throw error;
   }
   if (open) {
-    ctx._run.note(name, `failed and was skipped: ${toldError(error, ctx.plan)}`);
+    ctx._run.note(name, `failed and was skipped: ${toldError(error, ctx)}`);
     return;
   }
   attribute(error, { middleware: name, hook: 'guard' });

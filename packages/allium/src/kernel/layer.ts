@@ -1,6 +1,7 @@
 /** One layer of the onion, and what is common to the ways layers are run: who failed, and how it is undone. */
 import type { ModelContext, RunContext, ToolContext } from './context.js';
-import { AlliumError, attribute, isControl, shown, toldError } from './errors.js';
+import { AlliumError, attribute, isControl, shown } from './errors.js';
+import { toldError } from './guards.js';
 import { lackOf } from './message-input.js';
 import { deepFreeze } from './messages.js';
 import type { Middleware } from './middleware.js';
@@ -43,7 +44,7 @@ export function undone(
   ctx._call.check();
   if (undo === undefined || isControl(error)) throw owned(layer.name, hook, error, ctx);
   undo();
-  ctx._run.note(layer.name, `${hook} failed and was skipped: ${toldError(error, ctx.plan)}`);
+  ctx._run.note(layer.name, `${hook} failed and was skipped: ${toldError(error, ctx)}`);
 }
 
 /** Remembers what a hook may assign; the returned function puts it back. Undefined for layers that fail closed. */

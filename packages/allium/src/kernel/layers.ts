@@ -1,7 +1,8 @@
 /** The onion. A middleware is compiled into up to four primitive layers: process, a before/after pair, wrap, and its catch. */
 import { type Attempt, runWrap } from './attempts.js';
 import type { RunContext } from './context.js';
-import { AlliumError, isControl, isThenable, toldError } from './errors.js';
+import { AlliumError, isControl, isThenable } from './errors.js';
+import { toldError } from './guards.js';
 import { type Layer, type LayerContext, owned, save, takeResult, wrongReturn } from './layer.js';
 import { runCatch } from './on-error.js';
 import { runBefore, runPairs } from './pairs.js';
@@ -109,7 +110,7 @@ async function tearDown(
   } catch (error) {
     if (failure || (undo && !isControl(error))) {
       undo?.();
-      ctx._run.note(layer.name, `${hook} failed: ${toldError(error, ctx.plan)}`);
+      ctx._run.note(layer.name, `${hook} failed: ${toldError(error, ctx)}`);
       return failure;
     }
     return { error: owned(layer.name, hook, error, ctx) };

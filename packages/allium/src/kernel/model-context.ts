@@ -71,6 +71,11 @@ export class ModelContext extends Context {
     return 'model';
   }
 
+  /** Who asked for this call with `ctx.generate()`; undefined for a call of the run itself. */
+  get caller(): Context | undefined {
+    return this._call.caller;
+  }
+
   /** What the model will receive; reassign to change it for this call. */
   get messages(): readonly Message[] {
     return this._messages ?? this._run.history.first(this._length);

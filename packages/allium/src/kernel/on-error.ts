@@ -1,6 +1,7 @@
 /** `onError`: the catch of a layer around everything further in, at the model and tool seams. */
 import { Attempt, repeat } from './attempts.js';
-import { AlliumError, attribute, isControl, RestartTurn, shown, toldError } from './errors.js';
+import { AlliumError, attribute, isControl, RestartTurn, shown } from './errors.js';
+import { toldError } from './guards.js';
 import { ignore, type Layer, type LayerContext, owned, undone } from './layer.js';
 import type { Onion } from './layers.js';
 import type { Model } from './model.js';
@@ -79,7 +80,7 @@ async function again(
   if (action !== 'retry' && action !== 'fallback') throw error;
   const refusal = repeat(layer, ctx, error);
   if (refusal) throw owned(layer.name, 'onError', refusal, ctx);
-  ctx._run.note(layer.name, `${action} after: ${toldError(error, ctx.plan)}`);
+  ctx._run.note(layer.name, `${action} after: ${toldError(error, ctx)}`);
 }
 
 /** Nothing is tried again after a stop or an abort, whoever swallowed it. */

@@ -43,6 +43,26 @@ describe('result.changes after a layer rewrote the request', () => {
       expect(await changesOf([idle('a'), idle('b'), way, idle('c')])).toEqual([{ turn: 1, by: 'm', what }]);
   });
 
+  it('says who assigned it in a transform of the request', async () => {
+    const settings = { temperature: 0 };
+    const transform = defineMiddleware({
+      name: 'm',
+      transformContext(messages, ctx) {
+        ctx.settings = settings;
+        return messages;
+      },
+      transformSystemPrompt(prompt, ctx) {
+        ctx.messages = [...ctx.messages, userMessage('more')];
+        return prompt;
+      },
+    });
+    const changes = await changesOf([idle('a'), transform, idle('b')]);
+    expect(changes.map(({ by, what }) => `${by} ${what}`)).toEqual([
+      'm rewrote the settings of the request',
+      'm rewrote the messages of the request',
+    ]);
+  });
+
   it('is empty when nobody rewrote anything, or wrote what was there', async () => {
     const same = defineMiddleware({
       name: 'same',

@@ -1,4 +1,4 @@
-/** Which layer rewrote what of a request: found out at the innermost point, and only if something was rewritten. */
+/** Which middleware rewrote what of a request: found out at the innermost point, and only if something was rewritten. */
 
 import { modelName } from './model.js';
 import type { ModelContext, ModelMark } from './model-context.js';
@@ -22,6 +22,11 @@ function isLike(
     ctx.model === other.model &&
     ctx.settings === other.settings
   );
+}
+
+/** A transform of the request assigned to its context what it does not return. */
+export function noteAssigned(ctx: ModelContext, before: ModelMark): void {
+  if (!isLike(ctx, before, before.messages)) note(ctx, before, ctx._mark());
 }
 
 /** `next({ … })` wrote this context before anybody was handed it. */

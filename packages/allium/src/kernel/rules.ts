@@ -1,9 +1,11 @@
 /** The decision hooks and their composition rules: a table, and one small function per rule. */
 import type { Context, ModelContext, RunContext, ToolContext, TurnContext } from './context.js';
-import { AlliumError, attribute, isControl, isThenable, shown, toldError } from './errors.js';
+import { AlliumError, attribute, isControl, isThenable, shown } from './errors.js';
+import { toldError } from './guards.js';
 import { SHAPES } from './hook-shapes.js';
 import type { Message, ModelResponse, ToolCall, ToolContent } from './messages.js';
 import type { ToolResultPatch, TurnAction } from './middleware.js';
+import { noteAssigned } from './request-changes.js';
 import type { Stop, StopReason } from './result.js';
 import { untilAborted } from './scope.js';
 import type { Awaitable, Request } from './store.js';
@@ -110,7 +112,7 @@ function failed(hook: RuleHook, planned: PlannedHook, ctx: Context, error: unkno
   else attribute(error, { middleware: planned.name, hook }, undefined, ctx);
   ctx._call.check();
   if (isControl(error) || !planned.open) throw error;
-  ctx._run.note(planned.name, `${hook} failed and was skipped: ${toldError(error, ctx.plan)}`);
+  ctx._run.note(planned.name, `${hook} failed and was skipped: ${toldError(error, ctx)}`);
 }
 
 function wrong(hook: RuleHook, planned: PlannedHook, answer: unknown): AlliumError {
@@ -166,7 +168,9 @@ export async function transformContext(
   let messages = given;
   const steps: Transformed[] = [];
   for (const planned of hooks) {
+    const before = ctx._mark();
     const answer = await ask<readonly Message[]>('transformContext', planned, ctx, messages, ctx);
+    noteAssigned(ctx, before);
     if (answer === undefined || answer === messages) continue;
     messages = answer;
     steps.push({ by: planned.name, messages });
@@ -182,7 +186,9 @@ export async function transformSystemPrompt(
 ): Promise<string> {
   let current = prompt;
   for (const planned of hooks) {
+    const before = ctx._mark();
     const answer = await ask<string>('transformSystemPrompt', planned, ctx, current, ctx);
+    noteAssigned(ctx, before);
     if (answer === undefined || answer === current) continue;
     current = answer;
     ctx._run.note(planned.name, 'rewrote the system prompt of the request');

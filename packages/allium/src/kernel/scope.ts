@@ -51,7 +51,7 @@ class Links {
 }
 
 export class Scope {
-  declare private readonly parent: Scope | undefined;
+  declare readonly parent: Scope | undefined;
   declare private readonly links: Links;
   /** How many listen right here. */
   declare private listening: number;

@@ -1,14 +1,7 @@
 /** One tool call on its way through a turn: its context, its arguments, and what it came to. */
 import { SeamCall, type ToolCallSubject, type ToolContext } from './context.js';
-import {
-  AlliumError,
-  controlKind,
-  isControl,
-  isThenable,
-  messageOf,
-  type Suspension,
-  toldError,
-} from './errors.js';
+import { AlliumError, controlKind, isControl, isThenable, messageOf, type Suspension } from './errors.js';
+import { toldError } from './guards.js';
 import { hash } from './hash.js';
 import { type AssistantMessage, deepFreeze, type ToolCall, type ToolMessage, textOf } from './messages.js';
 import type { CallDecision } from './rules.js';
@@ -134,7 +127,7 @@ export function failureText(call: Call, error: unknown): string {
   const { middleware: by, hook } = call.seam.raisedBy(error) ?? {};
   const { name } = call.toolCall;
   if (!by) return `"${name}" failed: ${messageOf(error)}`;
-  call.ctx?._run.note(by, `${hook} failed for ${name}: ${toldError(error, call.ctx.plan)}`);
+  call.ctx?._run.note(by, `${hook} failed for ${name}: ${toldError(error, call.ctx)}`);
   return `"${name}" was not completed: middleware "${by}" failed: ${messageOf(error)}`;
 }
 

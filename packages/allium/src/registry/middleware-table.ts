@@ -129,7 +129,8 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
       type: 'object',
       properties: {
         modelCalls: {
-          description: 'Model calls of a run that pass through here: an integer ≥ 1. Default: no limit',
+          description:
+            'Model calls of a run that pass through here, without those of other middleware: an integer ≥ 1. Default: no limit',
           type: 'number',
         },
         toolCalls: {

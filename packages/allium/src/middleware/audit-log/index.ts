@@ -1,7 +1,8 @@
 /** Writes a line for every run, model call and tool call, chained so that a missing or changed one is noticed. */
 import { type Clock, systemClock } from '../../kernel/clock.js';
 import type { Context, RunContext, ToolContext } from '../../kernel/context.js';
-import { controlKind, errorKind, invalidOption, isThenable, toldError } from '../../kernel/errors.js';
+import { controlKind, errorKind, invalidOption, isThenable } from '../../kernel/errors.js';
+import { toldError } from '../../kernel/guards.js';
 import { canonical } from '../../kernel/hash.js';
 import {
   isSyntheticMessage,
@@ -118,7 +119,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
     try {
       await log(ctx, type, textOfFields(fields));
     } catch (problem) {
-      ctx.emit('audit_failed', { error: toldError(problem, ctx.plan) });
+      ctx.emit('audit_failed', { error: toldError(problem, ctx) });
     }
   }
 

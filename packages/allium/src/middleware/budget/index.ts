@@ -1,7 +1,8 @@
 /** Limits what runs, sessions or tenants may spend, in tokens or US dollars. */
 import { specsOf } from '../../kernel/compose.js';
 import type { Context, ModelContext, RunContext } from '../../kernel/context.js';
-import { AlliumError, invalidOption, toldError } from '../../kernel/errors.js';
+import { AlliumError, invalidOption } from '../../kernel/errors.js';
+import { toldError } from '../../kernel/guards.js';
 import { costOf, estimateTokens } from '../../kernel/limits.js';
 import { type ModelResponse, NO_USAGE } from '../../kernel/messages.js';
 import { meter } from '../../kernel/meters.js';
@@ -295,7 +296,7 @@ interface Reserved {
 
 /** Booking failed beside a failure, which goes on. */
 function failed(ctx: Context, problem: unknown): void {
-  ctx.emit('budget_failed', { error: toldError(problem, ctx.plan) });
+  ctx.emit('budget_failed', { error: toldError(problem, ctx) });
 }
 
 function priceFor({ model }: ModelContext, priceOf: PriceOf): Price {

@@ -1,5 +1,6 @@
 import { Agent, defineMiddleware, isSyntheticMessage, memoryStore, textOf, tool } from 'allium';
 import { type CallLimitsOptions, callLimits } from 'allium/middleware/call-limits';
+import { toolSelector } from 'allium/middleware/tool-selector';
 import { collect, type Script, scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -118,6 +119,22 @@ describe('call-limits', () => {
     expect(last.settings).toEqual({ toolChoice: 'none' });
     expect(last.tools).toHaveLength(2);
     expect(result.messages.some(isSyntheticMessage)).toBe(false);
+  });
+
+  it('leaves calls of other middleware alone, and the run its answer, in either order', async () => {
+    for (const onExceed of ['stop', 'tell-model'] as const)
+      for (const first of [true, false]) {
+        const cheap = scriptedModel(['["look"]'], { id: 'cheap' });
+        const model = scriptedModel(['answer']);
+        const selector = toolSelector({ model: cheap, maxTools: 1 });
+        const limits = callLimits({ modelCalls: 1, onExceed });
+        const middleware = first ? [limits, selector] : [selector, limits];
+        const result = await new Agent({ model, tools: [look, dig], middleware }).run('go');
+        expect(result).toMatchObject({ status: 'done', text: 'answer' });
+        expect(cheap.requests[0]!.messages).toHaveLength(1);
+        const told = textOf(model.requests[0]!.messages.at(-1)!).includes('the last answer');
+        expect(told).toBe(onExceed === 'tell-model');
+      }
   });
 
   it('counts a call once although its arguments are rewritten', async () => {

@@ -7,7 +7,7 @@ import { checkInteger, checkOneOf, checkOptions } from '../../kernel/options.js'
 import { defineState } from '../../kernel/state.js';
 
 export interface CallLimitsOptions {
-  /** Model calls of a run that pass through here: an integer ≥ 1. @default no limit */
+  /** Model calls of a run that pass through here, without those of other middleware: an integer ≥ 1. @default no limit */
   readonly modelCalls?: number;
   /** Tool calls of a run, all tools together: an integer ≥ 0. @default no limit */
   readonly toolCalls?: number;
@@ -47,6 +47,8 @@ export function callLimits(options: CallLimitsOptions): Middleware {
   const countsTools = toolCalls !== undefined || perTool !== undefined;
 
   function beforeModel(ctx: ModelContext): void {
+    // What other middleware ask for themselves is no answer of the run, and must not take the last one.
+    if (ctx.caller !== undefined) return;
     const made = ctx.state.get(models);
     if (made >= modelCalls!) ctx.stop('max_turns', `The run has made its ${modelCalls} model calls.`);
     ctx.state.update(models, (count) => count + 1);

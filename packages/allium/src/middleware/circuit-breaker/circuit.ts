@@ -1,4 +1,5 @@
 /** One circuit: closed until too many calls fail in a row, then open, then tried with a single call. */
+import type { Context } from '../../kernel/context.js';
 
 export interface CircuitLimits {
   readonly failures: number;
@@ -9,17 +10,18 @@ export interface CircuitLimits {
 /** What a call came to: it worked, it failed in a way that counts, or it says nothing about the other side. */
 export type CallOutcome = 'success' | 'failure' | 'nothing';
 
-/** A call that was let through. */
+/** A call that was let through. A `part` is made inside the probe, and tells as much about the other side. */
 export interface Pass {
   readonly era: number;
-  readonly probe: boolean;
+  readonly as: 'call' | 'probe' | 'part';
 }
 
 export class Circuit {
   /** When the calls failed that count, in order. */
   private failed: number[] = [];
   private openUntil: number | undefined = undefined;
-  private probing = false;
+  /** The call that tries whether the other side is back. */
+  private probe: Context | undefined = undefined;
   /** Grows when the circuit opens or closes: what began before says nothing about what is now. */
   private era = 0;
   /** Calls under way. */
@@ -34,34 +36,37 @@ export class Circuit {
   }
 
   /** Lets a call through, or says why not: the milliseconds to wait, or undefined while another call tries. */
-  enter(now: number): Pass | { readonly retryAfterMs: number | undefined } {
-    if (this.openUntil !== undefined) {
-      if (now < this.openUntil) return { retryAfterMs: this.openUntil - now };
-      if (this.probing) return { retryAfterMs: undefined };
-      this.probing = true;
-    }
+  enter(now: number, ctx: Context): Pass | { readonly retryAfterMs: number | undefined } {
+    const { openUntil, probe, era } = this;
+    if (openUntil !== undefined && now < openUntil) return { retryAfterMs: openUntil - now };
+    // What the probe waits for must not wait for the probe.
+    if (probe !== undefined && !ctx.isInside(probe)) return { retryAfterMs: undefined };
     this.active++;
-    return { era: this.era, probe: this.probing };
+    if (openUntil === undefined) return { era, as: 'call' };
+    this.probe ??= ctx;
+    return { era, as: probe === undefined ? 'probe' : 'part' };
   }
 
   /** Notes how a call ended; returns what the circuit became by it, if anything. */
   leave(pass: Pass, outcome: CallOutcome, now: number, error?: unknown): 'open' | 'closed' | undefined {
     this.active--;
     if (pass.era !== this.era) return undefined;
-    if (pass.probe) this.probing = false;
+    if (pass.as === 'probe') this.probe = undefined;
+    const tries = pass.as !== 'call';
     if (outcome === 'nothing') return undefined;
     if (outcome === 'success') {
       this.failed = [];
-      return pass.probe ? this.turn(undefined) : undefined;
+      return tries ? this.turn(undefined) : undefined;
     }
     this.lastError = error;
     const { failures, windowMs, cooldownMs } = this.limits;
     this.failed = [...this.failed.filter((at) => at > now - windowMs), now];
-    return pass.probe || this.failed.length >= failures ? this.turn(now + cooldownMs) : undefined;
+    return tries || this.failed.length >= failures ? this.turn(now + cooldownMs) : undefined;
   }
 
   private turn(openUntil: number | undefined): 'open' | 'closed' {
     this.era++;
+    this.probe = undefined;
     this.failed = [];
     this.openUntil = openUntil;
     return openUntil === undefined ? 'closed' : 'open';

@@ -333,6 +333,55 @@ describe('circuit-breaker', () => {
     });
   });
 
+  describe('with a guard that asks the same model', () => {
+    const guarded = (script: readonly Script[]) => {
+      const clock = fakeClock();
+      const model = scriptedModel(script);
+      const asking = defineMiddleware({
+        name: 'asking',
+        guard: {
+          on: ['request'],
+          judge: async (_, { context }) => {
+            await context.generate(model, { messages: 'May it?' });
+            return { type: 'allow' };
+          },
+        },
+      });
+      const breaker = circuitBreaker({ failures: 2, cooldownMs: 1000 });
+      const agent = new Agent({ model, clock, middleware: [asking, breaker] });
+      const end = () =>
+        agent.run('hi').then(
+          ({ text: answer }) => answer,
+          ({ code }) => code,
+        );
+      return { agent, clock, model, end };
+    };
+
+    it('lets the question through while the call tries, and closes', async () => {
+      const { agent, clock, model, end } = guarded([down, down, 'yes', 'hello', 'yes', 'again']);
+      expect([await end(), await end()]).toEqual(['GUARD_FAILED', 'GUARD_FAILED']);
+      await clock.advance(1000);
+      const { events, result } = await collect(agent.stream('hi'));
+      expect(result?.text).toBe('hello');
+      const states = events.flatMap((event) => (event.type === 'custom' ? [event.data] : []));
+      expect(states.map((data) => (data as { state: string }).state)).toEqual(['half-open', 'closed']);
+      expect(await end()).toBe('again');
+      expect(model.requests).toHaveLength(6);
+    });
+
+    it('opens again when the question fails, and others are refused meanwhile', async () => {
+      const { clock, model, end } = guarded([down, down, down, 'yes', 'hello']);
+      await end();
+      await end();
+      await clock.advance(1000);
+      expect(await Promise.all([end(), end()])).toEqual(['GUARD_FAILED', 'CIRCUIT_OPEN']);
+      expect(await end()).toBe('CIRCUIT_OPEN');
+      expect(model.requests).toHaveLength(3);
+      await clock.advance(1000);
+      expect(await end()).toBe('hello');
+    });
+  });
+
   it.each([
     [{ failures: 0 }, 'Expected `failures` to be an integer ≥ 1, got 0.'],
     [{ windowMs: 0 }, 'Expected `windowMs` to be a finite number ≥ 1, got 0.'],

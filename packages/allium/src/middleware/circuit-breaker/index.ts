@@ -74,9 +74,9 @@ export function circuitBreaker(options: CircuitBreakerOptions = {}): Middleware 
       if (typeof target !== 'string') throw invalidOption('key()', 'a function that returns text', target);
       const circuit = circuits.get(target) ?? new Circuit(limits);
       circuits.set(target, circuit);
-      const pass = circuit.enter(time.now());
+      const pass = circuit.enter(time.now(), ctx);
       if (!('era' in pass)) throw refusal(target, pass.retryAfterMs, circuit.lastError);
-      if (pass.probe) ctx.emit('circuit-breaker', { key: target, state: 'half-open' });
+      if (pass.as === 'probe') ctx.emit('circuit-breaker', { key: target, state: 'half-open' });
 
       const end = (outcome: CallOutcome, error?: unknown): void => {
         const state = circuit.leave(pass, outcome, time.now(), error);

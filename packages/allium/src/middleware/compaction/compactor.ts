@@ -2,7 +2,8 @@
 import { PinIndex } from '../../context-window/pins.js';
 import type { TokenMeter } from '../../context-window/token-meter.js';
 import type { ModelContext } from '../../kernel/context.js';
-import { AlliumError, isControl, toldError } from '../../kernel/errors.js';
+import { AlliumError, isControl } from '../../kernel/errors.js';
+import { toldError } from '../../kernel/guards.js';
 import { type Message, textOf, userMessage } from '../../kernel/messages.js';
 import type { Model } from '../../kernel/model.js';
 import {
@@ -136,7 +137,7 @@ export class Compactor {
     const text = await this.summarise(round);
     if (text instanceof Failure) {
       const progress = afterFailure(before.progress);
-      ctx.emit('compaction_failed', { error: toldError(text.cause, ctx.plan), failures: progress.failures });
+      ctx.emit('compaction_failed', { error: toldError(text.cause, ctx), failures: progress.failures });
       // A turn that was refused for its length must become shorter, with a summary or without.
       return isOpen(progress) || forced ? this.withFallback(round, progress) : { ...before, progress };
     }

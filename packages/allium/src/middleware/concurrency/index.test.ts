@@ -1,4 +1,5 @@
-import { Agent, defineMiddleware, tool } from 'allium';
+import { Agent, defineMiddleware, type GuardPoint, type Model, tool, userMessage } from 'allium';
+import { auditLog } from 'allium/middleware/audit-log';
 import { type ConcurrencyOptions, concurrency } from 'allium/middleware/concurrency';
 import { fallback } from 'allium/middleware/fallback';
 import { retry } from 'allium/middleware/retry';
@@ -265,6 +266,111 @@ describe('concurrency', () => {
     await drain();
     await runs;
     expect(seen.most).toBe(1);
+  });
+
+  describe('with a guard that asks a model', () => {
+    /** Asks about whatever it judges. */
+    const asking = (on: GuardPoint, judge: Model) =>
+      defineMiddleware({
+        name: 'asking',
+        guard: {
+          on: [on],
+          judge: async (_, { context }) => {
+            await context.generate(judge, { messages: [userMessage('May it?')] });
+            return { type: 'allow' };
+          },
+        },
+      });
+    /** Answers a little later, and notes how many calls of it were under way. */
+    const counting = () => {
+      const seen = { now: 0, most: 0, calls: 0 };
+      const model: Model = {
+        provider: 'test',
+        id: 'counting',
+        async *stream() {
+          seen.calls++;
+          seen.most = Math.max(seen.most, ++seen.now);
+          for (let i = 0; i < 20; i++) await Promise.resolve();
+          seen.now--;
+          yield { type: 'text', text: 'ok' };
+          yield { type: 'finish', reason: 'stop' };
+        },
+      };
+      return { model, seen };
+    };
+
+    it.each([
+      ['request', 1],
+      ['request', 3],
+      ['output', 1],
+      ['output', 3],
+    ] as const)('at %s, every run ends and at most %i calls are under way', async (on, max) => {
+      const { model, seen } = counting();
+      // A sink inside has the answer judged while the call still has its place.
+      const inside = auditLog({ sink() {} });
+      const middleware = [asking(on, model), concurrency({ max }), inside];
+      const results = await Promise.all(many(new Agent({ model, middleware }), 10));
+      expect(results.every(({ text: answer }) => answer === 'ok')).toBe(true);
+      expect(seen.calls).toBe(20);
+      expect(seen.most).toBe(max);
+    });
+
+    it('judges several messages at once in the places that are free, and by turns when none is', async () => {
+      const { model, seen } = counting();
+      const middleware = [asking('request', model), concurrency({ max: 2 })];
+      const input = Array.from({ length: 6 }, (_, i) => userMessage(`n${i}`));
+      const runs = [1, 2].map(() => new Agent({ model, middleware }).run(input));
+      expect((await Promise.all(runs)).every(({ text: answer }) => answer === 'ok')).toBe(true);
+      expect(seen.calls).toBe(14);
+      expect(seen.most).toBe(2);
+    });
+
+    it('gives the place back when the question fails, and refuses it when nobody may wait', async () => {
+      const failing = scriptedModel([failWith(new Error('oh'))], { repeat: true });
+      const limit = concurrency({ max: 1, maxWaitMs: 0 });
+      const agent = (judge: Model) =>
+        new Agent({ model: counting().model, middleware: [asking('request', judge), limit] });
+      await expect(agent(failing).run('hi')).rejects.toMatchObject({ code: 'GUARD_FAILED' });
+      expect((await agent(counting().model).run('hi')).text).toBe('ok');
+      const two = [userMessage('one'), userMessage('two')];
+      await expect(agent(counting().model).run(two)).rejects.toMatchObject({
+        cause: { code: 'CONCURRENCY_LIMITED' },
+      });
+      expect((await agent(counting().model).run('hi')).text).toBe('ok');
+    });
+  });
+
+  it('needs one place where one instance stands twice in a list', async () => {
+    const limit = concurrency({ max: 1 });
+    const { text: answer } = await new Agent({
+      model: scriptedModel(['ok']),
+      middleware: [limit, limit],
+    }).run('hi');
+    expect(answer).toBe('ok');
+  });
+
+  it('counts a call that a layer makes beside its own one', async () => {
+    let now = 0;
+    let most = 0;
+    const model: Model = {
+      provider: 'test',
+      id: 'beside',
+      async *stream() {
+        most = Math.max(most, ++now);
+        for (let i = 0; i < 20; i++) await Promise.resolve();
+        now--;
+        yield { type: 'text', text: 'ok' };
+        yield { type: 'finish', reason: 'stop' };
+      },
+    };
+    const beside = defineMiddleware({
+      name: 'beside',
+      async wrapModel(ctx, next) {
+        await Promise.all([next(), ctx.generate(model, { messages: 'Beside?' })]);
+      },
+    });
+    await new Agent({ model, middleware: [beside, concurrency({ max: 1 })] }).run('hi');
+    expect(most).toBe(1);
   });
 
   it('outside a retry keeps the place during back-off, and inside gives it back', async () => {

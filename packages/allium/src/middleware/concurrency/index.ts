@@ -11,7 +11,7 @@ import {
   checkOneOf,
   checkOptions,
 } from '../../kernel/options.js';
-import { Semaphore } from './semaphore.js';
+import { Lane } from './lane.js';
 
 export interface ConcurrencyOptions {
   /** Calls that may be under way at once, for each key. */
@@ -43,7 +43,7 @@ export function concurrency(options: ConcurrencyOptions): Middleware {
   checkNumber('maxWaitMs', maxWaitMs, 0, Number.POSITIVE_INFINITY);
   checkOneOf('scope', scope, ['model', 'run', 'tool']);
   if (clock !== undefined) checkMethods('clock', clock, ['now', 'setTimer']);
-  const lanes = new Map<string, Semaphore>();
+  const lanes = new Map<string, Lane>();
 
   return defineMiddleware({
     name: 'concurrency',
@@ -53,18 +53,21 @@ export function concurrency(options: ConcurrencyOptions): Middleware {
       if (typeof whose !== 'string') throw invalidOption('key()', 'a function that returns text', whose);
       // A run or tool that waits for a sub-agent keeps its place: the sub-agent must not need the same one.
       const id = scope === 'model' ? whose : `${ctx.depth}\n${whose}`;
-      const lane = lanes.get(id) ?? new Semaphore(max);
+      const lane = lanes.get(id) ?? new Lane(max);
       lanes.set(id, lane);
-      if (!lane.tryEnter()) {
+      const entry = lane.entryFor(ctx);
+      if (!entry.tryEnter()) {
         if (maxWaitMs === 0) throw refusal(whose, max, 0);
         if (ctx.seam !== 'run') ctx.emit('concurrency', { key: whose });
-        const entered = await lane.enter(ctx.signal, clock ?? ctx.agent.clock, maxWaitMs);
+        const entered = await entry.enter(ctx.signal, clock ?? ctx.agent.clock, maxWaitMs);
         if (!entered) throw refusal(whose, max, maxWaitMs);
       }
+      lane.took(ctx);
       try {
         return await next();
       } finally {
-        lane.leave();
+        lane.left(ctx);
+        entry.leave();
         if (lane.isIdle) lanes.delete(id);
       }
     },

@@ -12,9 +12,13 @@ export class Semaphore {
     return this.active === 0 && this.waiting.size === 0;
   }
 
+  get isFull(): boolean {
+    return this.active >= this.max || this.waiting.size > 0;
+  }
+
   /** Takes a place if one is free. */
   tryEnter(): boolean {
-    if (this.active >= this.max || this.waiting.size > 0) return false;
+    if (this.isFull) return false;
     this.active++;
     return true;
   }

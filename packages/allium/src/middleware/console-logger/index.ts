@@ -1,7 +1,8 @@
 /** Writes a line for every run, model call and tool call. */
 import { type Clock, systemClock } from '../../kernel/clock.js';
 import type { ModelContext, RunContext, ToolContext } from '../../kernel/context.js';
-import { isControl, toldError } from '../../kernel/errors.js';
+import { isControl } from '../../kernel/errors.js';
+import { toldError } from '../../kernel/guards.js';
 import { type ModelResponse, textOf, toolCallsOf } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { modelName } from '../../kernel/model.js';
@@ -52,7 +53,7 @@ export function consoleLogger(options: ConsoleLoggerOptions = {}): Middleware {
       } catch (error) {
         // Stops, suspensions and aborts are ends, not failures.
         if (isControl(error)) write('info', ctx, `${subject(ctx)}: ended: ${error.message}`);
-        else write('error', ctx, `${subject(ctx)}: failed: ${toldError(error, ctx.plan)}`);
+        else write('error', ctx, `${subject(ctx)}: failed: ${toldError(error, ctx)}`);
         throw error;
       }
       write('info', ctx, `${subject(ctx)}: ${outcome(ctx, result)}, ${clock.now() - started} ms`);

@@ -1,5 +1,7 @@
-import { Agent, defineMiddleware, textOf, tool, userMessage } from 'allium';
+import { Agent, defineMiddleware, type Middleware, textOf, tool, userMessage } from 'allium';
+import { compaction } from 'allium/middleware/compaction';
 import { type ContentTruncatorOptions, contentTruncator } from 'allium/middleware/content-truncator';
+import { goal } from 'allium/middleware/goal';
 import { collect, scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -118,6 +120,47 @@ describe('content-truncator', () => {
     const middleware = [contentTruncator({ maxChars: 100 }), guard];
     const { messages } = await new Agent({ model, tools: [read], middleware }).run('go');
     expect(textOf(messages[2]!)).not.toContain('secret');
+  });
+
+  it('tells in `changes` that it cut a request, and only then', async () => {
+    const agent = new Agent({
+      model: scriptedModel(['ok'], { repeat: true }),
+      middleware: [contentTruncator()],
+    });
+    expect((await agent.run(long)).changes).toEqual([]);
+    expect((await agent.run(long.repeat(51))).changes).toEqual([
+      { turn: 1, by: 'content-truncator', what: 'rewrote the messages of the request' },
+    ]);
+  });
+
+  it.each([
+    ['first', 0],
+    ['last', 1],
+  ])('leaves the calls of other middleware whole when it stands %s', async (_, place) => {
+    const summariser = scriptedModel(['A summary.'], { repeat: true });
+    const compacting = compaction({ summaryModel: summariser, maxTokens: 1000, keepTailTokens: 100 });
+    const judge = scriptedModel(['{"achieved":true,"reason":"Yes."}'], { repeat: true });
+    const model = scriptedModel(['ok'], { repeat: true, usage: { inputTokens: 0, outputTokens: 0 } });
+    const others: Middleware[] = [compacting, goal({ evaluator: judge })];
+    const middleware = others.toSpliced(place * 2, 0, contentTruncator({ maxChars: 500 }));
+    const session = new Agent({ model, middleware }).session('s');
+    for (let i = 0; i < 8; i++) await session.run(`${long}fact ${i}`, { goal: 'Tell.' });
+    const read = summariser.requests.map(({ messages }) => messages.map(textOf).join('\n')).join('\n');
+    expect(read).toContain('fact 0');
+    expect(read).not.toContain('were cut off here');
+    expect(textOf(judge.requests[0]!.messages[0]!)).toContain('ok');
+    const sent = model.requests.at(-1)!.messages.filter(({ role }) => role === 'user');
+    expect(sent.every((message) => textOf(message).length <= 500)).toBe(true);
+  });
+
+  it('bounds what others put into the request, wherever they stand', async () => {
+    const adding = defineMiddleware({
+      name: 'adding',
+      transformContext: (messages) => [userMessage(long), ...messages],
+    });
+    const model = scriptedModel(['ok']);
+    await new Agent({ model, middleware: [contentTruncator({ maxChars: 100 }), adding] }).run('hi');
+    expect(textOf(model.requests[0]!.messages[0]!)).toBe(cutTo(55));
   });
 
   it('never exceeds the bound and never halves a character', async () => {

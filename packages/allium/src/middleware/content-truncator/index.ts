@@ -39,10 +39,13 @@ export function contentTruncator(options: ContentTruncatorOptions = {}): Middlew
   return defineMiddleware({
     name: 'content-truncator',
     ...(on.includes('model') && {
-      beforeModel(ctx) {
+      // A rule and no layer, after every `transformContext`: what others put into the request is bounded as well, and
+      // calls that they make for themselves, a summary of the conversation for example, are left whole.
+      transformSystemPrompt(prompt, ctx) {
         const { messages } = ctx;
         const next = messages.map(bounded);
-        if (next.some((message, i) => message !== messages[i])) ctx.messages = next;
+        if (next.some((message, i) => message !== messages[i])) ctx.messages = Object.freeze(next);
+        return prompt;
       },
     }),
     ...(on.includes('tool') && {

@@ -1,6 +1,7 @@
 /** Keeps large sets of tools out of requests: the model sees a catalogue and loads the groups it needs. */
 import type { Context, ModelContext, ToolContext } from '../../kernel/context.js';
-import { isControl, messageOf, toldError } from '../../kernel/errors.js';
+import { isControl, messageOf } from '../../kernel/errors.js';
+import { toldError } from '../../kernel/guards.js';
 import type { ToolCall } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { objectInput } from '../../kernel/object-input.js';
@@ -251,7 +252,7 @@ async function offered(
     return [...(await deferred.loads.load(group, ctx)).values()];
   } catch (error) {
     if (isControl(error)) throw error;
-    ctx.emit('deferred-tools', { group: id, error: toldError(error, ctx.plan) });
+    ctx.emit('deferred-tools', { group: id, error: toldError(error, ctx) });
     return undefined;
   }
 }

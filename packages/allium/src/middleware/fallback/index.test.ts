@@ -151,8 +151,48 @@ describe('fallback', () => {
       expect(await asked('one')).toEqual({ temperature: 0, provider: { one: { effort: 'high' } } });
     });
 
+    it('are those of the call for each model of a chain, and after a sticky switch', async () => {
+      const provider = { one: { x: 1 }, two: { y: 2 }, three: { z: 3 } };
+      for (const sticky of [false, true]) {
+        const a = named('a', [failWith(status(400))], 'one');
+        const b = named('b', [toolCalls({ name: 'look' }), failWith(status(400))], 'two');
+        const b2 = named('b2', [failWith(status(400))], 'none');
+        const c = named('c', ['hello'], 'three');
+        const given = sticky ? [a, b, c] : [a, b2, c];
+        const [model, ...models] = given;
+        const middleware = [fallback({ models, sticky })];
+        await new Agent({ model: model!, tools: [look], settings: { provider }, middleware }).run('hi');
+        expect(given.at(-1)!.requests[0]!.settings).toEqual({ provider: { three: { z: 3 } } });
+      }
+    });
+
     it('lose `provider` when nothing is named for the new one', async () => {
       expect(await asked('three')).toEqual({ temperature: 0 });
+    });
+  });
+
+  describe('two of them', () => {
+    it('ask the models of the inner one, then those of the outer one, whatever a model raised', async () => {
+      const [a, b] = [named('a', [failWith(status(400))]), named('b', [failWith(status(400))])];
+      const c = named('c', ['hello']);
+      const middleware = [fallback({ models: [c] }), fallback({ models: [b] })];
+      const { text: answer } = await new Agent({ model: a, middleware }).run('hi');
+      expect(answer).toBe('hello');
+      expect([a, b, c].map(({ requests }) => requests.length)).toEqual([1, 1, 1]);
+    });
+
+    it('ask no further model about a bug of a middleware', async () => {
+      const [a, b, c] = [named('a', [failWith(status(400))]), named('b', ['never']), named('c', ['never'])];
+      const buggy = defineMiddleware({
+        name: 'buggy',
+        beforeModel(ctx) {
+          if (ctx.model === b) throw new TypeError('a bug');
+        },
+      });
+      const middleware = [fallback({ models: [c] }), fallback({ models: [b] }), buggy];
+      const error = await new Agent({ model: a, middleware }).run('hi').catch((thrown) => thrown);
+      expect(error.cause.code).toBe('FALLBACK_EXHAUSTED');
+      expect(c.requests).toHaveLength(0);
     });
   });
 

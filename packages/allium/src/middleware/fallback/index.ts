@@ -1,6 +1,7 @@
 /** Asks another model when the one that was asked has failed for good. */
 import type { ModelContext, ToolContext } from '../../kernel/context.js';
-import { AlliumError, attribution, invalidOption, messageOf, toldError } from '../../kernel/errors.js';
+import { AlliumError, attribution, invalidOption, messageOf } from '../../kernel/errors.js';
+import { toldError } from '../../kernel/guards.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { type Model, type ModelSettings, modelName } from '../../kernel/model.js';
 import { checkFunction, checkOptions } from '../../kernel/options.js';
@@ -30,9 +31,10 @@ const BUSY: readonly unknown[] = ['CIRCUIT_OPEN', 'RATE_LIMITED', 'CONCURRENCY_L
 /** Whatever a model raised, what may pass, and the refusals of breakers and limiters. Not the bugs of a middleware. */
 export function mayFallBack(error: unknown): boolean {
   if (typeof error !== 'object' || error === null) return true;
-  return (
-    attribution(error)?.hook === 'model' || isTransient(error) || BUSY.includes((error as AlliumError).code)
-  );
+  // Of a fallback further in: what ended it is the last error.
+  const { code, errors } = error as Partial<FallbackError>;
+  if (code === 'FALLBACK_EXHAUSTED' && Array.isArray(errors)) return mayFallBack(errors.at(-1));
+  return attribution(error)?.hook === 'model' || isTransient(error) || BUSY.includes(code);
 }
 
 /**
@@ -79,19 +81,24 @@ export function fallback(options: FallbackOptions): Middleware {
       }
       switchTo(ctx, next);
       if (sticky) ctx.state.set(current, modelName(next));
-      ctx.emit('fallback', { from, to: modelName(next), error: toldError(error, ctx.plan) });
+      ctx.emit('fallback', { from, to: modelName(next), error: toldError(error, ctx) });
       return 'fallback';
     },
   });
 }
 
+/** What settings were before a switch: the next model may find in them what is named for its provider. */
+const whole = new WeakMap<ModelSettings, ModelSettings>();
+
 /** Settings named for other providers stay behind. */
 function switchTo(ctx: ModelContext, model: Model): void {
   ctx.model = model;
-  const { provider, ...rest } = ctx.settings;
+  const given = whole.get(ctx.settings) ?? ctx.settings;
+  const { provider, ...rest } = given;
   if (provider === undefined) return;
   const own = provider[model.provider];
   const settings: ModelSettings = own === undefined ? rest : { ...rest, provider: { [model.provider]: own } };
+  whole.set(settings, given);
   ctx.settings = settings;
 }
 

@@ -123,6 +123,17 @@ describe('file-validator', () => {
     expect(await given({ path: 'sub' }, { extensions })).toEqual({ path: join(root, 'sub') });
   });
 
+  it.each([
+    ['.tar.gz', 'a.tar.gz', 'a.gz'],
+    ['.d.ts', 'a.d.ts', 'a.ts'],
+    ['.env', '.env', 'env'],
+    ['gz', 'a.tar.gz', 'agz'],
+  ])('compares the whole ending %s', async (ending, fits, not) => {
+    const options = { extensions: [ending], mustExist: false };
+    expect(await given({ path: fits }, options)).toEqual({ path: join(root, fits) });
+    expect(await given({ path: not }, options)).toContain('must end with');
+  });
+
   it('refuses files that are too big, and folders never', async () => {
     expect(await given({ path: 'b.TXT' }, { maxBytes: 99 })).toBe(
       'Not run: "b.TXT" has 100 bytes, more than the 99 allowed.',
@@ -192,6 +203,9 @@ describe('file-validator', () => {
     [{}, 'Expected `roots` to be a non-empty list of non-empty texts, got undefined.'],
     [{ roots: [] }, 'Expected `roots` to be a non-empty list of non-empty texts, got [].'],
     [{ roots: '/tmp' }, 'Expected `roots` to be a non-empty list of non-empty texts, got "/tmp".'],
+    [{ roots: ['x'], extensions: null }, 'Expected `extensions` to be a non-empty list of non-empty texts'],
+    [{ roots: ['x'], extensions: '' }, 'Expected `extensions` to be a non-empty list of non-empty texts'],
+    [{ roots: ['x'], args: null }, 'Expected `args` to be a list of names, or lists of names by tool'],
     [{ roots: ['x'], extensions: '.md' }, 'Expected `extensions` to be a non-empty list of non-empty texts'],
     [{ roots: ['x'], maxBytes: -1 }, 'Expected `maxBytes` to be an integer ≥ 0, got -1.'],
     [{ roots: ['x'], mustExist: 'no' }, 'Expected `mustExist` to be true or false, got "no".'],

@@ -1,5 +1,5 @@
 /** Keeps the paths that a model hands to tools inside given folders. */
-import { extname, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import type { ToolContext } from '../../kernel/context.js';
 import { invalidOption, isControl } from '../../kernel/errors.js';
 import { defineMiddleware, type Middleware, type ToolVerdict } from '../../kernel/middleware.js';
@@ -34,13 +34,13 @@ const USUAL = [
  */
 export function fileValidator(options: FileValidatorOptions): Middleware {
   checkOptions('fileValidator', options, ['roots', 'extensions', 'maxBytes', 'mustExist', 'args']);
-  const { mustExist = true, maxBytes } = options;
+  const { mustExist = true, maxBytes, args = USUAL } = options;
   // Resolved now: a process that changes its folder later does not move them.
   const roots = texts('roots', options.roots, 1).map((root) => resolve(root));
-  const extensions = options.extensions && endingsOf(options.extensions);
+  const extensions = options.extensions === undefined ? undefined : endingsOf(options.extensions);
   if (maxBytes !== undefined) checkInteger('maxBytes', maxBytes, 0);
   if (typeof mustExist !== 'boolean') throw invalidOption('mustExist', 'true or false', mustExist);
-  const namesFor = namesOf(options.args ?? USUAL);
+  const namesFor = namesOf(args);
 
   async function judged(path: string): Promise<string> {
     const located = await locate(path, roots);
@@ -52,8 +52,8 @@ export function fileValidator(options: FileValidatorOptions): Middleware {
     if (!stats && mustExist) throw new Refused(path, 'does not exist');
     if (stats?.isDirectory()) return;
     if (stats && !stats.isFile()) throw new Refused(path, 'is neither a file nor a folder');
-    if (extensions && !extensions.has(extname(real).toLowerCase()))
-      throw new Refused(path, `must end with ${[...extensions].join(', ')}`);
+    if (extensions && !extensions.some((ending) => real.toLowerCase().endsWith(ending)))
+      throw new Refused(path, `must end with ${extensions.join(', ')}`);
     if (stats && maxBytes !== undefined && stats.size > maxBytes)
       throw new Refused(path, `has ${stats.size} bytes, more than the ${maxBytes} allowed`);
   }
@@ -83,9 +83,9 @@ function texts(option: string, value: unknown, least: number): readonly string[]
   return value;
 }
 
-function endingsOf(extensions: readonly string[]): ReadonlySet<string> {
+function endingsOf(extensions: readonly string[]): readonly string[] {
   const dotted = (one: string) => (one.startsWith('.') ? one : `.${one}`).toLowerCase();
-  return new Set(texts('extensions', extensions, 1).map(dotted));
+  return texts('extensions', extensions, 1).map(dotted);
 }
 
 function namesOf(args: unknown): (tool: string) => ReadonlySet<string> | undefined {

@@ -1,6 +1,7 @@
 /** Asks a model whether a goal has been reached, and reads its answer. */
 import type { TurnContext } from '../../kernel/context.js';
-import { isControl, toldError } from '../../kernel/errors.js';
+import { isControl } from '../../kernel/errors.js';
+import { toldError } from '../../kernel/guards.js';
 import { type Message, textOf, toolCallsOf, userMessage } from '../../kernel/messages.js';
 import type { JsonSchema, Model } from '../../kernel/model.js';
 import { beginning, cut, ending } from '../../texts/cut.js';
@@ -38,7 +39,7 @@ export async function evaluate(ctx: TurnContext, evaluator: Model, condition: st
     return read(textOf(response));
   } catch (error) {
     if (isControl(error) || ctx.signal.aborted) throw error;
-    return { problem: `The evaluator failed: ${toldError(error, ctx.plan)}` };
+    return { problem: `The evaluator failed: ${toldError(error, ctx)}` };
   }
 }
 

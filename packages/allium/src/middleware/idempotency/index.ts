@@ -5,7 +5,8 @@ import { InFlight, NONE, type Outcome } from '../../caching/in-flight.js';
 import { isStoredResult, type StoredResult, toolSelector } from '../../caching/stored-result.js';
 import type { Clock } from '../../kernel/clock.js';
 import type { ToolContext } from '../../kernel/context.js';
-import { invalidOption, toldError } from '../../kernel/errors.js';
+import { invalidOption } from '../../kernel/errors.js';
+import { toldError } from '../../kernel/guards.js';
 import { hash } from '../../kernel/hash.js';
 import { defineMiddleware, type Middleware, type Next, type ToolOverride } from '../../kernel/middleware.js';
 import { checkFunction, checkMethods, checkNumber, checkOptions } from '../../kernel/options.js';
@@ -71,7 +72,7 @@ export function idempotency(options: IdempotencyOptions): Middleware {
       await store.set(id, { version: 1, expiresAt: time.now() + ttlMs, result }, ttlMs);
     } catch (error) {
       // An error now would tell the model that the call did not happen, and it would make it again.
-      ctx.emit('idempotency', { toolCallId: ctx.toolCall.id, key: id, error: toldError(error, ctx.plan) });
+      ctx.emit('idempotency', { toolCallId: ctx.toolCall.id, key: id, error: toldError(error, ctx) });
     }
     return result;
   }

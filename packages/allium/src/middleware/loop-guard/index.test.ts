@@ -1,5 +1,8 @@
 import { Agent, defineMiddleware, isSyntheticMessage, memoryStore, textOf, tool } from 'allium';
+import { callLimits } from 'allium/middleware/call-limits';
+import { deferredTools } from 'allium/middleware/deferred-tools';
 import { type LoopGuardOptions, loopGuard } from 'allium/middleware/loop-guard';
+import { maxTurns } from 'allium/middleware/max-turns';
 import { collect, type Script, scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -89,6 +92,80 @@ describe('loop-guard', () => {
       middleware: [loopGuard()],
     });
     expect((await agent.run('go')).status).toBe('done');
+  });
+
+  describe.each(['dispatch', 'inject'] as const)('with deferredTools that %s', (strategy) => {
+    const poll = tool({ name: 'poll', description: '', input: z.object({}), execute: () => 'pending' });
+    const groups = [{ id: 'g', title: 'G', description: 'd', toolNames: ['poll'], load: () => [poll] }];
+    const call =
+      strategy === 'dispatch'
+        ? toolCalls({ name: 'deferred_tool_call', args: { tool_name: 'poll' } })
+        : toolCalls({ name: 'poll' });
+    const script = (turn: Script) => [
+      toolCalls({ name: 'load_tools', args: { groups: ['g'] } }),
+      ...Array<Script>(8).fill(turn),
+      text('done'),
+    ];
+    const run = (turn: Script, options: LoopGuardOptions) =>
+      new Agent({
+        model: scriptedModel(script(turn)),
+        tools: [look],
+        middleware: [deferredTools({ groups, strategy }), loopGuard({ action: 'stop', ...options })],
+      }).run('go');
+
+    it('ignores the tool that is really called', async () => {
+      expect((await run(call, { ignore: ['poll'] })).stop.reason).toBe('final');
+      expect((await run(call, { ignore: ({ name }) => name === 'poll' })).stop.reason).toBe('final');
+    });
+
+    it('still sees it when it is not ignored, and what else repeats', async () => {
+      expect((await run(call, { ignore: ['other'] })).stop.reason).toBe('loop');
+      expect((await run(same, { ignore: ['poll'] })).stop.reason).toBe('loop');
+    });
+  });
+
+  it('after those that end runs lets their last turn be the last, and before them brings one more', async () => {
+    const poll = tool({ name: 'poll', description: '', input: z.object({}), execute: () => 'pending' });
+    for (const [ending, reason] of [
+      [maxTurns({ turns: 2 }), 'max_turns'],
+      [callLimits({ perTool: { poll: 1 } }), 'max_tool_calls'],
+    ] as const)
+      for (const first of [true, false]) {
+        // The hint is due in the second turn, which is to be the last.
+        const guard = loopGuard({ repeats: 2, ignore: ['poll'] });
+        const both = toolCalls({ name: 'look' }, { name: 'poll' });
+        const { stop, turns } = await new Agent({
+          model: scriptedModel([both, both, text('done')]),
+          tools: [look, poll],
+          middleware: first ? [ending, guard] : [guard, ending],
+        }).run('go');
+        expect(turns).toBe(first ? 2 : 3);
+        if (first) expect(stop.reason).toBe(reason);
+      }
+  });
+
+  it('ignores a resolved call over a resume', async () => {
+    const store = memoryStore();
+    const poll = tool({ name: 'poll', description: '', input: z.object({}), execute: () => 'pending' });
+    const ask = tool({
+      name: 'ask',
+      description: '',
+      input: z.object({}),
+      execute: async (_, ctx) => JSON.stringify(await ctx.suspend({ title: 'Go on?' })),
+    });
+    const alias = defineMiddleware({
+      name: 'alias',
+      resolveToolCall: (toolCall) =>
+        toolCall.name === 'look' ? { toolCall: { ...toolCall, name: 'poll' }, tool: poll } : undefined,
+    });
+    const both = toolCalls({ name: 'look' }, { name: 'ask' });
+    const model = scriptedModel([both, both, both, text('done')]);
+    const middleware = [alias, loopGuard({ ignore: ['poll', 'ask'], action: 'stop' })];
+    const session = () => new Agent({ model, store, tools: [look, ask], middleware }).session('s');
+    let result = await session().run('go');
+    while (result.status === 'suspended')
+      result = await session().resume({ answers: { [result.pending[0]!.id]: { type: 'approve' } } });
+    expect(result).toMatchObject({ status: 'done', turns: 4 });
   });
 
   it('ignores the tools it is told to ignore, alone and beside others', async () => {

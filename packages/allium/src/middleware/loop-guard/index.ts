@@ -1,5 +1,5 @@
 /** Notices that a run goes in circles: the same calls, with the same arguments and the same results. */
-import type { TurnContext } from '../../kernel/context.js';
+import type { ToolContext, TurnContext } from '../../kernel/context.js';
 import { invalidOption } from '../../kernel/errors.js';
 import { canonical, hash } from '../../kernel/hash.js';
 import { syntheticUserMessage, type ToolCall, type ToolMessage, toolCallsOf } from '../../kernel/messages.js';
@@ -55,11 +55,22 @@ export function loopGuard(options: LoopGuardOptions = {}): Middleware {
       return { ...rest, turns: turns.join('') };
     },
   });
+  // Calls of the latest turn that ignored tools answered under another name, as `deferredTools` has it.
+  const resolved = defineState<readonly string[]>({ name: 'resolved', scope: 'run', initial: [] });
+  const noteResolved = (ctx: ToolContext): void => {
+    const { toolCall, assistantMessage } = ctx;
+    const asked = toolCallsOf(assistantMessage).find(({ id }) => id === toolCall.id);
+    if (asked === undefined || asked === toolCall || !ignored(toolCall)) return;
+    ctx.state.update(resolved, (ids) => [...ids, toolCall.id]);
+  };
   return defineMiddleware({
     name: 'loop-guard',
-    state: [seen],
+    state: [seen, resolved],
+    ...((typeof ignore === 'function' || ignore.length > 0) && { afterToolCall: noteResolved }),
     shouldStopAfterTurn(ctx) {
-      const now = fingerprint(ctx, ignored);
+      const spared = ctx.state.get(resolved);
+      if (spared.length > 0) ctx.state.set(resolved, []);
+      const now = fingerprint(ctx, (call) => spared.includes(call.id) || ignored(call));
       if (now === undefined) return undefined;
       const { turns: before, nudged } = ctx.state.get(seen);
       const turns = (before + now).slice(-window * WIDTH);

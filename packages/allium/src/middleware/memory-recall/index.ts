@@ -1,7 +1,8 @@
 /** Gives a run what earlier conversations left behind, and keeps what it leaves. */
 import type { Clock } from '../../kernel/clock.js';
 import type { Context, ModelContext, RunContext } from '../../kernel/context.js';
-import { isControl, toldError } from '../../kernel/errors.js';
+import { isControl } from '../../kernel/errors.js';
+import { toldError } from '../../kernel/guards.js';
 import {
   freezeMessage,
   isSyntheticMessage,
@@ -132,7 +133,7 @@ export function memoryRecall(options: MemoryRecallOptions): Middleware {
 /** A memory that fails costs what it would have known, never the run. Stops and aborts are no failures of it. */
 function told(ctx: Context, during: 'recall' | 'save', error: unknown): void {
   if (isControl(error)) throw error;
-  ctx.emit('memory-recall', { during, error: toldError(error, ctx.plan) });
+  ctx.emit('memory-recall', { during, error: toldError(error, ctx) });
 }
 
 function scopeOf({ tenant, sessionId }: Context, scope: 'tenant' | 'session'): MemoryScope {

@@ -1,7 +1,8 @@
 /** Spans and metrics of runs, model calls, tool calls and of the middleware that acted, for whatever takes them. */
 import { type Clock, systemClock } from '../../kernel/clock.js';
 import type { Context, ModelContext, RunContext, ToolContext } from '../../kernel/context.js';
-import { controlKind, errorKind, toldError } from '../../kernel/errors.js';
+import { controlKind, errorKind } from '../../kernel/errors.js';
+import { toldError } from '../../kernel/guards.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { checkFunction, checkMethods, checkOptions } from '../../kernel/options.js';
 import type { ToolResult } from '../../kernel/tool.js';
@@ -88,7 +89,7 @@ export function observability(options: ObservabilityOptions = {}): Middleware {
         finish(failure(error));
       } catch (problem) {
         // What came through `next()` goes on, whatever happens here.
-        ctx.emit('observability_failed', { error: toldError(problem, ctx.plan) });
+        ctx.emit('observability_failed', { error: toldError(problem, ctx) });
       }
       throw error;
     }

@@ -1,7 +1,8 @@
 /** Tries a model or tool call again when what went wrong will pass. */
 import { type Clock, sleep } from '../../kernel/clock.js';
 import type { ModelContext, ToolContext } from '../../kernel/context.js';
-import { invalidOption, toldError } from '../../kernel/errors.js';
+import { invalidOption } from '../../kernel/errors.js';
+import { toldError } from '../../kernel/guards.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import {
   checkFunction,
@@ -90,7 +91,7 @@ export function retry(options: RetryOptions = {}): Middleware {
         ...call,
         attempt: ctx.attempt,
         delayMs,
-        error: toldError(error, ctx.plan),
+        error: toldError(error, ctx),
       });
       await sleep(delayMs, ctx.signal, clock);
       return 'retry';

@@ -1,6 +1,8 @@
 /** Whether the options are what they have to be, before anything runs. */
+import { checkMembers } from '../../kernel/check-middleware.js';
 import { flatten } from '../../kernel/compose.js';
 import { invalidOption } from '../../kernel/errors.js';
+import type { Middleware } from '../../kernel/middleware.js';
 import type { Model } from '../../kernel/model.js';
 import { checkMethods, checkOptions } from '../../kernel/options.js';
 import { isTool } from '../../kernel/tool.js';
@@ -41,5 +43,11 @@ export function checkMiddleware(option: string, list: unknown): void {
   const object = typeof list === 'object' && list !== null;
   if (!object || !(Array.isArray(list) || 'layers' in list))
     throw invalidOption(option, 'a list of middleware', list);
-  flatten(list as never);
+  flatten(list as never, option);
+}
+
+export function checkTracer(tracer: unknown): asserts tracer is Middleware {
+  if (typeof tracer !== 'object' || tracer === null || Array.isArray(tracer))
+    throw invalidOption('tracer', 'a middleware', tracer);
+  checkMembers(tracer, '`tracer`');
 }

@@ -1,8 +1,9 @@
 /** What becomes of the events of a sub-agent: told to the parent's stream and to `onEvent`, and kept with its result. */
 import { forward } from '../../kernel/child-run.js';
 import type { ToolContext } from '../../kernel/context.js';
-import { isThenable, shown, toldError } from '../../kernel/errors.js';
+import { isThenable, shown } from '../../kernel/errors.js';
 import type { AgentEvent } from '../../kernel/events.js';
+import { toldError } from '../../kernel/guards.js';
 import { textOf } from '../../kernel/messages.js';
 import type { Awaitable } from '../../kernel/store.js';
 import { untilAborted } from '../../own-tools/until-aborted.js';
@@ -22,7 +23,7 @@ export function listener(
   const tell = (event: AgentEvent, agentId: string): Awaitable<void> => {
     const failed = (error: unknown): void => {
       if (ctx.signal.aborted && error === ctx.signal.reason) return;
-      ctx.emit('subagent_event_failed', { agentId, event: event.type, error: toldError(error, ctx.plan) });
+      ctx.emit('subagent_event_failed', { agentId, event: event.type, error: toldError(error, ctx) });
     };
     try {
       const payload = mapEvent(event, agentId);

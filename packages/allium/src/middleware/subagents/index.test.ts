@@ -631,7 +631,11 @@ describe('options', () => {
     [{ maxConcurrent: 1.5 }, 'Expected `maxConcurrent` to be an integer ≥ 1, got 1.5.'],
     [{ mapEvent: 1 }, 'Expected `mapEvent` to be a function, got 1.'],
     [{ onEvent: 1 }, 'Expected `onEvent` to be a function, got 1.'],
-    [{ tracer: 1 }, 'middleware[0] is 1, not a middleware object.'],
+    [{ tracer: 1 }, 'Expected `tracer` to be a middleware, got 1.'],
+    [{ tracer: null }, 'Expected `tracer` to be a middleware, got null.'],
+    [{ tracer: [] }, 'Expected `tracer` to be a middleware, got [].'],
+    [{ tracer: {} }, 'Middleware `tracer`: it has no hook, tool, state or guard.'],
+    [{ inheritMiddleware: [null] }, 'inheritMiddleware[0] is null, not a middleware object.'],
     [{ sharedTools: [named('subagent')] }, 'subagent'],
   ])('refuses %j', (options, message) => {
     expect(() => subagents(options as never)).toThrow(message);

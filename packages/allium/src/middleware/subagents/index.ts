@@ -9,7 +9,7 @@ import { objectInput } from '../../kernel/object-input.js';
 import { checkFunction, checkInteger, checkOptions } from '../../kernel/options.js';
 import type { Awaitable } from '../../kernel/store.js';
 import { type Tool, type ToolResult, tool, toolResult } from '../../kernel/tool.js';
-import { checkAgents, checkMiddleware, checkModel, checkTools } from './checks.js';
+import { checkAgents, checkMiddleware, checkModel, checkTools, checkTracer } from './checks.js';
 import { Children } from './children.js';
 import { eventSummary, listener } from './events.js';
 
@@ -107,7 +107,7 @@ export function subagents(options: SubagentsOptions = {}): Middleware {
   checkInteger('maxConcurrent', maxConcurrent, 1);
   checkFunction('mapEvent', mapEvent);
   if (onEvent !== undefined) checkFunction('onEvent', onEvent);
-  if (tracer !== undefined) checkMiddleware('tracer', [tracer]);
+  if (tracer !== undefined) checkTracer(tracer);
 
   const specs = new Map(Object.entries({ [GENERAL]: GENERAL_PURPOSE, ...agents }));
   const outer = tracer ? [tracer, inheritMiddleware] : [inheritMiddleware];

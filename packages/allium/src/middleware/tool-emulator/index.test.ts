@@ -120,6 +120,8 @@ describe('tool-emulator', () => {
   it.each([
     [{}, 'Expected `model` to be an object with stream(), got undefined.'],
     [{ model: player(), tools: 'all' }, 'Expected `tools` to be a list of tools or their names, got "all".'],
+    [{ model: player(), tools: null }, 'Expected `tools` to be a list of tools or their names, got null.'],
+    [{ model: player(), tools: '' }, 'Expected `tools` to be a list of tools or their names, got "".'],
     [{ model: player(), tools: [5] }, 'Expected `tools` to be a list of tools or their names, got [5].'],
     [{ model: player(), tool: [] }, 'Unknown option `tool` of toolEmulator(). Did you mean `tools`?'],
   ])('refuses options %#', (options, message) => {

@@ -29,7 +29,7 @@ export function toolEmulator(options: ToolEmulatorOptions): Middleware {
   checkOptions('toolEmulator', options, ['model', 'tools']);
   const { model, tools } = options;
   checkMethods('model', model, ['stream']);
-  const names = tools && namesOf(tools);
+  const names = tools === undefined ? undefined : namesOf(tools);
   return defineMiddleware({
     name: 'tool-emulator',
     extraLlmCalls: () => [model],

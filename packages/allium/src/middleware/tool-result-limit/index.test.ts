@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Agent, type AgentOptions, defineMiddleware, memoryStore, textOf, tool, toolResult } from 'allium';
+import { loopGuard } from 'allium/middleware/loop-guard';
 import {
   fileSpill,
   type SpillStore,
@@ -86,6 +87,31 @@ describe('tool-result-limit', () => {
     expect(shown!.length / 4).toBeLessThanOrEqual(100);
     expect([...spill.values()]).toEqual([LONG]);
     expect(textOf(model.requests[1]!.messages.at(-1)!)).toBe(shown);
+  });
+
+  it('shows the same for the same result, so that a run in circles is noticed in either order', async () => {
+    for (const order of [
+      [toolResultLimit({ maxTokens: 100 }), loopGuard()],
+      [loopGuard(), toolResultLimit({ maxTokens: 100 })],
+    ]) {
+      const log = tool({ name: 'log', description: '', input: z.object({}), execute: () => LONG });
+      const model = scriptedModel([toolCalls({ name: 'log' })], { repeat: true });
+      const { stop, messages } = await new Agent({ model, tools: [log], middleware: order }).run('go');
+      expect(stop.reason).toBe('loop');
+      expect(new Set(results(messages)).size).toBe(1);
+    }
+  });
+
+  it('tells results apart that only begin alike', async () => {
+    let calls = 0;
+    const spill = new Map<string, string>();
+    const log = tool({ name: 'log', description: '', input: z.object({}), execute: () => LONG + ++calls });
+    const model = scriptedModel([...Array(4).fill(toolCalls({ name: 'log' })), text('done')]);
+    const middleware = [toolResultLimit({ maxTokens: 100, spill }), loopGuard()];
+    const { stop, messages } = await new Agent({ model, tools: [log], middleware }).run('go');
+    expect(stop.reason).toBe('final');
+    expect(new Set(results(messages)).size).toBe(4);
+    expect([...spill.values()]).toEqual([1, 2, 3, 4].map((n) => LONG + n));
   });
 
   it('lets the model read all of it, piece by piece', async () => {
@@ -311,7 +337,7 @@ describe('tool-result-limit, whose results', () => {
     expect(second.spill.size).toBe(0);
   });
 
-  it('gives two calls at once two references', async () => {
+  it('gives two results at once two references, and one result of two calls one', async () => {
     const log = tool({
       name: 'log',
       description: '',
@@ -319,14 +345,18 @@ describe('tool-result-limit, whose results', () => {
       execute: ({ n }) => `${n}${LONG}`,
     });
     const model = scriptedModel([
-      toolCalls({ name: 'log', args: { n: 1 }, id: 'a' }, { name: 'log', args: { n: 1 }, id: 'b' }),
+      toolCalls(
+        { name: 'log', args: { n: 1 }, id: 'a' },
+        { name: 'log', args: { n: 2 }, id: 'b' },
+        { name: 'log', args: { n: 1 }, id: 'c' },
+      ),
       text('done'),
     ]);
     const spill = new Map<string, string>();
     await new Agent({ model, tools: [log], middleware: [toolResultLimit({ maxTokens: 100, spill })] }).run(
       'go',
     );
-    expect(spill.size).toBe(2);
+    expect([...spill.values()]).toEqual([`1${LONG}`, `2${LONG}`]);
   });
 });
 

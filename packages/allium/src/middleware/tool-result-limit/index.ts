@@ -1,7 +1,9 @@
 /** Keeps long results of tools out of the conversation: the model gets a preview, and a tool to read the rest. */
+import { hash } from 'node:crypto';
 import { checkedCounter, type TokenCounter } from '../../context-window/token-counter.js';
 import type { Context, ToolContext } from '../../kernel/context.js';
-import { isControl, isThenable, toldError } from '../../kernel/errors.js';
+import { isControl, isThenable } from '../../kernel/errors.js';
+import { toldError } from '../../kernel/guards.js';
 import type { ToolContent } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware, type ToolResultPatch } from '../../kernel/middleware.js';
 import { objectInput } from '../../kernel/object-input.js';
@@ -62,15 +64,16 @@ export function toolResultLimit(options: ToolResultLimitOptions = {}): Middlewar
 /** Stores the text and says below the preview how to read on; without a store, that the rest is lost. */
 async function keep(spill: SpillStore, text: string, shown: number, ctx: ToolContext): Promise<string> {
   const begin = `[This result has ${text.length} characters; these are the first ${shown}.`;
-  // Unique in its session and of no use outside it; the same after a crash, and when a recording is played back.
-  const ref = ctx.toolCall.id;
+  // The same for the same text, after a crash and when a recording is played back, too: what did not change looks the
+  // same to the model and to `loopGuard`. No text can be made to meet that of another; of no use outside its session.
+  const ref = hash('sha256', text).slice(0, 24);
   try {
     await settled(spill.set(keyOf(ctx, ref), text), ctx.signal);
     return `${begin} To read on, call ${READ} with ${JSON.stringify({ ref, offset: shown })}.]`;
   } catch (error) {
     if (isControl(error)) throw error;
     // The tool has run and its result is worth something; an error would tell the model to run it again.
-    ctx.emit('tool-result-limit', { toolCallId: ctx.toolCall.id, error: toldError(error, ctx.plan) });
+    ctx.emit('tool-result-limit', { toolCallId: ctx.toolCall.id, error: toldError(error, ctx) });
     return `${begin} The rest could not be stored.]`;
   }
 }

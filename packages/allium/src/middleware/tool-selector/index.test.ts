@@ -259,6 +259,16 @@ describe('tool-selector', () => {
     expect(shown(model)).toEqual(['ad']);
   });
 
+  it('shows all tools when none was picked and the model has to call one', async () => {
+    const settings = { toolChoice: 'required' } as const;
+    const none = setup(['[]'], [text('done')], {}, { settings });
+    await none.agent.run('go');
+    expect(shown(none.model)).toEqual(['abcde']);
+    const always = setup(['[]'], [text('done')], { alwaysInclude: ['b'] }, { settings });
+    await always.agent.run('go');
+    expect(shown(always.model)).toEqual(['b']);
+  });
+
   it('finds what the user said behind many answers', async () => {
     const grow = defineMiddleware({
       name: 'grow',

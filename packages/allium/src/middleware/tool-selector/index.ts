@@ -1,7 +1,8 @@
 /** Lets a cheap model pick the tools that a request needs, so that the dear one reads fewer schemas. */
 import type { Plan } from '../../kernel/compose.js';
 import type { ModelContext } from '../../kernel/context.js';
-import { invalidOption, isControl, toldError } from '../../kernel/errors.js';
+import { invalidOption, isControl } from '../../kernel/errors.js';
+import { toldError } from '../../kernel/guards.js';
 import { hash } from '../../kernel/hash.js';
 import { isSyntheticMessage, type Message, textOf, userMessage } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
@@ -124,13 +125,16 @@ function narrowing(
   return ({ tools: from, settings: { toolChoice } }, names) => {
     // A tool that the model has to call must be there.
     const forced = typeof toolChoice === 'object' ? toolChoice.tool : undefined;
-    const known = made.get(names);
-    if (known?.from === from && known.forced === forced) return known.tools;
-    const tools = Object.freeze(
-      from.filter(({ name }) => always.has(name) || name === forced || names.includes(name)),
-    );
-    made.set(names, { from, forced, tools });
-    return tools;
+    let known = made.get(names);
+    if (known?.from !== from || known.forced !== forced) {
+      const tools = Object.freeze(
+        from.filter(({ name }) => always.has(name) || name === forced || names.includes(name)),
+      );
+      known = { from, forced, tools };
+      made.set(names, known);
+    }
+    // So must be some tool, whichever it has to call.
+    return known.tools.length === 0 && toolChoice === 'required' ? from : known.tools;
   };
 }
 
@@ -158,7 +162,7 @@ async function pickTools(
   } catch (error) {
     if (isControl(error)) throw error;
     // Too many tools cost money, too few cost the answer.
-    ctx.emit('tool-selector', { error: toldError(error, ctx.plan) });
+    ctx.emit('tool-selector', { error: toldError(error, ctx) });
     return null;
   }
 }

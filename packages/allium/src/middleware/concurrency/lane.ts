@@ -1,0 +1,37 @@
+/** The places of one key, and who has them. */
+import type { Context } from '../../kernel/context.js';
+import { Semaphore } from './semaphore.js';
+
+export class Lane {
+  private readonly places: Semaphore;
+  /** The calls that have a place, and how others get into it. */
+  private readonly holders = new Map<Context, Semaphore>();
+
+  constructor(max: number) {
+    this.places = new Semaphore(max);
+  }
+
+  get isIdle(): boolean {
+    return this.holders.size === 0 && this.places.isIdle;
+  }
+
+  /**
+   * Where a call is to enter. When every place is taken, one that is made inside a call with a place goes into that:
+   * it would wait for the call that waits for it. Several of them take turns there.
+   */
+  entryFor(ctx: Context): Semaphore {
+    let entry = this.places;
+    if (!entry.isFull) return entry;
+    // The last one that it is inside of is the nearest.
+    for (const [holder, place] of this.holders) if (ctx.isInside(holder)) entry = place;
+    return entry;
+  }
+
+  took(ctx: Context): void {
+    this.holders.set(ctx, new Semaphore(1));
+  }
+
+  left(ctx: Context): void {
+    this.holders.delete(ctx);
+  }
+}
