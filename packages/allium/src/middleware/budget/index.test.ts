@@ -335,6 +335,26 @@ describe('budget', () => {
     expect(results.some(({ status }) => status === 'stopped')).toBe(true);
   });
 
+  it.each(['session', 'tenant'] as const)(
+    'finds room for calls side by side while there is plenty, with a slow store (%s)',
+    async (per) => {
+      const helper = scriptedModel([uses(1)], { repeat: true });
+      const asks = defineMiddleware({
+        name: 'asks',
+        beforeTool: async (ctx) => void (await ctx.generate(helper, { messages: 'how?' })),
+      });
+      const look = tool({ name: 'look', description: 'Looks.', input: z.object({}), execute: () => 'seen' });
+      const calls = Array.from({ length: 20 }, (_, i) => ({ name: 'look', id: `c${i}` }));
+      const agent = new Agent({
+        model: scriptedModel([toolCalls(...calls), text('done')]),
+        tools: [look],
+        middleware: [asks, budget({ tokens: 1e6, per, store: sharedStore() })],
+      });
+      expect((await agent.run('go')).status).toBe('done');
+      expect(helper.requests).toHaveLength(20);
+    },
+  );
+
   it('holds for two processes that share a store', async () => {
     const values = new Map<string, number>();
     const make = () => setup([uses(900)], { tokens: 2000, per: 'tenant', store: sharedStore(values) }).agent;

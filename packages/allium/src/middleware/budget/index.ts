@@ -47,7 +47,7 @@ export interface BudgetOptions {
 
 const OPTIONS = ['usd', 'tokens', 'per', 'store', 'priceOf', 'name'];
 /** Where others add to the same account at the same moment, a reservation may have to be tried again. */
-const TRIES = 5;
+const TRIES = 8;
 /** Tokens of a short answer. */
 const SHORT = 1024;
 /** Tokens that few answers have. */
@@ -114,9 +114,11 @@ export function budget(options: BudgetOptions): Middleware {
   ): Reserved {
     account.settle(NOTHING, used(account));
     const left = leftOf(account.add(NOTHING));
-    const wanted = affordable(ctx, left, input, price);
-    if (fits(account.add(wanted.amount))) return wanted;
-    account.add(minus(wanted.amount));
+    const wanted = affordable(ctx, left, input, price, 1);
+    if (wanted) {
+      if (fits(account.add(wanted.amount))) return wanted;
+      account.add(minus(wanted.amount));
+    }
     return ctx.stop(...spentUp(limits, left, input));
   }
 
@@ -128,9 +130,12 @@ export function budget(options: BudgetOptions): Middleware {
   ): Promise<Reserved> {
     for (let attempt = 1; ; attempt++) {
       const left = leftOf(await account.add(used(account)));
-      const wanted = affordable(ctx, left, input, price);
-      if (fits(await account.add(wanted.amount))) return wanted;
-      await account.add(minus(wanted.amount));
+      // Others may only have tried, and will take it back; whoever tries again asks for less.
+      const wanted = affordable(ctx, left, input, price, 1 / attempt ** 2);
+      if (wanted) {
+        if (fits(await account.add(wanted.amount))) return wanted;
+        await account.add(minus(wanted.amount));
+      }
       if (attempt === TRIES) return ctx.stop(...spentUp(limits, left, input));
     }
   }
@@ -143,13 +148,20 @@ export function budget(options: BudgetOptions): Middleware {
     return after.tokens <= limits.tokens && after.usd <= limits.usd + CENT_DUST;
   }
 
-  /** What to set aside out of what is left. */
-  function affordable(ctx: ModelContext, left: Amount, input: number, price: Price | undefined): Reserved {
+  /** What to set aside out of what is left; undefined when that is too little. */
+  function affordable(
+    ctx: ModelContext,
+    left: Amount,
+    input: number,
+    price: Price | undefined,
+    part: number,
+  ): Reserved | undefined {
     const { maxOutputTokens } = ctx.settings;
     // Nobody sets aside all that is left: calls side by side are to find something, too.
     const alone = (per === 'run' || per === 'session') && ctx.depth === 0;
     const share = maxOutputTokens !== undefined ? 1 : alone ? 0.5 : 0.25;
-    const most = affordableOutput(ctx, left, input, price, share);
+    const most = affordableOutput(left, input, price, share * part);
+    if (most === undefined) return undefined;
     const output = Math.min(maxOutputTokens ?? Number.POSITIVE_INFINITY, most);
     // Output that nothing limits is not set aside: infinite amounts could never be given back.
     const outputTokens = Number.isFinite(output) ? output : 0;
@@ -158,16 +170,15 @@ export function budget(options: BudgetOptions): Middleware {
   }
 
   function affordableOutput(
-    ctx: ModelContext,
     left: Amount,
     input: number,
     price: Price | undefined,
     share: number,
-  ): number {
+  ): number | undefined {
     const forOutput = left.usd - (price ? (input * price.input) / 1e6 : 0);
     let output = left.tokens - input;
     if (price && price.output > 0) output = Math.min(output, (forOutput * 1e6) / price.output);
-    if (left.tokens <= input || forOutput <= 0 || output < 1) ctx.stop(...spentUp(limits, left, input));
+    if (left.tokens <= input || forOutput <= 0 || output < 1) return undefined;
     // A share of little would be too short for any answer.
     output = Math.floor(Math.max(output * share, Math.min(output, SHORT)));
     return rounded(output);
@@ -310,7 +321,7 @@ function priceFor({ model }: ModelContext, priceOf: PriceOf): Price {
 }
 
 function spentUp(limits: Amount, left: Amount, input: number): ['max_tokens' | 'max_cost', string] {
-  if (left.tokens <= input + 1)
+  if (left.tokens <= input + 1 || limits.usd === Number.POSITIVE_INFINITY)
     return [
       'max_tokens',
       `About ${input} input tokens are needed, and ${Math.max(0, Math.floor(left.tokens))} of the budget of ${limits.tokens} are left.`,
