@@ -86,7 +86,7 @@ export const arrows = [
     says: 'own-tools/, which middleware with tools of their own share, imports the kernel',
   },
   {
-    from: /^(middleware\/(?:deferred-tools|skills|tool-result-limit)\/)/,
+    from: /^(middleware\/(?:deferred-tools|skills|subagents|tool-result-limit)\/)/,
     may: (path, own) =>
       inside('kernel/', 'texts/', 'own-tools/', own)(path) ||
       ['index.ts', 'context-window/token-counter.ts'].includes(path),

@@ -743,20 +743,42 @@ describe('a budget', () => {
 });
 
 describe('estimateTokens', () => {
+  const user = (chars: number) => ({
+    id: '',
+    role: 'user' as const,
+    content: [{ type: 'text' as const, text: 'x'.repeat(chars) }],
+  });
+  const answer = (totalTokens: number) => ({
+    ...assistantMessage('a'),
+    id: '',
+    usage: { inputTokens: 7, outputTokens: 3, cacheRead: 0, cacheWrite: 0, totalTokens },
+  });
+
   it('starts from what the last answer reported', () => {
-    const user = {
-      id: '',
-      role: 'user' as const,
-      content: [{ type: 'text' as const, text: 'x'.repeat(392) }],
-    };
-    expect(estimateTokens([user], 0)).toBe(100);
-    expect(estimateTokens([user], 40)).toBe(110);
-    const answer = {
-      ...assistantMessage('a'),
-      id: '',
-      usage: { inputTokens: 7, outputTokens: 3, cacheRead: 0, cacheWrite: 0, totalTokens: 10 },
-    };
-    expect(estimateTokens([user, answer, user], 40)).toBe(110);
+    const first = [user(392)];
+    expect(estimateTokens(first, 0, first)).toBe(100);
+    expect(estimateTokens(first, 40, first)).toBe(110);
+    const all = [user(392), answer(10), user(392)];
+    expect(estimateTokens(all, 40, all)).toBe(110);
+    expect(estimateTokens([...all], 40, all)).toBe(110);
+  });
+
+  it('counts characters when something before that answer is no longer in the request', () => {
+    const [long, old, next] = [user(392), answer(5000), user(392)] as const;
+    const history = [user(20_000), long, old, next];
+    expect(estimateTokens([long, old, next], 40, history)).toBe(100 + 3 + 100 + 10);
+    // Cleared in its place.
+    expect(estimateTokens([user(392), long, old, next], 0, history)).toBe(100 + 100 + 3 + 100);
+    // Replaced by a summary, or not of this history at all.
+    expect(estimateTokens([user(392), old, next], 0, history)).toBe(100 + 3 + 100);
+    expect(estimateTokens([long, old, next], 0, [])).toBe(100 + 3 + 100);
+  });
+
+  it('trusts an answer when messages were put in, marked, or taken out after it', () => {
+    const history = [user(392), answer(20), user(392), answer(5000), user(392), user(392)];
+    const [first, second, third, fourth, , last] = history as [any, any, any, any, any, any];
+    const request = [user(8), { ...first, metadata: {} }, second, third, user(8), fourth, last];
+    expect(estimateTokens(request, 0, history)).toBe(5100);
   });
 });
 

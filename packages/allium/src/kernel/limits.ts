@@ -247,16 +247,39 @@ export function costOf(price: Price, usage: Usage): number {
   );
 }
 
-/** A rough count of the tokens of a request: what the last answer reported, plus a quarter of the characters since. */
-export function estimateTokens(messages: readonly Message[], fixedChars: number): number {
+/**
+ * A rough count of the tokens of a request: what the last answer reported, plus a quarter of the characters since. An
+ * answer to a request that has been shortened since says nothing of this one: then all characters are counted.
+ */
+export function estimateTokens(
+  messages: readonly Message[],
+  fixedChars: number,
+  history: readonly Message[],
+): number {
   let chars = 0;
+  let counts = false;
   for (let i = messages.length - 1; i >= 0; i--) {
     const message = messages[i]!;
-    if (message.role === 'assistant' && message.usage && message.usage.totalTokens > 0)
-      return message.usage.totalTokens + Math.ceil(chars / 4);
+    if (!counts && message.role === 'assistant' && message.usage && message.usage.totalTokens > 0) {
+      if (keepsAll(messages, i, history)) return message.usage.totalTokens + Math.ceil(chars / 4);
+      counts = true;
+    }
     chars += charsOf(message);
   }
   return Math.ceil((chars + fixedChars) / 4);
+}
+
+/** Is everything that came before the answer at `end` still in the request, beside whatever was put in? */
+function keepsAll(messages: readonly Message[], end: number, history: readonly Message[]): boolean {
+  if (messages === history) return true;
+  const { content: answer } = messages[end]!;
+  let at = 0;
+  for (const { content } of history) {
+    if (content === answer) return true;
+    while (at < end && messages[at]!.content !== content) at++;
+    if (at++ >= end) return false;
+  }
+  return false;
 }
 
 function charsOf(message: Message): number {

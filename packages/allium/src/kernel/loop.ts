@@ -71,6 +71,8 @@ async function turns(run: Run, inbox: Inbox, resumed: TurnEnd | undefined): Prom
     if (end === undefined) {
       checkLimits(run);
       run.turn++;
+      // What was said so far was not the last word.
+      run.output = undefined;
       const wait = run.watched ? tellStart(run) : undefined;
       if (wait) await wait;
       let message: AssistantMessage | undefined;

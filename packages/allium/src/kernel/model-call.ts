@@ -6,6 +6,7 @@ import { AlliumError, attribute, invalidOption, isControl, isThenable, shown } f
 import { estimateTokens, isCrowded, type Reservation } from './limits.js';
 import type { LiveStream } from './live.js';
 import { freezeResponse, type Message, type ModelResponse, NO_USAGE, type Usage } from './messages.js';
+import { note } from './meters.js';
 import type { ModelPart, ModelRequest, ModelSettings, Price } from './model.js';
 import { Reading } from './model-stream.js';
 import { noteRewrites } from './request-changes.js';
@@ -230,6 +231,7 @@ export class ModelCall extends Reading {
   private settle(usage: Usage): void {
     if (this.begun) this.ctx._live?.ended();
     this.ctx._run.settle(this.price, this.reservation, usage);
+    note(this.ctx._run, this.ctx.model, usage);
   }
 }
 
@@ -330,7 +332,7 @@ function capped(settings: ModelSettings, reservation: Reservation | undefined): 
 
 function inputTokens(ctx: ModelContext, messages: readonly Message[] | undefined): number {
   const specs = specsOf(ctx.tools).reduce((sum, spec) => sum + JSON.stringify(spec).length, 0);
-  return estimateTokens(messages ?? ctx.messages, ctx.systemPrompt.length + specs);
+  return estimateTokens(messages ?? ctx.messages, ctx.systemPrompt.length + specs, ctx.history);
 }
 
 /** A stream that broke off was paid for as far as it got; nobody reports how much, so it is estimated. */

@@ -12,6 +12,7 @@ import type { Journal } from './journal.js';
 import { Judgements } from './judgements.js';
 import type { Budget, Limits, Reservation, SessionLimits } from './limits.js';
 import type { AssistantContent, Message, Metadata, ModelResponse, Usage } from './messages.js';
+import type { Meters } from './meters.js';
 import { type Model, modelName, type Price } from './model.js';
 import type { ModelCall } from './model-call.js';
 import { dropOrphans } from './orphans.js';
@@ -98,6 +99,8 @@ export class Run {
   /** What transforms made of responses, by the content they were made from. */
   stages: WeakMap<Content, { readonly ctx: ModelContext; readonly response: ModelResponse }> | undefined;
   turn = 0;
+  /** Who counts what is used; to begin with, whoever does so for the parent. */
+  meters: Meters | undefined;
   /** Run layers come before the loop, and one may end without it. */
   loop: 'to come' | 'begun' | 'given up' = 'to come';
   /** When this part of the run began, and how long it had been active before. */
@@ -144,6 +147,7 @@ export class Run {
     this.cells = new Cells(init.plan.cells, this.state.cells, this.open.cells);
     this.watched = init.events.watched;
     this.request = init.agent.request(init.plan);
+    this.meters = init.parent?.meters;
     this.turn = this.open.turns;
     this.before = this.open.activeMs;
     this.started = init.clock.now();

@@ -1,4 +1,5 @@
 /** Before a call is judged: which tool it means, and whether its arguments are any good. */
+import type { ToolContext } from './context.js';
 import { isThenable } from './errors.js';
 import type { ToolCall } from './messages.js';
 import { type Hooks, resolveToolCall } from './rules.js';
@@ -19,6 +20,12 @@ export function prepare(run: Run, call: Call, tools: readonly Tool[], batch: Ren
   const hooks = run.plan.rules.resolveToolCall;
   if (hooks.length === 0) return parse(run, call, tools, batch);
   return closed(run, call, () => resolve(run, call, tools, batch, hooks));
+}
+
+/** Was a tool of this name in the request that the call answers? Also after a resume, where the journal says so. */
+export function wasOffered({ _run: run }: ToolContext, name: string): boolean {
+  const offered = run.open.batch?.offered;
+  return offered ? offered.includes(name) : run.plan.toolsByName.has(name);
 }
 
 async function resolve(

@@ -34,7 +34,12 @@ export class TurnContext extends Context {
     return this._run.newMessages();
   }
 
-  /** Sets the structured output of the run. */
+  /** @internal */
+  get _output(): unknown {
+    return this._run.output;
+  }
+
+  /** Sets the structured output of the run. Another turn takes it back. */
   setOutput(output: unknown): void {
     this._run.output = output;
   }

@@ -53,6 +53,20 @@ async function verify(lines: readonly string[], store: Store, session = 's') {
   return verifyAudit(lines, await auditHead(store, session), KEY);
 }
 
+type Entries = Parameters<Store['append']>[2];
+
+/** A store as a crash leaves it: some entries are not written. */
+function refusing(store: Store, refused: (entries: Entries) => boolean): Store {
+  const methods = ['read', 'head', 'list', 'fork', 'delete', 'post', 'take'] as const;
+  return {
+    ...Object.fromEntries(methods.map((method) => [method, store[method].bind(store)])),
+    append(id: string, seq: number, entries: Entries) {
+      if (refused(entries)) throw new Error('crashed');
+      return store.append(id, seq, entries);
+    },
+  } as Store;
+}
+
 testMiddleware(({ clock }) => auditLog({ sink: () => {}, key: KEY, clock }), {
   name: 'audit-log',
   changes: ['state'],
@@ -145,7 +159,7 @@ describe('audit-log', () => {
       [
         ['model', 'ok'],
         ['work', 'ok'],
-        ['work', 'blocked'],
+        ['work', 'error'],
         ['run', 'stopped'],
       ],
     ],
@@ -180,7 +194,7 @@ describe('audit-log', () => {
         toolCalls({ name: 'work', args: { how: 'hang' } }),
         [
           ['model', 'ok'],
-          ['work', 'blocked'],
+          ['work', 'error'],
           ['run', 'aborted'],
         ],
       ],
@@ -198,6 +212,47 @@ describe('audit-log', () => {
       expect(outline(lines)).toEqual(expected);
       expect((await verify(lines, store)).ok).toBe(true);
     }
+  });
+
+  it('says blocked only of calls that did not begin, when an abort cuts a batch off', async () => {
+    const abort = new AbortController();
+    const lines: string[] = [];
+    const agent = new Agent({
+      model: scriptedModel([toolCalls({ name: 'send' }, { name: 'send' })]),
+      tools: [
+        tool({
+          name: 'send',
+          description: 'Sends.',
+          input: z.object({}),
+          sequential: true,
+          execute: () => {
+            abort.abort();
+            return new Promise(() => {});
+          },
+        }),
+      ],
+      middleware: [auditLog({ sink: (line) => void lines.push(line) })],
+    });
+    await expect(agent.run('Go.', { signal: abort.signal })).rejects.toMatchObject({ code: 'ABORTED' });
+    expect(outline(lines)).toEqual([
+      ['model', 'ok'],
+      ['send', 'error'],
+      ['send', 'blocked'],
+      ['run', 'aborted'],
+    ]);
+  });
+
+  it('does not say blocked of a call that had begun before a crash', async () => {
+    const { lines, store, make, model } = setup([toolCalls({ name: 'work' }), text('Done.')]);
+    const dead = refusing(store, (entries) => entries.some(({ type }) => type === 'tool_finished'));
+    const audit = auditLog({ sink: () => {} });
+    const crashing = new Agent({ model, tools: [work], store: dead, middleware: [audit] });
+    await expect(crashing.session('s').run('Go.')).rejects.toThrow('crashed');
+    await expect(make().session('s').resume({ signal: AbortSignal.abort() })).rejects.toMatchObject({
+      code: 'ABORTED',
+    });
+    expect(parsed(lines)[0]).toMatchObject({ blocked: false, isError: true });
+    expect(parsed(lines)[0].result).toMatch(/^In doubt/);
   });
 
   it('goes on with the chain in later runs, and after a resume in another process', async () => {
@@ -339,6 +394,35 @@ describe('audit-log', () => {
     }
   });
 
+  it('keeps apart the chains of agents that share it and have sessions of one name', async () => {
+    const lines: string[] = [];
+    const audit = auditLog({ sink: (line) => void lines.push(line), key: KEY });
+    const agents = [2, 5].map((turns) => {
+      const script = Array.from({ length: turns }, () => toolCalls({ name: 'work' }));
+      const model = scriptedModel([...script, text('Done.')]);
+      return new Agent({ model, tools: [work], store: memoryStore(), middleware: [audit] });
+    });
+    await Promise.all(agents.map((agent) => agent.session('s').run('Go.')));
+    for (const { store } of agents) expect((await verify(lines, store)).problems).toEqual([]);
+    expect(lines).toHaveLength(2 * 2 + 2 + (2 * 5 + 2));
+  });
+
+  it('does not fail a run because another runner of its session gives up', async () => {
+    const { lines, store } = setup([]);
+    const audit = auditLog({ sink: (line) => void lines.push(line), key: KEY });
+    const runner = (...script: Script[]) =>
+      new Agent({ model: scriptedModel(script), tools: [work], store, middleware: [audit] }).session('s');
+    const suspended = await runner(toolCalls({ name: 'work', args: { how: 'suspend' } })).run('Go.');
+    await runner().answer(suspended.pending[0]!.id, { type: 'approve' });
+    const ends = await Promise.allSettled([
+      runner(toolCalls({ name: 'work' }), toolCalls({ name: 'work' }), text('Done.')).resume(),
+      runner(toolCalls({ name: 'work' }), text('Done.')).resume(),
+    ]);
+    const codes = ends.map((end) => (end.status === 'fulfilled' ? end.value.status : end.reason.code));
+    expect(codes.sort()).toEqual(['SESSION_CONFLICT', 'done']);
+    expect((await verify(lines, store)).problems).toEqual([]);
+  });
+
   it('lets model calls that others make before the run pass', async () => {
     const helper = scriptedModel(['before']);
     const outer = defineMiddleware({
@@ -459,14 +543,10 @@ describe('audit-log', () => {
       const { lines, store, model, make } = setup([text('One.'), text('Two.'), text('Three.')]);
       await make().session('s').run('first');
       const head = await auditHead(store, 's');
-      const methods = ['read', 'head', 'list', 'fork', 'delete', 'post', 'take'] as const;
-      const dead = {
-        ...Object.fromEntries(methods.map((method) => [method, store[method].bind(store)])),
-        append(...[id, seq, entries]: Parameters<Store['append']>) {
-          if (entries.some(({ type }) => type === 'message') && lines.length > 2) throw new Error('crashed');
-          return store.append(id, seq, entries);
-        },
-      } as Store;
+      const dead = refusing(
+        store,
+        (entries) => entries.some(({ type }) => type === 'message') && lines.length > 2,
+      );
       const audit = auditLog({ sink: (line) => void (lines.length < 3 && lines.push(line)), key: KEY });
       await new Agent({ model, store: dead, middleware: [audit] })
         .session('s')

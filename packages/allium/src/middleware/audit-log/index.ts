@@ -16,6 +16,7 @@ import { modelName } from '../../kernel/model.js';
 import { checkMethods, checkOptions } from '../../kernel/options.js';
 import { defineState } from '../../kernel/state.js';
 import type { Awaitable, Store } from '../../kernel/store.js';
+import { inDoubt } from '../../kernel/unanswered.js';
 import { answered, ended, finished, lately, textOfFields } from './lines.js';
 import { type AuditHead, type AuditKey, type AuditLine, sealed, sealWith } from './seal.js';
 import { type AuditFile, type AuditFunction, sinkOf } from './sinks.js';
@@ -46,13 +47,17 @@ interface Anchor {
 
 const EMPTY: Anchor = { seq: 0, hash: '', message: '', calls: [] };
 
-/** The chain of a session while a run of it is under way. */
+/** The chain of a session as a run of it goes on with it. */
 interface Chain {
   anchor: Anchor;
+  /** Two that resume one run at once share its chain, until the journal refuses one of them. */
+  runners: number;
   /** How its lines begin, up to their number. */
   readonly head: string;
   /** Lines of a session are written one after the other: the end of the last one, while it is under way. */
   last: Promise<void> | undefined;
+  /** Calls that have begun and have no line yet. */
+  readonly begun: Set<string>;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -73,7 +78,10 @@ export function auditLog(options: AuditLogOptions): Middleware {
   if (typeof name !== 'string' || name === '') throw invalidOption('name', 'non-empty text', name);
   checkMethods('clock', clock, ['now']);
   const anchor = defineState<Anchor>({ name: 'head', scope: 'session', initial: EMPTY });
-  /** Chains of runs under way. Parallel calls do not see each other's cells, so the end of a chain is kept here, too. */
+  /**
+   * Chains by run: the agents that share this may have sessions of one name. Parallel calls do not see each other's
+   * cells, so the end of a chain is kept here, too.
+   */
   const chains = new Map<string, Chain>();
   const text = (value: () => unknown): unknown => (content ? value() : undefined);
   const seal = sealWith(key);
@@ -82,7 +90,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
 
   /** Numbers and seals a line at once, so that lines are chained in the order they are made. */
   function log(ctx: Context, type: AuditLine['type'], said: string, call?: ToolCallId): Awaitable<void> {
-    const chain = chains.get(ctx.sessionId)!;
+    const chain = chains.get(ctx.runId)!;
     const { seq, hash: prev } = chain.anchor;
     const body = `${chain.head}${seq + 1},"time":"${timeOf(clock.now())}","type":"${type}",${said},"prev":"${prev}"}`;
     const line = sealed(body, seal);
@@ -121,10 +129,13 @@ export function auditLog(options: AuditLogOptions): Middleware {
 
   /** The line of the run, and what comes before and after it in some. */
   async function logEnd(ctx: RunContext, missed: readonly Unlogged[]): Promise<void> {
+    const { begun } = chains.get(ctx.runId)!;
     for (const { call, args, message, of } of missed) {
       const result = text(() => textOf(message));
       const fields = { turn: ctx.turn, tool: message.toolName, call, args: text(() => args) };
-      const said = textOfFields({ ...fields, blocked: true, isError: message.isError, result });
+      // One that was cut off may have had its effects: it was not blocked.
+      const blocked = !begun.has(call) && !isInDoubt(message);
+      const said = textOfFields({ ...fields, blocked, isError: message.isError, result });
       await log(ctx, 'tool', said, { message: of, call });
     }
     await logRun(ctx);
@@ -138,15 +149,20 @@ export function auditLog(options: AuditLogOptions): Middleware {
     state: [anchor],
     beforeRun(ctx) {
       const { sessionId: session, runId: run } = ctx;
-      chains.set(session, {
-        anchor: ctx.state.get(anchor),
-        head: `{"v":1,"session":${canonical(session)},"run":${canonical(run)},"seq":`,
-        last: undefined,
-      });
+      const shared = chains.get(run);
+      if (shared) shared.runners++;
+      else
+        chains.set(run, {
+          anchor: ctx.state.get(anchor),
+          runners: 1,
+          head: `{"v":1,"session":${canonical(session)},"run":${canonical(run)},"seq":`,
+          last: undefined,
+          begun: new Set(),
+        });
     },
     wrapModel(ctx, next) {
       // A call that a middleware further out makes before or after the run belongs to no chain.
-      if (!chains.has(ctx.sessionId)) return next();
+      if (!chains.has(ctx.runId)) return next();
       const { turn, model } = ctx;
       const messages = ctx.messages.length;
       return next().then(
@@ -160,14 +176,21 @@ export function auditLog(options: AuditLogOptions): Middleware {
         },
       );
     },
+    beforeTool(ctx) {
+      chains.get(ctx.runId)!.begun.add(ctx.toolCall.id);
+    },
     // Fires for calls that were refused, skipped or failed, too, and sees what the guards left.
     afterToolCall(ctx) {
+      chains.get(ctx.runId)!.begun.delete(ctx.toolCall.id);
       return log(ctx, 'tool', finished(ctx, content), callOf(ctx));
     },
     afterRun(ctx) {
-      const over = (): void => void chains.delete(ctx.sessionId);
+      const chain = chains.get(ctx.runId)!;
+      const over = (): void => {
+        if (--chain.runners === 0) chains.delete(ctx.runId);
+      };
       try {
-        const missed = unlogged(ctx, chains.get(ctx.sessionId)!.anchor);
+        const missed = unlogged(ctx, chain.anchor);
         const wait = missed.length > 0 || sink.flush ? logEnd(ctx, missed) : logRun(ctx);
         if (wait !== undefined) return wait.finally(over);
       } catch (error) {
@@ -267,6 +290,11 @@ function unlogged(ctx: RunContext, { message: latest, calls }: Anchor): readonly
       return [];
     return [{ message, call: message.toolCallId, args: made.get(message.toolCallId)!, of: batch.id }];
   });
+}
+
+/** It had begun before the run was resumed, as the kernel's answer says. */
+function isInDoubt(message: ToolMessage): boolean {
+  return textOf(message) === textOf(inDoubt(message.toolName));
 }
 
 function isToolCall({ type }: { readonly type: string }): boolean {

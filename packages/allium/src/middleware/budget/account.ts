@@ -1,6 +1,8 @@
 /** Who has spent how much: in memory for one process, or in a store that several share. */
 
 import { isThenable } from '../../kernel/errors.js';
+import type { Spent } from '../../kernel/meters.js';
+import type { Price } from '../../kernel/model.js';
 import type { Awaitable } from '../../kernel/store.js';
 
 export interface Amount {
@@ -24,12 +26,18 @@ export interface BudgetMap {
 
 /** What is spent and set aside of one budget. */
 export interface Account {
+  /** What the kernel has counted and nobody has booked yet. */
+  readonly unbooked: Spent[];
+  /** Of the call before: a model further in whose price nobody knows is taken to cost the same. */
+  lastPrice: Price | undefined;
   /** Adds, and returns what is spent and set aside together. */
   add(amount: Amount): Awaitable<Amount>;
 }
 
 /** The account of a run or session while a run is under way. Sub-agents draw on the one of their root. */
 export class RunAccount implements Account {
+  readonly unbooked: Spent[] = [];
+  lastPrice: Price | undefined;
   private reservedTokens = 0;
   private reservedUsd = 0;
 
@@ -37,9 +45,9 @@ export class RunAccount implements Account {
     readonly runId: string,
     /** Spent before this run. */
     private readonly base: Amount,
-    /** Spent in it by calls that went through here. */
+    /** Booked in it. */
     private own: Amount,
-    /** What the kernel has counted for the run: sub-agents and middleware's own calls included. */
+    /** What the kernel has counted for the run, what is not booked yet included. */
     private readonly counted: {
       readonly usage: { readonly totalTokens: number };
       readonly costUsd: number | undefined;
@@ -84,6 +92,9 @@ export interface StoredAmount {
 
 /** An account that outlives runs: of a tenant, or of whatever a key names. */
 export class SharedAccount implements Account {
+  readonly unbooked: Spent[] = [];
+  lastPrice: Price | undefined;
+
   constructor(
     private readonly increment: BudgetStore['increment'],
     private readonly key: string,

@@ -1,5 +1,7 @@
 import { Agent, assistantMessage, defineMiddleware, memoryStore, type Price, tool } from 'allium';
 import { type BudgetOptions, type BudgetStore, budget } from 'allium/middleware/budget';
+import { contextEditing } from 'allium/middleware/context-editing';
+import { historyTruncator } from 'allium/middleware/history-truncator';
 import { retry } from 'allium/middleware/retry';
 import {
   collect,
@@ -131,6 +133,36 @@ describe('budget', () => {
     await session.run('one');
     await session.run('two');
     expect(model.requests.map(({ settings }) => settings.maxOutputTokens)).toEqual([262_144, 262_144]);
+  });
+
+  it('does not take what a longer request used for the needs of a shortened one', async () => {
+    const long = 'x'.repeat(40_000);
+    const read = tool({ name: 'read', description: 'Reads.', input: z.object({}), execute: () => long });
+    const model = scriptedModel(
+      [
+        ({ messages }) => {
+          const chars = JSON.stringify(messages.map(({ content }) => content)).length;
+          const usage = { inputTokens: Math.ceil(chars / 4), outputTokens: 5 };
+          if (messages.length > 1) return text('ok', usage);
+          return { parts: [...toolCalls({ name: 'read' }).parts.slice(0, -1), finish(usage)] };
+        },
+      ],
+      { repeat: true },
+    );
+    const finish = (usage: object) => ({ type: 'finish' as const, reason: 'tool-calls' as const, usage });
+    for (const shortens of [
+      historyTruncator({ maxMessages: 2 }),
+      contextEditing({ clearToolResultsAfterTokens: 100, keep: 0 }),
+    ]) {
+      const limited = budget({ tokens: 15_000, per: 'session' });
+      const store = memoryStore();
+      const options = { model, store, tools: [read] };
+      const whole = new Agent({ ...options, middleware: [limited] }).session('s');
+      const shortened = new Agent({ ...options, middleware: [shortens, limited] }).session('s');
+      await whole.run('go');
+      expect((await whole.run('on')).stop.reason).toBe('max_tokens');
+      expect((await shortened.run('on')).status).toBe('done');
+    }
   });
 
   it('gives back what was set aside and not used', async () => {
@@ -303,6 +335,26 @@ describe('budget', () => {
     expect(results.some(({ status }) => status === 'stopped')).toBe(true);
   });
 
+  it.each(['session', 'tenant'] as const)(
+    'finds room for calls side by side while there is plenty, with a slow store (%s)',
+    async (per) => {
+      const helper = scriptedModel([uses(1)], { repeat: true });
+      const asks = defineMiddleware({
+        name: 'asks',
+        beforeTool: async (ctx) => void (await ctx.generate(helper, { messages: 'how?' })),
+      });
+      const look = tool({ name: 'look', description: 'Looks.', input: z.object({}), execute: () => 'seen' });
+      const calls = Array.from({ length: 20 }, (_, i) => ({ name: 'look', id: `c${i}` }));
+      const agent = new Agent({
+        model: scriptedModel([toolCalls(...calls), text('done')]),
+        tools: [look],
+        middleware: [asks, budget({ tokens: 1e6, per, store: sharedStore() })],
+      });
+      expect((await agent.run('go')).status).toBe('done');
+      expect(helper.requests).toHaveLength(20);
+    },
+  );
+
   it('holds for two processes that share a store', async () => {
     const values = new Map<string, number>();
     const make = () => setup([uses(900)], { tokens: 2000, per: 'tenant', store: sharedStore(values) }).agent;
@@ -348,6 +400,125 @@ describe('budget', () => {
     const agent = new Agent({ model, tools: [delegate], middleware: [budget({ tokens: 3000 })] });
     expect((await agent.run('go')).stop.reason).toBe('max_tokens');
     expect(model.requests).toHaveLength(1);
+  });
+
+  it('books calls that overlap or stand inside each other once', async () => {
+    const look = tool({
+      name: 'look',
+      description: 'Looks.',
+      input: z.object({}),
+      execute: () => 'seen',
+    });
+    const slow = {
+      provider: 'test',
+      id: 'slow',
+      async *stream() {
+        await new Promise((resolve) => setImmediate(resolve));
+        yield { type: 'text' as const, text: 'x' };
+        yield { type: 'finish' as const, reason: 'stop' as const, usage: { inputTokens: 1000 } };
+      },
+    };
+    const settings = { maxOutputTokens: 10 };
+    const asks = defineMiddleware({
+      name: 'asks',
+      guard: {
+        on: ['request'],
+        judge: async (_, { context }) => {
+          await context.generate(slow, { messages: 'fine?', settings });
+          return { type: 'allow' };
+        },
+      },
+      beforeTool: async (ctx) => void (await ctx.generate(slow, { messages: 'how?', settings })),
+    });
+    for (const per of ['session', 'tenant'] as const) {
+      const store = sharedStore();
+      const script = [toolCalls(...['a', 'b', 'c', 'd'].map((id) => ({ name: 'look', id }))), uses(10)];
+      const middleware = [asks, budget({ tokens: 1e6, per, store })];
+      const agent = new Agent({ model: scriptedModel(script), tools: [look], middleware });
+      const { usage } = await agent.session('s').run('go', { tenant: 's' });
+      expect(usage.totalTokens).toBeGreaterThan(6000);
+      expect(store.values.get(`budget:${per}:s:tokens`)).toBe(usage.totalTokens);
+    }
+  });
+
+  it.each(['run', 'session', 'tenant'] as const)(
+    'counts sub-agents and calls of middleware further in at its own prices (%s)',
+    async (per) => {
+      const helper = () => scriptedModel([uses(500_000)], { repeat: true });
+      const child = new Agent({ model: helper() });
+      const delegate = child.asTool({ name: 'delegate', description: 'Delegates.' });
+      const inner = defineMiddleware({
+        name: 'inner',
+        afterModel: async (ctx) => void (await ctx.generate(helper(), { messages: '?' })),
+        afterModelResponse: () => ({ decision: 'loop_to_model' as const }),
+      });
+      const calls = toolCalls({ name: 'delegate', args: { prompt: 'go' } });
+      // Each costs a dollar: the third call of the model finds too little left.
+      for (const [tools, middleware] of [
+        [[delegate], []],
+        [[], [inner]],
+      ] as const) {
+        const model = scriptedModel([tools.length > 0 ? calls : uses(1)], { repeat: true });
+        const agent = new Agent({
+          model,
+          tools,
+          middleware: [budget({ usd: 2, per, priceOf: () => PRICE }), ...middleware],
+        });
+        expect((await agent.run('go')).stop.reason).toBe('max_cost');
+        expect(model.requests).toHaveLength(2);
+      }
+    },
+  );
+
+  it('books at the end of a run what was used after its last call', async () => {
+    const judge = scriptedModel([uses(900)]);
+    const late = defineMiddleware({
+      name: 'late',
+      onRunEnd: async (ctx) => void (await ctx.generate(judge, { messages: 'good?' })),
+    });
+    const store = sharedStore();
+    const { agent } = setup([uses(100)], { tokens: 1e6, per: 'tenant', store }, { more: [late] });
+    await agent.run('go');
+    expect(store.values.get('budget:tenant::tokens')).toBe(1000);
+  });
+
+  it('books what a sub-agent with an account of its own used there, and not with its parent', async () => {
+    const store = sharedStore();
+    const shared = budget({ tokens: 1e6, per: (ctx) => `depth ${ctx.depth}`, store });
+    const grandchild = new Agent({ model: scriptedModel([uses(7)]) });
+    const child = new Agent({
+      model: scriptedModel([toolCalls({ name: 'ask', args: { prompt: 'x' } }), uses(50)]),
+      tools: [grandchild.asTool({ name: 'ask', description: 'Asks.' })],
+      middleware: [shared],
+    });
+    const agent = new Agent({
+      model: scriptedModel([toolCalls({ name: 'ask', args: { prompt: 'x' } }), uses(300)]),
+      tools: [child.asTool({ name: 'ask', description: 'Asks.' })],
+      middleware: [shared],
+    });
+    const { usage } = await agent.run('go');
+    const [own, below] = [0, 1].map((depth) => store.values.get(`budget:depth ${depth}:tokens`)!);
+    expect(own! + below!).toBe(usage.totalTokens);
+    expect(own).toBeGreaterThanOrEqual(300);
+    expect(below).toBeGreaterThanOrEqual(57);
+    expect(below).toBeLessThan(300);
+  });
+
+  it('takes a model further in whose price nobody knows for one like the model of the call', async () => {
+    const store = sharedStore();
+    const other = defineMiddleware({
+      name: 'other',
+      beforeModel(ctx) {
+        ctx.model = scriptedModel([uses(1e6)], { id: 'other' });
+      },
+    });
+    const { agent } = setup(
+      [],
+      { usd: 10, per: 'tenant', store, priceOf: ({ id }) => (id === 'other' ? undefined : PRICE) },
+      { more: [other] },
+    );
+    await agent.run('go');
+    expect(store.values.get('budget:tenant::usd')).toBeCloseTo(2);
   });
 
   it.each(['run', 'session', 'tenant'] as const)(

@@ -4,11 +4,13 @@ import type { Context, ModelContext, RunContext } from '../../kernel/context.js'
 import { AlliumError, invalidOption } from '../../kernel/errors.js';
 import { toldError } from '../../kernel/guards.js';
 import { costOf, estimateTokens } from '../../kernel/limits.js';
-import { type ModelResponse, NO_USAGE, type Usage } from '../../kernel/messages.js';
+import { type ModelResponse, NO_USAGE } from '../../kernel/messages.js';
+import { meter } from '../../kernel/meters.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { type ModelSettings, modelName, type Price } from '../../kernel/model.js';
 import { checkFunction, checkNumber, checkOneOf, checkOptions } from '../../kernel/options.js';
 import { type PriceOf, priceReader } from '../../kernel/prices.js';
+import type { RunResult } from '../../kernel/result.js';
 import { defineState } from '../../kernel/state.js';
 import type { Awaitable } from '../../kernel/store.js';
 import type { Tool } from '../../kernel/tool.js';
@@ -45,7 +47,7 @@ export interface BudgetOptions {
 
 const OPTIONS = ['usd', 'tokens', 'per', 'store', 'priceOf', 'name'];
 /** Where others add to the same account at the same moment, a reservation may have to be tried again. */
-const TRIES = 5;
+const TRIES = 8;
 /** Tokens of a short answer. */
 const SHORT = 1024;
 /** Tokens that few answers have. */
@@ -110,10 +112,13 @@ export function budget(options: BudgetOptions): Middleware {
     price: Price | undefined,
     input: number,
   ): Reserved {
+    account.settle(NOTHING, used(account));
     const left = leftOf(account.add(NOTHING));
-    const wanted = affordable(ctx, left, input, price);
-    if (fits(account.add(wanted.amount))) return wanted;
-    account.add(minus(wanted.amount));
+    const wanted = affordable(ctx, left, input, price, 1);
+    if (wanted) {
+      if (fits(account.add(wanted.amount))) return wanted;
+      account.add(minus(wanted.amount));
+    }
     return ctx.stop(...spentUp(limits, left, input));
   }
 
@@ -124,10 +129,13 @@ export function budget(options: BudgetOptions): Middleware {
     input: number,
   ): Promise<Reserved> {
     for (let attempt = 1; ; attempt++) {
-      const left = leftOf(await account.add(NOTHING));
-      const wanted = affordable(ctx, left, input, price);
-      if (fits(await account.add(wanted.amount))) return wanted;
-      await account.add(minus(wanted.amount));
+      const left = leftOf(await account.add(used(account)));
+      // Others may only have tried, and will take it back; whoever tries again asks for less.
+      const wanted = affordable(ctx, left, input, price, 1 / attempt ** 2);
+      if (wanted) {
+        if (fits(await account.add(wanted.amount))) return wanted;
+        await account.add(minus(wanted.amount));
+      }
       if (attempt === TRIES) return ctx.stop(...spentUp(limits, left, input));
     }
   }
@@ -140,13 +148,20 @@ export function budget(options: BudgetOptions): Middleware {
     return after.tokens <= limits.tokens && after.usd <= limits.usd + CENT_DUST;
   }
 
-  /** What to set aside out of what is left. */
-  function affordable(ctx: ModelContext, left: Amount, input: number, price: Price | undefined): Reserved {
+  /** What to set aside out of what is left; undefined when that is too little. */
+  function affordable(
+    ctx: ModelContext,
+    left: Amount,
+    input: number,
+    price: Price | undefined,
+    part: number,
+  ): Reserved | undefined {
     const { maxOutputTokens } = ctx.settings;
     // Nobody sets aside all that is left: calls side by side are to find something, too.
     const alone = (per === 'run' || per === 'session') && ctx.depth === 0;
     const share = maxOutputTokens !== undefined ? 1 : alone ? 0.5 : 0.25;
-    const most = affordableOutput(ctx, left, input, price, share);
+    const most = affordableOutput(left, input, price, share * part);
+    if (most === undefined) return undefined;
     const output = Math.min(maxOutputTokens ?? Number.POSITIVE_INFINITY, most);
     // Output that nothing limits is not set aside: infinite amounts could never be given back.
     const outputTokens = Number.isFinite(output) ? output : 0;
@@ -155,49 +170,78 @@ export function budget(options: BudgetOptions): Middleware {
   }
 
   function affordableOutput(
-    ctx: ModelContext,
     left: Amount,
     input: number,
     price: Price | undefined,
     share: number,
-  ): number {
+  ): number | undefined {
     const forOutput = left.usd - (price ? (input * price.input) / 1e6 : 0);
     let output = left.tokens - input;
     if (price && price.output > 0) output = Math.min(output, (forOutput * 1e6) / price.output);
-    if (left.tokens <= input || forOutput <= 0 || output < 1) ctx.stop(...spentUp(limits, left, input));
+    if (left.tokens <= input || forOutput <= 0 || output < 1) return undefined;
     // A share of little would be too short for any answer.
     output = Math.floor(Math.max(output * share, Math.min(output, SHORT)));
     return rounded(output);
   }
 
+  /**
+   * What was used and is not booked: every attempt once, whoever books it. Attempts of calls that nobody sets aside
+   * for, of sub-agents and of middleware further in, are among them.
+   */
+  function used({ unbooked, lastPrice }: Account): Amount {
+    if (unbooked.length === 0) return NOTHING;
+    let amount = NOTHING;
+    for (const { model, usage } of unbooked.splice(0)) {
+      const price = usd === undefined ? undefined : (priceOf(model) ?? lastPrice);
+      amount = sum(amount, { tokens: usage.totalTokens, usd: price ? costOf(price, usage) : 0 });
+    }
+    return amount;
+  }
+
   /** Books what was used in the place of what was set aside. */
-  function settle(account: Account, { amount }: Reserved, used: Amount): Awaitable<unknown> {
-    if (account instanceof RunAccount) return account.settle(amount, used);
-    return account.add({ tokens: used.tokens - amount.tokens, usd: used.usd - amount.usd });
+  function settle(account: Account, amount: Amount): Awaitable<unknown> {
+    const booked = used(account);
+    if (account instanceof RunAccount) return account.settle(amount, booked);
+    if (booked === NOTHING && amount === NOTHING) return;
+    return account.add(sum(booked, minus(amount)));
+  }
+
+  /** The run is over: what was used since the last call is booked. */
+  async function close(ctx: RunContext, account: Account): Promise<void> {
+    accounts.delete(ctx.runId);
+    await settle(account, NOTHING);
+    keep(ctx, account);
   }
 
   return defineMiddleware({
     name,
     traits: ['budgets'],
     ...(kept && { state: [cell] }),
-    wrapRun(ctx, next) {
+    async wrapRun(ctx, next) {
       const account = accountOf(ctx);
+      // A sub-agent's calls are noted for its parent's account already, where that is its own.
+      if (account !== accounts.get(ctx.parentRunId ?? '')) meter(ctx, accounts, account.unbooked);
       accounts.set(ctx.runId, account);
-      return next().finally(() => {
-        accounts.delete(ctx.runId);
-        // What sub-agents and failed calls used since the last call. A run that has ended needs no account of its own.
-        if (per === 'session') keep(ctx, account);
-      });
+      let result: RunResult;
+      try {
+        result = await next();
+      } catch (error) {
+        await close(ctx, account).catch((problem) => failed(ctx, problem));
+        throw error;
+      }
+      await close(ctx, account);
+      return result;
     },
     wrapModel(ctx, next) {
       const account = accounts.get(ctx.runId);
       // A call that a middleware further out makes before or after the run: nothing to draw on yet, or any more.
       if (!account) return next();
       const price = usd === undefined ? undefined : priceFor(ctx, priceOf);
+      account.lastPrice = price;
       const setAside = reserve(ctx, account, price);
       return setAside instanceof Promise
-        ? setAside.then((reserved) => call(ctx, next, { account, price, reserved }))
-        : call(ctx, next, { account, price, reserved: setAside });
+        ? setAside.then((reserved) => call(ctx, next, account, reserved))
+        : call(ctx, next, account, setAside);
     },
   });
 
@@ -205,13 +249,13 @@ export function budget(options: BudgetOptions): Middleware {
   function call(
     ctx: ModelContext,
     next: () => Promise<ModelResponse>,
-    { account, price, reserved }: Booking,
+    account: Account,
+    reserved: Reserved,
   ): Promise<ModelResponse> {
-    const before = { usage: ctx.usage, usd: ctx.costUsd };
     if (Number.isFinite(reserved.output)) ctx.settings = limited(ctx.settings, reserved.output);
     return next().then(
       (response) => {
-        const settled = settle(account, reserved, usedSince(before, ctx, price));
+        const settled = settle(account, reserved.amount);
         if (settled instanceof Promise)
           return settled.then(() => {
             keep(ctx, account);
@@ -222,9 +266,9 @@ export function budget(options: BudgetOptions): Middleware {
       },
       async (error) => {
         try {
-          await settle(account, reserved, usedSince(before, ctx, price));
+          await settle(account, reserved.amount);
         } catch (problem) {
-          ctx.emit('budget_failed', { error: toldError(problem, ctx) });
+          failed(ctx, problem);
         }
         throw error;
       },
@@ -255,17 +299,15 @@ function checkBudget({ usd, tokens, per = 'run', store, priceOf, name = 'budget'
     throw invalidOption('store', 'an object with increment(), or with get() and set()', store);
 }
 
-/** What one call draws on. */
-interface Booking {
-  readonly account: Account;
-  readonly price: Price | undefined;
-  readonly reserved: Reserved;
-}
-
 interface Reserved {
   readonly amount: Amount;
   /** The most the model may write; infinite when nothing limits it. */
   readonly output: number;
+}
+
+/** Booking failed beside a failure, which goes on. */
+function failed(ctx: Context, problem: unknown): void {
+  ctx.emit('budget_failed', { error: toldError(problem, ctx) });
 }
 
 function priceFor({ model }: ModelContext, priceOf: PriceOf): Price {
@@ -279,7 +321,7 @@ function priceFor({ model }: ModelContext, priceOf: PriceOf): Price {
 }
 
 function spentUp(limits: Amount, left: Amount, input: number): ['max_tokens' | 'max_cost', string] {
-  if (left.tokens <= input + 1)
+  if (left.tokens <= input + 1 || limits.usd === Number.POSITIVE_INFINITY)
     return [
       'max_tokens',
       `About ${input} input tokens are needed, and ${Math.max(0, Math.floor(left.tokens))} of the budget of ${limits.tokens} are left.`,
@@ -289,13 +331,13 @@ function spentUp(limits: Amount, left: Amount, input: number): ['max_tokens' | '
 
 const specChars = new WeakMap<readonly Tool[], number>();
 
-function inputTokens({ messages, systemPrompt, tools }: ModelContext): number {
+function inputTokens({ messages, systemPrompt, tools, history }: ModelContext): number {
   let chars = specChars.get(tools);
   if (chars === undefined) {
     chars = specsOf(tools).reduce((total, spec) => total + JSON.stringify(spec).length, 0);
     specChars.set(tools, chars);
   }
-  return estimateTokens(messages, systemPrompt.length + chars);
+  return estimateTokens(messages, systemPrompt.length + chars, history);
 }
 
 /** Settings made of others, by the limit that was added last: mostly every call of an agent has the same. */
@@ -316,26 +358,4 @@ function limited(settings: ModelSettings, output: number): ModelSettings {
  */
 function rounded(output: number): number {
   return output < PLENTY || !Number.isFinite(output) ? output : 2 ** Math.floor(Math.log2(output));
-}
-
-/** What the kernel has counted since: attempts that failed included, answers from a cache not. */
-function usedSince(
-  before: { readonly usage: Usage; readonly usd: number | undefined },
-  ctx: ModelContext,
-  price: Price | undefined,
-): Amount {
-  const { usage, costUsd } = ctx;
-  const tokens = usage.totalTokens - before.usage.totalTokens;
-  if (before.usd !== undefined && costUsd !== undefined) return { tokens, usd: costUsd - before.usd };
-  return { tokens, usd: price ? costOf(price, difference(usage, before.usage)) : 0 };
-}
-
-function difference(a: Usage, b: Usage): Usage {
-  return {
-    inputTokens: a.inputTokens - b.inputTokens,
-    outputTokens: a.outputTokens - b.outputTokens,
-    cacheRead: a.cacheRead - b.cacheRead,
-    cacheWrite: a.cacheWrite - b.cacheWrite,
-    totalTokens: a.totalTokens - b.totalTokens,
-  };
 }

@@ -87,8 +87,6 @@ function oneLine(text: string): string {
 /** What has been loaded for one session. */
 export interface LoadedSession {
   readonly groups: Map<string, Promise<ReadonlyMap<string, Tool>>>;
-  /** The run and turn whose request was made here: its offer says which tools there are. */
-  offered: string | undefined;
   /** The list offered last, and what it was made from. */
   joined:
     | { readonly base: readonly Tool[]; readonly ids: readonly string[]; readonly tools: readonly Tool[] }
@@ -108,7 +106,7 @@ export class LoadedTools {
     const sessions = this.agents.get(agent) ?? new Map<string, LoadedSession>();
     this.agents.set(agent, sessions);
     const key = JSON.stringify([tenant ?? null, sessionId]);
-    const session = sessions.get(key) ?? { groups: new Map(), offered: undefined, joined: undefined };
+    const session = sessions.get(key) ?? { groups: new Map(), joined: undefined };
     // Set anew, so that the first one is the one not used for longest.
     sessions.delete(key);
     sessions.set(key, session);

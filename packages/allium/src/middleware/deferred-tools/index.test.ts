@@ -308,17 +308,38 @@ describe('deferred-tools, inject', () => {
     },
   );
 
+  const remove = defineMiddleware({
+    name: 'remove',
+    beforeModel(ctx) {
+      ctx.tools = ctx.tools.filter(({ name }) => name !== 'refund');
+    },
+  });
+
   it('does not bring back a tool that a layer took out of the request', async () => {
-    const remove = defineMiddleware({
-      name: 'remove',
-      beforeModel(ctx) {
-        ctx.tools = ctx.tools.filter(({ name }) => name !== 'refund');
-      },
-    });
     const script = [toolCalls(load('billing')), toolCalls({ name: 'refund', args: { id: 1 } }), text('done')];
     const { agent } = setup(script, inject, { middleware: [remove] });
     expect(results((await agent.run('go')).messages)[1]).toContain('There is no tool "refund".');
   });
+
+  it.each(['another process', 'the same process'])(
+    'does not bring it back either when its batch was suspended and resumed, in %s',
+    async (where) => {
+      const store = memoryStore();
+      const calls = toolCalls(
+        { name: 'refund', args: { id: 1 }, id: 'a' },
+        { name: 'invoice', args: { id: 2 }, id: 'b' },
+      );
+      const policy = { invoice: ask(), '*': 'allow' } as const;
+      const options = () => ({ middleware: [remove, approval({ policy })], store });
+      const first = setup([toolCalls(load('billing')), calls, text('done')], inject, options());
+      const { pending } = await first.agent.session('s').run('go');
+      const then = where === 'the same process' ? first : setup([text('done')], inject, options());
+      const answers = { [pending[0]!.id]: { type: 'approve' as const } };
+      const given = results((await then.agent.session('s').resume({ answers })).messages);
+      expect(given.at(-2)).toContain('There is no tool "refund".');
+      expect(given.at(-1)).toBe('invoice 2');
+    },
+  );
 
   it('leaves out a group that cannot be loaded any more, says so, and tries again', async () => {
     const store = memoryStore();

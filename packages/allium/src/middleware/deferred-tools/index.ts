@@ -8,6 +8,7 @@ import { objectInput } from '../../kernel/object-input.js';
 import { checkInteger, checkOneOf, checkOptions } from '../../kernel/options.js';
 import { defineState, type StateCell } from '../../kernel/state.js';
 import { type Tool, type ToolResult, tool, toolResult } from '../../kernel/tool.js';
+import { wasOffered } from '../../kernel/tool-preparation.js';
 import { didYouMean } from '../../own-tools/answers.js';
 import { catalogue, checkGroups, duplicate, LoadedTools, type ToolGroup } from './groups.js';
 
@@ -72,9 +73,6 @@ export function deferredTools(options: DeferredToolsOptions): Middleware {
   return defineMiddleware({
     ...shared,
     tools: [load],
-    beforeRun(ctx) {
-      deferred.loads.of(ctx).offered = undefined;
-    },
     // A rule and no layer: calls that other middleware make for themselves are not given these tools.
     async transformSystemPrompt(prompt, ctx) {
       const made = transformSystemPrompt(prompt, ctx);
@@ -228,10 +226,9 @@ async function find(deferred: Deferred, name: string, ctx: ToolContext): Promise
 
 /** Adds the tools of loaded groups to the request, in the order of loading: what was there keeps its place. */
 async function offer(deferred: Deferred, ctx: ModelContext): Promise<void> {
-  const session = deferred.loads.of(ctx);
-  session.offered = turnOf(ctx);
   const ids = ctx.state.get(deferred.cell);
   if (ids.length === 0) return;
+  const session = deferred.loads.of(ctx);
   const base = ctx.tools;
   if (session.joined?.base !== base || session.joined.ids !== ids) {
     const loaded = await Promise.all(ids.map((id) => offered(deferred, id, ctx)));
@@ -261,8 +258,8 @@ async function offered(
 }
 
 /**
- * Calls that are still open after a resume: their turn was not offered by this process, so the kernel does not know
- * injected tools. Where the turn was, a tool that is missing was taken out on purpose.
+ * Calls that are still open after a resume: the kernel does not know tools that were injected before it. One that was
+ * not offered even then was taken out of the request on purpose.
  */
 async function reopened(
   deferred: Deferred,
@@ -270,12 +267,7 @@ async function reopened(
   ctx: ToolContext,
 ): Promise<{ toolCall: ToolCall; tool: Tool } | undefined> {
   const group = deferred.owners.get(call.name);
-  if (ctx.tool || !group || !ctx.state.get(deferred.cell).includes(group.id)) return undefined;
-  if (deferred.loads.of(ctx).offered === turnOf(ctx)) return undefined;
+  if (ctx.tool || !group || !wasOffered(ctx, call.name)) return undefined;
   const found = await find(deferred, call.name, ctx);
   return found && { toolCall: call, tool: found };
-}
-
-function turnOf({ runId, turn }: Context): string {
-  return `${runId}\n${turn}`;
 }

@@ -377,6 +377,23 @@ describe('memory-recall, when the memory fails', () => {
     expect(clock.pending).toBe(0);
   });
 
+  it.each([100, 5000])(
+    'does not fail a finished run when the agent waits %i ms for an end, and the memory longer',
+    async (teardownTimeoutMs) => {
+      const clock = fakeClock();
+      const memory: Memory = { recall: () => [], save: () => new Promise(() => {}) };
+      const options = { timeoutMs: 5000 };
+      const { agent } = setup(memory, [text('done')], options, { clock, teardownTimeoutMs });
+      const run = collect(agent.stream('go'));
+      await clock.advance(teardownTimeoutMs);
+      const { result, events } = await run;
+      expect(result?.status).toBe('done');
+      expect(customs(events)).toEqual([
+        { during: 'save', error: `The memory took longer than ${teardownTimeoutMs} ms.` },
+      ]);
+    },
+  );
+
   it('says when remember() makes no sense', async () => {
     const { agent } = setup(fixed(), [text('done')], { remember: () => 'all' as never });
     expect(customs((await collect(agent.stream('go'))).events)).toEqual([

@@ -76,8 +76,11 @@ export function memoryRecall(options: MemoryRecallOptions): Middleware {
   if (clock !== undefined) checkMethods('clock', clock, ['now', 'setTimer']);
   // By run, and not in a cell: cells are journaled and told in events, and no guard has judged these texts yet.
   const recalled = new Map<string, Recalled | null>();
-  const bounded = <T>(ctx: Context, work: (signal: AbortSignal) => Awaitable<T>): Promise<T> =>
-    withinTime(work, ctx.signal, clock ?? ctx.agent.clock, timeoutMs);
+  const bounded = <T>(
+    ctx: Context,
+    work: (signal: AbortSignal) => Awaitable<T>,
+    ms = timeoutMs,
+  ): Promise<T> => withinTime(work, ctx.signal, clock ?? ctx.agent.clock, ms);
 
   async function recall(ctx: ModelContext): Promise<Recalled | null> {
     const asked = lastAsked(ctx.history);
@@ -113,11 +116,13 @@ export function memoryRecall(options: MemoryRecallOptions): Middleware {
       recalled.delete(ctx.runId);
       const { result } = ctx;
       if (result?.status !== 'done') return;
+      const save = async (signal: AbortSignal): Promise<void> => {
+        const items = itemsOf(await remember(result), ctx, (clock ?? ctx.agent.clock).now());
+        if (items.length > 0) await memory.save(items, scopeOf(ctx, scope), { signal });
+      };
       try {
-        await bounded(ctx, async (signal) => {
-          const items = itemsOf(await remember(result), ctx, (clock ?? ctx.agent.clock).now());
-          if (items.length > 0) await memory.save(items, scopeOf(ctx, scope), { signal });
-        });
+        // Whoever takes longer than the kernel waits for an `afterRun` fails the run.
+        await bounded(ctx, save, Math.min(timeoutMs, ctx.agent.teardownTimeoutMs));
       } catch (error) {
         told(ctx, 'save', error);
       }

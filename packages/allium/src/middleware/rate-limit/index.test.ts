@@ -417,6 +417,26 @@ describe('rate-limit', () => {
     });
   });
 
+  it('counts a run once, however often it is suspended and resumed', async () => {
+    const clock = fakeClock();
+    const ask = tool({
+      name: 'ask',
+      description: 'Asks.',
+      input: z.object({}),
+      execute: async (_, ctx) => (await ctx.suspend({})).type,
+    });
+    const model = scriptedModel([toolCalls({ name: 'ask' }), toolCalls({ name: 'ask' }), text('done')]);
+    const middleware = [rateLimit({ limit: 1, perMs: 1000, mode: 'reject', scope: 'run', clock })];
+    const agent = new Agent({ model, clock, tools: [ask], middleware });
+    const session = agent.session('s');
+    let result = await session.run('hi');
+    while (result.status === 'suspended')
+      result = await session.resume({ answers: { [result.pending[0]!.id]: { type: 'approve' } } });
+    expect(result.status).toBe('done');
+    expect(model.requests).toHaveLength(3);
+    await expect(agent.run('another')).rejects.toMatchObject({ code: 'RATE_LIMITED' });
+  });
+
   it('fails the call when the key is no text', async () => {
     const { agent } = setup({ limit: 1, perMs: 1, key: () => undefined as never });
     await expect(agent.run('hi')).rejects.toThrow(

@@ -70,7 +70,8 @@ export function rateLimit(options: RateLimitOptions): Middleware {
     // A hook before the call and nothing around it: most calls do not wait, and then nothing is awaited.
     ...(scope === 'model' && { beforeModel: admit }),
     ...(scope === 'tool' && { beforeTool: admit }),
-    ...(scope === 'run' && { beforeRun: admit }),
+    // A run that had a turn before goes on: it began once, and was counted then.
+    ...(scope === 'run' && { beforeRun: (ctx) => (ctx.turn > 0 ? undefined : admit(ctx)) }),
   });
 }
 

@@ -1,7 +1,25 @@
-import { Agent, defineMiddleware, isSyntheticMessage, memoryStore, RunError, textOf, tool } from 'allium';
+import {
+  Agent,
+  defineMiddleware,
+  isSyntheticMessage,
+  memoryStore,
+  RunError,
+  textOf,
+  tool,
+  userMessage,
+} from 'allium';
 import { jsonSchema } from 'allium/json-schema';
 import { type StructuredOutputOptions, structuredOutput } from 'allium/middleware/structured-output';
-import { chunks, collect, type Script, scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
+import {
+  chunks,
+  collect,
+  failWith,
+  type Script,
+  scriptedModel,
+  testMiddleware,
+  text,
+  toolCalls,
+} from 'allium/testing';
 import * as v from 'valibot';
 import { describe, expect, expectTypeOf, it } from 'vitest';
 import { z } from 'zod';
@@ -235,6 +253,40 @@ describe('structured-output', () => {
     const { pending } = await make().session('s').run('go');
     const answers = { [pending[0]!.id]: { type: 'approve' as const } };
     await expect(make().session('s').resume({ answers })).rejects.toMatchObject({ code: 'OUTPUT_INVALID' });
+  });
+
+  it('gives the output also when a crash came between the answer and the end of the run', async () => {
+    const store = memoryStore();
+    const append = store.append.bind(store);
+    store.append = (id, seq, entries) => {
+      if (entries.some(({ type }) => type === 'run_end')) throw new Error('crashed');
+      return append(id, seq, entries);
+    };
+    const session = (...script: Script[]) =>
+      new Agent({
+        model: scriptedModel(script),
+        store,
+        middleware: [structuredOutput({ schema: point })],
+      }).session('s');
+    await expect(session('{"x":1,"y":2}').run('go')).rejects.toThrow('crashed');
+    store.append = append;
+    const resumed = await session().resume();
+    expect(resumed).toMatchObject({ status: 'done', output: { x: 1, y: 2 }, turns: 1 });
+  });
+
+  it('gives no output when another turn follows the answer and brings none', async () => {
+    const on = defineMiddleware({
+      name: 'on',
+      onRunEnd: ({ turn }) => (turn === 1 ? [userMessage('And now?')] : undefined),
+    });
+    for (const then of [toolCalls({ name: 'look' }), failWith(new Error('down'))]) {
+      const model = scriptedModel(['{"x":1,"y":2}', then]);
+      const middleware = [structuredOutput({ schema: point }), on];
+      const agent = new Agent({ model, tools: [look], middleware, limits: { turns: 2 } });
+      const result = await agent.run('go').catch((error) => error.result);
+      expect(result.status).not.toBe('done');
+      expect(result.output).toBeUndefined();
+    }
   });
 
   it('keeps 100 concurrent runs of one instance apart', async () => {

@@ -75,6 +75,13 @@ export function structuredOutput<Output>(options: StructuredOutputOptions<Output
       afterModelResponse(response, ctx) {
         return toolCallsOf(response).length > 0 ? undefined : judge(response, ctx);
       },
+      // The journal has the answer but not what it was parsed to: after a crash in between it is parsed again.
+      async onRunEnd(ctx) {
+        const { message } = ctx;
+        if (ctx._output !== undefined || !message || toolCallsOf(message).length > 0) return;
+        const checked = await check(schema, message);
+        if ('value' in checked) ctx.setOutput(checked.value);
+      },
     }),
     outputOf: (result) => result.output as Output | undefined,
   };

@@ -6,6 +6,7 @@ import type { AgentEvent } from '../../kernel/events.js';
 import { toldError } from '../../kernel/guards.js';
 import { textOf } from '../../kernel/messages.js';
 import type { Awaitable } from '../../kernel/store.js';
+import { untilAborted } from '../../own-tools/until-aborted.js';
 import { cut } from '../../texts/cut.js';
 import type { SubagentsOptions } from './index.js';
 
@@ -20,14 +21,16 @@ export function listener(
 ): { events: readonly unknown[]; onEvent(event: AgentEvent, agentId: string): Awaitable<void> } {
   const events: unknown[] = [];
   const tell = (event: AgentEvent, agentId: string): Awaitable<void> => {
-    const failed = (error: unknown): void =>
+    const failed = (error: unknown): void => {
+      if (ctx.signal.aborted && error === ctx.signal.reason) return;
       ctx.emit('subagent_event_failed', { agentId, event: event.type, error: toldError(error, ctx) });
+    };
     try {
       const payload = mapEvent(event, agentId);
       if (payload === undefined) return;
       if (events.length < MAX_EVENTS) events.push(plain(payload));
       const wait = onEvent?.(agentId, payload);
-      if (isThenable(wait)) return wait.then(undefined, failed);
+      if (isThenable(wait)) return untilAborted(wait, ctx.signal).catch(failed);
     } catch (error) {
       failed(error);
     }

@@ -12,7 +12,16 @@ import {
 import { approval } from 'allium/middleware/approval';
 import { observability, type SpanHandle } from 'allium/middleware/observability';
 import { type SubagentsOptions, subagents } from 'allium/middleware/subagents';
-import { type Answer, failWith, hang, scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
+import {
+  type Answer,
+  collect,
+  failWith,
+  hang,
+  scriptedModel,
+  testMiddleware,
+  text,
+  toolCalls,
+} from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import {
@@ -544,6 +553,23 @@ describe('mapEvent and onEvent', () => {
     expect(ended).toBe(false);
     gate.resolve();
     await running;
+  });
+
+  it('does not wait for onEvent when the run is aborted', async () => {
+    const abort = new AbortController();
+    const middleware = [
+      subagents({
+        defaultModel: scriptedModel(['ok']),
+        onEvent: () => {
+          abort.abort();
+          return new Promise(() => {});
+        },
+      }),
+    ];
+    const agent = new Agent({ model: scriptedModel([toolCalls(task())]), middleware });
+    const { error, events } = await collect(agent.stream('go', { signal: abort.signal }));
+    expect(error).toMatchObject({ code: 'ABORTED' });
+    expect(events.filter((event) => event.type === 'custom' && event.name.endsWith('failed'))).toEqual([]);
   });
 
   it.each<[string, Partial<SubagentsOptions>]>([

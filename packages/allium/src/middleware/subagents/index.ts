@@ -62,8 +62,8 @@ export interface SubagentsOptions {
   /**
    * Told what sub-agents do, as it happens.
    *
-   * Contract: awaited, in order for each sub-agent. What it or `mapEvent` throws is told in a `custom` event
-   * `subagent_event_failed` and changes nothing else.
+   * Contract: awaited, in order for each sub-agent, unless the call is aborted. What it or `mapEvent` throws is told in
+   * a `custom` event `subagent_event_failed` and changes nothing else.
    */
   readonly onEvent?: (agentId: string, payload: unknown) => Awaitable<void>;
   /** A middleware that traces; outermost in every sub-agent. The one of the parent finds `ctx.parentRunId`. */
