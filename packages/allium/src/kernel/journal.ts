@@ -1,7 +1,9 @@
 /** The journal of a session while a run writes it. */
 import { type Clock, soon } from './clock.js';
 import { AlliumError, isThenable } from './errors.js';
+import type { Usage } from './messages.js';
 import type { SessionState } from './session-state.js';
+import type { CellChange } from './state.js';
 import {
   type Awaitable,
   ENTRY_VERSION,
@@ -203,4 +205,33 @@ function writeBehind(): void {
   behind = undefined;
   others.clear();
   for (const journal of late) journal.writeLate();
+}
+
+/** What a model call used that is no turn of the loop. */
+export interface Expense {
+  readonly usage: Usage;
+  readonly costUsd: number | undefined;
+}
+
+/** Entries with the state changes and expenses that belong to them. The end of the run comes after everything else. */
+export function together(
+  runId: string,
+  entries: readonly EntryDraft[],
+  changes: readonly CellChange[],
+  expenses: readonly Expense[],
+): readonly EntryDraft[] {
+  const states = changes.map((change) => stateEntry(runId, change));
+  const last = entries.at(-1);
+  if (expenses.length === 0 && last?.type !== 'run_end') return [...entries, ...states];
+  const usages = expenses.map(({ usage, costUsd }): EntryDraft => {
+    return { type: 'usage', runId, usage, ...(costUsd !== undefined && { costUsd }) };
+  });
+  if (last?.type !== 'run_end') return [...entries, ...states, ...usages];
+  return [...entries.slice(0, -1), ...states, ...usages, last];
+}
+
+/** Written out: entries of one shape are several times cheaper to look at than spread ones. */
+function stateEntry(runId: string, { key: cell, version, scope, value }: CellChange): EntryDraft {
+  if (scope === 'session') return { v: ENTRY_VERSION, at: 0, type: 'state', cell, version, value };
+  return { v: ENTRY_VERSION, at: 0, type: 'state', runId, cell, version, value };
 }

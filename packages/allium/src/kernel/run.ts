@@ -8,7 +8,7 @@ import { type Attribution, type ControlSignal, controlKind } from './errors.js';
 import type { AgentEvent } from './events.js';
 import { generate } from './generate.js';
 import type { History } from './history.js';
-import type { Journal } from './journal.js';
+import { type Expense, type Journal, together } from './journal.js';
 import { Judgements } from './judgements.js';
 import type { Budget, Limits, Reservation, SessionLimits } from './limits.js';
 import type { AssistantContent, Message, Metadata, ModelResponse, Usage } from './messages.js';
@@ -22,14 +22,7 @@ import type { DeclaredOptions } from './run-options.js';
 import { type Scope, Supervisor, supervised, untilAborted } from './scope.js';
 import type { OpenRun, SessionState } from './session-state.js';
 import { type CellChange, Cells } from './state.js';
-import {
-  type Awaitable,
-  type Decision,
-  ENTRY_VERSION,
-  type EntryDraft,
-  type PendingRequest,
-  type Store,
-} from './store.js';
+import type { Awaitable, Decision, EntryDraft, PendingRequest, Store } from './store.js';
 import type { Tool } from './tool.js';
 import { ToolResults } from './tool-results.js';
 
@@ -116,7 +109,7 @@ export class Run {
   private readonly init: RunInit;
   private restarts: Set<string> | undefined;
   private named: { readonly model: Model; readonly name: string } | undefined;
-  private unjournaled: { usage: Usage; costUsd: number | undefined }[] = [];
+  private unjournaled: Expense[] = [];
   private gate: RequestGate | undefined;
   private supervisor: Supervisor | undefined;
   private pausedFor = 0;
@@ -229,30 +222,11 @@ export class Run {
     if (!this.cells.dirty && this.unjournaled.length === 0)
       return late ? journal.appendLate(entries) : journal.append(entries);
     const changes = this.cells.commit();
-    const all = this.completed(entries, changes);
+    const all = together(this.runId, entries, changes, this.unjournaled);
+    this.unjournaled = [];
     const wait = late ? journal.appendLate(all) : journal.append(all);
     if (wait) return wait.then(() => this.tellChanges(changes));
     if (this.watched) this.tellChanges(changes);
-  }
-
-  /** Entries with what belongs to them. The end of the run comes after everything else. */
-  private completed(entries: readonly EntryDraft[], changes: readonly CellChange[]): readonly EntryDraft[] {
-    const states = changes.map((change) => this.stateEntry(change));
-    const last = entries.at(-1);
-    if (this.unjournaled.length === 0 && last?.type !== 'run_end') return [...entries, ...states];
-    const usages = this.unjournaled.map(({ usage, costUsd }): EntryDraft => {
-      return { type: 'usage', runId: this.runId, usage, ...(costUsd !== undefined && { costUsd }) };
-    });
-    this.unjournaled = [];
-    if (last?.type !== 'run_end') return [...entries, ...states, ...usages];
-    return [...entries.slice(0, -1), ...states, ...usages, last];
-  }
-
-  /** Written out: entries of one shape are several times cheaper to look at than spread ones. */
-  private stateEntry({ key: cell, version, scope, value }: CellChange): EntryDraft {
-    const { runId } = this;
-    if (scope === 'session') return { v: ENTRY_VERSION, at: 0, type: 'state', cell, version, value };
-    return { v: ENTRY_VERSION, at: 0, type: 'state', runId, cell, version, value };
   }
 
   private tellChanges(changes: readonly CellChange[]): void {
@@ -269,6 +243,7 @@ export class Run {
   get hasUnwritten(): boolean {
     return this.cells.dirty || this.unjournaled.length > 0;
   }
+
   // ── Calls ──────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Lets work wind down when the run is aborted; does not wait for code that ignores its signal. */
