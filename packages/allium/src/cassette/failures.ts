@@ -18,8 +18,19 @@ export function stopOf(error: unknown): StoredStop | undefined {
 
 /** Errors keep their plain fields and their causes; stacks, bodies and clients do not belong into a cassette. */
 export function toStoredError(error: unknown): StoredError {
-  const stored = described(error, MAX_CAUSES);
-  // Clients say in many ways that an error will pass. If what is left of it no longer does, one word replaces them.
+  return passingAlike(error, described(error, MAX_CAUSES));
+}
+
+/** Of an error that quotes what nobody may read: what kind it is, with another message. */
+export function toBareError(error: unknown, message: string): StoredError {
+  const stored = described(error, 0);
+  if ('thrown' in stored) return { thrown: message };
+  const { name, code, status, headers } = stored;
+  return passingAlike(error, { name, message, code, status, headers });
+}
+
+/** Clients say in many ways that an error will pass. If what is left of it no longer does, one word replaces them. */
+function passingAlike(error: unknown, stored: StoredError): StoredError {
   const passes = isTransient(error);
   if ('thrown' in stored || isTransient(fromStoredError(stored)) === passes) return stored;
   return { ...stored, isRetryable: passes };

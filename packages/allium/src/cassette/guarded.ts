@@ -2,8 +2,12 @@
  * What a sink has to know about guards. The kernel hands a sink guarded results; what goes in, what breaks off and
  * what a tool shows meanwhile it does not, so that is asked here, and nowhere else.
  */
-import type { ModelContext, ToolContext } from '../kernel/context.js';
+import type { Context, ModelContext, ToolContext } from '../kernel/context.js';
+import { messageOf } from '../kernel/errors.js';
+import { type Judged, judge, toldError } from '../kernel/guards.js';
+import { textsIn } from '../kernel/json-texts.js';
 import type { Message } from '../kernel/messages.js';
+import { errorResult } from '../kernel/tool.js';
 
 /** The messages of a request without what guards keep from the model. Each is judged once per run in any case. */
 export async function guardedMessages(ctx: ModelContext): Promise<readonly Message[]> {
@@ -12,12 +16,25 @@ export async function guardedMessages(ctx: ModelContext): Promise<readonly Messa
   return requestGate.all(ctx.messages, ctx);
 }
 
-/** May a part of an answer be written before guards have judged all of it? */
+/** Is an answer judged, so that a part of it may not be written before all of it was? */
 export function judgesAnswers(ctx: ModelContext): boolean {
   return ctx._run.plan.guardsResponses && ctx._call.guarded;
 }
 
-/** May the progress of a tool be written as it is? */
-export function judgesProgress(ctx: ToolContext): boolean {
+/** Is what a tool shows, returns or throws judged before the model reads it? */
+export function judgesResults(ctx: ToolContext): boolean {
   return ctx._run.plan.guards['tool-result'].length > 0;
+}
+
+/** May all texts of this be written? Not if a guard objects to one, or could not say so at once. */
+export function mayBeTold(value: unknown, ctx: Context): boolean {
+  return textsIn(value).every((text) => toldError(text, ctx) === text);
+}
+
+/** What guards leave of the message of an error that becomes the result of a call. */
+export function judgeFailure(error: unknown, ctx: ToolContext): Promise<Judged> {
+  const { toolCall, _run: run } = ctx;
+  const message = messageOf(error);
+  const subject = { point: 'tool-result', toolCall, result: errorResult(message) } as const;
+  return judge(run.plan.guards['tool-result'], subject, [message], ctx);
 }

@@ -259,6 +259,87 @@ describe('guards', () => {
     expect(entries[0].answer).toEqual({ error: { name: 'Error', message: 'Down' } });
   });
 
+  const breaks = (error: unknown) =>
+    tool({
+      name: 'breaks',
+      description: 'Breaks.',
+      input: anything,
+      execute() {
+        throw error;
+      },
+    });
+  const failure = Object.assign(new TypeError('pin 12345', { cause: new Error('cause 12345') }), {
+    code: 'E_PIN',
+    status: 503,
+    body: 'body 12345',
+  });
+
+  it('nor is what they find in the error of a tool, and the model reads the same on replay', async () => {
+    const { file, entries, lines, run } = await recorded(
+      [toolCalls({ name: 'breaks', args: {} }), text('sorry')],
+      'hi',
+      { outside, tools: [breaks(failure)] },
+    );
+    expect(file).not.toContain('12345');
+    expect(entries[1].outcome.error).toEqual({
+      name: 'TypeError',
+      message: 'pin [redacted]',
+      code: 'E_PIN',
+      status: 503,
+    });
+    const middleware = [...outside, replay({ from: lines })];
+    const agent = new Agent({ model: scriptedModel([]), tools: [breaks(failure)], middleware });
+    const { messages } = await agent.run('hi');
+    expect(messages.map(({ content }) => content)).toEqual(
+      run.result!.messages.map(({ content }) => content),
+    );
+  });
+
+  it('of an error they find nothing in all is written; of one with a bad cause only the cause is missing', async () => {
+    const call = [toolCalls({ name: 'breaks', args: {} }), text('sorry')];
+    const fine = Object.assign(new Error('Down', { cause: new Error('Cable') }), { body: 'none' });
+    const whole = await recorded(call, 'hi', { outside, tools: [breaks(fine)] });
+    expect(whole.entries[1].outcome.error).toEqual({
+      name: 'Error',
+      message: 'Down',
+      body: 'none',
+      cause: { name: 'Error', message: 'Cable' },
+    });
+    const caused = new Error('Down', { cause: new Error('cause 12345') });
+    const { entries } = await recorded(call, 'hi', { outside, tools: [breaks(caused)] });
+    expect(entries[1].outcome.error).toEqual({ name: 'Error', message: 'Down' });
+  });
+
+  it('of an error they refuse the refusal is written, and of one that stops the run the stop', async () => {
+    const call = [toolCalls({ name: 'breaks', args: {} }), text('sorry')];
+    for (const action of ['block', 'stop'] as const) {
+      const guard = { ...digits('tool-result').guard!, action };
+      const setup = { outside: [defineMiddleware({ name: 'no', guard })], tools: [breaks(failure)] };
+      const { file, entries, lines, run } = await recorded(call, 'hi', setup);
+      expect(file).not.toContain('12345');
+      expect(entries[1].outcome).toEqual(
+        action === 'block'
+          ? { result: { content: 'Refused by guard "no".', isError: true } }
+          : { stop: { reason: 'guardrail', message: 'Stopped by guard "no".' } },
+      );
+      const middleware = [...setup.outside, replay({ from: lines })];
+      const agent = new Agent({ model: scriptedModel([]), tools: setup.tools, middleware });
+      const { messages, stop } = await agent.run('hi');
+      expect(run.result!.stop).toMatchObject(stop);
+      expect(messages.map(({ content }) => content)).toEqual(
+        run.result!.messages.map(({ content }) => content),
+      );
+    }
+  });
+
+  it('of the error of a model that quotes what they find only its kind is written', async () => {
+    const { file, entries } = await recorded([failWith(failure)], 'hi', { outside });
+    expect(file).not.toContain('12345');
+    expect(entries[0].answer).toEqual({
+      error: { name: 'TypeError', message: 'E_PIN', code: 'E_PIN', status: 503 },
+    });
+  });
+
   it('of a refused answer only the refusal is written', async () => {
     const no = defineMiddleware({
       name: 'no',

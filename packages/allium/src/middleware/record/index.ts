@@ -1,6 +1,6 @@
 /** Writes every model and tool call to a cassette, from which `replay` answers them again. */
 import { type Cleaner, type CleaningOptions, cleaning } from '../../cassette/clean.js';
-import { stopOf, toStoredError, toStoredFailure } from '../../cassette/failures.js';
+import { stopOf, toBareError, toStoredError, toStoredFailure } from '../../cassette/failures.js';
 import type {
   StoredAnswer,
   StoredContent,
@@ -8,12 +8,12 @@ import type {
   StoredResult,
   ToolEntry,
 } from '../../cassette/format.js';
-import { judgesAnswers, judgesProgress } from '../../cassette/guarded.js';
+import { judgeFailure, judgesAnswers, judgesResults, mayBeTold } from '../../cassette/guarded.js';
 import { nextHearing, type Progress } from '../../cassette/inward.js';
 import { storedParts } from '../../cassette/pieces.js';
 import { askedModel, askedTool } from '../../cassette/questions.js';
 import type { ModelContext, ToolContext } from '../../kernel/context.js';
-import { AlliumError, controlKind, isControl, type Suspension } from '../../kernel/errors.js';
+import { AlliumError, controlKind, errorKind, isControl, type Suspension } from '../../kernel/errors.js';
 import { asJson } from '../../kernel/json-texts.js';
 import type { ModelResponse, ToolContent, Usage } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
@@ -77,20 +77,20 @@ export function record(options: RecordOptions): Middleware {
       const asked = askedTool(ctx, clean.question(ctx));
       const place = cassette.begin(ctx.runId);
       const progress: Progress[] = [];
-      const write = (stored: (cleaner: Cleaner) => StoredOutcome | undefined) => {
-        const cleaner = clean.answer(ctx);
-        const outcome = stored(cleaner);
-        const updates = judgesProgress(ctx) ? [] : progress.map((one) => storedUpdate(one, cleaner));
+      const write = (outcome: StoredOutcome | undefined, cleaner: Cleaner) => {
+        const updates = judgesResults(ctx) ? [] : progress.map((one) => storedUpdate(one, cleaner));
         return place.fill(outcome && { ...asked, ...(updates.length > 0 && { updates }), outcome });
       };
       let result: ToolResult;
       try {
         result = await nextHearing(ctx, (...heard) => progress.push(heard), next);
       } catch (error) {
-        await write((cleaner) => failedOutcome(error, ctx, cleaner, place));
+        const cleaner = clean.answer(ctx);
+        await write(await failedOutcome(error, ctx, cleaner, place), cleaner);
         throw error;
       }
-      await write((cleaner) => ({ result: storedResult(result, cleaner) }));
+      const cleaner = clean.answer(ctx);
+      await write({ result: storedResult(result, cleaner) }, cleaner);
       return result;
     },
   });
@@ -125,15 +125,17 @@ function failedAnswer(
   const { parts, blocks } = streams.at(-1) ?? { parts: [], blocks: [] };
   // Guards have not seen all of what broke off, so nobody knows whether it may be written.
   const content = judgesAnswers(ctx) ? [] : storedParts(parts, blocks, clean);
-  return { ...(content.length > 0 && { content }), error: clean.value(toStoredError(error)) };
+  const stored = toStoredError(error);
+  const told = mayBeTold(stored, ctx) ? stored : toBareError(error, errorKind(error));
+  return { ...(content.length > 0 && { content }), error: clean.value(told) };
 }
 
-function failedOutcome(
+async function failedOutcome(
   error: unknown,
   ctx: ToolContext,
   clean: Cleaner,
   place: Place,
-): StoredOutcome | undefined {
+): Promise<StoredOutcome | undefined> {
   const stop = stopOf(error);
   if (stop) return { stop: clean.value(stop) };
   if (controlKind(error) === 'suspend') {
@@ -142,7 +144,26 @@ function failedOutcome(
     return { suspend, ...(place.waitsAgain(id) && { again: true }) };
   }
   if (isControl(error) || ctx.signal.aborted || isComplaint(error)) return undefined;
-  return { error: toStoredFailure(error, clean) };
+  return judgesResults(ctx) ? guardedFailure(error, ctx, clean) : { error: toStoredFailure(error, clean) };
+}
+
+/** The error as far as guards let the model read it, so that a replay leaves the same result; or what they put in its place. */
+async function guardedFailure(
+  error: unknown,
+  ctx: ToolContext,
+  clean: Cleaner,
+): Promise<StoredOutcome | undefined> {
+  try {
+    const { texts, changed, deny } = await judgeFailure(error, ctx);
+    if (deny) return { result: { content: clean.text(deny.reason), isError: true } };
+    const stored = toStoredFailure(error, clean);
+    if (!changed && mayBeTold(stored, ctx)) return { error: stored };
+    return { error: clean.value(toBareError(error, texts.join('\n'))) };
+  } catch (ended) {
+    // A guard stops the run, or broke: the kernel, which asks it again, hears of it too.
+    const stop = stopOf(ended);
+    return stop && { stop: clean.value(stop) };
+  }
 }
 
 function isComplaint(error: unknown): boolean {
