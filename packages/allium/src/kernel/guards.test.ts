@@ -995,3 +995,66 @@ describe('a call in a run that hangs', () => {
     expect(JSON.stringify(events)).not.toContain('SECRET');
   });
 });
+
+describe('an error that ends the run', () => {
+  const parses = defineMiddleware({
+    name: 'parses',
+    afterModel(ctx) {
+      JSON.parse(textOf(ctx.response!));
+    },
+  });
+  const told = async (...middleware: Middleware[]) => {
+    const { session, store } = agentOf(['SECRET is'], parses, ...middleware);
+    const { events, error } = await collect(session.stream('hi'));
+    const failure = error as RunError;
+    return { failure, written: JSON.stringify([events, await store.read('s', 0)]) };
+  };
+
+  it('is told by its kind where a guard objects to its message; the caller gets it as it is', async () => {
+    for (const guard of [redacting(['output']), judging(['output'], () => undefined)]) {
+      const { failure, written } = await told(guard);
+      expect(failure.result!.stop).toEqual({ reason: 'error', message: 'SyntaxError' });
+      expect((failure.cause as Error).message).toContain('"SECRET is" is not valid JSON');
+      expect(written).not.toContain('SECRET');
+    }
+  });
+
+  it('is told by its message otherwise', async () => {
+    for (const guards of [[], [guarding('other', { on: ['output'], find: find(/PIN/g) })]]) {
+      const { failure } = await told(...guards);
+      expect(failure.result!.stop.message).toContain('"SECRET is" is not valid JSON');
+    }
+  });
+
+  it('stays out of events and journal too when it is a store that refused to write the end', async () => {
+    const { agent, store } = agentOf(['hi'], redacting(['output']));
+    const { append } = store;
+    store.append = (id, seq, entries) => {
+      if (entries.some(({ type }) => type === 'run_end')) throw new Error('no room for SECRET');
+      return append.call(store, id, seq, entries);
+    };
+    const { events, error } = await collect(agent.session('s').stream('hi'));
+    expect((error as RunError).result!.stop).toEqual({ reason: 'error', message: 'Error' });
+    expect(JSON.stringify(events)).not.toContain('SECRET');
+  });
+
+  it('names the guard that broke', async () => {
+    const broken = judging(['output'], () => {
+      throw new Error('SECRET');
+    });
+    const failure: RunError = await agentOf(['hi'], broken)
+      .agent.run('hi')
+      .catch((error) => error);
+    expect(failure.result!.stop.message).toBe('Guard "judge" failed, so nothing more was released.');
+  });
+
+  it('an abort is told in the words of the caller', async () => {
+    const { agent } = agentOf(
+      [hang('hi')],
+      judging(['output'], () => undefined),
+    );
+    const stream = agent.stream('hi', { signal: AbortSignal.abort(new Error('Enough.')) });
+    const failure: RunError = await stream.result.catch((error) => error);
+    expect(failure.result!.stop).toEqual({ reason: 'aborted', message: 'Enough.' });
+  });
+});

@@ -14,6 +14,7 @@ import {
   RunError,
 } from './errors.js';
 import type { EventQueue } from './event-queue.js';
+import { toldError } from './guards.js';
 import { drain } from './inbox.js';
 import { enter } from './layers.js';
 import { converse } from './loop.js';
@@ -88,9 +89,9 @@ async function supervise(run: Run, start: Start): Promise<RunResult> {
     ended = { result: result as RunResult };
     // What a layer swallowed counts all the same.
     if (run.call.latched !== undefined && ended.result.status === 'done')
-      ended = endedBy(run, run.call.latched);
+      ended = endedBy(run, run.call.latched, ctx);
   } catch (error) {
-    ended = endedBy(run, error);
+    ended = endedBy(run, error, ctx);
   }
   // A sub-agent whose call was given up may still be winding down: it does not outlive the run.
   if (run.children) await Promise.allSettled(run.children.values());
@@ -100,12 +101,22 @@ async function supervise(run: Run, start: Start): Promise<RunResult> {
   return result;
 }
 
-function endedBy(run: Run, error: unknown): Ended {
+function endedBy(run: Run, error: unknown, ctx: RunContext): Ended {
   const { latched, latchedBy } = run.call;
   const stop = stopOf(error, latched === error ? latchedBy : undefined);
   if (stop) return { result: resultOf(run, 'stopped', stop) };
-  const status = controlKind(error) === 'abort' ? 'aborted' : 'error';
-  return { result: resultOf(run, status, { reason: status, message: messageOf(error) }), failure: { error } };
+  const failure = { error };
+  // In the words of the caller, who is told nothing that guards removed.
+  if (controlKind(error) === 'abort')
+    return { result: resultOf(run, 'aborted', { reason: 'aborted', message: messageOf(error) }), failure };
+  return { result: resultOf(run, 'error', failedWith(error, ctx)), failure };
+}
+
+/** What events and the journal tell of an error. It may quote what guards removed; the caller gets it as it is. */
+function failedWith(error: unknown, ctx: RunContext): Stop {
+  // That of a broken guard is worded for everybody.
+  const known = error instanceof AlliumError && error.code === 'GUARD_FAILED';
+  return { reason: 'error', message: known ? error.message : toldError(error, ctx) };
 }
 
 /** Inside all run layers: the loop. A stop becomes a result here; errors and aborts go on outward. */
@@ -115,7 +126,7 @@ function core(run: Run, ctx: RunContext, { store }: Start): Promise<RunResult> {
     (stop) => resultOf(run, STATUS[stop.reason] ?? 'stopped', stop),
     (error) => {
       const kind = controlKind(error);
-      if (kind === 'stop') return endedBy(run, error).result;
+      if (kind === 'stop') return endedBy(run, error, ctx).result;
       // Whoever swallows an abort has not undone it.
       if (kind === 'abort' && run.loop !== 'given up') run.call.latch(error);
       throw error;
@@ -133,7 +144,7 @@ async function close(run: Run, ended: Ended, { store }: Start, ctx: RunContext):
     const taken = drain(run, { store }, 'none');
     const due = isThenable(taken) ? await taken : taken;
     // A cancel that came while the run went to ask somebody: no answer is waited for.
-    if (ended.result.status === 'suspended' && run.scope.aborted) ended = endedBy(run, run.scope.reason);
+    if (ended.result.status === 'suspended' && run.scope.aborted) ended = endedBy(run, run.scope.reason, ctx);
     const { status, stop } = ended.result;
     const { from, batch, turns } = run.open;
     const { runId, sessionId } = run;
@@ -155,8 +166,7 @@ async function close(run: Run, ended: Ended, { store }: Start, ctx: RunContext):
     const { status } = ended.result;
     // The journal refused: the run ends as it is; what failed first is what the caller hears of.
     if (status === 'error' || status === 'aborted') return ended;
-    const stop: Stop = { reason: 'error', message: messageOf(error) };
-    return { result: { ...ended.result, status: 'error', stop }, failure: { error } };
+    return { result: { ...ended.result, status: 'error', stop: failedWith(error, ctx) }, failure: { error } };
   }
 }
 
