@@ -142,7 +142,7 @@ export abstract class Context {
   get pausedMs(): number {
     return this._run.pausedMs;
   }
-  /** Dollars spent so far; undefined when a price is unknown. */
+  /** Dollars spent so far; undefined when a price, or what was used, is unknown. */
   get costUsd(): number | undefined {
     return this._run.budget.costUsd;
   }

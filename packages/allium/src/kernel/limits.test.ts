@@ -782,6 +782,59 @@ describe('estimateTokens', () => {
   });
 });
 
+describe('a model that does not say what it used', () => {
+  const silent = (script: readonly Script[], options: Partial<AgentOptions> = {}) =>
+    agent([], { model: scriptedModel(script, { price, usage: {} }), ...options });
+
+  it('costs nobody knows how much, with a price or without; a later call does not change that', async () => {
+    for (const model of [scriptedModel(['a'], { price, usage: {} }), scriptedModel(['a'], { usage: {} })]) {
+      const { costUsd, usage: used } = await agent([], { model }).run('go');
+      expect([costUsd, used]).toEqual([undefined, NO_USAGE]);
+    }
+    const { costUsd, usage: used } = await silent([call(), text('b', usage(3, 2))]).run('go');
+    expect([costUsd, used.totalTokens]).toEqual([undefined, 5]);
+  });
+
+  it('nor is it known after a resume, and it is written once', async () => {
+    const ask = tool({
+      name: 'ask',
+      description: '',
+      input,
+      execute: (_, ctx) => ctx.suspend({ title: '?' }).then(() => 'ok'),
+    });
+    const store = memoryStore();
+    const script = [call(), toolCalls({ name: 'ask' }), text('b', usage(3, 2))];
+    const model = scriptedModel(script, { price, usage: {} });
+    const open = () => new Agent({ model, store, tools: [free, ask] }).session('s');
+    const { pending } = await open().run('go');
+    await open().answer(pending[0]!.id, { type: 'approve' });
+    const { costUsd, usage: used } = await open().resume();
+    expect([costUsd, used.totalTokens]).toEqual([undefined, 5]);
+    const entries = await store.read('s', 0);
+    expect(entries.filter(({ type }) => type === 'usage')).toHaveLength(1);
+  });
+
+  it('costs nothing where nothing was asked or answered', async () => {
+    const failing = failWith(Object.assign(new Error('Down'), { status: 503 }));
+    const again: Middleware = { name: 'again', wrapModel: (_, next) => next().catch(() => next()) };
+    const { costUsd } = await agent([failing, text('a', usage(3, 2))], { middleware: [again] }).run('go');
+    expect(costUsd).toBe(costOf(price, { ...NO_USAGE, ...usage(3, 2) }));
+  });
+
+  it('is counted as estimated where tokens or money are limited', async () => {
+    const long = 'x'.repeat(4000);
+    for (const limits of [{ tokens: 5000 }, { costUsd: 0.005 }]) {
+      const { costUsd, usage: used } = await silent([long], { limits }).run('go');
+      expect(used.outputTokens).toBe(1000);
+      expect(used.inputTokens).toBeGreaterThan(0);
+      expect(costUsd).toBeCloseTo(costOf(price, used), 12);
+    }
+    const looping = chunks(long, { type: 'tool-call', id: 'c', name: 'free', arguments: '{}' });
+    const { stop, turns } = await silent([looping, 'never'], { limits: { tokens: 1000 } }).run('go');
+    expect([stop.reason, turns]).toEqual(['max_tokens', 1]);
+  });
+});
+
 describe('the output cap', () => {
   it('follows what is left from turn to turn', async () => {
     const caps: (number | undefined)[] = [];

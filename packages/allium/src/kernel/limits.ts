@@ -1,7 +1,7 @@
 /** Hard limits and shared budgets. A sub-agent's budget draws on its parent's. */
 import { soon } from './clock.js';
 import { AlliumError, checkKeys, invalidOption, kernelStop, type StopRun } from './errors.js';
-import { type Message, NO_USAGE, type Usage, UsageTotal } from './messages.js';
+import { type Message, NO_USAGE, UNKNOWN_USAGE, type Usage, UsageTotal } from './messages.js';
 import { type Model, modelName, type Price } from './model.js';
 import type { PriceOf } from './prices.js';
 
@@ -67,7 +67,7 @@ export function isCrowded(refusal: unknown): boolean {
 /** Spent, reserved and allowed amounts of tokens and money. */
 export class Budget {
   private readonly spent = new UsageTotal();
-  /** Undefined once something of unknown price was used. */
+  /** Undefined once something was used of which the price, or how much it was, is not known. */
   costUsd: number | undefined = 0;
   private reservedTokens = 0;
   private reservedCost = 0;
@@ -128,8 +128,7 @@ export class Budget {
 
   /** Replaces a reservation by what was really used. */
   settle(price: Price | undefined, reservation: Reservation | undefined, usage: Usage): void {
-    const cost = price ? costOf(price, usage) : usage.totalTokens === 0 ? 0 : undefined;
-    this.add(usage, cost, reservation);
+    this.add(usage, costOfUsage(price, usage), reservation);
   }
 
   add(usage: Usage, costUsd: number | undefined, reservation?: Reservation): void {
@@ -234,6 +233,12 @@ function priceUnknown(model: Model): AlliumError {
     'PRICE_UNKNOWN',
     `A cost limit is set, but the price of ${modelName(model)} is not known. Set \`price\` on the model or \`priceOf\` on the agent, or limit tokens instead.`,
   );
+}
+
+function costOfUsage(price: Price | undefined, usage: Usage): number | undefined {
+  if (usage === UNKNOWN_USAGE) return undefined;
+  if (price) return costOf(price, usage);
+  return usage.totalTokens === 0 ? 0 : undefined;
 }
 
 export function costOf(price: Price, usage: Usage): number {

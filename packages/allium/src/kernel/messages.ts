@@ -142,6 +142,9 @@ export const NO_USAGE: Usage = Object.freeze({
   totalTokens: 0,
 });
 
+/** Of a call that nobody told the tokens of: none are counted, but what it cost is not known. */
+export const UNKNOWN_USAGE: Usage = Object.freeze({ ...NO_USAGE });
+
 /** A sum that grows; readers get a frozen copy, made when they ask. */
 export class UsageTotal {
   private inputTokens = 0;

@@ -5,7 +5,14 @@ import type { ModelContext } from './context.js';
 import { AlliumError, attribute, invalidOption, isControl, isThenable, shown } from './errors.js';
 import { estimateTokens, isCrowded, type Reservation } from './limits.js';
 import type { LiveStream } from './live.js';
-import { freezeResponse, type Message, type ModelResponse, NO_USAGE, type Usage } from './messages.js';
+import {
+  freezeResponse,
+  type Message,
+  type ModelResponse,
+  NO_USAGE,
+  UNKNOWN_USAGE,
+  type Usage,
+} from './messages.js';
 import { note } from './meters.js';
 import type { ModelPart, ModelRequest, ModelSettings, Price } from './model.js';
 import { Reading } from './model-stream.js';
@@ -213,7 +220,8 @@ export class ModelCall extends Reading {
     const response = raw.response();
     if (ctx._run.plan.looksAtResponses) freezeResponse(response);
     ctx._live?.claim(this.live, (stages?.finish(response) ?? response).content);
-    this.settle(response.usage ?? NO_USAGE);
+    const { usage = NO_USAGE } = response;
+    this.settle(usage.totalTokens > 0 ? usage : this.unreported());
     return response;
   }
 
@@ -226,6 +234,13 @@ export class ModelCall extends Reading {
     }
     this.settle(spentSoFar(ctx, messages, reservation, raw));
     fail(ending, error, ctx, resolve, reject);
+  }
+
+  /** A model that does not say what an answer used: a limit has to hold all the same, otherwise nobody needs to guess. */
+  private unreported(): Usage {
+    const { ctx, messages, reservation, raw } = this;
+    const limited = reservation !== undefined || ctx._run.meters !== undefined;
+    return limited ? estimated(ctx, messages, reservation, charsIn(raw)) : UNKNOWN_USAGE;
   }
 
   private settle(usage: Usage): void {
@@ -340,11 +355,24 @@ function spentSoFar(
   ctx: ModelContext,
   messages: readonly Message[] | undefined,
   reservation: Reservation | undefined,
-  { content }: Assembler,
+  raw: Assembler,
 ): Usage {
+  const chars = charsIn(raw);
+  return chars === 0 ? NO_USAGE : estimated(ctx, messages, reservation, chars);
+}
+
+function charsIn({ content }: Assembler): number {
   let chars = 0;
   for (const block of content) chars += (block.text?.length ?? 0) + (block.arguments?.length ?? 0);
-  if (chars === 0) return NO_USAGE;
+  return chars;
+}
+
+function estimated(
+  ctx: ModelContext,
+  messages: readonly Message[] | undefined,
+  reservation: Reservation | undefined,
+  chars: number,
+): Usage {
   const reserved = reservation ? reservation.tokens - reservation.maxOutputTokens : Number.NaN;
   const input = Number.isFinite(reserved) ? reserved : countable(ctx, messages);
   const outputTokens = Math.ceil(chars / 4);

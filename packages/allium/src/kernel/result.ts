@@ -52,7 +52,7 @@ export interface RunResult<Output = unknown> {
   /** The messages this run added to the history. */
   readonly messages: readonly Message[];
   readonly usage: Usage;
-  /** Undefined when the price of some call is unknown. */
+  /** Undefined when the price of some call, or what it used, is unknown. */
   readonly costUsd?: number;
   readonly turns: number;
   /** Questions waiting for a human, when suspended. */

@@ -11,7 +11,14 @@ import type { History } from './history.js';
 import { type Expense, type Journal, together } from './journal.js';
 import { Judgements } from './judgements.js';
 import type { Budget, Limits, Reservation, SessionLimits } from './limits.js';
-import type { AssistantContent, Message, Metadata, ModelResponse, Usage } from './messages.js';
+import {
+  type AssistantContent,
+  type Message,
+  type Metadata,
+  type ModelResponse,
+  UNKNOWN_USAGE,
+  type Usage,
+} from './messages.js';
 import type { Meters } from './meters.js';
 import { type Model, modelName, type Price } from './model.js';
 import type { ModelCall } from './model-call.js';
@@ -281,7 +288,8 @@ export class Run {
   settle(price: Price | undefined, reservation: Reservation | undefined, usage: Usage): void {
     const before = this.budget.costUsd;
     this.budget.settle(price, reservation, usage);
-    if (usage.totalTokens === 0) return;
+    // What is not known stays so: that is written once.
+    if (usage === UNKNOWN_USAGE ? before === undefined : usage.totalTokens === 0) return;
     const after = this.budget.costUsd;
     const spent = {
       usage,

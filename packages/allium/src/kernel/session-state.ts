@@ -167,6 +167,7 @@ export class SessionState {
         decided(this.running(entry)).verdicts.set(`${entry.callId}\n${entry.hash}`, entry.verdict);
         return;
       case 'usage':
+        // Without tokens: those of a call that were not told.
         this.spend(this.running(entry), entry.usage, entry.costUsd);
         return;
       case 'active':
@@ -202,7 +203,8 @@ export class SessionState {
       run.terminate = false;
       run.turns++;
       this.turns++;
-      this.spend(run, entry.message.usage ?? NO_USAGE, entry.costUsd);
+      const { usage = NO_USAGE } = entry.message;
+      this.spend(run, usage, usage.totalTokens === 0 ? 0 : entry.costUsd);
     }
     if (entry.message.content.some(isWithheld)) this.withheld = true;
     const calls = toolCallsOf(entry.message);
@@ -251,9 +253,8 @@ export class SessionState {
     if (usage === NO_USAGE) return;
     run.usage.add(usage);
     this.usage.add(usage);
-    const known = usage.totalTokens === 0 ? 0 : costUsd;
-    run.costUsd = run.costUsd === undefined || known === undefined ? undefined : run.costUsd + known;
-    this.costUsd = this.costUsd === undefined || known === undefined ? undefined : this.costUsd + known;
+    run.costUsd = run.costUsd === undefined || costUsd === undefined ? undefined : run.costUsd + costUsd;
+    this.costUsd = this.costUsd === undefined || costUsd === undefined ? undefined : this.costUsd + costUsd;
   }
 
   private running(entry: EntryBody & { runId?: string }): OpenRun {

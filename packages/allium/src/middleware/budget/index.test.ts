@@ -223,6 +223,13 @@ describe('budget', () => {
     expect(empty.values.get('budget:tenant::tokens')).toBe(0);
   });
 
+  it('counts an estimate for answers of a model that does not say what it used', async () => {
+    const { agent } = setup([text('x'.repeat(4000), {})], { tokens: 1500, per: 'session' });
+    const session = agent.session('s');
+    expect((await session.run('one')).usage.outputTokens).toBe(1000);
+    expect((await session.run('two')).stop.reason).toBe('max_tokens');
+  });
+
   it('gives back everything when a call fails or is aborted', async () => {
     const store = sharedStore();
     const options = { tokens: 1e6, per: 'tenant', store } as const;
