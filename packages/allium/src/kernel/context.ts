@@ -1,6 +1,6 @@
 /** What hooks are given: one family of contexts in which a field means the same wherever it appears. */
 export { Context, type GenerateRequest, SeamCall } from './base-context.js';
 export { ModelContext } from './model-context.js';
-export { RunContext } from './run-context.js';
+export { RunContext, type Taken } from './run-context.js';
 export { type ToolCallHooks, type ToolCallSubject, ToolContext } from './tool-context.js';
 export { TurnContext } from './turn-context.js';

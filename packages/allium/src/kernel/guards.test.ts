@@ -1058,3 +1058,139 @@ describe('an error that ends the run', () => {
     expect(failure.result!.stop).toEqual({ reason: 'aborted', message: 'Enough.' });
   });
 });
+
+describe('what a sink is given', () => {
+  const seen: unknown[] = [];
+  const sink = (more: Partial<Middleware>): Middleware => {
+    seen.length = 0;
+    return defineMiddleware({ name: 'sink', sink: true, ...more });
+  };
+
+  describe('of the input, once the run has taken it in', () => {
+    const looks = () =>
+      sink({
+        async wrapRun(ctx, next) {
+          try {
+            return await next();
+          } finally {
+            seen.push(ctx.input.map(textOf));
+          }
+        },
+        afterRun(ctx) {
+          seen.push(ctx.input.map(textOf), ctx.messages.map(textOf));
+        },
+      });
+
+    it('is what guards and hooks left of it; messages are the history then', async () => {
+      const louder: Middleware = {
+        name: 'louder',
+        acceptMessage: (message) => ({
+          ...message,
+          content: [{ type: 'text', text: `${textOf(message)}!` }],
+        }),
+      };
+      await agentOf(['hello'], looks(), louder, redacting(['input'])).agent.run('my SECRET');
+      const accepted = 'my [redacted]!';
+      expect(seen).toEqual([[accepted], [accepted], [accepted, 'hello']]);
+    });
+
+    it('is nothing where it was refused', async () => {
+      for (const guard of [
+        redacting(['input'], { action: 'block' }),
+        judging(['input'], () => {
+          throw new Error('SECRET');
+        }),
+      ]) {
+        await agentOf(['hello'], looks(), guard)
+          .agent.run('my SECRET')
+          .catch(() => {});
+        expect(seen).toEqual([[], [], []]);
+      }
+    });
+  });
+
+  const toolSinks: [string, () => Middleware][] = [
+    ['beforeTool', () => sink({ beforeTool: (ctx) => void seen.push(ctx.args, ctx.rawArgs) })],
+    [
+      'wrapTool',
+      () =>
+        sink({
+          wrapTool(ctx, next) {
+            seen.push(ctx.args, ctx.rawArgs);
+            return next();
+          },
+        }),
+    ],
+  ];
+
+  it.each(toolSinks)('of arguments that a layer further out assigned, in %s', async (_, make) => {
+    const assigning: Middleware[] = [
+      {
+        name: 'pair',
+        beforeTool(ctx) {
+          ctx.args = { a: 'SECRET' };
+        },
+      },
+      {
+        name: 'wrap',
+        wrapTool(ctx, next) {
+          ctx.args = { a: 'SECRET' };
+          return next();
+        },
+      },
+      { name: 'override', wrapTool: (_ctx, next) => next({ args: { a: 'SECRET' } }) },
+    ];
+    const between: Middleware = { name: 'between', beforeTool: () => {}, afterTool: () => {} };
+    for (const outer of assigning)
+      for (const middleware of [[outer], [outer, between], [between, outer]]) {
+        const all = [...middleware, make(), redacting(['tool-args'])];
+        const { agent } = agentOf([toolCalls({ name: 'act', args: {} }), 'ok'], ...all);
+        await agent.run('hi');
+        const clean = { a: '[redacted]' };
+        expect(seen).toEqual([clean, clean]);
+        expect(calls).toEqual([clean]);
+      }
+  });
+
+  it('of assigned arguments in afterToolCall, and of a call that is refused for them', async () => {
+    const assigning: Middleware = {
+      name: 'a',
+      beforeTool(ctx) {
+        ctx.args = { a: 'SECRET' };
+      },
+    };
+    for (const action of ['redact', 'block'] as const) {
+      const logging = sink({ afterToolCall: (ctx) => void seen.push(ctx.rawArgs, ctx.isError) });
+      const { agent } = agentOf(
+        [toolCalls({ name: 'act', args: {} }), 'ok'],
+        assigning,
+        logging,
+        redacting(['tool-args'], { action }),
+        redacting(['tool-args']),
+      );
+      await agent.run('hi');
+      expect(seen).toEqual([{ a: '[redacted]' }, action === 'block']);
+    }
+  });
+
+  it('of a call that resolveToolCall brought, also after a resume', async () => {
+    const bringing: Middleware = {
+      name: 'bringing',
+      resolveToolCall: (toolCall) => ({ toolCall: { ...toolCall, arguments: '{"a":"SECRET"}' } }),
+      beforeToolCall: () => ({ ask: { title: '?' } }),
+    };
+    const logging = sink({ beforeTool: (ctx) => void seen.push(ctx.toolCall.arguments, ctx.args) });
+    const { session } = agentOf(
+      [toolCalls({ name: 'act', args: {} }), 'ok'],
+      logging,
+      bringing,
+      redacting(['tool-args']),
+    );
+    const { pending } = await session.run('hi');
+    expect(pending[0]!.arguments).toBe('{"a":"[redacted]"}');
+    await session.answer(pending[0]!.id, { type: 'approve' });
+    await session.resume();
+    expect(seen).toEqual(['{"a":"[redacted]"}', { a: '[redacted]' }]);
+    expect(calls).toEqual([{ a: '[redacted]' }]);
+  });
+});

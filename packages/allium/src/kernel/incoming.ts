@@ -1,7 +1,7 @@
 /** Messages on their way into the history: from outside through guards and `acceptMessage`, or from middleware. */
 
 import { judgeMessage } from './content-guards.js';
-import { RunContext } from './context.js';
+import { RunContext, type Taken } from './context.js';
 import { AlliumError, StopRun, shown } from './errors.js';
 import { checkMessage, misplacedIn, placed } from './message-input.js';
 import { isSyntheticMessage, type Message } from './messages.js';
@@ -23,15 +23,19 @@ export interface Admission {
 }
 
 /** Takes in what a run was started with. All of it, or the run stops. */
-export function acceptInput(
-  run: Run,
-  input: readonly Message[],
-  entries: readonly EntryBody[] = [],
-): Awaitable<void> {
+export function acceptInput(run: Run, ctx: RunContext, entries: readonly EntryBody[] = []): Awaitable<void> {
+  const { input, _taken: taken } = ctx;
   // Run layers may have assigned it; otherwise it was checked when it came in.
   const given = run.plan.layers.run.length === 0 ? input : checkAssigned(input);
-  if (!judgesMessages(run)) return appendInput(run, given, entries);
-  return judgeAll(run, given).then((accepted) => appendInput(run, accepted, entries));
+  if (!judgesMessages(run)) return appendInput(run, given, entries, taken);
+  return judgeAll(run, given).then(
+    (accepted) => appendInput(run, accepted, entries, taken),
+    (error) => {
+      // Nothing is left of it for whoever looks at it afterwards.
+      if (taken) taken.input = [];
+      throw error;
+    },
+  );
 }
 
 function checkAssigned(input: readonly Message[]): readonly Message[] {
@@ -57,7 +61,13 @@ async function judgeAll(run: Run, given: readonly Message[]): Promise<readonly M
   return accepted;
 }
 
-function appendInput(run: Run, accepted: readonly Message[], entries: readonly EntryBody[]): Awaitable<void> {
+function appendInput(
+  run: Run,
+  accepted: readonly Message[],
+  entries: readonly EntryBody[],
+  taken: Taken | undefined,
+): Awaitable<void> {
+  if (taken) taken.input = accepted;
   const problem = misplacedIn(accepted);
   if (problem) throw new AlliumError('INVALID_MESSAGE', `The input cannot be appended: ${problem}`);
   return appendMessages(run, accepted, entries);

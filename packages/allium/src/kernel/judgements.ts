@@ -1,8 +1,9 @@
 /** What guards have said in a run, so that nothing is judged twice, and what layers get to see because of it. */
 import { judgeToolResult } from './content-guards.js';
 import type { Context, ModelContext, ToolContext } from './context.js';
+import type { LayerContext } from './layer.js';
 import { type AssistantContent, deepFreeze, type ModelResponse } from './messages.js';
-import { type CallVerdicts, guardResponse, NO_VERDICTS } from './response-gate.js';
+import { type CallVerdicts, guardResponse, judgeArguments, NO_VERDICTS } from './response-gate.js';
 import type { Run } from './run.js';
 import type { Awaitable } from './store.js';
 import type { ToolResult } from './tool.js';
@@ -85,6 +86,19 @@ export class Judgements {
       results.set(result, judged);
     }
     return judged;
+  }
+
+  /** Has a layer assigned arguments that nobody has judged yet? Those are kept from a sink. */
+  hides(ctx: LayerContext): ctx is ToolContext {
+    return ctx.seam === 'tool' && ctx._assigned && this.run.plan.guards['tool-args'].length > 0;
+  }
+
+  /** Cleans what a layer assigned before a sink sees it. Whether the call may happen is asked where the tool is called. */
+  async assigned(ctx: ToolContext): Promise<void> {
+    const given = JSON.stringify(ctx._raw) ?? 'null';
+    const toolCall = { ...ctx.toolCall, arguments: given };
+    const { arguments: kept } = await judgeArguments(this.run.plan.guards, toolCall, ctx);
+    if (kept !== given) ctx.args = JSON.parse(kept);
   }
 
   /** Is this what the guards left of a result? */

@@ -34,6 +34,20 @@ export class Onion {
     if (layer === undefined)
       return attempt === undefined ? this.final(ctx, undefined) : runFinal(this, ctx, attempt);
     ctx._position = layer.position;
+    const { judgements } = ctx._run;
+    if (layer.sink && judgements.hides(ctx)) {
+      const cleaned = judgements.assigned(ctx).then(() => this.through(layer, i, ctx, undefined));
+      return attempt === undefined ? cleaned : attempt.settledBy(cleaned);
+    }
+    return this.through(layer, i, ctx, attempt);
+  }
+
+  private through(
+    layer: Layer,
+    i: number,
+    ctx: LayerContext,
+    attempt: Attempt | undefined,
+  ): Promise<unknown> | unknown {
     if (layer.kind === 'wrap') return runWrap(this, layer, i, ctx, attempt);
     if (layer.kind === 'catch') return runCatch(this, layer, i, ctx, attempt);
     return ctx.seam === 'run' ? aroundRun(this, layer, i, ctx, attempt) : runPairs(this, i, ctx, attempt);

@@ -8,10 +8,10 @@
  * exit, each tool call has its result and each event that started has ended.
  */
 import { boundary, checkLimits, restoreStop } from './boundary.js';
-import { TurnContext } from './context.js';
+import { type RunContext, TurnContext } from './context.js';
 import { type Due, drain, type Inbox } from './inbox.js';
 import { acceptInput, acceptQueued, appendMessages, stamped } from './incoming.js';
-import type { AssistantMessage, Message, ToolMessage } from './messages.js';
+import type { AssistantMessage, ToolMessage } from './messages.js';
 import { type Answer, modelPhase } from './model-phase.js';
 import { NO_VERDICTS } from './response-gate.js';
 import type { Stop } from './result.js';
@@ -37,7 +37,7 @@ interface TurnEnd {
 }
 
 /** Runs from the input, or from where the journal left off, to the end. */
-export async function converse(run: Run, input: readonly Message[], inbox: Inbox): Promise<Stop> {
+export async function converse(run: Run, ctx: RunContext, inbox: Inbox): Promise<Stop> {
   run.call.check();
   const taken = posts(run, inbox);
   const posted = taken instanceof Promise ? await taken : taken;
@@ -48,7 +48,7 @@ export async function converse(run: Run, input: readonly Message[], inbox: Inbox
     restoreStop(run);
     first = await resumeTurn(run);
   } else {
-    const wait = acceptInput(run, input, posted);
+    const wait = acceptInput(run, ctx, posted);
     if (wait) await wait;
   }
   for (let cycles = 1; ; cycles++) {

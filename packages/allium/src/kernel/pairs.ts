@@ -52,6 +52,8 @@ class Pairs {
     const { start } = this;
     const { layers } = this.onion;
     for (let layer = layers[this.at]; layer?.kind === 'pair' && !this.preset; layer = layers[++this.at]) {
+      // What was assigned is judged on the way in to a sink.
+      if (layer.sink && this.at > start && this.group.ctx._run.judgements.hides(this.group.ctx)) break;
       if (this.at > start && this.group.written)
         this.group = new Group(this.at, this.group.ctx._fork(), this.group);
       const { ctx } = this.group;

@@ -6,18 +6,25 @@ import type { RunResult } from './result.js';
 import type { Run } from './run.js';
 import type { Scope } from './scope.js';
 
+/** What a run has taken in of its input: undefined before it has. */
+export interface Taken {
+  input: readonly Message[] | undefined;
+}
+
 /** Around a whole run. */
 export class RunContext extends Context {
-  /** The messages the run was started with; reassign to change them. Empty for a resume. */
-  declare input: readonly Message[];
   declare result: RunResult | undefined;
   /** In `afterRun`: why the run failed. */
   declare error: unknown;
+  /** @internal */ declare _input: readonly Message[];
+  /** @internal What became of the input of the run; not so where other messages are judged. */
+  declare readonly _taken: Taken | undefined;
 
   /** @internal */
-  constructor(run: Run, scope: Scope, input: readonly Message[]) {
+  constructor(run: Run, scope: Scope, input: readonly Message[], taken?: Taken) {
     super(run, scope, run.call);
-    this.input = input;
+    this._input = input;
+    this._taken = taken;
     this.result = undefined;
     this.error = undefined;
   }
@@ -26,15 +33,26 @@ export class RunContext extends Context {
     return 'run';
   }
 
+  /**
+   * The messages the run was started with; reassign to change them. Once they are taken in, what guards and hooks left
+   * of them. Empty for a resume.
+   */
+  get input(): readonly Message[] {
+    return this._taken?.input ?? this._input;
+  }
+  set input(input: readonly Message[]) {
+    this._input = input;
+  }
+
   /** History and input. */
   get messages(): readonly Message[] {
-    return Object.freeze([...this.history, ...this.input]);
+    return this._taken?.input ? this.history : Object.freeze([...this.history, ...this.input]);
   }
 
   /** @internal */
   _fork(_scope?: Scope): RunContext {
     this._commit();
-    return this._inherit(new RunContext(this._run, this._scope, this.input));
+    return this._inherit(new RunContext(this._run, this._scope, this.input, this._taken));
   }
 
   /** @internal A run happens once, so what its layers write before it holds inside it; cells of the call stay here. */

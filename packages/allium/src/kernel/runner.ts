@@ -80,7 +80,7 @@ interface Ended {
 async function supervise(run: Run, start: Start): Promise<RunResult> {
   if (run.watched)
     run.emit({ type: 'agent_start', runId: run.runId, sessionId: run.sessionId, resumed: run.resumed });
-  const ctx = new RunContext(run, run.scope, start.input ?? []);
+  const ctx = new RunContext(run, run.scope, start.input ?? [], { input: undefined });
   let ended: Ended;
   try {
     const work = enter(run.plan.layers.run, 0, ctx, (inner: RunContext) => core(run, inner, start));
@@ -122,7 +122,7 @@ function failedWith(error: unknown, ctx: RunContext): Stop {
 /** Inside all run layers: the loop. A stop becomes a result here; errors and aborts go on outward. */
 function core(run: Run, ctx: RunContext, { store }: Start): Promise<RunResult> {
   run.loop = 'begun';
-  return converse(run, ctx.input, { store }).then(
+  return converse(run, ctx, { store }).then(
     (stop) => resultOf(run, STATUS[stop.reason] ?? 'stopped', stop),
     (error) => {
       const kind = controlKind(error);

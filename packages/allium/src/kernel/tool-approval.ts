@@ -53,12 +53,12 @@ export class ToolApproval {
     const hash = callHash(ctx.tool!.name, ctx._raw);
     const stored = this.run.open.decided?.verdicts.get(`${toolCall.id}\n${hash}`) as Verdict | undefined;
     if (stored) return this.restored(call, stored);
-    const revision = ctx.revision;
+    const { revision, _raw: raw } = ctx;
     const judged = await closed(this.run, call, () => this.judge(call, ctx));
     if (call.pending) return {};
     if (judged?.block) refuse(this.run, call, judged.block.reason, judged.block.by);
     const verdict: Verdict = await released(this.run, call, judged ?? {});
-    if (ctx.revision > revision) verdict.args = ctx._raw;
+    if (ctx.revision > revision || (ctx._raw !== raw && !verdict.block)) verdict.args = ctx._raw;
     this.entries.push({
       type: 'verdict',
       runId: this.run.runId,
@@ -72,6 +72,7 @@ export class ToolApproval {
 
   private async restored(call: Call, verdict: Verdict): Promise<Verdict> {
     if (!('args' in verdict)) return verdict;
+    if (call.resolved) call.ctx._rewriteCall(JSON.stringify(verdict.args));
     call.ctx.revision++;
     const problem = await closed(this.run, call, () => validate(call.ctx, verdict.args));
     return problem ? { block: { reason: problem, by: 'kernel' } } : verdict;
@@ -81,7 +82,8 @@ export class ToolApproval {
   private async judge(call: Call, ctx: ToolContext): Promise<CallDecision> {
     let guard = this.verdicts?.get(this.message.content.indexOf(call.toolCall));
     // The response was judged before it was kept. Arguments that came from elsewhere, or after a crash, are judged here.
-    if (!this.verdicts || call.resolved || ctx.revision > 0) guard = await this.guards(ctx);
+    if (!this.verdicts || call.resolved || ctx.revision > 0)
+      guard = await this.guards(ctx, call.resolved && ctx.revision === 0);
     if (guard?.deny) return { block: guard.deny };
     let { ask } = guard ?? {};
     const decision = await beforeToolCall(this.run.plan.rules.beforeToolCall, ctx, async (raw) => {
@@ -97,9 +99,13 @@ export class ToolApproval {
     return { ...decision, result: { ...decision.result, value: asToolResult(decision.result.value) } };
   }
 
-  /** Guards about the raw arguments in the context; what they redact is redacted there. */
+  /**
+   * Guards about the raw arguments in the context; what they redact is redacted there, and, where a hook brought the
+   * call, in the call.
+   */
   private async guards(
     ctx: ToolContext,
+    brought = false,
   ): Promise<Pick<CallDecision, 'ask'> & { deny?: { reason: string; by: string } }> {
     const { guards } = this.run.plan;
     if (guards['tool-args'].length === 0) return {};
@@ -109,7 +115,14 @@ export class ToolApproval {
       deny,
       ask,
     } = await judgeArguments(guards, { ...ctx.toolCall, arguments: given }, ctx);
-    if (deny || kept === given) return { deny, ask };
+    if (brought && kept !== given) ctx._rewriteCall(kept);
+    if (kept === given) return { deny, ask };
+    // Nothing runs with what is left of them, so they need not be valid.
+    if (deny) {
+      ctx._raw = deepFreeze(JSON.parse(kept));
+      ctx._args = ctx._raw;
+      return { deny };
+    }
     const problem = await validate(ctx, JSON.parse(kept));
     return problem ? { deny: { reason: problem, by: 'guard' } } : { ask };
   }

@@ -317,6 +317,14 @@ export class ToolBatch implements ToolCallHooks {
   }
 
   private finish(call: Call, result: ToolResult): Awaitable<void> {
+    const { judgements } = this.runner;
+    // What the outermost layer assigned is still in the context that `afterToolCall` gets.
+    return judgements.hides(call.ctx)
+      ? judgements.assigned(call.ctx).then(() => this.settle(call, result))
+      : this.settle(call, result);
+  }
+
+  private settle(call: Call, result: ToolResult): Awaitable<void> {
     const wait = this.results.finish(call, result);
     if (wait) return wait.then(() => this.finished(call));
     this.finished(call);

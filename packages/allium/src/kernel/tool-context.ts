@@ -129,6 +129,11 @@ export class ToolContext<Args = any> extends Context {
     return answer;
   }
 
+  /** @internal What guards leave of the arguments of a call that no model made. */
+  _rewriteCall(args: string): void {
+    (this as { toolCall: ToolCall }).toolCall = Object.freeze({ ...this.toolCall, arguments: args });
+  }
+
   /** @internal What layers may assign, as it is now. */
   _mark(): ToolMark {
     const { _args: args, _raw: raw, _assigned: assigned, revision, _timeoutMs: timeoutMs, result } = this;

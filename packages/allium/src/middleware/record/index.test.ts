@@ -340,6 +340,28 @@ describe('guards', () => {
     });
   });
 
+  it('nor is it where a middleware further out assigned it to the arguments, and that replays', async () => {
+    const assigning = defineMiddleware({
+      name: 'assigning',
+      beforeTool(ctx) {
+        ctx.args = { pin: '12345' };
+      },
+    });
+    const setup = { outside: [...outside, assigning], tools: [echo] };
+    const { file, entries, lines, run } = await recorded(
+      [toolCalls({ name: 'echo', args: {} }), text('done')],
+      'hi',
+      setup,
+    );
+    expect(file).not.toContain('12345');
+    expect(entries[1].args).toEqual({ pin: '[redacted]' });
+    const middleware = [...setup.outside, replay({ from: lines })];
+    const { messages } = await new Agent({ model: scriptedModel([]), tools: [echo], middleware }).run('hi');
+    expect(messages.map(({ content }) => content)).toEqual(
+      run.result!.messages.map(({ content }) => content),
+    );
+  });
+
   it('of a refused answer only the refusal is written', async () => {
     const no = defineMiddleware({
       name: 'no',

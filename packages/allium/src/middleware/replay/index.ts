@@ -66,6 +66,8 @@ export function replay(options: ReplayOptions): Middleware {
   };
   return defineMiddleware({
     name: 'replay',
+    // It looks up what `record` wrote, which is given the guarded view.
+    sink: true,
     async wrapRun(ctx, next) {
       let resumable = false;
       try {
