@@ -128,7 +128,7 @@ export interface StreamTransform {
 }
 
 /** `provider/id`: how a model is named in messages, prices and explanations. */
-export function modelName(model: Model): string {
+export function modelName(model: Pick<Model, 'provider' | 'id'>): string {
   return `${model.provider}/${model.id}`;
 }
 

@@ -30,7 +30,7 @@ function asked(priceOf: PriceOf, model: Model): Price | undefined {
 }
 
 /** A price that is not made of numbers would make every cost NaN, and no limit would ever be reached. */
-export function checkPrice(model: Model, price: Price): void {
+export function checkPrice(model: Pick<Model, 'provider' | 'id'>, price: Price): void {
   const { input, output, cacheRead = 0, cacheWrite = 0 } = price;
   if (isAmount(input) && isAmount(output) && isAmount(cacheRead) && isAmount(cacheWrite)) return;
   // Prices are not waited for, nor is what becomes of one.
@@ -48,7 +48,12 @@ export function checkPrice(model: Model, price: Price): void {
   throw wrongPrice(model, `price.${field}`, 'a number ≥ 0, in dollars per million tokens', shown(value));
 }
 
-function wrongPrice(model: Model, option: string, expected: string, got: string): AlliumError {
+function wrongPrice(
+  model: Pick<Model, 'provider' | 'id'>,
+  option: string,
+  expected: string,
+  got: string,
+): AlliumError {
   return new AlliumError(
     'INVALID_OPTION',
     `Expected \`${option}\` of ${modelName(model)} to be ${expected}, got ${got}.`,

@@ -81,6 +81,20 @@ describe('cost-tracking', () => {
     }
   });
 
+  it.each<[string, unknown, string]>([
+    ['text', { input: '3', output: 15 }, '`price.input` of test/scripted'],
+    ['less than nothing', { input: 3, output: -5 }, '`price.output` of test/scripted'],
+    ['nothing for the output', { input: 3 }, '`price.output` of test/scripted'],
+    ['a promise', Promise.resolve(PRICE), '`price` of test/scripted'],
+    ['a number', 3, '`price` of test/scripted'],
+  ])('fails the run when a function of prices returns %s', async (_, price, named) => {
+    const error = await setup(['hi'], { prices: () => price as never })
+      .agent.run('go')
+      .catch((thrown) => thrown);
+    expect(error.code).toBe('INVALID_OPTION');
+    expect(error.message).toContain(named);
+  });
+
   it('leaves the sum unknown once one call is, even if later ones are known', async () => {
     let known = false;
     const { agent, costs } = setup(['one', 'two'], { prices: () => (known ? PRICE : undefined) }, [

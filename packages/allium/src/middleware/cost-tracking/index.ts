@@ -7,6 +7,7 @@ import type { ModelResponse, Usage } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { modelName, type Price } from '../../kernel/model.js';
 import { checkFunction, checkMethods, checkNumber, checkOptions } from '../../kernel/options.js';
+import { checkPrice } from '../../kernel/prices.js';
 import type { RunResult } from '../../kernel/result.js';
 import { defineState } from '../../kernel/state.js';
 import { loadTable, type PriceTable } from './table.js';
@@ -113,15 +114,20 @@ export function costTracking(options: CostTrackingOptions = {}): Middleware {
 function lookup(
   prices: NonNullable<CostTrackingOptions['prices']>,
 ): (model: PricedModel) => Price | undefined {
-  if (typeof prices === 'function') return prices;
+  if (typeof prices === 'function')
+    return (model) => {
+      const price = prices(model) ?? undefined;
+      if (price !== undefined) checkPrice(model, price);
+      return price;
+    };
   if (typeof prices !== 'object' || prices === null || Array.isArray(prices))
     throw invalidOption('prices', 'an object of prices by model, or a function', prices);
-  for (const [name, price] of Object.entries(prices)) checkPrice(name, price);
+  for (const [name, price] of Object.entries(prices)) checkListed(name, price);
   const own = new Map(Object.entries(prices));
   return ({ provider, id }) => own.get(`${provider}/${id}`) ?? own.get(id);
 }
 
-function checkPrice(name: string, price: unknown): void {
+function checkListed(name: string, price: unknown): void {
   const option = `prices.${name}`;
   if (typeof price !== 'object' || price === null)
     throw invalidOption(option, 'an object with input and output', price);
