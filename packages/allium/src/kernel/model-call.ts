@@ -318,12 +318,23 @@ function reserve(
     return budget.reserve(ctx.model, input, ctx.settings.maxOutputTokens, share);
   } catch (refusal) {
     if (!isCrowded(refusal)) throw refusal;
+    return room(ctx, refusal).then(() => {
+      ctx._call.check();
+      return reserve(ctx, messages);
+    });
   }
-  return untilAborted(budget.change(), ctx._scope).then(() => {
-    ctx._call.check();
-    return reserve(ctx, messages);
-  });
 }
+
+/** Settles when another call has ended. One that waits for itself in some way is refused in the end. */
+function room({ _run: { budget, clock }, _scope: scope }: ModelContext, refusal: unknown): Promise<void> {
+  let cancel = (): void => {};
+  const tooLong = new Promise<never>((_, reject) => {
+    cancel = clock.setTimer(() => reject(refusal), LONGEST_WAIT_MS);
+  });
+  return untilAborted(Promise.race([budget.change(), tooLong]), scope).finally(() => cancel());
+}
+
+const LONGEST_WAIT_MS = 600_000;
 
 function capped(settings: ModelSettings, reservation: Reservation | undefined): ModelSettings {
   if (!reservation || !Number.isFinite(reservation.maxOutputTokens)) return settings;

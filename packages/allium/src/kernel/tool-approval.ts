@@ -1,5 +1,5 @@
 /** Whether calls may happen: verdicts of hooks and guards, the questions they ask, and what people answer. */
-import { admitted, checkAnswer, hasLapsed, saidIn } from './answers.js';
+import { admitted, checkAnswer, firstAnswers, hasLapsed, saidIn } from './answers.js';
 import type { ToolContext } from './context.js';
 import { AlliumError, attribute, isThenable, Suspension, shown } from './errors.js';
 import { callHash } from './hash.js';
@@ -247,7 +247,13 @@ export class ToolApproval {
     return Promise.race([answering, late]).finally(() => cancel());
   }
 
+  /** Its time is over. Somebody may have answered in time elsewhere, while a handler here was asked. */
   private async lapse(call: Call, request: PendingRequest): Promise<Decision> {
+    const { store, sessionId, state, clock } = this.run;
+    const posted = (await store.take(sessionId, state.inboxCursor)).map(({ item }) => item);
+    const answers = firstAnswers(posted, new Map([[request.id, request]]), clock.now());
+    const answer = answers.get(request.id);
+    if (answer) return this.admit(call, request, answer);
     const decision: Decision = { type: 'reject', reason: `Nobody answered within ${request.timeoutMs} ms.` };
     if (this.run.open.requests.has(request.id)) await this.record(call, request, decision);
     return decision;
