@@ -2,7 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { sleep } from '../kernel/clock.js';
 import { type Message, textOf } from '../kernel/messages.js';
-import { BaseMiddleware, defineMiddleware, type Middleware, window } from '../kernel/middleware.js';
+import {
+  BaseMiddleware,
+  defineMiddleware,
+  type GuardPoint,
+  type Middleware,
+  window,
+} from '../kernel/middleware.js';
 import { tool } from '../kernel/tool.js';
 import { consoleLogger } from '../middleware/console-logger/index.js';
 import { maxTurns } from '../middleware/max-turns/index.js';
@@ -95,6 +101,15 @@ class Greeting extends BaseMiddleware {
   }
 }
 
+class Judgement {
+  get on(): readonly GuardPoint[] {
+    return ['output'];
+  }
+  judge(): undefined {
+    return undefined;
+  }
+}
+
 /** Middleware of every shape that does nothing wrong. */
 const SOUND: readonly (readonly [string, MiddlewareFactory, CheckMiddlewareOptions?])[] = [
   ['that passes through at every seam', () => ({ name: 'through', process: (_, next) => next() })],
@@ -105,6 +120,7 @@ const SOUND: readonly (readonly [string, MiddlewareFactory, CheckMiddlewareOptio
   ['of a class with private fields', () => new Greeting()],
   ['that only answers questions', rules],
   ['that guards', () => guard(), { scenarios: [tale] }],
+  ['with a guard of a class with getters', () => ({ name: 'judgement', guard: new Judgement() })],
   ['that waits', ({ clock }) => ({ name: 'slow', beforeModel: (ctx) => sleep(100, ctx.signal, clock) })],
   ['that changes what it declares', talkative, { changes: ['system-prompt'] }],
   [
