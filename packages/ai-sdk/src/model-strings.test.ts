@@ -97,6 +97,28 @@ describe('resolveModel', () => {
       'Unknown option `key` of `resolveModel`.',
     );
   });
+
+  it.each<[string, object, string]>([
+    ['apiKey', { apiKey: 5 }, 'text, got 5'],
+    ['baseUrl', { baseUrl: 5 }, 'text, got 5'],
+    ['headers', { headers: 'x' }, 'an object of texts by name, got "x"'],
+    ['headers.a', { headers: { a: 5 } }, 'text, got 5'],
+    ['fetch', { fetch: {} }, 'a function, got {}'],
+    ['providerTools.x', { providerTools: { x: 'y' } }, 'a tool that a provider defines'],
+    ['acceptUnfinished', { acceptUnfinished: 'false' }, 'true or false, got "false"'],
+  ])('refuses a wrong `%s` at once, also for schemes of others', async (option, options, expected) => {
+    const remove = registerModelScheme('mine', () => async () => fake('v3', []).model);
+    const error = expect.objectContaining({
+      ...{ code: 'INVALID_OPTION', data: expect.objectContaining({ option }) },
+      message: expect.stringContaining(`Expected \`${option}\` to be ${expected}`),
+    });
+    for (const name of ['openai/x', 'openai-compatible/x@http://localhost:1/v1', 'mine/x']) {
+      const given = { ...(name === 'openai/x' && { apiKey: 'k' }), ...options };
+      expect(() => resolveModel(name, given)).toThrow(error);
+    }
+    await expect(byRegistry('mine/x', options)).rejects.toThrow(error);
+    remove();
+  });
 });
 
 describe('registerModelScheme', () => {

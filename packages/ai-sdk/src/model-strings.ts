@@ -3,7 +3,7 @@ import { AlliumError, type Model, type ModelPart, type ModelRequest } from 'alli
 import { findModel, registered, registerModel } from 'allium/registry';
 import { FROM_AI_SDK_OPTIONS, type FromAiSdkOptions, fromAiSdk } from './from-ai-sdk.js';
 import type { AiSdkLanguageModel } from './language-model.js';
-import { checkOptions, invalid } from './options.js';
+import { checkOptions, checkTypes, invalid } from './options.js';
 import { BUILT_IN_SCHEMES } from './schemes.js';
 
 export interface ResolveModelOptions extends FromAiSdkOptions {
@@ -46,7 +46,10 @@ export function registerModelScheme(scheme: string, make: ModelScheme): () => vo
   if (typeof scheme !== 'string' || !/^[a-z][a-z0-9.+-]*$/i.test(scheme))
     throw invalid('scheme', 'a name of letters, digits, dots, pluses and dashes', scheme);
   if (typeof make !== 'function') throw invalid('make', 'a function that makes a model', make);
-  return registerModel(scheme, (options: ResolveModelOptions, { id }) => modelOf(scheme, id, make, options));
+  return registerModel(scheme, (options: ResolveModelOptions, { id }) => {
+    checkTypes({ ...options });
+    return modelOf(scheme, id, make, options);
+  });
 }
 
 /**

@@ -285,6 +285,14 @@ describe('what is wrong has a place', () => {
       'OPENAI_API_KEY',
     ],
     [
+      'an option of a model',
+      '[allium]\n[allium.model]\nuse = "openai/gpt-5"\napiKey = "k"\nprice = { input = 1 }',
+      5,
+      'allium.model.price.output',
+      'INVALID_OPTION',
+      'Expected `price.output` to be a number ≥ 0',
+    ],
+    [
       'a store nobody knows',
       '[allium]\nmodel = "offline"\nstore = { use = "sqlit" }',
       3,
@@ -393,4 +401,21 @@ it('reveals secrets where they are handed over, deep inside too', async () => {
   expect(agent.model.id).toBe('offline');
   expect(new Secret('x').reveal()).toBe('x');
   undo();
+});
+
+it('gives models numbers and switches from the environment', async () => {
+  const toml = (option: string) =>
+    `[allium]\nmodel = { use = "openai-compatible/x@http://localhost:1/v1", ${option} }`;
+  const price = 'price = { input = "${P}", output = 2 }';
+  const { model } = await make(
+    toml(`acceptUnfinished = "\${F}", ${price}`),
+    {},
+    {},
+    { F: 'false', P: '1.5' },
+  );
+  expect(model.price).toEqual({ input: 1.5, output: 2 });
+  expect(await failing(toml('acceptUnfinished = "${F}"'), {}, {}, { F: 'no' })).toMatchObject({
+    ...{ code: 'INVALID_OPTION', line: 2, key: 'allium.model.acceptUnfinished' },
+    message: expect.stringContaining('Expected `acceptUnfinished` to be true or false'),
+  });
 });
