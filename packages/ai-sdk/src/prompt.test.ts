@@ -109,10 +109,9 @@ describe('toPrompt', () => {
       const image = { type: 'image' as const, data: 'AAEC', mimeType: 'image/png' };
       const text = (value: string) => ({ type: 'text' as const, text: value });
       const values = (given: readonly ToolContent[], isError: boolean) => {
-        const [part] = content(result(given, { isError }), options('x', { version })) as {
-          output: { value: unknown };
-        }[];
-        return part?.output.value;
+        const made = content(result(given, { isError }), options('x', { version }));
+        const [part] = made as { output?: { value?: unknown } }[];
+        return part?.output?.value;
       };
       const shown = expect.objectContaining({ mediaType: 'image/png' });
       expect(values([image], true)).toEqual([text('The call failed:'), shown]);
