@@ -1,4 +1,11 @@
-import { defineMiddleware, defineState, type Middleware, memoryStore, tool } from 'allium';
+import {
+  defineMiddleware,
+  defineState,
+  type Middleware,
+  type ModelSettings,
+  memoryStore,
+  tool,
+} from 'allium';
 import { registerMiddleware, registerTool } from 'allium/registry';
 import { scriptedModel } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
@@ -94,6 +101,24 @@ describe('createAgent', () => {
     expect(closed).toBe(0);
     expect((await make('', {}, { model: 'offline' })).model.id).toBe('offline');
     await expect(make('', {}, { modle: 1 } as object)).rejects.toThrow('Did you mean `model`?');
+  });
+
+  it('takes all settings of a model', async () => {
+    const settings: Required<ModelSettings> = {
+      ...{
+        maxOutputTokens: 9,
+        temperature: 0.5,
+        topP: 0.9,
+        stopSequences: ['.'],
+        seed: 1,
+        toolChoice: 'none',
+      },
+      responseSchema: { type: 'object' },
+      provider: { anthropic: { effort: 'low' } },
+      systemMetadata: { provider: { anthropic: { cacheControl: { type: 'ephemeral' } } } },
+    };
+    const dir = project({ 'allium.json': { allium: { model: 'offline', settings } } });
+    expect((await createAgent(await loadConfig({ cwd: dir }))).agent.settings).toEqual(settings);
   });
 
   it('asks for a model', async () => {
@@ -235,6 +260,14 @@ describe('what is wrong has a place', () => {
       'allium.middleware.chain[1]',
       'CONFIG_INVALID',
       'Name one of them with ./empty.mjs#<export>',
+    ],
+    [
+      'code without a default export',
+      chain('{ use = "retry", retryOn = { import = "./empty.mjs" } }'),
+      6,
+      'allium.middleware.chain[1]',
+      'CONFIG_INVALID',
+      './empty.mjs has no value as its export `default`. It exports: y. Choose one with `name`.',
     ],
     [
       'options for an object',
