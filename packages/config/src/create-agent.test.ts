@@ -103,6 +103,11 @@ describe('createAgent', () => {
     await expect(make('', {}, { modle: 1 } as object)).rejects.toThrow('Did you mean `model`?');
   });
 
+  it('blames no key of the file for what an override has wrong', async () => {
+    const toml = '\n[allium]\nmodel = "offline"\n[allium.middleware]\nchain = ["retry"]';
+    expect(await failing(toml, {}, { clock: 5 as never })).toMatchObject({ line: 2, key: 'allium' });
+  });
+
   it('takes all settings of a model', async () => {
     const settings: Required<ModelSettings> = {
       ...{
@@ -342,6 +347,38 @@ describe('what is wrong has a place', () => {
       '"x"',
     ],
     [
+      'something else than a store',
+      `${chain('"retry"')}\n[allium.store]\nuse = "./number.mjs"`,
+      9,
+      'allium.store',
+      'CONFIG_INVALID',
+      'Expected a store, got 5.',
+    ],
+    [
+      'half a store',
+      '[allium]\nmodel = "offline"\nstore = "./half.mjs"',
+      3,
+      'allium.store',
+      'INVALID_OPTION',
+      'without read, head,',
+    ],
+    [
+      'two tools of one name in two files',
+      '[allium]\nmodel = "offline"\ntools = [\n  "./tool.mjs",\n  "./tool.mjs#again",\n]',
+      5,
+      'allium.tools[1]',
+      'DUPLICATE_TOOL',
+      'There is a tool called "same" already.',
+    ],
+    [
+      'two tools of one name in one file',
+      chain('"retry"').replace('[allium]\n', '[allium]\ntools = ["./tool.mjs#list"]\n'),
+      2,
+      'allium.tools[0]',
+      'DUPLICATE_TOOL',
+      'There is a tool called "same" already.',
+    ],
+    [
       'a module without tools',
       '[allium]\nmodel = "offline"\ntools = ["./empty.mjs"]',
       3,
@@ -379,6 +416,9 @@ describe('what is wrong has a place', () => {
       'empty.mjs': 'export const y = 1;',
       'object.mjs': 'export default { name: "o", beforeRun() {} };',
       'number.mjs': 'export default () => 5;',
+      'half.mjs': 'export default () => ({ append() {} });',
+      'tool.mjs':
+        'const same = { name: "same", spec: {}, execute() {} }; export { same as default, same as again }; export const list = [same, same];',
       'schema.mjs':
         'export const optionsSchema = { type: "object", properties: { deep: { type: "object", properties: { n: { type: "number" } } } } }; export default () => 1;',
       'order.mjs': 'export default () => ({ name: "o", order: { outside: ["cache"] }, beforeRun() {} });',
