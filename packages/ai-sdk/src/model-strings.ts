@@ -54,7 +54,8 @@ export function registerModelScheme(scheme: string, make: ModelScheme): () => vo
 
 /**
  * The model of that name. The provider package is loaded at the first request; a missing key or address is
- * reported at once, a missing package then. Names that others registered with `allium/registry` are understood as well.
+ * reported at once, a missing package then. Names that others registered with `allium/registry` are understood as well;
+ * where their factory is async, the model is called what the name or `options` say, and its price is the one in `options`.
  *
  * @example
  * new Agent({ model: resolveModel('anthropic/claude-sonnet-4-5') });
@@ -74,9 +75,10 @@ export function resolveModel(name: string, options: ResolveModelOptions = {}): M
   if (!entry.builtIn) checkOptions('resolveModel', options, OPTIONS);
   const context = { name, id: id ?? '', dir: undefined, load: (specifier: string) => import(specifier) };
   const made = entry.factory(options as never, context);
-  return 'stream' in made
-    ? made
-    : lazyModel(scheme ?? name, id ?? name, () => Promise.resolve(made), options);
+  if ('stream' in made) return made;
+  const loading = Promise.resolve(made);
+  loading.catch(() => {}); // The first request tells.
+  return lazyModel(scheme ?? name, id ?? name, () => loading, options);
 }
 
 function noScheme(name: string, scheme: string): AlliumError {

@@ -1,6 +1,7 @@
 /** Models by name: `offline`, `openai/gpt-5`, and what is registered. What stands before the slash decides. */
 import { invalidOption } from '../kernel/errors.js';
 import type { Model } from '../kernel/model.js';
+import { offlineModel } from '../models/offline/index.js';
 import {
   type Entry,
   type Factory,
@@ -59,7 +60,8 @@ const registry = new Registry<Model>(
     {
       name: 'offline',
       optionsSchema: OFFLINE_OPTIONS,
-      factory: async (options) => (await import('../models/offline/index.js')).offlineModel(options),
+      // At once, so that `resolveModel` of the adapter has its name and price.
+      factory: (options) => offlineModel(options),
     },
     ...['openai', 'anthropic', 'google', 'openai-compatible'].map((name) => ({
       name,
