@@ -45,7 +45,7 @@ function filled(
         `Expected \${NAME}, \${NAME:-default} or \${NAME:plain}, got ${place}. A plain \${ is written $\${.`,
       );
     places++;
-    const value = env[name];
+    const value = Object.hasOwn(env, name) ? env[name] : undefined;
     if (fallback !== undefined && !value) return fallback;
     if (value === undefined)
       return fail(`The environment variable ${name} is not set. Set it, or write \${${name}:-default}.`);
