@@ -32,11 +32,11 @@ export async function play(
   { json = false, quiet = false, yes = false, forgets = false, decided }: PlayOptions,
   start: (run: PlayedRun) => RunStream,
 ): Promise<Ended> {
-  const { io } = shell;
-  const { redact } = shell;
+  const { io, redact, redactError } = shell;
+  const write = (line: string): void => void io.stdout.write(line);
   const view: View = json
-    ? { ...jsonView((line) => void io.stdout.write(line), redact), log: (line) => note(io, redact(line)) }
-    : liveView(io, { quiet, redact, ...(decided && { decided }) });
+    ? { ...jsonView(write, redact, redactError), log: (line) => note(io, redact(line)) }
+    : liveView(io, { quiet, redact, redactError, ...(decided && { decided }) });
   const asks = untilItFits(agent, askPerson, (problem) => note(io, io.err.red(redact(problem))));
   // Without somebody to ask the run is suspended: it goes on when somebody has answered.
   const answerer = yes ? approveAll('--yes') : io.interactive && !json ? asks : undefined;
@@ -50,7 +50,7 @@ function report(shell: Shell, { result, error }: Ended, json: boolean, forgets: 
   const { io } = shell;
   shell.exitCode = result ? exitCodeOf(result.status) : exitCodeOfError(error);
   if (error !== undefined && shell.exitCode !== EXIT.aborted) {
-    const message = shell.redact(describeError(error));
+    const message = shell.redactError(describeError(error));
     if (json) io.stdout.write(`${JSON.stringify({ type: 'error', code: codeOf(error), message })}\n`);
     note(io, `${io.err.red('error')}: ${message}`);
     tellStack(shell, error);

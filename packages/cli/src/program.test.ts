@@ -31,6 +31,7 @@ const program = makeProgram({
   configFile: undefined,
   json: false,
   redact: (t) => t,
+  redactError: (t) => t,
 });
 
 describe('help', () => {

@@ -11,6 +11,7 @@ import type { SessionInfo, Store } from 'allium';
 import type { Command } from 'commander';
 import { codeOf, UsageError } from './outcome.js';
 import { type Io, note, print, printJson } from './terminal/io.js';
+import { withTexts } from './terminal/text.js';
 
 export interface Shell {
   readonly io: Io;
@@ -19,8 +20,10 @@ export interface Shell {
   configFile: string | undefined;
   /** Output is for programs. */
   json: boolean;
-  /** Takes secrets out of text; knows them once a config is loaded. */
+  /** Takes long secrets out of text; knows them once a config is loaded. Short ones may stand there by chance. */
   redact: (text: string) => string;
+  /** Takes all secrets out of the text of an error. */
+  redactError: (text: string) => string;
 }
 
 /** Adds a command to the program. One file in `commands/` is one of them. */
@@ -44,25 +47,23 @@ export function tell({ io, redact }: Shell, text: string): void {
   print(io, redact(text));
 }
 
-/** The same as JSON. Text by text: a secret that JSON escapes is found too. */
+/** The same as JSON. */
 export function tellJson({ io, redact }: Shell, value: unknown): void {
-  printJson(
-    io,
-    JSON.parse(JSON.stringify(value), (_, one) => (typeof one === 'string' ? redact(one) : one)),
-  );
+  printJson(io, withTexts(value, redact));
 }
 
 /** Where an error came from, for whoever set ALLIUM_DEBUG. */
-export function tellStack({ io, redact }: Shell, error: unknown): void {
+export function tellStack({ io, redactError }: Shell, error: unknown): void {
   for (let one = error; io.env.ALLIUM_DEBUG && one instanceof Error; one = one.cause)
-    note(io, redact(one.stack ?? ''));
+    note(io, redactError(one.stack ?? ''));
 }
 
 export async function openConfig(shell: Shell): Promise<LoadedConfig> {
   const { cwd, env } = shell.io;
   const file = shell.configFile;
   const loaded = await loadConfig({ cwd, env, ...(file !== undefined && { file }) });
-  shell.redact = (text) => loaded.redact(text);
+  shell.redact = (text) => loaded.redactLong(text);
+  shell.redactError = (text) => loaded.redact(text);
   return loaded;
 }
 

@@ -23,7 +23,7 @@ export async function chatThroughPipe(shell: Shell, opened: Opened, sessionId: s
     // Nobody can be asked: a question suspends the run.
     await conversation.take(
       text === '/resume' ? RESUME : text,
-      liveView(io, { redact: shell.redact }),
+      liveView(io, { redact: shell.redact, redactError: shell.redactError }),
       async () => undefined,
     );
   }

@@ -28,7 +28,10 @@ export const addDoctor: AddCommand = (program, shell) => {
 
 async function doctor(shell: Shell, json: boolean): Promise<void> {
   const { io } = shell;
-  const findings = (await examine(shell)).map((one) => ({ ...one, message: shell.redact(one.message) }));
+  const findings = (await examine(shell)).map((one) => ({
+    ...one,
+    message: one.status === 'problem' ? shell.redactError(one.message) : shell.redact(one.message),
+  }));
   if (findings.some(({ status }) => status === 'problem')) shell.exitCode = EXIT.failed;
   if (json) return printJson(io, findings);
   const marks = { ok: io.out.green('✓'), warning: io.out.yellow('!'), problem: io.out.red('✗') };

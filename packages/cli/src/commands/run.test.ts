@@ -302,3 +302,76 @@ describe('what allium run says of the command line and the config', () => {
     expect(stderr).toContain('done (the answer is cut off: the model came to its limit of tokens)');
   });
 });
+
+describe('short values of the environment', () => {
+  const env = { DELAY: '5' };
+  const withDelay = (tool: string): void => {
+    const retry = `chain = [\n  { use = "retry", on = "tool", minDelayMs = "\${DELAY}", jitter = "none" },`;
+    const config = here().read('allium.toml');
+    here().write(
+      'allium.toml',
+      config.replace('chain = [', () => retry),
+    );
+    here().write('tools.mjs', `${here().read('tools.mjs')}\n${tool}`);
+  };
+
+  it('are left in events, which stay JSON', async () => {
+    withDelay(`let tries = 0;
+      export const wobble = tool({
+        name: 'wobble',
+        description: 'Wobbles.',
+        input: schema({}),
+        idempotent: true,
+        execute() {
+          if (tries++ === 0) throw Object.assign(new Error('busy'), { status: 503 });
+          return 'steady';
+        },
+      });`);
+    const { code, stdout } = await here().allium(['run', '--json', 'wobble'], { env });
+    expect(code).toBe(0);
+    const retry = jsonLines(stdout).find(({ name }) => name === 'retry');
+    expect(retry).toMatchObject({ data: { tool: 'wobble', delayMs: 5 } });
+  });
+
+  it('are left in what a person is asked about, and in what sessions say', async () => {
+    withDelay('');
+    const waits = await here().allium(['run', '--session', 'ann', 'pay 5'], { env });
+    expect(waits.stderr).toContain('pay {"amount":5}');
+    expect((await here().allium(['approve'], { env })).stdout).toContain('pay {"amount":5}');
+    const [open] = JSON.parse((await here().allium(['approve', '--json'], { env })).stdout);
+    expect(open.request.arguments).toBe('{"amount":5}');
+    expect((await here().allium(['approve', 'ann', '--all'], { env })).stderr).toContain(
+      '→ pay {"amount":5}',
+    );
+    for (const command of [
+      ['sessions', 'show', 'ann'],
+      ['trace', 'ann'],
+    ]) {
+      const { stdout } = await here().allium(command, { env });
+      expect(stdout).toContain('paid 5');
+      expect(stdout).not.toContain('***');
+    }
+  });
+
+  it('are taken out of errors', async () => {
+    const config = here().read('allium.toml');
+    const broken = `chain = [\n  { use = "./broken.mjs", code = "\${CODE}" },`;
+    here().write(
+      'allium.toml',
+      config.replace('chain = [', () => broken),
+    );
+    here().write(
+      'broken.mjs',
+      `export default ({ code }) => ({
+        name: 'broken',
+        beforeModel() { throw new Error('the code ' + code + ' is wrong'); },
+      });`,
+    );
+    for (const args of [['run', 'hi'], ['run', '--json', 'hi'], ['chat']]) {
+      const { stdout, stderr, code } = await here().allium(args, { env: { CODE: 'x7y' }, input: 'hi\n' });
+      expect(code).toBe(1);
+      expect(stdout + stderr).toContain('the code *** is wrong');
+      expect(stdout + stderr).not.toContain('x7y');
+    }
+  });
+});
