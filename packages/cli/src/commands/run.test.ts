@@ -243,6 +243,26 @@ describe('allium run in a terminal', () => {
     expect(run.screen()).toContain('Answer with: allium approve');
   });
 
+  it('suspends the run too when the person leaves while saying why not', async () => {
+    const run = here().terminal(['run', '--session', 'ann', 'pay 5']);
+    await run.until('Run "pay"?');
+    run.type(`${KEYS.down}${KEYS.enter}`);
+    await run.until('Why not?');
+    run.type(`too${KEYS.ctrlC}`);
+    expect(await run.exit()).toBe(5);
+    expect((await here().allium(['approve'])).stdout).toContain('pay {"amount":5}');
+  });
+
+  it('takes a rejection without a reason', async () => {
+    const run = here().terminal(['run', 'pay 5']);
+    await run.until('Run "pay"?');
+    run.type(`${KEYS.down}${KEYS.enter}`);
+    await run.until('Why not?');
+    run.type(KEYS.enter);
+    expect(await run.exit()).toBe(0);
+    expect(run.screen()).toContain('pay failed:');
+  });
+
   it('asks for something when there is nothing to ask', async () => {
     const run = here().terminal(['run']);
     await run.until('Ask something');
