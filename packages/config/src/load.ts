@@ -5,7 +5,7 @@ import { checkOptionsSchema } from 'allium/registry';
 import { checkKeys } from 'allium/stores/kit';
 import { parse, TomlError } from 'smol-toml';
 import { ConfigError } from './config-error.js';
-import { interpolate, isTable } from './interpolate.js';
+import { interpolate, isTable, variablesIn } from './interpolate.js';
 import { type KeyPath, locator } from './locate.js';
 import { importNamed, keyText } from './modules.js';
 import { redactor, secretsIn } from './redact.js';
@@ -37,11 +37,12 @@ export async function loadConfig(options: LoadConfigOptions = {}): Promise<Loade
           throw new ConfigError('CONFIG_VARIABLE', message, place(file, source, ['allium', ...path]));
         })
   ) as Config;
+  const variables = source.format === 'module' ? [] : variablesIn([raw]);
   const secrets = secretsIn(config);
   const redact = redactor(secrets);
   const redactLong = redactor(secrets.filter((secret) => secret.length >= LONG));
   await check(file, source, config, redact);
-  return { file, dir: dirname(file), config, source, redact, redactLong };
+  return { file, dir: dirname(file), config, source, variables, redact, redactLong };
 }
 
 /** Types what a config module exports. */

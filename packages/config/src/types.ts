@@ -69,6 +69,8 @@ export interface LoadedConfig {
   readonly dir: string;
   readonly config: Config;
   readonly source: ConfigSource;
+  /** The environment variables that the file asks for with `${NAME}`; none for modules. */
+  readonly variables: readonly string[];
   /** Replaces every value that came from the environment by `***`: for errors that others wrote. */
   redact(text: string): string;
   /** The same for all other text: values of fewer than six characters stay, for they stand there by chance. */
