@@ -16,8 +16,8 @@ export interface PlayOptions {
   readonly yes?: boolean;
   /** What was answered before, by the id of the call. */
   readonly decided?: ReadonlyMap<string, Decision>;
-  /** The store keeps nothing once the command has ended. */
-  readonly forgets?: boolean;
+  /** Why nobody can answer once the command has ended, and what to do about it. */
+  readonly forgets?: string;
 }
 
 /** What every run of the command line is started with. */
@@ -29,7 +29,7 @@ export interface PlayedRun {
 export async function play(
   shell: Shell,
   agent: Agent,
-  { json = false, quiet = false, yes = false, forgets = false, decided }: PlayOptions,
+  { json = false, quiet = false, yes = false, forgets, decided }: PlayOptions,
   start: (run: PlayedRun) => RunStream,
 ): Promise<Ended> {
   const { io, redact, redactError } = shell;
@@ -46,7 +46,7 @@ export async function play(
   return ended;
 }
 
-function report(shell: Shell, { result, error }: Ended, json: boolean, forgets: boolean): void {
+function report(shell: Shell, { result, error }: Ended, json: boolean, forgets: string | undefined): void {
   const { io } = shell;
   shell.exitCode = result ? exitCodeOf(result.status) : exitCodeOfError(error);
   if (error !== undefined && shell.exitCode !== EXIT.aborted) {
@@ -60,8 +60,8 @@ function report(shell: Shell, { result, error }: Ended, json: boolean, forgets: 
     for (const line of describeRequest(request)) note(io, io.err.yellow(shell.redact(line)));
   note(
     io,
-    forgets
-      ? 'Nobody can answer later: the store of this config keeps nothing. Say --yes, or set store = "file".'
+    forgets !== undefined
+      ? `Nobody can answer later: ${forgets}`
       : `Answer with: ${commandLine(shell, `approve ${result.sessionId}`)}`,
   );
 }

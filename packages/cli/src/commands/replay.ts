@@ -32,7 +32,8 @@ async function playAgain(shell: Shell, cassette: string, options: Options): Prom
   const { model, messages } = questionOf(lines, options.run, cassette);
   const overrides = { model: standIn(model), store: memoryStore(), middleware: [replay({ from: lines })] };
   await withAgent(shell, overrides, async ({ agent }) => {
-    await play(shell, agent, options, (run) => agent.stream(messages, run));
+    const forgets = 'a replay keeps nothing. Say --yes.';
+    await play(shell, agent, { ...options, forgets }, (run) => agent.stream(messages, run));
   });
 }
 

@@ -59,8 +59,9 @@ async function runOnce(shell: Shell, words: readonly string[], options: Options)
   };
   await withAgent(shell, overrides, async ({ agent, loaded }) => {
     const { store = 'memory' } = loaded.config;
+    const forgets = 'the store of this config keeps nothing. Say --yes, or set store = "file".';
     if (options.session !== undefined) await warnOfOpen(shell, agent, options.session);
-    await play(shell, agent, { ...options, forgets: store === 'memory' }, (run) =>
+    await play(shell, agent, { ...options, ...(store === 'memory' && { forgets }) }, (run) =>
       options.session === undefined
         ? agent.stream(input, run)
         : agent.session(options.session).stream(input, run),
@@ -87,7 +88,7 @@ async function promptOf({ io }: Shell, words: readonly string[]): Promise<string
   const reads = words.length === 0 || words.includes('-');
   if (words.length === 0 && io.stdin.isTTY)
     throw new UsageError('Ask something: allium run "…", or pipe it in: echo "…" | allium run');
-  const piped = reads ? (await readAll(io.stdin)).trim() : '';
+  const piped = reads ? (await readAll(io)).trim() : '';
   const asked = words.filter((word) => word !== '-').join(' ');
   const prompt = [asked, piped].filter((text) => text !== '').join('\n\n');
   if (prompt.trim() === '') throw new UsageError('There is nothing to ask: the prompt is empty.');
