@@ -10,11 +10,16 @@ import { describeError, EXIT, EXIT_CODES, exitCodeOf, exitCodeOfError, UsageErro
 import { main, makeProgram } from './program.js';
 import { makeIo } from './terminal/io.js';
 
-function testIo(env: Record<string, string> = {}) {
-  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
-  stdin.end();
+function testIo({
+  stdin = new PassThrough().end(),
+  signal,
+}: {
+  stdin?: PassThrough;
+  signal?: AbortSignal;
+} = {}) {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   const text = (stream: PassThrough): string => stream.read()?.toString() ?? '';
-  const io = makeIo({ stdin, stdout, stderr, env, cwd: root });
+  const io = makeIo({ stdin, stdout, stderr, env: {}, cwd: root, ...(signal && { signal }) });
   return { io, out: () => text(stdout), err: () => text(stderr) };
 }
 
@@ -70,6 +75,21 @@ describe('docs/guide/command-line.md', () => {
   it('has the exit codes', () => {
     const rows = EXIT_CODES.map(([code, means]) => `| ${code} | ${means} |`).join('\n');
     expect(page).toContain(rows);
+  });
+});
+
+describe('Ctrl-C while stdin is awaited', () => {
+  it.each(['before', 'after'])('ends with 130 and no error, %s it is read', async (when) => {
+    const abort = new AbortController();
+    const stdin = new PassThrough();
+    stdin.write('half a ');
+    const { io, out, err } = testIo({ stdin, signal: abort.signal });
+    if (when === 'before') abort.abort();
+    const ended = main(['run', '--json', 'Read this:', '-'], io);
+    await new Promise(setImmediate);
+    abort.abort();
+    expect(await ended).toBe(EXIT.aborted);
+    expect(out() + err()).toBe('');
   });
 });
 

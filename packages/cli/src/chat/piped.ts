@@ -1,5 +1,6 @@
 /** A chat without a terminal: every line that comes in is said, one after the other, and the answers go to stdout. */
 import { createInterface } from 'node:readline';
+import { EXIT } from '../outcome.js';
 import type { Opened, Shell } from '../shell.js';
 import { note, print } from '../terminal/io.js';
 import { liveView } from '../view/live.js';
@@ -9,7 +10,7 @@ export async function chatThroughPipe(shell: Shell, opened: Opened, sessionId: s
   const { io } = shell;
   const conversation = converse(shell, opened, sessionId, () => {});
   io.signal.addEventListener('abort', () => conversation.abort());
-  const lines = createInterface({ input: io.stdin, terminal: false });
+  const lines = createInterface({ input: io.stdin, terminal: false, signal: io.signal });
   for await (const line of lines) {
     const text = line.trim();
     if (io.signal.aborted || text === '/exit' || text === '/quit') break;
@@ -28,4 +29,5 @@ export async function chatThroughPipe(shell: Shell, opened: Opened, sessionId: s
     );
   }
   lines.close();
+  if (io.signal.aborted) shell.exitCode = EXIT.aborted;
 }
