@@ -194,6 +194,15 @@ describe('allium chat in a pipe', () => {
     expect(await ended).toBe(EXIT.aborted);
   });
 
+  it('warns when the next line gives up an open question', async () => {
+    const { stderr } = await here().allium(['chat', '--session', 'bob'], {
+      input: 'pay 5\n/resume\nadd 1 and 2\nadd 3 and 4\n',
+    });
+    expect(stderr.match(/^warning: .*/gm)).toEqual([
+      'warning: session "bob" waited for an answer, which this run gives up: Run "pay"?',
+    ]);
+  });
+
   it('suspends what nobody can be asked about', async () => {
     const { code } = await here().allium(['chat'], { input: 'pay 5\n' });
     expect(code).toBe(5);

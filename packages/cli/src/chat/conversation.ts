@@ -80,7 +80,8 @@ export function converse(
         const shown = withoutSecrets(result, shell.redact, shell.redactError);
         for (const line of summary(io, shown, performance.now() - started)) say(line);
         if (result.queued.length > 0) say('What you said last came too late. The agent hears it next time.');
-        if (result.status === 'suspended') say('The run waits for an answer. /resume asks again.');
+        if (result.status === 'suspended')
+          say('The run waits for an answer. /resume asks again; saying anything else gives it up.');
       } else shell.exitCode = EXIT.failed;
       if (error !== undefined && result?.status !== 'aborted')
         say(io.err.red(`error: ${shell.redactError(describeError(error))}`));

@@ -1,5 +1,6 @@
 /** A chat without a terminal: every line that comes in is said, one after the other, and the answers go to stdout. */
 import { createInterface } from 'node:readline';
+import { warnOfOpen } from '../inbox.js';
 import { EXIT } from '../outcome.js';
 import type { Opened, Shell } from '../shell.js';
 import { note, print } from '../terminal/io.js';
@@ -21,6 +22,7 @@ export async function chatThroughPipe(shell: Shell, opened: Opened, sessionId: s
       else note(io, `There is no ${text}. /help lists what there is.`);
       continue;
     }
+    if (text !== '/resume') await warnOfOpen(shell, opened.agent, sessionId);
     // Nobody can be asked: a question suspends the run.
     await conversation.take(
       text === '/resume' ? RESUME : text,

@@ -1,13 +1,10 @@
 /** `allium run`: one question, one answer. */
-import type { Agent } from 'allium';
 import { record } from 'allium/middleware/record';
-import { inboxOf } from '../inbox.js';
+import { warnOfOpen } from '../inbox.js';
 import { exitCodes, UsageError } from '../outcome.js';
 import { play } from '../play.js';
-
 import { type AddCommand, type Shell, withAgent } from '../shell.js';
-import { note, readAll } from '../terminal/io.js';
-import { plain } from '../terminal/text.js';
+import { readAll } from '../terminal/io.js';
 
 interface Options {
   readonly session?: string;
@@ -67,20 +64,6 @@ async function runOnce(shell: Shell, words: readonly string[], options: Options)
         : agent.session(options.session).stream(input, run),
     );
   });
-}
-
-/** A new message takes the place of the run that waits. */
-async function warnOfOpen({ io, redact }: Shell, agent: Agent, id: string): Promise<void> {
-  const titles = (await inboxOf(agent, id)).open.map(({ title, toolName }) => title ?? `Run "${toolName}"?`);
-  if (titles.length > 0)
-    note(
-      io,
-      io.err.yellow(
-        redact(
-          `warning: session "${id}" waited for an answer, which this run gives up: ${plain(titles.join(', '))}`,
-        ),
-      ),
-    );
 }
 
 /** The words of the command line; stdin where there are none, or in the place of a dash. */
