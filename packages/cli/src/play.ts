@@ -62,6 +62,6 @@ function report(shell: Shell, { result, error }: Ended, json: boolean, forgets: 
     io,
     forgets !== undefined
       ? `Nobody can answer later: ${forgets}`
-      : `Answer with: ${commandLine(shell, `approve ${result.sessionId}`)}`,
+      : `Answer with: ${commandLine(shell, 'approve', result.sessionId)}`,
   );
 }

@@ -58,6 +58,17 @@ describe('help', () => {
     for (const sub of command.commands) expect(sub.summary(), `${name} ${sub.name()}`).not.toBe('');
   });
 
+  it('offers --json with every command that prints something, and is no conversation', () => {
+    const silent = ['init', 'chat', 'sessions delete'];
+    const leaves = program.commands.flatMap((command) =>
+      command.commands.length === 0
+        ? [{ path: command.name(), command }]
+        : command.commands.map((sub) => ({ path: `${command.name()} ${sub.name()}`, command: sub })),
+    );
+    const without = leaves.filter(({ command }) => !command.options.some(({ long }) => long === '--json'));
+    expect(without.map(({ path }) => path)).toEqual(silent);
+  });
+
   it.each(EXIT_CODES)('lists exit code %i', async (code, means) => {
     expect((await run('run', '--help')).stdout).toContain(`  ${String(code).padEnd(4)} ${means}`);
   });

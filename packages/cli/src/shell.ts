@@ -9,7 +9,7 @@ import {
 } from '@allium/config';
 import type { SessionInfo, Store } from 'allium';
 import type { Command } from 'commander';
-import { codeOf, UsageError } from './outcome.js';
+import { isConfigError, UsageError } from './outcome.js';
 import { type Io, note, print, printJson } from './terminal/io.js';
 import { withTexts } from './terminal/text.js';
 
@@ -37,9 +37,15 @@ export function positive(text: string): number {
 }
 
 /** A command to copy: it names the config where one was named. */
-export function commandLine({ configFile }: Shell, rest: string): string {
-  if (configFile === undefined) return `allium ${rest}`;
-  return `allium --config ${/^[\w./@-]+$/.test(configFile) ? configFile : JSON.stringify(configFile)} ${rest}`;
+export function commandLine({ configFile }: Shell, ...words: readonly string[]): string {
+  const config = configFile === undefined ? [] : ['--config', configFile];
+  return ['allium', ...config, ...words].map(quoted).join(' ');
+}
+
+/** A word as shells take it: in double quotes where they are enough, for those are known everywhere. */
+export function quoted(word: string): string {
+  if (/^[\w.,:/@%+=-]+$/.test(word)) return word;
+  return /["$`\\!]/.test(word) ? `'${word.replaceAll("'", `'\\''`)}'` : `"${word}"`;
 }
 
 /** A line of what was asked for, without the secrets of the config. */
@@ -88,9 +94,9 @@ export async function withAgent<T>(
   }
 }
 
-/** A model that is not to be found was named on the command line, not in the file that the error would point at. */
+/** A model that cannot be made was named on the command line, not in the file that the error would point at. */
 function blamingOption(error: unknown, { model }: CreateAgentOverrides): unknown {
-  if (typeof model !== 'string' || codeOf(error) !== 'UNKNOWN_NAME') return error;
+  if (typeof model !== 'string' || !isConfigError(error)) return error;
   const [, problem] = (error as Error).message.split('`allium.model`: ', 2);
   return problem !== undefined ? new UsageError(`--model ${model}: ${problem}`) : error;
 }

@@ -13,7 +13,7 @@ import {
   packagesFor,
 } from '../init/files.js';
 import { EXIT, UsageError } from '../outcome.js';
-import type { AddCommand, Shell } from '../shell.js';
+import { type AddCommand, quoted, type Shell } from '../shell.js';
 import { type Io, note } from '../terminal/io.js';
 import { installedVersions } from './version.js';
 
@@ -82,7 +82,7 @@ function write(io: Io, dir: string, choices: Choices, force: boolean): void {
   );
   const here = relative(io.cwd, dir);
   const steps = [
-    ...(here === '' ? [] : [`cd ${here}`]),
+    ...(here === '' ? [] : [`cd ${quoted(here)}`]),
     ...(missing.length > 0 ? [`npm install ${missing.join(' ')}`] : []),
     'allium run "Count the words of: to be or not to be"',
   ];

@@ -5,7 +5,7 @@ import { type Message, type Model, memoryStore } from 'allium';
 import { replay } from 'allium/middleware/replay';
 import { UsageError } from '../outcome.js';
 import { type PlayOptions, play } from '../play.js';
-import { type AddCommand, positive, type Shell, withAgent } from '../shell.js';
+import { type AddCommand, positive, quoted, type Shell, withAgent } from '../shell.js';
 
 interface Options extends PlayOptions {
   readonly run: number;
@@ -43,7 +43,9 @@ function linesOf(path: string, named: string): string[] {
       .split('\n')
       .filter((line) => line.trim() !== '');
   } catch {
-    throw new UsageError(`There is no cassette "${named}". Write one: allium run --record ${named} "…"`);
+    throw new UsageError(
+      `There is no cassette "${named}". Write one: allium run --record ${quoted(named)} "…"`,
+    );
   }
 }
 

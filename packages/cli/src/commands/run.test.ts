@@ -184,6 +184,11 @@ describe('the exit code of allium run', () => {
     expect(stderr).toContain('Answer with: allium approve ann');
   });
 
+  it('says it so that a shell understands', async () => {
+    const { stderr } = await here().allium(['run', '--session', "ann's $5", 'pay 5']);
+    expect(stderr).toContain(`Answer with: allium approve 'ann'\\''s $5'`);
+  });
+
   it('says so when nothing is kept that could be answered later', async () => {
     here().write(
       'allium.toml',
@@ -278,6 +283,15 @@ describe('what allium run says of the command line and the config', () => {
     expect(stderr).not.toContain('allium.toml');
   });
 
+  it('blames --model for a model that lacks its key, too', async () => {
+    const { code, stderr } = await here().allium(['run', '-m', 'openai/x', 'hi'], {
+      env: { OPENAI_API_KEY: '' },
+    });
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/^error: --model openai\/x: No API key .*OPENAI_API_KEY/);
+    expect(stderr).not.toContain('allium.toml');
+  });
+
   it('still blames the file for what the file says', async () => {
     here().write('allium.toml', here().read('allium.toml').replace('"offline"', '"nope"'));
     const { code, stderr } = await here().allium(['run', 'hi']);
@@ -301,6 +315,10 @@ describe('what allium run says of the command line and the config', () => {
     expect(code).toBe(2);
     expect(jsonLines(stdout)).toEqual([
       { type: 'error', code: 'commander.unknownOption', message: "error: unknown option '--foo'" },
+    ]);
+    const empty = await here().allium(['run', '--json']);
+    expect(jsonLines(empty.stdout)).toEqual([
+      { type: 'error', code: 'USAGE', message: 'There is nothing to ask: the prompt is empty.' },
     ]);
   });
 
