@@ -194,6 +194,12 @@ describe('allium chat in a pipe', () => {
     expect(await ended).toBe(EXIT.aborted);
   });
 
+  it('says why a run could not begin', async () => {
+    const { code, stderr } = await here().allium(['chat', '--session', 'bob'], { input: '/resume\n' });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^error: \S/);
+  });
+
   it('warns when the next line gives up an open question', async () => {
     const { stderr } = await here().allium(['chat', '--session', 'bob'], {
       input: 'pay 5\n/resume\nadd 1 and 2\nadd 3 and 4\n',

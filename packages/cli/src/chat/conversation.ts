@@ -35,6 +35,8 @@ export function converse(
   opened: Opened,
   sessionId: string,
   say: (line: string) => void,
+  /** Where errors go. */
+  complain = say,
 ): Conversation {
   const { io } = shell;
   const session = opened.agent.session(sessionId);
@@ -84,7 +86,7 @@ export function converse(
           say('The run waits for an answer. /resume asks again; saying anything else gives it up.');
       } else shell.exitCode = EXIT.failed;
       if (error !== undefined && result?.status !== 'aborted')
-        say(io.err.red(`error: ${shell.redactError(describeError(error))}`));
+        complain(io.err.red(`error: ${shell.redactError(describeError(error))}`));
     },
     steer: (text) => session.steer(text),
     abort: () => turn?.abort(),

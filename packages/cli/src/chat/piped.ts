@@ -9,7 +9,14 @@ import { converse, RESUME } from './conversation.js';
 
 export async function chatThroughPipe(shell: Shell, opened: Opened, sessionId: string): Promise<void> {
   const { io } = shell;
-  const conversation = converse(shell, opened, sessionId, () => {});
+  // How a run ended is shown with it; why one could not even begin is not.
+  const conversation = converse(
+    shell,
+    opened,
+    sessionId,
+    () => {},
+    (error) => note(io, error),
+  );
   io.signal.addEventListener('abort', () => conversation.abort());
   const lines = createInterface({ input: io.stdin, terminal: false, signal: io.signal });
   for await (const line of lines) {
