@@ -29,6 +29,14 @@ export function interpolate(
   );
 }
 
+/** The variables that the texts of a file ask for, each once. */
+export function variablesIn(value: unknown): readonly string[] {
+  if (Array.isArray(value)) return [...new Set(value.flatMap(variablesIn))];
+  if (isTable(value)) return variablesIn(Object.values(value));
+  if (typeof value !== 'string') return [];
+  return [...value.matchAll(PLACE)].flatMap(([, inner]) => NAME.exec(inner ?? '')?.[1] ?? []);
+}
+
 function filled(
   text: string,
   env: Readonly<Record<string, string | undefined>>,

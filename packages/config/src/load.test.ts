@@ -47,6 +47,17 @@ describe('where a config is looked for', () => {
     await expect(loadConfig({ cdw: '.' } as object)).rejects.toThrow('It takes: cwd, file, env.');
   });
 
+  it('tells which variables the file asks for, each once', async () => {
+    const prompt = 'Say $${NOT}, ${B:-b} and ${A:plain}; ${B}.';
+    const dir = project({
+      'allium.json': { allium: { systemPrompt: prompt, plugins: { retry: { attempts: '${C}' } } } },
+      'module/allium.config.mjs': 'export default { name: `${"x"}`, systemPrompt: "${A}" };',
+    });
+    const env = { A: 'a', B: 'b', C: '3' };
+    expect((await loadConfig({ cwd: dir, env })).variables).toEqual(['B', 'A', 'C']);
+    expect((await loadConfig({ cwd: `${dir}/module`, env })).variables).toEqual([]);
+  });
+
   it('modules export what stands under allium', async () => {
     const dir = project({
       'allium.config.mjs': 'export default { model: "offline", limits: { turns: 3 } };',

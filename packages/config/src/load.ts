@@ -5,13 +5,13 @@ import { checkOptionsSchema } from 'allium/registry';
 import { checkKeys } from 'allium/stores/kit';
 import { parse, TomlError } from 'smol-toml';
 import { ConfigError } from './config-error.js';
-import { interpolate, isTable } from './interpolate.js';
+import { interpolate, isTable, variablesIn } from './interpolate.js';
 import { type KeyPath, locator } from './locate.js';
 import { importNamed, keyText } from './modules.js';
 import { redactor, secretsIn } from './redact.js';
 import { reveal } from './reveal.js';
 import { checkingSchema } from './schema.js';
-import { Secret } from './secret.js';
+import { LONG, Secret } from './secret.js';
 import type { Config, ConfigSource, LoadConfigOptions, LoadedConfig } from './types.js';
 
 /** In this order, should a folder have none of the others. */
@@ -37,9 +37,12 @@ export async function loadConfig(options: LoadConfigOptions = {}): Promise<Loade
           throw new ConfigError('CONFIG_VARIABLE', message, place(file, source, ['allium', ...path]));
         })
   ) as Config;
-  const redact = redactor(secretsIn(config));
+  const variables = source.format === 'module' ? [] : variablesIn([raw]);
+  const secrets = secretsIn(config);
+  const redact = redactor(secrets);
+  const redactLong = redactor(secrets.filter((secret) => secret.length >= LONG));
   await check(file, source, config, redact);
-  return { file, dir: dirname(file), config, source, redact };
+  return { file, dir: dirname(file), config, source, variables, redact, redactLong };
 }
 
 /** Types what a config module exports. */
