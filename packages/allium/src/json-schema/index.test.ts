@@ -98,6 +98,18 @@ describe('jsonSchema', () => {
       message: expect.stringContaining('This is not a JSON Schema'),
     });
   });
+
+  it('refuses $async, with which every value would pass', async () => {
+    const schema = { $async: true, type: 'number' };
+    const inside = { $defs: { one: schema }, properties: { a: schema, b: { $ref: '#/$defs/one' } } };
+    for (const bad of [schema, inside])
+      for (const value of [1, 'x', { a: 'x' }])
+        await expect(jsonSchema(bad)['~standard'].validate(value)).rejects.toMatchObject({
+          code: 'INVALID_TOOL',
+          message: expect.stringContaining('This is not a JSON Schema'),
+        });
+    expect(await issues({ ...schema, $async: false }, 'x')).toEqual([': must be number']);
+  });
 });
 
 describe('without ajv', () => {

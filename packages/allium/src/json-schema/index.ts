@@ -60,7 +60,9 @@ export function jsonSchema<T = unknown>(schema: object): StandardSchema<T, T> {
 
 /** The part of ajv that is used. */
 interface Ajv {
-  compile(schema: object): ((value: unknown) => boolean) & { errors?: readonly AjvError[] | null };
+  compile(
+    schema: object,
+  ): ((value: unknown) => boolean) & { errors?: readonly AjvError[] | null; $async?: true };
 }
 
 interface AjvError {
@@ -91,6 +93,8 @@ async function compile(schema: JsonSchema): Promise<Validate> {
   let validate: ReturnType<Ajv['compile']>;
   try {
     validate = ajv.compile(schema);
+    // An extension of ajv: such a schema answers with a promise, which would count as a yes.
+    if (validate.$async) throw new Error('`$async` is no part of it');
   } catch (error) {
     throw new AlliumError(
       'INVALID_TOOL',
