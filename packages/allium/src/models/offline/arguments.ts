@@ -31,6 +31,8 @@ class Filler {
   readonly missing: string[] = [];
   named: string | undefined;
   readonly #used = new Set<unknown>();
+  /** How many values at the front of a list are taken: a long one is not gone through again for each of them. */
+  readonly #front = new Map<readonly unknown[], number>();
 
   constructor(
     readonly values: Values,
@@ -133,9 +135,16 @@ class Filler {
     anywhere: boolean,
     fits: (value: T) => boolean = () => true,
   ): T | undefined {
-    const found = list.find((one) => (anywhere || one.own) && !this.#used.has(one) && fits(one.value));
-    if (found) this.#used.add(found);
-    return found?.value;
+    let at = this.#front.get(list) ?? 0;
+    while (at < list.length && this.#used.has(list[at])) at++;
+    this.#front.set(list, at);
+    for (; at < list.length; at++) {
+      const one = list[at]!;
+      if (!(anywhere || one.own) || this.#used.has(one) || !fits(one.value)) continue;
+      this.#used.add(one);
+      return one.value;
+    }
+    return undefined;
   }
 
   private inResults(pattern: RegExp): string | undefined {

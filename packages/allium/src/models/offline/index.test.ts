@@ -287,6 +287,28 @@ describe('what it says', () => {
     expect(asked).toHaveBeenCalledOnce();
   });
 
+  it.each(['a', '.', '“', 'a@', 'Aa bb ', '1 ', '"a" '])(
+    'answers a message that is very long, of %j again and again',
+    async (piece) => {
+      const lists = { n: { type: 'array', items: number }, s: { type: 'array', items: text } };
+      const tools = [spec('go', { ...lists, to: text }, ['n', 's'])];
+      const { calls } = await ask(`go ${piece.repeat(200_000 / piece.length)}`, { tools });
+      expect(calls).toEqual([['go', { n: expect.any(Array), s: expect.any(Array) }]]);
+    },
+  );
+
+  it('tells addresses, quotations and the beginnings of sentences from what is around them', async () => {
+    const tools = [spec('go', { to: text, note: text, who: text })];
+    const message = 'go (Hello: “Ann” “Bob Lee”): <x.y+z@mail.org>, then. "(It is for Carl';
+    expect((await ask(message, { tools })).calls).toEqual([
+      ['go', { to: 'x.y+z@mail.org', note: 'Ann', who: 'Bob Lee' }],
+    ]);
+    const names = [spec('go', { who: { type: 'array', items: text } })];
+    expect((await ask('go. Then Dan! (Eve Lee: Fay) to Gus', { tools: names })).calls).toEqual([
+      ['go', { who: ['Dan', 'Lee', 'Gus'] }],
+    ]);
+  });
+
   it('answers anything, and the same each time', async () => {
     const tools = [spec('go', { n: number, s: text, l: { type: 'array', items: text } }), spec('find', {})];
     await fc.assert(
