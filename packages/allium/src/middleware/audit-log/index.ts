@@ -84,8 +84,8 @@ export function auditLog(options: AuditLogOptions): Middleware {
    * Chains by run and session: the agents that share this may have sessions of one name, and a fork goes on with the
    * run of its source. Parallel calls do not see each other's cells, so the end of a chain is kept here, too.
    */
-  const chains = new Map<string, Chain>();
-  const chainOf = (ctx: Context): Chain | undefined => chains.get(chainKey(ctx));
+  const chains = new Map<string, Map<string, Chain>>();
+  const chainOf = ({ runId, sessionId }: Context): Chain | undefined => chains.get(runId)?.get(sessionId);
   const text = (value: () => unknown): unknown => (content ? value() : undefined);
   const seal = sealWith(key);
   const timeOf = lately((ms: number) => new Date(ms).toISOString());
@@ -156,14 +156,16 @@ export function auditLog(options: AuditLogOptions): Middleware {
       const { sessionId: session, runId: run } = ctx;
       const shared = chainOf(ctx);
       if (shared) shared.runners++;
-      else
-        chains.set(chainKey(ctx), {
+      else {
+        if (!chains.has(run)) chains.set(run, new Map());
+        chains.get(run)!.set(session, {
           anchor: ownAnchor(ctx.state.get(anchor), session),
           runners: 1,
           head: `{"v":1,"session":${canonical(session)},"run":${canonical(run)},"seq":`,
           last: undefined,
           begun: new Set(),
         });
+      }
     },
     wrapModel(ctx, next) {
       // A call that a middleware further out makes before or after the run belongs to no chain.
@@ -192,7 +194,10 @@ export function auditLog(options: AuditLogOptions): Middleware {
     afterRun(ctx) {
       const chain = chainOf(ctx)!;
       const over = (): void => {
-        if (--chain.runners === 0) chains.delete(chainKey(ctx));
+        if (--chain.runners > 0) return;
+        const ofRun = chains.get(ctx.runId)!;
+        ofRun.delete(ctx.sessionId);
+        if (ofRun.size === 0) chains.delete(ctx.runId);
       };
       try {
         const missed = unlogged(ctx, chain.anchor);
@@ -236,10 +241,6 @@ interface ToolCallId {
 
 function callOf({ assistantMessage, toolCall }: ToolContext): ToolCallId {
   return { message: assistantMessage.id, call: toolCall.id };
-}
-
-function chainKey({ runId, sessionId }: Context): string {
-  return `${runId} ${sessionId}`;
 }
 
 /** A fork begins a chain of its own. The calls that were logged in its source are not logged again. */
