@@ -40,6 +40,19 @@ it('finds what was edited and what is missing, and exits with 1', async () => {
   expect(json.reports).toMatchObject([{ session: 'ann', ok: false }]);
 });
 
+it('finds nothing wrong with a fork, before and after a run in it', async () => {
+  const verify = () => here().allium(['audit', 'verify'], { env });
+  await here().allium(['sessions', 'fork', 'ann', '--as', 'bob'], { env });
+  expect(await verify()).toMatchObject({ code: 0, stdout: expect.stringMatching(/^ok +ann: .*\n$/) });
+  await here().allium(['run', '--session', 'bob', 'add 3 and 4'], { env });
+  const { code, stdout } = await verify();
+  expect(stdout.trimEnd().split('\n').sort()).toEqual([
+    expect.stringMatching(/^ok +ann: \d+ lines verified$/),
+    expect.stringMatching(/^ok +bob: \d+ lines verified$/),
+  ]);
+  expect(code).toBe(0);
+});
+
 it('takes another file, one session and another key', async () => {
   here().write('copy.jsonl', here().read('audit.jsonl'));
   const args = ['audit', 'verify', 'copy.jsonl', '--session', 'ann'];
