@@ -11,6 +11,7 @@ import {
 } from './guards.js';
 import { asJson, textsIn, withTexts } from './json-texts.js';
 import type { Message, TextContent, ToolCall, ToolContent } from './messages.js';
+import type { GuardPoint } from './middleware.js';
 import type { ToolResult } from './tool.js';
 
 /** The texts of a message or result with what the guards of a point left of them. */
@@ -55,14 +56,12 @@ export async function judgeToolResult(
   const subject: Subject = { point: 'tool-result', toolCall, result };
   const { owner, rewritten, deny } = await judgeContent(guards, subject, result, ctx);
   if (deny) return withheld(deny);
-  if (owner.details === undefined) return owner;
-  if (rewritten && guards.some(({ guard }) => guard.judge)) {
-    const { details: _, ...rest } = owner;
-    return rest;
-  }
-  const cleaned = redactDetails(guards, owner.details, ctx);
+  const { details: given, ...rest } = owner;
+  if (given === undefined) return owner;
+  if (rewritten && guards.some(({ guard }) => guard.judge)) return rest;
+  const cleaned = redactDetails(guards, given, ctx);
   if (cleaned.deny) return withheld(cleaned.deny);
-  return cleaned.details === owner.details ? owner : { ...owner, details: cleaned.details };
+  return cleaned.value === undefined ? rest : { ...rest, details: cleaned.value };
 }
 
 function withheld({ reason }: Refusal): ToolResult {
@@ -92,32 +91,44 @@ export function judgeUpdate(
   }
   if (details === undefined) return { update };
   const cleaned = redactDetails(guards, details, ctx);
-  return cleaned.deny ? undefined : { update, details: cleaned.details };
+  return cleaned.deny ? undefined : { update, details: cleaned.value };
 }
 
-/** What applications are told beside the text of a result, without what guards found in it. */
+/**
+ * What applications are told beside the text of a result, without what guards found in it. It is the JSON it would be
+ * stored as: nobody can search what else a value may hold.
+ */
 function redactDetails(
   guards: readonly PlannedGuard[],
+  details: unknown,
+  ctx: Context,
+): { value: unknown; deny?: Refusal } {
+  return redactValue(guards, 'tool-result', guards.length === 0 ? details : asJson(details), ctx);
+}
+
+/** A JSON value without what guards found in its texts; the same one if they found nothing. */
+export function redactValue(
+  guards: readonly PlannedGuard[],
+  point: GuardPoint,
   given: unknown,
   ctx: Context,
-): { details: unknown; deny?: Refusal } {
-  let details = given;
+): { value: unknown; deny?: Refusal } {
+  let value = given;
   for (const planned of guards) {
     if (!planned.guard.find) continue;
     try {
-      const json = asJson(details);
-      const texts = textsIn(json);
-      const seen = texts.map((text) => redact(planned, 'tool-result', text, ctx));
+      const texts = textsIn(value);
+      const seen = texts.map((text) => redact(planned, point, text, ctx));
       const deny = seen.find((one) => one.deny)?.deny;
-      if (deny) return { details, deny };
+      if (deny) return { value, deny };
       if (seen.some((one, i) => one.text !== texts[i]))
-        details = withTexts(
-          json,
+        value = withTexts(
+          value,
           seen.map((one) => one.text),
         );
     } catch (error) {
       skipOrThrow(planned, error, ctx);
     }
   }
-  return { details };
+  return { value };
 }

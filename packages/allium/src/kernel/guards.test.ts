@@ -711,6 +711,38 @@ describe('tool-result', () => {
     expect(messages[2]).not.toHaveProperty('details');
   });
 
+  const circular: Record<string, unknown> = { raw: 'SECRET' };
+  circular.self = circular;
+  it.each<[string, unknown, unknown]>([
+    ['a map', new Map([['raw', 'SECRET']]), {}],
+    ['an error', { error: new Error('SECRET'), n: 1 }, { error: {}, n: 1 }],
+    ['a value that hides what it holds', { raw: 'SECRET', toJSON: () => ({ n: 1 }) }, { n: 1 }],
+    ['a circular value', circular, undefined],
+    ['a bigint', { raw: 'SECRET', n: 1n }, undefined],
+  ])(
+    'details that are %s are told as the JSON they are stored as, or not at all',
+    async (_, details, told) => {
+      const detailed = tool({
+        name: 'detailed',
+        description: 'D.',
+        input: z.any(),
+        execute(_, ctx) {
+          ctx.update('half', details);
+          return toolResult({ content: 'all', details });
+        },
+      });
+      const { events, result } = await collect(
+        new Agent({
+          model: scriptedModel([toolCalls({ name: 'detailed' }), 'end']),
+          tools: [detailed],
+          middleware: [redacting(['tool-result'])],
+        }).stream('hi'),
+      );
+      const seen = [result?.messages[2], events.find(({ type }) => type === 'tool_execution_update')];
+      expect(seen.map((one) => (one as { details?: unknown }).details)).toEqual([told, told]);
+    },
+  );
+
   /** What became of two calls, and whether the secret is anywhere. */
   async function batch(middleware: Middleware[], first = 'act') {
     const { model, store, session } = agentOf(
