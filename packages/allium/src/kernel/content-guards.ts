@@ -10,7 +10,7 @@ import {
   skipOrThrow,
 } from './guards.js';
 import { asJson, textsIn, withTexts } from './json-texts.js';
-import type { Message, TextContent, ToolCall, ToolContent } from './messages.js';
+import type { Message, ModelResponse, TextContent, ToolCall, ToolContent } from './messages.js';
 import type { GuardPoint } from './middleware.js';
 import type { ToolResult } from './tool.js';
 
@@ -104,6 +104,32 @@ function redactDetails(
   ctx: Context,
 ): { value: unknown; deny?: Refusal } {
   return redactValue(guards, 'tool-result', guards.length === 0 ? details : asJson(details), ctx);
+}
+
+/** Probabilities of tokens spell the whole text out, in pieces that no guard knows. */
+const SPELLS = /logprobs/i;
+
+/**
+ * A response with what guards left of its content. Its metadata may quote what is gone, so it is searched too. Where a
+ * judge wrote anew nobody knows what quotes it, and no text of it stays. Numbers do: adapters count by them.
+ */
+export function withContent<R extends ModelResponse>(
+  table: GuardTable,
+  points: readonly GuardPoint[],
+  response: R,
+  { content, rewritten }: { readonly content: ModelResponse['content']; readonly rewritten: boolean },
+  ctx: Context,
+): R {
+  const { metadata, ...rest } = response;
+  if (metadata === undefined) return { ...response, content };
+  let value = asJson(metadata, (key, item) =>
+    SPELLS.test(key) || (rewritten && typeof item === 'string') ? undefined : item,
+  );
+  for (const point of points) {
+    const cleaned = redactValue(table[point], point, value, ctx);
+    value = cleaned.deny ? undefined : cleaned.value;
+  }
+  return { ...rest, content, ...(value !== undefined && { metadata: value }) } as R;
 }
 
 /** A JSON value without what guards found in its texts; the same one if they found nothing. */

@@ -1,12 +1,16 @@
 import {
   Agent,
+  type AssistantMessage,
   attribution,
   defineMiddleware,
   defineState,
   type Guard,
   type GuardPoint,
   type Middleware,
+  type Model,
+  type ModelPart,
   memoryStore,
+  NO_USAGE,
   type RunError,
   textOf,
   tool,
@@ -643,6 +647,154 @@ describe('tool-args', () => {
     );
     await agent.run('hi');
     expect(seen).toEqual([['act', { q: 'x' }, 'q\nx', 'tool-args']]);
+  });
+});
+
+describe('what a guard removed is not told beside the text either', () => {
+  const quoting = (part: object, metadata: object): Model => ({
+    provider: 'p',
+    id: 'm',
+    async *stream() {
+      yield part as ModelPart;
+      yield { type: 'text', text: 'fine', block: 'b', metadata: { seal: 'kept' } };
+      yield { type: 'finish', reason: 'stop', usage: NO_USAGE, metadata } as ModelPart;
+    },
+  });
+  const metadata = {
+    cacheHit: true,
+    openai: { id: 'a', note: 'SECRET', logprobs: [{ token: 'SEC' }, { token: 'RET' }] },
+  };
+  const answer = async (model: Model, ...middleware: Middleware[]) => {
+    const store = memoryStore();
+    const { events, result } = await collect(
+      new Agent({ model, store, middleware }).session('s').stream('hi'),
+    );
+    const told = JSON.stringify([events, await store.read('s', 0)]);
+    return { message: result!.messages[1] as AssistantMessage, leaks: /SEC|RET/.test(told) };
+  };
+
+  it.each([
+    ['text', { type: 'text', text: 'SECRET', metadata: { quote: 'SECRET' } }],
+    ['thinking', { type: 'thinking', text: 'SECRET', signature: 's', metadata: { quote: 'SECRET' } }],
+  ])('metadata of the block and the response: %s', async (_, part) => {
+    const sinks: unknown[] = [];
+    const sink = defineMiddleware({
+      name: 'sink',
+      sink: true,
+      afterModel: (ctx) => void sinks.push(ctx.response),
+    });
+    const { message, leaks } = await answer(
+      quoting(part, metadata),
+      sink,
+      redacting(['output', 'thinking'], { hold: window(6) }),
+    );
+    expect(leaks || /SEC|RET/.test(JSON.stringify(sinks))).toBe(false);
+    expect(message.content[0]).not.toHaveProperty('metadata');
+    expect(message.content[1]).toMatchObject({ metadata: { seal: 'kept' } });
+    expect(message.metadata).toEqual({ cacheHit: true, openai: { id: 'a', note: '[redacted]' } });
+  });
+
+  it('metadata stays as it is when nothing was removed', async () => {
+    const { message } = await answer(
+      quoting({ type: 'text', text: 'hm', metadata: { a: 1 } }, metadata),
+      redacting(['output']),
+    );
+    expect(message.metadata).toEqual(metadata);
+    expect(message.content[0]).toMatchObject({ metadata: { a: 1 } });
+  });
+
+  it('after a rewrite of a judge no text of the metadata stays', async () => {
+    const { message } = await answer(
+      quoting({ type: 'text', text: 'hm' }, { cacheHit: true, a: { note: 'about hm', n: 1 } }),
+      judging(['output'], () => ({ type: 'rewrite', text: 'ah' })),
+    );
+    expect(message.metadata).toEqual({ cacheHit: true, a: { n: 1 } });
+  });
+
+  it('metadata that a layer put on the same response later', async () => {
+    const layer = defineMiddleware({
+      name: 'layer',
+      afterModel(ctx) {
+        ctx.response = { ...ctx.response!, metadata: { late: 'SECRET' } };
+      },
+    });
+    const model = quoting({ type: 'text', text: 'SECRET' }, {});
+    expect((await answer(model, layer, redacting(['output']))).message.metadata).toEqual({
+      late: '[redacted]',
+    });
+  });
+
+  it('a guard that fails on metadata ends the run', async () => {
+    const broken = guarding('broken', {
+      on: ['output'],
+      find(given) {
+        if (given === 'note') throw new Error('SECRET');
+        return find(/SECRET/g)(given);
+      },
+    });
+    const model = quoting({ type: 'text', text: 'SECRET' }, metadata);
+    await expect(new Agent({ model, middleware: [broken] }).run('hi')).rejects.toMatchObject({
+      code: 'GUARD_FAILED',
+    });
+  });
+
+  describe('content of the provider', () => {
+    const source = {
+      type: 'provider',
+      kind: 'source',
+      value: { url: 'https://x/SECRET', rank: 1 },
+      metadata: { quote: 'SECRET' },
+    };
+
+    it('is searched at output', async () => {
+      const { message, leaks } = await answer(quoting(source, metadata), redacting(['output']));
+      expect(message.content[0]).toEqual({
+        type: 'provider',
+        kind: 'source',
+        value: { url: 'https://x/[redacted]', rank: 1 },
+      });
+      expect(leaks).toBe(false);
+    });
+
+    it('is kept as it is when nothing was found', async () => {
+      const plain = { ...source, value: { url: 'https://x' }, metadata: { a: 1 } };
+      const { message } = await answer(quoting(plain, {}), redacting(['output']));
+      expect(message.content[0]).toEqual(plain);
+    });
+
+    it('is a reason to refuse the response', async () => {
+      const agent = new Agent({
+        model: quoting(source, {}),
+        middleware: [redacting(['output'], { action: 'block' })],
+      });
+      await expect(agent.run('hi')).resolves.toMatchObject({
+        status: 'stopped',
+        stop: { reason: 'guardrail', by: 'redact' },
+      });
+    });
+  });
+});
+
+describe('numbers in arguments that JavaScript cannot hold', () => {
+  const card = '6222021000123456781';
+  const cards = guarding('cards', { on: ['tool-args'], find: find(/\d{19}/g) });
+
+  it('are judged as they are written', async () => {
+    const { session, store } = agentOf(
+      [toolCalls({ name: 'act', args: `{"card":${card},"n":1.0}` }), 'end'],
+      cards,
+    );
+    await session.run('hi');
+    expect(calls).toEqual([{ card: '[redacted]', n: 1 }]);
+    expect(JSON.stringify(await store.read('s', 0))).not.toContain(card);
+  });
+
+  it('stay as they are if nobody objects', async () => {
+    const args = `{"id": ${card}, "n": 1.0}`;
+    const { agent } = agentOf([toolCalls({ name: 'act', args }), 'end'], redacting(['tool-args']));
+    const { messages } = await agent.run('hi');
+    expect(messages[1]!.content[0]).toMatchObject({ arguments: args });
+    expect(calls).toEqual([{ id: Number(card), n: 1 }]);
   });
 });
 

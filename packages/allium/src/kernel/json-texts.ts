@@ -57,10 +57,24 @@ function countStrings(value: unknown): number {
   return count;
 }
 
+const TOKEN = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
+
+/** Valid JSON with every number that would lose digits as text: parsed, it says all that the JSON said. */
+export function withoutRounding(json: string): string {
+  return json.replace(TOKEN, (token) =>
+    token.startsWith('"') || digits(token) === digits(String(Number(token))) ? token : `"${token}"`,
+  );
+}
+
+/** The digits that make the value: `1.0` and `1e3` have those of `1`. */
+function digits(number: string): string {
+  return number.replace(/e.*$|[-.]/gi, '').replace(/^0+|0+$/g, '');
+}
+
 /** Anything as the JSON it would be stored as; undefined when it cannot be stored. */
-export function asJson(value: unknown): unknown {
+export function asJson(value: unknown, replacer?: (key: string, value: unknown) => unknown): unknown {
   try {
-    const text = JSON.stringify(value);
+    const text = JSON.stringify(value, replacer);
     return text === undefined ? undefined : JSON.parse(text);
   } catch {
     return undefined;

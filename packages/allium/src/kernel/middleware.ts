@@ -79,7 +79,7 @@ export interface GuardSubject {
   readonly text: string;
   readonly message?: Message | ModelResponse;
   readonly toolCall?: ToolCall;
-  /** Parsed JSON of the arguments, at `tool-args`. */
+  /** Parsed JSON of the arguments, at `tool-args`. Numbers with more digits than JavaScript can hold are text. */
   readonly args?: unknown;
   readonly result?: ToolResult;
 }
