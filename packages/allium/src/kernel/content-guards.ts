@@ -9,37 +9,145 @@ import {
   type Subject,
   skipOrThrow,
 } from './guards.js';
-import { asJson, textsIn, withTexts } from './json-texts.js';
-import type { Message, ModelResponse, TextContent, ToolCall, ToolContent } from './messages.js';
+import { isJson } from './json-copy.js';
+import { asJson, readArguments, textsIn, withTexts } from './json-texts.js';
+import type {
+  AssistantContent,
+  Message,
+  ModelResponse,
+  TextContent,
+  ThinkingContent,
+  ToolCall,
+  ToolContent,
+} from './messages.js';
 import type { GuardPoint } from './middleware.js';
 import type { ToolResult } from './tool.js';
 
-/** The texts of a message or result with what the guards of a point left of them. */
-async function judgeContent<T extends { readonly content: readonly { readonly type: string }[] }>(
-  guards: readonly PlannedGuard[],
-  subject: Subject,
-  owner: T,
-  ctx: Context,
-): Promise<{ owner: T; rewritten: boolean; deny?: Refusal }> {
-  const texts = owner.content
-    .filter((part) => part.type === 'text')
-    .map((part) => (part as TextContent).text);
-  const judged = await judge(guards, subject, texts, ctx);
-  if (judged.deny || !judged.changed) return { owner, rewritten: false, deny: judged.deny };
-  let i = 0;
-  const content = owner.content.map((part) =>
-    part.type === 'text' ? { ...part, text: judged.texts[i++] ?? '' } : part,
-  );
-  return { owner: { ...owner, content }, rewritten: true };
-}
-
+/** A message as the guards of a point leave it. All it says is judged: what was thought, called and told as well. */
 export async function judgeMessage(
   table: GuardTable,
   point: 'input' | 'request',
   message: Message,
   ctx: Context,
 ): Promise<{ owner: Message; deny?: Refusal }> {
-  return judgeContent(table[point], { point, message }, message, ctx);
+  const given = searchable(message);
+  const texts = given.content.map(textsOfPart);
+  const details = given.role === 'tool' ? textsIn(given.details) : [];
+  const judged = await judge(table[point], { point, message }, [...texts, details].flat(), ctx);
+  if (judged.deny || !judged.changed) return { owner: given, deny: judged.deny };
+  const { rewritten } = judged;
+  const owner = rewritten
+    ? rewrittenMessage(given, judged.texts.join(''))
+    : redactedMessage(given, [...texts, details], judged.texts);
+  if (owner.role !== 'assistant') return { owner };
+  return { owner: withContent(table, [point], owner, { content: owner.content, rewritten }, ctx) };
+}
+
+/** The message in the form in which guards can see all of it; itself if they can. */
+function searchable(message: Message): Message {
+  if (message.role === 'tool') {
+    const { details, ...rest } = message;
+    if (details === undefined || isJson(details)) return message;
+    const json = asJson(details);
+    return json === undefined ? rest : { ...rest, details: json };
+  }
+  if (message.role === 'user') return message;
+  let changed = false;
+  const content = message.content.map((part) => {
+    const kept = part.type === 'tool-call' ? readArguments(part.arguments)?.kept : undefined;
+    if (kept === undefined || kept === (part as ToolCall).arguments) return part;
+    changed = true;
+    return { ...(part as ToolCall), arguments: kept };
+  });
+  return changed ? { ...message, content } : message;
+}
+
+type Part = Message['content'][number];
+
+function textsOfPart(part: Part): readonly string[] {
+  switch (part.type) {
+    case 'text':
+    case 'thinking':
+      return [part.text];
+    case 'tool-call': {
+      const read = readArguments(part.arguments);
+      return read ? textsIn(read.args) : [part.arguments];
+    }
+    case 'provider':
+      return textsIn(asJson(part.value));
+    default:
+      return [];
+  }
+}
+
+/** `before` and `after`: the texts of each part, and last those of the details. */
+function redactedMessage(
+  message: Message,
+  before: readonly (readonly string[])[],
+  after: readonly string[],
+): Message {
+  let at = 0;
+  const left = before.map(({ length }) => {
+    at += length;
+    return after.slice(at - length, at);
+  });
+  const isSame = (i: number) => before[i]!.every((text, k) => text === left[i]![k]);
+  const content = message.content.map((part, i) =>
+    isSame(i) ? part : withPartTexts(part, left[i]!, message),
+  );
+  const last = content.length;
+  if (message.role !== 'tool' || isSame(last)) return { ...message, content } as Message;
+  return { ...message, content, details: withTexts(message.details, left[last]!) } as Message;
+}
+
+function withPartTexts(part: Part, texts: readonly string[], { role }: Message): Part {
+  switch (part.type) {
+    case 'text':
+      // What an application noted on a message of its own is its own business.
+      return { ...(role === 'assistant' ? withoutMetadata(part) : part), text: texts[0]! };
+    case 'thinking':
+      return withheldThinking(part, texts[0]!);
+    case 'tool-call': {
+      const read = readArguments(part.arguments);
+      const made = read ? JSON.stringify(withTexts(read.args, texts)) : texts[0]!;
+      return { ...withoutMetadata(part), arguments: made };
+    }
+    case 'provider':
+      return { ...withoutMetadata(part), value: withTexts(asJson(part.value), texts) };
+    default:
+      return part;
+  }
+}
+
+/** A judge put one text in the place of all that the message says. Calls stay, or their results would answer nobody. */
+function rewrittenMessage(message: Message, text: string): Message {
+  let rest = text;
+  const content = message.content.flatMap((part): Part | readonly Part[] => {
+    if (part.type === 'thinking' || part.type === 'provider') return [];
+    if (part.type === 'tool-call') return { ...withoutMetadata(part), arguments: '{}' };
+    if (part.type !== 'text') return part;
+    const made = withPartTexts(part, [rest], message);
+    rest = '';
+    return made;
+  });
+  if (rest !== '') content.unshift({ type: 'text', text: rest });
+  if (message.role !== 'tool') return { ...message, content } as Message;
+  const { details: _, ...plain } = message;
+  return { ...plain, content } as Message;
+}
+
+/** Thinking with other text. The provider's seal is on the old one, so this can never be sent back. */
+export function withheldThinking(part: ThinkingContent, text: string): ThinkingContent {
+  const { signature: _, ...rest } = withoutMetadata(part);
+  return { ...rest, text, redacted: true };
+}
+
+/** What a provider notes on a block is about the block as it was, and may quote it. */
+export function withoutMetadata<P extends AssistantContent>({
+  metadata: _,
+  ...part
+}: P): Omit<P, 'metadata'> {
+  return part;
 }
 
 /**
@@ -54,11 +162,15 @@ export async function judgeToolResult(
 ): Promise<ToolResult> {
   const guards = table['tool-result'];
   const subject: Subject = { point: 'tool-result', toolCall, result };
-  const { owner, rewritten, deny } = await judgeContent(guards, subject, result, ctx);
-  if (deny) return withheld(deny);
-  const { details: given, ...rest } = owner;
-  if (given === undefined) return owner;
-  if (rewritten && guards.some(({ guard }) => guard.judge)) return rest;
+  const texts = result.content.flatMap(textsOfPart);
+  const judged = await judge(guards, subject, texts, ctx);
+  if (judged.deny) return withheld(judged.deny);
+  let i = 0;
+  const content = result.content.map((part) =>
+    part.type === 'text' ? { ...part, text: judged.texts[i++]! } : part,
+  );
+  const { details: given, ...rest } = judged.changed ? { ...result, content } : result;
+  if (given === undefined || judged.rewritten) return rest;
   const cleaned = redactDetails(guards, given, ctx);
   if (cleaned.deny) return withheld(cleaned.deny);
   return cleaned.value === undefined ? rest : { ...rest, details: cleaned.value };

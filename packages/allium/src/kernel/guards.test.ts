@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import {
   Agent,
   type AssistantMessage,
@@ -6,6 +7,7 @@ import {
   defineState,
   type Guard,
   type GuardPoint,
+  type Message,
   type Middleware,
   type Model,
   type ModelPart,
@@ -15,6 +17,7 @@ import {
   textOf,
   tool,
   toolResult,
+  userMessage,
   type Verdict,
   window,
 } from 'allium';
@@ -151,6 +154,26 @@ describe('deny beats ask beats rewrite beats allow', () => {
 });
 
 describe('actions', () => {
+  it.each<[GuardPoint, 'block' | 'stop']>([
+    ['input', 'block'],
+    ['output', 'block'],
+    ['output', 'stop'],
+    ['tool-result', 'block'],
+    ['tool-result', 'stop'],
+  ])('a refusal is noted: %s, %s', async (point, action) => {
+    const { agent } = agentOf([toolCalls({ name: 'act' }), 'SECRET'], redacting([point], { action }));
+    const { changes } = await agent.run(point === 'input' ? 'SECRET' : 'hi');
+    expect(changes.map(({ by, what }) => [by, what])).toEqual([['redact', `refused ${point}`]]);
+  });
+
+  it('a call that is refused is noted once', async () => {
+    const { agent } = agentOf(
+      [toolCalls({ name: 'act', args: { a: 'SECRET' } }), 'ok'],
+      redacting(['tool-args'], { action: 'block' }),
+    );
+    expect((await agent.run('hi')).changes).toMatchObject([{ by: 'redact', what: 'blocked act' }]);
+  });
+
   it.each(['window', 'full'] as const)(
     'redact puts the replacement of the span, of the guard, or [redacted] (%s)',
     async (kind) => {
@@ -397,7 +420,105 @@ describe('a guard that fails', () => {
   });
 });
 
+/** A history as somebody brings it along, with the secret in everything it says. */
+const history: readonly Message[] = [
+  userMessage('q'),
+  {
+    id: '',
+    role: 'assistant',
+    stopReason: 'tool-calls',
+    metadata: { note: 'SECRET', n: 1 },
+    content: [
+      { type: 'thinking', text: 'think SECRET', signature: 'sealed' },
+      { type: 'text', text: 'say SECRET', metadata: { note: 'SECRET' } },
+      { type: 'provider', kind: 'source', value: { url: 'SECRET' } },
+      { type: 'tool-call', id: 'c1', name: 'act', arguments: '{"a": "SECRET", "n": 1}' },
+      { type: 'tool-call', id: 'c2', name: 'act', arguments: '{"a": "SECRET' },
+      { type: 'tool-call', id: 'c3', name: 'act', arguments: '{"a":"SECRET","a":1}' },
+    ],
+  },
+  ...['c1', 'c2', 'c3'].map(
+    (toolCallId): Message => ({
+      id: '',
+      role: 'tool',
+      toolCallId,
+      toolName: 'act',
+      content: [{ type: 'text', text: 'got SECRET' }],
+      isError: false,
+      details: toolCallId === 'c3' ? new Map([['raw', 'SECRET']]) : { raw: 'SECRET', n: 1 },
+    }),
+  ),
+  userMessage('go'),
+];
+
 describe('input', () => {
+  it('all that an imported history says is judged', async () => {
+    const { model, store, session } = agentOf(['ok'], redacting(['input']));
+    const { events } = await collect(session.stream(history));
+    const journal = await store.read('s', 0);
+    expect(inspect([events, journal, model.requests], { depth: null })).not.toContain('SECRET');
+    const [, assistant, first, , third] = await session.messages();
+    expect(assistant).toMatchObject({
+      metadata: { note: '[redacted]', n: 1 },
+      content: [
+        { type: 'thinking', text: 'think [redacted]', redacted: true },
+        { text: 'say [redacted]' },
+        { value: { url: '[redacted]' } },
+        { arguments: '{"a":"[redacted]","n":1}' },
+        { arguments: '{"a": "[redacted]' },
+        { arguments: '{"a":1}' },
+      ],
+    });
+    expect(assistant!.content[0]).not.toHaveProperty('signature');
+    expect(first).toMatchObject({ details: { raw: '[redacted]', n: 1 } });
+    expect(third).toMatchObject({ details: {} });
+    // Thinking without its seal is not sent back.
+    expect(model.requests[0]!.messages[1]!.content[0]).toMatchObject({ type: 'text' });
+  });
+
+  it('a judge sees all of it, and what it rewrites is all that is left', async () => {
+    const texts: string[] = [];
+    const { session } = agentOf(
+      ['ok'],
+      judging(['input'], ({ text: given }) => {
+        texts.push(given);
+        return given.includes('SECRET') ? { type: 'rewrite', text: 'gone' } : undefined;
+      }),
+    );
+    await session.run(history);
+    const [, assistant, first] = await session.messages();
+    expect(texts[1]).toBe('think SECRET\nsay SECRET\nurl\nSECRET\na\nSECRET\nn\n1\n{"a": "SECRET\na\n1');
+    expect(assistant).toMatchObject({ metadata: { n: 1 } });
+    expect(assistant!.content).toEqual([
+      { type: 'text', text: 'gone' },
+      { type: 'tool-call', id: 'c1', name: 'act', arguments: '{}' },
+      { type: 'tool-call', id: 'c2', name: 'act', arguments: '{}' },
+      { type: 'tool-call', id: 'c3', name: 'act', arguments: '{}' },
+    ]);
+    expect(textOf(first!)).toBe('gone');
+    expect(first).not.toHaveProperty('details');
+  });
+
+  it('a message without text gets the text of the judge', async () => {
+    const call = { type: 'tool-call', id: 'c1', name: 'act', arguments: '{"a":"SECRET"}' } as const;
+    const { session } = agentOf(
+      ['ok'],
+      judging(['input'], ({ message }) =>
+        message!.role === 'assistant' ? { type: 'rewrite', text: 'gone' } : undefined,
+      ),
+    );
+    await session.run([
+      userMessage('q'),
+      { id: '', role: 'assistant', stopReason: 'tool-calls', content: [call] },
+      { id: '', role: 'tool', toolCallId: 'c1', toolName: 'act', content: [], isError: false },
+      userMessage('go'),
+    ]);
+    expect((await session.messages())[1]!.content).toEqual([
+      { type: 'text', text: 'gone' },
+      { ...call, arguments: '{}' },
+    ]);
+  });
+
   it('is rewritten before it is appended, sent or told', async () => {
     const { session, store, model } = agentOf(['ok'], redacting(['input']));
     const { events } = await collect(session.stream('my SECRET'));
@@ -448,6 +569,62 @@ describe('input', () => {
 });
 
 describe('request', () => {
+  it('covers calls, thinking and details of earlier turns; the history keeps them', async () => {
+    const { model, session } = agentOf(
+      [
+        chunks(
+          { type: 'thinking', text: 'SECRET', signature: 'sealed' },
+          { type: 'tool-call', id: 'c', name: 'act', arguments: '{"a":"SECRET"}' },
+        ),
+        'ok',
+      ],
+      redacting(['request']),
+    );
+    await session.run('hi');
+    expect(JSON.stringify(model.requests)).not.toContain('SECRET');
+    expect(model.requests[1]!.messages[1]!.content).toEqual([
+      { type: 'tool-call', id: 'c', name: 'act', arguments: '{"a":"[redacted]"}' },
+    ]);
+    expect((await session.messages())[1]!.content).toMatchObject([
+      { text: 'SECRET', signature: 'sealed' },
+      { arguments: '{"a":"SECRET"}' },
+    ]);
+  });
+
+  describe('system prompt', () => {
+    const script = [toolCalls({ name: 'act' }), toolCalls({ name: 'act' }), 'ok'];
+    const agentWith = (middleware: Middleware[], systemPrompt = 'Be SECRET.') => {
+      const model = scriptedModel(script);
+      return { model, agent: new Agent({ model, tools: [act], middleware, systemPrompt }) };
+    };
+    const prompts = (model: { requests: readonly { systemPrompt?: string }[] }) =>
+      model.requests.map(({ systemPrompt }) => systemPrompt);
+
+    it('is judged, once while it stays the same', async () => {
+      let judged = 0;
+      const judge = judging(['request'], ({ message }) => void (message || judged++));
+      const { agent, model } = agentWith([judge, redacting(['request'])]);
+      await agent.run('hi');
+      expect(prompts(model)).toEqual(Array(3).fill('Be [redacted].'));
+      expect(judged).toBe(1);
+    });
+
+    it('is judged as middleware leaves it', async () => {
+      const { agent, model } = agentWith([
+        { name: 'turns', transformSystemPrompt: (_, ctx) => `SECRET ${ctx.turn}` },
+        redacting(['request']),
+      ]);
+      await agent.run('hi');
+      expect(prompts(model)).toEqual(['[redacted] 1', '[redacted] 2', '[redacted] 3']);
+    });
+
+    it('is a reason to send nothing', async () => {
+      const { agent, model } = agentWith([redacting(['request'], { action: 'block' })]);
+      await expect(agent.run('hi')).resolves.toMatchObject({ stop: { reason: 'guardrail', by: 'redact' } });
+      expect(model.requests).toHaveLength(0);
+    });
+  });
+
   it('changes what is sent, not what is kept', async () => {
     const { session, model } = agentOf(['ok'], redacting(['request']));
     await session.run('my SECRET');

@@ -251,6 +251,8 @@ function refuse(planned: PlannedGuard, point: GuardPoint, ctx: Context, why?: st
     ctx._run.emitCustom('guard_warning', { point }, name);
     return undefined;
   }
+  // A call that is refused is noted as such where it is answered.
+  if (point !== 'tool-args') ctx._run.note(name, `refused ${point}`);
   if (guard.action === 'stop') throw stopFor({ reason: why ?? `Stopped by guard "${name}".`, by: name }, ctx);
   return { reason: why ?? `Refused by guard "${name}".`, by: name };
 }

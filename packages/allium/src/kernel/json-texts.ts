@@ -71,6 +71,21 @@ function digits(number: string): string {
   return number.replace(/e.*$|[-.]/gi, '').replace(/^0+|0+$/g, '');
 }
 
+/**
+ * Arguments of a call as guards judge them, and the text to keep if they let them pass: what nobody could judge is not
+ * kept. Undefined for text that is not JSON.
+ */
+export function readArguments(given: string): { readonly args: unknown; readonly kept: string } | undefined {
+  try {
+    JSON.parse(given || '{}');
+  } catch {
+    return undefined;
+  }
+  const exact = withoutRounding(given || '{}');
+  const args: unknown = JSON.parse(exact);
+  return { args, kept: hidesText(exact, args) ? JSON.stringify(args) : given };
+}
+
 /** Anything as the JSON it would be stored as; undefined when it cannot be stored. */
 export function asJson(value: unknown, replacer?: (key: string, value: unknown) => unknown): unknown {
   try {

@@ -1,5 +1,5 @@
 /** Judges one response, piece by piece as it streams or whole. */
-import { redactValue, withContent } from './content-guards.js';
+import { redactValue, withContent, withheldThinking, withoutMetadata } from './content-guards.js';
 import type { Context } from './context.js';
 import { AlliumError } from './errors.js';
 import {
@@ -13,7 +13,7 @@ import {
   spansOf,
   stopFor,
 } from './guards.js';
-import { asJson, hidesText, textsIn, withoutRounding } from './json-texts.js';
+import { asJson, readArguments, textsIn } from './json-texts.js';
 import type {
   AssistantContent,
   ModelResponse,
@@ -129,9 +129,7 @@ export class ResponseGate {
     const text = this.blocks[index]?.safe;
     if (text === undefined || text === (part as TextContent).text) return part;
     if (part.type !== 'thinking') return { ...withoutMetadata(part as TextContent), text };
-    // The provider's seal is on the old text, so this block can never be sent back.
-    const { signature: _, ...rest } = withoutMetadata(part as ThinkingContent);
-    return { ...rest, text, redacted: true };
+    return withheldThinking(part as ThinkingContent, text);
   }
 
   /** What a provider returned beside text. It is searched like text; a judge finds it in the message. */
@@ -229,11 +227,6 @@ export class ResponseGate {
   }
 }
 
-/** What a provider notes on a block is about the block as it was, and may quote it. */
-function withoutMetadata<P extends AssistantContent>({ metadata: _, ...part }: P): Omit<P, 'metadata'> {
-  return part;
-}
-
 /** Judges a response that did not stream: a preset, cached or replaced one. */
 export async function guardResponse(
   table: GuardTable,
@@ -287,18 +280,6 @@ export async function judgeArguments(
   const { texts, rewritten, deny, ask } = judged;
   if ('args' in judged) return { arguments: JSON.stringify(judged.args), rewritten, deny, ask };
   return { arguments: read ? read.kept : (texts[0] ?? ''), rewritten, deny, ask };
-}
-
-/** Arguments as guards judge them, and the text to keep if they let them pass: what nobody could judge is not kept. */
-function readArguments(given: string): { readonly args: unknown; readonly kept: string } | undefined {
-  try {
-    JSON.parse(given || '{}');
-  } catch {
-    return undefined;
-  }
-  const exact = withoutRounding(given || '{}');
-  const args: unknown = JSON.parse(exact);
-  return { args, kept: hidesText(exact, args) ? JSON.stringify(args) : given };
 }
 
 /** A guard that breaks while judging a call refuses that call and withholds its arguments; the run goes on. */
