@@ -23,24 +23,40 @@ import type {
 import type { GuardPoint } from './middleware.js';
 import type { ToolResult } from './tool.js';
 
-/** A message as the guards of a point leave it. All it says is judged: what was thought, called and told as well. */
+/**
+ * A message as the guards of a point leave it. All it says is judged: what was thought and called as well. With details
+ * it is as in results of tools.
+ */
 export async function judgeMessage(
   table: GuardTable,
   point: 'input' | 'request',
   message: Message,
   ctx: Context,
 ): Promise<{ owner: Message; deny?: Refusal }> {
+  const guards = table[point];
   const given = searchable(message);
   const texts = given.content.map(textsOfPart);
-  const details = given.role === 'tool' ? textsIn(given.details) : [];
-  const judged = await judge(table[point], { point, message }, [...texts, details].flat(), ctx);
-  if (judged.deny || !judged.changed) return { owner: given, deny: judged.deny };
-  const { rewritten } = judged;
-  const owner = rewritten
-    ? rewrittenMessage(given, judged.texts.join(''))
-    : redactedMessage(given, [...texts, details], judged.texts);
-  if (owner.role !== 'assistant') return { owner };
-  return { owner: withContent(table, [point], owner, { content: owner.content, rewritten }, ctx) };
+  const {
+    changed,
+    rewritten,
+    texts: left,
+    deny,
+  } = await judge(guards, { point, message }, texts.flat(), ctx);
+  if (deny) return { owner: given, deny };
+  let owner = given;
+  if (changed) {
+    const content = rewritten ? rewrittenContent(given, left.join('')) : redactedContent(given, texts, left);
+    owner =
+      given.role === 'assistant'
+        ? withContent(table, [point], given, { content: content as AssistantContent[], rewritten }, ctx)
+        : ({ ...given, content } as Message);
+  }
+  if (owner.role !== 'tool' || owner.details === undefined) return { owner };
+  const { details, ...rest } = owner;
+  if (rewritten) return { owner: rest };
+  const cleaned = redactValue(guards, point, details, ctx);
+  if (cleaned.value === details) return { owner, deny: cleaned.deny };
+  return { owner: { ...rest, details: cleaned.value }, deny: cleaned.deny };
 }
 
 /** The message in the form in which guards can see all of it; itself if they can. */
@@ -80,24 +96,19 @@ function textsOfPart(part: Part): readonly string[] {
   }
 }
 
-/** `before` and `after`: the texts of each part, and last those of the details. */
-function redactedMessage(
+/** `before`: the texts of each part. `after`: what is left of all of them. */
+function redactedContent(
   message: Message,
   before: readonly (readonly string[])[],
   after: readonly string[],
-): Message {
+): readonly Part[] {
   let at = 0;
-  const left = before.map(({ length }) => {
-    at += length;
-    return after.slice(at - length, at);
+  return message.content.map((part, i) => {
+    const given = before[i]!;
+    const left = after.slice(at, at + given.length);
+    at += given.length;
+    return given.every((text, k) => text === left[k]) ? part : withPartTexts(part, left, message);
   });
-  const isSame = (i: number) => before[i]!.every((text, k) => text === left[i]![k]);
-  const content = message.content.map((part, i) =>
-    isSame(i) ? part : withPartTexts(part, left[i]!, message),
-  );
-  const last = content.length;
-  if (message.role !== 'tool' || isSame(last)) return { ...message, content } as Message;
-  return { ...message, content, details: withTexts(message.details, left[last]!) } as Message;
 }
 
 function withPartTexts(part: Part, texts: readonly string[], { role }: Message): Part {
@@ -120,7 +131,7 @@ function withPartTexts(part: Part, texts: readonly string[], { role }: Message):
 }
 
 /** A judge put one text in the place of all that the message says. Calls stay, or their results would answer nobody. */
-function rewrittenMessage(message: Message, text: string): Message {
+function rewrittenContent(message: Message, text: string): readonly Part[] {
   let rest = text;
   const content = message.content.flatMap((part): Part | readonly Part[] => {
     if (part.type === 'thinking' || part.type === 'provider') return [];
@@ -130,10 +141,7 @@ function rewrittenMessage(message: Message, text: string): Message {
     rest = '';
     return made;
   });
-  if (rest !== '') content.unshift({ type: 'text', text: rest });
-  if (message.role !== 'tool') return { ...message, content } as Message;
-  const { details: _, ...plain } = message;
-  return { ...plain, content } as Message;
+  return rest === '' ? content : [{ type: 'text', text: rest }, ...content];
 }
 
 /** Thinking with other text. The provider's seal is on the old one, so this can never be sent back. */

@@ -495,8 +495,24 @@ describe('input', () => {
       { type: 'tool-call', id: 'c2', name: 'act', arguments: '{}' },
       { type: 'tool-call', id: 'c3', name: 'act', arguments: '{}' },
     ]);
+    // Details are for applications: a judge that writes its text anew must not put them before the model.
+    expect(texts[2]).toBe('got SECRET');
     expect(textOf(first!)).toBe('gone');
     expect(first).not.toHaveProperty('details');
+  });
+
+  it('details alone are a reason to refuse', async () => {
+    const { session, model } = agentOf(['ok'], redacting(['input'], { action: 'block' }));
+    const call = { type: 'tool-call', id: 'c', name: 'act', arguments: '{}' } as const;
+    const told = { toolCallId: 'c', toolName: 'act', content: [], isError: false, details: ['SECRET'] };
+    const { stop } = await session.run([
+      userMessage('q'),
+      { id: '', role: 'assistant', stopReason: 'tool-calls', content: [call] },
+      { id: '', role: 'tool', ...told },
+      userMessage('go'),
+    ]);
+    expect(stop).toMatchObject({ reason: 'guardrail', by: 'redact' });
+    expect(model.requests).toHaveLength(0);
   });
 
   it('a message without text gets the text of the judge', async () => {

@@ -77,7 +77,7 @@ export interface GuardSubject {
   readonly point: GuardPoint;
   /**
    * All text at this point: of a message or block, or the keys, strings and numbers of arguments, one per line. Of a
-   * message at `input` and `request`: text, thinking, arguments of calls, content of the provider and details.
+   * message at `input` and `request`: text, thinking, arguments of calls and content of the provider.
    */
   readonly text: string;
   /** Absent for the system prompt, which is judged at `request`. */
