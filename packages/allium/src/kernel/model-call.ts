@@ -83,7 +83,7 @@ function spare(run: Run): ModelCall {
 
 /** What a model is handed: plain properties, as a model around another hands on `{ ...request, settings }`. */
 function requestOf(
-  { _run: run, _length: length, systemPrompt, tools }: ModelContext,
+  { _run: run, _length: length, systemPrompt: given, _prompt: systemPrompt = given, tools }: ModelContext,
   messages: readonly Message[] | undefined,
   settings: ModelSettings,
 ): ModelRequest {
@@ -263,6 +263,7 @@ function changesRequest({ _messages, _run: { plan, state } }: ModelContext): boo
 async function requestMessages(ctx: ModelContext): Promise<readonly Message[] | undefined> {
   const run = ctx._run;
   const { guards, rules } = run.plan;
+  let { withheld } = run.state;
   let messages = ctx._messages;
   if (messages !== undefined) messages = run.withoutOrphans(messages, ['a model layer'], ctx);
   if (rules.convertToLlm.length > 0 && ctx._call.converted) messages = await converted(messages, ctx);
@@ -270,8 +271,10 @@ async function requestMessages(ctx: ModelContext): Promise<readonly Message[] | 
     messages = messages
       ? await run.requestGate.all(messages, ctx)
       : await run.requestGate.history(ctx.messages, ctx);
+    ctx._prompt = await run.requestGate.prompt(ctx.systemPrompt, ctx);
+    withheld ||= run.requestGate.withheld;
   }
-  if (run.state.withheld) messages = (messages ?? ctx.messages).flatMap(withoutWithheld);
+  if (withheld) messages = (messages ?? ctx.messages).flatMap(withoutWithheld);
   return messages;
 }
 
