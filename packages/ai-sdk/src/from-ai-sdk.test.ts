@@ -446,6 +446,31 @@ describe('fromAiSdk', () => {
     );
     expect(() => fromAiSdk(model, { name: 'x' } as never)).toThrow('Unknown option `name` of `fromAiSdk`');
   });
+
+  it.each<[string, unknown, string]>([
+    ['provider', '', 'non-empty text, got ""'],
+    ['id', 5, 'non-empty text, got 5'],
+    ['price', 5, 'an object with `input` and `output`, got 5'],
+    ['price.output', { input: 1 }, 'a number ≥ 0, in dollars per million tokens, got undefined'],
+    ['price.input', { input: '1', output: 1 }, 'a number ≥ 0, in dollars per million tokens, got "1"'],
+    ['price.cacheRead', { input: 1, output: 1, cacheRead: -1 }, 'a number ≥ 0'],
+    ['providerTools', ['x'], 'an object of tools by name, got ["x"]'],
+    ['systemOptions', 'x', 'an object of options by provider, got "x"'],
+    ['systemOptions.anthropic', { anthropic: 'x' }, 'an object, got "x"'],
+    ['callOptions', null, 'an object, got null'],
+    ['optionKeys', 'openai', 'a list of names, got "openai"'],
+    ['acceptUnfinished', 'false', 'true or false, got "false"'],
+  ])('refuses a wrong `%s`', (option, value, expected) => {
+    const { model } = fake('v3', []);
+    const [name = ''] = option.split('.');
+    expect(() => fromAiSdk(model, { [name]: value })).toThrow(
+      expect.objectContaining({
+        ...{ code: 'INVALID_OPTION', data: expect.objectContaining({ option }) },
+        message: expect.stringContaining(`Expected \`${option}\` to be ${expected}`),
+      }),
+    );
+    expect(() => fromAiSdk(model, { [name]: undefined })).not.toThrow();
+  });
 });
 
 describe('a session that goes on in another process', () => {

@@ -55,7 +55,7 @@ export function fromAiSdk(model: AiSdkLanguageModel, options: FromAiSdkOptions =
   checkModel(model);
   checkOptions('fromAiSdk', options, FROM_AI_SDK_OPTIONS);
   const { acceptUnfinished = false, callOptions = {}, price, systemOptions } = options;
-  const providerTools = checkTools(options.providerTools ?? {});
+  const providerTools = toolsByName(options.providerTools ?? {});
   const provider = options.provider ?? (model.provider.split('.')[0] || 'ai-sdk');
   const keys = new Set([...keysOf(model.provider), ...keysOf(provider), ...(options.optionKeys ?? [])]);
   const version = specVersionOf(model);
@@ -94,12 +94,11 @@ function checkModel(model: unknown): asserts model is AiSdkLanguageModel {
   );
 }
 
-function checkTools(tools: Readonly<Record<string, AiSdkProviderTool>>): CallOptions['providerTools'] {
+function toolsByName(tools: Readonly<Record<string, AiSdkProviderTool>>): CallOptions['providerTools'] {
   return new Map(
     Object.entries(tools).map(([name, tool]) => {
-      const { id, args = {} } = (tool ?? {}) as { id?: unknown; args?: unknown };
-      if (typeof id === 'string') return [name, { id, args }];
-      throw invalid(`providerTools.${name}`, 'a tool that a provider defines, with an `id`', tool);
+      const { id, args = {} } = tool as { id: string; args?: unknown };
+      return [name, { id, args }];
     }),
   );
 }

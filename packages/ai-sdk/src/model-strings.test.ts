@@ -97,6 +97,28 @@ describe('resolveModel', () => {
       'Unknown option `key` of `resolveModel`.',
     );
   });
+
+  it.each<[string, object, string]>([
+    ['apiKey', { apiKey: 5 }, 'text, got 5'],
+    ['baseUrl', { baseUrl: 5 }, 'text, got 5'],
+    ['headers', { headers: 'x' }, 'an object of texts by name, got "x"'],
+    ['headers.a', { headers: { a: 5 } }, 'text, got 5'],
+    ['fetch', { fetch: {} }, 'a function, got {}'],
+    ['providerTools.x', { providerTools: { x: 'y' } }, 'a tool that a provider defines'],
+    ['acceptUnfinished', { acceptUnfinished: 'false' }, 'true or false, got "false"'],
+  ])('refuses a wrong `%s` at once, also for schemes of others', async (option, options, expected) => {
+    const remove = registerModelScheme('mine', () => async () => fake('v3', []).model);
+    const error = expect.objectContaining({
+      ...{ code: 'INVALID_OPTION', data: expect.objectContaining({ option }) },
+      message: expect.stringContaining(`Expected \`${option}\` to be ${expected}`),
+    });
+    for (const name of ['openai/x', 'openai-compatible/x@http://localhost:1/v1', 'mine/x']) {
+      const given = { ...(name === 'openai/x' && { apiKey: 'k' }), ...options };
+      expect(() => resolveModel(name, given)).toThrow(error);
+    }
+    await expect(byRegistry('mine/x', options)).rejects.toThrow(error);
+    remove();
+  });
 });
 
 describe('registerModelScheme', () => {
@@ -150,7 +172,12 @@ describe('registerModelScheme', () => {
     expect(await byRegistry('theirs/a')).toMatchObject({ provider: 'fake', id: 'a' });
     expect(resolveModel('ours/polly')).toMatchObject({ provider: 'ours', id: 'polly' });
     expect(await partsOf(resolveModel('later/x'))).toMatchObject([{ text: 'Late.' }, { type: 'finish' }]);
-    expect(resolveModel('offline')).toMatchObject({ id: 'offline' });
+    expect(resolveModel('later/x', { price: { input: 1, output: 2 } }).price).toEqual({
+      input: 1,
+      output: 2,
+    });
+    const { provider, id, price } = await byRegistry('offline');
+    expect(resolveModel('offline')).toMatchObject({ provider, id, price });
     expect((await partsOf(resolveModel('offline'))).at(-1)).toMatchObject({ metadata: { offline: true } });
     const load = () => import('./index.js');
     await expect(byRegistry('openai/gpt-5', {}, { load })).rejects.toMatchObject({ code: 'MISSING_API_KEY' });
@@ -159,6 +186,15 @@ describe('registerModelScheme', () => {
       id: 'gpt-5',
     });
     for (const one of undo) one();
+  });
+
+  it('tells at the first request what an async factory of allium/registry rejected with', async () => {
+    const remove = registerModel('fails', () => Promise.reject(new Error('no luck')));
+    const model = resolveModel('fails/x');
+    // A rejection that nobody handles would end the process meanwhile.
+    await new Promise((resolve) => setImmediate(resolve));
+    await expect(partsOf(model)).rejects.toThrow('no luck');
+    remove();
   });
 
   it('refuses what cannot stand before a slash, and what makes no model', () => {

@@ -3,7 +3,7 @@ import { AlliumError, type Model, type ModelPart, type ModelRequest } from 'alli
 import { findModel, registered, registerModel } from 'allium/registry';
 import { FROM_AI_SDK_OPTIONS, type FromAiSdkOptions, fromAiSdk } from './from-ai-sdk.js';
 import type { AiSdkLanguageModel } from './language-model.js';
-import { checkOptions, invalid } from './options.js';
+import { checkOptions, checkTypes, invalid } from './options.js';
 import { BUILT_IN_SCHEMES } from './schemes.js';
 
 export interface ResolveModelOptions extends FromAiSdkOptions {
@@ -46,12 +46,16 @@ export function registerModelScheme(scheme: string, make: ModelScheme): () => vo
   if (typeof scheme !== 'string' || !/^[a-z][a-z0-9.+-]*$/i.test(scheme))
     throw invalid('scheme', 'a name of letters, digits, dots, pluses and dashes', scheme);
   if (typeof make !== 'function') throw invalid('make', 'a function that makes a model', make);
-  return registerModel(scheme, (options: ResolveModelOptions, { id }) => modelOf(scheme, id, make, options));
+  return registerModel(scheme, (options: ResolveModelOptions, { id }) => {
+    checkTypes({ ...options });
+    return modelOf(scheme, id, make, options);
+  });
 }
 
 /**
  * The model of that name. The provider package is loaded at the first request; a missing key or address is
- * reported at once, a missing package then. Names that others registered with `allium/registry` are understood as well.
+ * reported at once, a missing package then. Names that others registered with `allium/registry` are understood as well;
+ * where their factory is async, the model is called what the name or `options` say, and its price is the one in `options`.
  *
  * @example
  * new Agent({ model: resolveModel('anthropic/claude-sonnet-4-5') });
@@ -71,9 +75,10 @@ export function resolveModel(name: string, options: ResolveModelOptions = {}): M
   if (!entry.builtIn) checkOptions('resolveModel', options, OPTIONS);
   const context = { name, id: id ?? '', dir: undefined, load: (specifier: string) => import(specifier) };
   const made = entry.factory(options as never, context);
-  return 'stream' in made
-    ? made
-    : lazyModel(scheme ?? name, id ?? name, () => Promise.resolve(made), options);
+  if ('stream' in made) return made;
+  const loading = Promise.resolve(made);
+  loading.catch(() => {}); // The first request tells.
+  return lazyModel(scheme ?? name, id ?? name, () => loading, options);
 }
 
 function noScheme(name: string, scheme: string): AlliumError {

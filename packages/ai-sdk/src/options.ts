@@ -1,5 +1,6 @@
 /** Checks of what callers hand in. */
 import { AlliumError } from 'allium';
+import { isObject, type Loose } from './language-model.js';
 
 /** Complains about a value in the words all of Allium uses. */
 export function invalid(option: string, expected: string, value: unknown): AlliumError {
@@ -13,8 +14,9 @@ export function invalid(option: string, expected: string, value: unknown): Alliu
   );
 }
 
+/** Their names, and what they are. */
 export function checkOptions(what: string, options: unknown, allowed: readonly string[]): void {
-  if (typeof options !== 'object' || options === null) throw invalid(`${what} options`, 'an object', options);
+  if (!isObject(options)) throw invalid(`${what} options`, 'an object', options);
   for (const key of Object.keys(options)) {
     if (allowed.includes(key)) continue;
     throw new AlliumError(
@@ -23,4 +25,55 @@ export function checkOptions(what: string, options: unknown, allowed: readonly s
       { data: { option: key, allowed } },
     );
   }
+  checkTypes(options);
+}
+
+/** What the options are that are known by name; who takes further ones judges those. */
+export function checkTypes(options: Loose): void {
+  for (const [option, [expected, fits]] of Object.entries(TYPES)) {
+    const value = options[option];
+    if (value !== undefined && !fits(value)) throw invalid(option, expected, value);
+  }
+  for (const [name, value] of membersOf(options.headers))
+    if (value !== undefined && !isText(value)) throw invalid(`headers.${name}`, 'text', value);
+  for (const [name, tool] of membersOf(options.providerTools))
+    if (!isObject(tool) || !isText(tool.id))
+      throw invalid(`providerTools.${name}`, 'a tool that a provider defines, with an `id`', tool);
+  for (const [provider, own] of membersOf(options.systemOptions))
+    if (!isTable(own)) throw invalid(`systemOptions.${provider}`, 'an object', own);
+  if (options.price !== undefined) checkPrice(options.price as Loose);
+}
+
+/** What each has to be, in words, and whether a value is that. */
+const TYPES: Readonly<Record<string, readonly [expected: string, fits: (value: unknown) => boolean]>> = {
+  provider: ['non-empty text', (value) => isText(value) && value !== ''],
+  id: ['non-empty text', (value) => isText(value) && value !== ''],
+  price: ['an object with `input` and `output`', isTable],
+  providerTools: ['an object of tools by name', isTable],
+  systemOptions: ['an object of options by provider', isTable],
+  callOptions: ['an object', isTable],
+  optionKeys: ['a list of names', (value) => Array.isArray(value) && value.every(isText)],
+  acceptUnfinished: ['true or false', (value) => typeof value === 'boolean'],
+  apiKey: ['text', isText],
+  baseUrl: ['text', isText],
+  headers: ['an object of texts by name', isTable],
+  fetch: ['a function', (value) => typeof value === 'function'],
+};
+
+function checkPrice({ input, output, cacheRead = 0, cacheWrite = 0 }: Loose): void {
+  for (const [key, amount] of Object.entries({ input, output, cacheRead, cacheWrite }))
+    if (!Number.isFinite(amount) || (amount as number) < 0)
+      throw invalid(`price.${key}`, 'a number ≥ 0, in dollars per million tokens', amount);
+}
+
+function membersOf(value: unknown): [string, unknown][] {
+  return Object.entries(value ?? {});
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string';
+}
+
+function isTable(value: unknown): boolean {
+  return isObject(value) && !Array.isArray(value);
 }

@@ -103,6 +103,27 @@ describe('toPrompt', () => {
     ]);
   });
 
+  it.each(['v2', 'v3', 'v4'] as const)(
+    'says of a result with an image that it is an error: %s',
+    (version) => {
+      const image = { type: 'image' as const, data: 'AAEC', mimeType: 'image/png' };
+      const text = (value: string) => ({ type: 'text' as const, text: value });
+      const values = (given: readonly ToolContent[], isError: boolean) => {
+        const made = content(result(given, { isError }), options('x', { version }));
+        const [part] = made as { output?: { value?: unknown } }[];
+        return part?.output?.value;
+      };
+      const shown = expect.objectContaining({ mediaType: 'image/png' });
+      expect(values([image], true)).toEqual([text('The call failed:'), shown]);
+      expect(values([text('No page.'), image, text('Sorry.')], true)).toEqual([
+        text('The call failed:\nNo page.'),
+        shown,
+        text('Sorry.'),
+      ]);
+      expect(values([text('Here.'), image], false)).toEqual([text('Here.'), shown]);
+    },
+  );
+
   it('hands results with images and files over as each specification wants them', () => {
     const given = result([
       { type: 'text', text: 'Look:' },

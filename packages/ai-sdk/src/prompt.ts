@@ -268,7 +268,19 @@ function outputOf(content: readonly ToolContent[], isError: boolean, version: Sp
     const value = content.map(({ text }) => text).join('\n');
     return { type: isError ? 'error-text' : 'text', value };
   }
-  return { type: 'content', value: content.map((part) => resultPart(part, version)) };
+  const told = isError ? asFailure(content) : content;
+  return { type: 'content', value: told.map((part) => resultPart(part, version)) };
+}
+
+const FAILED = 'The call failed:';
+
+/** Only text has a kind for errors; all else says it in words. In its own text: Google's package answers once per text. */
+function asFailure(content: readonly ToolContent[]): readonly ToolContent[] {
+  const at = content.findIndex((part) => part.type === 'text');
+  if (at === -1) return [{ type: 'text', text: FAILED }, ...content];
+  return content.map((part, index) =>
+    index === at && part.type === 'text' ? { ...part, text: `${FAILED}\n${part.text}` } : part,
+  );
 }
 
 function resultPart(part: ToolContent, version: SpecVersion): Loose {

@@ -1,5 +1,8 @@
 /** The questions of a suspended run, and the answers that lie ready for when it goes on. */
 import type { Agent, Decision, PendingRequest } from 'allium';
+import type { Shell } from './shell.js';
+import { note } from './terminal/io.js';
+import { plain } from './terminal/text.js';
 import type { Answerer } from './view/ask.js';
 
 export interface Inbox {
@@ -19,6 +22,20 @@ export async function inboxOf(agent: Agent, sessionId: string): Promise<Inbox> {
     if (item.type === 'answer' && !answers.has(item.requestId)) answers.set(item.requestId, item.decision);
   for (const { id, callId } of pending) if (answers.has(id)) decided.set(callId, answers.get(id)!);
   return { open: pending.filter(({ id }) => !answers.has(id)), decided };
+}
+
+/** A new message takes the place of the run that waits. */
+export async function warnOfOpen({ io, redact }: Shell, agent: Agent, id: string): Promise<void> {
+  const titles = (await inboxOf(agent, id)).open.map(({ title, toolName }) => title ?? `Run "${toolName}"?`);
+  if (titles.length > 0)
+    note(
+      io,
+      io.err.yellow(
+        redact(
+          `warning: session "${id}" waited for an answer, which this run gives up: ${plain(titles.join(', '))}`,
+        ),
+      ),
+    );
 }
 
 /**

@@ -30,6 +30,7 @@ export function exitCodes(): string {
 /** A command line that makes no sense, or asks for what is not there. The message is for people. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
+  readonly code = 'USAGE';
 }
 
 export function exitCodeOf(status: RunStatus): number {

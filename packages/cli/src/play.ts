@@ -16,8 +16,8 @@ export interface PlayOptions {
   readonly yes?: boolean;
   /** What was answered before, by the id of the call. */
   readonly decided?: ReadonlyMap<string, Decision>;
-  /** The store keeps nothing once the command has ended. */
-  readonly forgets?: boolean;
+  /** Why nobody can answer once the command has ended, and what to do about it. */
+  readonly forgets?: string;
 }
 
 /** What every run of the command line is started with. */
@@ -29,14 +29,14 @@ export interface PlayedRun {
 export async function play(
   shell: Shell,
   agent: Agent,
-  { json = false, quiet = false, yes = false, forgets = false, decided }: PlayOptions,
+  { json = false, quiet = false, yes = false, forgets, decided }: PlayOptions,
   start: (run: PlayedRun) => RunStream,
 ): Promise<Ended> {
-  const { io } = shell;
-  const { redact } = shell;
+  const { io, redact, redactError } = shell;
+  const write = (line: string): void => void io.stdout.write(line);
   const view: View = json
-    ? { ...jsonView((line) => void io.stdout.write(line), redact), log: (line) => note(io, redact(line)) }
-    : liveView(io, { quiet, redact, ...(decided && { decided }) });
+    ? { ...jsonView(write, redact, redactError), log: (line) => note(io, redact(line)) }
+    : liveView(io, { quiet, redact, redactError, ...(decided && { decided }) });
   const asks = untilItFits(agent, askPerson, (problem) => note(io, io.err.red(redact(problem))));
   // Without somebody to ask the run is suspended: it goes on when somebody has answered.
   const answerer = yes ? approveAll('--yes') : io.interactive && !json ? asks : undefined;
@@ -46,11 +46,11 @@ export async function play(
   return ended;
 }
 
-function report(shell: Shell, { result, error }: Ended, json: boolean, forgets: boolean): void {
+function report(shell: Shell, { result, error }: Ended, json: boolean, forgets: string | undefined): void {
   const { io } = shell;
   shell.exitCode = result ? exitCodeOf(result.status) : exitCodeOfError(error);
   if (error !== undefined && shell.exitCode !== EXIT.aborted) {
-    const message = shell.redact(describeError(error));
+    const message = shell.redactError(describeError(error));
     if (json) io.stdout.write(`${JSON.stringify({ type: 'error', code: codeOf(error), message })}\n`);
     note(io, `${io.err.red('error')}: ${message}`);
     tellStack(shell, error);
@@ -60,8 +60,8 @@ function report(shell: Shell, { result, error }: Ended, json: boolean, forgets: 
     for (const line of describeRequest(request)) note(io, io.err.yellow(shell.redact(line)));
   note(
     io,
-    forgets
-      ? 'Nobody can answer later: the store of this config keeps nothing. Say --yes, or set store = "file".'
-      : `Answer with: ${commandLine(shell, `approve ${result.sessionId}`)}`,
+    forgets !== undefined
+      ? `Nobody can answer later: ${forgets}`
+      : `Answer with: ${commandLine(shell, 'approve', result.sessionId)}`,
   );
 }

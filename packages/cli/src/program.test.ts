@@ -10,11 +10,16 @@ import { describeError, EXIT, EXIT_CODES, exitCodeOf, exitCodeOfError, UsageErro
 import { main, makeProgram } from './program.js';
 import { makeIo } from './terminal/io.js';
 
-function testIo(env: Record<string, string> = {}) {
-  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
-  stdin.end();
+function testIo({
+  stdin = new PassThrough().end(),
+  signal,
+}: {
+  stdin?: PassThrough;
+  signal?: AbortSignal;
+} = {}) {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   const text = (stream: PassThrough): string => stream.read()?.toString() ?? '';
-  const io = makeIo({ stdin, stdout, stderr, env, cwd: root });
+  const io = makeIo({ stdin, stdout, stderr, env: {}, cwd: root, ...(signal && { signal }) });
   return { io, out: () => text(stdout), err: () => text(stderr) };
 }
 
@@ -31,6 +36,7 @@ const program = makeProgram({
   configFile: undefined,
   json: false,
   redact: (t) => t,
+  redactError: (t) => t,
 });
 
 describe('help', () => {
@@ -52,6 +58,17 @@ describe('help', () => {
     for (const sub of command.commands) expect(sub.summary(), `${name} ${sub.name()}`).not.toBe('');
   });
 
+  it('offers --json with every command that prints something, and is no conversation', () => {
+    const silent = ['init', 'chat', 'sessions delete'];
+    const leaves = program.commands.flatMap((command) =>
+      command.commands.length === 0
+        ? [{ path: command.name(), command }]
+        : command.commands.map((sub) => ({ path: `${command.name()} ${sub.name()}`, command: sub })),
+    );
+    const without = leaves.filter(({ command }) => !command.options.some(({ long }) => long === '--json'));
+    expect(without.map(({ path }) => path)).toEqual(silent);
+  });
+
   it.each(EXIT_CODES)('lists exit code %i', async (code, means) => {
     expect((await run('run', '--help')).stdout).toContain(`  ${String(code).padEnd(4)} ${means}`);
   });
@@ -69,6 +86,21 @@ describe('docs/guide/command-line.md', () => {
   it('has the exit codes', () => {
     const rows = EXIT_CODES.map(([code, means]) => `| ${code} | ${means} |`).join('\n');
     expect(page).toContain(rows);
+  });
+});
+
+describe('Ctrl-C while stdin is awaited', () => {
+  it.each(['before', 'after'])('ends with 130 and no error, %s it is read', async (when) => {
+    const abort = new AbortController();
+    const stdin = new PassThrough();
+    stdin.write('half a ');
+    const { io, out, err } = testIo({ stdin, signal: abort.signal });
+    if (when === 'before') abort.abort();
+    const ended = main(['run', '--json', 'Read this:', '-'], io);
+    await new Promise(setImmediate);
+    abort.abort();
+    expect(await ended).toBe(EXIT.aborted);
+    expect(out() + err()).toBe('');
   });
 });
 

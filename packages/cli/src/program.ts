@@ -15,6 +15,7 @@ export async function main(args: readonly string[], given: Io): Promise<number> 
     configFile: undefined,
     json: false,
     redact: (text) => text,
+    redactError: (text) => text,
   };
   const program = makeProgram(shell);
   try {
@@ -24,7 +25,8 @@ export async function main(args: readonly string[], given: Io): Promise<number> 
     // Commander has shown the help that was asked for, or has said what is wrong; a program reads that on stdout.
     const helped = error instanceof CommanderError && error.exitCode === 0;
     if (helped) return EXIT.done;
-    const text = shell.redact(describeError(error)) + adviceFor(error);
+    if (io.signal.aborted && isAbort(error)) return EXIT.aborted;
+    const text = shell.redactError(describeError(error)) + adviceFor(error);
     if (shell.json || args.includes('--json'))
       io.stdout.write(`${JSON.stringify({ type: 'error', code: codeOf(error), message: text })}\n`);
     if (error instanceof CommanderError) return EXIT.usage;
@@ -32,6 +34,11 @@ export async function main(args: readonly string[], given: Io): Promise<number> 
     tellStack(shell, error);
     return exitCodeOfError(error);
   }
+}
+
+/** They know that they pressed Ctrl-C. */
+function isAbort(error: unknown): boolean {
+  return error instanceof Error && error.name === 'AbortError';
 }
 
 /** What a person at the command line does next, where the error is written for programs. */

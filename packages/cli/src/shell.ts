@@ -9,8 +9,9 @@ import {
 } from '@allium/config';
 import type { SessionInfo, Store } from 'allium';
 import type { Command } from 'commander';
-import { codeOf, UsageError } from './outcome.js';
+import { isConfigError, UsageError } from './outcome.js';
 import { type Io, note, print, printJson } from './terminal/io.js';
+import { withTexts } from './terminal/text.js';
 
 export interface Shell {
   readonly io: Io;
@@ -19,8 +20,10 @@ export interface Shell {
   configFile: string | undefined;
   /** Output is for programs. */
   json: boolean;
-  /** Takes secrets out of text; knows them once a config is loaded. */
+  /** Takes long secrets out of text; knows them once a config is loaded. Short ones may stand there by chance. */
   redact: (text: string) => string;
+  /** Takes all secrets out of the text of an error. */
+  redactError: (text: string) => string;
 }
 
 /** Adds a command to the program. One file in `commands/` is one of them. */
@@ -34,9 +37,15 @@ export function positive(text: string): number {
 }
 
 /** A command to copy: it names the config where one was named. */
-export function commandLine({ configFile }: Shell, rest: string): string {
-  if (configFile === undefined) return `allium ${rest}`;
-  return `allium --config ${/^[\w./@-]+$/.test(configFile) ? configFile : JSON.stringify(configFile)} ${rest}`;
+export function commandLine({ configFile }: Shell, ...words: readonly string[]): string {
+  const config = configFile === undefined ? [] : ['--config', configFile];
+  return ['allium', ...config, ...words].map(quoted).join(' ');
+}
+
+/** A word as shells take it: in double quotes where they are enough, for those are known everywhere. */
+export function quoted(word: string): string {
+  if (/^[\w.,:/@%+=-]+$/.test(word)) return word;
+  return /["$`\\!]/.test(word) ? `'${word.replaceAll("'", `'\\''`)}'` : `"${word}"`;
 }
 
 /** A line of what was asked for, without the secrets of the config. */
@@ -44,25 +53,23 @@ export function tell({ io, redact }: Shell, text: string): void {
   print(io, redact(text));
 }
 
-/** The same as JSON. Text by text: a secret that JSON escapes is found too. */
+/** The same as JSON. */
 export function tellJson({ io, redact }: Shell, value: unknown): void {
-  printJson(
-    io,
-    JSON.parse(JSON.stringify(value), (_, one) => (typeof one === 'string' ? redact(one) : one)),
-  );
+  printJson(io, withTexts(value, redact));
 }
 
 /** Where an error came from, for whoever set ALLIUM_DEBUG. */
-export function tellStack({ io, redact }: Shell, error: unknown): void {
+export function tellStack({ io, redactError }: Shell, error: unknown): void {
   for (let one = error; io.env.ALLIUM_DEBUG && one instanceof Error; one = one.cause)
-    note(io, redact(one.stack ?? ''));
+    note(io, redactError(one.stack ?? ''));
 }
 
 export async function openConfig(shell: Shell): Promise<LoadedConfig> {
   const { cwd, env } = shell.io;
   const file = shell.configFile;
   const loaded = await loadConfig({ cwd, env, ...(file !== undefined && { file }) });
-  shell.redact = (text) => loaded.redact(text);
+  shell.redact = (text) => loaded.redactLong(text);
+  shell.redactError = (text) => loaded.redact(text);
   return loaded;
 }
 
@@ -87,9 +94,9 @@ export async function withAgent<T>(
   }
 }
 
-/** A model that is not to be found was named on the command line, not in the file that the error would point at. */
+/** A model that cannot be made was named on the command line, not in the file that the error would point at. */
 function blamingOption(error: unknown, { model }: CreateAgentOverrides): unknown {
-  if (typeof model !== 'string' || codeOf(error) !== 'UNKNOWN_NAME') return error;
+  if (typeof model !== 'string' || !isConfigError(error)) return error;
   const [, problem] = (error as Error).message.split('`allium.model`: ', 2);
   return problem !== undefined ? new UsageError(`--model ${model}: ${problem}`) : error;
 }

@@ -139,4 +139,13 @@ describe('redact', () => {
     expect(redactor([])('as it is')).toBe('as it is');
     expect(redactor([''])('as it is')).toBe('as it is');
   });
+
+  it('leaves short values where they stand by chance, outside of errors', async () => {
+    const dir = project({
+      'allium.toml': `[allium]\nmodel = "offline"\n[allium.plugins.some]\nport = "\${PORT}"\nkey = "\${KEY}"\n`,
+    });
+    const loaded = await loadConfig({ cwd: dir, env: { PORT: '80', KEY: 'hunter2' } });
+    expect(loaded.redact('hunter2 at port 80')).toBe('*** at port ***');
+    expect(loaded.redactLong('hunter2 at port 80')).toBe('*** at port 80');
+  });
 });

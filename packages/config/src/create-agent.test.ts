@@ -1,4 +1,11 @@
-import { defineMiddleware, defineState, type Middleware, memoryStore, tool } from 'allium';
+import {
+  defineMiddleware,
+  defineState,
+  type Middleware,
+  type ModelSettings,
+  memoryStore,
+  tool,
+} from 'allium';
 import { registerMiddleware, registerTool } from 'allium/registry';
 import { scriptedModel } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
@@ -94,6 +101,29 @@ describe('createAgent', () => {
     expect(closed).toBe(0);
     expect((await make('', {}, { model: 'offline' })).model.id).toBe('offline');
     await expect(make('', {}, { modle: 1 } as object)).rejects.toThrow('Did you mean `model`?');
+  });
+
+  it('blames no key of the file for what an override has wrong', async () => {
+    const toml = '\n[allium]\nmodel = "offline"\n[allium.middleware]\nchain = ["retry"]';
+    expect(await failing(toml, {}, { clock: 5 as never })).toMatchObject({ line: 2, key: 'allium' });
+  });
+
+  it('takes all settings of a model', async () => {
+    const settings: Required<ModelSettings> = {
+      ...{
+        maxOutputTokens: 9,
+        temperature: 0.5,
+        topP: 0.9,
+        stopSequences: ['.'],
+        seed: 1,
+        toolChoice: 'none',
+      },
+      responseSchema: { type: 'object' },
+      provider: { anthropic: { effort: 'low' } },
+      systemMetadata: { provider: { anthropic: { cacheControl: { type: 'ephemeral' } } } },
+    };
+    const dir = project({ 'allium.json': { allium: { model: 'offline', settings } } });
+    expect((await createAgent(await loadConfig({ cwd: dir }))).agent.settings).toEqual(settings);
   });
 
   it('asks for a model', async () => {
@@ -237,6 +267,14 @@ describe('what is wrong has a place', () => {
       'Name one of them with ./empty.mjs#<export>',
     ],
     [
+      'code without a default export',
+      chain('{ use = "retry", retryOn = { import = "./empty.mjs" } }'),
+      6,
+      'allium.middleware.chain[1]',
+      'CONFIG_INVALID',
+      './empty.mjs has no value as its export `default`. It exports: y. Choose one with `name`.',
+    ],
+    [
       'options for an object',
       chain('{ use = "./object.mjs", x = 1 }'),
       6,
@@ -285,6 +323,14 @@ describe('what is wrong has a place', () => {
       'OPENAI_API_KEY',
     ],
     [
+      'an option of a model',
+      '[allium]\n[allium.model]\nuse = "openai/gpt-5"\napiKey = "k"\nprice = { input = 1 }',
+      5,
+      'allium.model.price.output',
+      'INVALID_OPTION',
+      'Expected `price.output` to be a number ≥ 0',
+    ],
+    [
       'a store nobody knows',
       '[allium]\nmodel = "offline"\nstore = { use = "sqlit" }',
       3,
@@ -299,6 +345,38 @@ describe('what is wrong has a place', () => {
       'allium.store.fsync',
       'INVALID_OPTION',
       '"x"',
+    ],
+    [
+      'something else than a store',
+      `${chain('"retry"')}\n[allium.store]\nuse = "./number.mjs"`,
+      9,
+      'allium.store',
+      'CONFIG_INVALID',
+      'Expected a store, got 5.',
+    ],
+    [
+      'half a store',
+      '[allium]\nmodel = "offline"\nstore = "./half.mjs"',
+      3,
+      'allium.store',
+      'INVALID_OPTION',
+      'without read, head,',
+    ],
+    [
+      'two tools of one name in two files',
+      '[allium]\nmodel = "offline"\ntools = [\n  "./tool.mjs",\n  "./tool.mjs#again",\n]',
+      5,
+      'allium.tools[1]',
+      'DUPLICATE_TOOL',
+      'There is a tool called "same" already.',
+    ],
+    [
+      'two tools of one name in one file',
+      chain('"retry"').replace('[allium]\n', '[allium]\ntools = ["./tool.mjs#list"]\n'),
+      2,
+      'allium.tools[0]',
+      'DUPLICATE_TOOL',
+      'There is a tool called "same" already.',
     ],
     [
       'a module without tools',
@@ -338,6 +416,9 @@ describe('what is wrong has a place', () => {
       'empty.mjs': 'export const y = 1;',
       'object.mjs': 'export default { name: "o", beforeRun() {} };',
       'number.mjs': 'export default () => 5;',
+      'half.mjs': 'export default () => ({ append() {} });',
+      'tool.mjs':
+        'const same = { name: "same", spec: {}, execute() {} }; export { same as default, same as again }; export const list = [same, same];',
       'schema.mjs':
         'export const optionsSchema = { type: "object", properties: { deep: { type: "object", properties: { n: { type: "number" } } } } }; export default () => 1;',
       'order.mjs': 'export default () => ({ name: "o", order: { outside: ["cache"] }, beforeRun() {} });',
@@ -393,4 +474,21 @@ it('reveals secrets where they are handed over, deep inside too', async () => {
   expect(agent.model.id).toBe('offline');
   expect(new Secret('x').reveal()).toBe('x');
   undo();
+});
+
+it('gives models numbers and switches from the environment', async () => {
+  const toml = (option: string) =>
+    `[allium]\nmodel = { use = "openai-compatible/x@http://localhost:1/v1", ${option} }`;
+  const price = 'price = { input = "${P}", output = 2 }';
+  const { model } = await make(
+    toml(`acceptUnfinished = "\${F}", ${price}`),
+    {},
+    {},
+    { F: 'false', P: '1.5' },
+  );
+  expect(model.price).toEqual({ input: 1.5, output: 2 });
+  expect(await failing(toml('acceptUnfinished = "${F}"'), {}, {}, { F: 'no' })).toMatchObject({
+    ...{ code: 'INVALID_OPTION', line: 2, key: 'allium.model.acceptUnfinished' },
+    message: expect.stringContaining('Expected `acceptUnfinished` to be true or false'),
+  });
 });

@@ -136,8 +136,14 @@ async function makeStore(
 ): Promise<{ store: Store; close(): Promise<void> } | undefined> {
   const item = override ?? resolver.loaded.config.store;
   if (item === undefined) return undefined;
-  const named = resolver.named(item, ['allium', 'store']);
+  const path = ['allium', 'store'];
+  const named = resolver.named(item, path);
   const store = (named ? await resolver.make('store', named) : item) as Store;
+  if (typeof store?.append !== 'function')
+    throw resolver.failure(
+      new ConfigError('CONFIG_INVALID', `Expected a store, got ${shown(store)}.`),
+      () => path,
+    );
   return { store, close: async () => void (named && (await store.close?.())) };
 }
 
@@ -148,17 +154,29 @@ async function makeTools(resolver: Resolver): Promise<Tool[]> {
     const named = resolver.named(item, path);
     const made: unknown = named ? await resolver.make('tool', named) : item;
     const found = [made].flat().filter(isTool);
-    if (found.length === 0)
-      throw resolver.failure(
-        new ConfigError(
-          'CONFIG_INVALID',
-          `${named?.name ?? 'It'} has no tools. Export what tool({ … }) makes: as default, as a list, or by name.`,
-        ),
-        () => path,
-      );
+    const wrong = wrongTools(found, tools, named?.name ?? 'It');
+    if (wrong) throw resolver.failure(wrong, () => path);
     tools.push(...found);
   }
   return tools;
+}
+
+function wrongTools(found: readonly Tool[], before: readonly Tool[], from: string): ConfigError | undefined {
+  if (found.length === 0)
+    return new ConfigError(
+      'CONFIG_INVALID',
+      `${from} has no tools. Export what tool({ … }) makes: as default, as a list, or by name.`,
+    );
+  const names = before.map(({ name }) => name);
+  for (const { name } of found) {
+    if (names.includes(name))
+      return new ConfigError(
+        'DUPLICATE_TOOL',
+        `There is a tool called ${shown(name)} already. Rename one, or leave one out.`,
+      );
+    names.push(name);
+  }
+  return undefined;
 }
 
 function isTool(value: unknown): value is Tool {
@@ -214,8 +232,9 @@ async function makeChain(resolver: Resolver, hidden: SecretsHidden | undefined):
   return withUniqueNames(chain);
 }
 
-/** Where an agent's complaint belongs: an option of its own, or the chain. */
+/** Where an agent's complaint belongs: an option of its own, or the chain. Neither is what the caller of `createAgent` gave. */
 function placeInAgent(option: KeyPath, config: LoadedConfig['config']): KeyPath {
   const [first] = option;
-  return first !== undefined && first in config ? ['allium', ...option] : ['allium', 'middleware', 'chain'];
+  if (first !== undefined && first in config) return ['allium', ...option];
+  return first === undefined && config.middleware?.chain ? ['allium', 'middleware', 'chain'] : ['allium'];
 }

@@ -139,6 +139,51 @@ describe.each(Object.entries(SOURCES))('an error of a %s', (_, toml) => {
   });
 });
 
+const plain = (key: string) => new Error(`refused ${key}`);
+const rejected = (key: string) => ({
+  // biome-ignore lint/suspicious/noThenProperty: what is no promise and is awaited like one
+  then: (_: unknown, no: (error: unknown) => void) => no(plain(key)),
+});
+class Judge {
+  readonly on = ['output' as const];
+  readonly #key: string;
+  constructor(key: string) {
+    this.#key = key;
+  }
+  judge(): never {
+    throw plain(this.#key);
+  }
+}
+
+it.each<[string, (key: string) => object]>([
+  [
+    'the find of a guard',
+    (key) => ({
+      guard: {
+        on: ['output'],
+        find() {
+          throw plain(key);
+        },
+      },
+    }),
+  ],
+  ['the judge of a guard', (key) => ({ guard: { on: ['output'], judge: () => Promise.reject(plain(key)) } })],
+  ['a guard of a class', (key) => ({ guard: new Judge(key) })],
+  [
+    'a frozen guard',
+    (key) => Object.freeze({ guard: Object.freeze({ on: ['output'], judge: () => rejected(key) }) }),
+  ],
+  ['a hook that returns what is no promise', (key) => ({ beforeModel: () => rejected(key) })],
+])('hides what %s throws', async (_, hooks) => {
+  undo.push(registerMiddleware('leaky', ({ key }: { key: string }) => ({ name: 'leaky', ...hooks(key) })));
+  const { agent } = await make(
+    '[allium]\nmodel = "offline"\n[allium.middleware]\nchain = [{ use = "leaky", key = "${CANARY}" }]',
+  );
+  const error = await agent.run('Hi').catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ cause: { message: 'refused ***' } });
+  expectHidden(inspect(error, { depth: 20 }));
+});
+
 it('keeps what an error is: its class, its fields and its identity', async () => {
   const thrown: unknown[] = [];
   const watch = defineMiddleware({

@@ -75,25 +75,31 @@ function redactingHook(hook: Hook, redact: (text: string) => string): Hook {
   return function (...args) {
     try {
       const result = hook.apply(this, args);
-      // What answers at once still does.
-      return result instanceof Promise ? result.catch(fail) : result;
+      // What answers at once still does. Whoever has a `then` is awaited, be it a promise or not.
+      return isThenable(result) ? Promise.resolve(result).catch(fail) : result;
     } catch (error) {
       return fail(error);
     }
   };
 }
 
-/** In its place where that can be: an instance of a class may have private fields that a copy would lack. */
-function withHooks(middleware: Middleware, change: (hook: Hook) => Hook): Middleware {
-  const changed = isTable(middleware) ? { ...middleware } : middleware;
-  if (typeof changed !== 'object' || changed === null || !Object.isExtensible(changed)) return middleware;
-  for (const key of methodsOf(changed)) {
-    const hook = Reflect.get(changed, key) as Hook;
-    Reflect.defineProperty(changed, key, {
-      ...{ value: change(hook), enumerable: true, writable: true, configurable: true },
-    });
-  }
-  return changed;
+function isThenable(value: unknown): boolean {
+  return typeof (value as { then?: unknown } | null | undefined)?.then === 'function';
+}
+
+/**
+ * A middleware, or its guard, with other methods. In its place where that can be: an instance of a class may have private
+ * fields that a copy would lack.
+ */
+function withHooks<T>(owner: T, change: (hook: Hook) => Hook): T {
+  const changed = isTable(owner) ? { ...owner } : owner;
+  if (typeof changed !== 'object' || changed === null || !Object.isExtensible(changed)) return owner;
+  const put = (key: string, value: unknown) =>
+    Reflect.defineProperty(changed, key, { value, enumerable: true, writable: true, configurable: true });
+  for (const key of methodsOf(changed)) put(key, change(Reflect.get(changed, key) as Hook));
+  const guard: unknown = Reflect.get(changed, 'guard');
+  if (typeof guard === 'object' && guard !== null) put('guard', withHooks(guard, change));
+  return changed as T;
 }
 
 function methodsOf(value: object): string[] {

@@ -29,6 +29,14 @@ export function interpolate(
   );
 }
 
+/** The variables that the texts of a file ask for, each once. */
+export function variablesIn(value: unknown): readonly string[] {
+  if (Array.isArray(value)) return [...new Set(value.flatMap(variablesIn))];
+  if (isTable(value)) return variablesIn(Object.values(value));
+  if (typeof value !== 'string') return [];
+  return [...value.matchAll(PLACE)].flatMap(([, inner]) => NAME.exec(inner ?? '')?.[1] ?? []);
+}
+
 function filled(
   text: string,
   env: Readonly<Record<string, string | undefined>>,
@@ -45,7 +53,7 @@ function filled(
         `Expected \${NAME}, \${NAME:-default} or \${NAME:plain}, got ${place}. A plain \${ is written $\${.`,
       );
     places++;
-    const value = env[name];
+    const value = Object.hasOwn(env, name) ? env[name] : undefined;
     if (fallback !== undefined && !value) return fallback;
     if (value === undefined)
       return fail(`The environment variable ${name} is not set. Set it, or write \${${name}:-default}.`);

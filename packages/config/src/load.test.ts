@@ -40,7 +40,22 @@ describe('where a config is looked for', () => {
       'allium.toml and allium.json: which one counts?',
     );
     expect((await failing({ cwd: dir, file: 'x.txt' })).message).toContain('Expected a file that ends with');
+    expect(await failing({ cwd: dir, file: 'two' })).toMatchObject({
+      ...{ code: 'CONFIG_INVALID', file: `${dir}/two` },
+      message: `${dir}/two: This is a folder. Name the file in it.`,
+    });
     await expect(loadConfig({ cdw: '.' } as object)).rejects.toThrow('It takes: cwd, file, env.');
+  });
+
+  it('tells which variables the file asks for, each once', async () => {
+    const prompt = 'Say $${NOT}, ${B:-b} and ${A:plain}; ${B}.';
+    const dir = project({
+      'allium.json': { allium: { systemPrompt: prompt, plugins: { retry: { attempts: '${C}' } } } },
+      'module/allium.config.mjs': 'export default { name: `${"x"}`, systemPrompt: "${A}" };',
+    });
+    const env = { A: 'a', B: 'b', C: '3' };
+    expect((await loadConfig({ cwd: dir, env })).variables).toEqual(['B', 'A', 'C']);
+    expect((await loadConfig({ cwd: `${dir}/module`, env })).variables).toEqual([]);
   });
 
   it('modules export what stands under allium', async () => {
@@ -87,7 +102,8 @@ describe('what is wrong with a file', () => {
       'to be non-empty text, got undefined',
     ],
     ['[allium.middleware]\nchain = "retry"', 2, 'allium.middleware.chain', 'to be a list, got "retry"'],
-    ['allium = 3', undefined, undefined, 'Expected `allium` to be a table'],
+    ['\nallium = 3', 2, 'allium', 'Expected `allium` to be a table'],
+    ['\n[[allium]]', 2, 'allium', 'Expected `allium` to be a table'],
     ['[allium.plugins]\ncache = 3', 2, 'allium.plugins.cache', 'to be a table of options, got 3'],
   ])('%j', async (text, line, key, message) => {
     const dir = project({ 'allium.toml': text });
@@ -100,10 +116,25 @@ describe('what is wrong with a file', () => {
   it('has a line in JSON, too', async () => {
     const dir = project({
       'allium.json': '{\n "allium": {\n  "limits": { "turns": 1,\n   "trns": 2 } } }',
-      'b/allium.json': '{\n "allium": {\n x',
+      'b/allium.json': '{\n "allium": 3 }',
     });
     expect(await failing({ cwd: dir })).toMatchObject({ line: 4, key: 'allium.limits.trns' });
-    expect((await failing({ cwd: `${dir}/b` })).message).toContain('This is not JSON');
+    expect(await failing({ cwd: `${dir}/b` })).toMatchObject({ line: 2, key: 'allium' });
+  });
+
+  it.each([
+    ['a token', '{\n "allium": {\n x', 3],
+    ['a word', '{\n "allium": {\n  "model": offline\n } }', 3],
+    ['a word that a line before it has in quotes', '{\n "allium": {\n  "a": "o",\n  "b": [\n o] } }', 5],
+    ['a comma too many', '{\n "allium": {\n  "model": "offline",\n } }', 4],
+    ['a missing value', '{\n "allium": {\n  "model":\n } }', 4],
+    ['a missing end', '{\n "allium": {\n  "model": [\n', 3],
+    ['nothing', '', 1],
+  ])('has a line in what is not JSON: %s', async (_, text, line) => {
+    expect(await failing({ cwd: project({ 'allium.json': text }) })).toMatchObject({
+      ...{ code: 'CONFIG_INVALID', line },
+      message: expect.stringContaining('This is not JSON'),
+    });
   });
 
   it('is a name given twice', async () => {
@@ -151,6 +182,8 @@ describe('variables', () => {
       code: 'CONFIG_VARIABLE',
       message: `${dir}/allium.toml:4: \`allium.middleware.chain[1].key\`: The environment variable MISSING is not set. Set it, or write \${MISSING:-default}.`,
     });
+    for (const name of ['constructor', 'toString', '__proto__'])
+      await expect(prompt(`\${${name}}`)).rejects.toMatchObject({ code: 'CONFIG_VARIABLE', line: 2 });
     expect((await failing({ cwd: project({ 'allium.toml': 'allium.name = "${1x}"' }) })).message).toContain(
       'Expected ${NAME}',
     );

@@ -5,13 +5,13 @@ import { checkOptionsSchema } from 'allium/registry';
 import { checkKeys } from 'allium/stores/kit';
 import { parse, TomlError } from 'smol-toml';
 import { ConfigError } from './config-error.js';
-import { interpolate, isTable } from './interpolate.js';
+import { interpolate, isTable, variablesIn } from './interpolate.js';
 import { type KeyPath, locator } from './locate.js';
 import { importNamed, keyText } from './modules.js';
 import { redactor, secretsIn } from './redact.js';
 import { reveal } from './reveal.js';
 import { checkingSchema } from './schema.js';
-import { Secret } from './secret.js';
+import { LONG, Secret } from './secret.js';
 import type { Config, ConfigSource, LoadConfigOptions, LoadedConfig } from './types.js';
 
 /** In this order, should a folder have none of the others. */
@@ -37,9 +37,12 @@ export async function loadConfig(options: LoadConfigOptions = {}): Promise<Loade
           throw new ConfigError('CONFIG_VARIABLE', message, place(file, source, ['allium', ...path]));
         })
   ) as Config;
-  const redact = redactor(secretsIn(config));
+  const variables = source.format === 'module' ? [] : variablesIn([raw]);
+  const secrets = secretsIn(config);
+  const redact = redactor(secrets);
+  const redactLong = redactor(secrets.filter((secret) => secret.length >= LONG));
   await check(file, source, config, redact);
-  return { file, dir: dirname(file), config, source, redact };
+  return { file, dir: dirname(file), config, source, variables, redact, redactLong };
 }
 
 /** Types what a config module exports. */
@@ -66,7 +69,7 @@ function search(from: string): string {
 
 async function read(file: string): Promise<{ source: ConfigSource; value: unknown }> {
   if (!existsSync(file)) throw new ConfigError('CONFIG_NOT_FOUND', `There is no file ${file}.`);
-  const text = readFileSync(file, 'utf8').replace(/^\uFEFF/, '');
+  const text = textOf(file);
   const name = basename(file);
   if (/\.(ts|mts|mjs|js)$/.test(name)) {
     const module = await importNamed(file);
@@ -80,6 +83,17 @@ async function read(file: string): Promise<{ source: ConfigSource; value: unknow
     'CONFIG_INVALID',
     `Expected a file that ends with .toml, .json, .ts or .mjs, got ${file}.`,
   );
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8').replace(/^\uFEFF/, '');
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const problem =
+      code === 'EISDIR' ? 'This is a folder. Name the file in it.' : `It cannot be read: ${message}.`;
+    throw new ConfigError('CONFIG_INVALID', problem, { file, cause: error });
+  }
 }
 
 function toml(file: string, text: string): unknown {
@@ -104,10 +118,27 @@ function json(file: string, text: string): unknown {
     return JSON.parse(text);
   } catch (error) {
     const { message } = error as Error;
-    const at = /position (\d+)/.exec(message)?.[1];
-    const line = at === undefined ? undefined : text.slice(0, Number(at)).split('\n').length;
+    const line = lineOfMistake(text, message);
     throw new ConfigError('CONFIG_INVALID', `This is not JSON: ${message}.`, { file, line });
   }
+}
+
+/** Some messages tell no position. Then it is the end, or the first line after which the parser stumbles over that token. */
+function lineOfMistake(text: string, message: string): number {
+  const at = /position (\d+)/.exec(message)?.[1];
+  if (at !== undefined) return text.slice(0, Number(at)).split('\n').length;
+  const lines = text.trimEnd().split(/(?<=\n)/);
+  const [token = ''] = message.split(', ', 1);
+  const stumbles = (end: number) => {
+    try {
+      JSON.parse(lines.slice(0, end).join(''));
+    } catch (error) {
+      return (error as Error).message.startsWith(token);
+    }
+    return false;
+  };
+  const first = lines.findIndex((_, index) => stumbles(index + 1));
+  return message.startsWith('Unexpected token') && first !== -1 ? first + 1 : lines.length;
 }
 
 /** Files have one table `allium`, so that a mistake in a heading is noticed; a module exports what stands in it. */
@@ -137,7 +168,11 @@ async function check(
   redact: (text: string) => string,
 ): Promise<void> {
   if (!isTable(config as unknown))
-    throw new ConfigError('CONFIG_INVALID', 'Expected `allium` to be a table.', { file });
+    throw new ConfigError(
+      'CONFIG_INVALID',
+      'Expected `allium` to be a table.',
+      place(file, source, ['allium']),
+    );
   const schema = checkingSchema(source.format === 'module');
   const { issues } = await checkOptionsSchema(schema, reveal(config, schema));
   if (issues) {

@@ -20,7 +20,7 @@ export async function importFile(file: string): Promise<Module> {
   try {
     return (await import(/* @vite-ignore */ pathToFileURL(file).href)) as Module;
   } catch (error) {
-    if ((error as { code?: unknown }).code !== 'ERR_UNKNOWN_FILE_EXTENSION') throw error;
+    if ((error as { code?: unknown } | null)?.code !== 'ERR_UNKNOWN_FILE_EXTENSION') throw error;
     throw new ConfigError(
       'CONFIG_INVALID',
       `Node ${process.versions.node} does not run TypeScript. Use Node ≥ 22.18, start it with a loader (node --import tsx), or write JavaScript: .mjs in the place of .ts.`,

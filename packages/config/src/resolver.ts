@@ -167,7 +167,12 @@ export class Resolver {
       Object.keys(value).every((key) => key === 'import' || key === 'name')
     ) {
       const name = value.name === undefined ? value.import : `${value.import}#${value.name}`;
-      return (await importUser(this.loaded.dir, name)).chosen;
+      const { module, chosen } = await importUser(this.loaded.dir, name);
+      if (chosen !== undefined) return chosen;
+      throw new ConfigError(
+        'CONFIG_INVALID',
+        `${value.import} has no value as its export \`${value.name ?? 'default'}\`. It exports: ${exportsOf(module)}. Choose one with \`name\`.`,
+      );
     }
     const members = Object.entries(value).map(
       async ([key, member]) => [key, await this.#withCode(member)] as const,

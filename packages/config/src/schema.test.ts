@@ -17,7 +17,7 @@ describe('the JSON Schema of the config', () => {
   it('accepts the config of the guide', () => {
     const toml = `
       [allium]
-      model = { use = "openai/gpt-5", apiKey = "\${KEY}" }
+      model = { use = "openai/gpt-5", apiKey = "\${KEY}", acceptUnfinished = "\${LAX:-false}", fetch = { import = "./fetch.mjs" } }
       systemPrompt = "Be kind."
       store = { use = "sqlite", path = "x.db" }
       tools = ["./tools.mjs"]
@@ -34,6 +34,8 @@ describe('the JSON Schema of the config', () => {
   it.each([
     '[allium]\nmodle = "x"',
     '[allium.limits]\nturns = -1',
+    '[allium]\nmodel = { use = "openai/x", acceptUnfinished = "no" }',
+    '[allium]\nmodel = { use = "openai/x", apikey = "x" }',
     '[allium.middleware]\nchain = [{ use = "retry", atempts = 2 }]',
     '[allium.middleware]\nchain = [{ use = "retry", on = "run" }]',
     '[allium.plugins.cache]\nttlMs = "soon"',

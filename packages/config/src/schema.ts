@@ -40,6 +40,10 @@ const PLAIN = {
       type: 'object',
       additionalProperties: { type: 'object' },
     },
+    systemMetadata: {
+      description: 'Of the system prompt: provider holds options by provider, such as a cache marker.',
+      type: 'object',
+    },
   }),
   toolExecution: { enum: ['parallel', 'sequential'] },
   tenant: text,

@@ -69,8 +69,12 @@ export interface LoadedConfig {
   readonly dir: string;
   readonly config: Config;
   readonly source: ConfigSource;
-  /** Replaces every value that came from the environment by `***`: for text that others wrote. */
+  /** The environment variables that the file asks for with `${NAME}`; none for modules. */
+  readonly variables: readonly string[];
+  /** Replaces every value that came from the environment by `***`: for errors that others wrote. */
   redact(text: string): string;
+  /** The same for all other text: values of fewer than six characters stay, for they stand there by chance. */
+  redactLong(text: string): string;
 }
 
 /** What is given here takes the place of what the file says; lists are added to it. */

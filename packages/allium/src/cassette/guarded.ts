@@ -16,6 +16,13 @@ export async function guardedMessages(ctx: ModelContext): Promise<readonly Messa
   return requestGate.all(ctx.messages, ctx);
 }
 
+/** The system prompt of a request, likewise. */
+export async function guardedPrompt(ctx: ModelContext): Promise<string> {
+  const { plan, requestGate } = ctx._run;
+  if (plan.guards.request.length === 0 || !ctx._call.guarded) return ctx.systemPrompt;
+  return requestGate.prompt(ctx.systemPrompt, ctx);
+}
+
 /** Is an answer judged, so that a part of it may not be written before all of it was? */
 export function judgesAnswers(ctx: ModelContext): boolean {
   return ctx._run.plan.guardsResponses && ctx._call.guarded;

@@ -7,7 +7,7 @@ import { modelName } from '../kernel/model.js';
 import { requestKey } from '../kernel/request-key.js';
 import type { Cleaner } from './clean.js';
 import type { PlainMessage, PlainRequest } from './format.js';
-import { guardedMessages } from './guarded.js';
+import { guardedMessages, guardedPrompt } from './guarded.js';
 
 export interface AskedModel {
   readonly type: 'model';
@@ -33,7 +33,7 @@ export async function askedModel(ctx: ModelContext, clean: Cleaner): Promise<Ask
   const given = await guardedMessages(ctx);
   const { provider, id } = ctx.model;
   const messages = given.map((message) => clean.value(plainMessage(message, clean)));
-  const systemPrompt = clean.text(ctx.systemPrompt);
+  const systemPrompt = clean.text(await guardedPrompt(ctx));
   const tools = clean.value(ctx.tools.map(({ spec }) => spec));
   const settings = clean.value(ctx.settings);
   const key = requestKey({

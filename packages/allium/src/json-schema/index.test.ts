@@ -46,20 +46,38 @@ describe('jsonSchema', () => {
     expect(await issues({ const: 3 }, 4)).toEqual([': must be equal to constant: 3']);
   });
 
-  it('speaks draft 2020-12, and 07 where $schema says so', async () => {
-    expect(await issues({ type: 'array', prefixItems: [{ type: 'string' }] }, [1])).toEqual([
-      '0: must be string',
-    ]);
-    const old = {
-      $schema: 'http://json-schema.org/draft-07/schema#',
-      type: 'array',
-      items: [{ type: 'string' }],
-    };
-    expect(await issues(old, [1])).toEqual(['0: must be string']);
-    expect(
-      await issues({ $schema: 'https://json-schema.org/draft/2020-12/schema', type: 'string' }, 1),
-    ).toEqual([': must be string']);
+  it('speaks draft 2020-12', async () => {
+    const schema = { type: 'array', prefixItems: [{ type: 'string' }] };
+    expect(await issues(schema, [1])).toEqual(['0: must be string']);
+    const named = { ...schema, $schema: 'https://json-schema.org/draft/2020-12/schema' };
+    expect(await issues(named, [1])).toEqual(['0: must be string']);
   });
+
+  it.each([
+    'http://json-schema.org/draft-06/schema#',
+    'http://json-schema.org/draft-07/schema#',
+    'http://json-schema.org/draft-07/schema',
+    'https://json-schema.org/draft-06/schema',
+    'https://json-schema.org/draft-07/schema#',
+  ])('speaks %s where $schema says so, and shows it as it is', async ($schema) => {
+    const schema = { $schema, type: 'array', items: [{ type: 'string' }] };
+    expect(await issues(schema, [1])).toEqual(['0: must be string']);
+    expect(await issues(schema, ['a', 1])).toEqual([]);
+    expect(jsonSchema(schema)['~standard'].jsonSchema!.input({ target: 'draft-07' })).toEqual(schema);
+    await expect(jsonSchema({ ...schema, items: 'string' })['~standard'].validate([])).rejects.toMatchObject({
+      code: 'INVALID_TOOL',
+    });
+  });
+
+  it.each(['http://json-schema.org/draft-04/schema#', 'https://example.com/draft-07/mine'])(
+    'refuses %s, which it does not speak',
+    async ($schema) => {
+      await expect(jsonSchema({ $schema })['~standard'].validate(1)).rejects.toMatchObject({
+        code: 'INVALID_TOOL',
+        message: expect.stringContaining($schema),
+      });
+    },
+  );
 
   it('follows local references, also where two schemas share an $id', async () => {
     const schema = {
@@ -97,6 +115,18 @@ describe('jsonSchema', () => {
       code: 'INVALID_TOOL',
       message: expect.stringContaining('This is not a JSON Schema'),
     });
+  });
+
+  it('refuses $async, with which every value would pass', async () => {
+    const schema = { $async: true, type: 'number' };
+    const inside = { $defs: { one: schema }, properties: { a: schema, b: { $ref: '#/$defs/one' } } };
+    for (const bad of [schema, inside])
+      for (const value of [1, 'x', { a: 'x' }])
+        await expect(jsonSchema(bad)['~standard'].validate(value)).rejects.toMatchObject({
+          code: 'INVALID_TOOL',
+          message: expect.stringContaining('This is not a JSON Schema'),
+        });
+    expect(await issues({ ...schema, $async: false }, 'x')).toEqual([': must be number']);
   });
 });
 

@@ -60,7 +60,9 @@ export function jsonSchema<T = unknown>(schema: object): StandardSchema<T, T> {
 
 /** The part of ajv that is used. */
 interface Ajv {
-  compile(schema: object): ((value: unknown) => boolean) & { errors?: readonly AjvError[] | null };
+  compile(
+    schema: object,
+  ): ((value: unknown) => boolean) & { errors?: readonly AjvError[] | null; $async?: true };
 }
 
 interface AjvError {
@@ -86,11 +88,19 @@ const dialects = {
   new: once(async () => classOf(await import('ajv/dist/2020.js'), 'Ajv2020')),
 };
 
+/** Both ways to write them are common. */
+const OLD = /^https?:\/\/json-schema\.org\/draft-0[67]\/schema#?$/;
+
 async function compile(schema: JsonSchema): Promise<Validate> {
-  const ajv = await load(/draft-0[67]/.test(String(schema.$schema)) ? dialects.old : dialects.new);
+  const { $schema, ...rest } = schema;
+  const old = OLD.test(String($schema));
+  const ajv = await load(old ? dialects.old : dialects.new);
   let validate: ReturnType<Ajv['compile']>;
   try {
-    validate = ajv.compile(schema);
+    // ajv has no draft 06, and 07 by one name only. What is valid in 06 means the same in 07.
+    validate = ajv.compile(old ? rest : schema);
+    // An extension of ajv: such a schema answers with a promise, which would count as a yes.
+    if (validate.$async) throw new Error('`$async` is no part of it');
   } catch (error) {
     throw new AlliumError(
       'INVALID_TOOL',

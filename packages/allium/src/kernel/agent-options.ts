@@ -55,7 +55,7 @@ function checkName(option: string, name: unknown): void {
   if (typeof name !== 'string' || name === '') throw invalidOption(option, 'non-empty text', name);
 }
 
-function checkStore(_: string, store: unknown): void {
+function checkStore(option: string, store: unknown): void {
   const missing = ['append', 'read', 'head', 'list', 'fork', 'delete', 'post', 'take'].filter(
     (method) => typeof (store as Record<string, unknown> | null)?.[method] !== 'function',
   );
@@ -63,6 +63,7 @@ function checkStore(_: string, store: unknown): void {
     throw new AlliumError(
       'INVALID_OPTION',
       `Expected \`store\` to be a Store, got ${shown(store)} without ${missing.join(', ')}.`,
+      { data: { option } },
     );
 }
 

@@ -184,7 +184,7 @@ export abstract class Context {
   /** Puts a `custom` event into the stream, with a copy of the data. Instances of classes are told as they are. */
   emit(name: string, data?: unknown): void {
     const { _run: run } = this;
-    if (run.watched) run.emitCustom(name, eventData(data), run.nameAt(this._position));
+    if (run.watched && !this._isOver) run.emitCustom(name, eventData(data), run.nameAt(this._position));
   }
 
   /** Calls a model for a middleware's own purposes: same signal, budget and inner layers, never in the user's stream. */

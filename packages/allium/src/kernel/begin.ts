@@ -155,7 +155,11 @@ async function reopen(
   const answers = firstAnswers(posted, open.requests, now);
   for (const [requestId, decision] of Object.entries(options.answers ?? {})) {
     const request = open.requests.get(requestId);
-    if (!request || answers.has(requestId)) throw unknownRequest(requestId, [...open.requests.values()]);
+    if (!request || answers.has(requestId))
+      throw unknownRequest(
+        requestId,
+        [...open.requests.values()].filter(({ id }) => !answers.has(id)),
+      );
     // What comes through the parent of a sub-agent was in time when the parent took it.
     answers.set(requestId, checkAnswer(request, decision, options.parent ? request.createdAt : now));
   }

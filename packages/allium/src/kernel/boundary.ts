@@ -16,9 +16,8 @@ export function endOf({ call, scope }: Run): unknown {
 
 /** What had stopped the run before it broke off still does. */
 export function restoreStop(run: Run): void {
-  const { stop, batch } = run.open;
+  const { stop } = run.open;
   if (stop) run.call.latch(new StopRun(stop.reason, stop.message), stop.by);
-  else if (!batch && run.toolCallsLeft() < 0) run.call.latch(toolCallLimit(), 'kernel');
 }
 
 /** The same, and the limits of the kernel. */

@@ -9,36 +9,153 @@ import {
   type Subject,
   skipOrThrow,
 } from './guards.js';
-import { asJson, textsIn, withTexts } from './json-texts.js';
-import type { Message, TextContent, ToolCall, ToolContent } from './messages.js';
+import { isJson } from './json-copy.js';
+import { asJson, readArguments, textsIn, withTexts } from './json-texts.js';
+import type {
+  AssistantContent,
+  Message,
+  ModelResponse,
+  TextContent,
+  ThinkingContent,
+  ToolCall,
+  ToolContent,
+} from './messages.js';
+import type { GuardPoint } from './middleware.js';
 import type { ToolResult } from './tool.js';
 
-/** The texts of a message or result with what the guards of a point left of them. */
-async function judgeContent<T extends { readonly content: readonly { readonly type: string }[] }>(
-  guards: readonly PlannedGuard[],
-  subject: Subject,
-  owner: T,
-  ctx: Context,
-): Promise<{ owner: T; rewritten: boolean; deny?: Refusal }> {
-  const texts = owner.content
-    .filter((part) => part.type === 'text')
-    .map((part) => (part as TextContent).text);
-  const judged = await judge(guards, subject, texts, ctx);
-  if (judged.deny || !judged.changed) return { owner, rewritten: false, deny: judged.deny };
-  let i = 0;
-  const content = owner.content.map((part) =>
-    part.type === 'text' ? { ...part, text: judged.texts[i++] ?? '' } : part,
-  );
-  return { owner: { ...owner, content }, rewritten: true };
-}
-
+/**
+ * A message as the guards of a point leave it. All it says is judged: what was thought and called as well. With details
+ * it is as in results of tools.
+ */
 export async function judgeMessage(
   table: GuardTable,
   point: 'input' | 'request',
   message: Message,
   ctx: Context,
 ): Promise<{ owner: Message; deny?: Refusal }> {
-  return judgeContent(table[point], { point, message }, message, ctx);
+  const guards = table[point];
+  const given = searchable(message);
+  const texts = given.content.map(textsOfPart);
+  const {
+    changed,
+    rewritten,
+    texts: left,
+    deny,
+  } = await judge(guards, { point, message }, texts.flat(), ctx);
+  if (deny) return { owner: given, deny };
+  let owner = given;
+  if (changed) {
+    const content = rewritten ? rewrittenContent(given, left.join('')) : redactedContent(given, texts, left);
+    owner =
+      given.role === 'assistant'
+        ? withContent(table, [point], given, { content: content as AssistantContent[], rewritten }, ctx)
+        : ({ ...given, content } as Message);
+  }
+  if (owner.role !== 'tool' || owner.details === undefined) return { owner };
+  const { details, ...rest } = owner;
+  if (rewritten) return { owner: rest };
+  const cleaned = redactValue(guards, point, details, ctx);
+  if (cleaned.value === details) return { owner, deny: cleaned.deny };
+  return { owner: { ...rest, details: cleaned.value }, deny: cleaned.deny };
+}
+
+/** The message in the form in which guards can see all of it; itself if they can. */
+function searchable(message: Message): Message {
+  if (message.role === 'tool') {
+    const { details, ...rest } = message;
+    if (details === undefined || isJson(details)) return message;
+    const json = asJson(details);
+    return json === undefined ? rest : { ...rest, details: json };
+  }
+  if (message.role === 'user') return message;
+  let changed = false;
+  const content = message.content.map((part) => {
+    const kept = part.type === 'tool-call' ? readArguments(part.arguments)?.kept : undefined;
+    if (kept === undefined || kept === (part as ToolCall).arguments) return part;
+    changed = true;
+    return { ...(part as ToolCall), arguments: kept };
+  });
+  return changed ? { ...message, content } : message;
+}
+
+type Part = Message['content'][number];
+
+function textsOfPart(part: Part): readonly string[] {
+  switch (part.type) {
+    case 'text':
+    case 'thinking':
+      return [part.text];
+    case 'tool-call': {
+      const read = readArguments(part.arguments);
+      return read ? textsIn(read.args) : [part.arguments];
+    }
+    case 'provider':
+      return textsIn(asJson(part.value));
+    default:
+      return [];
+  }
+}
+
+/** `before`: the texts of each part. `after`: what is left of all of them. */
+function redactedContent(
+  message: Message,
+  before: readonly (readonly string[])[],
+  after: readonly string[],
+): readonly Part[] {
+  let at = 0;
+  return message.content.map((part, i) => {
+    const given = before[i]!;
+    const left = after.slice(at, at + given.length);
+    at += given.length;
+    return given.every((text, k) => text === left[k]) ? part : withPartTexts(part, left, message);
+  });
+}
+
+function withPartTexts(part: Part, texts: readonly string[], { role }: Message): Part {
+  switch (part.type) {
+    case 'text':
+      // What an application noted on a message of its own is its own business.
+      return { ...(role === 'assistant' ? withoutMetadata(part) : part), text: texts[0]! };
+    case 'thinking':
+      return withheldThinking(part, texts[0]!);
+    case 'tool-call': {
+      const read = readArguments(part.arguments);
+      const made = read ? JSON.stringify(withTexts(read.args, texts)) : texts[0]!;
+      return { ...withoutMetadata(part), arguments: made };
+    }
+    case 'provider':
+      return { ...withoutMetadata(part), value: withTexts(asJson(part.value), texts) };
+    default:
+      return part;
+  }
+}
+
+/** A judge put one text in the place of all that the message says. Calls stay, or their results would answer nobody. */
+function rewrittenContent(message: Message, text: string): readonly Part[] {
+  let rest = text;
+  const content = message.content.flatMap((part): Part | readonly Part[] => {
+    if (part.type === 'thinking' || part.type === 'provider') return [];
+    if (part.type === 'tool-call') return { ...withoutMetadata(part), arguments: '{}' };
+    if (part.type !== 'text') return part;
+    const made = withPartTexts(part, [rest], message);
+    rest = '';
+    return made;
+  });
+  return rest === '' ? content : [{ type: 'text', text: rest }, ...content];
+}
+
+/** Thinking with other text. The provider's seal is on the old one, so this can never be sent back. */
+export function withheldThinking(part: ThinkingContent, text: string): ThinkingContent {
+  const { signature: _, ...rest } = withoutMetadata(part);
+  return { ...rest, text, redacted: true };
+}
+
+/** What a provider notes on a block is about the block as it was, and may quote it. */
+export function withoutMetadata<P extends AssistantContent>({
+  metadata: _,
+  ...part
+}: P): Omit<P, 'metadata'> {
+  return part;
 }
 
 /**
@@ -53,16 +170,18 @@ export async function judgeToolResult(
 ): Promise<ToolResult> {
   const guards = table['tool-result'];
   const subject: Subject = { point: 'tool-result', toolCall, result };
-  const { owner, rewritten, deny } = await judgeContent(guards, subject, result, ctx);
-  if (deny) return withheld(deny);
-  if (owner.details === undefined) return owner;
-  if (rewritten && guards.some(({ guard }) => guard.judge)) {
-    const { details: _, ...rest } = owner;
-    return rest;
-  }
-  const cleaned = redactDetails(guards, owner.details, ctx);
+  const texts = result.content.flatMap(textsOfPart);
+  const judged = await judge(guards, subject, texts, ctx);
+  if (judged.deny) return withheld(judged.deny);
+  let i = 0;
+  const content = result.content.map((part) =>
+    part.type === 'text' ? { ...part, text: judged.texts[i++]! } : part,
+  );
+  const { details: given, ...rest } = judged.changed ? { ...result, content } : result;
+  if (given === undefined || judged.rewritten) return rest;
+  const cleaned = redactDetails(guards, given, ctx);
   if (cleaned.deny) return withheld(cleaned.deny);
-  return cleaned.details === owner.details ? owner : { ...owner, details: cleaned.details };
+  return cleaned.value === undefined ? rest : { ...rest, details: cleaned.value };
 }
 
 function withheld({ reason }: Refusal): ToolResult {
@@ -92,32 +211,70 @@ export function judgeUpdate(
   }
   if (details === undefined) return { update };
   const cleaned = redactDetails(guards, details, ctx);
-  return cleaned.deny ? undefined : { update, details: cleaned.details };
+  return cleaned.deny ? undefined : { update, details: cleaned.value };
 }
 
-/** What applications are told beside the text of a result, without what guards found in it. */
+/**
+ * What applications are told beside the text of a result, without what guards found in it. It is the JSON it would be
+ * stored as: nobody can search what else a value may hold.
+ */
 function redactDetails(
   guards: readonly PlannedGuard[],
+  details: unknown,
+  ctx: Context,
+): { value: unknown; deny?: Refusal } {
+  return redactValue(guards, 'tool-result', guards.length === 0 ? details : asJson(details), ctx);
+}
+
+/** Probabilities of tokens spell the whole text out, in pieces that no guard knows. */
+const SPELLS = /logprobs/i;
+
+/**
+ * A response with what guards left of its content. Its metadata may quote what is gone, so it is searched too. Where a
+ * judge wrote anew nobody knows what quotes it, and no text of it stays. Numbers do: adapters count by them.
+ */
+export function withContent<R extends ModelResponse>(
+  table: GuardTable,
+  points: readonly GuardPoint[],
+  response: R,
+  { content, rewritten }: { readonly content: ModelResponse['content']; readonly rewritten: boolean },
+  ctx: Context,
+): R {
+  const { metadata, ...rest } = response;
+  if (metadata === undefined) return { ...response, content };
+  let value = asJson(metadata, (key, item) =>
+    SPELLS.test(key) || (rewritten && typeof item === 'string') ? undefined : item,
+  );
+  for (const point of points) {
+    const cleaned = redactValue(table[point], point, value, ctx);
+    value = cleaned.deny ? undefined : cleaned.value;
+  }
+  return { ...rest, content, ...(value !== undefined && { metadata: value }) } as R;
+}
+
+/** A JSON value without what guards found in its texts; the same one if they found nothing. */
+export function redactValue(
+  guards: readonly PlannedGuard[],
+  point: GuardPoint,
   given: unknown,
   ctx: Context,
-): { details: unknown; deny?: Refusal } {
-  let details = given;
+): { value: unknown; deny?: Refusal } {
+  let value = given;
   for (const planned of guards) {
     if (!planned.guard.find) continue;
     try {
-      const json = asJson(details);
-      const texts = textsIn(json);
-      const seen = texts.map((text) => redact(planned, 'tool-result', text, ctx));
+      const texts = textsIn(value);
+      const seen = texts.map((text) => redact(planned, point, text, ctx));
       const deny = seen.find((one) => one.deny)?.deny;
-      if (deny) return { details, deny };
+      if (deny) return { value, deny };
       if (seen.some((one, i) => one.text !== texts[i]))
-        details = withTexts(
-          json,
+        value = withTexts(
+          value,
           seen.map((one) => one.text),
         );
     } catch (error) {
       skipOrThrow(planned, error, ctx);
     }
   }
-  return { details };
+  return { value };
 }

@@ -301,6 +301,96 @@ describe('a cancel from another process', () => {
   });
 });
 
+describe('a cancel beside a layer that fails', () => {
+  it.each([
+    ['beforeRun of the resume', { beforeRun: () => Promise.reject(new Error('no server')) }],
+    ['afterRun of the resume', { afterRun: () => Promise.reject(new Error('no server')) }],
+  ])('still ends the run: %s', async (_, hook) => {
+    const { agent, session, ran } = world();
+    const [request] = (await session(calls('asks')).run('go')).pending;
+    await session().answer(request!.id, { type: 'approve' });
+    await session().abort('stop it');
+    const failing: Middleware = { name: 'failing', ...hook };
+    const error = await failed(
+      agent([], { middleware: [failing] })
+        .session('s')
+        .resume(),
+    );
+    expect(error).toMatchObject({ code: 'ABORTED' });
+    expect(await failed(session('never said').resume())).toMatchObject({ code: 'SESSION_UNKNOWN' });
+    expectValidHistory(await session().messages());
+    expect(ran).toEqual([]);
+  });
+});
+
+describe('the limit of tool calls, after a crash', () => {
+  it('of a session that is used up does not end a run that calls no tool', async () => {
+    const { store, agent } = world({ sessionLimits: { toolCalls: 1 } });
+    expect(
+      (
+        await agent([calls('pay', 'look')])
+          .session('s')
+          .run('go')
+      ).stop.reason,
+    ).toBe('max_tool_calls');
+    const dies = dying(store, (types) => types.includes('run_end'));
+    await failed(agent(['fine'], { store: dies }).session('s').run('and now?'));
+    expect(await agent([]).session('s').resume()).toMatchObject({ status: 'done', text: 'fine' });
+  });
+
+  it('ends the run also when only calls are left that may run', async () => {
+    let runs = 0;
+    const slow = tool({
+      name: 'slow',
+      description: '',
+      input: z.object({}),
+      idempotent: true,
+      execute: async () => {
+        await settle();
+        return `run ${++runs}`;
+      },
+    });
+    const { store, agent, tools } = world({ limits: { toolCalls: 1 } });
+    // The refused call has its result at once; the one that may run is cut off.
+    let finished = 0;
+    const dies = dying(store, (types) => types.includes('tool_finished') && ++finished > 1);
+    const all = [...tools, slow];
+    await failed(
+      agent([calls('slow', 'pay')], { store: dies, tools: all })
+        .session('s')
+        .run('go'),
+    );
+    const result = await agent(['never said'], { tools: all }).session('s').resume();
+    expect(result).toMatchObject({ status: 'stopped', stop: { reason: 'max_tool_calls', by: 'kernel' } });
+    expect(textOf(result.messages[2]!)).toBe('run 2');
+  });
+});
+
+it('an error that an abort brought about is that abort', async () => {
+  const controller = new AbortController();
+  const any: Middleware = { name: 'any', wrapModel: (_, next) => Promise.any([next(), next()]) };
+  const hang = new Promise<never>(() => {});
+  const model = {
+    provider: 'test',
+    id: 'm',
+    stream: () => ({ [Symbol.asyncIterator]: () => ({ next: () => hang }) }),
+  };
+  const run = new Agent({ model, middleware: [any] }).run('go', { signal: controller.signal });
+  await settle();
+  controller.abort('enough');
+  expect(await failed(run)).toMatchObject({ code: 'ABORTED' });
+});
+
+it('a run without a store that failed around a question can be gone on with', async () => {
+  const down: Middleware = { name: 'down', afterRun: () => Promise.reject(new Error('no server')) };
+  const { tools } = world();
+  const agent = new Agent({ model: scriptedModel([calls('asks'), text('thanks')]), tools });
+  const { result } = await failed(agent.run('go', { middleware: [down] }));
+  const answers = { [result.pending[0]!.id]: { type: 'approve' as const } };
+  const session = agent.session(result.sessionId);
+  expect(await session.resume({ answers, allowPlanChange: true })).toMatchObject({ text: 'thanks' });
+});
+
 describe('a new message after a crash', () => {
   it('says of a call that had begun that it is in doubt, and of one that may be run again that it is not finished', async () => {
     const { store, agent, session } = world();

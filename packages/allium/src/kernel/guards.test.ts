@@ -1,16 +1,23 @@
+import { inspect } from 'node:util';
 import {
   Agent,
+  type AssistantMessage,
   attribution,
   defineMiddleware,
   defineState,
   type Guard,
   type GuardPoint,
+  type Message,
   type Middleware,
+  type Model,
+  type ModelPart,
   memoryStore,
+  NO_USAGE,
   type RunError,
   textOf,
   tool,
   toolResult,
+  userMessage,
   type Verdict,
   window,
 } from 'allium';
@@ -147,6 +154,26 @@ describe('deny beats ask beats rewrite beats allow', () => {
 });
 
 describe('actions', () => {
+  it.each<[GuardPoint, 'block' | 'stop']>([
+    ['input', 'block'],
+    ['output', 'block'],
+    ['output', 'stop'],
+    ['tool-result', 'block'],
+    ['tool-result', 'stop'],
+  ])('a refusal is noted: %s, %s', async (point, action) => {
+    const { agent } = agentOf([toolCalls({ name: 'act' }), 'SECRET'], redacting([point], { action }));
+    const { changes } = await agent.run(point === 'input' ? 'SECRET' : 'hi');
+    expect(changes.map(({ by, what }) => [by, what])).toEqual([['redact', `refused ${point}`]]);
+  });
+
+  it('a call that is refused is noted once', async () => {
+    const { agent } = agentOf(
+      [toolCalls({ name: 'act', args: { a: 'SECRET' } }), 'ok'],
+      redacting(['tool-args'], { action: 'block' }),
+    );
+    expect((await agent.run('hi')).changes).toMatchObject([{ by: 'redact', what: 'blocked act' }]);
+  });
+
   it.each(['window', 'full'] as const)(
     'redact puts the replacement of the span, of the guard, or [redacted] (%s)',
     async (kind) => {
@@ -393,7 +420,121 @@ describe('a guard that fails', () => {
   });
 });
 
+/** A history as somebody brings it along, with the secret in everything it says. */
+const history: readonly Message[] = [
+  userMessage('q'),
+  {
+    id: '',
+    role: 'assistant',
+    stopReason: 'tool-calls',
+    metadata: { note: 'SECRET', n: 1 },
+    content: [
+      { type: 'thinking', text: 'think SECRET', signature: 'sealed' },
+      { type: 'text', text: 'say SECRET', metadata: { note: 'SECRET' } },
+      { type: 'provider', kind: 'source', value: { url: 'SECRET' } },
+      { type: 'tool-call', id: 'c1', name: 'act', arguments: '{"a": "SECRET", "n": 1}' },
+      { type: 'tool-call', id: 'c2', name: 'act', arguments: '{"a": "SECRET' },
+      { type: 'tool-call', id: 'c3', name: 'act', arguments: '{"a":"SECRET","a":1}' },
+    ],
+  },
+  ...['c1', 'c2', 'c3'].map(
+    (toolCallId): Message => ({
+      id: '',
+      role: 'tool',
+      toolCallId,
+      toolName: 'act',
+      content: [{ type: 'text', text: 'got SECRET' }],
+      isError: false,
+      details: toolCallId === 'c3' ? new Map([['raw', 'SECRET']]) : { raw: 'SECRET', n: 1 },
+    }),
+  ),
+  userMessage('go'),
+];
+
 describe('input', () => {
+  it('all that an imported history says is judged', async () => {
+    const { model, store, session } = agentOf(['ok'], redacting(['input']));
+    const { events } = await collect(session.stream(history));
+    const journal = await store.read('s', 0);
+    expect(inspect([events, journal, model.requests], { depth: null })).not.toContain('SECRET');
+    const [, assistant, first, , third] = await session.messages();
+    expect(assistant).toMatchObject({
+      metadata: { note: '[redacted]', n: 1 },
+      content: [
+        { type: 'thinking', text: 'think [redacted]', redacted: true },
+        { text: 'say [redacted]' },
+        { value: { url: '[redacted]' } },
+        { arguments: '{"a":"[redacted]","n":1}' },
+        { arguments: '{"a": "[redacted]' },
+        { arguments: '{"a":1}' },
+      ],
+    });
+    expect(assistant!.content[0]).not.toHaveProperty('signature');
+    expect(first).toMatchObject({ details: { raw: '[redacted]', n: 1 } });
+    expect(third).toMatchObject({ details: {} });
+    // Thinking without its seal is not sent back.
+    expect(model.requests[0]!.messages[1]!.content[0]).toMatchObject({ type: 'text' });
+  });
+
+  it('a judge sees all of it, and what it rewrites is all that is left', async () => {
+    const texts: string[] = [];
+    const { session } = agentOf(
+      ['ok'],
+      judging(['input'], ({ text: given }) => {
+        texts.push(given);
+        return given.includes('SECRET') ? { type: 'rewrite', text: 'gone' } : undefined;
+      }),
+    );
+    await session.run(history);
+    const [, assistant, first] = await session.messages();
+    expect(texts[1]).toBe('think SECRET\nsay SECRET\nurl\nSECRET\na\nSECRET\nn\n1\n{"a": "SECRET\na\n1');
+    expect(assistant).toMatchObject({ metadata: { n: 1 } });
+    expect(assistant!.content).toEqual([
+      { type: 'text', text: 'gone' },
+      { type: 'tool-call', id: 'c1', name: 'act', arguments: '{}' },
+      { type: 'tool-call', id: 'c2', name: 'act', arguments: '{}' },
+      { type: 'tool-call', id: 'c3', name: 'act', arguments: '{}' },
+    ]);
+    // Details are for applications: a judge that writes its text anew must not put them before the model.
+    expect(texts[2]).toBe('got SECRET');
+    expect(textOf(first!)).toBe('gone');
+    expect(first).not.toHaveProperty('details');
+  });
+
+  it('details alone are a reason to refuse', async () => {
+    const { session, model } = agentOf(['ok'], redacting(['input'], { action: 'block' }));
+    const call = { type: 'tool-call', id: 'c', name: 'act', arguments: '{}' } as const;
+    const told = { toolCallId: 'c', toolName: 'act', content: [], isError: false, details: ['SECRET'] };
+    const { stop } = await session.run([
+      userMessage('q'),
+      { id: '', role: 'assistant', stopReason: 'tool-calls', content: [call] },
+      { id: '', role: 'tool', ...told },
+      userMessage('go'),
+    ]);
+    expect(stop).toMatchObject({ reason: 'guardrail', by: 'redact' });
+    expect(model.requests).toHaveLength(0);
+  });
+
+  it('a message without text gets the text of the judge', async () => {
+    const call = { type: 'tool-call', id: 'c1', name: 'act', arguments: '{"a":"SECRET"}' } as const;
+    const { session } = agentOf(
+      ['ok'],
+      judging(['input'], ({ message }) =>
+        message!.role === 'assistant' ? { type: 'rewrite', text: 'gone' } : undefined,
+      ),
+    );
+    await session.run([
+      userMessage('q'),
+      { id: '', role: 'assistant', stopReason: 'tool-calls', content: [call] },
+      { id: '', role: 'tool', toolCallId: 'c1', toolName: 'act', content: [], isError: false },
+      userMessage('go'),
+    ]);
+    expect((await session.messages())[1]!.content).toEqual([
+      { type: 'text', text: 'gone' },
+      { ...call, arguments: '{}' },
+    ]);
+  });
+
   it('is rewritten before it is appended, sent or told', async () => {
     const { session, store, model } = agentOf(['ok'], redacting(['input']));
     const { events } = await collect(session.stream('my SECRET'));
@@ -444,6 +585,62 @@ describe('input', () => {
 });
 
 describe('request', () => {
+  it('covers calls, thinking and details of earlier turns; the history keeps them', async () => {
+    const { model, session } = agentOf(
+      [
+        chunks(
+          { type: 'thinking', text: 'SECRET', signature: 'sealed' },
+          { type: 'tool-call', id: 'c', name: 'act', arguments: '{"a":"SECRET"}' },
+        ),
+        'ok',
+      ],
+      redacting(['request']),
+    );
+    await session.run('hi');
+    expect(JSON.stringify(model.requests)).not.toContain('SECRET');
+    expect(model.requests[1]!.messages[1]!.content).toEqual([
+      { type: 'tool-call', id: 'c', name: 'act', arguments: '{"a":"[redacted]"}' },
+    ]);
+    expect((await session.messages())[1]!.content).toMatchObject([
+      { text: 'SECRET', signature: 'sealed' },
+      { arguments: '{"a":"SECRET"}' },
+    ]);
+  });
+
+  describe('system prompt', () => {
+    const script = [toolCalls({ name: 'act' }), toolCalls({ name: 'act' }), 'ok'];
+    const agentWith = (middleware: Middleware[], systemPrompt = 'Be SECRET.') => {
+      const model = scriptedModel(script);
+      return { model, agent: new Agent({ model, tools: [act], middleware, systemPrompt }) };
+    };
+    const prompts = (model: { requests: readonly { systemPrompt?: string }[] }) =>
+      model.requests.map(({ systemPrompt }) => systemPrompt);
+
+    it('is judged, once while it stays the same', async () => {
+      let judged = 0;
+      const judge = judging(['request'], ({ message }) => void (message || judged++));
+      const { agent, model } = agentWith([judge, redacting(['request'])]);
+      await agent.run('hi');
+      expect(prompts(model)).toEqual(Array(3).fill('Be [redacted].'));
+      expect(judged).toBe(1);
+    });
+
+    it('is judged as middleware leaves it', async () => {
+      const { agent, model } = agentWith([
+        { name: 'turns', transformSystemPrompt: (_, ctx) => `SECRET ${ctx.turn}` },
+        redacting(['request']),
+      ]);
+      await agent.run('hi');
+      expect(prompts(model)).toEqual(['[redacted] 1', '[redacted] 2', '[redacted] 3']);
+    });
+
+    it('is a reason to send nothing', async () => {
+      const { agent, model } = agentWith([redacting(['request'], { action: 'block' })]);
+      await expect(agent.run('hi')).resolves.toMatchObject({ stop: { reason: 'guardrail', by: 'redact' } });
+      expect(model.requests).toHaveLength(0);
+    });
+  });
+
   it('changes what is sent, not what is kept', async () => {
     const { session, model } = agentOf(['ok'], redacting(['request']));
     await session.run('my SECRET');
@@ -646,6 +843,154 @@ describe('tool-args', () => {
   });
 });
 
+describe('what a guard removed is not told beside the text either', () => {
+  const quoting = (part: object, metadata: object): Model => ({
+    provider: 'p',
+    id: 'm',
+    async *stream() {
+      yield part as ModelPart;
+      yield { type: 'text', text: 'fine', block: 'b', metadata: { seal: 'kept' } };
+      yield { type: 'finish', reason: 'stop', usage: NO_USAGE, metadata } as ModelPart;
+    },
+  });
+  const metadata = {
+    cacheHit: true,
+    openai: { id: 'a', note: 'SECRET', logprobs: [{ token: 'SEC' }, { token: 'RET' }] },
+  };
+  const answer = async (model: Model, ...middleware: Middleware[]) => {
+    const store = memoryStore();
+    const { events, result } = await collect(
+      new Agent({ model, store, middleware }).session('s').stream('hi'),
+    );
+    const told = JSON.stringify([events, await store.read('s', 0)]);
+    return { message: result!.messages[1] as AssistantMessage, leaks: /SEC|RET/.test(told) };
+  };
+
+  it.each([
+    ['text', { type: 'text', text: 'SECRET', metadata: { quote: 'SECRET' } }],
+    ['thinking', { type: 'thinking', text: 'SECRET', signature: 's', metadata: { quote: 'SECRET' } }],
+  ])('metadata of the block and the response: %s', async (_, part) => {
+    const sinks: unknown[] = [];
+    const sink = defineMiddleware({
+      name: 'sink',
+      sink: true,
+      afterModel: (ctx) => void sinks.push(ctx.response),
+    });
+    const { message, leaks } = await answer(
+      quoting(part, metadata),
+      sink,
+      redacting(['output', 'thinking'], { hold: window(6) }),
+    );
+    expect(leaks || /SEC|RET/.test(JSON.stringify(sinks))).toBe(false);
+    expect(message.content[0]).not.toHaveProperty('metadata');
+    expect(message.content[1]).toMatchObject({ metadata: { seal: 'kept' } });
+    expect(message.metadata).toEqual({ cacheHit: true, openai: { id: 'a', note: '[redacted]' } });
+  });
+
+  it('metadata stays as it is when nothing was removed', async () => {
+    const { message } = await answer(
+      quoting({ type: 'text', text: 'hm', metadata: { a: 1 } }, metadata),
+      redacting(['output']),
+    );
+    expect(message.metadata).toEqual(metadata);
+    expect(message.content[0]).toMatchObject({ metadata: { a: 1 } });
+  });
+
+  it('after a rewrite of a judge no text of the metadata stays', async () => {
+    const { message } = await answer(
+      quoting({ type: 'text', text: 'hm' }, { cacheHit: true, a: { note: 'about hm', n: 1 } }),
+      judging(['output'], () => ({ type: 'rewrite', text: 'ah' })),
+    );
+    expect(message.metadata).toEqual({ cacheHit: true, a: { n: 1 } });
+  });
+
+  it('metadata that a layer put on the same response later', async () => {
+    const layer = defineMiddleware({
+      name: 'layer',
+      afterModel(ctx) {
+        ctx.response = { ...ctx.response!, metadata: { late: 'SECRET' } };
+      },
+    });
+    const model = quoting({ type: 'text', text: 'SECRET' }, {});
+    expect((await answer(model, layer, redacting(['output']))).message.metadata).toEqual({
+      late: '[redacted]',
+    });
+  });
+
+  it('a guard that fails on metadata ends the run', async () => {
+    const broken = guarding('broken', {
+      on: ['output'],
+      find(given) {
+        if (given === 'note') throw new Error('SECRET');
+        return find(/SECRET/g)(given);
+      },
+    });
+    const model = quoting({ type: 'text', text: 'SECRET' }, metadata);
+    await expect(new Agent({ model, middleware: [broken] }).run('hi')).rejects.toMatchObject({
+      code: 'GUARD_FAILED',
+    });
+  });
+
+  describe('content of the provider', () => {
+    const source = {
+      type: 'provider',
+      kind: 'source',
+      value: { url: 'https://x/SECRET', rank: 1 },
+      metadata: { quote: 'SECRET' },
+    };
+
+    it('is searched at output', async () => {
+      const { message, leaks } = await answer(quoting(source, metadata), redacting(['output']));
+      expect(message.content[0]).toEqual({
+        type: 'provider',
+        kind: 'source',
+        value: { url: 'https://x/[redacted]', rank: 1 },
+      });
+      expect(leaks).toBe(false);
+    });
+
+    it('is kept as it is when nothing was found', async () => {
+      const plain = { ...source, value: { url: 'https://x' }, metadata: { a: 1 } };
+      const { message } = await answer(quoting(plain, {}), redacting(['output']));
+      expect(message.content[0]).toEqual(plain);
+    });
+
+    it('is a reason to refuse the response', async () => {
+      const agent = new Agent({
+        model: quoting(source, {}),
+        middleware: [redacting(['output'], { action: 'block' })],
+      });
+      await expect(agent.run('hi')).resolves.toMatchObject({
+        status: 'stopped',
+        stop: { reason: 'guardrail', by: 'redact' },
+      });
+    });
+  });
+});
+
+describe('numbers in arguments that JavaScript cannot hold', () => {
+  const card = '6222021000123456781';
+  const cards = guarding('cards', { on: ['tool-args'], find: find(/\d{19}/g) });
+
+  it('are judged as they are written', async () => {
+    const { session, store } = agentOf(
+      [toolCalls({ name: 'act', args: `{"card":${card},"n":1.0}` }), 'end'],
+      cards,
+    );
+    await session.run('hi');
+    expect(calls).toEqual([{ card: '[redacted]', n: 1 }]);
+    expect(JSON.stringify(await store.read('s', 0))).not.toContain(card);
+  });
+
+  it('stay as they are if nobody objects', async () => {
+    const args = `{"id": ${card}, "n": 1.0}`;
+    const { agent } = agentOf([toolCalls({ name: 'act', args }), 'end'], redacting(['tool-args']));
+    const { messages } = await agent.run('hi');
+    expect(messages[1]!.content[0]).toMatchObject({ arguments: args });
+    expect(calls).toEqual([{ id: Number(card), n: 1 }]);
+  });
+});
+
 describe('tool-result', () => {
   it('is cleaned before it is told, kept or sent, and judged once with sinks around', async () => {
     let judged = 0;
@@ -710,6 +1055,38 @@ describe('tool-result', () => {
     expect(messages[2]).toMatchObject({ content: [{ text: 'nothing' }] });
     expect(messages[2]).not.toHaveProperty('details');
   });
+
+  const circular: Record<string, unknown> = { raw: 'SECRET' };
+  circular.self = circular;
+  it.each<[string, unknown, unknown]>([
+    ['a map', new Map([['raw', 'SECRET']]), {}],
+    ['an error', { error: new Error('SECRET'), n: 1 }, { error: {}, n: 1 }],
+    ['a value that hides what it holds', { raw: 'SECRET', toJSON: () => ({ n: 1 }) }, { n: 1 }],
+    ['a circular value', circular, undefined],
+    ['a bigint', { raw: 'SECRET', n: 1n }, undefined],
+  ])(
+    'details that are %s are told as the JSON they are stored as, or not at all',
+    async (_, details, told) => {
+      const detailed = tool({
+        name: 'detailed',
+        description: 'D.',
+        input: z.any(),
+        execute(_, ctx) {
+          ctx.update('half', details);
+          return toolResult({ content: 'all', details });
+        },
+      });
+      const { events, result } = await collect(
+        new Agent({
+          model: scriptedModel([toolCalls({ name: 'detailed' }), 'end']),
+          tools: [detailed],
+          middleware: [redacting(['tool-result'])],
+        }).stream('hi'),
+      );
+      const seen = [result?.messages[2], events.find(({ type }) => type === 'tool_execution_update')];
+      expect(seen.map((one) => (one as { details?: unknown }).details)).toEqual([told, told]);
+    },
+  );
 
   /** What became of two calls, and whether the secret is anywhere. */
   async function batch(middleware: Middleware[], first = 'act') {

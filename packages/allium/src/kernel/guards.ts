@@ -35,6 +35,8 @@ export interface Refusal {
 export interface Judged {
   readonly texts: readonly string[];
   readonly changed: boolean;
+  /** A judge wrote them anew, so nobody knows what else repeats what is gone. */
+  readonly rewritten: boolean;
   /** Present when the arguments changed. */
   readonly args?: unknown;
   readonly deny?: Refusal;
@@ -54,7 +56,14 @@ export async function judge(
   given: readonly string[],
   ctx: Context,
 ): Promise<Judged> {
-  const judging: Judging = { subject, texts: given, args: subject.args, deny: undefined, ask: undefined };
+  const judging: Judging = {
+    subject,
+    texts: given,
+    args: subject.args,
+    rewritten: false,
+    deny: undefined,
+    ask: undefined,
+  };
   for (const planned of guards) {
     try {
       if (planned.guard.find) findIn(planned, judging, ctx);
@@ -64,16 +73,24 @@ export async function judge(
     }
     if (judging.deny && subject.point !== 'tool-args') break;
   }
-  const { texts, args, deny, ask } = judging;
-  const rewritten = args !== subject.args;
-  const changed = rewritten || texts.length !== given.length || texts.some((text, i) => text !== given[i]);
-  return { texts, changed, ...(rewritten && { args }), ...(deny && { deny }), ...(ask && !deny && { ask }) };
+  const { texts, args, rewritten, deny, ask } = judging;
+  const newArgs = args !== subject.args;
+  const changed = newArgs || texts.length !== given.length || texts.some((text, i) => text !== given[i]);
+  return {
+    texts,
+    changed,
+    rewritten,
+    ...(newArgs && { args }),
+    ...(deny && { deny }),
+    ...(ask && !deny && { ask }),
+  };
 }
 
 interface Judging {
   readonly subject: Subject;
   texts: readonly string[];
   args: unknown;
+  rewritten: boolean;
   deny: Refusal | undefined;
   ask: Judged['ask'];
 }
@@ -110,6 +127,7 @@ async function askJudge(planned: PlannedGuard, judging: Judging, ctx: Context): 
   if (verdict.type === 'ask') judging.ask ??= { request: verdict.request, by: name };
   if (verdict.type !== 'rewrite') return;
   const { text, args } = verdict;
+  judging.rewritten = true;
   if (args !== undefined) {
     judging.args = args;
     judging.texts = textsIn(args);
@@ -233,6 +251,8 @@ function refuse(planned: PlannedGuard, point: GuardPoint, ctx: Context, why?: st
     ctx._run.emitCustom('guard_warning', { point }, name);
     return undefined;
   }
+  // A call that is refused is noted as such where it is answered.
+  if (point !== 'tool-args') ctx._run.note(name, `refused ${point}`);
   if (guard.action === 'stop') throw stopFor({ reason: why ?? `Stopped by guard "${name}".`, by: name }, ctx);
   return { reason: why ?? `Refused by guard "${name}".`, by: name };
 }

@@ -11,6 +11,11 @@ export function toJson<T>(value: T, name: string, refusal: Refusal = noCellValue
   return made as T;
 }
 
+/** Is it JSON, so that a copy would say the same? */
+export function isJson(value: unknown): boolean {
+  return copied(value, 0) !== NOT_JSON;
+}
+
 type Refusal = (name: string, flaw: Flaw) => AlliumError;
 
 /** What is no JSON in a value. */

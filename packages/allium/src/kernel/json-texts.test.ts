@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { asJson, hidesText, textsIn, withTexts } from './json-texts.js';
+import { asJson, hidesText, textsIn, withoutRounding, withTexts } from './json-texts.js';
 
 describe('texts of a JSON value', () => {
   it('are its keys, strings and numbers, at any depth and in order', () => {
@@ -55,6 +55,26 @@ describe('hidesText', () => {
     fc.assert(
       fc.property(fc.json(), (json) => {
         expect(hidesText(json, JSON.parse(json))).toBe(false);
+      }),
+    );
+  });
+});
+
+describe('withoutRounding', () => {
+  it.each([
+    ['{"card":6222021000123456781}', '{"card":"6222021000123456781"}'],
+    ['[-12345678901234567890.5e-3,1e400]', '["-12345678901234567890.5e-3","1e400"]'],
+    ['{"6222021000123456781":"6222021000123456781","\\"":1}', undefined],
+    ['[1.0,1e3,-0,0.10,1E+2,4111111111111111,0.30000000000000004,1e21,5e-324]', undefined],
+  ])('%s', (json, made = json) => {
+    expect(withoutRounding(json)).toBe(made);
+  });
+
+  it('leaves everything JSON.stringify writes', () => {
+    fc.assert(
+      fc.property(fc.json(), (given) => {
+        const json = JSON.stringify(JSON.parse(given));
+        expect(withoutRounding(json)).toBe(json);
       }),
     );
   });

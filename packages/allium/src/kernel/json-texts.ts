@@ -57,10 +57,39 @@ function countStrings(value: unknown): number {
   return count;
 }
 
-/** Anything as the JSON it would be stored as; undefined when it cannot be stored. */
-export function asJson(value: unknown): unknown {
+const TOKEN = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
+
+/** Valid JSON with every number that would lose digits as text: parsed, it says all that the JSON said. */
+export function withoutRounding(json: string): string {
+  return json.replace(TOKEN, (token) =>
+    token.startsWith('"') || digits(token) === digits(String(Number(token))) ? token : `"${token}"`,
+  );
+}
+
+/** The digits that make the value: `1.0` and `1e3` have those of `1`. */
+function digits(number: string): string {
+  return number.replace(/e.*$|[-.]/gi, '').replace(/^0+|0+$/g, '');
+}
+
+/**
+ * Arguments of a call as guards judge them, and the text to keep if they let them pass: what nobody could judge is not
+ * kept. Undefined for text that is not JSON.
+ */
+export function readArguments(given: string): { readonly args: unknown; readonly kept: string } | undefined {
   try {
-    const text = JSON.stringify(value);
+    JSON.parse(given || '{}');
+  } catch {
+    return undefined;
+  }
+  const exact = withoutRounding(given || '{}');
+  const args: unknown = JSON.parse(exact);
+  return { args, kept: hidesText(exact, args) ? JSON.stringify(args) : given };
+}
+
+/** Anything as the JSON it would be stored as; undefined when it cannot be stored. */
+export function asJson(value: unknown, replacer?: (key: string, value: unknown) => unknown): unknown {
+  try {
+    const text = JSON.stringify(value, replacer);
     return text === undefined ? undefined : JSON.parse(text);
   } catch {
     return undefined;

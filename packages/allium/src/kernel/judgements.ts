@@ -3,7 +3,14 @@ import { judgeToolResult } from './content-guards.js';
 import type { Context, ModelContext, ToolContext } from './context.js';
 import type { LayerContext } from './layer.js';
 import { type AssistantContent, deepFreeze, type ModelResponse } from './messages.js';
-import { type CallVerdicts, guardResponse, judgeArguments, NO_VERDICTS } from './response-gate.js';
+import {
+  asJudged,
+  type CallVerdicts,
+  guardResponse,
+  type JudgedContent,
+  judgeArguments,
+  NO_VERDICTS,
+} from './response-gate.js';
 import type { Run } from './run.js';
 import type { Awaitable } from './store.js';
 import type { ToolResult } from './tool.js';
@@ -13,9 +20,7 @@ type Content = readonly AssistantContent[];
 
 export class Judgements {
   // Made when they are first needed: weak maps are too dear for every run.
-  private judged:
-    | WeakMap<Content, Promise<{ readonly content: Content; readonly calls: CallVerdicts }>>
-    | undefined;
+  private judged: WeakMap<Content, Promise<JudgedContent>> | undefined;
   private results: WeakMap<ToolResult, Promise<ToolResult>> | undefined;
   private passed: WeakSet<ToolResult> | undefined;
 
@@ -54,22 +59,23 @@ export class Judgements {
   ): Promise<{ response: ModelResponse; calls: CallVerdicts }> {
     if (!this.run.plan.guardsResponses) return { response, calls: NO_VERDICTS };
     const { content } = response;
+    const { guards } = this.run.plan;
     this.judged ??= new WeakMap();
     let judging = this.judged.get(content);
     if (!judging) {
-      judging = guardResponse(this.run.plan.guards, response, ctx);
+      judging = guardResponse(guards, response, ctx);
       this.judged.set(content, judging);
     }
     const judged = await judging;
     if (judged.content === content) return { response, calls: judged.calls };
     this.remember(judged.content, judged.calls);
-    return { response: { ...response, content: judged.content }, calls: judged.calls };
+    return { response: asJudged(guards, response, judged, ctx), calls: judged.calls };
   }
 
   /** This content has passed the guards. */
   remember(content: Content, calls: CallVerdicts): void {
     this.judged ??= new WeakMap();
-    this.judged.set(content, Promise.resolve({ content, calls }));
+    this.judged.set(content, Promise.resolve({ content, calls, rewritten: false }));
   }
 
   toolResult(ctx: ToolContext, result: ToolResult): Promise<ToolResult> {

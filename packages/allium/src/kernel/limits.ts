@@ -54,7 +54,7 @@ export interface Reservation {
 }
 
 /** More than models write in one answer. */
-const PLENTY = 131_072;
+const PLENTY = 32_768;
 
 /** Refusals for lack of room that is only set aside for calls under way. */
 const crowded = new WeakSet<StopRun>();

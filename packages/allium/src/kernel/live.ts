@@ -4,7 +4,7 @@ import type { ModelContext } from './context.js';
 import type { MessageDelta } from './events.js';
 import type { AssistantContent, ModelResponse, TextContent, ToolCall } from './messages.js';
 import type { ModelPart } from './model.js';
-import { type BlockText, ResponseGate, releasedText } from './response-gate.js';
+import { asJudged, type BlockText, type JudgedContent, ResponseGate, releasedText } from './response-gate.js';
 import type { Run } from './run.js';
 import type { Awaitable } from './store.js';
 
@@ -197,7 +197,7 @@ export class LiveStream {
   private readonly holdsCalls: boolean;
   /** Contents of responses that are this stream. */
   private mine: Content[] | undefined = undefined;
-  private done: Promise<ModelResponse> | undefined = undefined;
+  private done: Promise<JudgedContent> | undefined = undefined;
 
   constructor(
     private readonly live: LiveMessage,
@@ -238,9 +238,7 @@ export class LiveStream {
   end(response: ModelResponse, ctx: ModelContext): Awaitable<ModelResponse> {
     if (!this.gate) return response;
     this.done ??= this.flush(this.gate, response, ctx);
-    return this.done.then(({ content }) =>
-      content === response.content ? response : { ...response, content },
-    );
+    return this.done.then((judged) => asJudged(this.ctx._run.plan.guards, response, judged, ctx));
   }
 
   /** The text that got through. A guard that objects now leaves nothing. */
@@ -261,7 +259,7 @@ export class LiveStream {
     gate: ResponseGate,
     response: ModelResponse,
     ctx: ModelContext,
-  ): Promise<ModelResponse> {
+  ): Promise<JudgedContent> {
     const guarded = await gate.end(response, ctx);
     this.live.run.judgements.remember(guarded.content, gate.calls);
     this.claim(guarded.content);

@@ -75,11 +75,15 @@ export function window(chars: number): Window {
 /** What `judge` is given. */
 export interface GuardSubject {
   readonly point: GuardPoint;
-  /** All text at this point: of a message or block, or the keys, strings and numbers of arguments, one per line. */
+  /**
+   * All text at this point: of a message or block, or the keys, strings and numbers of arguments, one per line. Of a
+   * message at `input` and `request`: text, thinking, arguments of calls and content of the provider.
+   */
   readonly text: string;
+  /** Absent for the system prompt, which is judged at `request`. */
   readonly message?: Message | ModelResponse;
   readonly toolCall?: ToolCall;
-  /** Parsed JSON of the arguments, at `tool-args`. */
+  /** Parsed JSON of the arguments, at `tool-args`. Numbers with more digits than JavaScript can hold are text. */
   readonly args?: unknown;
   readonly result?: ToolResult;
 }

@@ -3,7 +3,8 @@ import { Assembler } from './assemble.js';
 import { specsOf } from './compose.js';
 import type { ModelContext } from './context.js';
 import { AlliumError, attribute, invalidOption, isControl, isThenable, shown } from './errors.js';
-import { estimateTokens, isCrowded, type Reservation } from './limits.js';
+import { charsIn, estimated, inputTokens, spentSoFar } from './estimates.js';
+import { isCrowded, type Reservation } from './limits.js';
 import type { LiveStream } from './live.js';
 import {
   freezeResponse,
@@ -90,7 +91,7 @@ function spare(run: Run): ModelCall {
 
 /** What a model is handed: plain properties, as a model around another hands on `{ ...request, settings }`. */
 function requestOf(
-  { _run: run, _length: length, systemPrompt, tools }: ModelContext,
+  { _run: run, _length: length, systemPrompt: given, _prompt: systemPrompt = given, tools }: ModelContext,
   messages: readonly Message[] | undefined,
   settings: ModelSettings,
 ): ModelRequest {
@@ -278,6 +279,7 @@ function changesRequest({ _messages, _run: { plan, state } }: ModelContext): boo
 async function requestMessages(ctx: ModelContext): Promise<readonly Message[] | undefined> {
   const run = ctx._run;
   const { guards, rules } = run.plan;
+  let { withheld } = run.state;
   let messages = ctx._messages;
   if (messages !== undefined) messages = run.withoutOrphans(messages, ['a model layer'], ctx);
   if (rules.convertToLlm.length > 0 && ctx._call.converted) messages = await converted(messages, ctx);
@@ -285,8 +287,10 @@ async function requestMessages(ctx: ModelContext): Promise<readonly Message[] | 
     messages = messages
       ? await run.requestGate.all(messages, ctx)
       : await run.requestGate.history(ctx.messages, ctx);
+    ctx._prompt = await run.requestGate.prompt(ctx.systemPrompt, ctx);
+    withheld ||= run.requestGate.withheld;
   }
-  if (run.state.withheld) messages = (messages ?? ctx.messages).flatMap(withoutWithheld);
+  if (withheld) messages = (messages ?? ctx.messages).flatMap(withoutWithheld);
   return messages;
 }
 
@@ -333,59 +337,27 @@ function reserve(
     return budget.reserve(ctx.model, input, ctx.settings.maxOutputTokens, share);
   } catch (refusal) {
     if (!isCrowded(refusal)) throw refusal;
+    return room(ctx, refusal).then(() => {
+      ctx._call.check();
+      return reserve(ctx, messages);
+    });
   }
-  return untilAborted(budget.change(), ctx._scope).then(() => {
-    ctx._call.check();
-    return reserve(ctx, messages);
-  });
 }
+
+/** Settles when another call has ended. One that waits for itself in some way is refused in the end. */
+function room({ _run: { budget, clock }, _scope: scope }: ModelContext, refusal: unknown): Promise<void> {
+  let cancel = (): void => {};
+  const tooLong = new Promise<never>((_, reject) => {
+    cancel = clock.setTimer(() => reject(refusal), LONGEST_WAIT_MS);
+  });
+  return untilAborted(Promise.race([budget.change(), tooLong]), scope).finally(() => cancel());
+}
+
+const LONGEST_WAIT_MS = 600_000;
 
 function capped(settings: ModelSettings, reservation: Reservation | undefined): ModelSettings {
   if (!reservation || !Number.isFinite(reservation.maxOutputTokens)) return settings;
   return { ...settings, maxOutputTokens: reservation.maxOutputTokens };
-}
-
-function inputTokens(ctx: ModelContext, messages: readonly Message[] | undefined): number {
-  const specs = specsOf(ctx.tools).reduce((sum, spec) => sum + JSON.stringify(spec).length, 0);
-  return estimateTokens(messages ?? ctx.messages, ctx.systemPrompt.length + specs, ctx.history);
-}
-
-/** A stream that broke off was paid for as far as it got; nobody reports how much, so it is estimated. */
-function spentSoFar(
-  ctx: ModelContext,
-  messages: readonly Message[] | undefined,
-  reservation: Reservation | undefined,
-  raw: Assembler,
-): Usage {
-  const chars = charsIn(raw);
-  return chars === 0 ? NO_USAGE : estimated(ctx, messages, reservation, chars);
-}
-
-function charsIn({ content }: Assembler): number {
-  let chars = 0;
-  for (const block of content) chars += (block.text?.length ?? 0) + (block.arguments?.length ?? 0);
-  return chars;
-}
-
-function estimated(
-  ctx: ModelContext,
-  messages: readonly Message[] | undefined,
-  reservation: Reservation | undefined,
-  chars: number,
-): Usage {
-  const reserved = reservation ? reservation.tokens - reservation.maxOutputTokens : Number.NaN;
-  const input = Number.isFinite(reserved) ? reserved : countable(ctx, messages);
-  const outputTokens = Math.ceil(chars / 4);
-  return { ...NO_USAGE, inputTokens: input, outputTokens, totalTokens: input + outputTokens };
-}
-
-/** The input, or 0 where it cannot be counted: that must not stand in the way of the error that is told. */
-function countable(ctx: ModelContext, messages: readonly Message[] | undefined): number {
-  try {
-    return inputTokens(ctx, messages);
-  } catch {
-    return 0;
-  }
 }
 
 function ignore(): void {}

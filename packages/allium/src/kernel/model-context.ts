@@ -32,6 +32,8 @@ export class ModelContext extends Context {
   declare _forced: boolean;
   /** @internal The tools at the place further in where the answer came from. */
   declare _inner: readonly Tool[] | undefined;
+  /** @internal The system prompt as guards let it go; undefined where none judges it. */
+  declare _prompt: string | undefined;
   /** @internal `convertToLlm` is at work with this context. */ declare _converting: boolean;
 
   /** @internal */
@@ -59,6 +61,7 @@ export class ModelContext extends Context {
     this._outer = outer;
     this._forced = false;
     this._inner = undefined;
+    this._prompt = undefined;
     this._converting = false;
   }
 

@@ -1,15 +1,19 @@
-/** Judges what is sent to the model: each message once per run, so that a turn costs only what is new. */
+/** Judges what is sent to the model, messages and system prompt: each once per run, so that a turn costs only what is new. */
 
 import { judgeMessage } from './content-guards.js';
 import type { ModelContext } from './context.js';
-import { type GuardTable, latching, stopFor } from './guards.js';
+import { type GuardTable, judge, latching, stopFor } from './guards.js';
 import type { Message } from './messages.js';
+import { isWithheld } from './session-state.js';
 
 export class RequestGate {
   private readonly judged = new WeakMap<Message, Promise<Message>>();
   /** The beginning of the history as it may be sent. */
   private readonly kept: Message[] = [];
   private changed = false;
+  private prompted: { readonly given: string; readonly judged: Promise<string> } | undefined = undefined;
+  /** Some thinking was changed and may not be sent back. */
+  withheld = false;
 
   constructor(private readonly table: GuardTable) {}
 
@@ -37,6 +41,20 @@ export class RequestGate {
     });
   }
 
+  /** The system prompt, which is mostly the same from turn to turn: the last one is remembered. */
+  async prompt(given: string, ctx: ModelContext): Promise<string> {
+    if (given === '') return given;
+    if (this.prompted?.given !== given) this.prompted = { given, judged: this.judgePrompt(given, ctx) };
+    return this.prompted.judged;
+  }
+
+  private async judgePrompt(given: string, ctx: ModelContext): Promise<string> {
+    const { request } = this.table;
+    const { texts, deny } = await latching(ctx, () => judge(request, { point: 'request' }, [given], ctx));
+    if (deny) throw stopFor(deny, ctx);
+    return texts[0]!;
+  }
+
   private one(message: Message, ctx: ModelContext): Promise<Message> {
     let judged = this.judged.get(message);
     if (!judged) {
@@ -49,6 +67,7 @@ export class RequestGate {
   private async judge(message: Message, ctx: ModelContext): Promise<Message> {
     const { owner, deny } = await latching(ctx, () => judgeMessage(this.table, 'request', message, ctx));
     if (deny) throw stopFor(deny, ctx);
+    if (owner !== message && owner.role === 'assistant') this.withheld ||= owner.content.some(isWithheld);
     return owner;
   }
 }

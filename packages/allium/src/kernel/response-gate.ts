@@ -1,4 +1,5 @@
 /** Judges one response, piece by piece as it streams or whole. */
+import { redactValue, withContent, withheldThinking, withoutMetadata } from './content-guards.js';
 import type { Context } from './context.js';
 import { AlliumError } from './errors.js';
 import {
@@ -12,13 +13,28 @@ import {
   spansOf,
   stopFor,
 } from './guards.js';
-import { hidesText, textsIn } from './json-texts.js';
-import type { AssistantContent, ModelResponse, TextContent, ThinkingContent, ToolCall } from './messages.js';
+import { asJson, readArguments, textsIn } from './json-texts.js';
+import type {
+  AssistantContent,
+  ModelResponse,
+  ProviderContent,
+  TextContent,
+  ThinkingContent,
+  ToolCall,
+} from './messages.js';
 import type { GuardPoint, GuardSubject } from './middleware.js';
 import { SpanStage } from './span-stage.js';
 
 /** A guard refused a call because of its arguments, or wants a human to agree. By place in the content. */
 export type CallVerdicts = Map<number, Pick<Judged, 'deny' | 'ask'>>;
+
+/** What the guards left of the content of a response. */
+export interface JudgedContent {
+  readonly content: ModelResponse['content'];
+  readonly calls: CallVerdicts;
+  /** A judge wrote some of it anew. */
+  readonly rewritten: boolean;
+}
 
 /** Nobody had anything to say. */
 export const NO_VERDICTS: CallVerdicts = new Map();
@@ -35,9 +51,10 @@ type Kind = 'text' | 'thinking';
 export type Released = (type: Kind, block: number, text: string) => void;
 
 const POINT_OF = { text: 'output', thinking: 'thinking' } as const;
+const POINTS = ['output', 'thinking', 'final', 'tool-args'] as const;
 
 export function guardsResponses(table: GuardTable): boolean {
-  return table.output.length + table.thinking.length + table.final.length + table['tool-args'].length > 0;
+  return POINTS.some((point) => table[point].length > 0);
 }
 
 /** Can text of this kind go out while it streams, or only when it is complete? */
@@ -64,6 +81,7 @@ interface Block {
 export class ResponseGate {
   /** Verdicts about calls, for the tool phase. */
   readonly calls: CallVerdicts = new Map();
+  private rewritten = false;
   private readonly blocks: (Block | undefined)[] = [];
 
   constructor(
@@ -89,29 +107,37 @@ export class ResponseGate {
     for (const block of this.blocks) for (const stage of block?.stages ?? []) stage.end();
   }
 
-  /** The stream is complete: flushes, judges what had to wait, and returns the response as it may be seen. */
-  async end(response: ModelResponse, ctx: Context = this.ctx): Promise<ModelResponse> {
+  /** The stream is complete: flushes, judges what had to wait, and returns what may be seen. */
+  async end(response: ModelResponse, ctx: Context = this.ctx): Promise<JudgedContent> {
     this.flush();
     await this.judgeHeld(response, 'thinking', ctx);
     await this.judgeHeld(response, 'text', ctx);
     const args = await this.judgeCalls(response, ctx);
     let changed = false;
     const content = response.content.map((part, index): AssistantContent => {
-      const made = this.seen(part, index, args);
+      const made = part.type === 'provider' ? this.seenData(part, ctx) : this.seen(part, index, args);
       changed ||= made !== part;
       return made;
     });
-    return changed ? { ...response, content } : response;
+    const { calls, rewritten } = this;
+    return { content: changed ? content : response.content, calls, rewritten };
   }
 
   private seen(part: AssistantContent, index: number, args: ReadonlyMap<number, string>): AssistantContent {
-    if (part.type === 'tool-call') return args.has(index) ? { ...part, arguments: args.get(index)! } : part;
+    if (part.type === 'tool-call')
+      return args.has(index) ? { ...withoutMetadata(part), arguments: args.get(index)! } : part;
     const text = this.blocks[index]?.safe;
     if (text === undefined || text === (part as TextContent).text) return part;
-    if (part.type !== 'thinking') return { ...(part as TextContent), text };
-    // The provider's seal is on the old text, so this block can never be sent back.
-    const { signature: _, ...rest } = part as ThinkingContent;
-    return { ...rest, text, redacted: true };
+    if (part.type !== 'thinking') return { ...withoutMetadata(part as TextContent), text };
+    return withheldThinking(part as ThinkingContent, text);
+  }
+
+  /** What a provider returned beside text. It is searched like text; a judge finds it in the message. */
+  private seenData(part: ProviderContent, ctx: Context): AssistantContent {
+    const given = asJson(part.value);
+    const { value, deny } = latching(ctx, () => redactValue(this.table.output, 'output', given, ctx));
+    if (deny) throw stopFor(deny, ctx);
+    return value === given ? part : { ...withoutMetadata(part), value };
   }
 
   private open(type: Kind, index: number): Block {
@@ -179,6 +205,7 @@ export class ResponseGate {
       );
       if (judged.deny) throw stopFor(judged.deny, ctx);
       texts = judged.texts;
+      this.rewritten ||= judged.rewritten;
     }
     for (const [i, [index, block]] of held.entries()) {
       block.safe = texts[i]!;
@@ -191,7 +218,8 @@ export class ResponseGate {
     if (this.table['tool-args'].length === 0) return rewritten;
     for (const [index, call] of response.content.entries()) {
       if (call.type !== 'tool-call') continue;
-      const { arguments: text, deny, ask } = await judgeArguments(this.table, call, ctx);
+      const { arguments: text, rewritten: anew, deny, ask } = await judgeArguments(this.table, call, ctx);
+      this.rewritten ||= anew;
       if (deny || ask) this.calls.set(index, { deny, ask });
       if (text !== call.arguments) rewritten.set(index, text);
     }
@@ -204,10 +232,19 @@ export async function guardResponse(
   table: GuardTable,
   response: ModelResponse,
   ctx: Context,
-): Promise<{ content: ModelResponse['content']; calls: CallVerdicts }> {
-  const gate = gateFor(table, response.content, ctx);
-  const { content } = await gate.end(response);
-  return { content, calls: gate.calls };
+): Promise<JudgedContent> {
+  return gateFor(table, response.content, ctx).end(response);
+}
+
+/** The response as it may be seen. */
+export function asJudged(
+  table: GuardTable,
+  response: ModelResponse,
+  judged: JudgedContent,
+  ctx: Context,
+): ModelResponse {
+  if (judged.content === response.content) return response;
+  return latching(ctx, () => withContent(table, POINTS, response, judged, ctx));
 }
 
 /** The text of a response that broke off as far as it would have been shown: what no guard could still object to. */
@@ -235,25 +272,14 @@ export async function judgeArguments(
   table: GuardTable,
   toolCall: ToolCall,
   ctx: Context,
-): Promise<{ arguments: string } & Pick<Judged, 'deny' | 'ask'>> {
+): Promise<{ arguments: string } & Pick<Judged, 'rewritten' | 'deny' | 'ask'>> {
   const { arguments: given } = toolCall;
-  let args: unknown;
-  try {
-    args = JSON.parse(given || '{}');
-  } catch {
-    const {
-      texts,
-      args: made,
-      deny,
-      ask,
-    } = await judgeCall(table, { point: 'tool-args', toolCall }, [given], ctx);
-    return { arguments: made === undefined ? (texts[0] ?? '') : JSON.stringify(made), deny, ask };
-  }
-  const judged = await judgeCall(table, { point: 'tool-args', toolCall, args }, textsIn(args), ctx);
-  // What nobody could judge is not kept either.
-  const same = !('args' in judged) && !hidesText(given, args);
-  const kept = 'args' in judged ? judged.args : args;
-  return { arguments: same ? given : JSON.stringify(kept), deny: judged.deny, ask: judged.ask };
+  const read = readArguments(given);
+  const subject = { point: 'tool-args', toolCall, ...(read && { args: read.args }) } as const;
+  const judged = await judgeCall(table, subject, read ? textsIn(read.args) : [given], ctx);
+  const { texts, rewritten, deny, ask } = judged;
+  if ('args' in judged) return { arguments: JSON.stringify(judged.args), rewritten, deny, ask };
+  return { arguments: read ? read.kept : (texts[0] ?? ''), rewritten, deny, ask };
 }
 
 /** A guard that breaks while judging a call refuses that call and withholds its arguments; the run goes on. */
@@ -268,6 +294,12 @@ async function judgeCall(
   } catch (error) {
     if (!(error instanceof AlliumError && error.code === 'GUARD_FAILED')) throw error;
     const deny = { reason: 'A guard failed while judging this call, so it was not run.', by: 'guard' };
-    return { texts: [''], changed: true, ...(subject.args !== undefined && { args: {} }), deny };
+    return {
+      texts: [''],
+      changed: true,
+      rewritten: true,
+      ...(subject.args !== undefined && { args: {} }),
+      deny,
+    };
   }
 }

@@ -8,6 +8,7 @@ import {
   AlliumError,
   attribute,
   controlKind,
+  isControl,
   isThenable,
   kernelStop,
   messageOf,
@@ -91,7 +92,9 @@ async function supervise(run: Run, start: Start): Promise<RunResult> {
     if (run.call.latched !== undefined && ended.result.status === 'done')
       ended = endedBy(run, run.call.latched, ctx);
   } catch (error) {
-    ended = endedBy(run, error, ctx);
+    // What fails because of an abort fails with it.
+    const aborted = run.scope.aborted && run.loop !== 'given up' && !isControl(error);
+    ended = endedBy(run, aborted ? run.scope.reason : error, ctx);
   }
   // A sub-agent whose call was given up may still be winding down: it does not outlive the run.
   if (run.children) await Promise.allSettled(run.children.values());
@@ -143,15 +146,15 @@ async function close(run: Run, ended: Ended, { store }: Start, ctx: RunContext):
   try {
     const taken = drain(run, { store }, 'none');
     const due = isThenable(taken) ? await taken : taken;
-    // A cancel that came while the run went to ask somebody: no answer is waited for.
-    if (ended.result.status === 'suspended' && run.scope.aborted) ended = endedBy(run, run.scope.reason, ctx);
+    // A cancel that came while the run went to ask somebody, or failed: nobody is to go on with it.
+    if (run.scope.aborted && staysOpen(run, ended.result.status)) ended = endedBy(run, run.scope.reason, ctx);
     const { status, stop } = ended.result;
     const { from, batch, turns } = run.open;
     const { runId, sessionId } = run;
     const end: EntryBody[] = staysOpen(run, status)
       ? pause(run)
       : [
-          ...(batch ? answersFor(run.open, run.plan.tools, whyNot(ended.result)) : []),
+          ...(batch ? answersFor(run.open, run.plan.tools, whyNot(run, ended.result)) : []),
           { type: 'run_end', runId, status, stop, turns },
         ];
     if (due || end.length > 0 || run.hasUnwritten) {
@@ -179,11 +182,11 @@ function staysOpen(run: Run, status: RunStatus): boolean {
   return run.open.batch !== undefined || (run.resumed && run.loop === 'to come');
 }
 
-/** Why calls were not run that the run has left open. */
-function whyNot({ status, stop }: RunResult): string {
-  return status === 'aborted'
-    ? `the run was aborted: ${stop.message}`
-    : `the run was stopped: ${stop.message}`;
+/** Why calls were not run that the run has left open. Where guards judge results, a message that passed none is left out. */
+function whyNot({ plan }: Run, { status, stop }: RunResult): string {
+  const ended = status === 'aborted' ? 'the run was aborted' : 'the run was stopped';
+  const told = plan.guards['tool-result'].length === 0 && stop?.message;
+  return told ? `${ended}: ${told}` : `${ended}.`;
 }
 
 /** What a suspended run has to remember. */

@@ -177,6 +177,7 @@ export class Session {
     // A look at the journal that is still under way goes on with the state it has.
     if (this.state.reading > 0) this.state = new SessionState(this.id);
     agent._busy.set(this.id, this);
+    let waits = false;
     try {
       return await execute({
         agent,
@@ -192,13 +193,15 @@ export class Session {
         },
       });
     } catch (error) {
+      // A run that failed around a question can be gone on with.
+      waits = this.state.open !== undefined;
       // What is in memory may be ahead of the journal: the next look starts from it again.
       this.state = new SessionState(this.id);
       throw error;
     } finally {
       this.control = undefined;
       agent._busy.delete(this.id);
-      if (this.forget && this.state.open === undefined) {
+      if (this.forget && !waits && this.state.open === undefined) {
         const wait = this.store.delete(this.id);
         if (wait) await wait;
       }

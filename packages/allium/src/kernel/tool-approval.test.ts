@@ -893,3 +893,22 @@ describe('after a resume', () => {
     expect(results(second)[1]).toContain('There is no tool "free"');
   });
 });
+
+it('an answer that was posted in time counts, also when a handler here lets the question lapse', async () => {
+  const clock = fakeClock();
+  const { session, ran } = world([asks({ title: 'May it?', timeoutMs: 100 })], { clock });
+  const asked = deferred();
+  const running = session(calls('a'), text('end')).run('go', {
+    onRequest: () => {
+      asked.resolve();
+      return new Promise(() => {});
+    },
+  });
+  await asked.promise;
+  const other = session();
+  const [request] = await other.pending();
+  await other.answer(request!.id, { type: 'approve' });
+  await clock.advance(100);
+  expect(await running).toMatchObject({ status: 'done', text: 'end' });
+  expect(ran).toEqual(['a 0']);
+});

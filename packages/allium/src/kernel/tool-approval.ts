@@ -1,18 +1,18 @@
 /** Whether calls may happen: verdicts of hooks and guards, the questions they ask, and what people answer. */
-import { admitted, checkAnswer, hasLapsed, saidIn } from './answers.js';
+import { admitted, checkAnswer, firstAnswers, hasLapsed, saidIn } from './answers.js';
 import type { ToolContext } from './context.js';
 import { AlliumError, attribute, isThenable, Suspension, shown } from './errors.js';
 import { callHash } from './hash.js';
 import { judge as judgeMessage, judgesMessages } from './incoming.js';
 import { type AssistantMessage, deepFreeze, userMessage } from './messages.js';
-import { type CallVerdicts, judgeArguments } from './response-gate.js';
+import type { CallVerdicts } from './response-gate.js';
 import { beforeToolCall, type CallDecision } from './rules.js';
 import type { Run } from './run.js';
 import { type Scope, untilAborted } from './scope.js';
 import type { Overlay } from './state.js';
 import type { Decision, EntryBody, EntryDraft, PendingRequest, Request } from './store.js';
 import { asToolResult, errorResult, type ToolResult } from './tool.js';
-import { type Call, closed, refuse, released, validate } from './tool-call.js';
+import { type Call, closed, judgeRaw, refuse, released, validate } from './tool-call.js';
 import { startOf } from './tool-starts.js';
 
 const MAX_EDITS = 8;
@@ -83,48 +83,20 @@ export class ToolApproval {
     let guard = this.verdicts?.get(this.message.content.indexOf(call.toolCall));
     // The response was judged before it was kept. Arguments that came from elsewhere, or after a crash, are judged here.
     if (!this.verdicts || call.resolved || ctx.revision > 0)
-      guard = await this.guards(ctx, call.resolved && ctx.revision === 0);
+      guard = await judgeRaw(ctx, call.resolved && ctx.revision === 0);
     if (guard?.deny) return { block: guard.deny };
     let { ask } = guard ?? {};
     const decision = await beforeToolCall(this.run.plan.rules.beforeToolCall, ctx, async (raw) => {
       ctx.revision++;
       const problem = await validate(ctx, raw);
       if (problem) return problem;
-      const judged = await this.guards(ctx);
+      const judged = await judgeRaw(ctx);
       ask = judged.ask;
       return judged.deny?.reason;
     });
     if (ask && !decision.block) decision.ask ??= ask;
     if (!decision.result) return decision;
     return { ...decision, result: { ...decision.result, value: asToolResult(decision.result.value) } };
-  }
-
-  /**
-   * Guards about the raw arguments in the context; what they redact is redacted there, and, where a hook brought the
-   * call, in the call.
-   */
-  private async guards(
-    ctx: ToolContext,
-    brought = false,
-  ): Promise<Pick<CallDecision, 'ask'> & { deny?: { reason: string; by: string } }> {
-    const { guards } = this.run.plan;
-    if (guards['tool-args'].length === 0) return {};
-    const given = JSON.stringify(ctx._raw);
-    const {
-      arguments: kept,
-      deny,
-      ask,
-    } = await judgeArguments(guards, { ...ctx.toolCall, arguments: given }, ctx);
-    if (brought && kept !== given) ctx._rewriteCall(kept);
-    if (kept === given) return { deny, ask };
-    // Nothing runs with what is left of them, so they need not be valid.
-    if (deny) {
-      ctx._raw = deepFreeze(JSON.parse(kept));
-      ctx._args = ctx._raw;
-      return { deny };
-    }
-    const problem = await validate(ctx, JSON.parse(kept));
-    return problem ? { deny: { reason: problem, by: 'guard' } } : { ask };
   }
 
   /** Acts on a verdict: refuse, preset, or find what a human answered. */
@@ -260,7 +232,13 @@ export class ToolApproval {
     return Promise.race([answering, late]).finally(() => cancel());
   }
 
+  /** Its time is over. Somebody may have answered in time elsewhere, while a handler here was asked. */
   private async lapse(call: Call, request: PendingRequest): Promise<Decision> {
+    const { store, sessionId, state, clock } = this.run;
+    const posted = (await store.take(sessionId, state.inboxCursor)).map(({ item }) => item);
+    const answers = firstAnswers(posted, new Map([[request.id, request]]), clock.now());
+    const answer = answers.get(request.id);
+    if (answer) return this.admit(call, request, answer);
     const decision: Decision = { type: 'reject', reason: `Nobody answered within ${request.timeoutMs} ms.` };
     if (this.run.open.requests.has(request.id)) await this.record(call, request, decision);
     return decision;

@@ -51,7 +51,7 @@ export class ToolBatch implements ToolCallHooks {
   /** One of the calls asks somebody. */
   private waiting = false;
   /** A kernel limit that cuts this batch short: what fits still runs. */
-  private limit: StopRun | undefined;
+  limit: StopRun | undefined;
 
   constructor(
     private readonly runner: Run,
@@ -79,8 +79,13 @@ export class ToolBatch implements ToolCallHooks {
   run(): Awaitable<BatchOutcome> {
     const { calls, batch } = this;
     const open = batch.answered === 0 ? calls : calls.filter((call) => !call.done);
-    const ended = this.options.fresh ? undefined : endOf(this.runner);
-    if (ended !== undefined) return this.broken(open, ended);
+    if (!this.options.fresh) {
+      const ended = endOf(this.runner);
+      if (ended !== undefined) return this.broken(open, ended);
+      // Those beyond the limit may have been answered before.
+      if (this.options.notRun === undefined && calls.length > this.runner.toolCallsLeft())
+        this.limit = toolCallLimit();
+    }
     if (needsApproval(this.runner)) return this.judgeThenExecute(open, 0);
     const allowed = this.runner.toolCallsLeft();
     for (let i = 0; i < open.length; i++) {

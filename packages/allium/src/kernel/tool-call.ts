@@ -4,6 +4,7 @@ import { AlliumError, controlKind, isControl, isThenable, messageOf, type Suspen
 import { toldError } from './guards.js';
 import { hash } from './hash.js';
 import { type AssistantMessage, deepFreeze, type ToolCall, type ToolMessage, textOf } from './messages.js';
+import { judgeArguments } from './response-gate.js';
 import type { CallDecision } from './rules.js';
 import type { Run } from './run.js';
 import { untilAborted } from './scope.js';
@@ -154,4 +155,32 @@ function take(ctx: ToolContext, raw: unknown, result: Checked): string | undefin
   ctx._args = deepFreeze(result.value);
   ctx._assigned = false;
   return undefined;
+}
+
+/**
+ * Guards about the raw arguments in the context; what they redact is redacted there, and, where a hook brought the
+ * call, in the call.
+ */
+export async function judgeRaw(
+  ctx: ToolContext,
+  brought = false,
+): Promise<Pick<CallDecision, 'ask'> & { deny?: { reason: string; by: string } }> {
+  const { guards } = ctx._run.plan;
+  if (guards['tool-args'].length === 0) return {};
+  const given = JSON.stringify(ctx._raw);
+  const {
+    arguments: kept,
+    deny,
+    ask,
+  } = await judgeArguments(guards, { ...ctx.toolCall, arguments: given }, ctx);
+  if (brought && kept !== given) ctx._rewriteCall(kept);
+  if (kept === given) return { deny, ask };
+  // Nothing runs with what is left of them, so they need not be valid.
+  if (deny) {
+    ctx._raw = deepFreeze(JSON.parse(kept));
+    ctx._args = ctx._raw;
+    return { deny };
+  }
+  const problem = await validate(ctx, JSON.parse(kept));
+  return problem ? { deny: { reason: problem, by: 'guard' } } : { ask };
 }

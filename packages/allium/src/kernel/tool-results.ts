@@ -136,13 +136,15 @@ export class ToolResults {
     try {
       const { runId } = run;
       const entry = { v: ENTRY_VERSION, at: 0, type: 'tool_finished' as const, runId, message };
+      const last = run.state.lacksOneResult(runId);
       const { latched, latchedBy } = call.latched === undefined ? run.call : call;
-      const stop = stopOf(latched, latchedBy);
+      // A limit lets the other calls run; a stop does not.
+      const stop = stopOf(latched, latchedBy) ?? (last ? stopOf(call.batch.limit, 'kernel') : undefined);
       const entries = [
         terminate || stop ? { ...entry, ...(terminate && { terminate }), ...(stop && { stop }) } : entry,
       ];
       // Nobody hears of the last result before the model has answered to it: both may be written together.
-      wait = run.append(entries, !run.watched && run.state.lacksOneResult(runId));
+      wait = run.append(entries, !run.watched && last);
     } catch (error) {
       throw this.unrecorded(call, error);
     }

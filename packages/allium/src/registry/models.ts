@@ -1,6 +1,7 @@
 /** Models by name: `offline`, `openai/gpt-5`, and what is registered. What stands before the slash decides. */
 import { invalidOption } from '../kernel/errors.js';
 import type { Model } from '../kernel/model.js';
+import { offlineModel } from '../models/offline/index.js';
 import {
   type Entry,
   type Factory,
@@ -14,41 +15,57 @@ import {
 /** Where the providers of the AI SDK are. */
 const AI_SDK = '@allium/ai-sdk';
 
-const connection = {
+const PRICE = {
+  description: 'US dollars per million tokens, for cost limits.',
+  type: 'object',
+  properties: Object.fromEntries(
+    ['input', 'output', 'cacheRead', 'cacheWrite'].map((key) => [key, { type: 'number' }]),
+  ),
+  required: ['input', 'output'],
+  additionalProperties: false,
+} as const;
+
+/** Of `resolveModel` of that package, which judges them. `fetch` and tools may be code: `{ import = "./x.mjs" }`. */
+const AI_SDK_OPTIONS = {
   type: 'object',
   properties: {
     apiKey: { description: 'Default: the variable of the provider, such as OPENAI_API_KEY', type: 'string' },
     baseUrl: { description: 'Where the server is.', type: 'string' },
     headers: { type: 'object', additionalProperties: { type: 'string' } },
-    price: {
-      description: 'US dollars per million tokens, for cost limits.',
-      type: 'object',
-      properties: Object.fromEntries(
-        ['input', 'output', 'cacheRead', 'cacheWrite'].map((key) => [key, { type: 'number' }]),
-      ),
-      required: ['input', 'output'],
-      additionalProperties: false,
+    price: PRICE,
+    provider: { description: 'The name of the provider in messages and prices.', type: 'string' },
+    id: { description: 'The name of the model in messages and prices.', type: 'string' },
+    providerTools: { description: 'Tools the provider defines, by name.', type: 'object' },
+    systemOptions: { description: 'Options of the system prompt by provider.', type: 'object' },
+    callOptions: { description: 'Further options of every call.', type: 'object' },
+    optionKeys: {
+      description: 'Further providers whose options this model may see.',
+      type: 'array',
+      items: { type: 'string' },
     },
+    acceptUnfinished: {
+      description: 'Takes an answer without a finish reason as complete. Default: false',
+      type: 'boolean',
+    },
+    fetch: { description: 'Used instead of the global `fetch`.', type: 'object' },
   },
+  additionalProperties: false,
 } as const;
 
-const price = {
-  type: 'object',
-  properties: { price: connection.properties.price },
-  additionalProperties: false,
-};
+const OFFLINE_OPTIONS = { type: 'object', properties: { price: PRICE }, additionalProperties: false };
 
 const registry = new Registry<Model>(
   'model',
   [
     {
       name: 'offline',
-      optionsSchema: price,
-      factory: async (options) => (await import('../models/offline/index.js')).offlineModel(options),
+      optionsSchema: OFFLINE_OPTIONS,
+      // At once, so that `resolveModel` of the adapter has its name and price.
+      factory: (options) => offlineModel(options),
     },
     ...['openai', 'anthropic', 'google', 'openai-compatible'].map((name) => ({
       name,
-      optionsSchema: connection,
+      optionsSchema: AI_SDK_OPTIONS,
       factory: async (options: never, context: FactoryContext) => {
         const { resolveModel: resolve } = await loadPackage(context, AI_SDK);
         return (resolve as (name: string, options: object) => Model)(`${name}/${context.id}`, options);

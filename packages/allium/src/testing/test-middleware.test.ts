@@ -2,7 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { sleep } from '../kernel/clock.js';
 import { type Message, textOf } from '../kernel/messages.js';
-import { BaseMiddleware, defineMiddleware, type Middleware, window } from '../kernel/middleware.js';
+import {
+  BaseMiddleware,
+  defineMiddleware,
+  type GuardPoint,
+  type Middleware,
+  window,
+} from '../kernel/middleware.js';
 import { tool } from '../kernel/tool.js';
 import { consoleLogger } from '../middleware/console-logger/index.js';
 import { maxTurns } from '../middleware/max-turns/index.js';
@@ -13,10 +19,10 @@ import { goodNewsOnly } from './broken/middleware/calls-answered.js';
 import { piecewise } from './broken/middleware/chunk-invariance.js';
 import { offended, stubborn, unstoppable } from './broken/middleware/control-signals.js';
 import { deafBackOff, hopeful } from './broken/middleware/dangling-timers.js';
-import { friendly, soothing } from './broken/middleware/error-identity.js';
-import { talkative } from './broken/middleware/neutrality.js';
+import { diplomatic, friendly, soothing } from './broken/middleware/error-identity.js';
+import { salesman, talkative, tightLipped } from './broken/middleware/neutrality.js';
 import { scribbling, scribblingInSecret, scribblingOnParts } from './broken/middleware/no-mutation.js';
-import { forgetful } from './broken/middleware/no-shared-state.js';
+import { forgetful, impatient } from './broken/middleware/no-shared-state.js';
 import { oncePerTurn, piling } from './broken/middleware/second-next.js';
 import { lateRace } from './broken/middleware/unhandled-rejections.js';
 import { MIDDLEWARE_LAWS, type MiddlewareLaw } from './middleware-laws/index.js';
@@ -35,7 +41,11 @@ const BROKEN: Record<
   MiddlewareLaw,
   readonly (readonly [MiddlewareFactory, string, CheckMiddlewareOptions?])[]
 > = {
-  neutrality: [[talkative, "declare changes: ['system-prompt']"]],
+  neutrality: [
+    [talkative, "declare changes: ['system-prompt']"],
+    [salesman, 'Expected `tools` as without it to be "kit_add of the test kit."'],
+    [tightLipped, "declare changes: ['tools']"],
+  ],
   'chunk-invariance': [[() => piecewise(), 'in pieces of 1": Expected `messages`', { scenarios: [tale] }]],
   'abort-calls': [
     [
@@ -57,10 +67,17 @@ const BROKEN: Record<
     [scribblingInSecret, 'Expected the input, metadata, settings and model of a run as they were before it'],
     [scribblingOnParts, "but a stream transform tried (Cannot assign to read only property 'text'"],
   ],
-  'no-shared-state': [[forgetful, 'as when it is alone']],
+  'no-shared-state': [
+    [forgetful, 'as when it is alone'],
+    [impatient, 'In "20 runs, one after the other": Expected `events` of the last run as when it is alone'],
+  ],
   'error-identity': [
     [friendly, 'Expected Error "Broken." itself, or an error with it as its cause'],
     [soothing, 'In "an error of a tool": Expected Error "Broken." to come out, but nothing did'],
+    [
+      diplomatic,
+      'In "an error of the model": Expected Error "Broken." itself, or an error with it as its cause, got RunError "The run failed',
+    ],
   ],
   'control-signals': [
     [unstoppable, 'wrapModel swallowed the abort signal that came through it.'],
@@ -95,6 +112,15 @@ class Greeting extends BaseMiddleware {
   }
 }
 
+class Judgement {
+  get on(): readonly GuardPoint[] {
+    return ['output'];
+  }
+  judge(): undefined {
+    return undefined;
+  }
+}
+
 /** Middleware of every shape that does nothing wrong. */
 const SOUND: readonly (readonly [string, MiddlewareFactory, CheckMiddlewareOptions?])[] = [
   ['that passes through at every seam', () => ({ name: 'through', process: (_, next) => next() })],
@@ -105,6 +131,7 @@ const SOUND: readonly (readonly [string, MiddlewareFactory, CheckMiddlewareOptio
   ['of a class with private fields', () => new Greeting()],
   ['that only answers questions', rules],
   ['that guards', () => guard(), { scenarios: [tale] }],
+  ['with a guard of a class with getters', () => ({ name: 'judgement', guard: new Judgement() })],
   ['that waits', ({ clock }) => ({ name: 'slow', beforeModel: (ctx) => sleep(100, ctx.signal, clock) })],
   ['that changes what it declares', talkative, { changes: ['system-prompt'] }],
   [

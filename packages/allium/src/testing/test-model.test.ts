@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Model } from '../kernel/model.js';
-import { deafModel, frozenModel } from './broken/models/abort.js';
+import { absorbedModel, deafModel, frozenModel } from './broken/models/abort.js';
 import { confusingModel } from './broken/models/call-ids.js';
 import { singleMindedModel } from './broken/models/concurrent-calls.js';
 import { broken } from './broken/models/delegate.js';
@@ -12,7 +12,7 @@ import { speechlessModel } from './broken/models/text.js';
 import { secretiveModel } from './broken/models/thinking.js';
 import { doublyEncodingModel, sloppyModel } from './broken/models/tool-arguments.js';
 import { hesitantModel, inventiveModel } from './broken/models/tool-call.js';
-import { innumerateModel, shortModel } from './broken/models/usage.js';
+import { freeModel, innumerateModel, shortModel } from './broken/models/usage.js';
 import { rawModel } from './broken/models/valid-parts.js';
 import { MODEL_LAWS, type ModelLaw } from './model-laws/index.js';
 import { chunks, failWith, scriptedModel, text, toolCalls } from './scripted-model.js';
@@ -37,6 +37,7 @@ const BROKEN: Record<ModelLaw, readonly (readonly [() => Model, string, CheckMod
   usage: [
     [innumerateModel, 'and only numbers ≥ 0, got {"inputTokens":null,"outputTokens":-1}.'],
     [shortModel, 'Expected totalTokens to be at least inputTokens + outputTokens'],
+    [freeModel, 'Expected outputTokens of an answer with text to be more than 0'],
   ],
   abort: [
     [deafModel, 'Expected a stream that was aborted before its first part to break off'],
@@ -45,6 +46,7 @@ const BROKEN: Record<ModelLaw, readonly (readonly [() => Model, string, CheckMod
       'A stream that was aborted before its first part did not end within 5 ms.',
       { abortWithinMs: 5 },
     ],
+    [absorbedModel, 'Expected a stream that was aborted just before its `finish` part to break off'],
   ],
   'errors-reject': [
     [

@@ -1,8 +1,12 @@
 // `allium chat` as a person meets it: in a terminal, and piped.
 
+import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { useProject } from '../../test/project.js';
 import { KEYS } from '../../test/terminal.js';
+import { EXIT } from '../outcome.js';
+import { main } from '../program.js';
+import { makeIo } from '../terminal/io.js';
 
 const here = useProject();
 
@@ -173,6 +177,36 @@ describe('allium chat in a pipe', () => {
     expect(stderr).toContain('There is no /nonsense');
     const shown = await here().allium(['sessions', 'show', 'bob']);
     expect(shown.stdout.match(/^user: /gm)).toHaveLength(2);
+  });
+
+  it('ends with 130 after Ctrl-C, also while it waits for the next line', async () => {
+    const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+    const abort = new AbortController();
+    const parts = { stdin, stdout, stderr, env: {}, cwd: here().folder, signal: abort.signal };
+    const ended = main(['chat', '--session', 'bob'], makeIo(parts));
+    stdin.write('add 1 and 2\n');
+    let said = '';
+    for await (const chunk of stdout.iterator({ destroyOnReturn: false })) {
+      said += chunk;
+      if (said.includes('add: 3')) break;
+    }
+    abort.abort();
+    expect(await ended).toBe(EXIT.aborted);
+  });
+
+  it('says why a run could not begin', async () => {
+    const { code, stderr } = await here().allium(['chat', '--session', 'bob'], { input: '/resume\n' });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^error: \S/);
+  });
+
+  it('warns when the next line gives up an open question', async () => {
+    const { stderr } = await here().allium(['chat', '--session', 'bob'], {
+      input: 'pay 5\n/resume\nadd 1 and 2\nadd 3 and 4\n',
+    });
+    expect(stderr.match(/^warning: .*/gm)).toEqual([
+      'warning: session "bob" waited for an answer, which this run gives up: Run "pay"?',
+    ]);
   });
 
   it('suspends what nobody can be asked about', async () => {

@@ -5,7 +5,7 @@ import { describeError, EXIT, exitCodeOf } from '../outcome.js';
 import type { Opened, Shell } from '../shell.js';
 import { count, dollars } from '../terminal/text.js';
 import { summary } from '../view/live.js';
-import { type Asker, follow, type View } from '../view/view.js';
+import { type Asker, follow, type View, withoutSecrets } from '../view/view.js';
 
 export const CHAT_HELP = `/explain   the plan: who runs where
 /cost      turns, tokens and cost so far
@@ -35,6 +35,8 @@ export function converse(
   opened: Opened,
   sessionId: string,
   say: (line: string) => void,
+  /** Where errors go. */
+  complain = say,
 ): Conversation {
   const { io } = shell;
   const session = opened.agent.session(sessionId);
@@ -77,12 +79,14 @@ export function converse(
       if (result) {
         addUp(result);
         shell.exitCode = result.status === 'aborted' ? EXIT.done : exitCodeOf(result.status);
-        for (const line of summary(io, result, performance.now() - started)) say(line);
+        const shown = withoutSecrets(result, shell.redact, shell.redactError);
+        for (const line of summary(io, shown, performance.now() - started)) say(line);
         if (result.queued.length > 0) say('What you said last came too late. The agent hears it next time.');
-        if (result.status === 'suspended') say('The run waits for an answer. /resume asks again.');
+        if (result.status === 'suspended')
+          say('The run waits for an answer. /resume asks again; saying anything else gives it up.');
       } else shell.exitCode = EXIT.failed;
       if (error !== undefined && result?.status !== 'aborted')
-        say(io.err.red(`error: ${shell.redact(describeError(error))}`));
+        complain(io.err.red(`error: ${shell.redactError(describeError(error))}`));
     },
     steer: (text) => session.steer(text),
     abort: () => turn?.abort(),

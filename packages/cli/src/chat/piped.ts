@@ -1,5 +1,7 @@
 /** A chat without a terminal: every line that comes in is said, one after the other, and the answers go to stdout. */
 import { createInterface } from 'node:readline';
+import { warnOfOpen } from '../inbox.js';
+import { EXIT } from '../outcome.js';
 import type { Opened, Shell } from '../shell.js';
 import { note, print } from '../terminal/io.js';
 import { liveView } from '../view/live.js';
@@ -7,9 +9,16 @@ import { converse, RESUME } from './conversation.js';
 
 export async function chatThroughPipe(shell: Shell, opened: Opened, sessionId: string): Promise<void> {
   const { io } = shell;
-  const conversation = converse(shell, opened, sessionId, () => {});
+  // How a run ended is shown with it; why one could not even begin is not.
+  const conversation = converse(
+    shell,
+    opened,
+    sessionId,
+    () => {},
+    (error) => note(io, error),
+  );
   io.signal.addEventListener('abort', () => conversation.abort());
-  const lines = createInterface({ input: io.stdin, terminal: false });
+  const lines = createInterface({ input: io.stdin, terminal: false, signal: io.signal });
   for await (const line of lines) {
     const text = line.trim();
     if (io.signal.aborted || text === '/exit' || text === '/quit') break;
@@ -20,12 +29,14 @@ export async function chatThroughPipe(shell: Shell, opened: Opened, sessionId: s
       else note(io, `There is no ${text}. /help lists what there is.`);
       continue;
     }
+    if (text !== '/resume') await warnOfOpen(shell, opened.agent, sessionId);
     // Nobody can be asked: a question suspends the run.
     await conversation.take(
       text === '/resume' ? RESUME : text,
-      liveView(io, { redact: shell.redact }),
+      liveView(io, { redact: shell.redact, redactError: shell.redactError }),
       async () => undefined,
     );
   }
   lines.close();
+  if (io.signal.aborted) shell.exitCode = EXIT.aborted;
 }

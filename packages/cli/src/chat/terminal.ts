@@ -66,12 +66,14 @@ class TerminalChat {
     this.screen.entered();
     const text = line.trim();
     if (this.question && !text.startsWith('/'))
-      this.answered(line).catch((error) => this.screen.line(this.shell.redact(`error: ${error}`)));
+      this.answered(line).catch((error) => this.screen.line(this.shell.redactError(`error: ${error}`)));
     else if (text === '') this.readline.prompt();
     else if (text.startsWith('/')) this.command(text);
     else if (this.working) {
       this.screen.line(this.shell.io.out.dim('  ↪ the agent hears that before its next turn'));
-      this.conversation.steer(text).catch((error) => this.screen.line(this.shell.redact(`error: ${error}`)));
+      this.conversation
+        .steer(text)
+        .catch((error) => this.screen.line(this.shell.redactError(`error: ${error}`)));
     } else this.start(text);
   }
 

@@ -52,6 +52,15 @@ it('asks in a terminal', async () => {
   expect(await approve.exit()).toBe(0);
 });
 
+it('stays suspended, and says so with its exit code, when the person leaves', async () => {
+  const approve = here().terminal(['approve', 'ann']);
+  await approve.until('Run "pay"?');
+  approve.type(KEYS.ctrlC);
+  await approve.until('The run stays suspended.');
+  expect(await approve.exit()).toBe(5);
+  expect((await here().allium(['approve'])).stdout).toContain('pay {"amount":5}');
+});
+
 it('prints the events of the run with --json', async () => {
   const { stdout } = await here().allium(['approve', 'ann', '--all', '--json']);
   expect(jsonLines(stdout)[0]).toMatchObject({ type: 'agent_start', resumed: true });

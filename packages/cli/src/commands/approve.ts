@@ -1,7 +1,7 @@
 /** `allium approve`: answers what suspended runs ask, and lets them go on. */
 import type { Decision, PendingRequest, Session } from 'allium';
 import { inboxOf, problemWith, untilItFits } from '../inbox.js';
-import { UsageError } from '../outcome.js';
+import { EXIT, UsageError } from '../outcome.js';
 import { type PlayOptions, play } from '../play.js';
 import {
   type AddCommand,
@@ -60,7 +60,7 @@ async function listOpen(shell: Shell, json: boolean): Promise<void> {
     if (open.length === 0) return note(io, 'Nothing waits for an answer.');
     for (const { sessionId, request } of open) {
       for (const line of describeRequest(request)) tell(shell, line);
-      const answer = commandLine(shell, `approve ${sessionId}`);
+      const answer = commandLine(shell, 'approve', sessionId);
       print(io, io.out.dim(`  request ${request.id}, answer with: ${answer}`));
     }
   });
@@ -71,7 +71,7 @@ async function approve(shell: Shell, wanted: string, options: Options): Promise<
   await withAgent(shell, {}, async ({ agent, store }) => {
     const id = await findSession(store, wanted);
     const session = agent.session(id);
-    const goOn = commandLine(shell, `sessions resume ${id}`);
+    const goOn = commandLine(shell, 'sessions', 'resume', id);
     const { open } = await inboxOf(agent, id);
     const asked = open.filter((request) => options.request === undefined || request.id === options.request);
     if (asked.length === 0)
@@ -81,7 +81,10 @@ async function approve(shell: Shell, wanted: string, options: Options): Promise<
           : `Session "${id}" has no open question "${options.request}". Open: ${open.map((one) => one.id).join(', ') || 'none'}.`,
       );
     const left = await answerAll(shell, session, asked, options);
-    if (left > 0) return note(io, 'Left open. The run stays suspended.');
+    if (left > 0) {
+      shell.exitCode = EXIT.suspended;
+      return note(io, 'Left open. The run stays suspended.');
+    }
     if (!options.resume) return note(io, `Answered. Go on with: ${goOn}`);
     const { decided } = await inboxOf(agent, id);
     await play(shell, agent, { ...options, decided }, (run) => session.resumeStream(run));

@@ -1,5 +1,7 @@
 // `allium audit verify`: the log against the journal.
 
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { beforeEach, expect, it } from 'vitest';
 import { useProject } from '../../test/project.js';
 
@@ -38,6 +40,19 @@ it('finds what was edited and what is missing, and exits with 1', async () => {
   expect(json.reports).toMatchObject([{ session: 'ann', ok: false }]);
 });
 
+it('finds nothing wrong with a fork, before and after a run in it', async () => {
+  const verify = () => here().allium(['audit', 'verify'], { env });
+  await here().allium(['sessions', 'fork', 'ann', '--as', 'bob'], { env });
+  expect(await verify()).toMatchObject({ code: 0, stdout: expect.stringMatching(/^ok +ann: .*\n$/) });
+  await here().allium(['run', '--session', 'bob', 'add 3 and 4'], { env });
+  const { code, stdout } = await verify();
+  expect(stdout.trimEnd().split('\n').sort()).toEqual([
+    expect.stringMatching(/^ok +ann: \d+ lines verified$/),
+    expect.stringMatching(/^ok +bob: \d+ lines verified$/),
+  ]);
+  expect(code).toBe(0);
+});
+
 it('takes another file, one session and another key', async () => {
   here().write('copy.jsonl', here().read('audit.jsonl'));
   const args = ['audit', 'verify', 'copy.jsonl', '--session', 'ann'];
@@ -47,6 +62,17 @@ it('takes another file, one session and another key', async () => {
   const unset = await here().allium([...args, '--key-env', 'NOT_SET_AT_ALL'], { env });
   expect(unset).toMatchObject({ code: 2 });
   expect(unset.stderr).toContain('NOT_SET_AT_ALL is not set');
+});
+
+it('finds all lines missing where the log of the config was deleted, and nothing wrong before the first', async () => {
+  rmSync(join(here().folder, 'audit.jsonl'));
+  const { code, stdout } = await here().allium(['audit', 'verify'], { env });
+  expect(code).toBe(1);
+  expect(stdout).toMatch(/^BROKEN +ann: 0 lines verified\n/);
+  await here().allium(['sessions', 'delete', '--yes', 'ann'], { env });
+  const none = await here().allium(['audit', 'verify'], { env });
+  expect(none.code).toBe(0);
+  expect(none.stderr).toContain('No session in the store has lines in');
 });
 
 it('says so when there is no log', async () => {

@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { type LoadedConfig, Secret } from '@allium/config';
 import type { Store } from 'allium';
 import { type AuditReport, auditHead, verifyAudit } from 'allium/middleware/audit-log';
-import { EXIT, UsageError } from '../outcome.js';
+import { codeOf, EXIT, UsageError } from '../outcome.js';
 import { type AddCommand, allSessions, findSession, type Shell, withStore } from '../shell.js';
 import { note, print, printJson } from '../terminal/io.js';
 import { count } from '../terminal/text.js';
@@ -41,7 +41,7 @@ async function verify(shell: Shell, file: string | undefined, options: Options):
     const path = file === undefined ? found.file && resolve(loaded.dir, found.file) : resolve(io.cwd, file);
     if (!path)
       throw new UsageError('The config has no `audit-log` with a file. Name it: allium audit verify <file>');
-    const log = readLog(path);
+    const log = readLog(path, file !== undefined);
     const key = keyOf(shell, options.keyEnv) ?? found.key;
     const reports: ({ session: string } & AuditReport)[] = [];
     for (const session of await sessionsOf(store, options.session)) {
@@ -81,10 +81,12 @@ async function sessionsOf(store: Store, wanted: string | undefined): Promise<str
   return ids;
 }
 
-function readLog(path: string): string {
+function readLog(path: string, named: boolean): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (cause) {
+    // A log that was deleted is what this is there to find: all that the journal knows of is missing from it.
+    if (!named && codeOf(cause) === 'ENOENT') return '';
     throw new UsageError(`The log ${path} cannot be read.`, { cause });
   }
 }

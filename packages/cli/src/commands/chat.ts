@@ -46,7 +46,7 @@ async function chat(shell: Shell, options: Options): Promise<void> {
 async function tellHowToGoOn(shell: Shell, { store }: Opened, id: string): Promise<void> {
   const { io } = shell;
   if ((await store.head(id)) > 0)
-    note(io, io.err.dim(`Go on with: ${commandLine(shell, `chat --session ${id}`)}`));
+    note(io, io.err.dim(`Go on with: ${commandLine(shell, 'chat', '--session', id)}`));
 }
 
 /** Readable, and in the order they were begun: `chat-20261115-140207-a3f1`. */

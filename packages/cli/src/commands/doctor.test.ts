@@ -31,10 +31,33 @@ describe('allium doctor', () => {
     );
     const { code, stdout } = await here().allium(['doctor'], { env: { ANTHROPIC_API_KEY: '' } });
     expect(code).toBe(1);
-    expect(stdout).toMatch(/✗ keys .*ANTHROPIC_API_KEY/);
-    expect(stdout).toMatch(/✗ model /);
+    expect(stdout).toMatch(/✗ model .*ANTHROPIC_API_KEY/);
     expect(stdout).toMatch(/✓ store/);
     expect(stdout).toMatch(/✓ chain/);
+  });
+
+  it('finds a key wherever the config gives it', async () => {
+    const config = here().read('allium.toml').replace('"offline"', '"openai/gpt-5"');
+    here().write('allium.toml', `${config}\n[allium.plugins.openai]\napiKey = "\${MY_KEY}"\n`);
+    const env = { MY_KEY: 'sk-of-the-tests', OPENAI_API_KEY: '' };
+    const { stdout } = await here().allium(['doctor'], { env });
+    expect(stdout).toContain('✓ keys      MY_KEY is set');
+    expect(stdout).not.toContain('OPENAI_API_KEY');
+  });
+
+  it('looks for the variables that the config asks for, and no others', async () => {
+    const config = here().read('allium.toml');
+    const prompt = `"Say $\${ESCAPED}, \${SET} and \${UNSET:-nothing}." # not \${COMMENT}`;
+    here().write(
+      'allium.toml',
+      config.replace('"Be brief."', () => prompt),
+    );
+    const { code, stdout } = await here().allium(['doctor'], { env: { SET: 'all', UNSET: '' } });
+    expect(code).toBe(0);
+    expect(stdout.split('\n').filter((line) => line.includes(' keys '))).toEqual([
+      '✓ keys      SET is set',
+      '! keys      UNSET is not set, its default is used',
+    ]);
   });
 
   it('never prints a value that came from the environment', async () => {

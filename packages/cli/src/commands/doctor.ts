@@ -28,7 +28,10 @@ export const addDoctor: AddCommand = (program, shell) => {
 
 async function doctor(shell: Shell, json: boolean): Promise<void> {
   const { io } = shell;
-  const findings = (await examine(shell)).map((one) => ({ ...one, message: shell.redact(one.message) }));
+  const findings = (await examine(shell)).map((one) => ({
+    ...one,
+    message: one.status === 'problem' ? shell.redactError(one.message) : shell.redact(one.message),
+  }));
   if (findings.some(({ status }) => status === 'problem')) shell.exitCode = EXIT.failed;
   if (json) return printJson(io, findings);
   const marks = { ok: io.out.green('✓'), warning: io.out.yellow('!'), problem: io.out.red('✗') };
@@ -79,17 +82,12 @@ function checkPackages({ dir }: LoadedConfig): Finding {
   }
 }
 
-/** The variables that the file names, and those that the model is known to read. */
+/** The variables that the file names. Which key a model needs, the model itself says. */
 function checkKeys(
-  { source, config }: LoadedConfig,
+  { variables }: LoadedConfig,
   env: Readonly<Record<string, string | undefined>>,
 ): Finding[] {
-  const named = [...source.text.matchAll(/\$\{(\w+)/g)].map(([, name]) => name!);
-  const model =
-    typeof config.model === 'string' ? config.model : (config.model as { use?: unknown } | undefined)?.use;
-  const given = (config.model as { apiKey?: unknown } | undefined)?.apiKey;
-  const wanted = typeof model === 'string' && given === undefined ? keysOf(model) : [];
-  const findings = [...new Set(named)].map((name): Finding => {
+  return variables.map((name) => {
     const set = Boolean(env[name]);
     return {
       check: 'keys',
@@ -97,25 +95,6 @@ function checkKeys(
       message: set ? `${name} is set` : `${name} is not set, its default is used`,
     };
   });
-  if (wanted.length === 0) return findings;
-  const set = wanted.find((name) => env[name]);
-  findings.push({
-    check: 'keys',
-    status: set ? 'ok' : 'problem',
-    message: set ? `${set} is set` : `The model "${model}" needs a key. Set ${wanted.join(' or ')}.`,
-  });
-  return findings;
-}
-
-const KEYS: Readonly<Record<string, readonly string[]>> = {
-  anthropic: ['ANTHROPIC_API_KEY'],
-  openai: ['OPENAI_API_KEY'],
-  google: ['GOOGLE_GENERATIVE_AI_API_KEY', 'GEMINI_API_KEY'],
-};
-
-function keysOf(model: string): readonly string[] {
-  const scheme = model.slice(0, model.indexOf('/'));
-  return Object.hasOwn(KEYS, scheme) ? KEYS[scheme]! : [];
 }
 
 async function checkModel(loaded: LoadedConfig): Promise<Finding> {

@@ -73,3 +73,19 @@ it('says --yes where there is nobody to ask', async () => {
   expect(code).toBe(2);
   expect(stderr).toContain('--yes');
 });
+
+it.each(['allium.json', 'allium.config.ts', 'allium.config.mjs'])(
+  'writes nothing beside %s',
+  async (name) => {
+    here().write(name, '{ "allium": { "model": "offline" } }\n');
+    for (const args of [
+      ['init', '--yes'],
+      ['init', '--yes', '--force'],
+    ]) {
+      const { code, stderr } = await here().allium(args);
+      expect(code).toBe(2);
+      expect(stderr).toContain(`${name} is the config of this folder`);
+    }
+    expect(existsSync(join(here().folder, 'allium.toml'))).toBe(false);
+  },
+);

@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, relative, resolve } from 'node:path';
+import { CONFIG_FILES } from '@allium/config';
 import { confirm, intro, isCancel, multiselect, outro, select, text } from '@clack/prompts';
 import {
   type Choices,
@@ -12,7 +13,7 @@ import {
   packagesFor,
 } from '../init/files.js';
 import { EXIT, UsageError } from '../outcome.js';
-import type { AddCommand, Shell } from '../shell.js';
+import { type AddCommand, quoted, type Shell } from '../shell.js';
 import { type Io, note } from '../terminal/io.js';
 import { installedVersions } from './version.js';
 
@@ -44,8 +45,7 @@ async function init(shell: Shell, folder: string, options: Options): Promise<voi
   const dir = resolve(io.cwd, folder);
   if (!options.yes && !io.interactive)
     throw new UsageError('There is no terminal to ask on. Say --yes to take the defaults.');
-  if (existsSync(join(dir, 'allium.toml')) && !options.force)
-    throw new UsageError(`${join(dir, 'allium.toml')} exists already. Say --force to write over it.`);
+  refuseTwins(dir, options.force === true);
   const defaults = {
     ...DEFAULTS,
     store: hasSqlite(dir) ? DEFAULTS.store : ('file' as const),
@@ -60,6 +60,16 @@ async function init(shell: Shell, folder: string, options: Options): Promise<voi
   write(io, dir, choices, options.force === true);
 }
 
+/** A folder has one config: two would be an error of every command that follows. */
+function refuseTwins(dir: string, force: boolean): void {
+  for (const name of CONFIG_FILES.filter((one) => existsSync(join(dir, one)))) {
+    const file = join(dir, name);
+    if (name !== 'allium.toml')
+      throw new UsageError(`${file} is the config of this folder. Remove it first, or name another folder.`);
+    if (!force) throw new UsageError(`${file} exists already. Say --force to write over it.`);
+  }
+}
+
 function write(io: Io, dir: string, choices: Choices, force: boolean): void {
   mkdirSync(dir, { recursive: true });
   for (const [path, content] of filesFor(choices, installedVersions())) {
@@ -72,7 +82,7 @@ function write(io: Io, dir: string, choices: Choices, force: boolean): void {
   );
   const here = relative(io.cwd, dir);
   const steps = [
-    ...(here === '' ? [] : [`cd ${here}`]),
+    ...(here === '' ? [] : [`cd ${quoted(here)}`]),
     ...(missing.length > 0 ? [`npm install ${missing.join(' ')}`] : []),
     'allium run "Count the words of: to be or not to be"',
   ];

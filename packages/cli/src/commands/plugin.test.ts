@@ -27,6 +27,15 @@ it('makes a plugin that passes its own check, is listed when installed, and work
   expect((await here().allium(['explain'])).stdout).toContain('shout');
 });
 
+it('prints what it made as JSON', async () => {
+  const { stdout } = await here().allium(['plugin', 'new', '--json', 'shout']);
+  expect(JSON.parse(stdout)).toMatchObject({
+    folder: join(here().folder, 'allium-mw-shout'),
+    package: 'allium-mw-shout',
+    files: expect.arrayContaining(['package.json']),
+  });
+});
+
 it('finds what is wrong with a package that is no plugin', async () => {
   here().write('nothing/package.json', '{ "name": "nothing", "version": "1.0.0", "type": "module" }');
   const { code, stdout } = await here().allium(['plugin', 'check', 'nothing']);

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { checkPlugin, installedPlugins, scaffoldPlugin } from '@allium/config';
 import { findRegistered } from 'allium/registry';
 import { codeOf, EXIT, UsageError } from '../outcome.js';
-import type { AddCommand, Shell } from '../shell.js';
+import { type AddCommand, quoted, type Shell } from '../shell.js';
 import { note, print, printJson } from '../terminal/io.js';
 import { table } from '../terminal/text.js';
 
@@ -19,7 +19,8 @@ export const addPlugin: AddCommand = (program, shell) => {
     .summary('write a middleware plugin, with tests that already run the laws')
     .argument('<name>', 'without the prefix: `foo` makes the package allium-mw-foo')
     .option('-d, --dir <folder>', 'where to put its folder', '.')
-    .action((name: string, options: { dir: string }) => make(shell, name, options.dir));
+    .option('--json', 'print what was written as JSON')
+    .action((name: string, options: { dir: string; json?: boolean }) => make(shell, name, options));
   plugin
     .command('check')
     .summary('find out whether a plugin is one')
@@ -33,7 +34,11 @@ export const addPlugin: AddCommand = (program, shell) => {
     .action((options: { json?: boolean }) => list(shell, options.json === true));
 };
 
-async function make({ io }: Shell, name: string, dir: string): Promise<void> {
+async function make(
+  { io }: Shell,
+  name: string,
+  { dir, json }: { dir: string; json?: boolean },
+): Promise<void> {
   const made = await scaffoldPlugin(resolve(io.cwd, dir), name).catch((error: unknown) => {
     // A bad name, or a folder that is there: the config has no part in it.
     throw codeOf(error) === 'INVALID_OPTION' ? new UsageError((error as Error).message) : error;
@@ -47,8 +52,9 @@ async function make({ io }: Shell, name: string, dir: string): Promise<void> {
       ),
     );
   for (const file of made.files) note(io, io.err.dim(`  wrote ${file}`));
-  print(io, made.folder);
-  note(io, `${made.package} is ready. Next:\n  cd ${made.folder} && npm install && npm test`);
+  if (json) printJson(io, made);
+  else print(io, made.folder);
+  note(io, `${made.package} is ready. Next:\n  cd ${quoted(made.folder)} && npm install && npm test`);
 }
 
 async function check(shell: Shell, folder: string, json: boolean): Promise<void> {

@@ -34,6 +34,16 @@ it('fails when the config asks what was not recorded', async () => {
   expect(stderr).toContain('Be long.');
 });
 
+it('names --yes where it would have to ask, for there is nothing to answer later', async () => {
+  await here().allium(['run', '--yes', '--record', 'pay.jsonl', 'pay 5']);
+  const { code, stderr } = await here().allium(['replay', 'pay.jsonl']);
+  expect(code).toBe(5);
+  expect(stderr).toContain('Nobody can answer later: a replay keeps nothing. Say --yes.');
+  expect(stderr).not.toContain('allium approve');
+  const { stdout } = await here().allium(['replay', '--yes', 'pay.jsonl']);
+  expect(stdout).toContain('pay: paid 5');
+});
+
 it('says so when there is no such cassette or run', async () => {
   const missing = await here().allium(['replay', 'none.jsonl']);
   expect(missing.code).toBe(2);

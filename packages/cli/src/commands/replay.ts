@@ -5,7 +5,7 @@ import { type Message, type Model, memoryStore } from 'allium';
 import { replay } from 'allium/middleware/replay';
 import { UsageError } from '../outcome.js';
 import { type PlayOptions, play } from '../play.js';
-import { type AddCommand, positive, type Shell, withAgent } from '../shell.js';
+import { type AddCommand, positive, quoted, type Shell, withAgent } from '../shell.js';
 
 interface Options extends PlayOptions {
   readonly run: number;
@@ -32,7 +32,8 @@ async function playAgain(shell: Shell, cassette: string, options: Options): Prom
   const { model, messages } = questionOf(lines, options.run, cassette);
   const overrides = { model: standIn(model), store: memoryStore(), middleware: [replay({ from: lines })] };
   await withAgent(shell, overrides, async ({ agent }) => {
-    await play(shell, agent, options, (run) => agent.stream(messages, run));
+    const forgets = 'a replay keeps nothing. Say --yes.';
+    await play(shell, agent, { ...options, forgets }, (run) => agent.stream(messages, run));
   });
 }
 
@@ -42,7 +43,9 @@ function linesOf(path: string, named: string): string[] {
       .split('\n')
       .filter((line) => line.trim() !== '');
   } catch {
-    throw new UsageError(`There is no cassette "${named}". Write one: allium run --record ${named} "…"`);
+    throw new UsageError(
+      `There is no cassette "${named}". Write one: allium run --record ${quoted(named)} "…"`,
+    );
   }
 }
 

@@ -184,6 +184,11 @@ describe('the exit code of allium run', () => {
     expect(stderr).toContain('Answer with: allium approve ann');
   });
 
+  it('says it so that a shell understands', async () => {
+    const { stderr } = await here().allium(['run', '--session', "ann's $5", 'pay 5']);
+    expect(stderr).toContain(`Answer with: allium approve 'ann'\\''s $5'`);
+  });
+
   it('says so when nothing is kept that could be answered later', async () => {
     here().write(
       'allium.toml',
@@ -243,6 +248,26 @@ describe('allium run in a terminal', () => {
     expect(run.screen()).toContain('Answer with: allium approve');
   });
 
+  it('suspends the run too when the person leaves while saying why not', async () => {
+    const run = here().terminal(['run', '--session', 'ann', 'pay 5']);
+    await run.until('Run "pay"?');
+    run.type(`${KEYS.down}${KEYS.enter}`);
+    await run.until('Why not?');
+    run.type(`too${KEYS.ctrlC}`);
+    expect(await run.exit()).toBe(5);
+    expect((await here().allium(['approve'])).stdout).toContain('pay {"amount":5}');
+  });
+
+  it('takes a rejection without a reason', async () => {
+    const run = here().terminal(['run', 'pay 5']);
+    await run.until('Run "pay"?');
+    run.type(`${KEYS.down}${KEYS.enter}`);
+    await run.until('Why not?');
+    run.type(KEYS.enter);
+    expect(await run.exit()).toBe(0);
+    expect(run.screen()).toContain('pay failed:');
+  });
+
   it('asks for something when there is nothing to ask', async () => {
     const run = here().terminal(['run']);
     await run.until('Ask something');
@@ -255,6 +280,15 @@ describe('what allium run says of the command line and the config', () => {
     const { code, stderr } = await here().allium(['run', '-m', 'nope', 'hi']);
     expect(code).toBe(2);
     expect(stderr).toMatch(/^error: --model nope: No model is called "nope"\./);
+    expect(stderr).not.toContain('allium.toml');
+  });
+
+  it('blames --model for a model that lacks its key, too', async () => {
+    const { code, stderr } = await here().allium(['run', '-m', 'openai/x', 'hi'], {
+      env: { OPENAI_API_KEY: '' },
+    });
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/^error: --model openai\/x: No API key .*OPENAI_API_KEY/);
     expect(stderr).not.toContain('allium.toml');
   });
 
@@ -282,6 +316,10 @@ describe('what allium run says of the command line and the config', () => {
     expect(jsonLines(stdout)).toEqual([
       { type: 'error', code: 'commander.unknownOption', message: "error: unknown option '--foo'" },
     ]);
+    const empty = await here().allium(['run', '--json']);
+    expect(jsonLines(empty.stdout)).toEqual([
+      { type: 'error', code: 'USAGE', message: 'There is nothing to ask: the prompt is empty.' },
+    ]);
   });
 
   it('shows the stack of a failed run with ALLIUM_DEBUG, and where it came from', async () => {
@@ -300,5 +338,78 @@ describe('what allium run says of the command line and the config', () => {
     here().write('allium.toml', `${here().read('allium.toml')}\n[allium.settings]\nmaxOutputTokens = 3\n`);
     const { stderr } = await here().allium(['run', 'hi']);
     expect(stderr).toContain('done (the answer is cut off: the model came to its limit of tokens)');
+  });
+});
+
+describe('short values of the environment', () => {
+  const env = { DELAY: '5' };
+  const withDelay = (tool: string): void => {
+    const retry = `chain = [\n  { use = "retry", on = "tool", minDelayMs = "\${DELAY}", jitter = "none" },`;
+    const config = here().read('allium.toml');
+    here().write(
+      'allium.toml',
+      config.replace('chain = [', () => retry),
+    );
+    here().write('tools.mjs', `${here().read('tools.mjs')}\n${tool}`);
+  };
+
+  it('are left in events, which stay JSON', async () => {
+    withDelay(`let tries = 0;
+      export const wobble = tool({
+        name: 'wobble',
+        description: 'Wobbles.',
+        input: schema({}),
+        idempotent: true,
+        execute() {
+          if (tries++ === 0) throw Object.assign(new Error('busy'), { status: 503 });
+          return 'steady';
+        },
+      });`);
+    const { code, stdout } = await here().allium(['run', '--json', 'wobble'], { env });
+    expect(code).toBe(0);
+    const retry = jsonLines(stdout).find(({ name }) => name === 'retry');
+    expect(retry).toMatchObject({ data: { tool: 'wobble', delayMs: 5 } });
+  });
+
+  it('are left in what a person is asked about, and in what sessions say', async () => {
+    withDelay('');
+    const waits = await here().allium(['run', '--session', 'ann', 'pay 5'], { env });
+    expect(waits.stderr).toContain('pay {"amount":5}');
+    expect((await here().allium(['approve'], { env })).stdout).toContain('pay {"amount":5}');
+    const [open] = JSON.parse((await here().allium(['approve', '--json'], { env })).stdout);
+    expect(open.request.arguments).toBe('{"amount":5}');
+    expect((await here().allium(['approve', 'ann', '--all'], { env })).stderr).toContain(
+      '→ pay {"amount":5}',
+    );
+    for (const command of [
+      ['sessions', 'show', 'ann'],
+      ['trace', 'ann'],
+    ]) {
+      const { stdout } = await here().allium(command, { env });
+      expect(stdout).toContain('paid 5');
+      expect(stdout).not.toContain('***');
+    }
+  });
+
+  it('are taken out of errors', async () => {
+    const config = here().read('allium.toml');
+    const broken = `chain = [\n  { use = "./broken.mjs", code = "\${CODE}" },`;
+    here().write(
+      'allium.toml',
+      config.replace('chain = [', () => broken),
+    );
+    here().write(
+      'broken.mjs',
+      `export default ({ code }) => ({
+        name: 'broken',
+        beforeModel() { throw new Error('the code ' + code + ' is wrong'); },
+      });`,
+    );
+    for (const args of [['run', 'hi'], ['run', '--json', 'hi'], ['chat']]) {
+      const { stdout, stderr, code } = await here().allium(args, { env: { CODE: 'x7y' }, input: 'hi\n' });
+      expect(code).toBe(1);
+      expect(stdout + stderr).toContain('the code *** is wrong');
+      expect(stdout + stderr).not.toContain('x7y');
+    }
   });
 });

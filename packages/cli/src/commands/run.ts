@@ -1,13 +1,10 @@
 /** `allium run`: one question, one answer. */
-import type { Agent } from 'allium';
 import { record } from 'allium/middleware/record';
-import { inboxOf } from '../inbox.js';
+import { warnOfOpen } from '../inbox.js';
 import { exitCodes, UsageError } from '../outcome.js';
 import { play } from '../play.js';
-
 import { type AddCommand, type Shell, withAgent } from '../shell.js';
-import { note, readAll } from '../terminal/io.js';
-import { plain } from '../terminal/text.js';
+import { readAll } from '../terminal/io.js';
 
 interface Options {
   readonly session?: string;
@@ -59,8 +56,9 @@ async function runOnce(shell: Shell, words: readonly string[], options: Options)
   };
   await withAgent(shell, overrides, async ({ agent, loaded }) => {
     const { store = 'memory' } = loaded.config;
+    const forgets = 'the store of this config keeps nothing. Say --yes, or set store = "file".';
     if (options.session !== undefined) await warnOfOpen(shell, agent, options.session);
-    await play(shell, agent, { ...options, forgets: store === 'memory' }, (run) =>
+    await play(shell, agent, { ...options, ...(store === 'memory' && { forgets }) }, (run) =>
       options.session === undefined
         ? agent.stream(input, run)
         : agent.session(options.session).stream(input, run),
@@ -68,26 +66,12 @@ async function runOnce(shell: Shell, words: readonly string[], options: Options)
   });
 }
 
-/** A new message takes the place of the run that waits. */
-async function warnOfOpen({ io, redact }: Shell, agent: Agent, id: string): Promise<void> {
-  const titles = (await inboxOf(agent, id)).open.map(({ title, toolName }) => title ?? `Run "${toolName}"?`);
-  if (titles.length > 0)
-    note(
-      io,
-      io.err.yellow(
-        redact(
-          `warning: session "${id}" waited for an answer, which this run gives up: ${plain(titles.join(', '))}`,
-        ),
-      ),
-    );
-}
-
 /** The words of the command line; stdin where there are none, or in the place of a dash. */
 async function promptOf({ io }: Shell, words: readonly string[]): Promise<string> {
   const reads = words.length === 0 || words.includes('-');
   if (words.length === 0 && io.stdin.isTTY)
     throw new UsageError('Ask something: allium run "…", or pipe it in: echo "…" | allium run');
-  const piped = reads ? (await readAll(io.stdin)).trim() : '';
+  const piped = reads ? (await readAll(io)).trim() : '';
   const asked = words.filter((word) => word !== '-').join(' ');
   const prompt = [asked, piped].filter((text) => text !== '').join('\n\n');
   if (prompt.trim() === '') throw new UsageError('There is nothing to ask: the prompt is empty.');

@@ -46,6 +46,8 @@ it('forks, so that both go on by themselves', async () => {
   await here().allium(['run', '--session', 'first-fork', 'add 3 and 4']);
   expect((await here().allium(['sessions', 'show', 'first'])).stdout).not.toContain('add 3 and 4');
   expect((await here().allium(['sessions', 'fork', 'first'])).stdout).toBe('first-fork-2\n');
+  const json = await here().allium(['sessions', 'fork', '--json', 'first']);
+  expect(JSON.parse(json.stdout)).toEqual({ sessionId: 'first-fork-3' });
   expect((await here().allium(['sessions', 'fork', 'first', '--as', 'second'])).code).toBe(2);
   expect((await here().allium(['sessions', 'fork', 'first', '--at', '999'])).stderr).toContain('entries');
   await here().allium(['sessions', 'fork', 'first', '--at', '2', '--as', 'early']);

@@ -17,7 +17,7 @@ import {
   withAgent,
   withStore,
 } from '../shell.js';
-import { note, print } from '../terminal/io.js';
+import { note, print, printJson } from '../terminal/io.js';
 import { moment, plain, short, table } from '../terminal/text.js';
 
 export const addSessions: AddCommand = (program, shell) => {
@@ -54,7 +54,8 @@ export const addSessions: AddCommand = (program, shell) => {
     .argument('<id>')
     .option('--as <id>', 'the id of the copy', undefined)
     .option('--at <seq>', 'copy only the entries up to this one (`seq` in `allium trace --json`)', positive)
-    .action((id: string, options: { as?: string; at?: number }) => fork(shell, id, options));
+    .option('--json', 'print the id of the copy as JSON')
+    .action((id: string, options: ForkOptions) => fork(shell, id, options));
   sessions
     .command('delete')
     .summary('delete sessions for good')
@@ -96,7 +97,13 @@ async function show(shell: Shell, wanted: string | undefined, json: boolean): Pr
   });
 }
 
-async function fork(shell: Shell, wanted: string, options: { as?: string; at?: number }): Promise<void> {
+interface ForkOptions {
+  readonly as?: string;
+  readonly at?: number;
+  readonly json?: boolean;
+}
+
+async function fork(shell: Shell, wanted: string, options: ForkOptions): Promise<void> {
   await withStore(shell, async (store) => {
     const id = await findSession(store, wanted);
     const head = await store.head(id);
@@ -106,7 +113,8 @@ async function fork(shell: Shell, wanted: string, options: { as?: string; at?: n
     const copy = options.as ?? (await freeId(`${id}-fork`, async (name) => (await store.head(name)) > 0));
     if ((await store.head(copy)) > 0) throw new UsageError(`There is a session "${copy}" already.`);
     await store.fork(id, at, copy);
-    print(shell.io, copy);
+    if (options.json) printJson(shell.io, { sessionId: copy });
+    else print(shell.io, copy);
   });
 }
 
@@ -135,7 +143,7 @@ async function resume(shell: Shell, wanted: string | undefined, options: PlayOpt
     const status = statusOf(await store.read(id, 1));
     if (status !== 'suspended' && status !== 'open')
       throw new UsageError(
-        `Session "${id}" has no run to go on with (${status}). Say something new: ${commandLine(shell, `run --session ${id} "…"`)}`,
+        `Session "${id}" has no run to go on with (${status}). Say something new: ${commandLine(shell, 'run', '--session', id, '…')}`,
       );
     const { decided } = await inboxOf(agent, id);
     await play(shell, agent, { ...options, decided }, (run) => agent.session(id).resumeStream(run));

@@ -1,5 +1,5 @@
 /** The outside world of a command: streams, environment and folder, in one object so that tests can hand in their own. */
-import type { Readable, Writable } from 'node:stream';
+import { addAbortSignal, type Readable, type Writable } from 'node:stream';
 import { type Style, styleFor } from './style.js';
 
 export type Input = Readable & { readonly isTTY?: boolean };
@@ -60,10 +60,11 @@ export function printJson(io: Io, value: unknown): void {
   print(io, JSON.stringify(value, null, 2));
 }
 
-/** Everything that comes in on stdin, as text. */
-export async function readAll(stdin: Input): Promise<string> {
+/** Everything that comes in on stdin, as text. Whoever presses Ctrl-C meanwhile need not wait: that is an `AbortError`. */
+export async function readAll({ stdin, signal }: Pick<Io, 'stdin' | 'signal'>): Promise<string> {
   const chunks: Buffer[] = [];
-  for await (const chunk of stdin) chunks.push(typeof chunk === 'string' ? Buffer.from(chunk) : chunk);
+  for await (const chunk of addAbortSignal(signal, stdin))
+    chunks.push(typeof chunk === 'string' ? Buffer.from(chunk) : chunk);
   return Buffer.concat(chunks).toString('utf8');
 }
 

@@ -4,7 +4,7 @@ import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { makeIo } from './io.js';
 import { wantsColour } from './style.js';
-import { count, dollars, moment, plain, seconds, short, table } from './text.js';
+import { count, dollars, moment, plain, seconds, short, table, withTexts } from './text.js';
 
 describe('plain', () => {
   it('takes out what could steer the terminal and leaves the text', () => {
@@ -17,6 +17,15 @@ describe('short', () => {
     expect(short('a\n  b\tc')).toBe('a b c');
     expect(short('abcdef', 4)).toBe('abc…');
     expect(short('🙂🙂🙂', 2)).toBe('🙂…');
+  });
+});
+
+describe('withTexts', () => {
+  it('changes texts and keys wherever they stand, and leaves JSON what it was', () => {
+    const change = (text: string): string => text.replaceAll('5', '*');
+    const value = { a5: ['5"5', 5, true, null, { deep: 'x5' }], left: undefined };
+    expect(withTexts(value, change)).toEqual({ 'a*': ['*"*', 5, true, null, { deep: 'x*' }] });
+    expect(withTexts(undefined, change)).toBeNull();
   });
 });
 

@@ -17,6 +17,17 @@ export function short(text: string, limit = 80): string {
   return letters.length > limit ? `${letters.slice(0, limit - 1).join('')}…` : line;
 }
 
+/** A copy of JSON with every text in it changed. Text by text: what JSON escapes is seen as it is, and numbers stay. */
+export function withTexts(json: unknown, change: (text: string) => string): unknown {
+  const changed = (value: unknown): unknown => {
+    if (typeof value === 'string') return change(value);
+    if (Array.isArray(value)) return value.map(changed);
+    if (typeof value !== 'object' || value === null) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, member]) => [change(key), changed(member)]));
+  };
+  return changed(JSON.parse(JSON.stringify(json) ?? 'null'));
+}
+
 /** `1 turn`, `2 turns`. */
 export function count(n: number, word: string): string {
   return `${n.toLocaleString('en')} ${word}${n === 1 ? '' : 's'}`;

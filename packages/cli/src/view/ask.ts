@@ -44,7 +44,7 @@ export async function askPerson(io: Io, request: PendingRequest): Promise<Decisi
       return { type: 'approve', hash };
     case 'reject': {
       const reason = await text({ ...common, message: 'Why not? The model reads it.', defaultValue: '' });
-      return { type: 'reject', hash, ...(typeof reason === 'string' && reason !== '' && { reason }) };
+      return isCancel(reason) ? undefined : { type: 'reject', hash, ...(reason && { reason }) };
     }
     case 'edit': {
       const args = await text({

@@ -7,15 +7,17 @@ import { type Io, note } from '../terminal/io.js';
 import { makeSpinner } from '../terminal/spinner.js';
 import { count, dollars, plain, seconds, short } from '../terminal/text.js';
 import { callLine, changeLine, customLine, resultLine } from './status.js';
-import type { View } from './view.js';
+import { type View, withoutSecrets } from './view.js';
 
 export interface LiveOptions {
   /** The answer and nothing else. */
   readonly quiet?: boolean;
   /** Whether pieces of the answer are shown as they come. @default on a terminal */
   readonly stream?: boolean;
-  /** Takes secrets out of status lines: errors of others may name one. @default nothing */
+  /** Takes secrets out of status lines: those of others may name one. @default nothing */
   readonly redact?: (text: string) => string;
+  /** Takes them out of why a run failed. @default `redact` */
+  readonly redactError?: (text: string) => string;
   /** What was answered before the run went on, by the id of the call. @default nothing */
   readonly decided?: ReadonlyMap<string, Decision>;
   /** Milliseconds since some moment. */
@@ -53,7 +55,7 @@ export function streams(io: Io): Paper & { endLine(): void } {
 
 export function liveView(io: Io, options: LiveOptions = {}): View {
   const { quiet = false, stream = io.stdout.isTTY === true, redact = (text) => text } = options;
-  const { now = () => performance.now() } = options;
+  const { redactError = redact, now = () => performance.now() } = options;
   const decided = new Map(options.decided);
   const started = now();
   const spinner = makeSpinner(io, !quiet);
@@ -80,7 +82,8 @@ export function liveView(io: Io, options: LiveOptions = {}): View {
       if (event.type === 'message_end') paper.endLine();
       if (event.type === 'agent_end') {
         if (!stream && event.result.text !== '') paper.text(`${plain(event.result.text)}\n`);
-        if (!quiet) for (const line of summary(io, event.result, at - started)) paper.line(redact(line));
+        const result = withoutSecrets(event.result, redact, redactError);
+        if (!quiet) for (const line of summary(io, result, at - started)) paper.line(redact(line));
       } else if (!(event.type === 'message_update' && stream)) {
         waitsFor = waiting(event);
         spinner.start(waitsFor);

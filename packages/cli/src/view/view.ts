@@ -28,6 +28,18 @@ export interface Ended {
   readonly error: unknown;
 }
 
+/** The result with a reason that may be shown. Why a run failed is an error: also short secrets are taken out of it. */
+export function withoutSecrets(
+  result: RunResult,
+  redact: (text: string) => string,
+  redactError: (text: string) => string,
+): RunResult {
+  const { status, stop } = result;
+  if (stop.message === undefined) return result;
+  const message = status === 'error' ? redactError(stop.message) : redact(stop.message);
+  return { ...result, stop: { ...stop, message } };
+}
+
 /** Undefined: not now, the run is suspended. */
 export type Asker = (request: PendingRequest) => Promise<Decision | undefined>;
 

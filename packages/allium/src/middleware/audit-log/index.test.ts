@@ -274,6 +274,44 @@ describe('audit-log', () => {
     expect(await verify(lines, store)).toMatchObject({ ok: true, verified: lines.length });
   });
 
+  it('begins a chain of its own in a fork, and goes on with that of the source', async () => {
+    const { make, lines, store } = setup([text('One.'), text('Two.'), text('Three.'), text('Four.')]);
+    await make().session('s').run('1');
+    await store.fork('s', await store.head('s'), 'f');
+    expect(await verify(lines, store, 'f')).toEqual({ ok: true, problems: [], verified: 0, unanchored: 0 });
+    for (const session of ['f', 's', 'f']) await make().session(session).run('more');
+    expect(parsed(lines).map(({ session, seq }) => `${session}${seq}`)).toEqual(
+      's1 s2 f1 f2 s3 s4 f3 f4'.split(' '),
+    );
+    for (const session of ['s', 'f'])
+      expect(await verify(lines, store, session)).toMatchObject({ ok: true, verified: 4, unanchored: 0 });
+    expect((await verify(lines.slice(0, -1), store, 'f')).problems).toEqual([{ kind: 'cut-off', seq: 4 }]);
+  });
+
+  it('keeps a run and its fork apart that are resumed at once, and logs no call of before again', async () => {
+    const { agent, lines, store } = setup([
+      toolCalls({ name: 'work', args: { how: 'suspend' } }, { name: 'work', id: 'b' }),
+      text('Done.'),
+      text('Done.'),
+    ]);
+    const { pending } = await agent.session('s').run('Go.');
+    await store.fork('s', await store.head('s'), 'f');
+    const before = lines.length;
+    const answers = { [pending[0]!.id]: { type: 'approve' as const } };
+    await Promise.all(['s', 'f'].map((session) => agent.session(session).resume({ answers })));
+    const since = (session: string) =>
+      outline(lines.slice(before).filter((line) => JSON.parse(line).session === session));
+    for (const session of ['s', 'f']) {
+      expect(since(session)).toEqual([
+        ['work', 'ok'],
+        ['model', 'ok'],
+        ['run', 'done'],
+      ]);
+      expect((await verify(lines, store, session)).problems).toEqual([]);
+    }
+    expect(await verify(lines, store, 'f')).toMatchObject({ verified: 3, unanchored: 0 });
+  });
+
   it('contains nothing that a guard has taken out', async () => {
     const guard = defineMiddleware({
       name: 'guard',

@@ -39,13 +39,15 @@ export interface AuditLogOptions {
 
 /** The end of the chain, and which calls of the latest batch are in it. */
 interface Anchor {
+  /** Whose chain it is: a fork begins with the cells of its source. */
+  readonly session: string;
   readonly seq: number;
   readonly hash: string;
   readonly message: string;
   readonly calls: readonly string[];
 }
 
-const EMPTY: Anchor = { seq: 0, hash: '', message: '', calls: [] };
+const EMPTY: Anchor = { session: '', seq: 0, hash: '', message: '', calls: [] };
 
 /** The chain of a session as a run of it goes on with it. */
 interface Chain {
@@ -79,10 +81,11 @@ export function auditLog(options: AuditLogOptions): Middleware {
   checkMethods('clock', clock, ['now']);
   const anchor = defineState<Anchor>({ name: 'head', scope: 'session', initial: EMPTY });
   /**
-   * Chains by run: the agents that share this may have sessions of one name. Parallel calls do not see each other's
-   * cells, so the end of a chain is kept here, too.
+   * Chains by run and session: the agents that share this may have sessions of one name, and a fork goes on with the
+   * run of its source. Parallel calls do not see each other's cells, so the end of a chain is kept here, too.
    */
-  const chains = new Map<string, Chain>();
+  const chains = new Map<string, Map<string, Chain>>();
+  const chainOf = ({ runId, sessionId }: Context): Chain | undefined => chains.get(runId)?.get(sessionId);
   const text = (value: () => unknown): unknown => (content ? value() : undefined);
   const seal = sealWith(key);
   const timeOf = lately((ms: number) => new Date(ms).toISOString());
@@ -90,14 +93,16 @@ export function auditLog(options: AuditLogOptions): Middleware {
 
   /** Numbers and seals a line at once, so that lines are chained in the order they are made. */
   function log(ctx: Context, type: AuditLine['type'], said: string, call?: ToolCallId): Awaitable<void> {
-    const chain = chains.get(ctx.runId)!;
+    const chain = chainOf(ctx)!;
     const { seq, hash: prev } = chain.anchor;
     const body = `${chain.head}${seq + 1},"time":"${timeOf(clock.now())}","type":"${type}",${said},"prev":"${prev}"}`;
     const line = sealed(body, seal);
     const next = nextAnchor(chain.anchor, line.hash, call);
     chain.anchor = next;
     // Writes of calls side by side are committed in any order: the end that is furthest stands.
-    ctx.state.update(anchor, (stored) => (stored.seq > next.seq ? stored : next));
+    ctx.state.update(anchor, (stored) =>
+      stored.session === next.session && stored.seq > next.seq ? stored : next,
+    );
     return write(chain, line.text);
   }
 
@@ -129,7 +134,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
 
   /** The line of the run, and what comes before and after it in some. */
   async function logEnd(ctx: RunContext, missed: readonly Unlogged[]): Promise<void> {
-    const { begun } = chains.get(ctx.runId)!;
+    const { begun } = chainOf(ctx)!;
     for (const { call, args, message, of } of missed) {
       const result = text(() => textOf(message));
       const fields = { turn: ctx.turn, tool: message.toolName, call, args: text(() => args) };
@@ -149,20 +154,22 @@ export function auditLog(options: AuditLogOptions): Middleware {
     state: [anchor],
     beforeRun(ctx) {
       const { sessionId: session, runId: run } = ctx;
-      const shared = chains.get(run);
+      const shared = chainOf(ctx);
       if (shared) shared.runners++;
-      else
-        chains.set(run, {
-          anchor: ctx.state.get(anchor),
+      else {
+        if (!chains.has(run)) chains.set(run, new Map());
+        chains.get(run)!.set(session, {
+          anchor: ownAnchor(ctx.state.get(anchor), session),
           runners: 1,
           head: `{"v":1,"session":${canonical(session)},"run":${canonical(run)},"seq":`,
           last: undefined,
           begun: new Set(),
         });
+      }
     },
     wrapModel(ctx, next) {
       // A call that a middleware further out makes before or after the run belongs to no chain.
-      if (!chains.has(ctx.runId)) return next();
+      if (!chainOf(ctx)) return next();
       const { turn, model } = ctx;
       const messages = ctx.messages.length;
       return next().then(
@@ -177,17 +184,20 @@ export function auditLog(options: AuditLogOptions): Middleware {
       );
     },
     beforeTool(ctx) {
-      chains.get(ctx.runId)!.begun.add(ctx.toolCall.id);
+      chainOf(ctx)!.begun.add(ctx.toolCall.id);
     },
     // Fires for calls that were refused, skipped or failed, too, and sees what the guards left.
     afterToolCall(ctx) {
-      chains.get(ctx.runId)!.begun.delete(ctx.toolCall.id);
+      chainOf(ctx)!.begun.delete(ctx.toolCall.id);
       return log(ctx, 'tool', finished(ctx, content), callOf(ctx));
     },
     afterRun(ctx) {
-      const chain = chains.get(ctx.runId)!;
+      const chain = chainOf(ctx)!;
       const over = (): void => {
-        if (--chain.runners === 0) chains.delete(ctx.runId);
+        if (--chain.runners > 0) return;
+        const ofRun = chains.get(ctx.runId)!;
+        ofRun.delete(ctx.sessionId);
+        if (ofRun.size === 0) chains.delete(ctx.runId);
       };
       try {
         const missed = unlogged(ctx, chain.anchor);
@@ -210,7 +220,8 @@ export async function auditHead(store: Store, session: string, name = 'audit-log
   let found: Anchor = EMPTY;
   for (const entry of await store.read(session, 1))
     if (entry.type === 'state' && entry.cell === `${name}:head`) found = entry.value as Anchor;
-  return { session, seq: found.seq, hash: found.hash };
+  const { seq, hash } = ownAnchor(found, session);
+  return { session, seq, hash };
 }
 
 function checkKey(key: unknown): void {
@@ -232,11 +243,18 @@ function callOf({ assistantMessage, toolCall }: ToolContext): ToolCallId {
   return { message: assistantMessage.id, call: toolCall.id };
 }
 
-function nextAnchor({ seq, message, calls }: Anchor, hash: string, added: ToolCallId | undefined): Anchor {
-  if (!added) return { seq: seq + 1, hash, message, calls };
+/** A fork begins a chain of its own. The calls that were logged in its source are not logged again. */
+function ownAnchor(stored: Anchor, session: string): Anchor {
+  return stored.session === session ? stored : { ...stored, session, seq: 0, hash: '' };
+}
+
+function nextAnchor(anchor: Anchor, hash: string, added: ToolCallId | undefined): Anchor {
+  const { session, message, calls } = anchor;
+  const seq = anchor.seq + 1;
+  if (!added) return { session, seq, hash, message, calls };
   const before = message === added.message ? calls : NO_CALLS;
   const all = before.length === 0 ? [added.call] : [...before, added.call];
-  return { seq: seq + 1, hash, message: added.message, calls: all };
+  return { session, seq, hash, message: added.message, calls: all };
 }
 
 const NO_CALLS: readonly string[] = [];

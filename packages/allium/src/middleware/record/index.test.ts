@@ -241,8 +241,9 @@ describe('guards', () => {
       ),
       text('ok'),
     ];
-    const { file, entries } = await recorded(script, 'asked 77771', { outside, tools: [leaks] });
-    expect(file).not.toMatch(/11111|22221|33331|44441|55551|66661|77771|sealed/);
+    const setup = { outside, tools: [leaks], systemPrompt: 'told 88881' };
+    const { file, entries } = await recorded(script, 'asked 77771', setup);
+    expect(file).not.toMatch(/11111|22221|33331|44441|55551|66661|77771|88881|sealed/);
     expect(entries[0].answer.content).toEqual([
       { type: 'thinking', text: 'think [redacted], yes', redacted: true, cuts: [16] },
       { type: 'text', text: 'say [redacted], ok', cuts: [14, 16] },

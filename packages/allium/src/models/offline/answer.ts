@@ -1,6 +1,6 @@
 /** Writes the answer from what the tools gave, or says why there is none. */
 import type { JsonSchema, ModelRequest } from '../../kernel/model.js';
-import { fill } from './arguments.js';
+import { fill, type Subschema } from './arguments.js';
 import type { Plan } from './plan.js';
 import { findValues } from './values.js';
 
@@ -56,12 +56,13 @@ function structured(schema: JsonSchema, task: Plan['task']): string {
 }
 
 function empty(schema: JsonSchema): Record<string, unknown> {
-  const properties = (schema.properties ?? {}) as Record<string, JsonSchema>;
+  const properties = (schema.properties ?? {}) as Record<string, Subschema>;
   const required = (schema.required ?? []) as readonly string[];
-  return Object.fromEntries(required.map((key) => [key, emptyValue(properties[key] ?? {})]));
+  return Object.fromEntries(required.map((key) => [key, emptyValue(properties[key] ?? true)]));
 }
 
-function emptyValue(schema: JsonSchema): unknown {
+function emptyValue(schema: Subschema): unknown {
+  if (typeof schema === 'boolean') return null;
   if ('default' in schema) return schema.default;
   if (Array.isArray(schema.enum)) return schema.enum[0];
   switch (schema.type) {

@@ -31,6 +31,8 @@ class Filler {
   readonly missing: string[] = [];
   named: string | undefined;
   readonly #used = new Set<unknown>();
+  /** How many values at the front of a list are taken: a long one is not gone through again for each of them. */
+  readonly #front = new Map<readonly unknown[], number>();
 
   constructor(
     readonly values: Values,
@@ -38,7 +40,7 @@ class Filler {
   ) {}
 
   object(schema: JsonSchema, path: string): Record<string, unknown> {
-    const properties = (schema.properties ?? {}) as Record<string, JsonSchema>;
+    const properties = (schema.properties ?? {}) as Record<string, Subschema>;
     const required = new Set((schema.required ?? []) as readonly string[]);
     const args: Record<string, unknown> = {};
     // Required ones first: they are the first to choose.
@@ -52,7 +54,7 @@ class Filler {
     return args;
   }
 
-  value(given: JsonSchema, key: string, path: string, required: boolean): unknown {
+  value(given: Subschema, key: string, path: string, required: boolean): unknown {
     const schema = plain(given);
     if ('const' in schema) return schema.const;
     if (Array.isArray(schema.enum))
@@ -69,7 +71,7 @@ class Filler {
       case 'boolean':
         return this.flag(key) ?? (required && !('default' in schema) ? false : undefined);
       case 'array':
-        return this.list(plain((schema.items ?? {}) as JsonSchema), key, required);
+        return this.list(plain((schema.items ?? true) as Subschema), key, required);
       case 'object':
         return required ? this.object(schema, path) : undefined;
       case 'string':
@@ -96,13 +98,15 @@ class Filler {
 
   private list(items: JsonSchema, key: string, required: boolean): unknown {
     const list: unknown[] = [];
-    for (let more = true; more; ) {
+    let taken: number;
+    do {
+      taken = this.#used.size;
       const value =
         this.value(items, key, key, false) ??
         (items.type === 'string' ? this.take(this.values.names, true) : undefined);
-      more = value !== undefined && !Array.isArray(items.enum) && typeof value !== 'boolean';
       if (value !== undefined) list.push(value);
-    }
+      // What takes nothing from the message, such as a constant, would come again for ever.
+    } while (this.#used.size > taken);
     return list.length > 0 || required ? list : undefined;
   }
 
@@ -131,9 +135,16 @@ class Filler {
     anywhere: boolean,
     fits: (value: T) => boolean = () => true,
   ): T | undefined {
-    const found = list.find((one) => (anywhere || one.own) && !this.#used.has(one) && fits(one.value));
-    if (found) this.#used.add(found);
-    return found?.value;
+    let at = this.#front.get(list) ?? 0;
+    while (at < list.length && this.#used.has(list[at])) at++;
+    this.#front.set(list, at);
+    for (; at < list.length; at++) {
+      const one = list[at]!;
+      if (!(anywhere || one.own) || this.#used.has(one) || !fits(one.value)) continue;
+      this.#used.add(one);
+      return one.value;
+    }
+    return undefined;
   }
 
   private inResults(pattern: RegExp): string | undefined {
@@ -143,10 +154,14 @@ class Filler {
   }
 }
 
-/** A choice of types stands for the first that is not null. */
-function plain(schema: JsonSchema): JsonSchema {
-  const choices = (schema.anyOf ?? schema.oneOf) as readonly JsonSchema[] | undefined;
-  if (choices) return plain(choices.find(({ type }) => type !== 'null') ?? {});
+/** Inside a schema, `true` and `false` are schemas, too. */
+export type Subschema = JsonSchema | boolean;
+
+/** A choice of types stands for the first that is not null. `true` and `false` say nothing about a value. */
+function plain(schema: Subschema): JsonSchema {
+  if (typeof schema === 'boolean') return {};
+  const choices = (schema.anyOf ?? schema.oneOf) as readonly Subschema[] | undefined;
+  if (choices) return plain(choices.find((one) => typeof one === 'boolean' || one.type !== 'null') ?? true);
   if (Array.isArray(schema.type)) return { ...schema, type: schema.type.find((type) => type !== 'null') };
   return schema.type === undefined && schema.properties ? { ...schema, type: 'object' } : schema;
 }

@@ -123,6 +123,21 @@ describe('how it fills arguments', () => {
     ['go, urgent', { urgent: { type: 'boolean' } }, { urgent: true }],
     ['go 1, 2 and 3', { all: { type: 'array', items: number } }, { all: [1, 2, 3] }],
     ['go with Ann and Bob', { people: { type: 'array', items: text } }, { people: ['Ann', 'Bob'] }],
+    ['go', { all: { type: 'array', items: { const: 'x' } } }, { all: ['x'] }],
+    ['go low', { all: { type: 'array', items: { enum: ['low', 'high'] } } }, { all: ['low'] }],
+    [
+      'go low, urgent',
+      {
+        lists: { type: 'array', items: { type: 'array', items: { enum: ['low'] } } },
+        urgent: { type: 'array', items: { type: 'array', items: { type: 'boolean' } } },
+      },
+      { lists: [['low']], urgent: [[true]] },
+    ],
+    [
+      'go 3 "x"',
+      { any: { type: 'array', items: true }, pair: { type: 'array', prefixItems: [text], items: false } },
+      { any: [], pair: [] },
+    ],
     [
       'go 4',
       { box: { type: 'object', properties: { size: number }, required: ['size'] } },
@@ -138,6 +153,13 @@ describe('how it fills arguments', () => {
     ],
   ])('%s', async (message, properties, expected) => {
     expect(await args(message, properties)).toEqual(expected);
+  });
+
+  it('finds nothing for a schema that takes anything', async () => {
+    expect(await args('go 3', { n: number, any: true, none: false }, ['n'])).toEqual({ n: 3 });
+    const { calls, text: said } = await ask('go 3', { tools: [spec('go', { any: true })] });
+    expect(calls).toEqual([]);
+    expect(said).toContain('I find nothing in your message for `any`.');
   });
 
   it('leaves out what is not required and not there', async () => {
@@ -203,6 +225,13 @@ describe('what it says', () => {
     expect((await agent.run('nothing here')).output).toEqual({ city: '', days: 0 });
   });
 
+  it('writes JSON for a schema with true and false in it', async () => {
+    const properties = { any: true, choice: { anyOf: [true] }, pair: { type: 'array', items: false } };
+    const responseSchema = { type: 'object', properties, required: ['any', 'choice', 'pair'] };
+    const { text: said } = await ask('hi', { settings: { responseSchema } });
+    expect(JSON.parse(said)).toEqual({ any: null, choice: null, pair: [] });
+  });
+
   it('reports a tool that failed, and a call that was refused', async () => {
     const fail = tool({
       name: 'go',
@@ -256,6 +285,28 @@ describe('what it says', () => {
     });
     expect((await agent.run('go', { onRequest: asked })).text).toMatch(/^go failed: .*Not now\./);
     expect(asked).toHaveBeenCalledOnce();
+  });
+
+  it.each(['a', '.', '“', 'a@', 'Aa bb ', '1 ', '"a" '])(
+    'answers a message that is very long, of %j again and again',
+    async (piece) => {
+      const lists = { n: { type: 'array', items: number }, s: { type: 'array', items: text } };
+      const tools = [spec('go', { ...lists, to: text }, ['n', 's'])];
+      const { calls } = await ask(`go ${piece.repeat(200_000 / piece.length)}`, { tools });
+      expect(calls).toEqual([['go', { n: expect.any(Array), s: expect.any(Array) }]]);
+    },
+  );
+
+  it('tells addresses, quotations and the beginnings of sentences from what is around them', async () => {
+    const tools = [spec('go', { to: text, note: text, who: text })];
+    const message = 'go (Hello: “Ann” “Bob Lee”): <x.y+z@mail.org>, then. "(It is for Carl';
+    expect((await ask(message, { tools })).calls).toEqual([
+      ['go', { to: 'x.y+z@mail.org', note: 'Ann', who: 'Bob Lee' }],
+    ]);
+    const names = [spec('go', { who: { type: 'array', items: text } })];
+    expect((await ask('go. Then Dan! (Eve Lee: Fay) to Gus', { tools: names })).calls).toEqual([
+      ['go', { who: ['Dan', 'Lee', 'Gus'] }],
+    ]);
   });
 
   it('answers anything, and the same each time', async () => {

@@ -18,30 +18,31 @@ export interface Values {
   readonly names: readonly Value<string>[];
 }
 
-export const EMAIL = /[\w.+-]+@[\w-]+(?:\.[\w-]+)+/g;
+// Messages may be long and made of anything: a pattern begins where a run of its characters begins, and looks at each
+// run once. One that could begin anywhere in it would look at the rest from every letter on.
+export const EMAIL = /(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+/g;
 export const URL_TEXT = /https?:\/\/[^\s"'<>)]+[^\s"'<>).,;:!?]/g;
 const DATE = /\b\d{4}-\d{2}-\d{2}\b/g;
-const QUOTED = /"([^"]+)"|“([^”]+)”|(?<![\p{L}\p{N}])'([^']+)'(?![\p{L}\p{N}])/gu;
+const QUOTED = /"([^"]+)"|“([^“”]+)”|(?<![\p{L}\p{N}])'([^']+)'(?![\p{L}\p{N}])/gu;
 const NUMBER = /(?<![\w.@-])-?\d+(?:\.\d+)?(?![\w@]|\.\d|-\d)/g;
+/** Where a sentence begins. Looks back from a place, and no further than it must. */
+const BEGINNING = /(?<=(?:^|[.!?:]\s*)["“(]*)/y;
 /** Words with a capital, one after the other. */
 const NAME = /\p{Lu}[\p{L}\p{N}'’-]*(?: \p{Lu}[\p{L}\p{N}'’-]*)*/gu;
 const SPELLED = 'zero one two three four five six seven eight nine ten eleven twelve'.split(' ');
 
 export function findValues(text: string, clause: { readonly from: number; readonly to: number }): Values {
-  const taken: (readonly [number, number])[] = [];
-  const find = <T>(
-    pattern: RegExp,
-    read: (match: RegExpExecArray) => T | undefined,
-    from = text,
-  ): Value<T>[] => {
-    const found = [...from.matchAll(pattern)].flatMap((match) => {
+  /** A one for each character that is part of a value. */
+  const taken = new Uint8Array(text.length);
+  const find = <T>(pattern: RegExp, read: (match: RegExpExecArray) => T | undefined): Value<T>[] => {
+    const found = [...text.matchAll(pattern)].flatMap((match) => {
       const [start, end] = [match.index, match.index + match[0].length];
-      if (taken.some(([a, b]) => start < b && end > a)) return [];
+      if (taken.subarray(start, end).includes(1)) return [];
       const value = read(match as RegExpExecArray);
       if (value === undefined) return [];
       return [{ value, start, end, own: start >= clause.from && start < clause.to }];
     });
-    for (const { start, end } of found) taken.push([start, end]);
+    for (const { start, end } of found) taken.fill(1, start, end);
     // Those of the tool's own part come first.
     return [...found.filter(({ own }) => own), ...found.filter(({ own }) => !own)].map(({ value, own }) => ({
       value,
@@ -74,7 +75,8 @@ export function findValues(text: string, clause: { readonly from: number; readon
 }
 
 function beginsSentence(text: string, at: number): boolean {
-  return /(^|[.!?:]\s*)["“(]*$/.test(text.slice(0, at));
+  BEGINNING.lastIndex = at;
+  return BEGINNING.test(text);
 }
 
 /** The first word of a sentence has its capital for another reason. */

@@ -43,8 +43,10 @@ export const errorIdentity: MiddlewareCheck<'error-identity'> = {
         await during(situation, async () => {
           const caught: unknown[] = [];
           const tools = [...ownTools(context), ...failingTools(error)];
-          await fresh(context, { outer: catcher(caught), tools }).run(scenario);
+          const run = await fresh(context, { outer: catcher(caught), tools }).run(scenario);
           expectIdentity(caught, error, kind);
+          // An error of a tool is for the model to read; one of the model ends the run and is its cause.
+          if (kind === 'model-errors') expectIdentity(run.error ? [run.error] : [], error, kind);
         });
       }
     }

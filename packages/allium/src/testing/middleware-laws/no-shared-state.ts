@@ -1,6 +1,6 @@
 /** One instance serves any number of runs: each goes as if it were alone, before, after and beside the others. */
 import { expectSame } from '../same.js';
-import { toStep } from '../scripted-model.js';
+import { text, toolCalls, toStep } from '../scripted-model.js';
 import { during, fresh, type MiddlewareCheck, type MiddlewareLawContext } from './context.js';
 import type { Observation } from './observation.js';
 import { CALM, type Scenario, TROUBLE, WORDY } from './scenarios.js';
@@ -10,12 +10,15 @@ const COMPARED = [
   'messages',
   'request-messages',
   'system-prompt',
+  'tools',
   'settings',
   'tool-runs',
   'result',
 ] as const;
 /** Turns of the event loop by which the second run starts later. */
 const STAGGERS = [0, 1, 2, 5, 9];
+/** A limit meant for one run that is counted for all of them has been reached by then. */
+const RUNS = 20;
 
 export const noSharedState: MiddlewareCheck<'no-shared-state'> = {
   law: 'no-shared-state',
@@ -39,18 +42,27 @@ export const noSharedState: MiddlewareCheck<'no-shared-state'> = {
         );
       }
     }
+    await during(`${RUNS} runs, one after the other`, async () => {
+      const bench = fresh(context);
+      for (let i = 1; i < RUNS; i++) await bench.run(numbered(i));
+      const last = numbered(RUNS);
+      expectAlike([await bench.run(last)], [await fresh(context).run(last)], ['last']);
+    });
   },
 };
 
-function expectAlike(runs: readonly Observation[], alone: readonly Observation[]): void {
+function expectAlike(
+  runs: readonly Observation[],
+  alone: readonly Observation[],
+  names: readonly string[] = ['first', 'second'],
+): void {
   for (const [i, { facets }] of runs.entries()) {
     for (const facet of COMPARED) {
-      const which = i === 0 ? 'first' : 'second';
       const advice = 'Keep what belongs to a run in a state cell or in ctx.metadata.';
       expectSame(
         facets[facet],
         alone[i]!.facets[facet],
-        `\`${facet}\` of the ${which} run as when it is alone`,
+        `\`${facet}\` of the ${names[i]} run as when it is alone`,
         advice,
       );
     }
@@ -65,6 +77,12 @@ function pairs({ scenarios }: MiddlewareLawContext): readonly (readonly [Scenari
     [b, mine(TROUBLE[1]!, 'Gamma')],
     ...scenarios.map((own) => [mine(own, 'Delta'), a] as const),
   ];
+}
+
+/** A short conversation like no other: whoever keeps answers must not know this one. */
+function numbered(i: number): Scenario {
+  const answers = [toolCalls({ name: 'kit_add', args: { a: i, b: i } }), text(`It is ${i + i}.`)];
+  return { name: `run ${i}`, input: `What is twice ${i}?`, answers };
 }
 
 function mine(scenario: Scenario, name: string): Scenario {

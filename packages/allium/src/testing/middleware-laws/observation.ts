@@ -57,7 +57,7 @@ export function observation(
     messages: result.messages,
     'request-messages': requests.map(({ request }) => request.messages),
     'system-prompt': requests.map(({ request }) => request.systemPrompt),
-    tools: requests.map(({ request }) => request.tools.map(({ name }) => name)),
+    tools: requests.map(({ request }) => request.tools),
     settings: requests.map(({ request }) => request.settings),
     'tool-runs': toolRuns,
     result: { status, stop, text, output, usage, turns, pending, queued, error: error?.message },
@@ -118,7 +118,7 @@ function lineOf(event: AgentEvent): unknown {
 }
 
 function askedFor({ systemPrompt, messages, tools, settings }: ModelRequest): unknown {
-  return { systemPrompt, messages: messages.map(essence), tools: tools.map(({ name }) => name), settings };
+  return { systemPrompt, messages: messages.map(essence), tools, settings };
 }
 
 function essence(message: Message): unknown {

@@ -27,21 +27,26 @@ const HOOKS = new Set<string>([
 ]);
 
 export function watched(middleware: Middleware, watch: Watch): Middleware {
-  const source = middleware as Readonly<Record<string, unknown>>;
-  const copy: Record<string, unknown> = {};
-  for (const name of membersOf(middleware)) {
-    const value = source[name];
-    if (typeof value !== 'function') copy[name] = value;
-    else
-      copy[name] = HOOKS.has(name) ? observed(name, value.bind(middleware), watch) : value.bind(middleware);
+  const copy = boundCopy(middleware);
+  for (const name of HOOKS) {
+    const hook = copy[name];
+    if (typeof hook === 'function') copy[name] = observed(name, hook as Hook, watch);
   }
   const { guard } = middleware;
-  if (guard?.judge)
-    copy.guard = {
-      ...guard,
-      find: guard.find?.bind(guard),
-      judge: observed('guard.judge', guard.judge.bind(guard) as Hook, watch),
-    };
+  if (guard?.judge) {
+    const judge = observed('guard.judge', guard.judge.bind(guard) as Hook, watch);
+    copy.guard = { ...boundCopy(guard), judge };
+  }
+  return copy;
+}
+
+/** With the members of its class, private fields still in reach of its methods. */
+function boundCopy(source: object): Record<string, unknown> {
+  const copy: Record<string, unknown> = {};
+  for (const name of membersOf(source)) {
+    const value = (source as Readonly<Record<string, unknown>>)[name];
+    copy[name] = typeof value === 'function' ? value.bind(source) : value;
+  }
   return copy;
 }
 

@@ -58,12 +58,14 @@ export const usage: ModelCheck<'usage'> = {
   law: 'usage',
   async check(context) {
     for (const { request } of capabilities(context)) {
-      for (const part of await read(context, request())) if (part?.type === 'finish') expectUsage(part);
+      const parts = await read(context, request());
+      const hasText = parts.some((part) => part?.type === 'text' && part.text !== '');
+      for (const part of parts) if (part?.type === 'finish') expectUsage(part, hasText);
     }
   },
 };
 
-function expectUsage({ usage: given }: Extract<ModelPart, { type: 'finish' }>): void {
+function expectUsage({ usage: given }: Extract<ModelPart, { type: 'finish' }>, hasText: boolean): void {
   const { inputTokens, outputTokens, totalTokens } = given ?? {};
   const others = Object.values(given ?? {}).filter((value) => value !== undefined);
   if (![inputTokens, outputTokens, ...others].every(isCount)) {
@@ -71,6 +73,8 @@ function expectUsage({ usage: given }: Extract<ModelPart, { type: 'finish' }>): 
       `Expected \`usage\` of the finish part to hold inputTokens and outputTokens, and only numbers ≥ 0, got ${shown(given)}.`,
     );
   }
+  if (hasText && outputTokens === 0)
+    throw new Error(`Expected outputTokens of an answer with text to be more than 0, got ${shown(given)}.`);
   if (totalTokens !== undefined && totalTokens < inputTokens! + outputTokens!) {
     throw new Error(`Expected totalTokens to be at least inputTokens + outputTokens, got ${shown(given)}.`);
   }

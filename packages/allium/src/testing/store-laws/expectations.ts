@@ -1,5 +1,5 @@
 /** How the laws look at an outcome. */
-import type { Entry, InboxItem, SessionInfo, Store } from '../../kernel/store.js';
+import type { Entry, InboxItem, ListOptions, SessionInfo, Store } from '../../kernel/store.js';
 import { state } from './samples.js';
 
 export async function roundTrip(store: Store, sessionId: string, value: unknown): Promise<void> {
@@ -27,11 +27,16 @@ export async function info(store: Store, tenant: string, sessionId: string): Pro
 
 export async function sessionsOf(
   store: Store,
-  filter: { tenant?: string; since?: number },
+  { limit = 1_000, tenant, since }: Omit<ListOptions, 'cursor'>,
 ): Promise<SessionInfo[]> {
   const sessions: SessionInfo[] = [];
   for (let cursor: string | undefined; ; ) {
-    const page = await store.list({ ...filter, limit: 1_000, ...(cursor !== undefined && { cursor }) });
+    const page = await store.list({
+      limit,
+      ...(tenant !== undefined && { tenant }),
+      ...(since !== undefined && { since }),
+      ...(cursor !== undefined && { cursor }),
+    });
     sessions.push(...page.sessions);
     if (page.next === undefined) return sessions;
     cursor = page.next;

@@ -13,16 +13,19 @@ import {
   valueIn,
 } from './expectations.js';
 import type { StoreLawEntry } from './law.js';
-import { head, run, state, text, UNICODE, VALUES } from './samples.js';
+import { head, NOW, run, state, text, UNICODE, VALUES } from './samples.js';
+import { wholeEntries, wholeItems } from './whole-samples.js';
 
 export const JOURNAL_LAWS = [
   {
     law: 'order',
     async check({ open, prefix }) {
       const store = await open();
-      await store.append(prefix, 0, [text('a'), text('b'), text('c')]);
-      await store.append(prefix, 3, [text('d')]);
-      await store.append(prefix, 4, [text('e'), text('f')]);
+      // Each batch is of a process whose clock is behind that of the one before.
+      const at = (time: number, ...ids: string[]) => ids.map((id) => ({ ...text(id), at: time }));
+      await store.append(prefix, 0, at(NOW, 'a', 'b', 'c'));
+      await store.append(prefix, 3, at(NOW - 20, 'd'));
+      await store.append(prefix, 4, at(NOW - 70_000, 'e', 'f'));
       equal(
         texts(await store.read(prefix, 1)),
         ['a', 'b', 'c', 'd', 'e', 'f'],
@@ -166,6 +169,20 @@ export const JOURNAL_LAWS = [
     async check({ open, prefix }) {
       const store = await open();
       for (const [i, value] of VALUES.entries()) await roundTrip(store, `${prefix}-${i}`, value);
+      for (const [i, entry] of wholeEntries().entries()) {
+        const id = `${prefix}-entry-${i}`;
+        await store.append(id, 0, [structuredClone(entry)]);
+        // Its number is for another law.
+        const found = (await store.read(id, 1)).map(({ seq: _, ...rest }) => rest);
+        equal(found, [entry], `an entry of type "${entry.type}", with all its fields, read back`);
+      }
+      for (const [i, item] of wholeItems().entries()) {
+        const id = `${prefix}-item-${i}`;
+        await store.append(id, 0, [text('a')]);
+        await store.post(id, structuredClone(item));
+        const found = (await store.take(id, 0)).map((taken) => taken.item);
+        equal(found, [item], `an inbox item of type "${item.type}", with all its fields, read back`);
+      }
     },
   },
   {

@@ -1,6 +1,9 @@
 /** What the laws write. */
 import { ENTRY_VERSION, type InboxItem, type NewEntry } from '../../kernel/store.js';
 
+/** A time as clocks give it: it needs more than 32 bits. */
+export const NOW = 1_800_000_000_123;
+
 export const head = () => ({ v: ENTRY_VERSION, at: 1_000 });
 
 export function text(id: string): NewEntry & { readonly type: 'message' } {

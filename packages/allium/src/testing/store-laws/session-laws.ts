@@ -93,12 +93,13 @@ export const SESSION_LAWS = [
       const store = await open();
       for (const [i, at] of [300, 100, 200].entries())
         await store.append(`${prefix}-${i}`, 0, [run('r', prefix, at)]);
-      const ids = async (since?: number) =>
-        (await sessionsOf(store, { tenant: prefix, ...(since !== undefined && { since }) })).map(
-          ({ sessionId }) => sessionId.slice(prefix.length + 1),
+      const ids = async (since?: number, limit?: number) =>
+        (await sessionsOf(store, { tenant: prefix, since, limit })).map(({ sessionId }) =>
+          sessionId.slice(prefix.length + 1),
         );
       equal(await ids(), ['0', '2', '1'], 'the sessions, newest first');
       equal(await ids(200), ['0', '2'], 'the sessions updated since 200');
+      equal(await ids(200, 1), ['0', '2'], 'the sessions updated since 200, on pages of one');
       await store.append(`${prefix}-1`, 1, [{ ...text('later'), at: 400 }]);
       equal(await ids(), ['1', '0', '2'], 'the sessions, newest first, after an append to the oldest');
       equal(await ids(301), ['1'], 'the sessions updated since 301');

@@ -29,3 +29,17 @@ export function soothing(): Middleware {
     },
   });
 }
+
+/** Breaks it in another way: it lets the errors of calls alone, and replaces that of the run. */
+export function diplomatic(): Middleware {
+  return defineMiddleware({
+    name: 'diplomatic',
+    async wrapRun(_, next) {
+      try {
+        return await next();
+      } catch (error) {
+        throw isControl(error) ? error : new Error('The run failed.');
+      }
+    },
+  });
+}

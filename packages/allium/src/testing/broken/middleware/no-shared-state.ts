@@ -13,3 +13,14 @@ export function forgetful(): Middleware {
     },
   });
 }
+
+/** Breaks it in another way: it counts the calls of all runs where it means those of one. */
+export function impatient(): Middleware {
+  let calls = 0;
+  return defineMiddleware({
+    name: 'impatient',
+    beforeModel(ctx) {
+      if (++calls > 10) ctx.stop('max_turns', 'More than 10 turns.');
+    },
+  });
+}

@@ -17,3 +17,15 @@ export function frozenModel(): Model {
     },
   });
 }
+
+/** Breaks it in another way: it looks at the signal until its answer is under way, and then no more. */
+export function absorbedModel(): Model {
+  return broken({
+    async *stream(request, { signal }) {
+      for (const [i, part] of soundParts(request).entries()) {
+        if (i < 2) signal.throwIfAborted();
+        yield part;
+      }
+    },
+  });
+}

@@ -12,3 +12,9 @@ export function shortModel(): Model {
   const usage = { inputTokens: 10, outputTokens: 5, totalTokens: 5 };
   return brokenParts((parts) => parts.map((part) => (part.type === 'finish' ? { ...part, usage } : part)));
 }
+
+/** Breaks it in another way: it fills in zeros, and whoever counts the cost believes them. */
+export function freeModel(): Model {
+  const usage = { inputTokens: 0, outputTokens: 0 };
+  return brokenParts((parts) => parts.map((part) => (part.type === 'finish' ? { ...part, usage } : part)));
+}

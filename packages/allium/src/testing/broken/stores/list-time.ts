@@ -7,3 +7,13 @@ export function timelessStore(): Store {
   const inner = memoryStore();
   return broken(inner, { list: ({ since: _, ...rest } = {}) => inner.list(rest) });
 }
+
+/** Breaks it in another way: it has forgotten `since` by the second page. */
+export function forgetfulPagingStore(): Store {
+  const inner = memoryStore();
+  return broken(inner, {
+    list({ since, ...rest } = {}) {
+      return inner.list(rest.cursor === undefined && since !== undefined ? { ...rest, since } : rest);
+    },
+  });
+}

@@ -15,3 +15,9 @@ export function disorderlyStore(): Store {
     },
   });
 }
+
+/** Breaks it in another way: it sorts by time, though two processes write whose clocks do not agree. */
+export function timeSortingStore(): Store {
+  const inner = memoryStore();
+  return broken(inner, { read: (id, from) => [...inner.read(id, from)].sort((a, b) => a.at - b.at) });
+}

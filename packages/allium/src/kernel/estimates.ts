@@ -1,0 +1,49 @@
+/** What a call will use, or has used, where nobody reports it. */
+import type { Assembler } from './assemble.js';
+import { specsOf } from './compose.js';
+import type { ModelContext } from './context.js';
+import { estimateTokens, type Reservation } from './limits.js';
+import { type Message, NO_USAGE, type Usage } from './messages.js';
+
+export function inputTokens(ctx: ModelContext, messages: readonly Message[] | undefined): number {
+  const specs = specsOf(ctx.tools).reduce((sum, spec) => sum + JSON.stringify(spec).length, 0);
+  return estimateTokens(messages ?? ctx.messages, ctx.systemPrompt.length + specs, ctx.history);
+}
+
+/** A stream that broke off was paid for as far as it got; nobody reports how much, so it is estimated. */
+export function spentSoFar(
+  ctx: ModelContext,
+  messages: readonly Message[] | undefined,
+  reservation: Reservation | undefined,
+  raw: Assembler,
+): Usage {
+  const chars = charsIn(raw);
+  return chars === 0 ? NO_USAGE : estimated(ctx, messages, reservation, chars);
+}
+
+export function charsIn({ content }: Assembler): number {
+  let chars = 0;
+  for (const block of content) chars += (block.text?.length ?? 0) + (block.arguments?.length ?? 0);
+  return chars;
+}
+
+export function estimated(
+  ctx: ModelContext,
+  messages: readonly Message[] | undefined,
+  reservation: Reservation | undefined,
+  chars: number,
+): Usage {
+  const reserved = reservation ? reservation.tokens - reservation.maxOutputTokens : Number.NaN;
+  const input = Number.isFinite(reserved) ? reserved : countable(ctx, messages);
+  const outputTokens = Math.ceil(chars / 4);
+  return { ...NO_USAGE, inputTokens: input, outputTokens, totalTokens: input + outputTokens };
+}
+
+/** The input, or 0 where it cannot be counted: that must not stand in the way of the error that is told. */
+function countable(ctx: ModelContext, messages: readonly Message[] | undefined): number {
+  try {
+    return inputTokens(ctx, messages);
+  } catch {
+    return 0;
+  }
+}

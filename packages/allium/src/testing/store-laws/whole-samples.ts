@@ -1,0 +1,142 @@
+/** One entry and one inbox item of every kind with every field it may have: what a store with columns of its own forgets. */
+import type { AssistantMessage, ToolMessage, UserMessage } from '../../kernel/messages.js';
+import {
+  type Decision,
+  ENTRY_VERSION,
+  type EntryBody,
+  type InboxItem,
+  type NewEntry,
+} from '../../kernel/store.js';
+import { NOW } from './samples.js';
+
+/** Nothing in it is optional: a field that is added to the port has to be added here. */
+type Whole<T> = T extends object ? { readonly [Key in keyof T]-?: Whole<T[Key]> } : T;
+
+const metadata = { by: 'kit', nested: { list: [1, null] } };
+const stop = { reason: 'stopped', message: 'Enough.', by: 'kit' } as const;
+const usage = { inputTokens: 11, outputTokens: 7, cacheRead: 5, cacheWrite: 3, totalTokens: 18 };
+const runId = 'r';
+const hash = 'h';
+const words = { type: 'text', text: 'Hello.', metadata } as const;
+const image = { type: 'image', data: 'iVBORw0=', mimeType: 'image/png', metadata } as const;
+const file = {
+  type: 'file',
+  data: 'JVBERi0=',
+  mimeType: 'application/pdf',
+  name: 'a.pdf',
+  metadata,
+} as const;
+
+const asked: Whole<UserMessage> = { id: 'm1', role: 'user', content: [words, image, file], metadata };
+const answered: Whole<AssistantMessage> = {
+  id: 'm2',
+  role: 'assistant',
+  content: [
+    { type: 'thinking', text: 'Hm.', signature: 'seal', redacted: false, metadata },
+    words,
+    { type: 'tool-call', id: 'c', name: 'add', arguments: '{ "a": 1 }', metadata },
+    file,
+    { type: 'provider', kind: 'source', value: { url: 'https://example.com' }, metadata },
+  ],
+  usage,
+  stopReason: 'tool-calls',
+  model: 'test/model',
+  metadata,
+};
+const done: Whole<ToolMessage> = {
+  id: 'm3',
+  role: 'tool',
+  toolCallId: 'c',
+  toolName: 'add',
+  content: [words, image, file],
+  isError: true,
+  details: { rows: [1, 2] },
+  metadata,
+};
+
+const decisions: { readonly [Kind in Decision['type']]: Whole<Extract<Decision, { type: Kind }>> } = {
+  approve: { type: 'approve', hash },
+  edit: { type: 'edit', args: { a: [2] }, hash },
+  reject: { type: 'reject', reason: 'No.', hash },
+  respond: { type: 'respond', text: 'Three.', hash },
+};
+
+const bodies: { readonly [Kind in EntryBody['type']]: Whole<Extract<EntryBody, { type: Kind }>> } = {
+  run_start: {
+    type: 'run_start',
+    runId,
+    tenant: 't',
+    plan: ['a', 'b'],
+    parent: 'p',
+    metadata,
+    limits: { turns: 3, tokens: null },
+  },
+  message: {
+    type: 'message',
+    runId,
+    message: answered,
+    seeded: false,
+    started: true,
+    costUsd: 0.000_123,
+    inject: [asked],
+    offered: ['add'],
+    follows: { decision: 'loop_to_model', by: 'kit', forceContinue: true },
+  },
+  state: { type: 'state', cell: 'c', version: 2, runId, value: { n: 1 } },
+  tool_started: { type: 'tool_started', runId, messageId: 'm2', callId: 'c' },
+  tool_finished: { type: 'tool_finished', runId, message: done, terminate: false, stop },
+  request: {
+    type: 'request',
+    runId,
+    request: {
+      id: 'q',
+      runId,
+      callId: 'c',
+      toolName: 'add',
+      arguments: '{ "a": 1 }',
+      kind: 'ask',
+      hash,
+      by: 'kit',
+      createdAt: NOW,
+      title: 'May I?',
+      details: { risk: 'low' },
+      timeoutMs: 60_000,
+      from: { agent: 'sub', sessionId: 's', runId: 'r2', callId: 'c2' },
+    },
+  },
+  answer: { type: 'answer', runId, requestId: 'q', decision: decisions.edit, admitted: true },
+  verdict: { type: 'verdict', runId, callId: 'c', hash, verdict: { block: true, reason: 'No.' } },
+  usage: { type: 'usage', runId, usage, costUsd: 0.5 },
+  active: { type: 'active', runId, ms: 12.5 },
+  inbox: {
+    type: 'inbox',
+    cursor: 2,
+    queued: [
+      { type: 'steer', message: asked },
+      { type: 'follow_up', message: asked },
+    ],
+  },
+  run_end: { type: 'run_end', runId, status: 'stopped', stop, turns: 3 },
+};
+
+type Posted = { readonly [Kind in InboxItem['type']]: Whole<Extract<InboxItem, { type: Kind }>> };
+
+const posted: Posted = {
+  steer: { type: 'steer', message: asked },
+  follow_up: { type: 'follow_up', message: asked },
+  answer: { type: 'answer', requestId: 'q', decision: decisions.approve, at: NOW },
+  cancel: { type: 'cancel', reason: 'Enough.' },
+};
+
+/** Made anew each time, as a store may keep what it is given. Of a later version than ours: whose it is, is not the store's to say. */
+export function wholeEntries(): NewEntry[] {
+  const answers = Object.values(decisions).map((decision) => ({ ...bodies.answer, decision }));
+  return [...Object.values(bodies), ...answers].map((body) =>
+    structuredClone({ ...body, v: ENTRY_VERSION + 1, at: NOW }),
+  );
+}
+
+export function wholeItems(): InboxItem[] {
+  const answers = Object.values(decisions).map((decision) => ({ ...posted.answer, decision }));
+  return structuredClone([...Object.values(posted), ...answers]);
+}
