@@ -254,12 +254,18 @@ describe('a stop that was asked for', () => {
       const script = [calls('pay', 'look'), text('never said')];
       const model = scriptedModel(script);
       const calm = await new Agent({ ...options, toolExecution: 'sequential', model, tools }).run('go');
-      for (const at of ['run_end', 'tool_finished'] as const) {
+      // Of a run that nobody watches the last result is written together with what follows it.
+      for (const [at, watched] of [
+        ['run_end', false],
+        ['run_end', true],
+        ['tool_finished', true],
+      ] as const) {
         ran.length = 0;
-        const id = `dies at ${at}`;
+        const id = `dies at ${at}${watched ? ', watched' : ''}`;
         let finished = 0;
         const dies = dying(store, (types) => types.includes(at) && (at === 'run_end' || ++finished > 1));
-        await failed(agent(script, { store: dies }).session(id).run('go'));
+        const session = agent(script, { store: dies }).session(id);
+        await failed(watched ? session.stream('go').result : session.run('go'));
         const result = await agent([text('never said')])
           .session(id)
           .resume();
