@@ -4,10 +4,24 @@ import { specsOf } from './compose.js';
 import type { ModelContext } from './context.js';
 import { estimateTokens, type Reservation } from './limits.js';
 import { type Message, NO_USAGE, type Usage } from './messages.js';
+import type { Tool } from './tool.js';
 
-export function inputTokens(ctx: ModelContext, messages: readonly Message[] | undefined): number {
-  const specs = specsOf(ctx.tools).reduce((sum, spec) => sum + JSON.stringify(spec).length, 0);
-  return estimateTokens(messages ?? ctx.messages, ctx.systemPrompt.length + specs, ctx.history);
+/** Of the messages given, or else of those the context has. */
+export function inputTokens(ctx: ModelContext, messages?: readonly Message[]): number {
+  const { systemPrompt, tools, history } = ctx;
+  return estimateTokens(messages ?? ctx.messages, systemPrompt.length + charsOf(tools), history);
+}
+
+const counted = new WeakMap<readonly Tool[], number>();
+
+/** Once for each list: most calls are offered the same. */
+function charsOf(tools: readonly Tool[]): number {
+  let chars = counted.get(tools);
+  if (chars === undefined) {
+    chars = specsOf(tools).reduce((sum, spec) => sum + JSON.stringify(spec).length, 0);
+    counted.set(tools, chars);
+  }
+  return chars;
 }
 
 /** A stream that broke off was paid for as far as it got; nobody reports how much, so it is estimated. */

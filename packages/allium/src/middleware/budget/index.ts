@@ -1,9 +1,9 @@
 /** Limits what runs, sessions or tenants may spend, in tokens or US dollars. */
-import { specsOf } from '../../kernel/compose.js';
 import type { Context, ModelContext, RunContext } from '../../kernel/context.js';
 import { AlliumError, invalidOption } from '../../kernel/errors.js';
+import { inputTokens } from '../../kernel/estimates.js';
 import { toldError } from '../../kernel/guards.js';
-import { costOf, estimateTokens } from '../../kernel/limits.js';
+import { costOf } from '../../kernel/limits.js';
 import { type ModelResponse, NO_USAGE } from '../../kernel/messages.js';
 import { meter } from '../../kernel/meters.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
@@ -13,7 +13,6 @@ import { type PriceOf, priceReader } from '../../kernel/prices.js';
 import type { RunResult } from '../../kernel/result.js';
 import { defineState } from '../../kernel/state.js';
 import type { Awaitable } from '../../kernel/store.js';
-import type { Tool } from '../../kernel/tool.js';
 import {
   type Account,
   type Amount,
@@ -327,17 +326,6 @@ function spentUp(limits: Amount, left: Amount, input: number): ['max_tokens' | '
       `About ${input} input tokens are needed, and ${Math.max(0, Math.floor(left.tokens))} of the budget of ${limits.tokens} are left.`,
     ];
   return ['max_cost', `The next call does not fit into what is left of the budget of $${limits.usd}.`];
-}
-
-const specChars = new WeakMap<readonly Tool[], number>();
-
-function inputTokens({ messages, systemPrompt, tools, history }: ModelContext): number {
-  let chars = specChars.get(tools);
-  if (chars === undefined) {
-    chars = specsOf(tools).reduce((total, spec) => total + JSON.stringify(spec).length, 0);
-    specChars.set(tools, chars);
-  }
-  return estimateTokens(messages, systemPrompt.length + chars, history);
 }
 
 /** Settings made of others, by the limit that was added last: mostly every call of an agent has the same. */
