@@ -13,7 +13,7 @@ import { deepFreeze, type MessageInput, type Metadata } from './messages.js';
 import type { Middleware, MiddlewareList } from './middleware.js';
 import type { Model, ModelSettings } from './model.js';
 import { ObserverFeed, type ObserverProblem } from './observer-feed.js';
-import { checkOptions } from './options.js';
+import { checkOptions, checkText } from './options.js';
 import { type PriceOf, priceReader } from './prices.js';
 import type { RunResult } from './result.js';
 import { RULES, type RuleHook } from './rules.js';
@@ -166,7 +166,7 @@ export class Agent {
     if (typeof id !== 'string' || id === '') throw invalidOption('session id', 'non-empty text', id);
     checkOptions('session', options, ['tenant']);
     const { tenant } = options;
-    if (tenant !== undefined && typeof tenant !== 'string') throw invalidOption('tenant', 'text', tenant);
+    if (tenant !== undefined) checkText('tenant', tenant);
     return new Session(this, id, false, this.store, tenant);
   }
 

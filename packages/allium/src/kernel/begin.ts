@@ -5,7 +5,7 @@ import { AlliumError, isThenable, kernelStop } from './errors.js';
 import type { AgentEvent } from './events.js';
 import { Journal } from './journal.js';
 import { type Flaw, toJson } from './json-copy.js';
-import { Budget, type Limits } from './limits.js';
+import { Budget, type Limits, limitsToJson } from './limits.js';
 import { deepFreeze, type Metadata } from './messages.js';
 import type { Stop } from './result.js';
 import { Run, type RunEvents } from './run.js';
@@ -13,7 +13,7 @@ import type { Start } from './runner.js';
 import type { Scope } from './scope.js';
 import { catchUp } from './session-state.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft } from './store.js';
-import { answersFor } from './unanswered.js';
+import { unanswered } from './unanswered.js';
 
 /** Loads the session and writes the start of the run, or finds the run to go on with. */
 export function begin(start: Start, scope: Scope): Awaitable<Run> {
@@ -54,7 +54,7 @@ function newRun(
   if (tenant !== undefined) entry.tenant = tenant;
   if (parent) entry.parent = parent.runId;
   if (metadata) entry.metadata = metadata;
-  if (options.limits) entry.limits = storable(options.limits);
+  if (options.limits) entry.limits = limitsToJson(options.limits);
   journal.begin(entry);
   return runOf(start, scope, plan, journal, metadata);
 }
@@ -68,12 +68,6 @@ function notJson(option: string, { at, what }: Flaw): AlliumError {
 }
 
 type RunStart = EntryDraft & { readonly type: 'run_start' };
-
-/** JSON has no infinity: what is not limited is null. */
-function storable(limits: Limits): Record<string, number | null> {
-  const given = Object.entries(limits).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(given.map(([name, value]) => [name, Number.isFinite(value) ? value : null]));
-}
 
 function runOf(
   start: Start,
@@ -179,10 +173,11 @@ async function reopen(
 async function settleOpen(journal: Journal, { tools }: Plan): Promise<void> {
   const open = journal.state.open!;
   const { runId, turns } = open;
-  const answers = answersFor(open, tools, 'a new message came before this call was settled.');
-  if (answers.length > 0) await journal.append(answers);
   const stop: Stop = { reason: 'stopped', message: 'A new message came.' };
-  await journal.append([{ type: 'run_end', runId, status: 'stopped', stop, turns }]);
+  await journal.append([
+    ...unanswered(open, tools, 'a new message came before this call was settled.'),
+    { type: 'run_end', runId, status: 'stopped', stop, turns },
+  ]);
 }
 
 const UNWATCHED: RunEvents = { watched: false, emit() {}, pressure: () => undefined };

@@ -3,15 +3,15 @@ import { controlKind, isKernelStop, StopRun } from './errors.js';
 import type { Stop } from './result.js';
 import type { Run } from './run.js';
 
-/** Throws the control signal that ends the run here, if there is one. */
-export function boundary(run: Run): void {
-  run.call.check();
-  if (run.scope.aborted) throw run.scope.reason;
-}
-
-/** The same signal, not thrown. */
+/** The control signal that ends the run here, if there is one. */
 export function endOf({ call, scope }: Run): unknown {
   return call.latched ?? (scope.aborted ? scope.reason : undefined);
+}
+
+/** Throws it. */
+export function boundary(run: Run): void {
+  const signal = endOf(run);
+  if (signal !== undefined) throw signal;
 }
 
 /** What had stopped the run before it broke off still does. */

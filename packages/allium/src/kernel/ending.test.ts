@@ -421,6 +421,20 @@ describe('a new message after a crash', () => {
       'Not finished: a new message came before this call was settled.',
     );
   });
+
+  it('ends the run before and answers its calls in one append: no crash can come in between', async () => {
+    const { store, agent, session } = world();
+    await session(calls('asks')).run('go');
+    const appends: string[][] = [];
+    const append: Store['append'] = (id, seq, entries) => {
+      appends.push(entries.map(({ type }) => type));
+      return store.append(id, seq, entries);
+    };
+    await agent(['fine'], { store: storeWith(store, { append }) })
+      .session('s')
+      .run('never mind');
+    expect(appends[0]).toEqual(['tool_finished', 'run_end']);
+  });
 });
 
 describe('a resumed run', () => {

@@ -20,6 +20,19 @@ export interface Limits {
   readonly timeoutMs?: number;
 }
 
+/** As they are journaled. JSON has no infinity: what is not limited is null. */
+export type StoredLimits = Readonly<Record<string, number | null>>;
+
+export function limitsToJson(limits: Limits): StoredLimits {
+  const given = Object.entries(limits).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given.map(([name, value]) => [name, Number.isFinite(value) ? value : null]));
+}
+
+export function limitsFromJson(stored: StoredLimits): Limits {
+  const all = Object.entries(stored);
+  return Object.fromEntries(all.map(([name, value]) => [name, value ?? Number.POSITIVE_INFINITY]));
+}
+
 /** Limits over all runs of a session. */
 export type SessionLimits = Pick<Limits, 'turns' | 'toolCalls' | 'tokens' | 'costUsd'>;
 

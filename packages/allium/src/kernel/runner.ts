@@ -28,7 +28,7 @@ import { Scope } from './scope.js';
 import type { ResumeOptions } from './session.js';
 import type { SessionState } from './session-state.js';
 import type { EntryBody, Store } from './store.js';
-import { answersFor } from './unanswered.js';
+import { unanswered } from './unanswered.js';
 
 export interface Control {
   abort(reason: Aborted): void;
@@ -154,7 +154,7 @@ async function close(run: Run, ended: Ended, { store }: Start, ctx: RunContext):
     const end: EntryBody[] = staysOpen(run, status)
       ? pause(run)
       : [
-          ...(batch ? answersFor(run.open, run.plan.tools, whyNot(run, ended.result)) : []),
+          ...(batch ? unanswered(run.open, run.plan.tools, whyNot(run, ended.result)) : []),
           { type: 'run_end', runId, status, stop, turns },
         ];
     if (due || end.length > 0 || run.hasUnwritten) {

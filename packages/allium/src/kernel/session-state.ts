@@ -3,7 +3,7 @@
 import { upgradeEntries } from './entry-upgrade.js';
 import { AlliumError, isThenable, shown } from './errors.js';
 import { History } from './history.js';
-import type { Limits } from './limits.js';
+import { type Limits, limitsFromJson } from './limits.js';
 import {
   type AssistantContent,
   type AssistantMessage,
@@ -292,7 +292,7 @@ function newRun(entry: EntryBody & { type: 'run_start' }, from: number): OpenRun
     runId: entry.runId,
     plan: entry.plan,
     metadata: entry.metadata,
-    limits: entry.limits && limitsIn(entry.limits),
+    limits: entry.limits && limitsFromJson(entry.limits),
     cells: new Map(),
     from,
     count: 0,
@@ -311,13 +311,6 @@ function newRun(entry: EntryBody & { type: 'run_start' }, from: number): OpenRun
     requests: new Map(),
     decided: undefined,
   };
-}
-
-/** JSON has no infinity: what is not limited is null. */
-function limitsIn(stored: Readonly<Record<string, number | null>>): Limits {
-  return Object.fromEntries(
-    Object.entries(stored).map(([name, value]) => [name, value ?? Number.POSITIVE_INFINITY]),
-  );
 }
 
 /** Reads what is new in the journal into the state. */

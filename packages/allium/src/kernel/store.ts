@@ -1,4 +1,5 @@
 /** The one persistence port: a journal of entries per session, and an inbox any process may write to. */
+import type { StoredLimits } from './limits.js';
 import type { Message, ToolMessage, Usage } from './messages.js';
 import type { RunStatus, Stop } from './result.js';
 
@@ -26,7 +27,7 @@ export type EntryBody =
       readonly parent?: string;
       readonly metadata?: unknown;
       /** What this run was given instead of the agent's limits; null is none. */
-      readonly limits?: Readonly<Record<string, number | null>>;
+      readonly limits?: StoredLimits;
     }
   | {
       readonly type: 'message';

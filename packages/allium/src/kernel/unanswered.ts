@@ -12,7 +12,7 @@ export function inDoubt(name: string): ToolResult {
 }
 
 /** A result for every open call of a run, with the reason why it will get no other. */
-export function answersFor(open: OpenRun, tools: readonly Tool[], why: string): EntryBody[] {
+export function unanswered(open: OpenRun, tools: readonly Tool[], why: string): EntryBody[] {
   const { runId, batch, count } = open;
   if (!batch) return [];
   // While somebody is asked whether a call may happen, nothing of its batch runs.
