@@ -4,11 +4,12 @@ import type { Next, ToolOverride } from '../kernel/middleware.js';
 import type { Tool, ToolResult } from '../kernel/tool.js';
 
 type NextTool = Next<ToolResult, ToolOverride>;
-type Open = { -readonly [K in 'tool' | '_hooks']: ToolContext[K] };
+type Open = { -readonly [K in '_of' | '_hooks']: ToolContext[K] };
 
 /** Goes inward with `tool` in the place of the one that was called: everything else about the call stays as it is. */
 export function nextWithTool(ctx: ToolContext, tool: Tool, next: NextTool): Promise<ToolResult> {
-  return nextWith(ctx, 'tool', tool, next);
+  const { assistantMessage, toolCall, _keyed } = ctx._of;
+  return nextWith(ctx, '_of', { assistantMessage, toolCall, tool, _keyed }, next);
 }
 
 export type Progress = Parameters<ToolContext['update']>;

@@ -12,6 +12,7 @@ import { memoryStore } from './memory-store.js';
 import { deepFreeze, type MessageInput, type Metadata } from './messages.js';
 import type { Middleware, MiddlewareList } from './middleware.js';
 import type { Model, ModelSettings } from './model.js';
+import type { RequestParts } from './model-context.js';
 import { ObserverFeed, type ObserverProblem } from './observer-feed.js';
 import { checkOptions, checkText } from './options.js';
 import { type PriceOf, priceReader } from './prices.js';
@@ -203,13 +204,9 @@ export class Agent {
   }
 
   /** @internal What a model call starts from. */
-  request(plan: Plan): {
-    model: Model;
-    systemPrompt: string;
-    tools: readonly Tool[];
-    settings: ModelSettings;
-  } {
-    return { model: this.model, systemPrompt: this.systemPrompt, tools: plan.tools, settings: this.settings };
+  request({ tools }: Plan): RequestParts {
+    const { model, systemPrompt, settings } = this;
+    return { systemPrompt, tools, model, settings, messages: undefined };
   }
 
   /** @internal */

@@ -35,18 +35,24 @@ export class Attempt extends Scope {
     this.ctx = outer;
   }
 
-  /** Goes in at layer `i`, as the call number `ordinal` of its layer. */
-  run(
+  /** Goes in at layer `i` with a fork of its own, as the call number `ordinal` of its layer. */
+  runAs(
+    ordinal: number,
     onion: Onion,
     i: number,
-    ordinal: number,
     override?: Record<string, unknown> | undefined,
   ): Promise<unknown> {
+    const ctx = this.outer._fork(this);
+    if (ordinal > 1 && ctx.seam !== 'run') ctx.attempt = ordinal;
+    if (override !== undefined) applyOverride(ctx, override);
+    return this.run(onion, i, ctx);
+  }
+
+  /** Goes in at layer `i`. */
+  run(onion: Onion, i: number, ctx: LayerContext): Promise<unknown> {
     this.state = 'pending';
-    this.ctx = this.outer._fork(this);
-    if (ordinal > 1 && this.ctx.seam !== 'run') this.ctx.attempt = ordinal;
-    if (override !== undefined) applyOverride(this.ctx, override);
-    const promise = onion.enter(i, this.ctx, this) as Promise<unknown>;
+    this.ctx = ctx;
+    const promise = onion.enter(i, ctx, this) as Promise<unknown>;
     this.promise = promise;
     // Whoever forgets to await it is told by MISSING_AWAIT, not by an unhandled rejection.
     if ((this.state as Attempt['state']) === 'failed') promise.then(undefined, ignore);
@@ -141,8 +147,13 @@ class Inward extends Attempt {
     this.refused = undefined;
   }
 
-  /** The layer calls `next()`. */
+  /** The layer calls `next()`: mostly once, and just like that. */
   start(override: Record<string, unknown> | undefined): Promise<unknown> {
+    if (this.state !== 'none' || this.over || override !== undefined) return this.startOther(override);
+    return this.run(this.onion, this.i + 1, this.outer._fork(this));
+  }
+
+  private startOther(override: Record<string, unknown> | undefined): Promise<unknown> {
     const { layer, outer } = this;
     const again = this.state !== 'none';
     if (this.over || again) {
@@ -151,11 +162,11 @@ class Inward extends Attempt {
     }
     const wrong = override === undefined ? undefined : badOverride(outer.seam, override);
     if (wrong) return rejected(wrong);
-    if (!again) return this.run(this.onion, this.i + 1, 1, override);
+    if (!again) return this.runAs(1, this.onion, this.i + 1, override);
     const attempt = new Attempt(layer, outer);
     this.more ??= [];
     this.more.push(attempt);
-    return attempt.run(this.onion, this.i + 1, 1 + this.more.length, override);
+    return attempt.runAs(1 + this.more.length, this.onion, this.i + 1, override);
   }
 
   /** It goes on asking whatever it is told, and would for ever: the run ends without it. */
@@ -292,7 +303,7 @@ class Inward extends Attempt {
       ctx.result = (await good.promise) as never;
       ctx._adopt(good.ctx as never);
     } else if (all.length > 0) throw all.at(-1)!.value;
-    else await new Attempt(layer, ctx).run(this.onion, this.i + 1, 1);
+    else await new Attempt(layer, ctx).runAs(1, this.onion, this.i + 1);
   }
 
   /** Aborts attempts through their own signal and waits for them, though not for code that ignores it. */

@@ -8,7 +8,7 @@ import { eventData } from './event-data.js';
 import type { Message, MessageInput, Metadata, ModelResponse, Usage } from './messages.js';
 import type { Seam } from './middleware.js';
 import type { Model, ModelSettings } from './model.js';
-import type { ModelContext, ModelMark } from './model-context.js';
+import type { ModelContext, RequestParts } from './model-context.js';
 import type { StopReason } from './result.js';
 import type { Run } from './run.js';
 import type { DeclaredOptions } from './run-options.js';
@@ -45,9 +45,9 @@ export class SeamCall {
   }
 
   /** @internal The request before any layer saw it, where it is not simply the run's. */
-  given: ModelMark | undefined = undefined;
+  given: RequestParts | undefined = undefined;
   /** @internal What `next({ … })` made of the request, by the context that goes in with it. */
-  overridden: Map<ModelContext, ModelMark> | undefined = undefined;
+  overridden: Map<ModelContext, RequestParts> | undefined = undefined;
   /** @internal What was noted about the request of this call. */
   rewrites: { readonly by: string; readonly what: string }[] | undefined = undefined;
 
@@ -215,23 +215,29 @@ export abstract class Context {
   /** @internal Copies what every context has into a fork of it: its own writes, not those of earlier attempts. */
   protected _inherit<C extends Context>(fork: C): C {
     fork._position = this._position;
-    if (this._state !== undefined) fork._state = this._state.fork();
-    if (this._metadata !== undefined) {
-      fork._metadata = { ...this._metadata };
-      for (const key in this._brought)
-        if (fork._metadata[key] === this._brought[key]) delete fork._metadata[key];
-    }
+    if (this._state !== undefined || this._metadata !== undefined) this._inheritWrites(fork);
     return fork;
+  }
+
+  private _inheritWrites(fork: Context): void {
+    if (this._state !== undefined) fork._state = this._state.fork();
+    if (this._metadata === undefined) return;
+    fork._metadata = { ...this._metadata };
+    for (const key in this._brought)
+      if (fork._metadata[key] === this._brought[key]) delete fork._metadata[key];
   }
 
   /** @internal Takes over what an attempt wrote, instead of what the attempt taken over before wrote. */
   _adopt(fork: Context): void {
-    if (fork._state !== undefined) {
-      this._state ??= this._run.cells.overlay();
-      this._state.adopt(fork._state);
-    } else if (this._state !== undefined) this._state.drop();
+    if (fork._state !== undefined || this._state !== undefined) this._adoptState(fork._state);
     if (fork._metadata !== undefined || this._brought !== undefined)
       this._adoptMetadata(fork._metadata ?? {});
+  }
+
+  private _adoptState(from: Overlay | undefined): void {
+    this._state ??= this._run.cells.overlay();
+    if (from === undefined) this._state.drop();
+    else this._state.adopt(from);
   }
 
   private _adoptMetadata(from: Record<string, unknown>): void {

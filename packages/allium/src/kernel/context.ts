@@ -2,5 +2,5 @@
 export { Context, type GenerateRequest, SeamCall } from './base-context.js';
 export { ModelContext } from './model-context.js';
 export { RunContext, type Taken } from './run-context.js';
-export { type ToolCallHooks, type ToolCallSubject, ToolContext } from './tool-context.js';
+export { NO_INPUT, type ToolCallHooks, type ToolCallSubject, ToolContext } from './tool-context.js';
 export { TurnContext } from './turn-context.js';

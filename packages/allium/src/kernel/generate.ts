@@ -22,16 +22,16 @@ export async function generate(
   call.caller = caller;
   call.guarded = caller._call.guarded;
   call.converted = caller._call.converted && !(caller instanceof ModelContext && caller._converting);
+  const asked = Object.freeze(toMessages(messages as never));
   const ctx = new ModelContext(
     run,
     caller._scope,
-    { model, systemPrompt, tools, settings },
+    { model, systemPrompt, tools, settings, messages: asked },
     0,
     call,
     undefined,
   );
-  ctx._messages = Object.freeze(toMessages(messages as never));
-  call.given = ctx._mark();
+  call.given = ctx._request;
   const layers = run.plan.layers.model;
   const inside = layers.findIndex((layer) => layer.position > caller._position);
   try {

@@ -96,12 +96,12 @@ export class Judgements {
 
   /** Has a layer assigned arguments that nobody has judged yet? Those are kept from a sink. */
   hides(ctx: LayerContext): ctx is ToolContext {
-    return ctx.seam === 'tool' && ctx._assigned && this.run.plan.guards['tool-args'].length > 0;
+    return ctx.seam === 'tool' && ctx._input.assigned && this.run.plan.guards['tool-args'].length > 0;
   }
 
   /** Cleans what a layer assigned before a sink sees it. Whether the call may happen is asked where the tool is called. */
   async assigned(ctx: ToolContext): Promise<void> {
-    const given = JSON.stringify(ctx._raw) ?? 'null';
+    const given = JSON.stringify(ctx._input.raw) ?? 'null';
     const toolCall = { ...ctx.toolCall, arguments: given };
     const { arguments: kept } = await judgeArguments(this.run.plan.guards, toolCall, ctx);
     if (kept !== given) ctx.args = JSON.parse(kept);

@@ -65,14 +65,10 @@ export function save(layer: Layer, ctx: LayerContext): (() => void) | undefined 
 /** What can change in the context of a model call. Listed, for caches stand around every call: spreading all costs more. */
 function assignable(ctx: ModelContext): Partial<ModelContext> {
   return {
-    systemPrompt: ctx.systemPrompt,
-    tools: ctx.tools,
-    model: ctx.model,
-    settings: ctx.settings,
+    _request: ctx._request,
     attempt: ctx.attempt,
     forceContinue: ctx.forceContinue,
     response: ctx.response,
-    _messages: ctx._messages,
     _length: ctx._length,
     _transforms: ctx._transforms,
     _forced: ctx._forced,

@@ -1,6 +1,6 @@
 /** The onion. A middleware is compiled into up to four primitive layers: process, a before/after pair, wrap, and its catch. */
 import { type Attempt, runWrap } from './attempts.js';
-import type { RunContext } from './context.js';
+import type { RunContext, ToolContext } from './context.js';
 import { AlliumError, isControl, isThenable } from './errors.js';
 import { toldError } from './guards.js';
 import { type Layer, type LayerContext, owned, save, takeResult, wrongReturn } from './layer.js';
@@ -34,12 +34,23 @@ export class Onion {
     if (layer === undefined)
       return attempt === undefined ? this.final(ctx, undefined) : runFinal(this, ctx, attempt);
     ctx._position = layer.position;
-    const { judgements } = ctx._run;
-    if (layer.sink && judgements.hides(ctx)) {
-      const cleaned = judgements.assigned(ctx).then(() => this.through(layer, i, ctx, undefined));
-      return attempt === undefined ? cleaned : attempt.settledBy(cleaned);
-    }
-    return this.through(layer, i, ctx, attempt);
+    if (layer.sink && ctx._run.judgements.hides(ctx)) return this.cleaned(layer, i, ctx, attempt);
+    return layer.kind === 'wrap'
+      ? runWrap(this, layer, i, ctx, attempt)
+      : this.through(layer, i, ctx, attempt);
+  }
+
+  /** What a sink is given passes the guards first. */
+  private cleaned(
+    layer: Layer,
+    i: number,
+    ctx: LayerContext,
+    attempt: Attempt | undefined,
+  ): Promise<unknown> {
+    const work = ctx._run.judgements
+      .assigned(ctx as ToolContext)
+      .then(() => this.through(layer, i, ctx, undefined));
+    return attempt === undefined ? work : attempt.settledBy(work);
   }
 
   private through(

@@ -99,9 +99,11 @@ function requestOf(
 }
 
 /** What layers may have assigned. */
-function checkAssigned({ _messages, systemPrompt, tools, settings, _run: run }: ModelContext): void {
-  if (_messages !== undefined && !(Array.isArray(_messages) && _messages.every(isMessage))) {
-    throw invalidOption('ctx.messages', 'a list of messages', _messages);
+function checkAssigned({ _request, _run: run }: ModelContext): void {
+  if (_request === run.request) return;
+  const { messages, systemPrompt, tools, settings } = _request;
+  if (messages !== undefined && !(Array.isArray(messages) && messages.every(isMessage))) {
+    throw invalidOption('ctx.messages', 'a list of messages', messages);
   }
   if (typeof systemPrompt !== 'string') throw invalidOption('ctx.systemPrompt', 'text', systemPrompt);
   if (typeof settings !== 'object' || settings === null)
@@ -266,9 +268,9 @@ function fail(
 }
 
 /** Does anything stand between the history and the request? */
-function changesRequest({ _messages, _run: { plan, state } }: ModelContext): boolean {
+function changesRequest({ _request: { messages }, _run: { plan, state } }: ModelContext): boolean {
   return (
-    _messages !== undefined ||
+    messages !== undefined ||
     plan.rules.convertToLlm.length > 0 ||
     plan.guards.request.length > 0 ||
     state.withheld
@@ -280,7 +282,7 @@ async function requestMessages(ctx: ModelContext): Promise<readonly Message[] | 
   const run = ctx._run;
   const { guards, rules } = run.plan;
   let { withheld } = run.state;
-  let messages = ctx._messages;
+  let { messages } = ctx._request;
   if (messages !== undefined) messages = run.withoutOrphans(messages, ['a model layer'], ctx);
   if (rules.convertToLlm.length > 0 && ctx._call.converted) messages = await converted(messages, ctx);
   if (guards.request.length > 0 && ctx._call.guarded) {

@@ -11,17 +11,13 @@ import type { Tool } from './tool.js';
 
 /** Around one model call. What is assigned here is what this call uses. */
 export class ModelContext extends Context {
-  declare systemPrompt: string;
-  declare tools: readonly Tool[];
-  declare model: Model;
-  declare settings: ModelSettings;
   /** Which try this is, from 1, of the nearest layer that called inward more than once. */
   declare attempt: number;
   /** One more turn although the model asked for no tool. */
   declare forceContinue: boolean;
   /** What the model answered; set it in `beforeModel` to answer without calling inward. */
   declare response: ModelResponse | undefined;
-  /** @internal */ declare _messages: readonly Message[] | undefined;
+  /** @internal What the call asks, as far as layers may assign it. */ declare _request: RequestParts;
   /** @internal How much of the history the request covers. */
   declare _length: number;
   /** @internal Where this call streams to; undefined for calls nobody watches. */
@@ -40,21 +36,17 @@ export class ModelContext extends Context {
   constructor(
     run: Run,
     scope: Scope,
-    request: { model: Model; systemPrompt: string; tools: readonly Tool[]; settings: ModelSettings },
+    request: RequestParts,
     length: number,
     call: SeamCall,
     live: LiveMessage | undefined,
     outer?: ModelContext,
   ) {
     super(run, scope, call);
-    this.systemPrompt = request.systemPrompt;
-    this.tools = request.tools;
-    this.model = request.model;
-    this.settings = request.settings;
+    this._request = request;
     this.attempt = 1;
     this.forceContinue = false;
     this.response = undefined;
-    this._messages = undefined;
     this._length = length;
     this._live = live;
     this._transforms = undefined;
@@ -79,12 +71,40 @@ export class ModelContext extends Context {
     return this._call.caller;
   }
 
+  get systemPrompt(): string {
+    return this._request.systemPrompt;
+  }
+  set systemPrompt(systemPrompt: string) {
+    if (systemPrompt !== this._request.systemPrompt) this._request = { ...this._request, systemPrompt };
+  }
+
+  get tools(): readonly Tool[] {
+    return this._request.tools;
+  }
+  set tools(tools: readonly Tool[]) {
+    if (tools !== this._request.tools) this._request = { ...this._request, tools };
+  }
+
+  get model(): Model {
+    return this._request.model;
+  }
+  set model(model: Model) {
+    if (model !== this._request.model) this._request = { ...this._request, model };
+  }
+
+  get settings(): ModelSettings {
+    return this._request.settings;
+  }
+  set settings(settings: ModelSettings) {
+    if (settings !== this._request.settings) this._request = { ...this._request, settings };
+  }
+
   /** What the model will receive; reassign to change it for this call. */
   get messages(): readonly Message[] {
-    return this._messages ?? this._run.history.first(this._length);
+    return this._request.messages ?? this._run.history.first(this._length);
   }
   set messages(messages: readonly Message[]) {
-    this._messages = messages;
+    if (messages !== this._request.messages) this._request = { ...this._request, messages };
   }
 
   /** The same as `response`. */
@@ -107,19 +127,14 @@ export class ModelContext extends Context {
   }
 
   /** @internal What layers may assign, as it is now. */
-  _mark(): ModelMark {
-    const { systemPrompt, tools, model, settings, _messages: messages } = this;
-    return { systemPrompt, tools, model, settings, messages };
+  _mark(): RequestParts {
+    return this._request;
   }
 
   /** @internal Did a layer assign something that others further out must not see? */
-  _isWritten(mark: ModelMark): boolean {
+  _isWritten(mark: RequestParts): boolean {
     return (
-      this.model !== mark.model ||
-      this._messages !== mark.messages ||
-      this.systemPrompt !== mark.systemPrompt ||
-      this.tools !== mark.tools ||
-      this.settings !== mark.settings ||
+      this._request !== mark ||
       this._transforms !== undefined ||
       this._metadata !== undefined ||
       this.forceContinue
@@ -127,20 +142,16 @@ export class ModelContext extends Context {
   }
 
   /** @internal */
-  _takeBack(mark: ModelMark): void {
+  _takeBack(mark: RequestParts): void {
     this._inner = this._offered;
-    this.systemPrompt = mark.systemPrompt;
-    this.tools = mark.tools;
-    this.model = mark.model;
-    this.settings = mark.settings;
-    this._messages = mark.messages;
+    this._request = mark;
     this._transforms = undefined;
   }
 
   /** @internal */
   _fork(scope: Scope = this._scope): ModelContext {
-    const fork = new ModelContext(this._run, scope, this, this._length, this._call, this._live, this);
-    fork._messages = this._messages;
+    const { _run, _request, _length, _call, _live } = this;
+    const fork = new ModelContext(_run, scope, _request, _length, _call, _live, this);
     fork.attempt = this.attempt;
     return this._inherit(fork);
   }
@@ -154,11 +165,15 @@ export class ModelContext extends Context {
   }
 }
 
-/** @internal */
-export interface ModelMark {
+/**
+ * @internal What layers may assign of a request. A record is never changed: forks share it, an assignment makes another
+ * one, and two contexts with the same one ask for the same.
+ */
+export interface RequestParts {
   readonly systemPrompt: string;
   readonly tools: readonly Tool[];
   readonly model: Model;
   readonly settings: ModelSettings;
+  /** Undefined: the history. */
   readonly messages: readonly Message[] | undefined;
 }

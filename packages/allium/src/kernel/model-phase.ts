@@ -180,7 +180,7 @@ async function transform(run: Run, ctx: ModelContext): Promise<void> {
   if (transformSystemPrompt.length > 0) {
     ctx.systemPrompt = await rules.transformSystemPrompt(transformSystemPrompt, ctx.systemPrompt, ctx);
   }
-  ctx._call.given = ctx._mark();
+  ctx._call.given = ctx._request;
 }
 
 /** What `afterModelResponse` makes of the answer. Waits only where a hook does, or for a response it put in. */

@@ -4,8 +4,8 @@ import type { ModelContext, ToolContext } from './context.js';
 import { isThenable } from './errors.js';
 import { isPreset, type Layer, type LayerContext, save, takeResult, undone, wrongReturn } from './layer.js';
 import type { Onion } from './layers.js';
-import type { ModelMark } from './model-context.js';
-import type { ToolMark } from './tool-context.js';
+import type { RequestParts } from './model-context.js';
+import type { ToolInput } from './tool-context.js';
 
 /** Runs consecutive pairs, from layer `start` on, around what is inside them. */
 export function runPairs(
@@ -131,7 +131,7 @@ class Pairs {
 
 /** Pairs that share a context, from layer `first` on, and what it was when they began. */
 class Group {
-  readonly before: ModelMark | ToolMark;
+  readonly before: RequestParts | ToolInput;
 
   constructor(
     readonly first: number,

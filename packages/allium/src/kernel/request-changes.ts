@@ -1,38 +1,22 @@
 /** Which middleware rewrote what of a request: found out at the innermost point, and only if something was rewritten. */
 
 import { modelName } from './model.js';
-import type { ModelContext, ModelMark } from './model-context.js';
+import type { ModelContext, RequestParts } from './model-context.js';
 
 /** Notes who rewrote the request of this call on its way in. A call that is tried again notes the same once. */
 export function noteRewrites(ctx: ModelContext): void {
-  const { given } = ctx._call;
-  if (!isLike(ctx, given ?? ctx._run.request, given?.messages)) walk(ctx);
-}
-
-/** Nothing was assigned that is not in `other` as well. */
-function isLike(
-  ctx: ModelContext,
-  other: Omit<ModelMark, 'messages'>,
-  messages: ModelMark['messages'],
-): boolean {
-  return (
-    ctx._messages === messages &&
-    ctx.systemPrompt === other.systemPrompt &&
-    ctx.tools === other.tools &&
-    ctx.model === other.model &&
-    ctx.settings === other.settings
-  );
+  if (ctx._request !== (ctx._call.given ?? ctx._run.request)) walk(ctx);
 }
 
 /** A transform of the request assigned to its context what it does not return. */
-export function noteAssigned(ctx: ModelContext, before: ModelMark): void {
-  if (!isLike(ctx, before, before.messages)) note(ctx, before, ctx._mark());
+export function noteAssigned(ctx: ModelContext, before: RequestParts): void {
+  if (ctx._request !== before) note(ctx, before, ctx._request);
 }
 
 /** `next({ … })` wrote this context before anybody was handed it. */
 export function noteOverride(ctx: ModelContext): void {
   ctx._call.overridden ??= new Map();
-  ctx._call.overridden.set(ctx, ctx._mark());
+  ctx._call.overridden.set(ctx, ctx._request);
 }
 
 /**
@@ -42,23 +26,16 @@ export function noteOverride(ctx: ModelContext): void {
 function walk(ctx: ModelContext): void {
   const { _outer: outer, _call: call } = ctx;
   if (outer) walk(outer);
+  const before = outer ? outer._request : (call.given ?? ctx._run.request);
   // Most layers change nothing, and there is nothing to compare in detail.
-  if (outer && call.overridden === undefined && isLike(ctx, outer, outer._messages)) return;
-  const { given } = call;
-  if (!outer && isLike(ctx, given ?? ctx._run.request, given?.messages)) return;
-  const before = outer?._mark() ?? given ?? requested(ctx._run.request);
+  if (call.overridden === undefined && ctx._request === before) return;
   const overridden = call.overridden?.get(ctx);
   if (outer && overridden) note(outer, before, overridden);
-  note(ctx, overridden ?? before, ctx._mark());
+  note(ctx, overridden ?? before, ctx._request);
 }
 
-/** Written out: this is looked at in every turn in which the outermost layer sets something. */
-function requested({ systemPrompt, tools, model, settings }: Omit<ModelMark, 'messages'>): ModelMark {
-  return { systemPrompt, tools, model, settings, messages: undefined };
-}
-
-/** Written out for the same reason: a table of the five parts would cost several times as much. */
-function note(ctx: ModelContext, before: ModelMark, after: ModelMark): void {
+/** Written out, for some stacks rewrite every request: a table of the five parts would cost several times as much. */
+function note(ctx: ModelContext, before: RequestParts, after: RequestParts): void {
   const by = ctx._run.nameAt(ctx._position);
   if (by === undefined) return;
   if (before.messages !== after.messages && !isHistory(before, after, ctx))
@@ -74,8 +51,8 @@ function note(ctx: ModelContext, before: ModelMark, after: ModelMark): void {
 
 /** The history, assigned as it is. */
 function isHistory(
-  before: ModelMark,
-  after: ModelMark,
+  before: RequestParts,
+  after: RequestParts,
   { _run: run, _length: length }: ModelContext,
 ): boolean {
   return before.messages === undefined && after.messages === run.history.first(length);

@@ -168,7 +168,7 @@ export async function transformContext(
   let messages = given;
   const steps: Transformed[] = [];
   for (const planned of hooks) {
-    const before = ctx._mark();
+    const before = ctx._request;
     const answer = await ask<readonly Message[]>('transformContext', planned, ctx, messages, ctx);
     noteAssigned(ctx, before);
     if (answer === undefined || answer === messages) continue;
@@ -186,7 +186,7 @@ export async function transformSystemPrompt(
 ): Promise<string> {
   let current = prompt;
   for (const planned of hooks) {
-    const before = ctx._mark();
+    const before = ctx._request;
     const answer = await ask<string>('transformSystemPrompt', planned, ctx, current, ctx);
     noteAssigned(ctx, before);
     if (answer === undefined || answer === current) continue;

@@ -22,6 +22,7 @@ import {
 import type { Meters } from './meters.js';
 import { type Model, modelName, type Price } from './model.js';
 import type { ModelCall } from './model-call.js';
+import type { RequestParts } from './model-context.js';
 import { dropOrphans } from './orphans.js';
 import { RequestGate } from './request-gate.js';
 import type { Change } from './result.js';
@@ -107,7 +108,7 @@ export class Run {
   readonly started: number;
   readonly before: number;
   /** What every model call starts from. */
-  readonly request: ReturnType<Agent['request']>;
+  readonly request: RequestParts;
   output: unknown;
   /** The context of model calls that no middleware sees. */
   plainCall: ModelContext | undefined;

@@ -50,15 +50,15 @@ export class ToolApproval {
   /** What hooks and guards say about the arguments as they are now: from the journal, or judged and journaled. */
   private async verdict(call: Call): Promise<Verdict> {
     const { ctx, toolCall } = call;
-    const hash = callHash(ctx.tool!.name, ctx._raw);
+    const hash = callHash(ctx.tool!.name, ctx._input.raw);
     const stored = this.run.open.decided?.verdicts.get(`${toolCall.id}\n${hash}`) as Verdict | undefined;
     if (stored) return this.restored(call, stored);
-    const { revision, _raw: raw } = ctx;
+    const { revision, raw } = ctx._input;
     const judged = await closed(this.run, call, () => this.judge(call, ctx));
     if (call.pending) return {};
     if (judged?.block) refuse(this.run, call, judged.block.reason, judged.block.by);
     const verdict: Verdict = await released(this.run, call, judged ?? {});
-    if (ctx.revision > revision || (ctx._raw !== raw && !verdict.block)) verdict.args = ctx._raw;
+    if (ctx.revision > revision || (ctx._input.raw !== raw && !verdict.block)) verdict.args = ctx._input.raw;
     this.entries.push({
       type: 'verdict',
       runId: this.run.runId,
@@ -73,7 +73,7 @@ export class ToolApproval {
   private async restored(call: Call, verdict: Verdict): Promise<Verdict> {
     if (!('args' in verdict)) return verdict;
     if (call.resolved) call.ctx._rewriteCall(JSON.stringify(verdict.args));
-    call.ctx.revision++;
+    call.ctx._revise();
     const problem = await closed(this.run, call, () => validate(call.ctx, verdict.args));
     return problem ? { block: { reason: problem, by: 'kernel' } } : verdict;
   }
@@ -87,7 +87,7 @@ export class ToolApproval {
     if (guard?.deny) return { block: guard.deny };
     let { ask } = guard ?? {};
     const decision = await beforeToolCall(this.run.plan.rules.beforeToolCall, ctx, async (raw) => {
-      ctx.revision++;
+      ctx._revise();
       const problem = await validate(ctx, raw);
       if (problem) return problem;
       const judged = await judgeRaw(ctx);
@@ -104,7 +104,7 @@ export class ToolApproval {
     if (call.result || call.pending) return;
     const { block, ask, result } = verdict;
     if (block) return refuse(this.run, call, block.reason, block.by);
-    if (ask && call.approved !== callHash(call.ctx.tool!.name, call.ctx._raw)) {
+    if (ask && call.approved !== callHash(call.ctx.tool!.name, call.ctx._input.raw)) {
       const request = this.request(call, call.ctx, 'ask', ask.request, ask.by);
       const answer = await this.answer(call, request, ask.request, this.run.scope);
       if (!answer) {
@@ -129,11 +129,11 @@ export class ToolApproval {
         `Not run: its arguments were edited more than ${MAX_EDITS} times.`,
         'kernel',
       );
-    ctx.revision++;
+    ctx._revise();
     const problem = await closed(this.run, call, () => validate(ctx, args));
     if (problem) return refuse(this.run, call, `The edited arguments are invalid.\n${problem}`, 'human');
     if (call.result) return;
-    call.approved = callHash(ctx.tool!.name, ctx._raw);
+    call.approved = callHash(ctx.tool!.name, ctx._input.raw);
     await this.settle(call, await this.verdict(call));
   }
 
@@ -150,14 +150,14 @@ export class ToolApproval {
   ): PendingRequest {
     const { onRequest: _, ...request } = given;
     const { runId, open, clock } = this.run;
-    const hash = callHash(ctx.tool?.name ?? ctx.toolCall.name, ctx._raw);
+    const hash = callHash(ctx.tool?.name ?? ctx.toolCall.name, ctx._input.raw);
     const id = `${this.message.id}.${call.index}.${kind}${part}.${hash.slice(0, 8)}`;
     const known = open.requests.get(id);
     if (known) return known;
     const about = {
       callId: call.toolCall.id,
       toolName: ctx.toolCall.name,
-      arguments: JSON.stringify(ctx._raw ?? null),
+      arguments: JSON.stringify(ctx._input.raw ?? null),
     };
     return deepFreeze({
       ...request,
@@ -340,11 +340,11 @@ export class ToolApproval {
 
   /** Arguments a layer changed are validated and judged like new ones; an approval for others does not count. */
   async rejudge(call: Call, ctx: ToolContext): Promise<ToolResult | undefined> {
-    const problem = await validate(ctx, ctx._raw);
+    const problem = await validate(ctx, ctx._input.raw);
     if (problem) return errorResult(problem);
     const { block, ask, result } = await this.judge(call, ctx);
     if (block) return errorResult(block.reason);
-    if (ask && call.approved !== callHash(ctx.tool!.name, ctx._raw)) {
+    if (ask && call.approved !== callHash(ctx.tool!.name, ctx._input.raw)) {
       const pending = this.request(call, ctx, 'ask', ask.request, ask.by);
       const answer = await this.answer(call, pending, ask.request, ctx._scope);
       if (!answer) throw this.suspension(ctx, pending);

@@ -1,7 +1,7 @@
 /** The tool phase of a turn: every call gets exactly one result, in call order, whatever happens. */
 
 import { endOf, toolCallLimit } from './boundary.js';
-import { type ToolCallHooks, type ToolCallSubject, ToolContext } from './context.js';
+import { NO_INPUT, type ToolCallHooks, type ToolCallSubject, ToolContext } from './context.js';
 import { controlKind, isThenable, messageOf, type StopRun, type Suspension } from './errors.js';
 import { enter } from './layers.js';
 import type { AssistantMessage, ToolCall, ToolContent, ToolMessage } from './messages.js';
@@ -217,7 +217,7 @@ export class ToolBatch implements ToolCallHooks {
   }
 
   private context(call: Call, of: ToolCallSubject): ToolContext {
-    return new ToolContext(this.runner, this.runner.scope, of, undefined, undefined, call, this);
+    return new ToolContext(this.runner, this.runner.scope, of, NO_INPUT, call, this);
   }
 
   // ── Execution ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -340,7 +340,7 @@ export class ToolBatch implements ToolCallHooks {
   }
 
   innermost(call: Call, ctx: ToolContext): Awaitable<ToolResult> {
-    if (!ctx._assigned) return executeTool(ctx);
+    if (!ctx._input.assigned) return executeTool(ctx);
     return this.approval.rejudge(call, ctx).then((refused) => refused ?? executeTool(ctx));
   }
 

@@ -151,9 +151,7 @@ type Checked = Awaited<ReturnType<NonNullable<ToolContext['tool']>['input']['~st
 
 function take(ctx: ToolContext, raw: unknown, result: Checked): string | undefined {
   if (result.issues) return `Invalid arguments for "${ctx.tool!.name}":\n${describeIssues(result.issues)}`;
-  ctx._raw = raw;
-  ctx._args = deepFreeze(result.value);
-  ctx._assigned = false;
+  ctx._take(raw, deepFreeze(result.value));
   return undefined;
 }
 
@@ -167,7 +165,7 @@ export async function judgeRaw(
 ): Promise<Pick<CallDecision, 'ask'> & { deny?: { reason: string; by: string } }> {
   const { guards } = ctx._run.plan;
   if (guards['tool-args'].length === 0) return {};
-  const given = JSON.stringify(ctx._raw);
+  const given = JSON.stringify(ctx._input.raw);
   const {
     arguments: kept,
     deny,
@@ -177,8 +175,8 @@ export async function judgeRaw(
   if (kept === given) return { deny, ask };
   // Nothing runs with what is left of them, so they need not be valid.
   if (deny) {
-    ctx._raw = deepFreeze(JSON.parse(kept));
-    ctx._args = ctx._raw;
+    const left = deepFreeze(JSON.parse(kept));
+    ctx._take(left, left);
     return { deny };
   }
   const problem = await validate(ctx, JSON.parse(kept));

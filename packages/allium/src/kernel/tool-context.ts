@@ -11,27 +11,14 @@ import type { Tool, ToolResult } from './tool.js';
 
 /** Around one tool call, in the hooks that decide about it, and in the tool itself. */
 export class ToolContext<Args = any> extends Context {
-  declare readonly assistantMessage: AssistantMessage;
-  /** The call, with its arguments as the model wrote them. */
-  declare readonly toolCall: ToolCall;
-  /** Undefined when the model named a tool that does not exist. */
-  declare readonly tool: Tool | undefined;
-  /** What a layer or hook rewrote: 0 until arguments were changed. */
-  declare revision: number;
   declare result: ToolResult | undefined;
   /** The call was refused and did not run. */
   declare blocked: boolean;
   /** Set together with `result` in `beforeTool`: answer without running the tool. */
   declare skip: boolean;
   declare attempt: number;
-  /** @internal */ declare _timeoutMs: number | undefined;
-  /** @internal */ declare _args: Args;
-  /** @internal The arguments as JSON, before the schema touched them. */
-  declare _raw: unknown;
-  /** @internal Set when a layer assigned `args`: they are raw input again. */
-  declare _assigned: boolean;
-  /** @internal Read only when somebody asks: a key costs more than a fork. */
-  declare readonly _keyed: { readonly idempotencyKey: string };
+  /** @internal */ declare _of: ToolCallSubject;
+  /** @internal What it is called with, as far as layers may assign it. */ declare _input: ToolInput<Args>;
   /** @internal */ declare readonly _hooks: ToolCallHooks;
   /** @internal Runs of other agents that this execution has asked for. */
   declare _children: number;
@@ -41,27 +28,33 @@ export class ToolContext<Args = any> extends Context {
     run: Run,
     scope: Scope,
     of: ToolCallSubject,
-    args: Args,
-    raw: unknown,
+    input: ToolInput<Args>,
     call: SeamCall,
     hooks: ToolCallHooks,
   ) {
     super(run, scope, call);
-    this.assistantMessage = of.assistantMessage;
-    this.toolCall = of.toolCall;
-    this.tool = of.tool;
-    this.revision = 0;
     this.result = undefined;
     this.blocked = false;
     this.skip = false;
-    this._timeoutMs = undefined;
     this.attempt = 1;
-    this._args = args;
-    this._raw = raw;
-    this._assigned = false;
-    this._keyed = of._keyed;
+    this._of = of;
+    this._input = input;
     this._hooks = hooks;
     this._children = 0;
+  }
+
+  get assistantMessage(): AssistantMessage {
+    return this._of.assistantMessage;
+  }
+
+  /** The call, with its arguments as the model wrote them. */
+  get toolCall(): ToolCall {
+    return this._of.toolCall;
+  }
+
+  /** Undefined when the model named a tool that does not exist. */
+  get tool(): Tool | undefined {
+    return this._of.tool;
   }
 
   get seam(): 'tool' {
@@ -70,33 +63,35 @@ export class ToolContext<Args = any> extends Context {
 
   /** The same for every attempt of this call, also after a crash: hand it to services that de-duplicate. */
   get idempotencyKey(): string {
-    return this._keyed.idempotencyKey;
+    return this._of._keyed.idempotencyKey;
   }
 
   /** Parsed and frozen. Reassigning takes raw input, like the model's own: it is validated and judged again. */
   get args(): Args {
-    return this._args;
+    return this._input.args;
   }
   set args(args: Args) {
-    if (args === this._args) return;
-    this._args = args;
-    this._raw = args;
-    this._assigned = true;
-    this.revision++;
+    const { args: before, revision, timeoutMs } = this._input;
+    if (args !== before) this._input = { args, raw: args, assigned: true, revision: revision + 1, timeoutMs };
   }
 
   /** The arguments as JSON, before the schema touched them: what to spread when rewriting `args`. */
   get rawArgs(): unknown {
-    return deepFreeze(this._raw);
+    return deepFreeze(this._input.raw);
+  }
+
+  /** What a layer or hook rewrote: 0 until arguments were changed. */
+  get revision(): number {
+    return this._input.revision;
   }
 
   /** Milliseconds this execution may take. */
   get timeoutMs(): number | undefined {
-    return this._timeoutMs;
+    return this._input.timeoutMs;
   }
   set timeoutMs(timeoutMs: number | undefined) {
     if (timeoutMs !== undefined) checkTimeout('ctx.timeoutMs', timeoutMs);
-    this._timeoutMs = timeoutMs;
+    if (timeoutMs !== this._input.timeoutMs) this._input = { ...this._input, timeoutMs };
   }
 
   get isError(): boolean {
@@ -129,67 +124,68 @@ export class ToolContext<Args = any> extends Context {
     return answer;
   }
 
+  /** @internal Other arguments are about to come. */
+  _revise(): void {
+    this._input = { ...this._input, revision: this._input.revision + 1 };
+  }
+
+  /** @internal Arguments that are no layer's: `raw`, and what the schema made of it. */
+  _take(raw: unknown, args: Args): void {
+    const { revision, timeoutMs } = this._input;
+    this._input = { args, raw, assigned: false, revision, timeoutMs };
+  }
+
   /** @internal What guards leave of the arguments of a call that no model made. */
   _rewriteCall(args: string): void {
-    (this as { toolCall: ToolCall }).toolCall = Object.freeze({ ...this.toolCall, arguments: args });
+    const { assistantMessage, toolCall, tool, _keyed } = this._of;
+    this._of = { assistantMessage, toolCall: Object.freeze({ ...toolCall, arguments: args }), tool, _keyed };
   }
 
   /** @internal What layers may assign, as it is now. */
-  _mark(): ToolMark {
-    const { _args: args, _raw: raw, _assigned: assigned, revision, _timeoutMs: timeoutMs, result } = this;
-    return { args, raw, assigned, revision, timeoutMs, result };
+  _mark(): ToolInput<Args> {
+    return this._input;
   }
 
   /** @internal Did a layer assign something that others further out must not see? */
-  _isWritten(mark: ToolMark): boolean {
-    return (
-      this.revision !== mark.revision ||
-      this._timeoutMs !== mark.timeoutMs ||
-      this.result !== mark.result ||
-      this._metadata !== undefined
-    );
+  _isWritten(mark: ToolInput): boolean {
+    return this._input !== mark || this._metadata !== undefined;
   }
 
   /** @internal */
-  _takeBack(mark: ToolMark): void {
-    this._args = mark.args as Args;
-    this._raw = mark.raw;
-    this._assigned = mark.assigned;
-    this.revision = mark.revision;
-    this._timeoutMs = mark.timeoutMs;
+  _takeBack(mark: ToolInput<Args>): void {
+    this._input = mark;
   }
 
   /** @internal */
   _fork(scope: Scope = this._scope): ToolContext<Args> {
-    const fork = new ToolContext<Args>(
-      this._run,
-      scope,
-      this,
-      this._args,
-      this._raw,
-      this._call,
-      this._hooks,
-    );
-    fork.revision = this.revision;
-    fork._timeoutMs = this._timeoutMs;
+    const fork = new ToolContext<Args>(this._run, scope, this._of, this._input, this._call, this._hooks);
     fork.blocked = this.blocked;
     fork.attempt = this.attempt;
-    fork._assigned = this._assigned;
     return this._inherit(fork);
   }
 }
 
-/** @internal */
-export interface ToolMark {
-  readonly args: unknown;
+/** @internal What layers may assign of a call. A record is never changed: forks share it, an assignment makes another one. */
+export interface ToolInput<Args = any> {
+  readonly args: Args;
+  /** The arguments as JSON, before the schema touched them. */
   readonly raw: unknown;
+  /** A layer assigned them: they are raw input again. */
   readonly assigned: boolean;
   readonly revision: number;
   readonly timeoutMs: number | undefined;
-  readonly result: ToolResult | undefined;
 }
 
-/** What a tool context is about. The key is read only when somebody needs it. */
+/** @internal Of a call whose arguments nobody has looked at yet. */
+export const NO_INPUT: ToolInput<undefined> = {
+  args: undefined,
+  raw: undefined,
+  assigned: false,
+  revision: 0,
+  timeoutMs: undefined,
+};
+
+/** What a tool context is about. The key is read only when somebody needs it: it costs more than a fork. */
 export interface ToolCallSubject {
   readonly assistantMessage: AssistantMessage;
   readonly toolCall: ToolCall;

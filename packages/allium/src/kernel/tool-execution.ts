@@ -13,10 +13,10 @@ export function executeTool(ctx: ToolContext): Awaitable<ToolResult> {
   ctx._position = -1;
   ctx._children = 0;
   const tool = ctx.tool!;
-  const timeoutMs = ctx._timeoutMs ?? tool.timeoutMs;
+  const timeoutMs = ctx.timeoutMs ?? tool.timeoutMs;
   if (timeoutMs !== undefined) return withTimeout(ctx, tool, timeoutMs, attempts);
   try {
-    const value = tool.execute(ctx._args, ctx);
+    const value = tool.execute(ctx.args, ctx);
     if (isThenable(value)) return settled(untilAborted(value, ctx._scope), attempts);
     const result = toToolResult(value);
     return ctx._run.plan.looksAtResults ? freezeResult(result) : result;
@@ -51,7 +51,7 @@ async function withTimeout(
     scope.abort(new AlliumError('TOOL_TIMEOUT', `"${tool.name}" did not finish within ${timeoutMs} ms.`));
   const cancel = ctx._run.clock.setTimer(expire, timeoutMs);
   try {
-    const work = (async () => tool.execute(own._args, own))();
+    const work = (async () => tool.execute(own.args, own))();
     return await settled(untilAborted(work, scope), attempts);
   } finally {
     cancel();
