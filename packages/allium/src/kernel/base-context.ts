@@ -16,40 +16,44 @@ import type { Scope } from './scope.js';
 import type { Overlay, StateAccess } from './state.js';
 import type { Tool } from './tool.js';
 
+/*
+ * Contexts and what they share are made for every call, contexts for every layer of it too: so their fields are
+ * declared without being defined twice and are assigned once, in a fixed order.
+ */
+
 /** What the forks of one seam call share, its latch included: a control signal that was swallowed still counts. */
 export class SeamCall {
   /** Calls of the model or tool itself. */
-  attempts = 0;
+  declare attempts: number;
   /** Inward calls beyond the first of a layer. */
-  repeats = 0;
-  latched: unknown = undefined;
-  latchedBy: string | undefined = undefined;
+  declare repeats: number;
+  declare latched: unknown;
+  declare latchedBy: string | undefined;
   /** An error that an `onError` declared final on its way out. */
-  final: { readonly error: unknown } | undefined = undefined;
-
-  /** Who asked for it with `generate()`. */
-  caller: Context | undefined = undefined;
-
+  declare final: { readonly error: unknown } | undefined;
   /** Guards judge what is sent and what comes back; not so for the model calls of a guard itself. */
-  guarded = true;
+  declare guarded: boolean;
   /** `convertToLlm` is asked; not so for the model calls of that hook itself, or it would ask for ever. */
-  converted = true;
-
+  declare converted: boolean;
   /** The last thrown value that is no object. */
-  raised: Raised | undefined = undefined;
+  declare raised: Raised | undefined;
+
+  constructor() {
+    this.attempts = 0;
+    this.repeats = 0;
+    this.latched = undefined;
+    this.latchedBy = undefined;
+    this.final = undefined;
+    this.guarded = true;
+    this.converted = true;
+    this.raised = undefined;
+  }
 
   /** Who raised an error, as far as it is known. */
   raisedBy(error: unknown): Attribution | undefined {
     const { raised } = this;
     return attribution(error) ?? (raised !== undefined && raised.value === error ? raised.by : undefined);
   }
-
-  /** @internal The request before any layer saw it, where it is not simply the run's. */
-  given: RequestParts | undefined = undefined;
-  /** @internal What `next({ … })` made of the request, by the context that goes in with it. */
-  overridden: Map<ModelContext, RequestParts> | undefined = undefined;
-  /** @internal What was noted about the request of this call. */
-  rewrites: { readonly by: string; readonly what: string }[] | undefined = undefined;
 
   latch(signal: unknown, by?: string): void {
     if (this.latched !== undefined) return;
@@ -60,6 +64,26 @@ export class SeamCall {
   /** A boundary: throws what was latched. */
   check(): void {
     if (this.latched !== undefined) throw this.latched;
+  }
+}
+
+/** The same for a model call. */
+export class ModelSeam extends SeamCall {
+  /** Who asked for it with `generate()`. */
+  declare caller: Context | undefined;
+  /** The request before any layer saw it, where it is not simply the run's. */
+  declare given: RequestParts | undefined;
+  /** What `next({ … })` made of the request, by the context that goes in with it. */
+  declare overridden: Map<ModelContext, RequestParts> | undefined;
+  /** What was noted about the request of this call. */
+  declare rewrites: { readonly by: string; readonly what: string }[] | undefined;
+
+  constructor() {
+    super();
+    this.caller = undefined;
+    this.given = undefined;
+    this.overridden = undefined;
+    this.rewrites = undefined;
   }
 }
 
@@ -75,10 +99,6 @@ export interface GenerateRequest {
   readonly settings?: ModelSettings;
 }
 
-/*
- * A context is made for every layer of every call, so its fields are declared without being defined twice and are
- * assigned once, in a fixed order.
- */
 export abstract class Context {
   abstract readonly seam: Seam;
   /** @internal */ declare readonly _run: Run;

@@ -1,5 +1,5 @@
 /** What hooks are given: one family of contexts in which a field means the same wherever it appears. */
-export { Context, type GenerateRequest, SeamCall } from './base-context.js';
+export { Context, type GenerateRequest, ModelSeam, SeamCall } from './base-context.js';
 export { ModelContext } from './model-context.js';
 export { RunContext, type Taken } from './run-context.js';
 export { NO_INPUT, type ToolCallHooks, type ToolCallSubject, ToolContext } from './tool-context.js';

@@ -1,5 +1,5 @@
 /** A model call of a middleware's own, through the layers inside it. */
-import { type Context, type GenerateRequest, ModelContext, SeamCall } from './context.js';
+import { type Context, type GenerateRequest, ModelContext, ModelSeam } from './context.js';
 import { controlKind } from './errors.js';
 import { enter } from './layers.js';
 import { toMessages } from './message-input.js';
@@ -18,7 +18,7 @@ export async function generate(
   checkModel('model of ctx.generate()', model);
   checkGenerate(request);
   const { messages, systemPrompt = '', tools = [], settings = {} } = request;
-  const call = new SeamCall();
+  const call = new ModelSeam();
   call.caller = caller;
   call.guarded = caller._call.guarded;
   call.converted = caller._call.converted && !(caller instanceof ModelContext && caller._converting);

@@ -1,5 +1,5 @@
 /** The guard ring: text and calls are judged at fixed points, wherever the guards stand in the list. */
-import { type Context, type ModelContext, SeamCall } from './context.js';
+import { type Context, type ModelContext, ModelSeam, SeamCall } from './context.js';
 import {
   AlliumError,
   attribute,
@@ -145,7 +145,7 @@ function judgeContext(planned: PlannedGuard, ctx: Context): Context {
   made._state = state as Context['_state'];
   made._metadata = metadata;
   made._position = planned.position;
-  made._call = new SeamCall();
+  made._call = ctx._call instanceof ModelSeam ? new ModelSeam() : new SeamCall();
   made._call.guarded = false;
   made._call.converted = ctx._call.converted;
   return made as unknown as Context;

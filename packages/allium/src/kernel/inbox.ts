@@ -24,7 +24,9 @@ export type Wanted = 'steer' | 'all' | 'none' | 'none, before it began';
 /** Takes over what was posted; nothing is taken before the entries are written. */
 export function drain(run: Run, { store }: Inbox, wanted: Wanted): Awaitable<Due | undefined> {
   const items = store.take(run.sessionId, run.state.inboxCursor);
-  return isThenable(items) ? items.then((taken) => sort(run, taken, wanted)) : sort(run, items, wanted);
+  return isThenable(items)
+    ? Promise.resolve(items).then((taken) => sort(run, taken, wanted))
+    : sort(run, items, wanted);
 }
 
 type Taken = readonly { readonly n: number; readonly item: InboxItem }[];

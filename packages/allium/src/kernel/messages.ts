@@ -213,8 +213,11 @@ export function textOf(message: { readonly content: readonly { readonly type: st
 export function toolCallsOf(message: {
   readonly content: readonly { readonly type: string }[];
 }): readonly ToolCall[] {
+  const content = contentOf(message);
   let calls: ToolCall[] | undefined;
-  for (const part of contentOf(message)) {
+  // By index, here and below: walking a frozen list with `for … of` costs a call for each step.
+  for (let i = 0; i < content.length; i++) {
+    const part = content[i]!;
     if (part.type === 'tool-call') {
       if (calls === undefined) calls = [part as ToolCall];
       else calls.push(part as ToolCall);
@@ -238,7 +241,8 @@ function contentOf<Part>(message: { readonly content: readonly Part[] }): readon
 export function freezeMessage<M extends Message>(message: M): M {
   if (Object.isFrozen(message)) return message;
   const { content, metadata } = message;
-  for (const part of content) {
+  for (let i = 0; i < content.length; i++) {
+    const part = content[i]!;
     if (part.metadata !== undefined) deepFreeze(part.metadata);
     if (part.type === 'provider') deepFreeze(part.value);
     Object.freeze(part);

@@ -1,6 +1,6 @@
 /** The context around a model call. */
 
-import { Context, type SeamCall } from './base-context.js';
+import { Context, type ModelSeam } from './base-context.js';
 import { AlliumError, shown } from './errors.js';
 import type { LiveMessage } from './live.js';
 import type { Message, ModelResponse } from './messages.js';
@@ -17,6 +17,7 @@ export class ModelContext extends Context {
   declare forceContinue: boolean;
   /** What the model answered; set it in `beforeModel` to answer without calling inward. */
   declare response: ModelResponse | undefined;
+  /** @internal */ declare readonly _call: ModelSeam;
   /** @internal What the call asks, as far as layers may assign it. */ declare _request: RequestParts;
   /** @internal How much of the history the request covers. */
   declare _length: number;
@@ -38,7 +39,7 @@ export class ModelContext extends Context {
     scope: Scope,
     request: RequestParts,
     length: number,
-    call: SeamCall,
+    call: ModelSeam,
     live: LiveMessage | undefined,
     outer?: ModelContext,
   ) {

@@ -1,6 +1,6 @@
 /** The first half of a turn: the request, the model inside its layers, guards, `afterModelResponse`, the message. */
-import { ModelContext, SeamCall, TurnContext } from './context.js';
-import { controlKind, isThenable } from './errors.js';
+import { ModelContext, ModelSeam, TurnContext } from './context.js';
+import { controlKind } from './errors.js';
 import { stamped } from './incoming.js';
 import { enter } from './layers.js';
 import { LiveMessage } from './live.js';
@@ -49,7 +49,7 @@ export function modelPhase(run: Run): Promise<Phase> {
 
 /** One try at an answer. Written with `then`: an async function would cost a good part more. */
 function layeredPhase(run: Run, live: LiveMessage): Promise<Phase> {
-  const ctx = new ModelContext(run, run.scope, run.request, run.history.length, new SeamCall(), live);
+  const ctx = new ModelContext(run, run.scope, run.request, run.history.length, new ModelSeam(), live);
   const again = (error: unknown): Promise<Phase> => tryAgain(run, ctx, live, error);
   const settled = (response: ModelResponse): Awaitable<Phase> => {
     try {
@@ -61,7 +61,7 @@ function layeredPhase(run: Run, live: LiveMessage): Promise<Phase> {
   };
   try {
     const work = ask(run, ctx);
-    if (isThenable(work)) return run.superviseAlone(work, settled, again);
+    if (work instanceof Promise) return run.superviseAlone(work, settled, again);
     return Promise.resolve(settled(work));
   } catch (error) {
     return again(error);
@@ -97,7 +97,7 @@ function renewed(run: Run, messageId: string): ModelContext {
   const ctx = run.plainCall;
   if (ctx === undefined) {
     const live = new LiveMessage(run, messageId);
-    run.plainCall = new ModelContext(run, run.scope, run.request, length, new SeamCall(), live);
+    run.plainCall = new ModelContext(run, run.scope, run.request, length, new ModelSeam(), live);
     return run.plainCall;
   }
   ctx._length = length;

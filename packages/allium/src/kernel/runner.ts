@@ -16,7 +16,7 @@ import {
 } from './errors.js';
 import type { EventQueue } from './event-queue.js';
 import { toldError } from './guards.js';
-import { drain } from './inbox.js';
+import { type Due, drain } from './inbox.js';
 import { enter } from './layers.js';
 import { converse } from './loop.js';
 import type { Message } from './messages.js';
@@ -27,7 +27,7 @@ import { resultOf, withLatest } from './run-result.js';
 import { Scope } from './scope.js';
 import type { ResumeOptions } from './session.js';
 import type { SessionState } from './session-state.js';
-import type { EntryBody, Store } from './store.js';
+import type { Awaitable, EntryBody, Store } from './store.js';
 import { unanswered } from './unanswered.js';
 
 export interface Control {
@@ -98,7 +98,8 @@ async function supervise(run: Run, start: Start): Promise<RunResult> {
   }
   // A sub-agent whose call was given up may still be winding down: it does not outlive the run.
   if (run.children) await Promise.allSettled(run.children.values());
-  const { result, failure } = await close(run, ended, start, ctx);
+  const closing = close(run, ended, start, ctx);
+  const { result, failure } = closing instanceof Promise ? await closing : closing;
   if (run.watched) run.emit({ type: 'agent_end', runId: run.runId, sessionId: run.sessionId, result });
   if (failure) throw toRunError(run, failure.error, result);
   return result;
@@ -141,36 +142,49 @@ function core(run: Run, ctx: RunContext, { store }: Start): Promise<RunResult> {
 const STATUS: { readonly [R in Stop['reason']]?: RunStatus } = { final: 'done', suspended: 'suspended' };
 
 /** Writes the end, unless the run can go on later. What was posted and not taken is kept with the session. */
-async function close(run: Run, ended: Ended, { store }: Start, ctx: RunContext): Promise<Ended> {
+function close(run: Run, given: Ended, { store }: Start, ctx: RunContext): Awaitable<Ended> {
   if (ctx._state) run.cells.stage(ctx._state);
-  try {
-    const taken = drain(run, { store }, 'none');
-    const due = isThenable(taken) ? await taken : taken;
+  let ended = given;
+  const write = (due: Due | undefined): Awaitable<Ended> => {
     // A cancel that came while the run went to ask somebody, or failed: nobody is to go on with it.
     if (run.scope.aborted && staysOpen(run, ended.result.status)) ended = endedBy(run, run.scope.reason, ctx);
-    const { status, stop } = ended.result;
-    const { from, batch, turns } = run.open;
-    const { runId, sessionId } = run;
-    const end: EntryBody[] = staysOpen(run, status)
-      ? pause(run)
-      : [
-          ...(batch ? unanswered(run.open, run.plan.tools, whyNot(run, ended.result)) : []),
-          { type: 'run_end', runId, status, stop, turns },
-        ];
-    if (due || end.length > 0 || run.hasUnwritten) {
-      const wait = run.append(due ? [...due.entries, ...end] : end);
-      if (wait) await wait;
-    }
-    if (due || batch) ended = { ...ended, result: withLatest(run, ended.result, from) };
-    if (status === 'suspended' && run.watched)
-      run.emit({ type: 'suspended', runId, sessionId, pending: ended.result.pending });
-    return ended;
-  } catch (error) {
+    return writeEnd(run, ended, due);
+  };
+  const refused = (error: unknown): Ended => {
     const { status } = ended.result;
     // The journal refused: the run ends as it is; what failed first is what the caller hears of.
     if (status === 'error' || status === 'aborted') return ended;
     return { result: { ...ended.result, status: 'error', stop: failedWith(error, ctx) }, failure: { error } };
+  };
+  try {
+    const due = drain(run, { store }, 'none');
+    const written = due instanceof Promise ? due.then(write) : write(due);
+    return written instanceof Promise ? written.catch(refused) : written;
+  } catch (error) {
+    return refused(error);
   }
+}
+
+function writeEnd(run: Run, ended: Ended, due: Due | undefined): Awaitable<Ended> {
+  const { status, stop } = ended.result;
+  const { from, batch, turns } = run.open;
+  const { runId } = run;
+  const end: EntryBody[] = staysOpen(run, status)
+    ? pause(run)
+    : [
+        ...(batch ? unanswered(run.open, run.plan.tools, whyNot(run, ended.result)) : []),
+        { type: 'run_end', runId, status, stop, turns },
+      ];
+  const told = (): Ended => {
+    const last = due || batch ? { ...ended, result: withLatest(run, ended.result, from) } : ended;
+    const { sessionId } = run;
+    if (status === 'suspended' && run.watched)
+      run.emit({ type: 'suspended', runId, sessionId, pending: last.result.pending });
+    return last;
+  };
+  if (!due && end.length === 0 && !run.hasUnwritten) return told();
+  const wait = run.append(due ? [...due.entries, ...end] : end);
+  return wait ? wait.then(told) : told();
 }
 
 /**

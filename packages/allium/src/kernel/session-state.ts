@@ -206,7 +206,7 @@ export class SessionState {
       const { usage = NO_USAGE } = entry.message;
       this.spend(run, usage, usage.totalTokens === 0 ? 0 : entry.costUsd);
     }
-    if (entry.message.content.some(isWithheld)) this.withheld = true;
+    if (!this.withheld && entry.message.content.some(isWithheld)) this.withheld = true;
     const calls = toolCallsOf(entry.message);
     if (calls.length === 0) return;
     for (const call of calls) this.callIds.add(call.id);

@@ -2,7 +2,7 @@
 
 import { endOf, toolCallLimit } from './boundary.js';
 import { NO_INPUT, type ToolCallHooks, type ToolCallSubject, ToolContext } from './context.js';
-import { controlKind, isThenable, messageOf, type StopRun, type Suspension } from './errors.js';
+import { controlKind, messageOf, type StopRun, type Suspension } from './errors.js';
 import { enter } from './layers.js';
 import type { AssistantMessage, ToolCall, ToolContent, ToolMessage } from './messages.js';
 import type { CallVerdicts } from './response-gate.js';
@@ -289,7 +289,7 @@ export class ToolBatch implements ToolCallHooks {
     try {
       const work =
         layers.length === 0 ? this.innermost(call, call.ctx) : enter(layers, 0, call.ctx, innermost);
-      if (isThenable(work)) return this.settled(call, work);
+      if (work instanceof Promise) return this.settled(call, work);
       call.check();
       result = work as ToolResult;
     } catch (error) {

@@ -15,35 +15,56 @@ import type { ToolBatch } from './tool-batch.js';
 
 /** One call, and what the forks of its context share. */
 export class Call extends SeamCall implements ToolCallSubject {
+  declare readonly batch: ToolBatch;
+  declare readonly index: number;
+  /** Which message of the run its result will be. */
+  declare readonly number: number;
+  /** As the model made it: what events and the history name. */
+  declare readonly toolCall: ToolCall;
+  declare done: ToolMessage | undefined;
   /** The tool the model named. */
-  tool: Tool | undefined = undefined;
-  ctx: ToolContext = undefined as never;
+  declare tool: Tool | undefined;
+  declare ctx: ToolContext;
   /** A hook made another call of it than the model did. */
-  resolved = false;
+  declare resolved: boolean;
   /** Decided before anything ran: an unknown tool, bad arguments, a refusal, a preset. */
-  result: ToolResult | undefined = undefined;
-  blocked = false;
+  declare result: ToolResult | undefined;
+  declare blocked: boolean;
   /** Hash of the tool and arguments that were asked about and agreed to. */
-  approved: string | undefined = undefined;
-  edits = 0;
-  phase: 'judging' | 'running' | 'ending' = 'judging';
+  declare approved: string | undefined;
+  declare edits: number;
+  declare phase: 'judging' | 'running' | 'ending';
   /** `tool_execution_start` was told, and its end was not yet. */
-  begun = false;
+  declare begun: boolean;
   /** It begins in this process; otherwise one that had begun is in doubt. */
-  fresh = false;
+  declare fresh: boolean;
   /** Questions nobody has answered yet. */
-  pending: readonly PendingRequest[] | undefined = undefined;
+  declare pending: readonly PendingRequest[] | undefined;
 
   constructor(
-    readonly batch: ToolBatch,
-    readonly index: number,
-    /** Which message of the run its result will be. */
-    readonly number: number,
-    /** As the model made it: what events and the history name. */
-    readonly toolCall: ToolCall,
-    public done: ToolMessage | undefined,
+    batch: ToolBatch,
+    index: number,
+    number: number,
+    toolCall: ToolCall,
+    done: ToolMessage | undefined,
   ) {
     super();
+    this.batch = batch;
+    this.index = index;
+    this.number = number;
+    this.toolCall = toolCall;
+    this.done = done;
+    this.tool = undefined;
+    this.ctx = undefined as never;
+    this.resolved = false;
+    this.result = undefined;
+    this.blocked = false;
+    this.approved = undefined;
+    this.edits = 0;
+    this.phase = 'judging';
+    this.begun = false;
+    this.fresh = false;
+    this.pending = undefined;
   }
 
   get assistantMessage(): AssistantMessage {

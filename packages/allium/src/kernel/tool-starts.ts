@@ -17,7 +17,9 @@ export function startsWith(run: Run, message: AssistantMessage, tools: readonly 
   )
     return false;
   let matters = false;
-  for (const part of message.content) {
+  const { content } = message;
+  for (let i = 0; i < content.length; i++) {
+    const part = content[i]!;
     if (part.type !== 'tool-call') continue;
     const tool = run.findTool(part.name, tools);
     // Not all of them begin at once: each is journaled when it does.
