@@ -1143,15 +1143,16 @@ describe('tool-result', () => {
     });
   });
 
-  it('gives way to plain words when the run stops before a judge has seen it, or anything the call', async () => {
+  it('gives way to plain words when the run stops before a judge has seen it', async () => {
     const stops: Middleware = { name: 'stops', beforeToolCall: (ctx) => ctx.stop('stopped', 'SECRET') };
     const judge = judging(['tool-result'], () => undefined);
     expect((await batch([stops, judge], 'SECRET')).texts).toEqual([plain, plain]);
+  });
+
+  it('is cleaned when the run stops before anything has seen the call', async () => {
     const early: Middleware = { name: 'early', resolveToolCall: (_, ctx) => ctx.stop('stopped', 'SECRET') };
-    expect((await batch([early, redacting(['tool-result'])])).texts).toEqual([
-      'Not run: the run was stopped: [redacted]',
-      plain,
-    ]);
+    const cleaned = 'Not run: the run was stopped: [redacted]';
+    expect((await batch([early, redacting(['tool-result'])])).texts).toEqual([cleaned, cleaned]);
   });
 
   it('gives way to plain words when the run stops and the guard fails', async () => {

@@ -42,31 +42,36 @@ export function runTools(run: Run, batch: OpenBatch, options: BatchOptions): Awa
 }
 
 export class ToolBatch implements ToolCallHooks {
-  private readonly calls: Call[];
-  readonly message: AssistantMessage;
-  private readonly results: ToolResults;
-  private approving: ToolApproval | undefined;
+  declare private readonly runner: Run;
+  declare private readonly batch: OpenBatch;
+  declare private readonly options: BatchOptions;
+  declare readonly message: AssistantMessage;
+  declare private readonly results: ToolResults;
+  declare private approving: ToolApproval | undefined;
   /** One of the calls stopped the run. */
-  private stopped = false;
+  declare private stopped: boolean;
   /** One of the calls asks somebody. */
-  private waiting = false;
+  declare private waiting: boolean;
   /** A kernel limit that cuts this batch short: what fits still runs. */
-  limit: StopRun | undefined;
+  declare limit: StopRun | undefined;
+  declare private readonly calls: Call[];
 
-  constructor(
-    private readonly runner: Run,
-    private readonly batch: OpenBatch,
-    private readonly options: BatchOptions,
-  ) {
+  constructor(runner: Run, batch: OpenBatch, options: BatchOptions) {
+    this.runner = runner;
+    this.batch = batch;
+    this.options = options;
     this.message = batch.message;
     this.results = runner.toolResults;
     this.approving = undefined;
+    this.stopped = false;
+    this.waiting = false;
+    this.limit = undefined;
     // Results follow each other in call order.
     const first = runner.open.count + 1;
     const { calls, results } = batch;
-    this.calls = [new Call(this, 0, first, calls[0]!, results[0])];
+    this.calls = [new Call(this, runner, options.tools, 0, first, calls[0]!, results[0])];
     for (let i = 1; i < calls.length; i++)
-      this.calls.push(new Call(this, i, first + i, calls[i]!, results[i]));
+      this.calls.push(new Call(this, runner, options.tools, i, first + i, calls[i]!, results[i]));
   }
 
   /** Made for the first question: most batches have none. */
@@ -194,8 +199,6 @@ export class ToolBatch implements ToolCallHooks {
   /** What can be known before hooks and guards judge. Waits only where a hook or schema does. */
   private prepare(call: Call, allowed: number): Awaitable<void> {
     const { runner, options } = this;
-    call.tool = runner.findTool(call.toolCall.name, options.tools);
-    call.ctx = this.context(call, call);
     if (options.notRun !== undefined) return refuse(runner, call, `Not run: ${options.notRun}`);
     if (call.index >= allowed) {
       this.limit ??= toolCallLimit();
@@ -211,13 +214,10 @@ export class ToolBatch implements ToolCallHooks {
   /** Gives the call a context for another call or tool than the model named. */
   renew(call: Call, toolCall: ToolCall, tool: Tool | undefined): void {
     const { _state, _metadata } = call.ctx;
-    call.ctx = this.context(call, { assistantMessage: this.message, toolCall, tool, _keyed: call });
+    const of: ToolCallSubject = { assistantMessage: this.message, toolCall, tool, _keyed: call };
+    call.ctx = new ToolContext(this.runner, this.runner.scope, of, NO_INPUT, call, this);
     call.ctx._state = _state;
     call.ctx._metadata = _metadata;
-  }
-
-  private context(call: Call, of: ToolCallSubject): ToolContext {
-    return new ToolContext(this.runner, this.runner.scope, of, NO_INPUT, call, this);
   }
 
   // ── Execution ──────────────────────────────────────────────────────────────────────────────────────────────

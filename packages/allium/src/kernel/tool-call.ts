@@ -1,5 +1,5 @@
 /** One tool call on its way through a turn: its context, its arguments, and what it came to. */
-import { SeamCall, type ToolCallSubject, type ToolContext } from './context.js';
+import { NO_INPUT, SeamCall, type ToolCallSubject, ToolContext } from './context.js';
 import { AlliumError, controlKind, isControl, isThenable, messageOf, type Suspension } from './errors.js';
 import { toldError } from './guards.js';
 import { hash } from './hash.js';
@@ -23,7 +23,7 @@ export class Call extends SeamCall implements ToolCallSubject {
   declare readonly toolCall: ToolCall;
   declare done: ToolMessage | undefined;
   /** The tool the model named. */
-  declare tool: Tool | undefined;
+  declare readonly tool: Tool | undefined;
   declare ctx: ToolContext;
   /** A hook made another call of it than the model did. */
   declare resolved: boolean;
@@ -43,6 +43,8 @@ export class Call extends SeamCall implements ToolCallSubject {
 
   constructor(
     batch: ToolBatch,
+    run: Run,
+    tools: readonly Tool[],
     index: number,
     number: number,
     toolCall: ToolCall,
@@ -54,8 +56,7 @@ export class Call extends SeamCall implements ToolCallSubject {
     this.number = number;
     this.toolCall = toolCall;
     this.done = done;
-    this.tool = undefined;
-    this.ctx = undefined as never;
+    this.tool = run.findTool(toolCall.name, tools);
     this.resolved = false;
     this.result = undefined;
     this.blocked = false;
@@ -65,6 +66,7 @@ export class Call extends SeamCall implements ToolCallSubject {
     this.begun = false;
     this.fresh = false;
     this.pending = undefined;
+    this.ctx = new ToolContext(run, run.scope, this, NO_INPUT, this, batch);
   }
 
   get assistantMessage(): AssistantMessage {
@@ -149,7 +151,7 @@ export function failureText(call: Call, error: unknown): string {
   const { middleware: by, hook } = call.seam.raisedBy(error) ?? {};
   const { name } = call.toolCall;
   if (!by) return `"${name}" failed: ${messageOf(error)}`;
-  call.ctx?._run.note(by, `${hook} failed for ${name}: ${toldError(error, call.ctx)}`);
+  call.ctx._run.note(by, `${hook} failed for ${name}: ${toldError(error, call.ctx)}`);
   return `"${name}" was not completed: middleware "${by}" failed: ${messageOf(error)}`;
 }
 

@@ -112,8 +112,7 @@ export class ToolResults {
     const { guards } = plan;
     if (guards['tool-result'].length === 0 || judgements.hasPassed(result)) return result;
     try {
-      // A call that was answered before anything looked at it has no context.
-      const shown = call.ctx && judgeUpdate(guards, result.content, result.details, call.ctx);
+      const shown = judgeUpdate(guards, result.content, result.details, call.ctx);
       if (shown) return { ...result, content: shown.update, details: shown.details };
     } catch {
       // The run ends already, and what a guard did not judge is not told.
@@ -129,8 +128,7 @@ export class ToolResults {
     const plain = { id, role: 'tool' as const, toolCallId, toolName, content, isError };
     const message: ToolMessage = details === undefined ? plain : { ...plain, details };
     if (run.watched) freezeMessage(message);
-    // A call that was refused before anything looked at it has no context.
-    if (call.ctx?._state) run.cells.stage(call.ctx._state);
+    if (call.ctx._state) run.cells.stage(call.ctx._state);
     call.done = message;
     let wait: Awaitable<void>;
     try {
