@@ -9,7 +9,7 @@ import {
 } from '@allium/config';
 import type { SessionInfo, Store } from 'allium';
 import type { Command } from 'commander';
-import { isConfigError, isDamage, UsageError } from './outcome.js';
+import { describeError, isConfigError, isDamage, UsageError } from './outcome.js';
 import { type Io, note, print, printJson } from './terminal/io.js';
 import { withTexts } from './terminal/text.js';
 
@@ -140,6 +140,17 @@ async function exists(store: Store, id: string): Promise<boolean> {
   } catch (error) {
     if (isDamage(error)) return true;
     throw error;
+  }
+}
+
+/** What `read` finds in one of many sessions. One that is damaged is told of, and does not hide the others. */
+export async function unlessDamaged<T>(shell: Shell, read: () => T | Promise<T>): Promise<T | undefined> {
+  try {
+    return await read();
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    note(shell.io, shell.redactError(describeError(error)));
+    return undefined;
   }
 }
 

@@ -1,9 +1,9 @@
 /** `allium sessions`: conversations in the store of the config. */
 import { confirm } from '@clack/prompts';
-import { type Entry, type Message, type SessionInfo, type Store, textOf, toolCallsOf } from 'allium';
+import { type Entry, type Message, type SessionInfo, textOf, toolCallsOf } from 'allium';
 import type { Command } from 'commander';
 import { inboxOf } from '../inbox.js';
-import { describeError, isDamage, UsageError } from '../outcome.js';
+import { UsageError } from '../outcome.js';
 import { type PlayOptions, play } from '../play.js';
 import {
   type AddCommand,
@@ -14,6 +14,7 @@ import {
   type Shell,
   tell,
   tellJson,
+  unlessDamaged,
   withAgent,
   withStore,
 } from '../shell.js';
@@ -77,7 +78,7 @@ async function list(shell: Shell, limit: number, json: boolean): Promise<void> {
     const found: (SessionInfo & { status: string; title: string })[] = [];
     for await (const info of allSessions(store)) {
       if (found.length === limit) break;
-      const entries = await readable(shell, store, info.sessionId);
+      const entries = await unlessDamaged(shell, () => store.read(info.sessionId, 1));
       found.push({ ...info, status: entries ? statusOf(entries) : 'damaged', title: titleOf(entries ?? []) });
     }
     if (json) return tellJson(shell, found);
@@ -85,17 +86,6 @@ async function list(shell: Shell, limit: number, json: boolean): Promise<void> {
     const rows = found.map((one) => [one.sessionId, moment(one.updatedAt), one.status, one.title]);
     for (const line of table([['SESSION', 'LAST USED', 'STATUS', 'BEGAN WITH'], ...rows])) tell(shell, line);
   });
-}
-
-/** The entries of a session, or nothing where they are damaged: it does not hide the others. */
-async function readable(shell: Shell, store: Store, id: string): Promise<readonly Entry[] | undefined> {
-  try {
-    return await store.read(id, 1);
-  } catch (error) {
-    if (!isDamage(error)) throw error;
-    note(shell.io, shell.redactError(describeError(error)));
-    return undefined;
-  }
 }
 
 async function show(shell: Shell, wanted: string | undefined, json: boolean): Promise<void> {
