@@ -60,6 +60,11 @@ export function isConfigError(error: unknown): boolean {
   );
 }
 
+/** Whether a session is there that cannot be read. */
+export function isDamage(error: unknown): boolean {
+  return codeOf(error) === 'SESSION_CORRUPT';
+}
+
 /** What went wrong, for people: the message, and the reasons behind it that say something new. */
 export function describeError(error: unknown): string {
   const lines: string[] = [];

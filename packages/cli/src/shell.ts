@@ -9,7 +9,7 @@ import {
 } from '@allium/config';
 import type { SessionInfo, Store } from 'allium';
 import type { Command } from 'commander';
-import { isConfigError, UsageError } from './outcome.js';
+import { describeError, isConfigError, isDamage, UsageError } from './outcome.js';
 import { type Io, note, print, printJson } from './terminal/io.js';
 import { withTexts } from './terminal/text.js';
 
@@ -117,7 +117,7 @@ export async function withStore<T>(
 
 /** The session of that id, or whose id alone begins so; the one that was used last where none is named. */
 export async function findSession(store: Store, wanted: string | undefined): Promise<string> {
-  if (wanted !== undefined && (await store.head(wanted)) > 0) return wanted;
+  if (wanted !== undefined && (await exists(store, wanted))) return wanted;
   const ids: string[] = [];
   for await (const { sessionId } of allSessions(store)) {
     if (wanted === undefined) return sessionId;
@@ -131,6 +131,27 @@ export async function findSession(store: Store, wanted: string | undefined): Pro
       ? 'There are no sessions yet in the store of this config.'
       : `There is no session "${wanted}" in the store of this config. See: allium sessions list`,
   );
+}
+
+/** One that is damaged exists, too: whoever reads it learns what is wrong, and it can be deleted. */
+async function exists(store: Store, id: string): Promise<boolean> {
+  try {
+    return (await store.head(id)) > 0;
+  } catch (error) {
+    if (isDamage(error)) return true;
+    throw error;
+  }
+}
+
+/** What `read` finds in one of many sessions. One that is damaged is told of, and does not hide the others. */
+export async function unlessDamaged<T>(shell: Shell, read: () => T | Promise<T>): Promise<T | undefined> {
+  try {
+    return await read();
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    note(shell.io, shell.redactError(describeError(error)));
+    return undefined;
+  }
 }
 
 /** Newest first. */

@@ -1,8 +1,17 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { Agent, textOf, tool } from 'allium';
 import { jsonSchema } from 'allium/json-schema';
 import { scriptedModel, text, toolCalls } from 'allium/testing';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { watched } from '../../../../test/run-checks.js';
+
+/** Weak references hold their objects until the end of the turn in which they were made. */
+async function collectGarbage(): Promise<void> {
+  setFlagsFromString('--expose-gc');
+  await new Promise(setImmediate);
+  runInNewContext('gc')();
+}
 
 const issues = async (schema: object, value: unknown) => {
   const result = await jsonSchema(schema)['~standard'].validate(value);
@@ -99,6 +108,25 @@ describe('jsonSchema', () => {
     expect(validate('b')).toEqual({ value: 'b' });
     expect(validate(1)).toMatchObject({ issues: [{ message: 'must be string' }] });
   });
+
+  it.each([{}, { $schema: 'http://json-schema.org/draft-07/schema#' }])(
+    'forgets a schema that nobody has any more, %j',
+    async (dialect) => {
+      const use = async (): Promise<WeakRef<object>> => {
+        const made = jsonSchema({
+          ...dialect,
+          $id: 'https://example.com/forgotten',
+          properties: { a: { $ref: '#/definitions/a' } },
+          definitions: { a: { enum: ['x'] } },
+        });
+        await made['~standard'].validate({ a: 'x' });
+        return new WeakRef(made['~standard'].jsonSchema!.input({ target: 'draft-07' }).definitions as object);
+      };
+      const schemas = await Promise.all([use(), use(), use()]);
+      await collectGarbage();
+      expect(schemas.filter((one) => one.deref() !== undefined)).toEqual([]);
+    },
+  );
 
   it('keeps a copy: changing the original later changes nothing', async () => {
     const original: Record<string, unknown> = { type: 'string' };

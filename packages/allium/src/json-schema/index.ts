@@ -60,6 +60,7 @@ export function jsonSchema<T = unknown>(schema: object): StandardSchema<T, T> {
 
 /** The part of ajv that is used. */
 interface Ajv {
+  validateSchema(schema: object, throwOrLogError: boolean): unknown;
   compile(
     schema: object,
   ): ((value: unknown) => boolean) & { errors?: readonly AjvError[] | null; $async?: true };
@@ -73,6 +74,15 @@ interface AjvError {
 }
 
 type AjvClass = new (options: object) => Ajv;
+
+/**
+ * An instance keeps all that it ever compiled, so each schema gets one of its own and goes with it. They do not check
+ * schemas: that would take most of their time, and is done by one that compiles nothing but what schemas are like.
+ */
+interface Dialect {
+  readonly checks: Ajv;
+  readonly make: () => Ajv;
+}
 
 const OPTIONS = {
   allErrors: true,
@@ -94,11 +104,13 @@ const OLD = /^https?:\/\/json-schema\.org\/draft-0[67]\/schema#?$/;
 async function compile(schema: JsonSchema): Promise<Validate> {
   const { $schema, ...rest } = schema;
   const old = OLD.test(String($schema));
-  const ajv = await load(old ? dialects.old : dialects.new);
+  const { checks, make } = await load(old ? dialects.old : dialects.new);
   let validate: ReturnType<Ajv['compile']>;
   try {
     // ajv has no draft 06, and 07 by one name only. What is valid in 06 means the same in 07.
-    validate = ajv.compile(old ? rest : schema);
+    const spoken = old ? rest : schema;
+    checks.validateSchema(spoken, true);
+    validate = make().compile(spoken);
     // An extension of ajv: such a schema answers with a promise, which would count as a yes.
     if (validate.$async) throw new Error('`$async` is no part of it');
   } catch (error) {
@@ -114,7 +126,7 @@ async function compile(schema: JsonSchema): Promise<Validate> {
   return (value) => (validate(value) ? undefined : (validate.errors ?? []).map(toIssue));
 }
 
-async function load(dialect: () => Promise<Ajv>): Promise<Ajv> {
+async function load(dialect: () => Promise<Dialect>): Promise<Dialect> {
   try {
     return await dialect();
   } catch (error) {
@@ -130,10 +142,13 @@ async function load(dialect: () => Promise<Ajv>): Promise<Ajv> {
 }
 
 /** Loads once; a failure is tried again the next time. */
-function once(load: () => Promise<AjvClass>): () => Promise<Ajv> {
-  let loading: Promise<Ajv> | undefined;
+function once(load: () => Promise<AjvClass>): () => Promise<Dialect> {
+  let loading: Promise<Dialect> | undefined;
   return () => {
-    loading ??= load().then((Class) => new Class(OPTIONS));
+    loading ??= load().then((Class) => ({
+      checks: new Class(OPTIONS),
+      make: () => new Class({ ...OPTIONS, validateSchema: false }),
+    }));
     loading.catch(() => {
       loading = undefined;
     });

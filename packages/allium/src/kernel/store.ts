@@ -178,6 +178,7 @@ export interface SessionInfo {
 }
 
 export interface ListOptions {
+  /** Only sessions of this tenant. The empty text is a tenant like any other. */
   readonly tenant?: string;
   /** Only sessions updated at or after this time (milliseconds). */
   readonly since?: number;

@@ -12,7 +12,13 @@ import { speechlessModel } from './broken/models/text.js';
 import { secretiveModel } from './broken/models/thinking.js';
 import { doublyEncodingModel, sloppyModel } from './broken/models/tool-arguments.js';
 import { hesitantModel, inventiveModel } from './broken/models/tool-call.js';
-import { freeModel, innumerateModel, shortModel } from './broken/models/usage.js';
+import {
+  freeModel,
+  innumerateModel,
+  outputSummingModel,
+  shortModel,
+  summingModel,
+} from './broken/models/usage.js';
 import { rawModel } from './broken/models/valid-parts.js';
 import { MODEL_LAWS, type ModelLaw } from './model-laws/index.js';
 import { chunks, failWith, scriptedModel, text, toolCalls } from './scripted-model.js';
@@ -20,6 +26,8 @@ import { type CheckModelOptions, checkModel, testModel } from './test-model.js';
 
 const thinking = { request: { settings: { provider: { test: { thinking: true } } } } };
 const failing = { model: () => scriptedModel([failWith(new Error('503'))]) };
+
+const AGAIN = 'Expected ? of a request that is sent again to be no more than the first time';
 
 /** Per law: models that break it and nothing else, and a part of what is said about each. */
 const BROKEN: Record<ModelLaw, readonly (readonly [() => Model, string, CheckModelOptions?])[]> = {
@@ -38,6 +46,9 @@ const BROKEN: Record<ModelLaw, readonly (readonly [() => Model, string, CheckMod
     [innumerateModel, 'and only numbers ≥ 0, got {"inputTokens":null,"outputTokens":-1}.'],
     [shortModel, 'Expected totalTokens to be at least inputTokens + outputTokens'],
     [freeModel, 'Expected outputTokens of an answer with text to be more than 0'],
+    [summingModel, `${AGAIN.replace('?', 'inputTokens')} (10), got 20.`],
+    [summingModel, `${AGAIN.replace('?', 'inputTokens')} (10), got 20.`, { deterministic: false }],
+    [outputSummingModel, `${AGAIN.replace('?', 'outputTokens')} (5), got 10.`],
   ],
   abort: [
     [deafModel, 'Expected a stream that was aborted before its first part to break off'],

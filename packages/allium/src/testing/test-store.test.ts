@@ -16,8 +16,8 @@ import { strictInboxStore } from './broken/stores/inbox-early.js';
 import { stackInboxStore } from './broken/stores/inbox-order.js';
 import { prefixDeletingStore } from './broken/stores/independent-sessions.js';
 import { cuttingStore } from './broken/stores/large-values.js';
-import { offsetPagingStore } from './broken/stores/list-paging.js';
-import { tenantBlindStore } from './broken/stores/list-tenant.js';
+import { offsetPagingStore, unlimitedStore } from './broken/stores/list-paging.js';
+import { emptyQueryStore, emptyTenantStore, tenantBlindStore } from './broken/stores/list-tenant.js';
 import { forgetfulPagingStore, timelessStore } from './broken/stores/list-time.js';
 import { sharingStore } from './broken/stores/no-sharing.js';
 import { lateStore } from './broken/stores/one-winner.js';
@@ -60,9 +60,9 @@ const BROKEN: Record<
   'no-sharing': [{ open: sharingStore }],
   'independent-sessions': [{ open: prefixDeletingStore }],
   'session-ids': [{ open: caseFoldingStore }],
-  'list-tenant': [{ open: tenantBlindStore }],
+  'list-tenant': [{ open: tenantBlindStore }, { open: emptyQueryStore }, { open: emptyTenantStore }],
   'list-time': [{ open: timelessStore }, { open: forgetfulPagingStore }],
-  'list-paging': [{ open: offsetPagingStore }],
+  'list-paging': [{ open: offsetPagingStore }, { open: unlimitedStore }],
   'fork-copies': [{ open: wholeForkStore }],
   'fork-isolation': [{ open: dependentForkStore }],
   'fork-inbox': [{ open: recountingForkStore }],

@@ -14,7 +14,7 @@ import { type LawContext, STORE_LAWS, type StoreLaw } from './store-laws/index.j
 export type { StoreLaw } from './store-laws/index.js';
 
 export interface CheckStoreOptions {
-  /** Opens a store. Called once per law; it may be full of other sessions, the laws use ids and tenants of their own. */
+  /** Opens a store. Called once per law, or twice; it may be full of other sessions, the laws use ids and tenants of their own. */
   readonly open: () => Awaitable<Store>;
   /** Opens another handle on the data of `store`, as another process would. Laws about two handles need it. */
   readonly reopen?: (store: Store) => Awaitable<Store>;

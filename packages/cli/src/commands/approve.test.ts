@@ -19,6 +19,13 @@ it('lists what waits for an answer', async () => {
   expect(open).toMatchObject({ sessionId: 'ann', request: { toolName: 'pay', arguments: '{"amount":5}' } });
 });
 
+it('lists it beside a session that is damaged, and says so', async () => {
+  here().write('.allium/sessions/ben.jsonl', 'not a line of a journal\n');
+  const { code, stdout, stderr } = await here().allium(['approve']);
+  expect([code, stdout]).toEqual([0, expect.stringContaining('answer with: allium approve ann')]);
+  expect(stderr).toMatch(/ben\.jsonl was changed by something else, or damaged/);
+});
+
 it('names the config in the commands to copy, where one was named', async () => {
   const { stdout } = await here().allium(['--config', './allium.toml', 'approve']);
   expect(stdout).toContain('answer with: allium --config ./allium.toml approve ann');

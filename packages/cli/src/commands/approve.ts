@@ -11,6 +11,7 @@ import {
   type Shell,
   tell,
   tellJson,
+  unlessDamaged,
   withAgent,
 } from '../shell.js';
 import { note, print } from '../terminal/io.js';
@@ -54,7 +55,8 @@ async function listOpen(shell: Shell, json: boolean): Promise<void> {
     for await (const { sessionId, tenant } of allSessions(store)) {
       // What another tenant is asked is not for this one to see.
       if (tenant !== agent.tenant) continue;
-      for (const request of (await inboxOf(agent, sessionId)).open) open.push({ sessionId, request });
+      const inbox = await unlessDamaged(shell, () => inboxOf(agent, sessionId));
+      for (const request of inbox?.open ?? []) open.push({ sessionId, request });
     }
     if (json) return tellJson(shell, open);
     if (open.length === 0) return note(io, 'Nothing waits for an answer.');

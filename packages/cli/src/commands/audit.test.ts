@@ -40,6 +40,13 @@ it('finds what was edited and what is missing, and exits with 1', async () => {
   expect(json.reports).toMatchObject([{ session: 'ann', ok: false }]);
 });
 
+it('verifies the others where a session is damaged, and does not call that a whole log', async () => {
+  here().write('.allium/sessions/ben.jsonl', 'not a line of a journal\n');
+  const { code, stdout, stderr } = await here().allium(['audit', 'verify'], { env });
+  expect([code, stdout]).toEqual([1, expect.stringMatching(/^ok +ann: \d+ lines verified\n$/)]);
+  expect(stderr).toMatch(/ben\.jsonl was changed by something else, or damaged/);
+});
+
 it('finds nothing wrong with a fork, before and after a run in it', async () => {
   const verify = () => here().allium(['audit', 'verify'], { env });
   await here().allium(['sessions', 'fork', 'ann', '--as', 'bob'], { env });

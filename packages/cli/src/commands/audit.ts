@@ -5,7 +5,7 @@ import { type LoadedConfig, Secret } from '@allium/config';
 import type { Store } from 'allium';
 import { type AuditReport, auditHead, verifyAudit } from 'allium/middleware/audit-log';
 import { codeOf, EXIT, UsageError } from '../outcome.js';
-import { type AddCommand, allSessions, findSession, type Shell, withStore } from '../shell.js';
+import { type AddCommand, allSessions, findSession, type Shell, unlessDamaged, withStore } from '../shell.js';
 import { note, print, printJson } from '../terminal/io.js';
 import { count } from '../terminal/text.js';
 
@@ -45,8 +45,10 @@ async function verify(shell: Shell, file: string | undefined, options: Options):
     const key = keyOf(shell, options.keyEnv) ?? found.key;
     const reports: ({ session: string } & AuditReport)[] = [];
     for (const session of await sessionsOf(store, options.session)) {
-      const head = await auditHead(store, session, found.name);
-      if (head.seq > 0 || options.session !== undefined)
+      const head = await unlessDamaged(shell, () => auditHead(store, session, found.name));
+      // Nobody can tell whether its lines are all there.
+      if (head === undefined) shell.exitCode = EXIT.failed;
+      else if (head.seq > 0 || options.session !== undefined)
         reports.push({ session, ...verifyAudit(log, head, key) });
     }
     if (reports.some(({ ok }) => !ok)) shell.exitCode = EXIT.failed;

@@ -115,14 +115,16 @@ describe('allium doctor', () => {
     expect(JSON.parse(stdout)).toContainEqual(expect.objectContaining({ check: 'store', status: 'problem' }));
   });
 
-  it('finds a session that is damaged', async () => {
+  it('finds sessions that are damaged, wherever and however many', async () => {
     await here().allium(['run', '--session', 'ann', 'hello']);
     const [file] = readdirSync(join(here().folder, '.allium/sessions'));
     const path = `.allium/sessions/${file}`;
     here().write(path, `${here().read(path)}\nnot a line of a journal\n`);
+    here().write('.allium/sessions/ben.jsonl', 'not a line of a journal\n');
     const { code, stdout } = await here().allium(['doctor']);
     expect(code).toBe(1);
     expect(stdout).toMatch(/✗ store .*ann/);
+    expect(stdout).toMatch(/✗ store .*ben/);
   });
 
   it('finds a chain that cannot be, and warns of one that is dangerous', async () => {

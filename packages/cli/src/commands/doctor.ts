@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { createAgent, installedPlugins, type LoadedConfig, resolveConfigStore, Secret } from '@allium/config';
 import { type Model, memoryStore, modelName } from 'allium';
-import { describeError, EXIT } from '../outcome.js';
+import { describeError, EXIT, isDamage } from '../outcome.js';
 import { type AddCommand, openConfig, type Shell } from '../shell.js';
 import { print, printJson } from '../terminal/io.js';
 import { count } from '../terminal/text.js';
@@ -50,7 +50,7 @@ async function examine(shell: Shell): Promise<Finding[]> {
   }
   findings.push({ check: 'config', status: 'ok', message: loaded.file }, checkPackages(loaded));
   findings.push(...checkKeys(loaded, shell.io.env));
-  findings.push(await checkModel(loaded), await checkStore(loaded), ...(await checkChain(loaded)));
+  findings.push(await checkModel(loaded), ...(await checkStore(loaded)), ...(await checkChain(loaded)));
   findings.push(await checkPlugins(loaded));
   return findings;
 }
@@ -143,19 +143,27 @@ function missingProvider({ dir }: LoadedConfig, model: unknown): Finding | undef
 /** Sessions that are looked at. */
 const LATEST = 100;
 
-async function checkStore(loaded: LoadedConfig): Promise<Finding> {
+async function checkStore(loaded: LoadedConfig): Promise<Finding[]> {
   try {
     const { store, close } = await resolveConfigStore(loaded);
+    const damaged: Finding[] = [];
     try {
       // A list tells what can be read of a damaged session; its head is an error.
       const { sessions } = await store.list({ limit: LATEST });
-      for (const { sessionId } of sessions) await store.head(sessionId);
+      for (const { sessionId } of sessions) {
+        try {
+          await store.head(sessionId);
+        } catch (error) {
+          if (!isDamage(error)) throw error;
+          damaged.push(problem('store', error));
+        }
+      }
     } finally {
       await close();
     }
-    return { check: 'store', status: 'ok', message: 'answers' };
+    return damaged.length > 0 ? damaged : [{ check: 'store', status: 'ok', message: 'answers' }];
   } catch (error) {
-    return problem('store', error);
+    return [problem('store', error)];
   }
 }
 

@@ -67,6 +67,20 @@ it('deletes only what somebody said yes to', async () => {
   expect((await here().allium(['sessions'])).stderr).toContain('There are no sessions yet');
 });
 
+it('lists a damaged session among the others, says what is wrong with it, and deletes it', async () => {
+  here().write('.allium/sessions/first.jsonl', 'not a line of a journal\n');
+  const { stdout, stderr, code } = await here().allium(['sessions']);
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^first .* damaged *$/m);
+  expect(stdout).toMatch(/^second .* suspended +pay 5$/m);
+  expect(stderr).toMatch(/first\.jsonl was changed by something else, or damaged/);
+  const json = JSON.parse((await here().allium(['sessions', '--json'])).stdout);
+  expect(json).toContainEqual(expect.objectContaining({ sessionId: 'first', status: 'damaged' }));
+  expect((await here().allium(['sessions', 'show', 'first'])).stderr).toContain('or damaged');
+  expect((await here().allium(['sessions', 'delete', '--yes', 'first'])).stderr).toContain('deleted first');
+  expect((await here().allium(['sessions'])).stdout).not.toContain('first');
+});
+
 it('resumes a suspended run, in which everything may be approved', async () => {
   const waiting = await here().allium(['sessions', 'resume', 'second']);
   expect(waiting.code).toBe(5);

@@ -14,6 +14,7 @@ import {
   type Shell,
   tell,
   tellJson,
+  unlessDamaged,
   withAgent,
   withStore,
 } from '../shell.js';
@@ -77,8 +78,8 @@ async function list(shell: Shell, limit: number, json: boolean): Promise<void> {
     const found: (SessionInfo & { status: string; title: string })[] = [];
     for await (const info of allSessions(store)) {
       if (found.length === limit) break;
-      const entries = await store.read(info.sessionId, 1);
-      found.push({ ...info, status: statusOf(entries), title: titleOf(entries) });
+      const entries = await unlessDamaged(shell, () => store.read(info.sessionId, 1));
+      found.push({ ...info, status: entries ? statusOf(entries) : 'damaged', title: titleOf(entries ?? []) });
     }
     if (json) return tellJson(shell, found);
     if (found.length === 0) return note(shell.io, 'There are no sessions yet in the store of this config.');

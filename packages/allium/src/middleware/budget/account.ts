@@ -32,6 +32,17 @@ export interface Account {
   lastPrice: Price | undefined;
   /** Adds, and returns what is spent and set aside together. */
   add(amount: Amount): Awaitable<Amount>;
+  /** A call begins, one more of those side by side. */
+  enter(): SideBySide;
+  /** It is over. */
+  leave(): void;
+}
+
+/** The calls of this process that are under way on an account. */
+export interface SideBySide {
+  calls: number;
+  /** What they ask a store for that has not answered yet: nobody finds it there so far. */
+  asked: Amount;
 }
 
 /** The account of a run or session while a run is under way. Sub-agents draw on the one of their root. */
@@ -40,6 +51,7 @@ export class RunAccount implements Account {
   lastPrice: Price | undefined;
   private reservedTokens = 0;
   private reservedUsd = 0;
+  private readonly side: SideBySide = { calls: 0, asked: NOTHING };
 
   constructor(
     readonly runId: string,
@@ -76,6 +88,15 @@ export class RunAccount implements Account {
     return { tokens: spent.tokens + this.reservedTokens, usd: spent.usd + this.reservedUsd };
   }
 
+  enter(): SideBySide {
+    this.side.calls++;
+    return this.side;
+  }
+
+  leave(): void {
+    this.side.calls--;
+  }
+
   /** Books what was used in the place of what was set aside for it. */
   settle({ tokens, usd }: Amount, used: Amount): void {
     this.own = sum(this.own, used);
@@ -100,7 +121,21 @@ export class SharedAccount implements Account {
     private readonly key: string,
     /** Only what is limited is counted. */
     private readonly counts: { readonly tokens: boolean; readonly usd: boolean },
+    /** By key, for every run has an account object of its own. Those without calls are not kept. */
+    private readonly sides: Map<string, SideBySide>,
   ) {}
+
+  enter(): SideBySide {
+    const side = this.sides.get(this.key) ?? { calls: 0, asked: NOTHING };
+    this.sides.set(this.key, side);
+    side.calls++;
+    return side;
+  }
+
+  leave(): void {
+    const side = this.sides.get(this.key);
+    if (side && --side.calls === 0) this.sides.delete(this.key);
+  }
 
   async add({ tokens, usd }: Amount): Promise<Amount> {
     const { key, counts } = this;

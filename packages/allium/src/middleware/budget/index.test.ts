@@ -1,4 +1,13 @@
-import { Agent, assistantMessage, defineMiddleware, memoryStore, type Price, tool } from 'allium';
+import {
+  Agent,
+  assistantMessage,
+  defineMiddleware,
+  type Model,
+  type ModelPart,
+  memoryStore,
+  type Price,
+  tool,
+} from 'allium';
 import { type BudgetOptions, type BudgetStore, budget } from 'allium/middleware/budget';
 import { contextEditing } from 'allium/middleware/context-editing';
 import { historyTruncator } from 'allium/middleware/history-truncator';
@@ -43,6 +52,28 @@ function sharedStore(values = new Map<string, number>()): BudgetStore & { values
       return next;
     },
   };
+}
+
+/** A model that answers no call before so many have come or, as `release` says, are over. */
+function waitingModel(calls: number): { readonly model: Model; readonly release: () => void } {
+  let open = () => {};
+  const gate = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const release = () => {
+    if (--calls === 0) open();
+  };
+  const model: Model = {
+    provider: 'test',
+    id: 'waiting',
+    price: PRICE,
+    async *stream() {
+      release();
+      await gate;
+      yield* text('ok', { inputTokens: 1, outputTokens: 1 }).parts as ModelPart[];
+    },
+  };
+  return { model, release };
 }
 
 for (const per of ['run', 'session', 'tenant'] as const) {
@@ -361,6 +392,48 @@ describe('budget', () => {
       expect(helper.requests).toHaveLength(20);
     },
   );
+
+  it.each<[string, () => BudgetOptions]>([
+    ['in memory', () => ({ tokens: 1e6, per: 'tenant' })],
+    ['in a store', () => ({ tokens: 1e6, per: 'tenant', store: sharedStore() })],
+    ['in dollars', () => ({ usd: 1, per: () => 'all', store: sharedStore() })],
+  ])('finds room for a hundred runs of which none has ended, %s', async (_, options) => {
+    const { model, release } = waitingModel(100);
+    const agent = new Agent({ model, middleware: [budget(options())] });
+    const ended = Array.from({ length: 100 }, () => agent.run('go', { tenant: 't' }).finally(release));
+    const results = await Promise.all(ended);
+    expect(results.filter(({ status }) => status === 'done')).toHaveLength(100);
+  });
+
+  it.each(['run', 'session'] as const)(
+    'finds room for a hundred calls within one %s of which none has ended',
+    async (per) => {
+      const { model, release } = waitingModel(100);
+      const asks = defineMiddleware({
+        name: 'asks',
+        async beforeModel(ctx) {
+          const ask = () => ctx.generate(model, { messages: 'how?' }).finally(release);
+          await Promise.all(Array.from({ length: 100 }, ask));
+        },
+      });
+      const agent = new Agent({
+        model: scriptedModel([text('done')]),
+        middleware: [asks, budget({ tokens: 1e6, per })],
+      });
+      expect((await agent.run('go')).status).toBe('done');
+    },
+  );
+
+  it('does not share out less once other calls are over, however they ended', async () => {
+    const { agent, model } = setup([uses(1), failWith(new Error('no')), uses(1)], {
+      tokens: 1e6,
+      per: 'tenant',
+      store: sharedStore(),
+    });
+    for (const message of ['go', 'go', 'far too long '.repeat(500_000), 'go'])
+      await agent.run(message, { tenant: 't' }).catch(() => {});
+    expect(model.requests.map(({ settings }) => settings.maxOutputTokens)).toEqual([131072, 131072, 131072]);
+  });
 
   it('holds for two processes that share a store', async () => {
     const values = new Map<string, number>();

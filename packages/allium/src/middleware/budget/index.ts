@@ -23,6 +23,7 @@ import {
   NOTHING,
   RunAccount,
   SharedAccount,
+  type SideBySide,
   type StoredAmount,
   sum,
 } from './account.js';
@@ -51,6 +52,8 @@ const TRIES = 8;
 const SHORT = 1024;
 /** Tokens that few answers have. */
 const PLENTY = 65_536;
+/** Tokens that no answer has. To set aside more would only keep it from others. */
+const MOST = 262_144;
 /** Sums of dollars are not exact. */
 const CENT_DUST = 1e-9;
 
@@ -76,16 +79,19 @@ export function budget(options: BudgetOptions): Middleware {
   });
   /** The account of each run under way. */
   const accounts = new Map<string, Account>();
+  const sides = new Map<string, SideBySide>();
 
   function accountOf(ctx: RunContext): Account {
     // A sub-agent has a run and a session of its own, but spends the money of the one it works for.
     const ofParent = per === 'run' || per === 'session' ? accounts.get(ctx.parentRunId ?? '') : undefined;
     if (ofParent) return ofParent;
     if (!kept)
-      return new SharedAccount(increment, keyOf(ctx), {
-        tokens: tokens !== undefined,
-        usd: usd !== undefined,
-      });
+      return new SharedAccount(
+        increment,
+        keyOf(ctx),
+        { tokens: tokens !== undefined, usd: usd !== undefined },
+        sides,
+      );
     const { run, base, total } = ctx.state.get(cell);
     if (run !== ctx.runId) return new RunAccount(ctx.runId, total, NOTHING, ctx);
     return new RunAccount(ctx.runId, base, sum(total, minus(base)), ctx);
@@ -98,44 +104,50 @@ export function budget(options: BudgetOptions): Middleware {
 
   /** Sets aside what the call may use, or ends the run. */
   function reserve(ctx: ModelContext, account: Account, price: Price | undefined): Awaitable<Reserved> {
-    const input = inputTokens(ctx);
+    const side = account.enter();
+    const asked = { input: inputTokens(ctx), price, others: side.calls - 1 };
     return account instanceof RunAccount
-      ? reserveOwn(ctx, account, price, input)
-      : reserveShared(ctx, account, price, input);
+      ? reserveOwn(ctx, account, asked)
+      : reserveShared(ctx, account, asked, side);
   }
 
   /** Nobody comes in between, so there is nothing to wait for or to try again. */
-  function reserveOwn(
-    ctx: ModelContext,
-    account: RunAccount,
-    price: Price | undefined,
-    input: number,
-  ): Reserved {
+  function reserveOwn(ctx: ModelContext, account: RunAccount, asked: Asked): Reserved {
     account.settle(NOTHING, used(account));
     const left = leftOf(account.add(NOTHING));
-    const wanted = affordable(ctx, left, input, price, 1);
+    const wanted = affordable(ctx, left, asked, 1);
     if (wanted) {
       if (fits(account.add(wanted.amount))) return wanted;
       account.add(minus(wanted.amount));
     }
-    return ctx.stop(...spentUp(limits, left, input));
+    return ctx.stop(...spentUp(limits, left, asked.input));
   }
 
   async function reserveShared(
     ctx: ModelContext,
     account: Account,
-    price: Price | undefined,
-    input: number,
+    asked: Asked,
+    side: SideBySide,
   ): Promise<Reserved> {
     for (let attempt = 1; ; attempt++) {
-      const left = leftOf(await account.add(used(account)));
+      const left = leftOf(sum(await account.add(used(account)), side.asked));
       // Others may only have tried, and will take it back; whoever tries again asks for less.
-      const wanted = affordable(ctx, left, input, price, 1 / attempt ** 2);
+      const wanted = affordable(ctx, left, asked, 1 / attempt ** 2);
       if (wanted) {
-        if (fits(await account.add(wanted.amount))) return wanted;
+        if (fits(await ask(account, wanted.amount, side))) return wanted;
         await account.add(minus(wanted.amount));
       }
-      if (attempt === TRIES) return ctx.stop(...spentUp(limits, left, input));
+      if (attempt === TRIES) return ctx.stop(...spentUp(limits, left, asked.input));
+    }
+  }
+
+  /** Adds, and lets calls side by side know what is on its way. */
+  async function ask(account: Account, amount: Amount, side: SideBySide): Promise<Amount> {
+    side.asked = sum(side.asked, amount);
+    try {
+      return await account.add(amount);
+    } finally {
+      side.asked = sum(side.asked, minus(amount));
     }
   }
 
@@ -148,20 +160,16 @@ export function budget(options: BudgetOptions): Middleware {
   }
 
   /** What to set aside out of what is left; undefined when that is too little. */
-  function affordable(
-    ctx: ModelContext,
-    left: Amount,
-    input: number,
-    price: Price | undefined,
-    part: number,
-  ): Reserved | undefined {
+  function affordable(ctx: ModelContext, left: Amount, asked: Asked, part: number): Reserved | undefined {
+    const { input, price, others } = asked;
     const { maxOutputTokens } = ctx.settings;
-    // Nobody sets aside all that is left: calls side by side are to find something, too.
-    const alone = (per === 'run' || per === 'session') && ctx.depth === 0;
-    const share = maxOutputTokens !== undefined ? 1 : alone ? 0.5 : 0.25;
+    // Nobody sets aside all that is left: calls side by side are to find something, too. The more there are, the smaller
+    // is the part that the next one takes: parts of one size would leave nothing after two dozen.
+    const alone = (per === 'run' || per === 'session') && ctx.depth === 0 && others === 0;
+    const share = maxOutputTokens !== undefined ? 1 : alone ? 0.5 : Math.min(0.25, 0.5 / (others + 1));
     const most = affordableOutput(left, input, price, share * part);
     if (most === undefined) return undefined;
-    const output = Math.min(maxOutputTokens ?? Number.POSITIVE_INFINITY, most);
+    const output = Math.min(maxOutputTokens ?? (Number.isFinite(most) ? MOST : most), most);
     // Output that nothing limits is not set aside: infinite amounts could never be given back.
     const outputTokens = Number.isFinite(output) ? output : 0;
     const usd = price ? costOf(price, { ...NO_USAGE, inputTokens: input, outputTokens }) : 0;
@@ -237,9 +245,21 @@ export function budget(options: BudgetOptions): Middleware {
       if (!account) return next();
       const price = usd === undefined ? undefined : priceFor(ctx, priceOf);
       account.lastPrice = price;
-      const setAside = reserve(ctx, account, price);
+      let setAside: Awaitable<Reserved>;
+      try {
+        setAside = reserve(ctx, account, price);
+      } catch (error) {
+        account.leave();
+        throw error;
+      }
       return setAside instanceof Promise
-        ? setAside.then((reserved) => call(ctx, next, account, reserved))
+        ? setAside.then(
+            (reserved) => call(ctx, next, account, reserved),
+            (error) => {
+              account.leave();
+              throw error;
+            },
+          )
         : call(ctx, next, account, setAside);
     },
   });
@@ -254,6 +274,7 @@ export function budget(options: BudgetOptions): Middleware {
     if (Number.isFinite(reserved.output)) ctx.settings = limited(ctx.settings, reserved.output);
     return next().then(
       (response) => {
+        account.leave();
         const settled = settle(account, reserved.amount);
         if (settled instanceof Promise)
           return settled.then(() => {
@@ -264,6 +285,7 @@ export function budget(options: BudgetOptions): Middleware {
         return response;
       },
       async (error) => {
+        account.leave();
         try {
           await settle(account, reserved.amount);
         } catch (problem) {
@@ -296,6 +318,14 @@ function checkBudget({ usd, tokens, per = 'run', store, priceOf, name = 'budget'
   const { increment, get, set } = (store ?? {}) as Partial<BudgetStore & BudgetMap>;
   if (typeof increment !== 'function' && (typeof get !== 'function' || typeof set !== 'function'))
     throw invalidOption('store', 'an object with increment(), or with get() and set()', store);
+}
+
+/** What is known of a call before something is set aside for it. */
+interface Asked {
+  readonly input: number;
+  readonly price: Price | undefined;
+  /** Calls under way on the same account. */
+  readonly others: number;
 }
 
 interface Reserved {

@@ -1,7 +1,8 @@
 /** Writes the answer from what the tools gave, or says why there is none. */
 import type { JsonSchema, ModelRequest } from '../../kernel/model.js';
-import { fill, type Subschema } from './arguments.js';
+import { fill } from './arguments.js';
 import type { Plan } from './plan.js';
+import { type Subschema, whole } from './schema.js';
 import { findValues } from './values.js';
 
 const SIGNED = '(Written by fixed rules: this is the offline model of Allium, not a language model.)';
@@ -52,17 +53,17 @@ function cut(text: string, most: number): string {
 function structured(schema: JsonSchema, task: Plan['task']): string {
   const text = [task.text, ...task.results.map((result) => result.text)].join('\n');
   const { args } = fill(schema, findValues(text, { from: 0, to: text.length }), task);
-  return JSON.stringify({ ...empty(schema), ...args });
+  return JSON.stringify({ ...empty(whole(schema, schema), schema), ...args });
 }
 
-function empty(schema: JsonSchema): Record<string, unknown> {
+function empty(schema: JsonSchema, root: JsonSchema): Record<string, unknown> {
   const properties = (schema.properties ?? {}) as Record<string, Subschema>;
   const required = (schema.required ?? []) as readonly string[];
-  return Object.fromEntries(required.map((key) => [key, emptyValue(properties[key] ?? true)]));
+  return Object.fromEntries(required.map((key) => [key, emptyValue(properties[key] ?? true, root)]));
 }
 
-function emptyValue(schema: Subschema): unknown {
-  if (typeof schema === 'boolean') return null;
+function emptyValue(given: Subschema, root: JsonSchema): unknown {
+  const schema = whole(given, root);
   if ('default' in schema) return schema.default;
   if (Array.isArray(schema.enum)) return schema.enum[0];
   switch (schema.type) {
@@ -76,7 +77,7 @@ function emptyValue(schema: Subschema): unknown {
     case 'array':
       return [];
     case 'object':
-      return empty(schema);
+      return empty(schema, root);
     default:
       return null;
   }

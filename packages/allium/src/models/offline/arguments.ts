@@ -1,5 +1,6 @@
 /** Fills the arguments of a call from the values of a message, by the JSON Schema of the tool. */
 import type { JsonSchema } from '../../kernel/model.js';
+import { choicesOf, FORMATS, fitsNumber, fitsText, itemsOf, type Subschema, whole } from './schema.js';
 import type { Task } from './task.js';
 import { EMAIL, URL_TEXT, type Value, type Values } from './values.js';
 
@@ -12,9 +13,8 @@ export interface Filled {
 }
 
 export function fill(schema: JsonSchema, values: Values, task: Task): Filled {
-  const filler = new Filler(values, task);
-  const args = filler.object(schema, '');
-  const required = (schema.required ?? []) as readonly string[];
+  const filler = new Filler(schema, values, task);
+  const { args, required } = filler.root();
   return {
     args,
     missing: filler.missing,
@@ -26,28 +26,47 @@ export function fill(schema: JsonSchema, values: Values, task: Task): Filled {
 const LONG = /^(text|body|message|content|note|query|question|prompt|input|q|search|topic|task)$/i;
 /** Of those, the ones that take what was found out before. */
 const PASSED_ON = /^(text|body|message|content|note)$/i;
+/** Objects within objects within objects, as schemas can ask for that refer to themselves. */
+const DEEPEST = 8;
 
 class Filler {
   readonly missing: string[] = [];
   named: string | undefined;
   readonly #used = new Set<unknown>();
+  /** What is in `#used`, in the order in which it was taken. */
+  readonly #taken: unknown[] = [];
   /** How many values at the front of a list are taken: a long one is not gone through again for each of them. */
   readonly #front = new Map<readonly unknown[], number>();
+  #depth = 0;
 
   constructor(
+    readonly schema: JsonSchema,
     readonly values: Values,
     readonly task: Task,
   ) {}
 
+  root(): { readonly args: Record<string, unknown>; readonly required: readonly string[] } {
+    const choices = choicesOf(whole(this.schema, this.schema), this.schema);
+    for (const choice of choices) {
+      const args = choices.length > 1 ? this.attempt(() => this.object(choice, '')) : undefined;
+      if (args !== undefined) return { args, required: requiredOf(choice) };
+    }
+    const first = choices[0] ?? {};
+    return { args: this.object(first, ''), required: requiredOf(first) };
+  }
+
   object(schema: JsonSchema, path: string): Record<string, unknown> {
     const properties = (schema.properties ?? {}) as Record<string, Subschema>;
-    const required = new Set((schema.required ?? []) as readonly string[]);
+    const others = (schema.additionalProperties ?? true) as Subschema;
+    const required = new Set(requiredOf(schema));
     const args: Record<string, unknown> = {};
-    // Required ones first: they are the first to choose.
-    const keys = Object.keys(properties).sort((a, b) => Number(required.has(b)) - Number(required.has(a)));
+    // Required ones first: they are the first to choose. Those of a record are no properties.
+    const known = new Set([...Object.keys(properties), ...required]);
+    const keys = [...known].sort((a, b) => Number(required.has(b)) - Number(required.has(a)));
     for (const key of keys) {
       const where = path === '' ? key : `${path}.${key}`;
-      const value = this.value(properties[key]!, key, where, required.has(key));
+      const given = Object.hasOwn(properties, key) ? properties[key]! : others;
+      const value = this.value(given, key, where, required.has(key));
       if (value !== undefined) args[key] = value;
       else if (required.has(key)) this.missing.push(where);
     }
@@ -55,30 +74,77 @@ class Filler {
   }
 
   value(given: Subschema, key: string, path: string, required: boolean): unknown {
-    const schema = plain(given);
-    if ('const' in schema) return schema.const;
-    if (Array.isArray(schema.enum))
-      return this.choice(schema.enum) ?? (required ? schema.default : undefined);
-    const found = this.byType(schema, key, path, required);
-    return found === undefined && required ? schema.default : found;
+    const schema = whole(given, this.schema);
+    const choices = choicesOf(schema, this.schema);
+    if (choices.length === 1 && 'const' in choices[0]!) return choices[0].const;
+    const words = choices.flatMap(namedBy);
+    const nullable = words.includes(null) || choices.some(({ type }) => type === 'null');
+    const found = this.choice(words) ?? this.firstOf(choices, key, path, required, nullable);
+    if (found !== undefined || !required) return found;
+    if ('default' in schema) return schema.default;
+    return nullable ? null : undefined;
+  }
+
+  /** By the first of the choices for which there is something. */
+  private firstOf(
+    choices: readonly JsonSchema[],
+    key: string,
+    path: string,
+    required: boolean,
+    nullable: boolean,
+  ): unknown {
+    const open = choices.filter((choice) => namedBy(choice).length === 0);
+    if (open.length === 1 && !nullable) return this.byType(open[0]!, key, path, required);
+    for (const choice of open) {
+      const before = this.#taken.length;
+      const found = this.attempt(() => {
+        const made = this.byType(choice, key, path, required);
+        // Where null will do, an object or a list of nothing is none: one that contains itself would never end.
+        const hollow = nullable && typeof made === 'object' && this.#taken.length === before;
+        return hollow ? undefined : made;
+      });
+      if (found !== undefined) return found;
+    }
+    return undefined;
   }
 
   private byType(schema: JsonSchema, key: string, path: string, required: boolean): unknown {
     switch (schema.type) {
       case 'number':
       case 'integer':
-        return this.take(this.values.numbers, required, (value) => inRange(schema, value));
+        return this.take(this.values.numbers, required, (value) => fitsNumber(schema, value));
       case 'boolean':
         return this.flag(key) ?? (required && !('default' in schema) ? false : undefined);
       case 'array':
-        return this.list(plain((schema.items ?? true) as Subschema), key, required);
+        return this.attempt(() => this.list(schema, key, required));
       case 'object':
-        return required ? this.object(schema, path) : undefined;
+        return required ? this.nested(schema, path) : undefined;
       case 'string':
         return this.text(schema, key, required);
       default:
         return undefined;
     }
+  }
+
+  private nested(schema: JsonSchema, path: string): unknown {
+    if (this.#depth === DEEPEST) return undefined;
+    this.#depth++;
+    const args = this.object(schema, path);
+    this.#depth--;
+    return Object.keys(args).length >= ((schema.minProperties as number | undefined) ?? 0) ? args : undefined;
+  }
+
+  /** What `make` finds. If it lacks something, nothing was taken and nothing is missing. */
+  private attempt<T>(make: () => T | undefined): T | undefined {
+    const [taken, lacking, named] = [this.#taken.length, this.missing.length, this.named];
+    const made = make();
+    if (made !== undefined && this.missing.length === lacking) return made;
+    const back = this.#taken.splice(taken);
+    for (const value of back) this.#used.delete(value);
+    if (back.length > 0) this.#front.clear();
+    this.missing.length = lacking;
+    this.named = named;
+    return undefined;
   }
 
   /** A value of the enum that stands in the message as a word. */
@@ -96,35 +162,57 @@ class Filler {
     return found ? found[1] === undefined : undefined;
   }
 
-  private list(items: JsonSchema, key: string, required: boolean): unknown {
+  private list(schema: JsonSchema, key: string, required: boolean): unknown {
+    const { places, rest } = itemsOf(schema);
+    const { minItems = places.length, maxItems = Number.POSITIVE_INFINITY } = schema as Record<
+      string,
+      number | undefined
+    >;
     const list: unknown[] = [];
-    let taken: number;
-    do {
-      taken = this.#used.size;
-      const value =
-        this.value(items, key, key, false) ??
-        (items.type === 'string' ? this.take(this.values.names, true) : undefined);
-      if (value !== undefined) list.push(value);
+    const seen = new Set<string>();
+    while (list.length < maxItems) {
+      const taken = this.#taken.length;
+      const value = this.item(places[list.length] ?? rest, key, required && list.length < minItems);
+      if (value === undefined) break;
+      const again = schema.uniqueItems === true && seen.has(JSON.stringify(value));
+      seen.add(JSON.stringify(value));
+      if (!again) list.push(value);
       // What takes nothing from the message, such as a constant, would come again for ever.
-    } while (this.#used.size > taken);
-    return list.length > 0 || required ? list : undefined;
+      if (this.#taken.length === taken && (again || list.length >= Math.max(minItems, places.length))) break;
+    }
+    return list.length >= minItems && (list.length > 0 || required) ? list : undefined;
+  }
+
+  private item(given: Subschema, key: string, required: boolean): unknown {
+    const { named } = this;
+    const found = this.attempt(() => this.value(given, key, key, required));
+    // Several names are several items, not several calls.
+    this.named = named;
+    const schema = whole(given, this.schema);
+    if (found !== undefined || schema.type !== 'string') return found;
+    return this.take(this.values.names, true, (value) => fitsText(schema, value));
   }
 
   private text(schema: JsonSchema, key: string, required: boolean): string | undefined {
-    const { emails, urls, dates, quoted, clause } = this.values;
-    if (schema.format === 'email' || /mail|^to$|recipient/i.test(key))
-      return this.take(emails, required) ?? (required ? this.inResults(EMAIL) : undefined);
-    if (schema.format === 'uri' || /url|link/i.test(key))
-      return this.take(urls, required) ?? (required ? this.inResults(URL_TEXT) : undefined);
-    if (schema.format === 'date' || /date/i.test(key)) return this.take(dates, required);
-    const quotation = this.take(quoted, required);
-    if (quotation !== undefined || !required) return quotation;
-    if (LONG.test(key)) return (PASSED_ON.test(key) && this.task.results.at(-1)?.text) || clause.trim();
-    return this.name(key);
+    const { emails, urls, dates, quoted, words, clause } = this.values;
+    const fits = (value: string) => fitsText(schema, value);
+    const format = FORMATS.has(schema.format) ? schema.format : formatOf(key);
+    if (format === 'email')
+      return this.take(emails, required, fits) ?? (required ? this.inResults(EMAIL, fits) : undefined);
+    if (format === 'uri')
+      return this.take(urls, required, fits) ?? (required ? this.inResults(URL_TEXT, fits) : undefined);
+    if (format === 'date') return this.take(dates, required, fits);
+    const quotation = this.take(quoted, required, fits);
+    if (quotation !== undefined) return quotation;
+    if (format !== undefined) return this.take(words, required, fits);
+    if (!required) return undefined;
+    const passed = PASSED_ON.test(key) ? this.task.results.at(-1)?.text : undefined;
+    if (LONG.test(key)) return [passed || clause.trim(), clause.trim()].find(fits);
+    return this.name(key, fits) ?? (schema.pattern === undefined ? undefined : this.take(words, true, fits));
   }
 
-  private name(key: string): string | undefined {
-    const name = this.take(this.values.names, true);
+  private name(key: string, fits: (value: string) => boolean): string | undefined {
+    const name = this.take(this.values.names, true, fits);
     if (name !== undefined) this.named = key;
     return name;
   }
@@ -142,39 +230,33 @@ class Filler {
       const one = list[at]!;
       if (!(anywhere || one.own) || this.#used.has(one) || !fits(one.value)) continue;
       this.#used.add(one);
+      this.#taken.push(one);
       return one.value;
     }
     return undefined;
   }
 
-  private inResults(pattern: RegExp): string | undefined {
+  private inResults(pattern: RegExp, fits: (value: string) => boolean): string | undefined {
     return this.task.results
-      .map(({ text }) => text.match(pattern)?.[0])
+      .map(({ text }) => text.match(pattern)?.find(fits))
       .findLast((match) => match !== undefined);
   }
 }
 
-/** Inside a schema, `true` and `false` are schemas, too. */
-export type Subschema = JsonSchema | boolean;
-
-/** A choice of types stands for the first that is not null. `true` and `false` say nothing about a value. */
-function plain(schema: Subschema): JsonSchema {
-  if (typeof schema === 'boolean') return {};
-  const choices = (schema.anyOf ?? schema.oneOf) as readonly Subschema[] | undefined;
-  if (choices) return plain(choices.find((one) => typeof one === 'boolean' || one.type !== 'null') ?? true);
-  if (Array.isArray(schema.type)) return { ...schema, type: schema.type.find((type) => type !== 'null') };
-  return schema.type === undefined && schema.properties ? { ...schema, type: 'object' } : schema;
+function requiredOf(schema: JsonSchema): readonly string[] {
+  return (schema.required ?? []) as readonly string[];
 }
 
-function inRange(schema: JsonSchema, value: number): boolean {
-  const { minimum, exclusiveMinimum, maximum, exclusiveMaximum } = schema as Record<string, number>;
-  if (schema.type === 'integer' && !Number.isInteger(value)) return false;
-  return (
-    value >= (minimum ?? Number.NEGATIVE_INFINITY) &&
-    value > (exclusiveMinimum ?? Number.NEGATIVE_INFINITY) &&
-    value <= (maximum ?? Number.POSITIVE_INFINITY) &&
-    value < (exclusiveMaximum ?? Number.POSITIVE_INFINITY)
-  );
+/** The values that a schema names. */
+function namedBy(schema: JsonSchema): readonly unknown[] {
+  return 'const' in schema ? [schema.const] : Array.isArray(schema.enum) ? schema.enum : [];
+}
+
+/** What the name of an argument says about it. */
+function formatOf(key: string): string | undefined {
+  if (/mail|^to$|recipient/i.test(key)) return 'email';
+  if (/url|link/i.test(key)) return 'uri';
+  return /date/i.test(key) ? 'date' : undefined;
 }
 
 function escaped(text: string): string {

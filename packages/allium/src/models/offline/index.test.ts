@@ -136,7 +136,7 @@ describe('how it fills arguments', () => {
     [
       'go 3 "x"',
       { any: { type: 'array', items: true }, pair: { type: 'array', prefixItems: [text], items: false } },
-      { any: [], pair: [] },
+      { any: [], pair: ['x'] },
     ],
     [
       'go 4',

@@ -92,8 +92,9 @@ function callsOf(
   const { named } = first;
   const names = named === undefined ? [] : values.names.filter(({ own }) => own);
   if (names.length < 2 || named === undefined || named.only !== true) return { next, missing: first.missing };
-  return {
-    next: names.map((name) => ({ name: tool.name, args: one({ ...values, names: [name] }).args })),
-    missing: first.missing,
-  };
+  const each = names.map((name) => one({ ...values, names: [name] }));
+  // The schema may refuse some of the names, or want several in one call.
+  const complete = each.filter(({ missing }) => missing.length === first.missing.length);
+  if (complete.length === 0) return { next, missing: first.missing };
+  return { next: complete.map(({ args }) => ({ name: tool.name, args })), missing: first.missing };
 }

@@ -16,6 +16,8 @@ export interface Values {
   readonly urls: readonly Value<string>[];
   readonly dates: readonly Value<string>[];
   readonly names: readonly Value<string>[];
+  /** Whatever stands between spaces, without its punctuation: for texts of a certain form. May be part of the others. */
+  readonly words: readonly Value<string>[];
 }
 
 // Messages may be long and made of anything: a pattern begins where a run of its characters begins, and looks at each
@@ -29,6 +31,7 @@ const NUMBER = /(?<![\w.@-])-?\d+(?:\.\d+)?(?![\w@]|\.\d|-\d)/g;
 const BEGINNING = /(?<=(?:^|[.!?:]\s*)["“(]*)/y;
 /** Words with a capital, one after the other. */
 const NAME = /\p{Lu}[\p{L}\p{N}'’-]*(?: \p{Lu}[\p{L}\p{N}'’-]*)*/gu;
+const WORD = /(?<![^\s"“”'(),;!?])[^\s"“”'(),;!?]*[^\s"“”'(),;!?.:]/g;
 const SPELLED = 'zero one two three four five six seven eight nine ten eleven twelve'.split(' ');
 
 export function findValues(text: string, clause: { readonly from: number; readonly to: number }): Values {
@@ -61,6 +64,8 @@ export function findValues(text: string, clause: { readonly from: number; readon
   const names = find(NAME, (match) =>
     beginsSentence(text, match.index) ? withoutFirst(match[0]) : match[0],
   );
+  taken.fill(0);
+  const words = find(WORD, ([match]) => match);
   const own = text.slice(clause.from, clause.to);
   return {
     text,
@@ -71,6 +76,7 @@ export function findValues(text: string, clause: { readonly from: number; readon
     urls,
     dates,
     names: names.filter(({ value }) => value !== 'I'),
+    words,
   };
 }
 

@@ -279,8 +279,10 @@ describe('fileStore, bad input', () => {
     damage('end', (whole) => `${whole.slice(0, -20)}\n`);
     damage('gap', (whole) => whole.replace(/\{"seq":2.*/, ''));
     damage('beginning', (whole) => whole.replace('"seq":1', '"seq":I'));
+    const changed = Math.trunc(fs.statSync(path.join(dir, 'beginning.jsonl')).mtimeMs);
     const { sessions } = store.list();
     expect(sessions.map(({ sessionId, seq, updatedAt }) => [sessionId, seq, updatedAt])).toEqual([
+      ['beginning', 0, changed],
       ['fine', 3, 12],
       ['end', 3, 10],
       ['gap', 1, 10],
@@ -292,9 +294,55 @@ describe('fileStore, bad input', () => {
           message: expect.stringContaining(`${session}.jsonl`),
         }),
       );
-    // Those that cannot be listed are not lost either: a delete makes room.
     store.delete('beginning');
     expect(store.append('beginning', 0, [text('anew')])).toBe(1);
+  });
+
+  it('lists a session whose id is not the name of its file, however much of the beginning is damaged', () => {
+    const dir = newDir();
+    const store = fileStore({ dir });
+    store.append('Ann/"1"', 0, [text('a')]);
+    store.append('Ann/"1"', 1, [text('b')]);
+    const [name] = fs.readdirSync(dir);
+    const whole = fs.readFileSync(path.join(dir, name!), 'utf8');
+    const listed = (content: string) => {
+      fs.writeFileSync(path.join(dir, name!), content);
+      store.close();
+      return store.list().sessions.map(({ sessionId }) => sessionId);
+    };
+    expect(listed(whole.replace('"seq":1', '"seq":I'))).toEqual(['Ann/"1"']);
+    expect(listed(whole.replace('"v":1', '"v":'))).toEqual(['Ann/"1"']);
+    // Another id than the one that the file is named after is none that can be relied on.
+    for (const lost of [whole.replace('"seq":1', '"seq":I').replace('Ann', 'Bob'), 'hello\n']) {
+      const [id, ...others] = listed(lost);
+      expect([`${id}.jsonl`, others]).toEqual([name, []]);
+      expect(() => store.read(id!, 1)).toThrow(expect.objectContaining({ code: 'SESSION_CORRUPT' }));
+      expect(() => store.append(id!, 0, [text('x')])).toThrow('damaged');
+      expect(() => store.read('Ann/"1"', 1)).toThrow('damaged');
+    }
+    store.delete(name!.replace('.jsonl', ''));
+    expect(fs.readdirSync(dir)).toEqual([]);
+  });
+
+  it('does not take the name of a file for the session in it while that can be read', () => {
+    const dir = newDir();
+    const store = fileStore({ dir });
+    store.append('Ann', 0, [text('a')]);
+    const name = fs.readdirSync(dir)[0]!.replace('.jsonl', '');
+    expect(store.head(name)).toBe(0);
+    store.delete(name);
+    store.append(name, 0, [text('b')]);
+    expect([ids(store, 'Ann'), ids(store, name)]).toEqual([['a'], ['b']]);
+  });
+
+  it('lists a session whose entries have no time, and none that has only an inbox or what was cut short', () => {
+    const line = '{"seq":1,"n":1,"w":"a","id":"s","e":[{"v":1}]}\n';
+    expect(file(line).list().sessions).toMatchObject([{ sessionId: 's', seq: 1 }]);
+    expect(file(line.replace('"n":1', '"n":0').replace('{"v":1}', '')).list().sessions).toMatchObject([
+      { sessionId: 's', seq: 0 },
+    ]);
+    expect(file(`${line.slice(0, 20)} \n{"post":{"type":"cancel"}}\n`).list().sessions).toEqual([]);
+    expect(file('').list().sessions).toEqual([]);
   });
 
   it('deletes a damaged session', () => {

@@ -1,10 +1,11 @@
 /** Sessions as files of JSON lines: one file each, readable with any text tool, safe for several processes. */
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { checkKeys, invalidOption, sessionConflict } from '../../kernel/errors.js';
 import type { Entry, InboxItem, ListOptions, NewEntry, SessionInfo } from '../../kernel/store.js';
 import { checkFork, checkStorable, listPage, type SyncStore } from '../../kernel/store-kit.js';
+import { fileName, isHashed } from './file-name.js';
 import { appendLine, DELETED_LINE, entriesOf, infoOf, postLine, takenLine } from './journal-file.js';
 import { SessionFile } from './session-file.js';
 
@@ -101,7 +102,7 @@ class FileStore implements SyncStore {
       // Read only if it has changed since the last list.
       const version = `${stat.ino} ${stat.size} ${stat.mtimeMs} ${stat.ctimeMs}`;
       const known = this.#infos.get(file);
-      infos.set(file, known?.version === version ? known : { version, info: readInfo(file) });
+      infos.set(file, known?.version === version ? known : { version, info: readInfo(file, stat.mtimeMs) });
     }
     this.#infos = infos;
     return listPage(
@@ -244,19 +245,16 @@ class FileStore implements SyncStore {
   };
 
   #path(sessionId: string): string {
-    return path.join(this.#dir, `${fileName(sessionId)}.jsonl`);
+    const file = path.join(this.#dir, `${fileName(sessionId)}.jsonl`);
+    if (!isHashed(sessionId)) return file;
+    // The name of a file stands for the session in it where nothing else is known of that, for it not to be taken for a
+    // new one, and to be deleted. It is damaged then, so nobody reads a session under another id.
+    const named = path.join(this.#dir, `${sessionId}.jsonl`);
+    return readInfo(named, 0)?.sessionId === sessionId ? named : file;
   }
 }
 
-/** Ids that are safe as they are stay readable; others get a hash, since file systems fold case and limit length. */
-function fileName(sessionId: string): string {
-  if (/^[a-z0-9][a-z0-9_-]{0,99}$/.test(sessionId) && !/^(con|prn|aux|nul|com\d|lpt\d)$/.test(sessionId))
-    return sessionId;
-  const readable = sessionId.replace(/[^A-Za-z0-9_-]+/g, '-').slice(0, 40);
-  return `${readable}~${createHash('sha256').update(sessionId).digest('hex').slice(0, 32)}`;
-}
-
-function readInfo(file: string): SessionInfo | undefined {
+function readInfo(file: string, changedAt: number): SessionInfo | undefined {
   let bytes: Buffer;
   try {
     bytes = fs.readFileSync(file);
@@ -265,7 +263,7 @@ function readInfo(file: string): SessionInfo | undefined {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;
   }
-  return infoOf(bytes, file);
+  return infoOf(bytes, file, Math.trunc(changedAt));
 }
 
 /** A new name in a directory is on the disk only when the directory is. */

@@ -1,7 +1,9 @@
 /** The format of a session's file: lines of JSON, each one append, post or note, never changed once written. */
+import path from 'node:path';
 import { AlliumError, shown } from '../../kernel/errors.js';
 import { deepFreeze } from '../../kernel/messages.js';
 import type { Entry, InboxItem, SessionInfo } from '../../kernel/store.js';
+import { idOfDamaged } from './file-name.js';
 
 /**
  * The lines:
@@ -127,13 +129,14 @@ export function entriesOf(bytes: Buffer, fromSeq: number, file: string): Entry[]
 
 /**
  * What `list` says about a file; nothing for one that has only an inbox. Damage is for those who open the session: one
- * such file does not hide the others. It is listed with what can be read of it, or not at all if that is not even its id.
+ * such file does not hide the others, nor is it hidden. It is listed with what can be read of it, and as changed at
+ * `changedAt` where its entries do not tell.
  */
-export function infoOf(bytes: Buffer, file: string): SessionInfo | undefined {
+export function infoOf(bytes: Buffer, file: string, changedAt: number): SessionInfo | undefined {
   let first: AppendLine | undefined;
   let run: Entry | undefined;
   let last: AppendPlace | undefined;
-  unlessDamaged(() =>
+  const whole = unlessDamaged(() =>
     new JournalState().take(bytes, file, (place) => {
       last = place;
       if (first !== undefined && run !== undefined) return;
@@ -142,16 +145,16 @@ export function infoOf(bytes: Buffer, file: string): SessionInfo | undefined {
       run = line.e.find(({ type }) => type === 'run_start');
     }),
   );
-  if (first?.id === undefined || last === undefined) return undefined;
-  const place: AppendPlace = last;
-  const { e } = unlessDamaged(() => parseAppend(bytes, place, file)) ?? first;
+  if (whole !== undefined && first === undefined) return undefined;
+  const place: AppendPlace | undefined = first && last;
+  const e = (place && unlessDamaged(() => parseAppend(bytes, place, file))?.e) ?? first?.e;
   const tenant = run?.type === 'run_start' ? run.tenant : undefined;
   return Object.freeze({
-    sessionId: first.id,
+    sessionId: first?.id ?? idOfDamaged(bytes, path.basename(file, '.jsonl')),
     ...(tenant !== undefined && { tenant }),
-    seq: place.seq + place.count - 1,
-    createdAt: first.e[0]!.at,
-    updatedAt: e.at(-1)!.at,
+    seq: place === undefined ? 0 : place.seq + place.count - 1,
+    createdAt: first?.e[0]?.at ?? changedAt,
+    updatedAt: e?.at(-1)?.at ?? changedAt,
   });
 }
 

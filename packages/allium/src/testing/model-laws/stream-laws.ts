@@ -53,7 +53,7 @@ export const finish: ModelCheck<'finish'> = {
   },
 };
 
-/** `finish` tells how many tokens were used. */
+/** `finish` tells how many tokens were used: by this call, not by all so far. */
 export const usage: ModelCheck<'usage'> = {
   law: 'usage',
   async check(context) {
@@ -62,10 +62,34 @@ export const usage: ModelCheck<'usage'> = {
       const hasText = parts.some((part) => part?.type === 'text' && part.text !== '');
       for (const part of parts) if (part?.type === 'finish') expectUsage(part, hasText);
     }
+    const model = context.open();
+    const ask = async () => finishOf(await read({ ...context, open: () => model }, context.text.request()));
+    const [first, again] = [await ask(), await ask()];
+    expectNoMore('inputTokens', first, again);
+    // A live model may have more to say the second time.
+    if (context.deterministic) expectNoMore('outputTokens', first, again);
   },
 };
 
-function expectUsage({ usage: given }: Extract<ModelPart, { type: 'finish' }>, hasText: boolean): void {
+type Finish = Extract<ModelPart, { type: 'finish' }>;
+
+function finishOf(parts: readonly ModelPart[]): Finish | undefined {
+  return parts.find((part) => part?.type === 'finish');
+}
+
+function expectNoMore(
+  key: 'inputTokens' | 'outputTokens',
+  first: Finish | undefined,
+  again: Finish | undefined,
+): void {
+  const [before, after] = [first?.usage?.[key] ?? 0, again?.usage?.[key] ?? 0];
+  if (after > before)
+    throw new Error(
+      `Expected ${key} of a request that is sent again to be no more than the first time (${before}), got ${after}. Tell what one call used, not all so far.`,
+    );
+}
+
+function expectUsage({ usage: given }: Finish, hasText: boolean): void {
   const { inputTokens, outputTokens, totalTokens } = given ?? {};
   const others = Object.values(given ?? {}).filter((value) => value !== undefined);
   if (![inputTokens, outputTokens, ...others].every(isCount)) {

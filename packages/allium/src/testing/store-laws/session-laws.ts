@@ -1,4 +1,6 @@
 /** The laws of sessions: apart from each other, listed, forked and deleted. */
+
+import type { SessionInfo } from '../../kernel/store.js';
 import { codeOf, conflicts, equal, info, reasons, sessionsOf, settled, texts } from './expectations.js';
 import type { StoreLawEntry } from './law.js';
 import { cancel, head, ODD_IDS, run, text } from './samples.js';
@@ -85,6 +87,15 @@ export const SESSION_LAWS = [
         { sessionId: `${prefix}-3`, seq: 2, createdAt: 40, updatedAt: 60 },
         'a session without a tenant in the list of all',
       );
+      // The empty text is a tenant like any other. It is no trial's own: others may have left sessions of it.
+      await store.append(`${prefix}-4`, 0, [run('r6', '', 70)]);
+      const own = (sessions: readonly SessionInfo[]) =>
+        sessions.filter(({ sessionId }) => sessionId.startsWith(`${prefix}-`));
+      equal(
+        own(await sessionsOf(store, { tenant: '' })),
+        [{ sessionId: `${prefix}-4`, tenant: '', seq: 1, createdAt: 70, updatedAt: 70 }],
+        'the sessions of the tenant whose name is empty',
+      );
     },
   },
   {
@@ -135,6 +146,13 @@ export const SESSION_LAWS = [
         ids,
         'the sessions on all pages, each once, though others were added meanwhile',
       );
+      // Without a limit, in a store of its own where there may be: this is not about tenants.
+      const [full, many] = [await open(), `${prefix}-many`];
+      for (let i = 0; i <= 100; i++) await full.append(`${many}-${i}`, 0, [run('r', many, 100)]);
+      const { sessions, next } = await full.list({ tenant: many });
+      equal(sessions.length, 100, 'the length of a page of 101 sessions, no limit being given');
+      equal(typeof next, 'string', 'the type of `next` where a session is left for another page');
+      equal((await full.list({ tenant: many, cursor: next! })).sessions.length, 1, 'the length of that page');
     },
   },
   {

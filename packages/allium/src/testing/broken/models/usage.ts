@@ -18,3 +18,22 @@ export function freeModel(): Model {
   const usage = { inputTokens: 0, outputTokens: 0 };
   return brokenParts((parts) => parts.map((part) => (part.type === 'finish' ? { ...part, usage } : part)));
 }
+
+/** Breaks it in another way: each call tells what all calls so far have used. */
+export function summingModel(): Model {
+  let calls = 0;
+  return brokenParts((parts) => {
+    calls++;
+    const usage = { inputTokens: 10 * calls, outputTokens: 5 * calls };
+    return parts.map((part) => (part.type === 'finish' ? { ...part, usage } : part));
+  });
+}
+
+/** Breaks it in another way: it counts the input of each call, and sums up the output. */
+export function outputSummingModel(): Model {
+  let calls = 0;
+  return brokenParts((parts) => {
+    const usage = { inputTokens: 10, outputTokens: 5 * ++calls };
+    return parts.map((part) => (part.type === 'finish' ? { ...part, usage } : part));
+  });
+}

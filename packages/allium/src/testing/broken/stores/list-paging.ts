@@ -16,3 +16,9 @@ export function offsetPagingStore(): Store {
     },
   });
 }
+
+/** Breaks it in another way: a list without a limit has none, and is as long as there are sessions. */
+export function unlimitedStore(): Store {
+  const inner = memoryStore();
+  return broken(inner, { list: ({ limit = 100_000, ...rest } = {}) => inner.list({ ...rest, limit }) });
+}

@@ -1,0 +1,39 @@
+/** Which file a session is in, and of which session a file is whose beginning cannot be read. */
+import { createHash } from 'node:crypto';
+
+/** Ids that are safe as they are stay readable; others get a hash, since file systems fold case and limit length. */
+export function fileName(sessionId: string): string {
+  if (/^[a-z0-9][a-z0-9_-]{0,99}$/.test(sessionId) && !/^(con|prn|aux|nul|com\d|lpt\d)$/.test(sessionId))
+    return sessionId;
+  const readable = sessionId.replace(/[^A-Za-z0-9_-]+/g, '-').slice(0, 40);
+  return `${readable}~${createHash('sha256').update(sessionId).digest('hex').slice(0, 32)}`;
+}
+
+/** Whether it is a name with a hash, which does not tell the id. */
+export function isHashed(name: string): boolean {
+  return /^[A-Za-z0-9_-]{0,40}~[0-9a-f]{32}$/.test(name);
+}
+
+/**
+ * The id of the session in a damaged file: what its first line still says, if the file is named after that, or else
+ * the name itself.
+ */
+export function idOfDamaged(bytes: Buffer, name: string): string {
+  if (!isHashed(name)) return name;
+  for (const [, text] of bytes.toString('utf8', 0, BEGINNING).matchAll(/"id":("(?:[^"\\]|\\.)*")/g)) {
+    const id = parsed(text!);
+    if (id !== undefined && fileName(id) === name) return id;
+  }
+  return name;
+}
+
+/** So many bytes are searched: the id stands in front of the entries, and only what was posted before them precedes it. */
+const BEGINNING = 100_000;
+
+function parsed(json: string): string | undefined {
+  try {
+    return JSON.parse(json) as string;
+  } catch {
+    return undefined;
+  }
+}
