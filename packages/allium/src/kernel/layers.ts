@@ -35,9 +35,7 @@ export class Onion {
       return attempt === undefined ? this.final(ctx, undefined) : runFinal(this, ctx, attempt);
     ctx._position = layer.position;
     if (layer.sink && ctx._run.judgements.hides(ctx)) return this.cleaned(layer, i, ctx, attempt);
-    return layer.kind === 'wrap'
-      ? runWrap(this, layer, i, ctx, attempt)
-      : this.through(layer, i, ctx, attempt);
+    return this.through(layer, i, ctx, attempt);
   }
 
   /** What a sink is given passes the guards first. */
