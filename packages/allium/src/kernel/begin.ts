@@ -1,4 +1,5 @@
 /** The beginning of a run: its session is loaded, and its start written or the run to go on with found. */
+import type { Agent } from './agent.js';
 import { checkAnswer, firstAnswers, unknownRequest } from './answers.js';
 import type { Plan } from './compose.js';
 import { AlliumError, isThenable, kernelStop } from './errors.js';
@@ -31,7 +32,7 @@ function opened(start: Start, scope: Scope): Awaitable<Run> {
   if (!input)
     return reopen(journal, plan.names, start).then(() => runOf(start, scope, plan, journal, metadata));
   if (!state.open) return newRun(start, scope, plan, journal, metadata);
-  return settleOpen(journal, plan).then(() => newRun(start, scope, plan, journal, metadata));
+  return settleOpen(journal, agent, plan).then(() => newRun(start, scope, plan, journal, metadata));
 }
 
 function newRun(
@@ -170,12 +171,12 @@ async function reopen(
 }
 
 /** A new message ends what was left open: every pending call is answered, visibly, before the history goes on. */
-async function settleOpen(journal: Journal, { tools }: Plan): Promise<void> {
+async function settleOpen(journal: Journal, agent: Agent, { tools }: Plan): Promise<void> {
   const open = journal.state.open!;
   const { runId, turns } = open;
   const stop: Stop = { reason: 'stopped', message: 'A new message came.' };
   await journal.append([
-    ...unanswered(open, tools, 'a new message came before this call was settled.'),
+    ...unanswered(open, agent, tools, 'a new message came before this call was settled.'),
     { type: 'run_end', runId, status: 'stopped', stop, turns },
   ]);
 }

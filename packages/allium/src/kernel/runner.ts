@@ -154,7 +154,7 @@ async function close(run: Run, ended: Ended, { store }: Start, ctx: RunContext):
     const end: EntryBody[] = staysOpen(run, status)
       ? pause(run)
       : [
-          ...(batch ? unanswered(run.open, run.plan.tools, whyNot(run, ended.result)) : []),
+          ...(batch ? unanswered(run.open, run.agent, run.plan.tools, whyNot(run, ended.result)) : []),
           { type: 'run_end', runId, status, stop, turns },
         ];
     if (due || end.length > 0 || run.hasUnwritten) {
