@@ -1,5 +1,5 @@
 /** The beginning of a run: its session is loaded, and its start written or the run to go on with found. */
-import type { Agent } from './agent.js';
+import { endChildren, waiting } from './abandoned.js';
 import { checkAnswer, firstAnswers, unknownRequest } from './answers.js';
 import type { Plan } from './compose.js';
 import { AlliumError, isThenable, kernelStop } from './errors.js';
@@ -32,7 +32,7 @@ function opened(start: Start, scope: Scope): Awaitable<Run> {
   if (!input)
     return reopen(journal, plan.names, start).then(() => runOf(start, scope, plan, journal, metadata));
   if (!state.open) return newRun(start, scope, plan, journal, metadata);
-  return settleOpen(journal, agent, plan).then(() => newRun(start, scope, plan, journal, metadata));
+  return settleOpen(journal, start, plan).then(() => newRun(start, scope, plan, journal, metadata));
 }
 
 function newRun(
@@ -171,12 +171,17 @@ async function reopen(
 }
 
 /** A new message ends what was left open: every pending call is answered, visibly, before the history goes on. */
-async function settleOpen(journal: Journal, agent: Agent, { tools }: Plan): Promise<void> {
+async function settleOpen(
+  journal: Journal,
+  { agent, store, forgets }: Start,
+  { tools }: Plan,
+): Promise<void> {
   const open = journal.state.open!;
   const { runId, turns } = open;
   const stop: Stop = { reason: 'stopped', message: 'A new message came.' };
+  await endChildren({ store, clock: agent.clock, forgets }, journal.state.sessionId, waiting(open));
   await journal.append([
-    ...unanswered(open, agent, tools, 'a new message came before this call was settled.'),
+    ...unanswered(open, 'a new message came before this call was settled.', tools, agent),
     { type: 'run_end', runId, status: 'stopped', stop, turns },
   ]);
 }

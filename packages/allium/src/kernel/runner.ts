@@ -1,4 +1,5 @@
 /** One run from its start to its end: session, limits, run layers around the loop, and what is told and written at the end. */
+import { endChildren, waiting } from './abandoned.js';
 import type { Agent } from './agent.js';
 import { begin } from './begin.js';
 import { stopOf } from './boundary.js';
@@ -150,11 +151,14 @@ async function close(run: Run, ended: Ended, { store }: Start, ctx: RunContext):
     if (run.scope.aborted && staysOpen(run, ended.result.status)) ended = endedBy(run, run.scope.reason, ctx);
     const { status, stop } = ended.result;
     const { from, batch, turns } = run.open;
-    const { runId, sessionId } = run;
-    const end: EntryBody[] = staysOpen(run, status)
+    const { runId, sessionId, plan, agent } = run;
+    const stays = staysOpen(run, status);
+    const left = batch ? waiting(run.open) : run.givenUp;
+    if (left && !stays) await endChildren(run, sessionId, left);
+    const end: EntryBody[] = stays
       ? pause(run)
       : [
-          ...(batch ? unanswered(run.open, run.agent, run.plan.tools, whyNot(run, ended.result)) : []),
+          ...(batch ? unanswered(run.open, whyNot(run, ended.result), plan.tools, agent) : []),
           { type: 'run_end', runId, status, stop, turns },
         ];
     if (due || end.length > 0 || run.hasUnwritten) {

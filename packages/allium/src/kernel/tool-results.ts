@@ -189,11 +189,13 @@ export class ToolResults {
     for (const call of calls) {
       if (call.done) continue;
       this.begin(call);
+      const here = call.attempts > 0;
       // A tool that asks has done nothing yet; one that may be run again, a sub-agent above all, may have.
-      const doubt =
-        call.attempts > 0
-          ? !aborted && call.ctx.tool?.onInDoubt === 'retry'
-          : resumed !== undefined && mayHaveBegun(open, call.index, agent, resumed);
+      const begun = here
+        ? call.ctx.tool?.onInDoubt === 'retry'
+        : resumed !== undefined && mayHaveBegun(open, call.index, resumed, agent);
+      if (begun) this.run.giveUp(call.assistantMessage.id, call.index);
+      const doubt = begun && !(here && aborted);
       const reason = aborted && !doubt ? 'Aborted' : withoutResult(ended, doubt);
       const result = call.result ?? errorResult(`${reason}: ${messageOf(why)}`);
       // That a call is in doubt is said in any case.

@@ -30,19 +30,24 @@ export function isDoubtful(result: Pick<Message, 'content'>): boolean {
  * May a call without a result have begun before this process went on with the run? That a tool begins which may be run
  * again is not written down.
  */
-export function mayHaveBegun(open: OpenRun, index: number, agent: Agent, tools: readonly Tool[]): boolean {
+export function mayHaveBegun(open: OpenRun, index: number, tools: readonly Tool[], agent?: Agent): boolean {
   const { calls, results } = open.batch!;
   const toolOf = ({ name }: { readonly name: string }) => tools.find((tool) => tool.name === name);
   if (toolOf(calls[index]!)?.onInDoubt === 'fail') return false;
   // While somebody is asked whether a call may happen, nothing of its batch runs.
   if ([...open.requests.values()].some(({ kind, from }) => kind === 'ask' && !from)) return false;
-  if (agent.toolExecution !== 'sequential' && !calls.some((call) => toolOf(call)?.sequential)) return true;
+  if (agent?.toolExecution !== 'sequential' && !calls.some((call) => toolOf(call)?.sequential)) return true;
   // One after the other: the next to come, unless the one before it stopped the run.
   return !open.stop && results.indexOf(undefined) === index;
 }
 
 /** A result for every open call of a run, with the reason why it will get no other. */
-export function unanswered(open: OpenRun, agent: Agent, tools: readonly Tool[], why: string): EntryBody[] {
+export function unanswered(
+  open: OpenRun,
+  why: string,
+  tools: readonly Tool[] = [],
+  agent?: Agent,
+): EntryBody[] {
   const { runId, batch, count } = open;
   if (!batch) return [];
   return [...batch.calls.entries()]
@@ -50,7 +55,7 @@ export function unanswered(open: OpenRun, agent: Agent, tools: readonly Tool[], 
     .map(([index, { id, name }]): EntryBody => {
       const { content, isError } = batch.started.includes(id)
         ? inDoubt(name)
-        : errorResult(withoutResult(why, mayHaveBegun(open, index, agent, tools)));
+        : errorResult(withoutResult(why, mayHaveBegun(open, index, tools, agent)));
       const number = count + 1 + index;
       const message = { role: 'tool' as const, toolCallId: id, toolName: name, content, isError };
       return { type: 'tool_finished', runId, message: deepFreeze({ id: `${runId}.${number}`, ...message }) };
