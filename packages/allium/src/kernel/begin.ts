@@ -1,5 +1,6 @@
 /** The beginning of a run: its session is loaded, and its start written or the run to go on with found. */
 import { endChildren, waiting } from './abandoned.js';
+import { isJudged } from './admission.js';
 import { checkAnswer, firstAnswers, unknownRequest } from './answers.js';
 import type { Plan } from './compose.js';
 import { AlliumError, isThenable, kernelStop } from './errors.js';
@@ -13,7 +14,7 @@ import { Run, type RunEvents } from './run.js';
 import type { Start } from './runner.js';
 import type { Scope } from './scope.js';
 import { catchUp } from './session-state.js';
-import { type Awaitable, ENTRY_VERSION, type EntryDraft } from './store.js';
+import { type Awaitable, type Decision, ENTRY_VERSION, type EntryDraft } from './store.js';
 import { unanswered } from './unanswered.js';
 
 /** Loads the session and writes the start of the run, or finds the run to go on with. */
@@ -30,7 +31,11 @@ function opened(start: Start, scope: Scope): Awaitable<Run> {
   const journal = new Journal(store, state, agent.clock);
   const metadata = options.metadata && toJson(options.metadata, 'metadata', notJson);
   if (!input)
-    return reopen(journal, plan.names, start).then(() => runOf(start, scope, plan, journal, metadata));
+    return reopen(journal, plan, start).then((unjudged) => {
+      const run = runOf(start, scope, plan, journal, metadata);
+      run.unjudged = unjudged;
+      return run;
+    });
   if (!state.open) return newRun(start, scope, plan, journal, metadata);
   return settleOpen(journal, start, plan).then(() => newRun(start, scope, plan, journal, metadata));
 }
@@ -125,19 +130,22 @@ function limitsOf({ agent, options, input, state }: Start): Limits {
   return above === undefined ? limits : { ...limits, depth: Math.min(above, limits.depth ?? MAX_DEPTH) };
 }
 
-/** Checks that a run can be resumed here and takes the answers that came with it. */
+/**
+ * Checks that a run can be resumed here and takes the answers that came with it. Returns those that have to be judged:
+ * that is done inside the run, and those of the inbox are found there again.
+ */
 async function reopen(
   journal: Journal,
-  names: readonly string[],
+  plan: Plan,
   { options, agent, store }: Start,
-): Promise<void> {
+): Promise<ReadonlyMap<string, Decision>> {
   const { open, sessionId, inboxCursor } = journal.state;
   if (!open)
     throw new AlliumError(
       'SESSION_UNKNOWN',
       `Session "${sessionId}" has no run to resume. Start one with run().`,
     );
-  const missing = open.plan.filter((name) => !names.includes(name));
+  const missing = open.plan.filter((name) => !plan.names.includes(name));
   if (missing.length > 0 && !options.allowPlanChange) {
     throw new AlliumError(
       'PLAN_MISMATCH',
@@ -148,6 +156,7 @@ async function reopen(
   const posted = (isThenable(taken) ? await taken : taken).map(({ item }) => item);
   const now = agent.clock.now();
   const answers = firstAnswers(posted, open.requests, now);
+  const unjudged = new Map<string, Decision>();
   for (const [requestId, decision] of Object.entries(options.answers ?? {})) {
     const request = open.requests.get(requestId);
     if (!request || answers.has(requestId))
@@ -156,18 +165,17 @@ async function reopen(
         [...open.requests.values()].filter(({ id }) => !answers.has(id)),
       );
     // What comes through the parent of a sub-agent was in time when the parent took it.
-    answers.set(requestId, checkAnswer(request, decision, options.parent ? request.createdAt : now));
+    const checked = checkAnswer(request, decision, options.parent ? request.createdAt : now);
+    answers.set(requestId, checked);
+    if (isJudged(plan, checked)) unjudged.set(requestId, checked);
   }
   // All of them or none: a wrong answer beside good ones changes nothing.
-  if (answers.size > 0)
+  const plain = [...answers].filter(([, decision]) => !isJudged(plan, decision));
+  if (plain.length > 0)
     await journal.append(
-      [...answers].map(([requestId, decision]) => ({
-        type: 'answer',
-        runId: open.runId,
-        requestId,
-        decision,
-      })),
+      plain.map(([requestId, decision]) => ({ type: 'answer', runId: open.runId, requestId, decision })),
     );
+  return unjudged;
 }
 
 /** A new message ends what was left open: every pending call is answered, visibly, before the history goes on. */

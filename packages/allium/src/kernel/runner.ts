@@ -1,5 +1,6 @@
 /** One run from its start to its end: session, limits, run layers around the loop, and what is told and written at the end. */
 import { endChildren, waiting } from './abandoned.js';
+import { leaveAnswers } from './admission.js';
 import type { Agent } from './agent.js';
 import { begin } from './begin.js';
 import { stopOf } from './boundary.js';
@@ -161,8 +162,9 @@ async function close(run: Run, ended: Ended, { store }: Start, ctx: RunContext):
           ...(batch ? unanswered(run.open, whyNot(run, ended.result), plan.tools, agent) : []),
           { type: 'run_end', runId, status, stop, turns },
         ];
-    if (due || end.length > 0 || run.hasUnwritten) {
-      const wait = run.append(due ? [...due.entries, ...end] : end);
+    const posted = stays ? await leaveAnswers(run, due) : due?.entries;
+    if (posted?.length || end.length > 0 || run.hasUnwritten) {
+      const wait = run.append(posted ? [...posted, ...end] : end);
       if (wait) await wait;
     }
     if (due || batch) ended = { ...ended, result: withLatest(run, ended.result, from) };
