@@ -15,7 +15,7 @@ import type { Start } from './runner.js';
 import type { Scope } from './scope.js';
 import { catchUp } from './session-state.js';
 import { type Awaitable, type Decision, ENTRY_VERSION, type EntryDraft } from './store.js';
-import { unanswered } from './unanswered.js';
+import { isAsked, unanswered } from './unanswered.js';
 
 /** Loads the session and writes the start of the run, or finds the run to go on with. */
 export function begin(start: Start, scope: Scope): Awaitable<Run> {
@@ -30,10 +30,12 @@ function opened(start: Start, scope: Scope): Awaitable<Run> {
   const plan = agent.planFor(options.middleware);
   const journal = new Journal(store, state, agent.clock);
   const metadata = options.metadata && toJson(options.metadata, 'metadata', notJson);
+  const asked = state.open !== undefined && isAsked(state.open);
   if (!input)
     return reopen(journal, plan, start).then((unjudged) => {
       const run = runOf(start, scope, plan, journal, metadata);
       run.unjudged = unjudged;
+      run.asked = asked;
       return run;
     });
   if (!state.open) return newRun(start, scope, plan, journal, metadata);

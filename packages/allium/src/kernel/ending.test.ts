@@ -335,6 +335,25 @@ describe('a stop and then a crash', () => {
   });
 });
 
+it('calls that somebody was asked about until now have not run when one of them stops the run', async () => {
+  const asks: Middleware = { name: 'asks', beforeToolCall: () => ({ ask: { title: 'May it?' } }) };
+  const { agent, tools, ran } = world({ middleware: [asks] });
+  const stops = tool({
+    name: 'stops',
+    description: '',
+    input: z.object({}),
+    execute: (_, ctx) => ctx.stop('stopped', 'enough'),
+  });
+  const options = { tools: [...tools, stops] };
+  const { pending } = await agent([calls('stops', 'look')], options)
+    .session('s')
+    .run('go');
+  const answers = Object.fromEntries(pending.map(({ id }) => [id, { type: 'approve' as const }]));
+  const { messages } = await agent([], options).session('s').resume({ answers });
+  expect(textOf(messages.at(-1)!)).toBe('Not run: the run was stopped: enough');
+  expect(ran).toEqual([]);
+});
+
 it('an abort after a crash leaves open whether a call ran of which nothing is written', async () => {
   const { store, agent, session } = world();
   const dies = dying(store, (types) => types.includes('tool_finished'));

@@ -88,6 +88,8 @@ export class Run {
   readonly allowPlanChange: boolean;
   /** Runs of sub-agents that have not ended, by the place of their call. */
   children: Map<string, Promise<ChildOutcome>> | undefined;
+  /** Until this process went on with it, somebody was asked about its calls, so none of them had begun. */
+  asked = false;
   /** Answers that came with a resume, until guards and hooks have judged them; by request id. */
   unjudged: ReadonlyMap<string, Decision> | undefined;
   /** Calls that may have started sub-agents, and were answered without them. */

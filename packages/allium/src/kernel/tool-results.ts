@@ -183,7 +183,7 @@ export class ToolResults {
     why: unknown,
     resumed: readonly Tool[] | undefined,
   ): Promise<void> {
-    const { open, agent } = this.run;
+    const { open, agent, asked } = this.run;
     const aborted = controlKind(why) === 'abort';
     const ended = `the run ${aborted ? 'was aborted' : isControl(why) ? 'was stopped' : 'failed'}`;
     for (const call of calls) {
@@ -193,7 +193,7 @@ export class ToolResults {
       // A tool that asks has done nothing yet; one that may be run again, a sub-agent above all, may have.
       const begun = here
         ? call.ctx.tool?.onInDoubt === 'retry'
-        : resumed !== undefined && mayHaveBegun(open, call.index, resumed, agent);
+        : resumed !== undefined && !asked && mayHaveBegun(open, call.index, resumed, agent);
       if (begun) this.run.giveUp(call.assistantMessage.id, call.index);
       const doubt = begun && !(here && aborted);
       const reason = aborted && !doubt ? 'Aborted' : withoutResult(ended, doubt);

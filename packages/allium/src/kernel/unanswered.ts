@@ -26,6 +26,11 @@ export function isDoubtful(result: Pick<Message, 'content'>): boolean {
   return text.startsWith(IN_DOUBT) || text.startsWith(PERHAPS);
 }
 
+/** Is somebody asked whether a call may happen? Until all is answered, nothing of its batch runs. */
+export function isAsked({ requests }: OpenRun): boolean {
+  return [...requests.values()].some(({ kind, from }) => kind === 'ask' && !from);
+}
+
 /**
  * May a call without a result have begun before this process went on with the run? That a tool begins which may be run
  * again is not written down.
@@ -34,8 +39,7 @@ export function mayHaveBegun(open: OpenRun, index: number, tools: readonly Tool[
   const { calls, results } = open.batch!;
   const toolOf = ({ name }: { readonly name: string }) => tools.find((tool) => tool.name === name);
   if (toolOf(calls[index]!)?.onInDoubt === 'fail') return false;
-  // While somebody is asked whether a call may happen, nothing of its batch runs.
-  if ([...open.requests.values()].some(({ kind, from }) => kind === 'ask' && !from)) return false;
+  if (isAsked(open)) return false;
   if (agent?.toolExecution !== 'sequential' && !calls.some((call) => toolOf(call)?.sequential)) return true;
   // One after the other: the next to come, unless the one before it stopped the run.
   return !open.stop && results.indexOf(undefined) === index;
