@@ -1,8 +1,6 @@
 /** Answers to questions: what they look like, and whether they still count. */
 import { AlliumError, shown } from './errors.js';
-import type { Admission, Refusal } from './incoming.js';
 import { type Flaw, toJson } from './json-copy.js';
-import { textOf } from './messages.js';
 import type { Decision, InboxItem, PendingRequest } from './store.js';
 
 const TYPES = ['approve', 'edit', 'reject', 'respond'];
@@ -57,19 +55,6 @@ export function firstAnswers(
     }
   }
   return answers;
-}
-
-/** What an answer says in the words of whoever gave it. */
-export function saidIn(decision: Decision): string | undefined {
-  if (decision.type === 'respond') return decision.text;
-  return decision.type === 'reject' ? decision.reason : undefined;
-}
-
-/** What is left of an answer after guards and hooks have judged what it says. */
-export function admitted(given: Decision, judged: Admission | Refusal): Decision {
-  if ('reason' in judged) return { type: 'reject', reason: `The answer was refused: ${judged.reason}` };
-  const text = textOf(judged.message);
-  return given.type === 'respond' ? { ...given, text } : { type: 'reject', reason: text };
 }
 
 /** Nobody answered in time: the call counts as rejected. */

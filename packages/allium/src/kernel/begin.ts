@@ -1,4 +1,6 @@
 /** The beginning of a run: its session is loaded, and its start written or the run to go on with found. */
+import { endChildren, waiting } from './abandoned.js';
+import { isJudged } from './admission.js';
 import { checkAnswer, firstAnswers, unknownRequest } from './answers.js';
 import type { Plan } from './compose.js';
 import { AlliumError, isThenable, kernelStop } from './errors.js';
@@ -12,8 +14,8 @@ import { Run, type RunEvents } from './run.js';
 import type { Start } from './runner.js';
 import type { Scope } from './scope.js';
 import { catchUp } from './session-state.js';
-import { type Awaitable, ENTRY_VERSION, type EntryDraft } from './store.js';
-import { unanswered } from './unanswered.js';
+import { type Awaitable, type Decision, ENTRY_VERSION, type EntryDraft } from './store.js';
+import { isAsked, unanswered } from './unanswered.js';
 
 /** Loads the session and writes the start of the run, or finds the run to go on with. */
 export function begin(start: Start, scope: Scope): Awaitable<Run> {
@@ -28,10 +30,16 @@ function opened(start: Start, scope: Scope): Awaitable<Run> {
   const plan = agent.planFor(options.middleware);
   const journal = new Journal(store, state, agent.clock);
   const metadata = options.metadata && toJson(options.metadata, 'metadata', notJson);
+  const asked = state.open !== undefined && isAsked(state.open);
   if (!input)
-    return reopen(journal, plan.names, start).then(() => runOf(start, scope, plan, journal, metadata));
+    return reopen(journal, plan, start).then((unjudged) => {
+      const run = runOf(start, scope, plan, journal, metadata);
+      run.unjudged = unjudged;
+      run.asked = asked;
+      return run;
+    });
   if (!state.open) return newRun(start, scope, plan, journal, metadata);
-  return settleOpen(journal, plan).then(() => newRun(start, scope, plan, journal, metadata));
+  return settleOpen(journal, start, plan).then(() => newRun(start, scope, plan, journal, metadata));
 }
 
 function newRun(
@@ -124,19 +132,22 @@ function limitsOf({ agent, options, input, state }: Start): Limits {
   return above === undefined ? limits : { ...limits, depth: Math.min(above, limits.depth ?? MAX_DEPTH) };
 }
 
-/** Checks that a run can be resumed here and takes the answers that came with it. */
+/**
+ * Checks that a run can be resumed here and takes the answers that came with it. Returns those that have to be judged:
+ * that is done inside the run, and those of the inbox are found there again.
+ */
 async function reopen(
   journal: Journal,
-  names: readonly string[],
+  plan: Plan,
   { options, agent, store }: Start,
-): Promise<void> {
+): Promise<ReadonlyMap<string, Decision>> {
   const { open, sessionId, inboxCursor } = journal.state;
   if (!open)
     throw new AlliumError(
       'SESSION_UNKNOWN',
       `Session "${sessionId}" has no run to resume. Start one with run().`,
     );
-  const missing = open.plan.filter((name) => !names.includes(name));
+  const missing = open.plan.filter((name) => !plan.names.includes(name));
   if (missing.length > 0 && !options.allowPlanChange) {
     throw new AlliumError(
       'PLAN_MISMATCH',
@@ -147,6 +158,7 @@ async function reopen(
   const posted = (isThenable(taken) ? await taken : taken).map(({ item }) => item);
   const now = agent.clock.now();
   const answers = firstAnswers(posted, open.requests, now);
+  const unjudged = new Map<string, Decision>();
   for (const [requestId, decision] of Object.entries(options.answers ?? {})) {
     const request = open.requests.get(requestId);
     if (!request || answers.has(requestId))
@@ -155,27 +167,31 @@ async function reopen(
         [...open.requests.values()].filter(({ id }) => !answers.has(id)),
       );
     // What comes through the parent of a sub-agent was in time when the parent took it.
-    answers.set(requestId, checkAnswer(request, decision, options.parent ? request.createdAt : now));
+    const checked = checkAnswer(request, decision, options.parent ? request.createdAt : now);
+    answers.set(requestId, checked);
+    if (isJudged(plan, checked)) unjudged.set(requestId, checked);
   }
   // All of them or none: a wrong answer beside good ones changes nothing.
-  if (answers.size > 0)
+  const plain = [...answers].filter(([, decision]) => !isJudged(plan, decision));
+  if (plain.length > 0)
     await journal.append(
-      [...answers].map(([requestId, decision]) => ({
-        type: 'answer',
-        runId: open.runId,
-        requestId,
-        decision,
-      })),
+      plain.map(([requestId, decision]) => ({ type: 'answer', runId: open.runId, requestId, decision })),
     );
+  return unjudged;
 }
 
 /** A new message ends what was left open: every pending call is answered, visibly, before the history goes on. */
-async function settleOpen(journal: Journal, { tools }: Plan): Promise<void> {
+async function settleOpen(
+  journal: Journal,
+  { agent, store, forgets }: Start,
+  { tools }: Plan,
+): Promise<void> {
   const open = journal.state.open!;
   const { runId, turns } = open;
   const stop: Stop = { reason: 'stopped', message: 'A new message came.' };
+  await endChildren({ store, clock: agent.clock, forgets }, journal.state.sessionId, waiting(open));
   await journal.append([
-    ...unanswered(open, tools, 'a new message came before this call was settled.'),
+    ...unanswered(open, 'a new message came before this call was settled.', tools, agent),
     { type: 'run_end', runId, status: 'stopped', stop, turns },
   ]);
 }

@@ -3,6 +3,7 @@
  * parent's, in the parent's store, named by the call that started it. So when the call is made again, after a
  * suspension or a crash, the child goes on, or its result is found, and nothing is done twice.
  */
+import { childId, endRun, placeOf } from './abandoned.js';
 import type { Agent, RunOptions } from './agent.js';
 import type { ToolContext } from './context.js';
 import { AlliumError, RunError, Suspension } from './errors.js';
@@ -39,7 +40,7 @@ export interface ChildRun {
 /** Starts the next child of this call, or goes on with it. Its questions suspend the parent; its failure is an outcome. */
 export async function runChild(ctx: ToolContext, child: ChildRun): Promise<ChildOutcome> {
   const run = ctx._run;
-  const place = placeOf(ctx);
+  const place = nextPlace(ctx);
   run.children ??= new Map();
   const { children } = run;
   const work = after(children.get(place), ctx, child, place);
@@ -100,15 +101,13 @@ export function forward(ctx: ToolContext, event: AgentEvent, sessionId: string):
 // ── Where the child is ───────────────────────────────────────────────────────────────────────────────────────
 
 /**
- * Names the call in its session, and which of its children this is: the same after a resume, unlike any other. The
- * children of one execution are told apart by their order, so a tool that has several starts them in the same order
+ * The children of one execution are told apart by their order, so a tool that has several starts them in the same order
  * each time.
  */
-function placeOf(ctx: ToolContext): string {
+function nextPlace(ctx: ToolContext): string {
   const { assistantMessage, toolCall } = ctx;
   const index = toolCallsOf(assistantMessage).findIndex(({ id }) => id === toolCall.id);
-  const ordinal = ++ctx._children;
-  return `${assistantMessage.id}.${index}${ordinal > 1 ? `+${ordinal}` : ''}`;
+  return placeOf(assistantMessage.id, index, ++ctx._children);
 }
 
 /**
@@ -117,7 +116,7 @@ function placeOf(ctx: ToolContext): string {
  */
 async function find({ _run: run, _call }: ToolContext, agent: Agent, place: string): Promise<Session> {
   const again = _call.attempts > 1;
-  const idOf = (n: number): string => `${run.sessionId}/${place}${n > 1 ? `~${n}` : ''}`;
+  const idOf = (n: number): string => childId(run.sessionId, place, n);
   for (let n = 1; ; n++) {
     const session = new Session(agent, idOf(n), run.forgets, run.store);
     const { open, ended } = await session.peek();
@@ -146,10 +145,14 @@ async function goOn(
     result = await execute(ctx, child, session, state.open, place);
   } catch (error) {
     if (ctx._scope.aborted) throw ctx._scope.reason;
-    const lost = isLost(error, state);
-    if (lost) ctx._run.surrender(error);
-    if (lost || !(error instanceof RunError)) throw error;
-    result = error.result;
+    if (isLost(error, state)) throw surrendered(ctx, error);
+    const failed = error instanceof RunError ? error.result : undefined;
+    // It may have failed around a question: the parent goes on without it, so nobody could answer that.
+    await endRun(ctx._run, session.id, failed).catch((cause) => {
+      throw surrendered(ctx, cause);
+    });
+    if (!failed) throw error;
+    result = failed;
   }
   if (ctx._scope.aborted) throw ctx._scope.reason;
   const { status, stop, text, pending } = result;
@@ -162,6 +165,12 @@ async function goOn(
   const signal = new Suspension(first!, ...more);
   ctx._call.latch(signal);
   throw signal;
+}
+
+/** The parent fails, too, and can be gone on with as far as it got. */
+function surrendered(ctx: ToolContext, error: unknown): unknown {
+  ctx._run.surrender(error);
+  return error;
 }
 
 /**

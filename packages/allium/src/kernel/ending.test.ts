@@ -9,6 +9,7 @@ import {
   type Session,
   StopRun,
   type Store,
+  type ToolContext,
   textOf,
   tool,
   window,
@@ -278,6 +279,111 @@ describe('a stop that was asked for', () => {
   );
 });
 
+describe('a stop and then a crash', () => {
+  const words = 'May have run, result unknown: the run was stopped';
+  /** Both calls begin; one stops the run, which dies before the result of the other is written. */
+  async function crashed(more: Partial<AgentOptions> = {}) {
+    const { store, agent, ran, tools } = world();
+    const make = (name: string, execute: (args: object, ctx: ToolContext) => Promise<string>) =>
+      tool({ name, description: '', input: z.object({}), idempotent: true, execute });
+    const stops = make('stops', async (_, ctx) => ctx.stop('stopped', 'enough'));
+    const slow = make('slow', async () => {
+      ran.push('slow');
+      await settle();
+      return 'slow done';
+    });
+    const options = { tools: [...tools, stops, slow], ...more };
+    let finished = 0;
+    const dies = dying(store, (types) => types.includes('tool_finished') && ++finished > 1);
+    await failed(
+      agent([calls('stops', 'slow')], { ...options, store: dies })
+        .session('s')
+        .stream('go').result,
+    );
+    return { resumed: (and: object = {}) => agent([], options).session('s').resume(and), ran };
+  }
+
+  it('leave open whether a call ran of which nothing is written', async () => {
+    const { resumed, ran } = await crashed();
+    const { status, messages } = await resumed();
+    expect([status, ran]).toEqual(['stopped', ['slow']]);
+    expect(textOf(messages.at(-1)!)).toBe(`${words}: enough`);
+  });
+
+  it('leave it open, and calls in doubt in doubt, where a guard has to judge what is said', async () => {
+    const guard = { on: ['tool-result' as const], judge: async () => undefined };
+    const middleware = [{ name: 'judges', guard }];
+    const { resumed } = await crashed({ middleware });
+    expect(textOf((await resumed()).messages.at(-1)!)).toBe(`${words}.`);
+    const { store, agent } = world({ middleware });
+    const dies = dying(store, (types) => types.includes('tool_finished'));
+    const first = agent([calls('pay')], { store: dies }).session('s');
+    await failed(first.run('go'));
+    const { result } = await failed(
+      agent([])
+        .session('s')
+        .resume({ signal: AbortSignal.abort('no') }),
+    );
+    expect(textOf(result.messages.at(-1)!)).toContain('In doubt: "pay" had started');
+  });
+
+  it('say that nothing ran of calls that wait for their turn', async () => {
+    const { resumed, ran } = await crashed({ toolExecution: 'sequential' });
+    const { messages } = await resumed();
+    expect(textOf(messages.at(-1)!)).toBe('Not run: the run was stopped: enough');
+    expect(ran).toEqual([]);
+  });
+});
+
+it('calls that somebody was asked about until now have not run when one of them stops the run', async () => {
+  const asks: Middleware = { name: 'asks', beforeToolCall: () => ({ ask: { title: 'May it?' } }) };
+  const { agent, tools, ran } = world({ middleware: [asks] });
+  const stops = tool({
+    name: 'stops',
+    description: '',
+    input: z.object({}),
+    execute: (_, ctx) => ctx.stop('stopped', 'enough'),
+  });
+  const options = { tools: [...tools, stops] };
+  const { pending } = await agent([calls('stops', 'look')], options)
+    .session('s')
+    .run('go');
+  const answers = Object.fromEntries(pending.map(({ id }) => [id, { type: 'approve' as const }]));
+  const { messages } = await agent([], options).session('s').resume({ answers });
+  expect(textOf(messages.at(-1)!)).toBe('Not run: the run was stopped: enough');
+  expect(ran).toEqual([]);
+});
+
+it('an abort after a crash leaves open whether a call ran of which nothing is written', async () => {
+  const { store, agent, session } = world();
+  const dies = dying(store, (types) => types.includes('tool_finished'));
+  const first = agent([calls('look')], { store: dies }).session('s');
+  await failed(first.run('go'));
+  const { result } = await failed(session().resume({ signal: AbortSignal.abort('too late') }));
+  expect(textOf(result.messages.at(-1)!)).toBe('May have run, result unknown: the run was aborted: too late');
+});
+
+it('a sub-agent that asked when another call stopped the run may have done something', async () => {
+  const { tools, ran } = world();
+  const child = new Agent({ name: 'child', model: scriptedModel([calls('pay'), calls('asks')]), tools });
+  const stops = tool({
+    name: 'stops',
+    description: '',
+    input: z.object({}),
+    execute: async (_, ctx) => {
+      while (!ran.includes('pay')) await settle();
+      await settle();
+      ctx.stop('stopped', 'enough');
+    },
+  });
+  const both = toolCalls({ name: 'child', args: { prompt: 'go' } }, { name: 'stops', args: {} });
+  const { messages } = await new Agent({
+    model: scriptedModel([both]),
+    tools: [child.asTool({ name: 'child', description: '' }), stops],
+  }).run('go');
+  expect(textOf(messages[2]!)).toBe('May have run, result unknown: the run was stopped: enough');
+});
+
 describe('a cancel from another process', () => {
   it('that comes while the run goes to ask somebody ends it', async () => {
     const { store, agent, ran } = world();
@@ -398,7 +504,7 @@ it('a run without a store that failed around a question can be gone on with', as
 });
 
 describe('a new message after a crash', () => {
-  it('says of a call that had begun that it is in doubt, and of one that may be run again that it is not finished', async () => {
+  it('says of a call that had begun that it is in doubt, and of one that may be run again that it may have run', async () => {
     const { store, agent, session } = world();
     const dies = dying(store, (types) => types.includes('tool_finished'));
     await failed(
@@ -418,7 +524,7 @@ describe('a new message after a crash', () => {
     const other = agent(['sorry']).session('other');
     await other.run('did it work?');
     expect(textOf((await other.messages())[2]!)).toBe(
-      'Not finished: a new message came before this call was settled.',
+      'May have run, result unknown: a new message came before this call was settled.',
     );
   });
 

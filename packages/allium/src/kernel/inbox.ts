@@ -3,15 +3,16 @@ import { firstAnswers } from './answers.js';
 import { Aborted, isThenable } from './errors.js';
 import type { Message } from './messages.js';
 import type { Run } from './run.js';
-import type { Awaitable, EntryBody, InboxItem, Queued, Store } from './store.js';
+import type { Awaitable, Decision, EntryBody, InboxItem, Queued, Store } from './store.js';
 
 export interface Inbox {
   readonly store: Store;
 }
 
-/** Messages that are due, and the entries to be written together with them. */
+/** Messages that are due, answers to open questions by request id, and the entries to be written together with them. */
 export interface Due {
   readonly messages: readonly Message[];
+  readonly answers: ReadonlyMap<string, Decision>;
   readonly entries: readonly EntryBody[];
 }
 
@@ -33,7 +34,6 @@ type Taken = readonly { readonly n: number; readonly item: InboxItem }[];
 
 function sort(run: Run, taken: Taken, wanted: Wanted): Due | undefined {
   if (taken.length === 0 && run.state.queued.length === 0) return undefined;
-  const entries: EntryBody[] = [];
   const queued: Queued[] = [...run.state.queued];
   for (const { item } of taken) {
     if (item.type === 'steer' || item.type === 'follow_up') queued.push(item);
@@ -43,14 +43,16 @@ function sort(run: Run, taken: Taken, wanted: Wanted): Due | undefined {
     }
   }
   const items = taken.map(({ item }) => item);
-  for (const [requestId, decision] of firstAnswers(items, run.open.requests, run.clock.now())) {
-    entries.push({ type: 'answer', runId: run.runId, requestId, decision });
-  }
+  const answers = firstAnswers(items, run.open.requests, run.clock.now());
   const steering = queued.filter((one) => one.type === 'steer');
   const all = steering.length > 0 || wanted === 'steer' ? steering : queued;
   const ready = wanted === 'steer' || wanted === 'all' ? all : [];
   if (taken.length === 0 && ready.length === 0) return undefined;
   const rest = queued.filter((one) => !ready.includes(one));
-  entries.push({ type: 'inbox', cursor: taken.at(-1)?.n ?? run.state.inboxCursor, queued: rest });
-  return { messages: ready.map((one) => one.message), entries };
+  const cursor = taken.at(-1)?.n ?? run.state.inboxCursor;
+  return {
+    messages: ready.map((one) => one.message),
+    answers,
+    entries: [{ type: 'inbox', cursor, queued: rest }],
+  };
 }

@@ -1,5 +1,6 @@
 /** Messages on their way into the history: from outside through guards and `acceptMessage`, or from middleware. */
 
+import type { Plan } from './compose.js';
 import { judgeMessage } from './content-guards.js';
 import { RunContext, type Taken } from './context.js';
 import { AlliumError, StopRun, shown } from './errors.js';
@@ -27,7 +28,7 @@ export function acceptInput(run: Run, ctx: RunContext, entries: readonly EntryBo
   const { input, _taken: taken } = ctx;
   // Run layers may have assigned it; otherwise it was checked when it came in.
   const given = run.plan.layers.run.length === 0 ? input : checkAssigned(input);
-  if (!judgesMessages(run)) return appendInput(run, given, entries, taken);
+  if (!judgesMessages(run.plan)) return appendInput(run, given, entries, taken);
   return judgeAll(run, given).then(
     (accepted) => appendInput(run, accepted, entries, taken),
     (error) => {
@@ -81,7 +82,7 @@ export async function acceptQueued(
 ): Promise<number> {
   const accepted: Message[] = [];
   for (const message of given) {
-    const answer = judgesMessages(run) ? await accept(run, message, given) : { message };
+    const answer = judgesMessages(run.plan) ? await accept(run, message, given) : { message };
     const problem = 'reason' in answer ? undefined : misplacedIn([answer.message]);
     const refusal = 'reason' in answer ? answer : problem && { reason: problem, by: 'kernel' };
     if (refusal) {
@@ -93,8 +94,8 @@ export async function acceptQueued(
   return accepted.length;
 }
 
-export function judgesMessages(run: Run): boolean {
-  return run.plan.guards.input.length > 0 || run.plan.rules.acceptMessage.length > 0;
+export function judgesMessages({ guards, rules: planned }: Plan): boolean {
+  return guards.input.length > 0 || planned.acceptMessage.length > 0;
 }
 
 /** What its hooks wrote goes into the append that comes next, and so does the message. */

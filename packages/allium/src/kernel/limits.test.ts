@@ -350,6 +350,38 @@ describe('calls side by side', () => {
       expect(caps(model)).toEqual(limits.tokens ? [100, 87] : [100, 88]);
     }
   });
+  it('wait for each other where what is left beside is too short for an answer', async () => {
+    for (const limits of [{ tokens: 33_000 }, { costUsd: 66_000e-6 }]) {
+      const model = scriptedModel([chunks('tick', 'a'), 'b'], { price, usage: usage(3, 10) });
+      const { result } = await watched(new Agent({ model, limits, middleware: [both] }), 'go');
+      expect(result).toMatchObject({ status: 'done', text: 'b', usage: { totalTokens: 26 } });
+      expect(caps(model)).toEqual([32_768, 32_768]);
+    }
+  });
+  it('wait for each other where less is left beside than they say they need', async () => {
+    const model = scriptedModel([chunks('tick', 'a'), 'b'], { usage: usage(3, 10) });
+    const settings = { maxOutputTokens: 60 };
+    const limits = { tokens: 100 };
+    await new Agent({ model, limits, settings, middleware: [both] }).run('go');
+    expect(caps(model)).toEqual([60, 60]);
+  });
+  it('of sub-agents get enough for an answer each, or all that is left', async () => {
+    const inner = scriptedModel(['sub'], { repeat: true, usage: usage(0, 500) });
+    const child = new Agent({ model: inner });
+    const ask = tool({
+      name: 'free',
+      description: '',
+      input,
+      execute: async (_, ctx) => (await child.run('sub', { parent: ctx })).text,
+    });
+    const model = scriptedModel([call(4), 'end'], { usage: usage(10, 10) });
+    const { result } = await watched(new Agent({ model, tools: [ask], limits: { tokens: 2500 } }), 'go');
+    expect(result.status).toBe('done');
+    expect(transcript(result.messages).slice(2, -1)).toEqual(Array(4).fill('tool: sub'));
+    const [first, second, third, fourth] = caps(inner);
+    expect([first, second, third]).toEqual([1024, 1024, 1024]);
+    expect(fourth).toBeGreaterThan(900);
+  });
   it('start at once where they say what they need', async () => {
     const model = scriptedModel([hang(), 'b']);
     const settings = { maxOutputTokens: 40 };
@@ -706,9 +738,18 @@ describe('a budget', () => {
     expect(budget.reserve(model, () => 10, undefined, 1)?.maxOutputTokens).toBe(100 - 11 - 10);
   });
   it('lets concurrent calls share by their part', () => {
-    const budget = new Budget({ tokens: 100 }, () => undefined);
-    expect(budget.reserve(model, () => 0, undefined, 0.25)?.maxOutputTokens).toBe(25);
-    expect(budget.reserve(model, () => 0, undefined, 0.25)?.maxOutputTokens).toBe(18);
+    const budget = new Budget({ tokens: 10_000 }, () => undefined);
+    expect(budget.reserve(model, () => 0, undefined, 0.25)?.maxOutputTokens).toBe(2500);
+    expect(budget.reserve(model, () => 0, undefined, 0.25)?.maxOutputTokens).toBe(1875);
+  });
+  it('gives no part that is too short for an answer while others may leave more', () => {
+    const budget = new Budget({ tokens: 2000 }, () => undefined);
+    const first = budget.reserve(model, () => 0, undefined, 0.25);
+    expect(first?.maxOutputTokens).toBe(1024);
+    expect(isCrowded(refusal(() => budget.reserve(model, () => 0, undefined, 0.25)))).toBe(true);
+    expect(budget.reserve(model, () => 0, 900, 0.25)?.maxOutputTokens).toBe(900);
+    const tight = new Budget({ tokens: 100 }, () => undefined);
+    expect(tight.reserve(model, () => 10, undefined, 0.25)?.maxOutputTokens).toBe(90);
   });
   it('has nobody wait when no call is under way, whatever is left over of sums of dollars', () => {
     const budget = new Budget({ costUsd: 1 }, () => ({ input: 0, output: 1e5 }));

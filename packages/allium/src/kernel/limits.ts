@@ -68,6 +68,8 @@ export interface Reservation {
 
 /** More than models write in one answer. */
 const PLENTY = 32_768;
+/** Less is too short for most answers. */
+const SHORT = 1024;
 
 /** Refusals for lack of room that is only set aside for calls under way. */
 const crowded = new WeakSet<StopRun>();
@@ -111,7 +113,8 @@ export class Budget {
    * Sets aside an estimate of the input and what output can be afforded beside it; undefined when nothing limits.
    * Throws StopRun when the money or tokens are used up, or set aside: see `isCrowded`. `share` is the part of what is
    * left that a call without an output limit of its own may take, so that calls side by side leave something for each
-   * other. A share of 1 leaves only what one answer cannot need.
+   * other. A share of 1 leaves only what one answer cannot need. Nobody gets too little for an answer while calls are
+   * under way that may leave more.
    */
   reserve(
     model: Model,
@@ -124,8 +127,14 @@ export class Budget {
     let output = maxOutputTokens ?? Number.POSITIVE_INFINITY;
     const part = (left: number) => (maxOutputTokens === undefined ? partOf(left, share) : left);
     const price = this.priceOf(model);
+    let tightest: Budget | undefined;
     for (let budget: Budget | undefined = this; budget; budget = budget.parent) {
-      output = Math.min(output, budget.affordable(model, price, input, part));
+      const room = budget.affordable(model, price, input, part);
+      if (room < output) [output, tightest] = [room, budget];
+    }
+    if (tightest && tightest.open > 0 && output < Math.min(maxOutputTokens ?? SHORT, SHORT)) {
+      const reason = isLimit(tightest.limits.tokens) ? 'max_tokens' : 'max_cost';
+      throw refusal(reason, `Calls under way leave ${output} tokens for an answer.`, true);
     }
     // Output that nothing limits is not set aside: infinite amounts could never be given back.
     const outputTokens = Number.isFinite(output) ? output : 0;
@@ -228,7 +237,8 @@ export class Budget {
 }
 
 function partOf(left: number, share: number): number {
-  return share < 1 ? left * share : Math.min(left, Math.max(PLENTY, left / 2));
+  const most = share < 1 ? Math.max(SHORT, left * share) : Math.max(PLENTY, left / 2);
+  return Math.min(left, most);
 }
 
 function refusal(reason: 'max_tokens' | 'max_cost', why: string, mayFitLater: boolean): StopRun {

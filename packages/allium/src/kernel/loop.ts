@@ -7,6 +7,7 @@
  * Every exit is either a returned Stop or something thrown: a control signal, an abort or an error. Whatever the
  * exit, each tool call has its result and each event that started has ended.
  */
+import { takeAnswers } from './admission.js';
 import { boundary, checkLimits, restoreStop } from './boundary.js';
 import { type RunContext, TurnContext } from './context.js';
 import { type Due, drain, type Inbox } from './inbox.js';
@@ -18,7 +19,7 @@ import type { Stop } from './result.js';
 import * as rules from './rules.js';
 import type { Run } from './run.js';
 import type { OpenBatch } from './session-state.js';
-import type { Awaitable, EntryBody } from './store.js';
+import type { Awaitable } from './store.js';
 import { type BatchOutcome, runTools } from './tool-batch.js';
 
 const MAX_CYCLES = 100;
@@ -39,16 +40,17 @@ interface TurnEnd {
 /** Runs from the input, or from where the journal left off, to the end. */
 export async function converse(run: Run, ctx: RunContext, inbox: Inbox): Promise<Stop> {
   run.call.check();
-  const taken = posts(run, inbox);
+  // A cancel that came before a run does not concern it; it does end one that waits.
+  const taken = drain(run, inbox, run.resumed ? 'none' : 'none, before it began');
   const posted = taken instanceof Promise ? await taken : taken;
   let first: TurnEnd | undefined;
   if (run.resumed) {
     // A cancel is taken over together with the end of the run: should that not be written, it still counts.
-    if (posted.length > 0 && !run.scope.aborted) await run.append(posted);
+    if (!run.scope.aborted) await takeAnswers(run, posted);
     restoreStop(run);
     first = await resumeTurn(run);
   } else {
-    const wait = acceptInput(run, ctx, posted);
+    const wait = acceptInput(run, ctx, posted?.entries);
     if (wait) await wait;
   }
   for (let cycles = 1; ; cycles++) {
@@ -211,12 +213,6 @@ async function takeIn(
     if (more || taken > 0) return true;
     if (due.messages.length === 0) return false;
   }
-}
-
-/** What was posted while nothing ran. A cancel that came before a run does not concern it; it does end one that waits. */
-function posts(run: Run, inbox: Inbox): Awaitable<readonly EntryBody[]> {
-  const due = drain(run, inbox, run.resumed ? 'none' : 'none, before it began');
-  return due instanceof Promise ? due.then((taken) => taken?.entries ?? []) : (due?.entries ?? []);
 }
 
 /** Messages of `afterModelResponse`, after the results of the turn. */

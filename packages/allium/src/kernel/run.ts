@@ -1,4 +1,5 @@
 /** A run under way: what the loop, the contexts and the layers share. */
+import type { GivenUp } from './abandoned.js';
 import type { Agent } from './agent.js';
 import type { ChildOutcome } from './child-run.js';
 import type { Clock } from './clock.js';
@@ -88,6 +89,12 @@ export class Run {
   readonly allowPlanChange: boolean;
   /** Runs of sub-agents that have not ended, by the place of their call. */
   children: Map<string, Promise<ChildOutcome>> | undefined;
+  /** Until this process went on with it, somebody was asked about its calls, so none of them had begun. */
+  asked = false;
+  /** Answers that came with a resume, until guards and hooks have judged them; by request id. */
+  unjudged: ReadonlyMap<string, Decision> | undefined;
+  /** Calls that may have started sub-agents, and were answered without them. */
+  givenUp: GivenUp | undefined;
   readonly history: History;
   readonly cells: Cells;
   readonly watched: boolean;
@@ -246,6 +253,11 @@ export class Run {
   /** Somebody else runs a part of this run: from here on nothing is written, and it fails. */
   surrender(error: unknown): void {
     this.init.journal.broken ??= error;
+  }
+
+  /** A call gets no result of its own. The last batch is the only one that can have such calls. */
+  giveUp(messageId: string, index: number): void {
+    this.givenUp = { messageId, calls: [...(this.givenUp?.calls ?? []), index] };
   }
 
   get hasUnwritten(): boolean {

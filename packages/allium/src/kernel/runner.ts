@@ -1,4 +1,6 @@
 /** One run from its start to its end: session, limits, run layers around the loop, and what is told and written at the end. */
+import { endChildren, waiting } from './abandoned.js';
+import { leaveAnswers } from './admission.js';
 import type { Agent } from './agent.js';
 import { begin } from './begin.js';
 import { stopOf } from './boundary.js';
@@ -166,25 +168,38 @@ function close(run: Run, given: Ended, { store }: Start, ctx: RunContext): Await
 }
 
 function writeEnd(run: Run, ended: Ended, due: Due | undefined): Awaitable<Ended> {
-  const { status, stop } = ended.result;
-  const { from, batch, turns } = run.open;
-  const { runId } = run;
-  const end: EntryBody[] = staysOpen(run, status)
+  const stays = staysOpen(run, ended.result.status);
+  if (due || stays || run.open.batch || run.givenUp) return writeRest(run, ended, due, stays);
+  // Most runs leave nothing behind.
+  const wait = run.append([endOfRun(run, ended)]);
+  return wait ? wait.then(() => ended) : ended;
+}
+
+function endOfRun({ runId, open }: Run, { result: { status, stop } }: Ended): EntryBody {
+  return { type: 'run_end', runId, status, stop, turns: open.turns };
+}
+
+/** What is left goes on later, or is answered and ended together with the run. */
+async function writeRest(run: Run, ended: Ended, due: Due | undefined, stays: boolean): Promise<Ended> {
+  const { runId, sessionId, plan, agent } = run;
+  const { from, batch } = run.open;
+  const left = batch ? waiting(run.open) : run.givenUp;
+  if (left && !stays) await endChildren(run, sessionId, left);
+  const end: EntryBody[] = stays
     ? pause(run)
     : [
-        ...(batch ? unanswered(run.open, run.plan.tools, whyNot(run, ended.result)) : []),
-        { type: 'run_end', runId, status, stop, turns },
+        ...(batch ? unanswered(run.open, whyNot(run, ended.result), plan.tools, agent) : []),
+        endOfRun(run, ended),
       ];
-  const told = (): Ended => {
-    const last = due || batch ? { ...ended, result: withLatest(run, ended.result, from) } : ended;
-    const { sessionId } = run;
-    if (status === 'suspended' && run.watched)
-      run.emit({ type: 'suspended', runId, sessionId, pending: last.result.pending });
-    return last;
-  };
-  if (!due && end.length === 0 && !run.hasUnwritten) return told();
-  const wait = run.append(due ? [...due.entries, ...end] : end);
-  return wait ? wait.then(told) : told();
+  const posted = stays ? await leaveAnswers(run, due) : due?.entries;
+  if (posted?.length || end.length > 0 || run.hasUnwritten) {
+    const wait = run.append(posted ? [...posted, ...end] : end);
+    if (wait) await wait;
+  }
+  const last = due || batch ? { ...ended, result: withLatest(run, ended.result, from) } : ended;
+  if (last.result.status === 'suspended' && run.watched)
+    run.emit({ type: 'suspended', runId, sessionId, pending: last.result.pending });
+  return last;
 }
 
 /**

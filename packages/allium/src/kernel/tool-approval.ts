@@ -1,10 +1,10 @@
 /** Whether calls may happen: verdicts of hooks and guards, the questions they ask, and what people answer. */
-import { admitted, checkAnswer, firstAnswers, hasLapsed, saidIn } from './answers.js';
+import { admit, isJudged } from './admission.js';
+import { checkAnswer, firstAnswers, hasLapsed } from './answers.js';
 import type { ToolContext } from './context.js';
 import { AlliumError, attribute, isThenable, Suspension, shown } from './errors.js';
 import { callHash } from './hash.js';
-import { judge as judgeMessage, judgesMessages } from './incoming.js';
-import { type AssistantMessage, deepFreeze, userMessage } from './messages.js';
+import { type AssistantMessage, deepFreeze } from './messages.js';
 import type { CallVerdicts } from './response-gate.js';
 import { beforeToolCall, type CallDecision } from './rules.js';
 import type { Run } from './run.js';
@@ -181,7 +181,7 @@ export class ToolApproval {
     const { run } = this;
     const stored = run.open.decided?.answers.get(request.id);
     if (stored)
-      return stored.admitted || !this.judges(stored.decision)
+      return stored.admitted || !isJudged(run.plan, stored.decision)
         ? stored.decision
         : this.admit(call, request, stored.decision);
     if (hasLapsed(request, run.clock.now())) return this.lapse(call, request);
@@ -244,23 +244,8 @@ export class ToolApproval {
     return decision;
   }
 
-  /** Does anything judge what this answer says? */
-  private judges(decision: Decision): boolean {
-    return saidIn(decision) !== undefined && judgesMessages(this.run);
-  }
-
-  /**
-   * What a human says comes from outside like any message. It is judged once: what it came to is written, together with
-   * what the hooks wrote, and is what counts from then on.
-   */
   private async admit(call: Call, request: PendingRequest, given: Decision): Promise<Decision> {
-    let decision = given;
-    if (this.judges(given)) {
-      const message = userMessage(saidIn(given)!);
-      const judged = await judgeMessage(this.run, message, [message]);
-      decision = admitted(given, judged);
-      if ('message' in judged && judged.written) this.run.cells.stage(judged.written);
-    }
+    const decision = await admit(this.run, request, given);
     await this.record(call, request, decision);
     return decision;
   }

@@ -168,7 +168,7 @@ export class ToolBatch implements ToolCallHooks {
   private answerRest(open: readonly Call[], why: unknown): Promise<void> {
     for (const call of open)
       if (!call.done && this.hadBegun(call)) call.result ??= inDoubt(call.toolCall.name);
-    return this.results.answerRest(open, why);
+    return this.results.answerRest(open, why, this.options.fresh ? undefined : this.options.tools);
   }
 
   /** The control signal that ends the run after this batch, if there is one. */

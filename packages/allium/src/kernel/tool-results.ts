@@ -4,12 +4,13 @@ import { judgeUpdate } from './content-guards.js';
 import type { ToolContext } from './context.js';
 import { AlliumError, controlKind, isControl, messageOf } from './errors.js';
 import { eventData } from './event-data.js';
-import { freezeMessage, type ToolContent, type ToolMessage } from './messages.js';
+import { freezeMessage, type ToolContent, type ToolMessage, textOf } from './messages.js';
 import { afterToolCall } from './rules.js';
 import type { Run } from './run.js';
 import { type Awaitable, ENTRY_VERSION } from './store.js';
-import { errorResult, isContentList, type ToolResult } from './tool.js';
+import { errorResult, isContentList, type Tool, type ToolResult } from './tool.js';
 import { type Call, failureText } from './tool-call.js';
+import { isDoubtful, mayHaveBegun, withoutResult } from './unanswered.js';
 
 export class ToolResults {
   constructor(private readonly run: Run) {}
@@ -171,19 +172,33 @@ export class ToolResults {
       this.run.emit({ type: 'tool_execution_end', runId, sessionId, toolCall: call.toolCall, ...end });
   }
 
-  /** Answers every call that has no result, with the reason why it will get no other. */
-  async answerRest(calls: readonly Call[], why: unknown): Promise<void> {
-    const reason =
-      controlKind(why) === 'abort'
-        ? 'Aborted'
-        : isControl(why)
-          ? 'Not run: the run was stopped'
-          : 'Not run: the run failed';
+  /**
+   * Answers every call that has no result, with the reason why it will get no other. `resumed`: the tools of a batch that
+   * another process may have begun with.
+   */
+  async answerRest(
+    calls: readonly Call[],
+    why: unknown,
+    resumed: readonly Tool[] | undefined,
+  ): Promise<void> {
+    const { open, agent, asked } = this.run;
+    const aborted = controlKind(why) === 'abort';
+    const ended = `the run ${aborted ? 'was aborted' : isControl(why) ? 'was stopped' : 'failed'}`;
     for (const call of calls) {
       if (call.done) continue;
       this.begin(call);
+      const here = call.attempts > 0;
+      // A tool that asks has done nothing yet; one that may be run again, a sub-agent above all, may have.
+      const begun = here
+        ? call.ctx.tool?.onInDoubt === 'retry'
+        : resumed !== undefined && !asked && mayHaveBegun(open, call.index, resumed, agent);
+      if (begun) this.run.giveUp(call.assistantMessage.id, call.index);
+      const doubt = begun && !(here && aborted);
+      const reason = aborted && !doubt ? 'Aborted' : withoutResult(ended, doubt);
       const result = call.result ?? errorResult(`${reason}: ${messageOf(why)}`);
-      await this.record(call, this.released(call, result, `${reason}.`));
+      // That a call is in doubt is said in any case.
+      const plain = call.result && isDoubtful(result) ? textOf(result) : `${reason}.`;
+      await this.record(call, this.released(call, result, plain));
     }
   }
 }

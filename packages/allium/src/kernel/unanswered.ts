@@ -1,32 +1,65 @@
 /** Calls that get no result of their own any more: what the history says of them instead. */
-import { deepFreeze } from './messages.js';
+import type { Agent } from './agent.js';
+import { deepFreeze, type Message, textOf } from './messages.js';
 import type { OpenRun } from './session-state.js';
 import type { EntryBody } from './store.js';
 import { errorResult, type Tool, type ToolResult } from './tool.js';
 
+const IN_DOUBT = 'In doubt: ';
+const PERHAPS = 'May have run, result unknown: ';
+
 /** Of a call that had begun, and of whose effects nobody knows. */
 export function inDoubt(name: string): ToolResult {
   return errorResult(
-    `In doubt: "${name}" had started when the run broke off, and nobody knows whether it took effect. It was not run again.`,
+    `${IN_DOUBT}"${name}" had started when the run broke off, and nobody knows whether it took effect. It was not run again.`,
   );
 }
 
+/** Of a call that will get no other result, and of which is known that it did not run, or nothing. */
+export function withoutResult(why: string, mayHaveRun: boolean): string {
+  return `${mayHaveRun ? PERHAPS : 'Not run: '}${why}`;
+}
+
+/** Does this result say that the call may have had effects? */
+export function isDoubtful(result: Pick<Message, 'content'>): boolean {
+  const text = textOf(result);
+  return text.startsWith(IN_DOUBT) || text.startsWith(PERHAPS);
+}
+
+/** Is somebody asked whether a call may happen? Until all is answered, nothing of its batch runs. */
+export function isAsked({ requests }: OpenRun): boolean {
+  return [...requests.values()].some(({ kind, from }) => kind === 'ask' && !from);
+}
+
+/**
+ * May a call without a result have begun before this process went on with the run? That a tool begins which may be run
+ * again is not written down.
+ */
+export function mayHaveBegun(open: OpenRun, index: number, tools: readonly Tool[], agent?: Agent): boolean {
+  const { calls, results } = open.batch!;
+  const toolOf = ({ name }: { readonly name: string }) => tools.find((tool) => tool.name === name);
+  if (toolOf(calls[index]!)?.onInDoubt === 'fail') return false;
+  if (isAsked(open)) return false;
+  if (agent?.toolExecution !== 'sequential' && !calls.some((call) => toolOf(call)?.sequential)) return true;
+  // One after the other: the next to come, unless the one before it stopped the run.
+  return !open.stop && results.indexOf(undefined) === index;
+}
+
 /** A result for every open call of a run, with the reason why it will get no other. */
-export function unanswered(open: OpenRun, tools: readonly Tool[], why: string): EntryBody[] {
+export function unanswered(
+  open: OpenRun,
+  why: string,
+  tools: readonly Tool[] = [],
+  agent?: Agent,
+): EntryBody[] {
   const { runId, batch, count } = open;
   if (!batch) return [];
-  // While somebody is asked whether a call may happen, nothing of its batch runs.
-  const asked = [...open.requests.values()].some(({ kind, from }) => kind === 'ask' && !from);
-  const resultOf = (id: string, name: string): ToolResult => {
-    if (batch.started.includes(id)) return inDoubt(name);
-    // That a tool begins which may be run again is not written down.
-    const mayHaveBegun = !asked && tools.find((tool) => tool.name === name)?.onInDoubt === 'retry';
-    return errorResult(`${mayHaveBegun ? 'Not finished' : 'Not run'}: ${why}`);
-  };
   return [...batch.calls.entries()]
     .filter(([index]) => !batch.results[index])
     .map(([index, { id, name }]): EntryBody => {
-      const { content, isError } = resultOf(id, name);
+      const { content, isError } = batch.started.includes(id)
+        ? inDoubt(name)
+        : errorResult(withoutResult(why, mayHaveBegun(open, index, tools, agent)));
       const number = count + 1 + index;
       const message = { role: 'tool' as const, toolCallId: id, toolName: name, content, isError };
       return { type: 'tool_finished', runId, message: deepFreeze({ id: `${runId}.${number}`, ...message }) };

@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Agent, defineMiddleware, memoryStore, type Store, tool } from 'allium';
+import { Agent, defineMiddleware, memoryStore, type Store, type Tool, tool } from 'allium';
 import { type AuditLogOptions, auditHead, auditLog, verifyAudit } from 'allium/middleware/audit-log';
 import {
   chunks,
@@ -40,7 +40,8 @@ function setup(script: readonly Script[], options: Partial<AuditLogOptions> = {}
   const model = scriptedModel(script);
   const audit = () =>
     auditLog({ sink: (line) => void lines.push(line), key: KEY, clock: fakeClock(0), ...options });
-  const make = () => new Agent({ model, tools: [work], store, middleware: [audit(), ...more] as never });
+  const make = (tools: Tool[] = [work]) =>
+    new Agent({ model, tools, store, middleware: [audit(), ...more] as never });
   return { lines, store, model, make, agent: make() };
 }
 
@@ -242,17 +243,27 @@ describe('audit-log', () => {
     ]);
   });
 
-  it('does not say blocked of a call that had begun before a crash', async () => {
-    const { lines, store, make, model } = setup([toolCalls({ name: 'work' }), text('Done.')]);
+  const peek = tool({
+    name: 'peek',
+    description: '',
+    input: z.object({}),
+    idempotent: true,
+    execute: () => 'seen',
+  });
+  it.each([
+    ['had begun', work, /^In doubt/],
+    ['may have run', peek, /^May have run/],
+  ])('does not say blocked of a call that %s before a crash', async (_, used, said) => {
+    const { lines, store, make, model } = setup([toolCalls({ name: used.name }), text('Done.')]);
     const dead = refusing(store, (entries) => entries.some(({ type }) => type === 'tool_finished'));
     const audit = auditLog({ sink: () => {} });
-    const crashing = new Agent({ model, tools: [work], store: dead, middleware: [audit] });
+    const crashing = new Agent({ model, tools: [used], store: dead, middleware: [audit] });
     await expect(crashing.session('s').run('Go.')).rejects.toThrow('crashed');
-    await expect(make().session('s').resume({ signal: AbortSignal.abort() })).rejects.toMatchObject({
+    await expect(make([used]).session('s').resume({ signal: AbortSignal.abort() })).rejects.toMatchObject({
       code: 'ABORTED',
     });
     expect(parsed(lines)[0]).toMatchObject({ blocked: false, isError: true });
-    expect(parsed(lines)[0].result).toMatch(/^In doubt/);
+    expect(parsed(lines)[0].result).toMatch(said);
   });
 
   it('goes on with the chain in later runs, and after a resume in another process', async () => {

@@ -16,7 +16,7 @@ import { modelName } from '../../kernel/model.js';
 import { checkMethods, checkOptions } from '../../kernel/options.js';
 import { defineState } from '../../kernel/state.js';
 import type { Awaitable, Store } from '../../kernel/store.js';
-import { inDoubt } from '../../kernel/unanswered.js';
+import { isDoubtful } from '../../kernel/unanswered.js';
 import { answered, ended, finished, lately, textOfFields } from './lines.js';
 import { type AuditHead, type AuditKey, type AuditLine, sealed, sealWith } from './seal.js';
 import { type AuditFile, type AuditFunction, sinkOf } from './sinks.js';
@@ -139,7 +139,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
       const result = text(() => textOf(message));
       const fields = { turn: ctx.turn, tool: message.toolName, call, args: text(() => args) };
       // One that was cut off may have had its effects: it was not blocked.
-      const blocked = !begun.has(call) && !isInDoubt(message);
+      const blocked = !begun.has(call) && !isDoubtful(message);
       const said = textOfFields({ ...fields, blocked, isError: message.isError, result });
       await log(ctx, 'tool', said, { message: of, call });
     }
@@ -308,11 +308,6 @@ function unlogged(ctx: RunContext, { message: latest, calls }: Anchor): readonly
       return [];
     return [{ message, call: message.toolCallId, args: made.get(message.toolCallId)!, of: batch.id }];
   });
-}
-
-/** It had begun before the run was resumed, as the kernel's answer says. */
-function isInDoubt(message: ToolMessage): boolean {
-  return textOf(message) === textOf(inDoubt(message.toolName));
 }
 
 function isToolCall({ type }: { readonly type: string }): boolean {

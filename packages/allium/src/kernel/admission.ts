@@ -1,0 +1,92 @@
+/** What people answer comes from outside: it is journaled as guards and hooks leave it, and judged once. */
+import type { Plan } from './compose.js';
+import { RunContext } from './context.js';
+import type { Due } from './inbox.js';
+import { type Admission, judge, judgesMessages, type Refusal } from './incoming.js';
+import { textOf, userMessage } from './messages.js';
+import { judgeArguments } from './response-gate.js';
+import type { Run } from './run.js';
+import type { Decision, EntryBody, PendingRequest } from './store.js';
+
+type Answers = ReadonlyMap<string, Decision>;
+
+/** Does anything judge what this answer says? */
+export function isJudged(plan: Plan, decision: Decision): boolean {
+  if (decision.type === 'edit') return plan.guards['tool-args'].length > 0;
+  return saidIn(decision) !== undefined && judgesMessages(plan);
+}
+
+/** What is left of an answer. What hooks wrote to their cells goes into the append that comes next. */
+export async function admit(run: Run, request: PendingRequest, given: Decision): Promise<Decision> {
+  if (!isJudged(run.plan, given)) return given;
+  if (given.type === 'edit') return admitEdit(run, request, given);
+  const message = userMessage(saidIn(given)!);
+  const judged = await judge(run, message, [message]);
+  if ('message' in judged && judged.written) run.cells.stage(judged.written);
+  return admitted(given, judged);
+}
+
+/** Arguments are judged once more before they run, like those of a model after a resume. */
+async function admitEdit(
+  run: Run,
+  { callId, toolName }: PendingRequest,
+  given: Decision & { readonly type: 'edit' },
+): Promise<Decision> {
+  const text = JSON.stringify(given.args);
+  const toolCall = { type: 'tool-call', id: callId, name: toolName, arguments: text } as const;
+  const ctx = new RunContext(run, run.scope, []);
+  const { arguments: kept, deny } = await judgeArguments(run.plan.guards, toolCall, ctx);
+  if (deny) return { type: 'reject', reason: deny.reason };
+  return kept === text ? given : { ...given, args: JSON.parse(kept) };
+}
+
+/** What an answer says in the words of whoever gave it. */
+function saidIn(decision: Decision): string | undefined {
+  if (decision.type === 'respond') return decision.text;
+  return decision.type === 'reject' ? decision.reason : undefined;
+}
+
+function admitted(given: Decision, judged: Admission | Refusal): Decision {
+  if ('reason' in judged) return { type: 'reject', reason: `The answer was refused: ${judged.reason}` };
+  const text = textOf(judged.message);
+  return given.type === 'respond' ? { ...given, text } : { type: 'reject', reason: text };
+}
+
+/**
+ * Takes over the answers that came with a resume or were posted before it. Those in the inbox are taken from it together
+ * with what is left of them: a crash loses none.
+ */
+export async function takeAnswers(run: Run, due: Due | undefined): Promise<void> {
+  const { runId, open } = run;
+  const answers = new Map([...(due?.answers ?? NONE), ...(run.unjudged ?? NONE)]);
+  const entries: EntryBody[] = [];
+  for (const [requestId, given] of answers) {
+    const decision = await admit(run, open.requests.get(requestId)!, given);
+    const judged = isJudged(run.plan, given) && { admitted: true as const };
+    entries.push({ type: 'answer', runId, requestId, decision, ...judged });
+  }
+  if (due) entries.push(...due.entries);
+  if (entries.length > 0) await run.append(entries);
+  run.unjudged = undefined;
+}
+
+/**
+ * What of the inbox is taken over where a run goes to wait. Nobody judges there any more: answers that have to be stay in
+ * the inbox with all that came with them, and those that came with a resume which a run layer kept from going on are put
+ * there.
+ */
+export async function leaveAnswers(run: Run, due: Due | undefined): Promise<readonly EntryBody[]> {
+  const { runId, plan, store, sessionId, open } = run;
+  for (const [requestId, decision] of (run.loop === 'to come' && run.unjudged) || NONE) {
+    const at = open.requests.get(requestId)!.createdAt;
+    await store.post(sessionId, { type: 'answer', requestId, decision, at });
+  }
+  const answers = [...(due?.answers ?? NONE)];
+  if (answers.some(([, decision]) => isJudged(plan, decision))) return [];
+  const taken = answers.map(([requestId, decision]): EntryBody => {
+    return { type: 'answer', runId, requestId, decision };
+  });
+  return [...taken, ...(due?.entries ?? [])];
+}
+
+const NONE: Answers = new Map();

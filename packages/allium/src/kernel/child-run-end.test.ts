@@ -1,0 +1,157 @@
+/** A sub-agent does not stay open when the call that started it has got its answer: nobody could go on with it. */
+import { Agent, type AgentOptions, type Middleware, memoryStore, type Store, textOf, tool } from 'allium';
+import { approval } from 'allium/middleware/approval';
+import { type Answer, scriptedModel, text, toolCalls } from 'allium/testing';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { expectValidHistory, settle, storeWith } from '../../../../test/run-checks.js';
+
+/** A model that answers by how many answers there are already, whichever process asks. */
+const byTurn = (...answers: Answer[]) =>
+  scriptedModel([({ messages }) => answers[messages.filter(({ role }) => role === 'assistant').length]!], {
+    repeat: true,
+  });
+const noServer = () => Promise.reject(new Error('no server'));
+
+/** A boss asks a clerk, who asks a payer, who asks a human. */
+function firm(options: { boss?: Partial<AgentOptions>; clerk?: Partial<AgentOptions>; store?: Store } = {}) {
+  const pay = tool({ name: 'pay', description: '', input: z.object({}), execute: () => 'paid' });
+  const payer = new Agent({
+    name: 'payer',
+    model: byTurn(toolCalls({ name: 'pay', args: {} }), text('It is paid.')),
+    tools: [pay],
+    middleware: [approval()],
+  });
+  const clerk = new Agent({
+    name: 'clerk',
+    model: byTurn(toolCalls({ name: 'payer', args: { prompt: 'Pay.' } }), text('The clerk is done.')),
+    tools: [payer.asTool({ name: 'payer', description: '' })],
+    ...options.clerk,
+  });
+  const boss = new Agent({
+    model: byTurn(toolCalls({ name: 'clerk', args: { prompt: 'See to it.' } }), text('end')),
+    tools: [clerk.asTool({ name: 'clerk', description: '' })],
+    ...(options.store && { store: options.store }),
+    ...options.boss,
+  });
+  return { boss, clerk, session: boss.session('s') };
+}
+
+/** How the runs of all sessions ended, those at the top first; undefined is one that did not. */
+async function ends(store: Store) {
+  const { sessions } = await store.list();
+  const ids = sessions.map(({ sessionId }) => sessionId).sort((a, b) => a.length - b.length);
+  const journals = await Promise.all(ids.map((id) => store.read(id, 1)));
+  for (const id of ids)
+    expectValidHistory(await new Agent({ model: byTurn(), store }).session(id).messages());
+  return journals.map((entries) => {
+    const end = entries.at(-1)!;
+    return end.type === 'run_end' ? end.status : undefined;
+  });
+}
+
+describe('a sub-agent whose run layer fails', () => {
+  const failing: Middleware = { name: 'log', afterRun: noServer };
+
+  it('around its question ends, with those it has asked', async () => {
+    const store = memoryStore();
+    const { session } = firm({ store, clerk: { middleware: [failing] } });
+    const result = await session.run('go');
+    expect(result).toMatchObject({ status: 'done', text: 'end' });
+    expect(textOf(result.messages[2]!)).toBe('Sub-agent "clerk" failed (error): no server');
+    expect(await ends(store)).toEqual(['done', 'error', 'aborted']);
+  });
+
+  it('before it goes on with an answer ends', async () => {
+    const store = memoryStore();
+    const { pending } = await firm({
+      store,
+      clerk: { middleware: [{ name: 'log', beforeRun() {} }] },
+    }).session.run('go');
+    const failing: Middleware = { name: 'log', beforeRun: noServer };
+    const { session } = firm({ store, clerk: { middleware: [failing] } });
+    const result = await session.resume({ answers: { [pending[0]!.id]: { type: 'approve' } } });
+    expect(result).toMatchObject({ status: 'done', text: 'end' });
+    expect(await ends(store)).toEqual(['done', 'error', 'aborted']);
+  });
+
+  it('leaves nothing behind where sessions are forgotten', async () => {
+    const { boss } = firm({ clerk: { middleware: [failing] } });
+    await boss.run('go');
+    expect((await boss.store.list()).sessions).toEqual([]);
+  });
+
+  it('is not said to have failed where its end cannot be written: the run can be gone on with', async () => {
+    const store = memoryStore();
+    const append: Store['append'] = (id, seq, entries) => {
+      if (entries.some((entry) => entry.type === 'run_end')) throw new Error('power cut');
+      return store.append(id, seq, entries);
+    };
+    const broken = storeWith(store, { append });
+    await expect(firm({ store: broken, clerk: { middleware: [failing] } }).session.run('go')).rejects.toThrow(
+      'power cut',
+    );
+    const { pending } = await firm({
+      store,
+      clerk: { middleware: [{ name: 'log', beforeRun() {} }] },
+    }).session.resume();
+    expect(pending).toMatchObject([{ toolName: 'pay' }]);
+  });
+});
+
+describe('a sub-agent that waits for an answer ends', () => {
+  it('when a new message gives the question up', async () => {
+    const store = memoryStore();
+    await firm({ store }).session.run('go');
+    await firm({ store, boss: { model: scriptedModel(['fine']) } }).session.run('never mind');
+    expect(await ends(store)).toEqual(['done', 'aborted', 'aborted']);
+  });
+
+  it('when the run is resumed only to be aborted', async () => {
+    const store = memoryStore();
+    await firm({ store }).session.run('go');
+    await expect(firm({ store }).session.resume({ signal: AbortSignal.abort() })).rejects.toThrow('aborted');
+    expect(await ends(store)).toEqual(['aborted', 'aborted', 'aborted']);
+  });
+
+  it('when a run layer stops the run before it goes on', async () => {
+    const store = memoryStore();
+    await firm({ store }).session.run('go');
+    const stops: Middleware = { name: 'stops', beforeRun: (ctx) => ctx.stop() };
+    await firm({ store, boss: { middleware: [stops] } }).session.resume();
+    expect(await ends(store)).toEqual(['stopped', 'aborted', 'aborted']);
+  });
+
+  it('when another call stops the run', async () => {
+    const store = memoryStore();
+    const stop = tool({
+      name: 'stop',
+      description: '',
+      input: z.object({}),
+      execute: async (_, ctx) => {
+        while ((await store.list()).sessions.length < 3) await settle();
+        ctx.stop();
+      },
+    });
+    const { clerk } = firm({ store });
+    const model = byTurn(
+      toolCalls({ name: 'clerk', args: { prompt: 'See to it.' } }, { name: 'stop', args: {} }),
+    );
+    const tools = [clerk.asTool({ name: 'clerk', description: '' }), stop];
+    expect(await new Agent({ model, tools, store }).session('s').run('go')).toMatchObject({
+      status: 'stopped',
+    });
+    expect(await ends(store)).toEqual(['stopped', 'aborted', 'aborted']);
+  });
+
+  it('but not while the run it works for can go on', async () => {
+    const store = memoryStore();
+    const { pending } = await firm({ store, boss: { middleware: [{ name: 'log' }] } }).session.run('go');
+    const down: Middleware = { name: 'log', beforeRun: noServer };
+    await expect(firm({ store, boss: { middleware: [down] } }).session.resume()).rejects.toThrow('no server');
+    const { session } = firm({ store, boss: { middleware: [{ name: 'log' }] } });
+    const done = await session.resume({ answers: { [pending[0]!.id]: { type: 'approve' } } });
+    expect(done).toMatchObject({ status: 'done', text: 'end' });
+    expect(await ends(store)).toEqual(['done', 'done', 'done']);
+  });
+});
