@@ -122,9 +122,10 @@ describe('jsonSchema', () => {
         await made['~standard'].validate({ a: 'x' });
         return new WeakRef(made['~standard'].jsonSchema!.input({ target: 'draft-07' }).definitions as object);
       };
-      const schemas = await Promise.all([use(), use(), use()]);
+      const schemas = await Promise.all(Array.from({ length: 20 }, use));
       await collectGarbage();
-      expect(schemas.filter((one) => one.deref() !== undefined)).toEqual([]);
+      // The engine may hold on to the latest of them for a while; whoever kept schemas would keep all.
+      expect(schemas.filter((one) => one.deref() !== undefined).length).toBeLessThan(10);
     },
   );
 
