@@ -209,7 +209,7 @@ export class SessionState {
     if (!this.withheld && entry.message.content.some(isWithheld)) this.withheld = true;
     const calls = toolCallsOf(entry.message);
     if (calls.length === 0) return;
-    for (const call of calls) this.callIds.add(call.id);
+    for (let i = 0; i < calls.length; i++) this.callIds.add(calls[i]!.id);
     run.batch = {
       message: entry.message,
       calls,
