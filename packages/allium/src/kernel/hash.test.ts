@@ -3,6 +3,14 @@ import { describe, expect, it } from 'vitest';
 import { callHash, canonical, Hash, hash } from './hash.js';
 
 describe('canonical', () => {
+  it('is what JSON.stringify says of a text, character by character', () => {
+    for (let code = 0; code < 0x300; code++) {
+      const text = `a${String.fromCharCode(code)}b`;
+      expect(canonical(text)).toBe(JSON.stringify(text));
+    }
+    fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => canonical(text) === JSON.stringify(text)));
+  });
+
   it('sorts keys at every depth and leaves undefined out', () => {
     expect(canonical({ b: [{ d: 1, c: undefined }], a: null })).toBe('{"a":null,"b":[{"d":1}]}');
     expect(canonical([undefined, () => {}])).toBe('[null,null]');
@@ -49,6 +57,7 @@ describe('hash', () => {
         expect(begun.digest()).toBe(hash(a));
       }),
     );
+    expect(new Hash().text('a').number(-12).text('b').digest()).toBe(hash('a-12b'));
   });
 
   it('goes on with other hashes, in their order', () => {

@@ -19,12 +19,18 @@ export function canonical(value: unknown): string {
   return `{${text}}`;
 }
 
-/** Text that needs no escapes. */
-const BARE = /^[\w .,:;/+-]*$/;
+/** By their codes, characters that need no escapes. */
+const BARE = Array.from({ length: 128 }, (_, code) => /[\w .,:;/+-]/.test(String.fromCharCode(code)));
 
 /** As JSON. Keys and short words are most of what is quoted, and need nothing but quotes. */
 function quoted(text: string): string {
-  return text.length < 40 && BARE.test(text) ? `"${text}"` : JSON.stringify(text);
+  return text.length < 40 && isBare(text) ? `"${text}"` : JSON.stringify(text);
+}
+
+/** A regular expression takes longer to begin than most texts take to be read. */
+function isBare(text: string): boolean {
+  for (let i = 0; i < text.length; i++) if (BARE[text.charCodeAt(i)] !== true) return false;
+  return true;
 }
 
 /** Most objects have few keys, for which a real sort costs more than all the rest. */
@@ -66,6 +72,11 @@ export class Hash {
     this.c = c;
     this.d = d;
     return this;
+  }
+
+  /** As its digits. */
+  number(value: number): this {
+    return this.text(`${value}`);
   }
 
   /** Goes on with what another hash came to. The same as text never is, for the words are wider than characters. */

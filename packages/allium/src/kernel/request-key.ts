@@ -28,7 +28,16 @@ export function requestKey(request: KeyedRequest, scope = ''): string {
     .copy()
     .hash(prompt)
     .hash(specs)
-    .text(`${scope.length} ${provider.length} ${id.length} ${scope}${provider}${id}${settingsText(settings)}`)
+    .number(scope.length)
+    .text(' ')
+    .number(provider.length)
+    .text(' ')
+    .number(id.length)
+    .text(' ')
+    .text(scope)
+    .text(provider)
+    .text(id)
+    .text(settingsText(settings))
     .digest();
 }
 
@@ -88,22 +97,36 @@ function isFrozen(message: Message): boolean {
   );
 }
 
-/** Call ids are re-minted per message, so they count only as links between a call and its result. */
+/**
+ * Call ids are re-minted per message, so they count only as links between a call and its result. What is read is handed
+ * over piece by piece: to put it together first costs more than to hash it.
+ */
 function hashOf(message: Message): Hash {
   const hash = new Hash().text(message.role);
   if (message.role === 'tool') {
     const name = String(message.toolName);
-    hash.text(` ${message.isError} ${name.length} ${name}`);
+    hash.text(` ${message.isError} `).number(name.length).text(' ').text(name);
   }
-  // Each part begins a line and says how long its texts are, so that no two messages read the same.
-  for (const part of message.content) {
-    if (part.type === 'text' && isBare(part)) hash.text(`\ntext ${part.text.length} `).text(part.text);
-    else if (part.type !== 'tool-call') hash.text(`\njson ${canonical(part)}`);
-    else if (typeof part.name === 'string' && typeof part.arguments === 'string')
-      hash.text(`\ncall ${part.name.length} ${part.arguments.length} ${part.name}`).text(part.arguments);
-    else hash.text(`\ncall ${canonical([part.name, part.arguments])}`);
-  }
+  const { content } = message;
+  for (let i = 0; i < content.length; i++) addPart(hash, content[i]!);
   return hash;
+}
+
+/** Each part begins a line and says how long its texts are, so that no two messages read the same. */
+function addPart(hash: Hash, part: Message['content'][number]): void {
+  if (part.type === 'text' && isBare(part))
+    hash.text('\ntext ').number(part.text.length).text(' ').text(part.text);
+  else if (part.type !== 'tool-call') hash.text('\njson ').text(canonical(part));
+  else if (typeof part.name === 'string' && typeof part.arguments === 'string')
+    hash
+      .text('\ncall ')
+      .number(part.name.length)
+      .text(' ')
+      .number(part.arguments.length)
+      .text(' ')
+      .text(part.name)
+      .text(part.arguments);
+  else hash.text('\ncall ').text(canonical([part.name, part.arguments]));
 }
 
 /** Nothing but text. */

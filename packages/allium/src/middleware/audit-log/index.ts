@@ -3,7 +3,6 @@ import { type Clock, systemClock } from '../../kernel/clock.js';
 import type { Context, RunContext, ToolContext } from '../../kernel/context.js';
 import { controlKind, errorKind, invalidOption, isThenable } from '../../kernel/errors.js';
 import { toldError } from '../../kernel/guards.js';
-import { canonical } from '../../kernel/hash.js';
 import {
   isSyntheticMessage,
   type Message,
@@ -51,6 +50,8 @@ const EMPTY: Anchor = { session: '', seq: 0, hash: '', message: '', calls: [] };
 
 /** The chain of a session as a run of it goes on with it. */
 interface Chain {
+  readonly run: string;
+  readonly session: string;
   anchor: Anchor;
   /** Two that resume one run at once share its chain, until the journal refuses one of them. */
   runners: number;
@@ -58,8 +59,9 @@ interface Chain {
   readonly head: string;
   /** Lines of a session are written one after the other: the end of the last one, while it is under way. */
   last: Promise<void> | undefined;
-  /** Calls that have begun and have no line yet. */
-  readonly begun: Set<string>;
+  /** Calls of the latest batch that have begun, and the id of its message. */
+  batch: string;
+  begun: string[];
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -85,7 +87,12 @@ export function auditLog(options: AuditLogOptions): Middleware {
    * run of its source. Parallel calls do not see each other's cells, so the end of a chain is kept here, too.
    */
   const chains = new Map<string, Map<string, Chain>>();
-  const chainOf = ({ runId, sessionId }: Context): Chain | undefined => chains.get(runId)?.get(sessionId);
+  /** The one that was asked for last: mostly a run asks several times before another one does. */
+  let recent: Chain | undefined;
+  const chainOf = ({ runId, sessionId }: Context): Chain | undefined => {
+    if (recent?.run !== runId || recent.session !== sessionId) recent = chains.get(runId)?.get(sessionId);
+    return recent;
+  };
   const text = (value: () => unknown): unknown => (content ? value() : undefined);
   const seal = sealWith(key);
   const timeOf = lately((ms: number) => new Date(ms).toISOString());
@@ -139,7 +146,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
       const result = text(() => textOf(message));
       const fields = { turn: ctx.turn, tool: message.toolName, call, args: text(() => args) };
       // One that was cut off may have had its effects: it was not blocked.
-      const blocked = !begun.has(call) && !isDoubtful(message);
+      const blocked = !begun.includes(call) && !isDoubtful(message);
       const said = textOfFields({ ...fields, blocked, isError: message.isError, result });
       await log(ctx, 'tool', said, { message: of, call });
     }
@@ -159,11 +166,14 @@ export function auditLog(options: AuditLogOptions): Middleware {
       else {
         if (!chains.has(run)) chains.set(run, new Map());
         chains.get(run)!.set(session, {
+          run,
+          session,
           anchor: ownAnchor(ctx.state.get(anchor), session),
           runners: 1,
-          head: `{"v":1,"session":${canonical(session)},"run":${canonical(run)},"seq":`,
+          head: `{${textOfFields({ v: 1, session, run })},"seq":`,
           last: undefined,
-          begun: new Set(),
+          batch: '',
+          begun: [],
         });
       }
     },
@@ -184,11 +194,16 @@ export function auditLog(options: AuditLogOptions): Middleware {
       );
     },
     beforeTool(ctx) {
-      chainOf(ctx)!.begun.add(ctx.toolCall.id);
+      const chain = chainOf(ctx)!;
+      const { id } = ctx.assistantMessage;
+      if (chain.batch === id) chain.begun.push(ctx.toolCall.id);
+      else {
+        chain.batch = id;
+        chain.begun = [ctx.toolCall.id];
+      }
     },
     // Fires for calls that were refused, skipped or failed, too, and sees what the guards left.
     afterToolCall(ctx) {
-      chainOf(ctx)!.begun.delete(ctx.toolCall.id);
       return log(ctx, 'tool', finished(ctx, content), callOf(ctx));
     },
     afterRun(ctx) {
@@ -198,6 +213,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
         const ofRun = chains.get(ctx.runId)!;
         ofRun.delete(ctx.sessionId);
         if (ofRun.size === 0) chains.delete(ctx.runId);
+        recent = undefined;
       };
       try {
         const missed = unlogged(ctx, chain.anchor);
