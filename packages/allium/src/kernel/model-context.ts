@@ -167,7 +167,7 @@ export class ModelContext extends Context {
 }
 
 /**
- * @internal What layers may assign of a request. A record is never changed: forks share it, an assignment makes another
+ * What layers may assign of a request. A record is never changed: forks share it, an assignment makes another
  * one, and two contexts with the same one ask for the same.
  */
 export interface RequestParts {

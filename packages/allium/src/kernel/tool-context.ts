@@ -165,7 +165,7 @@ export class ToolContext<Args = any> extends Context {
   }
 }
 
-/** @internal What layers may assign of a call. A record is never changed: forks share it, an assignment makes another one. */
+/** What layers may assign of a call. A record is never changed: forks share it, an assignment makes another one. */
 export interface ToolInput<Args = any> {
   readonly args: Args;
   /** The arguments as JSON, before the schema touched them. */
@@ -176,7 +176,7 @@ export interface ToolInput<Args = any> {
   readonly timeoutMs: number | undefined;
 }
 
-/** @internal Of a call whose arguments nobody has looked at yet. */
+/** Of a call whose arguments nobody has looked at yet. */
 export const NO_INPUT: ToolInput<undefined> = {
   args: undefined,
   raw: undefined,
