@@ -1,5 +1,6 @@
 /** Runs of sub-agents whose call has got its answer without them: nobody can go on with those, so they end. */
-import type { Clock } from './clock.js';
+import type { Agent } from './agent.js';
+import { AlliumError } from './errors.js';
 import { Journal } from './journal.js';
 import type { RunStatus, Stop } from './result.js';
 import { catchUp, type OpenRun, SessionState } from './session-state.js';
@@ -9,7 +10,8 @@ import { unanswered } from './unanswered.js';
 /** Where sub-agents are kept. */
 export interface Home {
   readonly store: Store;
-  readonly clock: Clock;
+  /** Of the parent. */
+  readonly agent: Agent;
   /** Sessions are deleted when their run has ended. */
   readonly forgets: boolean;
 }
@@ -36,7 +38,7 @@ export async function endRun(
   if (open) {
     await endChildren(home, sessionId, waiting(open));
     const { runId, turns } = open;
-    await new Journal(home.store, state, home.clock).append([
+    await new Journal(home.store, state, home.agent.clock).append([
       ...unanswered(open, 'the run was given up.'),
       { type: 'run_end', runId, status, stop, turns },
     ]);
@@ -61,14 +63,33 @@ export async function endChildren(
   parentId: string,
   { messageId, calls }: GivenUp,
 ): Promise<void> {
-  const exists = async (id: string): Promise<boolean> => (await home.store.head(id)) > 0;
   for (const index of calls)
-    for (let ordinal = 1; ; ordinal++) {
+    await inTurn(home, (ordinal) => {
       const place = placeOf(messageId, index, ordinal);
-      if (!(await exists(childId(parentId, place, 1)))) break;
-      for (let tries = 1; await exists(childId(parentId, place, tries)); tries++)
-        await endRun(home, childId(parentId, place, tries));
-    }
+      return inTurn(home, (tries) => endIfThere(home, childId(parentId, place, tries)));
+    });
+}
+
+/** Goes through numbered things until there are no more. Sessions that are forgotten when they have ended leave gaps. */
+async function inTurn(home: Home, end: (number: number) => Promise<boolean>): Promise<boolean> {
+  let found = false;
+  for (let number = 1, missed = 0; missed <= (home.agent._forgets ? LONGEST_GAP : 0); number++) {
+    const there = await end(number);
+    missed = there ? 0 : missed + 1;
+    found ||= there;
+  }
+  return found;
+}
+
+const LONGEST_GAP = 8;
+
+async function endIfThere(home: Home, sessionId: string): Promise<boolean> {
+  if ((await home.store.head(sessionId)) === 0) return false;
+  await endRun(home, sessionId).catch((error) => {
+    // Nobody can go on with one that is damaged, and its parent need not wait for that.
+    if (!(error instanceof AlliumError) || error.code !== 'SESSION_CORRUPT') throw error;
+  });
+  return true;
 }
 
 /** The calls of a run that have no result yet. */

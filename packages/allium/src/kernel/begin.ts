@@ -189,7 +189,7 @@ async function settleOpen(
   const open = journal.state.open!;
   const { runId, turns } = open;
   const stop: Stop = { reason: 'stopped', message: 'A new message came.' };
-  await endChildren({ store, clock: agent.clock, forgets }, journal.state.sessionId, waiting(open));
+  await endChildren({ store, agent, forgets }, journal.state.sessionId, waiting(open));
   await journal.append([
     ...unanswered(open, 'a new message came before this call was settled.', tools, agent),
     { type: 'run_end', runId, status: 'stopped', stop, turns },

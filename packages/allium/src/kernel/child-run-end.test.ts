@@ -1,5 +1,14 @@
 /** A sub-agent does not stay open when the call that started it has got its answer: nobody could go on with it. */
-import { Agent, type AgentOptions, type Middleware, memoryStore, type Store, textOf, tool } from 'allium';
+import {
+  Agent,
+  type AgentOptions,
+  AlliumError,
+  type Middleware,
+  memoryStore,
+  type Store,
+  textOf,
+  tool,
+} from 'allium';
 import { approval } from 'allium/middleware/approval';
 import { type Answer, scriptedModel, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
@@ -142,6 +151,56 @@ describe('a sub-agent that waits for an answer ends', () => {
       status: 'stopped',
     });
     expect(await ends(store)).toEqual(['stopped', 'aborted', 'aborted']);
+  });
+
+  describe('also as the second of its call', () => {
+    /** A tool that asks two agents, one after the other; the second asks a human. */
+    function pair(options: Partial<AgentOptions> = {}, own: { readonly onInDoubt?: 'retry' | 'fail' } = {}) {
+      const first = new Agent({ name: 'first', model: byTurn(text('done')) });
+      const [one, two] = [first, firm().clerk].map((agent) => agent.asTool({ name: 'ask', description: '' }));
+      const both = tool({
+        name: 'both',
+        description: '',
+        input: z.object({}),
+        ...own,
+        async execute(_, ctx) {
+          await one!.execute({ prompt: '1' }, ctx);
+          await two!.execute({ prompt: '2' }, ctx);
+          return 'both';
+        },
+      });
+      return new Agent({ model: byTurn(toolCalls({ name: 'both', args: {} })), tools: [both], ...options });
+    }
+
+    it.each(['retry', 'fail'] as const)('of a tool that says %s when in doubt', async (onInDoubt) => {
+      const store = memoryStore();
+      await pair({ store }, { onInDoubt }).session('s').run('go');
+      const resumed = pair({ store }, { onInDoubt }).session('s').resume({ signal: AbortSignal.abort() });
+      await expect(resumed).rejects.toThrow('aborted');
+      expect((await ends(store)).sort()).toEqual(['aborted', 'aborted', 'aborted', 'done']);
+    });
+
+    it('where the first was forgotten when it had ended', async () => {
+      const agent = pair({ model: byTurn(toolCalls({ name: 'both', args: {} }), text('fine')) });
+      const { sessionId } = await agent.run('go');
+      await agent.session(sessionId).run('never mind');
+      expect(await ends(agent.store)).toEqual(['done', 'aborted', 'aborted']);
+    });
+  });
+
+  it('unless it is damaged: a new message is heard all the same', async () => {
+    const store = memoryStore();
+    await firm({ store }).session.run('go');
+    const read: Store['read'] = (id, from) => {
+      if (id.split('/').length > 2) throw new AlliumError('SESSION_CORRUPT', 'not JSON');
+      return store.read(id, from);
+    };
+    const damaged = storeWith(store, { read });
+    const result = await firm({ store: damaged, boss: { model: scriptedModel(['fine']) } }).session.run('!');
+    expect(result.text).toBe('fine');
+    const ids = (await store.list()).sessions.map(({ sessionId }) => sessionId);
+    const last = await Promise.all(ids.map(async (id) => (await store.read(id, 1)).at(-1)!.type));
+    expect(last.sort()).toEqual(['request', 'run_end', 'run_end']);
   });
 
   it('but not while the run it works for can go on', async () => {

@@ -11,11 +11,21 @@ export function resultOf(run: Run, status: RunStatus, stop: Stop): RunResult {
   return new Result(run, status, stop);
 }
 
-/** The result with what came in while the end of the run was written; its messages begin at `from`. */
-export function withLatest(run: Run, result: RunResult, from: number): RunResult {
+/**
+ * The result with what came in while the end of the run was written; its messages begin at `from`. Requests that were
+ * answered meanwhile are pending no more, also where their answers wait to be judged.
+ */
+export function withLatest(
+  run: Run,
+  result: RunResult,
+  from: number,
+  answered: ReadonlyMap<string, unknown> = NOTHING,
+): RunResult {
   const { open } = run.state;
   const messages = run.history.from(from);
-  const latest = { ...result, messages, pending: open ? pendingIn(open) : NONE, queued: queuedOf(run) };
+  const asked = open ? pendingIn(open) : NONE;
+  const pending = answered.size === 0 ? asked : Object.freeze(asked.filter(({ id }) => !answered.has(id)));
+  const latest = { ...result, messages, pending, queued: queuedOf(run) };
   return Object.freeze(Object.assign(Object.create(Result.prototype), latest));
 }
 
@@ -103,3 +113,4 @@ function lazily(read: (run: Run) => unknown): PropertyDescriptor {
 }
 
 const NONE: readonly never[] = Object.freeze([]);
+const NOTHING: ReadonlyMap<string, unknown> = new Map();

@@ -196,7 +196,7 @@ async function writeRest(run: Run, ended: Ended, due: Due | undefined, stays: bo
     const wait = run.append(posted ? [...posted, ...end] : end);
     if (wait) await wait;
   }
-  const last = due || batch ? { ...ended, result: withLatest(run, ended.result, from) } : ended;
+  const last = due || batch ? { ...ended, result: withLatest(run, ended.result, from, due?.answers) } : ended;
   if (last.result.status === 'suspended' && run.watched)
     run.emit({ type: 'suspended', runId, sessionId, pending: last.result.pending });
   return last;

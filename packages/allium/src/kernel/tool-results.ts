@@ -188,11 +188,12 @@ export class ToolResults {
       if (call.done) continue;
       this.begin(call);
       const here = call.attempts > 0;
+      const before = resumed !== undefined && !asked;
+      if (here || before) this.run.giveUp(call.assistantMessage.id, call.index);
       // A tool that asks has done nothing yet; one that may be run again, a sub-agent above all, may have.
       const begun = here
         ? call.ctx.tool?.onInDoubt === 'retry'
-        : resumed !== undefined && !asked && mayHaveBegun(open, call.index, resumed, agent);
-      if (begun) this.run.giveUp(call.assistantMessage.id, call.index);
+        : before && mayHaveBegun(open, call.index, resumed, agent);
       const doubt = begun && !(here && aborted);
       const reason = aborted && !doubt ? 'Aborted' : withoutResult(ended, doubt);
       const result = call.result ?? errorResult(`${reason}: ${messageOf(why)}`);
