@@ -36,10 +36,10 @@ export class Attempt extends Scope {
   }
 
   /** Goes in at layer `i` with a fork of its own, as the call number `ordinal` of its layer. */
-  runAs(
-    ordinal: number,
+  runFork(
     onion: Onion,
     i: number,
+    ordinal: number,
     override?: Record<string, unknown> | undefined,
   ): Promise<unknown> {
     const ctx = this.outer._fork(this);
@@ -162,11 +162,11 @@ class Inward extends Attempt {
     }
     const wrong = override === undefined ? undefined : badOverride(outer.seam, override);
     if (wrong) return rejected(wrong);
-    if (!again) return this.runAs(1, this.onion, this.i + 1, override);
+    if (!again) return this.runFork(this.onion, this.i + 1, 1, override);
     const attempt = new Attempt(layer, outer);
     this.more ??= [];
     this.more.push(attempt);
-    return attempt.runAs(1 + this.more.length, this.onion, this.i + 1, override);
+    return attempt.runFork(this.onion, this.i + 1, 1 + this.more.length, override);
   }
 
   /** It goes on asking whatever it is told, and would for ever: the run ends without it. */
@@ -303,7 +303,7 @@ class Inward extends Attempt {
       ctx.result = (await good.promise) as never;
       ctx._adopt(good.ctx as never);
     } else if (all.length > 0) throw all.at(-1)!.value;
-    else await new Attempt(layer, ctx).runAs(1, this.onion, this.i + 1);
+    else await new Attempt(layer, ctx).runFork(this.onion, this.i + 1, 1);
   }
 
   /** Aborts attempts through their own signal and waits for them, though not for code that ignores it. */

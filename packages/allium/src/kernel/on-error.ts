@@ -16,7 +16,7 @@ export function runCatch(
 ): Promise<unknown> {
   ctx._call.final = undefined;
   const tryAgain = (error: unknown): Promise<unknown> => repeatedly(onion, layer, i, ctx, attempt, error);
-  return new Attempt(layer, ctx).runAs(1, onion, i + 1).then((result) => {
+  return new Attempt(layer, ctx).runFork(onion, i + 1, 1).then((result) => {
     try {
       return attempt === undefined ? result : attempt.succeed(result);
     } catch (error) {
@@ -40,7 +40,7 @@ async function repeatedly(
       await again(layer, ctx as Exclude<LayerContext, { seam: 'run' }>, failure, ordinal);
       ctx._call.final = undefined;
       try {
-        const result = await new Attempt(layer, ctx).runAs(ordinal + 1, onion, i + 1);
+        const result = await new Attempt(layer, ctx).runFork(onion, i + 1, ordinal + 1);
         return attempt === undefined ? result : attempt.succeed(result);
       } catch (error) {
         failure = error;

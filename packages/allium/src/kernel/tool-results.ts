@@ -10,7 +10,7 @@ import type { Run } from './run.js';
 import { type Awaitable, ENTRY_VERSION } from './store.js';
 import { errorResult, isContentList, type Tool, type ToolResult } from './tool.js';
 import { type Call, failureText } from './tool-call.js';
-import { isDoubtful, mayHaveBegun, withoutResult } from './unanswered.js';
+import { isInDoubt, mayHaveBegun, withoutResult } from './unanswered.js';
 
 export class ToolResults {
   constructor(private readonly run: Run) {}
@@ -198,7 +198,7 @@ export class ToolResults {
       const reason = aborted && !doubt ? 'Aborted' : withoutResult(ended, doubt);
       const result = call.result ?? errorResult(`${reason}: ${messageOf(why)}`);
       // That a call is in doubt is said in any case.
-      const plain = call.result && isDoubtful(result) ? textOf(result) : `${reason}.`;
+      const plain = isInDoubt(result) ? textOf(result) : `${reason}.`;
       await this.record(call, this.released(call, result, plain));
     }
   }

@@ -10,9 +10,18 @@ const PERHAPS = 'May have run, result unknown: ';
 
 /** Of a call that had begun, and of whose effects nobody knows. */
 export function inDoubt(name: string): ToolResult {
-  return errorResult(
+  const result = errorResult(
     `${IN_DOUBT}"${name}" had started when the run broke off, and nobody knows whether it took effect. It was not run again.`,
   );
+  made.add(result);
+  return result;
+}
+
+const made = new WeakSet<ToolResult>();
+
+/** Are these the kernel's words, and not those of a tool or hook that happen to begin like them? */
+export function isInDoubt(result: ToolResult): boolean {
+  return made.has(result);
 }
 
 /** Of a call that will get no other result, and of which is known that it did not run, or nothing. */
