@@ -115,30 +115,35 @@ export async function withStore<T>(
   }
 }
 
-/** The session of that id, or whose id alone begins so; the one that was used last where none is named. */
+/**
+ * The session of that id, or whose id alone begins so. Where none is named, the one that was used last, except those
+ * that are damaged: nobody asked for one of them.
+ */
 export async function findSession(store: Store, wanted: string | undefined): Promise<string> {
-  if (wanted !== undefined && (await exists(store, wanted))) return wanted;
+  // One that is damaged exists, too: whoever reads it learns what is wrong, and it can be deleted.
+  if (wanted !== undefined && (await headOf(store, wanted)) !== 0) return wanted;
   const ids: string[] = [];
   for await (const { sessionId } of allSessions(store)) {
-    if (wanted === undefined) return sessionId;
-    if (sessionId.startsWith(wanted)) ids.push(sessionId);
+    if (wanted !== undefined) {
+      if (sessionId.startsWith(wanted)) ids.push(sessionId);
+    } else if ((await headOf(store, sessionId)) !== 'damaged') return sessionId;
   }
   if (ids.length === 1) return ids[0]!;
   if (ids.length > 1)
     throw new UsageError(`Which one? These sessions begin with "${wanted}": ${ids.join(', ')}`);
   throw new UsageError(
     wanted === undefined
-      ? 'There are no sessions yet in the store of this config.'
+      ? 'There are no sessions yet in the store of this config, or none that can be read.'
       : `There is no session "${wanted}" in the store of this config. See: allium sessions list`,
   );
 }
 
-/** One that is damaged exists, too: whoever reads it learns what is wrong, and it can be deleted. */
-async function exists(store: Store, id: string): Promise<boolean> {
+/** How many entries a session has, or that it is damaged. */
+async function headOf(store: Store, id: string): Promise<number | 'damaged'> {
   try {
-    return (await store.head(id)) > 0;
+    return await store.head(id);
   } catch (error) {
-    if (isDamage(error)) return true;
+    if (isDamage(error)) return 'damaged';
     throw error;
   }
 }

@@ -81,6 +81,15 @@ it('lists a damaged session among the others, says what is wrong with it, and de
   expect((await here().allium(['sessions'])).stdout).not.toContain('first');
 });
 
+it('takes the session used last that is not damaged where none is named', async () => {
+  here().write('.allium/sessions/second.jsonl', 'not a line of a journal\n');
+  const { stdout, code } = await here().allium(['sessions', 'show']);
+  expect([code, stdout]).toEqual([0, expect.stringContaining('user: add 1 and 2\n')]);
+  here().write('.allium/sessions/first.jsonl', 'not a line of a journal\n');
+  const none = await here().allium(['sessions', 'show']);
+  expect([none.code, none.stderr]).toEqual([2, expect.stringContaining('or none that can be read')]);
+});
+
 it('resumes a suspended run, in which everything may be approved', async () => {
   const waiting = await here().allium(['sessions', 'resume', 'second']);
   expect(waiting.code).toBe(5);

@@ -2,7 +2,7 @@
 import type { JsonSchema, ModelRequest } from '../../kernel/model.js';
 import { fill } from './arguments.js';
 import type { Plan } from './plan.js';
-import { type Subschema, whole } from './schema.js';
+import { type Subschema, Walk, whole } from './schema.js';
 import { findValues } from './values.js';
 
 const SIGNED = '(Written by fixed rules: this is the offline model of Allium, not a language model.)';
@@ -53,16 +53,16 @@ function cut(text: string, most: number): string {
 function structured(schema: JsonSchema, task: Plan['task']): string {
   const text = [task.text, ...task.results.map((result) => result.text)].join('\n');
   const { args } = fill(schema, findValues(text, { from: 0, to: text.length }), task);
-  return JSON.stringify({ ...empty(whole(schema, schema), schema), ...args });
+  return JSON.stringify({ ...empty(whole(schema, schema), schema, new Walk()), ...args });
 }
 
-function empty(schema: JsonSchema, root: JsonSchema): Record<string, unknown> {
+function empty(schema: JsonSchema, root: JsonSchema, walk: Walk): Record<string, unknown> {
   const properties = (schema.properties ?? {}) as Record<string, Subschema>;
   const required = (schema.required ?? []) as readonly string[];
-  return Object.fromEntries(required.map((key) => [key, emptyValue(properties[key] ?? true, root)]));
+  return Object.fromEntries(required.map((key) => [key, emptyValue(properties[key] ?? true, root, walk)]));
 }
 
-function emptyValue(given: Subschema, root: JsonSchema): unknown {
+function emptyValue(given: Subschema, root: JsonSchema, walk: Walk): unknown {
   const schema = whole(given, root);
   if ('default' in schema) return schema.default;
   if (Array.isArray(schema.enum)) return schema.enum[0];
@@ -77,7 +77,8 @@ function emptyValue(given: Subschema, root: JsonSchema): unknown {
     case 'array':
       return [];
     case 'object':
-      return empty(schema, root);
+      // Nothing fits one that has to contain itself.
+      return walk.into(schema.properties ?? schema, null, () => empty(schema, root, walk));
     default:
       return null;
   }

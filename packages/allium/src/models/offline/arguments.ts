@@ -26,8 +26,12 @@ export function fill(schema: JsonSchema, values: Values, task: Task): Filled {
 const LONG = /^(text|body|message|content|note|query|question|prompt|input|q|search|topic|task)$/i;
 /** Of those, the ones that take what was found out before. */
 const PASSED_ON = /^(text|body|message|content|note)$/i;
-/** Objects within objects within objects, as schemas can ask for that refer to themselves. */
-const DEEPEST = 8;
+/** Objects and lists within each other, as schemas can ask for that refer to themselves. */
+const DEEPEST_NESTING = 8;
+/** So many objects and lists come to nothing, or take nothing from the message: those that branch would be millions. */
+const MOST_IN_VAIN = 1000;
+/** A list has no more items than this that take nothing from the message, such as constants. */
+const MOST_CONSTANTS = 100;
 
 class Filler {
   readonly missing: string[] = [];
@@ -37,7 +41,10 @@ class Filler {
   readonly #taken: unknown[] = [];
   /** How many values at the front of a list are taken: a long one is not gone through again for each of them. */
   readonly #front = new Map<readonly unknown[], number>();
+  /** Inside of which objects and lists it is, and how much was taken when it came there. */
+  readonly #inside = new Map<unknown, number>();
   #depth = 0;
+  #inVain = 0;
 
   constructor(
     readonly schema: JsonSchema,
@@ -116,9 +123,11 @@ class Filler {
       case 'boolean':
         return this.flag(key) ?? (required && !('default' in schema) ? false : undefined);
       case 'array':
-        return this.attempt(() => this.list(schema, key, required));
+        return this.within(schema.items ?? schema.prefixItems, () =>
+          this.attempt(() => this.list(schema, key, required)),
+        );
       case 'object':
-        return required ? this.nested(schema, path) : undefined;
+        return required ? this.within(schema.properties, () => this.nested(schema, path)) : undefined;
       case 'string':
         return this.text(schema, key, required);
       default:
@@ -127,11 +136,23 @@ class Filler {
   }
 
   private nested(schema: JsonSchema, path: string): unknown {
-    if (this.#depth === DEEPEST) return undefined;
-    this.#depth++;
     const args = this.object(schema, path);
-    this.#depth--;
     return Object.keys(args).length >= ((schema.minProperties as number | undefined) ?? 0) ? args : undefined;
+  }
+
+  /** What `make` finds in an object or a list, which contains itself only with something more from the message. */
+  private within(place: unknown, make: () => unknown): unknown {
+    const [taken, before] = [this.#taken.length, this.#inside.get(place)];
+    const again = typeof place === 'object' && before === taken;
+    if (again || this.#depth === DEEPEST_NESTING || this.#inVain >= MOST_IN_VAIN) return undefined;
+    this.#depth++;
+    this.#inside.set(place, taken);
+    const made = make();
+    if (before === undefined) this.#inside.delete(place);
+    else this.#inside.set(place, before);
+    this.#depth--;
+    if (this.#taken.length === taken) this.#inVain++;
+    return made;
   }
 
   /** What `make` finds. If it lacks something, nothing was taken and nothing is missing. */
@@ -141,7 +162,10 @@ class Filler {
     if (made !== undefined && this.missing.length === lacking) return made;
     const back = this.#taken.splice(taken);
     for (const value of back) this.#used.delete(value);
-    if (back.length > 0) this.#front.clear();
+    if (back.length > 0) {
+      this.#front.clear();
+      this.#inVain++;
+    }
     this.missing.length = lacking;
     this.named = named;
     return undefined;
@@ -170,15 +194,17 @@ class Filler {
     >;
     const list: unknown[] = [];
     const seen = new Set<string>();
+    const most = Math.max(Math.min(minItems, MOST_CONSTANTS), places.length);
     while (list.length < maxItems) {
       const taken = this.#taken.length;
       const value = this.item(places[list.length] ?? rest, key, required && list.length < minItems);
       if (value === undefined) break;
-      const again = schema.uniqueItems === true && seen.has(JSON.stringify(value));
-      seen.add(JSON.stringify(value));
+      const text = schema.uniqueItems === true ? JSON.stringify(value) : undefined;
+      const again = text !== undefined && seen.has(text);
+      if (text !== undefined) seen.add(text);
       if (!again) list.push(value);
       // What takes nothing from the message, such as a constant, would come again for ever.
-      if (this.#taken.length === taken && (again || list.length >= Math.max(minItems, places.length))) break;
+      if (this.#taken.length === taken && (again || list.length >= most)) break;
     }
     return list.length >= minItems && (list.length > 0 || required) ? list : undefined;
   }

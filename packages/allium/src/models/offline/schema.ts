@@ -4,26 +4,47 @@ import type { JsonSchema } from '../../kernel/model.js';
 /** Inside a schema, `true` and `false` are schemas, too. They say nothing about a value. */
 export type Subschema = JsonSchema | boolean;
 
-/** References and choices that lead no further end here. */
-const DEEPEST = 20;
+/** So many references and choices are followed at once: those that branch at each step would never end. */
+const MOST_STEPS = 500;
+
+/** A way through a schema: what it is inside of, and how many steps are left. */
+export class Walk {
+  readonly #inside = new Set<unknown>();
+  #left = MOST_STEPS;
+
+  /** What `go` finds, or `otherwise` where the way leads back to `place`, or is too long. */
+  into<T>(place: unknown, otherwise: T, go: () => T): T {
+    if (this.#left === 0 || this.#inside.has(place)) return otherwise;
+    this.#left--;
+    this.#inside.add(place);
+    const found = go();
+    this.#inside.delete(place);
+    return found;
+  }
+}
 
 /** The schema with what its `$ref` and `allOf` say. The parts stay in `allOf`, for a value has to fit each of them. */
-export function whole(schema: Subschema, root: JsonSchema, depth = 0): JsonSchema {
-  if (typeof schema === 'boolean' || depth > DEEPEST) return {};
+export function whole(schema: Subschema, root: JsonSchema, walk = new Walk()): JsonSchema {
+  if (typeof schema === 'boolean') return {};
   const { $ref, allOf = [], ...own } = schema as JsonSchema & { readonly allOf?: readonly Subschema[] };
   const parts = [...(typeof $ref === 'string' ? [target($ref, root)] : []), ...allOf];
   if (parts.length === 0) return typed(schema);
-  const wholes = parts.map((part) => whole(part, root, depth + 1));
-  return typed({ ...wholes.reduce(joined, own), allOf: wholes });
+  return walk.into(schema, {}, () => {
+    const wholes = parts.map((part) => whole(part, root, walk));
+    return typed({ ...wholes.reduce(joined, own), allOf: wholes });
+  });
 }
 
 /** The schemas of which a value has to fit one, each with what is said beside them. */
-export function choicesOf(schema: JsonSchema, root: JsonSchema, depth = 0): readonly JsonSchema[] {
+export function choicesOf(schema: JsonSchema, root: JsonSchema, walk = new Walk()): readonly JsonSchema[] {
   const { anyOf, oneOf, ...beside } = schema;
   const choices = (anyOf ?? oneOf) as readonly Subschema[] | undefined;
-  if (choices !== undefined && depth <= DEEPEST)
-    return choices.flatMap((one) => choicesOf(typed(joined(whole(one, root), beside)), root, depth + 1));
-  return Array.isArray(schema.type) ? schema.type.map((type) => ({ ...schema, type })) : [schema];
+  if (choices === undefined)
+    return Array.isArray(schema.type) ? schema.type.map((type) => ({ ...schema, type })) : [schema];
+  // A choice that leads back to itself adds nothing to the others.
+  return walk.into(choices, [], () =>
+    choices.flatMap((one) => choicesOf(typed(joined(whole(one, root), beside)), root, walk)),
+  );
 }
 
 /** The places of a tuple, and what comes behind them. A list has no places. */
@@ -109,9 +130,10 @@ function partsOf(schema: JsonSchema): readonly JsonSchema[] {
 
 /** What two schemas say together. Where both say something, the first is right. */
 function joined(a: JsonSchema, b: JsonSchema): JsonSchema {
-  const { properties = {}, required = [] } = a as ObjectSchema;
+  const { properties, required = [] } = a as ObjectSchema;
   const both: Record<string, unknown> = { ...b, ...a };
-  if (both.properties) both.properties = { ...(b.properties as object), ...properties };
+  // Those of one alone stay the same object, by which a schema that contains itself is known again.
+  if (properties && b.properties) both.properties = { ...(b.properties as object), ...properties };
   if (both.required) both.required = [...required, ...((b as ObjectSchema).required ?? [])];
   return both;
 }
@@ -134,8 +156,18 @@ function target(reference: string, root: JsonSchema): Subschema {
   if (before !== '#') return true;
   let at: unknown = root;
   for (const step of steps) {
-    const key = decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~');
-    at = typeof at === 'object' && at !== null && Object.hasOwn(at, key) ? at[key as never] : undefined;
+    const key = decoded(step)?.replaceAll('~1', '/').replaceAll('~0', '~');
+    const there = key !== undefined && typeof at === 'object' && at !== null && Object.hasOwn(at, key);
+    at = there ? at![key as never] : undefined;
   }
   return (at ?? true) as Subschema;
+}
+
+function decoded(step: string): string | undefined {
+  try {
+    return decodeURIComponent(step);
+  } catch {
+    // Such as "100%": a reference that leads nowhere.
+    return undefined;
+  }
 }

@@ -191,6 +191,102 @@ describe.each([
 const raw = (x: JsonSchema): JsonSchema => ({ type: 'object', properties: { x }, required: ['x'] });
 const number = { type: 'number' };
 
+const self = { $ref: '#/$defs/J' };
+const recursive = (J: JsonSchema): JsonSchema => ({ ...raw(self), $defs: { J } });
+const SIX = ['a', 'b', 'c', 'd', 'e', 'f'];
+const six = (one: JsonSchema): JsonSchema => ({
+  type: 'object',
+  properties: Object.fromEntries(SIX.map((key) => [key, one])),
+  required: SIX,
+});
+const orNull = { anyOf: [self, { type: 'null' }] };
+const json = { anyOf: [{ type: 'string' }, number, { type: 'array', items: self }] };
+/** Each of thirty refers twice to the next one, the last one to the first. */
+const twice = (keyword: string): JsonSchema => ({
+  ...raw({ $ref: '#/$defs/0' }),
+  $defs: Object.fromEntries(
+    Array.from({ length: 30 }, (_, n) => {
+      const next = { $ref: `#/$defs/${(n + 1) % 30}` };
+      return [n, { [keyword]: [next, next] }];
+    }),
+  ),
+});
+
+describe('the offline model, with a schema that could go on for ever', () => {
+  it.each([
+    ['a list of itself', 'go', recursive({ type: 'array', items: self }), { x: [] }],
+    ['a list of two of itself', 'go', recursive({ type: 'array', items: self, minItems: 2 }), missing('x')],
+    ['any JSON, of nothing', 'go', recursive(json), { x: [] }],
+    ['any JSON, of a number', 'go 3', recursive(json), { x: 3 }],
+    [
+      'very many flags',
+      'go',
+      raw({ type: 'array', items: { type: 'boolean' }, minItems: 1e7 }),
+      missing('x'),
+    ],
+    ['very many constants', 'go', raw({ type: 'array', items: { const: 1 }, minItems: 1e7 }), missing('x')],
+    [
+      'as many flags as are to be had',
+      'go',
+      raw({ type: 'array', items: { type: 'boolean' }, minItems: 100 }),
+      { x: Array(100).fill(false) },
+    ],
+    [
+      'six of itself or null',
+      'go',
+      recursive(six(orNull)),
+      { x: Object.fromEntries(SIX.map((key) => [key, null])) },
+    ],
+    ['six of itself', 'go', recursive(six(self)), expect.stringContaining('I find nothing')],
+    [
+      'six of itself or null, before a name',
+      'go to Oslo',
+      (() => {
+        const { properties, required, ...rest } = recursive(six(orNull));
+        return {
+          ...rest,
+          properties: { ...(properties as object), y: raw({ type: 'string' }) },
+          required: [...(required as string[]), 'y'],
+        };
+      })(),
+      { x: Object.fromEntries(SIX.map((key) => [key, null])), y: { x: 'Oslo' } },
+    ],
+    [
+      'six of itself, each with a number, and a text that is not there',
+      'go 1 2 3 4 5 6 7 8 9',
+      recursive({
+        type: 'object',
+        properties: { n: number, ...(six({ anyOf: [self, { type: 'boolean' }] }).properties as object) },
+        required: ['n', ...SIX, 'email'],
+        additionalProperties: { type: 'string' },
+      }),
+      expect.stringContaining('`x.email`'),
+    ],
+    ['choices that refer to each other', 'go', twice('anyOf'), missing('x')],
+    ['parts that refer to each other', 'go', twice('allOf'), missing('x')],
+    ['a reference that cannot be decoded', 'go', raw({ $ref: '#/$defs/100%' }), missing('x')],
+  ])('%s', async (_, message, schema, expected) => {
+    expect(await asked(message, schema)).toEqual(expected);
+  });
+
+  it('answers by one that contains itself', async () => {
+    const request = (responseSchema: JsonSchema) => ({
+      messages: toMessages('hello'),
+      systemPrompt: '',
+      tools: [],
+      settings: { responseSchema },
+    });
+    const answer = async (schema: JsonSchema) => {
+      let text = '';
+      const stream = offlineModel().stream(request(schema), { signal: new AbortController().signal });
+      for await (const part of stream) if (part.type === 'text') text += part.text;
+      return JSON.parse(text);
+    };
+    expect(await answer(recursive(six(self)))).toEqual({ x: {} });
+    expect(await answer(recursive({ type: 'array', items: self }))).toEqual({ x: [] });
+  });
+});
+
 describe('the offline model, with a schema', () => {
   it.each([
     [

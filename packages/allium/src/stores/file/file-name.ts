@@ -14,6 +14,11 @@ export function isHashed(name: string): boolean {
   return /^[A-Za-z0-9_-]{0,40}~[0-9a-f]{32}$/.test(name);
 }
 
+/** Whether a session can be in a file of that name. Somebody else may keep files in the directory, too. */
+export function isFileName(name: string): boolean {
+  return isHashed(name) || fileName(name) === name;
+}
+
 /**
  * The id of the session in a damaged file: what its first line still says, if the file is named after that, or else
  * the name itself.

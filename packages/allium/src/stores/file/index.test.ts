@@ -5,6 +5,7 @@ import { afterAll, describe, expect, it, vi } from 'vitest';
 import type { Entry, NewEntry, Store } from '../../kernel/store.js';
 import type { SyncStore } from '../../kernel/store-kit.js';
 import { testStore } from '../../testing/test-store.js';
+import { fileName } from './file-name.js';
 import { type FileStoreOptions, fileStore } from './index.js';
 
 const root = fs.mkdtempSync(path.join(os.tmpdir(), 'allium-file-store-'));
@@ -322,6 +323,20 @@ describe('fileStore, bad input', () => {
     }
     store.delete(name!.replace('.jsonl', ''));
     expect(fs.readdirSync(dir)).toEqual([]);
+  });
+
+  it('does not list files of others, which no session can be in', () => {
+    const dir = newDir();
+    const store = fileStore({ dir });
+    for (const name of ['My Notes', 'notes', 'con', 'a.b', '-x', 'Ann~1234', 'ä'])
+      fs.writeFileSync(path.join(dir, `${name}.jsonl`), 'hello\n');
+    const listed = () => store.list().sessions.map(({ sessionId }) => sessionId);
+    expect(listed()).toEqual(['notes']);
+    store.append('My Notes', 0, [text('a')]);
+    expect(listed().sort()).toEqual(['My Notes', 'notes']);
+    const damaged = fs.readFileSync(path.join(dir, `${fileName('My Notes')}.jsonl`), 'utf8');
+    fs.writeFileSync(path.join(dir, 'My Notes.jsonl'), `${damaged}hello\n`);
+    expect(listed().sort()).toEqual(['My Notes', 'notes']);
   });
 
   it('does not take the name of a file for the session in it while that can be read', () => {

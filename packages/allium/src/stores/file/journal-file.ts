@@ -3,7 +3,7 @@ import path from 'node:path';
 import { AlliumError, shown } from '../../kernel/errors.js';
 import { deepFreeze } from '../../kernel/messages.js';
 import type { Entry, InboxItem, SessionInfo } from '../../kernel/store.js';
-import { idOfDamaged } from './file-name.js';
+import { idOfDamaged, isFileName } from './file-name.js';
 
 /**
  * The lines:
@@ -145,12 +145,13 @@ export function infoOf(bytes: Buffer, file: string, changedAt: number): SessionI
       run = line.e.find(({ type }) => type === 'run_start');
     }),
   );
-  if (whole !== undefined && first === undefined) return undefined;
+  const name = path.basename(file, '.jsonl');
+  if (whole === undefined ? !isFileName(name) : first === undefined) return undefined;
   const place: AppendPlace | undefined = first && last;
   const e = (place && unlessDamaged(() => parseAppend(bytes, place, file))?.e) ?? first?.e;
   const tenant = run?.type === 'run_start' ? run.tenant : undefined;
   return Object.freeze({
-    sessionId: first?.id ?? idOfDamaged(bytes, path.basename(file, '.jsonl')),
+    sessionId: first?.id ?? idOfDamaged(bytes, name),
     ...(tenant !== undefined && { tenant }),
     seq: place === undefined ? 0 : place.seq + place.count - 1,
     createdAt: first?.e[0]?.at ?? changedAt,
