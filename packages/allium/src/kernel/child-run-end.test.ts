@@ -164,8 +164,8 @@ describe('a sub-agent that waits for an answer ends', () => {
         input: z.object({}),
         ...own,
         async execute(_, ctx) {
-          await one!.execute({ prompt: '1' }, ctx);
-          await two!.execute({ prompt: '2' }, ctx);
+          await one!.execute({ prompt: '1' }, ctx as never);
+          await two!.execute({ prompt: '2' }, ctx as never);
           return 'both';
         },
       });
