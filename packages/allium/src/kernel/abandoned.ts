@@ -58,11 +58,9 @@ export interface GivenUp {
 }
 
 /** Ends the runs of all children of these calls. */
-export async function endChildren(
-  home: Home,
-  parentId: string,
-  { messageId, calls }: GivenUp,
-): Promise<void> {
+export async function endChildren(home: Home, parentId: string, left: GivenUp | undefined): Promise<void> {
+  if (!left) return;
+  const { messageId, calls } = left;
   for (const index of calls)
     await inTurn(home, (ordinal) => {
       const place = placeOf(messageId, index, ordinal);
@@ -92,9 +90,9 @@ async function endIfThere(home: Home, sessionId: string): Promise<boolean> {
   return true;
 }
 
-/** The calls of a run that have no result yet. */
-export function waiting({ batch }: OpenRun): GivenUp {
-  if (!batch) return { messageId: '', calls: [] };
+/** The calls of a run that have no result yet, if there are any. */
+export function waiting({ batch }: OpenRun): GivenUp | undefined {
+  if (!batch) return undefined;
   const { message, calls, results } = batch;
   return { messageId: message.id, calls: [...calls.keys()].filter((index) => !results[index]) };
 }

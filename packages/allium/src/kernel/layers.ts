@@ -39,15 +39,8 @@ export class Onion {
   }
 
   /** What a sink is given passes the guards first. */
-  private cleaned(
-    layer: Layer,
-    i: number,
-    ctx: LayerContext,
-    attempt: Attempt | undefined,
-  ): Promise<unknown> {
-    const work = ctx._run.judgements
-      .assigned(ctx as ToolContext)
-      .then(() => this.through(layer, i, ctx, undefined));
+  private cleaned(layer: Layer, i: number, ctx: ToolContext, attempt: Attempt | undefined): Promise<unknown> {
+    const work = ctx._run.judgements.assigned(ctx).then(() => this.through(layer, i, ctx, undefined));
     return attempt === undefined ? work : attempt.settledBy(work);
   }
 

@@ -68,8 +68,8 @@ export interface Reservation {
 
 /** More than models write in one answer. */
 const PLENTY = 32_768;
-/** Less is too short for most answers. */
-const SHORT = 1024;
+/** Tokens of a short answer: less is too little for most. */
+export const SHORT = 1024;
 
 /** Refusals for lack of room that is only set aside for calls under way. */
 const crowded = new WeakSet<StopRun>();

@@ -183,8 +183,7 @@ function endOfRun({ runId, open }: Run, { result: { status, stop } }: Ended): En
 async function writeRest(run: Run, ended: Ended, due: Due | undefined, stays: boolean): Promise<Ended> {
   const { runId, sessionId, plan, agent } = run;
   const { from, batch } = run.open;
-  const left = batch ? waiting(run.open) : run.givenUp;
-  if (left && !stays) await endChildren(run, sessionId, left);
+  if (!stays) await endChildren(run, sessionId, waiting(run.open) ?? run.givenUp);
   const end: EntryBody[] = stays
     ? pause(run)
     : [

@@ -42,9 +42,9 @@ export function runTools(run: Run, batch: OpenBatch, options: BatchOptions): Awa
 }
 
 export class ToolBatch implements ToolCallHooks {
-  declare private readonly runner: Run;
+  declare readonly runner: Run;
   declare private readonly batch: OpenBatch;
-  declare private readonly options: BatchOptions;
+  declare readonly options: BatchOptions;
   declare readonly message: AssistantMessage;
   declare private readonly results: ToolResults;
   declare private approving: ToolApproval | undefined;
@@ -69,9 +69,9 @@ export class ToolBatch implements ToolCallHooks {
     // Results follow each other in call order.
     const first = runner.open.count + 1;
     const { calls, results } = batch;
-    this.calls = [new Call(this, runner, options.tools, 0, first, calls[0]!, results[0])];
+    this.calls = [new Call(this, 0, first, calls[0]!, results[0])];
     for (let i = 1; i < calls.length; i++)
-      this.calls.push(new Call(this, runner, options.tools, i, first + i, calls[i]!, results[i]));
+      this.calls.push(new Call(this, i, first + i, calls[i]!, results[i]));
   }
 
   /** Made for the first question: most batches have none. */

@@ -43,20 +43,19 @@ export class Call extends SeamCall implements ToolCallSubject {
 
   constructor(
     batch: ToolBatch,
-    run: Run,
-    tools: readonly Tool[],
     index: number,
     number: number,
     toolCall: ToolCall,
     done: ToolMessage | undefined,
   ) {
     super();
+    const { runner: run, options } = batch;
     this.batch = batch;
     this.index = index;
     this.number = number;
     this.toolCall = toolCall;
     this.done = done;
-    this.tool = run.findTool(toolCall.name, tools);
+    this.tool = run.findTool(toolCall.name, options.tools);
     this.resolved = false;
     this.result = undefined;
     this.blocked = false;

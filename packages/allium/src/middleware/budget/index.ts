@@ -3,7 +3,7 @@ import type { Context, ModelContext, RunContext } from '../../kernel/context.js'
 import { AlliumError, invalidOption } from '../../kernel/errors.js';
 import { inputTokens } from '../../kernel/estimates.js';
 import { toldError } from '../../kernel/guards.js';
-import { costOf } from '../../kernel/limits.js';
+import { costOf, SHORT } from '../../kernel/limits.js';
 import { type ModelResponse, NO_USAGE } from '../../kernel/messages.js';
 import { meter } from '../../kernel/meters.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
@@ -48,8 +48,6 @@ export interface BudgetOptions {
 const OPTIONS = ['usd', 'tokens', 'per', 'store', 'priceOf', 'name'];
 /** Where others add to the same account at the same moment, a reservation may have to be tried again. */
 const TRIES = 8;
-/** Tokens of a short answer. */
-const SHORT = 1024;
 /** Tokens that few answers have. */
 const PLENTY = 65_536;
 /** Tokens that no answer has. To set aside more would only keep it from others. */
