@@ -1,15 +1,14 @@
 /** What a layer hands inward that `next()` has no override for: another tool, and an ear for its progress. */
-import type { ToolCallHooks, ToolContext } from '../kernel/context.js';
+import type { ToolCallOwner, ToolCallSubject, ToolContext } from '../kernel/context.js';
 import type { Next, ToolOverride } from '../kernel/middleware.js';
 import type { Tool, ToolResult } from '../kernel/tool.js';
 
 type NextTool = Next<ToolResult, ToolOverride>;
-type Open = { -readonly [K in '_of' | '_hooks']: ToolContext[K] };
 
 /** Goes inward with `tool` in the place of the one that was called: everything else about the call stays as it is. */
 export function nextWithTool(ctx: ToolContext, tool: Tool, next: NextTool): Promise<ToolResult> {
-  const { assistantMessage, toolCall, _keyed } = ctx._of;
-  return nextWith(ctx, '_of', { assistantMessage, toolCall, tool, _keyed }, next);
+  const { assistantMessage, toolCall, _owner } = ctx._of;
+  return nextWith(ctx, { assistantMessage, toolCall, tool, _owner }, next);
 }
 
 export type Progress = Parameters<ToolContext['update']>;
@@ -20,31 +19,28 @@ export function nextHearing(
   heard: (...progress: Progress) => void,
   next: NextTool,
 ): Promise<ToolResult> {
-  const { _hooks: hooks } = ctx;
-  const hearing: ToolCallHooks = {
-    suspend: (inner, request) => hooks.suspend(inner, request),
+  const { assistantMessage, toolCall, tool, _owner: owner } = ctx._of;
+  const _owner: ToolCallOwner = {
+    get idempotencyKey() {
+      return owner.idempotencyKey;
+    },
+    suspend: (inner, request) => owner.suspend(inner, request),
     update(inner, partial, details) {
-      const shown = hooks.update(inner, partial, details);
+      const shown = owner.update(inner, partial, details);
       heard(partial, details);
       return shown;
     },
   };
-  return nextWith(ctx, '_hooks', hearing, next);
+  return nextWith(ctx, { assistantMessage, toolCall, tool, _owner }, next);
 }
 
 /** `next()` forks the context before it returns: what is set for that moment is seen further in, and nowhere else. */
-function nextWith<K extends keyof Open>(
-  ctx: ToolContext,
-  field: K,
-  value: Open[K],
-  next: NextTool,
-): Promise<ToolResult> {
-  const open = ctx as Open;
-  const own = open[field];
-  open[field] = value;
+function nextWith(ctx: ToolContext, of: ToolCallSubject, next: NextTool): Promise<ToolResult> {
+  const own = ctx._of;
+  ctx._of = of;
   try {
     return next();
   } finally {
-    open[field] = own;
+    ctx._of = own;
   }
 }

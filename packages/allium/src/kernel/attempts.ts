@@ -7,6 +7,8 @@ import { Scope, supervised } from './scope.js';
 
 const MAX_INWARD = 100;
 
+type Override = Record<string, unknown> | undefined;
+
 /*
  * Attempts are made for every wrap of every call, so their fields are declared without being defined twice and are
  * assigned once, in a fixed order.
@@ -36,12 +38,7 @@ export class Attempt extends Scope {
   }
 
   /** Goes in at layer `i` with a fork of its own, as the call number `ordinal` of its layer. */
-  runFork(
-    onion: Onion,
-    i: number,
-    ordinal: number,
-    override?: Record<string, unknown> | undefined,
-  ): Promise<unknown> {
+  runFork(onion: Onion, i: number, ordinal: number, override?: Override): Promise<unknown> {
     const ctx = this.outer._fork(this);
     if (ordinal > 1 && ctx.seam !== 'run') ctx.attempt = ordinal;
     if (override !== undefined) applyOverride(ctx, override);
@@ -122,41 +119,51 @@ export class Attempt extends Scope {
   }
 }
 
+/** What most layers never have. */
+interface Extra {
+  /** Puts back what the layer assigned, where it fails open. */
+  undo: (() => void) | undefined;
+  /** Attempts beyond the first. */
+  more: Attempt[] | undefined;
+  refused: AlliumError | undefined;
+}
+
 /** One `wrapX` or `process` in one call. It is its own first attempt; most layers make no other. */
 class Inward extends Attempt {
   declare private readonly onion: Onion;
   declare private readonly i: number;
   /** Whom the result of the layer is for. */
   declare private readonly attempt: Attempt | undefined;
-  declare private readonly undo: (() => void) | undefined;
-  declare private over: boolean;
-  /** It returned the promise of its attempt as it is: what becomes of the attempt becomes of the layer. */
-  declare private tail: boolean;
-  declare private more: Attempt[] | undefined;
-  declare private refused: AlliumError | undefined;
+  /** `tail`: it returned the promise of its attempt as it is; what becomes of the attempt becomes of the layer. */
+  declare private phase: 'running' | 'tail' | 'over';
+  declare private extra: Extra | undefined;
 
   constructor(onion: Onion, layer: Layer, i: number, ctx: LayerContext, attempt: Attempt | undefined) {
     super(layer, ctx);
     this.onion = onion;
     this.i = i;
     this.attempt = attempt;
-    this.undo = save(layer, ctx);
-    this.over = false;
-    this.tail = false;
-    this.more = undefined;
-    this.refused = undefined;
+    this.phase = 'running';
+    this.extra = undefined;
+    if (layer.open) this.rest.undo = save(layer, ctx);
+  }
+
+  private get rest(): Extra {
+    this.extra ??= { undo: undefined, more: undefined, refused: undefined };
+    return this.extra;
   }
 
   /** The layer calls `next()`: mostly once, and just like that. */
-  start(override: Record<string, unknown> | undefined): Promise<unknown> {
-    if (this.state !== 'none' || this.over || override !== undefined) return this.startOther(override);
+  start(override: Override): Promise<unknown> {
+    if (this.state !== 'none' || this.phase !== 'running' || override !== undefined)
+      return this.startOther(override);
     return this.run(this.onion, this.i + 1, this.outer._fork(this));
   }
 
-  private startOther(override: Record<string, unknown> | undefined): Promise<unknown> {
+  private startOther(override: Override): Promise<unknown> {
     const { layer, outer } = this;
     const again = this.state !== 'none';
-    if (this.over || again) {
+    if (this.phase !== 'running' || again) {
       const refusal = this.refusal();
       if (refusal !== undefined) return this.isStuck(refusal) ? NEVER : rejected(refusal);
     }
@@ -164,9 +171,10 @@ class Inward extends Attempt {
     if (wrong) return rejected(wrong);
     if (!again) return this.runFork(this.onion, this.i + 1, 1, override);
     const attempt = new Attempt(layer, outer);
-    this.more ??= [];
-    this.more.push(attempt);
-    return attempt.runFork(this.onion, this.i + 1, 1 + this.more.length, override);
+    const { rest } = this;
+    rest.more ??= [];
+    rest.more.push(attempt);
+    return attempt.runFork(this.onion, this.i + 1, 1 + rest.more.length, override);
   }
 
   /** It goes on asking whatever it is told, and would for ever: the run ends without it. */
@@ -179,37 +187,36 @@ class Inward extends Attempt {
 
   /** The layer has returned `next()`, as most do that have nothing to do. True: there is nothing left to wait for. */
   returned(work: unknown): boolean {
-    if (work !== this.promise || this.state !== 'pending' || this.more !== undefined) return false;
-    this.over = true;
-    this.tail = true;
+    if (work !== this.promise || this.state !== 'pending' || this.extra?.more !== undefined) return false;
+    this.phase = 'tail';
     return true;
   }
 
   protected override keep(result: unknown): Promise<unknown> | unknown {
     const kept = super.keep(result);
-    if (!this.tail) return kept;
-    this.tail = false;
+    if (this.phase !== 'tail') return kept;
+    this.phase = 'over';
     return this.leave();
   }
 
   override fail(error: unknown): unknown {
     super.fail(error);
-    if (!this.tail) return error;
-    this.tail = false;
+    if (this.phase !== 'tail') return error;
+    this.phase = 'over';
     const { latched = error } = this.outer._call;
     return this.attempt === undefined ? latched : this.attempt.fail(latched);
   }
 
   /** The layer has resolved. */
   ended(returned: unknown): Promise<unknown> | unknown {
-    this.over = true;
+    this.phase = 'over';
     if (returned !== undefined) this.outer.result = returned as never;
     return this.plain ? this.leave() : this.conclude();
   }
 
   /** The layer has thrown. */
   async threw(error: unknown): Promise<unknown> {
-    this.over = true;
+    this.phase = 'over';
     try {
       await this.recover(error);
     } catch (final) {
@@ -230,13 +237,13 @@ class Inward extends Attempt {
 
   private refusal(): unknown {
     const { layer, outer: ctx } = this;
-    if (this.over)
+    if (this.phase !== 'running')
       return new AlliumError(
         'MISSING_AWAIT',
         `Middleware "${layer.name}" called next() after its ${layer.hooks[0]} had ended. Await everything inside the hook.`,
       );
     const refusal = repeat(layer, ctx);
-    if (ctx.seam === 'run') this.refused = refusal as AlliumError;
+    if (ctx.seam === 'run') this.rest.refused = refusal as AlliumError;
     return refusal;
   }
 
@@ -245,13 +252,12 @@ class Inward extends Attempt {
     return (
       this.state === 'done' &&
       this.value === this.outer.result &&
-      this.more === undefined &&
-      this.refused === undefined
+      (this.extra === undefined || (this.extra.more === undefined && this.extra.refused === undefined))
     );
   }
 
   private get all(): readonly Attempt[] {
-    return this.state === 'none' ? [] : [this, ...(this.more ?? [])];
+    return this.state === 'none' ? [] : [this, ...(this.extra?.more ?? [])];
   }
 
   private async conclude(): Promise<unknown> {
@@ -266,7 +272,7 @@ class Inward extends Attempt {
   /** Whatever is still under way is dropped, and the attempt the layer chose commits. */
   private async choose(): Promise<void> {
     const { layer, outer: ctx, all } = this;
-    if (this.refused) throw this.refused;
+    if (this.extra?.refused) throw this.extra.refused;
     if (ctx.result === undefined) throw noResult(layer, all);
     await this.abandon(all.filter((one) => one.state === 'pending'));
     const chosen = all.find((one) => one.state === 'done' && one.value === ctx.result);
@@ -286,7 +292,8 @@ class Inward extends Attempt {
 
   /** An error that came through `next()` goes on; one of the layer's own is undone if it may fail open. */
   private async recover(error: unknown): Promise<void> {
-    const { layer, outer: ctx, all, undo } = this;
+    const { layer, outer: ctx, all } = this;
+    const undo = this.extra?.undo;
     const pending = all.filter((one) => one.state === 'pending');
     const through = all.some((one) => one.state === 'failed' && one.value === error);
     if (through || undo === undefined || isControl(error)) {

@@ -5,9 +5,10 @@ import type { Attempt } from './attempts.js';
 import type { Plan } from './compose.js';
 import { type Attribution, attribution, controlKind, type Raised, StopRun } from './errors.js';
 import { eventData } from './event-data.js';
+import type { LiveMessage } from './live.js';
 import type { Message, MessageInput, Metadata, ModelResponse, Usage } from './messages.js';
 import type { Seam } from './middleware.js';
-import type { Model, ModelSettings } from './model.js';
+import type { Model, ModelSettings, StreamTransform } from './model.js';
 import type { ModelContext, RequestParts } from './model-context.js';
 import type { StopReason } from './result.js';
 import type { Run } from './run.js';
@@ -37,6 +38,8 @@ export class SeamCall {
   declare converted: boolean;
   /** The last thrown value that is no object. */
   declare raised: Raised | undefined;
+  /** A response or result that the kernel made, and has frozen with all that is in it. */
+  declare frozen: unknown;
 
   constructor() {
     this.attempts = 0;
@@ -47,6 +50,7 @@ export class SeamCall {
     this.guarded = true;
     this.converted = true;
     this.raised = undefined;
+    this.frozen = undefined;
   }
 
   /** Who raised an error, as far as it is known. */
@@ -69,6 +73,12 @@ export class SeamCall {
 
 /** The same for a model call. */
 export class ModelSeam extends SeamCall {
+  /** Where it streams to; undefined for calls nobody watches. */
+  declare readonly live: LiveMessage | undefined;
+  /** How much of the history the request covers. */
+  declare length: number;
+  /** A layer has registered a transform. */
+  declare transformed: boolean;
   /** Who asked for it with `generate()`. */
   declare caller: Context | undefined;
   /** The request before any layer saw it, where it is not simply the run's. */
@@ -78,8 +88,11 @@ export class ModelSeam extends SeamCall {
   /** What was noted about the request of this call. */
   declare rewrites: { readonly by: string; readonly what: string }[] | undefined;
 
-  constructor() {
+  constructor(live: LiveMessage | undefined, length: number) {
     super();
+    this.live = live;
+    this.length = length;
+    this.transformed = false;
     this.caller = undefined;
     this.given = undefined;
     this.overridden = undefined;
@@ -99,28 +112,47 @@ export interface GenerateRequest {
   readonly settings?: ModelSettings;
 }
 
+/** What most contexts never have: made with the first of it. */
+export class Extras {
+  state: Overlay | undefined = undefined;
+  metadata: Record<string, unknown> | undefined = undefined;
+  /** What of `metadata` an attempt brought: it goes when another attempt is taken instead. */
+  brought: Record<string, unknown> | undefined = undefined;
+  /** Transforms of the stream of a model call. */
+  transforms: (() => StreamTransform)[] | undefined = undefined;
+  /** `forceContinue` came from an attempt. */
+  forced = false;
+  /** The system prompt as guards let it go; undefined where none judges it. */
+  prompt: string | undefined = undefined;
+  /** `convertToLlm` is at work with this context. */
+  converting = false;
+
+  /** Remembers all of it as it is now; the returned function has it so again. */
+  mark(): () => Extras {
+    const kept = Object.assign(new Extras(), this);
+    if (this.metadata) kept.metadata = { ...this.metadata };
+    const count = this.transforms?.length;
+    const state = this.state?.mark();
+    return () => {
+      if (count !== undefined) kept.transforms!.length = count;
+      if (state) kept.state!.restore(state);
+      return kept;
+    };
+  }
+}
+
+/**
+ * Those who extend it assign its fields: where a context is made inside an async function, and most are, a base class
+ * with a constructor of its own would be called and not inlined.
+ */
 export abstract class Context {
   abstract readonly seam: Seam;
-  /** @internal */ declare readonly _run: Run;
+  /** @internal */ declare _run: Run;
   /** @internal The place in the list of the middleware this context is handed to; -1 for the kernel's own. */
   declare _position: number;
   /** @internal */ declare _scope: Scope;
-  /** @internal */ declare readonly _call: SeamCall;
-  /** @internal */ declare _state: Overlay | undefined;
-  /** @internal */ declare _metadata: Record<string, unknown> | undefined;
-  /** @internal What of `_metadata` an attempt brought: it goes when another attempt is taken instead. */
-  declare _brought: Record<string, unknown> | undefined;
-
-  /** @internal */
-  constructor(run: Run, scope: Scope, call: SeamCall) {
-    this._run = run;
-    this._position = -1;
-    this._scope = scope;
-    this._call = call;
-    this._state = undefined;
-    this._metadata = undefined;
-    this._brought = undefined;
-  }
+  /** @internal */ declare _call: SeamCall;
+  /** @internal */ declare _extra: Extras | undefined;
 
   get agent(): Agent {
     return this._run.agent;
@@ -172,13 +204,15 @@ export abstract class Context {
   }
   /** Durable cells. */
   get state(): StateAccess {
-    this._state ??= this._run.cells.overlay();
-    return this._state;
+    const extra = this._extras();
+    extra.state ??= this._run.cells.overlay();
+    return extra.state;
   }
   /** Scratch of this call. Inner layers see it; what they add reaches outer layers, what outer layers set stays theirs. */
   get metadata(): Record<string, unknown> {
-    this._metadata ??= {};
-    return this._metadata;
+    const extra = this._extras();
+    extra.metadata ??= {};
+    return extra.metadata;
   }
   /** What the caller passed as `metadata` with this run. */
   get runMetadata(): Metadata {
@@ -187,6 +221,28 @@ export abstract class Context {
   /** Options of this run that middleware declare with `runOptions`, as the caller passed them; the record is frozen. */
   get options(): DeclaredOptions {
     return this._run.options;
+  }
+
+  /** @internal */
+  _extras(): Extras {
+    this._extra ??= new Extras();
+    return this._extra;
+  }
+
+  /** @internal What it wrote to cells. */
+  get _state(): Overlay | undefined {
+    return this._extra?.state;
+  }
+  set _state(state: Overlay | undefined) {
+    if (state !== this._state) this._extras().state = state;
+  }
+
+  /** @internal */
+  get _metadata(): Record<string, unknown> | undefined {
+    return this._extra?.metadata;
+  }
+  set _metadata(metadata: Record<string, unknown> | undefined) {
+    if (metadata !== this._metadata) this._extras().metadata = metadata;
   }
 
   /** @internal Its time is up, or its attempt was given up, while the run goes on: what it still says counts for nothing. */
@@ -235,36 +291,39 @@ export abstract class Context {
   /** @internal Copies what every context has into a fork of it: its own writes, not those of earlier attempts. */
   protected _inherit<C extends Context>(fork: C): C {
     fork._position = this._position;
-    if (this._state !== undefined || this._metadata !== undefined) this._inheritWrites(fork);
+    if (this._extra !== undefined) inheritWrites(this._extra, fork);
     return fork;
-  }
-
-  private _inheritWrites(fork: Context): void {
-    if (this._state !== undefined) fork._state = this._state.fork();
-    if (this._metadata === undefined) return;
-    fork._metadata = { ...this._metadata };
-    for (const key in this._brought)
-      if (fork._metadata[key] === this._brought[key]) delete fork._metadata[key];
   }
 
   /** @internal Takes over what an attempt wrote, instead of what the attempt taken over before wrote. */
   _adopt(fork: Context): void {
-    if (fork._state !== undefined || this._state !== undefined) this._adoptState(fork._state);
-    if (fork._metadata !== undefined || this._brought !== undefined)
-      this._adoptMetadata(fork._metadata ?? {});
+    if (fork._extra !== undefined || this._extra !== undefined)
+      this._adoptWrites(fork._state, fork._metadata);
   }
 
-  private _adoptState(from: Overlay | undefined): void {
-    this._state ??= this._run.cells.overlay();
-    if (from === undefined) this._state.drop();
-    else this._state.adopt(from);
+  private _adoptWrites(state: Overlay | undefined, metadata: Record<string, unknown> | undefined): void {
+    const extra = this._extras();
+    if (state !== undefined) {
+      extra.state ??= this._run.cells.overlay();
+      extra.state.adopt(state);
+    } else extra.state?.drop();
+    if (metadata !== undefined || extra.brought !== undefined) adoptMetadata(extra, metadata ?? {});
   }
+}
 
-  private _adoptMetadata(from: Record<string, unknown>): void {
-    const mine = this.metadata;
-    for (const key in this._brought) if (mine[key] === this._brought[key]) delete mine[key];
-    this._brought = {};
-    for (const key of Object.keys(from))
-      if (!Object.hasOwn(mine, key)) mine[key] = this._brought[key] = from[key];
-  }
+function inheritWrites({ state, metadata, brought }: Extras, fork: Context): void {
+  if (state !== undefined) fork._extras().state = state.fork();
+  if (metadata === undefined) return;
+  const copy = { ...metadata };
+  fork._extras().metadata = copy;
+  for (const key in brought) if (copy[key] === brought[key]) delete copy[key];
+}
+
+function adoptMetadata(extra: Extras, from: Record<string, unknown>): void {
+  extra.metadata ??= {};
+  const { metadata: mine, brought: before } = extra;
+  for (const key in before) if (mine[key] === before[key]) delete mine[key];
+  extra.brought = {};
+  for (const key of Object.keys(from))
+    if (!Object.hasOwn(mine, key)) mine[key] = extra.brought[key] = from[key];
 }

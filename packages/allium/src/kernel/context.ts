@@ -2,5 +2,10 @@
 export { Context, type GenerateRequest, ModelSeam, SeamCall } from './base-context.js';
 export { ModelContext } from './model-context.js';
 export { RunContext, type Taken } from './run-context.js';
-export { NO_INPUT, type ToolCallHooks, type ToolCallSubject, ToolContext } from './tool-context.js';
+export {
+  NO_INPUT,
+  type ToolCallOwner,
+  type ToolCallSubject,
+  ToolContext,
+} from './tool-context.js';
 export { TurnContext } from './turn-context.js';

@@ -18,19 +18,13 @@ export async function generate(
   checkModel('model of ctx.generate()', model);
   checkGenerate(request);
   const { messages, systemPrompt = '', tools = [], settings = {} } = request;
-  const call = new ModelSeam();
+  const call = new ModelSeam(undefined, 0);
   call.caller = caller;
   call.guarded = caller._call.guarded;
-  call.converted = caller._call.converted && !(caller instanceof ModelContext && caller._converting);
+  call.converted = caller._call.converted && !(caller instanceof ModelContext && caller._extra?.converting);
   const asked = Object.freeze(toMessages(messages as never));
-  const ctx = new ModelContext(
-    run,
-    caller._scope,
-    { model, systemPrompt, tools, settings, messages: asked },
-    0,
-    call,
-    undefined,
-  );
+  const parts = { model, systemPrompt, tools, settings, messages: asked };
+  const ctx = new ModelContext(run, caller._scope, parts, call);
   call.given = ctx._request;
   const layers = run.plan.layers.model;
   const inside = layers.findIndex((layer) => layer.position > caller._position);

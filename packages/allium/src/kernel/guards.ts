@@ -145,7 +145,8 @@ function judgeContext(planned: PlannedGuard, ctx: Context): Context {
   made._state = state as Context['_state'];
   made._metadata = metadata;
   made._position = planned.position;
-  made._call = ctx._call instanceof ModelSeam ? new ModelSeam() : new SeamCall();
+  made._call =
+    ctx._call instanceof ModelSeam ? new ModelSeam(ctx._call.live, ctx._call.length) : new SeamCall();
   made._call.guarded = false;
   made._call.converted = ctx._call.converted;
   return made as unknown as Context;

@@ -48,7 +48,7 @@ export class Judgements {
   }
 
   private async seen(response: ModelResponse, ctx: ModelContext): Promise<ModelResponse> {
-    const live = ctx._live?.streaming(response);
+    const live = ctx._call.live?.streaming(response);
     return deepFreeze(live ? await live.end(response, ctx) : (await this.response(response, ctx)).response);
   }
 

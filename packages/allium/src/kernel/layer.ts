@@ -50,15 +50,11 @@ export function undone(
 /** Remembers what a hook may assign; the returned function puts it back. Undefined for layers that fail closed. */
 export function save(layer: Layer, ctx: LayerContext): (() => void) | undefined {
   if (!layer.open) return undefined;
-  const fields: Partial<LayerContext> & { _transforms?: unknown[] | undefined } =
-    ctx.seam === 'model' ? assignable(ctx) : { ...ctx };
-  const metadata = ctx._metadata && { ...ctx._metadata };
-  const transforms = fields._transforms?.length;
-  const state = ctx._state?.mark();
+  const fields: Partial<LayerContext> = ctx.seam === 'model' ? assignable(ctx) : { ...ctx };
+  const extra = ctx._extra?.mark();
   return () => {
-    Object.assign(ctx, fields, { _metadata: metadata });
-    if (fields._transforms) fields._transforms.length = transforms!;
-    if (state) ctx._state!.restore(state);
+    Object.assign(ctx, fields);
+    ctx._extra = extra?.();
   };
 }
 
@@ -69,14 +65,9 @@ function assignable(ctx: ModelContext): Partial<ModelContext> {
     attempt: ctx.attempt,
     forceContinue: ctx.forceContinue,
     response: ctx.response,
-    _length: ctx._length,
-    _transforms: ctx._transforms,
-    _forced: ctx._forced,
     _inner: ctx._inner,
     _position: ctx._position,
     _scope: ctx._scope,
-    _state: ctx._state,
-    _brought: ctx._brought,
   };
 }
 

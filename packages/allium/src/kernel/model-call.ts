@@ -91,10 +91,11 @@ function spare(run: Run): ModelCall {
 
 /** What a model is handed: plain properties, as a model around another hands on `{ ...request, settings }`. */
 function requestOf(
-  { _run: run, _length: length, systemPrompt: given, _prompt: systemPrompt = given, tools }: ModelContext,
+  { _run: run, _call: { length }, _extra, systemPrompt: given, tools }: ModelContext,
   messages: readonly Message[] | undefined,
   settings: ModelSettings,
 ): ModelRequest {
+  const systemPrompt = _extra?.prompt ?? given;
   return { messages: messages ?? run.history.request(length), systemPrompt, tools: specsOf(tools), settings };
 }
 
@@ -182,7 +183,8 @@ export class ModelCall extends Reading {
 
   private start(): void {
     const { ctx, raw, messages } = this;
-    const { _live: shown, _run: kernel } = ctx;
+    const { _run: kernel } = ctx;
+    const shown = ctx._call.live;
     const request = requestOf(ctx, messages, capped(ctx.settings, this.reservation));
     this.stages = isTransformed(ctx) ? new Stages(ctx, raw) : undefined;
     this.live = shown?.begin(ctx, this.stages?.last ?? raw);
@@ -221,8 +223,8 @@ export class ModelCall extends Reading {
   private complete(): ModelResponse {
     const { raw, stages, ctx } = this;
     const response = raw.response();
-    if (ctx._run.plan.looksAtResponses) freezeResponse(response);
-    ctx._live?.claim(this.live, (stages?.finish(response) ?? response).content);
+    if (ctx._run.plan.looksAtResponses) ctx._call.frozen = freezeResponse(response);
+    ctx._call.live?.claim(this.live, (stages?.finish(response) ?? response).content);
     const { usage = NO_USAGE } = response;
     this.settle(usage.totalTokens > 0 ? usage : this.unreported());
     return response;
@@ -233,7 +235,7 @@ export class ModelCall extends Reading {
     if (!isControl(error)) {
       attribute(error, { hook: 'model', attempts: this.attempts }, undefined, ctx);
       // What was shown is void, and nobody should read it while a retry waits.
-      if (this.begun) ctx._live?.abandon(live, stages?.last ?? raw);
+      if (this.begun) ctx._call.live?.abandon(live, stages?.last ?? raw);
     }
     this.settle(spentSoFar(ctx, messages, reservation, raw));
     fail(ending, error, ctx, resolve, reject);
@@ -247,7 +249,7 @@ export class ModelCall extends Reading {
   }
 
   private settle(usage: Usage): void {
-    if (this.begun) this.ctx._live?.ended();
+    if (this.begun) this.ctx._call.live?.ended();
     this.ctx._run.settle(this.price, this.reservation, usage);
     note(this.ctx._run, this.ctx.model, usage);
   }
@@ -289,7 +291,7 @@ async function requestMessages(ctx: ModelContext): Promise<readonly Message[] | 
     messages = messages
       ? await run.requestGate.all(messages, ctx)
       : await run.requestGate.history(ctx.messages, ctx);
-    ctx._prompt = await run.requestGate.prompt(ctx.systemPrompt, ctx);
+    ctx._extras().prompt = await run.requestGate.prompt(ctx.systemPrompt, ctx);
     withheld ||= run.requestGate.withheld;
   }
   if (withheld) messages = (messages ?? ctx.messages).flatMap(withoutWithheld);
@@ -301,11 +303,12 @@ async function converted(
   messages: readonly Message[] | undefined,
   ctx: ModelContext,
 ): Promise<readonly Message[]> {
-  ctx._converting = true;
+  const extra = ctx._extras();
+  extra.converting = true;
   try {
     return await convertToLlm(ctx._run.plan.rules.convertToLlm, messages ?? ctx.messages, ctx);
   } finally {
-    ctx._converting = false;
+    extra.converting = false;
   }
 }
 

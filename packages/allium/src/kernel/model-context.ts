@@ -2,7 +2,6 @@
 
 import { Context, type ModelSeam } from './base-context.js';
 import { AlliumError, shown } from './errors.js';
-import type { LiveMessage } from './live.js';
 import type { Message, ModelResponse } from './messages.js';
 import type { Model, ModelSettings, StreamTransform } from './model.js';
 import type { Run } from './run.js';
@@ -17,45 +16,26 @@ export class ModelContext extends Context {
   declare forceContinue: boolean;
   /** What the model answered; set it in `beforeModel` to answer without calling inward. */
   declare response: ModelResponse | undefined;
-  /** @internal */ declare readonly _call: ModelSeam;
+  /** @internal */ declare _call: ModelSeam;
   /** @internal What the call asks, as far as layers may assign it. */ declare _request: RequestParts;
-  /** @internal How much of the history the request covers. */
-  declare _length: number;
-  /** @internal Where this call streams to; undefined for calls nobody watches. */
-  declare readonly _live: LiveMessage | undefined;
-  /** @internal */ declare _transforms: (() => StreamTransform)[] | undefined;
   /** @internal */ declare readonly _outer: ModelContext | undefined;
-  /** @internal `forceContinue` came from an attempt. */
-  declare _forced: boolean;
   /** @internal The tools at the place further in where the answer came from. */
   declare _inner: readonly Tool[] | undefined;
-  /** @internal The system prompt as guards let it go; undefined where none judges it. */
-  declare _prompt: string | undefined;
-  /** @internal `convertToLlm` is at work with this context. */ declare _converting: boolean;
 
   /** @internal */
-  constructor(
-    run: Run,
-    scope: Scope,
-    request: RequestParts,
-    length: number,
-    call: ModelSeam,
-    live: LiveMessage | undefined,
-    outer?: ModelContext,
-  ) {
-    super(run, scope, call);
+  constructor(run: Run, scope: Scope, request: RequestParts, call: ModelSeam, outer?: ModelContext) {
+    super();
+    this._run = run;
+    this._position = -1;
+    this._scope = scope;
+    this._call = call;
+    this._extra = undefined;
     this._request = request;
     this.attempt = 1;
     this.forceContinue = false;
     this.response = undefined;
-    this._length = length;
-    this._live = live;
-    this._transforms = undefined;
     this._outer = outer;
-    this._forced = false;
     this._inner = undefined;
-    this._prompt = undefined;
-    this._converting = false;
   }
 
   /** @internal The tools the answer was given with: those its calls may name. */
@@ -102,7 +82,7 @@ export class ModelContext extends Context {
 
   /** What the model will receive; reassign to change it for this call. */
   get messages(): readonly Message[] {
-    return this._request.messages ?? this._run.history.first(this._length);
+    return this._request.messages ?? this._run.history.first(this._call.length);
   }
   set messages(messages: readonly Message[]) {
     if (messages !== this._request.messages) this._request = { ...this._request, messages };
@@ -123,8 +103,15 @@ export class ModelContext extends Context {
         'INVALID_HOOK_RESULT',
         `ctx.transform() takes a function that makes a transform, got ${shown(factory)}.`,
       );
-    this._transforms ??= [];
-    this._transforms.push(factory);
+    const extra = this._extras();
+    extra.transforms ??= [];
+    extra.transforms.push(factory);
+    this._call.transformed = true;
+  }
+
+  /** @internal */
+  get _transforms(): (() => StreamTransform)[] | undefined {
+    return this._extra?.transforms;
   }
 
   /** @internal What layers may assign, as it is now. */
@@ -134,25 +121,20 @@ export class ModelContext extends Context {
 
   /** @internal Did a layer assign something that others further out must not see? */
   _isWritten(mark: RequestParts): boolean {
-    return (
-      this._request !== mark ||
-      this._transforms !== undefined ||
-      this._metadata !== undefined ||
-      this.forceContinue
-    );
+    if (this._request !== mark || this.forceContinue) return true;
+    return this._extra !== undefined && (this._transforms !== undefined || this._metadata !== undefined);
   }
 
   /** @internal */
   _takeBack(mark: RequestParts): void {
     this._inner = this._offered;
     this._request = mark;
-    this._transforms = undefined;
+    if (this._extra !== undefined) this._extra.transforms = undefined;
   }
 
   /** @internal */
   _fork(scope: Scope = this._scope): ModelContext {
-    const { _run, _request, _length, _call, _live } = this;
-    const fork = new ModelContext(_run, scope, _request, _length, _call, _live, this);
+    const fork = new ModelContext(this._run, scope, this._request, this._call, this);
     fork.attempt = this.attempt;
     return this._inherit(fork);
   }
@@ -161,8 +143,9 @@ export class ModelContext extends Context {
     super._adopt(fork);
     this._inner = fork._offered;
     if (this.forceContinue === fork.forceContinue) return;
-    if (this._forced) this.forceContinue = this._forced = false;
-    if (fork.forceContinue && !this.forceContinue) this.forceContinue = this._forced = true;
+    const extra = this._extras();
+    if (extra.forced) this.forceContinue = extra.forced = false;
+    if (fork.forceContinue && !this.forceContinue) this.forceContinue = extra.forced = true;
   }
 }
 

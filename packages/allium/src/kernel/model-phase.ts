@@ -17,6 +17,7 @@ import { callModel, callModelThen } from './model-call.js';
 import { causedBy } from './orphans.js';
 import * as rules from './rules.js';
 import type { Run } from './run.js';
+import type { Outcome } from './scope.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft } from './store.js';
 import { startsWith } from './tool-starts.js';
 
@@ -47,39 +48,51 @@ export function modelPhase(run: Run): Promise<Phase> {
     : plainPhase(run, messageId);
 }
 
-/** One try at an answer. Written with `then`: an async function would cost a good part more. */
+/** One try at an answer. Written without `await`: an async function would cost a good part more. */
 function layeredPhase(run: Run, live: LiveMessage): Promise<Phase> {
-  const ctx = new ModelContext(run, run.scope, run.request, run.history.length, new ModelSeam(), live);
-  const again = (error: unknown): Promise<Phase> => tryAgain(run, ctx, live, error);
-  const settled = (response: ModelResponse): Awaitable<Phase> => {
-    try {
-      const phase = settle(run, ctx, live, response);
-      return phase instanceof Promise ? phase.catch(again) : phase;
-    } catch (error) {
-      return again(error);
-    }
-  };
+  const phase = new LayeredPhase(run, live);
   try {
-    const work = ask(run, ctx);
-    if (work instanceof Promise) return run.superviseAlone(work, settled, again);
-    return Promise.resolve(settled(work));
+    const work = ask(run, phase.ctx);
+    if (work instanceof Promise) return run.superviseAlone(work, phase);
+    return Promise.resolve(phase.completed(work));
   } catch (error) {
-    return again(error);
+    return phase.failed(error);
+  }
+}
+
+/** What becomes of the answer that comes out of the layers. */
+class LayeredPhase implements Outcome<ModelResponse, Phase> {
+  declare readonly run: Run;
+  declare readonly live: LiveMessage;
+  declare readonly ctx: ModelContext;
+
+  constructor(run: Run, live: LiveMessage) {
+    this.run = run;
+    this.live = live;
+    this.ctx = new ModelContext(run, run.scope, run.request, new ModelSeam(live, run.history.length));
+  }
+
+  completed(response: ModelResponse): Awaitable<Phase> {
+    try {
+      const phase = settle(this.run, this.ctx, this.live, response);
+      return phase instanceof Promise ? phase.catch((error) => this.failed(error)) : phase;
+    } catch (error) {
+      return this.failed(error);
+    }
+  }
+
+  async failed(error: unknown): Promise<Phase> {
+    await recover(this.run, this.ctx, this.live, error);
+    return layeredPhase(this.run, this.live);
   }
 }
 
 /** The transforms of the request, and the layers around the model. */
 function ask(run: Run, ctx: ModelContext): Awaitable<ModelResponse> {
   const { layers, rules: hooks } = run.plan;
-  const enterLayers = (): Awaitable<ModelResponse> =>
-    enter(layers.model, 0, ctx, callModel) as Awaitable<ModelResponse>;
-  if (hooks.transformContext.length === 0 && hooks.transformSystemPrompt.length === 0) return enterLayers();
-  return transform(run, ctx).then(enterLayers);
-}
-
-async function tryAgain(run: Run, ctx: ModelContext, live: LiveMessage, error: unknown): Promise<Phase> {
-  await recover(run, ctx, live, error);
-  return layeredPhase(run, live);
+  if (hooks.transformContext.length > 0 || hooks.transformSystemPrompt.length > 0)
+    return transform(run, ctx).then(() => enter(layers.model, 0, ctx, callModel) as Awaitable<ModelResponse>);
+  return enter(layers.model, 0, ctx, callModel) as Awaitable<ModelResponse>;
 }
 
 /** No middleware has to do with model calls, so nobody sees their context: one serves every turn of the run. */
@@ -97,24 +110,24 @@ function renewed(run: Run, messageId: string): ModelContext {
   const ctx = run.plainCall;
   if (ctx === undefined) {
     const live = new LiveMessage(run, messageId);
-    run.plainCall = new ModelContext(run, run.scope, run.request, length, new ModelSeam(), live);
+    run.plainCall = new ModelContext(run, run.scope, run.request, new ModelSeam(live, length));
     return run.plainCall;
   }
-  ctx._length = length;
+  ctx._call.length = length;
   ctx._call.attempts = 0;
-  ctx._live!.renew(messageId);
+  ctx._call.live!.renew(messageId);
   return ctx;
 }
 
 const PLAIN = {
   completed(response: ModelResponse, ctx: ModelContext): Awaitable<Phase> {
     const { _run: run } = ctx;
-    const live = ctx._live!;
+    const live = ctx._call.live!;
     const shown = live.finish(response, ctx) as ModelResponse;
     const phase = phaseOf(run, natural(shown, ctx), live);
     return phase instanceof Promise ? phase.catch((error) => PLAIN.failed(error, ctx)) : phase;
   },
-  async failed(error: unknown, { _run: run, _live: live }: ModelContext): Promise<never> {
+  async failed(error: unknown, { _run: run, _call: { live } }: ModelContext): Promise<never> {
     await giveUp(run, live!, live!.messageId, error);
     throw error;
   },
@@ -214,8 +227,10 @@ function keep(run: Run, answer: Answer, messageId: string): AssistantMessage | P
     withCallIds(run, response.content, messageId),
     paid?.usage ?? NO_USAGE,
   );
-  if (run.watched) freezeMessage(message);
   const { decision, by, forceContinue, ctx } = answer;
+  // What is frozen already costs as much to freeze again as to look at.
+  if (response === ctx._call.frozen && message.content === response.content) Object.freeze(message);
+  else if (run.watched) freezeMessage(message);
   const starts = decision === 'natural' && startsWith(run, message, ctx._offered);
   const { runId } = run;
   const begun = starts

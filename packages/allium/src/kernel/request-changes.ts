@@ -53,7 +53,7 @@ function note(ctx: ModelContext, before: RequestParts, after: RequestParts): voi
 function isHistory(
   before: RequestParts,
   after: RequestParts,
-  { _run: run, _length: length }: ModelContext,
+  { _run: run, _call: { length } }: ModelContext,
 ): boolean {
   return before.messages === undefined && after.messages === run.history.first(length);
 }

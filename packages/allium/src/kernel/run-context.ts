@@ -22,7 +22,12 @@ export class RunContext extends Context {
 
   /** @internal */
   constructor(run: Run, scope: Scope, input: readonly Message[], taken?: Taken) {
-    super(run, scope, run.call);
+    super();
+    this._run = run;
+    this._position = -1;
+    this._scope = scope;
+    this._call = run.call;
+    this._extra = undefined;
     this._input = input;
     this._taken = taken;
     this.result = undefined;

@@ -53,17 +53,15 @@ class Links {
 export class Scope {
   declare readonly parent: Scope | undefined;
   declare private readonly links: Links;
-  /** How many listen right here. */
-  declare private listening: number;
   declare private own: unknown;
-  declare private controller: AbortController | undefined;
+  /** Whoever listens right here, or has ever done so; most scopes have nobody. */
+  declare private ears: { listening: number; controller: AbortController | undefined } | undefined;
 
   constructor(parent?: Scope) {
     this.parent = parent;
     this.links = parent === undefined ? new Links() : parent.links;
-    this.listening = 0;
     this.own = undefined;
-    this.controller = undefined;
+    this.ears = undefined;
   }
 
   get aborted(): boolean {
@@ -78,18 +76,19 @@ export class Scope {
   }
 
   get signal(): AbortSignal {
-    if (!this.controller) {
+    this.ears ??= { listening: 0, controller: undefined };
+    if (!this.ears.controller) {
       const controller = new AbortController();
-      this.controller = controller;
+      this.ears.controller = controller;
       if (this.aborted) controller.abort(this.reason);
       else this.onAbort((reason) => controller.abort(reason));
     }
-    return this.controller.signal;
+    return this.ears.controller.signal;
   }
 
   /** Has anybody read the signal? */
   get signals(): boolean {
-    return this.controller !== undefined;
+    return this.ears?.controller !== undefined;
   }
 
   /** Tells everyone in here and further in, in the order they came; whoever is taken back meanwhile is not told. */
@@ -120,8 +119,12 @@ export class Scope {
 
   /** Whatever it guarded has ended: of those who listen here nobody will be told of a later abort. */
   close(): void {
+    if (this.ears !== undefined) this.deafen(this.ears);
+  }
+
+  private deafen({ listening }: { readonly listening: number }): void {
     // Once it is aborted, everyone on the list is told, even if the first to hear of it closes the scope.
-    if (this.listening === 0 || this.aborted) return;
+    if (listening === 0 || this.aborted) return;
     for (let link = this.links.first; link !== undefined; link = link.after) this.remove(link);
   }
 
@@ -129,14 +132,15 @@ export class Scope {
   add(link: Link): void {
     if (link.at !== undefined) return;
     link.at = this;
-    this.listening++;
+    this.ears ??= { listening: 0, controller: undefined };
+    this.ears.listening++;
     this.links.add(link);
   }
 
   remove(link: Link): void {
     if (link.at !== this) return;
     link.at = undefined;
-    this.listening--;
+    this.ears!.listening--;
     this.links.remove(link);
   }
 
@@ -198,11 +202,16 @@ export function supervised<T>(
   return new Promise((resolve, reject) => new Wait(promise, scope, resolve, reject, setTimer, graceMs));
 }
 
+/** Who goes on once something has ended. An object: functions made for every call cost more. */
+export interface Outcome<T, R> {
+  completed(value: T): R | PromiseLike<R>;
+  failed(error: unknown): R | PromiseLike<R>;
+}
+
 /** `supervised` for a run that waits for one thing after the other: one object serves them all. */
 export class Supervisor extends Link {
   private work: PromiseLike<unknown> | undefined = undefined;
-  private ended: (value: any) => unknown = nothing;
-  private failed: (error: unknown) => unknown = nothing;
+  private outcome: Outcome<any, any> | undefined = undefined;
   private resolve: (value: any) => void = nothing;
   private reject: (error: unknown) => void = nothing;
   private readonly executor = (resolve: (value: any) => void, reject: (error: unknown) => void): void => {
@@ -210,10 +219,10 @@ export class Supervisor extends Link {
     this.reject = reject;
   };
   private readonly onValue = (value: unknown): void => {
-    if (this.work !== undefined) this.settle(this.ended, value);
+    if (this.work !== undefined) this.settle(value, false);
   };
   private readonly onError = (error: unknown): void => {
-    if (this.work !== undefined) this.settle(this.failed, error);
+    if (this.work !== undefined) this.settle(error, true);
   };
 
   constructor(
@@ -224,18 +233,17 @@ export class Supervisor extends Link {
     super();
   }
 
-  /** What `ended` or `failed` make of the outcome. */
-  wait<T, R>(
-    work: PromiseLike<T>,
-    ended: (value: T) => R | PromiseLike<R>,
-    failed: (error: unknown) => R | PromiseLike<R>,
-  ): Promise<R> {
+  /** Settles with what `outcome` makes of how the work ends. */
+  wait<T, R>(work: PromiseLike<T>, outcome: Outcome<T, R>): Promise<R> {
     const { scope } = this;
-    if (scope.aborted) return supervised(work, scope, this.setTimer, this.graceMs).then(ended, failed);
+    if (scope.aborted)
+      return supervised(work, scope, this.setTimer, this.graceMs).then(
+        (value) => outcome.completed(value),
+        (error) => outcome.failed(error),
+      );
     scope.add(this);
     this.work = work;
-    this.ended = ended;
-    this.failed = failed;
+    this.outcome = outcome;
     const promise = new Promise<R>(this.executor);
     work.then(this.onValue, this.onError);
     return promise;
@@ -249,11 +257,12 @@ export class Supervisor extends Link {
     work.then(cancel, cancel);
   }
 
-  private settle(outcome: (value: any) => unknown, value: unknown): void {
+  private settle(value: unknown, failed: boolean): void {
     const { resolve, reject } = this;
+    const outcome = this.outcome!;
     this.work = undefined;
     try {
-      resolve(outcome(value));
+      resolve(failed ? outcome.failed(value) : outcome.completed(value));
     } catch (error) {
       reject(error);
     }

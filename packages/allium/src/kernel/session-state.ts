@@ -206,7 +206,7 @@ export class SessionState {
       const { usage = NO_USAGE } = entry.message;
       this.spend(run, usage, usage.totalTokens === 0 ? 0 : entry.costUsd);
     }
-    if (!this.withheld && entry.message.content.some(isWithheld)) this.withheld = true;
+    if (!this.withheld && holdsWithheld(entry.message.content)) this.withheld = true;
     const calls = toolCallsOf(entry.message);
     if (calls.length === 0) return;
     for (let i = 0; i < calls.length; i++) this.callIds.add(calls[i]!.id);
@@ -271,6 +271,12 @@ const NO_MESSAGES: readonly Message[] = Object.freeze([]);
 /** Thinking that lost its seal: the provider would not take it back. */
 export function isWithheld(part: AssistantContent): boolean {
   return part.type === 'thinking' && part.redacted === true && part.signature === undefined;
+}
+
+/** By index: `some` takes a slow way through frozen lists. */
+function holdsWithheld(content: readonly AssistantContent[]): boolean {
+  for (let i = 0; i < content.length; i++) if (isWithheld(content[i]!)) return true;
+  return false;
 }
 
 /** Most runs never ask: maps for it are made when one does. */

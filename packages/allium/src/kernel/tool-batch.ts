@@ -1,18 +1,20 @@
 /** The tool phase of a turn: every call gets exactly one result, in call order, whatever happens. */
 
 import { endOf, toolCallLimit } from './boundary.js';
-import { NO_INPUT, type ToolCallHooks, type ToolCallSubject, ToolContext } from './context.js';
+import type { ToolContext } from './context.js';
 import { controlKind, messageOf, type StopRun, type Suspension } from './errors.js';
 import { enter } from './layers.js';
-import type { AssistantMessage, ToolCall, ToolContent, ToolMessage } from './messages.js';
+import type { AssistantMessage, ToolMessage } from './messages.js';
 import type { CallVerdicts } from './response-gate.js';
 import type { Run } from './run.js';
+import type { Outcome } from './scope.js';
 import type { OpenBatch } from './session-state.js';
-import type { Awaitable, Decision, EntryDraft, PendingRequest, Request } from './store.js';
+import type { Awaitable, EntryDraft, PendingRequest } from './store.js';
 import { errorResult, type Tool, type ToolResult } from './tool.js';
 import { needsApproval, ToolApproval } from './tool-approval.js';
 import { Call, failureText, refuse } from './tool-call.js';
-import { executeTool, Lane } from './tool-execution.js';
+import { executeTool } from './tool-execution.js';
+import { executeMany } from './tool-lanes.js';
 import { prepare } from './tool-preparation.js';
 import type { ToolResults } from './tool-results.js';
 import { startOf } from './tool-starts.js';
@@ -41,12 +43,12 @@ export function runTools(run: Run, batch: OpenBatch, options: BatchOptions): Awa
   return new ToolBatch(run, batch, options).run();
 }
 
-export class ToolBatch implements ToolCallHooks {
+export class ToolBatch implements Outcome<unknown, BatchOutcome> {
   declare readonly runner: Run;
   declare private readonly batch: OpenBatch;
   declare readonly options: BatchOptions;
   declare readonly message: AssistantMessage;
-  declare private readonly results: ToolResults;
+  declare readonly results: ToolResults;
   declare private approving: ToolApproval | undefined;
   /** One of the calls stopped the run. */
   declare private stopped: boolean;
@@ -55,6 +57,8 @@ export class ToolBatch implements ToolCallHooks {
   /** A kernel limit that cuts this batch short: what fits still runs. */
   declare limit: StopRun | undefined;
   declare private readonly calls: Call[];
+  /** Those that had no result when this process began with them. */
+  declare private readonly open: readonly Call[];
 
   constructor(runner: Run, batch: OpenBatch, options: BatchOptions) {
     this.runner = runner;
@@ -72,44 +76,45 @@ export class ToolBatch implements ToolCallHooks {
     this.calls = [new Call(this, 0, first, calls[0]!, results[0])];
     for (let i = 1; i < calls.length; i++)
       this.calls.push(new Call(this, i, first + i, calls[i]!, results[i]));
+    this.open = batch.answered === 0 ? this.calls : this.calls.filter((call) => !call.done);
   }
 
   /** Made for the first question: most batches have none. */
-  private get approval(): ToolApproval {
+  get approval(): ToolApproval {
     this.approving ??= new ToolApproval(this.runner, this.message, this.options.verdicts);
     return this.approving;
   }
 
   /** Answers at once as long as nothing has to wait: no hook, tool or store that answers with a promise. */
   run(): Awaitable<BatchOutcome> {
-    const { calls, batch } = this;
-    const open = batch.answered === 0 ? calls : calls.filter((call) => !call.done);
+    const { calls, open } = this;
     if (!this.options.fresh) {
       const ended = endOf(this.runner);
-      if (ended !== undefined) return this.broken(open, ended);
+      if (ended !== undefined) return this.broken(ended);
       // Those beyond the limit may have been answered before.
       if (this.options.notRun === undefined && calls.length > this.runner.toolCallsLeft())
         this.limit = toolCallLimit();
     }
-    if (needsApproval(this.runner)) return this.judgeThenExecute(open, 0);
+    if (needsApproval(this.runner)) return this.judgeThenExecute(0);
     const allowed = this.runner.toolCallsLeft();
     for (let i = 0; i < open.length; i++) {
       try {
         const wait = this.prepare(open[i]!, allowed);
         if (wait)
           return wait.then(
-            () => this.judgeThenExecute(open, i + 1),
-            (error) => this.broken(open, error),
+            () => this.judgeThenExecute(i + 1),
+            (error) => this.broken(error),
           );
       } catch (error) {
-        return this.broken(open, error);
+        return this.broken(error);
       }
     }
-    return this.executed(open);
+    return this.execute();
   }
 
   /** The slow way: calls before `first` are prepared already. */
-  private async judgeThenExecute(open: readonly Call[], first: number): Promise<BatchOutcome> {
+  private async judgeThenExecute(first: number): Promise<BatchOutcome> {
+    const { open } = this;
     try {
       const allowed = this.runner.toolCallsLeft();
       for (let i = first; i < open.length; i++) {
@@ -121,36 +126,48 @@ export class ToolBatch implements ToolCallHooks {
       const pending = needsApproval(this.runner) ? await this.approval.judgeAll(open) : NO_REQUESTS;
       if (pending.length > 0) return this.outcome(pending);
     } catch (error) {
-      return this.broken(open, error);
+      return this.broken(error);
     }
-    return this.executed(open);
+    return this.execute();
   }
 
-  private executed(open: readonly Call[]): Awaitable<BatchOutcome> {
+  private execute(): Awaitable<BatchOutcome> {
+    const { open } = this;
     try {
-      const wait = this.executeAll(open);
-      if (!wait) return this.conclude(open);
-      return wait.then(
-        () => this.conclude(open),
-        (error) => this.broken(open, error),
-      );
+      if (open.length !== 1) return this.concluded(executeMany(this, open));
+      const wait = this.started(open);
+      if (wait)
+        return wait.then(
+          () => this.executeAlone(open[0]!),
+          (error) => this.broken(error),
+        );
     } catch (error) {
-      return this.broken(open, error);
+      return this.broken(error);
     }
+    return this.executeAlone(open[0]!);
   }
 
-  private conclude(open: readonly Call[]): Awaitable<BatchOutcome> {
-    const ended = this.ending(open);
+  /** The calls are over, once `wait` is. */
+  private concluded(wait: Awaitable<void>): Awaitable<BatchOutcome> {
+    if (!wait) return this.conclude();
+    return wait.then(
+      () => this.conclude(),
+      (error) => this.broken(error),
+    );
+  }
+
+  private conclude(): Awaitable<BatchOutcome> {
+    const ended = this.ending();
     if (ended === undefined && !this.waiting) return this.outcome(NO_REQUESTS);
-    return this.concludeEarly(open, ended);
+    return this.concludeEarly(ended);
   }
 
-  private async concludeEarly(open: readonly Call[], ended: unknown): Promise<BatchOutcome> {
+  private async concludeEarly(ended: unknown): Promise<BatchOutcome> {
     if (ended !== undefined) {
-      await this.answerRest(open, ended);
+      await this.answerRest(ended);
       throw ended;
     }
-    const pending = open.flatMap((call) => call.pending ?? []);
+    const pending = this.open.flatMap((call) => call.pending ?? []);
     await this.runner.append(
       pending.map((request) => ({ type: 'request', runId: this.runner.runId, request })),
     );
@@ -158,24 +175,25 @@ export class ToolBatch implements ToolCallHooks {
   }
 
   /** Something ends the run in the middle of the batch: every call is answered before it goes on outward. */
-  private async broken(open: readonly Call[], error: unknown): Promise<never> {
-    const by = open.find(({ latched }) => latched === error)?.latchedBy;
+  private async broken(error: unknown): Promise<never> {
+    const by = this.open.find(({ latched }) => latched === error)?.latchedBy;
     if (controlKind(error) === 'stop') this.runner.call.latch(error, by);
-    await this.answerRest(open, error);
+    await this.answerRest(error);
     throw error;
   }
 
-  private answerRest(open: readonly Call[], why: unknown): Promise<void> {
+  private answerRest(why: unknown): Promise<void> {
+    const { open } = this;
     for (const call of open)
       if (!call.done && this.hadBegun(call)) call.result ??= inDoubt(call.toolCall.name);
     return this.results.answerRest(open, why, this.options.fresh ? undefined : this.options.tools);
   }
 
   /** The control signal that ends the run after this batch, if there is one. */
-  private ending(calls: readonly Call[]): unknown {
+  private ending(): unknown {
     const { scope, call: latch } = this.runner;
     if (scope.aborted) return scope.reason;
-    for (const { seam } of calls) {
+    for (const { seam } of this.open) {
       if (seam.latched === undefined || controlKind(seam.latched) === 'suspend') continue;
       latch.latch(seam.latched, seam.latchedBy);
       return seam.latched;
@@ -211,51 +229,10 @@ export class ToolBatch implements ToolCallHooks {
     return this.batch.offered?.includes(name) ?? false;
   }
 
-  /** Gives the call a context for another call or tool than the model named. */
-  renew(call: Call, toolCall: ToolCall, tool: Tool | undefined): void {
-    const { _state, _metadata } = call.ctx;
-    const of: ToolCallSubject = { assistantMessage: this.message, toolCall, tool, _keyed: call };
-    call.ctx = new ToolContext(this.runner, this.runner.scope, of, NO_INPUT, call, this);
-    call.ctx._state = _state;
-    call.ctx._metadata = _metadata;
-  }
-
   // ── Execution ──────────────────────────────────────────────────────────────────────────────────────────────
 
-  private executeAll(calls: readonly Call[]): Awaitable<void> {
-    return calls.length === 1 ? this.startAndExecute(calls[0]!) : this.executeMany(calls);
-  }
-
-  private async executeMany(calls: readonly Call[]): Promise<void> {
-    const sequential =
-      this.runner.agent.toolExecution === 'sequential' || calls.some((call) => call.ctx.tool?.sequential);
-    if (sequential) {
-      for (const call of calls) await this.startAndExecute(call);
-      return;
-    }
-    if (calls.every((call) => call.ctx.tool?.concurrency === undefined)) {
-      const wait = this.started(calls);
-      if (wait) await wait;
-      return allSettled(calls.map(async (call) => this.execute(call)));
-    }
-    const lanes = new Map<Tool | undefined, Lane>();
-    return allSettled(
-      calls.map((call) => {
-        const { tool } = call.ctx;
-        const lane = lanes.get(tool) ?? new Lane(tool?.concurrency ?? Number.POSITIVE_INFINITY);
-        lanes.set(tool, lane);
-        return lane.run(async () => this.startAndExecute(call));
-      }),
-    );
-  }
-
-  private startAndExecute(call: Call): Awaitable<void> {
-    const wait = this.started([call]);
-    return wait ? wait.then(() => this.execute(call)) : this.execute(call);
-  }
-
   /** Journals that calls begin whose effects may not happen twice: after a crash they are in doubt. */
-  private started(calls: readonly Call[]): Awaitable<void> {
+  started(calls: readonly Call[]): Awaitable<void> {
     let entries: EntryDraft[] | undefined;
     for (const call of calls) {
       const { id: callId } = call.toolCall;
@@ -278,43 +255,80 @@ export class ToolBatch implements ToolCallHooks {
     return this.stopped || this.waiting || this.runner.scope.aborted;
   }
 
-  private execute(call: Call): Awaitable<void> {
-    if (!call.result && this.halted()) return;
+  /** One of several. */
+  executeOne(call: Call): Awaitable<void> {
+    if (!this.begins(call)) return call.result && this.finish(call, call.result);
+    let work: Awaitable<unknown>;
+    try {
+      work = this.perform(call);
+    } catch (error) {
+      return this.gaveUp(call, error);
+    }
+    if (!(work instanceof Promise)) return this.ended(call, work);
+    return this.runner.supervise(work).then(
+      (result) => this.ended(call, result),
+      (error) => this.gaveUp(call, error),
+    );
+  }
+
+  /** The only call that is left ends the batch with it: one promise less to wait for. */
+  private executeAlone(call: Call): Awaitable<BatchOutcome> {
+    let work: Awaitable<unknown>;
+    try {
+      if (!this.begins(call)) return this.concluded(call.result && this.finish(call, call.result));
+    } catch (error) {
+      return this.broken(error);
+    }
+    try {
+      work = this.perform(call);
+    } catch (error) {
+      return this.failed(error);
+    }
+    return work instanceof Promise ? this.runner.superviseAlone(work, this) : this.completed(work);
+  }
+
+  completed(result: unknown): Awaitable<BatchOutcome> {
+    return this.over(result, false);
+  }
+
+  failed(error: unknown): Awaitable<BatchOutcome> {
+    return this.over(error, true);
+  }
+
+  private over(value: unknown, failed: boolean): Awaitable<BatchOutcome> {
+    const call = this.open[0]!;
+    try {
+      return this.concluded(failed ? this.gaveUp(call, value) : this.ended(call, value));
+    } catch (error) {
+      return this.broken(error);
+    }
+  }
+
+  /** False: it has its result already, or does not begin at all. */
+  private begins(call: Call): boolean {
+    if (!call.result && this.halted()) return false;
     this.results.begin(call);
-    const known = call.result ?? this.doubt(call);
-    if (known) return this.finish(call, known);
+    call.result ??= this.doubt(call);
+    return call.result === undefined;
+  }
+
+  private perform(call: Call): Awaitable<unknown> {
     call.phase = 'running';
     const layers = this.runner.plan.layers.tool;
-    let result: ToolResult;
+    return layers.length === 0 ? this.innermost(call, call.ctx) : enter(layers, 0, call.ctx, innermost);
+  }
+
+  /** The layers and the tool have come to a result. */
+  private ended(call: Call, result: unknown): Awaitable<void> {
     try {
-      const work =
-        layers.length === 0 ? this.innermost(call, call.ctx) : enter(layers, 0, call.ctx, innermost);
-      if (work instanceof Promise) return this.settled(call, work);
       call.check();
-      result = work as ToolResult;
     } catch (error) {
-      return this.failed(call, error);
+      return this.gaveUp(call, error);
     }
-    return this.finish(call, result);
+    return this.finish(call, result as ToolResult);
   }
 
-  private settled(call: Call, work: PromiseLike<unknown>): Promise<void> {
-    const { runner, calls } = this;
-    const ended = (result: unknown): Awaitable<void> => {
-      try {
-        call.check();
-      } catch (error) {
-        return this.failed(call, error);
-      }
-      return this.finish(call, result as ToolResult);
-    };
-    const failed = (error: unknown): Awaitable<void> => this.failed(call, error);
-    return calls.length === 1
-      ? runner.superviseAlone(work, ended, failed)
-      : runner.supervise(work).then(ended, failed);
-  }
-
-  private failed(call: Call, error: unknown): Awaitable<void> {
+  private gaveUp(call: Call, error: unknown): Awaitable<void> {
     if (this.interrupted(call, error)) return;
     const { latched } = call;
     const text = latched === undefined ? failureText(call, error) : `Stopped: ${messageOf(latched)}`;
@@ -369,20 +383,6 @@ export class ToolBatch implements ToolCallHooks {
     }
     return kind === 'abort' && this.runner.scope.aborted;
   }
-
-  // ── What contexts ask for ──────────────────────────────────────────────────────────────────────────────────
-
-  private callOf(ctx: ToolContext): Call {
-    return this.calls.find((one) => one.toolCall.id === ctx.toolCall.id)!;
-  }
-
-  update(ctx: ToolContext, partial: string | readonly ToolContent[], details: unknown): Awaitable<void> {
-    return this.results.update(this.callOf(ctx), ctx, partial, details);
-  }
-
-  suspend(ctx: ToolContext, request: Request): Promise<Decision> {
-    return this.approval.suspend(this.callOf(ctx), ctx, request);
-  }
 }
 
 /** The call of the context knows its batch: no function has to be made for each call. */
@@ -392,9 +392,3 @@ function innermost(ctx: ToolContext): Awaitable<ToolResult> {
 }
 
 const NO_REQUESTS: readonly PendingRequest[] = Object.freeze([]);
-
-/** Waits for all, then throws what the first that failed threw: nothing goes on behind the back of the run. */
-async function allSettled(work: readonly Awaitable<void>[]): Promise<void> {
-  const outcomes = await Promise.allSettled(work);
-  for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
-}

@@ -1,20 +1,27 @@
 /** One tool call on its way through a turn: its context, its arguments, and what it came to. */
-import { NO_INPUT, SeamCall, type ToolCallSubject, ToolContext } from './context.js';
+import { NO_INPUT, SeamCall, type ToolCallOwner, type ToolCallSubject, ToolContext } from './context.js';
 import { AlliumError, controlKind, isControl, isThenable, messageOf, type Suspension } from './errors.js';
 import { toldError } from './guards.js';
 import { hash } from './hash.js';
-import { type AssistantMessage, deepFreeze, type ToolCall, type ToolMessage, textOf } from './messages.js';
+import {
+  type AssistantMessage,
+  deepFreeze,
+  type ToolCall,
+  type ToolContent,
+  type ToolMessage,
+  textOf,
+} from './messages.js';
 import { judgeArguments } from './response-gate.js';
 import type { CallDecision } from './rules.js';
 import type { Run } from './run.js';
 import { untilAborted } from './scope.js';
 import { describeIssues } from './standard-schema.js';
-import type { Awaitable, PendingRequest } from './store.js';
+import type { Awaitable, Decision, PendingRequest, Request } from './store.js';
 import { errorResult, type Tool, type ToolResult } from './tool.js';
 import type { ToolBatch } from './tool-batch.js';
 
 /** One call, and what the forks of its context share. */
-export class Call extends SeamCall implements ToolCallSubject {
+export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
   declare readonly batch: ToolBatch;
   declare readonly index: number;
   /** Which message of the run its result will be. */
@@ -65,18 +72,36 @@ export class Call extends SeamCall implements ToolCallSubject {
     this.begun = false;
     this.fresh = false;
     this.pending = undefined;
-    this.ctx = new ToolContext(run, run.scope, this, NO_INPUT, this, batch);
+    this.ctx = new ToolContext(run, run.scope, this, NO_INPUT, this);
   }
 
   get assistantMessage(): AssistantMessage {
     return this.batch.message;
   }
 
+  /** Another context, for another call or tool than the model named. */
+  renew(toolCall: ToolCall, tool: Tool | undefined): void {
+    const { _run: run, _state, _metadata } = this.ctx;
+    const of: ToolCallSubject = { assistantMessage: this.assistantMessage, toolCall, tool, _owner: this };
+    this.ctx = new ToolContext(run, run.scope, of, NO_INPUT, this);
+    this.ctx._state = _state;
+    this.ctx._metadata = _metadata;
+    this.resolved = true;
+  }
+
+  update(ctx: ToolContext, partial: string | readonly ToolContent[], details: unknown): Awaitable<void> {
+    return this.batch.results.update(this, ctx, partial, details);
+  }
+
+  suspend(ctx: ToolContext, request: Request): Promise<Decision> {
+    return this.batch.approval.suspend(this, ctx, request);
+  }
+
   get seam(): SeamCall {
     return this;
   }
 
-  get _keyed(): Call {
+  get _owner(): Call {
     return this;
   }
 

@@ -19,27 +19,23 @@ export class ToolContext<Args = any> extends Context {
   declare attempt: number;
   /** @internal */ declare _of: ToolCallSubject;
   /** @internal What it is called with, as far as layers may assign it. */ declare _input: ToolInput<Args>;
-  /** @internal */ declare readonly _hooks: ToolCallHooks;
   /** @internal Runs of other agents that this execution has asked for. */
   declare _children: number;
 
   /** @internal */
-  constructor(
-    run: Run,
-    scope: Scope,
-    of: ToolCallSubject,
-    input: ToolInput<Args>,
-    call: SeamCall,
-    hooks: ToolCallHooks,
-  ) {
-    super(run, scope, call);
+  constructor(run: Run, scope: Scope, of: ToolCallSubject, input: ToolInput<Args>, call: SeamCall) {
+    super();
+    this._run = run;
+    this._position = -1;
+    this._scope = scope;
+    this._call = call;
+    this._extra = undefined;
     this.result = undefined;
     this.blocked = false;
     this.skip = false;
     this.attempt = 1;
     this._of = of;
     this._input = input;
-    this._hooks = hooks;
     this._children = 0;
   }
 
@@ -63,7 +59,7 @@ export class ToolContext<Args = any> extends Context {
 
   /** The same for every attempt of this call, also after a crash: hand it to services that de-duplicate. */
   get idempotencyKey(): string {
-    return this._of._keyed.idempotencyKey;
+    return this._of._owner.idempotencyKey;
   }
 
   /** Parsed and frozen. Reassigning takes raw input, like the model's own: it is validated and judged again. */
@@ -110,7 +106,7 @@ export class ToolContext<Args = any> extends Context {
    * not to outrun the consumer.
    */
   update(partial: string | readonly ToolContent[], details?: unknown): Awaitable<void> {
-    return this._hooks.update(this, partial, details);
+    return this._of._owner.update(this, partial, details);
   }
 
   /**
@@ -118,7 +114,7 @@ export class ToolContext<Args = any> extends Context {
    * the tool runs again from its start. So ask before side effects.
    */
   suspend(request: Request): Promise<Decision> {
-    const answer = this._isOver ? Promise.reject(this._scope.reason) : this._hooks.suspend(this, request);
+    const answer = this._isOver ? Promise.reject(this._scope.reason) : this._of._owner.suspend(this, request);
     // Even unawaited it ends the run: the signal is latched.
     answer.catch(() => {});
     return answer;
@@ -137,8 +133,8 @@ export class ToolContext<Args = any> extends Context {
 
   /** @internal What guards leave of the arguments of a call that no model made. */
   _rewriteCall(args: string): void {
-    const { assistantMessage, toolCall, tool, _keyed } = this._of;
-    this._of = { assistantMessage, toolCall: Object.freeze({ ...toolCall, arguments: args }), tool, _keyed };
+    const { assistantMessage, toolCall, tool, _owner } = this._of;
+    this._of = { assistantMessage, toolCall: Object.freeze({ ...toolCall, arguments: args }), tool, _owner };
   }
 
   /** @internal What layers may assign, as it is now. */
@@ -158,7 +154,7 @@ export class ToolContext<Args = any> extends Context {
 
   /** @internal */
   _fork(scope: Scope = this._scope): ToolContext<Args> {
-    const fork = new ToolContext<Args>(this._run, scope, this._of, this._input, this._call, this._hooks);
+    const fork = new ToolContext<Args>(this._run, scope, this._of, this._input, this._call);
     fork.blocked = this.blocked;
     fork.attempt = this.attempt;
     return this._inherit(fork);
@@ -185,16 +181,17 @@ export const NO_INPUT: ToolInput<undefined> = {
   timeoutMs: undefined,
 };
 
-/** What a tool context is about. The key is read only when somebody needs it: it costs more than a fork. */
+/** What a tool context is about. */
 export interface ToolCallSubject {
   readonly assistantMessage: AssistantMessage;
   readonly toolCall: ToolCall;
   readonly tool: Tool | undefined;
-  readonly _keyed: { readonly idempotencyKey: string };
+  readonly _owner: ToolCallOwner;
 }
 
-/** What the batch that runs a call does for its contexts. */
-export interface ToolCallHooks {
+/** The call itself: what it does for its contexts. Its key is read only when somebody needs it: it costs more than a fork. */
+export interface ToolCallOwner {
+  readonly idempotencyKey: string;
   update(ctx: ToolContext, partial: string | readonly ToolContent[], details: unknown): Awaitable<void>;
   suspend(ctx: ToolContext, request: Request): Promise<Decision>;
 }

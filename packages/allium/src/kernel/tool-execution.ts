@@ -1,4 +1,4 @@
-/** The innermost point of the tool seam: the tool itself, its time limit, and how many run at once. */
+/** The innermost point of the tool seam: the tool itself and its time limit. */
 import type { ToolContext } from './context.js';
 import { AlliumError, attribute, isControl, isThenable } from './errors.js';
 import { Scope, untilAborted } from './scope.js';
@@ -19,7 +19,8 @@ export function executeTool(ctx: ToolContext): Awaitable<ToolResult> {
     const value = tool.execute(ctx.args, ctx);
     if (isThenable(value)) return settled(untilAborted(value, ctx._scope), attempts);
     const result = toToolResult(value);
-    return ctx._run.plan.looksAtResults ? freezeResult(result) : result;
+    if (ctx._run.plan.looksAtResults) ctx._call.frozen = freezeResult(result);
+    return result;
   } catch (error) {
     throw attributed(error, attempts);
   }
@@ -57,24 +58,5 @@ async function withTimeout(
     cancel();
     if (!scope.aborted) ctx._adopt(own);
     scope.close();
-  }
-}
-
-/** At most `max` at once, first come first served. */
-export class Lane {
-  private active = 0;
-  private readonly waiting: (() => void)[] = [];
-
-  constructor(private readonly max: number) {}
-
-  async run(work: () => Promise<void>): Promise<void> {
-    if (this.active >= this.max) await new Promise<void>((resolve) => this.waiting.push(resolve));
-    this.active++;
-    try {
-      await work();
-    } finally {
-      this.active--;
-      this.waiting.shift()?.();
-    }
   }
 }

@@ -1,22 +1,19 @@
 /** Before a call is judged: which tool it means, and whether its arguments are any good. */
 import type { ToolContext } from './context.js';
 import { isThenable } from './errors.js';
-import type { ToolCall } from './messages.js';
 import { type Hooks, resolveToolCall } from './rules.js';
 import type { Run } from './run.js';
 import type { Awaitable } from './store.js';
 import type { Tool } from './tool.js';
 import { type Call, closed, failed, parseArguments, refuse, validate } from './tool-call.js';
 
-interface Renewer {
+interface Offer {
   /** Of this name there was a tool when the model was asked. */
   offered(name: string): boolean;
-  /** Gives the call a context for another call or tool than the model named. */
-  renew(call: Call, toolCall: ToolCall, tool: Tool | undefined): void;
 }
 
 /** Resolves, parses and validates; what fails becomes a result the model can act on. */
-export function prepare(run: Run, call: Call, tools: readonly Tool[], batch: Renewer): Awaitable<void> {
+export function prepare(run: Run, call: Call, tools: readonly Tool[], batch: Offer): Awaitable<void> {
   const hooks = run.plan.rules.resolveToolCall;
   if (hooks.length === 0) return parse(run, call, tools, batch);
   return closed(run, call, () => resolve(run, call, tools, batch, hooks));
@@ -32,19 +29,18 @@ async function resolve(
   run: Run,
   call: Call,
   tools: readonly Tool[],
-  batch: Renewer,
+  batch: Offer,
   hooks: Hooks,
 ): Promise<void> {
   const resolved = await resolveToolCall(hooks, call.toolCall, call.ctx);
   if (resolved) {
     const { toolCall, tool = run.findTool(toolCall.name, tools) } = resolved;
-    call.resolved = true;
-    batch.renew(call, toolCall, tool);
+    call.renew(toolCall, tool);
   }
   await parse(run, call, tools, batch);
 }
 
-function parse(run: Run, call: Call, tools: readonly Tool[], batch: Renewer): Awaitable<void> {
+function parse(run: Run, call: Call, tools: readonly Tool[], batch: Offer): Awaitable<void> {
   const { tool, toolCall } = call.ctx;
   if (!tool) return refuse(run, call, unknown(toolCall.name, tools, batch));
   const raw = parseArguments(toolCall.arguments);
@@ -66,7 +62,7 @@ async function refusedLater(run: Run, call: Call, checking: PromiseLike<string |
   if (problem) refuse(run, call, problem);
 }
 
-function unknown(name: string, tools: readonly Tool[], batch: Renewer): string {
+function unknown(name: string, tools: readonly Tool[], batch: Offer): string {
   if (batch.offered(name))
     return `"${name}" was offered by a middleware for one call, and is not there any more after the run was resumed.`;
   const known = tools.slice(0, 50).map((tool) => tool.name);

@@ -128,7 +128,8 @@ export class ToolResults {
     const id = `${run.runId}.${call.number}`;
     const plain = { id, role: 'tool' as const, toolCallId, toolName, content, isError };
     const message: ToolMessage = details === undefined ? plain : { ...plain, details };
-    if (run.watched) freezeMessage(message);
+    if (result === call.frozen) Object.freeze(message);
+    else if (run.watched) freezeMessage(message);
     if (call.ctx._state) run.cells.stage(call.ctx._state);
     call.done = message;
     let wait: Awaitable<void>;

@@ -220,7 +220,8 @@ function isToolContent(value: unknown): value is ToolContent {
 /** Content is flat but for metadata. */
 export function freezeResult(result: ToolResult): ToolResult {
   const { content, details } = result;
-  for (const part of content) {
+  for (let i = 0; i < content.length; i++) {
+    const part = content[i]!;
     if (part.metadata !== undefined) deepFreeze(part.metadata);
     Object.freeze(part);
   }

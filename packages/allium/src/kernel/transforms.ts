@@ -9,6 +9,7 @@ import { type ModelPart, modelName, type StreamTransform } from './model.js';
 
 /** Did any layer register a transform of this call? */
 export function isTransformed(ctx: ModelContext): boolean {
+  if (!ctx._call.transformed) return false;
   for (let at: ModelContext | undefined = ctx; at !== undefined; at = at._outer)
     if (at._transforms !== undefined) return true;
   return false;

@@ -19,7 +19,12 @@ export class TurnContext extends Context {
     toolResults: readonly ToolMessage[],
     more: boolean,
   ) {
-    super(run, run.scope, run.call);
+    super();
+    this._run = run;
+    this._position = -1;
+    this._scope = run.scope;
+    this._call = run.call;
+    this._extra = undefined;
     this.message = message;
     this.toolResults = toolResults;
     this.more = more;
