@@ -89,9 +89,7 @@ function runOf(
   const depth = parent ? parent.depth + 1 : 0;
   const open = state.open!;
   const limits = limitsOf(start);
-  const sessionBudget = new Budget(agent.sessionLimits, agent._priceOf, parent?.budget);
-  sessionBudget.start(state.usage.snapshot(), state.costUsd);
-  const budget = new Budget(limits, agent._priceOf, sessionBudget);
+  const budget = new Budget(limits, agent._priceOf, sessionBudget(start) ?? parent?.budget);
   budget.start(open.usage.snapshot(), open.costUsd);
   const run = new Run({
     parent,
@@ -118,6 +116,15 @@ function runOf(
   if (depth > maxDepth)
     run.call.latch(kernelStop('max_depth', `Sub-agents may nest ${maxDepth} deep.`), 'kernel');
   return run;
+}
+
+/** What the whole session has left, where that is limited. */
+function sessionBudget({ agent, state, options }: Start): Budget | undefined {
+  const { tokens, costUsd } = agent.sessionLimits;
+  if (tokens === undefined && costUsd === undefined) return undefined;
+  const budget = new Budget(agent.sessionLimits, agent._priceOf, options.parent?._run.budget);
+  budget.start(state.usage.snapshot(), state.costUsd);
+  return budget;
 }
 
 /** How deep sub-agents may nest where nothing else is said. */

@@ -111,7 +111,7 @@ export class Run {
   meters: Meters | undefined;
   /** Run layers come before the loop, and one may end without it. */
   loop: 'to come' | 'begun' | 'given up' = 'to come';
-  /** When this part of the run began, and how long it had been active before. */
+  /** When this part of the run began, where its time is limited, and how long it had been active before. */
   readonly started: number;
   readonly before: number;
   /** What every model call starts from. */
@@ -152,13 +152,13 @@ export class Run {
     this.forgets = init.forgets;
     this.allowPlanChange = init.allowPlanChange;
     this.history = this.state.history;
-    this.cells = new Cells(init.plan.cells, this.state.cells, this.open.cells);
+    this.cells = new Cells(init.plan.cells, this.state, this.open);
     this.watched = init.events.watched;
     this.request = init.agent.request(init.plan);
     this.meters = init.parent?.meters;
     this.turn = this.open.turns;
     this.before = this.open.activeMs;
-    this.started = init.clock.now();
+    this.started = init.limits.timeoutMs === undefined ? 0 : init.clock.now();
   }
 
   /** Remembers what of the history the guards of requests have judged. */

@@ -58,16 +58,31 @@ export async function execute(start: Start): Promise<RunResult> {
   const scope = new Scope(options.parent?._scope);
   start.control({ abort: (reason) => scope.abort(reason) });
   const unlink = follow(options.signal, scope);
+  let stopTimer: (() => void) | undefined;
   try {
     const begun = begin(start, scope);
     const run = begun instanceof Promise ? await begun : begun;
-    const stopTimer = timeLimit(run, scope);
+    stopTimer = timeLimit(run, scope);
+    const ctx = new RunContext(run, run.scope, start.input ?? [], { input: undefined });
+    if (run.watched)
+      run.emit({ type: 'agent_start', runId: run.runId, sessionId: run.sessionId, resumed: run.resumed });
+    let ended: Ended;
     try {
-      return await supervise(run, start);
-    } finally {
-      stopTimer();
+      ended = around(run, ctx, (await inLayers(run, ctx, start)) as RunResult);
+    } catch (error) {
+      // What fails because of an abort fails with it.
+      const aborted = run.scope.aborted && run.loop !== 'given up' && !isControl(error);
+      ended = endedBy(run, aborted ? run.scope.reason : error, ctx);
     }
+    // A sub-agent whose call was given up may still be winding down: it does not outlive the run.
+    if (run.children) await Promise.allSettled(run.children.values());
+    const closing = close(run, ended, start, ctx);
+    const { result, failure } = closing instanceof Promise ? await closing : closing;
+    if (run.watched) run.emit({ type: 'agent_end', runId: run.runId, sessionId: run.sessionId, result });
+    if (failure) throw toRunError(run, failure.error, result);
+    return result;
   } finally {
+    stopTimer?.();
     unlink?.();
     scope.close();
   }
@@ -79,32 +94,21 @@ interface Ended {
   readonly failure?: { readonly error: unknown };
 }
 
-/** The run layers around the loop, then the end of the run, whatever it is. */
-async function supervise(run: Run, start: Start): Promise<RunResult> {
-  if (run.watched)
-    run.emit({ type: 'agent_start', runId: run.runId, sessionId: run.sessionId, resumed: run.resumed });
-  const ctx = new RunContext(run, run.scope, start.input ?? [], { input: undefined });
-  let ended: Ended;
-  try {
-    const work = enter(run.plan.layers.run, 0, ctx, (inner: RunContext) => core(run, inner, start));
-    // Twice the time of what is further in, which has to be over first: it answers the calls that are still open.
-    const result = isThenable(work) ? await run.supervise(work, 2 * run.agent.teardownTimeoutMs) : work;
-    ended = { result: result as RunResult };
-    // What a layer swallowed counts all the same.
-    if (run.call.latched !== undefined && ended.result.status === 'done')
-      ended = endedBy(run, run.call.latched, ctx);
-  } catch (error) {
-    // What fails because of an abort fails with it.
-    const aborted = run.scope.aborted && run.loop !== 'given up' && !isControl(error);
-    ended = endedBy(run, aborted ? run.scope.reason : error, ctx);
-  }
-  // A sub-agent whose call was given up may still be winding down: it does not outlive the run.
-  if (run.children) await Promise.allSettled(run.children.values());
-  const closing = close(run, ended, start, ctx);
-  const { result, failure } = closing instanceof Promise ? await closing : closing;
-  if (run.watched) run.emit({ type: 'agent_end', runId: run.runId, sessionId: run.sessionId, result });
-  if (failure) throw toRunError(run, failure.error, result);
-  return result;
+/** The run layers around the loop. Code in them that ignores an abort is left behind. */
+function inLayers(run: Run, ctx: RunContext, start: Start): Awaitable<unknown> {
+  const { layers } = run.plan;
+  const work =
+    layers.run.length === 0
+      ? core(run, ctx, start)
+      : enter(layers.run, 0, ctx, (inner: RunContext) => core(run, inner, start));
+  // Twice the time of what is further in, which has to be over first: it answers the calls that are still open.
+  return isThenable(work) ? run.supervise(work, 2 * run.agent.teardownTimeoutMs) : work;
+}
+
+/** What a layer swallowed counts all the same. */
+function around(run: Run, ctx: RunContext, result: RunResult): Ended {
+  const { latched } = run.call;
+  return latched !== undefined && result.status === 'done' ? endedBy(run, latched, ctx) : { result };
 }
 
 function endedBy(run: Run, error: unknown, ctx: RunContext): Ended {

@@ -16,7 +16,7 @@ import {
   UsageTotal,
 } from './messages.js';
 import type { Stop } from './result.js';
-import type { StoredCell } from './state.js';
+import { type CellHolder, storedIn } from './state.js';
 import type {
   Awaitable,
   Entry,
@@ -44,13 +44,12 @@ export interface OpenBatch {
 }
 
 /** A run that has begun and not ended: running, suspended or crashed. */
-export interface OpenRun {
+export interface OpenRun extends CellHolder {
   readonly runId: string;
   readonly plan: readonly string[];
   /** What the caller passed with the run. */
   readonly metadata: unknown;
   readonly limits: Limits | undefined;
-  readonly cells: Map<string, StoredCell>;
   /** Where in the history its messages begin. */
   readonly from: number;
   /** How many messages it has added. */
@@ -72,7 +71,7 @@ export interface OpenRun {
   terminate: boolean;
   /** Something in the tool phase has stopped the run. */
   stop: Stop | undefined;
-  readonly requests: Map<string, PendingRequest>;
+  requests: Map<string, PendingRequest>;
   /** About the calls of the open batch. */
   decided: Decided | undefined;
 }
@@ -84,7 +83,7 @@ export interface Decided {
   readonly verdicts: Map<string, unknown>;
 }
 
-export class SessionState {
+export class SessionState implements CellHolder {
   seq = 0;
   /** The entry of that number: what is known stands and falls with it. */
   last: NewEntry | undefined = undefined;
@@ -92,7 +91,7 @@ export class SessionState {
   reading = 0;
   tenant: string | undefined;
   readonly history = new History();
-  readonly cells = new Map<string, StoredCell>();
+  cells: CellHolder['cells'] = undefined;
   readonly callIds = new Set<string>();
   inboxCursor = 0;
   queued: readonly Queued[] = [];
@@ -145,13 +144,14 @@ export class SessionState {
         this.finished(this.running(entry), entry);
         return;
       case 'state':
-        (entry.runId === undefined ? this.cells : this.running(entry).cells).set(entry.cell, {
+        storedIn(entry.runId === undefined ? this : this.running(entry)).set(entry.cell, {
           version: entry.version,
           value: entry.value,
         });
         return;
       case 'request': {
         const run = this.running(entry);
+        if (run.requests === NO_REQUESTS) run.requests = new Map();
         run.requests.set(entry.request.id, entry.request);
         // A tool that asks has done nothing yet: it begins anew, and only from then on it is in doubt.
         if (run.batch) run.batch.started = run.batch.started.filter((id) => id !== entry.request.callId);
@@ -285,6 +285,8 @@ function decided(run: OpenRun): Decided {
   return run.decided;
 }
 
+/** Of runs that have never asked anybody: nothing is ever put into it. */
+const NO_REQUESTS = new Map<string, PendingRequest>();
 const NO_PLAN: TurnPlan = Object.freeze({});
 const NO_IDS: readonly string[] = Object.freeze([]);
 
@@ -299,7 +301,7 @@ function newRun(entry: EntryBody & { type: 'run_start' }, from: number): OpenRun
     plan: entry.plan,
     metadata: entry.metadata,
     limits: entry.limits && limitsFromJson(entry.limits),
-    cells: new Map(),
+    cells: undefined,
     from,
     count: 0,
     turns: 0,
@@ -314,7 +316,7 @@ function newRun(entry: EntryBody & { type: 'run_start' }, from: number): OpenRun
     follows: NO_PLAN,
     terminate: false,
     stop: undefined,
-    requests: new Map(),
+    requests: NO_REQUESTS,
     decided: undefined,
   };
 }

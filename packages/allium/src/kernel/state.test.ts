@@ -301,7 +301,7 @@ describe('update', () => {
 
   it('applied to a value that changed meanwhile gives the value of the last one to commit', () => {
     const cell = counter();
-    const cells = new Cells(new Map([[cell, 'count']]), new Map(), new Map());
+    const cells = new Cells(new Map([[cell, 'count']]), { cells: undefined }, { cells: undefined });
     const [one, two] = [cells.overlay(), cells.overlay()];
     one.set(cell, 10);
     two.update(cell, increment);
@@ -313,7 +313,7 @@ describe('update', () => {
 
   it('that throws at commit names the cell it was for and does not stay in the way', () => {
     const cell = defineState<any>({ name: 'list', scope: 'session', initial: [] });
-    const cells = new Cells(new Map([[cell, 'list']]), new Map(), new Map());
+    const cells = new Cells(new Map([[cell, 'list']]), { cells: undefined }, { cells: undefined });
     const [one, two] = [cells.overlay(), cells.overlay()];
     two.update(cell, (list) => [...list, 1]);
     one.set(cell, null);
@@ -329,7 +329,7 @@ describe('update', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(5), { maxLength: 20 }), (tools) => {
         const cell = defineState<Record<string, number>>({ name: 'by', scope: 'session', initial: {} });
-        const cells = new Cells(new Map([[cell, 'by']]), new Map(), new Map());
+        const cells = new Cells(new Map([[cell, 'by']]), { cells: undefined }, { cells: undefined });
         const overlays = tools.map((key) => {
           const overlay = cells.overlay();
           overlay.update(cell, (by) => ({ ...by, [key]: (by[key] ?? 0) + 1 }));
@@ -421,7 +421,7 @@ describe('version and migrate', () => {
   const stored = (version: number, value: unknown): Map<string, StoredCell> =>
     new Map([['cell', { version, value }]]);
   const cells = (cell: StateCell<any>, session: Map<string, StoredCell>) =>
-    new Cells(new Map([[cell, 'cell']]), session, new Map());
+    new Cells(new Map([[cell, 'cell']]), { cells: session }, { cells: undefined });
 
   it('migrates an older value once, and says from which version', () => {
     const calls: number[] = [];

@@ -231,13 +231,13 @@ interface OverlayMark {
 export class Cells implements Base {
   private staged: Write[] = NONE;
   /** Made when a cell is first asked for. */
-  private readonly places = new Map<StateCell<any>, Place>();
+  private places: Map<StateCell<any>, Place> | undefined = undefined;
 
   constructor(
     /** Durable name of each declared cell. */
     private readonly keys: ReadonlyMap<StateCell<any>, string>,
-    private readonly session: Map<string, StoredCell>,
-    private readonly run: Map<string, StoredCell>,
+    private readonly session: CellHolder,
+    private readonly run: CellHolder,
   ) {}
 
   overlay(): Overlay {
@@ -283,13 +283,13 @@ export class Cells implements Base {
     }
     for (let i = 0; i < changes.length; i++) {
       const change = changes[i]!;
-      (change.scope === 'session' ? this.session : this.run).set(change.key, change);
+      storedIn(change.scope === 'session' ? this.session : this.run).set(change.key, change);
     }
     return changes;
   }
 
   private placeOf(cell: StateCell<any>): Place {
-    let place = this.places.get(cell);
+    let place = this.places?.get(cell);
     if (place !== undefined) return place;
     const key = this.keys.get(cell);
     if (key === undefined)
@@ -297,7 +297,8 @@ export class Cells implements Base {
         'INVALID_STATE',
         `State cell ${shown((cell as { name?: unknown })?.name)} is not declared. Add it to the \`state\` of its middleware, or of the agent.`,
       );
-    place = new Place(cell, key, cell.scope === 'session' ? this.session : this.run);
+    place = new Place(cell, key, storedIn(cell.scope === 'session' ? this.session : this.run));
+    this.places ??= new Map();
     this.places.set(cell, place);
     return place;
   }
@@ -334,6 +335,17 @@ class Place {
     map.set(key, { version: cell.version, value });
     return value;
   }
+}
+
+/** A session or run with cells that were written. */
+export interface CellHolder {
+  /** By durable name; undefined until there is one: most runs have none, and maps are dear. */
+  cells: Map<string, StoredCell> | undefined;
+}
+
+export function storedIn(holder: CellHolder): Map<string, StoredCell> {
+  holder.cells ??= new Map();
+  return holder.cells;
 }
 
 export interface StoredCell {
