@@ -44,6 +44,8 @@ export interface Plan {
   /** Names of run options that somebody declares. */
   readonly runOptions: readonly string[];
   readonly tools: readonly Tool[];
+  /** How the tools are shown to a model. */
+  readonly specs: readonly ToolSpec[];
   readonly toolsByName: ReadonlyMap<string, Tool>;
   /** Durable name of each declared cell. */
   readonly cells: ReadonlyMap<StateCell<any>, string>;
@@ -103,6 +105,7 @@ export function compose(list: MiddlewareList, options: ComposeOptions = {}): Pla
       rules.resolveToolCall.length > 0 || rules.beforeToolCall.length > 0 || guards['tool-args'].length > 0,
     runOptions: optionsOf(middleware),
     tools,
+    specs: specsOf(tools),
     toolsByName: new Map(tools.map((tool) => [tool.name, tool])),
     cells: cellsOf(middleware, options.state ?? []),
     replaced,

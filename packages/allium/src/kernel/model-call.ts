@@ -96,7 +96,8 @@ function requestOf(
   settings: ModelSettings,
 ): ModelRequest {
   const systemPrompt = _extra?.prompt ?? given;
-  return { messages: messages ?? run.history.request(length), systemPrompt, tools: specsOf(tools), settings };
+  const specs = tools === run.plan.tools ? run.plan.specs : specsOf(tools);
+  return { messages: messages ?? run.history.request(length), systemPrompt, tools: specs, settings };
 }
 
 /** What layers may have assigned. */
