@@ -3,6 +3,7 @@ import { checkMembers, POINTS, SEAMS } from './check-middleware.js';
 import { AlliumError, shown } from './errors.js';
 import type { GuardTable, PlannedGuard } from './guards.js';
 import type { Layer } from './layer.js';
+import type { Onion } from './layers.js';
 import {
   type GuardPoint,
   LAYER_HOOKS,
@@ -29,6 +30,8 @@ export interface Plan {
   readonly middleware: readonly PlannedMiddleware[];
   readonly names: readonly string[];
   readonly layers: Readonly<Record<Seam, readonly Layer[]>>;
+  /** The same with what is inside them; made with the first call. */
+  readonly onions: { model: Onion | undefined; tool: Onion | undefined };
   readonly rules: Readonly<Record<RuleHook, readonly PlannedHook[]>>;
   readonly guards: GuardTable;
   /** Some guard looks at responses. */
@@ -90,6 +93,7 @@ export function compose(list: MiddlewareList, options: ComposeOptions = {}): Pla
     middleware,
     names: Object.freeze(middleware.map(({ name }) => name)),
     layers,
+    onions: { model: undefined, tool: undefined },
     rules,
     guards,
     guardsResponses: gated,

@@ -1,12 +1,14 @@
 /** The onion. A middleware is compiled into up to four primitive layers: process, a before/after pair, wrap, and its catch. */
-import { type Attempt, runWrap } from './attempts.js';
-import type { RunContext, ToolContext } from './context.js';
+import type { Attempt } from './attempts.js';
+import type { ModelContext, RunContext, ToolContext } from './context.js';
 import { AlliumError, isControl, isThenable } from './errors.js';
 import { toldError } from './guards.js';
+import { runOutermost, runWrap } from './inward.js';
 import { type Layer, type LayerContext, owned, save, takeResult, wrongReturn } from './layer.js';
 import { runCatch } from './on-error.js';
 import { runBefore, runPairs } from './pairs.js';
-import { Scope, untilAborted } from './scope.js';
+import { type Outcome, Scope, untilAborted } from './scope.js';
+import type { Awaitable } from './store.js';
 
 /** What is inside all layers. Given an attempt, it may settle it itself and return what came of that. */
 type Final = (ctx: any, attempt: Attempt | undefined) => Promise<unknown> | unknown;
@@ -36,6 +38,19 @@ export class Onion {
     ctx._position = layer.position;
     if (layer.sink && ctx._run.judgements.hides(ctx)) return this.cleaned(layer, i, ctx, attempt);
     return this.through(layer, i, ctx, attempt);
+  }
+
+  /** Goes in from the outside, while the run waits for nothing else. What comes of it is `outcome`'s to say. */
+  enterAlone<R>(ctx: ModelContext | ToolContext, outcome: Outcome<any, R>): Awaitable<R> {
+    const layer = this.layers[0];
+    if (layer?.kind === 'wrap' && !layer.sink) {
+      ctx._position = layer.position;
+      return runOutermost(this, layer, ctx, outcome);
+    }
+    const work = this.enter(0, ctx, undefined);
+    return work instanceof Promise
+      ? ctx._run.superviseAlone(work, outcome)
+      : (outcome.completed(work) as Awaitable<R>);
   }
 
   /** What a sink is given passes the guards first. */

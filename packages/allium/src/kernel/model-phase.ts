@@ -2,7 +2,7 @@
 import { ModelContext, ModelSeam, TurnContext } from './context.js';
 import { controlKind } from './errors.js';
 import { stamped } from './incoming.js';
-import { enter } from './layers.js';
+import { Onion } from './layers.js';
 import { LiveMessage } from './live.js';
 import { placed } from './message-input.js';
 import {
@@ -52,9 +52,7 @@ export function modelPhase(run: Run): Promise<Phase> {
 function layeredPhase(run: Run, live: LiveMessage): Promise<Phase> {
   const phase = new LayeredPhase(run, live);
   try {
-    const work = ask(run, phase.ctx);
-    if (work instanceof Promise) return run.superviseAlone(work, phase);
-    return Promise.resolve(phase.completed(work));
+    return ask(run, phase);
   } catch (error) {
     return phase.failed(error);
   }
@@ -88,11 +86,14 @@ class LayeredPhase implements Outcome<ModelResponse, Phase> {
 }
 
 /** The transforms of the request, and the layers around the model. */
-function ask(run: Run, ctx: ModelContext): Awaitable<ModelResponse> {
-  const { layers, rules: hooks } = run.plan;
-  if (hooks.transformContext.length > 0 || hooks.transformSystemPrompt.length > 0)
-    return transform(run, ctx).then(() => enter(layers.model, 0, ctx, callModel) as Awaitable<ModelResponse>);
-  return enter(layers.model, 0, ctx, callModel) as Awaitable<ModelResponse>;
+function ask(run: Run, phase: LayeredPhase): Promise<Phase> {
+  const { layers, onions, rules: hooks } = run.plan;
+  const { ctx } = phase;
+  onions.model ??= new Onion(layers.model, callModel);
+  if (hooks.transformContext.length === 0 && hooks.transformSystemPrompt.length === 0)
+    return Promise.resolve(onions.model.enterAlone(ctx, phase));
+  const work = transform(run, ctx).then(() => onions.model!.enter(0, ctx, undefined));
+  return run.superviseAlone(work as Promise<ModelResponse>, phase);
 }
 
 /** No middleware has to do with model calls, so nobody sees their context: one serves every turn of the run. */

@@ -3,7 +3,7 @@
 import { endOf, toolCallLimit } from './boundary.js';
 import type { ToolContext } from './context.js';
 import { controlKind, messageOf, type StopRun, type Suspension } from './errors.js';
-import { enter } from './layers.js';
+import { Onion } from './layers.js';
 import type { AssistantMessage, ToolMessage } from './messages.js';
 import type { CallVerdicts } from './response-gate.js';
 import type { Run } from './run.js';
@@ -260,7 +260,9 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
     if (!this.begins(call)) return call.result && this.finish(call, call.result);
     let work: Awaitable<unknown>;
     try {
-      work = this.perform(call);
+      const { onion } = this;
+      call.phase = 'running';
+      work = onion ? onion.enter(0, call.ctx, undefined) : this.innermost(call, call.ctx);
     } catch (error) {
       return this.gaveUp(call, error);
     }
@@ -280,7 +282,10 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
       return this.broken(error);
     }
     try {
-      work = this.perform(call);
+      const { onion } = this;
+      call.phase = 'running';
+      if (onion) return onion.enterAlone(call.ctx, this);
+      work = this.innermost(call, call.ctx);
     } catch (error) {
       return this.failed(error);
     }
@@ -312,10 +317,10 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
     return call.result === undefined;
   }
 
-  private perform(call: Call): Awaitable<unknown> {
-    call.phase = 'running';
-    const layers = this.runner.plan.layers.tool;
-    return layers.length === 0 ? this.innermost(call, call.ctx) : enter(layers, 0, call.ctx, innermost);
+  private get onion(): Onion | undefined {
+    const { layers, onions } = this.runner.plan;
+    if (layers.tool.length > 0) onions.tool ??= new Onion(layers.tool, innermost);
+    return onions.tool;
   }
 
   /** The layers and the tool have come to a result. */
