@@ -148,7 +148,7 @@ export function appendMessages(
 ): Awaitable<void> {
   const { runId } = run;
   const first = run.open.count + 1;
-  const messages = given.map((message, i) => placed(message, `${runId}.${first + i}`));
+  const messages = given.map((message, i) => placed(message, run.messageId(first + i)));
   const added = messages.map((message) => entryOf(runId, message));
   const wait = run.append(entries.length === 0 ? added : [...entries, ...added]);
   if (wait) return wait.then(() => tell(run, messages));

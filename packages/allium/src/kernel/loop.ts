@@ -37,39 +37,11 @@ interface TurnEnd {
   readonly suspended?: boolean;
 }
 
-/** Runs from the input, or from where the journal left off, to the end. */
+/** From the input, or from where the journal left off, turn after turn. In one function: an async call for each shows. */
 export async function converse(run: Run, ctx: RunContext, inbox: Inbox): Promise<Stop> {
-  run.call.check();
-  // A cancel that came before a run does not concern it; it does end one that waits.
-  const taken = drain(run, inbox, run.resumed ? 'none' : 'none, before it began');
-  const posted = taken instanceof Promise ? await taken : taken;
-  let first: TurnEnd | undefined;
-  if (run.resumed) {
-    // A cancel is taken over together with the end of the run: should that not be written, it still counts.
-    if (!run.scope.aborted) await takeAnswers(run, posted);
-    restoreStop(run);
-    first = await resumeTurn(run);
-  } else {
-    const wait = acceptInput(run, ctx, posted?.entries);
-    if (wait) await wait;
-  }
-  for (let cycles = 1; ; cycles++) {
-    const last = await turns(run, inbox, first);
-    if (last.suspended) return SUSPENDED;
-    const injected = run.plan.rules.onRunEnd.length === 0 ? NONE : await atRunEnd(run, last);
-    if (injected.length === 0) return last.stop ?? FINAL;
-    if (cycles > MAX_CYCLES) {
-      return { reason: 'loop', message: `onRunEnd kept the run going ${MAX_CYCLES} times.`, by: 'kernel' };
-    }
-    checkLimits(run);
-    await appendMessages(run, stamped(injected));
-    first = undefined;
-  }
-}
-
-/** Turn after turn, until one is the last. All of them in one function: an async call for each would show. */
-async function turns(run: Run, inbox: Inbox, resumed: TurnEnd | undefined): Promise<TurnEnd> {
-  for (let end = resumed; ; end = undefined) {
+  const begun = begin(run, ctx, inbox);
+  let end = begun instanceof Promise ? await begun : begun;
+  for (let cycles = 1; ; end = undefined) {
     if (end === undefined) {
       checkLimits(run);
       run.turn++;
@@ -93,15 +65,39 @@ async function turns(run: Run, inbox: Inbox, resumed: TurnEnd | undefined): Prom
         if (wait) await wait;
       }
     }
-    if (end.suspended) return end;
+    if (end.suspended) return SUSPENDED;
     boundary(run);
     if (end.more) checkLimits(run);
-    const asked = end.stop ?? (asksToStop(run) ? shouldStop(run, end) : undefined);
+    const asked = end.stop ?? shouldStop(run, end);
     const stop = asked instanceof Promise ? await asked : asked;
-    if (stop) return { ...end, stop };
-    const on = goesOn(run, end, inbox);
-    if (!(on instanceof Promise ? await on : on)) return end;
+    const on = stop === undefined && goesOn(run, end, inbox);
+    if (on instanceof Promise ? await on : on) continue;
+    const last =
+      run.plan.rules.onRunEnd.length === 0 ? (stop ?? FINAL) : await atRunEnd(run, end, stop, cycles++);
+    if (last) return last;
   }
+}
+
+/** Takes in the input, or what is left of the turn that a resumed run was in. Waits only where something does. */
+function begin(run: Run, ctx: RunContext, inbox: Inbox): Awaitable<TurnEnd | undefined> {
+  run.call.check();
+  // A cancel that came before a run does not concern it; it does end one that waits.
+  const taken = drain(run, inbox, run.resumed ? 'none' : 'none, before it began');
+  if (run.resumed || taken instanceof Promise) return beginLater(run, ctx, taken);
+  return acceptInput(run, ctx, taken?.entries) as Awaitable<undefined>;
+}
+
+async function beginLater(
+  run: Run,
+  ctx: RunContext,
+  taken: Awaitable<Due | undefined>,
+): Promise<TurnEnd | undefined> {
+  const posted = await taken;
+  if (!run.resumed) return acceptInput(run, ctx, posted?.entries) as Awaitable<undefined>;
+  // A cancel is taken over together with the end of the run: should that not be written, it still counts.
+  if (!run.scope.aborted) await takeAnswers(run, posted);
+  restoreStop(run);
+  return resumeTurn(run);
 }
 
 function turnEnd(
@@ -221,12 +217,9 @@ async function injectWaiting(run: Run): Promise<void> {
   if (inject.length > 0) await appendMessages(run, inject);
 }
 
-function asksToStop({ plan }: Run): boolean {
-  return plan.rules.shouldStopAfterTurn.length > 0;
-}
-
 function shouldStop(run: Run, { message, toolResults, more }: TurnEnd): Awaitable<Stop | undefined> {
   const hooks = run.plan.rules.shouldStopAfterTurn;
+  if (hooks.length === 0) return undefined;
   const ctx = new TurnContext(run, message, toolResults, more);
   const answered = (stop: Stop | undefined): Stop | undefined => {
     if (ctx._state) run.cells.stage(ctx._state);
@@ -236,10 +229,21 @@ function shouldStop(run: Run, { message, toolResults, more }: TurnEnd): Awaitabl
   return asked instanceof Promise ? asked.then(answered) : answered(asked);
 }
 
-async function atRunEnd(run: Run, { message, toolResults }: TurnEnd): Promise<readonly rules.Injected[]> {
+/** The run would end. Undefined: `onRunEnd` has something more to say, and there is another turn. */
+async function atRunEnd(
+  run: Run,
+  { message, toolResults }: TurnEnd,
+  stop: Stop | undefined,
+  cycles: number,
+): Promise<Stop | undefined> {
   const hooks = run.plan.rules.onRunEnd;
   const ctx = new TurnContext(run, message, toolResults, false);
   const injected = await rules.onRunEnd(hooks, ctx);
   if (ctx._state) run.cells.stage(ctx._state);
-  return injected;
+  if (injected.length === 0) return stop ?? FINAL;
+  if (cycles > MAX_CYCLES)
+    return { reason: 'loop', message: `onRunEnd kept the run going ${MAX_CYCLES} times.`, by: 'kernel' };
+  checkLimits(run);
+  await appendMessages(run, stamped(injected));
+  return undefined;
 }

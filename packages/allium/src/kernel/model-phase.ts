@@ -42,7 +42,7 @@ export type Phase = Answer & { readonly message: AssistantMessage };
  * was begun is ended.
  */
 export function modelPhase(run: Run): Promise<Phase> {
-  const messageId = `${run.runId}.${run.open.count + 1}`;
+  const messageId = run.messageId(run.open.count + 1);
   return run.plan.seesModelCalls
     ? layeredPhase(run, new LiveMessage(run, messageId))
     : plainPhase(run, messageId);

@@ -76,6 +76,7 @@ export class Run {
   readonly state: SessionState;
   readonly sessionId: string;
   readonly runId: string;
+  /** What ids of messages begin with. */ private readonly prefix: string;
   readonly tenant: string | undefined;
   readonly depth: number;
   readonly scope: Scope;
@@ -139,6 +140,7 @@ export class Run {
     this.state = init.journal.state;
     this.sessionId = this.state.sessionId;
     this.runId = this.open.runId;
+    this.prefix = `${this.runId}.`;
     this.tenant = init.tenant;
     this.depth = init.depth;
     this.scope = init.scope;
@@ -181,6 +183,11 @@ export class Run {
 
   nameAt(position: number): string | undefined {
     return this.plan.middleware[position]?.name;
+  }
+
+  /** The id of a message of this run, which are numbered from 1. */
+  messageId(number: number): string {
+    return this.prefix + number;
   }
 
   newMessages(): readonly Message[] {
@@ -346,11 +353,8 @@ export class Run {
     if (this.checked.has(messages)) return messages;
     const { kept, dropped } = dropOrphans(messages);
     if (dropped.length > 0) {
-      for (const name of by)
-        this.note(
-          name,
-          `left calls without results (or results without calls) in the request: ${dropped.join(', ')}`,
-        );
+      const what = `left calls without results (or results without calls) in the request: ${dropped.join(', ')}`;
+      for (const name of by) this.note(name, what);
       this.emitCustom('orphans_dropped', { calls: dropped, by }, this.nameAt(ctx._position));
     }
     const frozen = Object.isFrozen(kept) ? kept : Object.freeze([...kept]);

@@ -125,7 +125,7 @@ export class ToolResults {
     const { run } = this;
     const { content, isError, details, terminate } = result;
     const { id: toolCallId, name: toolName } = call.toolCall;
-    const id = `${run.runId}.${call.number}`;
+    const id = run.messageId(call.number);
     const plain = { id, role: 'tool' as const, toolCallId, toolName, content, isError };
     const message: ToolMessage = details === undefined ? plain : { ...plain, details };
     if (result === call.frozen) Object.freeze(message);
