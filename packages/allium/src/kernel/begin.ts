@@ -12,18 +12,17 @@ import { deepFreeze, type Metadata } from './messages.js';
 import type { Stop } from './result.js';
 import { Run, type RunEvents } from './run.js';
 import type { Start } from './runner.js';
-import type { Scope } from './scope.js';
-import { catchUp } from './session-state.js';
+import { catchUp, sum } from './session-state.js';
 import { type Awaitable, type Decision, ENTRY_VERSION, type EntryDraft } from './store.js';
 import { isAsked, unanswered } from './unanswered.js';
 
 /** Loads the session and writes the start of the run, or finds the run to go on with. */
-export function begin(start: Start, scope: Scope): Awaitable<Run> {
+export function begin(start: Start): Awaitable<Run> {
   const read = catchUp(start.store, start.state);
-  return read ? read.then(() => opened(start, scope)) : opened(start, scope);
+  return read ? read.then(() => opened(start)) : opened(start);
 }
 
-function opened(start: Start, scope: Scope): Awaitable<Run> {
+function opened(start: Start): Awaitable<Run> {
   const { agent, store, state, options, input } = start;
   const tenant = options.tenant ?? options.parent?._run.tenant ?? agent.tenant;
   state.checkTenant(tenant);
@@ -33,22 +32,16 @@ function opened(start: Start, scope: Scope): Awaitable<Run> {
   const asked = state.open !== undefined && isAsked(state.open);
   if (!input)
     return reopen(journal, plan, start).then((unjudged) => {
-      const run = runOf(start, scope, plan, journal, metadata);
+      const run = runOf(start, plan, journal, metadata);
       run.unjudged = unjudged;
       run.asked = asked;
       return run;
     });
-  if (!state.open) return newRun(start, scope, plan, journal, metadata);
-  return settleOpen(journal, start, plan).then(() => newRun(start, scope, plan, journal, metadata));
+  if (!state.open) return newRun(start, plan, journal, metadata);
+  return settleOpen(journal, start, plan).then(() => newRun(start, plan, journal, metadata));
 }
 
-function newRun(
-  start: Start,
-  scope: Scope,
-  plan: Plan,
-  journal: Journal,
-  metadata: Metadata | undefined,
-): Run {
+function newRun(start: Start, plan: Plan, journal: Journal, metadata: Metadata | undefined): Run {
   const { agent, options } = start;
   const parent = options.parent?._run;
   const tenant = options.tenant ?? parent?.tenant ?? agent.tenant;
@@ -64,7 +57,7 @@ function newRun(
   if (metadata) entry.metadata = metadata;
   if (options.limits) entry.limits = limitsToJson(options.limits);
   journal.begin(entry);
-  return runOf(start, scope, plan, journal, metadata);
+  return runOf(start, plan, journal, metadata);
 }
 
 function notJson(option: string, { at, what }: Flaw): AlliumError {
@@ -77,13 +70,7 @@ function notJson(option: string, { at, what }: Flaw): AlliumError {
 
 type RunStart = EntryDraft & { readonly type: 'run_start' };
 
-function runOf(
-  start: Start,
-  scope: Scope,
-  plan: Plan,
-  journal: Journal,
-  metadata: Metadata | undefined,
-): Run {
+function runOf(start: Start, plan: Plan, journal: Journal, metadata: Metadata | undefined): Run {
   const { agent, state, options } = start;
   const parent = options.parent?._run;
   const depth = parent ? parent.depth + 1 : 0;
@@ -101,7 +88,7 @@ function runOf(
     journal,
     tenant: options.tenant ?? parent?.tenant ?? agent.tenant,
     depth,
-    scope,
+    scope: start.scope,
     budget,
     limits,
     sessionLimits: agent.sessionLimits,
@@ -124,6 +111,8 @@ function sessionBudget({ agent, state, options }: Start): Budget | undefined {
   if (tokens === undefined && costUsd === undefined) return undefined;
   const budget = new Budget(agent.sessionLimits, agent._priceOf, options.parent?._run.budget);
   budget.start(state.usage.snapshot(), state.costUsd);
+  const open = state.open!;
+  budget.start(open.usage.snapshot(), sum(state.costUsd, open.costUsd));
   return budget;
 }
 

@@ -51,7 +51,7 @@ function checkFlag(option: string, value: unknown): void {
 /** Options of a run that belong to middleware, by name. */
 export type DeclaredOptions = Readonly<Record<string, unknown>>;
 
-const NONE: DeclaredOptions = Object.freeze({});
+export const NONE_DECLARED: DeclaredOptions = Object.freeze({});
 
 /**
  * The options that are not the kernel's own. Throws for those that no middleware declares; who declares what is
@@ -63,7 +63,7 @@ export function declaredOptions(
   own: readonly string[],
   declared: () => readonly string[],
 ): DeclaredOptions {
-  if (Object.keys(options).every((name) => own.includes(name))) return NONE;
+  if (Object.keys(options).every((name) => own.includes(name))) return NONE_DECLARED;
   checkKeys(what, options, [...own, ...declared()]);
   const given = Object.entries(options).filter(([name, value]) => !own.includes(name) && value !== undefined);
   return Object.freeze(Object.fromEntries(given));

@@ -26,15 +26,11 @@ import type { RunResult, RunStatus, Stop } from './result.js';
 import type { Run } from './run.js';
 import type { DeclaredOptions } from './run-options.js';
 import { resultOf, withLatest } from './run-result.js';
-import { Scope } from './scope.js';
+import { type Outcome, type Scope, Supervisor } from './scope.js';
 import type { ResumeOptions } from './session.js';
 import type { SessionState } from './session-state.js';
 import type { Awaitable, EntryBody, Store } from './store.js';
 import { unanswered } from './unanswered.js';
-
-export interface Control {
-  abort(reason: Aborted): void;
-}
 
 export interface Start {
   readonly agent: Agent;
@@ -49,18 +45,16 @@ export interface Start {
   /** Those of the options that belong to middleware. */
   readonly declared: DeclaredOptions;
   readonly queue: EventQueue | undefined;
-  readonly control: (control: Control) => void;
+  readonly scope: Scope;
 }
 
 /** Runs. Resolves when done, stopped or suspended; throws RunError otherwise, or a plain coded error if it could not begin. */
 export async function execute(start: Start): Promise<RunResult> {
-  const { options } = start;
-  const scope = new Scope(options.parent?._scope);
-  start.control({ abort: (reason) => scope.abort(reason) });
+  const { options, scope } = start;
   const unlink = follow(options.signal, scope);
   let stopTimer: (() => void) | undefined;
   try {
-    const begun = begin(start, scope);
+    const begun = begin(start);
     const run = begun instanceof Promise ? await begun : begun;
     stopTimer = timeLimit(run, scope);
     const ctx = new RunContext(run, run.scope, start.input ?? [], { input: undefined });
@@ -95,14 +89,19 @@ interface Ended {
 }
 
 /** The run layers around the loop. Code in them that ignores an abort is left behind. */
-function inLayers(run: Run, ctx: RunContext, start: Start): Awaitable<unknown> {
+function inLayers(run: Run, ctx: RunContext, { store }: Start): Awaitable<unknown> {
   const { layers } = run.plan;
-  const work =
-    layers.run.length === 0
-      ? core(run, ctx, start)
-      : enter(layers.run, 0, ctx, (inner: RunContext) => core(run, inner, start));
   // Twice the time of what is further in, which has to be over first: it answers the calls that are still open.
-  return isThenable(work) ? run.supervise(work, 2 * run.agent.teardownTimeoutMs) : work;
+  const graceMs = 2 * run.agent.teardownTimeoutMs;
+  if (layers.run.length === 0) {
+    run.loop = 'begun';
+    return new Supervisor(run.scope, run.clock.setTimer, graceMs).wait(
+      converse(run, ctx, { store }),
+      new Core(run, ctx),
+    );
+  }
+  const work = enter(layers.run, 0, ctx, (inner: RunContext) => core(run, inner, store));
+  return isThenable(work) ? run.supervise(work, graceMs) : work;
 }
 
 /** What a layer swallowed counts all the same. */
@@ -129,19 +128,35 @@ function failedWith(error: unknown, ctx: RunContext): Stop {
   return { reason: 'error', message: known ? error.message : toldError(error, ctx) };
 }
 
-/** Inside all run layers: the loop. A stop becomes a result here; errors and aborts go on outward. */
-function core(run: Run, ctx: RunContext, { store }: Start): Promise<RunResult> {
+/** Inside all run layers: the loop. */
+function core(run: Run, ctx: RunContext, store: Store): Promise<RunResult> {
   run.loop = 'begun';
+  const outcome = new Core(run, ctx);
   return converse(run, ctx, { store }).then(
-    (stop) => resultOf(run, STATUS[stop.reason] ?? 'stopped', stop),
-    (error) => {
-      const kind = controlKind(error);
-      if (kind === 'stop') return endedBy(run, error, ctx).result;
-      // Whoever swallows an abort has not undone it.
-      if (kind === 'abort' && run.loop !== 'given up') run.call.latch(error);
-      throw error;
-    },
+    (stop) => outcome.completed(stop),
+    (error) => outcome.failed(error),
   );
+}
+
+/** What becomes of the end of the loop. A stop becomes a result here; errors and aborts go on outward. */
+class Core implements Outcome<Stop, RunResult> {
+  constructor(
+    private readonly run: Run,
+    private readonly ctx: RunContext,
+  ) {}
+
+  completed(stop: Stop): RunResult {
+    return resultOf(this.run, STATUS[stop.reason] ?? 'stopped', stop);
+  }
+
+  failed(error: unknown): RunResult {
+    const { run } = this;
+    const kind = controlKind(error);
+    if (kind === 'stop') return endedBy(run, error, this.ctx).result;
+    // Whoever swallows an abort has not undone it.
+    if (kind === 'abort' && run.loop !== 'given up') run.call.latch(error);
+    throw error;
+  }
 }
 
 /** How a run ended that the loop has ended. */

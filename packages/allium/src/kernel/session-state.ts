@@ -101,6 +101,7 @@ export class SessionState implements CellHolder {
   /** How the last run ended. */ ended: (EntryBody & { readonly type: 'run_end' }) | undefined;
   turns = 0;
   toolCalls = 0;
+  /** Of the runs that have ended. */
   readonly usage = new UsageTotal();
   costUsd: number | undefined = 0;
 
@@ -178,7 +179,8 @@ export class SessionState implements CellHolder {
         this.queued = entry.queued;
         return;
       case 'run_end':
-        [this.open, this.ended] = [undefined, entry];
+        if (this.open) this.close(this.open);
+        this.ended = entry;
         return;
       default:
         throw new AlliumError(
@@ -217,7 +219,7 @@ export class SessionState implements CellHolder {
       answered: 0,
       terminating: 0,
       offered: entry.offered,
-      started: entry.started ? calls.map(({ id }) => id) : NO_IDS,
+      started: entry.started ? idsOf(calls) : NO_IDS,
     };
   }
 
@@ -252,9 +254,13 @@ export class SessionState implements CellHolder {
   private spend(run: OpenRun, usage: Usage, costUsd: number | undefined): void {
     if (usage === NO_USAGE) return;
     run.usage.add(usage);
-    this.usage.add(usage);
-    run.costUsd = run.costUsd === undefined || costUsd === undefined ? undefined : run.costUsd + costUsd;
-    this.costUsd = this.costUsd === undefined || costUsd === undefined ? undefined : this.costUsd + costUsd;
+    run.costUsd = sum(run.costUsd, costUsd);
+  }
+
+  private close(run: OpenRun): void {
+    this.open = undefined;
+    this.usage.add(run.usage.snapshot());
+    this.costUsd = sum(this.costUsd, run.costUsd);
   }
 
   private running(entry: EntryBody & { runId?: string }): OpenRun {
@@ -267,6 +273,11 @@ export class SessionState implements CellHolder {
 }
 
 const NO_MESSAGES: readonly Message[] = Object.freeze([]);
+
+/** Of costs; what is not known stays so. */
+export function sum(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined || b === undefined ? undefined : a + b;
+}
 
 /** Thinking that lost its seal: the provider would not take it back. */
 export function isWithheld(part: AssistantContent): boolean {
@@ -289,6 +300,10 @@ function decided(run: OpenRun): Decided {
 const NO_REQUESTS = new Map<string, PendingRequest>();
 const NO_PLAN: TurnPlan = Object.freeze({});
 const NO_IDS: readonly string[] = Object.freeze([]);
+
+function idsOf(calls: readonly ToolCall[]): readonly string[] {
+  return calls.length === 1 ? [calls[0]!.id] : calls.map(({ id }) => id);
+}
 
 function startedIn({ batch }: OpenRun, callId: string): void {
   if (batch && !batch.started.includes(callId))

@@ -7,8 +7,16 @@ import type { AgentEvent } from './events.js';
 import { ownMessage, toMessages } from './message-input.js';
 import { freezeMessage, type Message, type MessageInput, userMessage } from './messages.js';
 import type { RunResult } from './result.js';
-import { checkRunOptions, declaredOptions, RESUME_OPTIONS, RUN_OPTIONS } from './run-options.js';
-import { type Control, execute } from './runner.js';
+import {
+  checkRunOptions,
+  type DeclaredOptions,
+  declaredOptions,
+  NONE_DECLARED,
+  RESUME_OPTIONS,
+  RUN_OPTIONS,
+} from './run-options.js';
+import { execute } from './runner.js';
+import { Scope } from './scope.js';
 import { catchUp, SessionState } from './session-state.js';
 import type { Awaitable, Decision, InboxItem, PendingRequest, Store } from './store.js';
 
@@ -35,7 +43,8 @@ export interface RunStream extends AsyncIterable<AgentEvent> {
 
 export class Session {
   private state: SessionState;
-  private control: Control | undefined;
+  /** Of the run under way. */
+  private control: Scope | undefined;
 
   /** @internal */
   constructor(
@@ -48,11 +57,11 @@ export class Session {
     this.state = new SessionState(id);
   }
 
-  run(input: MessageInput | readonly MessageInput[], options: RunOptions = {}): Promise<RunResult> {
+  run(input: MessageInput | readonly MessageInput[], options: RunOptions = NO_OPTIONS): Promise<RunResult> {
     return this.start(() => ownMessages(input), options);
   }
 
-  stream(input: MessageInput | readonly MessageInput[], options: RunOptions = {}): RunStream {
+  stream(input: MessageInput | readonly MessageInput[], options: RunOptions = NO_OPTIONS): RunStream {
     return this.streaming(() => ownMessages(input), options);
   }
 
@@ -153,20 +162,26 @@ export class Session {
     );
   }
 
+  /** The options that belong to middleware; all of them are checked. */
+  private declared(options: ResumeOptions, resumes: boolean): DeclaredOptions {
+    if (typeof options !== 'object' || options === null) throw invalidOption('options', 'an object', options);
+    const declared = declaredOptions(
+      resumes ? 'resume()' : 'run()',
+      options,
+      resumes ? RESUME_OPTIONS : RUN_OPTIONS,
+      () => this.agent.planFor(options.middleware).runOptions,
+    );
+    checkRunOptions(options);
+    return declared;
+  }
+
   private async start(
     input: (() => Message[]) | undefined,
     options: ResumeOptions,
     queue?: EventQueue,
   ): Promise<RunResult> {
     const { agent } = this;
-    if (typeof options !== 'object' || options === null) throw invalidOption('options', 'an object', options);
-    const declared = declaredOptions(
-      input ? 'run()' : 'resume()',
-      options,
-      input ? RUN_OPTIONS : RESUME_OPTIONS,
-      () => agent.planFor(options.middleware).runOptions,
-    );
-    checkRunOptions(options);
+    const declared = options === NO_OPTIONS ? NONE_DECLARED : this.declared(options, !input);
     const messages = input?.();
     if (agent._busy.has(this.id)) {
       throw new AlliumError(
@@ -177,6 +192,8 @@ export class Session {
     // A look at the journal that is still under way goes on with the state it has.
     if (this.state.reading > 0) this.state = new SessionState(this.id);
     agent._busy.set(this.id, this);
+    const scope = new Scope(options.parent?._scope);
+    this.control = scope;
     let waits = false;
     try {
       return await execute({
@@ -188,9 +205,7 @@ export class Session {
         options: this.tenant === undefined ? options : { ...options, tenant: options.tenant ?? this.tenant },
         declared,
         queue,
-        control: (control) => {
-          this.control = control;
-        },
+        scope,
       });
     } catch (error) {
       // A run that failed around a question can be gone on with.
@@ -208,6 +223,9 @@ export class Session {
     }
   }
 }
+
+/** Of most runs: nothing in it has to be looked at. */
+const NO_OPTIONS: RunOptions = Object.freeze({});
 
 /** One class, not an object literal: a getter of its own would give each stream a hidden class of its own. */
 class EventStream implements RunStream {
