@@ -9,7 +9,7 @@ import { isSyntheticMessage, type Message } from './messages.js';
 import * as rules from './rules.js';
 import type { Run } from './run.js';
 import type { Overlay } from './state.js';
-import type { Awaitable, EntryBody } from './store.js';
+import { type Awaitable, ENTRY_VERSION, type EntryBody, type EntryDraft } from './store.js';
 
 /** Why a message from outside does not get in, and who says so. */
 export interface Refusal {
@@ -165,8 +165,9 @@ function tell(run: Run, messages: readonly Message[]): void {
   }
 }
 
-function entryOf(runId: string, message: Message): EntryBody {
-  if (message.role === 'tool') return { type: 'tool_finished', runId, message };
-  if (message.role === 'user') return { type: 'message', runId, message };
-  return { type: 'message', runId, message, seeded: true };
+/** Written out like those of every turn: entries of a few shapes are cheaper to look at than entries of many. */
+function entryOf(runId: string, message: Message): EntryDraft {
+  if (message.role === 'tool') return { v: ENTRY_VERSION, at: 0, type: 'tool_finished', runId, message };
+  if (message.role === 'user') return { v: ENTRY_VERSION, at: 0, type: 'message', runId, message };
+  return { v: ENTRY_VERSION, at: 0, type: 'message', runId, message, seeded: true };
 }

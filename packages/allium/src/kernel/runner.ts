@@ -29,7 +29,7 @@ import { resultOf, withLatest } from './run-result.js';
 import { type Outcome, type Scope, Supervisor } from './scope.js';
 import type { ResumeOptions } from './session.js';
 import type { SessionState } from './session-state.js';
-import type { Awaitable, EntryBody, Store } from './store.js';
+import { type Awaitable, ENTRY_VERSION, type EntryBody, type EntryDraft, type Store } from './store.js';
 import { unanswered } from './unanswered.js';
 
 export interface Start {
@@ -194,8 +194,8 @@ function writeEnd(run: Run, ended: Ended, due: Due | undefined): Awaitable<Ended
   return wait ? wait.then(() => ended) : ended;
 }
 
-function endOfRun({ runId, open }: Run, { result: { status, stop } }: Ended): EntryBody {
-  return { type: 'run_end', runId, status, stop, turns: open.turns };
+function endOfRun({ runId, open }: Run, { result: { status, stop } }: Ended): EntryDraft {
+  return { v: ENTRY_VERSION, at: 0, type: 'run_end', runId, status, stop, turns: open.turns };
 }
 
 /** What is left goes on later, or is answered and ended together with the run. */
@@ -203,7 +203,7 @@ async function writeRest(run: Run, ended: Ended, due: Due | undefined, stays: bo
   const { runId, sessionId, plan, agent } = run;
   const { from, batch } = run.open;
   if (!stays) await endChildren(run, sessionId, waiting(run.open) ?? run.givenUp);
-  const end: EntryBody[] = stays
+  const end: EntryDraft[] = stays
     ? pause(run)
     : [
         ...(batch ? unanswered(run.open, whyNot(run, ended.result), plan.tools, agent) : []),
