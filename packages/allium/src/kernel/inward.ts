@@ -45,11 +45,20 @@ class Inward extends Attempt {
     return (override) => this.start(override);
   }
 
-  /** The layer calls `next()`: mostly once, and just like that. */
+  /**
+   * The layer calls `next()`: mostly once, and just like that. `run` written out: taken together this is too much for the
+   * compiler to put into the function of the layer, where contexts cost more to make.
+   */
   start(override: Override): Promise<unknown> {
     if (this.state !== 'none' || this.phase !== 'running' || override !== undefined)
       return this.startOther(override);
-    return this.run(this.onion, this.i + 1, this.outer._fork(this));
+    const ctx = this.outer._fork(this);
+    this.state = 'pending';
+    this.ctx = ctx;
+    const promise = this.onion.enter(this.i + 1, ctx, this) as Promise<unknown>;
+    this.promise = promise;
+    if ((this.state as Attempt['state']) === 'failed') promise.then(undefined, ignore);
+    return promise;
   }
 
   private startOther(override: Override): Promise<unknown> {
