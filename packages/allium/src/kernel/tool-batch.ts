@@ -203,13 +203,9 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
   }
 
   private outcome(pending: readonly PendingRequest[]): BatchOutcome {
-    const { calls } = this;
-    const first = calls[0]?.done;
-    const results =
-      calls.length === 1 && first
-        ? [first]
-        : calls.map(({ done }) => done).filter((done) => done !== undefined);
-    return { results, pending, terminate: this.batch.terminating === calls.length };
+    const { answered, calls, results, terminating } = this.batch;
+    const all = answered === calls.length ? results : results.filter((result) => result !== undefined);
+    return { results: all as readonly ToolMessage[], pending, terminate: terminating === calls.length };
   }
 
   // ── Before anything runs ───────────────────────────────────────────────────────────────────────────────────
