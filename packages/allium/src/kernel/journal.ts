@@ -61,6 +61,36 @@ export class Journal {
     writeSoon(this);
   }
 
+  /** One entry, together with the one that is late, as most turns write them: nothing is walked that is not there. */
+  appendOne(body: EntryDraft): Awaitable<void> {
+    const { ahead, state } = this;
+    if (this.busy || ahead?.length !== 1) return this.append([body]);
+    const entry = this.datedOne(body, this.clock.now());
+    const late = ahead[0] as NewEntry & { at: number };
+    if (late.at === UNDATED) late.at = entry.at;
+    this.ahead = undefined;
+    upToDate(this);
+    try {
+      const seq = this.store.append(state.sessionId, state.seq, [late, entry]);
+      if (!isThenable(seq)) return this.takeOne(entry, seq);
+      const taken = seq.then(
+        (last) => this.takeOne(entry, last),
+        (error) => this.fail(error),
+      );
+      return this.begun(taken);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  private takeOne(entry: NewEntry, last: number): void {
+    const { state } = this;
+    state.seq += 2;
+    state.last = entry;
+    state.apply(entry);
+    if (state.seq !== last) this.fail(astray(state, last));
+  }
+
   /** Writes what is late, unless an append took it along. */
   writeLate(): void {
     if (this.ahead === undefined || this.broken !== undefined) return;
@@ -75,13 +105,17 @@ export class Journal {
     if (this.broken !== undefined) throw this.broken;
     // The bodies were made for this append; completing them in place is several times cheaper than copying.
     const entries = bodies as readonly (NewEntry & { v: number; at: number })[];
-    for (let i = 0; i < entries.length; i++) {
-      const entry = entries[i]!;
-      this.checkOpen(entry);
-      entry.v = ENTRY_VERSION;
-      entry.at = at;
-    }
+    for (let i = 0; i < entries.length; i++) this.datedOne(entries[i]!, at);
     return entries;
+  }
+
+  private datedOne(body: EntryDraft, at: number): NewEntry {
+    if (this.broken !== undefined) throw this.broken;
+    const entry = body as NewEntry & { v: number; at: number };
+    this.checkOpen(entry);
+    entry.v = ENTRY_VERSION;
+    entry.at = at;
+    return entry;
   }
 
   private begun(wait: Awaitable<void>): Awaitable<void> {
@@ -149,13 +183,7 @@ export class Journal {
     this.state.seq += entries.length + (ahead ? ahead.length : 0);
     this.state.last = entries.at(-1) ?? ahead?.at(-1) ?? this.state.last;
     this.apply(entries);
-    if (this.state.seq !== last)
-      this.fail(
-        new AlliumError(
-          'SESSION_CORRUPT',
-          `The store says session "${this.state.sessionId}" is at entry ${last} after an append; it should be at ${this.state.seq}.`,
-        ),
-      );
+    if (this.state.seq !== last) this.fail(astray(this.state, last));
   }
 
   private apply(entries: readonly NewEntry[]): void {
@@ -171,6 +199,13 @@ export class Journal {
     this.broken = error;
     throw error;
   }
+}
+
+function astray({ sessionId, seq }: SessionState, last: number): AlliumError {
+  return new AlliumError(
+    'SESSION_CORRUPT',
+    `The store says session "${sessionId}" is at entry ${last} after an append; it should be at ${seq}.`,
+  );
 }
 
 function ignore(): void {}

@@ -255,7 +255,7 @@ function keep(run: Run, answer: Answer, messageId: string): AssistantMessage | P
         ...(decision === 'natural' && forceContinue && { follows: { forceContinue } }),
       }
     : begun;
-  const wait = run.append([entry]);
+  const wait = run.appendOne(entry);
   if (wait) return wait.then(() => told(run, message));
   return run.watched ? told(run, message) : message;
 }

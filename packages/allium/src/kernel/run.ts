@@ -172,11 +172,9 @@ export class Run {
   get open(): OpenRun {
     return this.state.open!;
   }
-
   get options(): DeclaredOptions {
     return this.init.options;
   }
-
   get parentRunId(): string | undefined {
     return this.init.parent?.runId;
   }
@@ -185,7 +183,6 @@ export class Run {
     return this.plan.middleware[position]?.name;
   }
 
-  /** The id of a message of this run, which are numbered from 1. */
   messageId(number: number): string {
     return this.prefix + number;
   }
@@ -241,14 +238,17 @@ export class Run {
   /** Writes entries together with the state changes that wait, and tells of those. `late`: see `Journal.appendLate`. */
   append(entries: readonly EntryDraft[], late = false): Awaitable<void> {
     const { journal } = this.init;
-    if (!this.cells.dirty && this.unjournaled.length === 0)
-      return late ? journal.appendLate(entries) : journal.append(entries);
+    if (!this.hasUnwritten) return late ? journal.appendLate(entries) : journal.append(entries);
     const changes = this.cells.commit();
     const all = together(this.runId, entries, changes, this.unjournaled);
     this.unjournaled = [];
     const wait = late ? journal.appendLate(all) : journal.append(all);
     if (wait) return wait.then(() => this.tellChanges(changes));
     if (this.watched) this.tellChanges(changes);
+  }
+
+  appendOne(entry: EntryDraft): Awaitable<void> {
+    return this.hasUnwritten ? this.append([entry]) : this.init.journal.appendOne(entry);
   }
 
   private tellChanges(changes: readonly CellChange[]): void {
