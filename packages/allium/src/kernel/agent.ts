@@ -13,6 +13,7 @@ import { deepFreeze, type MessageInput, type Metadata } from './messages.js';
 import type { Middleware, MiddlewareList } from './middleware.js';
 import type { Model, ModelSettings } from './model.js';
 import type { RequestParts } from './model-context.js';
+import { MostlyOne } from './mostly-one.js';
 import { ObserverFeed, type ObserverProblem } from './observer-feed.js';
 import { checkOptions, checkText } from './options.js';
 import { type PriceOf, priceReader } from './prices.js';
@@ -99,10 +100,8 @@ export class Agent {
   /** What the middleware list came to. */
   readonly plan: Plan;
   /** @internal */ readonly _feeds: readonly ObserverFeed[];
-  /** @internal What holds the run under way of a session, by its id. */ readonly _busy = new Map<
-    string,
-    Session
-  >();
+  /** @internal What holds the run under way of a session, by its id. */ readonly _busy =
+    new MostlyOne<Session>();
   /** @internal Nobody asked for a store: single runs are forgotten when they have ended. */
   readonly _forgets: boolean;
   /** @internal */ readonly _onRequest: AgentOptions['onRequest'];

@@ -1,6 +1,7 @@
 /** The reference implementation of the store port: everything in this process, synchronous, gone with it. */
 import { sessionConflict } from './errors.js';
 import { deepFreeze } from './messages.js';
+import { MostlyOne } from './mostly-one.js';
 import type { Entry, InboxItem, ListOptions, NewEntry, SessionInfo } from './store.js';
 import { checkFork, listPage, type SyncStore } from './store-kit.js';
 
@@ -41,7 +42,7 @@ class Inbox {
 }
 
 class MemoryStore implements SyncStore {
-  readonly #journals = new Map<string, Journal>();
+  readonly #journals = new MostlyOne<Journal>();
   readonly #inboxes = new Map<string, Inbox>();
 
   append(sessionId: string, expectedSeq: number, entries: readonly NewEntry[]): number {
@@ -76,7 +77,7 @@ class MemoryStore implements SyncStore {
 
   list(options: ListOptions = {}): { readonly sessions: readonly SessionInfo[]; readonly next?: string } {
     const infos: SessionInfo[] = [];
-    for (const [sessionId, { entries, tenant }] of this.#journals) {
+    for (const [sessionId, { entries, tenant }] of this.#journals.entries()) {
       const times = { createdAt: entries[0]!.at, updatedAt: entries[entries.length - 1]!.at };
       infos.push({ sessionId, ...(tenant === undefined ? {} : { tenant }), seq: entries.length, ...times });
     }
