@@ -3,6 +3,7 @@
 import { upgradeEntries } from './entry-upgrade.js';
 import { AlliumError, isThenable, shown } from './errors.js';
 import { History } from './history.js';
+import { IdSet } from './id-set.js';
 import { type Limits, limitsFromJson } from './limits.js';
 import {
   type AssistantContent,
@@ -92,7 +93,7 @@ export class SessionState implements CellHolder {
   tenant: string | undefined;
   readonly history = new History();
   cells: CellHolder['cells'] = undefined;
-  readonly callIds = new Set<string>();
+  readonly callIds = new IdSet();
   inboxCursor = 0;
   queued: readonly Queued[] = [];
   /** Some thinking was rewritten by a guard and may not be sent back. */
