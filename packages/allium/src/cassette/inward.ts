@@ -19,19 +19,32 @@ export function nextHearing(
   heard: (...progress: Progress) => void,
   next: NextTool,
 ): Promise<ToolResult> {
-  const { assistantMessage, toolCall, tool, _owner: owner } = ctx._of;
-  const _owner: ToolCallOwner = {
-    get idempotencyKey() {
-      return owner.idempotencyKey;
-    },
-    suspend: (inner, request) => owner.suspend(inner, request),
-    update(inner, partial, details) {
-      const shown = owner.update(inner, partial, details);
-      heard(partial, details);
-      return shown;
-    },
-  };
-  return nextWith(ctx, { assistantMessage, toolCall, tool, _owner }, next);
+  const { assistantMessage, toolCall, tool, _owner } = ctx._of;
+  return nextWith(ctx, { assistantMessage, toolCall, tool, _owner: new Hearing(_owner, heard) }, next);
+}
+
+/** The call, with an ear for its progress. */
+class Hearing implements ToolCallOwner {
+  constructor(
+    private readonly owner: ToolCallOwner,
+    private readonly heard: (...progress: Progress) => void,
+  ) {}
+
+  get idempotencyKey(): string {
+    return this.owner.idempotencyKey;
+  }
+
+  suspend(...asked: Parameters<ToolCallOwner['suspend']>): ReturnType<ToolCallOwner['suspend']> {
+    return this.owner.suspend(...asked);
+  }
+
+  update(
+    ...[ctx, partial, details]: Parameters<ToolCallOwner['update']>
+  ): ReturnType<ToolCallOwner['update']> {
+    const shown = this.owner.update(ctx, partial, details);
+    this.heard(partial, details);
+    return shown;
+  }
 }
 
 /** `next()` forks the context before it returns: what is set for that moment is seen further in, and nowhere else. */

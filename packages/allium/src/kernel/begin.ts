@@ -110,9 +110,10 @@ function sessionBudget({ agent, state, options }: Start): Budget | undefined {
   const { tokens, costUsd } = agent.sessionLimits;
   if (tokens === undefined && costUsd === undefined) return undefined;
   const budget = new Budget(agent.sessionLimits, agent._priceOf, options.parent?._run.budget);
+  const { usage, costUsd: spent } = state.open!;
+  // Runs that have ended, and this one so far.
   budget.start(state.usage.snapshot(), state.costUsd);
-  const open = state.open!;
-  budget.start(open.usage.snapshot(), sum(state.costUsd, open.costUsd));
+  budget.start(usage.snapshot(), sum(state.costUsd, spent));
   return budget;
 }
 

@@ -7,7 +7,7 @@ import { badOverride } from './overrides.js';
 import { type Outcome, supervised } from './scope.js';
 
 /** What most layers never have. */
-interface Extra {
+interface Rare {
   /** Puts back what the layer assigned, where it fails open. */
   undo: (() => void) | undefined;
   /** Attempts beyond the first. */
@@ -23,7 +23,7 @@ class Inward extends Attempt {
   declare private readonly attempt: Attempt | undefined;
   /** `tail`: it returned the promise of its attempt as it is; what becomes of the attempt becomes of the layer. */
   declare private phase: 'running' | 'tail' | 'over';
-  declare private extra: Extra | undefined;
+  declare private rare: Rare | undefined;
 
   constructor(onion: Onion, layer: Layer, i: number, ctx: LayerContext, attempt: Attempt | undefined) {
     super(layer, ctx);
@@ -31,13 +31,13 @@ class Inward extends Attempt {
     this.i = i;
     this.attempt = attempt;
     this.phase = 'running';
-    this.extra = undefined;
+    this.rare = undefined;
     if (layer.open) this.rest.undo = save(layer, ctx);
   }
 
-  private get rest(): Extra {
-    this.extra ??= { undo: undefined, more: undefined, refused: undefined };
-    return this.extra;
+  private get rest(): Rare {
+    this.rare ??= { undo: undefined, more: undefined, refused: undefined };
+    return this.rare;
   }
 
   /** Made in one place: whoever calls it then calls the same code. */
@@ -88,7 +88,7 @@ class Inward extends Attempt {
 
   /** The layer has returned `next()`, as most do that have nothing to do. True: there is nothing left to wait for. */
   returned(work: unknown): boolean {
-    if (work !== this.promise || this.state !== 'pending' || this.extra?.more !== undefined) return false;
+    if (work !== this.promise || this.state !== 'pending' || this.rare?.more !== undefined) return false;
     this.phase = 'tail';
     return true;
   }
@@ -153,12 +153,12 @@ class Inward extends Attempt {
     return (
       this.state === 'done' &&
       this.value === this.outer.result &&
-      (this.extra === undefined || (this.extra.more === undefined && this.extra.refused === undefined))
+      (this.rare === undefined || (this.rare.more === undefined && this.rare.refused === undefined))
     );
   }
 
   private get all(): readonly Attempt[] {
-    return this.state === 'none' ? [] : [this, ...(this.extra?.more ?? [])];
+    return this.state === 'none' ? [] : [this, ...(this.rare?.more ?? [])];
   }
 
   private async conclude(): Promise<unknown> {
@@ -173,7 +173,7 @@ class Inward extends Attempt {
   /** Whatever is still under way is dropped, and the attempt the layer chose commits. */
   private async choose(): Promise<void> {
     const { layer, outer: ctx, all } = this;
-    if (this.extra?.refused) throw this.extra.refused;
+    if (this.rare?.refused) throw this.rare.refused;
     if (ctx.result === undefined) throw noResult(layer, all);
     await this.abandon(all.filter((one) => one.state === 'pending'));
     const chosen = all.find((one) => one.state === 'done' && one.value === ctx.result);
@@ -194,7 +194,7 @@ class Inward extends Attempt {
   /** An error that came through `next()` goes on; one of the layer's own is undone if it may fail open. */
   private async recover(error: unknown): Promise<void> {
     const { layer, outer: ctx, all } = this;
-    const undo = this.extra?.undo;
+    const undo = this.rare?.undo;
     const pending = all.filter((one) => one.state === 'pending');
     const through = all.some((one) => one.state === 'failed' && one.value === error);
     if (through || undo === undefined || isControl(error)) {
@@ -254,7 +254,7 @@ export function runOutermost<R>(
   onion: Onion,
   layer: Layer,
   ctx: LayerContext,
-  outcome: Outcome<unknown, R>,
+  outcome: Outcome<any, R>,
 ): Promise<R> {
   const inward = new Inward(onion, layer, 0, ctx, undefined);
   const { _run: run } = ctx;
@@ -265,40 +265,7 @@ export function runOutermost<R>(
     return run.superviseAlone(inward.threw(error), outcome);
   }
   if (inward.returned(work)) return run.superviseAlone(work as Promise<unknown>, outcome);
-  const promise = work instanceof Promise ? work : Promise.resolve(work);
-  return run.superviseAlone(promise, new Outermost(inward, outcome));
-}
-
-/** What becomes of the outermost layer, then of its result. */
-class Outermost<R> implements Outcome<unknown, R> {
-  declare private readonly inward: Inward;
-  declare private readonly outcome: Outcome<unknown, R>;
-
-  constructor(inward: Inward, outcome: Outcome<unknown, R>) {
-    this.inward = inward;
-    this.outcome = outcome;
-  }
-
-  completed(returned: unknown): R | PromiseLike<R> {
-    let result: unknown;
-    try {
-      result = this.inward.ended(returned);
-    } catch (error) {
-      return this.outcome.failed(error);
-    }
-    return result instanceof Promise ? this.later(result) : this.outcome.completed(result);
-  }
-
-  failed(error: unknown): PromiseLike<R> {
-    return this.later(this.inward.threw(error));
-  }
-
-  private later(work: Promise<unknown>): Promise<R> {
-    return work.then(
-      (result) => this.outcome.completed(result),
-      (error) => this.outcome.failed(error),
-    );
-  }
+  return run.superviseAlone(work instanceof Promise ? work : Promise.resolve(work), outcome, inward);
 }
 
 /** What a layer gets that never stops asking. */

@@ -31,7 +31,7 @@ export class Journal {
   begin(body: EntryBody & { readonly type: 'run_start' }): void {
     const entry = body as NewEntry & { v: number; at: number };
     entry.v = ENTRY_VERSION;
-    entry.at = UNDATED;
+    entry.at = this.clock.now();
     this.ahead = [entry];
     this.state.apply(entry);
   }

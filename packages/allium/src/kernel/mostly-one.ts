@@ -12,7 +12,7 @@ export class MostlyOne<V> {
   }
 
   has(id: string): boolean {
-    return id === this.id || (this.others !== undefined && this.others.has(id));
+    return id === this.id || (this.others?.has(id) ?? false);
   }
 
   set(id: string, value: V): void {

@@ -28,7 +28,7 @@ import { dropOrphans } from './orphans.js';
 import { RequestGate } from './request-gate.js';
 import type { Change } from './result.js';
 import type { DeclaredOptions } from './run-options.js';
-import { type Outcome, type Scope, Supervisor, supervised, untilAborted } from './scope.js';
+import { type Outcome, type Outermost, type Scope, Supervisor, supervised, untilAborted } from './scope.js';
 import type { OpenRun, SessionState } from './session-state.js';
 import { type CellChange, Cells } from './state.js';
 import type { Awaitable, Decision, EntryDraft, PendingRequest, Store } from './store.js';
@@ -279,9 +279,9 @@ export class Run {
   }
 
   /** The same where the run waits for nothing else. */
-  superviseAlone<T, R>(work: PromiseLike<T>, outcome: Outcome<T, R>): Promise<R> {
+  superviseAlone<R>(work: Promise<unknown>, outcome: Outcome<any, R>, layer?: Outermost): Promise<R> {
     this.supervisor ??= new Supervisor(this.scope, this.clock.setTimer, this.agent.teardownTimeoutMs);
-    return this.supervisor.wait(work, outcome);
+    return this.supervisor.wait(work, outcome, layer);
   }
 
   /** Time spent in here is not active time, of the parent neither. Pauses that overlap count once. */

@@ -130,7 +130,7 @@ function failedWith(error: unknown, ctx: RunContext): Stop {
 
 /** Inside all run layers: the loop. */
 function core(run: Run, ctx: RunContext, store: Store): Promise<RunResult> {
-  run.loop = 'begun';
+  if (run.loop === 'to come') run.loop = 'begun';
   const outcome = new Core(run, ctx);
   return converse(run, ctx, { store }).then(
     (stop) => outcome.completed(stop),

@@ -202,16 +202,27 @@ export function supervised<T>(
   return new Promise((resolve, reject) => new Wait(promise, scope, resolve, reject, setTimer, graceMs));
 }
 
-/** Who goes on once something has ended. An object: functions made for every call cost more. */
+/**
+ * Who goes on once something has ended. One of the two is called, once; `failed` also when nobody waits any longer. What
+ * they throw is what the wait ends with. An object: functions made for every call cost more.
+ */
 export interface Outcome<T, R> {
   completed(value: T): R | PromiseLike<R>;
   failed(error: unknown): R | PromiseLike<R>;
 }
 
+/** A layer whose own promise is waited for: it has the first word about what that came to. */
+export interface Outermost {
+  ended(returned: unknown): unknown;
+  threw(error: unknown): Promise<unknown>;
+}
+
 /** `supervised` for a run that waits for one thing after the other: one object serves them all. */
 export class Supervisor extends Link {
   private work: PromiseLike<unknown> | undefined = undefined;
+  private layer: Outermost | undefined = undefined;
   private outcome: Outcome<any, any> | undefined = undefined;
+  private cancel: (() => void) | undefined = undefined;
   private resolve: (value: any) => void = nothing;
   private reject: (error: unknown) => void = nothing;
   private readonly executor = (resolve: (value: any) => void, reject: (error: unknown) => void): void => {
@@ -219,10 +230,10 @@ export class Supervisor extends Link {
     this.reject = reject;
   };
   private readonly onValue = (value: unknown): void => {
-    if (this.work !== undefined) this.settle(value, false);
+    if (this.work !== undefined) this.ended(value, false);
   };
   private readonly onError = (error: unknown): void => {
-    if (this.work !== undefined) this.settle(error, true);
+    if (this.work !== undefined) this.ended(error, true);
   };
 
   constructor(
@@ -233,34 +244,69 @@ export class Supervisor extends Link {
     super();
   }
 
-  /** Settles with what `outcome` makes of how the work ends. */
-  wait<T, R>(work: PromiseLike<T>, outcome: Outcome<T, R>): Promise<R> {
+  /** Settles with what `outcome` makes of how the work ends; `layer`: the one the work is of, where it is a layer's. */
+  wait<R>(work: Promise<unknown>, outcome: Outcome<any, R>, layer?: Outermost): Promise<R> {
     const { scope } = this;
-    if (scope.aborted)
-      return supervised(work, scope, this.setTimer, this.graceMs).then(
-        (value) => outcome.completed(value),
-        (error) => outcome.failed(error),
-      );
+    if (scope.aborted) return this.waitShortly(work, outcome, layer);
     scope.add(this);
     this.work = work;
     this.outcome = outcome;
+    this.layer = layer;
     const promise = new Promise<R>(this.executor);
     work.then(this.onValue, this.onError);
     return promise;
   }
 
+  private waitShortly<R>(
+    work: Promise<unknown>,
+    outcome: Outcome<any, R>,
+    layer: Outermost | undefined,
+  ): Promise<R> {
+    const all = layer
+      ? work.then(
+          (value) => layer.ended(value),
+          (error) => layer.threw(error),
+        )
+      : work;
+    return supervised(all, this.scope, this.setTimer, this.graceMs).then(
+      (value) => outcome.completed(value),
+      (error) => outcome.failed(error),
+    );
+  }
+
   /** The run is aborted: there is nothing more to wait for after this. */
   tell(reason: unknown): void {
-    const { work } = this;
-    if (work === undefined) return;
-    const cancel = this.setTimer(() => this.onError(reason), this.graceMs);
-    work.then(cancel, cancel);
+    if (this.work === undefined) return;
+    this.cancel = this.setTimer(() => this.settle(reason, true), this.graceMs);
+  }
+
+  private ended(value: unknown, failed: boolean): void {
+    if (this.layer === undefined) this.settle(value, failed);
+    else this.leave(this.layer, value, failed);
+  }
+
+  /** What a layer still does once it has ended is part of the wait. */
+  private leave(layer: Outermost, value: unknown, failed: boolean): void {
+    this.layer = undefined;
+    let result: unknown;
+    try {
+      result = failed ? layer.threw(value) : layer.ended(value);
+    } catch (error) {
+      this.settle(error, true);
+      return;
+    }
+    if (result instanceof Promise) {
+      this.work = result;
+      result.then(this.onValue, this.onError);
+    } else this.settle(result, false);
   }
 
   private settle(value: unknown, failed: boolean): void {
     const { resolve, reject } = this;
     const outcome = this.outcome!;
     this.work = undefined;
+    this.layer = undefined;
+    this.cancel?.();
     try {
       resolve(failed ? outcome.failed(value) : outcome.completed(value));
     } catch (error) {
