@@ -449,6 +449,105 @@ describe('an abort', () => {
   });
 });
 
+describe('an abort that something inside the outermost layer ignores', () => {
+  const never = () => new Promise<never>(() => {});
+  const awaits: Middleware = {
+    wrapModel: async (_, next) => {
+      await next();
+    },
+    wrapTool: async (_, next) => {
+      await next();
+    },
+  };
+  const failsOpen = async (): Promise<never> => {
+    await null;
+    throw new Error('broken');
+  };
+  const OUTERMOST: Record<string, Middleware> = {
+    'awaits next()': awaits,
+    'fails open': { onFail: 'open', wrapModel: failsOpen, wrapTool: failsOpen },
+  };
+  const DEAF: Record<string, Middleware> = {
+    'a layer': { wrapModel: never, wrapTool: never },
+    'a hook': { afterModel: never, afterTool: never },
+  };
+
+  for (const [what, outermost] of Object.entries(OUTERMOST))
+    for (const [who, deaf] of Object.entries(DEAF))
+      for (const seam of ['model', 'tool'])
+        it(`ends the ${seam} call in the time of one teardown: ${what}, ${who} is deaf`, async () => {
+          const clock = fakeClock();
+          const { wrapModel, wrapTool, afterModel, afterTool } = deaf;
+          const inner = seam === 'model' ? { wrapModel, afterModel } : { wrapTool, afterTool };
+          const given = Object.entries(inner).filter(([, hook]) => hook !== undefined);
+          const agent = new Agent({
+            model: scriptedModel([calls('free'), 'end']),
+            tools: [free],
+            middleware: [outermost, Object.fromEntries(given)],
+            teardownTimeoutMs: 100,
+            clock,
+          });
+          const controller = new AbortController();
+          const running = watched(agent, 'go', { signal: controller.signal });
+          await settle();
+          controller.abort();
+          await clock.advance(100);
+          const { result, events } = await running;
+          expect(result.status).toBe('aborted');
+          expectValidHistory(result.messages);
+          const last = result.messages.at(-1)!;
+          if (seam === 'tool') expect(textOf(last)).toMatch(/^Aborted/);
+          const types = events.map(({ type }) => type);
+          expect(types.slice(-2)).toEqual(['turn_end', 'agent_end']);
+          expect(types.filter((type) => type === 'tool_execution_start')).toHaveLength(
+            seam === 'tool' ? 1 : 0,
+          );
+          expect(types.filter((type) => type === 'tool_execution_end')).toHaveLength(seam === 'tool' ? 1 : 0);
+        });
+
+  it('counts for more than a stop that the layer has swallowed', async () => {
+    const clock = fakeClock();
+    const swallows: Middleware = {
+      async wrapModel(ctx) {
+        try {
+          ctx.stop('guardrail', 'no');
+        } catch {
+          await never();
+        }
+      },
+    };
+    const agent = new Agent({
+      model: scriptedModel(['end']),
+      middleware: [swallows],
+      teardownTimeoutMs: 100,
+      clock,
+    });
+    const controller = new AbortController();
+    const running = agent.run('go', { signal: controller.signal });
+    const ended = expect(running).rejects.toMatchObject({ code: 'ABORTED' });
+    await settle();
+    controller.abort();
+    await clock.advance(100);
+    await ended;
+  });
+});
+
+it('a run layer that forgets to await is told so, also while a layer inside it takes its time', async () => {
+  const clock = fakeClock();
+  const slow: Middleware = { beforeRun: () => new Promise((resolve) => void clock.setTimer(resolve, 20)) };
+  const forgets: Middleware = {
+    wrapRun(_, next) {
+      void next();
+    },
+  };
+  const agent = new Agent({ model: scriptedModel(['end']), middleware: [forgets, slow], clock });
+  const ended = expect(agent.run('go')).rejects.toMatchObject({ code: 'MISSING_AWAIT' });
+  await settle();
+  await clock.advance(20);
+  await clock.advance(5000);
+  await ended;
+});
+
 describe('the session after a stop, an abort or an error', () => {
   it('goes on with the next message', async () => {
     const store = memoryStore();
