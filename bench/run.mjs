@@ -13,7 +13,7 @@ const SCENARIOS = [
 
 const FULL = {
   quick: false,
-  rounds: 5,
+  rounds: 7,
   peerRounds: 2,
   timing: {
     warmUp: { minMs: 300, units: 40_000, maxMs: 1500 },
