@@ -40,11 +40,6 @@ class Inward extends Attempt {
     return this.rare;
   }
 
-  /** Made in one place: whoever calls it then calls the same code. */
-  next(): (override: Override) => Promise<unknown> {
-    return (override) => this.start(override);
-  }
-
   /**
    * The layer calls `next()`: mostly once, and just like that. `run` written out: taken together this is too much for the
    * compiler to put into the function of the layer, where contexts cost more to make.
@@ -228,44 +223,36 @@ class Inward extends Attempt {
   }
 }
 
-/** Runs a `wrapX` or `process`. Written with `then`: an async function would cost a good part more. */
+/**
+ * Runs a `wrapX` or `process`. Written with `then`: an async function would cost a good part more. The outermost layer of a
+ * call for which the run waits alone has an `outcome`, and one promise less to wait for.
+ */
 export function runWrap(
   onion: Onion,
   layer: Layer,
   i: number,
   ctx: LayerContext,
   attempt: Attempt | undefined,
+  outcome?: Outcome<any, unknown>,
 ): Promise<unknown> {
   const inward = new Inward(onion, layer, i, ctx, attempt);
-  try {
-    const work = layer.wrap!(ctx, inward.next());
-    if (inward.returned(work)) return work as Promise<unknown>;
-    return (work instanceof Promise ? work : Promise.resolve(work)).then(
-      (returned) => inward.ended(returned),
-      (error) => inward.threw(error),
-    );
-  } catch (error) {
-    return inward.threw(error);
-  }
-}
-
-/** The same for the outermost layer of a call, while the run waits for nothing else: one promise less. */
-export function runOutermost<R>(
-  onion: Onion,
-  layer: Layer,
-  ctx: LayerContext,
-  outcome: Outcome<any, R>,
-): Promise<R> {
-  const inward = new Inward(onion, layer, 0, ctx, undefined);
-  const { _run: run } = ctx;
   let work: unknown;
   try {
-    work = layer.wrap!(ctx, inward.next());
+    work = layer.wrap!(ctx, (override) => inward.start(override));
   } catch (error) {
-    return run.superviseAlone(inward.threw(error), outcome);
+    const failed = inward.threw(error);
+    return outcome === undefined ? failed : ctx._run.superviseAlone(failed, outcome);
   }
-  if (inward.returned(work)) return run.superviseAlone(work as Promise<unknown>, outcome);
-  return run.superviseAlone(work instanceof Promise ? work : Promise.resolve(work), outcome, inward);
+  if (inward.returned(work)) {
+    const tail = work as Promise<unknown>;
+    return outcome === undefined ? tail : ctx._run.superviseAlone(tail, outcome);
+  }
+  const promise = work instanceof Promise ? work : Promise.resolve(work);
+  if (outcome !== undefined) return ctx._run.superviseAlone(promise, outcome, inward);
+  return promise.then(
+    (returned) => inward.ended(returned),
+    (error) => inward.threw(error),
+  );
 }
 
 /** What a layer gets that never stops asking. */

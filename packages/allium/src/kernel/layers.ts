@@ -3,7 +3,7 @@ import type { Attempt } from './attempts.js';
 import type { ModelContext, RunContext, ToolContext } from './context.js';
 import { AlliumError, isControl, isThenable } from './errors.js';
 import { toldError } from './guards.js';
-import { runOutermost, runWrap } from './inward.js';
+import { runWrap } from './inward.js';
 import { type Layer, type LayerContext, owned, save, takeResult, wrongReturn } from './layer.js';
 import { runCatch } from './on-error.js';
 import { runBefore, runPairs } from './pairs.js';
@@ -45,7 +45,7 @@ export class Onion {
     const layer = this.layers[0];
     if (layer?.kind === 'wrap' && !layer.sink) {
       ctx._position = layer.position;
-      return runOutermost(this, layer, ctx, outcome);
+      return runWrap(this, layer, 0, ctx, undefined, outcome) as Promise<R>;
     }
     const work = this.enter(0, ctx, undefined);
     return work instanceof Promise
