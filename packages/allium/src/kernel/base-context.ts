@@ -142,8 +142,8 @@ export class Extras {
 }
 
 /**
- * Those who extend it assign its fields: where a context is made inside an async function, and most are, a base class
- * with a constructor of its own would be called and not inlined.
+ * Those who extend it assign its fields: a base class with a constructor of its own is called, and not inlined, where the
+ * compiler has put the making of a context into an async function.
  */
 export abstract class Context {
   abstract readonly seam: Seam;

@@ -23,7 +23,7 @@ export function enter(
   return new Onion(layers, final).enter(i, ctx, undefined);
 }
 
-/** The layers of one call and what is inside them. */
+/** The layers of a seam and what is inside them. It holds nothing of a call: one serves every call of a plan. */
 export class Onion {
   constructor(
     readonly layers: readonly Layer[],
