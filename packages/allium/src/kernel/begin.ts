@@ -4,13 +4,13 @@ import { isJudged } from './admission.js';
 import { checkAnswer, firstAnswers, unknownRequest } from './answers.js';
 import type { Plan } from './compose.js';
 import { AlliumError, isThenable, kernelStop } from './errors.js';
-import type { AgentEvent } from './events.js';
 import { Journal } from './journal.js';
 import { type Flaw, toJson } from './json-copy.js';
 import { Budget, type Limits, limitsToJson } from './limits.js';
-import { deepFreeze, type Metadata } from './messages.js';
+import type { Metadata } from './messages.js';
 import type { Stop } from './result.js';
-import { Run, type RunEvents } from './run.js';
+import { Run } from './run.js';
+import { runEvents } from './run-events.js';
 import type { Start } from './runner.js';
 import { catchUp, sum } from './session-state.js';
 import { type Awaitable, type Decision, ENTRY_VERSION, type EntryDraft } from './store.js';
@@ -97,7 +97,7 @@ function runOf(start: Start, plan: Plan, journal: Journal, metadata: Metadata | 
     clock: agent.clock,
     resumed: !start.input,
     onRequest: options.onRequest ?? agent._onRequest,
-    events: eventsOf(start),
+    events: runEvents(start.queue, agent._feeds),
   });
   const { depth: maxDepth = MAX_DEPTH } = limits;
   if (depth > maxDepth)
@@ -191,22 +191,4 @@ async function settleOpen(
     ...unanswered(open, 'a new message came before this call was settled.', tools, agent),
     { type: 'run_end', runId, status: 'stopped', stop, turns },
   ]);
-}
-
-const UNWATCHED: RunEvents = { watched: false, emit() {}, pressure: () => undefined };
-
-function eventsOf({ agent, queue }: Start): RunEvents {
-  const feeds = agent._feeds;
-  if (queue === undefined && feeds.length === 0) return UNWATCHED;
-  return {
-    watched: true,
-    emit(event: AgentEvent) {
-      if (feeds.length > 0) {
-        deepFreeze(event);
-        for (const feed of feeds) feed.push(event);
-      }
-      queue?.push(event);
-    },
-    pressure: () => queue?.pressure(),
-  };
 }

@@ -27,6 +27,7 @@ import type { RequestParts } from './model-context.js';
 import { dropOrphans } from './orphans.js';
 import { RequestGate } from './request-gate.js';
 import type { Change } from './result.js';
+import type { RunEvents } from './run-events.js';
 import type { DeclaredOptions } from './run-options.js';
 import { type Outcome, type Outermost, type Scope, Supervisor, supervised, untilAborted } from './scope.js';
 import type { OpenRun, SessionState } from './session-state.js';
@@ -59,13 +60,6 @@ export interface RunInit {
   readonly resumed: boolean;
   readonly onRequest: ((request: PendingRequest) => Awaitable<Decision | undefined>) | undefined;
   readonly events: RunEvents;
-}
-
-/** Where events go. */
-export interface RunEvents {
-  readonly watched: boolean;
-  emit(event: AgentEvent): void;
-  pressure(): Promise<void> | undefined;
 }
 
 const MAX_CHANGES = 1000;

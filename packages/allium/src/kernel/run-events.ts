@@ -1,0 +1,39 @@
+/** Where the events of a run go: to the consumer of its stream, and to observers. */
+import type { EventQueue } from './event-queue.js';
+import type { AgentEvent } from './events.js';
+import { deepFreeze } from './messages.js';
+import type { ObserverFeed } from './observer-feed.js';
+
+/** A class: every event passes here, and functions made for each run would cost more to call. */
+export class RunEvents {
+  /** Does anybody watch? Where nobody does, events are not even made. */
+  readonly watched: boolean;
+
+  constructor(
+    private readonly queue: EventQueue | undefined,
+    private readonly feeds: readonly ObserverFeed[],
+  ) {
+    this.watched = queue !== undefined || feeds.length > 0;
+  }
+
+  emit(event: AgentEvent): void {
+    if (this.feeds.length > 0) this.feed(event);
+    if (this.queue !== undefined) this.queue.push(event);
+  }
+
+  /** A promise while the consumer is behind, undefined when there is room. */
+  pressure(): Promise<void> | undefined {
+    return this.queue === undefined ? undefined : this.queue.pressure();
+  }
+
+  private feed(event: AgentEvent): void {
+    deepFreeze(event);
+    for (const feed of this.feeds) feed.push(event);
+  }
+}
+
+const UNWATCHED = new RunEvents(undefined, []);
+
+export function runEvents(queue: EventQueue | undefined, feeds: readonly ObserverFeed[]): RunEvents {
+  return queue === undefined && feeds.length === 0 ? UNWATCHED : new RunEvents(queue, feeds);
+}
