@@ -1,7 +1,7 @@
 /** What one more middleware costs per turn. */
 import { atMost, reported } from '../lib/checks.mjs';
 import { cell, compare } from '../lib/compare.mjs';
-import { byRound } from '../lib/stats.mjs';
+import { byRound, ratio } from '../lib/stats.mjs';
 
 const TURNS = 100;
 const LAYERS = 10;
@@ -14,36 +14,47 @@ const ROWS = [
   ['allium pairs', 'allium', 'pairs'],
 ];
 
+/** No layers, nothing around them: what the machine is worth today. */
+const BARE = {
+  label: 'bare loop',
+  contender: 'bare',
+  job: 'turns',
+  variants: [{ label: '0', params: { turns: TURNS }, units: TURNS }],
+};
+
 export async function run({ settings, progress }) {
-  const results = await compare(
-    ROWS.map(([label, contender, kind]) => ({
-      label,
-      contender,
-      job: 'layers',
-      variants: [0, LAYERS].map((layers) => ({
-        label: String(layers),
-        params: { turns: TURNS, layers, kind },
-        units: TURNS,
-      })),
+  const rows = ROWS.map(([label, contender, kind]) => ({
+    label,
+    contender,
+    job: 'layers',
+    variants: [0, LAYERS].map((layers) => ({
+      label: String(layers),
+      params: { turns: TURNS, layers, kind },
+      units: TURNS,
     })),
-    settings,
-    progress,
-    { together: 'cases' },
-  );
+  }));
+  const results = await compare([BARE, ...rows], settings, progress, { together: 'cases' });
   const perLayer = (label) => {
     const none = cell(results, label, '0');
     const many = cell(results, label, String(LAYERS));
     return none && many && byRound(many, none, (b, a) => (b - a) / LAYERS);
   };
+  const bare = cell(results, 'bare loop', '0');
+  const inBareTurns = (label) => {
+    const added = perLayer(label);
+    return added && bare && ratio(added, bare);
+  };
   const unit = 'µs';
   return {
     title: 'Per layer',
-    about: `Runs of ${TURNS} turns with 0 and ${LAYERS} middleware around both the model call and the tool call. \`plain\` is \`(ctx, next) => next()\`, \`async\` is \`async (ctx, next) => { await next(); }\`, \`pairs\` are empty sync before and after hooks.`,
+    about: `Runs of ${TURNS} turns with 0 and ${LAYERS} middleware around both the model call and the tool call. \`plain\` is \`(ctx, next) => next()\`, \`async\` is \`async (ctx, next) => { await next(); }\`, \`pairs\` are empty sync before and after hooks. The limits were set beside a bare turn of 1.1 µs; how long one takes here is the first row.`,
     sections: [{ results, unit: 'µs per turn', variant: 'layers' }],
     checks: [
       atMost('one plain layer adds per turn', perLayer('allium plain'), 0.6, unit),
       atMost('one async layer adds per turn', perLayer('allium async'), 0.6, unit),
       atMost('one sync before/after pair adds per turn', perLayer('allium pairs'), 0.25, unit),
+      reported('one plain layer, to a bare turn', inBareTurns('allium plain'), '×'),
+      reported('one async layer, to a bare turn', inBareTurns('allium async'), '×'),
       reported('koa-compose: one plain layer', perLayer('koa-compose plain'), unit),
       reported('koa-compose: one async layer', perLayer('koa-compose async'), unit),
     ],

@@ -1,6 +1,7 @@
 import { type UserMessage, userMessage } from 'allium';
 import { expect, it } from 'vitest';
 import { History } from './history.js';
+import { freezeMessage } from './messages.js';
 
 it('hands out frozen prefixes that later messages do not change', () => {
   const history = new History();
@@ -53,4 +54,18 @@ it('refuses edits of the view, and whatever is done to it reaches no history', (
   Object.freeze(history.view());
   history.append(userMessage('2'));
   expect(history.view()).toHaveLength(2);
+});
+
+it.each([0, 1, 2])('freezes all messages but the one it is told is frozen, at place %i', (place) => {
+  const history = new History();
+  const messages = [0, 1, 2].map((i): UserMessage => {
+    const content = [{ type: 'text' as const, text: String(i) }];
+    return { id: `m.${i}`, role: 'user', content };
+  });
+  for (const [i, message] of messages.entries()) {
+    if (i === place) history.knows(freezeMessage(message));
+    history.append(message);
+  }
+  expect(history.all()).toEqual(messages);
+  expect(messages.every((one) => Object.isFrozen(one) && one.content.every(Object.isFrozen))).toBe(true);
 });

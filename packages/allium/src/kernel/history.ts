@@ -11,14 +11,22 @@ export class History {
   private shared: Message[] | undefined = undefined;
   /** How long the view is, unless somebody meddled with it. */
   private viewed = 0;
+  /** How many, from the first on, are known to be frozen. */
   private frozen = 0;
+  private coming: Message | undefined = undefined;
 
   get length(): number {
     return this.messages.length;
   }
 
   append(message: Message): void {
+    if (message === this.coming && this.frozen === this.messages.length) this.frozen++;
     this.messages.push(message);
+  }
+
+  /** This message is frozen, with all that is in it, and about to be appended. Asking it again would cost more. */
+  knows(message: Message): void {
+    this.coming = message;
   }
 
   at(index: number): Message | undefined {

@@ -128,8 +128,10 @@ export class ToolResults {
     const id = run.messageId(call.number);
     const plain = { id, role: 'tool' as const, toolCallId, toolName, content, isError };
     const message: ToolMessage = details === undefined ? plain : { ...plain, details };
-    if (result === call.frozen) Object.freeze(message);
+    const frozen = result === call.frozen;
+    if (frozen) Object.freeze(message);
     else if (run.watched) freezeMessage(message);
+    if (frozen || run.watched) run.history.knows(message);
     if (call.ctx._state) run.cells.stage(call.ctx._state);
     call.done = message;
     let wait: Awaitable<void>;
