@@ -95,6 +95,11 @@ export async function resolveConfigStore(
   return (await makeStore(resolver, loaded.config.store === undefined ? 'memory' : undefined))!;
 }
 
+/** The model of a config alone, for looking at what it is called and costs. */
+export function resolveConfigModel(loaded: LoadedConfig): Promise<Model> {
+  return makeModel(new Resolver(loaded), undefined);
+}
+
 /** What an agent is given as it stands. */
 function plainOptions(
   config: LoadedConfig['config'],

@@ -1,7 +1,7 @@
 /** An agent from a file: `allium.toml`, `allium.json` or `allium.config.ts`, with plugins found by name. */
 export { checkPlugin } from './check-plugin.js';
 export { ConfigError } from './config-error.js';
-export { createAgent, resolveConfigStore } from './create-agent.js';
+export { createAgent, resolveConfigModel, resolveConfigStore } from './create-agent.js';
 export { CONFIG_FILES, defineConfig, loadConfig } from './load.js';
 export { installedPlugins } from './plugins.js';
 export { scaffoldPlugin } from './scaffold.js';

@@ -85,8 +85,8 @@ export const optionsSchema = {
 };
 
 /**
- * Adds a note to the system prompt. Replace it with what you need: https://www.npmjs.com/package/allium tells which
- * hooks there are.
+ * Adds a note to the system prompt. Replace it with what you need: the README of allium tells which hooks
+ * there are.
  *
  * @param {{ readonly note?: string }} [options]
  */

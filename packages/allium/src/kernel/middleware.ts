@@ -132,7 +132,7 @@ export interface Middleware {
   readonly tools?: readonly Tool[];
   /** The durable cells it owns, made in its factory. */
   readonly state?: readonly StateCell<any>[];
-  /** Models it calls itself, through `ctx.generate()`. */
+  /** Models it calls itself, through `ctx.generate()`: for whoever wants to know what a chain may call. */
   extraLlmCalls?(): Iterable<Model>;
   /** Names of options of `run()` and `stream()` that it takes: hooks read them in `ctx.options`. */
   readonly runOptions?: readonly string[];
@@ -144,11 +144,11 @@ export interface Middleware {
   };
   /** What its own exceptions mean. @default 'closed' */
   readonly onFail?: 'closed' | 'open';
-  /** It may ask a human: `explain()` warns of a timeout around it, which would count the wait. @default false */
+  /** It may ask a human: `explain()` warns of a timeout around it. @default false */
   readonly suspends?: boolean;
   /** It writes content elsewhere (audit, record, export): it is given the guarded view. */
   readonly sink?: boolean;
-  /** What `explain()` reasons about: see `TRAITS`. */
+  /** What `explain()` reasons about: keys of `TRAITS`. */
   readonly traits?: readonly string[];
 
   // wrap

@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { Agent, defineMiddleware, type Middleware, memoryStore, tool } from 'allium';
+import { Agent, BaseMiddleware, defineMiddleware, type Middleware, memoryStore, tool } from 'allium';
 import * as box from 'allium/middleware';
 import {
   findRegistered,
@@ -163,6 +163,8 @@ describe('registerMiddleware', () => {
     expect(() => registerMiddleware('x', nothing('x') as never)).toThrow(
       'Expected `factory` to be a function',
     );
+    class Polite extends BaseMiddleware {}
+    expect(() => registerMiddleware('x', Polite as never)).toThrow('(options) => new Polite(options)');
     expect(() => registerMiddleware('x', () => nothing('x'), { optionsSchema: 1 as never })).toThrow(
       '`optionsSchema`',
     );

@@ -71,6 +71,12 @@ export class Registry<T> {
       throw invalidOption('name', 'a name of letters, digits, dashes, dots and slashes', name);
     if (typeof factory !== 'function')
       throw invalidOption('factory', `a function that makes a ${this.#kind}`, factory);
+    if (/^class\b/.test(String(factory)))
+      throw invalidOption(
+        'factory',
+        `a function such as (options) => new ${factory.name || 'X'}(options)`,
+        factory,
+      );
     const { optionsSchema } = options;
     if (
       optionsSchema !== undefined &&

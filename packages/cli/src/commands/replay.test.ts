@@ -26,6 +26,18 @@ it('plays a run that went on from a longer conversation', async () => {
   expect(code).toBe(0);
 });
 
+it.each([
+  ['a limit', '[allium.middleware]', '[allium.limits]\ncostUsd = 1\n\n[allium.middleware]'],
+  ['a budget in the chain', 'chain = [', 'chain = [\n  { use = "budget", usd = 1 },'],
+])('keeps to the price of the model where %s counts dollars', async (_, place, more) => {
+  here().write('allium.toml', here().read('allium.toml').replace(place, more));
+  const run = await here().allium(['run', '--record', 'add.jsonl', 'add 19 and 23']);
+  expect([run.code, run.stderr]).toEqual([0, expect.stringContaining('$0.00')]);
+  const { code, stdout, stderr } = await here().allium(['replay', 'add.jsonl']);
+  expect([code, stdout]).toEqual([0, expect.stringContaining('add: 42')]);
+  expect(stderr).toContain('$0.00');
+});
+
 it('fails when the config asks what was not recorded', async () => {
   await here().allium(['run', '--record', 'add.jsonl', 'add 19 and 23']);
   here().write('allium.toml', here().read('allium.toml').replace('Be brief.', 'Be long.'));

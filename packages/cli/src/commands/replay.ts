@@ -1,11 +1,12 @@
 /** `allium replay`: a recorded run again, without calling models or tools. */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { type Message, type Model, memoryStore } from 'allium';
+import { resolveConfigModel } from '@allium/config';
+import { type Message, type Model, memoryStore, modelName, type Price } from 'allium';
 import { replay } from 'allium/middleware/replay';
 import { UsageError } from '../outcome.js';
 import { type PlayOptions, play } from '../play.js';
-import { type AddCommand, positive, quoted, type Shell, withAgent } from '../shell.js';
+import { type AddCommand, openConfig, positive, quoted, type Shell, withAgent } from '../shell.js';
 
 interface Options extends PlayOptions {
   readonly run: number;
@@ -30,7 +31,12 @@ export const addReplay: AddCommand = (program, shell) => {
 async function playAgain(shell: Shell, cassette: string, options: Options): Promise<void> {
   const lines = linesOf(resolve(shell.io.cwd, cassette), cassette);
   const { model, messages } = questionOf(lines, options.run, cassette);
-  const overrides = { model: standIn(model), store: memoryStore(), middleware: [replay({ from: lines })] };
+  const price = await priceOf(shell, model);
+  const overrides = {
+    model: standIn(model, price),
+    store: memoryStore(),
+    middleware: [replay({ from: lines })],
+  };
   await withAgent(shell, overrides, async ({ agent }) => {
     const forgets = 'a replay keeps nothing. Say --yes.';
     await play(shell, agent, { ...options, forgets }, (run) => agent.stream(messages, run));
@@ -89,12 +95,20 @@ function withIds(messages: readonly Record<string, unknown>[]): Message[] {
   });
 }
 
+/** Limits in dollars do what they did. A model that cannot be made here has no price, but is not needed either. */
+async function priceOf(shell: Shell, name: string): Promise<Price | undefined> {
+  const loaded = await openConfig(shell);
+  const model = await resolveConfigModel(loaded).catch(() => undefined);
+  return model && modelName(model) === name ? model.price : undefined;
+}
+
 /** Has the name that was recorded, so that questions have the same keys; what it says comes from the cassette. */
-function standIn(name: string): Model {
+function standIn(name: string, price: Price | undefined): Model {
   const slash = name.indexOf('/');
   return {
     provider: name.slice(0, slash),
     id: name.slice(slash + 1),
+    ...(price && { price }),
     // biome-ignore lint/correctness/useYield: it never answers, the cassette does
     async *stream() {
       throw new Error(`The model ${name} is not called in a replay.`);
