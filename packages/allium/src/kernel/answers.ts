@@ -3,7 +3,13 @@ import { AlliumError, shown } from './errors.js';
 import { type Flaw, toJson } from './json-copy.js';
 import type { Decision, InboxItem, PendingRequest } from './store.js';
 
-const TYPES = ['approve', 'edit', 'reject', 'respond'];
+const FIELDS: Readonly<Record<Decision['type'], readonly string[]>> = {
+  approve: [],
+  edit: ['args'],
+  reject: ['reason'],
+  respond: ['text'],
+};
+const TYPES = Object.keys(FIELDS);
 
 /** A copy of the answer. Throws unless it is one to that question, complete, in time, and JSON: that is what is journaled. */
 export function checkAnswer(request: PendingRequest, decision: Decision, now: number): Decision {
@@ -20,6 +26,10 @@ export function checkAnswer(request: PendingRequest, decision: Decision, now: nu
   if (decision.type === 'reject' && decision.reason !== undefined && typeof decision.reason !== 'string') {
     throw fail("{ type: 'reject', reason } with a reason that is text");
   }
+  const fields = ['type', 'hash', ...FIELDS[decision.type]];
+  const unknown = Object.keys(decision).find((key) => !fields.includes(key));
+  if (unknown !== undefined)
+    throw fail(`a decision of type '${decision.type}' with ${fields.join(', ')} and no \`${unknown}\``);
   if (decision.hash !== undefined && decision.hash !== request.hash) {
     throw new AlliumError(
       'REQUEST_MISMATCH',

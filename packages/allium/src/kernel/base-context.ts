@@ -3,7 +3,7 @@
 import type { Agent } from './agent.js';
 import type { Attempt } from './attempts.js';
 import type { Plan } from './compose.js';
-import { type Attribution, attribution, controlKind, type Raised, StopRun } from './errors.js';
+import { type Attribution, attribution, controlKind, invalidOption, type Raised, StopRun } from './errors.js';
 import { eventData } from './event-data.js';
 import type { LiveMessage } from './live.js';
 import type { Message, MessageInput, Metadata, ModelResponse, Usage } from './messages.js';
@@ -126,6 +126,8 @@ export class Extras {
   prompt: string | undefined = undefined;
   /** `convertToLlm` is at work with this context. */
   converting = false;
+  /** A question of `suspend()` that is not answered yet. */
+  asking: Promise<unknown> | undefined = undefined;
 
   /** Remembers all of it as it is now; the returned function has it so again. */
   mark(): () => Extras {
@@ -259,6 +261,8 @@ export abstract class Context {
 
   /** Puts a `custom` event into the stream, with a copy of the data. Instances of classes are told as they are. */
   emit(name: string, data?: unknown): void {
+    if (typeof name !== 'string' || name === '')
+      throw invalidOption('name', 'text in ctx.emit(name, data)', name);
     const { _run: run } = this;
     if (run.watched && !this._isOver) run.emitCustom(name, eventData(data), run.nameAt(this._position));
   }

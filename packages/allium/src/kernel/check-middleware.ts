@@ -21,12 +21,20 @@ const HOOKS: readonly string[] = [
   'process',
   'onError',
 ];
+/** Declarations that do something by themselves. */
+const ACTING = ['tools', 'state', 'guard', 'runOptions'];
 /** What other systems call these hooks. */
 const ELSEWHERE: Record<string, string> = {
   onrunstart: 'beforeRun',
   callnext: 'process',
   onmodelstart: 'beforeModel',
   ontoolstart: 'beforeTool',
+  wrapmodelcall: 'wrapModel',
+  wraptoolcall: 'wrapTool',
+  beforemodelcall: 'beforeModel',
+  aftermodelcall: 'afterModel',
+  beforeagent: 'beforeRun',
+  afteragent: 'afterRun',
 };
 
 /**
@@ -36,22 +44,28 @@ const ELSEWHERE: Record<string, string> = {
 export function checkMembers(middleware: Middleware, place: string): void {
   const who = `Middleware ${middleware.name ? `"${middleware.name}"` : place}`;
   const fail = (message: string) => new AlliumError('INVALID_MIDDLEWARE', `${who}: ${message}`);
-  let any = false;
+  let declares = false;
+  let acts = false;
+  let other: string | undefined;
   for (const key of memberNames(middleware)) {
     const value = (middleware as Record<string, unknown>)[key];
-    if ((DECLARATIONS as readonly string[]).includes(key)) any = true;
-    else if (HOOKS.includes(key)) {
+    if ((DECLARATIONS as readonly string[]).includes(key)) {
+      declares = true;
+      if (ACTING.includes(key) && value !== undefined) acts = true;
+    } else if (HOOKS.includes(key)) {
       if (value === undefined) continue;
       if (typeof value !== 'function') throw fail(`\`${key}\` must be a function, got ${shown(value)}.`);
-      any = true;
+      acts = true;
     } else {
       const meant = meantBy(key, value);
       if (meant) throw fail(`\`${key}\` is not a hook. Did you mean \`${meant}\`?`);
+      if (typeof value === 'function') other ??= key;
     }
   }
-  if (!any)
+  // One that only has a name does nothing and says so. One with methods of which none is a hook was meant to do something.
+  if (!acts && (!declares || other !== undefined))
     throw fail(
-      `it has no hook, tool, state or guard. A middleware has at least one of: ${HOOKS.join(', ')}.`,
+      `it has no hook, tool, state or guard${other === undefined ? '' : `, and \`${other}\` is none`}. A middleware has at least one of: ${HOOKS.join(', ')}.`,
     );
   checkDeclarations(middleware, fail);
 }

@@ -86,6 +86,12 @@ describe('flattening', () => {
     ],
     [[named('a'), 5], 'middleware[1] is 5'],
     [[{}], 'Middleware at index 0: it has no hook, tool, state or guard.'],
+    [
+      [{ name: 'no-echo', forbid() {} }],
+      'Middleware "no-echo": it has no hook, tool, state or guard, and `forbid` is none.',
+    ],
+    [[{ name: 'no-echo', wrapToolCall() {} }], '`wrapToolCall` is not a hook. Did you mean `wrapTool`?'],
+    [[{ name: 'a', beforeAgent() {}, beforeModel() {} }], 'Did you mean `beforeRun`?'],
   ])('rejects %o, saying what was received', (list, message) => {
     expect(codeOf(list)).toMatchObject({
       code: 'INVALID_MIDDLEWARE',

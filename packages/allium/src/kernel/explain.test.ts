@@ -216,6 +216,12 @@ describe('hazards', () => {
     expect(hazards([trait('tool-retry', ['retries'], { wrapTool }), budget])).toEqual([]);
   });
 
+  it('the same object twice', () => {
+    const cache = trait('cache', ['caches'], { wrapModel });
+    expect(hazards([cache, cache])).toEqual(['listed-twice: cache#2']);
+    expect(hazards([cache, { ...cache }])).toEqual([]);
+  });
+
   it('a timeout outside a wait for humans', () => {
     const approval: Middleware = { name: 'approval', suspends: true, beforeToolCall() {} };
     const timeout = trait('timeout', ['times-out'], { wrapTool });

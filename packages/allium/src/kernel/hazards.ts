@@ -155,6 +155,17 @@ const CHECKS: readonly ((plan: Plan) => Hazard[])[] = [
       fix: `Put "${timeout}" inside "${breaker}".`,
     }));
   },
+  function listedTwice(plan) {
+    const { middleware: all } = plan;
+    return all
+      .filter((one, i) => all.findIndex(({ middleware }) => middleware === one.middleware) < i)
+      .map(({ name }) => ({
+        id: 'listed-twice',
+        between: [name],
+        message: `"${name}" is in the list already, as the same object: what it counts, stores or waits for, it does twice, and may wait for itself.`,
+        fix: 'List it once, or make another one.',
+      }));
+  },
   function timeoutOutsideHuman(plan) {
     return pairs(
       plan,

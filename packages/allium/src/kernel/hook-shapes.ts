@@ -4,6 +4,7 @@ import type { Message } from './messages.js';
 import type { ToolResultPatch, TurnAction } from './middleware.js';
 import { STOP_REASONS } from './result.js';
 import type { RuleHook } from './rules.js';
+import type { Request } from './store.js';
 import { isResultContent, isTool } from './tool.js';
 
 export interface Shape {
@@ -37,7 +38,8 @@ export const SHAPES: Record<RuleHook, Shape> = {
       hasOnly(answer, ['toolCall', 'tool']) && isCall(answer.toolCall) && isToolOrNone(answer.tool),
   },
   beforeToolCall: {
-    wanted: '{ block: true, reason }, { args }, { ask: { … } }, { result }, or nothing',
+    wanted:
+      '{ block: true, reason }, { args }, { ask: { title?, details?, timeoutMs?, onRequest? } }, { result }, or nothing',
     fine: (answer) =>
       isBlock(answer) ||
       (hasOnly(answer, ['args']) && 'args' in answer) ||
@@ -102,9 +104,15 @@ function isToolOrNone(value: unknown): boolean {
   return value === undefined || isTool(value);
 }
 
-function isRequest(value: any): boolean {
+/** Is this what `ask` and `ctx.suspend()` take? */
+export function isRequest(value: any): value is Request {
+  if (!hasOnly(value, ['title', 'details', 'timeoutMs', 'onRequest'])) return false;
+  const { title, details, timeoutMs, onRequest } = value as Request;
   return (
-    typeof value === 'object' && value !== null && (value.timeoutMs === undefined || value.timeoutMs >= 0)
+    (title === undefined || typeof title === 'string') &&
+    typeof details !== 'function' &&
+    (timeoutMs === undefined || (typeof timeoutMs === 'number' && timeoutMs >= 0)) &&
+    (onRequest === undefined || typeof onRequest === 'function')
   );
 }
 

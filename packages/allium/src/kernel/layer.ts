@@ -93,6 +93,7 @@ export function takeResult(layer: Layer, hook: string, ctx: LayerContext): void 
 /** What is wrong with a result that a layer set, if anything. */
 function badResult(ctx: LayerContext): string | undefined {
   const { result } = ctx;
+  if ((result as unknown) === ctx) return 'it returned its context. Return a result, or nothing.';
   if (ctx.seam === 'tool') {
     if (result === undefined) return 'it set ctx.skip without ctx.result.';
     return undefined;

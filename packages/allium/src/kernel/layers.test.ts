@@ -879,6 +879,45 @@ describe('a wrapRun that forgets', () => {
     expect(error).toMatchObject({ code: 'NO_RESULT', cause: { code: 'NO_RESULT', cause: inside } });
   });
 
+  it.each(['wrapRun', 'wrapModel', 'wrapTool'])(
+    'that %s makes the inner context itself is told so',
+    async (hook) => {
+      const agent = new Agent({
+        model: scriptedModel([toolCalls({ name: 'add', args: { a: 1, b: 2 } }), 'end']),
+        tools: [tool({ name: 'add', description: '', input: z.any(), execute: () => '3' })],
+        middleware: [{ name: 'odd', [hook]: (ctx: never, next: (ctx: never) => unknown) => next(ctx) }],
+      });
+      const told = await agent.run('go').then(
+        ({ messages }) => messages.map(textOf).join('\n'),
+        (error) => String(error.message),
+      );
+      expect(told).toMatch(
+        /next\(\) at the (run|model|tool) seam got a context, which it makes itself\. Write next\(\)\./,
+      );
+    },
+  );
+
+  it.each(['wrapRun', 'wrapModel', 'wrapTool'])('that %s returned its context is told so', async (hook) => {
+    const agent = new Agent({
+      model: scriptedModel([toolCalls({ name: 'add', args: { a: 1, b: 2 } }), 'end']),
+      tools: [tool({ name: 'add', description: '', input: z.any(), execute: () => '3' })],
+      middleware: [
+        {
+          name: 'odd',
+          [hook]: async (ctx: never, next: () => Promise<unknown>) => {
+            await next();
+            return ctx;
+          },
+        },
+      ],
+    });
+    const told = await agent.run('go').then(
+      ({ messages }) => messages.map(textOf).join('\n'),
+      (error) => String(error.message),
+    );
+    expect(told).toContain('it returned its context. Return a result, or nothing.');
+  });
+
   it('that a run takes no override is told so', async () => {
     await expect(
       new Agent({
@@ -887,7 +926,7 @@ describe('a wrapRun that forgets', () => {
       }).run('go'),
     ).rejects.toMatchObject({
       code: 'INVALID_OPTION',
-      message: expect.stringContaining('Unknown option `input` of next() at the run seam'),
+      message: expect.stringContaining('next() at the run seam takes nothing'),
     });
   });
 });

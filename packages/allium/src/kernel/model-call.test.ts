@@ -439,6 +439,16 @@ describe('plain stream transforms', () => {
       new Agent({ model: scriptedModel([text('hi')]), middleware: [bad] }).run('hi'),
     ).rejects.toMatchObject({ code: 'INVALID_HOOK_RESULT' });
   });
+
+  it('that return parts instead of emitting them are told so', async () => {
+    const bad = defineMiddleware({
+      name: 'bad',
+      beforeModel: (ctx) => ctx.transform(() => ({ part: (part) => part as never })),
+    });
+    await expect(
+      new Agent({ model: scriptedModel([text('hi')]), middleware: [bad] }).run('hi'),
+    ).rejects.toMatchObject({ message: expect.stringContaining('returned a part, which is lost') });
+  });
 });
 
 describe('what is sent', () => {

@@ -127,6 +127,12 @@ describe('observers', () => {
     },
   );
 
+  it.each([[''], [5], [{ type: 'told' }]])('are told no custom event that is named %o', async (name) => {
+    const telling = defineMiddleware({ name: 'telling', beforeModel: (ctx) => ctx.emit(name as never) });
+    const agent = new Agent({ model: scriptedModel(['done']), middleware: [telling] });
+    await expect(agent.run('hi')).rejects.toThrow('Expected `name` to be text in ctx.emit(name, data)');
+  });
+
   it('are told instances of classes as they are', async () => {
     const error = new Error('boom');
     const bytes = new Uint8Array([1, 2]);

@@ -22,6 +22,16 @@ export function badOverride(seam: Seam, override: unknown): unknown {
         'INVALID_OPTION',
         `next() at the ${seam} seam takes an object of overrides, got ${shown(override)}.`,
       );
+    if ('_call' in override)
+      return new AlliumError(
+        'INVALID_OPTION',
+        `next() at the ${seam} seam got a context, which it makes itself. Write next().`,
+      );
+    if (seam === 'run' && Object.keys(override).length > 0)
+      return new AlliumError(
+        'INVALID_OPTION',
+        `next() at the run seam takes nothing, got ${shown(override)}.`,
+      );
     checkKeys(`next() at the ${seam} seam`, override, OVERRIDES[seam]);
     checkEach(override, CHECKS);
     return undefined;

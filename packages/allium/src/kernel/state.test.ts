@@ -501,6 +501,14 @@ describe('declaration', () => {
     });
   });
 
+  it('shows what was given instead of a cell', async () => {
+    const agent = new Agent({
+      model: scriptedModel(['ok']),
+      middleware: [{ name: 'sloppy', beforeModel: (ctx) => void ctx.state.get('total' as never) }],
+    });
+    await expect(agent.run('go')).rejects.toThrow('State cell "total" is not declared');
+  });
+
   const owning = (name?: string): Middleware => ({
     ...(name && { name }),
     state: [counter()],

@@ -295,7 +295,7 @@ export class Cells implements Base {
     if (key === undefined)
       throw new AlliumError(
         'INVALID_STATE',
-        `State cell ${shown((cell as { name?: unknown })?.name)} is not declared. Add it to the \`state\` of its middleware, or of the agent.`,
+        `State cell ${shown((cell as { name?: unknown })?.name ?? cell)} is not declared. Add it to the \`state\` of its middleware, or of the agent.`,
       );
     place = new Place(cell, key, storedIn(cell.scope === 'session' ? this.session : this.run));
     this.places ??= new Map();

@@ -232,6 +232,30 @@ describe('answers', () => {
     expect((await it.resume({ [id]: { type: 'approve' } })).result.status).toBe('done');
   });
 
+  it.each([
+    [{ type: 'approve', args: { n: 9 } }, 'no `args`'],
+    [{ type: 'reject', message: 'because' }, 'type, hash, reason and no `message`'],
+    [{ type: 'respond', text: 'x', reason: 'y' }, 'no `reason`'],
+  ])('with what belongs to another decision are refused: %o', async (decision, message) => {
+    const it = world([asks()]);
+    const { result } = await it.start('a');
+    const { id } = result.pending[0]!;
+    const refused = { code: 'INVALID_OPTION', message: expect.stringContaining(message) };
+    await expect(it.session().answer(id, decision as never)).rejects.toMatchObject(refused);
+    await expect(it.session('end').resume({ answers: { [id]: decision as never } })).rejects.toMatchObject(
+      refused,
+    );
+    expect(await it.session().pending()).toEqual(result.pending);
+  });
+
+  it('that are given are no longer pending', async () => {
+    const it = world([asks()]);
+    const { result } = await it.start('a', 'a');
+    const [first, second] = result.pending;
+    await it.session().answer(first!.id, { type: 'approve' });
+    expect(await it.session().pending()).toEqual([second]);
+  });
+
   it('that are not JSON are not taken: the error says where, and the question stays open', async () => {
     const it = world([asks()]);
     const { result } = await it.start('a');
@@ -801,17 +825,43 @@ describe('ctx.suspend() in a tool', () => {
     expect(results(done)[0]).toContain('after the tool had run');
   });
 
-  it('takes a request', async () => {
+  it.each([
+    ['please'],
+    [{ titel: 'May it?' }],
+    [{ title: 5 }],
+    [{ timeoutMs: '5' }],
+    [{ timeoutMs: -1 }],
+    [{ details: () => {} }],
+    [{ onRequest: true }],
+  ])('takes a request, and not %o', async (request) => {
     const bad = tool({
       name: 'bad',
       description: '',
       input: z.any(),
-      execute: (_, ctx) => ctx.suspend('please' as never),
+      execute: (_, ctx) => ctx.suspend(request as never),
     });
     const agent = new Agent({ model: scriptedModel([calls('bad'), 'end']), tools: [bad] });
     expect(results(await watched(agent, 'go'))[0]).toContain(
-      "ctx.suspend() takes a request such as { title: '…' }",
+      'ctx.suspend() takes a request { title?, details?, timeoutMs?, onRequest? }, got',
     );
+    const asking = new Agent({
+      model: scriptedModel([calls('bad'), 'end']),
+      tools: [bad],
+      middleware: [asks(request as never)],
+    });
+    expect(results(await watched(asking, 'go'))[0]).toContain('{ ask: { title?, details?');
+  });
+
+  it.each([
+    ['at once', (_: unknown, ctx: ToolContext) => void ctx.suspend({ title: 'Wipe?' })],
+    ['later', async (_: unknown, ctx: ToolContext) => void ctx.suspend({ title: 'Wipe?' })],
+  ])('counts also where a tool that ends %s does not wait for the answer', async (_, execute) => {
+    const wipe = tool({ name: 'wipe', description: '', input: z.any(), execute });
+    const session = new Agent({ model: scriptedModel([calls('wipe'), 'end']), tools: [wipe] }).session('s');
+    const result = await session.run('go');
+    expect(result).toMatchObject({ status: 'suspended', pending: [{ title: 'Wipe?' }] });
+    const answers = { [result.pending[0]!.id]: { type: 'approve' as const } };
+    expect((await session.resume({ answers })).text).toBe('end');
   });
 });
 

@@ -4,6 +4,7 @@ import { checkAnswer, firstAnswers, hasLapsed } from './answers.js';
 import type { ToolContext } from './context.js';
 import { AlliumError, attribute, isThenable, Suspension, shown } from './errors.js';
 import { callHash } from './hash.js';
+import { isRequest } from './hook-shapes.js';
 import { type AssistantMessage, deepFreeze } from './messages.js';
 import type { CallVerdicts } from './response-gate.js';
 import { beforeToolCall, type CallDecision } from './rules.js';
@@ -298,10 +299,10 @@ export class ToolApproval {
 
   /** `ctx.suspend()`: the answer, or the signal that ends this attempt. */
   async suspend(call: Call, ctx: ToolContext, request: Request): Promise<Decision> {
-    if (typeof request !== 'object' || request === null) {
+    if (!isRequest(request)) {
       throw new AlliumError(
         'INVALID_HOOK_RESULT',
-        `ctx.suspend() takes a request such as { title: '…' }, got ${shown(request)}.`,
+        `ctx.suspend() takes a request { title?, details?, timeoutMs?, onRequest? }, got ${shown(request)}.`,
       );
     }
     if (call.phase === 'ending') {

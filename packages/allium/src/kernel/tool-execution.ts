@@ -17,7 +17,8 @@ export function executeTool(ctx: ToolContext): Awaitable<ToolResult> {
   if (timeoutMs !== undefined) return withTimeout(ctx, tool, timeoutMs, attempts);
   try {
     const value = tool.execute(ctx.args, ctx);
-    if (isThenable(value)) return settled(untilAborted(value, ctx._scope), attempts);
+    if (isThenable(value)) return settled(untilAborted(value, ctx._scope), ctx, attempts);
+    if (ctx._extra?.asking !== undefined) return settled(value, ctx, attempts);
     const result = toToolResult(value);
     if (ctx._run.plan.looksAtResults) ctx._call.frozen = freezeResult(result);
     return result;
@@ -26,9 +27,12 @@ export function executeTool(ctx: ToolContext): Awaitable<ToolResult> {
   }
 }
 
-async function settled(work: Promise<unknown>, attempts: number): Promise<ToolResult> {
+async function settled(work: unknown, ctx: ToolContext, attempts: number): Promise<ToolResult> {
   try {
-    return freezeResult(toToolResult(await work));
+    const value = await work;
+    // A tool that asks and does not wait for the answer has no result before there is one.
+    if (ctx._extra?.asking !== undefined) await ctx._extra.asking;
+    return freezeResult(toToolResult(value));
   } catch (error) {
     throw attributed(error, attempts);
   }
@@ -53,7 +57,7 @@ async function withTimeout(
   const cancel = ctx._run.clock.setTimer(expire, timeoutMs);
   try {
     const work = (async () => tool.execute(own.args, own))();
-    return await settled(untilAborted(work, scope), attempts);
+    return await settled(untilAborted(work, scope), own, attempts);
   } finally {
     cancel();
     if (!scope.aborted) ctx._adopt(own);

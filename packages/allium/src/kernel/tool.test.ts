@@ -199,6 +199,30 @@ describe('what a tool returns', () => {
     });
   }
 
+  it.each([
+    [
+      'a generator',
+      function* () {
+        yield 'a';
+      },
+      'got a Generator, of which JSON keeps nothing',
+    ],
+    [
+      'an async generator',
+      async function* () {
+        yield 'a';
+      },
+      'got a AsyncGenerator, of which JSON keeps nothing',
+    ],
+    ['a response', () => new Response('x'), 'got a Response, of which JSON keeps nothing'],
+  ])('is an error result when it is %s', async (_, execute, message) => {
+    const odd = tool({ name: 'odd', description: '', input: z.any(), execute: execute as never });
+    const agent = new Agent({ model: scriptedModel([toolCalls({ name: 'odd' }), 'end']), tools: [odd] });
+    const [result] = (await agent.run('go')).messages.filter(({ role }) => role === 'tool');
+    expect(result).toMatchObject({ isError: true });
+    expect(textOf(result!)).toContain(message);
+  });
+
   it('is an error result when it is no JSON', async () => {
     const cyclic: Record<string, unknown> = {};
     cyclic.self = cyclic;

@@ -173,7 +173,10 @@ function made(factory: () => StreamTransform): StreamTransform {
 
 /** Transforms work at once: a stream does not wait for them, so what a promise brings would be lost. */
 function checkReturned(returned: unknown): void {
-  if (returned === undefined || !isThenable(returned)) return;
+  if (returned === undefined) return;
+  if (typeof (returned as { type?: unknown } | null)?.type === 'string')
+    throw misused('returned a part, which is lost');
+  if (!isThenable(returned)) return;
   silence(returned);
   throw misused('returned a promise');
 }
@@ -181,7 +184,7 @@ function checkReturned(returned: unknown): void {
 function misused(what: string): AlliumError {
   return new AlliumError(
     'INVALID_HOOK_RESULT',
-    `A transform ${what}. part() and end() of a transform must not be async: emit before you return.`,
+    `A transform ${what}. part() and end() of a transform return nothing and must not be async: emit before you return.`,
   );
 }
 
