@@ -30,8 +30,8 @@ export class SeamCall {
   declare repeats: number;
   declare latched: unknown;
   declare latchedBy: string | undefined;
-  /** An error that an `onError` declared final on its way out. */
-  declare final: { readonly error: unknown } | undefined;
+  /** Errors that an `onError` declared final on their way out. */
+  declare final: Set<unknown> | undefined;
   /** Guards judge what is sent and what comes back; not so for the model calls of a guard itself. */
   declare guarded: boolean;
   /** `convertToLlm` is asked; not so for the model calls of that hook itself, or it would ask for ever. */
@@ -303,6 +303,19 @@ export abstract class Context {
   _adopt(fork: Context): void {
     if (fork._extra !== undefined || this._extra !== undefined)
       this._adoptWrites(fork._state, fork._metadata);
+  }
+
+  /**
+   * @internal Takes over what an attempt wrote to cells whose error goes on outward: nothing else was tried, so it counts
+   * with the error as it would with a result.
+   */
+  _adoptFailed(fork: Context): void {
+    if (fork === this) return;
+    if (fork._state !== undefined) {
+      const extra = this._extras();
+      extra.state ??= this._run.cells.overlay();
+      extra.state.adopt(fork._state);
+    } else this._extra?.state?.drop();
   }
 
   private _adoptWrites(state: Overlay | undefined, metadata: Record<string, unknown> | undefined): void {

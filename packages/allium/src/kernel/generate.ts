@@ -39,8 +39,8 @@ export async function generate(
     if (ctx._state) run.cells.stage(ctx._state);
     return call.guarded ? (await run.judgements.response(response, ctx)).response : response;
   } catch (error) {
-    if (controlKind(error) === 'stop' || controlKind(error) === 'suspend')
-      caller._call.latch(error, call.latchedBy);
+    const kind = controlKind(error);
+    if ((kind === 'stop' || kind === 'suspend') && !caller._isOver) caller._call.latch(error, call.latchedBy);
     throw error;
   }
 }

@@ -290,10 +290,13 @@ export function skipOrThrow(planned: PlannedGuard, error: unknown, ctx: Context)
   throw failure;
 }
 
-/** A guard that broke ends the run: a layer that swallows the error or tries again gets no further. */
+/**
+ * A guard that broke ends the run: a layer that swallows the error or tries again gets no further. Not so what it did in
+ * an attempt that was given up.
+ */
 export function latching<T>(ctx: Context, work: () => T): T {
   const latch = (error: unknown): never => {
-    ctx._call.latch(error, attribution(error)?.middleware);
+    if (!ctx._isOver) ctx._call.latch(error, attribution(error)?.middleware);
     throw error;
   };
   try {

@@ -1,16 +1,16 @@
 /**
  * The append-only list of messages of a session. Copying it for every turn would make long sessions quadratic, so
  * readers share one view: a list that grows at its end and refuses to be edited, apart from the kernel's own, so that
- * whatever is done to the view reaches no history. Messages are frozen when somebody looks; in many turns nobody does.
+ * whatever is done to the view reaches no history. Requests have a view of their own: nobody can keep an assignment to a
+ * place in a list from happening, but what middleware do to theirs is not sent.
  */
 import { freezeMessage, type Message } from './messages.js';
 
 export class History {
   private readonly messages: Message[] = [];
-  /** Made for the first reader. */
-  private shared: Message[] | undefined = undefined;
-  /** How long the view is, unless somebody meddled with it. */
-  private viewed = 0;
+  /** Each made for its first reader: middleware, and models. */
+  private shared: View | undefined = undefined;
+  private sent: View | undefined = undefined;
   /** How many, from the first on, are known to be frozen. */
   private frozen = 0;
   private coming: Message | undefined = undefined;
@@ -36,17 +36,22 @@ export class History {
 
   /** Everything so far, as a view that goes on growing. */
   view(): readonly Message[] {
-    const { messages, viewed } = this;
-    let { shared } = this;
-    if (shared !== undefined && shared.length === viewed && viewed === messages.length) return shared;
+    this.shared ??= new View();
+    return this.grown(this.shared);
+  }
+
+  private grown(view: View): readonly Message[] {
+    const { messages } = this;
+    let { list } = view;
+    if (list.length === view.length && view.length === messages.length) return list;
     // Somebody froze it, or cut it past the type checker: later readers get a fresh one.
-    if (shared === undefined || shared.length !== viewed || !Object.isExtensible(shared)) {
-      shared = readOnly();
-      this.shared = shared;
+    if (list.length !== view.length || !Object.isExtensible(list)) {
+      list = readOnly();
+      view.list = list;
     }
-    for (let i = shared.length; i < messages.length; i++) shared[i] = this.freeze(i);
-    this.viewed = messages.length;
-    return shared;
+    for (let i = list.length; i < messages.length; i++) list[i] = this.freeze(i);
+    view.length = messages.length;
+    return list;
   }
 
   /** Everything so far, as it is now. */
@@ -59,10 +64,12 @@ export class History {
     return count === this.messages.length ? this.view() : this.between(0, count);
   }
 
-  /** The same for whoever makes a request of it: a short history is copied, which costs less than making the view. */
+  /** The same for requests. A short history is copied, which costs less than making the view. */
   request(count: number): readonly Message[] {
-    if (this.shared !== undefined || count > SHORT) return this.first(count);
-    return this.between(0, count);
+    if (count !== this.messages.length || (this.sent === undefined && count <= SHORT))
+      return this.between(0, count);
+    this.sent ??= new View();
+    return this.grown(this.sent);
   }
 
   from(index: number): readonly Message[] {
@@ -88,6 +95,12 @@ export class History {
     if (index === this.frozen) this.frozen++;
     return freezeMessage(message);
   }
+}
+
+/** A list for readers, and how long it is unless somebody meddled with it. */
+class View {
+  list: Message[] = readOnly();
+  length = 0;
 }
 
 /** Copying this many messages once per turn costs as much as the view of them. */

@@ -99,6 +99,7 @@ class Inward extends Attempt {
     super.fail(error);
     if (this.phase !== 'tail') return error;
     this.phase = 'over';
+    this.outer._adoptFailed(this.ctx);
     const { latched = error } = this.outer._call;
     return this.attempt === undefined ? latched : this.attempt.fail(latched);
   }
@@ -124,7 +125,8 @@ class Inward extends Attempt {
   private leave(): Promise<unknown> | unknown {
     const { outer: ctx, attempt } = this;
     try {
-      ctx._call.check();
+      // A run that stopped has a result, and every layer around it gets it; whoever swallowed a stop is found at its end.
+      if (ctx.seam !== 'run') ctx._call.check();
       return attempt === undefined ? ctx.result : attempt.succeed(ctx.result);
     } catch (error) {
       throw attempt === undefined ? error : attempt.fail(error);
@@ -191,11 +193,13 @@ class Inward extends Attempt {
     const { layer, outer: ctx, all } = this;
     const undo = this.rare?.undo;
     const pending = all.filter((one) => one.state === 'pending');
-    const through = all.some((one) => one.state === 'failed' && one.value === error);
+    const through = all.findLast((one) => one.state === 'failed' && one.value === error);
     if (through || undo === undefined || isControl(error)) {
       await this.abandon(pending);
-      if (through) ctx._call.check();
-      else undone(layer, layer.hooks[0]!, error, ctx, undefined);
+      if (through) {
+        ctx._adoptFailed(through.ctx);
+        ctx._call.check();
+      } else undone(layer, layer.hooks[0]!, error, ctx, undefined);
       throw error;
     }
     undone(layer, layer.hooks[0]!, error, ctx, undo);

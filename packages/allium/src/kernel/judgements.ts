@@ -1,6 +1,7 @@
 /** What guards have said in a run, so that nothing is judged twice, and what layers get to see because of it. */
 import { judgeToolResult } from './content-guards.js';
 import type { Context, ModelContext, ToolContext } from './context.js';
+import { judgedOnce } from './judged-once.js';
 import type { LayerContext } from './layer.js';
 import { type AssistantContent, deepFreeze, type ModelResponse } from './messages.js';
 import {
@@ -61,12 +62,7 @@ export class Judgements {
     const { content } = response;
     const { guards } = this.run.plan;
     this.judged ??= new WeakMap();
-    let judging = this.judged.get(content);
-    if (!judging) {
-      judging = guardResponse(guards, response, ctx);
-      this.judged.set(content, judging);
-    }
-    const judged = await judging;
+    const judged = await judgedOnce(this.judged, content, ctx, () => guardResponse(guards, response, ctx));
     if (judged.content === content) return { response, calls: judged.calls };
     this.remember(judged.content, judged.calls);
     return { response: asJudged(guards, response, judged, ctx), calls: judged.calls };
@@ -81,17 +77,14 @@ export class Judgements {
   toolResult(ctx: ToolContext, result: ToolResult): Promise<ToolResult> {
     this.results ??= new WeakMap();
     const { results } = this;
-    let judged = results.get(result);
-    if (!judged) {
-      judged = judgeToolResult(this.run.plan.guards, ctx.toolCall, result, ctx).then((made) => {
+    return judgedOnce(results, result, ctx, () =>
+      judgeToolResult(this.run.plan.guards, ctx.toolCall, result, ctx).then((made) => {
         results.set(made, Promise.resolve(made));
         this.passed ??= new WeakSet();
         this.passed.add(made);
         return deepFreeze(made);
-      });
-      results.set(result, judged);
-    }
-    return judged;
+      }),
+    );
   }
 
   /** Has a layer assigned arguments that nobody has judged yet? Those are kept from a sink. */

@@ -291,11 +291,11 @@ async function requestMessages(ctx: ModelContext): Promise<readonly Message[] | 
   if (guards.request.length > 0 && ctx._call.guarded) {
     messages = messages
       ? await run.requestGate.all(messages, ctx)
-      : await run.requestGate.history(ctx.messages, ctx);
+      : await run.requestGate.history(sentIn(ctx), ctx);
     ctx._extras().prompt = await run.requestGate.prompt(ctx.systemPrompt, ctx);
     withheld ||= run.requestGate.withheld;
   }
-  if (withheld) messages = (messages ?? ctx.messages).flatMap(withoutWithheld);
+  if (withheld) messages = (messages ?? sentIn(ctx)).flatMap(withoutWithheld);
   return messages;
 }
 
@@ -307,10 +307,15 @@ async function converted(
   const extra = ctx._extras();
   extra.converting = true;
   try {
-    return await convertToLlm(ctx._run.plan.rules.convertToLlm, messages ?? ctx.messages, ctx);
+    return await convertToLlm(ctx._run.plan.rules.convertToLlm, messages ?? sentIn(ctx), ctx);
   } finally {
     extra.converting = false;
   }
+}
+
+/** What is sent where nobody assigned anything else. */
+function sentIn({ _run: run, _call: { length } }: ModelContext): readonly Message[] {
+  return run.history.request(length);
 }
 
 const sendable = new WeakMap<Message, readonly Message[]>();

@@ -230,10 +230,9 @@ function keep(run: Run, answer: Answer, messageId: string): AssistantMessage | P
   );
   const { decision, by, forceContinue, ctx } = answer;
   // What is frozen already costs as much to freeze again as to look at.
-  const frozen = response === ctx._call.frozen && message.content === response.content;
-  if (frozen) Object.freeze(message);
-  else if (run.watched) freezeMessage(message);
-  if (frozen || run.watched) run.history.knows(message);
+  if (response === ctx._call.frozen && message.content === response.content) Object.freeze(message);
+  else freezeMessage(message);
+  run.history.knows(message);
   const starts = decision === 'natural' && startsWith(run, message, ctx._offered);
   const { runId } = run;
   const begun = starts

@@ -14,9 +14,10 @@ export function runCatch(
   ctx: LayerContext,
   attempt: Attempt | undefined,
 ): Promise<unknown> {
-  ctx._call.final = undefined;
-  const tryAgain = (error: unknown): Promise<unknown> => repeatedly(onion, layer, i, ctx, attempt, error);
-  return new Attempt(layer, ctx).runFork(onion, i + 1, 1).then((result) => {
+  const one = new Attempt(layer, ctx);
+  const tryAgain = (error: unknown): Promise<unknown> =>
+    repeatedly(onion, layer, i, ctx, attempt, one, error);
+  return one.runFork(onion, i + 1, 1).then((result) => {
     try {
       return attempt === undefined ? result : attempt.succeed(result);
     } catch (error) {
@@ -32,22 +33,25 @@ async function repeatedly(
   i: number,
   ctx: LayerContext,
   attempt: Attempt | undefined,
-  first: unknown,
+  first: Attempt,
+  error: unknown,
 ): Promise<unknown> {
-  let failure = first;
+  let one = first;
+  let failure = error;
   try {
     for (let ordinal = 1; ; ordinal++) {
       await again(layer, ctx as Exclude<LayerContext, { seam: 'run' }>, failure, ordinal);
-      ctx._call.final = undefined;
       try {
-        const result = await new Attempt(layer, ctx).runFork(onion, i + 1, ordinal + 1);
+        one = new Attempt(layer, ctx);
+        const result = await one.runFork(onion, i + 1, ordinal + 1);
         return attempt === undefined ? result : attempt.succeed(result);
-      } catch (error) {
-        failure = error;
+      } catch (next) {
+        failure = next;
       }
     }
-  } catch (error) {
-    throw attempt === undefined ? error : attempt.fail(error);
+  } catch (final) {
+    if (final === failure) ctx._adoptFailed(one.ctx);
+    throw attempt === undefined ? final : attempt.fail(final);
   }
 }
 
@@ -59,7 +63,7 @@ async function again(
   ordinal: number,
 ): Promise<void> {
   checkEnded(ctx);
-  if (isControl(error) || ctx._call.final?.error === error) throw error;
+  if (isControl(error) || ctx._call.final?.has(error)) throw error;
   ctx.attempt = ordinal;
   const model = ctx.seam === 'model' ? ctx.model : undefined;
   let action: unknown;
@@ -73,7 +77,8 @@ async function again(
   }
   checkEnded(ctx);
   if (action === 'fail') {
-    ctx._call.final = { error };
+    ctx._call.final ??= new Set();
+    ctx._call.final.add(error);
     attribute(error, { hook: ctx.seam }, { final: true });
   }
   if (action === 'restart' && ctx._run.mayRestart(layer.name)) throw new RestartTurn(error);

@@ -77,9 +77,25 @@ class Pairs {
     const { ctx } = this.group;
     // A layer further in forks for itself; `final` reads this context but does not write to it.
     const fork = inner < onion.layers.length ? ctx._fork() : ctx;
-    const work = onion.enter(inner, fork, undefined);
+    let work: Promise<unknown> | unknown;
+    try {
+      work = onion.enter(inner, fork, undefined);
+    } catch (error) {
+      this.failed(fork, error);
+    }
     if (!isThenable(work)) return this.cameOut(fork, work);
-    return work.then((result) => this.cameOut(fork, result));
+    return work.then(
+      (result) => this.cameOut(fork, result),
+      (error) => this.failed(fork, error),
+    );
+  }
+
+  /** What was written further in goes on outward with the error. */
+  private failed(fork: ModelContext | ToolContext, error: unknown): never {
+    this.group.ctx._adoptFailed(fork);
+    for (let { group } = this; group.outer !== undefined; group = group.outer)
+      group.outer.ctx._adoptFailed(group.ctx);
+    throw error;
   }
 
   private cameOut(fork: ModelContext | ToolContext, result: unknown): Promise<unknown> | unknown {

@@ -3,6 +3,7 @@
 import { judgeMessage } from './content-guards.js';
 import type { ModelContext } from './context.js';
 import { type GuardTable, judge, latching, stopFor } from './guards.js';
+import { isOthersAbort, judgedOnce } from './judged-once.js';
 import type { Message } from './messages.js';
 import { isWithheld } from './session-state.js';
 
@@ -44,8 +45,19 @@ export class RequestGate {
   /** The system prompt, which is mostly the same from turn to turn: the last one is remembered. */
   async prompt(given: string, ctx: ModelContext): Promise<string> {
     if (given === '') return given;
-    if (this.prompted?.given !== given) this.prompted = { given, judged: this.judgePrompt(given, ctx) };
-    return this.prompted.judged;
+    const { prompted } = this;
+    if (prompted?.given === given)
+      return prompted.judged.catch((error) => {
+        if (!isOthersAbort(error, ctx)) throw error;
+        return this.prompt(given, ctx);
+      });
+    const judged = this.judgePrompt(given, ctx);
+    const made = { given, judged };
+    this.prompted = made;
+    judged.catch(() => {
+      if (this.prompted === made) this.prompted = undefined;
+    });
+    return judged;
   }
 
   private async judgePrompt(given: string, ctx: ModelContext): Promise<string> {
@@ -56,12 +68,7 @@ export class RequestGate {
   }
 
   private one(message: Message, ctx: ModelContext): Promise<Message> {
-    let judged = this.judged.get(message);
-    if (!judged) {
-      judged = this.judge(message, ctx);
-      this.judged.set(message, judged);
-    }
-    return judged;
+    return judgedOnce(this.judged, message, ctx, () => this.judge(message, ctx));
   }
 
   private async judge(message: Message, ctx: ModelContext): Promise<Message> {

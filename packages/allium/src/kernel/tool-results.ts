@@ -128,10 +128,9 @@ export class ToolResults {
     const id = run.messageId(call.number);
     const plain = { id, role: 'tool' as const, toolCallId, toolName, content, isError };
     const message: ToolMessage = details === undefined ? plain : { ...plain, details };
-    const frozen = result === call.frozen;
-    if (frozen) Object.freeze(message);
-    else if (run.watched) freezeMessage(message);
-    if (frozen || run.watched) run.history.knows(message);
+    if (result === call.frozen) Object.freeze(message);
+    else freezeMessage(message);
+    run.history.knows(message);
     if (call.ctx._state) run.cells.stage(call.ctx._state);
     call.done = message;
     let wait: Awaitable<void>;

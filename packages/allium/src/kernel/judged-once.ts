@@ -1,0 +1,29 @@
+/** What guards say about a thing is asked for once, however many attempts want to know. */
+import type { Context } from './context.js';
+import { controlKind } from './errors.js';
+
+/** What was said about `key`, or what `judge` says. An attempt that is given up takes its own verdicts with it. */
+export function judgedOnce<K extends object, T>(
+  known: WeakMap<K, Promise<T>>,
+  key: K,
+  ctx: Context,
+  judge: () => Promise<T>,
+): Promise<T> {
+  const before = known.get(key);
+  if (before)
+    return before.catch((error) => {
+      if (!isOthersAbort(error, ctx)) throw error;
+      return judgedOnce(known, key, ctx, judge);
+    });
+  const judged = judge();
+  known.set(key, judged);
+  judged.catch(() => {
+    if (known.get(key) === judged) known.delete(key);
+  });
+  return judged;
+}
+
+/** Was it another attempt that was given up? Then this one asks for itself. */
+export function isOthersAbort(error: unknown, ctx: Context): boolean {
+  return controlKind(error) === 'abort' && !ctx._scope.aborted;
+}
