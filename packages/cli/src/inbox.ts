@@ -39,7 +39,7 @@ export async function warnOfOpen({ io, redact }: Shell, agent: Agent, id: string
 }
 
 /**
- * What is wrong with arguments that somebody wrote, if the tool is known. Asked before the question is used up: the run
+ * A sentence about what is wrong with arguments that somebody wrote, if the tool is known. Asked before the question is used up: the run
  * itself would only tell the model.
  */
 export async function problemWith(
@@ -51,11 +51,13 @@ export async function problemWith(
   if (decision.type !== 'edit' || !tool) return undefined;
   const { issues } = await tool.input['~standard'].validate(decision.args);
   if (!issues) return undefined;
-  const lines = issues.map(({ message, path = [] }) => {
+  const lines = issues.map(({ message: written, path = [] }) => {
+    // Schemas end their messages with a full stop or without one.
+    const message = written.replace(/\.$/, '');
     const keys = path.map((step) => String(typeof step === 'object' ? step.key : step));
     return keys.length > 0 ? `${keys.join('.')}: ${message}` : message;
   });
-  return `These arguments do not fit "${toolName}": ${lines.join('; ')}`;
+  return `These arguments do not fit "${toolName}": ${lines.join('; ')}.`;
 }
 
 /** Asks again as long as the answer does not fit the tool. */
