@@ -105,6 +105,26 @@ describe('without a session', () => {
     expect((await here().allium(['approve'])).stdout).toContain('pay {"amount":5}');
   });
 
+  it('answers what a sub-agent asks in the session of its caller, and lists it there alone', async () => {
+    await here().allium(['approve', '--all']);
+    const config = here()
+      .read('allium.toml')
+      .replace(/tools = .*/, '');
+    here().write('allium.toml', config.replace(/chain = .*/s, 'chain = ["./team.mjs"]\n'));
+    here().write('team.mjs', TEAM);
+    expect((await here().allium(['run', '--session', 'bob', 'delegate "pay 7"'])).code).toBe(5);
+    const [below] = JSON.parse((await here().allium(['sessions', '--json'])).stdout).filter(
+      ({ sessionId }: { sessionId: string }) => sessionId.startsWith('bob/'),
+    );
+    expect(below.status).toBe('suspended');
+    const open = JSON.parse((await here().allium(['approve', '--json'])).stdout);
+    expect(open).toMatchObject([{ sessionId: 'bob', request: { toolName: 'pay' } }]);
+    expect((await here().allium(['approve', '--all', '--no-resume'])).code).toBe(0);
+    // The sub-agent has not heard of the answer yet, but its question is no longer open.
+    expect((await here().allium(['approve', '--all'])).code).toBe(2);
+    expect((await here().allium(['sessions', 'resume', 'bob'])).stdout).toContain('paid 7');
+  });
+
   it('has nothing to approve where nothing waits', async () => {
     await here().allium(['approve', 'ann', '--all']);
     const { code, stderr } = await here().allium(['approve', '--all']);
@@ -208,6 +228,17 @@ it('shows and answers nothing of another tenant', async () => {
   expect((await here().allium(['approve'])).stdout).toContain('pay {"amount":6}');
   expect((await here().allium(['approve', 'bob', '--all'])).stdout).toContain('pay: paid 6');
 });
+
+/** An agent that may pay after a question, as a tool of the one that is asked. */
+const TEAM = `
+import { Agent } from 'allium';
+import { approval } from 'allium/middleware/approval';
+import { offlineModel } from 'allium/models/offline';
+import { pay } from './tools.mjs';
+
+const payer = new Agent({ model: offlineModel(), tools: [pay], middleware: [approval({ policy: { pay: 'ask' } })] });
+export default { name: 'team', tools: [payer.asTool({ name: 'delegate', description: 'Pays.' })] };
+`;
 
 /** Every argument is a number. */
 const NUMBERS = `validate: (value) => {

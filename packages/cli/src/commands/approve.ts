@@ -1,6 +1,6 @@
 /** `allium approve`: answers what suspended runs ask, and lets them go on. */
 import type { Decision, PendingRequest, Session } from 'allium';
-import { inboxOf, problemWith, untilItFits } from '../inbox.js';
+import { type Inbox, inboxOf, isAskedAbove, problemWith, untilItFits } from '../inbox.js';
 import { EXIT, UsageError } from '../outcome.js';
 import { type PlayOptions, play } from '../play.js';
 import {
@@ -78,14 +78,16 @@ const NOTHING_WAITS = 'Nothing waits for an answer.';
 
 /** Newest session first. */
 async function openQuestions(shell: Shell, { agent, store }: Opened): Promise<Question[]> {
-  const open: Question[] = [];
+  const inboxes = new Map<string, Inbox>();
   for await (const { sessionId, tenant } of allSessions(store)) {
     // What another tenant is asked is not for this one to see.
     if (tenant !== agent.tenant) continue;
     const inbox = await unlessDamaged(shell, () => inboxOf(agent, sessionId));
-    for (const request of inbox?.open ?? []) open.push({ sessionId, request });
+    if (inbox && inbox.asked.length > 0) inboxes.set(sessionId, inbox);
   }
-  return open;
+  return [...inboxes]
+    .filter(([sessionId]) => !isAskedAbove(sessionId, inboxes))
+    .flatMap(([sessionId, { open }]) => open.map((request) => ({ sessionId, request })));
 }
 
 function howToAnswer(shell: Shell, { sessionId, request }: Question): string {
