@@ -6,6 +6,8 @@ import { plain } from './terminal/text.js';
 import type { Answerer } from './view/ask.js';
 
 export interface Inbox {
+  /** Every question of the run, answered or not. */
+  readonly asked: readonly PendingRequest[];
   /** Without an answer so far. */
   readonly open: readonly PendingRequest[];
   /** What was answered, by the id of the call. */
@@ -13,15 +15,26 @@ export interface Inbox {
 }
 
 export async function inboxOf(agent: Agent, sessionId: string): Promise<Inbox> {
-  const pending = await agent.session(sessionId).pending();
+  const asked = await agent.session(sessionId).pending();
   const decided = new Map<string, Decision>();
-  if (pending.length === 0) return { open: pending, decided };
+  if (asked.length === 0) return { asked, open: asked, decided };
   const answers = new Map<string, Decision>();
   // The first answer is the one that counts.
   for (const { item } of await agent.store.take(sessionId, 0))
     if (item.type === 'answer' && !answers.has(item.requestId)) answers.set(item.requestId, item.decision);
-  for (const { id, callId } of pending) if (answers.has(id)) decided.set(callId, answers.get(id)!);
-  return { open: pending.filter(({ id }) => !answers.has(id)), decided };
+  for (const { id, callId } of asked) if (answers.has(id)) decided.set(callId, answers.get(id)!);
+  return { asked, open: asked.filter(({ id }) => !answers.has(id)), decided };
+}
+
+/** Does a session above this one ask what it asks? A sub-agent is answered through its caller, who goes on with it. */
+export function isAskedAbove(sessionId: string, inboxes: ReadonlyMap<string, Inbox>): boolean {
+  for (const [above, { asked }] of inboxes)
+    if (
+      sessionId.startsWith(`${above}/`) &&
+      asked.some(({ from }) => from && `${from.sessionId}/`.startsWith(`${sessionId}/`))
+    )
+      return true;
+  return false;
 }
 
 /** A new message takes the place of the run that waits. */
@@ -39,7 +52,7 @@ export async function warnOfOpen({ io, redact }: Shell, agent: Agent, id: string
 }
 
 /**
- * What is wrong with arguments that somebody wrote, if the tool is known. Asked before the question is used up: the run
+ * A sentence about what is wrong with arguments that somebody wrote, if the tool is known. Asked before the question is used up: the run
  * itself would only tell the model.
  */
 export async function problemWith(
@@ -51,11 +64,13 @@ export async function problemWith(
   if (decision.type !== 'edit' || !tool) return undefined;
   const { issues } = await tool.input['~standard'].validate(decision.args);
   if (!issues) return undefined;
-  const lines = issues.map(({ message, path = [] }) => {
+  const lines = issues.map(({ message: written, path = [] }) => {
+    // Schemas end their messages with a full stop or without one.
+    const message = written.replace(/\.$/, '');
     const keys = path.map((step) => String(typeof step === 'object' ? step.key : step));
     return keys.length > 0 ? `${keys.join('.')}: ${message}` : message;
   });
-  return `These arguments do not fit "${toolName}": ${lines.join('; ')}`;
+  return `These arguments do not fit "${toolName}": ${lines.join('; ')}.`;
 }
 
 /** Asks again as long as the answer does not fit the tool. */

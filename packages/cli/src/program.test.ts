@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { AlliumError, RunError } from 'allium';
+import type { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { root } from '../../../scripts/repository.mjs';
 import { describeError, EXIT, EXIT_CODES, exitCodeOf, exitCodeOfError, UsageError } from './outcome.js';
@@ -39,6 +40,13 @@ const program = makeProgram({
   redactError: (t) => t,
 });
 
+/** The commands that do something, and not only have others below them. */
+const leaves = program.commands.flatMap((command) =>
+  command.commands.length === 0
+    ? [{ path: command.name(), command }]
+    : command.commands.map((sub) => ({ path: `${command.name()} ${sub.name()}`, command: sub })),
+);
+
 describe('help', () => {
   it('goes to stdout with 0 when it is asked for, and to stderr with 2 when there is no command', async () => {
     const asked = await run('--help');
@@ -60,11 +68,6 @@ describe('help', () => {
 
   it('offers --json with every command that prints something, and is no conversation', () => {
     const silent = ['init', 'chat', 'sessions delete'];
-    const leaves = program.commands.flatMap((command) =>
-      command.commands.length === 0
-        ? [{ path: command.name(), command }]
-        : command.commands.map((sub) => ({ path: `${command.name()} ${sub.name()}`, command: sub })),
-    );
     const without = leaves.filter(({ command }) => !command.options.some(({ long }) => long === '--json'));
     expect(without.map(({ path }) => path)).toEqual(silent);
   });
@@ -81,6 +84,21 @@ describe('docs/guide/command-line.md', () => {
     expect(named).toEqual(program.commands.map((command) => command.name()));
     for (const command of program.commands)
       for (const sub of command.commands) expect(table).toMatch(new RegExp(`\`.*\\b${sub.name()}\``));
+  });
+
+  it('has every option beside its command, and none that does not exist', () => {
+    const table = page.slice(page.indexOf('### Options'), page.indexOf('## Run'));
+    const named = Object.fromEntries(
+      [...table.matchAll(/^\| (?:`allium )?(.*?)`? \| (.*) \|$/gm)]
+        .slice(1)
+        .map(([, path, text]) => [path, [...text!.matchAll(/`(-[^`]*)`/g)].map(([, flags]) => flags)]),
+    );
+    const flagsOf = ({ options }: Pick<Command, 'options'>) => options.map(({ flags }) => flags);
+    const real = leaves.map(({ path, command }) => [path, flagsOf(command)]);
+    expect(named).toEqual(Object.fromEntries([['every command', flagsOf(program)], ...real]));
+    // Options of a command that only has others below it would stand in no row.
+    for (const { commands, options } of program.commands)
+      if (commands.length > 0) expect(options).toEqual([]);
   });
 
   it('has the exit codes', () => {

@@ -428,6 +428,19 @@ describe('what is wrong has a place', () => {
     expect(error.message).toContain(`allium.toml:${line}: \`${key}\`: `);
     expect(error.message).toContain(message);
   });
+
+  it.each([
+    ['model', '[allium]\nmodel = "own.mjs"'],
+    ['store', '[allium]\nmodel = "offline"\nstore = "own.mjs"'],
+    ['tools[0]', '[allium]\nmodel = "offline"\ntools = ["own.mjs"]'],
+    ['middleware.chain[1]', chain('"own.mjs"')],
+    ['observers[0]', '[allium]\nmodel = "offline"\nobservers = ["own.mjs"]'],
+  ])('a file without ./ as %s: it says what is missing', async (key, toml) => {
+    const { message } = await failing(toml, { 'own.mjs': 'export default {};' });
+    expect(message).toContain(`\`allium.${key}\`: `);
+    expect(message).toContain('"own.mjs".');
+    expect(message).toMatch(/\. A file of yours begins with \.\/$/);
+  });
 });
 
 describe('tools and observers', () => {

@@ -13,7 +13,7 @@ import { ConfigError } from './config-error.js';
 import { hideSecrets, observerReport, type SecretsHidden } from './hide-secrets.js';
 import { isTable } from './interpolate.js';
 import type { KeyPath } from './locate.js';
-import { exportsOf, importUser, isPath } from './modules.js';
+import { exportsOf, importUser, isPath, OWN_FILE } from './modules.js';
 import { secretsIn } from './redact.js';
 import { Resolver } from './resolver.js';
 import { reveal } from './reveal.js';
@@ -202,7 +202,7 @@ async function makeObservers(resolver: Resolver): Promise<Observer[]> {
         if (!isPath(named.name))
           throw new ConfigError(
             'CONFIG_INVALID',
-            `Observers are files of yours, such as ./log.mjs, got ${shown(named.name)}.`,
+            `Observers are files of yours, got ${shown(named.name)}. ${OWN_FILE}`,
           );
         const { module, chosen } = await importUser(dir, named.name);
         if (chosen === undefined)

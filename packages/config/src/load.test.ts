@@ -89,6 +89,8 @@ describe('what is wrong with a file', () => {
       'middleware',
       'Everything stands under `allium`: write `allium.middleware`.',
     ],
+    ['\n[alium]\nmodel = "offline"', 2, 'alium', 'Unknown key `alium`. Did you mean `allium`?'],
+    ['[allium]\n[Allium.limits]\nturns = 3', 2, 'Allium', 'Unknown key `Allium`. Did you mean `allium`?'],
     [
       '[allium.limits]\n\nturns = -1',
       3,

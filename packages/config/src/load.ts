@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { checkOptionsSchema } from 'allium/registry';
-import { checkKeys } from 'allium/stores/kit';
+import { checkKeys, nearest } from 'allium/stores/kit';
 import { parse, TomlError } from 'smol-toml';
 import { ConfigError } from './config-error.js';
 import { interpolate, isTable, variablesIn } from './interpolate.js';
@@ -151,11 +151,10 @@ function underAllium(file: string, source: ConfigSource, value: unknown): unknow
   const stranger = Object.keys(value).find((key) => key !== 'allium' && key !== '$schema');
   if (stranger !== undefined) {
     const where = place(file, source, [stranger]);
-    throw new ConfigError(
-      'CONFIG_INVALID',
-      `Everything stands under \`allium\`: write \`allium.${stranger}\`.`,
-      where,
-    );
+    const advice = nearest(stranger, ['allium'])
+      ? `Unknown key \`${stranger}\`. Did you mean \`allium\`?`
+      : `Everything stands under \`allium\`: write \`allium.${stranger}\`.`;
+    throw new ConfigError('CONFIG_INVALID', advice, where);
   }
   return value.allium ?? {};
 }

@@ -15,6 +15,9 @@ export function isPath(name: string): boolean {
   return /^(\.{1,2}[\\/]|[\\/]|[a-z]:[\\/]|file:)/i.test(name);
 }
 
+/** For names that nobody knows: a path without its beginning is taken for one. */
+export const OWN_FILE = 'A file of yours begins with ./';
+
 /** Imports a file. A TypeScript file needs a Node that strips types, or a loader. */
 export async function importFile(file: string): Promise<Module> {
   try {

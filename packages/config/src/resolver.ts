@@ -15,7 +15,7 @@ import { ConfigError } from './config-error.js';
 import { isTable } from './interpolate.js';
 import { place } from './load.js';
 import type { KeyPath } from './locate.js';
-import { exportsOf, importUser, isPath, loaderFrom, type Module } from './modules.js';
+import { exportsOf, importUser, isPath, loaderFrom, type Module, OWN_FILE } from './modules.js';
 import { findPlugin, installedPlugins, loadPlugin } from './plugins.js';
 import { safeError } from './redact.js';
 import { reveal } from './reveal.js';
@@ -96,7 +96,6 @@ export class Resolver {
       name,
       installed.map((one) => one.name),
     );
-    if (kind === 'tool') throw near;
     throw new AlliumError('UNKNOWN_NAME', `${near.message} ${howTo(kind, name)}`, {
       data: (near as AlliumError).data as never,
     });
@@ -222,10 +221,11 @@ export class Resolver {
   }
 }
 
-function howTo(kind: PluginType, name: string): string {
+function howTo(kind: Kind, name: string): string {
+  if (kind === 'tool') return OWN_FILE;
   const prefix = { middleware: 'allium-mw-', model: 'allium-model-', store: 'allium-store-' }[kind];
   const plain = /^[\w-]+$/.test(name) ? name : '<name>';
-  return `A plugin would be ${prefix}${plain.toLowerCase()}, installed beside the config file; a file of yours begins with ./`;
+  return `A plugin would be ${prefix}${plain.toLowerCase()}, installed beside the config file. ${OWN_FILE}`;
 }
 
 function shortName(name: string): string {

@@ -1,6 +1,6 @@
 // `allium approve`: answers for runs that wait.
 
-import { beforeEach, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { jsonLines, useProject } from '../../test/project.js';
 import { KEYS } from '../../test/terminal.js';
 
@@ -41,6 +41,96 @@ it.each([
   expect(stdout).toContain(answer);
   expect(code).toBe(0);
   expect((await here().allium(['approve'])).stderr).toContain('Nothing waits for an answer.');
+});
+
+describe('without a session', () => {
+  it.each([
+    [['--all'], 'pay: paid 5'],
+    [['--edit', '{"amount":1}'], 'pay: paid 1'],
+    [['--reject', 'too dear'], 'pay failed: too dear'],
+    [['--respond', 'it is paid already'], 'pay: it is paid already'],
+  ])('answers the only one that waits with %s, whichever was used last', async (args, answer) => {
+    await here().allium(['run', '--session', 'bob', 'add 1 and 2']);
+    const { code, stdout, stderr } = await here().allium(['approve', ...args]);
+    expect([code, stdout]).toEqual([0, expect.stringContaining(answer)]);
+    expect(stderr).toMatch(/^session ann\n/);
+    expect((await here().allium(['approve'])).stderr).toContain('Nothing waits for an answer.');
+  });
+
+  it('asks about it in a terminal with --no-resume, and says so where there is none', async () => {
+    const nobody = await here().allium(['approve', '--no-resume']);
+    expect([nobody.code, nobody.stderr]).toEqual([2, expect.stringContaining('no terminal to ask on')]);
+    const approve = here().terminal(['approve', '--no-resume']);
+    await approve.until('Run "pay"?');
+    approve.type(KEYS.enter);
+    await approve.until('Answered. Go on with: allium sessions resume ann');
+    expect(await approve.exit()).toBe(0);
+  });
+
+  it.each([
+    [['--all']],
+    [['--edit', '{"amount":1}']],
+    [['--reject', 'no']],
+    [['--respond', 'hi']],
+    [['--no-resume']],
+  ])('answers nothing with %s where several wait, and lists them', async (args) => {
+    await here().allium(['run', '--session', 'bob', 'pay 6']);
+    const { code, stdout, stderr } = await here().allium(['approve', ...args]);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain('error: 2 sessions wait for an answer. Nothing was answered: name the one');
+    expect(stderr).toMatch(/pay \{"amount":6\}\n {2}request \S+, answer with: allium approve bob\n/);
+    expect(stderr).toMatch(/pay \{"amount":5\}\n {2}request \S+, answer with: allium approve ann\n/);
+    expect(JSON.parse((await here().allium(['approve', '--json'])).stdout)).toHaveLength(2);
+  });
+
+  it('finds the session of the question that is named', async () => {
+    await here().allium(['run', '--session', 'bob', 'pay 6']);
+    const open = JSON.parse((await here().allium(['approve', '--json'])).stdout);
+    const { request } = open.find((one: { sessionId: string }) => one.sessionId === 'ann');
+    const wrong = await here().allium(['approve', '--all', '--request', 'r1']);
+    expect([wrong.code, wrong.stderr]).toEqual([
+      2,
+      expect.stringContaining('has an open question "r1". Open:'),
+    ]);
+    expect(wrong.stderr).toContain(`request ${request.id}, answer with: allium approve ann`);
+    const right = await here().allium(['approve', '--all', '--request', request.id]);
+    expect([right.code, right.stdout]).toEqual([0, expect.stringContaining('pay: paid 5')]);
+    expect((await here().allium(['approve'])).stdout).toContain('pay {"amount":6}');
+  });
+
+  it('takes no session for the reason of a rejection', async () => {
+    await here().allium(['run', '--session', 'bob', 'add 1 and 2']);
+    const { code, stderr } = await here().allium(['approve', '--reject', 'bob']);
+    expect([code, stderr]).toEqual([2, expect.stringContaining('Say: allium approve bob --reject\n')]);
+    expect((await here().allium(['approve'])).stdout).toContain('pay {"amount":5}');
+  });
+
+  it('answers what a sub-agent asks in the session of its caller, and lists it there alone', async () => {
+    await here().allium(['approve', '--all']);
+    const config = here()
+      .read('allium.toml')
+      .replace(/tools = .*/, '');
+    here().write('allium.toml', config.replace(/chain = .*/s, 'chain = ["./team.mjs"]\n'));
+    here().write('team.mjs', TEAM);
+    expect((await here().allium(['run', '--session', 'bob', 'delegate "pay 7"'])).code).toBe(5);
+    const [below] = JSON.parse((await here().allium(['sessions', '--json'])).stdout).filter(
+      ({ sessionId }: { sessionId: string }) => sessionId.startsWith('bob/'),
+    );
+    expect(below.status).toBe('suspended');
+    const open = JSON.parse((await here().allium(['approve', '--json'])).stdout);
+    expect(open).toMatchObject([{ sessionId: 'bob', request: { toolName: 'pay' } }]);
+    expect((await here().allium(['approve', '--all', '--no-resume'])).code).toBe(0);
+    // The sub-agent has not heard of the answer yet, but its question is no longer open.
+    expect((await here().allium(['approve', '--all'])).code).toBe(2);
+    expect((await here().allium(['sessions', 'resume', 'bob'])).stdout).toContain('paid 7');
+  });
+
+  it('has nothing to approve where nothing waits', async () => {
+    await here().allium(['approve', 'ann', '--all']);
+    const { code, stderr } = await here().allium(['approve', '--all']);
+    expect([code, stderr]).toEqual([2, 'error: Nothing waits for an answer.\n']);
+    expect((await here().allium(['approve'])).code).toBe(0);
+  });
 });
 
 it('leaves the run to somebody else with --no-resume', async () => {
@@ -119,9 +209,18 @@ it('refuses arguments that do not fit the tool, and leaves the question open', a
   expect((await here().allium(['approve', 'ann', '--edit', '{"amount":2}'])).stdout).toContain('paid 2');
 });
 
+it('ends what is wrong with one full stop, also where the schema writes its own', async () => {
+  const issues = [{ message: 'Expected { amount }.' }, { message: 'Not a number.' }];
+  const sentences = `validate: () => (${JSON.stringify({ issues })})`;
+  here().write('tools.mjs', here().read('tools.mjs').replace(`validate: (value) => ({ value })`, sentences));
+  const { stderr } = await here().allium(['approve', 'ann', '--edit', '{"amount":"much"}']);
+  expect(stderr).toContain('fit "pay": Expected { amount }; Not a number. The question stays open.\n');
+});
+
 it('shows and answers nothing of another tenant', async () => {
   here().write('allium.toml', here().read('allium.toml').replace('[allium]', '[allium]\ntenant = "acme"'));
   expect((await here().allium(['approve'])).stderr).toContain('Nothing waits for an answer.');
+  expect((await here().allium(['approve', '--all'])).stderr).toContain('Nothing waits for an answer.');
   const { code, stderr } = await here().allium(['approve', 'ann', '--all']);
   expect(code).not.toBe(0);
   expect(stderr).toContain('Session "ann" belongs to tenant undefined, not "acme".');
@@ -129,6 +228,17 @@ it('shows and answers nothing of another tenant', async () => {
   expect((await here().allium(['approve'])).stdout).toContain('pay {"amount":6}');
   expect((await here().allium(['approve', 'bob', '--all'])).stdout).toContain('pay: paid 6');
 });
+
+/** An agent that may pay after a question, as a tool of the one that is asked. */
+const TEAM = `
+import { Agent } from 'allium';
+import { approval } from 'allium/middleware/approval';
+import { offlineModel } from 'allium/models/offline';
+import { pay } from './tools.mjs';
+
+const payer = new Agent({ model: offlineModel(), tools: [pay], middleware: [approval({ policy: { pay: 'ask' } })] });
+export default { name: 'team', tools: [payer.asTool({ name: 'delegate', description: 'Pays.' })] };
+`;
 
 /** Every argument is a number. */
 const NUMBERS = `validate: (value) => {

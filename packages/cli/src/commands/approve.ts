@@ -1,6 +1,6 @@
 /** `allium approve`: answers what suspended runs ask, and lets them go on. */
 import type { Decision, PendingRequest, Session } from 'allium';
-import { inboxOf, problemWith, untilItFits } from '../inbox.js';
+import { type Inbox, inboxOf, isAskedAbove, problemWith, untilItFits } from '../inbox.js';
 import { EXIT, UsageError } from '../outcome.js';
 import { type PlayOptions, play } from '../play.js';
 import {
@@ -8,6 +8,7 @@ import {
   allSessions,
   commandLine,
   findSession,
+  type Opened,
   type Shell,
   tell,
   tellJson,
@@ -32,7 +33,7 @@ export const addApprove: AddCommand = (program, shell) => {
     .summary('answer what a suspended run asks, and let it go on')
     .description(
       'Without a session: lists what waits for an answer. With one: asks about each open question on a terminal, or ' +
-        'answers as the options say, and goes on with the run.',
+        'answers as the options say, and goes on with the run. Options that answer need no session where only one waits.',
     )
     .argument('[session]')
     .option('--all', 'approve every open question')
@@ -44,34 +45,95 @@ export const addApprove: AddCommand = (program, shell) => {
     .option('-q, --quiet', 'the answer of the run and nothing else')
     .option('--json', 'print as JSON: the open questions, or the events of the run')
     .action((session: string | undefined, options: Options) =>
-      session === undefined ? listOpen(shell, options.json === true) : approve(shell, session, options),
+      session === undefined && !answers(options)
+        ? listOpen(shell, options.json === true)
+        : approve(shell, session, options),
     );
 };
 
+/** Whoever gives one of these wants an answer to be given; a list with exit code 0 would look like one. */
+function answers({ all, reject, edit, respond, request, resume }: Options): boolean {
+  return !resume || [all, reject, edit, respond, request].some((one) => one !== undefined);
+}
+
+interface Question {
+  readonly sessionId: string;
+  readonly request: PendingRequest;
+}
+
 async function listOpen(shell: Shell, json: boolean): Promise<void> {
   const { io } = shell;
-  await withAgent(shell, {}, async ({ agent, store }) => {
-    const open: { sessionId: string; request: PendingRequest }[] = [];
-    for await (const { sessionId, tenant } of allSessions(store)) {
-      // What another tenant is asked is not for this one to see.
-      if (tenant !== agent.tenant) continue;
-      const inbox = await unlessDamaged(shell, () => inboxOf(agent, sessionId));
-      for (const request of inbox?.open ?? []) open.push({ sessionId, request });
-    }
+  await withAgent(shell, {}, async (opened) => {
+    const open = await openQuestions(shell, opened);
     if (json) return tellJson(shell, open);
-    if (open.length === 0) return note(io, 'Nothing waits for an answer.');
-    for (const { sessionId, request } of open) {
-      for (const line of describeRequest(request)) tell(shell, line);
-      const answer = commandLine(shell, 'approve', sessionId);
-      print(io, io.out.dim(`  request ${request.id}, answer with: ${answer}`));
+    if (open.length === 0) return note(io, NOTHING_WAITS);
+    for (const question of open) {
+      for (const line of describeRequest(question.request)) tell(shell, line);
+      print(io, io.out.dim(howToAnswer(shell, question)));
     }
   });
 }
 
-async function approve(shell: Shell, wanted: string, options: Options): Promise<void> {
+const NOTHING_WAITS = 'Nothing waits for an answer.';
+
+/** Newest session first. */
+async function openQuestions(shell: Shell, { agent, store }: Opened): Promise<Question[]> {
+  const inboxes = new Map<string, Inbox>();
+  for await (const { sessionId, tenant } of allSessions(store)) {
+    // What another tenant is asked is not for this one to see.
+    if (tenant !== agent.tenant) continue;
+    const inbox = await unlessDamaged(shell, () => inboxOf(agent, sessionId));
+    if (inbox && inbox.asked.length > 0) inboxes.set(sessionId, inbox);
+  }
+  return [...inboxes]
+    .filter(([sessionId]) => !isAskedAbove(sessionId, inboxes))
+    .flatMap(([sessionId, { open }]) => open.map((request) => ({ sessionId, request })));
+}
+
+function howToAnswer(shell: Shell, { sessionId, request }: Question): string {
+  return `  request ${request.id}, answer with: ${commandLine(shell, 'approve', sessionId)}`;
+}
+
+/** The one session that waits, or that has the question. Where there are several, nobody said which one is meant. */
+async function waitingSession(shell: Shell, opened: Opened, options: Options): Promise<string> {
   const { io } = shell;
-  await withAgent(shell, {}, async ({ agent, store }) => {
-    const id = await findSession(store, wanted);
+  const { request, quiet } = options;
+  await refuseSessionAsReason(shell, opened, options);
+  const open = await openQuestions(shell, opened);
+  if (open.length === 0) throw new UsageError(NOTHING_WAITS);
+  const meant = open.filter((one) => request === undefined || one.request.id === request);
+  const [id, ...others] = new Set(meant.map(({ sessionId }) => sessionId));
+  if (id !== undefined && others.length === 0) {
+    if (!quiet) note(io, io.err.dim(`session ${id}`));
+    return id;
+  }
+  const problem =
+    id === undefined
+      ? `No session has an open question "${request}". Open:`
+      : `${others.length + 1} sessions wait for an answer. Nothing was answered: name the one you mean.`;
+  const listed = (id === undefined ? open : meant).flatMap((one) => [
+    ...describeRequest(one.request),
+    howToAnswer(shell, one),
+  ]);
+  throw new UsageError([problem, ...listed].join('\n'));
+}
+
+/** `--reject ann` takes the session for the reason, and would reject what another one asks. */
+async function refuseSessionAsReason(shell: Shell, { store }: Opened, { reject }: Options): Promise<void> {
+  if (typeof reject !== 'string') return;
+  for await (const { sessionId } of allSessions(store))
+    if (sessionId === reject)
+      throw new UsageError(
+        `"${reject}" is a session, but stands where --reject takes the reason. Say: ${commandLine(shell, 'approve', reject, '--reject')}`,
+      );
+}
+
+async function approve(shell: Shell, wanted: string | undefined, options: Options): Promise<void> {
+  const { io } = shell;
+  await withAgent(shell, {}, async (opened) => {
+    const { agent, store } = opened;
+    const id =
+      wanted === undefined ? await waitingSession(shell, opened, options) : await findSession(store, wanted);
     const session = agent.session(id);
     const goOn = commandLine(shell, 'sessions', 'resume', id);
     const { open } = await inboxOf(agent, id);
@@ -110,7 +172,7 @@ async function answerAll(
   const ask = untilItFits(session.agent, askPerson, (problem) => note(shell.io, shell.redact(problem)));
   for (const request of fixed ? requests : []) {
     const problem = await problemWith(session.agent, request, fixed!);
-    if (problem !== undefined) throw new UsageError(`${problem}. The question stays open.`);
+    if (problem !== undefined) throw new UsageError(`${problem} The question stays open.`);
   }
   let left = 0;
   for (const request of requests) {

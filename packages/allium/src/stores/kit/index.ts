@@ -1,5 +1,12 @@
 /** What implementations of the store port share, for those who write one. */
-export { AlliumError, checkKeys, invalidOption, sessionConflict, shown } from '../../kernel/errors.js';
+export {
+  AlliumError,
+  checkKeys,
+  invalidOption,
+  nearest,
+  sessionConflict,
+  shown,
+} from '../../kernel/errors.js';
 export { deepFreeze } from '../../kernel/messages.js';
 export type {
   Awaitable,
