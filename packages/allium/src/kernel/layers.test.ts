@@ -1,4 +1,14 @@
-import { Agent, assistantMessage, attribution, type Middleware, RunError, textOf, tool } from 'allium';
+import {
+  Agent,
+  assistantMessage,
+  attribution,
+  defineState,
+  type Middleware,
+  memoryStore,
+  RunError,
+  textOf,
+  tool,
+} from 'allium';
 import { fakeClock, scriptedModel, text, toolCalls } from 'allium/testing';
 import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
@@ -929,4 +939,52 @@ describe('a wrapRun that forgets', () => {
       message: expect.stringContaining('next() at the run seam takes nothing'),
     });
   });
+});
+
+describe('a run that is stopped', () => {
+  it.each([1, 2, 3])(
+    'gives its result to each of %i run layers, and keeps what they write',
+    async (count) => {
+      const cell = defineState({ name: 'count', scope: 'session', initial: 0 });
+      const store = memoryStore();
+      const seen: unknown[] = [];
+      const around = (name: string): Middleware => ({
+        name,
+        async wrapRun(ctx, next) {
+          ctx.state.update(cell, (n) => n + 1);
+          const result = await next();
+          ctx.state.update(cell, (n) => n + 10);
+          seen.push([name, result.stop.reason, ctx.result === result]);
+        },
+      });
+      const agent = new Agent({
+        model: scriptedModel([toolCalls({ name: 'add' }), toolCalls({ name: 'add' })]),
+        tools: [tool({ name: 'add', description: '', input: z.any(), execute: () => '3' })],
+        limits: { turns: 1 },
+        state: [cell],
+        store,
+        middleware: ['c', 'b', 'a'].slice(0, count).map(around),
+      });
+      expect(await agent.session('s').run('go')).toMatchObject({
+        status: 'stopped',
+        stop: { reason: 'max_turns' },
+      });
+      expect(seen).toEqual(
+        ['c', 'b', 'a']
+          .slice(0, count)
+          .reverse()
+          .map((name) => [name, 'max_turns', true]),
+      );
+      let kept: number | undefined;
+      const reads: Middleware = {
+        name: 'reads',
+        beforeRun(ctx) {
+          kept = ctx.state.get(cell);
+        },
+      };
+      const later = new Agent({ model: scriptedModel(['x']), store, state: [cell], middleware: [reads] });
+      await later.session('s').run('again');
+      expect(kept).toBe(11 * count);
+    },
+  );
 });

@@ -205,6 +205,8 @@ function decide(run: Run, ctx: ModelContext, response: ModelResponse, live: Live
   turn._metadata = ctx._metadata;
   const decided = ({ inject, decision, by, response: wanted }: rules.MergedAction): Awaitable<Answer> => {
     if (turn._state) run.cells.stage(turn._state);
+    // It lands after the results; who made it has no hand in it any more.
+    for (const { message } of inject) freezeMessage(message);
     const answer = (final: ModelResponse): Answer => {
       return { message: undefined, response: final, ctx, forceContinue, inject, decision, by };
     };

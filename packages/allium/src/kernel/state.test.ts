@@ -7,6 +7,7 @@ import {
   type StateCell,
   type Store,
   tool,
+  toolResult,
 } from 'allium';
 import { collect, scriptedModel, text, toolCalls } from 'allium/testing';
 import fc from 'fast-check';
@@ -602,4 +603,113 @@ it('carries run cells through suspend and resume: a resumed run is the same run'
   expect(second.status).toBe('done');
   expect(second.runId).toBe(first.runId);
   expect(seen).toEqual([1, 2]);
+});
+
+describe('cells around a tool call that fails', () => {
+  const cell = defineState({ name: 'count', scope: 'run', initial: 0 });
+  const counts: Middleware = {
+    name: 'counts',
+    beforeTool: (ctx) => ctx.state.update(cell, (n) => n + 1),
+  };
+  const cases: [string, Middleware[]][] = [
+    ['alone', [counts]],
+    ['inside a pair', [{ name: 'pair', beforeTool() {} }, counts]],
+    [
+      'inside a pair that writes',
+      [
+        {
+          name: 'pair',
+          beforeTool(ctx) {
+            ctx.metadata.x = 1;
+          },
+        },
+        counts,
+      ],
+    ],
+    ['inside a layer that returns next()', [{ name: 'wrap', wrapTool: (_, next) => next() }, counts]],
+    [
+      'inside a layer that awaits next()',
+      [{ name: 'wrap', wrapTool: async (_, next) => void (await next()) }, counts],
+    ],
+    ['inside a catch', [{ name: 'catch', onError() {} }, counts]],
+    [
+      'inside two tries',
+      [
+        {
+          name: 'twice',
+          async wrapTool(_, next) {
+            await next().catch(() => {});
+            await next();
+          },
+        },
+        counts,
+      ],
+    ],
+  ];
+
+  it.each(cases)('are written with its result: %s', async (_, middleware) => {
+    let seen: number | undefined;
+    const agent = new Agent({
+      model: scriptedModel([toolCalls({ name: 'broken' }), 'end']),
+      tools: [
+        tool({
+          name: 'broken',
+          description: '',
+          input: z.any(),
+          execute() {
+            throw new Error('broken');
+          },
+        }),
+      ],
+      state: [cell],
+      middleware: [
+        ...middleware,
+        {
+          name: 'looks',
+          beforeModel(ctx) {
+            seen = ctx.state.get(cell);
+          },
+        },
+      ],
+    });
+    await agent.run('go');
+    expect(seen).toBe(1);
+  });
+
+  it('are dropped where a layer answers itself', async () => {
+    let seen: number | undefined;
+    const settles: Middleware = {
+      name: 'settles',
+      async wrapTool(ctx, next) {
+        await next().catch(() => {
+          ctx.result = toolResult({ content: 'fine' });
+        });
+      },
+    };
+    const broken = tool({
+      name: 'broken',
+      description: '',
+      input: z.any(),
+      execute() {
+        throw new Error('broken');
+      },
+    });
+    const agent = new Agent({
+      model: scriptedModel([toolCalls({ name: 'broken' }), 'end']),
+      tools: [broken],
+      state: [cell],
+      middleware: [
+        settles,
+        counts,
+        {
+          name: 'looks',
+          beforeModel(ctx) {
+            seen = ctx.state.get(cell);
+          },
+        },
+      ],
+    });
+    await agent.run('go');
+    expect(seen).toBe(0);
+  });
 });

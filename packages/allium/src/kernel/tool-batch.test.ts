@@ -654,3 +654,29 @@ describe('what a tool does itself', () => {
     expect(stop).toEqual({ reason: 'stopped', message: 'enough' });
   });
 });
+
+it.each(['run', 'stream'] as const)(
+  'a result is what the tool returned, whatever it does to it later: %s',
+  async (way) => {
+    const details = { n: 0 };
+    const count = tool({
+      name: 'count',
+      description: '',
+      input: z.any(),
+      execute() {
+        details.n++;
+        return toolResult({ content: `${details.n}`, details });
+      },
+    });
+    const agent = new Agent({
+      model: scriptedModel([toolCalls({ name: 'count' }, { name: 'count' }), 'end']),
+      tools: [count],
+      toolExecution: 'sequential',
+    });
+    const { messages } = await (way === 'run' ? agent.run('go') : agent.stream('go').result);
+    expect(messages.filter(({ role }) => role === 'tool')).toMatchObject([
+      { isError: false, details: { n: 1 } },
+      { isError: true },
+    ]);
+  },
+);
