@@ -38,13 +38,13 @@ const thrown = (work: () => unknown): unknown => {
 
 describe.each(factories)('%s()', (name, make) => {
   it.each([
-    [null, 'null'],
-    ['x', '"x"'],
-    [5, '5'],
-    [true, 'true'],
-    [['x'], '["x"]'],
-    [() => {}, 'a function'],
-  ])('refuses %j in place of its options', (given, shown) => {
+    ['null', null],
+    ['"x"', 'x'],
+    ['5', 5],
+    ['true', true],
+    ['["x"]', ['x']],
+    ['a function', () => {}],
+  ])('refuses %s in place of its options', (shown, given) => {
     const error = thrown(() => make(given));
     expect(error).toBeInstanceOf(AlliumError);
     expect(error).toMatchObject({ code: 'INVALID_OPTION' });
