@@ -42,7 +42,7 @@ export interface PostgresStoreOptions {
  * ```
  */
 export function postgresStore(options: PostgresStoreOptions): Store {
-  checkKeys('`postgresStore`', options, ['connectionString', 'pool', 'maxConnections', 'schema', 'setup']);
+  checkKeys('postgresStore()', options, ['connectionString', 'pool', 'maxConnections', 'schema', 'setup']);
   const { connectionString, pool, maxConnections = 10, schema = 'allium', setup = true } = options;
   if (!Number.isInteger(maxConnections) || maxConnections < 1)
     throw invalidOption('maxConnections', 'an integer ≥ 1', maxConnections);

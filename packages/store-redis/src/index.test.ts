@@ -209,7 +209,7 @@ describe('redisStore', () => {
       'Expected `prefix` to be text without braces, got "a{b}".',
     );
     expect(() => open({ prefx: 'x' } as never)).toThrow(
-      'Unknown option `prefx` of `redisStore`. Did you mean `prefix`?',
+      'Unknown option `prefx` of redisStore(). Did you mean `prefix`?',
     );
     const store = open();
     await expect(store.head('\ud800')).rejects.toThrow(

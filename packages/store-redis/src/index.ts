@@ -44,7 +44,7 @@ export interface RedisStoreOptions {
  * ```
  */
 export function redisStore(options: RedisStoreOptions): Store {
-  checkKeys('`redisStore`', options, ['url', 'client', 'prefix']);
+  checkKeys('redisStore()', options, ['url', 'client', 'prefix']);
   const { url, client, prefix = 'allium' } = options;
   if (typeof prefix !== 'string' || prefix === '' || /[{}]/.test(prefix))
     throw invalidOption('prefix', 'text without braces', prefix);

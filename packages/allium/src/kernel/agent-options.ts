@@ -3,6 +3,7 @@ import type { AgentOptions } from './agent.js';
 import { AlliumError, checkKeys, invalidOption, shown } from './errors.js';
 import { checkLimits, checkSessionLimits } from './limits.js';
 import { checkModel } from './model.js';
+import { checkSettings } from './model-settings.js';
 import {
   type Checks,
   checkEach,
@@ -25,7 +26,7 @@ const CHECKS: Checks<Exclude<keyof AgentOptions, RuleHook>> = {
   systemPrompt: checkText,
   tools: elsewhere,
   middleware: elsewhere,
-  settings: checkRecord,
+  settings: checkSettings,
   limits: (_, value) => checkLimits(value as never),
   sessionLimits: (_, value) => checkSessionLimits(value as never),
   store: checkStore,

@@ -135,6 +135,36 @@ describe('options of an agent', () => {
       'INVALID_OPTION',
       /`settings` to be plain data \(fetch\(\)/,
     ],
+    ...(
+      [
+        [
+          { max_tokens: 5 },
+          /Unknown option `max_tokens` of settings\. It takes: maxOutputTokens, temperature/,
+        ],
+        [{ tempratur: 1 }, /of settings\. Did you mean `temperature`\?/],
+        [{ constructor: 1 }, /Unknown option `constructor` of settings/],
+        [{ maxOutputTokens: 0 }, /`settings\.maxOutputTokens` to be an integer ≥ 1, got 0/],
+        [{ maxOutputTokens: 1.5 }, /an integer ≥ 1, got 1\.5/],
+        [{ temperature: 'hot' }, /`settings\.temperature` to be a finite number ≥ 0, got "hot"/],
+        [{ temperature: Number.NaN }, /a finite number ≥ 0, got NaN/],
+        [{ topP: -1 }, /`settings\.topP` to be a finite number ≥ 0, got -1/],
+        [{ stopSequences: 'END' }, /`settings\.stopSequences` to be a list of texts, got "END"/],
+        [{ stopSequences: [5] }, /a list of texts, got \[5\]/],
+        [{ seed: null }, /`settings\.seed` to be an integer, got null/],
+        [{ toolChoice: 'any' }, /`settings\.toolChoice` to be 'auto', 'none', 'required' or \{ tool: '…' \}/],
+        [{ toolChoice: { name: 'x' } }, /`settings\.toolChoice`.*got \{"name":"x"\}/],
+        [{ toolChoice: { tool: 'x', force: true } }, /`settings\.toolChoice`/],
+        [{ responseSchema: '{}' }, /`settings\.responseSchema` to be a JSON Schema as an object, got "\{\}"/],
+        [{ provider: 'openai' }, /`settings\.provider` to be objects of options by the name.*got "openai"/],
+        [{ provider: { openai: 'fast' } }, /`settings\.provider`.*got \{"openai":"fast"\}/],
+        [{ systemMetadata: [] }, /`settings\.systemMetadata` to be an object, got \[\]/],
+      ] as [object, RegExp][]
+    ).map(([settings, message]): [string, object, string, RegExp] => [
+      `the settings ${JSON.stringify(settings)}`,
+      { settings },
+      'INVALID_OPTION',
+      message,
+    ]),
     ['state that is no list', { state: 5 }, 'INVALID_OPTION', /`state` to be a list, got 5/],
     ['state that is no cell', { state: [5] }, 'INVALID_STATE', /lists 5 in `state`/],
     [
@@ -165,6 +195,22 @@ describe('options of an agent', () => {
       expect(thrown(() => new Agent({ model, ...options } as never))).toEqual(coded(code, message));
     });
   }
+  it('may have every setting, settings left undefined, and what providers take', () => {
+    const settings = {
+      maxOutputTokens: 1,
+      temperature: 0,
+      topP: 0.5,
+      stopSequences: [],
+      seed: -1,
+      toolChoice: { tool: 'nope' },
+      responseSchema: { type: 'object' },
+      provider: { openai: { reasoning: { effort: 'low' } }, other: undefined as never },
+      systemMetadata: { provider: {} },
+    };
+    expect(new Agent({ model, settings }).settings).toEqual(settings);
+    const none = Object.fromEntries(Object.keys(settings).map((name) => [name, undefined]));
+    expect(new Agent({ model, settings: none }).settings).toEqual({});
+  });
   it('that are none are refused', () => {
     expect(thrown(() => new Agent(undefined as never))).toEqual(
       coded('INVALID_OPTION', /`options` to be an object, got undefined/),

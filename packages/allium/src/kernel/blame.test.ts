@@ -217,6 +217,12 @@ describe('ctx.generate() with wrong arguments', () => {
     [side, { messages: 'hi', systemPrompt: 1 }, /Expected `systemPrompt` to be text, got 1/],
     [side, { messages: 'hi', tools: ['look'] }, /Expected `tools` to be a list of tools made with tool\(\)/],
     [side, { messages: 'hi', settings: null }, /Expected `settings` to be an object, got null/],
+    [side, { messages: 'hi', settings: { max_tokens: 5 } }, /Unknown option `max_tokens` of settings\./],
+    [
+      side,
+      { messages: 'hi', settings: { temperature: 'hot' } },
+      /Expected `settings\.temperature` to be a finite number ≥ 0, got "hot"/,
+    ],
     [
       'gpt',
       { messages: 'hi' },

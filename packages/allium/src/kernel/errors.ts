@@ -114,17 +114,25 @@ export function invalidOption(option: string, expected: string, value: unknown):
   });
 }
 
-/** Throws for keys that are not in `allowed`, naming the nearest one. */
-export function checkKeys(what: string, value: object, allowed: readonly string[]): void {
+/** Throws for what is no object, and for keys that are not in `allowed`, naming the nearest one. */
+export function checkKeys(what: string, value: unknown, allowed: readonly string[]): void {
+  const names = allowed.join(', ');
+  if (!isRecord(value))
+    throw invalidOption('options', names ? `an object with ${names} for ${what}` : `{} for ${what}`, value);
   for (const key of Object.keys(value)) {
     if (allowed.includes(key)) continue;
     const near = nearest(key, allowed);
     throw new AlliumError(
       'INVALID_OPTION',
-      `Unknown option \`${key}\` of ${what}.${near ? ` Did you mean \`${near}\`?` : ''} It takes: ${allowed.join(', ')}.`,
+      `Unknown option \`${key}\` of ${what}.${near ? ` Did you mean \`${near}\`?` : ''} It takes${names ? `: ${names}` : ' none'}.`,
       { data: { option: key, allowed } },
     );
   }
+}
+
+/** An object with names, and not a list. */
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** The candidate within two edits of `word`, ignoring case, dashes and underscores. */

@@ -1,5 +1,5 @@
 /** The reference implementation of the store port: everything in this process, synchronous, gone with it. */
-import { sessionConflict } from './errors.js';
+import { checkKeys, sessionConflict } from './errors.js';
 import { deepFreeze } from './messages.js';
 import { MostlyOne } from './mostly-one.js';
 import type { Entry, InboxItem, ListOptions, NewEntry, SessionInfo } from './store.js';
@@ -16,7 +16,8 @@ import { checkFork, listPage, type SyncStore } from './store-kit.js';
  * const agent = new Agent({ model, store: memoryStore() });
  * ```
  */
-export function memoryStore(): SyncStore {
+export function memoryStore(options: Readonly<Record<string, never>> = {}): SyncStore {
+  checkKeys('memoryStore()', options, []);
   return new MemoryStore();
 }
 

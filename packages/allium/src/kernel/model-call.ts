@@ -2,7 +2,7 @@
 import { Assembler } from './assemble.js';
 import { specsOf } from './compose.js';
 import type { ModelContext } from './context.js';
-import { AlliumError, attribute, invalidOption, isControl, isThenable, shown } from './errors.js';
+import { attribute, isControl, isThenable } from './errors.js';
 import { charsIn, estimated, inputTokens, spentSoFar } from './estimates.js';
 import { isCrowded, type Reservation } from './limits.js';
 import type { LiveStream } from './live.js';
@@ -18,6 +18,7 @@ import { note } from './meters.js';
 import type { ModelPart, ModelRequest, ModelSettings, Price } from './model.js';
 import { Reading } from './model-stream.js';
 import { noteRewrites } from './request-changes.js';
+import { checkAssigned } from './request-checks.js';
 import { convertToLlm } from './rules.js';
 import type { Run } from './run.js';
 import { untilAborted } from './scope.js';
@@ -32,12 +33,6 @@ export function callModel(ctx: ModelContext, ending: Ending<unknown> | undefined
 
 /** Calls the model of the context; what becomes of its response, or of the error, is for `ending` to say. */
 export function callModelThen<T>(ctx: ModelContext, ending: Ending<T>): Promise<T> {
-  if (typeof ctx.model?.stream !== 'function') {
-    throw new AlliumError(
-      'INVALID_OPTION',
-      `Expected \`model\` to be a model with a stream() method, got ${shown(ctx.model)}.`,
-    );
-  }
   if (ctx._run.plan.layers.model.length > 0) {
     checkAssigned(ctx);
     noteRewrites(ctx);
@@ -98,28 +93,6 @@ function requestOf(
   const systemPrompt = _extra?.prompt ?? given;
   const specs = tools === run.plan.tools ? run.plan.specs : specsOf(tools);
   return { messages: messages ?? run.history.request(length), systemPrompt, tools: specs, settings };
-}
-
-/** What layers may have assigned. */
-function checkAssigned({ _request, _run: run }: ModelContext): void {
-  if (_request === run.request) return;
-  const { messages, systemPrompt, tools, settings } = _request;
-  if (messages !== undefined && !(Array.isArray(messages) && messages.every(isMessage))) {
-    throw invalidOption('ctx.messages', 'a list of messages', messages);
-  }
-  if (typeof systemPrompt !== 'string') throw invalidOption('ctx.systemPrompt', 'text', systemPrompt);
-  if (typeof settings !== 'object' || settings === null)
-    throw invalidOption('ctx.settings', 'an object', settings);
-  if (
-    tools !== run.plan.tools &&
-    !(Array.isArray(tools) && tools.every((tool) => typeof tool?.execute === 'function' && 'spec' in tool))
-  ) {
-    throw invalidOption('ctx.tools', 'a list of tools made with tool()', tools);
-  }
-}
-
-function isMessage(value: Message): boolean {
-  return typeof value?.role === 'string' && Array.isArray(value.content);
 }
 
 /** Who wants to know how a call ended. What they return is what the caller's promise settles with. */

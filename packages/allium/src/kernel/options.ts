@@ -1,15 +1,9 @@
 /** Checks of options, shared by factories: each message names the option, what it takes and what it was given. */
-import { checkKeys, invalidOption } from './errors.js';
+import { checkKeys, invalidOption, isRecord } from './errors.js';
 
 /** Is it an object, with no other keys than these? */
 export function checkOptions(factory: string, options: unknown, allowed: readonly string[]): void {
-  if (!isRecord(options))
-    throw invalidOption('options', `an object with ${allowed.join(', ')} for ${factory}()`, options);
   checkKeys(`${factory}()`, options, allowed);
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 export function checkRecord(option: string, value: unknown): void {

@@ -1,5 +1,5 @@
 /** Which middleware rewrote what of a request: found out at the innermost point, and only if something was rewritten. */
-
+import type { Attribution } from './errors.js';
 import { modelName } from './model.js';
 import type { ModelContext, RequestParts } from './model-context.js';
 
@@ -10,7 +10,7 @@ export function noteRewrites(ctx: ModelContext): void {
 
 /** A transform of the request assigned to its context what it does not return. */
 export function noteAssigned(ctx: ModelContext, before: RequestParts): void {
-  if (ctx._request !== before) note(ctx, before, ctx._request);
+  note(ctx, before, ctx._request);
 }
 
 /** `next({ … })` wrote this context before anybody was handed it. */
@@ -32,6 +32,28 @@ function walk(ctx: ModelContext): void {
   const overridden = call.overridden?.get(ctx);
   if (outer && overridden) note(outer, before, overridden);
   note(ctx, overridden ?? before, ctx._request);
+}
+
+/** Who made a request wrong that is: the last of those that were handed a sound one. For the error, not for every call. */
+export function authorOf(
+  ctx: ModelContext,
+  isWrong: (request: RequestParts) => boolean,
+): Attribution | undefined {
+  const { _outer: outer, _call: call } = ctx;
+  const before = outer ? outer._request : (call.given ?? ctx._run.request);
+  if (isWrong(before)) return outer && authorOf(outer, isWrong);
+  const overridden = call.overridden?.get(ctx);
+  return writerOf(outer && overridden && isWrong(overridden) ? outer : ctx);
+}
+
+/** The layers of one middleware follow each other, and each has a context of its own. */
+function writerOf({ _run: run, _position: position, _outer }: ModelContext): Attribution | undefined {
+  const middleware = run.nameAt(position);
+  if (middleware === undefined) return undefined;
+  let index = 0;
+  for (let outer = _outer; outer?._position === position; outer = outer._outer) index++;
+  const layers = run.plan.layers.model.filter((layer) => layer.position === position);
+  return { middleware, hook: layers[index]!.hooks[0]! };
 }
 
 /** Written out, for some stacks rewrite every request: a table of the five parts would cost several times as much. */

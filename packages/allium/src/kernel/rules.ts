@@ -5,7 +5,9 @@ import { toldError } from './guards.js';
 import { SHAPES } from './hook-shapes.js';
 import type { Message, ModelResponse, ToolCall, ToolContent } from './messages.js';
 import type { ToolResultPatch, TurnAction } from './middleware.js';
+import type { RequestParts } from './model-context.js';
 import { noteAssigned } from './request-changes.js';
+import { checkRequest } from './request-checks.js';
 import type { Stop, StopReason } from './result.js';
 import { untilAborted } from './scope.js';
 import type { Awaitable, Request } from './store.js';
@@ -116,32 +118,36 @@ function failed(hook: RuleHook, planned: PlannedHook, ctx: Context, error: unkno
   ctx._run.note(planned.name, `${hook} failed and was skipped: ${toldError(error, ctx)}`);
 }
 
+/** A transform of the request assigned to its context what it does not return. */
+function assigned(hook: RuleHook, planned: PlannedHook, ctx: ModelContext, before: RequestParts): void {
+  try {
+    checkRequest(ctx._request, before);
+    noteAssigned(ctx, before);
+  } catch (error) {
+    failed(hook, planned, ctx, error);
+    ctx._request = before;
+  }
+}
+
 function wrong(hook: RuleHook, planned: PlannedHook, answer: unknown): AlliumError {
   const { wanted, lack } = SHAPES[hook];
   const lacking = lack?.(answer);
   return new AlliumError(
     'INVALID_HOOK_RESULT',
     `${hook} of "${planned.name}" returned ${shown(answer)}. Return ${wanted}.${lacking ? ` Expected ${lacking}.` : ''}`,
-    {
-      data: { hook, middleware: planned.name },
-    },
+    { data: { hook, middleware: planned.name } },
   );
 }
 
 // ── The rules ────────────────────────────────────────────────────────────────────────────────────────────────
 
+type Refusal = { readonly block: true; readonly reason?: string };
 type Acceptance = { readonly message: Message } | { readonly block: string; readonly by: string };
 
 export async function acceptMessage(hooks: Hooks, message: Message, ctx: RunContext): Promise<Acceptance> {
   let current = message;
   for (const planned of hooks) {
-    const answer = await ask<Message | { block: true; reason?: string }>(
-      'acceptMessage',
-      planned,
-      ctx,
-      current,
-      ctx,
-    );
+    const answer = await ask<Message | Refusal>('acceptMessage', planned, ctx, current, ctx);
     if (answer === undefined || answer === current) continue;
     if ('block' in answer) {
       return {
@@ -171,7 +177,7 @@ export async function transformContext(
   for (const planned of hooks) {
     const before = ctx._request;
     const answer = await ask<readonly Message[]>('transformContext', planned, ctx, messages, ctx);
-    noteAssigned(ctx, before);
+    if (ctx._request !== before) assigned('transformContext', planned, ctx, before);
     if (answer === undefined || answer === messages) continue;
     messages = answer;
     steps.push({ by: planned.name, messages });
@@ -189,7 +195,7 @@ export async function transformSystemPrompt(
   for (const planned of hooks) {
     const before = ctx._request;
     const answer = await ask<string>('transformSystemPrompt', planned, ctx, current, ctx);
-    noteAssigned(ctx, before);
+    if (ctx._request !== before) assigned('transformSystemPrompt', planned, ctx, before);
     if (answer === undefined || answer === current) continue;
     current = answer;
     ctx._run.note(planned.name, 'rewrote the system prompt of the request');

@@ -2,6 +2,7 @@
 import type { Context, GenerateRequest } from './context.js';
 import { checkKeys, invalidOption } from './errors.js';
 import { checkLimits, type Limits } from './limits.js';
+import { checkSettings } from './model-settings.js';
 import { type Checks, checkEach, checkFunction, checkOptions, checkRecord, checkText } from './options.js';
 import type { ResumeOptions } from './session.js';
 import type { Tool } from './tool.js';
@@ -79,7 +80,7 @@ export function checkGenerate(request: GenerateRequest): void {
   const isTool = (one: unknown) => typeof (one as Tool | null)?.execute === 'function';
   if (tools !== undefined && !(Array.isArray(tools) && tools.every(isTool)))
     throw invalidOption('tools', 'a list of tools made with tool()', tools);
-  if (settings !== undefined) checkRecord('settings', settings);
+  if (settings !== undefined) checkSettings('settings', settings);
 }
 
 const GENERATE_OPTIONS = ['messages', 'systemPrompt', 'tools', 'settings'];

@@ -89,7 +89,8 @@ export class Session {
     const { open, inboxCursor } = await this.look();
     const request = open?.requests.get(requestId);
     const now = this.agent.clock.now();
-    const given = request && (await this.given(new Map([[requestId, request]]), inboxCursor));
+    const posted = (await this.store.take(this.id, inboxCursor)).map(({ item }) => item);
+    const given = request && firstAnswers(posted, new Map([[requestId, request]]), now);
     if (!request || given?.has(requestId))
       throw unknownRequest(
         requestId,
@@ -114,21 +115,9 @@ export class Session {
     return (await this.look()).history.all();
   }
 
-  /** Questions that wait for an answer. */
+  /** Questions of a run that waits. One that was answered with `answer()` is listed until the run goes on. */
   async pending(): Promise<readonly PendingRequest[]> {
-    const { open, inboxCursor } = await this.look();
-    if (!open || open.requests.size === 0) return [];
-    const given = await this.given(open.requests, inboxCursor);
-    return [...open.requests.values()].filter(({ id }) => !given.has(id));
-  }
-
-  /** Answers to these questions that no run has taken yet. */
-  private async given(
-    requests: ReadonlyMap<string, PendingRequest>,
-    cursor: number,
-  ): Promise<ReadonlyMap<string, Decision>> {
-    const posted = (await this.store.take(this.id, cursor)).map(({ item }) => item);
-    return firstAnswers(posted, requests, this.agent.clock.now());
+    return [...((await this.look()).open?.requests.values() ?? [])];
   }
 
   /** What the session says to whoever opened it; another tenant is told nothing. */

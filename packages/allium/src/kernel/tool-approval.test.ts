@@ -248,14 +248,6 @@ describe('answers', () => {
     expect(await it.session().pending()).toEqual(result.pending);
   });
 
-  it('that are given are no longer pending', async () => {
-    const it = world([asks()]);
-    const { result } = await it.start('a', 'a');
-    const [first, second] = result.pending;
-    await it.session().answer(first!.id, { type: 'approve' });
-    expect(await it.session().pending()).toEqual([second]);
-  });
-
   it('that are not JSON are not taken: the error says where, and the question stays open', async () => {
     const it = world([asks()]);
     const { result } = await it.start('a');

@@ -372,7 +372,7 @@ describe('fileStore, bad input', () => {
       "Expected `fsync` to be 'always', 'run-end' or 'never', got \"sometimes\".",
     );
     expect(() => fileStore({ dir: newDir(), fsyn: 'never' } as never)).toThrow(
-      'Unknown option `fsyn` of `fileStore`. Did you mean `fsync`?',
+      'Unknown option `fsyn` of fileStore(). Did you mean `fsync`?',
     );
     expect(() => fileStore({ dir: newDir() }).head('a\0b')).toThrow(
       'Expected `sessionId` to be well-formed text without NUL characters',

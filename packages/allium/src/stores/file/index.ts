@@ -30,7 +30,7 @@ export interface FileStoreOptions {
  * ```
  */
 export function fileStore(options: FileStoreOptions): SyncStore {
-  checkKeys('`fileStore`', options, ['dir', 'fsync']);
+  checkKeys('fileStore()', options, ['dir', 'fsync']);
   const { dir, fsync = 'never' } = options;
   if (typeof dir !== 'string' || dir === '') throw invalidOption('dir', 'the path of a directory', dir);
   if (!['always', 'run-end', 'never'].includes(fsync))

@@ -135,7 +135,7 @@ describe('sqliteStore', () => {
     expect(() => sqliteStore({ path: ':memory:', busyTimeoutMs: -1 })).toThrow(
       'Expected `busyTimeoutMs` to be an integer ≥ 0, got -1.',
     );
-    expect(() => sqliteStore({ file: 'x' } as never)).toThrow('Unknown option `file` of `sqliteStore`.');
+    expect(() => sqliteStore({ file: 'x' } as never)).toThrow('Unknown option `file` of sqliteStore().');
     expect(() => sqliteStore({ path: ':memory:' }).append('a\ud800', 0, [text('a')])).toThrow(
       'Expected `sessionId` to be well-formed text',
     );

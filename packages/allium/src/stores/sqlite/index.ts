@@ -45,7 +45,7 @@ export interface SqliteStoreOptions {
  * ```
  */
 export function sqliteStore(options: SqliteStoreOptions): SyncStore {
-  checkKeys('`sqliteStore`', options, ['path', 'database', 'fsync', 'exclusive', 'busyTimeoutMs']);
+  checkKeys('sqliteStore()', options, ['path', 'database', 'fsync', 'exclusive', 'busyTimeoutMs']);
   const { path: file, database, fsync = 'checkpoint', exclusive = false, busyTimeoutMs = 5000 } = options;
   if (fsync !== 'always' && fsync !== 'checkpoint')
     throw invalidOption('fsync', "'always' or 'checkpoint'", fsync);

@@ -1,0 +1,55 @@
+/** What middleware assigned to a request: checked where the model is called, so that it is checked once. */
+import { attribute, invalidOption } from './errors.js';
+import type { Message } from './messages.js';
+import { checkModel } from './model.js';
+import type { ModelContext, RequestParts } from './model-context.js';
+import { checkSettings } from './model-settings.js';
+import { checkText } from './options.js';
+import { authorOf } from './request-changes.js';
+import type { Tool } from './tool.js';
+
+/** Throws for what a layer assigned wrongly, and notes which one it was. */
+export function checkAssigned(ctx: ModelContext): void {
+  const { _request, _run: run } = ctx;
+  if (_request === run.request) return;
+  try {
+    checkRequest(_request, run.request);
+  } catch (error) {
+    const author = authorOf(ctx, (request) => isWrong(request, run.request));
+    if (author) attribute(error, author);
+    throw error;
+  }
+}
+
+/** Checks the parts that are not those of `sound`. */
+export function checkRequest(request: RequestParts, sound: RequestParts): void {
+  const { messages, systemPrompt, tools, model, settings } = request;
+  if (messages !== sound.messages) checkMessages(messages);
+  if (systemPrompt !== sound.systemPrompt) checkText('ctx.systemPrompt', systemPrompt);
+  if (tools !== sound.tools) checkTools(tools);
+  if (model !== sound.model) checkModel('ctx.model', model);
+  if (settings !== sound.settings) checkSettings('ctx.settings', settings);
+}
+
+function isWrong(request: RequestParts, sound: RequestParts): boolean {
+  try {
+    checkRequest(request, sound);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+function checkMessages(messages: readonly Message[] | undefined): void {
+  if (messages !== undefined && !(Array.isArray(messages) && messages.every(isMessage)))
+    throw invalidOption('ctx.messages', 'a list of messages', messages);
+}
+
+function isMessage(value: Message): boolean {
+  return typeof value?.role === 'string' && Array.isArray(value.content);
+}
+
+function checkTools(tools: readonly Tool[]): void {
+  if (!(Array.isArray(tools) && tools.every((tool) => typeof tool?.execute === 'function' && 'spec' in tool)))
+    throw invalidOption('ctx.tools', 'a list of tools made with tool()', tools);
+}
