@@ -244,6 +244,11 @@ export function act(
   return refuse(planned, point, ctx) ?? found;
 }
 
+/** Does what it finds end the run? */
+export function refuses({ guard: { action } }: PlannedGuard): boolean {
+  return action === 'block' || action === 'stop';
+}
+
 /** A refusal, for a guard that may refuse; one that only warns reports. A stop is thrown. */
 function refuse(planned: PlannedGuard, point: GuardPoint, ctx: Context, why?: string): Refusal | undefined {
   const { name, guard } = planned;

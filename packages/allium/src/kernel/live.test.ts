@@ -116,6 +116,80 @@ describe('a refused response', () => {
   });
 });
 
+describe('how a run ends does not depend on who watches', () => {
+  const ways: Record<string, (agent: (observers: (() => void)[]) => Agent) => Promise<RunResult>> = {
+    run: (agent) => agent([]).run('hi'),
+    'run, with an observer': (agent) => agent([() => {}]).run('hi'),
+    stream: (agent) => agent([]).stream('hi').result,
+  };
+  const refused = `${'x'.repeat(30)} SECRET ${'y'.repeat(30)}`;
+  const pieces = refused.match(/.{1,5}/gs)!;
+  const guards: [string, Partial<Guard>][] = [
+    ['blocks', { find: find(/SECRET/g), hold: window(8), action: 'block' }],
+    ['stops', { find: find(/SECRET/g), hold: window(8), action: 'stop' }],
+    [
+      'breaks',
+      {
+        hold: window(8),
+        find(text) {
+          if (text.includes('SECRET')) throw new Error('broken');
+          return [];
+        },
+      },
+    ],
+  ];
+  const cases = Object.keys(ways).flatMap((way) => guards.map(([what, how]) => [way, what, how] as const));
+
+  it.each(cases)('%s: a guard %s what a retry leaves behind', async (way, _, how) => {
+    const script = [chunks(...pieces), 'fine'];
+    const picks = defineMiddleware({
+      name: 'picks',
+      async wrapModel(_ctx, next) {
+        await next();
+        await next();
+      },
+    });
+    const result = await ways[way]!(
+      (observers) => new Agent({ model: scriptedModel(script), middleware: [picks, guard(how)], observers }),
+    );
+    expect(result).toMatchObject({ status: 'done', text: 'fine' });
+  });
+
+  it.each(cases)('%s: a guard %s what is chosen', async (way, what, how) => {
+    const ended = await ways[way]!(
+      (observers) =>
+        new Agent({ model: scriptedModel([chunks(...pieces)]), middleware: [guard(how)], observers }),
+    ).then(
+      ({ status, stop }) => [status, stop.reason],
+      (error) => [error.result.status, error.code],
+    );
+    expect(ended).toEqual(what === 'breaks' ? ['error', 'GUARD_FAILED'] : ['stopped', 'guardrail']);
+  });
+
+  it.each(Object.keys(ways))('%s: a guard stops what a tool tells of its progress', async (way) => {
+    const chatty = tool({
+      name: 'chatty',
+      description: '',
+      input: z.any(),
+      async execute(_args, ctx) {
+        await ctx.update('half SECRET');
+        return 'done';
+      },
+    });
+    const stops = guard({ on: ['tool-result'], find: find(/SECRET/g), action: 'stop' });
+    const result = await ways[way]!(
+      (observers) =>
+        new Agent({
+          model: scriptedModel([toolCalls({ name: 'chatty' }), 'end']),
+          tools: [chatty],
+          middleware: [stops],
+          observers,
+        }),
+    );
+    expect(result).toMatchObject({ status: 'stopped', stop: { reason: 'guardrail' } });
+  });
+});
+
 describe('when what was shown is abandoned', () => {
   it('a retry resets and goes on under the same id', async () => {
     const { story: told, result } = await stream(

@@ -4,7 +4,14 @@ import type { ModelContext } from './context.js';
 import type { MessageDelta } from './events.js';
 import type { AssistantContent, ModelResponse, TextContent, ToolCall } from './messages.js';
 import type { ModelPart } from './model.js';
-import { asJudged, type BlockText, type JudgedContent, ResponseGate, releasedText } from './response-gate.js';
+import {
+  asJudged,
+  type BlockText,
+  type JudgedContent,
+  Objection,
+  ResponseGate,
+  releasedText,
+} from './response-gate.js';
 import type { Run } from './run.js';
 import type { Awaitable } from './store.js';
 
@@ -193,6 +200,8 @@ export class LiveMessage {
 export class LiveStream {
   /** No more text comes. */
   complete = false;
+  /** A guard objected: nothing more is shown, and all of it is judged anew if it is what the layers agree on. */
+  objected = false;
   private readonly gate: ResponseGate | undefined;
   private readonly holdsCalls: boolean;
   /** Contents of responses that are this stream. */
@@ -214,13 +223,27 @@ export class LiveStream {
   }
 
   part(part: ModelPart, block: number): void {
-    if (!this.live.isLive(this)) return;
+    if (this.objected || !this.live.isLive(this)) return;
     if (part.type === 'text' || part.type === 'thinking') {
-      if (this.gate !== undefined) this.gate.push(part.type, block, part.text);
+      if (this.gate !== undefined) this.guarded(this.gate, part.type, block, part.text);
       else if (part.text !== '') this.live.show({ type: part.type, block, text: part.text });
     } else if ((part.type === 'tool-call' || part.type === 'tool-call-delta') && !this.holdsCalls) {
       const { content } = this.source;
       this.live.showCall(block, content[block] as ToolCall, part.arguments, content as Content);
+    }
+  }
+
+  private guarded(gate: ResponseGate, type: 'text' | 'thinking', block: number, text: string): void {
+    // Where no layer can put another response in its place, there is nothing to wait for.
+    if (this.ctx._run.plan.layers.model.length === 0) {
+      gate.push(type, block, text);
+      return;
+    }
+    try {
+      gate.pushLive(type, block, text);
+    } catch (error) {
+      if (!(error instanceof Objection)) throw error;
+      this.objected = true;
     }
   }
 
@@ -230,8 +253,9 @@ export class LiveStream {
     else this.mine.push(content);
   }
 
+  /** Is a response with this content what was shown? */
   owns(content: Content): boolean {
-    return this.mine?.includes(content) ?? false;
+    return !this.objected && (this.mine?.includes(content) ?? false);
   }
 
   /** Flushes the guards, once. */
@@ -244,6 +268,7 @@ export class LiveStream {
   /** The text that got through. A guard that objects now leaves nothing. */
   released(): readonly BlockText[] {
     const { guards } = this.ctx._run.plan;
+    if (this.objected) return [];
     try {
       if (this.gate) return this.gate.settled();
       const content = this.source.content as Content;

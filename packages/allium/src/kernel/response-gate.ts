@@ -9,6 +9,7 @@ import {
   judge,
   latching,
   type PlannedGuard,
+  refuses,
   skipOrThrow,
   spansOf,
   stopFor,
@@ -77,11 +78,15 @@ interface Block {
   held: string;
 }
 
-/** A refusal is thrown as StopRun, a broken guard as GUARD_FAILED. Both are latched. */
+/** A guard objects to text that streams. Whether that counts is known when the layers have agreed on a response. */
+export class Objection extends Error {}
+
+/** A refusal is thrown as StopRun, a broken guard as GUARD_FAILED. Both are latched, at the end of the stream. */
 export class ResponseGate {
   /** Verdicts about calls, for the tool phase. */
   readonly calls: CallVerdicts = new Map();
   private rewritten = false;
+  private streaming = false;
   private readonly blocks: (Block | undefined)[] = [];
 
   constructor(
@@ -94,6 +99,16 @@ export class ResponseGate {
   push(type: Kind, index: number, text: string): void {
     const block = this.blocks[index] ?? this.open(type, index);
     block.push(text);
+  }
+
+  /** The same of a response that others may yet take the place of: throws an Objection, and latches nothing. */
+  pushLive(type: Kind, index: number, text: string): void {
+    this.streaming = true;
+    try {
+      this.push(type, index, text);
+    } finally {
+      this.streaming = false;
+    }
   }
 
   /** The text that has been released, by block, after letting go of what is final by now. */
@@ -175,11 +190,13 @@ export class ResponseGate {
         try {
           return spansOf(planned, point, text, from, ctx);
         } catch (error) {
+          if (this.streaming && !planned.open) throw new Objection();
           latching(ctx, () => skipOrThrow(planned, error, ctx));
           return [];
         }
       },
       replacement: (span, found) => {
+        if (this.streaming && refuses(planned)) throw new Objection();
         const text = act(planned, point, span, found, ctx);
         if (typeof text !== 'string') throw stopFor(text, ctx);
         return text;

@@ -38,15 +38,16 @@ export class ToolResults {
     details: unknown,
   ): Awaitable<void> {
     const { run } = this;
-    if (!run.watched || !begun || ctx._isOver) return;
+    if (!begun || ctx._isOver) return;
     const content = typeof partial === 'string' ? [{ type: 'text' as const, text: partial }] : partial;
     if (!isContentList(content))
       throw new AlliumError(
         'INVALID_HOOK_RESULT',
         'ctx.update() takes text or a list of text, image and file content.',
       );
+    // Watched or not, what a guard says about it counts.
     const shown = judgeUpdate(run.plan.guards, content, details, ctx);
-    if (!shown) return;
+    if (!shown || !run.watched) return;
     const { runId, sessionId } = run;
     const about = { toolCallId: toolCall.id, toolName: toolCall.name };
     run.emit({ type: 'tool_execution_update', runId, sessionId, ...about, ...eventData(shown) });
