@@ -252,10 +252,15 @@ export abstract class Context {
     return this._scope.aborted && !this._run.scope.aborted;
   }
 
+  /** @internal A signal that holds even if a layer swallows it. What is said in an attempt that is over does not count. */
+  _latch(signal: unknown, by?: string): void {
+    if (!this._isOver) this._call.latch(signal, by);
+  }
+
   /** Ends the run cleanly. Throws; even if the exception is swallowed, the run ends at the next boundary. */
   stop(reason: StopReason = 'stopped', why?: string): never {
     const signal = new StopRun(reason, why);
-    if (!this._isOver) this._call.latch(signal, this._run.nameAt(this._position));
+    this._latch(signal, this._run.nameAt(this._position));
     throw signal;
   }
 
@@ -310,21 +315,23 @@ export abstract class Context {
    * with the error as it would with a result.
    */
   _adoptFailed(fork: Context): void {
-    if (fork === this) return;
-    if (fork._state !== undefined) {
-      const extra = this._extras();
-      extra.state ??= this._run.cells.overlay();
-      extra.state.adopt(fork._state);
-    } else this._extra?.state?.drop();
+    if (fork !== this) this._adoptState(fork._state);
+  }
+
+  private _adoptState(state: Overlay | undefined): void {
+    if (state === undefined) {
+      this._extra?.state?.drop();
+      return;
+    }
+    const extra = this._extras();
+    extra.state ??= this._run.cells.overlay();
+    extra.state.adopt(state);
   }
 
   private _adoptWrites(state: Overlay | undefined, metadata: Record<string, unknown> | undefined): void {
-    const extra = this._extras();
-    if (state !== undefined) {
-      extra.state ??= this._run.cells.overlay();
-      extra.state.adopt(state);
-    } else extra.state?.drop();
-    if (metadata !== undefined || extra.brought !== undefined) adoptMetadata(extra, metadata ?? {});
+    this._adoptState(state);
+    if (metadata !== undefined || this._extra?.brought !== undefined)
+      adoptMetadata(this._extras(), metadata ?? {});
   }
 }
 

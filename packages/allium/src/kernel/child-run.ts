@@ -163,7 +163,7 @@ async function goOn(
   if (open.length === 0) return goOn(ctx, child, session, place);
   const [first, ...more] = open;
   const signal = new Suspension(first!, ...more);
-  ctx._call.latch(signal);
+  ctx._latch(signal);
   throw signal;
 }
 

@@ -1,6 +1,6 @@
 /** A model call of a middleware's own, through the layers inside it. */
 import { type Context, type GenerateRequest, ModelContext, ModelSeam } from './context.js';
-import { controlKind } from './errors.js';
+import { isControl } from './errors.js';
 import { enter } from './layers.js';
 import { toMessages } from './message-input.js';
 import type { ModelResponse } from './messages.js';
@@ -39,8 +39,7 @@ export async function generate(
     if (ctx._state) run.cells.stage(ctx._state);
     return call.guarded ? (await run.judgements.response(response, ctx)).response : response;
   } catch (error) {
-    const kind = controlKind(error);
-    if ((kind === 'stop' || kind === 'suspend') && !caller._isOver) caller._call.latch(error, call.latchedBy);
+    if (isControl(error)) run.cross(error, caller, call.latchedBy);
     throw error;
   }
 }

@@ -118,7 +118,7 @@ async function askJudge(planned: PlannedGuard, judging: Judging, ctx: Context): 
     verdict = isThenable(asked) ? await untilAborted(asked, ctx._scope) : asked;
   } finally {
     const { latched, latchedBy } = context._call;
-    if (latched !== undefined) ctx._call.latch(latched, latchedBy);
+    if (latched !== undefined) ctx._latch(latched, latchedBy);
   }
   ctx._call.check();
   if (verdict === undefined) return;
@@ -266,7 +266,7 @@ function refuse(planned: PlannedGuard, point: GuardPoint, ctx: Context, why?: st
 /** A refusal as the signal that ends the run, latched: no layer can swallow it. */
 export function stopFor({ reason, by }: Refusal, ctx: Context): StopRun {
   const signal = new StopRun('guardrail', reason);
-  ctx._call.latch(signal, by);
+  ctx._latch(signal, by);
   return signal;
 }
 
@@ -301,7 +301,7 @@ export function skipOrThrow(planned: PlannedGuard, error: unknown, ctx: Context)
  */
 export function latching<T>(ctx: Context, work: () => T): T {
   const latch = (error: unknown): never => {
-    if (!ctx._isOver) ctx._call.latch(error, attribution(error)?.middleware);
+    ctx._latch(error, attribution(error)?.middleware);
     throw error;
   };
   try {

@@ -98,9 +98,10 @@ function flawIn(value: unknown, at: string, above: readonly object[]): Flaw | un
 }
 
 /** Of an object its class, which is what is wrong with it; its content may be long and look like JSON. */
-function kindOf(value: object): string {
-  const name: unknown = value.constructor?.name;
-  return typeof name === 'string' && name !== ''
-    ? `${/^[AEIOU]/.test(name) ? 'an' : 'a'} ${name}`
-    : 'an object of a class';
+/** What an instance of a class is called, in a sentence. Generators have no class, but a tag. */
+export function kindOf(value: object): string {
+  const own: unknown = value.constructor?.name;
+  const name =
+    typeof own === 'string' && own !== '' ? own : Object.prototype.toString.call(value).slice(8, -1);
+  return name === 'Object' ? 'an object of a class' : `${/^[AEIOU]/.test(name) ? 'an' : 'a'} ${name}`;
 }

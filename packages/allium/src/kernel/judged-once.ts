@@ -2,9 +2,16 @@
 import type { Context } from './context.js';
 import { controlKind } from './errors.js';
 
+/** A map, weak or not. */
+interface Known<K, T> {
+  get(key: K): Promise<T> | undefined;
+  set(key: K, judged: Promise<T>): unknown;
+  delete(key: K): unknown;
+}
+
 /** What was said about `key`, or what `judge` says. An attempt that is given up takes its own verdicts with it. */
-export function judgedOnce<K extends object, T>(
-  known: WeakMap<K, Promise<T>>,
+export function judgedOnce<K, T>(
+  known: Known<K, T>,
   key: K,
   ctx: Context,
   judge: () => Promise<T>,
@@ -24,6 +31,6 @@ export function judgedOnce<K extends object, T>(
 }
 
 /** Was it another attempt that was given up? Then this one asks for itself. */
-export function isOthersAbort(error: unknown, ctx: Context): boolean {
+function isOthersAbort(error: unknown, ctx: Context): boolean {
   return controlKind(error) === 'abort' && !ctx._scope.aborted;
 }

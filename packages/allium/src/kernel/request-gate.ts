@@ -3,7 +3,7 @@
 import { judgeMessage } from './content-guards.js';
 import type { ModelContext } from './context.js';
 import { type GuardTable, judge, latching, stopFor } from './guards.js';
-import { isOthersAbort, judgedOnce } from './judged-once.js';
+import { judgedOnce } from './judged-once.js';
 import type { Message } from './messages.js';
 import { isWithheld } from './session-state.js';
 
@@ -12,7 +12,8 @@ export class RequestGate {
   /** The beginning of the history as it may be sent. */
   private readonly kept: Message[] = [];
   private changed = false;
-  private prompted: { readonly given: string; readonly judged: Promise<string> } | undefined = undefined;
+  /** The last system prompt. */
+  private readonly prompts = new Map<string, Promise<string>>();
   /** Some thinking was changed and may not be sent back. */
   withheld = false;
 
@@ -45,19 +46,8 @@ export class RequestGate {
   /** The system prompt, which is mostly the same from turn to turn: the last one is remembered. */
   async prompt(given: string, ctx: ModelContext): Promise<string> {
     if (given === '') return given;
-    const { prompted } = this;
-    if (prompted?.given === given)
-      return prompted.judged.catch((error) => {
-        if (!isOthersAbort(error, ctx)) throw error;
-        return this.prompt(given, ctx);
-      });
-    const judged = this.judgePrompt(given, ctx);
-    const made = { given, judged };
-    this.prompted = made;
-    judged.catch(() => {
-      if (this.prompted === made) this.prompted = undefined;
-    });
-    return judged;
+    if (!this.prompts.has(given)) this.prompts.clear();
+    return judgedOnce(this.prompts, given, ctx, () => this.judgePrompt(given, ctx));
   }
 
   private async judgePrompt(given: string, ctx: ModelContext): Promise<string> {

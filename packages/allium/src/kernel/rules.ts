@@ -110,9 +110,8 @@ function checked(hook: RuleHook, planned: PlannedHook, answer: unknown, subject:
 
 /** Returns where the hook is skipped. What was latched before goes on in the place of an error. */
 function failed(hook: RuleHook, planned: PlannedHook, ctx: Context, error: unknown): void {
-  if (isControl(error)) {
-    if (!ctx._isOver) ctx._call.latch(error, error === ctx._scope.reason ? 'kernel' : planned.name);
-  } else attribute(error, { middleware: planned.name, hook }, undefined, ctx);
+  if (isControl(error)) ctx._latch(error, error === ctx._scope.reason ? 'kernel' : planned.name);
+  else attribute(error, { middleware: planned.name, hook }, undefined, ctx);
   ctx._call.check();
   if (isControl(error) || !planned.open) throw error;
   ctx._run.note(planned.name, `${hook} failed and was skipped: ${toldError(error, ctx)}`);

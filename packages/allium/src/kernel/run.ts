@@ -338,7 +338,7 @@ export class Run {
   /** A control signal crossed a boundary inside a call: it holds even if a layer further out swallows it. */
   cross(error: ControlSignal, ctx: Context, by = this.nameAt(ctx._position)): void {
     const kind = controlKind(error);
-    if ((kind === 'stop' || kind === 'suspend') && !ctx._isOver) ctx._call.latch(error, by);
+    if (kind === 'stop' || kind === 'suspend') ctx._latch(error, by);
   }
 
   /** A request without calls that lack a result and results that lack a call. */

@@ -345,7 +345,7 @@ export class ToolApproval {
 
   private suspension(ctx: ToolContext, pending: PendingRequest): Suspension {
     const signal = new Suspension(pending);
-    ctx._call.latch(signal);
+    ctx._latch(signal);
     return signal;
   }
 }

@@ -212,7 +212,7 @@ describe('what a tool returns', () => {
       async function* () {
         yield 'a';
       },
-      'got a AsyncGenerator, of which JSON keeps nothing',
+      'got an AsyncGenerator, of which JSON keeps nothing',
     ],
     ['a response', () => new Response('x'), 'got a Response, of which JSON keeps nothing'],
   ])('is an error result when it is %s', async (_, execute, message) => {

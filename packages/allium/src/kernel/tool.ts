@@ -1,7 +1,7 @@
 /** Tools: what a model may call. */
 import type { ToolContext } from './context.js';
 import { AlliumError, checkKeys, invalidOption, shown } from './errors.js';
-import { isPlain } from './json-copy.js';
+import { isPlain, kindOf } from './json-copy.js';
 import { deepFreeze, type ToolContent } from './messages.js';
 import type { ToolSpec } from './model.js';
 import { isStandardSchema, jsonSchemaOf, type StandardSchema } from './standard-schema.js';
@@ -201,14 +201,9 @@ export function toToolResult(value: unknown): ToolResult {
     typeof (value as { toJSON?: unknown }).toJSON !== 'function'
   )
     throw new TypeError(
-      `A tool must return text, a JSON value or content, got ${kindOf(value)}, of which JSON keeps nothing. Return what is in it; progress is told with ctx.update().`,
+      `A tool must return text, a JSON value or content, got ${kindOf(value as object)}, of which JSON keeps nothing. Return what is in it; progress is told with ctx.update().`,
     );
   return { content: [{ type: 'text', text }], isError: false };
-}
-
-function kindOf(value: unknown): string {
-  const tag = Object.prototype.toString.call(value).slice(8, -1);
-  return `a ${tag === 'Object' ? (value as object).constructor.name : tag}`;
 }
 
 export function isContentList(value: unknown): value is readonly ToolContent[] {

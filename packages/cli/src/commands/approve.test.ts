@@ -31,12 +31,15 @@ it('names the config in the commands to copy, where one was named', async () => 
   expect(stdout).toContain('answer with: allium --config ./allium.toml approve ann');
 });
 
-it.each([
+/** Options that answer, and what the model then says. */
+const ANSWERS: [args: string[], answer: string][] = [
   [['--all'], 'pay: paid 5'],
   [['--edit', '{"amount":1}'], 'pay: paid 1'],
   [['--reject', 'too dear'], 'pay failed: too dear'],
   [['--respond', 'it is paid already'], 'pay: it is paid already'],
-])('answers with %s and goes on', async (args, answer) => {
+];
+
+it.each(ANSWERS)('answers with %s and goes on', async (args, answer) => {
   const { code, stdout } = await here().allium(['approve', 'ann', ...args]);
   expect(stdout).toContain(answer);
   expect(code).toBe(0);
@@ -44,18 +47,16 @@ it.each([
 });
 
 describe('without a session', () => {
-  it.each([
-    [['--all'], 'pay: paid 5'],
-    [['--edit', '{"amount":1}'], 'pay: paid 1'],
-    [['--reject', 'too dear'], 'pay failed: too dear'],
-    [['--respond', 'it is paid already'], 'pay: it is paid already'],
-  ])('answers the only one that waits with %s, whichever was used last', async (args, answer) => {
-    await here().allium(['run', '--session', 'bob', 'add 1 and 2']);
-    const { code, stdout, stderr } = await here().allium(['approve', ...args]);
-    expect([code, stdout]).toEqual([0, expect.stringContaining(answer)]);
-    expect(stderr).toMatch(/^session ann\n/);
-    expect((await here().allium(['approve'])).stderr).toContain('Nothing waits for an answer.');
-  });
+  it.each(ANSWERS)(
+    'answers the only one that waits with %s, whichever was used last',
+    async (args, answer) => {
+      await here().allium(['run', '--session', 'bob', 'add 1 and 2']);
+      const { code, stdout, stderr } = await here().allium(['approve', ...args]);
+      expect([code, stdout]).toEqual([0, expect.stringContaining(answer)]);
+      expect(stderr).toMatch(/^session ann\n/);
+      expect((await here().allium(['approve'])).stderr).toContain('Nothing waits for an answer.');
+    },
+  );
 
   it('asks about it in a terminal with --no-resume, and says so where there is none', async () => {
     const nobody = await here().allium(['approve', '--no-resume']);
