@@ -750,6 +750,56 @@ describe('onError at the model seam', () => {
       (await store.read('s', 1)).flatMap((entry) => (entry.type === 'state' ? [entry.value] : [])),
     ).toEqual([1]);
   });
+
+  it('commits what onError itself wrote before a restart, and the next try sees it', async () => {
+    const learnt = defineState<readonly string[]>({ name: 'learnt', scope: 'session', initial: [] });
+    const seen: (readonly string[])[] = [];
+    const learning: Middleware = {
+      name: 'learning',
+      seams: ['model'],
+      state: [learnt],
+      transformContext(messages, ctx) {
+        seen.push(ctx.state.get(learnt));
+        return messages;
+      },
+      beforeModel: (ctx) => ctx.state.update(learnt, (all) => [...all, 'asked']),
+      onError(ctx, error) {
+        ctx.state.update(learnt, (all) => [...all, (error as Error).message]);
+        return 'restart';
+      },
+    };
+    const [failure] = errors(1);
+    const store = memoryStore();
+    const { agent } = trial('model', [learning], [failure!, 'ok'], { store });
+    await agent.session('s').run('go');
+    expect(seen).toEqual([[], [failure!.message]]);
+    const states = (await store.read('s', 1)).filter((entry) => entry.type === 'state');
+    expect(states.map(({ value }) => value)).toEqual([[failure!.message, 'asked']]);
+  });
+
+  it('commits nothing of onError where there is no turn to start again', async () => {
+    const learnt = defineState({ name: 'learnt', scope: 'session', initial: 0 });
+    const asking: Middleware = {
+      name: 'asking',
+      onRunEnd: (ctx) =>
+        ctx.generate(scriptedModel([failWith(errors(1)[0]!)]), { messages: 'x' }).then(
+          () => [],
+          () => {},
+        ),
+    };
+    const learning: Middleware = {
+      name: 'learning',
+      state: [learnt],
+      onError(ctx) {
+        ctx.state.set(learnt, 1);
+        return 'restart';
+      },
+    };
+    const store = memoryStore();
+    const agent = new Agent({ model: scriptedModel(['ok']), middleware: [asking, learning], store });
+    await agent.session('s').run('go');
+    expect((await store.read('s', 1)).filter((entry) => entry.type === 'state')).toEqual([]);
+  });
 });
 
 describe('onError at the tool seam', () => {

@@ -129,7 +129,7 @@ export class Extras {
   /** A question of `suspend()` that is not answered yet. */
   asking: Promise<unknown> | undefined = undefined;
 
-  /** Remembers all of it as it is now; the returned function has it so again. */
+  /** Remembers all of it as it is now; the returned function has it so again, but for what `generate()` left in cells. */
   mark(): () => Extras {
     const kept = Object.assign(new Extras(), this);
     if (this.metadata) kept.metadata = { ...this.metadata };
@@ -137,9 +137,18 @@ export class Extras {
     const state = this.state?.mark();
     return () => {
       if (count !== undefined) kept.transforms!.length = count;
-      if (state) kept.state!.restore(state);
+      kept.state ??= this.state;
+      kept.state?.restore(state);
       return kept;
     };
+  }
+
+  /** The same where there was nothing before. */
+  undone(): Extras {
+    const left = new Extras();
+    left.state = this.state;
+    left.state?.restore();
+    return left;
   }
 }
 

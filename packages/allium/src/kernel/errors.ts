@@ -1,5 +1,6 @@
 /** Every error the kernel raises has a code from this table. `docs/reference/errors.md` is kept equal by a test. */
 import { type RunResult, STOP_REASONS, type StopReason } from './result.js';
+import type { Write } from './state.js';
 
 export const ERROR_CODES = {
   INVALID_OPTION: 'An option has an unknown name, a wrong type or a value out of range.',
@@ -229,7 +230,11 @@ export class RestartTurn extends Error {
   override readonly name = 'RestartTurn';
   readonly [CONTROL] = 'restart' as const;
 
-  constructor(cause: unknown) {
+  constructor(
+    cause: unknown,
+    /** What `onError` wrote to cells: it has learnt something of the error, and the next try should know. */
+    readonly written: readonly Write[] = [],
+  ) {
     super('The turn starts again.', { cause });
   }
 }

@@ -8,6 +8,7 @@ import { checkModel, type Model } from './model.js';
 import { callModel } from './model-call.js';
 import type { Run } from './run.js';
 import { checkGenerate } from './run-options.js';
+import type { Overlay } from './state.js';
 
 export async function generate(
   run: Run,
@@ -26,6 +27,8 @@ export async function generate(
   const parts = { model, systemPrompt, tools, settings, messages: asked };
   const ctx = new ModelContext(run, caller._scope, parts, call);
   call.given = ctx._request;
+  const written = (caller.state as Overlay).inner();
+  ctx._state = written;
   const layers = run.plan.layers.model;
   const inside = layers.findIndex((layer) => layer.position > caller._position);
   try {
@@ -36,7 +39,8 @@ export async function generate(
       callModel,
     )) as ModelResponse;
     call.check();
-    if (ctx._state) run.cells.stage(ctx._state);
+    // What the layers inside wrote goes the way of what the caller writes: an attempt that is left takes it along.
+    (caller.state as Overlay).join(written);
     return call.guarded ? (await run.judgements.response(response, ctx)).response : response;
   } catch (error) {
     if (isControl(error)) run.cross(error, caller, call.latchedBy);

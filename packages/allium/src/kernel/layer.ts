@@ -53,8 +53,9 @@ export function save(layer: Layer, ctx: LayerContext): (() => void) | undefined 
   const fields: Partial<LayerContext> = ctx.seam === 'model' ? assignable(ctx) : { ...ctx };
   const extra = ctx._extra?.mark();
   return () => {
+    const { _extra: now } = ctx;
     Object.assign(ctx, fields);
-    ctx._extra = extra?.();
+    ctx._extra = extra ? extra() : now?.undone();
   };
 }
 

@@ -1,6 +1,6 @@
 /** The first half of a turn: the request, the model inside its layers, guards, `afterModelResponse`, the message. */
 import { ModelContext, ModelSeam, TurnContext } from './context.js';
-import { controlKind } from './errors.js';
+import { controlKind, type RestartTurn } from './errors.js';
 import { stamped } from './incoming.js';
 import { Onion } from './layers.js';
 import { LiveMessage } from './live.js';
@@ -165,7 +165,10 @@ function become(answer: Answer, message: AssistantMessage): Phase {
 async function recover(run: Run, ctx: ModelContext, live: LiveMessage, error: unknown): Promise<void> {
   const kind = controlKind(error);
   if (kind === 'stop') run.call.latch(error, ctx._call.latchedBy);
-  if (kind === 'restart') return live.reset();
+  if (kind === 'restart') {
+    run.cells.stageAll((error as RestartTurn).written);
+    return live.reset();
+  }
   await giveUp(run, live, live.messageId, error);
   throw error;
 }

@@ -66,6 +66,7 @@ async function again(
   if (isControl(error) || ctx._call.final?.has(error)) throw error;
   ctx.attempt = ordinal;
   const model = ctx.seam === 'model' ? ctx.model : undefined;
+  const before = ctx._state?.mark();
   let action: unknown;
   try {
     action = await layer.onError!(ctx, error);
@@ -81,7 +82,8 @@ async function again(
     ctx._call.final.add(error);
     attribute(error, { hook: ctx.seam }, { final: true });
   }
-  if (action === 'restart' && ctx._run.mayRestart(layer.name)) throw new RestartTurn(error);
+  if (action === 'restart' && ctx._run.mayRestart(layer.name))
+    throw new RestartTurn(error, ctx._state?.since(before));
   if (action !== 'retry' && action !== 'fallback') throw error;
   const refusal = repeat(layer, ctx, error);
   if (refusal) throw owned(layer.name, 'onError', refusal, ctx);

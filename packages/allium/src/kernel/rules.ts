@@ -259,6 +259,7 @@ export async function beforeToolCall(
     const { name } = planned;
     seen[k] = rewrites;
     const answer = await ask<ToolAnswer>('beforeToolCall', planned, ctx, ctx);
+    if (ctx._extra?.asking !== undefined) await ctx._extra.asking;
     answers[k] = answer;
     if (answer?.block)
       return { block: { reason: String(answer.reason ?? `Refused by "${name}".`), by: name } };

@@ -9,7 +9,7 @@ import {
   tool,
   toolResult,
 } from 'allium';
-import { collect, scriptedModel, text, toolCalls } from 'allium/testing';
+import { collect, failWith, scriptedModel, text, toolCalls } from 'allium/testing';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
@@ -711,5 +711,84 @@ describe('cells around a tool call that fails', () => {
     });
     await agent.run('go');
     expect(seen).toBe(0);
+  });
+});
+
+describe('cells around ctx.generate()', () => {
+  const cell = defineState({ name: 'count', scope: 'session', initial: 0 });
+  const ofCall = defineState({ name: 'mark', scope: 'call', initial: 'none' });
+  const seen: unknown[] = [];
+  const asks = (onFail: 'open' | 'closed' = 'closed'): Middleware => ({
+    name: 'asks',
+    onFail,
+    async wrapModel(ctx, next) {
+      ctx.state.update(cell, (n) => n + 100);
+      ctx.state.set(ofCall, 'outer');
+      await ctx.generate(scriptedModel(['helped'], { id: 'helper' }), { messages: '?' });
+      seen.push(['after', ctx.state.get(cell), ctx.state.get(ofCall)]);
+      if (onFail === 'open') throw new Error('after the call');
+      return next();
+    },
+  });
+  const counts: Middleware = {
+    name: 'counts',
+    state: [cell, ofCall],
+    beforeModel(ctx) {
+      seen.push([ctx.model.id, ctx.state.get(cell), ctx.state.get(ofCall)]);
+      ctx.state.set(ofCall, 'inner');
+      ctx.state.update(cell, increment);
+    },
+  };
+  const tries: Middleware = {
+    name: 'tries',
+    wrapModel: (_, next) => next().catch(() => next()),
+  };
+
+  async function written(middleware: Middleware[], model: Parameters<typeof scriptedModel>[0]) {
+    seen.length = 0;
+    const store = memoryStore();
+    await new Agent({ model: scriptedModel(model, { id: 'main' }), middleware, store })
+      .session('s')
+      .run('go');
+    return (await journal(store)).filter((line) => line.startsWith('state'));
+  }
+
+  it('inner layers see what the caller wrote, the caller sees what they wrote; cells of a call stay with it', async () => {
+    expect(await written([asks(), counts], ['hi'])).toEqual(['state counts:count=102']);
+    expect(seen).toEqual([
+      ['helper', 100, 'none'],
+      ['after', 101, 'outer'],
+      ['main', 101, 'outer'],
+    ]);
+  });
+
+  it('are dropped with an attempt that is left', async () => {
+    expect(await written([tries, asks(), counts], [failWith(new Error('flaky')), 'hi'])).toEqual([
+      'state counts:count=102',
+    ]);
+  });
+
+  it('are kept where the caller fails open: the call was made', async () => {
+    expect(await written([asks('open'), counts], ['hi'])).toEqual(['state counts:count=2']);
+    const before: Middleware = {
+      name: 'before',
+      beforeModel(ctx) {
+        ctx.metadata.here = true;
+        ctx.state.update(cell, (n) => n + 1000);
+      },
+    };
+    expect(await written([before, asks('open'), counts], ['hi'])).toEqual(['state counts:count=1002']);
+  });
+
+  it('of calls side by side are all kept', async () => {
+    const three: Middleware = {
+      name: 'three',
+      async beforeModel(ctx) {
+        const ask = () => ctx.generate(scriptedModel(['helped']), { messages: '?' });
+        await Promise.all([ask(), ask(), ask()]);
+        ctx.state.update(cell, (n) => n * 10);
+      },
+    };
+    expect(await written([three, counts], ['hi'])).toEqual(['state counts:count=31']);
   });
 });

@@ -71,7 +71,7 @@ export function defineState<T>(
 }
 
 /** A value, or what makes one of the value that is there. */
-class Write {
+export class Write {
   constructor(
     readonly cell: StateCell<any>,
     /** What was written, if `fn` is undefined; otherwise what `fn` made of `seen`. */
@@ -141,14 +141,37 @@ export class Overlay implements StateAccess {
     this.chosen = attempt;
   }
 
+  /** An overlay for a call of its own that whoever has this one makes: over all it sees, but for cells of the call. */
+  inner(): Overlay {
+    return new Inner({
+      get: (cell) => (cell.scope === 'call' ? cell.initial : this.get(cell)),
+      check: (cell) => this.base.check(cell),
+    });
+  }
+
+  /** Takes over what such a call wrote. */
+  join(inner: Overlay): void {
+    this.write(inner);
+  }
+
   /** Where the overlay stands, to come back to with `restore`. */
   mark(): OverlayMark {
     return { count: this.writes.length, chosen: this.chosen };
   }
 
-  restore({ count, chosen }: OverlayMark): void {
-    this.writes = this.writes.slice(0, count);
-    this.chosen = chosen;
+  /** Without a mark: to where it began. What inner calls wrote stays. */
+  restore(mark?: OverlayMark): void {
+    const count = mark?.count ?? 0;
+    this.writes = this.writes.filter((write, i) => i < count || write instanceof Inner);
+    this.chosen = mark?.chosen;
+  }
+
+  /** What it wrote itself since then, inner calls included. */
+  since(mark: OverlayMark | undefined): readonly Write[] {
+    return this.writes.slice(mark?.count ?? 0).flatMap((write) => {
+      if (write instanceof Write) return write;
+      return write instanceof Inner ? write.standing() : [];
+    });
   }
 
   /** The attempts were all abandoned. */
@@ -162,11 +185,12 @@ export class Overlay implements StateAccess {
     const only = writes[0];
     // Around most calls one layer writes once, and everybody further out has nothing but its overlay.
     if (writes.length === 1 && only instanceof Write) return writes as readonly Write[];
-    if (writes.length === 1 && only instanceof Overlay) return only === chosen ? only.standing() : NONE;
+    if (writes.length === 1 && only instanceof Overlay)
+      return only === chosen || only instanceof Inner ? only.standing() : NONE;
     const all: Write[] = [];
     for (const write of writes) {
       if (!(write instanceof Overlay)) all.push(write);
-      else if (write === chosen) all.push(...write.standing());
+      else if (write === chosen || write instanceof Inner) all.push(...write.standing());
     }
     return all;
   }
@@ -177,11 +201,18 @@ export class Overlay implements StateAccess {
       const write = this.writes[i]!;
       if (!(write instanceof Overlay)) {
         if (write.cell === cell) value = write.apply(value);
-      } else if (withAttempt && write === this.chosen) {
+      } else if ((withAttempt && write === this.chosen) || write instanceof Inner) {
         value = applied(write.standing(), cell, value);
       }
     }
     return value;
+  }
+}
+
+/** Of a call that somebody made in the middle of another. Its cells of a call went with it. */
+class Inner extends Overlay {
+  override standing(): readonly Write[] {
+    return super.standing().filter(({ cell }) => cell.scope !== 'call');
   }
 }
 
@@ -254,7 +285,10 @@ export class Cells implements Base {
 
   /** Keeps the writes of a finished phase for the next append. */
   stage(overlay: Overlay): void {
-    const writes = overlay.standing();
+    this.stageAll(overlay.standing());
+  }
+
+  stageAll(writes: readonly Write[]): void {
     for (let i = 0; i < writes.length; i++)
       if (writes[i]!.cell.scope !== 'call') this.staged = added(this.staged, writes[i]!);
   }

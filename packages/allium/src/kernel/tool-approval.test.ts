@@ -799,6 +799,78 @@ describe('ctx.suspend() in a tool', () => {
     expect((await running).result).toMatchObject({ status: 'done' });
   });
 
+  it.each<[string, Middleware[]]>([
+    ['overlap', [{ name: 'both', wrapTool: async (_, next) => (await Promise.all([next(), next()]))[0] }]],
+    [
+      'follow one that was given up',
+      [
+        { name: 'again', wrapTool: (_, next) => next().catch(() => next()) },
+        {
+          name: 'impatient',
+          async wrapTool(ctx, next) {
+            const answered = next();
+            if (ctx.attempt > 1) return answered;
+            await settle();
+            throw new Error('Nobody answers.');
+          },
+        },
+      ],
+    ],
+  ])('is asked once by attempts that %s', async (_, middleware) => {
+    const asked: string[] = [];
+    const answer = deferred<Decision>();
+    const store = memoryStore();
+    const given: string[] = [];
+    const agent = new Agent({
+      model: scriptedModel([calls('asks'), 'end']),
+      tools: [
+        tool({
+          name: 'asks',
+          description: '',
+          input: z.any(),
+          async execute(_, ctx) {
+            given.push((await ctx.suspend({ title: 'May I?' })).type);
+            return 'done';
+          },
+        }),
+      ],
+      store,
+      middleware,
+      onRequest: ({ id }) => {
+        asked.push(id);
+        return answer.promise;
+      },
+    });
+    const running = agent.session('s').run('go');
+    await settle();
+    await settle();
+    answer.resolve({ type: 'approve' });
+    expect((await running).status).toBe('done');
+    expect(asked).toHaveLength(1);
+    expect(given).toContain('approve');
+    const entries = await store.read('s', 1);
+    expect(entries.filter(({ type }) => type === 'request' || type === 'answer')).toHaveLength(2);
+  });
+
+  it('is asked again after an answer that was none', async () => {
+    const answers = [{ type: 'maybe' }, { type: 'approve' }] as Decision[];
+    const agent = new Agent({
+      model: scriptedModel([calls('asks'), 'end']),
+      tools: [
+        tool({
+          name: 'asks',
+          description: '',
+          input: z.any(),
+          execute: async (_, ctx) => (await ctx.suspend({ title: 'May I?' })).type,
+        }),
+      ],
+      middleware: [{ name: 'twice', wrapTool: (_, next) => next().catch(() => next()) }],
+      onRequest: () => answers.shift(),
+    });
+    expect(results(await watched(agent, 'go'))).toEqual(['approve']);
+    expect(answers).toEqual([]);
+  });
+
   it('works in beforeToolCall too, and is refused once the tool has run', async () => {
     const hook: Middleware = {
       name: 'hook',
@@ -811,6 +883,15 @@ describe('ctx.suspend() in a tool', () => {
     const { result } = await it.start('a');
     expect(result).toMatchObject({ status: 'suspended', pending: [{ title: 'From a hook', by: 'hook' }] });
     expect(results(await it.resume({ [result.pending[0]!.id]: { type: 'approve' } }))).toEqual(['a 0']);
+
+    const hasty = world([
+      { name: 'hasty', beforeToolCall: (ctx) => void ctx.suspend({ title: 'Not awaited' }) },
+    ]);
+    expect((await hasty.start('a')).result).toMatchObject({
+      status: 'suspended',
+      pending: [{ title: 'Not awaited' }],
+    });
+    expect(hasty.ran).toEqual([]);
 
     const late = world([{ name: 'late', afterToolCall: async (ctx) => void (await ctx.suspend({})) }]);
     const done = await watched(late.session(calls('a'), 'end'), 'go');

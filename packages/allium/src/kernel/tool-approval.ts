@@ -26,10 +26,18 @@ export function needsApproval({ plan }: Run): boolean {
   return plan.rules.beforeToolCall.length > 0 || plan.guards['tool-args'].length > 0;
 }
 
+/** A question that a handler has been asked, and the answer as it was taken in, once somebody did. */
+interface Question {
+  readonly answer: Promise<Decision | undefined>;
+  taken: Promise<Decision> | undefined;
+}
+
 export class ToolApproval {
   /** What waits to be written: verdicts and questions. */
   private entries: EntryBody[] = [];
   private asked: WeakMap<ToolContext, number> | undefined;
+  /** What a handler here has been asked, by request. */
+  private readonly questions = new Map<string, Question>();
 
   constructor(
     private readonly run: Run,
@@ -188,13 +196,12 @@ export class ToolApproval {
     if (hasLapsed(request, run.clock.now())) return this.lapse(call, request);
     const handler = given.onRequest ?? run.onRequest;
     if (!handler) return undefined;
-    this.post(request);
-    await this.flush();
+    const question = this.question(request, handler, given);
     try {
-      const decision = await untilAborted(this.ask(request, handler, given), scope);
+      const decision = await untilAborted(question.answer, scope);
       if (decision === undefined) return undefined;
-      if (decision === LAPSED) return await this.lapse(call, request);
-      return await this.admit(call, request, checkAnswer(request, decision, request.createdAt));
+      question.taken ??= this.take(call, request, decision);
+      return await question.taken;
     } catch (error) {
       // A tool may catch it and go on with its work.
       const going = this.goingOn(call);
@@ -203,12 +210,41 @@ export class ToolApproval {
     }
   }
 
-  private ask(
+  /** Attempts that overlap, or follow one that was given up, ask as one. What came to nothing can be asked again. */
+  private question(
+    request: PendingRequest,
+    handler: NonNullable<Request['onRequest']>,
+    given: Request,
+  ): Question {
+    let question = this.questions.get(request.id);
+    if (question === undefined) {
+      const answer = this.ask(request, handler, given);
+      question = { answer, taken: undefined };
+      this.questions.set(request.id, question);
+      const over = (): void => void this.questions.delete(request.id);
+      answer.then((decision) => decision ?? over(), over);
+    }
+    return question;
+  }
+
+  private async take(call: Call, request: PendingRequest, decision: Decision): Promise<Decision> {
+    try {
+      if (decision === LAPSED) return await this.lapse(call, request);
+      return await this.admit(call, request, checkAnswer(request, decision, request.createdAt));
+    } catch (error) {
+      this.questions.delete(request.id);
+      throw error;
+    }
+  }
+
+  private async ask(
     request: PendingRequest,
     handler: NonNullable<Request['onRequest']>,
     given: Request,
   ): Promise<Decision | undefined> {
     const { run } = this;
+    this.post(request);
+    await this.flush();
     const by = given.onRequest ? request.by : undefined;
     const answering = run.paused(async () => {
       try {

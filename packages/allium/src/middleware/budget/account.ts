@@ -111,6 +111,11 @@ export interface StoredAmount {
   readonly total: Amount;
 }
 
+/** Was it stored earlier in the same run? */
+export function isBehind({ run, total }: StoredAmount, other: StoredAmount): boolean {
+  return run === other.run && total.tokens <= other.total.tokens && total.usd <= other.total.usd;
+}
+
 /** An account that outlives runs: of a tenant, or of whatever a key names. */
 export class SharedAccount implements Account {
   readonly unbooked: Spent[] = [];

@@ -615,6 +615,48 @@ describe('budget', () => {
     },
   );
 
+  it('stores no less than before where tools that ask models end in another order', async () => {
+    const order: string[] = [];
+    const until = async (step: string): Promise<void> => {
+      while (!order.includes(step)) await new Promise((resolve) => setImmediate(resolve));
+    };
+    const asks = (name: string, first: string, last: string) =>
+      tool({
+        name,
+        description: name,
+        input: z.object({}),
+        async execute(_, ctx) {
+          await until(first);
+          await ctx.generate(scriptedModel([uses(100)]), { messages: '?' });
+          order.push(`${name} asked`);
+          await until(last);
+          return name;
+        },
+      });
+    const store = memoryStore();
+    const agent = new Agent({
+      model: scriptedModel([toolCalls({ name: 'early' }, { name: 'late' }), failWith(new Error('down'))]),
+      tools: [asks('early', 'start', 'late ended'), asks('late', 'early asked', 'late asked')],
+      middleware: [budget({ tokens: 1e6, per: 'session' })],
+      store,
+      observers: [
+        (event) => {
+          if (event.type === 'tool_execution_start') order.push('start');
+          if (event.type === 'tool_execution_end') order.push(`${event.toolCall.name} ended`);
+        },
+      ],
+    });
+    const { result } = await agent
+      .session('s')
+      .run('go')
+      .catch((error) => error);
+    const totals = (await store.read('s', 1)).flatMap((entry) =>
+      entry.type === 'state' ? [(entry.value as { total: { tokens: number } }).total.tokens] : [],
+    );
+    expect(totals.at(-1)).toBe(result.usage.totalTokens);
+    expect(totals).toEqual(totals.toSorted((a, b) => a - b));
+  });
+
   it('lets two instances hold side by side', async () => {
     const model = scriptedModel([uses(600)], { repeat: true });
     const both = [

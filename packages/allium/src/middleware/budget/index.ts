@@ -19,6 +19,7 @@ import {
   type BudgetMap,
   type BudgetStore,
   incrementOf,
+  isBehind,
   minus,
   NOTHING,
   RunAccount,
@@ -300,7 +301,10 @@ export function budget(options: BudgetOptions): Middleware {
    */
   function keep(ctx: Context, account: Account): void {
     if (per === 'run' && usd === undefined) return;
-    if (account instanceof RunAccount && account.runId === ctx.runId) ctx.state.set(cell, account.stored);
+    if (!(account instanceof RunAccount) || account.runId !== ctx.runId) return;
+    const { stored } = account;
+    // Calls of tools that run side by side are written in the order of their results, and an account only grows.
+    ctx.state.update(cell, (before) => (isBehind(stored, before) ? before : stored));
   }
 }
 
