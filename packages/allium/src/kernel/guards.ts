@@ -236,12 +236,21 @@ export function act(
   found: string,
   ctx: Context,
 ): string | Refusal {
-  const { action = 'redact', replacement = '[redacted]' } = planned.guard;
-  if (action === 'redact') {
-    ctx._run.note(planned.name, `redacted ${point}`);
-    return span.replacement ?? replacement;
-  }
-  return refuse(planned, point, ctx) ?? found;
+  return tell(planned, point, ctx) ?? replaced(planned, span, found);
+}
+
+/** Says that something was found: a note, a warning, or a refusal; a stop is thrown. */
+export function tell(planned: PlannedGuard, point: GuardPoint, ctx: Context): Refusal | undefined {
+  const { action = 'redact' } = planned.guard;
+  if (action !== 'redact') return refuse(planned, point, ctx);
+  ctx._run.note(planned.name, `redacted ${point}`);
+  return undefined;
+}
+
+/** What takes the place of something that was found and does not end the run. */
+export function replaced({ guard }: PlannedGuard, span: Span, found: string): string {
+  const { action = 'redact', replacement = '[redacted]' } = guard;
+  return action === 'redact' ? (span.replacement ?? replacement) : found;
 }
 
 /** Does what it finds end the run? */

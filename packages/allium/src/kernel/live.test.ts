@@ -166,6 +166,46 @@ describe('how a run ends does not depend on who watches', () => {
     expect(ended).toEqual(what === 'breaks' ? ['error', 'GUARD_FAILED'] : ['stopped', 'guardrail']);
   });
 
+  const milder: [string, Partial<Guard>, Partial<Middleware>][] = [
+    ['warns of', { find: find(/SECRET/g), hold: window(8), action: 'warn' }, {}],
+    ['redacts', { find: find(/SECRET/g), hold: window(8) }, {}],
+    [
+      'breaks open at',
+      {
+        hold: window(8),
+        find(text) {
+          if (text.includes('SECRET')) throw new Error('broken');
+          return [];
+        },
+      },
+      { onFail: 'open' },
+    ],
+  ];
+
+  it.each(
+    Object.keys(ways).flatMap((way) => milder.map(([what, how, more]) => [way, what, how, more] as const)),
+  )(
+    '%s: a guard that %s text is noted where it is chosen, not where it is left behind',
+    async (way, _, how, more) => {
+      const noted = async (calls: number): Promise<boolean> => {
+        const picks: Middleware = {
+          name: 'picks',
+          async wrapModel(_ctx, next) {
+            for (let i = 0; i < calls; i++) await next();
+          },
+        };
+        const model = scriptedModel([chunks(...pieces), 'fine']);
+        const middleware = [picks, { ...guard(how), name: 'looks', ...more }];
+        const { changes, status } = await ways[way]!(
+          (observers) => new Agent({ model, middleware, observers }),
+        );
+        expect(status).toBe('done');
+        return changes.some(({ by }) => by === 'looks');
+      };
+      expect([await noted(1), await noted(2)]).toEqual([true, false]);
+    },
+  );
+
   it.each(Object.keys(ways))('%s: a guard stops what a tool tells of its progress', async (way) => {
     const chatty = tool({
       name: 'chatty',

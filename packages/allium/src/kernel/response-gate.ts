@@ -1,7 +1,7 @@
 /** Judges one response, piece by piece as it streams or whole. */
 import { redactValue, withContent, withheldThinking, withoutMetadata } from './content-guards.js';
 import type { Context } from './context.js';
-import { AlliumError } from './errors.js';
+import { AlliumError, isControl } from './errors.js';
 import {
   act,
   type GuardTable,
@@ -10,9 +10,11 @@ import {
   latching,
   type PlannedGuard,
   refuses,
+  replaced,
   skipOrThrow,
   spansOf,
   stopFor,
+  tell,
 } from './guards.js';
 import { asJson, readArguments, textsIn } from './json-texts.js';
 import type {
@@ -87,6 +89,8 @@ export class ResponseGate {
   readonly calls: CallVerdicts = new Map();
   private rewritten = false;
   private streaming = false;
+  /** What is to be told of text that streamed, once it counts. */
+  private untold: (() => void)[] = [];
   private readonly blocks: (Block | undefined)[] = [];
 
   constructor(
@@ -113,6 +117,7 @@ export class ResponseGate {
 
   /** The text that has been released, by block, after letting go of what is final by now. */
   settled(): readonly BlockText[] {
+    this.tellAll();
     for (const block of this.blocks) for (const stage of block?.stages ?? []) stage.settle();
     return this.blocks.flatMap((block, i) => (block?.type === 'text' ? { block: i, text: block.safe } : []));
   }
@@ -124,6 +129,7 @@ export class ResponseGate {
 
   /** The stream is complete: flushes, judges what had to wait, and returns what may be seen. */
   async end(response: ModelResponse, ctx: Context = this.ctx): Promise<JudgedContent> {
+    this.tellAll();
     this.flush();
     await this.judgeHeld(response, 'thinking', ctx);
     await this.judgeHeld(response, 'text', ctx);
@@ -136,6 +142,11 @@ export class ResponseGate {
     });
     const { calls, rewritten } = this;
     return { content: changed ? content : response.content, calls, rewritten };
+  }
+
+  private tellAll(): void {
+    for (const tellOne of this.untold) tellOne();
+    this.untold = [];
   }
 
   private seen(part: AssistantContent, index: number, args: ReadonlyMap<number, string>): AssistantContent {
@@ -191,12 +202,18 @@ export class ResponseGate {
           return spansOf(planned, point, text, from, ctx);
         } catch (error) {
           if (this.streaming && !planned.open) throw new Objection();
-          latching(ctx, () => skipOrThrow(planned, error, ctx));
+          const skip = (): void => latching(ctx, () => skipOrThrow(planned, error, ctx));
+          if (this.streaming && !isControl(error)) this.untold.push(skip);
+          else skip();
           return [];
         }
       },
       replacement: (span, found) => {
-        if (this.streaming && refuses(planned)) throw new Objection();
+        if (this.streaming) {
+          if (refuses(planned)) throw new Objection();
+          this.untold.push(() => tell(planned, point, ctx));
+          return replaced(planned, span, found);
+        }
         const text = act(planned, point, span, found, ctx);
         if (typeof text !== 'string') throw stopFor(text, ctx);
         return text;
