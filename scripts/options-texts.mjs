@@ -46,7 +46,8 @@ Of a session, to go on with a run that was suspended or broke off. They take eve
 
 @options kernel/tool.ts ToolOptions
 
-A schema that cannot be expressed as JSON Schema is refused here, with \`INVALID_TOOL\`.
+A schema that cannot be expressed as JSON Schema, or is not one of objects, is refused here, with \`INVALID_TOOL\`. A raw
+JSON Schema that is wrong further in fails the first call the same way.
 
 ### \`toolResult(result)\`
 

@@ -171,8 +171,30 @@ function callOf({ id, name, arguments: args, metadata }: ModelPart & { type: 'to
   return metadata === undefined ? plain : { ...plain, metadata };
 }
 
+/** What models told of answers whose input or output they did not tell, by the usage that was made of it. */
+const told = new WeakMap<Usage, Partial<Usage>>();
+
+/** What the model told, where that leaves out how much it read or wrote. Those are 0 in the usage. */
+export function toldInPart(usage: Usage): Partial<Usage> | undefined {
+  return usage.inputTokens > 0 && usage.outputTokens > 0 ? undefined : told.get(usage);
+}
+
 function toUsage(usage: Partial<Usage> | undefined, model: string): Usage {
   if (!usage) return NO_USAGE;
+  const made = counted(usage, model);
+  if (usage.inputTokens !== undefined && usage.outputTokens !== undefined) return made;
+  const { cacheRead, cacheWrite, totalTokens } = made;
+  // From a total follows what alone is missing in it.
+  if (usage.totalTokens !== undefined) {
+    const rest = Math.max(0, totalTokens - cacheRead - cacheWrite - made.inputTokens - made.outputTokens);
+    if (usage.inputTokens !== undefined) return { ...made, outputTokens: rest };
+    if (usage.outputTokens !== undefined) return { ...made, inputTokens: rest };
+  }
+  told.set(made, usage);
+  return made;
+}
+
+function counted(usage: Partial<Usage>, model: string): Usage {
   const { inputTokens = 0, outputTokens = 0, cacheRead = 0, cacheWrite = 0 } = usage;
   const { totalTokens = inputTokens + outputTokens + cacheRead + cacheWrite } = usage;
   if (

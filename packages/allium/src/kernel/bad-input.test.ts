@@ -624,6 +624,12 @@ describe('a model that yields malformed events', () => {
       /numbers ≥ 0/,
     ],
     [
+      'usage of NaN',
+      yields({ type: 'finish', reason: 'stop', usage: { inputTokens: 4, outputTokens: Number.NaN } }),
+      'MODEL_STREAM_INVALID',
+      /numbers ≥ 0/,
+    ],
+    [
       'usage that is no number',
       yields({ type: 'finish', reason: 'stop', usage: { inputTokens: 'many' } }),
       'MODEL_STREAM_INVALID',

@@ -3,7 +3,7 @@ import type { Assembler } from './assemble.js';
 import { specsOf } from './compose.js';
 import type { ModelContext } from './context.js';
 import { estimateTokens, type Reservation } from './limits.js';
-import { type Message, NO_USAGE, type Usage } from './messages.js';
+import { type Message, NO_USAGE, type Usage, UsageTotal } from './messages.js';
 import type { Tool } from './tool.js';
 
 /** Of the messages given, or else of those the context has. */
@@ -51,6 +51,31 @@ export function estimated(
   const input = Number.isFinite(reserved) ? reserved : countable(ctx, messages);
   const outputTokens = Math.ceil(chars / 4);
   return { ...NO_USAGE, inputTokens: input, outputTokens, totalTokens: input + outputTokens };
+}
+
+/** What a model did not tell of an answer that it told of in part, as `estimate` has it: counted beside that part. */
+export function leftOut(
+  { cacheRead, cacheWrite }: Usage,
+  { inputTokens, outputTokens, totalTokens }: Partial<Usage>,
+  estimate: Usage,
+): Usage {
+  const cached = cacheRead + cacheWrite;
+  // Of a total alone it is only to be told what was read and what was written.
+  if (totalTokens !== undefined) {
+    const both = Math.max(0, totalTokens - cached);
+    const written = Math.min(both, estimate.outputTokens);
+    return { ...NO_USAGE, inputTokens: both - written, outputTokens: written };
+  }
+  const read = inputTokens === undefined ? Math.max(0, estimate.inputTokens - cached) : 0;
+  const written = outputTokens === undefined ? estimate.outputTokens : 0;
+  return { ...NO_USAGE, inputTokens: read, outputTokens: written, totalTokens: read + written };
+}
+
+export function summed(told: Usage, untold: Usage): Usage {
+  const total = new UsageTotal();
+  total.add(told);
+  total.add(untold);
+  return total.snapshot();
 }
 
 /** The input, or 0 where it cannot be counted: that must not stand in the way of the error that is told. */

@@ -2,13 +2,17 @@
 import {
   Agent,
   type AgentOptions,
+  type AssistantMessage,
   assistantMessage,
+  type Message,
   type Middleware,
+  type ModelPart,
   type ModelRequest,
   memoryStore,
   NO_USAGE,
   textOf,
   tool,
+  type Usage,
 } from 'allium';
 import {
   chunks,
@@ -821,6 +825,20 @@ describe('estimateTokens', () => {
     const request = [user(8), { ...first, metadata: {} }, second, third, user(8), fourth, last];
     expect(estimateTokens(request, 0, history)).toBe(5100);
   });
+
+  it('counts the characters that an answer does not tell of', () => {
+    const told = (part: Partial<Usage>, totalTokens: number) => {
+      return { ...assistantMessage('a'.repeat(392)), id: '', usage: { ...NO_USAGE, ...part, totalTokens } };
+    };
+    const after = (...messages: readonly Message[]) => estimateTokens(messages, 40, messages);
+    expect(after(user(392), told({ inputTokens: 70 }, 70), user(392))).toBe(70 + 100 + 100);
+    expect(after(user(392), told({ outputTokens: 30 }, 30), user(392))).toBe(100 + 100 + 100 + 10);
+    // What was written is at least what is sent back.
+    expect(after(user(392), told({ outputTokens: 3000 }, 3000), user(392))).toBe(3000 + 100);
+    // An answer before it told of more.
+    const before = [user(392), answer(5000)];
+    expect(after(...before, user(392), told({ outputTokens: 30 }, 30))).toBe(5000 + 100 + 100);
+  });
 });
 
 describe('a model that does not say what it used', () => {
@@ -874,6 +892,91 @@ describe('a model that does not say what it used', () => {
     const { stop, turns } = await silent([looping, 'never'], { limits: { tokens: 1000 } }).run('go');
     expect([stop.reason, turns]).toEqual(['max_tokens', 1]);
   });
+});
+
+describe('a model that says only part of what it used', () => {
+  const long = 'x'.repeat(4000);
+  const tells = (told: Partial<Usage>, ...more: readonly ModelPart[]) =>
+    chunks(long, ...more, { type: 'finish', reason: more.length > 0 ? 'tool-calls' : 'stop', usage: told });
+  const counted = async (told: Partial<Usage>, options: Partial<AgentOptions>) => {
+    const { costUsd, usage: used, messages } = await agent([tells(told)], options).run('x'.repeat(392));
+    return { costUsd, used, message: (messages[1] as AssistantMessage).usage };
+  };
+
+  it('costs nobody knows how much, and what it said is kept', async () => {
+    for (const told of [{ inputTokens: 4 }, { outputTokens: 4 }, { cacheRead: 4 }, { totalTokens: 4 }]) {
+      const { costUsd, used, message } = await counted(told, {});
+      expect(costUsd).toBeUndefined();
+      expect(used).toEqual({ ...NO_USAGE, ...told, totalTokens: 4 });
+      expect(message).toEqual(used);
+    }
+  });
+
+  it.each([{ tokens: 9000 }, { costUsd: 0.009 }])(
+    'is estimated for the rest where %j limits',
+    async (limits) => {
+      const cases: [Partial<Usage>, [input: number, output: number, total: number]][] = [
+        [{ inputTokens: 4 }, [4, 1000, 1004]],
+        [{ inputTokens: 4, cacheRead: 3 }, [4, 1000, 1007]],
+        [{ outputTokens: 7 }, [ESTIMATE, 7, ESTIMATE + 7]],
+        [{ outputTokens: 7, cacheRead: 30 }, [ESTIMATE - 30, 7, ESTIMATE + 7]],
+        [{ cacheRead: 500 }, [0, 1000, 1500]],
+        // A total is believed: it only has to be divided.
+        [{ totalTokens: 1200 }, [200, 1000, 1200]],
+        [{ totalTokens: 12, cacheWrite: 2 }, [0, 10, 12]],
+      ];
+      for (const [told, [inputTokens, outputTokens, totalTokens]] of cases) {
+        const { costUsd, used, message } = await counted(told, { limits });
+        expect(used).toMatchObject({ inputTokens, outputTokens, totalTokens });
+        expect(costUsd).toBeCloseTo(costOf(price, used), 12);
+        expect(message).toMatchObject(told);
+      }
+    },
+  );
+
+  it('says all where one part follows from the total', async () => {
+    for (const told of [
+      { inputTokens: 4, totalTokens: 20, cacheRead: 6 },
+      { outputTokens: 10, totalTokens: 20, cacheRead: 6 },
+    ])
+      for (const limits of [{}, { tokens: 9000 }]) {
+        const { costUsd, used, message } = await counted(told, { limits });
+        expect(used).toMatchObject({ inputTokens: 4, outputTokens: 10, totalTokens: 20 });
+        expect(message).toEqual(used);
+        expect(costUsd).toBeCloseTo(costOf(price, used), 12);
+      }
+  });
+
+  it('is not estimated for what it says is nothing', async () => {
+    const { used, costUsd } = await counted(usage(4, 0), { limits: { tokens: 9000 } });
+    expect(used.totalTokens).toBe(4);
+    expect(costUsd).toBe(4e-6);
+  });
+
+  it('ends a run at its limit, also one that is resumed', async () => {
+    const ask = tool({
+      name: 'ask',
+      description: '',
+      input,
+      execute: (_, ctx) => ctx.suspend({ title: '?' }).then(() => 'ok'),
+    });
+    for (const told of [{ inputTokens: 4 }, { outputTokens: 4 }, { totalTokens: 1100 }])
+      for (const limits of [{ tokens: 1080 }, { costUsd: 1080e-6 }, { tokens: 4000, costUsd: 1 }]) {
+        const store = memoryStore();
+        const asks = tells(told, { type: 'tool-call', id: 'c', name: 'ask', arguments: '{}' });
+        const model = scriptedModel([asks, text('end', usage(1, 1))], { price });
+        const open = () => new Agent({ model, store, tools: [ask], limits }).session('s');
+        const first = await open().run('x'.repeat(392));
+        await open().answer(first.pending[0]!.id, { type: 'approve' });
+        const last = await open().resume();
+        expect(last.usage.totalTokens).toBe(first.usage.totalTokens + (last.status === 'done' ? 2 : 0));
+        expect(last.costUsd).toBeCloseTo(costOf(price, last.usage), 12);
+        expect(last.status).toBe(limits.tokens === 4000 ? 'done' : 'stopped');
+      }
+  });
+
+  /** Of 392 characters in one message, and a tool. */
+  const ESTIMATE = 100 + Math.ceil(JSON.stringify(free.spec).length / 4);
 });
 
 describe('the output cap', () => {

@@ -277,7 +277,8 @@ export function costOf(price: Price, usage: Usage): number {
 
 /**
  * A rough count of the tokens of a request: what the last answer reported, plus a quarter of the characters since. An
- * answer to a request that has been shortened since says nothing of this one: then all characters are counted.
+ * answer to a request that has been shortened since says nothing of this one: then all characters are counted. So they
+ * are where a model tells only what it wrote, which is the least that is sent back to it.
  */
 export function estimateTokens(
   messages: readonly Message[],
@@ -286,15 +287,28 @@ export function estimateTokens(
 ): number {
   let chars = 0;
   let counts = false;
+  let least = 0;
   for (let i = messages.length - 1; i >= 0; i--) {
     const message = messages[i]!;
     if (!counts && message.role === 'assistant' && message.usage && message.usage.totalTokens > 0) {
-      if (keepsAll(messages, i, history)) return message.usage.totalTokens + Math.ceil(chars / 4);
-      counts = true;
+      const whole = message.usage.totalTokens > message.usage.outputTokens;
+      if (whole || least === 0) {
+        if (keepsAll(messages, i, history)) {
+          const told = toldBy(message, message.usage) + Math.ceil(chars / 4);
+          if (whole) return Math.max(told, least);
+          least = told;
+        } else counts = true;
+      }
     }
     chars += charsOf(message);
   }
-  return Math.ceil((chars + fixedChars) / 4);
+  return Math.max(Math.ceil((chars + fixedChars) / 4), least);
+}
+
+/** What an answer reported, and its own length where a model tells only what it read. */
+function toldBy(answer: Message, { totalTokens, inputTokens, cacheRead, cacheWrite }: Usage): number {
+  const written = totalTokens > inputTokens + cacheRead + cacheWrite;
+  return written ? totalTokens : totalTokens + Math.ceil(charsOf(answer) / 4);
 }
 
 /** Is everything that came before the answer at `end` still in the request, beside whatever was put in? */

@@ -145,6 +145,10 @@ export const NO_USAGE: Usage = Object.freeze({
 /** Of a call that nobody told the tokens of: none are counted, but what it cost is not known. */
 export const UNKNOWN_USAGE: Usage = Object.freeze({ ...NO_USAGE });
 
+export function isNothing({ totalTokens, inputTokens, outputTokens }: Usage): boolean {
+  return totalTokens === 0 && inputTokens === 0 && outputTokens === 0;
+}
+
 /** A sum that grows; readers get a frozen copy, made when they ask. */
 export class UsageTotal {
   private inputTokens = 0;

@@ -1,9 +1,9 @@
 /** The innermost point of the model seam: one attempt with the model really called. */
-import { Assembler } from './assemble.js';
+import { Assembler, toldInPart } from './assemble.js';
 import { specsOf } from './compose.js';
 import type { ModelContext } from './context.js';
 import { attribute, isControl, isThenable } from './errors.js';
-import { charsIn, estimated, inputTokens, spentSoFar } from './estimates.js';
+import { charsIn, estimated, inputTokens, leftOut, spentSoFar, summed } from './estimates.js';
 import { isCrowded, type Reservation } from './limits.js';
 import type { LiveStream } from './live.js';
 import {
@@ -200,7 +200,11 @@ export class ModelCall extends Reading {
     if (ctx._run.plan.looksAtResponses) ctx._call.frozen = freezeResponse(response);
     ctx._call.live?.claim(this.live, (stages?.finish(response) ?? response).content);
     const { usage = NO_USAGE } = response;
-    this.settle(usage.totalTokens > 0 ? usage : this.unreported());
+    if (usage.totalTokens === 0) this.settle(this.unreported());
+    else {
+      const told = toldInPart(usage);
+      this.settle(usage, told && this.untold(usage, told));
+    }
     return response;
   }
 
@@ -222,10 +226,20 @@ export class ModelCall extends Reading {
     return limited ? estimated(ctx, messages, reservation, charsIn(raw)) : UNKNOWN_USAGE;
   }
 
-  private settle(usage: Usage): void {
-    if (this.begun) this.ctx._call.live?.ended();
-    this.ctx._run.settle(this.price, this.reservation, usage);
-    note(this.ctx._run, this.ctx.model, usage);
+  /** The same for what a model does not say of an answer that it says something of. */
+  private untold(usage: Usage, told: Partial<Usage>): Usage {
+    const estimate = this.unreported();
+    return estimate === UNKNOWN_USAGE ? estimate : leftOut(usage, told, estimate);
+  }
+
+  private settle(usage: Usage, untold?: Usage): void {
+    const { ctx, price } = this;
+    const { _run: run } = ctx;
+    if (this.begun) ctx._call.live?.ended();
+    // First: once the reservation is given back, calls that wait look at what is left.
+    if (untold !== undefined) run.settle(price, undefined, untold);
+    run.settle(price, this.reservation, usage);
+    note(run, ctx.model, untold === undefined ? usage : summed(usage, untold));
   }
 }
 

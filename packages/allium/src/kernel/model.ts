@@ -129,6 +129,8 @@ export interface StreamTransform {
 
 /** `provider/id`: how a model is named in messages, prices and explanations. */
 export function modelName(model: Pick<Model, 'provider' | 'id'>): string {
+  if (typeof model !== 'object' || model === null)
+    throw invalidOption('model', 'a model with provider and id', model);
   return `${model.provider}/${model.id}`;
 }
 

@@ -144,6 +144,24 @@ describe('result.changes after a layer rewrote the request', () => {
     ]);
   });
 
+  it('tells what convertToLlm assigned beside the messages, which it returns', async () => {
+    const converts = defineMiddleware({
+      name: 'converts',
+      convertToLlm(messages, ctx) {
+        Object.assign(ctx, {
+          messages: [userMessage('not sent')],
+          systemPrompt: 'other',
+          settings: { seed: 1 },
+        });
+        return messages;
+      },
+    });
+    expect(await changesOf([converts])).toEqual([
+      { turn: 1, by: 'converts', what: 'rewrote the system prompt of the request' },
+      { turn: 1, by: 'converts', what: 'rewrote the settings of the request' },
+    ]);
+  });
+
   it('counts the rewrites of a call of a middleware itself, from what it asked', async () => {
     const asks = defineMiddleware({
       name: 'asks',

@@ -9,8 +9,10 @@ export function noteRewrites(ctx: ModelContext): void {
 }
 
 /** A transform of the request assigned to its context what it does not return. */
-export function noteAssigned(ctx: ModelContext, before: RequestParts): void {
-  note(ctx, before, ctx._request);
+export function noteAssigned(ctx: ModelContext, before: RequestParts, hook: string): void {
+  // Sent is what `convertToLlm` returns, whatever messages it assigns.
+  const { messages } = hook === 'convertToLlm' ? ctx._request : before;
+  note(ctx, { ...before, messages }, ctx._request);
 }
 
 /** `next({ … })` wrote this context before anybody was handed it. */

@@ -106,6 +106,15 @@ const WAYS: [string, (fields: object) => Partial<Middleware>][] = [
       },
     }),
   ],
+  [
+    'convertToLlm',
+    (fields) => ({
+      convertToLlm(messages, ctx) {
+        Object.assign(ctx, fields);
+        return messages;
+      },
+    }),
+  ],
 ];
 
 describe('a wrong value that a middleware assigns to a request', () => {

@@ -121,7 +121,7 @@ function failed(hook: RuleHook, planned: PlannedHook, ctx: Context, error: unkno
 function assigned(hook: RuleHook, planned: PlannedHook, ctx: ModelContext, before: RequestParts): void {
   try {
     checkRequest(ctx._request, before);
-    noteAssigned(ctx, before);
+    noteAssigned(ctx, before, hook);
   } catch (error) {
     failed(hook, planned, ctx, error);
     ctx._request = before;
@@ -208,7 +208,9 @@ export async function convertToLlm(
   ctx: ModelContext,
 ): Promise<readonly Message[]> {
   const planned = hooks.at(-1)!;
+  const before = ctx._request;
   const answer = await ask<readonly Message[]>('convertToLlm', planned, ctx, messages, ctx);
+  if (ctx._request !== before) assigned('convertToLlm', planned, ctx, before);
   if (answer === undefined || answer === messages) return messages;
   ctx._run.note(planned.name, 'converted the messages of the request');
   return answer;

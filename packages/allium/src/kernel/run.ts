@@ -14,6 +14,7 @@ import { Judgements } from './judgements.js';
 import type { Budget, Limits, Reservation, SessionLimits } from './limits.js';
 import {
   type AssistantContent,
+  isNothing,
   type Message,
   type Metadata,
   type ModelResponse,
@@ -299,7 +300,7 @@ export class Run {
     const before = this.budget.costUsd;
     this.budget.settle(price, reservation, usage);
     // What is not known stays so: that is written once.
-    if (usage === UNKNOWN_USAGE ? before === undefined : usage.totalTokens === 0) return;
+    if (usage === UNKNOWN_USAGE ? before === undefined : isNothing(usage)) return;
     const after = this.budget.costUsd;
     const spent = {
       usage,

@@ -1,5 +1,5 @@
 /** The parts of the Standard Schema interfaces the kernel uses. Types only: no schema library is imported. */
-import { AlliumError, messageOf } from './errors.js';
+import { AlliumError, isRecord, isThenable, messageOf, shown } from './errors.js';
 import type { JsonSchema } from './model.js';
 
 export interface StandardSchema<Input = unknown, Output = Input> {
@@ -40,7 +40,7 @@ export function jsonSchemaOf(
   convert?: (schema: never) => object,
 ): JsonSchema {
   try {
-    if (convert) return withoutDialect(convert(schema as never) as JsonSchema);
+    if (convert) return withoutDialect(convert(schema as never));
     const own = schema['~standard'].jsonSchema;
     if (own) return withoutDialect(own.input({ target: 'draft-2020-12' }));
   } catch (error) {
@@ -62,10 +62,26 @@ function noJsonSchema(owner: string, schema: StandardSchema): AlliumError {
   );
 }
 
-function withoutDialect(schema: JsonSchema): JsonSchema {
+function withoutDialect(schema: unknown): JsonSchema {
+  const promised = isThenable(schema);
+  if (promised) schema.then(undefined, ignore);
+  if (promised || !isRecord(schema))
+    throw new TypeError(`Expected a JSON Schema object, got ${promised ? 'a promise' : shown(schema)}.`);
   const { $schema: _, ...rest } = schema;
   return Object.freeze(rest);
 }
+
+/** Does it clearly describe something else than objects? What it leaves open, or refers to, may be one. */
+export function excludesObjects({ type, anyOf, oneOf }: JsonSchema): boolean {
+  if (type !== undefined) return type !== 'object' && !(Array.isArray(type) && type.includes('object'));
+  return [anyOf, oneOf].some((choices) => Array.isArray(choices) && choices.every(isNoObject));
+}
+
+function isNoObject(schema: unknown): boolean {
+  return isRecord(schema) ? excludesObjects(schema) : schema === false;
+}
+
+function ignore(): void {}
 
 /** One line per issue: `path: message`. */
 export function describeIssues(issues: readonly SchemaIssue[]): string {

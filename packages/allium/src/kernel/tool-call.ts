@@ -191,7 +191,21 @@ export function parseArguments(text: string): { value: unknown } | { problem: st
 export function validate(ctx: ToolContext, raw: unknown): Awaitable<string | undefined> {
   const checked = ctx.tool!.input['~standard'].validate(raw);
   if (!isThenable(checked)) return take(ctx, raw, checked);
-  return untilAborted(checked, ctx._scope).then((result) => take(ctx, raw, result));
+  return untilAborted(checked, ctx._scope).then(
+    (result) => take(ctx, raw, result),
+    (error) => {
+      throw named(error, ctx.tool!);
+    },
+  );
+}
+
+/** A schema does not know which tool it belongs to. Who has to repair it needs to. */
+function named(error: unknown, { name }: Tool): unknown {
+  if (!(error instanceof AlliumError) || error.code !== 'INVALID_TOOL') return error;
+  return new AlliumError('INVALID_TOOL', `Tool "${name}" has a wrong \`input\`. ${error.message}`, {
+    cause: error,
+    data: { ...error.data, tool: name },
+  });
 }
 
 type Checked = Awaited<ReturnType<NonNullable<ToolContext['tool']>['input']['~standard']['validate']>>;

@@ -69,6 +69,76 @@ describe('a tool with a schema of', () => {
     );
   });
 
+  it.each<[string, StandardSchema<any, any>, RegExp]>([
+    ['text', z.string(), /got \{"type":"string"\}/],
+    ['lists', z.array(z.string()), /got \{"type":"array"/],
+    ['one of some words', z.enum(['a', 'b']), /got \{"type":"string","enum"/],
+    ['text or lists', z.union([z.string(), z.array(z.string())]), /got \{"anyOf"/],
+    ['nothing', z.null(), /got \{"type":"null"\}/],
+    ['lists, in raw JSON Schema', jsonSchema({ type: 'array' }), /got \{"type":"array"\}/],
+    ['several types', jsonSchema({ type: ['string', 'null'] }), /got \{"type":\["string","null"\]\}/],
+    ['either, in raw JSON Schema', jsonSchema({ oneOf: [false, { type: 'number' }] }), /got \{"oneOf"/],
+    ['an unknown type', jsonSchema({ type: 'objekt' }), /got \{"type":"objekt"\}/],
+  ])('%s is refused where it is defined: models send objects', (_, input, got) => {
+    const error = expect.objectContaining({ code: 'INVALID_TOOL', message: expect.stringMatching(got) });
+    expect(() => weather(input)).toThrow(error);
+    expect(() => weather(input)).toThrow(
+      /^Tool "weather": `input` must be the schema of an object, got .* make it a field of an object\.$/,
+    );
+  });
+
+  it.each<[string, StandardSchema<any, any>]>([
+    ['no fields', z.object({})],
+    ['anything', z.any()],
+    ['names and values', z.record(z.string(), z.number())],
+    ['one of several objects', z.union([z.object({ a: z.string() }), z.object({ b: z.string() })])],
+    [
+      'objects told apart by a field',
+      z.discriminatedUnion('kind', [z.object({ kind: z.literal('a') }), z.object({ kind: z.literal('b') })]),
+    ],
+    ['an object or nothing', z.object({}).nullable()],
+    ['two objects at once', z.intersection(z.object({ a: z.string() }), z.object({ b: z.string() }))],
+    ['no type', jsonSchema({ properties: { a: { type: 'string' } } })],
+    ['nothing at all', jsonSchema({})],
+    ['a reference', jsonSchema({ $ref: '#/$defs/a', $defs: { a: { type: 'object' } } })],
+    [
+      'a choice with a reference',
+      jsonSchema({ anyOf: [{ type: 'null' }, { $ref: '#/$defs/a' }], $defs: { a: {} } }),
+    ],
+    ['a list of types', jsonSchema({ type: ['object', 'null'] })],
+  ])('%s is taken', (_, input) => {
+    expect(weather(input).spec.inputSchema).toBeTypeOf('object');
+  });
+
+  it.each([
+    ['null', () => null],
+    ['"string"', () => 'string'],
+    ['false', () => false],
+    ['[]', () => []],
+    ['a promise', async () => ({ type: 'object' })],
+    ['a promise', () => Promise.reject(new Error('no'))],
+  ])('%s for a JSON Schema is refused where it is defined', (got, convert) => {
+    expect(() => weather(z.object({}), { toJsonSchema: convert })).toThrow(
+      expect.objectContaining({
+        code: 'INVALID_TOOL',
+        message: `Tool "weather": its schema cannot be expressed as JSON Schema: Expected a JSON Schema object, got ${got}.`,
+      }),
+    );
+  });
+
+  it('raw JSON Schema that is none further in fails the first call, and names the tool', async () => {
+    const wrong = jsonSchema({ type: 'object', properties: { city: { type: 'strng' } } });
+    const model = scriptedModel([toolCalls({ name: 'weather', args: { city: 'Oslo' } })]);
+    const agent = new Agent({ model, tools: [weather(wrong)] });
+    await expect(agent.run('go')).rejects.toMatchObject({
+      code: 'INVALID_TOOL',
+      message: expect.stringMatching(
+        /Tool "weather" has a wrong `input`\. This is not a JSON Schema: .*city.*Repair the schema given to jsonSchema\(\)\./,
+      ),
+      cause: { data: { tool: 'weather', schema: { type: 'object' } } },
+    });
+  });
+
   it('a raw JSON Schema without jsonSchema() is refused, and told what to use', () => {
     expect(() => weather(schema as never)).toThrow(
       expect.objectContaining({

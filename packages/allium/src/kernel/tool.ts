@@ -4,14 +4,14 @@ import { AlliumError, checkKeys, invalidOption, shown } from './errors.js';
 import { isPlain, kindOf } from './json-copy.js';
 import { deepFreeze, type ToolContent } from './messages.js';
 import type { ToolSpec } from './model.js';
-import { isStandardSchema, jsonSchemaOf, type StandardSchema } from './standard-schema.js';
+import { excludesObjects, isStandardSchema, jsonSchemaOf, type StandardSchema } from './standard-schema.js';
 
 export interface ToolOptions<Input, Output> {
   /** 1 to 64 letters, digits, `_` or `-`. */
   readonly name: string;
   /** Shown to the model. */
   readonly description: string;
-  /** Any Standard Schema. A raw JSON Schema goes through `allium/json-schema`. */
+  /** Any Standard Schema of an object. A raw JSON Schema goes through `allium/json-schema`. */
   readonly input: StandardSchema<Input, Output>;
   /**
    * Does the work. What it returns becomes the result: text, any JSON value, a list of content, or
@@ -91,11 +91,13 @@ export function tool<Input, Output>(options: ToolOptions<Input, Output>): Tool<I
   }
   checkDetails(options, fail);
   // Now, and not when a model is first called: the one who wrote the schema is the one who can mend it.
-  const spec: ToolSpec = Object.freeze({
-    name,
-    description,
-    inputSchema: jsonSchemaOf(`Tool "${name}"`, input, toJsonSchema),
-  });
+  const inputSchema = jsonSchemaOf(`Tool "${name}"`, input, toJsonSchema);
+  if (excludesObjects(inputSchema)) {
+    throw fail(
+      `\`input\` must be the schema of an object, got ${shown(inputSchema)}. Models call tools with named arguments: make it a field of an object.`,
+    );
+  }
+  const spec: ToolSpec = Object.freeze({ name, description, inputSchema });
   return Object.freeze({
     ...options,
     idempotent,

@@ -1,4 +1,5 @@
 /** Middleware, models, stores and tools by name: what config files and command lines are made of. */
+import { checkOneOf } from '../kernel/options.js';
 import { middlewareRegistry } from './middleware.js';
 import { modelRegistry } from './models.js';
 import type { Kind, Registered } from './registry.js';
@@ -34,7 +35,7 @@ const REGISTRIES = {
 
 /** What is known by name, that of this package included. */
 export function registered(kind: Kind): readonly Registered[] {
-  return REGISTRIES[kind]
+  return registryOf(kind)
     .list()
     .map(({ name, builtIn, optionsSchema }) => ({ name, builtIn, optionsSchema }));
 }
@@ -43,12 +44,17 @@ export function registered(kind: Kind): readonly Registered[] {
 export function findRegistered(kind: Kind, name: string): Registered | undefined {
   const entry =
     kind === 'model'
-      ? (modelRegistry.find(name) ?? modelRegistry.find(name.split('/', 1)[0]!))
-      : REGISTRIES[kind].find(name);
+      ? (modelRegistry.find(name) ?? modelRegistry.find(String(name).split('/', 1)[0]!))
+      : registryOf(kind).find(name);
   return entry && { name: entry.name, builtIn: entry.builtIn, optionsSchema: entry.optionsSchema };
 }
 
 /** The error for a name that is not known: it lists what is, `others` included, and the nearest of them. */
 export function unknownName(kind: Kind, name: string, others: readonly string[] = []): Error {
-  return REGISTRIES[kind].unknown(name, others);
+  return registryOf(kind).unknown(name, others);
+}
+
+function registryOf<K extends Kind>(kind: K): (typeof REGISTRIES)[K] {
+  checkOneOf('kind', kind, Object.keys(REGISTRIES));
+  return REGISTRIES[kind];
 }

@@ -1,5 +1,5 @@
 /** Checks options against what a plugin declares: any Standard Schema, or the plain part of JSON Schema. */
-import { nearest, shown } from '../kernel/errors.js';
+import { invalidOption, nearest, shown } from '../kernel/errors.js';
 import type { JsonSchema } from '../kernel/model.js';
 import { isStandardSchema, type StandardSchema } from '../kernel/standard-schema.js';
 
@@ -23,6 +23,7 @@ export type CheckedOptions =
 
 /** Checks a value; a Standard Schema may also change it. Never throws for what is wrong with the value. */
 export async function checkOptionsSchema(schema: OptionsSchema, value: unknown): Promise<CheckedOptions> {
+  checkSchema('schema', schema);
   if (!isStandardSchema(schema)) {
     const [first, ...rest] = issuesOf(schema, value, []);
     return first ? { issues: [first, ...rest] } : { value };
@@ -34,6 +35,12 @@ export async function checkOptionsSchema(schema: OptionsSchema, value: unknown):
     return { path: steps, message: `Wrong \`${written(steps)}\`: ${message}` };
   });
   return { issues: [first ?? { path: [], message: 'The schema refuses these options.' }, ...rest] };
+}
+
+/** Throws for what is no schema at all. */
+export function checkSchema(option: string, schema: unknown): void {
+  if (!isRecord(schema) && !isStandardSchema(schema))
+    throw invalidOption(option, 'a Standard Schema or a JSON Schema', schema);
 }
 
 type Path = readonly (string | number)[];

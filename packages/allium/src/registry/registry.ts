@@ -1,8 +1,7 @@
 /** Things by name: what is registered, what comes with the package, and what to say about a name nobody knows. */
 import { AlliumError, invalidOption, nearest, shown } from '../kernel/errors.js';
-import { isStandardSchema } from '../kernel/standard-schema.js';
 import type { Awaitable } from '../kernel/store.js';
-import { checkOptionsSchema, type OptionsSchema } from './options-schema.js';
+import { checkOptionsSchema, checkSchema, type OptionsSchema } from './options-schema.js';
 
 export type Kind = 'middleware' | 'model' | 'store' | 'tool';
 
@@ -78,12 +77,7 @@ export class Registry<T> {
         factory,
       );
     const { optionsSchema } = options;
-    if (
-      optionsSchema !== undefined &&
-      (typeof optionsSchema !== 'object' || optionsSchema === null) &&
-      !isStandardSchema(optionsSchema)
-    )
-      throw invalidOption('optionsSchema', 'a Standard Schema or a JSON Schema', optionsSchema);
+    if (optionsSchema !== undefined) checkSchema('optionsSchema', optionsSchema);
     const key = flat(name);
     const before = this.#own.get(key);
     const entry: Entry<T> = { name, factory, optionsSchema, builtIn: false };
@@ -142,7 +136,7 @@ export class Registry<T> {
   /** `others`: names that could be used as well, as those of installed plugins. */
   unknown(name: string, others: readonly string[] = []): AlliumError {
     const known = [...new Set([...this.list().map((entry) => entry.name), ...others])].sort();
-    const near = nearest(name, known);
+    const near = typeof name === 'string' ? nearest(name, known) : undefined;
     const there =
       known.length > 0
         ? `There ${known.length > 1 ? 'are' : 'is'}: ${known.join(', ')}.`

@@ -1,5 +1,5 @@
 /** Reads a stream to its end and keeps what it told. */
-import { RunError } from '../kernel/errors.js';
+import { invalidOption, RunError } from '../kernel/errors.js';
 import type { AgentEvent } from '../kernel/events.js';
 import type { RunResult } from '../kernel/result.js';
 import type { RunStream } from '../kernel/session.js';
@@ -17,6 +17,8 @@ export interface Collected {
 
 /** Collects all events of a run; a run that fails does not throw here. */
 export async function collect(stream: RunStream): Promise<Collected> {
+  if (typeof stream?.[Symbol.asyncIterator] !== 'function')
+    throw invalidOption('stream', 'what agent.stream() returns', stream);
   const events: AgentEvent[] = [];
   const shown = new Map<string, string>();
   let error: RunError | undefined;

@@ -100,8 +100,13 @@ describe('a step of a script', () => {
 
   it('states its own usage, or that of the model', async () => {
     const model = scriptedModel([text('a', { inputTokens: 1 }), 'b'], { usage: { outputTokens: 7 } });
-    expect((await parts(model)).at(-1)).toMatchObject({ usage: { inputTokens: 1 } });
-    expect((await parts(model)).at(-1)).toMatchObject({ usage: { outputTokens: 7 } });
+    expect((await parts(model)).at(-1)).toMatchObject({ usage: { inputTokens: 1, outputTokens: 0 } });
+    expect((await parts(model)).at(-1)).toMatchObject({ usage: { inputTokens: 0, outputTokens: 7 } });
+  });
+
+  it('states a part of its usage where a part of the stream says so', async () => {
+    const end = { type: 'finish', reason: 'stop', usage: { inputTokens: 1 } } as const;
+    expect((await parts(scriptedModel([chunks('a', end)]))).at(-1)).toEqual(end);
   });
 
   it('is refused when it is none of these', () => {

@@ -37,7 +37,7 @@ export interface ScriptedModelOptions {
   readonly provider?: string;
   readonly id?: string;
   readonly price?: Price;
-  /** Usage of steps that state none. @default 10 tokens in, 5 out */
+  /** Usage of steps that state none. What it leaves out is 0. @default 10 tokens in, 5 out */
   readonly usage?: Partial<Usage>;
   /** Goes back to the first step after the last. @default false */
   readonly repeat?: boolean;
@@ -46,9 +46,14 @@ export interface ScriptedModelOptions {
 /** The usage of steps that state none. */
 export const DEFAULT_USAGE: Partial<Usage> = { inputTokens: 10, outputTokens: 5 };
 
-/** An answer of text, streamed in one piece. */
+/** An answer of text, streamed in one piece. What `usage` leaves out is 0. */
 export function text(content: string, usage?: Partial<Usage>): ScriptStep {
-  return { parts: [{ type: 'text', text: content }, finish('stop', usage)] };
+  return { parts: [{ type: 'text', text: content }, finish('stop', usage && stated(usage))] };
+}
+
+/** A script means what it says: without this a model would seem to keep part of its usage to itself. */
+function stated(usage: Partial<Usage>): Partial<Usage> {
+  return { inputTokens: 0, outputTokens: 0, ...usage };
 }
 
 /** An answer that asks for tools. `args` is any JSON value, or raw text. Ids are made from the order of the calls. */
@@ -60,6 +65,9 @@ export function toolCalls(
     readonly text?: string;
   }[]
 ): ScriptStep {
+  for (const call of calls)
+    if (typeof call?.name !== 'string')
+      throw invalidOption('calls', 'objects such as { name, args, id, text }', call);
   return {
     parts: [
       ...calls.flatMap(({ name, args = {}, id, text: before }, index): ModelPart[] => [
@@ -98,6 +106,8 @@ export function hang(...before: readonly (string | ModelPart | 'tick')[]): Scrip
 }
 
 function toPart(piece: string | ModelPart): ModelPart | 'tick' {
+  if (typeof piece !== 'string' && typeof piece?.type !== 'string')
+    throw invalidOption('pieces', "text, parts of a stream or 'tick'", piece);
   return typeof piece !== 'string' || piece === 'tick'
     ? (piece as ModelPart | 'tick')
     : { type: 'text', text: piece };
@@ -119,6 +129,7 @@ export function scriptedModel(script: readonly Script[], options: ScriptedModelO
   const { provider = 'test', id = 'scripted', price, usage = DEFAULT_USAGE, repeat = false } = options;
   if (!Array.isArray(script)) throw invalidOption('script', 'a list of steps', script);
   script.forEach(checkStep);
+  const unstated = stated(usage);
   const requests: ModelRequest[] = [];
   let aborted = 0;
   return {
@@ -140,7 +151,7 @@ export function scriptedModel(script: readonly Script[], options: ScriptedModelO
       const given = script[repeat ? (call - 1) % script.length : call - 1];
       if (given === undefined) throw exhausted(asked, call, script.length);
       const step = toStep(typeof given === 'function' ? given(asked, call) : given);
-      yield* play(step, { options: callOptions, usage, onAbort: () => aborted++ });
+      yield* play(step, { options: callOptions, usage: unstated, onAbort: () => aborted++ });
     },
   };
 }

@@ -12,7 +12,7 @@ import {
 } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { modelName } from '../../kernel/model.js';
-import { checkMethods, checkOptions } from '../../kernel/options.js';
+import { checkMethods, checkOptions, checkText } from '../../kernel/options.js';
 import { defineState } from '../../kernel/state.js';
 import type { Awaitable, Store } from '../../kernel/store.js';
 import { isDoubtful } from '../../kernel/unanswered.js';
@@ -233,6 +233,8 @@ export function auditLog(options: AuditLogOptions): Middleware {
  * somebody put back an old journal together with an old log.
  */
 export async function auditHead(store: Store, session: string, name = 'audit-log'): Promise<AuditHead> {
+  checkMethods('store', store, ['read']);
+  checkText('session', session);
   let found: Anchor = EMPTY;
   for (const entry of await store.read(session, 1))
     if (entry.type === 'state' && entry.cell === `${name}:head`) found = entry.value as Anchor;

@@ -7,12 +7,14 @@ import {
   memoryStore,
   type Price,
   tool,
+  type Usage,
 } from 'allium';
 import { type BudgetOptions, type BudgetStore, budget } from 'allium/middleware/budget';
 import { contextEditing } from 'allium/middleware/context-editing';
 import { historyTruncator } from 'allium/middleware/history-truncator';
 import { retry } from 'allium/middleware/retry';
 import {
+  chunks,
   collect,
   failWith,
   fakeClock,
@@ -303,6 +305,23 @@ describe('budget', () => {
       const { pending } = await fresh().session('s').run('go');
       const answers = { [pending[0]!.id]: { type: 'approve' as const } };
       expect((await fresh().session('s').resume({ answers })).stop.reason).toBe('max_tokens');
+    }
+  });
+
+  it('counts an estimate of what a model does not tell', async () => {
+    const cases: [usage: Partial<Usage>, tokens: number, usd: number][] = [
+      [{ inputTokens: 4 }, 1004, 4e-6 + 2000e-6],
+      [{ outputTokens: 7 }, 107, 100e-6 + 14e-6],
+      [{ totalTokens: 1200 }, 1200, 200e-6 + 2000e-6],
+    ];
+    for (const [usage, tokens, usd] of cases) {
+      const store = sharedStore();
+      const answer = chunks('x'.repeat(4000), { type: 'finish', reason: 'stop', usage });
+      const { agent } = setup([answer], { tokens: 9000, usd: 9, store, per: 'tenant' }, { price: PRICE });
+      await agent.run('x'.repeat(392));
+      const [booked, paid] = [...store.values].map(([, value]) => value);
+      expect(booked).toBe(tokens);
+      expect(paid).toBeCloseTo(usd, 12);
     }
   });
 

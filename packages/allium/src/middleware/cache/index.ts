@@ -4,6 +4,7 @@ import { type AnswerStore, Answers, ownerOf, SCOPES, type Scope, storeOf } from 
 import type { Clock } from '../../kernel/clock.js';
 import { specsOf } from '../../kernel/compose.js';
 import type { ModelContext } from '../../kernel/context.js';
+import { invalidOption } from '../../kernel/errors.js';
 import { hash } from '../../kernel/hash.js';
 import type { ModelResponse } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
@@ -98,6 +99,7 @@ export function cache(options: CacheOptions = {}): Middleware {
 
 /** The same for the same question to the same model: the base of a `key` that adds to it. */
 export function cacheKey(ctx: ModelContext): string {
+  if (!Array.isArray(ctx?.tools)) throw invalidOption('ctx', 'the context of a model call', ctx);
   return keyWithin('', ctx);
 }
 

@@ -2,6 +2,7 @@ import { Agent, assistantMessage, defineMiddleware, memoryStore, tool } from 'al
 import { type CallCost, type CostTrackingOptions, costTracking } from 'allium/middleware/cost-tracking';
 import { retry } from 'allium/middleware/retry';
 import {
+  chunks,
   collect,
   failWith,
   fakeClock,
@@ -56,6 +57,17 @@ describe('cost-tracking', () => {
       ['test/scripted', COST, COST],
       ['test/scripted', 3, 3 + COST],
     ]);
+  });
+
+  it('does not know the cost of a call of which the model tells a part', async () => {
+    for (const usage of [{ inputTokens: 5 }, { outputTokens: 5 }, { totalTokens: 5 }]) {
+      const costs: CallCost[] = [];
+      const model = scriptedModel([chunks('hi', { type: 'finish', reason: 'stop', usage })]);
+      const tracking = costTracking({ prices, onCost: (cost) => costs.push(cost) });
+      const result = await new Agent({ model, middleware: [tracking] }).run('go');
+      expect([result.costUsd, result.usage.totalTokens]).toEqual([undefined, 5]);
+      expect(costs).toMatchObject([{ usd: undefined, totalUsd: undefined }]);
+    }
   });
 
   it('prices what came from the cache of a provider by its own rates', async () => {

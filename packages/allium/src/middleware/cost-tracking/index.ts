@@ -1,4 +1,5 @@
 /** Says what model calls cost. A price that is not known makes the cost unknown, never zero. */
+import { toldInPart } from '../../kernel/assemble.js';
 import { type Clock, systemClock } from '../../kernel/clock.js';
 import type { ModelContext } from '../../kernel/context.js';
 import { invalidOption } from '../../kernel/errors.js';
@@ -73,7 +74,7 @@ export function costTracking(options: CostTrackingOptions = {}): Middleware {
     // Another model than this layer's may have answered further in; then its own price is not in sight.
     const own = model === modelName(ctx.model) ? ctx.model.price : undefined;
     const price = prices ? (prices({ provider, id }) ?? own) : own;
-    if (!usage || usage.totalTokens === 0) return undefined;
+    if (!usage || usage.totalTokens === 0 || toldInPart(usage)) return undefined;
     if (price) return costOf(price, usage);
     if (prices) return undefined;
     const table: PriceTable | undefined = await loadTable().catch(() => undefined);
