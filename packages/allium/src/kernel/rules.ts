@@ -257,10 +257,9 @@ export async function beforeToolCall(
       k++;
       continue;
     }
-    const planned = hooks[k]!;
-    const { name } = planned;
+    const { name } = hooks[k]!;
     seen[k] = rewrites;
-    const answer = await ask<ToolAnswer>('beforeToolCall', planned, ctx, ctx);
+    const answer = await ask<ToolAnswer>('beforeToolCall', hooks[k]!, ctx, ctx);
     if (ctx._extra?.asking !== undefined) await ctx._extra.asking;
     answers[k] = answer;
     if (answer?.block)
