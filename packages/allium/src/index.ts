@@ -26,6 +26,7 @@ export {
 export type { AgentEvent, MessageDelta, Observer } from './kernel/events.js';
 export type { Explanation } from './kernel/explain.js';
 export type { Hazard } from './kernel/hazards.js';
+export type { JsonOnly } from './kernel/json-copy.js';
 export type { Limits, SessionLimits } from './kernel/limits.js';
 export { memoryStore } from './kernel/memory-store.js';
 export {
@@ -99,13 +100,7 @@ export type { Change, RunResult, RunStatus, Stop, StopReason } from './kernel/re
 export { RULES, type RuleHook } from './kernel/rules.js';
 export type { ResumeOptions, RunStream, Session, SessionOptions } from './kernel/session.js';
 export type { SchemaIssue, SchemaResult, StandardSchema } from './kernel/standard-schema.js';
-export {
-  defineState,
-  type JsonOnly,
-  type StateAccess,
-  type StateCell,
-  type StateScope,
-} from './kernel/state.js';
+export { defineState, type StateAccess, type StateCell, type StateScope } from './kernel/state.js';
 export {
   type Awaitable,
   type Decision,

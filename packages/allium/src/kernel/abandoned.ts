@@ -2,8 +2,9 @@
 import type { Agent } from './agent.js';
 import { AlliumError } from './errors.js';
 import { Journal } from './journal.js';
+import type { OpenRun } from './open-run.js';
 import type { RunStatus, Stop } from './result.js';
-import { catchUp, type OpenRun, SessionState } from './session-state.js';
+import { catchUp, SessionState } from './session-state.js';
 import type { Store } from './store.js';
 import { unanswered } from './unanswered.js';
 

@@ -6,6 +6,7 @@ import { type Admission, judge, judgesMessages, type Refusal } from './incoming.
 import { textOf, userMessage } from './messages.js';
 import { judgeArguments } from './response-gate.js';
 import type { Run } from './run.js';
+import type { Overlay } from './state.js';
 import type { Decision, EntryBody, PendingRequest } from './store.js';
 
 type Answers = ReadonlyMap<string, Decision>;
@@ -16,14 +17,24 @@ export function isJudged(plan: Plan, decision: Decision): boolean {
   return saidIn(decision) !== undefined && judgesMessages(plan);
 }
 
-/** What is left of an answer. What hooks wrote to their cells goes into the append that comes next. */
-export async function admit(run: Run, request: PendingRequest, given: Decision): Promise<Decision> {
-  if (!isJudged(run.plan, given)) return given;
-  if (given.type === 'edit') return admitEdit(run, request, given);
+/** What is left of an answer, and what hooks wrote to their cells, which goes into the append of the answer. */
+export interface Admitted {
+  readonly decision: Decision;
+  readonly written?: Overlay | undefined;
+}
+
+/** `before`: what was written about an answer that is appended together with this one. */
+export async function admit(
+  run: Run,
+  request: PendingRequest,
+  given: Decision,
+  before?: Overlay,
+): Promise<Admitted> {
+  if (!isJudged(run.plan, given)) return { decision: given };
+  if (given.type === 'edit') return { decision: await admitEdit(run, request, given) };
   const message = userMessage(saidIn(given)!);
-  const judged = await judge(run, message, [message]);
-  if ('message' in judged && judged.written) run.cells.stage(judged.written);
-  return admitted(given, judged);
+  const judged = await judge(run, message, [message], before);
+  return { decision: admitted(given, judged), ...('message' in judged && { written: judged.written }) };
 }
 
 /** Arguments are judged once more before they run, like those of a model after a resume. */
@@ -60,11 +71,14 @@ export async function takeAnswers(run: Run, due: Due | undefined): Promise<void>
   const { runId, open } = run;
   const answers = new Map([...(due?.answers ?? NONE), ...(run.unjudged ?? NONE)]);
   const entries: EntryBody[] = [];
+  const written: Overlay[] = [];
   for (const [requestId, given] of answers) {
-    const decision = await admit(run, open.requests.get(requestId)!, given);
+    const left = await admit(run, open.requests.get(requestId)!, given, written.at(-1));
     const judged = isJudged(run.plan, given) && { admitted: true as const };
-    entries.push({ type: 'answer', runId, requestId, decision, ...judged });
+    entries.push({ type: 'answer', runId, requestId, decision: left.decision, ...judged });
+    if (left.written) written.push(left.written);
   }
+  for (const one of written) run.cells.stage(one);
   if (due) entries.push(...due.entries);
   if (entries.length > 0) await run.append(entries);
   run.unjudged = undefined;

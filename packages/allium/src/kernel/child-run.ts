@@ -9,10 +9,11 @@ import type { ToolContext } from './context.js';
 import { AlliumError, RunError, Suspension } from './errors.js';
 import type { AgentEvent } from './events.js';
 import { deepFreeze, type MessageInput, textOf, toolCallsOf } from './messages.js';
+import type { OpenRun } from './open-run.js';
 import type { RunResult, RunStatus, Stop } from './result.js';
 import type { Run } from './run.js';
 import { Session } from './session.js';
-import type { OpenRun, SessionState } from './session-state.js';
+import type { SessionState } from './session-state.js';
 import type { Awaitable, Decision, PendingRequest } from './store.js';
 import { type ToolResult, toolResult } from './tool.js';
 

@@ -140,10 +140,10 @@ async function askJudge(planned: PlannedGuard, judging: Judging, ctx: Context): 
  * in turn, or a guard that asks a model would ask it about its own answers for ever.
  */
 function judgeContext(planned: PlannedGuard, ctx: Context): Context {
-  const { state, metadata } = ctx;
   const made = (ctx as ModelContext)._fork() as { -readonly [K in keyof Context]: Context[K] };
-  made._state = state as Context['_state'];
-  made._metadata = metadata;
+  // After the fork, with which a run writes down what it has so far.
+  made._state = ctx.state as Context['_state'];
+  made._metadata = ctx.metadata;
   made._position = planned.position;
   made._call =
     ctx._call instanceof ModelSeam ? new ModelSeam(ctx._call.live, ctx._call.length) : new SeamCall();

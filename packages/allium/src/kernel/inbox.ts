@@ -13,6 +13,8 @@ export interface Inbox {
 export interface Due {
   readonly messages: readonly Message[];
   readonly answers: ReadonlyMap<string, Decision>;
+  /** Messages that wait on. */
+  readonly queued: readonly Queued[];
   readonly entries: readonly EntryBody[];
 }
 
@@ -53,6 +55,7 @@ function sort(run: Run, taken: Taken, wanted: Wanted): Due | undefined {
   return {
     messages: ready.map((one) => one.message),
     answers,
+    queued: rest,
     entries: [{ type: 'inbox', cursor, queued: rest }],
   };
 }

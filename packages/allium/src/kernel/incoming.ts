@@ -20,7 +20,7 @@ export interface Refusal {
 /** A message as guards and hooks leave it, and what they wrote to their cells, which counts once the message is taken in. */
 export interface Admission {
   readonly message: Message;
-  readonly written: Overlay | undefined;
+  readonly written?: Overlay | undefined;
 }
 
 /** Takes in what a run was started with. All of it, or the run stops. */
@@ -49,17 +49,17 @@ function checkAssigned(input: readonly Message[]): readonly Message[] {
 }
 
 async function judgeAll(run: Run, given: readonly Message[]): Promise<readonly Message[]> {
-  const accepted: Message[] = [];
+  const accepted: Admission[] = [];
   for (const message of given) {
-    const answer = await accept(run, message, given);
+    const answer = await judge(run, message, given, accepted.at(-1)?.written);
     if ('reason' in answer) {
       const stop = new StopRun('guardrail', answer.reason);
       run.call.latch(stop, answer.by);
       throw stop;
     }
-    accepted.push(answer.message);
+    accepted.push(answer);
   }
-  return accepted;
+  return takenIn(run, accepted);
 }
 
 function appendInput(
@@ -80,17 +80,19 @@ export async function acceptQueued(
   given: readonly Message[],
   entries: readonly EntryBody[],
 ): Promise<number> {
-  const accepted: Message[] = [];
+  const accepted: Admission[] = [];
   for (const message of given) {
-    const answer = judgesMessages(run.plan) ? await accept(run, message, given) : { message };
+    const answer = judgesMessages(run.plan)
+      ? await judge(run, message, given, accepted.at(-1)?.written)
+      : { message };
     const problem = 'reason' in answer ? undefined : misplacedIn([answer.message]);
     const refusal = 'reason' in answer ? answer : problem && { reason: problem, by: 'kernel' };
     if (refusal) {
       run.note(refusal.by, `refused a message: ${refusal.reason}`);
       run.emitCustom('message_refused', { reason: refusal.reason }, refusal.by);
-    } else accepted.push((answer as { message: Message }).message);
+    } else accepted.push(answer as Admission);
   }
-  await appendMessages(run, accepted, entries);
+  await appendMessages(run, takenIn(run, accepted), entries);
   return accepted.length;
 }
 
@@ -98,21 +100,24 @@ export function judgesMessages({ guards, rules: planned }: Plan): boolean {
   return guards.input.length > 0 || planned.acceptMessage.length > 0;
 }
 
-/** What its hooks wrote goes into the append that comes next, and so does the message. */
-async function accept(run: Run, message: Message, given: readonly Message[]): Promise<Admission | Refusal> {
-  const answer = await judge(run, message, given);
-  if ('written' in answer && answer.written) run.cells.stage(answer.written);
-  return answer;
+/** The messages, for the append that comes next: what was written about them goes into it too, and not before. */
+function takenIn(run: Run, admitted: readonly Admission[]): readonly Message[] {
+  return admitted.map(({ message, written }) => {
+    if (written) run.cells.stage(written);
+    return message;
+  });
 }
 
-/** Guards and `acceptMessage` about one message from outside. */
+/** Guards and `acceptMessage` about one message from outside. `before`: what was written about the one before it. */
 export async function judge(
   run: Run,
   message: Message,
   given: readonly Message[],
+  before?: Overlay,
 ): Promise<Admission | Refusal> {
   const { guards, rules: planned } = run.plan;
   const ctx = new RunContext(run, run.scope, given);
+  if (before) ctx._state = before.inner();
   let current = message;
   if (guards.input.length > 0) {
     const { owner, deny } = await judgeMessage(guards, 'input', message, ctx);
@@ -145,11 +150,13 @@ export function appendMessages(
   run: Run,
   given: readonly Message[],
   entries: readonly EntryBody[] = [],
+  cycle = false,
 ): Awaitable<void> {
   const { runId } = run;
   const first = run.open.count + 1;
   const messages = given.map((message, i) => placed(message, run.messageId(first + i)));
   const added = messages.map((message) => entryOf(runId, message));
+  if (cycle) added[0] = { ...added[0]!, cycle } as EntryDraft;
   const wait = run.append(entries.length === 0 ? added : [...entries, ...added]);
   if (wait) return wait.then(() => tell(run, messages));
   tell(run, messages);

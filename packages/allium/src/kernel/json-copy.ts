@@ -2,6 +2,25 @@
 import { AlliumError, shown } from './errors.js';
 
 /**
+ * What JSON can hold of `T`: the same type if it can hold all of it. Interfaces and recursive types are fine; dates,
+ * maps, sets, functions and objects with methods are not.
+ */
+export type JsonOnly<T> = unknown extends T
+  ? T
+  : T extends string | number | boolean | null | undefined
+    ? T
+    : T extends bigint | symbol | Date | RegExp | ReadonlyMap<any, any> | ReadonlySet<any> | AnyFunction
+      ? NotJson
+      : { readonly [K in keyof T]: JsonOnly<T[K]> };
+
+type AnyFunction = (...args: never[]) => unknown;
+
+/** In a compile error: this value cannot be journaled. Store plain data, such as `date.toISOString()`. */
+export interface NotJson {
+  readonly '~not json': never;
+}
+
+/**
  * A frozen copy of a JSON value; properties that are undefined are left out. For anything else it throws what `refusal`
  * says of `name`, which is that of a state cell unless told otherwise.
  */

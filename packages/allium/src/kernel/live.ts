@@ -111,7 +111,7 @@ export class LiveMessage {
 
   /** A call, or more of its arguments, under the id it will have in the history. */
   showCall(block: number, call: ToolCall, args: string, content: Content): void {
-    const id = this.run.callId(call.id, this.messageId, block, content);
+    const id = this.run.state.callId(call.id, this.messageId, block, content);
     this.show({ type: 'tool-call', block, id, name: call.name, arguments: args });
   }
 

@@ -14,11 +14,11 @@ import { type Due, drain, type Inbox } from './inbox.js';
 import { acceptInput, acceptQueued, appendMessages, stamped } from './incoming.js';
 import type { AssistantMessage, ToolMessage } from './messages.js';
 import { type Answer, modelPhase } from './model-phase.js';
+import type { OpenBatch } from './open-run.js';
 import { NO_VERDICTS } from './response-gate.js';
 import type { Stop } from './result.js';
 import * as rules from './rules.js';
 import type { Run } from './run.js';
-import type { OpenBatch } from './session-state.js';
 import type { Awaitable } from './store.js';
 import { type BatchOutcome, runTools } from './tool-batch.js';
 
@@ -41,7 +41,7 @@ interface TurnEnd {
 export async function converse(run: Run, ctx: RunContext, inbox: Inbox): Promise<Stop> {
   const begun = begin(run, ctx, inbox);
   let end = begun instanceof Promise ? await begun : begun;
-  for (let cycles = 1; ; end = undefined) {
+  for (; ; end = undefined) {
     if (end === undefined) {
       checkLimits(run);
       run.turn++;
@@ -72,8 +72,7 @@ export async function converse(run: Run, ctx: RunContext, inbox: Inbox): Promise
     const stop = asked instanceof Promise ? await asked : asked;
     const on = stop === undefined && goesOn(run, end, inbox);
     if (on instanceof Promise ? await on : on) continue;
-    const last =
-      run.plan.rules.onRunEnd.length === 0 ? (stop ?? FINAL) : await atRunEnd(run, end, stop, cycles++);
+    const last = run.plan.rules.onRunEnd.length === 0 ? (stop ?? FINAL) : await atRunEnd(run, end, stop);
     if (last) return last;
   }
 }
@@ -221,12 +220,7 @@ function shouldStop(run: Run, { message, toolResults, more }: TurnEnd): Awaitabl
   const hooks = run.plan.rules.shouldStopAfterTurn;
   if (hooks.length === 0) return undefined;
   const ctx = new TurnContext(run, message, toolResults, more);
-  const answered = (stop: Stop | undefined): Stop | undefined => {
-    if (ctx._state) run.cells.stage(ctx._state);
-    return stop;
-  };
-  const asked = rules.shouldStopAfterTurn(hooks, ctx);
-  return asked instanceof Promise ? asked.then(answered) : answered(asked);
+  return ctx._asked(() => rules.shouldStopAfterTurn(hooks, ctx));
 }
 
 /** The run would end. Undefined: `onRunEnd` has something more to say, and there is another turn. */
@@ -234,16 +228,14 @@ async function atRunEnd(
   run: Run,
   { message, toolResults }: TurnEnd,
   stop: Stop | undefined,
-  cycles: number,
 ): Promise<Stop | undefined> {
   const hooks = run.plan.rules.onRunEnd;
   const ctx = new TurnContext(run, message, toolResults, false);
-  const injected = await rules.onRunEnd(hooks, ctx);
-  if (ctx._state) run.cells.stage(ctx._state);
+  const injected = await ctx._asked(() => rules.onRunEnd(hooks, ctx));
   if (injected.length === 0) return stop ?? FINAL;
-  if (cycles > MAX_CYCLES)
+  if (run.open.cycles >= MAX_CYCLES)
     return { reason: 'loop', message: `onRunEnd kept the run going ${MAX_CYCLES} times.`, by: 'kernel' };
   checkLimits(run);
-  await appendMessages(run, stamped(injected));
+  await appendMessages(run, stamped(injected), [], true);
   return undefined;
 }

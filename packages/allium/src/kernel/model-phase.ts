@@ -143,8 +143,10 @@ function settle(run: Run, ctx: ModelContext, live: LiveMessage, response: ModelR
 
 function settleShown(run: Run, ctx: ModelContext, live: LiveMessage, shown: ModelResponse): Awaitable<Phase> {
   ctx._call.check();
-  if (ctx._state) run.cells.stage(ctx._state);
-  if (run.plan.rules.afterModelResponse.length === 0) return phaseOf(run, natural(shown, ctx), live);
+  if (run.plan.rules.afterModelResponse.length === 0) {
+    if (ctx._state) run.cells.stage(ctx._state);
+    return phaseOf(run, natural(shown, ctx), live);
+  }
   const answer = decide(run, ctx, shown, live);
   if (answer instanceof Promise) return answer.then((one) => phaseOf(run, one, live));
   return phaseOf(run, answer, live);
@@ -206,11 +208,13 @@ function decide(run: Run, ctx: ModelContext, response: ModelResponse, live: Live
   const { forceContinue } = ctx;
   const turn = new TurnContext(run, { ...response, id: live.messageId }, [], false);
   turn._metadata = ctx._metadata;
+  turn._state = ctx._state;
   const decided = ({ inject, decision, by, response: wanted }: rules.MergedAction): Awaitable<Answer> => {
-    if (turn._state) run.cells.stage(turn._state);
     // It lands after the results; who made it has no hand in it any more.
     for (const { message } of inject) freezeMessage(message);
     const answer = (final: ModelResponse): Answer => {
+      // What the phase wrote is written with its message, so not before there is one.
+      if (turn._state) run.cells.stage(turn._state);
       return { message: undefined, response: final, ctx, forceContinue, inject, decision, by };
     };
     const final = wanted === response ? response : live.finish(wanted, ctx);
@@ -297,7 +301,7 @@ function withCallIds(run: Run, given: Content, messageId: string): Content {
   for (let block = 0; block < given.length; block++) {
     const part = given[block]!;
     if (part.type !== 'tool-call') continue;
-    const id = run.callId(typeof part.id === 'string' ? part.id : '', messageId, block, given);
+    const id = run.state.callId(typeof part.id === 'string' ? part.id : '', messageId, block, given);
     if (id !== part.id) content = content.with(block, { ...part, id });
   }
   return content;

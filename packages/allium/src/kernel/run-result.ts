@@ -1,9 +1,10 @@
 /** The result of a run under way or ended. What still grows is made when it is read. */
+import type { Due } from './inbox.js';
 import { type Message, textOf, type Usage } from './messages.js';
+import type { OpenRun } from './open-run.js';
 import type { Change, RunResult, RunStatus, Stop } from './result.js';
 import type { Run } from './run.js';
-import type { OpenRun } from './session-state.js';
-import type { PendingRequest } from './store.js';
+import type { PendingRequest, Queued } from './store.js';
 
 const SOURCE = Symbol('source');
 
@@ -15,17 +16,13 @@ export function resultOf(run: Run, status: RunStatus, stop: Stop): RunResult {
  * The result with what came in while the end of the run was written; its messages begin at `from`. Requests that were
  * answered meanwhile are pending no more, also where their answers wait to be judged.
  */
-export function withLatest(
-  run: Run,
-  result: RunResult,
-  from: number,
-  answered: ReadonlyMap<string, unknown> = NOTHING,
-): RunResult {
+export function withLatest(run: Run, result: RunResult, from: number, due: Due | undefined): RunResult {
   const { open } = run.state;
   const messages = run.history.from(from);
   const asked = open ? pendingIn(open) : NONE;
-  const pending = answered.size === 0 ? asked : Object.freeze(asked.filter(({ id }) => !answered.has(id)));
-  const latest = { ...result, messages, pending, queued: queuedOf(run) };
+  // What was posted may stay in the inbox until somebody can judge it.
+  const pending = due ? Object.freeze(asked.filter(({ id }) => !due.answers.has(id))) : asked;
+  const latest = { ...result, messages, pending, queued: messagesOf(due?.queued ?? run.state.queued) };
   return Object.freeze(Object.assign(Object.create(Result.prototype), latest));
 }
 
@@ -92,6 +89,10 @@ const LAZY = {
 const GROWING = ['usage', 'costUsd', 'queued', 'changes'] as const;
 
 function queuedOf({ state: { queued } }: Run): readonly Message[] {
+  return messagesOf(queued);
+}
+
+function messagesOf(queued: readonly Queued[]): readonly Message[] {
   return queued.length === 0 ? NONE : Object.freeze(queued.map(({ message }) => message));
 }
 
@@ -113,4 +114,3 @@ function lazily(read: (run: Run) => unknown): PropertyDescriptor {
 }
 
 const NONE: readonly never[] = Object.freeze([]);
-const NOTHING: ReadonlyMap<string, unknown> = new Map();

@@ -1,5 +1,6 @@
 /** A run under way: what the loop, the contexts and the layers share. */
 import type { GivenUp } from './abandoned.js';
+import { ActiveTime } from './active-time.js';
 import type { Agent } from './agent.js';
 import type { ChildOutcome } from './child-run.js';
 import type { Clock } from './clock.js';
@@ -25,13 +26,14 @@ import type { Meters } from './meters.js';
 import { type Model, modelName, type Price } from './model.js';
 import type { ModelCall } from './model-call.js';
 import type { RequestParts } from './model-context.js';
+import type { OpenRun } from './open-run.js';
 import { dropOrphans } from './orphans.js';
 import { RequestGate } from './request-gate.js';
 import type { Change } from './result.js';
 import type { RunEvents } from './run-events.js';
 import type { DeclaredOptions } from './run-options.js';
 import { type Outcome, type Outermost, type Scope, Supervisor, supervised, untilAborted } from './scope.js';
-import type { OpenRun, SessionState } from './session-state.js';
+import type { SessionState } from './session-state.js';
 import { type CellChange, Cells } from './state.js';
 import type { Awaitable, Decision, EntryDraft, PendingRequest, Store } from './store.js';
 import type { Tool } from './tool.js';
@@ -107,9 +109,6 @@ export class Run {
   meters: Meters | undefined;
   /** Run layers come before the loop, and one may end without it. */
   loop: 'to come' | 'begun' | 'given up' = 'to come';
-  /** When this part of the run began, where its time is limited, and how long it had been active before. */
-  readonly started: number;
-  readonly before: number;
   /** What every model call starts from. */
   readonly request: RequestParts;
   output: unknown;
@@ -123,9 +122,8 @@ export class Run {
   private unjournaled: Expense[] = [];
   private gate: RequestGate | undefined;
   private supervisor: Supervisor | undefined;
-  private pausedFor = 0;
-  private pausedSince = 0;
-  private pauses = 0;
+  /** Of most runs nobody wants to know. */
+  private time: ActiveTime | undefined;
   private checked: WeakSet<readonly Message[]> | undefined;
 
   constructor(init: RunInit) {
@@ -154,8 +152,11 @@ export class Run {
     this.request = init.agent.request(init.plan);
     this.meters = init.parent?.meters;
     this.turn = this.open.turns;
-    this.before = this.open.activeMs;
-    this.started = init.limits.timeoutMs === undefined ? 0 : init.clock.now();
+    if (init.limits.timeoutMs !== undefined) this.time = this.activeTime();
+  }
+
+  private activeTime(): ActiveTime {
+    return new ActiveTime(this.clock, this.open.activeMs, this.limits.timeoutMs);
   }
 
   /** Remembers what of the history the guards of requests have judged. */
@@ -233,17 +234,25 @@ export class Run {
   /** Writes entries together with the state changes that wait, and tells of those. `late`: see `Journal.appendLate`. */
   append(entries: readonly EntryDraft[], late = false): Awaitable<void> {
     const { journal } = this.init;
-    if (!this.hasUnwritten) return late ? journal.appendLate(entries) : journal.append(entries);
+    const due = this.time?.isDue(this.open.activeMs);
+    if (!this.hasUnwritten && !due) return late ? journal.appendLate(entries) : journal.append(entries);
     const changes = this.cells.commit();
-    const all = together(this.runId, entries, changes, this.unjournaled);
+    const all = together(this.runId, due ? [this.active(), ...entries] : entries, changes, this.unjournaled);
     this.unjournaled = [];
     const wait = late ? journal.appendLate(all) : journal.append(all);
     if (wait) return wait.then(() => this.tellChanges(changes));
     if (this.watched) this.tellChanges(changes);
   }
 
+  /** What time limits count from in the next part of the run. */
+  active(): EntryDraft {
+    return { type: 'active', runId: this.runId, ms: this.activeMs };
+  }
+
   appendOne(entry: EntryDraft): Awaitable<void> {
-    return this.hasUnwritten ? this.append([entry]) : this.init.journal.appendOne(entry);
+    return this.hasUnwritten || this.time !== undefined
+      ? this.append([entry])
+      : this.init.journal.appendOne(entry);
   }
 
   private tellChanges(changes: readonly CellChange[]): void {
@@ -279,20 +288,21 @@ export class Run {
     return this.supervisor.wait(work, outcome, layer);
   }
 
-  /** Time spent in here is not active time, of the parent neither. Pauses that overlap count once. */
-  async paused<T>(wait: () => Promise<T>): Promise<T> {
-    if (this.pauses++ === 0) this.pausedSince = this.clock.now();
+  /** Time spent in here is not active time, of the parent neither. */
+  paused<T>(wait: () => Promise<T>): Promise<T> {
     const { parent } = this.init;
-    try {
-      return await (parent ? parent.paused(wait) : wait());
-    } finally {
-      if (--this.pauses === 0) this.pausedFor += this.clock.now() - this.pausedSince;
-    }
+    this.time ??= this.activeTime();
+    return this.time.paused(() => (parent ? parent.paused(wait) : wait()));
   }
 
   /** How long the run has not been active, a pause under way included. */
   get pausedMs(): number {
-    return this.pausedFor + (this.pauses > 0 ? this.clock.now() - this.pausedSince : 0);
+    return this.time?.pausedMs ?? 0;
+  }
+
+  /** How long it has been active, where its time is limited. */
+  get activeMs(): number {
+    return this.time?.ms ?? 0;
   }
 
   /** Replaces a reservation by what a call really used. The usage of the message that is kept is journaled with it. */
@@ -358,16 +368,6 @@ export class Run {
   }
 
   // ── Small questions ────────────────────────────────────────────────────────────────────────────────────────
-
-  /** Call ids have to be unique in a session: missing and repeated ones are made anew, the same way each time. */
-  callId(id: string, messageId: string, block: number, content: Content): string {
-    let repeated = id === '' || this.state.callIds.has(id);
-    for (let i = 0; i < block && !repeated; i++) {
-      const part = content[i]!;
-      repeated = part.type === 'tool-call' && part.id === id;
-    }
-    return repeated ? `${messageId}.call${block}` : id;
-  }
 
   /** The name of a model; most runs have one. */
   nameOf(model: Model): string {

@@ -29,7 +29,7 @@ import { resultOf, withLatest } from './run-result.js';
 import { type Outcome, type Scope, Supervisor } from './scope.js';
 import type { ResumeOptions } from './session.js';
 import type { SessionState } from './session-state.js';
-import { type Awaitable, ENTRY_VERSION, type EntryBody, type EntryDraft, type Store } from './store.js';
+import { type Awaitable, ENTRY_VERSION, type EntryDraft, type Store } from './store.js';
 import { unanswered } from './unanswered.js';
 
 export interface Start {
@@ -214,7 +214,7 @@ async function writeRest(run: Run, ended: Ended, due: Due | undefined, stays: bo
     const wait = run.append(posted ? [...posted, ...end] : end);
     if (wait) await wait;
   }
-  const last = due || batch ? { ...ended, result: withLatest(run, ended.result, from, due?.answers) } : ended;
+  const last = due || batch ? { ...ended, result: withLatest(run, ended.result, from, due) } : ended;
   if (last.result.status === 'suspended' && run.watched)
     run.emit({ type: 'suspended', runId, sessionId, pending: last.result.pending });
   return last;
@@ -237,9 +237,9 @@ function whyNot({ plan }: Run, { status, stop }: RunResult): string {
 }
 
 /** What a suspended run has to remember. */
-function pause(run: Run): EntryBody[] {
+function pause(run: Run): EntryDraft[] {
   if (run.limits.timeoutMs === undefined) return [];
-  return [{ type: 'active', runId: run.runId, ms: activeMs(run, run.started) }];
+  return [run.active()];
 }
 
 function toRunError(run: Run, error: unknown, result: RunResult): RunError {
@@ -269,19 +269,13 @@ function follow(signal: AbortSignal | undefined, scope: Scope): (() => void) | u
   return () => signal.removeEventListener('abort', abort);
 }
 
-/** Over all parts of a run that was suspended. */
-function activeMs(run: Run, started: number): number {
-  return run.before + (run.clock.now() - started - run.pausedMs);
-}
-
 /** `timeoutMs` counts active time: when it fires early because of pauses, it is set again for the rest. */
 function timeLimit(run: Run, scope: Scope): () => void {
   const { timeoutMs } = run.limits;
   if (timeoutMs === undefined || timeoutMs === Number.POSITIVE_INFINITY) return nothing;
-  const { started } = run;
   let cancel = (): void => {};
   const check = (): void => {
-    const left = timeoutMs - activeMs(run, started);
+    const left = timeoutMs - run.activeMs;
     if (left > 0) cancel = run.clock.setTimer(check, left);
     else scope.abort(kernelStop('timeout', `The run took longer than ${timeoutMs} ms.`));
   };

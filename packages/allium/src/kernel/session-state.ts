@@ -4,85 +4,20 @@ import { upgradeEntries } from './entry-upgrade.js';
 import { AlliumError, isThenable, shown } from './errors.js';
 import { History } from './history.js';
 import { IdSet } from './id-set.js';
-import { type Limits, limitsFromJson } from './limits.js';
+import { type AssistantContent, NO_USAGE, toolCallsOf, type Usage, UsageTotal } from './messages.js';
 import {
-  type AssistantContent,
-  type AssistantMessage,
-  type Message,
-  NO_USAGE,
-  type ToolCall,
-  type ToolMessage,
-  toolCallsOf,
-  type Usage,
-  UsageTotal,
-} from './messages.js';
-import type { Stop } from './result.js';
+  decided,
+  idsOf,
+  NO_IDS,
+  NO_MESSAGES,
+  NO_PLAN,
+  NO_REQUESTS,
+  newRun,
+  type OpenRun,
+  startedIn,
+} from './open-run.js';
 import { type CellHolder, storedIn } from './state.js';
-import type {
-  Awaitable,
-  Entry,
-  EntryBody,
-  NewEntry,
-  PendingRequest,
-  Queued,
-  Store,
-  TurnPlan,
-} from './store.js';
-
-/** An assistant message whose calls are not all answered yet. */
-export interface OpenBatch {
-  readonly message: AssistantMessage;
-  readonly calls: readonly ToolCall[];
-  /** By place of the call. */
-  readonly results: (ToolMessage | undefined)[];
-  answered: number;
-  /** How many results asked for the run to end. */
-  terminating: number;
-  /** Names of the tools the model was offered, where they were not all of the agent's. */
-  readonly offered: readonly string[] | undefined;
-  /** Ids of calls whose effects may have happened. */
-  started: readonly string[];
-}
-
-/** A run that has begun and not ended: running, suspended or crashed. */
-export interface OpenRun extends CellHolder {
-  readonly runId: string;
-  readonly plan: readonly string[];
-  /** What the caller passed with the run. */
-  readonly metadata: unknown;
-  readonly limits: Limits | undefined;
-  /** Where in the history its messages begin. */
-  readonly from: number;
-  /** How many messages it has added. */
-  count: number;
-  turns: number;
-  toolCalls: number;
-  readonly usage: UsageTotal;
-  costUsd: number | undefined;
-  /** Active time before the last suspension, in milliseconds. */
-  activeMs: number;
-  batch: OpenBatch | undefined;
-  /** Messages of middleware that follow the results of the last message. */
-  inject: readonly Message[];
-  /** How many of those that come next are such messages. */
-  injected: number;
-  /** The answer of the turn whose end is still to come, what is to follow it, and whether every result ended the run. */
-  answer: AssistantMessage | undefined;
-  follows: TurnPlan;
-  terminate: boolean;
-  /** Something in the tool phase has stopped the run. */
-  stop: Stop | undefined;
-  requests: Map<string, PendingRequest>;
-  /** About the calls of the open batch. */
-  decided: Decided | undefined;
-}
-
-export interface Decided {
-  /** By request id. */
-  readonly answers: Map<string, EntryBody & { readonly type: 'answer' }>;
-  /** By call id and hash of the arguments. */
-  readonly verdicts: Map<string, unknown>;
-}
+import type { Awaitable, Entry, EntryBody, NewEntry, Queued, Store } from './store.js';
 
 export class SessionState implements CellHolder {
   seq = 0;
@@ -127,6 +62,16 @@ export class SessionState implements CellHolder {
   lacksOneResult(runId: string): boolean {
     const batch = this.open?.runId === runId ? this.open.batch : undefined;
     return batch !== undefined && batch.answered === batch.calls.length - 1;
+  }
+
+  /** Call ids have to be unique in a session: missing and repeated ones are made anew, the same way each time. */
+  callId(id: string, messageId: string, block: number, content: readonly AssistantContent[]): string {
+    let repeated = id === '' || this.callIds.has(id);
+    for (let i = 0; i < block && !repeated; i++) {
+      const part = content[i]!;
+      repeated = part.type === 'tool-call' && part.id === id;
+    }
+    return repeated ? `${messageId}.call${block}` : id;
   }
 
   /** Takes an entry in. Entries come in order and exactly once. */
@@ -194,6 +139,7 @@ export class SessionState implements CellHolder {
   private takeMessage(run: OpenRun, entry: EntryBody & { type: 'message' }): void {
     this.history.append(entry.message);
     run.count++;
+    if (entry.cycle) run.cycles++;
     // Messages of middleware belong to the turn; anything else from outside comes after it.
     if (run.inject.length > 0) run.injected = run.inject.length;
     run.inject = entry.inject ?? NO_MESSAGES;
@@ -273,8 +219,6 @@ export class SessionState implements CellHolder {
   }
 }
 
-const NO_MESSAGES: readonly Message[] = Object.freeze([]);
-
 /** Of costs; what is not known stays so. */
 export function sum(a: number | undefined, b: number | undefined): number | undefined {
   return a === undefined || b === undefined ? undefined : a + b;
@@ -289,52 +233,6 @@ export function isWithheld(part: AssistantContent): boolean {
 function holdsWithheld(content: readonly AssistantContent[]): boolean {
   for (let i = 0; i < content.length; i++) if (isWithheld(content[i]!)) return true;
   return false;
-}
-
-/** Most runs never ask: maps for it are made when one does. */
-function decided(run: OpenRun): Decided {
-  run.decided ??= { answers: new Map(), verdicts: new Map() };
-  return run.decided;
-}
-
-/** Of runs that have never asked anybody: nothing is ever put into it. */
-const NO_REQUESTS = new Map<string, PendingRequest>();
-const NO_PLAN: TurnPlan = Object.freeze({});
-const NO_IDS: readonly string[] = Object.freeze([]);
-
-function idsOf(calls: readonly ToolCall[]): readonly string[] {
-  return calls.length === 1 ? [calls[0]!.id] : calls.map(({ id }) => id);
-}
-
-function startedIn({ batch }: OpenRun, callId: string): void {
-  if (batch && !batch.started.includes(callId))
-    batch.started = batch.started === NO_IDS ? [callId] : [...batch.started, callId];
-}
-
-function newRun(entry: EntryBody & { type: 'run_start' }, from: number): OpenRun {
-  return {
-    runId: entry.runId,
-    plan: entry.plan,
-    metadata: entry.metadata,
-    limits: entry.limits && limitsFromJson(entry.limits),
-    cells: undefined,
-    from,
-    count: 0,
-    turns: 0,
-    toolCalls: 0,
-    usage: new UsageTotal(),
-    costUsd: 0,
-    activeMs: 0,
-    batch: undefined,
-    inject: NO_MESSAGES,
-    injected: 0,
-    answer: undefined,
-    follows: NO_PLAN,
-    terminate: false,
-    stop: undefined,
-    requests: NO_REQUESTS,
-    decided: undefined,
-  };
 }
 
 /** Reads what is new in the journal into the state. */

@@ -152,14 +152,13 @@ export class Session {
 
   private streaming(input: (() => Message[]) | undefined, options: ResumeOptions): RunStream {
     const queue = new EventQueue();
-    const result = this.start(input, options, queue);
+    const scope = new Scope(options?.parent?._scope);
+    const result = this.start(input, options, queue, scope);
     result.then(
       () => queue.end(),
       (error) => queue.end({ error }),
     );
-    return new EventStream(queue, result, () =>
-      this.control?.abort(new Aborted('The consumer stopped reading.')),
-    );
+    return new EventStream(queue, result, scope);
   }
 
   /** The options that belong to middleware; all of them are checked. */
@@ -179,6 +178,7 @@ export class Session {
     input: (() => Message[]) | undefined,
     options: ResumeOptions,
     queue?: EventQueue,
+    scope = new Scope(options?.parent?._scope),
   ): Promise<RunResult> {
     const { agent } = this;
     const declared = options === NO_OPTIONS ? NONE_DECLARED : this.declared(options, !input);
@@ -192,7 +192,6 @@ export class Session {
     // A look at the journal that is still under way goes on with the state it has.
     if (this.state.reading > 0) this.state = new SessionState(this.id);
     agent._busy.set(this.id, this);
-    const scope = new Scope(options.parent?._scope);
     this.control = scope;
     let waits = false;
     try {
@@ -231,12 +230,12 @@ const NO_OPTIONS: RunOptions = Object.freeze({});
 class EventStream implements RunStream {
   readonly #queue: EventQueue;
   readonly #result: Promise<RunResult>;
-  readonly #abort: () => void;
+  readonly #scope: Scope;
 
-  constructor(queue: EventQueue, result: Promise<RunResult>, abort: () => void) {
+  constructor(queue: EventQueue, result: Promise<RunResult>, scope: Scope) {
     this.#queue = queue;
     this.#result = result;
-    this.#abort = abort;
+    this.#scope = scope;
   }
 
   get result(): Promise<RunResult> {
@@ -245,17 +244,33 @@ class EventStream implements RunStream {
   }
 
   [Symbol.asyncIterator](): AsyncIterator<AgentEvent, undefined> {
-    const queue = this.#queue;
-    queue.attach();
-    return {
-      next: () => queue.next(),
-      return: async () => {
-        queue.leave();
-        this.#abort();
-        await this.#result.catch(ignore);
-        return { done: true, value: undefined };
-      },
-    };
+    this.#queue.attach();
+    return new EventReader(this.#queue, this.#result, this.#scope);
+  }
+}
+
+/** Whoever iterates. Methods of a class: functions made for every stream would cost more to call. */
+class EventReader implements AsyncIterator<AgentEvent, undefined> {
+  readonly #queue: EventQueue;
+  readonly #result: Promise<RunResult>;
+  readonly #scope: Scope;
+
+  constructor(queue: EventQueue, result: Promise<RunResult>, scope: Scope) {
+    this.#queue = queue;
+    this.#result = result;
+    this.#scope = scope;
+  }
+
+  next(): Promise<IteratorResult<AgentEvent, undefined>> {
+    return this.#queue.next();
+  }
+
+  /** Ends the run this was the stream of, if it is still under way. */
+  async return(): Promise<IteratorResult<AgentEvent, undefined>> {
+    this.#queue.leave();
+    this.#scope.abort(new Aborted('The consumer stopped reading.'));
+    await this.#result.catch(ignore);
+    return { done: true, value: undefined };
   }
 }
 

@@ -1,6 +1,6 @@
 /** Typed cells of state that middleware own. Durable ones are journaled with the fact they belong to. */
 import { AlliumError, invalidOption, messageOf, shown } from './errors.js';
-import { toJson } from './json-copy.js';
+import { type JsonOnly, toJson } from './json-copy.js';
 import { checkFunction, checkInteger, checkOptions } from './options.js';
 
 export type StateScope = 'call' | 'run' | 'session';
@@ -18,25 +18,6 @@ export interface StateAccess {
   set<T>(cell: StateCell<T>, value: T): void;
   /** `fn` runs now for this context and again at commit, on what is then the current value: keep it pure. */
   update<T>(cell: StateCell<T>, fn: (value: T) => T): void;
-}
-
-/**
- * What JSON can hold of `T`: the same type if it can hold all of it. Interfaces and recursive types are fine; dates,
- * maps, sets, functions and objects with methods are not.
- */
-export type JsonOnly<T> = unknown extends T
-  ? T
-  : T extends string | number | boolean | null | undefined
-    ? T
-    : T extends bigint | symbol | Date | RegExp | ReadonlyMap<any, any> | ReadonlySet<any> | AnyFunction
-      ? NotJson
-      : { readonly [K in keyof T]: JsonOnly<T[K]> };
-
-type AnyFunction = (...args: never[]) => unknown;
-
-/** In a compile error: this value cannot be journaled. Store plain data, such as `date.toISOString()`. */
-export interface NotJson {
-  readonly '~not json': never;
 }
 
 interface StateOptions<T> {
@@ -174,6 +155,14 @@ export class Overlay implements StateAccess {
     });
   }
 
+  /** The same, and takes it out; cells of the call stay where they are. */
+  take(mark: OverlayMark | undefined): readonly Write[] {
+    const taken = this.since(mark);
+    const rest = taken.filter(({ cell }) => cell.scope === 'call');
+    this.writes = [...this.writes.slice(0, mark?.count ?? 0), ...rest];
+    return taken;
+  }
+
   /** The attempts were all abandoned. */
   drop(): void {
     this.chosen = undefined;
@@ -253,7 +242,7 @@ function again<T>(cell: StateCell<T>, fn: (value: T) => T, value: T): T {
   }
 }
 
-interface OverlayMark {
+export interface OverlayMark {
   readonly count: number;
   readonly chosen: Overlay | undefined;
 }

@@ -35,6 +35,8 @@ export type EntryBody =
       readonly message: Message;
       /** It came from outside or from middleware, though a model might have said it: no turn of this run. */
       readonly seeded?: boolean;
+      /** `onRunEnd` sent the run on with it, and with those that follow. */
+      readonly cycle?: true;
       /** Its calls begin with it: after a crash those without a result are in doubt. */
       readonly started?: true;
       readonly costUsd?: number;
@@ -85,7 +87,7 @@ export type EntryBody =
     }
   /** Usage that belongs to no message: abandoned attempts, refused answers, middleware's own calls. */
   | { readonly type: 'usage'; readonly runId: string; readonly usage: Usage; readonly costUsd?: number }
-  /** How long the run has been active when it was suspended: time limits go on counting from there. */
+  /** How long the run has been active: time limits go on counting from there. */
   | { readonly type: 'active'; readonly runId: string; readonly ms: number }
   /** How far the inbox has been taken over, and what of it still waits for its turn. */
   | { readonly type: 'inbox'; readonly cursor: number; readonly queued: readonly Queued[] }

@@ -2,15 +2,16 @@
 import { admit, isJudged } from './admission.js';
 import { checkAnswer, firstAnswers, hasLapsed } from './answers.js';
 import type { ToolContext } from './context.js';
-import { AlliumError, attribute, isThenable, Suspension, shown } from './errors.js';
+import { AlliumError, isThenable, Suspension, shown } from './errors.js';
 import { callHash } from './hash.js';
 import { isRequest } from './hook-shapes.js';
+import { LAPSED, LiveQuestions } from './live-questions.js';
 import { type AssistantMessage, deepFreeze } from './messages.js';
 import type { CallVerdicts } from './response-gate.js';
 import { beforeToolCall, type CallDecision } from './rules.js';
 import type { Run } from './run.js';
 import { type Scope, untilAborted } from './scope.js';
-import type { Overlay } from './state.js';
+import type { OverlayMark } from './state.js';
 import type { Decision, EntryBody, EntryDraft, PendingRequest, Request } from './store.js';
 import { asToolResult, errorResult, type ToolResult } from './tool.js';
 import { type Call, closed, judgeRaw, refuse, released, validate } from './tool-call.js';
@@ -26,25 +27,20 @@ export function needsApproval({ plan }: Run): boolean {
   return plan.rules.beforeToolCall.length > 0 || plan.guards['tool-args'].length > 0;
 }
 
-/** A question that a handler has been asked, and the answer as it was taken in, once somebody did. */
-interface Question {
-  readonly answer: Promise<Decision | undefined>;
-  taken: Promise<Decision> | undefined;
-}
-
 export class ToolApproval {
   /** What waits to be written: verdicts and questions. */
   private entries: EntryBody[] = [];
   private asked: WeakMap<ToolContext, number> | undefined;
-  /** What a handler here has been asked, by request. */
-  private readonly questions = new Map<string, Question>();
+  private readonly questions: LiveQuestions;
 
   constructor(
     private readonly run: Run,
     private readonly message: AssistantMessage,
     /** What guards said when they judged the response; undefined after a resume. */
     private readonly verdicts: CallVerdicts | undefined,
-  ) {}
+  ) {
+    this.questions = new LiveQuestions(run);
+  }
 
   /** The whole batch is judged in call order before anything executes; questions that are open come back. */
   async judgeAll(calls: readonly Call[]): Promise<readonly PendingRequest[]> {
@@ -63,6 +59,7 @@ export class ToolApproval {
     const stored = this.run.open.decided?.verdicts.get(`${toolCall.id}\n${hash}`) as Verdict | undefined;
     if (stored) return this.restored(call, stored);
     const { revision, raw } = ctx._input;
+    const before = ctx._state?.mark();
     const judged = await closed(this.run, call, () => this.judge(call, ctx));
     if (call.pending) return {};
     if (judged?.block) refuse(this.run, call, judged.block.reason, judged.block.by);
@@ -75,7 +72,7 @@ export class ToolApproval {
       hash,
       verdict: storable(verdict),
     });
-    this.commitState(ctx);
+    this.commitState(ctx, before);
     return verdict;
   }
 
@@ -196,35 +193,23 @@ export class ToolApproval {
     if (hasLapsed(request, run.clock.now())) return this.lapse(call, request);
     const handler = given.onRequest ?? run.onRequest;
     if (!handler) return undefined;
-    const question = this.question(request, handler, given);
+    const question = this.questions.ask(request, given, handler, () => this.write(request));
+    question.waiting++;
     try {
-      const decision = await untilAborted(question.answer, scope);
+      // By the journal the call may have begun anew since it was first asked.
+      if (run.open.requests.has(request.id)) await this.write(request);
+      const decision = await run.paused(() => untilAborted(question.answer, scope));
       if (decision === undefined) return undefined;
       question.taken ??= this.take(call, request, decision);
       return await question.taken;
     } catch (error) {
-      // A tool may catch it and go on with its work.
-      const going = this.goingOn(call);
+      // A tool may catch it and go on with its work, unless another attempt of it still waits.
+      const going = question.waiting === 1 ? this.goingOn(call) : [];
       if (going.length > 0) await run.append(going);
       throw error;
+    } finally {
+      question.waiting--;
     }
-  }
-
-  /** Attempts that overlap, or follow one that was given up, ask as one. What came to nothing can be asked again. */
-  private question(
-    request: PendingRequest,
-    handler: NonNullable<Request['onRequest']>,
-    given: Request,
-  ): Question {
-    let question = this.questions.get(request.id);
-    if (question === undefined) {
-      const answer = this.ask(request, handler, given);
-      question = { answer, taken: undefined };
-      this.questions.set(request.id, question);
-      const over = (): void => void this.questions.delete(request.id);
-      answer.then((decision) => decision ?? over(), over);
-    }
-    return question;
   }
 
   private async take(call: Call, request: PendingRequest, decision: Decision): Promise<Decision> {
@@ -232,41 +217,9 @@ export class ToolApproval {
       if (decision === LAPSED) return await this.lapse(call, request);
       return await this.admit(call, request, checkAnswer(request, decision, request.createdAt));
     } catch (error) {
-      this.questions.delete(request.id);
+      this.questions.forget(request);
       throw error;
     }
-  }
-
-  private async ask(
-    request: PendingRequest,
-    handler: NonNullable<Request['onRequest']>,
-    given: Request,
-  ): Promise<Decision | undefined> {
-    const { run } = this;
-    this.post(request);
-    await this.flush();
-    const by = given.onRequest ? request.by : undefined;
-    const answering = run.paused(async () => {
-      try {
-        return await handler(request);
-      } catch (error) {
-        attribute(error, { hook: 'onRequest', ...(by && { middleware: by }) }, undefined, run);
-        throw error;
-      }
-    });
-    return request.timeoutMs === undefined ? answering : this.inTime(answering, request);
-  }
-
-  private inTime(
-    answering: Promise<Decision | undefined>,
-    { timeoutMs, createdAt }: PendingRequest,
-  ): Promise<Decision | undefined> {
-    const { clock } = this.run;
-    let cancel = (): void => {};
-    const late = new Promise<Decision>((resolve) => {
-      cancel = clock.setTimer(() => resolve(LAPSED), createdAt + timeoutMs! - clock.now());
-    });
-    return Promise.race([answering, late]).finally(() => cancel());
   }
 
   /** Its time is over. Somebody may have answered in time elsewhere, while a handler here was asked. */
@@ -282,7 +235,8 @@ export class ToolApproval {
   }
 
   private async admit(call: Call, request: PendingRequest, given: Decision): Promise<Decision> {
-    const decision = await admit(this.run, request, given);
+    const { decision, written } = await admit(this.run, request, given);
+    if (written) this.run.cells.stage(written);
     await this.record(call, request, decision);
     return decision;
   }
@@ -305,6 +259,11 @@ export class ToolApproval {
     return [startOf(this.run.runId, this.message.id, call.toolCall.id)];
   }
 
+  private async write(request: PendingRequest): Promise<void> {
+    this.post(request);
+    await this.flush();
+  }
+
   private post(request: PendingRequest): void {
     const { requests, batch } = this.run.open;
     // A call that began anew to ask again is at work by the journal, until it is written that it asks.
@@ -322,13 +281,8 @@ export class ToolApproval {
   }
 
   /** A verdict is not taken again, so what its hooks wrote is written with it. Cells of the call stay with the call. */
-  private commitState(ctx: ToolContext): void {
-    const written = ctx._state as Overlay | undefined;
-    if (!written) return;
-    this.run.cells.stage(written);
-    ctx._state = undefined;
-    for (const write of written.standing())
-      if (write.cell.scope === 'call') ctx.state.update(write.cell, (value) => write.apply(value));
+  private commitState(ctx: ToolContext, before: OverlayMark | undefined): void {
+    if (ctx._state) this.run.cells.stageAll(ctx._state.take(before));
   }
 
   // ── While a call runs ──────────────────────────────────────────────────────────────────────────────────────
@@ -385,8 +339,6 @@ export class ToolApproval {
     return signal;
   }
 }
-
-const LAPSED: Decision = Object.freeze({ type: 'reject' });
 
 function rejection({ reason }: Decision & { type: 'reject' }): string {
   return reason ?? 'The call was rejected.';

@@ -5,10 +5,10 @@ import type { ToolContext } from './context.js';
 import { controlKind, messageOf, type StopRun, type Suspension } from './errors.js';
 import { Onion } from './layers.js';
 import type { AssistantMessage, ToolMessage } from './messages.js';
+import type { OpenBatch } from './open-run.js';
 import type { CallVerdicts } from './response-gate.js';
 import type { Run } from './run.js';
 import type { Outcome } from './scope.js';
-import type { OpenBatch } from './session-state.js';
 import type { Awaitable, EntryDraft, PendingRequest } from './store.js';
 import { errorResult, type Tool, type ToolResult } from './tool.js';
 import { needsApproval, ToolApproval } from './tool-approval.js';
@@ -198,7 +198,9 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
       latch.latch(seam.latched, seam.latchedBy);
       return seam.latched;
     }
-    if (this.limit) latch.latch(this.limit, 'kernel');
+    // What fits and asks somebody goes on once it is answered; the limit is found again then.
+    if (this.limit === undefined || this.waiting) return undefined;
+    latch.latch(this.limit, 'kernel');
     return this.limit;
   }
 

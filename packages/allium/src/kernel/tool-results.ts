@@ -187,6 +187,7 @@ export class ToolResults {
     const { open, agent, asked } = this.run;
     const aborted = controlKind(why) === 'abort';
     const ended = `the run ${aborted ? 'was aborted' : isControl(why) ? 'was stopped' : 'failed'}`;
+    let failure: { readonly error: unknown } | undefined;
     for (const call of calls) {
       if (call.done) continue;
       this.begin(call);
@@ -202,7 +203,13 @@ export class ToolResults {
       const result = call.result ?? errorResult(`${reason}: ${messageOf(why)}`);
       // That a call is in doubt is said in any case.
       const plain = isInDoubt(result) ? textOf(result) : `${reason}.`;
-      await this.record(call, this.released(call, result, plain));
+      try {
+        await this.record(call, this.released(call, result, plain));
+      } catch (error) {
+        // What was told to have started is told to have ended, written or not.
+        failure ??= { error };
+      }
     }
+    if (failure) throw failure.error;
   }
 }

@@ -3,6 +3,7 @@
 import { Context } from './base-context.js';
 import type { AssistantMessage, Message, ToolMessage } from './messages.js';
 import type { Run } from './run.js';
+import type { Awaitable } from './store.js';
 
 /** After a response and at the end of a turn or run. */
 export class TurnContext extends Context {
@@ -37,6 +38,21 @@ export class TurnContext extends Context {
   /** Everything this run has added to the history. */
   get newMessages(): readonly Message[] {
     return this._run.newMessages();
+  }
+
+  /** @internal Asks hooks. What they write holds, also if one of them then ends the run. */
+  _asked<T>(ask: () => Awaitable<T>): Awaitable<T> {
+    let asked: Awaitable<T> | undefined;
+    try {
+      asked = ask();
+      return asked instanceof Promise ? asked.finally(() => this._stage()) : asked;
+    } finally {
+      if (!(asked instanceof Promise)) this._stage();
+    }
+  }
+
+  private _stage(): void {
+    if (this._state) this._run.cells.stage(this._state);
   }
 
   /** @internal */

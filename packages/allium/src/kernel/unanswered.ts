@@ -1,7 +1,7 @@
 /** Calls that get no result of their own any more: what the history says of them instead. */
 import type { Agent } from './agent.js';
 import { deepFreeze, type Message, textOf } from './messages.js';
-import type { OpenRun } from './session-state.js';
+import type { OpenRun } from './open-run.js';
 import type { EntryBody } from './store.js';
 import { errorResult, type Tool, type ToolResult } from './tool.js';
 

@@ -76,6 +76,7 @@ const bodies: { readonly [Kind in EntryBody['type']]: Whole<Extract<EntryBody, {
     runId,
     message: answered,
     seeded: false,
+    cycle: true,
     started: true,
     costUsd: 0.000_123,
     inject: [asked],

@@ -1,0 +1,46 @@
+/** How long a run is active: what it waits for readers and for people does not count. */
+import type { Clock } from './clock.js';
+
+/** Active time is written when it has grown by this part of its limit, so that a crash makes a run forget little of it. */
+const SHARE = 0.01;
+
+export class ActiveTime {
+  private readonly started: number;
+  private pausedFor = 0;
+  private pausedSince = 0;
+  private pauses = 0;
+
+  constructor(
+    private readonly clock: Clock,
+    /** In earlier parts of the run. */
+    private readonly before: number,
+    private readonly limitMs: number | undefined,
+  ) {
+    this.started = clock.now();
+  }
+
+  /** Over all parts of the run. */
+  get ms(): number {
+    return this.before + (this.clock.now() - this.started - this.pausedMs);
+  }
+
+  /** How long the run has not been active, a pause under way included. */
+  get pausedMs(): number {
+    return this.pausedFor + (this.pauses > 0 ? this.clock.now() - this.pausedSince : 0);
+  }
+
+  /** Time spent in here does not count. Pauses that overlap count once. */
+  async paused<T>(wait: () => Promise<T>): Promise<T> {
+    if (this.pauses++ === 0) this.pausedSince = this.clock.now();
+    try {
+      return await wait();
+    } finally {
+      if (--this.pauses === 0) this.pausedFor += this.clock.now() - this.pausedSince;
+    }
+  }
+
+  /** Is it time to write it again? */
+  isDue(written: number): boolean {
+    return this.limitMs !== undefined && this.ms - written >= this.limitMs * SHARE;
+  }
+}
