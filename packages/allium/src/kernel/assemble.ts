@@ -1,5 +1,6 @@
 /** Puts the parts of a stream together into a response. */
 import { AlliumError, shown } from './errors.js';
+import { lackOfJson } from './message-input.js';
 import type { AssistantContent, Metadata, ModelResponse, Usage } from './messages.js';
 import { FINISH_REASONS, NO_USAGE } from './messages.js';
 import type { ModelPart } from './model.js';
@@ -29,6 +30,8 @@ export class Assembler {
   private tail = '';
   private grown = -1;
   private finish: (ModelPart & { type: 'finish' }) | undefined = undefined;
+  /** It holds values of the provider's own. */
+  private rich = false;
 
   constructor(private readonly model: string) {}
 
@@ -49,6 +52,7 @@ export class Assembler {
         if (typeof part.name !== 'string' || part.name === '')
           throw this.bad(part, '`name` must be non-empty text');
         if (typeof part.arguments !== 'string') throw this.bad(part, '`arguments` must be JSON text');
+        if (part.metadata !== undefined) this.rich = true;
         return this.open(undefined, callOf(part));
       case 'tool-call-delta': {
         const index = this.blocks.findLastIndex(
@@ -64,11 +68,13 @@ export class Assembler {
           throw this.bad(part, '`data` and `mimeType` must be text');
         return this.open(undefined, { ...part });
       case 'provider':
+        this.rich = true;
         return this.open(undefined, { ...part });
       case 'finish':
         if (!FINISH_REASONS.includes(part.reason))
           throw this.bad(part, `\`reason\` must be one of ${FINISH_REASONS.join(', ')}`);
         this.finish = part;
+        if (part.metadata !== undefined) this.rich = true;
         return -1;
       default:
         throw this.bad(part, 'its `type` is unknown');
@@ -93,7 +99,11 @@ export class Assembler {
       stopReason: reason,
       model: this.model,
     };
-    return metadata === undefined ? plain : { ...plain, metadata };
+    const response = metadata === undefined ? plain : { ...plain, metadata };
+    const wanted = this.rich ? lackOfJson(response) : undefined;
+    if (wanted)
+      throw new AlliumError('MODEL_STREAM_INVALID', `Expected ${this.model} to yield parts with ${wanted}.`);
+    return response;
   }
 
   private addText(part: ModelPart & { type: 'text' | 'thinking' }): number {
@@ -106,6 +116,7 @@ export class Assembler {
       if (part.redacted) block.redacted = true;
     }
     if (part.metadata !== undefined) {
+      this.rich = true;
       const block = this.blocks[index]!;
       block.metadata = { ...block.metadata, ...part.metadata };
     }
@@ -180,7 +191,7 @@ export function toldInPart(usage: Usage): Partial<Usage> | undefined {
 }
 
 function toUsage(usage: Partial<Usage> | undefined, model: string): Usage {
-  if (!usage) return NO_USAGE;
+  if (usage === undefined || usage === null) return NO_USAGE;
   const made = counted(usage, model);
   if (usage.inputTokens !== undefined && usage.outputTokens !== undefined) return made;
   const { cacheRead, cacheWrite, totalTokens } = made;
@@ -194,7 +205,9 @@ function toUsage(usage: Partial<Usage> | undefined, model: string): Usage {
   return made;
 }
 
-function counted(usage: Partial<Usage>, model: string): Usage {
+function counted(given: Partial<Usage>, model: string): Usage {
+  // What is no record of numbers has none of them, and is told below.
+  const usage: Partial<Usage> = typeof given === 'object' ? given : { totalTokens: Number.NaN };
   const { inputTokens = 0, outputTokens = 0, cacheRead = 0, cacheWrite = 0 } = usage;
   const { totalTokens = inputTokens + outputTokens + cacheRead + cacheWrite } = usage;
   if (
@@ -208,7 +221,7 @@ function counted(usage: Partial<Usage>, model: string): Usage {
   }
   throw new AlliumError(
     'MODEL_STREAM_INVALID',
-    `${model} reported a usage that is not made of numbers ≥ 0: ${shown(usage)}.`,
+    `${model} reported a usage that is not made of numbers ≥ 0: ${shown(given)}.`,
   );
 }
 

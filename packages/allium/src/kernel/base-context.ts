@@ -282,7 +282,14 @@ export abstract class Context {
   }
 
   /** Calls a model for a middleware's own purposes: same signal, budget and inner layers, never in the user's stream. */
-  async generate(model: Model, request: GenerateRequest): Promise<ModelResponse> {
+  generate(model: Model, request: GenerateRequest): Promise<ModelResponse> {
+    const answer = this._generate(model, request);
+    // Whoever does not await it has nothing of it, its error included.
+    answer.catch(() => {});
+    return answer;
+  }
+
+  private async _generate(model: Model, request: GenerateRequest): Promise<ModelResponse> {
     try {
       return await this._run.generate(this, model, request);
     } catch (error) {

@@ -42,7 +42,8 @@ const ELSEWHERE: Record<string, string> = {
  * middleware it is when it has no name.
  */
 export function checkMembers(middleware: Middleware, place: string): void {
-  const who = `Middleware ${middleware.name ? `"${middleware.name}"` : place}`;
+  const { name } = middleware as { readonly name?: unknown };
+  const who = `Middleware ${typeof name === 'string' && name !== '' ? `"${name}"` : place}`;
   const fail = (message: string) => new AlliumError('INVALID_MIDDLEWARE', `${who}: ${message}`);
   let declares = false;
   let acts = false;
@@ -124,7 +125,7 @@ function checkGuard({ guard }: Middleware, fail: (message: string) => AlliumErro
   const unknown = Object.keys(guard ?? {}).find((key) => !GUARD_KEYS.includes(key));
   if (unknown) throw fail(`\`guard\` takes ${GUARD_KEYS.join(', ')}, got ${shown(unknown)}.`);
   if (typeof guard !== 'object' || guard === null || !Array.isArray(guard.on) || guard.on.length === 0)
-    throw fail('`guard` needs `on`, a non-empty list of points.');
+    throw fail(`\`guard\` needs \`on\`, a non-empty list of points, got ${shown(guard?.on ?? guard)}.`);
   for (const point of guard.on)
     if (!POINTS.includes(point))
       throw fail(`\`guard.on\` may hold ${POINTS.join(', ')}, got ${shown(point)}.`);

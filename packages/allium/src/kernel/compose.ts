@@ -136,8 +136,12 @@ export function specsOf(tools: readonly Tool[]): readonly ToolSpec[] {
 }
 
 /** The middleware of lists and pipelines, in order. `option` is what the list is called. */
-export function flatten(list: MiddlewareList, option = 'middleware'): Middleware[] {
-  if (isPipeline(list)) return flatten(list.layers, option);
+export function flatten(
+  list: MiddlewareList,
+  option = 'middleware',
+  above: readonly unknown[] = [],
+): Middleware[] {
+  if (isPipeline(list)) return flatten(list.layers, option, above);
   if (!Array.isArray(list)) {
     const hint = typeof list === 'object' && list !== null ? ' One middleware goes into a list of one.' : '';
     throw new AlliumError(
@@ -146,7 +150,11 @@ export function flatten(list: MiddlewareList, option = 'middleware'): Middleware
     );
   }
   return list.flatMap((item: unknown, index): Middleware[] => {
-    if (Array.isArray(item) || isPipeline(item)) return flatten(item, option);
+    if (Array.isArray(item) || isPipeline(item)) {
+      if (item === list || above.includes(item))
+        throw new AlliumError('INVALID_MIDDLEWARE', `${option}[${index}] is a list that holds itself.`);
+      return flatten(item, option, [...above, list]);
+    }
     if (typeof item !== 'object' || item === null) {
       const hint =
         typeof item === 'function' ? ' A factory has to be called: write `retry()`, not `retry`.' : '';
@@ -221,6 +229,12 @@ function rulesOf(
   middleware: readonly PlannedMiddleware[],
   { hooks = {}, replaces = [] }: ComposeOptions,
 ): Pick<Plan, 'rules' | 'replaced'> {
+  const unknown = replaces.find((one) => !middleware.some(({ name }) => name === one));
+  if (unknown !== undefined)
+    throw new AlliumError(
+      'INVALID_OPTION',
+      `\`replaces\` names ${shown(unknown)}, which no middleware is called. There are: ${middleware.map(({ name }) => name).join(', ')}.`,
+    );
   const rules = {} as Record<RuleHook, PlannedHook[]>;
   const replaced: { hook: RuleHook; names: string[] }[] = [];
   for (const hook of RULE_HOOKS) {

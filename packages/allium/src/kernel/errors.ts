@@ -33,7 +33,8 @@ export const ERROR_CODES = {
   SESSION_CONFLICT: 'Another runner appended to the session meanwhile. Nothing was written.',
   SESSION_UNKNOWN: 'The session does not exist, or has nothing to resume.',
   SESSION_CORRUPT: 'The journal of a session holds something this code cannot read.',
-  STORE_FAILED: 'A store wrote only part of a record, as on a full disk; it does not count.',
+  STORE_FAILED:
+    'A store threw, wrote only part of a record, as on a full disk (it does not count), or answered with what is no answer.',
   TENANT_MISMATCH: 'The session belongs to another tenant.',
   PLAN_MISMATCH: 'A run is resumed without a middleware it was started with.',
   REQUEST_UNKNOWN: 'An answer names a question that is not open: never asked, already answered or lapsed.',
@@ -242,7 +243,12 @@ export class RestartTurn extends Error {
 export type ControlSignal = StopRun | Suspension | Aborted | RestartTurn;
 
 export function isControl(error: unknown): error is ControlSignal {
-  return typeof error === 'object' && error !== null && CONTROL in error;
+  try {
+    return typeof error === 'object' && error !== null && CONTROL in error;
+  } catch {
+    // A proxy that cannot be asked anything.
+    return false;
+  }
 }
 
 export function controlKind(error: unknown): 'stop' | 'suspend' | 'abort' | 'restart' | undefined {
@@ -263,7 +269,8 @@ export interface Attribution {
   readonly final?: boolean;
 }
 
-const attributions = new WeakMap<object, Attribution>();
+/** With the run it was noted in: what another run raises anew has nothing to do with it. */
+const attributions = new WeakMap<object, { readonly by: Attribution; readonly runId: string | undefined }>();
 
 /** A thrown value that is no object, and who raised it: nothing can be recorded beside it. */
 export interface Raised {
@@ -273,12 +280,13 @@ export interface Raised {
 
 /** Where such a value is noted instead: the run, or a context of it. */
 export interface Raiser {
+  readonly runId: string;
   _raised(value: unknown, by: Attribution): void;
 }
 
 /** Which middleware and hook (or model, or tool) raised this error, if it passed through a run. */
 export function attribution(error: unknown): Attribution | undefined {
-  return typeof error === 'object' && error !== null ? attributions.get(error) : undefined;
+  return typeof error === 'object' && error !== null ? attributions.get(error)?.by : undefined;
 }
 
 /**
@@ -295,9 +303,11 @@ export function attribute(
     within?._raised(error, first);
     return;
   }
-  const noted = attributions.get(error);
+  const before = attributions.get(error);
+  const runId = within?.runId ?? before?.runId;
+  const noted = before?.runId === runId ? before?.by : undefined;
   const anew = first.attempts !== undefined && noted?.middleware === undefined;
-  attributions.set(error, { ...(anew ? first : (noted ?? first)), ...more });
+  attributions.set(error, { by: { ...(anew ? first : (noted ?? first)), ...more }, runId });
 }
 
 /** The error of a store whose session has moved on: shared by all stores. */
@@ -309,18 +319,46 @@ export function sessionConflict(sessionId: string, expectedSeq: number, actualSe
   );
 }
 
+/** A store that does not keep to its port. */
+export function storeAnswered(method: string, answer: unknown, wanted: string): AlliumError {
+  return new AlliumError(
+    'STORE_FAILED',
+    `${method}() of the store returned ${shown(answer)} instead of ${wanted}. testStore() of allium/testing finds such mistakes.`,
+  );
+}
+
 /** What was thrown, as text. Not shortened: who takes secrets out of it would not find one that is cut off. */
 export function messageOf(error: unknown): string {
-  if (error instanceof Error) return error.message;
   if (typeof error === 'string') return error;
-  return typeof error === 'object' && error !== null ? jsonOr(error) : shown(error);
+  try {
+    if (error instanceof Error) return error.message;
+    return typeof error === 'object' && error !== null ? jsonOr(error) : shown(error);
+  } catch {
+    return UNREADABLE;
+  }
+}
+
+/** Of a proxy that cannot be asked anything. */
+const UNREADABLE = 'an object that cannot be read';
+
+/** The code of an error of ours; undefined of any other. */
+export function codeOf(error: unknown): string | undefined {
+  try {
+    return error instanceof AlliumError ? error.code : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Of an error only its kind: its code, or else its name. */
 export function errorKind(error: unknown): string {
   if (typeof error !== 'object' || error === null) return typeof error;
-  const { code, name } = error as { readonly code?: unknown; readonly name?: unknown };
-  return typeof code === 'string' ? code : typeof name === 'string' ? name : 'object';
+  try {
+    const { code, name } = error as { readonly code?: unknown; readonly name?: unknown };
+    return typeof code === 'string' ? code : typeof name === 'string' ? name : 'object';
+  } catch {
+    return 'object';
+  }
 }
 
 export function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {

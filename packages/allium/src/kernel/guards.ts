@@ -290,7 +290,7 @@ export function skipOrThrow(planned: PlannedGuard, error: unknown, ctx: Context)
     ctx._run.note(name, `failed and was skipped: ${toldError(error, ctx)}`);
     return;
   }
-  attribute(error, { middleware: name, hook: 'guard' });
+  attribute(error, { middleware: name, hook: 'guard' }, undefined, ctx);
   // Its message may quote what it judged, so it is told to the caller only, as the cause.
   const why = error instanceof WrongReturn ? `: ${error.told}` : '.';
   const failure = new AlliumError(
@@ -300,7 +300,7 @@ export function skipOrThrow(planned: PlannedGuard, error: unknown, ctx: Context)
       cause: error,
     },
   );
-  attribute(failure, { middleware: name, hook: 'guard' });
+  attribute(failure, { middleware: name, hook: 'guard' }, undefined, ctx);
   throw failure;
 }
 

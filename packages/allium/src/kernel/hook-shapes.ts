@@ -1,5 +1,6 @@
 /** What each decision hook may answer beside nothing: in words, and as a check. */
-import { lackOf } from './message-input.js';
+import { unwritable } from './json-copy.js';
+import { lackOf, lackOfMessages } from './message-input.js';
 import type { Message } from './messages.js';
 import type { ToolResultPatch, TurnAction } from './middleware.js';
 import { STOP_REASONS } from './result.js';
@@ -23,7 +24,8 @@ export const SHAPES: Record<RuleHook, Shape> = {
   },
   transformContext: {
     wanted: 'a list of messages (the given one, if nothing changes)',
-    fine: (answer, given) => answer === given || isMessages(answer),
+    fine: (answer, given) => answer === given || lackOfMessages(answer) === undefined,
+    lack: lackOfMessages,
     required: true,
   },
   transformSystemPrompt: {
@@ -31,7 +33,12 @@ export const SHAPES: Record<RuleHook, Shape> = {
     fine: (answer) => typeof answer === 'string',
     required: true,
   },
-  convertToLlm: { wanted: 'a list of messages', fine: isMessages, required: true },
+  convertToLlm: {
+    wanted: 'a list of messages',
+    fine: (answer, given) => answer === given || lackOfMessages(answer) === undefined,
+    lack: lackOfMessages,
+    required: true,
+  },
   resolveToolCall: {
     wanted: '{ toolCall: { name, arguments }, tool? } with a tool made by tool(), or nothing',
     fine: (answer) =>
@@ -48,7 +55,7 @@ export const SHAPES: Record<RuleHook, Shape> = {
   },
   afterToolCall: {
     wanted:
-      '{ content?, details?, isError?, terminate? } with content as text or a list of text, image and file parts, or nothing',
+      '{ content?, details?, isError?, terminate? } with content as text or a list of text, image and file parts and details that can be written as JSON, or nothing',
     fine: isPatch,
   },
   afterModelResponse: {
@@ -77,14 +84,8 @@ function hasOnly(value: unknown, keys: readonly string[]): boolean {
 }
 
 function isBlock(value: any): boolean {
-  return hasOnly(value, ['block', 'reason']) && value.block === true;
-}
-
-function isMessages(value: unknown): value is readonly Message[] {
-  return (
-    Array.isArray(value) &&
-    value.every((item) => typeof item?.role === 'string' && Array.isArray(item.content))
-  );
+  if (!hasOnly(value, ['block', 'reason']) || value.block !== true) return false;
+  return value.reason === undefined || typeof value.reason === 'string';
 }
 
 /** Messages of middleware stand alone: a call without its result, or a result without its call, would break the history. */
@@ -111,6 +112,7 @@ export function isRequest(value: any): value is Request {
   return (
     (title === undefined || typeof title === 'string') &&
     typeof details !== 'function' &&
+    unwritable(details) === undefined &&
     (timeoutMs === undefined || (typeof timeoutMs === 'number' && timeoutMs >= 0)) &&
     (onRequest === undefined || typeof onRequest === 'function')
   );
@@ -118,7 +120,8 @@ export function isRequest(value: any): value is Request {
 
 function isPatch(value: any): boolean {
   if (!hasOnly(value, ['content', 'details', 'isError', 'terminate'])) return false;
-  const { content, isError, terminate } = value as ToolResultPatch;
+  const { content, details, isError, terminate } = value as ToolResultPatch;
+  if (unwritable(details) !== undefined) return false;
   const fine = content === undefined || typeof content === 'string' || isResultContent(content);
   return fine && [isError, terminate].every((flag) => flag === undefined || typeof flag === 'boolean');
 }

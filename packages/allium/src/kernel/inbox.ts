@@ -1,6 +1,6 @@
 /** What other processes, and other code of this one, posted to a session while it runs. */
 import { firstAnswers } from './answers.js';
-import { Aborted, isThenable } from './errors.js';
+import { Aborted, isThenable, storeAnswered } from './errors.js';
 import type { Message } from './messages.js';
 import type { Run } from './run.js';
 import type { Awaitable, Decision, EntryBody, InboxItem, Queued, Store } from './store.js';
@@ -35,6 +35,7 @@ export function drain(run: Run, { store }: Inbox, wanted: Wanted): Awaitable<Due
 type Taken = readonly { readonly n: number; readonly item: InboxItem }[];
 
 function sort(run: Run, taken: Taken, wanted: Wanted): Due | undefined {
+  if (!Array.isArray(taken)) throw storeAnswered('take', taken, 'a list of items');
   if (taken.length === 0 && run.state.queued.length === 0) return undefined;
   const queued: Queued[] = [...run.state.queued];
   for (const { item } of taken) {

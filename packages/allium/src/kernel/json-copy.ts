@@ -1,5 +1,5 @@
 /** Copies of JSON values, frozen, with an error that says where a value is that is none. */
-import { AlliumError, shown } from './errors.js';
+import { AlliumError, messageOf, shown } from './errors.js';
 
 /**
  * What JSON can hold of `T`: the same type if it can hold all of it. Interfaces and recursive types are fine; dates,
@@ -33,6 +33,17 @@ export function toJson<T>(value: T, name: string, refusal: Refusal = noCellValue
 /** Is it JSON, so that a copy would say the same? */
 export function isJson(value: unknown): boolean {
   return copied(value, 0) !== NOT_JSON;
+}
+
+/** Why a value cannot be written as JSON, if so. What JSON changes or leaves out is fine. */
+export function unwritable(value: unknown): string | undefined {
+  if (typeof value !== 'bigint' && (typeof value !== 'object' || value === null)) return undefined;
+  try {
+    JSON.stringify(value);
+    return undefined;
+  } catch (error) {
+    return messageOf(error).split('\n')[0];
+  }
 }
 
 type Refusal = (name: string, flaw: Flaw) => AlliumError;

@@ -101,6 +101,19 @@ function lackOfContent(
   return undefined;
 }
 
+/** The same of a list of messages to be sent. What is frozen is the kernel's own, or was looked at before. */
+export function lackOfMessages(messages: unknown): string | undefined {
+  if (!Array.isArray(messages)) return 'a list of messages';
+  // By index: a hole in a list is no message either.
+  for (let i = 0; i < messages.length; i++) {
+    const message: unknown = messages[i];
+    const known = typeof message === 'object' && message !== null && Object.isFrozen(message);
+    const lack = known ? undefined : lackOf(message, 'user', 'assistant', 'tool');
+    if (lack) return `a list of messages (at [${i}]: ${lack})`;
+  }
+  return undefined;
+}
+
 /** What is expected of a message that a middleware made and not so, if anything. */
 export function lackOf(message: unknown, ...roles: readonly Message['role'][]): string | undefined {
   const { role, content, stopReason } = (message ?? {}) as Partial<AssistantMessage>;
@@ -112,7 +125,7 @@ export function lackOf(message: unknown, ...roles: readonly Message['role'][]): 
   return lackOfContent(role, content, ['id']) ?? lackOfJson(message as Message);
 }
 
-function lackOfJson(message: Message): string | undefined {
+export function lackOfJson(message: Pick<Message, 'content'>): string | undefined {
   const unwritable = [message, ...message.content].map(unwritableIn).find((field) => field !== undefined);
   return unwritable && `a \`${unwritable}\` that can be written as JSON`;
 }

@@ -297,7 +297,7 @@ describe('tokens of a stream that broke off', () => {
     const model = scriptedModel([failWith(broken, 'half')]);
     const breaks = defineMiddleware({
       wrapModel: (ctx, next) => {
-        ctx.messages = [{ id: '', role: 'user', content: [null as never] }];
+        ctx.messages = [Object.freeze({ id: '', role: 'user', content: [null as never] })];
         return next();
       },
     });

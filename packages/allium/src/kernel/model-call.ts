@@ -16,8 +16,10 @@ import {
 } from './messages.js';
 import { note } from './meters.js';
 import type { ModelPart, ModelRequest, ModelSettings, Price } from './model.js';
+import type { RequestParts } from './model-context.js';
 import { Reading } from './model-stream.js';
-import { noteRewrites } from './request-changes.js';
+import { dropOrphans, withoutOrphans } from './orphans.js';
+import { authorOf, noteRewrites } from './request-changes.js';
 import { checkAssigned } from './request-checks.js';
 import { convertToLlm } from './rules.js';
 import type { Run } from './run.js';
@@ -210,13 +212,17 @@ export class ModelCall extends Reading {
 
   protected failed(error: unknown): void {
     const { ctx, messages, reservation, raw, stages, live, ending, resolve, reject } = this;
-    if (!isControl(error)) {
-      attribute(error, { hook: 'model', attempts: this.attempts }, undefined, ctx);
-      // What was shown is void, and nobody should read it while a retry waits.
-      if (this.begun) ctx._call.live?.abandon(live, stages?.last ?? raw);
+    try {
+      if (!isControl(error)) {
+        attribute(error, { hook: 'model', attempts: this.attempts }, undefined, ctx);
+        // What was shown is void, and nobody should read it while a retry waits.
+        if (this.begun) ctx._call.live?.abandon(live, stages?.last ?? raw);
+      }
+      this.settle(spentSoFar(ctx, messages, reservation, raw));
+    } finally {
+      // Whatever comes in between, somebody waits for this.
+      fail(ending, error, ctx, resolve, reject);
     }
-    this.settle(spentSoFar(ctx, messages, reservation, raw));
-    fail(ending, error, ctx, resolve, reject);
   }
 
   /** A model that does not say what an answer used: a limit has to hold all the same, otherwise nobody needs to guess. */
@@ -273,7 +279,7 @@ async function requestMessages(ctx: ModelContext): Promise<readonly Message[] | 
   const { guards, rules } = run.plan;
   let { withheld } = run.state;
   let { messages } = ctx._request;
-  if (messages !== undefined) messages = run.withoutOrphans(messages, ['a model layer'], ctx);
+  if (messages !== undefined) messages = withoutOrphans(run, messages, () => [orphaning(ctx)]);
   if (rules.convertToLlm.length > 0 && ctx._call.converted) messages = await converted(messages, ctx);
   if (guards.request.length > 0 && ctx._call.guarded) {
     messages = messages
@@ -284,6 +290,12 @@ async function requestMessages(ctx: ModelContext): Promise<readonly Message[] | 
   }
   if (withheld) messages = (messages ?? sentIn(ctx)).flatMap(withoutWithheld);
   return messages;
+}
+
+/** The layer that left calls without results, or results without calls. */
+function orphaning(ctx: ModelContext): string {
+  const orphans = ({ messages = [] }: RequestParts): boolean => dropOrphans(messages).dropped.length > 0;
+  return authorOf(ctx, orphans)?.middleware ?? 'a model layer';
 }
 
 /** Meanwhile the context is known as that of the hook, whose own model calls are not converted in turn. */

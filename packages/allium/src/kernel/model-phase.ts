@@ -14,7 +14,7 @@ import {
   type Usage,
 } from './messages.js';
 import { callModel, callModelThen } from './model-call.js';
-import { causedBy } from './orphans.js';
+import { causedBy, withoutOrphans } from './orphans.js';
 import * as rules from './rules.js';
 import type { Run } from './run.js';
 import type { Outcome } from './scope.js';
@@ -194,7 +194,7 @@ async function transform(run: Run, ctx: ModelContext): Promise<void> {
     const given = ctx.messages;
     const steps = await rules.transformContext(transformContext, given, ctx);
     const last = steps.at(-1);
-    if (last) ctx.messages = run.withoutOrphans(last.messages, causedBy(steps, given), ctx);
+    if (last) ctx.messages = withoutOrphans(run, last.messages, () => causedBy(steps, given));
   }
   if (transformSystemPrompt.length > 0) {
     ctx.systemPrompt = await rules.transformSystemPrompt(transformSystemPrompt, ctx.systemPrompt, ctx);

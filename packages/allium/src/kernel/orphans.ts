@@ -1,10 +1,31 @@
 /** Keeps requests valid: providers refuse a call without its result, and a result without its call. */
 import type { Message } from './messages.js';
+import type { Run } from './run.js';
 
 export interface Kept {
   readonly kept: readonly Message[];
   /** Ids of the calls and results that were left out. */
   readonly dropped: readonly string[];
+}
+
+/** A request as it may be sent. What had to be left out is told, with those who caused it. */
+export function withoutOrphans(
+  run: Run,
+  messages: readonly Message[],
+  culprits: () => readonly string[],
+): readonly Message[] {
+  run.paired ??= new WeakSet();
+  if (run.paired.has(messages)) return messages;
+  const { kept, dropped } = dropOrphans(messages);
+  if (dropped.length > 0) {
+    const by = culprits();
+    const what = `left calls without results (or results without calls) in the request: ${dropped.join(', ')}`;
+    for (const name of by) run.note(name, what);
+    run.emitCustom('orphans_dropped', { calls: dropped, by }, by[0]);
+  }
+  const frozen = Object.isFrozen(kept) ? kept : Object.freeze([...kept]);
+  run.paired.add(frozen);
+  return frozen;
 }
 
 /** The messages without calls that lack a result after them, results that lack a call before them, and second results. */

@@ -43,7 +43,16 @@ const WRONG: [string, object, string][] = [
   ],
   ['model', { model: null }, 'Expected `ctx.model` to be a model with provider, id and stream(), got null.'],
   ['messages', { messages: 'hi' }, 'Expected `ctx.messages` to be a list of messages, got "hi".'],
-  ['messages', { messages: [null] }, 'Expected `ctx.messages` to be a list of messages, got [null].'],
+  [
+    'messages',
+    { messages: [null] },
+    "Expected `ctx.messages` to be a list of messages (at [0]: a message { role: 'user' | 'assistant' | 'tool', content: [...] }), got [null].",
+  ],
+  [
+    'messages',
+    { messages: [{ role: 'user', content: [null] }] },
+    'Expected `ctx.messages` to be a list of messages (at [0]: every content part to have a `type`), got [{"role":"user","content":[null]}].',
+  ],
   ['systemPrompt', { systemPrompt: 5 }, 'Expected `ctx.systemPrompt` to be text, got 5.'],
   [
     'tools',

@@ -1,5 +1,6 @@
 /** What middleware assigned to a request: checked where the model is called, so that it is checked once. */
 import { attribute, invalidOption } from './errors.js';
+import { lackOfMessages } from './message-input.js';
 import type { Message } from './messages.js';
 import { checkModel } from './model.js';
 import type { ModelContext, RequestParts } from './model-context.js';
@@ -16,7 +17,7 @@ export function checkAssigned(ctx: ModelContext): void {
     checkRequest(_request, run.request);
   } catch (error) {
     const author = authorOf(ctx, (request) => isWrong(request, run.request));
-    if (author) attribute(error, author);
+    if (author) attribute(error, author, undefined, ctx);
     throw error;
   }
 }
@@ -41,12 +42,9 @@ function isWrong(request: RequestParts, sound: RequestParts): boolean {
 }
 
 function checkMessages(messages: readonly Message[] | undefined): void {
-  if (messages !== undefined && !(Array.isArray(messages) && messages.every(isMessage)))
-    throw invalidOption('ctx.messages', 'a list of messages', messages);
-}
-
-function isMessage(value: Message): boolean {
-  return typeof value?.role === 'string' && Array.isArray(value.content);
+  if (messages === undefined) return;
+  const wanted = lackOfMessages(messages);
+  if (wanted) throw invalidOption('ctx.messages', wanted, messages);
 }
 
 function checkTools(tools: readonly Tool[]): void {

@@ -1,7 +1,7 @@
 /** Judges one response, piece by piece as it streams or whole. */
 import { redactValue, withContent, withheldThinking, withoutMetadata } from './content-guards.js';
 import type { Context } from './context.js';
-import { AlliumError, isControl } from './errors.js';
+import { codeOf, isControl } from './errors.js';
 import {
   act,
   type GuardTable,
@@ -326,7 +326,7 @@ async function judgeCall(
   try {
     return await judge(table['tool-args'], subject, texts, ctx);
   } catch (error) {
-    if (!(error instanceof AlliumError && error.code === 'GUARD_FAILED')) throw error;
+    if (codeOf(error) !== 'GUARD_FAILED') throw error;
     const deny = { reason: 'A guard failed while judging this call, so it was not run.', by: 'guard' };
     return {
       texts: [''],

@@ -27,7 +27,6 @@ import { type Model, modelName, type Price } from './model.js';
 import type { ModelCall } from './model-call.js';
 import type { RequestParts } from './model-context.js';
 import type { OpenRun } from './open-run.js';
-import { dropOrphans } from './orphans.js';
 import { RequestGate } from './request-gate.js';
 import type { Change } from './result.js';
 import type { RunEvents } from './run-events.js';
@@ -124,7 +123,8 @@ export class Run {
   private supervisor: Supervisor | undefined;
   /** Of most runs nobody wants to know. */
   private time: ActiveTime | undefined;
-  private checked: WeakSet<readonly Message[]> | undefined;
+  /** Requests without calls that lack a result and results that lack a call. */
+  paired: WeakSet<readonly Message[]> | undefined;
 
   constructor(init: RunInit) {
     this.init = init;
@@ -261,6 +261,11 @@ export class Run {
       this.emit({ type: 'state_change', runId, sessionId, cell, value });
   }
 
+  /** Is this why nothing more can be written? */
+  isOfStore(error: unknown): boolean {
+    return error !== undefined && this.init.journal.broken === error;
+  }
+
   /** Somebody else runs a part of this run: from here on nothing is written, and it fails. */
   surrender(error: unknown): void {
     this.init.journal.broken ??= error;
@@ -350,21 +355,6 @@ export class Run {
   cross(error: ControlSignal, ctx: Context, by = this.nameAt(ctx._position)): void {
     const kind = controlKind(error);
     if (kind === 'stop' || kind === 'suspend') ctx._latch(error, by);
-  }
-
-  /** A request without calls that lack a result and results that lack a call. */
-  withoutOrphans(messages: readonly Message[], by: readonly string[], ctx: Context): readonly Message[] {
-    this.checked ??= new WeakSet();
-    if (this.checked.has(messages)) return messages;
-    const { kept, dropped } = dropOrphans(messages);
-    if (dropped.length > 0) {
-      const what = `left calls without results (or results without calls) in the request: ${dropped.join(', ')}`;
-      for (const name of by) this.note(name, what);
-      this.emitCustom('orphans_dropped', { calls: dropped, by }, this.nameAt(ctx._position));
-    }
-    const frozen = Object.isFrozen(kept) ? kept : Object.freeze([...kept]);
-    this.checked.add(frozen);
-    return frozen;
   }
 
   // ── Small questions ────────────────────────────────────────────────────────────────────────────────────────

@@ -7,8 +7,9 @@ import { stopOf } from './boundary.js';
 import { RunContext } from './context.js';
 import {
   Aborted,
-  AlliumError,
+  type AlliumError,
   attribute,
+  codeOf,
   controlKind,
   isControl,
   isThenable,
@@ -124,8 +125,8 @@ function endedBy(run: Run, error: unknown, ctx: RunContext): Ended {
 /** What events and the journal tell of an error. It may quote what guards removed; the caller gets it as it is. */
 function failedWith(error: unknown, ctx: RunContext): Stop {
   // That of a broken guard is worded for everybody.
-  const known = error instanceof AlliumError && error.code === 'GUARD_FAILED';
-  return { reason: 'error', message: known ? error.message : toldError(error, ctx) };
+  const known = codeOf(error) === 'GUARD_FAILED';
+  return { reason: 'error', message: known ? messageOf(error) : toldError(error, ctx) };
 }
 
 /** Inside all run layers: the loop. */
@@ -249,8 +250,8 @@ function toRunError(run: Run, error: unknown, result: RunResult): RunError {
   }
   const raisedBy = run.call.raisedBy(error);
   const { middleware, hook } = raisedBy ?? {};
-  const code =
-    error instanceof AlliumError ? error.code : hook === 'model' ? 'MODEL_ERROR' : 'MIDDLEWARE_ERROR';
+  const others = hook === 'model' ? 'MODEL_ERROR' : 'MIDDLEWARE_ERROR';
+  const code = codeOf(error) ?? (run.isOfStore(error) ? 'STORE_FAILED' : others);
   const where = middleware ? ` (in ${hook} of "${middleware}")` : hook === 'onRequest' ? ` (in ${hook})` : '';
   // Of a guard that broke, the cause is what the guard threw.
   const cause = code === 'GUARD_FAILED' ? ((error as AlliumError).cause ?? error) : error;

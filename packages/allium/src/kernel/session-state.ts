@@ -1,7 +1,7 @@
 /** What the journal of a session says: one function takes entries in, whether they were just written or are read back. */
 
 import { upgradeEntries } from './entry-upgrade.js';
-import { AlliumError, isThenable, shown } from './errors.js';
+import { AlliumError, isThenable, shown, storeAnswered } from './errors.js';
 import { History } from './history.js';
 import { IdSet } from './id-set.js';
 import { type AssistantContent, NO_USAGE, toolCallsOf, type Usage, UsageTotal } from './messages.js';
@@ -261,6 +261,7 @@ function takeAll(
   known: NewEntry | undefined,
   read: readonly Entry[],
 ): Awaitable<void> {
+  if (!Array.isArray(read)) throw storeAnswered('read', read, 'a list of entries');
   // Somebody who read at the same time was faster.
   if (state.last !== known) return catchUp(store, state);
   if (read.length === 0 && !known) return;

@@ -1,6 +1,14 @@
 /** One tool call on its way through a turn: its context, its arguments, and what it came to. */
 import { NO_INPUT, SeamCall, type ToolCallOwner, type ToolCallSubject, ToolContext } from './context.js';
-import { AlliumError, controlKind, isControl, isThenable, messageOf, type Suspension } from './errors.js';
+import {
+  AlliumError,
+  codeOf,
+  controlKind,
+  isControl,
+  isThenable,
+  messageOf,
+  type Suspension,
+} from './errors.js';
 import { toldError } from './guards.js';
 import { hash } from './hash.js';
 import {
@@ -140,7 +148,8 @@ export function failed(run: Run, call: Call, error: unknown): void {
     call.seam.latch(error);
     throw error;
   }
-  if (error instanceof AlliumError && UNREPAIRABLE.includes(error.code)) throw error;
+  const code = codeOf(error);
+  if (code !== undefined && UNREPAIRABLE.includes(code)) throw error;
   refuse(run, call, failureText(call, error));
 }
 

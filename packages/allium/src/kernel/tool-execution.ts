@@ -23,7 +23,7 @@ export function executeTool(ctx: ToolContext): Awaitable<ToolResult> {
     if (ctx._run.plan.looksAtResults) ctx._call.frozen = freezeResult(result);
     return result;
   } catch (error) {
-    throw attributed(error, attempts);
+    throw attributed(error, attempts, ctx);
   }
 }
 
@@ -34,12 +34,12 @@ async function settled(work: unknown, ctx: ToolContext, attempts: number): Promi
     if (ctx._extra?.asking !== undefined) await ctx._extra.asking;
     return freezeResult(toToolResult(value));
   } catch (error) {
-    throw attributed(error, attempts);
+    throw attributed(error, attempts, ctx);
   }
 }
 
-function attributed(error: unknown, attempts: number): unknown {
-  if (!isControl(error)) attribute(error, { hook: 'tool', attempts });
+function attributed(error: unknown, attempts: number, ctx: ToolContext): unknown {
+  if (!isControl(error)) attribute(error, { hook: 'tool', attempts }, undefined, ctx);
   return error;
 }
 

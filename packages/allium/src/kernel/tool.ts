@@ -1,7 +1,7 @@
 /** Tools: what a model may call. */
 import type { ToolContext } from './context.js';
 import { AlliumError, checkKeys, invalidOption, shown } from './errors.js';
-import { isPlain, kindOf } from './json-copy.js';
+import { isPlain, kindOf, unwritable } from './json-copy.js';
 import { deepFreeze, type ToolContent } from './messages.js';
 import type { ToolSpec } from './model.js';
 import { excludesObjects, isStandardSchema, jsonSchemaOf, type StandardSchema } from './standard-schema.js';
@@ -166,6 +166,8 @@ export function toolResult(
     typeof result.content === 'string' ? [{ type: 'text' as const, text: result.content }] : result.content;
   if (!isResultContent(content))
     throw invalidOption('content', 'text or a list of text, image and file content', result.content);
+  const flaw = unwritable(result.details);
+  if (flaw) throw invalidOption('details', `what can be written as JSON (${flaw})`, result.details);
   const made = Object.freeze({ isError: false, ...result, content });
   RESULTS.add(made);
   return made;
@@ -174,7 +176,11 @@ export function toolResult(
 /** Results come as results, or as anything a tool could return. */
 export function asToolResult(value: unknown): ToolResult {
   if (typeof value === 'object' && value !== null && typeof (value as ToolResult).isError === 'boolean') {
-    if (isResultContent((value as ToolResult).content)) return value as ToolResult;
+    if (isResultContent((value as ToolResult).content)) {
+      const flaw = unwritable((value as ToolResult).details);
+      if (flaw) throw new TypeError(`\`details\` of a result must be writable as JSON: ${flaw}.`);
+      return value as ToolResult;
+    }
   }
   return toToolResult(value);
 }
@@ -194,9 +200,12 @@ export function toToolResult(value: unknown): ToolResult {
     if (RESULTS.has(value)) return value as ToolResult;
     if (isContentList(value)) return { content: value, isError: false };
   }
-  const text = JSON.stringify(value);
+  const flaw = unwritable(value);
+  const text = flaw === undefined ? JSON.stringify(value) : undefined;
   if (text === undefined)
-    throw new TypeError(`A tool must return text, a JSON value or content, got ${shown(value)}.`);
+    throw new TypeError(
+      `A tool must return text, a JSON value or content, got ${flaw ? `what cannot be written as JSON: ${flaw}` : shown(value)}.`,
+    );
   if (
     text === '{}' &&
     !isPlain(value as object) &&

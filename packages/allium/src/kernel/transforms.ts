@@ -98,6 +98,16 @@ export function chain(
   }, out);
 }
 
+const PARTS: ReadonlySet<unknown> = new Set<ModelPart['type']>([
+  'text',
+  'thinking',
+  'tool-call',
+  'tool-call-delta',
+  'file',
+  'provider',
+  'finish',
+]);
+
 /** One transform in its place. */
 class TransformLink {
   private readonly transform: StreamTransform;
@@ -143,6 +153,7 @@ class TransformLink {
       this.tooLate();
       return;
     }
+    if (!PARTS.has(part?.type)) throw misused(`emitted ${shown(part)}, which is no part of a stream`);
     this.inside = false;
     this.next(part);
     this.inside = true;
