@@ -135,6 +135,15 @@ describe('explain()', () => {
     expect(explicit.rules).toMatchObject([{ hook: 'onRunEnd', members: ['agent'], shadowed: ['a'] }]);
     expect(String(explicit)).toContain('onRunEnd (concatenate): agent; never runs: a');
   });
+
+  it('tells a middleware called "agent" from the agent', () => {
+    const convertToLlm: Middleware['convertToLlm'] = (messages) => messages;
+    const middleware: Middleware[] = [{ name: 'agent', convertToLlm }];
+    expect(String(new Agent({ model, middleware, convertToLlm }).explain())).toContain(
+      'convertToLlm (last wins): agent; never runs: the middleware "agent"\n',
+    );
+    expect(String(new Agent({ model, middleware }).explain())).toMatch(/convertToLlm \(last wins\): agent$/);
+  });
 });
 
 describe('hazards', () => {
@@ -167,6 +176,13 @@ describe('hazards', () => {
     expect(hazards([{ name: 'a', afterToolCall() {} }], { beforeToolCall })).toEqual([]);
   });
 
+  it('promises both of two replaced hooks only where both can run', () => {
+    const fixOf = (hook: object) =>
+      new Agent({ model, middleware: [hook], ...hook }).explain().hazards[0]?.fix;
+    expect(fixOf({ beforeToolCall() {} })).toBe('Pass it as a middleware to have both.');
+    expect(fixOf({ convertToLlm })).toMatch(/^Only one converts in any case: merge them/);
+  });
+
   it('a retry around a tool that is not idempotent', () => {
     expect(hazards([trait('retry', ['retries'], { wrapTool })], { tools: [work('pay')] })).toEqual([
       'retry-of-unsafe-tool: retry',
@@ -186,10 +202,96 @@ describe('hazards', () => {
     expect(hazards([trait('tool-cache', ['caches'], { wrapTool }), clock])).toEqual([]);
   });
 
+  it('a cache around a convertToLlm that varies, which runs innermost in either order', () => {
+    const [cache, clock] = [trait('cache', ['caches']), trait('clock', ['varies'], { convertToLlm })];
+    const found = ['cache-outside-variation: cache, clock'];
+    expect(hazards([cache, clock])).toEqual(found);
+    expect(hazards([clock, cache])).toEqual(found);
+    expect(hazards([cache, { ...clock, wrapModel }])).toEqual(found);
+    expect(hazards([trait('tool-cache', ['caches'], { wrapTool }), clock])).toEqual([]);
+    const early = trait('clock', ['varies'], { transformContext: (messages) => messages });
+    expect(hazards([cache, early])).toEqual([]);
+    // It never runs: that of another middleware, or of the agent, does.
+    expect(hazards([cache, clock, { name: 'last', convertToLlm }])).toEqual([
+      'two-convert-to-llm: clock, last',
+    ]);
+    expect(hazards([cache, clock], { convertToLlm })).toEqual(['hook-replaced: clock']);
+  });
+
   it('a transform outside a cache that stores untransformed text', () => {
     const [transform, cache] = [trait('style', ['transforms']), trait('cache', ['caches'])];
     expect(hazards([transform, cache])).toEqual(['transform-outside-cache: style, cache']);
     expect(hazards([cache, transform])).toEqual([]);
+  });
+
+  it('a transform in a rule that is asked after every layer, in either order', () => {
+    const cache = trait('cache', ['caches']);
+    const toolCache = trait('tool-cache', ['caches'], { wrapTool });
+    const answers = trait('style', ['transforms'], { afterModelResponse() {} });
+    const results = trait('style', ['transforms'], { afterToolCall() {} });
+    expect(hazards([answers, cache])).toEqual(['transform-outside-cache: style, cache']);
+    expect(hazards([cache, answers])).toEqual(['transform-outside-cache: style, cache']);
+    expect(hazards([results, toolCache])).toEqual(['transform-outside-cache: style, tool-cache']);
+    expect(hazards([toolCache, results])).toEqual(['transform-outside-cache: style, tool-cache']);
+    expect(hazards([answers, toolCache])).toEqual([]);
+    expect(hazards([results, cache])).toEqual([]);
+    expect(hazards([{ name: 'silent', afterModelResponse() {} }, cache])).toEqual([]);
+    // The hook of the agent runs in its place.
+    expect(hazards([cache, answers], { afterModelResponse() {} })).toEqual(['hook-replaced: style']);
+  });
+
+  it('a redaction outside a cache', () => {
+    const cache = trait('cache', ['caches'], { wrapModel, sink: true });
+    const redact = (rest: Partial<Middleware>) => trait('redact', ['redacts'], rest);
+    const found = ['transform-outside-cache: redact, cache'];
+    expect(hazards([redact({ wrapModel }), cache])).toEqual(found);
+    expect(hazards([redact({ afterModel() {} }), cache])).toEqual(found);
+    expect(hazards([cache, redact({ afterModelResponse() {} })])).toEqual(found);
+    expect(hazards([cache, redact({ wrapModel })])).toEqual([]);
+    // What is cut from a request is cut before the cache, which is where it belongs.
+    expect(hazards([redact({ beforeModel() {} }), cache])).toEqual([]);
+    expect(hazards([redact({ wrapTool }), cache])).toEqual([]);
+    const guard = { on: ['output'], find: () => [] } as const;
+    expect(hazards([redact({ guard }), cache])).toEqual([]);
+    expect(hazards([redact({ guard, afterModel() {} }), cache])).toEqual([]);
+    expect(hazards([redact({ guard: { ...guard, on: ['input'] }, afterModel() {} }), cache])).toEqual(found);
+  });
+
+  it('a redaction after a sink has been given the text', () => {
+    const redact = (rest: Partial<Middleware>) => trait('redact', ['redacts'], rest);
+    const sink = (rest: Partial<Middleware>) => trait('audit', ['exports'], { sink: true, ...rest });
+    const found = ['redaction-outside-sink: redact, audit'];
+    expect(hazards([redact({ wrapModel }), sink({ afterModel() {} })])).toEqual(found);
+    expect(hazards([sink({ wrapModel }), redact({ wrapModel })])).toEqual([]);
+    expect(hazards([redact({ wrapModel }), sink({ wrapTool })])).toEqual([]);
+    expect(hazards([redact({ wrapModel }), sink({ beforeModel() {} })])).toEqual([]);
+    expect(
+      hazards([redact({ wrapModel, guard: { on: ['output'], find: () => [] } }), sink({ wrapModel })]),
+    ).toEqual([]);
+    expect(hazards([trait('style', ['transforms']), sink({ wrapModel })])).toEqual([]);
+    // Rules are asked after all layers, one after the other.
+    const [cuts, writes] = [redact({ afterToolCall() {} }), sink({ afterToolCall() {} })];
+    expect(hazards([cuts, sink({ wrapTool })])).toEqual(found);
+    expect(hazards([writes, cuts])).toEqual(found);
+    expect(hazards([cuts, writes])).toEqual([]);
+    expect(hazards([redact({ wrapTool }), writes])).toEqual([]);
+    // Whoever keeps results, or says that it is a sink, writes as well.
+    expect(hazards([redact({ wrapTool }), trait('audit', ['keeps'], { wrapTool })])).toEqual(found);
+    expect(hazards([redact({ wrapTool }), { name: 'audit', sink: true, wrapTool }])).toEqual(found);
+    expect(hazards([redact({ wrapTool }), { name: 'audit', wrapTool }])).toEqual([]);
+  });
+
+  it('advises a guard against what is stored and written before it is redacted', () => {
+    const redact = trait('redact', ['redacts']);
+    const fixOf = (inner: Middleware) =>
+      new Agent({ model, middleware: [redact, inner] }).explain().hazards[0]?.fix;
+    const guard = 'what a guard removes reaches no sink, wherever they stand.';
+    expect(fixOf(trait('cache', ['caches'], { wrapModel, sink: true }))).toBe(
+      `Make "redact" a guard: ${guard}`,
+    );
+    expect(fixOf(trait('cache', ['caches']))).toBe(
+      `Make "redact" a guard, and declare "cache" a sink: ${guard}`,
+    );
   });
 
   it('two middleware writing one cell', () => {
@@ -207,6 +309,23 @@ describe('hazards', () => {
         { name: 'b', state: [cell()] },
       ]),
     ).toEqual([]);
+  });
+
+  it('a cell that the agent and a middleware declare', () => {
+    for (const scope of ['run', 'session'] as const) {
+      const [shared, own] = ['shared', 'own'].map((name) => defineState({ name, scope, initial: 0 }));
+      expect(hazards([{ name: 'a', state: [shared!] }], { state: [shared] })).toEqual([
+        'shared-cell: agent, a',
+      ]);
+      expect(hazards([{ name: 'a', state: [shared!] }], { state: [own] })).toEqual([]);
+      expect(hazards([{ name: 'agent', state: [shared!] }])).toEqual([]);
+      expect(
+        hazards([
+          { name: 'agent', state: [shared!] },
+          { name: 'a', state: [shared!] },
+        ]),
+      ).toEqual(['shared-cell: agent, a']);
+    }
   });
 
   it('a budget inside a retry', () => {
@@ -230,12 +349,59 @@ describe('hazards', () => {
     expect(hazards([asking, timeout])).toEqual([]);
     // Rules are asked before the time of a tool begins.
     expect(hazards([timeout, approval])).toEqual([]);
-    expect(
-      hazards([trait('run-timeout', ['times-out'], { wrapRun: (_, next) => next() }), approval]),
-    ).toEqual(['timeout-outside-human: run-timeout, approval']);
     expect(hazards([approval, timeout])).toEqual([]);
     expect(hazards([trait('model-timeout', ['times-out'], { wrapModel }), approval])).toEqual([]);
     expect(hazards([timeout, { name: 'policy', beforeToolCall() {} }])).toEqual([]);
+  });
+
+  it('a timeout of the run around a wait for humans, which no order changes', () => {
+    const wrapRun: Middleware['wrapRun'] = (_, next) => next();
+    const limit = trait('limit', ['times-out'], { wrapRun });
+    const found = ['timeout-outside-human: limit, human'];
+    for (const asks of [
+      { beforeToolCall() {} },
+      { wrapTool },
+      { tools: [work('ask')] },
+      { guard: { on: ['tool-args'], judge() {} } },
+      { beforeRun() {}, beforeToolCall() {} },
+    ] satisfies Partial<Middleware>[]) {
+      const human: Middleware = { name: 'human', suspends: true, ...asks };
+      expect(hazards([limit, human])).toEqual(found);
+      expect(hazards([human, limit])).toEqual(found);
+      expect(hazards([{ ...limit, traits: ['times-out', 'pauses'] }, human])).toEqual([]);
+      expect(hazards([limit, { ...human, suspends: false }])).toEqual([]);
+    }
+    const door: Middleware = { name: 'human', suspends: true, wrapRun };
+    expect(hazards([limit, door])).toEqual(found);
+    expect(hazards([door, limit])).toEqual([]);
+  });
+
+  it('a timeout of tools around a tool that asks, which no order changes', () => {
+    const limit = trait('limit', ['times-out'], { wrapTool });
+    const human: Middleware = { name: 'human', suspends: true, tools: [work('ask')] };
+    expect(hazards([limit, human])).toEqual(['timeout-outside-human: limit, human']);
+    expect(hazards([human, limit])).toEqual(['timeout-outside-human: limit, human']);
+    expect(hazards([{ ...limit, traits: ['times-out', 'pauses'] }, human])).toEqual([]);
+    expect(hazards([trait('limit', ['times-out'], { wrapModel }), human])).toEqual([]);
+    // What asks before the layers of a call, or in a layer outside, is not taken to ask in its tools as well.
+    expect(hazards([limit, { ...human, beforeToolCall() {} }])).toEqual([]);
+    expect(hazards([limit, { ...human, guard: { on: ['tool-args'], judge() {} } }])).toEqual([]);
+    expect(hazards([{ ...human, wrapTool }, limit])).toEqual([]);
+  });
+
+  it('advises only what helps against a timeout around a wait for humans', () => {
+    const fixOf = (...middleware: Middleware[]) => new Agent({ model, middleware }).explain().hazards[0]?.fix;
+    const asking: Middleware = { name: 'human', suspends: true, wrapTool };
+    expect(fixOf(trait('limit', ['times-out'], { wrapTool }), asking)).toMatch(
+      /^Put "limit" inside "human", or/,
+    );
+    expect(fixOf(trait('limit', ['times-out'], { wrapRun: (_, next) => next() }), asking)).toBe(
+      'Use limits.timeoutMs, which does not count the time people take: no other place of "limit" helps.',
+    );
+    const asks: Middleware = { name: 'human', suspends: true, tools: [work('ask')] };
+    expect(fixOf(asks, trait('limit', ['times-out'], { wrapTool }))).toMatch(
+      /^No other place of "limit" helps: /,
+    );
   });
 
   it('errors that become results before somebody who acts on errors sees them', () => {

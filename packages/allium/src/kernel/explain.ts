@@ -62,9 +62,14 @@ function rulesIn(plan: Plan): Explanation['rules'] {
   return (Object.keys(RULES) as RuleHook[]).flatMap((hook) => {
     const members = plan.rules[hook].map(({ name }) => name);
     const replaced = plan.replaced.find((one) => one.hook === hook)?.names ?? [];
-    const shadowed = hook === 'convertToLlm' ? [...replaced, ...members.slice(0, -1)] : replaced;
+    const shadowed = [...replaced, ...members.slice(0, members.length - runningOf(hook, members).length)];
     return members.length === 0 ? [] : [{ hook, ...RULES[hook], members, shadowed }];
   });
+}
+
+/** Of the members of a rule, those that run. */
+function runningOf(hook: RuleHook, members: readonly string[]): readonly string[] {
+  return hook === 'convertToLlm' ? members.slice(-1) : members;
 }
 
 function render(plan: Omit<Explanation, 'toString'>): string {
@@ -81,10 +86,10 @@ function render(plan: Omit<Explanation, 'toString'>): string {
   }
   if (plan.rules.length > 0) lines.push('', 'Rules');
   for (const { hook, rule, members, shadowed } of plan.rules) {
-    const out = shadowed.length > 0 ? `; never runs: ${shadowed.join(', ')}` : '';
-    lines.push(
-      `  ${hook} (${rule}): ${members.filter((name) => !shadowed.includes(name)).join(' → ')}${out}`,
-    );
+    // A middleware may be called "agent", like the agent's own hook that it is replaced by.
+    const silent = shadowed.map((name) => (name === 'agent' ? 'the middleware "agent"' : name));
+    const out = silent.length > 0 ? `; never runs: ${silent.join(', ')}` : '';
+    lines.push(`  ${hook} (${rule}): ${runningOf(hook, members).join(' → ')}${out}`);
   }
   if (plan.guards.length > 0) lines.push('', 'Guards');
   for (const { point, members } of plan.guards) lines.push(`  ${point}: ${members.join(' → ')}`);

@@ -286,6 +286,36 @@ describe('timeout', () => {
       expect((await run).messages[2]).toMatchObject({ isError: true, toolName: 'asking' });
     });
 
+    it('may stand inside a layer that asks a person who takes longer, of which explain() does not warn', async () => {
+      const clock = fakeClock();
+      const asking = defineMiddleware({
+        name: 'asking',
+        suspends: true,
+        async wrapTool(ctx, next) {
+          await ctx.suspend({ title: 'Sure?' });
+          return next();
+        },
+      });
+      const quick = tool({
+        name: 'quick',
+        description: 'Is quick.',
+        input: z.object({}),
+        execute: () => 'ran',
+      });
+      const agent = new Agent({
+        model: scriptedModel([toolCalls({ name: 'quick' }), 'ok']),
+        tools: [quick],
+        clock,
+        middleware: [timeout({ toolMs: 100 }), asking],
+        onRequest: () =>
+          new Promise((resolve) => void clock.setTimer(() => resolve({ type: 'approve' }), 1000)),
+      });
+      expect(agent.explain().hazards).toEqual([]);
+      const run = agent.run('hi');
+      await clock.advance(1000);
+      expect(textOf((await run).messages[2]!)).toBe('ran');
+    });
+
     it('that are not named have no limit when only others are', async () => {
       const { agent, clock } = setup([toolCalls({ name: 'stuck' }), 'ok'], { tools: { other: 10 } });
       const abort = new AbortController();

@@ -51,7 +51,7 @@ export function timeout(options: TimeoutOptions): Middleware {
 
   return defineMiddleware({
     name: 'timeout',
-    traits: ['times-out'],
+    traits: ['times-out', 'pauses'],
     ...(watchesModel &&
       ({
         wrapModel(ctx, next) {
