@@ -242,6 +242,7 @@ export const TRAITS = {
   redacts: 'removes text',
   budgets: 'counts or reserves money or tokens',
   'times-out': 'cancels what takes too long',
+  pauses: 'does not count the time that people take',
   switches: 'asks another model after a failure',
   trips: 'counts failures and then refuses calls',
   settles: 'puts a result in the place of an error',
