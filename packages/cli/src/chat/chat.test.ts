@@ -158,9 +158,9 @@ describe('allium chat in a terminal', () => {
     here().write('open', '');
     await chat.until('gate: open');
     await chat.until(/done · 2 turns/);
-    expect(chat.screen().replaceAll('\n', '')).toMatch(
-      /› half a sentence that is longer than one row of this terminal$/,
-    );
+    // It is drawn once more below what was said, broken wherever the row ends.
+    const typed = '› half a sentence that is longer than one row of this terminal';
+    await chat.until(new RegExp(`${[...typed].join('\\n?')}$`));
     expect(chat.screen()).toContain('(Written by fixed rules');
   });
 });
