@@ -80,6 +80,19 @@ describe('details that cannot be written as JSON', () => {
     expectValidHistory(messages);
   });
 
+  it('that are fine stay as they are for whoever goes on working with them', async () => {
+    const cache = { rows: [1] };
+    const keeps = make('bad', () => toolResult({ content: 'fine', details: cache }));
+    const adds: Middleware = { name: 'adds', afterToolCall: () => ({ details: cache }) };
+    for (const middleware of [[], [adds]]) {
+      const agent = new Agent({ model: scriptedModel([both(), 'end']), tools: [keeps, good], middleware });
+      const { messages } = await agent.run('go');
+      cache.rows.push(2);
+      expect(messages.find(({ role }) => role === 'tool')).toMatchObject({ details: { rows: [1] } });
+      cache.rows.pop();
+    }
+  });
+
   it('of a question are told to whoever asks', async () => {
     const asks = tool({
       name: 'asks',

@@ -30,6 +30,12 @@ export function toJson<T>(value: T, name: string, refusal: Refusal = noCellValue
   return made as T;
 }
 
+/** A frozen copy of what is JSON; anything else as it is. What somebody goes on working with is not to be frozen. */
+export function ownJson<T>(value: T): T {
+  const made = copied(value, 0);
+  return made === NOT_JSON ? value : (made as T);
+}
+
 /** Is it JSON, so that a copy would say the same? */
 export function isJson(value: unknown): boolean {
   return copied(value, 0) !== NOT_JSON;

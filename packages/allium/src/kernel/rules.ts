@@ -3,7 +3,7 @@ import type { Context, ModelContext, RunContext, ToolContext, TurnContext } from
 import { AlliumError, attribute, isControl, isThenable, shown } from './errors.js';
 import { toldError } from './guards.js';
 import { SHAPES } from './hook-shapes.js';
-import type { Message, ModelResponse, ToolCall, ToolContent } from './messages.js';
+import type { Message, ModelResponse, ToolCall } from './messages.js';
 import type { ToolResultPatch, TurnAction } from './middleware.js';
 import type { RequestParts } from './model-context.js';
 import { noteAssigned } from './request-changes.js';
@@ -11,7 +11,7 @@ import { checkRequest } from './request-checks.js';
 import type { Stop, StopReason } from './result.js';
 import { untilAborted } from './scope.js';
 import type { Awaitable, Request } from './store.js';
-import type { Tool, ToolResult } from './tool.js';
+import { patched, type Tool } from './tool.js';
 
 export const RULES = {
   acceptMessage: {
@@ -305,20 +305,8 @@ export function afterToolCall(hooks: Hooks, ctx: ToolContext, from = 0): Awaitab
 
 function patchResult({ name }: PlannedHook, ctx: ToolContext, patch: ToolResultPatch | undefined): void {
   if (patch === undefined) return;
-  ctx.result = merged(ctx.result!, patch);
+  ctx.result = patched(ctx.result!, patch);
   ctx._run.note(name, `changed the result of ${ctx.toolCall.name}`);
-}
-
-/** `undefined` keeps a field, `null` clears `details`. */
-function merged(result: ToolResult, patch: ToolResultPatch): ToolResult {
-  const { content, details, isError, terminate } = patch;
-  const next: { -readonly [K in keyof ToolResult]: ToolResult[K] } = { ...result };
-  if (typeof content === 'string') next.content = [{ type: 'text', text: content }];
-  else if (content !== undefined) next.content = content as readonly ToolContent[];
-  if (details !== undefined) next.details = details === null ? undefined : details;
-  if (isError !== undefined) next.isError = isError;
-  if (terminate !== undefined) next.terminate = terminate;
-  return Object.freeze(next);
 }
 
 export interface MergedAction {

@@ -676,7 +676,7 @@ it.each(['run', 'stream'] as const)(
     const { messages } = await (way === 'run' ? agent.run('go') : agent.stream('go').result);
     expect(messages.filter(({ role }) => role === 'tool')).toMatchObject([
       { isError: false, details: { n: 1 } },
-      { isError: true },
+      { isError: false, details: { n: 2 } },
     ]);
   },
 );

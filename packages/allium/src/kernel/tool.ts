@@ -1,8 +1,9 @@
 /** Tools: what a model may call. */
 import type { ToolContext } from './context.js';
 import { AlliumError, checkKeys, invalidOption, shown } from './errors.js';
-import { isPlain, kindOf, unwritable } from './json-copy.js';
+import { isPlain, kindOf, ownJson, unwritable } from './json-copy.js';
 import { deepFreeze, type ToolContent } from './messages.js';
+import type { ToolResultPatch } from './middleware.js';
 import type { ToolSpec } from './model.js';
 import { excludesObjects, isStandardSchema, jsonSchemaOf, type StandardSchema } from './standard-schema.js';
 
@@ -168,7 +169,7 @@ export function toolResult(
     throw invalidOption('content', 'text or a list of text, image and file content', result.content);
   const flaw = unwritable(result.details);
   if (flaw) throw invalidOption('details', `what can be written as JSON (${flaw})`, result.details);
-  const made = Object.freeze({ isError: false, ...result, content });
+  const made = Object.freeze(withOwnDetails({ isError: false, ...result, content }));
   RESULTS.add(made);
   return made;
 }
@@ -179,10 +180,18 @@ export function asToolResult(value: unknown): ToolResult {
     if (isResultContent((value as ToolResult).content)) {
       const flaw = unwritable((value as ToolResult).details);
       if (flaw) throw new TypeError(`\`details\` of a result must be writable as JSON: ${flaw}.`);
-      return value as ToolResult;
+      return withOwnDetails(value as ToolResult);
     }
   }
   return toToolResult(value);
+}
+
+/** Somebody may go on working with what it gave as details. */
+function withOwnDetails(result: ToolResult): ToolResult {
+  const { details } = result;
+  return details === undefined || Object.isFrozen(details)
+    ? result
+    : { ...result, details: ownJson(details) };
 }
 
 /** Whatever `execute` returned, as a result. Throws what is not JSON. */
@@ -248,6 +257,18 @@ export function freezeResult(result: ToolResult): ToolResult {
   Object.freeze(content);
   if (details !== undefined) deepFreeze(details);
   return Object.freeze(result);
+}
+
+/** `undefined` keeps a field, `null` clears `details`. */
+export function patched(result: ToolResult, patch: ToolResultPatch): ToolResult {
+  const { content, details, isError, terminate } = patch;
+  const next: { -readonly [K in keyof ToolResult]: ToolResult[K] } = { ...result };
+  if (typeof content === 'string') next.content = [{ type: 'text', text: content }];
+  else if (content !== undefined) next.content = content as readonly ToolContent[];
+  if (details !== undefined) next.details = details === null ? undefined : ownJson(details);
+  if (isError !== undefined) next.isError = isError;
+  if (terminate !== undefined) next.terminate = terminate;
+  return Object.freeze(next);
 }
 
 export function errorResult(text: string): ToolResult {
