@@ -164,9 +164,10 @@ export async function* play(
     readonly usage?: Partial<Usage>;
     readonly onAbort?: () => void;
     readonly tick?: () => Promise<void>;
+    readonly hang?: (signal: AbortSignal) => Promise<void>;
   },
 ): AsyncGenerator<ModelPart> {
-  const { usage = DEFAULT_USAGE, onAbort, tick = nextTick } = given;
+  const { usage = DEFAULT_USAGE, onAbort, tick = nextTick, hang: wait = untilAborted } = given;
   const { signal } = given.options;
   const throwIfAborted = (): void => {
     if (!signal.aborted) return;
@@ -178,7 +179,7 @@ export async function* play(
     if (part === 'tick') await tick();
     else yield part.type === 'finish' && part.usage === undefined ? { ...part, usage } : part;
   }
-  if (step.hangs) await untilAborted(signal);
+  if (step.hangs) await wait(signal);
   throwIfAborted();
   if ('error' in step) throw step.error;
 }
@@ -222,7 +223,7 @@ function nextTick(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-function untilAborted(signal: AbortSignal): Promise<void> {
+export function untilAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();
     else signal.addEventListener('abort', () => resolve(), { once: true });

@@ -1,5 +1,8 @@
 /** The laws any middleware can be held to: one test per law, for the middleware here and for yours. */
+
+import type { Clock } from '../kernel/clock.js';
 import { AlliumError, checkKeys, invalidOption, nearest, shown } from '../kernel/errors.js';
+import type { Middleware } from '../kernel/middleware.js';
 import { checkLaws, declareLaws, type LawReport, type RunnerOptions, type Skips } from './law-runner.js';
 import type { MiddlewareFactory } from './middleware-laws/bench.js';
 import type { MiddlewareLawContext } from './middleware-laws/context.js';
@@ -15,6 +18,8 @@ export type { Scenario } from './middleware-laws/scenarios.js';
 export interface CheckMiddlewareOptions {
   /** Makes it with nothing to do, where the factory gives it something. @default the factory */
   readonly neutral?: MiddlewareFactory;
+  /** Makes other middleware that stand around it in every run: what its `order` requires. @default none */
+  readonly companions?: (env: { readonly clock: Clock }) => readonly Middleware[];
   /** What it adds or changes although it has nothing to do. @default nothing */
   readonly changes?: readonly Facet[];
   /** Whose errors it turns into something else on purpose. @default none */
@@ -31,7 +36,7 @@ export interface CheckMiddlewareOptions {
 
 export interface TestMiddlewareOptions extends CheckMiddlewareOptions, RunnerOptions {}
 
-const OPTIONS = ['neutral', 'changes', 'handles', 'scenarios', 'skip', 'seed', 'timeoutMs'];
+const OPTIONS = ['neutral', 'companions', 'changes', 'handles', 'scenarios', 'skip', 'seed', 'timeoutMs'];
 
 /**
  * Declares one test per law with vitest, node:test or any runner of that shape.
@@ -63,6 +68,7 @@ export async function checkMiddleware(
 function contextOf(factory: MiddlewareFactory, options: CheckMiddlewareOptions): MiddlewareLawContext {
   const {
     neutral = factory,
+    companions,
     changes = [],
     handles = [],
     scenarios = [],
@@ -78,13 +84,15 @@ function contextOf(factory: MiddlewareFactory, options: CheckMiddlewareOptions):
   }
   if (typeof neutral !== 'function')
     throw invalidOption('neutral', 'a function that makes a middleware', neutral);
+  if (companions !== undefined && typeof companions !== 'function')
+    throw invalidOption('companions', 'a function that makes a list of middleware', companions);
   checkNames('changes', changes, FACETS);
   checkNames('handles', handles, ['model-errors', 'tool-errors']);
   if (!Array.isArray(scenarios)) throw invalidOption('scenarios', 'a list of scenarios', scenarios);
   for (const scenario of scenarios as readonly Scenario[]) checkScenario(scenario);
   if (!Number.isInteger(seed)) throw invalidOption('seed', 'an integer', seed);
   if (!(timeoutMs > 0)) throw invalidOption('timeoutMs', 'a number > 0', timeoutMs);
-  return { factory, neutral, changes, handles, scenarios, seed, timeoutMs };
+  return { factory, neutral, companions, changes, handles, scenarios, seed, timeoutMs };
 }
 
 function checkNames(option: string, given: readonly string[], allowed: readonly string[]): void {

@@ -7,7 +7,7 @@ import { bufferingStore, bufferingStoreAgain } from './broken/stores/crash.js';
 import { mailKeepingStore } from './broken/stores/delete.js';
 import { trustingStore } from './broken/stores/expected-seq.js';
 import { wholeForkStore } from './broken/stores/fork-copies.js';
-import { recountingForkStore } from './broken/stores/fork-inbox.js';
+import { mailCopyingForkStore, recountingForkStore } from './broken/stores/fork-inbox.js';
 import { dependentForkStore } from './broken/stores/fork-isolation.js';
 import { zeroBasedStore } from './broken/stores/gapless-seq.js';
 import { carelessStore } from './broken/stores/ignores-expected-seq.js';
@@ -15,13 +15,13 @@ import { destructiveInboxStore } from './broken/stores/inbox-cursor.js';
 import { strictInboxStore } from './broken/stores/inbox-early.js';
 import { stackInboxStore } from './broken/stores/inbox-order.js';
 import { prefixDeletingStore } from './broken/stores/independent-sessions.js';
-import { cuttingStore } from './broken/stores/large-values.js';
+import { cuttingStore, shortMessageStore } from './broken/stores/large-values.js';
 import { offsetPagingStore, unlimitedStore } from './broken/stores/list-paging.js';
 import { emptyQueryStore, emptyTenantStore, tenantBlindStore } from './broken/stores/list-tenant.js';
 import { forgetfulPagingStore, timelessStore } from './broken/stores/list-time.js';
 import { sharingStore } from './broken/stores/no-sharing.js';
 import { lateStore } from './broken/stores/one-winner.js';
-import { disorderlyStore, timeSortingStore } from './broken/stores/order.js';
+import { disorderlyStore, textSortingStore, timeSortingStore } from './broken/stores/order.js';
 import { batchReadingStore } from './broken/stores/read-from.js';
 import { caseFoldingStore } from './broken/stores/session-ids.js';
 import { cachingStore, cachingStoreAgain } from './broken/stores/two-handles.js';
@@ -41,7 +41,7 @@ const BROKEN: Record<
   StoreLaw,
   readonly { readonly open: () => Store; readonly reopen?: (store: Store) => Store }[]
 > = {
-  order: [{ open: disorderlyStore }, { open: timeSortingStore }],
+  order: [{ open: disorderlyStore }, { open: timeSortingStore }, { open: textSortingStore }],
   'gapless-seq': [{ open: zeroBasedStore }],
   'atomic-append': [{ open: piecemealStore }],
   'expected-seq': [{ open: trustingStore }],
@@ -54,7 +54,7 @@ const BROKEN: Record<
     { open: narrowTimeStore },
     { open: versionlessStore },
   ],
-  'large-values': [{ open: cuttingStore }],
+  'large-values': [{ open: cuttingStore }, { open: shortMessageStore }],
   unicode: [{ open: lossyTextStore }],
   'read-from': [{ open: batchReadingStore }],
   'no-sharing': [{ open: sharingStore }],
@@ -65,7 +65,7 @@ const BROKEN: Record<
   'list-paging': [{ open: offsetPagingStore }, { open: unlimitedStore }],
   'fork-copies': [{ open: wholeForkStore }],
   'fork-isolation': [{ open: dependentForkStore }],
-  'fork-inbox': [{ open: recountingForkStore }],
+  'fork-inbox': [{ open: recountingForkStore }, { open: mailCopyingForkStore }],
   delete: [{ open: mailKeepingStore }],
   'inbox-order': [{ open: stackInboxStore }],
   'inbox-cursor': [{ open: destructiveInboxStore }],

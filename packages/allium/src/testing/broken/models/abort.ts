@@ -22,7 +22,9 @@ export function frozenModel(): Model {
 export function absorbedModel(): Model {
   return broken({
     async *stream(request, { signal }) {
-      for (const [i, part] of soundParts(request).entries()) {
+      // Some text to get absorbed in.
+      const parts = soundParts(request).flatMap((part) => (part.type === 'text' ? [part, part] : [part]));
+      for (const [i, part] of parts.entries()) {
         if (i < 2) signal.throwIfAborted();
         yield part;
       }
