@@ -1,7 +1,9 @@
+import { readFile } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { sleep } from '../kernel/clock.js';
-import { type Message, textOf } from '../kernel/messages.js';
+import { type Clock, sleep } from '../kernel/clock.js';
+import { type Message, type ModelResponse, textOf } from '../kernel/messages.js';
 import {
   BaseMiddleware,
   defineMiddleware,
@@ -9,20 +11,42 @@ import {
   type Middleware,
   window,
 } from '../kernel/middleware.js';
+import { requestKey } from '../kernel/request-key.js';
 import { tool } from '../kernel/tool.js';
+import { isTransient } from '../kernel/transient.js';
+import { approval } from '../middleware/approval/index.js';
+import { cache } from '../middleware/cache/index.js';
 import { consoleLogger } from '../middleware/console-logger/index.js';
 import { maxTurns } from '../middleware/max-turns/index.js';
 import { retry } from '../middleware/retry/index.js';
 import { stopwatch } from '../middleware/stopwatch/index.js';
-import { farewell } from './broken/middleware/abort-calls.js';
+import { farewell, smuggler } from './broken/middleware/abort-calls.js';
 import { goodNewsOnly } from './broken/middleware/calls-answered.js';
-import { piecewise } from './broken/middleware/chunk-invariance.js';
+import { piecewise, stutterCure } from './broken/middleware/chunk-invariance.js';
 import { offended, stubborn, unstoppable } from './broken/middleware/control-signals.js';
 import { deafBackOff, hopeful } from './broken/middleware/dangling-timers.js';
 import { diplomatic, friendly, soothing } from './broken/middleware/error-identity.js';
-import { salesman, talkative, tightLipped } from './broken/middleware/neutrality.js';
-import { scribbling, scribblingInSecret, scribblingOnParts } from './broken/middleware/no-mutation.js';
-import { forgetful, impatient } from './broken/middleware/no-shared-state.js';
+import {
+  anonymous,
+  blind,
+  narrow,
+  oldFashioned,
+  rosy,
+  salesman,
+  superficial,
+  talkative,
+  tepid,
+  tightLipped,
+  wordsOnly,
+} from './broken/middleware/neutrality.js';
+import {
+  annotating,
+  counting,
+  scribbling,
+  scribblingInSecret,
+  scribblingOnParts,
+} from './broken/middleware/no-mutation.js';
+import { forgetful, impatient, shortSighted, weary } from './broken/middleware/no-shared-state.js';
 import { oncePerTurn, piling } from './broken/middleware/second-next.js';
 import { lateRace } from './broken/middleware/unhandled-rejections.js';
 import { MIDDLEWARE_LAWS, type MiddlewareLaw } from './middleware-laws/index.js';
@@ -45,13 +69,25 @@ const BROKEN: Record<
     [talkative, "declare changes: ['system-prompt']"],
     [salesman, 'Expected `tools` as without it to be "kit_add of the test kit."'],
     [tightLipped, "declare changes: ['tools']"],
+    [oldFashioned, 'Expected `events` as without it to be "agent_end", got "turn_start"'],
+    [superficial, 'to be {"rows":[1,2]}, got undefined'],
+    [wordsOnly, 'to be {"type":"image"'],
+    [rosy, 'to be true, got false'],
+    [blind, "declare changes: ['request-messages']"],
+    [anonymous, 'to be {"from":"kit","nested":{"list":[1,2]}}, got undefined'],
+    [narrow, 'In "everything that messages and results can hold (stream)": Expected `events`'],
+    [tepid, "declare changes: ['settings']"],
   ],
-  'chunk-invariance': [[() => piecewise(), 'in pieces of 1": Expected `messages`', { scenarios: [tale] }]],
+  'chunk-invariance': [
+    [() => piecewise(), 'in pieces of 1": Expected `messages`', { scenarios: [tale] }],
+    [stutterCure, 'in pieces of 1": Expected `messages`'],
+  ],
   'abort-calls': [
     [
       farewell,
       'In "aborted before the run begins": Expected no call of the model or a tool after the abort, got 1.',
     ],
+    [smuggler, 'Expected no call of the model or a tool after the abort, got 1.'],
   ],
   'dangling-timers': [
     [hopeful, 'Expected no timer of the clock to be left after the abort, got 1.'],
@@ -65,10 +101,14 @@ const BROKEN: Record<
   'no-mutation': [
     [scribbling, 'but beforeModel tried (Cannot add property lastTurn, object is not extensible)'],
     [scribblingInSecret, 'Expected the input, metadata, settings and model of a run as they were before it'],
+    [annotating, "but wrapTool tried (Cannot assign to read only property 'message'"],
+    [counting, 'but wrapModel tried (Cannot add property attempts, object is not extensible)'],
     [scribblingOnParts, "but a stream transform tried (Cannot assign to read only property 'text'"],
   ],
   'no-shared-state': [
     [forgetful, 'as when it is alone'],
+    [shortSighted, '"1 + 2" and then "2 + 1"": Expected `events` of the second run as when it is alone'],
+    [weary, 'In "20 runs of one session": Expected the end of the last run', { changes: ['state'] }],
     [impatient, 'In "20 runs, one after the other": Expected `events` of the last run as when it is alone'],
   ],
   'error-identity': [
@@ -85,7 +125,11 @@ const BROKEN: Record<
     [offended, 'A control signal is no failure: do not count it.'],
   ],
   'calls-answered': [
-    [goodNewsOnly, 'Expected a result for every tool call in request 2 to the model, but there is none for'],
+    [
+      goodNewsOnly,
+      'Expected a result for every tool call in request 2 to the model, but there is none for',
+      { changes: ['request-messages'] },
+    ],
   ],
 };
 
@@ -140,6 +184,30 @@ const SOUND: readonly (readonly [string, MiddlewareFactory, CheckMiddlewareOptio
     { neutral: () => piecewise(), skip: { 'chunk-invariance': 'A space is one character.' } },
   ],
   ['that handles what it declares', soothing, { handles: ['tool-errors'] }],
+  ['that reads files', reading],
+  ['that reads files, in a limited time', ({ clock }) => readingInTime(clock)],
+  [
+    'that waits for timers of the system',
+    () => ({ name: 'nap', afterTool: () => delay(0), afterRun: () => delay(5) }),
+  ],
+  ['that has other threads work', digesting],
+  ['that asks before a call', asking, { neutral: () => ({ name: 'silent', beforeToolCall() {} }) }],
+  ['approval of every call', () => approval(), { neutral: () => approval({ policy: { '*': 'allow' } }) }],
+  ['that keeps answers by the whole request', remembering],
+  ['cache', ({ clock }) => cache({ clock })],
+  [
+    'that starts turns again',
+    () => ({
+      name: 'again',
+      seams: ['model'],
+      onError: (_, error) => (isTransient(error) ? 'restart' : undefined),
+    }),
+  ],
+  [
+    'that requires another',
+    () => ({ name: 'dependent', order: { requires: ['retry'], inside: ['retry'] }, beforeModel() {} }),
+    { companions: ({ clock }) => [retry({ clock })] },
+  ],
   ['retry of models', ({ clock }) => retry({ clock }), undefined],
   ['retry of tools', ({ clock }) => retry({ clock, on: 'tool' }), undefined],
   ['maxTurns', () => maxTurns({ turns: 10 })],
@@ -149,6 +217,78 @@ const SOUND: readonly (readonly [string, MiddlewareFactory, CheckMiddlewareOptio
     ({ clock }) => consoleLogger({ clock, level: 'debug', console: { error() {}, info() {}, debug() {} } }),
   ],
 ];
+
+/** Reads this file wherever it can. */
+function reading(): Middleware {
+  const read = async () => void (await readFile(new URL(import.meta.url)));
+  return {
+    name: 'reading',
+    beforeRun: read,
+    afterRun: read,
+    beforeModel: read,
+    afterModel: read,
+    beforeTool: read,
+    afterTool: read,
+    beforeToolCall: read,
+    afterToolCall: read,
+  };
+}
+
+/** The same around every call, with an hour to do it in. */
+function readingInTime(clock: Clock): Middleware {
+  return {
+    name: 'reading-in-time',
+    async process(_, next) {
+      const timer = new AbortController();
+      const cancel = clock.setTimer(() => timer.abort(new Error('Late.')), 3_600_000);
+      try {
+        await readFile(new URL(import.meta.url), { signal: timer.signal });
+      } finally {
+        cancel();
+      }
+      return next();
+    },
+  };
+}
+
+function digesting(): Middleware {
+  return {
+    name: 'digesting',
+    async wrapTool(ctx, next) {
+      await crypto.subtle.digest('SHA-256', new TextEncoder().encode(ctx.toolCall.arguments));
+      return next();
+    },
+  };
+}
+
+function asking(): Middleware {
+  return {
+    name: 'asking',
+    suspends: true,
+    beforeToolCall: (ctx) => (ctx.toolCall.name === 'kit_slow' ? { ask: { title: 'May I?' } } : undefined),
+  };
+}
+
+function remembering(): Middleware {
+  const answers = new Map<string, ModelResponse>();
+  return {
+    name: 'remembering',
+    async wrapModel({ model, messages, systemPrompt, tools, settings }, next) {
+      const key = requestKey({
+        model,
+        messages,
+        systemPrompt,
+        tools: tools.map(({ spec }) => spec),
+        settings,
+      });
+      const known = answers.get(key);
+      if (known) return known;
+      const answer = await next();
+      answers.set(key, answer);
+      return answer;
+    },
+  };
+}
 
 function rules(): Middleware {
   return defineMiddleware({
@@ -281,6 +421,15 @@ describe('checkMiddleware', () => {
     );
     await expect(checkMiddleware(talkative, { scenarios: [{ name: 'x' }] as never })).rejects.toThrow(
       'Expected `scenario.answers`',
+    );
+    const answers = [() => 'Hi.'];
+    await expect(
+      checkMiddleware(talkative, { scenarios: [{ name: 'x', answers }] as never }),
+    ).rejects.toThrow(
+      'Expected `scenario.answers[0]` to be text, a list of content, or a step such as toolCalls(), got a function.',
+    );
+    await expect(checkMiddleware(talkative, { companions: [talkative()] as never })).rejects.toThrow(
+      'Expected `companions` to be a function that makes a list of middleware',
     );
     await expect(checkMiddleware(talkative, { seed: 0.5 })).rejects.toThrow(
       'Expected `seed` to be an integer, got 0.5.',

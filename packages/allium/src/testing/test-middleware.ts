@@ -9,6 +9,7 @@ import type { MiddlewareLawContext } from './middleware-laws/context.js';
 import { MIDDLEWARE_LAWS, type MiddlewareLaw } from './middleware-laws/index.js';
 import { FACETS, type Facet } from './middleware-laws/observation.js';
 import type { Scenario } from './middleware-laws/scenarios.js';
+import { isAnswer } from './scripted-model.js';
 
 export type { MiddlewareFactory } from './middleware-laws/bench.js';
 export type { MiddlewareLaw } from './middleware-laws/index.js';
@@ -115,4 +116,11 @@ function checkScenario(scenario: Scenario): void {
   if (typeof scenario.name !== 'string') throw invalidOption('scenario.name', 'text', scenario.name);
   if (!Array.isArray(scenario.answers))
     throw invalidOption('scenario.answers', 'a list of answers', scenario.answers);
+  for (const [i, answer] of scenario.answers.entries())
+    if (!isAnswer(answer))
+      throw invalidOption(
+        `scenario.answers[${i}]`,
+        'text, a list of content, or a step such as toolCalls()',
+        answer,
+      );
 }

@@ -149,6 +149,13 @@ describe('checkModel', () => {
     expect(failed.map(({ law }) => law)).toEqual(['tool-call']);
   });
 
+  it('says what was made where that is no model', async () => {
+    const reports = await checkModel(() => undefined as never);
+    expect(new Set(reports.filter(({ skipped }) => !skipped).map(({ error }) => error))).toEqual(
+      new Set(['Expected `model()` to be a model with provider, id and stream(), got undefined.']),
+    );
+  });
+
   it('says what it could not try', async () => {
     const skipped = (await checkModel(broken())).filter((report) => report.skipped);
     expect(skipped).toEqual([

@@ -4,6 +4,7 @@ import type { Store } from '../kernel/store.js';
 import { piecemealStore } from './broken/stores/atomic-append.js';
 import { hastyStore } from './broken/stores/conflict-writes-nothing.js';
 import { bufferingStore, bufferingStoreAgain } from './broken/stores/crash.js';
+import { broken } from './broken/stores/delegate.js';
 import { mailKeepingStore } from './broken/stores/delete.js';
 import { trustingStore } from './broken/stores/expected-seq.js';
 import { wholeForkStore } from './broken/stores/fork-copies.js';
@@ -124,10 +125,19 @@ describe('checkStore', () => {
       new Set(['no such server']),
     );
     const hanging = await checkStore({
-      open: () => ({ ...memoryStore(), append: () => new Promise<number>(() => {}) }),
+      open: () => broken(memoryStore(), { append: () => new Promise<number>(() => {}) }),
       timeoutMs: 5,
     });
     expect(hanging.find(({ law }) => law === 'order')?.error).toBe('The law did not finish within 5 ms.');
+  });
+
+  it('says what was opened where that is no store', async () => {
+    const reports = await checkStore(() => undefined as never);
+    expect(new Set(reports.filter(({ skipped }) => !skipped).map(({ error }) => error))).toEqual(
+      new Set([
+        'Expected `open()` to be a store with append, read, head, list, fork, delete, post, take, got undefined.',
+      ]),
+    );
   });
 
   it('closes every handle it opened, also when a law fails', async () => {

@@ -1,5 +1,5 @@
 /** Breaks `abort`: it never looks at the signal. */
-import type { Model } from '../../../kernel/model.js';
+import type { Model, ModelPart } from '../../../kernel/model.js';
 import { broken, soundParts, soundStream } from './delegate.js';
 
 export function deafModel(): Model {
@@ -23,8 +23,10 @@ export function absorbedModel(): Model {
   return broken({
     async *stream(request, { signal }) {
       // Some text to get absorbed in.
-      const parts = soundParts(request).flatMap((part) => (part.type === 'text' ? [part, part] : [part]));
-      for (const [i, part] of parts.entries()) {
+      const long = soundParts(request).flatMap((part) =>
+        Array<ModelPart>(part.type === 'text' ? 2 : 1).fill(part),
+      );
+      for (const [i, part] of long.entries()) {
         if (i < 2) signal.throwIfAborted();
         yield part;
       }
