@@ -93,7 +93,17 @@ function contextOf(factory: MiddlewareFactory, options: CheckMiddlewareOptions):
   for (const scenario of scenarios as readonly Scenario[]) checkScenario(scenario);
   if (!Number.isInteger(seed)) throw invalidOption('seed', 'an integer', seed);
   if (!(timeoutMs > 0)) throw invalidOption('timeoutMs', 'a number > 0', timeoutMs);
-  return { factory, neutral, companions, changes, handles, scenarios, seed, timeoutMs };
+  return {
+    factory,
+    neutral,
+    companions,
+    changes,
+    handles,
+    scenarios,
+    seed,
+    timeoutMs,
+    habits: { tries: 0, silent: false },
+  };
 }
 
 function checkNames(option: string, given: readonly string[], allowed: readonly string[]): void {

@@ -12,7 +12,7 @@ import { collect } from '../collect.js';
 import { fakeClock, settle } from '../fake-clock.js';
 import { play, snapshot, toStep, untilAborted } from '../scripted-model.js';
 import { type Observation, observation, type Seen } from './observation.js';
-import { realWork } from './real-work.js';
+import { type Habits, realWork } from './real-work.js';
 import { inputOf, type KitScenario, kitTools } from './scenarios.js';
 
 export type MiddlewareFactory = (env: { readonly clock: Clock }) => Middleware;
@@ -31,6 +31,8 @@ export interface BenchOptions {
   /** Neither the model nor the parts it streams can be changed. */
   readonly freeze?: boolean;
   readonly timeoutMs: number;
+  /** Of the middleware under test, on all benches. */
+  readonly habits: Habits;
 }
 
 export interface RunOnBench {
@@ -77,17 +79,16 @@ export interface Running {
 
 /** Rounds without work after which nothing is expected to happen by itself, but for work outside of this thread. */
 const QUIET_ROUNDS = 8;
-/** Whoever replaces the settings of a call by its own shows itself. */
+/** Whoever replaces the settings of a call by its own shows itself, and whoever adds what most would add. */
 const SETTINGS: ModelSettings = deepFreeze({
-  temperature: 0.5,
-  maxOutputTokens: 4000,
+  topP: 0.9,
   stopSequences: ['STOP'],
   provider: { test: { effort: 'low' } },
 });
 
 export function bench(options: BenchOptions): Bench {
   const { factory, outer, prepare = (same) => same, tools = [], settings = SETTINGS, timeoutMs } = options;
-  const { companions = () => [], freeze = false } = options;
+  const { companions = () => [], freeze = false, habits } = options;
   const time = fakeClock(1_700_000_000_000);
   const clock = counting(time);
   const activity: Activity = { calls: 0, steps: 0, working: 0, hanging: 0 };
@@ -117,7 +118,7 @@ export function bench(options: BenchOptions): Bench {
     limits: { turns: 12 },
     clock: time,
   });
-  const work = realWork();
+  const work = realWork(habits);
   const newSession = (): Session => agent.session(`bench-${agent.newId()}`);
 
   function start(scenario: KitScenario, how: RunOnBench = {}): Running {
@@ -162,10 +163,10 @@ export function bench(options: BenchOptions): Bench {
       await settle();
   }
 
-  /** Whether something happens by itself yet. A timer that is set is what is waited for, unless there is more. */
+  /** Whether something happens by itself yet, with the clock standing still. */
   async function stirs(running: Running): Promise<boolean> {
-    if (running.ended || (clock.pending > 0 && !work.busy)) return false;
-    return work.stirs(() => [running.ended, activity.calls, activity.steps, time.pending].join());
+    const signs = () => [running.ended, activity.calls, activity.steps, time.pending, clock.set].join();
+    return !running.ended && (await work.stirs(signs, clock.pending > 0));
   }
 
   async function idle(running: Running): Promise<void> {
@@ -301,13 +302,15 @@ async function endOf(
 }
 
 /** A view of a clock that counts the timers set through it. */
-function counting(clock: Clock): Clock & { readonly pending: number } {
+function counting(clock: Clock): Clock & { readonly pending: number; readonly set: number } {
   const open = new Set<object>();
+  let set = 0;
   return {
     now: () => clock.now(),
     setTimer(fn, ms) {
       const timer = {};
       open.add(timer);
+      set++;
       const cancel = clock.setTimer(() => {
         open.delete(timer);
         fn();
@@ -319,6 +322,9 @@ function counting(clock: Clock): Clock & { readonly pending: number } {
     },
     get pending() {
       return open.size;
+    },
+    get set() {
+      return set;
     },
   };
 }

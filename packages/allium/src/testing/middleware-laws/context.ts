@@ -3,6 +3,7 @@ import type { Tool } from '../../kernel/tool.js';
 import type { Law } from '../law-runner.js';
 import { type Bench, type BenchOptions, bench, type MiddlewareFactory } from './bench.js';
 import type { Facet, Observation } from './observation.js';
+import type { Habits } from './real-work.js';
 import { CALM, type KitScenario, type Scenario, TROUBLE, WORDY } from './scenarios.js';
 
 export interface MiddlewareLawContext {
@@ -20,14 +21,16 @@ export interface MiddlewareLawContext {
   /** For the random parts. */
   readonly seed: number;
   readonly timeoutMs: number;
+  /** What was learnt of it so far. */
+  readonly habits: Habits;
 }
 
 export type MiddlewareCheck<Name extends string> = Law<Name, MiddlewareLawContext>;
 
 /** A bench with a fresh instance of the middleware. */
 export function fresh(context: MiddlewareLawContext, options: Partial<BenchOptions> = {}): Bench {
-  const { factory, companions, timeoutMs } = context;
-  return bench({ factory, companions, timeoutMs, tools: ownTools(context), ...options });
+  const { factory, companions, timeoutMs, habits } = context;
+  return bench({ factory, companions, timeoutMs, habits, tools: ownTools(context), ...options });
 }
 
 /** The tools of its author's scenarios; several may use the same one. */
