@@ -19,7 +19,7 @@ export type { Scenario } from './middleware-laws/scenarios.js';
 export interface CheckMiddlewareOptions {
   /** Makes it with nothing to do, where the factory gives it something. @default the factory */
   readonly neutral?: MiddlewareFactory;
-  /** Makes other middleware that stand around it in every run: what its `order` requires. @default none */
+  /** Makes other middleware for every run: what its `order` requires. They stand around it, or where `order` says. @default none */
   readonly companions?: (env: { readonly clock: Clock }) => readonly Middleware[];
   /** What it adds or changes although it has nothing to do. @default nothing */
   readonly changes?: readonly Facet[];
@@ -43,7 +43,7 @@ const OPTIONS = ['neutral', 'companions', 'changes', 'handles', 'scenarios', 'sk
  * Declares one test per law with vitest, node:test or any runner of that shape.
  *
  * The factory is called anew for almost every run. It is handed a clock that stands still: whoever waits or looks at
- * the time does it with that one, or the law about timers sees nothing.
+ * the time does it with that one, or the law about timers sees nothing. Real work, such as writing a file, is waited for.
  *
  * @example
  * ```ts

@@ -1,7 +1,7 @@
 /** One agent with the middleware under test, a model that follows scenarios, and a clock that stands still. */
 import { Agent, type RunOptions } from '../../kernel/agent.js';
 import type { Clock } from '../../kernel/clock.js';
-import { RunError } from '../../kernel/errors.js';
+import { invalidOption, RunError } from '../../kernel/errors.js';
 import { memoryStore } from '../../kernel/memory-store.js';
 import { deepFreeze, type Metadata, type UserMessage } from '../../kernel/messages.js';
 import type { Middleware } from '../../kernel/middleware.js';
@@ -20,7 +20,7 @@ export type MiddlewareFactory = (env: { readonly clock: Clock }) => Middleware;
 export interface BenchOptions {
   /** Nothing is tested without one: the bench shows how things are then. */
   readonly factory?: MiddlewareFactory | undefined;
-  /** What the middleware under test needs around it, whether it is there or not. */
+  /** What the middleware under test needs beside it, whether it is there or not. */
   readonly companions?: ((env: { readonly clock: Clock }) => readonly Middleware[]) | undefined;
   /** Stands around the middleware under test. */
   readonly outer?: Middleware;
@@ -113,7 +113,7 @@ export function bench(options: BenchOptions): Bench {
       ...kitTools({ onCall: () => activity.calls++, tick, hang, abort: () => latest?.abort(), freeze }),
       ...tools,
     ],
-    middleware: [...(outer ? [outer] : []), ...companions({ clock }), ...subject],
+    middleware: [...(outer ? [outer] : []), ...placed(subject, companions({ clock }))],
     store: memoryStore(),
     limits: { turns: 12 },
     clock: time,
@@ -208,6 +208,19 @@ export function bench(options: BenchOptions): Bench {
     resume,
     run: (scenario, how) => finish(start(scenario, how)),
   };
+}
+
+/** Companions stand around the middleware under test, but for those that one of the two wants inside of it. */
+function placed(subject: readonly Middleware[], companions: readonly Middleware[]): readonly Middleware[] {
+  if (!Array.isArray(companions)) throw invalidOption('companions()', 'a list of middleware', companions);
+  const isInside = ({ name, order }: Middleware): boolean =>
+    subject.some(
+      (one) =>
+        (name !== undefined && one.order?.outside?.includes(name)) ||
+        (one.name !== undefined && order?.inside?.includes(one.name)),
+    );
+  const inside = companions.filter(isInside);
+  return [...companions.filter((one) => !inside.includes(one)), ...subject, ...inside];
 }
 
 /** What happens on a bench, for those who wait until nothing does. */

@@ -10,7 +10,7 @@ export interface MiddlewareLawContext {
   readonly factory: MiddlewareFactory;
   /** Makes it with nothing to do. */
   readonly neutral: MiddlewareFactory;
-  /** Makes what it needs around it. */
+  /** Makes what it needs beside it. */
   readonly companions: BenchOptions['companions'];
   /** What it declares to change even then. */
   readonly changes: readonly Facet[];

@@ -11,7 +11,7 @@ const PATIENCE_WITH_SILENCE = 60;
 const PATIENCE_WHILE_BUSY = 250;
 
 /** How often somebody who waits for a timer of the kit is asked whether there is something else. */
-const TRIES = 5;
+const TRIES = 3;
 
 /** What is known of how the middleware under test works. */
 export interface Habits {
