@@ -9,10 +9,10 @@ import type { Model, ModelSettings } from '../../kernel/model.js';
 import type { RunStream, Session } from '../../kernel/session.js';
 import type { Tool } from '../../kernel/tool.js';
 import { collect } from '../collect.js';
-import { fakeClock, settle } from '../fake-clock.js';
+import { type FakeClock, fakeClock, settle } from '../fake-clock.js';
 import { play, snapshot, toStep, untilAborted } from '../scripted-model.js';
 import { type Observation, observation, type Seen } from './observation.js';
-import { type Habits, realWork } from './real-work.js';
+import { type Habits, type RealWork, realWork } from './real-work.js';
 import { inputOf, type KitScenario, kitTools } from './scenarios.js';
 
 export type MiddlewareFactory = (env: { readonly clock: Clock }) => Middleware;
@@ -118,7 +118,7 @@ export function bench(options: BenchOptions): Bench {
     limits: { turns: 12 },
     clock: time,
   });
-  const work = realWork(habits);
+  const { quiet, idle, finish } = waiting({ time, clock, activity, work: realWork(habits), timeoutMs });
   const newSession = (): Session => agent.session(`bench-${agent.newId()}`);
 
   function start(scenario: KitScenario, how: RunOnBench = {}): Running {
@@ -158,6 +158,47 @@ export function bench(options: BenchOptions): Bench {
     return running;
   }
 
+  function resume({ scenario, session }: Running, { result }: Observation): Running {
+    const answers = Object.fromEntries(result.pending.map(({ id }) => [id, { type: 'approve' as const }]));
+    return launch(scenario, session, (seen, runOptions) =>
+      observed(seen, session.resumeStream({ ...runOptions, answers })),
+    );
+  }
+
+  return {
+    model,
+    get timers() {
+      return clock.pending;
+    },
+    get calls() {
+      return activity.calls;
+    },
+    session: newSession,
+    start,
+    quiet,
+    idle,
+    finish,
+    resume,
+    run: (scenario, how) => finish(start(scenario, how)),
+  };
+}
+
+interface Waiting {
+  readonly time: FakeClock;
+  readonly clock: CountingClock;
+  readonly activity: Activity;
+  readonly work: RealWork;
+  readonly timeoutMs: number;
+}
+
+/** How runs are waited for: first for what happens by itself, then for time to pass. */
+function waiting({
+  time,
+  clock,
+  activity,
+  work,
+  timeoutMs,
+}: Waiting): Pick<Bench, 'quiet' | 'idle' | 'finish'> {
   async function quiet(running?: Running): Promise<void> {
     for (let still = 0; still < QUIET_ROUNDS && !running?.ended; still = activity.working > 0 ? 0 : still + 1)
       await settle();
@@ -185,29 +226,7 @@ export function bench(options: BenchOptions): Bench {
     return running.done;
   }
 
-  function resume({ scenario, session }: Running, { result }: Observation): Running {
-    const answers = Object.fromEntries(result.pending.map(({ id }) => [id, { type: 'approve' as const }]));
-    return launch(scenario, session, (seen, runOptions) =>
-      observed(seen, session.resumeStream({ ...runOptions, answers })),
-    );
-  }
-
-  return {
-    model,
-    get timers() {
-      return clock.pending;
-    },
-    get calls() {
-      return activity.calls;
-    },
-    session: newSession,
-    start,
-    quiet,
-    idle,
-    finish,
-    resume,
-    run: (scenario, how) => finish(start(scenario, how)),
-  };
+  return { quiet, idle, finish };
 }
 
 /** Companions stand around the middleware under test, but for those that one of the two wants inside of it. */
@@ -314,8 +333,14 @@ async function endOf(
   }
 }
 
+interface CountingClock extends Clock {
+  readonly pending: number;
+  /** All that were ever set. */
+  readonly set: number;
+}
+
 /** A view of a clock that counts the timers set through it. */
-function counting(clock: Clock): Clock & { readonly pending: number; readonly set: number } {
+function counting(clock: Clock): CountingClock {
   const open = new Set<object>();
   let set = 0;
   return {
