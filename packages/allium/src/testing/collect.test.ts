@@ -44,6 +44,15 @@ describe('collect', () => {
     expect(types.at(-1)).toBe('agent_end');
   });
 
+  it('says what to do where it is given the promise of a run', async () => {
+    const agent = new Agent({ model: scriptedModel([failWith(new Error('503'))]) });
+    await expect(collect(agent.run('Hello.') as never)).rejects.toMatchObject({
+      code: 'INVALID_OPTION',
+      message:
+        'Expected `stream` to be what agent.stream() returns, got a promise. Call stream() instead of run(), and do not await it.',
+    });
+  });
+
   it('throws when the run could not begin', async () => {
     const agent = new Agent({ model: scriptedModel(['Hi.', 'Hi.']) });
     const session = agent.session('one');

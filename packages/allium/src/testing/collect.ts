@@ -1,5 +1,5 @@
 /** Reads a stream to its end and keeps what it told. */
-import { invalidOption, RunError } from '../kernel/errors.js';
+import { AlliumError, invalidOption, isThenable, RunError } from '../kernel/errors.js';
 import type { AgentEvent } from '../kernel/events.js';
 import type { RunResult } from '../kernel/result.js';
 import type { RunStream } from '../kernel/session.js';
@@ -17,6 +17,14 @@ export interface Collected {
 
 /** Collects all events of a run; a run that fails does not throw here. */
 export async function collect(stream: RunStream): Promise<Collected> {
+  if (isThenable(stream)) {
+    // Told of the mistake, nobody looks at the promise any more.
+    stream.then(undefined, () => {});
+    throw new AlliumError(
+      'INVALID_OPTION',
+      'Expected `stream` to be what agent.stream() returns, got a promise. Call stream() instead of run(), and do not await it.',
+    );
+  }
   if (typeof stream?.[Symbol.asyncIterator] !== 'function')
     throw invalidOption('stream', 'what agent.stream() returns', stream);
   const events: AgentEvent[] = [];

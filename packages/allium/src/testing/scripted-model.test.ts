@@ -6,6 +6,7 @@ import {
   chunks,
   failWith,
   hang,
+  type Script,
   type ScriptedModel,
   type ScriptedModelOptions,
   scriptedModel,
@@ -214,6 +215,38 @@ describe('scriptedModel', () => {
     await agent.run('Hello.');
     expect(model.requests[0]?.messages).toEqual([userMessage('kept')]);
     expect(model.requests[0]?.systemPrompt).toBe('');
+  });
+
+  it('says what a function of the script answered where that is no answer', async () => {
+    const failure = (step: unknown) =>
+      parts(scriptedModel([step as Script])).catch((error: unknown) => error);
+    expect(await failure(() => undefined)).toMatchObject({
+      code: 'INVALID_OPTION',
+      message:
+        'Expected what the function for call 1 of the script returns to be text, a list of content, or a step made by text(), toolCalls(), chunks(), failWith() or hang(), got undefined.',
+    });
+    expect(await failure(async () => Promise.reject(new Error('late')))).toMatchObject({
+      code: 'INVALID_OPTION',
+      message:
+        'Expected what the function for call 1 of the script returns to be an answer, got a promise. A script answers at once: make the function a plain one.',
+    });
+    expect(await failure(() => ({ parts: [null] }))).toMatchObject({
+      code: 'INVALID_OPTION',
+      message:
+        'Expected part 1 of what the function for call 1 of the script returns to be an object with a type, got null.',
+    });
+  });
+
+  it('says which part or argument of a script is none', () => {
+    expect(() => scriptedModel(['Hi.', { parts: ['tick', undefined as never] }])).toThrow(
+      'Expected part 2 of script[1] to be an object with a type, got undefined.',
+    );
+    const circular: Record<string, unknown> = {};
+    circular.self = circular;
+    for (const args of [circular, 1n, () => {}])
+      expect(() => toolCalls({ name: 'add', args })).toThrow(
+        'Expected `args of add` to be JSON, or text that is sent as it is, got ',
+      );
   });
 
   it('has the name and price it is given', () => {

@@ -1,5 +1,5 @@
 /** A model that follows a script: no network, no keys, the same every time. */
-import { AlliumError, checkKeys, invalidOption, shown } from '../kernel/errors.js';
+import { AlliumError, checkKeys, invalidOption, isThenable, shown } from '../kernel/errors.js';
 import {
   type AssistantContent,
   assistantMessage,
@@ -76,12 +76,23 @@ export function toolCalls(
           type: 'tool-call',
           id: id ?? `call_${index + 1}`,
           name,
-          arguments: typeof args === 'string' ? args : JSON.stringify(args),
+          arguments: typeof args === 'string' ? args : jsonOf(args, name),
         },
       ]),
       finish('tool-calls'),
     ],
   };
+}
+
+function jsonOf(args: unknown, name: string): string {
+  let json: string | undefined;
+  try {
+    json = JSON.stringify(args);
+  } catch {
+    // Said below.
+  }
+  if (json === undefined) throw invalidOption(`args of ${name}`, 'JSON, or text that is sent as it is', args);
+  return json;
 }
 
 /**
@@ -150,7 +161,7 @@ export function scriptedModel(script: readonly Script[], options: ScriptedModelO
       const call = requests.push(asked);
       const given = script[repeat ? (call - 1) % script.length : call - 1];
       if (given === undefined) throw exhausted(asked, call, script.length);
-      const step = toStep(typeof given === 'function' ? given(asked, call) : given);
+      const step = toStep(typeof given === 'function' ? answerOf(given, asked, call) : given);
       yield* play(step, { options: callOptions, usage: unstated, onAbort: () => aborted++ });
     },
   };
@@ -164,9 +175,10 @@ export async function* play(
     readonly usage?: Partial<Usage>;
     readonly onAbort?: () => void;
     readonly tick?: () => Promise<void>;
+    readonly hang?: (signal: AbortSignal) => Promise<void>;
   },
 ): AsyncGenerator<ModelPart> {
-  const { usage = DEFAULT_USAGE, onAbort, tick = nextTick } = given;
+  const { usage = DEFAULT_USAGE, onAbort, tick = nextTick, hang: wait = untilAborted } = given;
   const { signal } = given.options;
   const throwIfAborted = (): void => {
     if (!signal.aborted) return;
@@ -178,7 +190,7 @@ export async function* play(
     if (part === 'tick') await tick();
     else yield part.type === 'finish' && part.usage === undefined ? { ...part, usage } : part;
   }
-  if (step.hangs) await untilAborted(signal);
+  if (step.hangs) await wait(signal);
   throwIfAborted();
   if ('error' in step) throw step.error;
 }
@@ -197,16 +209,55 @@ export function snapshot({ messages, systemPrompt, tools, settings }: ModelReque
   return Object.freeze({ messages: list, systemPrompt, tools, settings });
 }
 
+const STEPS = 'a step made by text(), toolCalls(), chunks(), failWith() or hang()';
+
 function checkStep(step: Script, index: number): void {
-  const fine =
-    typeof step === 'string' ||
-    typeof step === 'function' ||
-    Array.isArray(step) ||
-    (typeof step === 'object' && step !== null && Array.isArray((step as ScriptStep).parts));
-  if (fine) return;
-  const wanted =
-    'text, a list of content, a function, or a step made by text(), toolCalls(), chunks(), failWith() or hang()';
-  throw invalidOption(`script[${index}]`, wanted, step);
+  if (typeof step === 'function') return;
+  if (!isAnswer(step))
+    throw invalidOption(`script[${index}]`, `text, a list of content, a function, or ${STEPS}`, step);
+  checkParts(step, `script[${index}]`);
+}
+
+/** What a function of the script answers. */
+function answerOf(
+  step: Extract<Script, (...args: never[]) => unknown>,
+  asked: ModelRequest,
+  call: number,
+): Answer {
+  const answer: unknown = step(asked, call);
+  const what = `what the function for call ${call} of the script returns`;
+  if (isThenable(answer)) {
+    answer.then(undefined, () => {});
+    throw new AlliumError(
+      'INVALID_OPTION',
+      `Expected ${what} to be an answer, got a promise. A script answers at once: make the function a plain one.`,
+    );
+  }
+  if (!isAnswer(answer))
+    throw new AlliumError(
+      'INVALID_OPTION',
+      `Expected ${what} to be text, a list of content, or ${STEPS}, got ${shown(answer)}.`,
+    );
+  checkParts(answer, what);
+  return answer;
+}
+
+export function isAnswer(value: unknown): value is Answer {
+  if (typeof value === 'string' || Array.isArray(value)) return true;
+  return typeof value === 'object' && value !== null && Array.isArray((value as ScriptStep).parts);
+}
+
+function checkParts(answer: Answer, where: string): void {
+  const parts: readonly unknown[] =
+    typeof answer === 'string' ? [] : 'parts' in answer ? answer.parts : answer;
+  const wrong = parts.findIndex(
+    (part) => part !== 'tick' && typeof (part as ModelPart | null)?.type !== 'string',
+  );
+  if (wrong < 0) return;
+  throw new AlliumError(
+    'INVALID_OPTION',
+    `Expected part ${wrong + 1} of ${where} to be an object with a type, got ${shown(parts[wrong])}.`,
+  );
 }
 
 function exhausted(request: ModelRequest, call: number, steps: number): AlliumError {
@@ -222,7 +273,7 @@ function nextTick(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-function untilAborted(signal: AbortSignal): Promise<void> {
+export function untilAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();
     else signal.addEventListener('abort', () => resolve(), { once: true });

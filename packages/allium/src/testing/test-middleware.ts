@@ -1,11 +1,15 @@
 /** The laws any middleware can be held to: one test per law, for the middleware here and for yours. */
+
+import type { Clock } from '../kernel/clock.js';
 import { AlliumError, checkKeys, invalidOption, nearest, shown } from '../kernel/errors.js';
+import type { Middleware } from '../kernel/middleware.js';
 import { checkLaws, declareLaws, type LawReport, type RunnerOptions, type Skips } from './law-runner.js';
 import type { MiddlewareFactory } from './middleware-laws/bench.js';
 import type { MiddlewareLawContext } from './middleware-laws/context.js';
 import { MIDDLEWARE_LAWS, type MiddlewareLaw } from './middleware-laws/index.js';
 import { FACETS, type Facet } from './middleware-laws/observation.js';
 import type { Scenario } from './middleware-laws/scenarios.js';
+import { isAnswer } from './scripted-model.js';
 
 export type { MiddlewareFactory } from './middleware-laws/bench.js';
 export type { MiddlewareLaw } from './middleware-laws/index.js';
@@ -15,6 +19,8 @@ export type { Scenario } from './middleware-laws/scenarios.js';
 export interface CheckMiddlewareOptions {
   /** Makes it with nothing to do, where the factory gives it something. @default the factory */
   readonly neutral?: MiddlewareFactory;
+  /** Makes other middleware for every run: what its `order` requires. They stand around it, or where `order` says. @default none */
+  readonly companions?: (env: { readonly clock: Clock }) => readonly Middleware[];
   /** What it adds or changes although it has nothing to do. @default nothing */
   readonly changes?: readonly Facet[];
   /** Whose errors it turns into something else on purpose. @default none */
@@ -31,13 +37,13 @@ export interface CheckMiddlewareOptions {
 
 export interface TestMiddlewareOptions extends CheckMiddlewareOptions, RunnerOptions {}
 
-const OPTIONS = ['neutral', 'changes', 'handles', 'scenarios', 'skip', 'seed', 'timeoutMs'];
+const OPTIONS = ['neutral', 'companions', 'changes', 'handles', 'scenarios', 'skip', 'seed', 'timeoutMs'];
 
 /**
  * Declares one test per law with vitest, node:test or any runner of that shape.
  *
  * The factory is called anew for almost every run. It is handed a clock that stands still: whoever waits or looks at
- * the time does it with that one, or the law about timers sees nothing.
+ * the time does it with that one, or the law about timers sees nothing. Real work, such as writing a file, is waited for.
  *
  * @example
  * ```ts
@@ -63,6 +69,7 @@ export async function checkMiddleware(
 function contextOf(factory: MiddlewareFactory, options: CheckMiddlewareOptions): MiddlewareLawContext {
   const {
     neutral = factory,
+    companions,
     changes = [],
     handles = [],
     scenarios = [],
@@ -78,13 +85,25 @@ function contextOf(factory: MiddlewareFactory, options: CheckMiddlewareOptions):
   }
   if (typeof neutral !== 'function')
     throw invalidOption('neutral', 'a function that makes a middleware', neutral);
+  if (companions !== undefined && typeof companions !== 'function')
+    throw invalidOption('companions', 'a function that makes a list of middleware', companions);
   checkNames('changes', changes, FACETS);
   checkNames('handles', handles, ['model-errors', 'tool-errors']);
   if (!Array.isArray(scenarios)) throw invalidOption('scenarios', 'a list of scenarios', scenarios);
   for (const scenario of scenarios as readonly Scenario[]) checkScenario(scenario);
   if (!Number.isInteger(seed)) throw invalidOption('seed', 'an integer', seed);
   if (!(timeoutMs > 0)) throw invalidOption('timeoutMs', 'a number > 0', timeoutMs);
-  return { factory, neutral, changes, handles, scenarios, seed, timeoutMs };
+  return {
+    factory,
+    neutral,
+    companions,
+    changes,
+    handles,
+    scenarios,
+    seed,
+    timeoutMs,
+    habits: { tries: 0, silent: false },
+  };
 }
 
 function checkNames(option: string, given: readonly string[], allowed: readonly string[]): void {
@@ -107,4 +126,11 @@ function checkScenario(scenario: Scenario): void {
   if (typeof scenario.name !== 'string') throw invalidOption('scenario.name', 'text', scenario.name);
   if (!Array.isArray(scenario.answers))
     throw invalidOption('scenario.answers', 'a list of answers', scenario.answers);
+  for (const [i, answer] of scenario.answers.entries())
+    if (!isAnswer(answer))
+      throw invalidOption(
+        `scenario.answers[${i}]`,
+        'text, a list of content, or a step such as toolCalls()',
+        answer,
+      );
 }

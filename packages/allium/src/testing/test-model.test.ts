@@ -3,7 +3,7 @@ import type { Model } from '../kernel/model.js';
 import { absorbedModel, deafModel, frozenModel } from './broken/models/abort.js';
 import { confusingModel } from './broken/models/call-ids.js';
 import { singleMindedModel } from './broken/models/concurrent-calls.js';
-import { broken } from './broken/models/delegate.js';
+import { broken, soundParts } from './broken/models/delegate.js';
 import { apologeticModel } from './broken/models/errors-reject.js';
 import { afterthoughtModel, endlessModel } from './broken/models/finish.js';
 import { presumptuousModel, tidyingModel } from './broken/models/request-unchanged.js';
@@ -57,7 +57,7 @@ const BROKEN: Record<ModelLaw, readonly (readonly [() => Model, string, CheckMod
       'A stream that was aborted before its first part did not end within 5 ms.',
       { abortWithinMs: 5 },
     ],
-    [absorbedModel, 'Expected a stream that was aborted just before its `finish` part to break off'],
+    [absorbedModel, 'Expected a stream that was aborted before its last piece to break off'],
   ],
   'errors-reject': [
     [
@@ -122,6 +122,19 @@ describe('checkModel', () => {
     }
   });
 
+  it('lets a stream that has said everything finish, though it was aborted', async () => {
+    const model = broken({
+      async *stream(request, { signal }) {
+        for (const part of soundParts(request)) {
+          if (part.type !== 'finish') signal.throwIfAborted();
+          yield part;
+        }
+      },
+    });
+    const reports = await checkModel(model, { thinking, failing });
+    expect(reports.filter(({ ok }) => !ok)).toEqual([]);
+  });
+
   it('reads synchronous streams, too', async () => {
     const model = broken({
       *stream(_, { signal }) {
@@ -134,6 +147,13 @@ describe('checkModel', () => {
     });
     const failed = (await checkModel(model)).filter(({ ok }) => !ok);
     expect(failed.map(({ law }) => law)).toEqual(['tool-call']);
+  });
+
+  it('says what was made where that is no model', async () => {
+    const reports = await checkModel(() => undefined as never);
+    expect(new Set(reports.filter(({ skipped }) => !skipped).map(({ error }) => error))).toEqual(
+      new Set(['Expected `model()` to be a model with provider, id and stream(), got undefined.']),
+    );
   });
 
   it('says what it could not try', async () => {

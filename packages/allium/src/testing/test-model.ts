@@ -126,10 +126,15 @@ function contextOf(model: Model | (() => Model), options: CheckModelOptions): Mo
 }
 
 function opener(option: string, model: Model | (() => Model)): () => Model {
-  if (typeof model === 'function') return model;
-  if (typeof model?.stream !== 'function')
+  if (typeof model !== 'function') {
+    if (typeof model?.stream === 'function') return () => model;
     throw invalidOption(option, 'a model, or a function that makes one', model);
-  return () => model;
+  }
+  return () => {
+    const made = model();
+    if (typeof made?.stream === 'function') return made;
+    throw invalidOption(`${option}()`, 'a model with provider, id and stream()', made);
+  };
 }
 
 function capability(option: string, usual: RequestOptions, given: CapabilityOptions): Capability {

@@ -4,10 +4,11 @@ import type { Store } from '../kernel/store.js';
 import { piecemealStore } from './broken/stores/atomic-append.js';
 import { hastyStore } from './broken/stores/conflict-writes-nothing.js';
 import { bufferingStore, bufferingStoreAgain } from './broken/stores/crash.js';
+import { broken } from './broken/stores/delegate.js';
 import { mailKeepingStore } from './broken/stores/delete.js';
 import { trustingStore } from './broken/stores/expected-seq.js';
 import { wholeForkStore } from './broken/stores/fork-copies.js';
-import { recountingForkStore } from './broken/stores/fork-inbox.js';
+import { mailCopyingForkStore, recountingForkStore } from './broken/stores/fork-inbox.js';
 import { dependentForkStore } from './broken/stores/fork-isolation.js';
 import { zeroBasedStore } from './broken/stores/gapless-seq.js';
 import { carelessStore } from './broken/stores/ignores-expected-seq.js';
@@ -15,13 +16,13 @@ import { destructiveInboxStore } from './broken/stores/inbox-cursor.js';
 import { strictInboxStore } from './broken/stores/inbox-early.js';
 import { stackInboxStore } from './broken/stores/inbox-order.js';
 import { prefixDeletingStore } from './broken/stores/independent-sessions.js';
-import { cuttingStore } from './broken/stores/large-values.js';
+import { cuttingStore, shortMessageStore } from './broken/stores/large-values.js';
 import { offsetPagingStore, unlimitedStore } from './broken/stores/list-paging.js';
 import { emptyQueryStore, emptyTenantStore, tenantBlindStore } from './broken/stores/list-tenant.js';
 import { forgetfulPagingStore, timelessStore } from './broken/stores/list-time.js';
 import { sharingStore } from './broken/stores/no-sharing.js';
 import { lateStore } from './broken/stores/one-winner.js';
-import { disorderlyStore, timeSortingStore } from './broken/stores/order.js';
+import { disorderlyStore, textSortingStore, timeSortingStore } from './broken/stores/order.js';
 import { batchReadingStore } from './broken/stores/read-from.js';
 import { caseFoldingStore } from './broken/stores/session-ids.js';
 import { cachingStore, cachingStoreAgain } from './broken/stores/two-handles.js';
@@ -41,7 +42,7 @@ const BROKEN: Record<
   StoreLaw,
   readonly { readonly open: () => Store; readonly reopen?: (store: Store) => Store }[]
 > = {
-  order: [{ open: disorderlyStore }, { open: timeSortingStore }],
+  order: [{ open: disorderlyStore }, { open: timeSortingStore }, { open: textSortingStore }],
   'gapless-seq': [{ open: zeroBasedStore }],
   'atomic-append': [{ open: piecemealStore }],
   'expected-seq': [{ open: trustingStore }],
@@ -54,7 +55,7 @@ const BROKEN: Record<
     { open: narrowTimeStore },
     { open: versionlessStore },
   ],
-  'large-values': [{ open: cuttingStore }],
+  'large-values': [{ open: cuttingStore }, { open: shortMessageStore }],
   unicode: [{ open: lossyTextStore }],
   'read-from': [{ open: batchReadingStore }],
   'no-sharing': [{ open: sharingStore }],
@@ -65,7 +66,7 @@ const BROKEN: Record<
   'list-paging': [{ open: offsetPagingStore }, { open: unlimitedStore }],
   'fork-copies': [{ open: wholeForkStore }],
   'fork-isolation': [{ open: dependentForkStore }],
-  'fork-inbox': [{ open: recountingForkStore }],
+  'fork-inbox': [{ open: recountingForkStore }, { open: mailCopyingForkStore }],
   delete: [{ open: mailKeepingStore }],
   'inbox-order': [{ open: stackInboxStore }],
   'inbox-cursor': [{ open: destructiveInboxStore }],
@@ -124,10 +125,19 @@ describe('checkStore', () => {
       new Set(['no such server']),
     );
     const hanging = await checkStore({
-      open: () => ({ ...memoryStore(), append: () => new Promise<number>(() => {}) }),
+      open: () => broken(memoryStore(), { append: () => new Promise<number>(() => {}) }),
       timeoutMs: 5,
     });
     expect(hanging.find(({ law }) => law === 'order')?.error).toBe('The law did not finish within 5 ms.');
+  });
+
+  it('says what was opened where that is no store', async () => {
+    const reports = await checkStore(() => undefined as never);
+    expect(new Set(reports.filter(({ skipped }) => !skipped).map(({ error }) => error))).toEqual(
+      new Set([
+        'Expected `open()` to be a store with append, read, head, list, fork, delete, post, take, got undefined.',
+      ]),
+    );
   });
 
   it('closes every handle it opened, also when a law fails', async () => {

@@ -57,6 +57,7 @@ export async function checkStore(
   return checkLaws(LAWS, given, given.skip);
 }
 
+const METHODS = ['append', 'read', 'head', 'list', 'fork', 'delete', 'post', 'take'] as const;
 const KEYS = ['open', 'reopen', 'close', 'skip', 'timeoutMs'];
 
 function checkOptions({ open, reopen, close, timeoutMs = 1 }: CheckStoreOptions): void {
@@ -83,6 +84,8 @@ async function holds(
   const handles: Store[] = [];
   const keep = async (opening: Awaitable<Store>): Promise<Store> => {
     const store = await opening;
+    if (!METHODS.every((method) => typeof store?.[method] === 'function'))
+      throw invalidOption('open()', `a store with ${METHODS.join(', ')}`, store);
     handles.push(store);
     return store;
   };

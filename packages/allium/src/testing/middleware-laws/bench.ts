@@ -1,24 +1,27 @@
 /** One agent with the middleware under test, a model that follows scenarios, and a clock that stands still. */
-import { Agent } from '../../kernel/agent.js';
+import { Agent, type RunOptions } from '../../kernel/agent.js';
 import type { Clock } from '../../kernel/clock.js';
-import { RunError } from '../../kernel/errors.js';
+import { invalidOption, RunError } from '../../kernel/errors.js';
 import { memoryStore } from '../../kernel/memory-store.js';
-import { deepFreeze, type Metadata, type UserMessage, userMessage } from '../../kernel/messages.js';
+import { deepFreeze, type Metadata, type UserMessage } from '../../kernel/messages.js';
 import type { Middleware } from '../../kernel/middleware.js';
 import type { Model, ModelSettings } from '../../kernel/model.js';
-import type { Session } from '../../kernel/session.js';
+import type { RunStream, Session } from '../../kernel/session.js';
 import type { Tool } from '../../kernel/tool.js';
 import { collect } from '../collect.js';
-import { fakeClock, settle } from '../fake-clock.js';
-import { play, snapshot, toStep } from '../scripted-model.js';
+import { type FakeClock, fakeClock, settle } from '../fake-clock.js';
+import { play, snapshot, toStep, untilAborted } from '../scripted-model.js';
 import { type Observation, observation, type Seen } from './observation.js';
-import { type KitScenario, kitTools } from './scenarios.js';
+import { type Habits, type RealWork, realWork } from './real-work.js';
+import { inputOf, type KitScenario, kitTools } from './scenarios.js';
 
 export type MiddlewareFactory = (env: { readonly clock: Clock }) => Middleware;
 
 export interface BenchOptions {
   /** Nothing is tested without one: the bench shows how things are then. */
   readonly factory?: MiddlewareFactory | undefined;
+  /** What the middleware under test needs beside it, whether it is there or not. */
+  readonly companions?: ((env: { readonly clock: Clock }) => readonly Middleware[]) | undefined;
   /** Stands around the middleware under test. */
   readonly outer?: Middleware;
   /** Sees the middleware before it is used. */
@@ -28,10 +31,14 @@ export interface BenchOptions {
   /** Neither the model nor the parts it streams can be changed. */
   readonly freeze?: boolean;
   readonly timeoutMs: number;
+  /** Of the middleware under test, on all benches. */
+  readonly habits: Habits;
 }
 
 export interface RunOnBench {
   readonly input?: UserMessage;
+  /** @default a session of its own */
+  readonly session?: Session;
   readonly metadata?: Metadata;
   /** `run` has no consumer, so nothing is streamed to one. @default 'stream' */
   readonly mode?: 'stream' | 'run';
@@ -48,13 +55,20 @@ export interface Bench {
   start(scenario: KitScenario, how?: RunOnBench): Running;
   /** Runs a scenario to its end, letting as much time pass as it takes. */
   run(scenario: KitScenario, how?: RunOnBench): Promise<Observation>;
+  /** A session that runs can share. */
+  session(): Session;
   /** Waits until nothing happens any more without time passing. */
   quiet(running?: Running): Promise<void>;
+  /** The same, but work outside of this thread, such as writing a file, is waited for as well. */
+  idle(running: Running): Promise<void>;
   /** Lets time pass until the run has ended. */
   finish(running: Running): Promise<Observation>;
+  /** Says yes to whatever a suspended run asks, and lets it go on. */
+  resume(running: Running, suspended: Observation): Running;
 }
 
 export interface Running {
+  readonly scenario: KitScenario;
   readonly session: Session;
   readonly ended: boolean;
   readonly done: Promise<Observation>;
@@ -63,26 +77,30 @@ export interface Running {
   abort(): void;
 }
 
-/** Rounds without work after which nothing is expected to happen by itself; enough for a little real I/O. */
+/** Rounds without work after which nothing is expected to happen by itself, but for work outside of this thread. */
 const QUIET_ROUNDS = 8;
+/** Whoever replaces the settings of a call by its own shows itself, and whoever adds what most would add. */
+const SETTINGS: ModelSettings = deepFreeze({
+  topP: 0.9,
+  stopSequences: ['STOP'],
+  provider: { test: { effort: 'low' } },
+});
 
 export function bench(options: BenchOptions): Bench {
-  const { factory, outer, prepare = (same) => same, tools = [], settings = {}, freeze, timeoutMs } = options;
+  const { factory, outer, prepare = (same) => same, tools = [], settings = SETTINGS, timeoutMs } = options;
+  const { companions = () => [], freeze = false, habits } = options;
   const time = fakeClock(1_700_000_000_000);
   const clock = counting(time);
-  let working = 0;
-  let calls = 0;
+  const activity: Activity = { calls: 0, steps: 0, working: 0, hanging: 0 };
+  const { tick, hang } = waits(activity);
   let latest: Running | undefined;
-  const tick = async (): Promise<void> => {
-    working++;
-    await new Promise((resolve) => setImmediate(resolve));
-    working--;
-  };
   const model: Model = {
     provider: 'test',
     id: 'scenario',
-    stream: () => {
-      throw new Error('The model was called outside a run of the bench.');
+    // Whoever calls it past the kernel is answered, and counted: the laws are to see it.
+    stream(_, callOptions) {
+      activity.calls++;
+      return play(toStep('Done.'), { options: callOptions, tick });
     },
   };
   if (freeze) Object.freeze(model);
@@ -92,72 +110,45 @@ export function bench(options: BenchOptions): Bench {
     systemPrompt: 'You are a test.',
     settings,
     tools: [
-      ...kitTools(
-        () => calls++,
-        tick,
-        () => latest?.abort(),
-      ),
+      ...kitTools({ onCall: () => activity.calls++, tick, hang, abort: () => latest?.abort(), freeze }),
       ...tools,
     ],
-    middleware: [...(outer ? [outer] : []), ...subject],
+    middleware: [...(outer ? [outer] : []), ...placed(subject, companions({ clock }))],
     store: memoryStore(),
     limits: { turns: 12 },
     clock: time,
   });
+  const { quiet, idle, finish } = waiting({ time, clock, activity, work: realWork(habits), timeoutMs });
+  const newSession = (): Session => agent.session(`bench-${agent.newId()}`);
 
-  /** Stands innermost: gives each turn its answer and notes what reached the model and the tools. */
-  function scenarioLayer({ answers, stopsAtModel }: KitScenario, seen: Seen, run: AbortSignal): Middleware {
-    const modelOf = (turn: number): Model => ({
-      ...model,
-      stream(request, callOptions) {
-        calls++;
-        seen.requests.push({ turn, request: snapshot(request) });
-        // Whoever calls after an abort is answered at once: only the law about such calls is to notice.
-        const step = toStep(run.aborted ? 'Done.' : (answers[turn - 1] ?? 'Done.'));
-        // Copies: whoever changes one spoils neither the scenario nor the next attempt.
-        const parts = step.parts.map((part) =>
-          part === 'tick' ? part : freeze ? deepFreeze({ ...part }) : { ...part },
-        );
-        return play({ ...step, parts }, { options: callOptions, tick });
-      },
+  function start(scenario: KitScenario, how: RunOnBench = {}): Running {
+    const { session = newSession(), input = inputOf(scenario), metadata = { from: 'kit' }, mode } = how;
+    return launch(scenario, session, async (seen, runOptions) => {
+      const given = { ...runOptions, metadata };
+      if (mode === 'run') return observation(seen, [], await endOf(session.run(input, given)));
+      return observed(seen, session.stream(input, given));
     });
-    return {
-      name: 'scenario',
-      wrapModel(ctx, next) {
-        if (stopsAtModel) ctx.stop('stopped', 'The bench stops the run.');
-        return ctx.model === model ? next({ model: modelOf(ctx.turn) }) : next();
-      },
-      wrapTool(ctx, next) {
-        seen.toolRuns.push({ turn: ctx.turn, name: ctx.toolCall.name, args: ctx.args });
-        return next();
-      },
-      beforeToolCall: (ctx) =>
-        ctx.toolCall.name === 'kit_refused' ? { block: true, reason: 'Refused.' } : undefined,
-    };
   }
 
-  function start(
+  function launch(
     scenario: KitScenario,
-    { input, metadata = { from: 'kit' }, mode = 'stream' }: RunOnBench = {},
+    session: Session,
+    outcome: (seen: Seen, options: RunOptions) => Promise<Observation>,
   ): Running {
     const controller = new AbortController();
+    const { signal } = controller;
     const seen: Seen = { requests: [], toolRuns: [] };
-    const session = agent.session(`bench-${agent.newId()}`);
-    const given = input ?? userMessage(scenario.input ?? 'Hello.');
-    const runOptions = {
-      middleware: [scenarioLayer(scenario, seen, controller.signal)],
-      signal: controller.signal,
-      metadata,
-    };
+    const layer = scenarioLayer(scenario, seen, { model, signal, freeze, activity, tick, hang });
     const running = {
+      scenario,
       session,
       ended: false,
       callsAtAbort: Number.POSITIVE_INFINITY,
       abort: () => {
-        running.callsAtAbort = Math.min(running.callsAtAbort, calls);
+        running.callsAtAbort = Math.min(running.callsAtAbort, activity.calls);
         controller.abort(new Error('The bench aborts.'));
       },
-      done: outcome().finally(() => {
+      done: outcome(seen, { middleware: [layer], signal }).finally(() => {
         running.ended = true;
       }),
     };
@@ -165,28 +156,13 @@ export function bench(options: BenchOptions): Bench {
     // Whoever looks at `done` late is told then.
     running.done.catch(() => {});
     return running;
-
-    async function outcome(): Promise<Observation> {
-      if (mode === 'run') return observation(seen, [], await endOf(session.run(given, runOptions)));
-      const { events, result, error } = await collect(session.stream(given, runOptions));
-      return observation(seen, events, { result: error?.result ?? result!, error });
-    }
   }
 
-  async function quiet(running?: Running): Promise<void> {
-    for (let idle = 0; idle < QUIET_ROUNDS && !running?.ended; idle = working > 0 ? 0 : idle + 1)
-      await settle();
-  }
-
-  async function finish(running: Running): Promise<Observation> {
-    const deadline = Date.now() + timeoutMs;
-    while (!running.ended) {
-      await quiet(running);
-      if (!running.ended) await time.advanceToNext();
-      if (!running.ended && Date.now() > deadline)
-        throw new Error(`The run did not end within ${timeoutMs} ms.`);
-    }
-    return running.done;
+  function resume({ scenario, session }: Running, { result }: Observation): Running {
+    const answers = Object.fromEntries(result.pending.map(({ id }) => [id, { type: 'approve' as const }]));
+    return launch(scenario, session, (seen, runOptions) =>
+      observed(seen, session.resumeStream({ ...runOptions, answers })),
+    );
   }
 
   return {
@@ -195,13 +171,155 @@ export function bench(options: BenchOptions): Bench {
       return clock.pending;
     },
     get calls() {
-      return calls;
+      return activity.calls;
     },
+    session: newSession,
     start,
     quiet,
+    idle,
     finish,
+    resume,
     run: (scenario, how) => finish(start(scenario, how)),
   };
+}
+
+interface Waiting {
+  readonly time: FakeClock;
+  readonly clock: CountingClock;
+  readonly activity: Activity;
+  readonly work: RealWork;
+  readonly timeoutMs: number;
+}
+
+/** How runs are waited for: first for what happens by itself, then for time to pass. */
+function waiting({
+  time,
+  clock,
+  activity,
+  work,
+  timeoutMs,
+}: Waiting): Pick<Bench, 'quiet' | 'idle' | 'finish'> {
+  async function quiet(running?: Running): Promise<void> {
+    for (let still = 0; still < QUIET_ROUNDS && !running?.ended; still = activity.working > 0 ? 0 : still + 1)
+      await settle();
+  }
+
+  /** Whether something happens by itself yet, with the clock standing still. */
+  async function stirs(running: Running): Promise<boolean> {
+    const signs = () => [running.ended, activity.calls, activity.steps, time.pending, clock.set].join();
+    return !running.ended && (await work.stirs(signs, clock.pending > 0));
+  }
+
+  async function idle(running: Running): Promise<void> {
+    do await quiet(running);
+    while (activity.hanging === 0 && (await stirs(running)));
+  }
+
+  async function finish(running: Running): Promise<Observation> {
+    const deadline = Date.now() + timeoutMs;
+    while (!running.ended) {
+      await quiet(running);
+      if (!(await stirs(running)) && !running.ended) await time.advanceToNext();
+      if (!running.ended && Date.now() > deadline)
+        throw new Error(`The run did not end within ${timeoutMs} ms.`);
+    }
+    return running.done;
+  }
+
+  return { quiet, idle, finish };
+}
+
+/** Companions stand around the middleware under test, but for those that one of the two wants inside of it. */
+function placed(subject: readonly Middleware[], companions: readonly Middleware[]): readonly Middleware[] {
+  if (!Array.isArray(companions)) throw invalidOption('companions()', 'a list of middleware', companions);
+  const isInside = ({ name, order }: Middleware): boolean =>
+    subject.some(
+      (one) =>
+        (name !== undefined && one.order?.outside?.includes(name)) ||
+        (one.name !== undefined && order?.inside?.includes(one.name)),
+    );
+  const inside = companions.filter(isInside);
+  return [...companions.filter((one) => !inside.includes(one)), ...subject, ...inside];
+}
+
+/** What happens on a bench, for those who wait until nothing does. */
+interface Activity {
+  calls: number;
+  /** Calls that came to the scenario. */
+  steps: number;
+  /** Pauses of the kit that end by themselves. */
+  working: number;
+  /** Waits of the kit that only an abort ends. */
+  hanging: number;
+}
+
+interface Waits {
+  tick(): Promise<void>;
+  hang(signal: AbortSignal): Promise<void>;
+}
+
+function waits(activity: Activity): Waits {
+  return {
+    async tick() {
+      activity.working++;
+      await new Promise((resolve) => setImmediate(resolve));
+      activity.working--;
+    },
+    async hang(signal) {
+      activity.hanging++;
+      await untilAborted(signal);
+      activity.hanging--;
+    },
+  };
+}
+
+interface OnBench extends Waits {
+  readonly model: Model;
+  readonly signal: AbortSignal;
+  readonly freeze: boolean;
+  readonly activity: Activity;
+}
+
+/** Stands innermost: gives each turn its answer and notes what reached the model and the tools. */
+function scenarioLayer(
+  { answers, stopsAtModel }: KitScenario,
+  seen: Seen,
+  { model, signal, freeze, activity, tick, hang }: OnBench,
+): Middleware {
+  const modelOf = (turn: number): Model => ({
+    ...model,
+    stream(request, options) {
+      activity.calls++;
+      seen.requests.push({ turn, request: snapshot(request) });
+      // Whoever calls after an abort is answered at once: only the law about such calls is to notice.
+      const step = toStep(signal.aborted ? 'Done.' : (answers[turn - 1] ?? 'Done.'));
+      // Copies: whoever changes one spoils neither the scenario nor the next attempt.
+      const parts = step.parts.map((part) =>
+        part === 'tick' ? part : freeze ? deepFreeze({ ...part }) : { ...part },
+      );
+      return play({ ...step, parts }, { options, tick, hang });
+    },
+  });
+  return {
+    name: 'scenario',
+    wrapModel(ctx, next) {
+      activity.steps++;
+      if (stopsAtModel) ctx.stop('stopped', 'The bench stops the run.');
+      return ctx.model === model ? next({ model: modelOf(ctx.turn) }) : next();
+    },
+    wrapTool({ turn, toolCall: { id, name }, args }, next) {
+      activity.steps++;
+      seen.toolRuns.push({ turn, id, name, args });
+      return next();
+    },
+    beforeToolCall: (ctx) =>
+      ctx.toolCall.name === 'kit_refused' ? { block: true, reason: 'Refused.' } : undefined,
+  };
+}
+
+async function observed(seen: Seen, stream: RunStream): Promise<Observation> {
+  const { events, result, error } = await collect(stream);
+  return observation(seen, events, { result: error?.result ?? result!, error });
 }
 
 async function endOf(
@@ -215,14 +333,22 @@ async function endOf(
   }
 }
 
+interface CountingClock extends Clock {
+  readonly pending: number;
+  /** All that were ever set. */
+  readonly set: number;
+}
+
 /** A view of a clock that counts the timers set through it. */
-function counting(clock: Clock): Clock & { readonly pending: number } {
+function counting(clock: Clock): CountingClock {
   const open = new Set<object>();
+  let set = 0;
   return {
     now: () => clock.now(),
     setTimer(fn, ms) {
       const timer = {};
       open.add(timer);
+      set++;
       const cancel = clock.setTimer(() => {
         open.delete(timer);
         fn();
@@ -234,6 +360,9 @@ function counting(clock: Clock): Clock & { readonly pending: number } {
     },
     get pending() {
       return open.size;
+    },
+    get set() {
+      return set;
     },
   };
 }

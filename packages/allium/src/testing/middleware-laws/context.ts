@@ -2,13 +2,16 @@
 import type { Tool } from '../../kernel/tool.js';
 import type { Law } from '../law-runner.js';
 import { type Bench, type BenchOptions, bench, type MiddlewareFactory } from './bench.js';
-import type { Facet } from './observation.js';
-import { CALM, type Scenario, TROUBLE, WORDY } from './scenarios.js';
+import type { Facet, Observation } from './observation.js';
+import type { Habits } from './real-work.js';
+import { CALM, type KitScenario, type Scenario, TROUBLE, WORDY } from './scenarios.js';
 
 export interface MiddlewareLawContext {
   readonly factory: MiddlewareFactory;
   /** Makes it with nothing to do. */
   readonly neutral: MiddlewareFactory;
+  /** Makes what it needs beside it. */
+  readonly companions: BenchOptions['companions'];
   /** What it declares to change even then. */
   readonly changes: readonly Facet[];
   /** Whose errors it declares to handle. */
@@ -18,14 +21,16 @@ export interface MiddlewareLawContext {
   /** For the random parts. */
   readonly seed: number;
   readonly timeoutMs: number;
+  /** What was learnt of it so far. */
+  readonly habits: Habits;
 }
 
 export type MiddlewareCheck<Name extends string> = Law<Name, MiddlewareLawContext>;
 
 /** A bench with a fresh instance of the middleware. */
 export function fresh(context: MiddlewareLawContext, options: Partial<BenchOptions> = {}): Bench {
-  const { factory, timeoutMs } = context;
-  return bench({ factory, timeoutMs, tools: ownTools(context), ...options });
+  const { factory, companions, timeoutMs, habits } = context;
+  return bench({ factory, companions, timeoutMs, habits, tools: ownTools(context), ...options });
 }
 
 /** The tools of its author's scenarios; several may use the same one. */
@@ -34,7 +39,7 @@ export function ownTools({ scenarios }: MiddlewareLawContext): readonly Tool[] {
 }
 
 /** Every conversation that ends by itself. */
-export function allScenarios({ scenarios }: MiddlewareLawContext): readonly Scenario[] {
+export function allScenarios({ scenarios }: MiddlewareLawContext): readonly KitScenario[] {
   return [...CALM, ...WORDY, ...TROUBLE, ...scenarios];
 }
 
@@ -47,4 +52,18 @@ export async function during<T>(situation: string, work: () => T | Promise<T>): 
       cause: error,
     });
   }
+}
+
+/** How often one run may ask before it is let be. */
+const QUESTIONS = 20;
+
+/** Runs a scenario to its end, with a yes to whatever is asked on the way. Returns every part of the run, in order. */
+export async function runApproved(on: Bench, scenario: KitScenario): Promise<readonly Observation[]> {
+  let running = on.start(scenario);
+  const parts = [await on.finish(running)];
+  while (parts.at(-1)!.result.status === 'suspended' && parts.length <= QUESTIONS) {
+    running = on.resume(running, parts.at(-1)!);
+    parts.push(await on.finish(running));
+  }
+  return parts;
 }

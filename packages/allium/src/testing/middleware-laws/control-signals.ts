@@ -9,7 +9,11 @@ import { during, fresh, type MiddlewareCheck } from './context.js';
 import { CALM, type KitScenario } from './scenarios.js';
 import { watched } from './watched.js';
 
-const SIGNALS: readonly (KitScenario & { readonly ends: RunStatus })[] = [
+interface Signal extends KitScenario {
+  readonly ends: RunStatus;
+}
+
+const SIGNALS: readonly Signal[] = [
   { name: 'a stop in a tool', answers: [toolCalls({ name: 'kit_stop' }), text('Never.')], ends: 'stopped' },
   {
     name: 'a suspension in a tool',
@@ -47,9 +51,16 @@ export const controlSignals: MiddlewareCheck<'control-signals'> = {
   },
 };
 
-async function endingOf(bench: Bench, { ends, ...scenario }: (typeof SIGNALS)[number]): Promise<RunStatus> {
-  const running = bench.start(scenario);
-  await bench.quiet(running);
+async function endingOf(bench: Bench, { ends, ...scenario }: Signal): Promise<RunStatus> {
+  // Asked for in words of its own: whoever keeps answers has none of another conversation.
+  let running = bench.start({ ...scenario, input: `Show me ${scenario.name}.` });
+  await bench.idle(running);
+  if (running.ended && ends !== 'suspended') {
+    // A middleware that asks before the call is told yes: the signal is still to come.
+    const asked = await running.done;
+    if (asked.result.status === 'suspended') running = bench.resume(running, asked);
+    await bench.idle(running);
+  }
   if (ends === 'aborted') running.abort();
   return (await bench.finish(running)).result.status;
 }

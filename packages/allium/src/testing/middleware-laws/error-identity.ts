@@ -1,11 +1,11 @@
 /** An error of the model or a tool comes out as the same object, or as the cause of what comes out. */
-import { isControl } from '../../kernel/errors.js';
+import { controlKind, isControl } from '../../kernel/errors.js';
 import type { Middleware } from '../../kernel/middleware.js';
 import { tool } from '../../kernel/tool.js';
 import { brief } from '../same.js';
-import { failWith, toolCalls } from '../scripted-model.js';
-import { during, fresh, type MiddlewareCheck, ownTools } from './context.js';
-import { kitTools, type Scenario, transient } from './scenarios.js';
+import { type Answer, failWith, toolCalls } from '../scripted-model.js';
+import { during, fresh, type MiddlewareCheck, ownTools, runApproved } from './context.js';
+import { anything, transient } from './scenarios.js';
 
 const ERRORS: readonly (readonly [string, () => unknown])[] = [
   ['an error', () => new Error('Broken.')],
@@ -15,35 +15,28 @@ const ERRORS: readonly (readonly [string, () => unknown])[] = [
   ['a thrown text', () => 'Just text.'],
 ];
 
+type Kind = 'model-errors' | 'tool-errors';
+
+const PLACES: readonly (readonly [string, Kind, (error: unknown) => readonly Answer[]])[] = [
+  ['of the model', 'model-errors', (error) => [failWith(error)]],
+  ['of the model, in mid-answer', 'model-errors', (error) => [failWith(error, 'Good ')]],
+  ['of a tool', 'tool-errors', () => [toolCalls({ name: 'kit_throw' }), 'Done.']],
+  ['of an async tool', 'tool-errors', () => [toolCalls({ name: 'kit_reject' }), 'Done.']],
+];
+
 export const errorIdentity: MiddlewareCheck<'error-identity'> = {
   law: 'error-identity',
   async check(context) {
     for (const [what, make] of ERRORS) {
-      const error = make();
-      const places: readonly (readonly [string, 'model-errors' | 'tool-errors', Scenario])[] = [
-        [`${what} of the model`, 'model-errors', { name: 'at once', answers: [failWith(error)] }],
-        [
-          `${what} of the model, in mid-answer`,
-          'model-errors',
-          { name: 'later', answers: [failWith(error, 'Good ')] },
-        ],
-        [
-          `${what} of a tool`,
-          'tool-errors',
-          { name: 'tool', answers: [toolCalls({ name: 'kit_throw' }), 'Done.'] },
-        ],
-        [
-          `${what} of an async tool`,
-          'tool-errors',
-          { name: 'tool', answers: [toolCalls({ name: 'kit_reject' }), 'Done.'] },
-        ],
-      ];
-      for (const [situation, kind, scenario] of places) {
+      for (const [where, kind, answersOf] of PLACES) {
         if (context.handles.includes(kind)) continue;
-        await during(situation, async () => {
+        const name = `${what} ${where}`;
+        await during(name, async () => {
+          const error = make();
           const caught: unknown[] = [];
           const tools = [...ownTools(context), ...failingTools(error)];
-          const run = await fresh(context, { outer: catcher(caught), tools }).run(scenario);
+          const bench = fresh(context, { outer: catcher(caught), tools });
+          const run = (await runApproved(bench, { name, answers: answersOf(error) })).at(-1)!;
           expectIdentity(caught, error, kind);
           // An error of a tool is for the model to read; one of the model ends the run and is its cause.
           if (kind === 'model-errors') expectIdentity(run.error ? [run.error] : [], error, kind);
@@ -71,7 +64,9 @@ function expectIdentity(caught: readonly unknown[], error: unknown, kind: string
 function originates(value: unknown, error: unknown): boolean {
   for (let at = value, depth = 0; depth < 10; depth++) {
     if (at === error) return true;
-    if (typeof at !== 'object' || at === null || isControl(at)) return false;
+    // Of the control signals only one says why: a turn starts again because of an error.
+    if (typeof at !== 'object' || at === null || (isControl(at) && controlKind(at) !== 'restart'))
+      return false;
     const { cause, errors } = at as { cause?: unknown; errors?: unknown };
     if (Array.isArray(errors) && errors.includes(error)) return true;
     at = cause;
@@ -92,15 +87,10 @@ function catcher(caught: unknown[]): Middleware {
 }
 
 function failingTools(error: unknown) {
-  const { input } = kitTools(
-    () => {},
-    async () => {},
-    () => {},
-  )[1]!;
   const description = 'Fails.';
   return [
-    tool({ name: 'kit_throw', description, input, execute: () => fail(error) }),
-    tool({ name: 'kit_reject', description, input, execute: async () => fail(error) }),
+    tool({ name: 'kit_throw', description, input: anything, execute: () => fail(error) }),
+    tool({ name: 'kit_reject', description, input: anything, execute: async () => fail(error) }),
   ];
 }
 

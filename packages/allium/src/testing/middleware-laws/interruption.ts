@@ -1,6 +1,6 @@
 /** Aborts a run in each situation and looks at what happens afterwards. */
 import { during, fresh, type MiddlewareLawContext } from './context.js';
-import { INTERRUPTIONS } from './scenarios.js';
+import { interruptions } from './scenarios.js';
 
 export interface Aftermath {
   /** Whether the run ended without time having to pass. */
@@ -16,13 +16,13 @@ export async function eachInterruption(
   context: MiddlewareLawContext,
   look: (aftermath: Aftermath) => void,
 ): Promise<void> {
-  for (const scenario of INTERRUPTIONS) {
+  for (const scenario of interruptions()) {
     const bench = fresh(context);
     const running = bench.start(scenario);
-    if (!scenario.abortsFirst) await bench.quiet(running);
+    if (!scenario.abortsFirst) await bench.idle(running);
     // A run that failed and is over already leaves nothing to abort.
     running.abort();
-    await bench.quiet(running);
+    await bench.idle(running);
     const { ended } = running;
     const { timers } = bench;
     await bench.finish(running);

@@ -3,14 +3,15 @@ import { deepFreeze, type Metadata, type UserMessage, userMessage } from '../../
 import type { Middleware } from '../../kernel/middleware.js';
 import type { ModelSettings } from '../../kernel/model.js';
 import { expectSame } from '../same.js';
+import { failWith } from '../scripted-model.js';
 import { allScenarios, during, fresh, type MiddlewareCheck } from './context.js';
-import type { Scenario } from './scenarios.js';
+import { inputOf, type KitScenario } from './scenarios.js';
 import { watched } from './watched.js';
 
 export const noMutation: MiddlewareCheck<'no-mutation'> = {
   law: 'no-mutation',
   async check(context) {
-    for (const scenario of allScenarios(context)) {
+    for (const scenario of [...allScenarios(context), FAILURE]) {
       await during(scenario.name, async () => {
         const attempts: string[] = [];
         const notice = (hook: string, error: unknown): void => {
@@ -38,13 +39,20 @@ export const noMutation: MiddlewareCheck<'no-mutation'> = {
   },
 };
 
-function given({ input = 'Hello.' }: Scenario): {
+/** An error is handed from one to the next as well; those of tools are frozen by the bench. */
+const FAILURE: KitScenario = {
+  name: 'a model that fails',
+  answers: [failWith(Object.freeze(new Error('Broken.')), 'Good ')],
+};
+
+function given(scenario: KitScenario): {
   input: UserMessage;
   metadata: Metadata;
   settings: ModelSettings;
 } {
+  const { content } = structuredClone(inputOf(scenario));
   return {
-    input: userMessage(input, { from: { nested: ['kit'] } }),
+    input: userMessage(content, { from: { nested: ['kit'] } }),
     metadata: { from: 'kit', nested: { list: [1, 2] } },
     settings: { stopSequences: ['STOP'], provider: { test: { nested: { flag: true } } } },
   };

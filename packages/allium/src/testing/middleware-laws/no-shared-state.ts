@@ -48,6 +48,7 @@ export const noSharedState: MiddlewareCheck<'no-shared-state'> = {
       const last = numbered(RUNS);
       expectAlike([await bench.run(last)], [await fresh(context).run(last)], ['last']);
     });
+    await during(`${RUNS} runs of one session`, () => expectFreshEnds(context));
   },
 };
 
@@ -69,14 +70,40 @@ function expectAlike(
   }
 }
 
-/** Two conversations that have nothing in common, and pause often enough to get mixed up. */
+/** The runs of a session share its history, so that requests differ; how they end does not. */
+async function expectFreshEnds(context: MiddlewareLawContext): Promise<void> {
+  const bench = fresh(context);
+  const session = bench.session();
+  for (let i = 1; i < RUNS; i++) {
+    const { result } = await bench.run(numbered(i), { session });
+    // Until it has an answer there is no other run.
+    if (result.status === 'suspended') return;
+  }
+  const last = numbered(RUNS);
+  const [end, alone] = [endOf(await bench.run(last, { session })), endOf(await fresh(context).run(last))];
+  const advice = "Count what is meant for one run in a cell of scope 'run'.";
+  expectSame(end, alone, 'the end of the last run as in a session of its own', advice);
+}
+
+function endOf({ result: { status, stop, turns, text: said }, facets }: Observation) {
+  return { status, reason: stop.reason, turns, text: said, 'tool-runs': facets['tool-runs'] };
+}
+
+/** Two conversations that have little in common, and pause often enough to get mixed up. */
 function pairs({ scenarios }: MiddlewareLawContext): readonly (readonly [Scenario, Scenario])[] {
   const [a, b] = [mine(CALM.at(-1)!, 'Alpha'), mine(WORDY[0]!, 'Beta')];
   return [
     [a, b],
     [b, mine(TROUBLE[1]!, 'Gamma')],
+    [mine(sum('It is three.', 1, 2), 'Epsilon'), mine(sum('Three apples.', 2, 1), 'Zeta')],
     ...scenarios.map((own) => [mine(own, 'Delta'), a] as const),
   ];
+}
+
+/** The last message of its second request is the same for all that make the same sum. */
+function sum(answer: string, a: number, b: number): Scenario {
+  const answers = [toolCalls({ name: 'kit_add', args: { a, b } }), text(answer)];
+  return { name: `${a} + ${b}`, input: `What is ${a} + ${b}?`, answers };
 }
 
 /** A short conversation like no other: whoever keeps answers must not know this one. */

@@ -24,7 +24,12 @@ export type Facet = (typeof FACETS)[number];
 /** What reached the model and the tools. */
 export interface Seen {
   readonly requests: { readonly turn: number; readonly request: ModelRequest }[];
-  readonly toolRuns: { readonly turn: number; readonly name: string; readonly args: unknown }[];
+  readonly toolRuns: {
+    readonly turn: number;
+    readonly id: string;
+    readonly name: string;
+    readonly args: unknown;
+  }[];
 }
 
 /** Facets are plain JSON in which ids that differ from run to run are written `RUN` and `SESSION`. */
@@ -59,7 +64,9 @@ export function observation(
     'system-prompt': requests.map(({ request }) => request.systemPrompt),
     tools: requests.map(({ request }) => request.tools),
     settings: requests.map(({ request }) => request.settings),
-    'tool-runs': toolRuns,
+    'tool-runs': [...toolRuns]
+      .sort((a, b) => a.turn - b.turn || compare(a.id, b.id))
+      .map(({ turn, name, args }) => ({ turn, name, args })),
     result: { status, stop, text, output, usage, turns, pending, queued, error: error?.message },
   };
   return {
@@ -75,12 +82,20 @@ export function observation(
 
 /**
  * Events without the messages in them, which are compared for themselves. Deltas that follow each other are joined
- * per block: a guard holds text back and releases it in other pieces.
+ * per block: a guard holds text back and releases it in other pieces. Calls of one batch run at once, and which of them
+ * is ahead says nothing: what is told of them is put in order by call.
  */
 function outline(events: readonly AgentEvent[]): unknown {
   const lines: unknown[] = [];
+  let batch: ToolEvent[] = [];
   let blocks: Map<number, Record<string, unknown>> | undefined;
   for (const event of events) {
+    if (isToolEvent(event)) {
+      batch.push(event);
+      continue;
+    }
+    lines.push(...batch.sort((a, b) => compare(callOf(a), callOf(b))).map(lineOf));
+    batch = [];
     if (event.type !== 'message_update') {
       if (blocks)
         lines.push([
@@ -99,6 +114,20 @@ function outline(events: readonly AgentEvent[]): unknown {
     blocks.set(delta.block, joined ? { ...joined, [key]: `${joined[key]}${piece}` } : { ...delta });
   }
   return lines;
+}
+
+type ToolEvent = Extract<AgentEvent, { type: `tool_execution_${string}` }>;
+
+function isToolEvent(event: AgentEvent): event is ToolEvent {
+  return event.type.startsWith('tool_execution_');
+}
+
+function callOf(event: ToolEvent): string {
+  return event.type === 'tool_execution_update' ? event.toolCallId : event.toolCall.id;
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
 }
 
 function lineOf(event: AgentEvent): unknown {

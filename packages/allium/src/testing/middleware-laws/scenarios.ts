@@ -1,7 +1,7 @@
 /** The conversations that middleware is held to its laws in, and the tools they use. */
-import { deepFreeze } from '../../kernel/messages.js';
+import { deepFreeze, type UserMessage, userMessage } from '../../kernel/messages.js';
 import type { StandardSchema } from '../../kernel/standard-schema.js';
-import { type Tool, tool } from '../../kernel/tool.js';
+import { type Tool, tool, toolResult } from '../../kernel/tool.js';
 import { type Answer, chunks, failWith, hang, text, toolCalls } from '../scripted-model.js';
 
 /** A conversation: what the user says, and what the model answers turn by turn. */
@@ -18,17 +18,29 @@ export interface Scenario {
 
 /** A conversation in which the kit itself does something. */
 export interface KitScenario extends Scenario {
+  /** What the user says, where that is more than text. */
+  readonly message?: UserMessage;
   /** A layer inside the middleware stops the run instead of calling the model. */
   readonly stopsAtModel?: boolean;
   /** The run is aborted before it begins. */
   readonly abortsFirst?: boolean;
 }
 
+export function inputOf({ message, input = 'Hello.' }: KitScenario): UserMessage {
+  return message ?? userMessage(input);
+}
+
 const thinking = { type: 'thinking', text: 'Two numbers. I add them up.' } as const;
+const image = {
+  type: 'image',
+  data: 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  mimeType: 'image/png',
+} as const;
+const file = { type: 'file', data: 'QW4gb25pb24u', mimeType: 'text/plain', name: 'onion.txt' } as const;
 const add = (a: number, b: number, id?: string) => ({ name: 'kit_add', args: { a, b }, ...(id && { id }) });
 
 /** Nothing goes wrong here, and there is nothing to find: whoever acts only on trouble stays out of sight. */
-export const CALM: readonly Scenario[] = deepFreeze([
+export const CALM: readonly KitScenario[] = deepFreeze([
   { name: 'an answer of text', answers: [text('Good morning. How are you?')] },
   { name: 'an empty answer', answers: [text('')] },
   {
@@ -36,6 +48,26 @@ export const CALM: readonly Scenario[] = deepFreeze([
     answers: [chunks(thinking, 'tick', 'Good ', 'morning', 'tick', '. How are you?')],
   },
   { name: 'one tool call', answers: [toolCalls({ ...add(1, 2), text: 'Let me see.' }), text('Three.')] },
+  {
+    name: 'everything that messages and results can hold',
+    message: userMessage(
+      [{ type: 'text', text: 'What is on this picture?', metadata: { language: 'en' } }, image, file],
+      { from: 'kit', nested: { list: [1, 2] } },
+    ),
+    answers: [
+      chunks(
+        { type: 'thinking', text: 'A picture.', signature: 'seal', metadata: { step: 1 } },
+        { type: 'text', text: 'Let me look.', metadata: { language: 'en' } },
+        { type: 'provider', kind: 'source', value: { url: 'https://example.com/onions' } },
+        file,
+        { type: 'tool-call', id: 'a', name: 'kit_show', arguments: '{}', metadata: { seal: 'b' } },
+        { type: 'tool-call', id: 'b', name: 'kit_sorry', arguments: '{}' },
+        { type: 'finish', reason: 'tool-calls', metadata: { id: 'answer' } },
+      ),
+      toolCalls({ name: 'kit_last' }),
+      text('Never.'),
+    ],
+  },
   {
     name: 'three tool calls at once, then another',
     answers: [
@@ -74,7 +106,7 @@ export const WORDY: readonly Scenario[] = deepFreeze([
     answers: [
       chunks(
         thinking,
-        'Zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich. 🧅👩‍👩‍👧 Line one.\nLine two: "a"\t{"b": 1}.',
+        'Zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich. Hello, Otto! 🧅👩‍👩‍👧 Line one.\nLine two: "a"\t{"b": 1}.',
         { type: 'tool-call', id: 'a', name: 'kit_add', arguments: '{"a": 12, "b": 30}' },
         { type: 'tool-call', id: 'b', name: 'kit_slow', arguments: '{"value": "grüß 🧅"}' },
       ),
@@ -83,8 +115,19 @@ export const WORDY: readonly Scenario[] = deepFreeze([
   },
 ]);
 
-/** The tools of the kit. `onCall` is told of every execution, whoever asked for it. */
-export function kitTools(onCall: () => void, tick: () => Promise<void>, abort: () => void): readonly Tool[] {
+export interface KitToolsOptions {
+  /** Told of every execution, whoever asked for it. */
+  readonly onCall: () => void;
+  readonly tick: () => Promise<void>;
+  /** Waits until the signal aborts. */
+  readonly hang: (signal: AbortSignal) => Promise<void>;
+  readonly abort: () => void;
+  /** The errors of the tools cannot be changed. */
+  readonly freeze: boolean;
+}
+
+/** The tools of the kit. */
+export function kitTools({ onCall, tick, hang: wait, abort, freeze }: KitToolsOptions): readonly Tool[] {
   const make = (name: string, execute: Tool['execute'], input = anything): Tool =>
     tool({
       name,
@@ -95,20 +138,27 @@ export function kitTools(onCall: () => void, tick: () => Promise<void>, abort: (
         return execute(args, ctx);
       },
     });
+  const fail = (error: Error): never => {
+    throw freeze ? Object.freeze(error) : error;
+  };
   return [
     make('kit_add', ({ a, b }) => a + b, twoNumbers),
     make('kit_slow', async ({ value }) => {
       for (let i = 0; i < 3; i++) await tick();
       return value;
     }),
-    make('kit_fail', () => {
-      throw TOOL_FAILURE;
-    }),
-    make('kit_overload', () => {
-      throw transient();
-    }),
+    make('kit_show', () =>
+      toolResult({ content: [{ type: 'text', text: 'An onion.' }, image], details: { rows: [1, 2] } }),
+    ),
+    make('kit_sorry', () => toolResult({ content: 'Not today.', isError: true })),
+    make('kit_last', () => toolResult({ content: 'That was all.', terminate: true })),
+    make('kit_fail', () => fail(Object.assign(new Error('kit_fail fails.'), { status: 400 }))),
+    make('kit_overload', () => fail(transient())),
     make('kit_refused', () => 'not reached'),
-    make('kit_hang', (_, ctx) => untilAborted(ctx.signal)),
+    make('kit_hang', async (_, ctx) => {
+      await wait(ctx.signal);
+      throw ctx.signal.reason;
+    }),
     make('kit_stop', (_, ctx) => ctx.stop('stopped', 'kit_stop')),
     make('kit_suspend', async (_, ctx) => (await ctx.suspend({ title: 'May I?' })).type),
     make('kit_abort', () => {
@@ -118,16 +168,16 @@ export function kitTools(onCall: () => void, tick: () => Promise<void>, abort: (
   ];
 }
 
-/** What `kit_fail` throws: an error that is not worth another try. */
-export const TOOL_FAILURE: Error = Object.assign(new Error('kit_fail fails.'), { status: 400 });
-
 /** An error that those who retry would retry. */
 export function transient(): Error {
   return Object.assign(new Error('Overloaded.'), { status: 503, code: 'ECONNRESET' });
 }
 
-/** Situations to abort a run in. `kit_abort` does it by itself, the others wait to be aborted. */
-export const INTERRUPTIONS: readonly KitScenario[] = [
+/**
+ * Situations to abort a run in. `kit_abort` does it by itself, the others wait to be aborted. They are made anew each
+ * time: nobody is given an error that somebody else has written on.
+ */
+export const interruptions = (): readonly KitScenario[] => [
   { name: 'before the run begins', answers: [text('Never.')], abortsFirst: true },
   { name: 'before the first piece of an answer', answers: [hang()] },
   { name: 'in the middle of an answer', answers: [hang('Good ', 'morning')] },
@@ -144,14 +194,8 @@ export const INTERRUPTIONS: readonly KitScenario[] = [
   { name: 'after a tool call that failed', answers: [toolCalls({ name: 'kit_overload' }), hang('It ')] },
 ];
 
-function untilAborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason);
-    else signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-  });
-}
-
-const anything = schema('object', () => true);
+/** The input of a tool that takes any object. */
+export const anything = schema('object', () => true);
 const twoNumbers = schema(
   '{ a: number, b: number }',
   ({ a, b }) => typeof a === 'number' && typeof b === 'number',

@@ -15,6 +15,11 @@ export function text(id: string): NewEntry & { readonly type: 'message' } {
   };
 }
 
+/** Messages `0`, `1`, `2` and so on. */
+export function numbered(length: number): readonly ReturnType<typeof text>[] {
+  return Array.from({ length }, (_, i) => text(`${i}`));
+}
+
 export function state(value: unknown): NewEntry {
   return { ...head(), type: 'state', cell: 'c', version: 1, value };
 }

@@ -219,6 +219,8 @@ export const SESSION_LAWS = [
       await store.post(prefix, cancel('one'));
       await store.post(prefix, cancel('two'));
       await store.append(prefix, 1, [{ ...head(), type: 'inbox', cursor: 2, queued: [] }]);
+      // Nobody has taken this one yet: it was said to the source, and stays there.
+      await store.post(prefix, cancel('three'));
       await store.fork(prefix, 2, copy);
       await store.post(copy, cancel('for the fork'));
       await store.post(prefix, cancel('for the source'));
@@ -230,7 +232,7 @@ export const SESSION_LAWS = [
       );
       equal(
         reasons(await store.take(prefix, 2)),
-        ['for the source'],
+        ['three', 'for the source'],
         'the items of the source after its cursor',
       );
     },

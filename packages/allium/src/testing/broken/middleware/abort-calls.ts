@@ -11,3 +11,15 @@ export function farewell(): Middleware {
     },
   });
 }
+
+/** Breaks it in another way: it calls the model itself, past the kernel, which would have refused. */
+export function smuggler(): Middleware {
+  return defineMiddleware({
+    name: 'smuggler',
+    async afterRun(ctx) {
+      if (controlKind(ctx.error) !== 'abort') return;
+      const request = { messages: [], systemPrompt: 'Say goodbye.', tools: [], settings: {} };
+      for await (const _ of ctx.agent.model.stream(request, { signal: new AbortController().signal }));
+    },
+  });
+}

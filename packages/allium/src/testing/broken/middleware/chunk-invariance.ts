@@ -12,3 +12,22 @@ export function piecewise(word = 'Rumpelstiltskin'): Middleware {
     },
   });
 }
+
+/** Breaks it in another way: it takes a piece that is like the one before for a mistake, also the second l of "hello". */
+export function stutterCure(): Middleware {
+  return defineMiddleware({
+    name: 'stutter-cure',
+    beforeModel(ctx) {
+      ctx.transform(() => {
+        let last: string | undefined;
+        return {
+          part(part, emit) {
+            if (part.type === 'text' && part.text === last) return;
+            last = part.type === 'text' ? part.text : undefined;
+            emit(part);
+          },
+        };
+      });
+    },
+  });
+}

@@ -1,4 +1,5 @@
 /** Breaks `neutrality`: it has something to say even when nobody asked. */
+import type { Message } from '../../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../../kernel/middleware.js';
 import type { ToolSpec } from '../../../kernel/model.js';
 import type { Tool } from '../../../kernel/tool.js';
@@ -29,6 +30,88 @@ export function tightLipped(): Middleware {
     beforeModel(ctx) {
       ctx.tools = ctx.tools.map((tool) => shownAs(tool, { inputSchema: {} }));
     },
+  });
+}
+
+/** Breaks it in another way: it passes on of a result what it knew of when it was written. */
+export function oldFashioned(): Middleware {
+  return defineMiddleware({
+    name: 'old-fashioned',
+    async wrapTool(_, next) {
+      const { content, isError } = await next();
+      return { content, isError };
+    },
+  });
+}
+
+/** Breaks it in another way: what a result has for the application is lost. */
+export function superficial(): Middleware {
+  return defineMiddleware({
+    name: 'superficial',
+    async wrapTool(_, next) {
+      const { details: _details, ...rest } = await next();
+      return rest;
+    },
+  });
+}
+
+/** Breaks it in another way: results have text, and nothing else. */
+export function wordsOnly(): Middleware {
+  return defineMiddleware({
+    name: 'words-only',
+    async wrapTool(_, next) {
+      const result = await next();
+      return { ...result, content: result.content.filter(({ type }) => type === 'text') };
+    },
+  });
+}
+
+/** Breaks it in another way: no call has failed. */
+export function rosy(): Middleware {
+  return defineMiddleware({
+    name: 'rosy',
+    wrapTool: async (_, next) => ({ ...(await next()), isError: false }),
+  });
+}
+
+/** Breaks it in another way: people say words, and nothing else. */
+export function blind(): Middleware {
+  return defineMiddleware({
+    name: 'blind',
+    convertToLlm: (messages) =>
+      messages.map((message) =>
+        message.role === 'user'
+          ? { ...message, content: message.content.filter(({ type }) => type === 'text') }
+          : message,
+      ),
+  });
+}
+
+/** Breaks it in another way: who said something, and why, is left behind. */
+export function anonymous(): Middleware {
+  return defineMiddleware({
+    name: 'anonymous',
+    acceptMessage: ({ id, role, content }) => ({ id, role, content }) as Message,
+  });
+}
+
+/** Breaks it in another way: of an answer it lets through what it has heard of. */
+export function narrow(): Middleware {
+  const known = ['text', 'thinking', 'tool-call', 'tool-call-delta', 'finish'];
+  return defineMiddleware({
+    name: 'narrow',
+    beforeModel(ctx) {
+      ctx.transform(() => ({ part: (part, emit) => (known.includes(part.type) ? emit(part) : undefined) }));
+    },
+  });
+}
+
+/** Breaks it in another way: of the settings it passes on one. */
+export function tepid(): Middleware {
+  return defineMiddleware({
+    name: 'tepid',
+    wrapModel: ({ settings: { temperature } }, next) =>
+      next({ settings: temperature === undefined ? {} : { temperature } }),
   });
 }
 

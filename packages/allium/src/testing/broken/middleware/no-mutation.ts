@@ -1,4 +1,5 @@
 /** Breaks `no-mutation`: it writes on the model of its caller. */
+import { isControl } from '../../../kernel/errors.js';
 import { defineMiddleware, type Middleware } from '../../../kernel/middleware.js';
 
 export function scribbling(): Middleware {
@@ -31,6 +32,37 @@ export function scribblingOnParts(): Middleware {
           emit(part);
         },
       }));
+    },
+  });
+}
+
+/** Breaks it with an error that others see as well. */
+export function annotating(): Middleware {
+  return defineMiddleware({
+    name: 'annotating',
+    async wrapTool(ctx, next) {
+      try {
+        return await next();
+      } catch (error) {
+        if (error instanceof Error && !isControl(error))
+          error.message = `${ctx.toolCall.name}: ${error.message}`;
+        throw error;
+      }
+    },
+  });
+}
+
+/** Breaks it with an error of the model. */
+export function counting(): Middleware {
+  return defineMiddleware({
+    name: 'counting',
+    async wrapModel(_, next) {
+      try {
+        return await next();
+      } catch (error) {
+        if (error instanceof Error && !isControl(error)) Object.assign(error, { attempts: 1 });
+        throw error;
+      }
     },
   });
 }

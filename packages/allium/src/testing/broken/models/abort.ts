@@ -1,5 +1,5 @@
 /** Breaks `abort`: it never looks at the signal. */
-import type { Model } from '../../../kernel/model.js';
+import type { Model, ModelPart } from '../../../kernel/model.js';
 import { broken, soundParts, soundStream } from './delegate.js';
 
 export function deafModel(): Model {
@@ -22,7 +22,11 @@ export function frozenModel(): Model {
 export function absorbedModel(): Model {
   return broken({
     async *stream(request, { signal }) {
-      for (const [i, part] of soundParts(request).entries()) {
+      // Some text to get absorbed in.
+      const long = soundParts(request).flatMap((part) =>
+        Array<ModelPart>(part.type === 'text' ? 2 : 1).fill(part),
+      );
+      for (const [i, part] of long.entries()) {
         if (i < 2) signal.throwIfAborted();
         yield part;
       }

@@ -19,3 +19,16 @@ export function recountingForkStore(): Store {
     },
   });
 }
+
+/** Breaks it in another way: what was posted to the source is in the inbox of the fork as well. */
+export function mailCopyingForkStore(): Store {
+  const inner = memoryStore();
+  const copied = new Map<string, ReturnType<typeof inner.take>>();
+  return broken(inner, {
+    fork(id, seq, newId) {
+      inner.fork(id, seq, newId);
+      copied.set(newId, inner.take(id, 0));
+    },
+    take: (id, after) => [...(copied.get(id) ?? []).filter(({ n }) => n > after), ...inner.take(id, after)],
+  });
+}

@@ -1,6 +1,6 @@
 /** Breaks `order`: the second half of a journal comes back before the first, numbered as if nothing had happened. */
 import { memoryStore } from '../../../kernel/memory-store.js';
-import type { Store } from '../../../kernel/store.js';
+import type { Entry, Store } from '../../../kernel/store.js';
 import { broken } from './delegate.js';
 
 export function disorderlyStore(): Store {
@@ -20,4 +20,11 @@ export function disorderlyStore(): Store {
 export function timeSortingStore(): Store {
   const inner = memoryStore();
   return broken(inner, { read: (id, from) => [...inner.read(id, from)].sort((a, b) => a.at - b.at) });
+}
+
+/** Breaks it in another way: it sorts by number as if that were text, so that 10 stands before 2. */
+export function textSortingStore(): Store {
+  const inner = memoryStore();
+  const byText = (a: Entry, b: Entry) => (`${a.seq}` < `${b.seq}` ? -1 : 1);
+  return broken(inner, { read: (id, from) => [...inner.read(id, from)].sort(byText) });
 }
