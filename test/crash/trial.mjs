@@ -10,6 +10,7 @@ import { cleanEnvironment } from '../../scripts/run-command.mjs';
 import { verify } from './checks.mjs';
 import { readLines } from './ledger.mjs';
 import { historyOf, prepare } from './scenario.mjs';
+import { addressFor, untilGone } from './stores.mjs';
 
 /**
  * @import { Store } from 'allium'
@@ -78,7 +79,7 @@ export async function trial(site, sessionId, kills, baseline, seed) {
   const [ledger, acks] = ['ledger', 'acks'].map((name) => path.join(folder, `${sessionId}.${name}`));
   /** @type {Task} */
   const task = {
-    store: site.address,
+    store: addressFor(site.address, sessionId),
     sessionId,
     ledger: ledger ?? '',
     acks: acks ?? '',
@@ -133,6 +134,7 @@ export async function trial(site, sessionId, kills, baseline, seed) {
       break;
     }
     done.push(kill.type === 'phase' ? kill.phase : 'random');
+    await untilGone(site.address, sessionId);
     await look();
   }
   await finish();
