@@ -30,8 +30,6 @@ export class Assembler {
   private tail = '';
   private grown = -1;
   private finish: (ModelPart & { type: 'finish' }) | undefined = undefined;
-  /** It holds values of the provider's own. */
-  private rich = false;
 
   constructor(private readonly model: string) {}
 
@@ -52,7 +50,6 @@ export class Assembler {
         if (typeof part.name !== 'string' || part.name === '')
           throw this.bad(part, '`name` must be non-empty text');
         if (typeof part.arguments !== 'string') throw this.bad(part, '`arguments` must be JSON text');
-        if (part.metadata !== undefined) this.rich = true;
         return this.open(undefined, callOf(part));
       case 'tool-call-delta': {
         const index = this.blocks.findLastIndex(
@@ -68,13 +65,11 @@ export class Assembler {
           throw this.bad(part, '`data` and `mimeType` must be text');
         return this.open(undefined, { ...part });
       case 'provider':
-        this.rich = true;
         return this.open(undefined, { ...part });
       case 'finish':
         if (!FINISH_REASONS.includes(part.reason))
           throw this.bad(part, `\`reason\` must be one of ${FINISH_REASONS.join(', ')}`);
         this.finish = part;
-        if (part.metadata !== undefined) this.rich = true;
         return -1;
       default:
         throw this.bad(part, 'its `type` is unknown');
@@ -100,10 +95,18 @@ export class Assembler {
       model: this.model,
     };
     const response = metadata === undefined ? plain : { ...plain, metadata };
-    const wanted = this.rich ? lackOfJson(response) : undefined;
+    const wanted = this.isRich ? lackOfJson(response) : undefined;
     if (wanted)
       throw new AlliumError('MODEL_STREAM_INVALID', `Expected ${this.model} to yield parts with ${wanted}.`);
     return response;
+  }
+
+  /** Does it hold values of the provider's own? */
+  private get isRich(): boolean {
+    if (this.finish?.metadata !== undefined) return true;
+    for (const { type, metadata } of this.blocks)
+      if (type === 'provider' || metadata !== undefined) return true;
+    return false;
   }
 
   private addText(part: ModelPart & { type: 'text' | 'thinking' }): number {
@@ -116,7 +119,6 @@ export class Assembler {
       if (part.redacted) block.redacted = true;
     }
     if (part.metadata !== undefined) {
-      this.rich = true;
       const block = this.blocks[index]!;
       block.metadata = { ...block.metadata, ...part.metadata };
     }

@@ -30,10 +30,16 @@ export function toJson<T>(value: T, name: string, refusal: Refusal = noCellValue
   return made as T;
 }
 
-/** A frozen copy of what is JSON; anything else as it is. What somebody goes on working with is not to be frozen. */
-export function ownJson<T>(value: T): T {
+/**
+ * A frozen copy of what is JSON; anything else as it is, if it can be written at all: throws what `refusal` says of why
+ * not. What somebody goes on working with is not to be frozen.
+ */
+export function ownJson<T>(value: T, refusal: (why: string) => Error): T {
   const made = copied(value, 0);
-  return made === NOT_JSON ? value : (made as T);
+  if (made !== NOT_JSON) return made as T;
+  const why = unwritable(value);
+  if (why) throw refusal(why);
+  return value;
 }
 
 /** Is it JSON, so that a copy would say the same? */

@@ -219,10 +219,10 @@ export class ModelCall extends Reading {
         if (this.begun) ctx._call.live?.abandon(live, stages?.last ?? raw);
       }
       this.settle(spentSoFar(ctx, messages, reservation, raw));
-    } finally {
-      // Whatever comes in between, somebody waits for this.
-      fail(ending, error, ctx, resolve, reject);
+    } catch {
+      // Whatever comes in between, somebody waits for this; and what failed first is what they hear of.
     }
+    fail(ending, error, ctx, resolve, reject);
   }
 
   /** A model that does not say what an answer used: a limit has to hold all the same, otherwise nobody needs to guess. */

@@ -245,20 +245,21 @@ class EventStream implements RunStream {
 
   [Symbol.asyncIterator](): AsyncIterator<AgentEvent, undefined> {
     this.#queue.attach();
-    return new EventReader(this.#queue, this.#result, this.#scope);
+    return new EventReader(this.#queue, () => {
+      this.#scope.abort(new Aborted('The consumer stopped reading.'));
+      return this.#result.catch(ignore);
+    });
   }
 }
 
 /** Whoever iterates. Methods of a class: functions made for every stream would cost more to call. */
 class EventReader implements AsyncIterator<AgentEvent, undefined> {
   readonly #queue: EventQueue;
-  readonly #result: Promise<RunResult>;
-  readonly #scope: Scope;
+  readonly #endRun: () => Promise<unknown>;
 
-  constructor(queue: EventQueue, result: Promise<RunResult>, scope: Scope) {
+  constructor(queue: EventQueue, endRun: () => Promise<unknown>) {
     this.#queue = queue;
-    this.#result = result;
-    this.#scope = scope;
+    this.#endRun = endRun;
   }
 
   next(): Promise<IteratorResult<AgentEvent, undefined>> {
@@ -268,8 +269,7 @@ class EventReader implements AsyncIterator<AgentEvent, undefined> {
   /** Ends the run this was the stream of, if it is still under way. */
   async return(): Promise<IteratorResult<AgentEvent, undefined>> {
     this.#queue.leave();
-    this.#scope.abort(new Aborted('The consumer stopped reading.'));
-    await this.#result.catch(ignore);
+    await this.#endRun();
     return { done: true, value: undefined };
   }
 }

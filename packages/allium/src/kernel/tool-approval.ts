@@ -31,16 +31,15 @@ export class ToolApproval {
   /** What waits to be written: verdicts and questions. */
   private entries: EntryBody[] = [];
   private asked: WeakMap<ToolContext, number> | undefined;
-  private readonly questions: LiveQuestions;
+  /** Made for the first question to a handler here. */
+  private questions: LiveQuestions | undefined;
 
   constructor(
     private readonly run: Run,
     private readonly message: AssistantMessage,
     /** What guards said when they judged the response; undefined after a resume. */
     private readonly verdicts: CallVerdicts | undefined,
-  ) {
-    this.questions = new LiveQuestions(run);
-  }
+  ) {}
 
   /** The whole batch is judged in call order before anything executes; questions that are open come back. */
   async judgeAll(calls: readonly Call[]): Promise<readonly PendingRequest[]> {
@@ -193,6 +192,7 @@ export class ToolApproval {
     if (hasLapsed(request, run.clock.now())) return this.lapse(call, request);
     const handler = given.onRequest ?? run.onRequest;
     if (!handler) return undefined;
+    this.questions ??= new LiveQuestions(run);
     const question = this.questions.ask(request, given, handler, () => this.write(request));
     question.waiting++;
     try {
@@ -217,7 +217,7 @@ export class ToolApproval {
       if (decision === LAPSED) return await this.lapse(call, request);
       return await this.admit(call, request, checkAnswer(request, decision, request.createdAt));
     } catch (error) {
-      this.questions.forget(request);
+      this.questions?.forget(request);
       throw error;
     }
   }

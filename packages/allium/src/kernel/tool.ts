@@ -167,8 +167,6 @@ export function toolResult(
     typeof result.content === 'string' ? [{ type: 'text' as const, text: result.content }] : result.content;
   if (!isResultContent(content))
     throw invalidOption('content', 'text or a list of text, image and file content', result.content);
-  const flaw = unwritable(result.details);
-  if (flaw) throw invalidOption('details', `what can be written as JSON (${flaw})`, result.details);
   const made = Object.freeze(withOwnDetails({ isError: false, ...result, content }));
   RESULTS.add(made);
   return made;
@@ -177,11 +175,7 @@ export function toolResult(
 /** Results come as results, or as anything a tool could return. */
 export function asToolResult(value: unknown): ToolResult {
   if (typeof value === 'object' && value !== null && typeof (value as ToolResult).isError === 'boolean') {
-    if (isResultContent((value as ToolResult).content)) {
-      const flaw = unwritable((value as ToolResult).details);
-      if (flaw) throw new TypeError(`\`details\` of a result must be writable as JSON: ${flaw}.`);
-      return withOwnDetails(value as ToolResult);
-    }
+    if (isResultContent((value as ToolResult).content)) return withOwnDetails(value as ToolResult);
   }
   return toToolResult(value);
 }
@@ -191,7 +185,11 @@ function withOwnDetails(result: ToolResult): ToolResult {
   const { details } = result;
   return details === undefined || Object.isFrozen(details)
     ? result
-    : { ...result, details: ownJson(details) };
+    : { ...result, details: ownDetails(details) };
+}
+
+function ownDetails(details: unknown): unknown {
+  return ownJson(details, (why) => invalidOption('details', `what can be written as JSON (${why})`, details));
 }
 
 /** Whatever `execute` returned, as a result. Throws what is not JSON. */
@@ -209,12 +207,9 @@ export function toToolResult(value: unknown): ToolResult {
     if (RESULTS.has(value)) return value as ToolResult;
     if (isContentList(value)) return { content: value, isError: false };
   }
-  const flaw = unwritable(value);
-  const text = flaw === undefined ? JSON.stringify(value) : undefined;
+  const text = jsonText(value);
   if (text === undefined)
-    throw new TypeError(
-      `A tool must return text, a JSON value or content, got ${flaw ? `what cannot be written as JSON: ${flaw}` : shown(value)}.`,
-    );
+    throw new TypeError(`A tool must return text, a JSON value or content, got ${shown(value)}.`);
   if (
     text === '{}' &&
     !isPlain(value as object) &&
@@ -224,6 +219,16 @@ export function toToolResult(value: unknown): ToolResult {
       `A tool must return text, a JSON value or content, got ${kindOf(value as object)}, of which JSON keeps nothing. Return what is in it; progress is told with ctx.update().`,
     );
   return { content: [{ type: 'text', text }], isError: false };
+}
+
+function jsonText(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    throw new TypeError(
+      `A tool must return text, a JSON value or content, got what cannot be written as JSON: ${unwritable(value)}.`,
+    );
+  }
 }
 
 export function isContentList(value: unknown): value is readonly ToolContent[] {
@@ -265,7 +270,7 @@ export function patched(result: ToolResult, patch: ToolResultPatch): ToolResult 
   const next: { -readonly [K in keyof ToolResult]: ToolResult[K] } = { ...result };
   if (typeof content === 'string') next.content = [{ type: 'text', text: content }];
   else if (content !== undefined) next.content = content as readonly ToolContent[];
-  if (details !== undefined) next.details = details === null ? undefined : ownJson(details);
+  if (details !== undefined) next.details = details === null ? undefined : ownDetails(details);
   if (isError !== undefined) next.isError = isError;
   if (terminate !== undefined) next.terminate = terminate;
   return Object.freeze(next);

@@ -98,15 +98,16 @@ export function chain(
   }, out);
 }
 
-const PARTS: ReadonlySet<unknown> = new Set<ModelPart['type']>([
-  'text',
-  'thinking',
-  'tool-call',
-  'tool-call-delta',
-  'file',
-  'provider',
-  'finish',
-]);
+/** A record, so that the compiler misses a kind that is not in it. */
+const PARTS: Readonly<Record<ModelPart['type'], true>> = {
+  text: true,
+  thinking: true,
+  'tool-call': true,
+  'tool-call-delta': true,
+  file: true,
+  provider: true,
+  finish: true,
+};
 
 /** One transform in its place. */
 class TransformLink {
@@ -153,7 +154,7 @@ class TransformLink {
       this.tooLate();
       return;
     }
-    if (!PARTS.has(part?.type)) throw misused(`emitted ${shown(part)}, which is no part of a stream`);
+    if (PARTS[part?.type] !== true) throw misused(`emitted ${shown(part)}, which is no part of a stream`);
     this.inside = false;
     this.next(part);
     this.inside = true;

@@ -42,13 +42,16 @@ export class TurnContext extends Context {
 
   /** @internal Asks hooks. What they write holds, also if one of them then ends the run. */
   _asked<T>(ask: () => Awaitable<T>): Awaitable<T> {
-    let asked: Awaitable<T> | undefined;
+    let asked: Awaitable<T>;
     try {
       asked = ask();
-      return asked instanceof Promise ? asked.finally(() => this._stage()) : asked;
-    } finally {
-      if (!(asked instanceof Promise)) this._stage();
+    } catch (error) {
+      this._stage();
+      throw error;
     }
+    if (asked instanceof Promise) return asked.finally(() => this._stage());
+    this._stage();
+    return asked;
   }
 
   private _stage(): void {
