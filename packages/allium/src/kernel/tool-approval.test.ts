@@ -799,6 +799,18 @@ describe('ctx.suspend() in a tool', () => {
     expect((await running).result).toMatchObject({ status: 'done' });
   });
 
+  const asking = (hears: (answer: string) => void = () => {}) =>
+    tool({
+      name: 'asks',
+      description: '',
+      input: z.any(),
+      async execute(_, ctx) {
+        const { type } = await ctx.suspend({ title: 'May I?' });
+        hears(type);
+        return type;
+      },
+    });
+
   it.each<[string, Middleware[]]>([
     ['overlap', [{ name: 'both', wrapTool: async (_, next) => (await Promise.all([next(), next()]))[0] }]],
     [
@@ -823,17 +835,7 @@ describe('ctx.suspend() in a tool', () => {
     const given: string[] = [];
     const agent = new Agent({
       model: scriptedModel([calls('asks'), 'end']),
-      tools: [
-        tool({
-          name: 'asks',
-          description: '',
-          input: z.any(),
-          async execute(_, ctx) {
-            given.push((await ctx.suspend({ title: 'May I?' })).type);
-            return 'done';
-          },
-        }),
-      ],
+      tools: [asking((type) => given.push(type))],
       store,
       middleware,
       onRequest: ({ id }) => {
@@ -859,14 +861,7 @@ describe('ctx.suspend() in a tool', () => {
     const answers = [{ type: 'maybe' }, { type: 'approve' }] as Decision[];
     const agent = new Agent({
       model: scriptedModel([calls('asks'), 'end']),
-      tools: [
-        tool({
-          name: 'asks',
-          description: '',
-          input: z.any(),
-          execute: async (_, ctx) => (await ctx.suspend({ title: 'May I?' })).type,
-        }),
-      ],
+      tools: [asking()],
       middleware: [{ name: 'twice', wrapTool: (_, next) => next().catch(() => next()) }],
       onRequest: () => answers.shift(),
     });
