@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, tool, window } from 'allium';
 import { weighCrowd } from '../work/crowd.mjs';
-import { callingModel, DELTA, talkingModel } from '../work/models.mjs';
+import { callingModel, DELTA, readyModel, talkingModel } from '../work/models.mjs';
 import { readSlowly } from '../work/slow-reader.mjs';
 import { DESCRIPTION, execute, executed, NAME, SCHEMA, SYSTEM_PROMPT } from '../work/tool.mjs';
 
@@ -113,10 +113,11 @@ const guard = {
   },
 };
 
-export function deltas({ count, layers = 0, guarded = false }) {
+export function deltas({ count, layers = 0, guarded = false, ready = false }) {
   const middleware = Array.from({ length: layers }, (_, i) => LAYERS.plain(i));
   if (guarded) middleware.push(guard);
-  return readDeltas(agentFor(talkingModel(count), 1, { middleware }), { joined: guarded });
+  const model = ready ? readyModel(count) : talkingModel(count);
+  return readDeltas(agentFor(model, 1, { middleware }), { joined: guarded });
 }
 
 export function concurrent({ runs, turns }) {

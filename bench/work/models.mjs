@@ -43,6 +43,18 @@ export function talkingModel(count, piece = () => DELTA) {
   };
 }
 
+/** The same from a plain generator: nothing in the model itself waits, so that all of the cost is the reader's. */
+export function readyModel(count) {
+  return {
+    provider: 'bench',
+    id: 'ready',
+    *stream() {
+      for (let i = 0; i < count; i++) yield { type: 'text', text: DELTA };
+      yield { type: 'finish', reason: 'stop', usage: USAGE };
+    },
+  };
+}
+
 /**
  * As `callingModel`, with other arguments in every turn and JSON as its closing answer: what looks for loops finds none,
  * and what validates the answer is content.
