@@ -178,7 +178,12 @@ export class ModelCall extends Reading {
     if (this.live !== undefined && block >= 0) this.live.part(part, block);
   }
 
-  protected done(): void {
+  protected setGrace(fn: () => void): () => void {
+    const { clock, agent } = this.ctx._run;
+    return clock.setTimer(fn, agent.teardownTimeoutMs);
+  }
+
+  protected done(ended: boolean): void {
     const { ctx, ending, resolve, reject } = this;
     let response: ModelResponse;
     try {
@@ -188,7 +193,7 @@ export class ModelCall extends Reading {
       return;
     }
     // From here on this object may be at work for another attempt.
-    ctx._run.spareCall = this;
+    if (ended) ctx._run.spareCall = this;
     try {
       resolve(ending.completed(response, ctx));
     } catch (error) {

@@ -102,9 +102,9 @@ export interface Price {
  * A language model.
  *
  * Contract of `stream`: it is called once per attempt and must not be called again to go on; it may throw or
- * reject at any time; it ends with a `finish` piece; it stops when `signal` aborts, unless that piece is all that was
- * left. Reading `signal` is what makes it exist, so a model that needs none costs none. It may also return a plain
- * (synchronous) iterable.
+ * reject at any time; it ends with a `finish` piece, and if it then goes on without a word it is let go after
+ * `teardownTimeoutMs`; it stops when `signal` aborts, unless that piece is all that was left. Reading `signal` is what
+ * makes it exist, so a model that needs none costs none. It may also return a plain (synchronous) iterable.
  */
 export interface Model {
   readonly provider: string;
