@@ -24,17 +24,6 @@ function charsOf(tools: readonly Tool[]): number {
   return chars;
 }
 
-/** A stream that broke off was paid for as far as it got; nobody reports how much, so it is estimated. */
-export function spentSoFar(
-  ctx: ModelContext,
-  messages: readonly Message[] | undefined,
-  reservation: Reservation | undefined,
-  raw: Assembler,
-): Usage {
-  const chars = charsIn(raw);
-  return chars === 0 ? NO_USAGE : estimated(ctx, messages, reservation, chars);
-}
-
 export function charsIn({ content }: Assembler): number {
   let chars = 0;
   for (const block of content) chars += (block.text?.length ?? 0) + (block.arguments?.length ?? 0);

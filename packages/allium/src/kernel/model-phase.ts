@@ -4,7 +4,6 @@ import { controlKind, type RestartTurn } from './errors.js';
 import { stamped } from './incoming.js';
 import { Onion } from './layers.js';
 import { LiveMessage } from './live.js';
-import { placed } from './message-input.js';
 import {
   type AssistantMessage,
   freezeMessage,
@@ -13,7 +12,7 @@ import {
   toolCallsOf,
   type Usage,
 } from './messages.js';
-import { callModel, callModelThen } from './model-call.js';
+import { callModel } from './model-call.js';
 import { causedBy, withoutOrphans } from './orphans.js';
 import * as rules from './rules.js';
 import type { Run } from './run.js';
@@ -100,7 +99,7 @@ function ask(run: Run, phase: LayeredPhase): Promise<Phase> {
 function plainPhase(run: Run, messageId: string): Promise<Phase> {
   const ctx = renewed(run, messageId);
   try {
-    return callModelThen(ctx, PLAIN);
+    return callModel(ctx, PLAIN);
   } catch (error) {
     return PLAIN.failed(error, ctx);
   }
@@ -129,7 +128,7 @@ const PLAIN = {
     return phase instanceof Promise ? phase.catch((error) => PLAIN.failed(error, ctx)) : phase;
   },
   async failed(error: unknown, { _run: run, _call: { live } }: ModelContext): Promise<never> {
-    await giveUp(run, live!, live!.messageId, error);
+    await giveUp(run, live!, error);
     throw error;
   },
 };
@@ -171,7 +170,7 @@ async function recover(run: Run, ctx: ModelContext, live: LiveMessage, error: un
     run.cells.stageAll((error as RestartTurn).written);
     return live.reset();
   }
-  await giveUp(run, live, live.messageId, error);
+  await giveUp(run, live, error);
   throw error;
 }
 
@@ -308,7 +307,7 @@ function withCallIds(run: Run, given: Content, messageId: string): Content {
 }
 
 /** There will be no response. What was cut off leaves the text that was released; otherwise nothing stays. */
-async function giveUp(run: Run, live: LiveMessage, messageId: string, error: unknown): Promise<void> {
+async function giveUp(run: Run, live: LiveMessage, error: unknown): Promise<void> {
   const cut = controlKind(error) === 'abort' || (run.scope.aborted && error === run.scope.reason);
   const released = cut ? live.released() : [];
   if (released.length === 0) {
@@ -316,14 +315,14 @@ async function giveUp(run: Run, live: LiveMessage, messageId: string, error: unk
     return;
   }
   const { runId, sessionId } = run;
-  const partial = {
+  const { messageId } = live;
+  const message: AssistantMessage = freezeMessage({
     role: 'assistant',
     content: released,
     usage: NO_USAGE,
     stopReason: 'aborted',
-    id: '',
-  } as const;
-  const message: AssistantMessage = placed(partial, messageId);
+    id: messageId,
+  });
   try {
     await run.append([{ type: 'message', runId, message }]);
   } catch (failure) {
