@@ -1,7 +1,7 @@
 /** What guards have said in a run, so that nothing is judged twice, and what layers get to see because of it. */
 import { judgeToolResult } from './content-guards.js';
 import type { Context, ModelContext, ToolContext } from './context.js';
-import { judgedOnce } from './judged-once.js';
+import { judgedOnce } from './guards.js';
 import type { LayerContext } from './layer.js';
 import { type AssistantContent, deepFreeze, type ModelResponse } from './messages.js';
 import {
@@ -63,8 +63,7 @@ export class Judgements {
     const { guards } = this.run.plan;
     this.judged ??= new WeakMap();
     const judged = await judgedOnce(this.judged, content, ctx, () => guardResponse(guards, response, ctx));
-    if (judged.content === content) return { response, calls: judged.calls };
-    this.remember(judged.content, judged.calls);
+    if (judged.content !== content) this.remember(judged.content, judged.calls);
     return { response: asJudged(guards, response, judged, ctx), calls: judged.calls };
   }
 
