@@ -7,7 +7,7 @@ import { charsIn, estimated, inputTokens, leftOut, summed } from './estimates.js
 import { isCrowded, type Reservation } from './limits.js';
 import type { LiveStream } from './live.js';
 import {
-  freezeResponse,
+  freezeMessage,
   type Message,
   type ModelResponse,
   NO_USAGE,
@@ -26,7 +26,7 @@ import type { Run } from './run.js';
 import { untilAborted } from './scope.js';
 import { isWithheld } from './session-state.js';
 import type { Awaitable } from './store.js';
-import { isTransformed, Stages } from './transforms.js';
+import { type Stages, stagesOf } from './transforms.js';
 
 /** Calls the model of the context; what becomes of its response, or of the error, is for `ending` to say. */
 export function callModel<T>(ctx: ModelContext, ending: Ending<T> = PASS_ON): Promise<T> {
@@ -158,7 +158,7 @@ export class ModelCall extends Reading {
     const { _run: kernel } = ctx;
     const shown = ctx._call.live;
     const request = requestOf(ctx, messages, capped(ctx.settings, this.reservation));
-    this.stages = isTransformed(ctx) ? new Stages(ctx, raw) : undefined;
+    this.stages = stagesOf(ctx, raw);
     this.live = shown?.begin(ctx, this.stages?.last ?? raw);
     this.begun = true;
     this.staged = this.stages?.taker(this.live);
@@ -200,7 +200,7 @@ export class ModelCall extends Reading {
   private complete(): ModelResponse {
     const { raw, stages, ctx } = this;
     const response = raw.response();
-    if (ctx._run.plan.looksAtResponses) ctx._call.frozen = freezeResponse(response);
+    if (ctx._run.plan.looksAtResponses) ctx._call.frozen = freezeMessage(response);
     ctx._call.live?.claim(this.live, (stages?.finish(response) ?? response).content);
     const { usage = NO_USAGE } = response;
     if (usage.totalTokens === 0) this.settle(this.unreported());
