@@ -186,9 +186,10 @@ function redactOne(planned: PlannedGuard, point: GuardPoint, text: string, ctx: 
   let out = '';
   let position = 0;
   for (const span of spansOf(planned, point, text, 0, ctx)) {
-    const found = act(planned, point, span, text.slice(span.start, span.end), ctx);
-    if (typeof found !== 'string') return found;
-    out += text.slice(position, span.start) + found;
+    const refusal = tell(planned, point, ctx);
+    if (refusal) return refusal;
+    const found = text.slice(span.start, span.end);
+    out += text.slice(position, span.start) + replaced(planned, span, found);
     position = span.end;
   }
   return out + text.slice(position);
@@ -213,17 +214,6 @@ export function spansOf(
   } finally {
     context._position = position;
   }
-}
-
-/** What finding something means: the text that takes its place, or a refusal; a stop is thrown. */
-export function act(
-  planned: PlannedGuard,
-  point: GuardPoint,
-  span: Span,
-  found: string,
-  ctx: Context,
-): string | Refusal {
-  return tell(planned, point, ctx) ?? replaced(planned, span, found);
 }
 
 /** Says that something was found: a note, a warning, or a refusal; a stop is thrown. */

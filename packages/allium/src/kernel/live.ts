@@ -277,7 +277,7 @@ export class LiveStream {
     ctx: ModelContext,
   ): Promise<JudgedContent> {
     const guarded = await gate.end(response, ctx);
-    this.live.run.judgements.remember(guarded.content, gate.calls);
+    this.live.run.judgements.remember(guarded);
     this.claim(guarded.content);
     if (this.holdsCalls && this.live.isLive(this)) {
       for (const [index, part] of guarded.content.entries()) {

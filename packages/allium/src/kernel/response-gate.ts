@@ -3,7 +3,6 @@ import { redactValue, withContent, withheldThinking, withoutMetadata } from './c
 import type { Context } from './context.js';
 import { codeOf, isControl } from './errors.js';
 import {
-  act,
   type GuardTable,
   type Judged,
   judge,
@@ -83,7 +82,7 @@ export class Objection extends Error {}
 /** A refusal is thrown as StopRun, a broken guard as GUARD_FAILED. Both are latched, at the end of the stream. */
 export class ResponseGate {
   /** Verdicts about calls, for the tool phase. */
-  readonly calls: CallVerdicts = new Map();
+  private readonly calls: CallVerdicts = new Map();
   private rewritten = false;
   private streaming = false;
   /** What is to be told of text that streamed, once it counts. */
@@ -208,11 +207,11 @@ export class ResponseGate {
         if (this.streaming) {
           if (refuses(planned)) throw new Objection();
           this.untold.push(() => tell(planned, point, ctx));
-          return replaced(planned, span, found);
+        } else {
+          const refusal = tell(planned, point, ctx);
+          if (refusal) throw stopFor(refusal, ctx);
         }
-        const text = act(planned, point, span, found, ctx);
-        if (typeof text !== 'string') throw stopFor(text, ctx);
-        return text;
+        return replaced(planned, span, found);
       },
       out,
     });

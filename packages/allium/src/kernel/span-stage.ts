@@ -22,7 +22,6 @@ const CONTEXT_LIMIT = 65_536;
  * would in the whole text.
  */
 export class SpanStage {
-  private readonly options: SpanStageOptions;
   /** Text is looked at in steps, not at every delta. */
   private readonly step: number;
   private buffer = '';
@@ -35,8 +34,7 @@ export class SpanStage {
   /** Places where text was once released: never inside a span. */
   private cuts: number[] = [];
 
-  constructor(options: SpanStageOptions) {
-    this.options = options;
+  constructor(private readonly options: SpanStageOptions) {
     this.step = Math.max(16, options.hold >> 2);
     this.next = options.hold + this.step;
     this.full = 2 * options.hold + 128;
