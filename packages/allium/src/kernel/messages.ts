@@ -54,7 +54,7 @@ export interface ProviderContent {
 
 export type UserContent = TextContent | ImageContent | FileContent;
 export type AssistantContent = TextContent | ThinkingContent | ToolCall | FileContent | ProviderContent;
-export type ToolContent = TextContent | ImageContent | FileContent;
+export type ToolContent = UserContent;
 export type Metadata = Readonly<Record<string, unknown>>;
 
 export interface Usage {
