@@ -24,7 +24,6 @@ export class Assembler {
   private blocks: Block[] = NO_BLOCKS;
   /** Blocks by key, apart for each kind: providers number them independently. */
   private keyed: { [K in 'text' | 'thinking']?: Map<string | number, number> } | undefined = undefined;
-  private last = -1;
   private lastType: Block['type'] | undefined = undefined;
   /** Text of block `grown` that is not in the block yet. */
   private tail = '';
@@ -50,7 +49,7 @@ export class Assembler {
         if (typeof part.name !== 'string' || part.name === '')
           throw this.bad(part, '`name` must be non-empty text');
         if (typeof part.arguments !== 'string') throw this.bad(part, '`arguments` must be JSON text');
-        return this.open(undefined, callOf(part));
+        return this.open(callOf(part));
       case 'tool-call-delta': {
         const index = this.blocks.findLastIndex(
           (block) => block.type === 'tool-call' && block.id === part.id,
@@ -63,9 +62,9 @@ export class Assembler {
       case 'file':
         if (typeof part.data !== 'string' || typeof part.mimeType !== 'string')
           throw this.bad(part, '`data` and `mimeType` must be text');
-        return this.open(undefined, { ...part });
+        return this.open({ ...part });
       case 'provider':
-        return this.open(undefined, { ...part });
+        return this.open({ ...part });
       case 'finish':
         if (!FINISH_REASONS.includes(part.reason))
           throw this.bad(part, `\`reason\` must be one of ${FINISH_REASONS.join(', ')}`);
@@ -147,29 +146,24 @@ export class Assembler {
     this.tail = '';
   }
 
-  private blockOf({ type, block }: { type: 'text' | 'thinking'; block?: string | number }): number {
-    if (block === undefined) {
-      if (this.lastType === type) return this.last;
-    } else {
-      const found = this.keyed?.[type]?.get(block);
-      if (found !== undefined) return found;
-    }
-    return this.open(block, { type, text: '' });
+  private blockOf({ type, block: key }: { type: 'text' | 'thinking'; block?: string | number }): number {
+    if (key === undefined)
+      return this.lastType === type ? this.blocks.length - 1 : this.open({ type, text: '' });
+    const found = this.keyed?.[type]?.get(key);
+    if (found !== undefined) return found;
+    const index = this.open({ type, text: '' });
+    this.keyed ??= {};
+    this.keyed[type] ??= new Map();
+    this.keyed[type].set(key, index);
+    return index;
   }
 
-  private open(key: string | number | undefined, block: Block): number {
+  private open(block: Block): number {
     // Most answers have one block; a list that grows from nothing takes room for many.
     if (this.blocks === NO_BLOCKS) this.blocks = [block];
     else this.blocks.push(block);
-    this.last = this.blocks.length - 1;
     this.lastType = block.type;
-    if (key !== undefined) {
-      const type = block.type as 'text';
-      this.keyed ??= {};
-      this.keyed[type] ??= new Map();
-      this.keyed[type].set(key, this.last);
-    }
-    return this.last;
+    return this.blocks.length - 1;
   }
 
   private bad(part: unknown, why: string): AlliumError {

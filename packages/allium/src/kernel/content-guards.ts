@@ -1,21 +1,12 @@
 /** Guards on whole messages, and on results and progress of tools. */
 import type { Context } from './context.js';
-import {
-  type GuardTable,
-  judge,
-  type PlannedGuard,
-  type Refusal,
-  redact,
-  type Subject,
-  skipOrThrow,
-} from './guards.js';
+import { type GuardTable, judge, type PlannedGuard, type Refusal, redact, skipOrThrow } from './guards.js';
 import { isJson } from './json-copy.js';
 import { asJson, readArguments, textsIn, withTexts } from './json-texts.js';
 import type {
   AssistantContent,
   Message,
   ModelResponse,
-  TextContent,
   ThinkingContent,
   ToolCall,
   ToolContent,
@@ -54,9 +45,8 @@ export async function judgeMessage(
   if (owner.role !== 'tool' || owner.details === undefined) return { owner };
   const { details, ...rest } = owner;
   if (rewritten) return { owner: rest };
-  const cleaned = redactValue(guards, point, details, ctx);
-  if (cleaned.value === details) return { owner, deny: cleaned.deny };
-  return { owner: { ...rest, details: cleaned.value }, deny: cleaned.deny };
+  const { value, deny: objection } = redactValue(guards, point, details, ctx);
+  return { owner: value === details ? owner : { ...rest, details: value }, deny: objection };
 }
 
 /** The message in the form in which guards can see all of it; itself if they can. */
@@ -169,19 +159,21 @@ export async function judgeToolResult(
   ctx: Context,
 ): Promise<ToolResult> {
   const guards = table['tool-result'];
-  const subject: Subject = { point: 'tool-result', toolCall, result };
   const texts = result.content.flatMap(textsOfPart);
-  const judged = await judge(guards, subject, texts, ctx);
+  const judged = await judge(guards, { point: 'tool-result', toolCall, result }, texts, ctx);
   if (judged.deny) return withheld(judged.deny);
-  let i = 0;
-  const content = result.content.map((part) =>
-    part.type === 'text' ? { ...part, text: judged.texts[i++]! } : part,
-  );
-  const { details: given, ...rest } = judged.changed ? { ...result, content } : result;
+  const content = judged.changed ? withPlainTexts(result.content, judged.texts) : result.content;
+  const { details: given, ...rest } = { ...result, content };
   if (given === undefined || judged.rewritten) return rest;
   const cleaned = redactDetails(guards, given, ctx);
   if (cleaned.deny) return withheld(cleaned.deny);
   return cleaned.value === undefined ? rest : { ...rest, details: cleaned.value };
+}
+
+/** `texts`: one for each part that is text. */
+function withPlainTexts(content: readonly ToolContent[], texts: readonly string[]): readonly ToolContent[] {
+  let i = 0;
+  return content.map((part) => (part.type === 'text' ? { ...part, text: texts[i++]! } : part));
 }
 
 function withheld({ reason }: Refusal): ToolResult {
@@ -197,18 +189,10 @@ export function judgeUpdate(
 ): { update: readonly ToolContent[]; details?: unknown } | undefined {
   const guards = table['tool-result'];
   if (guards.some((planned) => planned.guard.judge)) return undefined;
-  let update = content;
-  for (const planned of guards) {
-    try {
-      const seen = update.map((part) =>
-        part.type === 'text' ? redact(planned, 'tool-result', part.text, ctx) : undefined,
-      );
-      if (seen.some((one) => one?.deny)) return undefined;
-      update = update.map((part, i) => (seen[i] ? { ...(part as TextContent), text: seen[i].text } : part));
-    } catch (error) {
-      skipOrThrow(planned, error, ctx);
-    }
-  }
+  const given = content.flatMap(textsOfPart);
+  const { texts, deny } = redactTexts(guards, 'tool-result', given, ctx);
+  if (deny) return undefined;
+  const update = texts === given ? content : withPlainTexts(content, texts);
   if (details === undefined) return { update };
   const cleaned = redactDetails(guards, details, ctx);
   return cleaned.deny ? undefined : { update, details: cleaned.value };
@@ -259,22 +243,28 @@ export function redactValue(
   given: unknown,
   ctx: Context,
 ): { value: unknown; deny?: Refusal } {
-  let value = given;
+  const all = textsIn(given);
+  const { texts, deny } = redactTexts(guards, point, all, ctx);
+  return { value: texts === all ? given : withTexts(given, texts), deny };
+}
+
+/** Texts without what guards found in them; the same list if they found nothing. No judge is asked. */
+function redactTexts(
+  guards: readonly PlannedGuard[],
+  point: GuardPoint,
+  given: readonly string[],
+  ctx: Context,
+): { texts: readonly string[]; deny?: Refusal } {
+  let texts = given;
   for (const planned of guards) {
     if (!planned.guard.find) continue;
     try {
-      const texts = textsIn(value);
-      const seen = texts.map((text) => redact(planned, point, text, ctx));
-      const deny = seen.find((one) => one.deny)?.deny;
-      if (deny) return { value, deny };
-      if (seen.some((one, i) => one.text !== texts[i]))
-        value = withTexts(
-          value,
-          seen.map((one) => one.text),
-        );
+      const left = redact(planned, point, texts, ctx);
+      if (left.deny) return { texts, deny: left.deny };
+      texts = left.texts;
     } catch (error) {
       skipOrThrow(planned, error, ctx);
     }
   }
-  return { value };
+  return { texts };
 }

@@ -2,37 +2,26 @@
 import type { Assembler } from './assemble.js';
 import { specsOf } from './compose.js';
 import type { ModelContext } from './context.js';
-import { estimateTokens, type Reservation } from './limits.js';
+import type { Reservation } from './limits.js';
 import { type Message, NO_USAGE, type Usage, UsageTotal } from './messages.js';
 import type { Tool } from './tool.js';
 
 /** Of the messages given, or else of those the context has. */
 export function inputTokens(ctx: ModelContext, messages?: readonly Message[]): number {
   const { systemPrompt, tools, history } = ctx;
-  return estimateTokens(messages ?? ctx.messages, systemPrompt.length + charsOf(tools), history);
+  return estimateTokens(messages ?? ctx.messages, systemPrompt.length + charsOfTools(tools), history);
 }
 
 const counted = new WeakMap<readonly Tool[], number>();
 
 /** Once for each list: most calls are offered the same. */
-function charsOf(tools: readonly Tool[]): number {
+function charsOfTools(tools: readonly Tool[]): number {
   let chars = counted.get(tools);
   if (chars === undefined) {
     chars = specsOf(tools).reduce((sum, spec) => sum + JSON.stringify(spec).length, 0);
     counted.set(tools, chars);
   }
   return chars;
-}
-
-/** A stream that broke off was paid for as far as it got; nobody reports how much, so it is estimated. */
-export function spentSoFar(
-  ctx: ModelContext,
-  messages: readonly Message[] | undefined,
-  reservation: Reservation | undefined,
-  raw: Assembler,
-): Usage {
-  const chars = charsIn(raw);
-  return chars === 0 ? NO_USAGE : estimated(ctx, messages, reservation, chars);
 }
 
 export function charsIn({ content }: Assembler): number {
@@ -85,4 +74,63 @@ function countable(ctx: ModelContext, messages: readonly Message[] | undefined):
   } catch {
     return 0;
   }
+}
+
+/**
+ * A rough count of the tokens of a request: what the last answer reported, plus a quarter of the characters since. An
+ * answer to a request that has been shortened since says nothing of this one: then all characters are counted. So they
+ * are where a model tells only what it wrote, which is the least that is sent back to it.
+ */
+export function estimateTokens(
+  messages: readonly Message[],
+  fixedChars: number,
+  history: readonly Message[],
+): number {
+  let chars = 0;
+  let counts = false;
+  let least = 0;
+  for (let i = messages.length - 1; i >= 0; i--) {
+    const message = messages[i]!;
+    if (!counts && message.role === 'assistant' && message.usage && message.usage.totalTokens > 0) {
+      const whole = message.usage.totalTokens > message.usage.outputTokens;
+      if (whole || least === 0) {
+        if (keepsAll(messages, i, history)) {
+          const told = toldBy(message, message.usage) + Math.ceil(chars / 4);
+          if (whole) return Math.max(told, least);
+          least = told;
+        } else counts = true;
+      }
+    }
+    chars += charsOfMessage(message);
+  }
+  return Math.max(Math.ceil((chars + fixedChars) / 4), least);
+}
+
+/** What an answer reported, and its own length where a model tells only what it read. */
+function toldBy(answer: Message, { totalTokens, inputTokens, cacheRead, cacheWrite }: Usage): number {
+  const written = totalTokens > inputTokens + cacheRead + cacheWrite;
+  return written ? totalTokens : totalTokens + Math.ceil(charsOfMessage(answer) / 4);
+}
+
+/** Is everything that came before the answer at `end` still in the request, beside whatever was put in? */
+function keepsAll(messages: readonly Message[], end: number, history: readonly Message[]): boolean {
+  if (messages === history) return true;
+  const { content: answer } = messages[end]!;
+  let at = 0;
+  for (const { content } of history) {
+    if (content === answer) return true;
+    while (at < end && messages[at]!.content !== content) at++;
+    if (at++ >= end) return false;
+  }
+  return false;
+}
+
+function charsOfMessage(message: Message): number {
+  let chars = 8;
+  for (const part of message.content) {
+    if (part.type === 'text' || part.type === 'thinking') chars += part.text.length;
+    else if (part.type === 'tool-call') chars += part.name.length + part.arguments.length;
+    else chars += 4000;
+  }
+  return chars;
 }

@@ -31,13 +31,9 @@ export async function generate(
   ctx._state = written;
   const layers = run.plan.layers.model;
   const inside = layers.findIndex((layer) => layer.position > caller._position);
+  const from = inside < 0 ? layers.length : inside;
   try {
-    const response = (await enter(
-      layers,
-      inside < 0 ? layers.length : inside,
-      ctx,
-      callModel,
-    )) as ModelResponse;
+    const response = (await enter(layers, from, ctx, callModel)) as ModelResponse;
     call.check();
     // What the layers inside wrote goes the way of what the caller writes: an attempt that is left takes it along.
     (caller.state as Overlay).join(written);

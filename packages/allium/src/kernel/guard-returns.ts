@@ -1,5 +1,6 @@
-/** A guard that returned what it may not: said in full to the caller, and without content to everybody else. */
+/** What guards return, checked. What is wrong is said in full to the caller, and without content to everybody else. */
 import { AlliumError, shown } from './errors.js';
+import type { GuardPoint, Span, Verdict } from './middleware.js';
 
 /** The contract that a guard broke. Its message may quote what was judged; `told` says the same without any of it. */
 export class WrongReturn extends AlliumError {
@@ -11,10 +12,58 @@ export class WrongReturn extends AlliumError {
   }
 }
 
+/** What `find` returned for `text`: sorted, merged, and without empty spans. */
+export function normalise(spans: unknown, text: string, guard: string): readonly Span[] {
+  if (!Array.isArray(spans))
+    throw new WrongReturn(guard, 'find', spans, 'Return a list of { start, end }, at once.');
+  if (spans.length === 0) return spans;
+  const wrong = spans.findIndex((span) => !isSpan(span, text.length));
+  if (wrong >= 0) {
+    const wanted = `Return spans with 0 ≤ start ≤ end ≤ ${text.length}, the length of the text.`;
+    throw new WrongReturn(guard, 'find', spans[wrong], wanted);
+  }
+  const merged: Span[] = [];
+  for (const span of [...(spans as Span[])].sort((a, b) => a.start - b.start || b.end - a.end)) {
+    const last = merged.at(-1);
+    if (span.end === span.start) continue;
+    if (last && span.start < last.end) {
+      if (span.end > last.end) merged[merged.length - 1] = { ...last, end: span.end };
+    } else merged.push(span);
+  }
+  return merged;
+}
+
+function isSpan(span: Partial<Span> | null | undefined, length: number): boolean {
+  const { start, end } = span ?? {};
+  if (!Number.isInteger(start) || !Number.isInteger(end)) return false;
+  return start! >= 0 && start! <= end! && end! <= length;
+}
+
+/** `args`: those that were judged, if it was a call. */
+export function checkVerdict(guard: string, verdict: Verdict, point: GuardPoint, args: unknown): void {
+  const atArgs = point === 'tool-args';
+  const fail = (wanted: string) => new WrongReturn(guard, 'judge', verdict, wanted);
+  if (!['allow', 'deny', 'ask', 'rewrite'].includes(verdict?.type))
+    throw fail("Return { type: 'allow' | 'deny' | 'ask' | 'rewrite' } or nothing.");
+  if (verdict.type === 'ask') {
+    if (!atArgs) throw fail(`A human can be asked about a call (tool-args), not at ${point}: deny it.`);
+    if (typeof verdict.request !== 'object' || verdict.request === null) throw fail('`request` is missing.');
+  }
+  if (verdict.type !== 'rewrite') return;
+  if (verdict.args !== undefined) {
+    if (!atArgs || JSON.stringify(verdict.args) === undefined)
+      throw fail('`args` is for tool-args, and JSON.');
+    return;
+  }
+  if (typeof verdict.text !== 'string') throw fail(`A rewrite brings ${atArgs ? '`args`' : '`text`'}.`);
+  if (atArgs && args !== undefined) throw fail('Arguments are rewritten with `args`, not `text`.');
+}
+
 /** What kind of value it is. Texts are left out, for they may be what the guard should have kept back. */
-export function shapeOf(value: unknown): string {
+function shapeOf(value: unknown): string {
   if (value === null || value === undefined || typeof value === 'boolean') return String(value);
-  if (typeof value !== 'object') return KINDS[typeof value] ?? `a ${typeof value}`;
+  if (typeof value === 'string') return 'text';
+  if (typeof value !== 'object') return `a ${typeof value}`;
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
   if (typeof (value as { then?: unknown }).then === 'function') return 'a promise';
   const keys = Object.keys(value);
@@ -22,8 +71,6 @@ export function shapeOf(value: unknown): string {
   if (keys.length > 6) fields.push('…');
   return fields.length === 0 ? '{}' : `{ ${fields.join(', ')} }`;
 }
-
-const KINDS: Readonly<Record<string, string>> = { string: 'text' };
 
 function fieldOf(key: string, value: unknown): string {
   const name = WORD.test(key) ? key : '…';

@@ -4,17 +4,17 @@ import {
   AlliumError,
   attribute,
   attribution,
+  controlKind,
   errorKind,
   isControl,
   isThenable,
   messageOf,
   StopRun,
 } from './errors.js';
-import { WrongReturn } from './guard-returns.js';
+import { checkVerdict, normalise, WrongReturn } from './guard-returns.js';
 import { textsIn, withTexts } from './json-texts.js';
 import type { Guard, GuardPoint, GuardSubject, Span, Verdict } from './middleware.js';
 import { untilAborted } from './scope.js';
-import { normalise } from './span-stage.js';
 import type { Request } from './store.js';
 
 export interface PlannedGuard {
@@ -37,13 +37,13 @@ export interface Judged {
   readonly changed: boolean;
   /** A judge wrote them anew, so nobody knows what else repeats what is gone. */
   readonly rewritten: boolean;
-  /** Present when the arguments changed. */
-  readonly args?: unknown;
+  /** Of a call, as they are now. */
+  readonly args: unknown;
   readonly deny?: Refusal;
   readonly ask?: { readonly request: Request; readonly by: string };
 }
 
-export type Subject = Omit<GuardSubject, 'text'>;
+type Subject = Omit<GuardSubject, 'text'>;
 
 /**
  * Judges complete texts: each guard in list order sees what the one before it let through. Deny beats ask beats
@@ -74,16 +74,8 @@ export async function judge(
     if (judging.deny && subject.point !== 'tool-args') break;
   }
   const { texts, args, rewritten, deny, ask } = judging;
-  const newArgs = args !== subject.args;
-  const changed = newArgs || texts.length !== given.length || texts.some((text, i) => text !== given[i]);
-  return {
-    texts,
-    changed,
-    rewritten,
-    ...(newArgs && { args }),
-    ...(deny && { deny }),
-    ...(ask && !deny && { ask }),
-  };
+  const same = args === subject.args && isSame(texts, given);
+  return { texts, changed: !same, rewritten, args, deny, ask: deny ? undefined : ask };
 }
 
 interface Judging {
@@ -96,10 +88,9 @@ interface Judging {
 }
 
 function findIn(planned: PlannedGuard, judging: Judging, ctx: Context): void {
-  const seen = judging.texts.map((text) => redact(planned, judging.subject.point, text, ctx));
-  judging.deny ??= seen.find((one) => one.deny)?.deny;
-  const texts = seen.map((one) => one.text);
-  if (texts.every((text, i) => text === judging.texts[i])) return;
+  const { texts, deny } = redact(planned, judging.subject.point, judging.texts, ctx);
+  judging.deny ??= deny;
+  if (texts === judging.texts) return;
   judging.texts = texts;
   if (judging.args !== undefined) judging.args = withTexts(judging.args, texts);
 }
@@ -122,7 +113,7 @@ async function askJudge(planned: PlannedGuard, judging: Judging, ctx: Context): 
   }
   ctx._call.check();
   if (verdict === undefined) return;
-  checkVerdict(name, verdict, judging);
+  checkVerdict(name, verdict, subject.point, judging.args);
   if (verdict.type === 'deny') judging.deny ??= refuse(planned, subject.point, ctx, verdict.reason);
   if (verdict.type === 'ask') judging.ask ??= { request: verdict.request, by: name };
   if (verdict.type !== 'rewrite') return;
@@ -152,25 +143,6 @@ function judgeContext(planned: PlannedGuard, ctx: Context): Context {
   return made as unknown as Context;
 }
 
-function checkVerdict(name: string, verdict: Verdict, { subject, args }: Judging): void {
-  const atArgs = subject.point === 'tool-args';
-  const fail = (wanted: string) => new WrongReturn(name, 'judge', verdict, wanted);
-  if (!['allow', 'deny', 'ask', 'rewrite'].includes(verdict?.type))
-    throw fail("Return { type: 'allow' | 'deny' | 'ask' | 'rewrite' } or nothing.");
-  if (verdict.type === 'ask') {
-    if (!atArgs)
-      throw fail(`A human can be asked about a call (tool-args), not at ${subject.point}: deny it.`);
-    if (typeof verdict.request !== 'object' || verdict.request === null) throw fail('`request` is missing.');
-  }
-  if (verdict.type !== 'rewrite') return;
-  if (verdict.args !== undefined && (!atArgs || JSON.stringify(verdict.args) === undefined))
-    throw fail('`args` is for tool-args, and JSON.');
-  if (verdict.args === undefined && typeof verdict.text !== 'string')
-    throw fail(`A rewrite brings ${atArgs ? '`args`' : '`text`'}.`);
-  if (verdict.args === undefined && atArgs && args !== undefined)
-    throw fail('Arguments are rewritten with `args`, not `text`.');
-}
-
 /**
  * How notes, events and log lines tell of an error: by its message, or where a guard would object to that, or could not
  * say so at once, only by its kind. A message may quote what guards take out everywhere else.
@@ -193,22 +165,38 @@ function findsNothing(planned: PlannedGuard, point: GuardPoint, text: string, ct
   }
 }
 
-/** A text without what one guard found in it. */
+/** Texts without what one guard found in them; the same list if it found nothing to take out. */
 export function redact(
   planned: PlannedGuard,
   point: GuardPoint,
-  text: string,
+  given: readonly string[],
   ctx: Context,
-): { text: string; deny?: Refusal } {
+): { texts: readonly string[]; deny?: Refusal } {
+  let deny: Refusal | undefined;
+  const texts = given.map((text) => {
+    const left = redactOne(planned, point, text, ctx);
+    if (typeof left === 'string') return left;
+    deny ??= left;
+    return text;
+  });
+  return { texts: isSame(texts, given) ? given : texts, deny };
+}
+
+function redactOne(planned: PlannedGuard, point: GuardPoint, text: string, ctx: Context): string | Refusal {
   let out = '';
   let position = 0;
   for (const span of spansOf(planned, point, text, 0, ctx)) {
-    const found = act(planned, point, span, text.slice(span.start, span.end), ctx);
-    if (typeof found !== 'string') return { text, deny: found };
-    out += text.slice(position, span.start) + found;
+    const refusal = tell(planned, point, ctx);
+    if (refusal) return refusal;
+    const found = text.slice(span.start, span.end);
+    out += text.slice(position, span.start) + replaced(planned, span, found);
     position = span.end;
   }
-  return { text: position === 0 ? text : out + text.slice(position) };
+  return out + text.slice(position);
+}
+
+function isSame(texts: readonly string[], given: readonly string[]): boolean {
+  return texts.length === given.length && texts.every((text, i) => text === given[i]);
 }
 
 export function spansOf(
@@ -226,17 +214,6 @@ export function spansOf(
   } finally {
     context._position = position;
   }
-}
-
-/** What finding something means: the text that takes its place, or a refusal; a stop is thrown. */
-export function act(
-  planned: PlannedGuard,
-  point: GuardPoint,
-  span: Span,
-  found: string,
-  ctx: Context,
-): string | Refusal {
-  return tell(planned, point, ctx) ?? replaced(planned, span, found);
 }
 
 /** Says that something was found: a note, a warning, or a refusal; a stop is thrown. */
@@ -290,17 +267,13 @@ export function skipOrThrow(planned: PlannedGuard, error: unknown, ctx: Context)
     ctx._run.note(name, `failed and was skipped: ${toldError(error, ctx)}`);
     return;
   }
-  attribute(error, { middleware: name, hook: 'guard' }, undefined, ctx);
   // Its message may quote what it judged, so it is told to the caller only, as the cause.
   const why = error instanceof WrongReturn ? `: ${error.told}` : '.';
-  const failure = new AlliumError(
-    'GUARD_FAILED',
-    `Guard "${name}" failed, so nothing more was released${why}`,
-    {
-      cause: error,
-    },
-  );
-  attribute(failure, { middleware: name, hook: 'guard' }, undefined, ctx);
+  const told = `Guard "${name}" failed, so nothing more was released${why}`;
+  const failure = new AlliumError('GUARD_FAILED', told, { cause: error });
+  const by = { middleware: name, hook: 'guard' };
+  attribute(error, by, undefined, ctx);
+  attribute(failure, by, undefined, ctx);
   throw failure;
 }
 
@@ -319,4 +292,36 @@ export function latching<T>(ctx: Context, work: () => T): T {
   } catch (error) {
     return latch(error);
   }
+}
+
+/** A map, weak or not. */
+interface Known<K, T> {
+  get(key: K): Promise<T> | undefined;
+  set(key: K, judged: Promise<T>): unknown;
+  delete(key: K): unknown;
+}
+
+/**
+ * What was said about `key`, or what `judge` says: asked for once, however many attempts want to know. An attempt that
+ * is given up takes its own verdicts with it.
+ */
+export function judgedOnce<K, T>(
+  known: Known<K, T>,
+  key: K,
+  ctx: Context,
+  judge: () => Promise<T>,
+): Promise<T> {
+  const before = known.get(key);
+  if (before)
+    return before.catch((error) => {
+      if (controlKind(error) !== 'abort' || ctx._scope.aborted) throw error;
+      // It was another attempt that was given up: this one asks for itself.
+      return judgedOnce(known, key, ctx, judge);
+    });
+  const judged = judge();
+  known.set(key, judged);
+  judged.catch(() => {
+    if (known.get(key) === judged) known.delete(key);
+  });
+  return judged;
 }

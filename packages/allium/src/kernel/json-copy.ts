@@ -60,9 +60,8 @@ export function unwritable(value: unknown): string | undefined {
 
 type Refusal = (name: string, flaw: Flaw) => AlliumError;
 
-/** What is no JSON in a value. */
+/** What is no JSON in a value, and where in it, as code would write that. */
 export interface Flaw {
-  /** Where in the value, as code would write it. */
   readonly at: string;
   readonly what: string;
 }
@@ -139,7 +138,6 @@ function flawIn(value: unknown, at: string, above: readonly object[]): Flaw | un
   return undefined;
 }
 
-/** Of an object its class, which is what is wrong with it; its content may be long and look like JSON. */
 /** What an instance of a class is called, in a sentence. Generators have no class, but a tag. */
 export function kindOf(value: object): string {
   const own: unknown = value.constructor?.name;

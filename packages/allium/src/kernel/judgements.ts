@@ -1,7 +1,7 @@
 /** What guards have said in a run, so that nothing is judged twice, and what layers get to see because of it. */
 import { judgeToolResult } from './content-guards.js';
 import type { Context, ModelContext, ToolContext } from './context.js';
-import { judgedOnce } from './judged-once.js';
+import { judgedOnce } from './guards.js';
 import type { LayerContext } from './layer.js';
 import { type AssistantContent, deepFreeze, type ModelResponse } from './messages.js';
 import {
@@ -59,19 +59,19 @@ export class Judgements {
     ctx: Context,
   ): Promise<{ response: ModelResponse; calls: CallVerdicts }> {
     if (!this.run.plan.guardsResponses) return { response, calls: NO_VERDICTS };
-    const { content } = response;
     const { guards } = this.run.plan;
     this.judged ??= new WeakMap();
-    const judged = await judgedOnce(this.judged, content, ctx, () => guardResponse(guards, response, ctx));
-    if (judged.content === content) return { response, calls: judged.calls };
-    this.remember(judged.content, judged.calls);
+    const judged = await judgedOnce(this.judged, response.content, ctx, () =>
+      guardResponse(guards, response, ctx),
+    );
+    this.remember(judged);
     return { response: asJudged(guards, response, judged, ctx), calls: judged.calls };
   }
 
-  /** This content has passed the guards. */
-  remember(content: Content, calls: CallVerdicts): void {
+  /** What guards left of a response has passed them. */
+  remember(judged: JudgedContent): void {
     this.judged ??= new WeakMap();
-    this.judged.set(content, Promise.resolve({ content, calls, rewritten: false }));
+    this.judged.set(judged.content, Promise.resolve(judged));
   }
 
   toolResult(ctx: ToolContext, result: ToolResult): Promise<ToolResult> {

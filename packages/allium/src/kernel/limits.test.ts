@@ -27,7 +27,8 @@ import {
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { deferred, settle, transcript, watch, watched } from '../../../../test/run-checks.js';
-import { Budget, costOf, estimateTokens, isCrowded } from './limits.js';
+import { estimateTokens } from './estimates.js';
+import { Budget, costOf, isCrowded } from './limits.js';
 
 const input = z.object({});
 const free = tool({ name: 'free', description: '', input, execute: () => 'free' });

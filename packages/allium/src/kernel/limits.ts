@@ -1,7 +1,7 @@
 /** Hard limits and shared budgets. A sub-agent's budget draws on its parent's. */
 import { soon } from './clock.js';
 import { AlliumError, checkKeys, invalidOption, kernelStop, type StopRun } from './errors.js';
-import { type Message, NO_USAGE, UNKNOWN_USAGE, type Usage, UsageTotal } from './messages.js';
+import { NO_USAGE, UNKNOWN_USAGE, type Usage, UsageTotal } from './messages.js';
 import { type Model, modelName, type Price } from './model.js';
 import type { PriceOf } from './prices.js';
 
@@ -273,63 +273,4 @@ export function costOf(price: Price, usage: Usage): number {
       usage.cacheWrite * cacheWrite) /
     1e6
   );
-}
-
-/**
- * A rough count of the tokens of a request: what the last answer reported, plus a quarter of the characters since. An
- * answer to a request that has been shortened since says nothing of this one: then all characters are counted. So they
- * are where a model tells only what it wrote, which is the least that is sent back to it.
- */
-export function estimateTokens(
-  messages: readonly Message[],
-  fixedChars: number,
-  history: readonly Message[],
-): number {
-  let chars = 0;
-  let counts = false;
-  let least = 0;
-  for (let i = messages.length - 1; i >= 0; i--) {
-    const message = messages[i]!;
-    if (!counts && message.role === 'assistant' && message.usage && message.usage.totalTokens > 0) {
-      const whole = message.usage.totalTokens > message.usage.outputTokens;
-      if (whole || least === 0) {
-        if (keepsAll(messages, i, history)) {
-          const told = toldBy(message, message.usage) + Math.ceil(chars / 4);
-          if (whole) return Math.max(told, least);
-          least = told;
-        } else counts = true;
-      }
-    }
-    chars += charsOf(message);
-  }
-  return Math.max(Math.ceil((chars + fixedChars) / 4), least);
-}
-
-/** What an answer reported, and its own length where a model tells only what it read. */
-function toldBy(answer: Message, { totalTokens, inputTokens, cacheRead, cacheWrite }: Usage): number {
-  const written = totalTokens > inputTokens + cacheRead + cacheWrite;
-  return written ? totalTokens : totalTokens + Math.ceil(charsOf(answer) / 4);
-}
-
-/** Is everything that came before the answer at `end` still in the request, beside whatever was put in? */
-function keepsAll(messages: readonly Message[], end: number, history: readonly Message[]): boolean {
-  if (messages === history) return true;
-  const { content: answer } = messages[end]!;
-  let at = 0;
-  for (const { content } of history) {
-    if (content === answer) return true;
-    while (at < end && messages[at]!.content !== content) at++;
-    if (at++ >= end) return false;
-  }
-  return false;
-}
-
-function charsOf(message: Message): number {
-  let chars = 8;
-  for (const part of message.content) {
-    if (part.type === 'text' || part.type === 'thinking') chars += part.text.length;
-    else if (part.type === 'tool-call') chars += part.name.length + part.arguments.length;
-    else chars += 4000;
-  }
-  return chars;
 }

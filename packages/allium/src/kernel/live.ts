@@ -63,7 +63,7 @@ export class LiveMessage {
     if (++this.active > 1) this.overlapping = true;
     this.reset();
     if (this.overlapping) return undefined;
-    if (this.watched) this.stream = new LiveStream(this, ctx, source, true);
+    if (this.watched) this.stream = new LiveStream(this, ctx, source);
     else {
       this.ctx = ctx;
       this.source = source;
@@ -93,7 +93,7 @@ export class LiveMessage {
 
   /** The stream this response came by, while it is the one that is shown. */
   streaming(response: ModelResponse): LiveStream | undefined {
-    return this.watched && this.stream?.owns(response.content) ? this.stream : undefined;
+    return this.stream?.owns(response.content) ? this.stream : undefined;
   }
 
   show(delta: MessageDelta): void {
@@ -133,11 +133,10 @@ export class LiveMessage {
 
   /** The layers have agreed on a response: what is missing of it is shown, or all of it anew. */
   finish(response: ModelResponse, ctx: ModelContext): Awaitable<ModelResponse> {
-    const stream = this.stream?.owns(response.content) ? this.stream : undefined;
-    if (stream) stream.complete = true;
-    else if (this.claimed === undefined || this.claimed !== response.content) this.reset();
+    const stream = this.streaming(response);
+    if (!stream && this.claimed !== response.content) this.reset();
     this.start();
-    if (stream && this.watched) return stream.end(response, ctx);
+    if (stream) return stream.end(response, ctx);
     if (!this.run.plan.guardsResponses) return this.showWhole(response);
     return this.run.judgements.response(response, ctx).then((guarded) => this.showWhole(guarded.response));
   }
@@ -161,8 +160,7 @@ export class LiveMessage {
    * was shown, or it now stands elsewhere, it is shown anew.
    */
   released(): readonly TextContent[] {
-    const texts = this.whole ? textsOf(this.whole) : (this.current()?.released() ?? []);
-    const kept = texts.filter(({ text }) => text !== '');
+    const kept = this.texts().filter(({ text }) => text !== '');
     const content = kept.map(({ text }): TextContent => ({ type: 'text', text }));
     if (this.watched && kept.length > 0 && (this.mixed || kept.some(({ block }, i) => block !== i))) {
       this.tellReset();
@@ -171,11 +169,18 @@ export class LiveMessage {
     return content;
   }
 
-  private current(): LiveStream | undefined {
-    if (this.stream || !this.source) return this.stream;
-    const stream = new LiveStream(this, this.ctx!, this.source, false);
-    stream.complete = this.claimed !== undefined;
-    return stream;
+  /** The text that got through. A guard that objects now leaves nothing. */
+  private texts(): readonly BlockText[] {
+    const { guards, guardsResponses } = this.run.plan;
+    try {
+      if (this.whole) return textsOf(this.whole);
+      if (!this.source) return this.stream?.released() ?? [];
+      const content = this.source.content as Content;
+      if (!guardsResponses) return textsOf(content);
+      return releasedText(guards, content, this.claimed !== undefined, this.ctx!);
+    } catch {
+      return [];
+    }
   }
 
   /** The response was refused or never came. */
@@ -198,8 +203,6 @@ export class LiveMessage {
 
 /** One attempt on its way to the consumer, through the guards. */
 export class LiveStream {
-  /** No more text comes. */
-  complete = false;
   /** A guard objected: nothing more is shown, and all of it is judged anew if it is what the layers agree on. */
   objected = false;
   private readonly gate: ResponseGate | undefined;
@@ -212,12 +215,10 @@ export class LiveStream {
     private readonly live: LiveMessage,
     private readonly ctx: ModelContext,
     private readonly source: Assembler,
-    watched: boolean,
   ) {
-    const { guards } = ctx._run.plan;
+    const { guards, guardsResponses } = live.run.plan;
     this.holdsCalls = guards['tool-args'].length > 0;
-    const gated = watched && live.run.plan.guardsResponses;
-    this.gate = gated
+    this.gate = guardsResponses
       ? new ResponseGate(guards, ctx, (type, block, text) => live.showText(type, block, text))
       : undefined;
   }
@@ -226,7 +227,7 @@ export class LiveStream {
     if (this.objected || !this.live.isLive(this)) return;
     if (part.type === 'text' || part.type === 'thinking') {
       if (this.gate !== undefined) this.guarded(this.gate, part.type, block, part.text);
-      else if (part.text !== '') this.live.show({ type: part.type, block, text: part.text });
+      else this.live.showText(part.type, block, part.text);
     } else if ((part.type === 'tool-call' || part.type === 'tool-call-delta') && !this.holdsCalls) {
       const { content } = this.source;
       this.live.showCall(block, content[block] as ToolCall, part.arguments, content as Content);
@@ -265,19 +266,9 @@ export class LiveStream {
     return this.done.then((judged) => asJudged(this.ctx._run.plan.guards, response, judged, ctx));
   }
 
-  /** The text that got through. A guard that objects now leaves nothing. */
   released(): readonly BlockText[] {
-    const { guards } = this.ctx._run.plan;
     if (this.objected) return [];
-    try {
-      if (this.gate) return this.gate.settled();
-      const content = this.source.content as Content;
-      return this.live.run.plan.guardsResponses
-        ? releasedText(guards, content, this.complete, this.ctx)
-        : textsOf(content);
-    } catch {
-      return [];
-    }
+    return this.gate ? this.gate.settled() : textsOf(this.source.content as Content);
   }
 
   private async flush(
@@ -286,7 +277,7 @@ export class LiveStream {
     ctx: ModelContext,
   ): Promise<JudgedContent> {
     const guarded = await gate.end(response, ctx);
-    this.live.run.judgements.remember(guarded.content, gate.calls);
+    this.live.run.judgements.remember(guarded);
     this.claim(guarded.content);
     if (this.holdsCalls && this.live.isLive(this)) {
       for (const [index, part] of guarded.content.entries()) {

@@ -1,6 +1,6 @@
 /** Whatever callers hand in as messages, checked once at the edge. */
 import { AlliumError, messageOf, shown } from './errors.js';
-import { type Flaw, toJson } from './json-copy.js';
+import { type Flaw, toJson, unwritable } from './json-copy.js';
 import {
   type AssistantMessage,
   deepFreeze,
@@ -125,21 +125,12 @@ export function lackOf(message: unknown, ...roles: readonly Message['role'][]): 
   return lackOfContent(role, content, ['id']) ?? lackOfJson(message as Message);
 }
 
+/** The same of what a journal has to hold, field by field. */
 export function lackOfJson(message: Pick<Message, 'content'>): string | undefined {
-  const unwritable = [message, ...message.content].map(unwritableIn).find((field) => field !== undefined);
-  return unwritable && `a \`${unwritable}\` that can be written as JSON`;
-}
-
-/** The first field that no journal could hold. Text, numbers and flags always can be written, and are not looked at. */
-function unwritableIn(fields: object): string | undefined {
-  for (const [field, value] of Object.entries(fields)) {
-    if (field === 'content' || (typeof value !== 'bigint' && typeof value !== 'object')) continue;
-    try {
-      JSON.stringify(value);
-    } catch {
-      return field;
-    }
-  }
+  for (const owner of [message, ...message.content])
+    for (const [field, value] of Object.entries(owner))
+      if (field !== 'content' && unwritable(value) !== undefined)
+        return `a \`${field}\` that can be written as JSON`;
   return undefined;
 }
 

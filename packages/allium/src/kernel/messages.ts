@@ -54,7 +54,7 @@ export interface ProviderContent {
 
 export type UserContent = TextContent | ImageContent | FileContent;
 export type AssistantContent = TextContent | ThinkingContent | ToolCall | FileContent | ProviderContent;
-export type ToolContent = TextContent | ImageContent | FileContent;
+export type ToolContent = UserContent;
 export type Metadata = Readonly<Record<string, unknown>>;
 
 export interface Usage {
@@ -65,16 +65,7 @@ export interface Usage {
   readonly totalTokens: number;
 }
 
-export type FinishReason =
-  | 'stop'
-  | 'tool-calls'
-  | 'length'
-  | 'content-filter'
-  | 'error'
-  | 'other'
-  | 'aborted';
-
-export const FINISH_REASONS: readonly FinishReason[] = [
+export const FINISH_REASONS = [
   'stop',
   'tool-calls',
   'length',
@@ -82,7 +73,9 @@ export const FINISH_REASONS: readonly FinishReason[] = [
   'error',
   'other',
   'aborted',
-];
+] as const;
+
+export type FinishReason = (typeof FINISH_REASONS)[number];
 
 /** What a person said, or somebody in their place. */
 export interface UserMessage {
@@ -123,7 +116,6 @@ export interface ToolMessage {
 
 export type Message = UserMessage | AssistantMessage | ToolMessage;
 
-/** What may be handed in where a user message is wanted. Ids are given when the message is appended. */
 /** A user message as it is written by hand. */
 export interface UserInput {
   readonly role: 'user';
@@ -242,7 +234,7 @@ function contentOf<Part>(message: { readonly content: readonly Part[] }): readon
 }
 
 /** Freezes a message, whose parts are flat but for metadata: several times cheaper than looking at everything. */
-export function freezeMessage<M extends Message>(message: M): M {
+export function freezeMessage<M extends Message | ModelResponse>(message: M): M {
   if (Object.isFrozen(message)) return message;
   const { content, metadata } = message;
   for (let i = 0; i < content.length; i++) {
@@ -256,11 +248,6 @@ export function freezeMessage<M extends Message>(message: M): M {
   if (message.role === 'assistant' && message.usage !== undefined) Object.freeze(message.usage);
   if (message.role === 'tool' && message.details !== undefined) deepFreeze(message.details);
   return Object.freeze(message);
-}
-
-/** Freezes a response the same way. */
-export function freezeResponse(response: ModelResponse): ModelResponse {
-  return freezeMessage(response as AssistantMessage);
 }
 
 /** Freezes plain objects and arrays all the way down; leaves instances of classes alone. Returns its argument. */

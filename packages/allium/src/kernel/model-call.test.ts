@@ -1,5 +1,5 @@
 import { Agent, attribution, defineMiddleware, type Model, type ModelPart, textOf, tool } from 'allium';
-import { chunks, collect, failWith, scriptedModel, text, toolCalls } from 'allium/testing';
+import { chunks, collect, failWith, fakeClock, hang, scriptedModel, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 
@@ -198,6 +198,107 @@ describe('the model port is stream-only', () => {
     expect(live).toEqual(kept);
     expect(new Set(kept).size).toBe(5);
     expect(ran).toEqual(['1', '2', '3', '4', '5']);
+  });
+});
+
+describe('a stream that does not end after finish', () => {
+  const again = tool({ name: 'again', description: 'Again.', input: z.object({}), execute: () => 'ok' });
+
+  it('is let go after a while, and its answer stands', async () => {
+    const clock = fakeClock();
+    let returned = 0;
+    let answer = (_: IteratorResult<ModelPart>): void => {};
+    const parts = [say('a'), finish];
+    const model = modelOf(() => ({
+      [Symbol.asyncIterator]: () => ({
+        next: () => {
+          const value = parts.shift();
+          if (value) return Promise.resolve({ done: false, value });
+          return new Promise<IteratorResult<ModelPart>>((resolve) => {
+            answer = resolve;
+          });
+        },
+        return: () => {
+          returned++;
+          return Promise.reject(new Error('nobody hears this'));
+        },
+      }),
+    }));
+    const running = new Agent({ model, clock, teardownTimeoutMs: 100 }).run('hi');
+    await clock.advance(99);
+    expect(returned).toBe(0);
+    await clock.advance(1);
+    expect(await running).toMatchObject({ status: 'done', text: 'a', usage: { totalTokens: 2 } });
+    expect([returned, clock.pending]).toEqual([1, 0]);
+    answer({ done: false, value: say('late') });
+    await settle();
+  });
+
+  it('says nothing more, to the turns that follow neither', async () => {
+    const clock = fakeClock();
+    const late: (() => void)[] = [];
+    let turn = 0;
+    const model = modelOf(async function* () {
+      if (++turn < 3) yield { type: 'tool-call', id: `${turn}`, name: 'again', arguments: '{}' };
+      else yield say('a');
+      yield finish;
+      await new Promise<void>((resolve) => late.push(resolve));
+      yield say('late');
+    });
+    const agent = new Agent({ model, tools: [again], clock });
+    const running = agent.run('hi');
+    for (let i = 0; i < 2; i++) await clock.advanceToNext();
+    for (const goOn of late.slice(0, 2)) goOn();
+    await clock.advanceToNext();
+    expect(await running).toMatchObject({ status: 'done', text: 'a', turns: 3 });
+    expect(clock.pending).toBe(0);
+  });
+
+  it('is waited for meanwhile: parts that come late are MODEL_STREAM_INVALID, errors fail', async () => {
+    const after = (late: () => ModelPart): Model =>
+      modelOf(async function* () {
+        yield finish;
+        await settle();
+        await settle();
+        yield late();
+      });
+    const clock = fakeClock();
+    await expect(new Agent({ model: after(() => say('late')), clock }).run('hi')).rejects.toMatchObject({
+      code: 'MODEL_STREAM_INVALID',
+    });
+    const broken = new Error('broken');
+    const failing = after(() => {
+      throw broken;
+    });
+    await expect(new Agent({ model: failing, clock }).run('hi')).rejects.toMatchObject({ cause: broken });
+    expect(clock.pending).toBe(0);
+  });
+
+  it('is aborted like any other', async () => {
+    const clock = fakeClock();
+    const controller = new AbortController();
+    const model = scriptedModel([hang('a', finish)]);
+    const running = new Agent({ model, clock }).run('hi', { signal: controller.signal });
+    await settle();
+    await settle();
+    expect(clock.pending).toBe(1);
+    controller.abort();
+    await expect(running).rejects.toMatchObject({ code: 'ABORTED', result: { text: 'a' } });
+    expect(clock.pending).toBe(0);
+  });
+
+  it('costs no timer where streams end at once', async () => {
+    const clock = fakeClock();
+    let timers = 0;
+    const setTimer = (fn: () => void, ms: number): (() => void) => {
+      timers++;
+      return clock.setTimer(fn, ms);
+    };
+    const model = scriptedModel([toolCalls({ name: 'again' }), toolCalls({ name: 'again' }), text('done')]);
+    const agent = new Agent({ model, tools: [again], clock: { ...clock, setTimer } });
+    expect(await agent.run('hi')).toMatchObject({ text: 'done', turns: 3 });
+    await settle();
+    expect(timers).toBe(0);
   });
 });
 

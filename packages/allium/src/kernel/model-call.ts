@@ -3,11 +3,11 @@ import { Assembler, toldInPart } from './assemble.js';
 import { specsOf } from './compose.js';
 import type { ModelContext } from './context.js';
 import { attribute, isControl, isThenable } from './errors.js';
-import { charsIn, estimated, inputTokens, leftOut, spentSoFar, summed } from './estimates.js';
+import { charsIn, estimated, inputTokens, leftOut, summed } from './estimates.js';
 import { isCrowded, type Reservation } from './limits.js';
 import type { LiveStream } from './live.js';
 import {
-  freezeResponse,
+  freezeMessage,
   type Message,
   type ModelResponse,
   NO_USAGE,
@@ -26,15 +26,10 @@ import type { Run } from './run.js';
 import { untilAborted } from './scope.js';
 import { isWithheld } from './session-state.js';
 import type { Awaitable } from './store.js';
-import { isTransformed, Stages } from './transforms.js';
-
-/** Calls the model of the context and resolves with its frozen response. */
-export function callModel(ctx: ModelContext, ending: Ending<unknown> | undefined): Promise<unknown> {
-  return callModelThen(ctx, ending ?? PASS_ON);
-}
+import { type Stages, stagesOf } from './transforms.js';
 
 /** Calls the model of the context; what becomes of its response, or of the error, is for `ending` to say. */
-export function callModelThen<T>(ctx: ModelContext, ending: Ending<T>): Promise<T> {
+export function callModel<T>(ctx: ModelContext, ending: Ending<T> = PASS_ON): Promise<T> {
   if (ctx._run.plan.layers.model.length > 0) {
     checkAssigned(ctx);
     noteRewrites(ctx);
@@ -88,22 +83,23 @@ function spare(run: Run): ModelCall {
 
 /** What a model is handed: plain properties, as a model around another hands on `{ ...request, settings }`. */
 function requestOf(
-  { _run: run, _call: { length }, _extra, systemPrompt: given, tools }: ModelContext,
+  ctx: ModelContext,
   messages: readonly Message[] | undefined,
   settings: ModelSettings,
 ): ModelRequest {
-  const systemPrompt = _extra?.prompt ?? given;
-  const specs = tools === run.plan.tools ? run.plan.specs : specsOf(tools);
-  return { messages: messages ?? run.history.request(length), systemPrompt, tools: specs, settings };
+  const { plan } = ctx._run;
+  const systemPrompt = ctx._extra?.prompt ?? ctx.systemPrompt;
+  const tools = ctx.tools === plan.tools ? plan.specs : specsOf(ctx.tools);
+  return { messages: messages ?? sentIn(ctx), systemPrompt, tools, settings };
 }
 
 /** Who wants to know how a call ended. What they return is what the caller's promise settles with. */
-export interface Ending<T> {
+interface Ending<T> {
   completed(response: ModelResponse, ctx: ModelContext): Awaitable<T>;
   failed(error: unknown, ctx: ModelContext): Awaitable<T>;
 }
 
-const PASS_ON: Ending<ModelResponse> = {
+const PASS_ON: Ending<any> = {
   completed: (response) => response,
   failed(error) {
     throw error;
@@ -162,7 +158,7 @@ export class ModelCall extends Reading {
     const { _run: kernel } = ctx;
     const shown = ctx._call.live;
     const request = requestOf(ctx, messages, capped(ctx.settings, this.reservation));
-    this.stages = isTransformed(ctx) ? new Stages(ctx, raw) : undefined;
+    this.stages = stagesOf(ctx, raw);
     this.live = shown?.begin(ctx, this.stages?.last ?? raw);
     this.begun = true;
     this.staged = this.stages?.taker(this.live);
@@ -178,7 +174,12 @@ export class ModelCall extends Reading {
     if (this.live !== undefined && block >= 0) this.live.part(part, block);
   }
 
-  protected done(): void {
+  protected setGrace(fn: () => void): () => void {
+    const { clock, agent } = this.ctx._run;
+    return clock.setTimer(fn, agent.teardownTimeoutMs);
+  }
+
+  protected done(ended: boolean): void {
     const { ctx, ending, resolve, reject } = this;
     let response: ModelResponse;
     try {
@@ -188,7 +189,7 @@ export class ModelCall extends Reading {
       return;
     }
     // From here on this object may be at work for another attempt.
-    ctx._run.spareCall = this;
+    if (ended) ctx._run.spareCall = this;
     try {
       resolve(ending.completed(response, ctx));
     } catch (error) {
@@ -199,7 +200,7 @@ export class ModelCall extends Reading {
   private complete(): ModelResponse {
     const { raw, stages, ctx } = this;
     const response = raw.response();
-    if (ctx._run.plan.looksAtResponses) ctx._call.frozen = freezeResponse(response);
+    if (ctx._run.plan.looksAtResponses) ctx._call.frozen = freezeMessage(response);
     ctx._call.live?.claim(this.live, (stages?.finish(response) ?? response).content);
     const { usage = NO_USAGE } = response;
     if (usage.totalTokens === 0) this.settle(this.unreported());
@@ -211,14 +212,15 @@ export class ModelCall extends Reading {
   }
 
   protected failed(error: unknown): void {
-    const { ctx, messages, reservation, raw, stages, live, ending, resolve, reject } = this;
+    const { ctx, raw, stages, live, ending, resolve, reject } = this;
     try {
       if (!isControl(error)) {
         attribute(error, { hook: 'model', attempts: this.attempts }, undefined, ctx);
         // What was shown is void, and nobody should read it while a retry waits.
         if (this.begun) ctx._call.live?.abandon(live, stages?.last ?? raw);
       }
-      this.settle(spentSoFar(ctx, messages, reservation, raw));
+      // A stream that broke off was paid for as far as it got; nobody reports how much.
+      this.settle(charsIn(raw) === 0 ? NO_USAGE : this.estimate());
     } catch {
       // Whatever comes in between, somebody waits for this; and what failed first is what they hear of.
     }
@@ -227,9 +229,12 @@ export class ModelCall extends Reading {
 
   /** A model that does not say what an answer used: a limit has to hold all the same, otherwise nobody needs to guess. */
   private unreported(): Usage {
-    const { ctx, messages, reservation, raw } = this;
-    const limited = reservation !== undefined || ctx._run.meters !== undefined;
-    return limited ? estimated(ctx, messages, reservation, charsIn(raw)) : UNKNOWN_USAGE;
+    const limited = this.reservation !== undefined || this.ctx._run.meters !== undefined;
+    return limited ? this.estimate() : UNKNOWN_USAGE;
+  }
+
+  private estimate(): Usage {
+    return estimated(this.ctx, this.messages, this.reservation, charsIn(this.raw));
   }
 
   /** The same for what a model does not say of an answer that it says something of. */

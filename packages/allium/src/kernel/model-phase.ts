@@ -4,7 +4,6 @@ import { controlKind, type RestartTurn } from './errors.js';
 import { stamped } from './incoming.js';
 import { Onion } from './layers.js';
 import { LiveMessage } from './live.js';
-import { placed } from './message-input.js';
 import {
   type AssistantMessage,
   freezeMessage,
@@ -13,7 +12,7 @@ import {
   toolCallsOf,
   type Usage,
 } from './messages.js';
-import { callModel, callModelThen } from './model-call.js';
+import { callModel } from './model-call.js';
 import { causedBy, withoutOrphans } from './orphans.js';
 import * as rules from './rules.js';
 import type { Run } from './run.js';
@@ -50,7 +49,7 @@ export function modelPhase(run: Run): Promise<Phase> {
 
 /** One try at an answer. Written without `await`: an async function would cost a good part more. */
 function layeredPhase(run: Run, live: LiveMessage): Promise<Phase> {
-  const phase = new LayeredPhase(run, live);
+  const phase = new LayeredPhase(contextOf(run, live));
   try {
     return ask(run, phase);
   } catch (error) {
@@ -58,21 +57,21 @@ function layeredPhase(run: Run, live: LiveMessage): Promise<Phase> {
   }
 }
 
+function contextOf(run: Run, live: LiveMessage): ModelContext {
+  return new ModelContext(run, run.scope, run.request, new ModelSeam(live, run.history.length));
+}
+
 /** What becomes of the answer that comes out of the layers. */
 class LayeredPhase implements Outcome<ModelResponse, Phase> {
-  declare readonly run: Run;
-  declare readonly live: LiveMessage;
   declare readonly ctx: ModelContext;
 
-  constructor(run: Run, live: LiveMessage) {
-    this.run = run;
-    this.live = live;
-    this.ctx = new ModelContext(run, run.scope, run.request, new ModelSeam(live, run.history.length));
+  constructor(ctx: ModelContext) {
+    this.ctx = ctx;
   }
 
   completed(response: ModelResponse): Awaitable<Phase> {
     try {
-      const phase = settle(this.run, this.ctx, this.live, response);
+      const phase = settle(this.ctx, response);
       return phase instanceof Promise ? phase.catch((error) => this.failed(error)) : phase;
     } catch (error) {
       return this.failed(error);
@@ -80,8 +79,8 @@ class LayeredPhase implements Outcome<ModelResponse, Phase> {
   }
 
   async failed(error: unknown): Promise<Phase> {
-    await recover(this.run, this.ctx, this.live, error);
-    return layeredPhase(this.run, this.live);
+    await recover(this.ctx, error);
+    return layeredPhase(this.ctx._run, this.ctx._call.live!);
   }
 }
 
@@ -100,21 +99,19 @@ function ask(run: Run, phase: LayeredPhase): Promise<Phase> {
 function plainPhase(run: Run, messageId: string): Promise<Phase> {
   const ctx = renewed(run, messageId);
   try {
-    return callModelThen(ctx, PLAIN);
+    return callModel(ctx, PLAIN);
   } catch (error) {
     return PLAIN.failed(error, ctx);
   }
 }
 
 function renewed(run: Run, messageId: string): ModelContext {
-  const { length } = run.history;
   const ctx = run.plainCall;
   if (ctx === undefined) {
-    const live = new LiveMessage(run, messageId);
-    run.plainCall = new ModelContext(run, run.scope, run.request, new ModelSeam(live, length));
+    run.plainCall = contextOf(run, new LiveMessage(run, messageId));
     return run.plainCall;
   }
-  ctx._call.length = length;
+  ctx._call.length = run.history.length;
   ctx._call.attempts = 0;
   ctx._call.live!.renew(messageId);
   return ctx;
@@ -122,56 +119,44 @@ function renewed(run: Run, messageId: string): ModelContext {
 
 const PLAIN = {
   completed(response: ModelResponse, ctx: ModelContext): Awaitable<Phase> {
-    const { _run: run } = ctx;
-    const live = ctx._call.live!;
-    const shown = live.finish(response, ctx) as ModelResponse;
-    const phase = phaseOf(run, natural(shown, ctx), live);
+    const shown = ctx._call.live!.finish(response, ctx) as ModelResponse;
+    const phase = keep(natural(shown, ctx));
     return phase instanceof Promise ? phase.catch((error) => PLAIN.failed(error, ctx)) : phase;
   },
-  async failed(error: unknown, { _run: run, _call: { live } }: ModelContext): Promise<never> {
-    await giveUp(run, live!, live!.messageId, error);
+  async failed(error: unknown, ctx: ModelContext): Promise<never> {
+    await giveUp(ctx, error);
     throw error;
   },
 };
 
 /** From the response of the layers to the message in the history. Waits only where a guard, hook or store does. */
-function settle(run: Run, ctx: ModelContext, live: LiveMessage, response: ModelResponse): Awaitable<Phase> {
-  const shown = live.finish(response, ctx);
-  if (shown instanceof Promise) return shown.then((one) => settleShown(run, ctx, live, one));
-  return settleShown(run, ctx, live, shown);
+function settle(ctx: ModelContext, response: ModelResponse): Awaitable<Phase> {
+  const shown = ctx._call.live!.finish(response, ctx);
+  if (shown instanceof Promise) return shown.then((one) => settleShown(ctx, one));
+  return settleShown(ctx, shown);
 }
 
-function settleShown(run: Run, ctx: ModelContext, live: LiveMessage, shown: ModelResponse): Awaitable<Phase> {
+function settleShown(ctx: ModelContext, shown: ModelResponse): Awaitable<Phase> {
+  const { _run: run } = ctx;
   ctx._call.check();
   if (run.plan.rules.afterModelResponse.length === 0) {
     if (ctx._state) run.cells.stage(ctx._state);
-    return phaseOf(run, natural(shown, ctx), live);
+    return keep(natural(shown, ctx));
   }
-  const answer = decide(run, ctx, shown, live);
-  if (answer instanceof Promise) return answer.then((one) => phaseOf(run, one, live));
-  return phaseOf(run, answer, live);
-}
-
-function phaseOf(run: Run, answer: Answer, { messageId }: LiveMessage): Phase | Promise<Phase> {
-  const message = keep(run, answer, messageId);
-  if (message instanceof Promise) return message.then((kept) => become(answer, kept));
-  return become(answer, message);
-}
-
-function become(answer: Answer, message: AssistantMessage): Phase {
-  answer.message = message;
-  return answer as Phase;
+  const answer = decide(ctx, shown);
+  return answer instanceof Promise ? answer.then(keep) : keep(answer);
 }
 
 /** Returns when the phase is to begin again; otherwise the error goes on, and a message that was begun is ended. */
-async function recover(run: Run, ctx: ModelContext, live: LiveMessage, error: unknown): Promise<void> {
+async function recover(ctx: ModelContext, error: unknown): Promise<void> {
+  const { _run: run, _call: call } = ctx;
   const kind = controlKind(error);
-  if (kind === 'stop') run.call.latch(error, ctx._call.latchedBy);
+  if (kind === 'stop') run.call.latch(error, call.latchedBy);
   if (kind === 'restart') {
     run.cells.stageAll((error as RestartTurn).written);
-    return live.reset();
+    return call.live!.reset();
   }
-  await giveUp(run, live, live.messageId, error);
+  await giveUp(ctx, error);
   throw error;
 }
 
@@ -203,9 +188,9 @@ async function transform(run: Run, ctx: ModelContext): Promise<void> {
 }
 
 /** What `afterModelResponse` makes of the answer. Waits only where a hook does, or for a response it put in. */
-function decide(run: Run, ctx: ModelContext, response: ModelResponse, live: LiveMessage): Awaitable<Answer> {
-  const hooks = run.plan.rules.afterModelResponse;
-  const { forceContinue } = ctx;
+function decide(ctx: ModelContext, response: ModelResponse): Awaitable<Answer> {
+  const { _run: run, forceContinue } = ctx;
+  const live = ctx._call.live!;
   const turn = new TurnContext(run, { ...response, id: live.messageId }, [], false);
   turn._metadata = ctx._metadata;
   turn._state = ctx._state;
@@ -220,24 +205,21 @@ function decide(run: Run, ctx: ModelContext, response: ModelResponse, live: Live
     const final = wanted === response ? response : live.finish(wanted, ctx);
     return final instanceof Promise ? final.then(answer) : answer(final);
   };
-  const asked = rules.afterModelResponse(hooks, response, turn);
+  const asked = rules.afterModelResponse(run.plan.rules.afterModelResponse, response, turn);
   return asked instanceof Promise ? asked.then(decided) : decided(asked);
 }
 
 const NOTHING: readonly rules.Injected[] = Object.freeze([]);
 
 /** Appends the assistant message, then tells of it. What is to be injected after the results is written with it. */
-function keep(run: Run, answer: Answer, messageId: string): AssistantMessage | Promise<AssistantMessage> {
-  const { response, inject } = answer;
-  const paid = run.claimUsage(response.usage);
+function keep(answer: Answer): Awaitable<Phase> {
+  const { response, inject, decision, by, forceContinue, ctx } = answer;
+  const { _run: run } = ctx;
+  const { messageId } = ctx._call.live!;
+  const content = withCallIds(run, response.content, messageId);
   // Only calls made in this run cost something: an answer from a cache carries no usage of its own.
-  const message = assistant(
-    response,
-    messageId,
-    withCallIds(run, response.content, messageId),
-    paid?.usage ?? NO_USAGE,
-  );
-  const { decision, by, forceContinue, ctx } = answer;
+  const paid = run.claimUsage(response.usage);
+  const message = assistant(response, messageId, content, paid?.usage ?? NO_USAGE);
   // What is frozen already costs as much to freeze again as to look at.
   if (response === ctx._call.frozen && message.content === response.content) Object.freeze(message);
   else freezeMessage(message);
@@ -248,7 +230,7 @@ function keep(run: Run, answer: Answer, messageId: string): AssistantMessage | P
     ? { v: ENTRY_VERSION, at: 0, type: 'message' as const, runId, message, started: true as const }
     : { v: ENTRY_VERSION, at: 0, type: 'message' as const, runId, message };
   const costUsd = paid?.costUsd;
-  const offered = offeredOf(run, answer, message);
+  const offered = offeredOf(ctx, message);
   const extra =
     costUsd !== undefined ||
     inject.length > 0 ||
@@ -266,22 +248,25 @@ function keep(run: Run, answer: Answer, messageId: string): AssistantMessage | P
       }
     : begun;
   const wait = run.appendOne(entry);
-  if (wait) return wait.then(() => told(run, message));
-  return run.watched ? told(run, message) : message;
+  return wait ? wait.then(() => kept(answer, message)) : kept(answer, message);
 }
 
 /** The names of the tools the model was offered, where calls follow and they are not simply the agent's. */
-function offeredOf({ plan }: Run, { ctx }: Answer, message: AssistantMessage): readonly string[] | undefined {
-  const { _offered: tools } = ctx;
+function offeredOf(
+  { _offered: tools, plan }: ModelContext,
+  message: AssistantMessage,
+): readonly string[] | undefined {
   if (tools === plan.tools || toolCallsOf(message).length === 0) return undefined;
   const same = tools.length === plan.tools.length && tools.every((tool, i) => tool === plan.tools[i]);
   return same ? undefined : tools.map(({ name }) => name);
 }
 
-function told(run: Run, message: AssistantMessage): AssistantMessage {
+function kept(answer: Answer, message: AssistantMessage): Phase {
+  const { _run: run } = answer.ctx;
   const { runId, sessionId } = run;
   if (run.watched) run.emit({ type: 'message_end', runId, sessionId, messageId: message.id, message });
-  return message;
+  answer.message = message;
+  return answer as Phase;
 }
 
 function assistant(
@@ -308,7 +293,8 @@ function withCallIds(run: Run, given: Content, messageId: string): Content {
 }
 
 /** There will be no response. What was cut off leaves the text that was released; otherwise nothing stays. */
-async function giveUp(run: Run, live: LiveMessage, messageId: string, error: unknown): Promise<void> {
+async function giveUp({ _run: run, _call: call }: ModelContext, error: unknown): Promise<void> {
+  const live = call.live!;
   const cut = controlKind(error) === 'abort' || (run.scope.aborted && error === run.scope.reason);
   const released = cut ? live.released() : [];
   if (released.length === 0) {
@@ -316,14 +302,14 @@ async function giveUp(run: Run, live: LiveMessage, messageId: string, error: unk
     return;
   }
   const { runId, sessionId } = run;
-  const partial = {
+  const { messageId } = live;
+  const message: AssistantMessage = freezeMessage({
     role: 'assistant',
     content: released,
     usage: NO_USAGE,
     stopReason: 'aborted',
-    id: '',
-  } as const;
-  const message: AssistantMessage = placed(partial, messageId);
+    id: messageId,
+  });
   try {
     await run.append([{ type: 'message', runId, message }]);
   } catch (failure) {

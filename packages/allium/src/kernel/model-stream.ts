@@ -16,6 +16,9 @@ const FAIR_MS = 20;
  */
 export abstract class Reading extends Link {
   private open = false;
+  /** `finish` has come: the stream only has to end. */
+  private finished = false;
+  private expecting = false;
   private parts = 0;
   private since = 0;
   private model: Model | undefined = undefined;
@@ -23,12 +26,16 @@ export abstract class Reading extends Link {
   private iterator: ModelIterator | undefined = undefined;
   private consumer: Pick<Run, 'pressure'> | undefined = undefined;
   private carrier: SignalCarrier | undefined = undefined;
+  private cancel: (() => void) | undefined = undefined;
   private readonly onStep = (step: IteratorResult<ModelPart>): void => this.step(step);
   private readonly onError = (error: unknown): void => this.fail(error);
 
   protected abstract take(part: ModelPart): void;
-  protected abstract done(): void;
+  /** `ended`: so has the stream; otherwise what it still does would meet whatever reads next. */
+  protected abstract done(ended: boolean): void;
   protected abstract failed(error: unknown): void;
+  /** Calls `fn` after as long as code is given to wind down; returns what cancels it. */
+  protected abstract setGrace(fn: () => void): () => void;
 
   protected read(
     model: Model,
@@ -40,6 +47,7 @@ export abstract class Reading extends Link {
     this.model = model;
     this.scope = scope;
     this.consumer = consumer;
+    this.finished = false;
     this.parts = 0;
     this.carrier = SignalCarrier.of(scope, this.carrier);
     this.iterator = iteratorOf(model.stream(request, this.carrier), model);
@@ -54,7 +62,7 @@ export abstract class Reading extends Link {
   /** The scope was aborted. */
   tell(reason: unknown): void {
     if (!this.open) return;
-    this.open = false;
+    this.close();
     const iterator = this.iterator!;
     this.failed(reason);
     // Not at once: a stream that hears of the abort itself may just be ending.
@@ -72,6 +80,7 @@ export abstract class Reading extends Link {
       }
       if (isThenable(next)) {
         next.then(this.onStep, this.onError);
+        if (this.finished) this.expectEnd();
         return;
       }
       if (this.took(next)) return;
@@ -94,10 +103,9 @@ export abstract class Reading extends Link {
       return true;
     }
     if (step.done) {
-      this.open = false;
-      this.scope!.remove(this);
+      this.close();
       this.iterator = undefined;
-      this.done();
+      this.done(true);
       return true;
     }
     try {
@@ -108,6 +116,7 @@ export abstract class Reading extends Link {
       abandon(iterator);
       return true;
     }
+    if (step.value.type === 'finish') this.finished = true;
     const wait = this.consumer?.pressure() ?? this.breather();
     wait?.then(() => this.pull(), this.onError);
     return wait !== undefined;
@@ -122,11 +131,37 @@ export abstract class Reading extends Link {
     return breath();
   }
 
+  /**
+   * The answer is complete, so a stream that does not end is let go in the end. Most end at once: whoever looks after
+   * that sets a timer for the others only, and looks once for all streams that were read meanwhile.
+   */
+  private expectEnd(): void {
+    if (this.expecting) return;
+    this.expecting = true;
+    soon(() => {
+      this.expecting = false;
+      if (this.open && this.finished) this.cancel ??= this.setGrace(() => this.letGo());
+    });
+  }
+
+  private letGo(): void {
+    const iterator = this.iterator!;
+    this.close();
+    this.done(false);
+    abandon(iterator);
+  }
+
   private fail(error: unknown): void {
     if (!this.open) return;
+    this.close();
+    this.failed(error);
+  }
+
+  private close(): void {
     this.open = false;
     this.scope!.remove(this);
-    this.failed(error);
+    this.cancel?.();
+    this.cancel = undefined;
   }
 }
 

@@ -1,6 +1,16 @@
 /** The model port: one method that streams. A non-streaming answer is a stream read to its end. */
 import { invalidOption } from './errors.js';
-import type { FinishReason, Message, Metadata, Usage } from './messages.js';
+import type {
+  FileContent,
+  FinishReason,
+  Message,
+  Metadata,
+  ProviderContent,
+  TextContent,
+  ThinkingContent,
+  ToolCall,
+  Usage,
+} from './messages.js';
 
 /** What a model is asked. Everything in it is read-only. */
 export interface ModelRequest {
@@ -42,46 +52,17 @@ export interface ModelSettings {
 }
 
 /**
- * One piece of a streamed answer. Consecutive pieces of one type form one content block;
- * a `block` key, where given, says which block a piece belongs to, so that blocks may interleave.
+ * One piece of a streamed answer: content, or the beginning of some. Consecutive pieces of one type form one content
+ * block; a `block` key, where given, says which block a piece belongs to, so that blocks may interleave.
  */
 export type ModelPart =
-  | {
-      readonly type: 'text';
-      readonly text: string;
-      readonly block?: string | number;
-      readonly metadata?: Metadata;
-    }
-  | {
-      readonly type: 'thinking';
-      readonly text: string;
-      readonly block?: string | number;
-      readonly signature?: string;
-      readonly redacted?: boolean;
-      readonly metadata?: Metadata;
-    }
+  | (TextContent & Keyed)
+  | (ThinkingContent & Keyed)
   /** A whole call, or its beginning when `tool-call-delta` pieces with the same id follow. */
-  | {
-      readonly type: 'tool-call';
-      readonly id: string;
-      readonly name: string;
-      readonly arguments: string;
-      readonly metadata?: Metadata;
-    }
+  | ToolCall
   | { readonly type: 'tool-call-delta'; readonly id: string; readonly arguments: string }
-  | {
-      readonly type: 'file';
-      readonly data: string;
-      readonly mimeType: string;
-      readonly name?: string;
-      readonly metadata?: Metadata;
-    }
-  | {
-      readonly type: 'provider';
-      readonly kind: string;
-      readonly value: unknown;
-      readonly metadata?: Metadata;
-    }
+  | FileContent
+  | ProviderContent
   /** The last piece of every complete stream: without it the answer counts as cut off. */
   | {
       readonly type: 'finish';
@@ -89,6 +70,10 @@ export type ModelPart =
       readonly usage?: Partial<Usage>;
       readonly metadata?: Metadata;
     };
+
+interface Keyed {
+  readonly block?: string | number;
+}
 
 /** US dollars per million tokens. */
 export interface Price {
@@ -102,9 +87,9 @@ export interface Price {
  * A language model.
  *
  * Contract of `stream`: it is called once per attempt and must not be called again to go on; it may throw or
- * reject at any time; it ends with a `finish` piece; it stops when `signal` aborts, unless that piece is all that was
- * left. Reading `signal` is what makes it exist, so a model that needs none costs none. It may also return a plain
- * (synchronous) iterable.
+ * reject at any time; it ends with a `finish` piece, and if it then goes on without a word it is let go after
+ * `teardownTimeoutMs`; it stops when `signal` aborts, unless that piece is all that was left. Reading `signal` is what
+ * makes it exist, so a model that needs none costs none. It may also return a plain (synchronous) iterable.
  */
 export interface Model {
   readonly provider: string;

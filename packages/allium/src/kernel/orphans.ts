@@ -2,7 +2,7 @@
 import type { Message } from './messages.js';
 import type { Run } from './run.js';
 
-export interface Kept {
+interface Kept {
   readonly kept: readonly Message[];
   /** Ids of the calls and results that were left out. */
   readonly dropped: readonly string[];

@@ -2,8 +2,7 @@
 
 import { judgeMessage } from './content-guards.js';
 import type { ModelContext } from './context.js';
-import { type GuardTable, judge, latching, stopFor } from './guards.js';
-import { judgedOnce } from './judged-once.js';
+import { type GuardTable, judge, judgedOnce, latching, stopFor } from './guards.js';
 import type { Message } from './messages.js';
 import { isWithheld } from './session-state.js';
 

@@ -3,7 +3,6 @@ import { redactValue, withContent, withheldThinking, withoutMetadata } from './c
 import type { Context } from './context.js';
 import { codeOf, isControl } from './errors.js';
 import {
-  act,
   type GuardTable,
   type Judged,
   judge,
@@ -25,7 +24,7 @@ import type {
   ThinkingContent,
   ToolCall,
 } from './messages.js';
-import type { GuardPoint, GuardSubject } from './middleware.js';
+import type { GuardPoint } from './middleware.js';
 import { SpanStage } from './span-stage.js';
 
 /** A guard refused a call because of its arguments, or wants a human to agree. By place in the content. */
@@ -50,9 +49,6 @@ export interface BlockText {
 
 type Kind = 'text' | 'thinking';
 
-/** What leaves the ring while a response streams. */
-export type Released = (type: Kind, block: number, text: string) => void;
-
 const POINT_OF = { text: 'output', thinking: 'thinking' } as const;
 const POINTS = ['output', 'thinking', 'final', 'tool-args'] as const;
 
@@ -71,9 +67,9 @@ function streamable(table: GuardTable, type: Kind): boolean {
 interface Block {
   readonly type: Kind;
   /** One per guard, in order; undefined when the block has to be complete first. */
-  readonly stages: readonly SpanStage[] | undefined;
+  stages: SpanStage[] | undefined;
   /** Takes a piece of text. */
-  readonly push: (text: string) => void;
+  push: (text: string) => void;
   /** What has been released. */
   safe: string;
   /** What waits for the end. */
@@ -86,7 +82,7 @@ export class Objection extends Error {}
 /** A refusal is thrown as StopRun, a broken guard as GUARD_FAILED. Both are latched, at the end of the stream. */
 export class ResponseGate {
   /** Verdicts about calls, for the tool phase. */
-  readonly calls: CallVerdicts = new Map();
+  private readonly calls: CallVerdicts = new Map();
   private rewritten = false;
   private streaming = false;
   /** What is to be told of text that streamed, once it counts. */
@@ -96,7 +92,8 @@ export class ResponseGate {
   constructor(
     private readonly table: GuardTable,
     private readonly ctx: Context,
-    private readonly released: Released,
+    /** Takes what leaves the ring while the response streams. */
+    private readonly released: (type: Kind, block: number, text: string) => void,
   ) {}
 
   /** A piece of text or thinking of block `index`. */
@@ -167,30 +164,28 @@ export class ResponseGate {
   }
 
   private open(type: Kind, index: number): Block {
-    const release = (text: string): void => {
-      block.safe += text;
-      this.released(type, index, text);
-    };
-    const stages = streamable(this.table, type) ? this.stages(POINT_OF[type], release) : undefined;
-    const first = stages?.[0];
     const hold = (text: string): void => {
       block.held += text;
     };
-    const push = first ? (text: string) => first.push(text) : stages ? release : hold;
-    const block: Block = { type, stages, push, safe: '', held: '' };
+    const block: Block = { type, stages: undefined, push: hold, safe: '', held: '' };
+    if (streamable(this.table, type)) this.stream(block, index);
     this.blocks[index] = block;
     return block;
   }
 
-  private stages(point: GuardPoint, release: (text: string) => void): readonly SpanStage[] {
-    const stages: SpanStage[] = [];
-    let out = release;
+  /** From the last guard to the first: each hands on to the one after it. */
+  private stream(block: Block, index: number): void {
+    const point = POINT_OF[block.type];
+    block.stages = [];
+    block.push = (text) => {
+      block.safe += text;
+      this.released(block.type, index, text);
+    };
     for (const planned of this.table[point].toReversed()) {
-      const stage = this.stage(planned, point, out);
-      stages.unshift(stage);
-      out = (text) => stage.push(text);
+      const stage = this.stage(planned, point, block.push);
+      block.stages.unshift(stage);
+      block.push = (text) => stage.push(text);
     }
-    return stages;
   }
 
   private stage(planned: PlannedGuard, point: GuardPoint, out: (text: string) => void): SpanStage {
@@ -212,11 +207,11 @@ export class ResponseGate {
         if (this.streaming) {
           if (refuses(planned)) throw new Objection();
           this.untold.push(() => tell(planned, point, ctx));
-          return replaced(planned, span, found);
+        } else {
+          const refusal = tell(planned, point, ctx);
+          if (refusal) throw stopFor(refusal, ctx);
         }
-        const text = act(planned, point, span, found, ctx);
-        if (typeof text !== 'string') throw stopFor(text, ctx);
-        return text;
+        return replaced(planned, span, found);
       },
       out,
     });
@@ -224,14 +219,13 @@ export class ResponseGate {
 
   /** Blocks that no window covers: all guards see the complete text. */
   private async judgeHeld(response: ModelResponse, type: Kind, ctx: Context): Promise<void> {
-    const held = [...this.blocks.entries()].filter(([, block]) => block?.type === type && !block.stages) as [
-      number,
-      Block,
-    ][];
+    const held = this.blocks.flatMap((block, index) =>
+      block?.type === type && !block.stages ? { index, block } : [],
+    );
     if (held.length === 0) return;
     const points: GuardPoint[] = [POINT_OF[type]];
     if (type === 'text' && !response.content.some((part) => part.type === 'tool-call')) points.push('final');
-    let texts: readonly string[] = held.map(([, block]) => block.held);
+    let texts: readonly string[] = held.map(({ block }) => block.held);
     for (const point of points) {
       if (this.table[point].length === 0) continue;
       const judged = await latching(ctx, () =>
@@ -241,7 +235,7 @@ export class ResponseGate {
       texts = judged.texts;
       this.rewritten ||= judged.rewritten;
     }
-    for (const [i, [index, block]] of held.entries()) {
+    for (const [i, { index, block }] of held.entries()) {
       block.safe = texts[i]!;
       if (block.safe !== '') this.released(type, index, block.safe);
     }
@@ -301,7 +295,10 @@ function gateFor(table: GuardTable, content: readonly AssistantContent[], ctx: C
   return gate;
 }
 
-/** Judges the arguments of a call, parsed; text that is not JSON is judged as it stands. */
+/**
+ * Judges the arguments of a call, parsed; text that is not JSON is judged as it stands. A guard that breaks refuses the
+ * call and withholds its arguments; the run goes on.
+ */
 export async function judgeArguments(
   table: GuardTable,
   toolCall: ToolCall,
@@ -310,30 +307,14 @@ export async function judgeArguments(
   const { arguments: given } = toolCall;
   const read = readArguments(given);
   const subject = { point: 'tool-args', toolCall, ...(read && { args: read.args }) } as const;
-  const judged = await judgeCall(table, subject, read ? textsIn(read.args) : [given], ctx);
-  const { texts, rewritten, deny, ask } = judged;
-  if ('args' in judged) return { arguments: JSON.stringify(judged.args), rewritten, deny, ask };
-  return { arguments: read ? read.kept : (texts[0] ?? ''), rewritten, deny, ask };
-}
-
-/** A guard that breaks while judging a call refuses that call and withholds its arguments; the run goes on. */
-async function judgeCall(
-  table: GuardTable,
-  subject: Omit<GuardSubject, 'text'>,
-  texts: readonly string[],
-  ctx: Context,
-): Promise<Judged> {
+  const said = read ? textsIn(read.args) : [given];
   try {
-    return await judge(table['tool-args'], subject, texts, ctx);
+    const { texts, args, rewritten, deny, ask } = await judge(table['tool-args'], subject, said, ctx);
+    const unread = read ? read.kept : (texts[0] ?? '');
+    return { arguments: args === read?.args ? unread : JSON.stringify(args), rewritten, deny, ask };
   } catch (error) {
     if (codeOf(error) !== 'GUARD_FAILED') throw error;
-    const deny = { reason: 'A guard failed while judging this call, so it was not run.', by: 'guard' };
-    return {
-      texts: [''],
-      changed: true,
-      rewritten: true,
-      ...(subject.args !== undefined && { args: {} }),
-      deny,
-    };
+    const reason = 'A guard failed while judging this call, so it was not run.';
+    return { arguments: read ? '{}' : '', rewritten: true, deny: { reason, by: 'guard' }, ask: undefined };
   }
 }

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { normalise } from './guard-returns.js';
 import type { Span } from './middleware.js';
-import { normalise, SpanStage } from './span-stage.js';
+import { SpanStage } from './span-stage.js';
 
 const matches = (pattern: RegExp, text: string): Span[] =>
   [...text.matchAll(pattern)].map((m) => ({ start: m.index, end: m.index + m[0].length }));

@@ -1,9 +1,8 @@
 /** Cuts spans out of text while it streams, holding back as much as a match could still need. */
-import { WrongReturn } from './guard-returns.js';
 import type { Span } from './middleware.js';
 
 /** How the stage asks about text, and what it does with what may pass. */
-export interface SpanStageOptions {
+interface SpanStageOptions {
   /** Characters that are held back. */
   readonly hold: number;
   /** Spans in the text, sorted and apart. */
@@ -23,7 +22,6 @@ const CONTEXT_LIMIT = 65_536;
  * would in the whole text.
  */
 export class SpanStage {
-  private readonly options: SpanStageOptions;
   /** Text is looked at in steps, not at every delta. */
   private readonly step: number;
   private buffer = '';
@@ -36,8 +34,7 @@ export class SpanStage {
   /** Places where text was once released: never inside a span. */
   private cuts: number[] = [];
 
-  constructor(options: SpanStageOptions) {
-    this.options = options;
+  constructor(private readonly options: SpanStageOptions) {
     this.step = Math.max(16, options.hold >> 2);
     this.next = options.hold + this.step;
     this.full = 2 * options.hold + 128;
@@ -116,38 +113,6 @@ export class SpanStage {
     this.cuts = this.cuts.filter((cut) => cut > keep).map((cut) => cut - keep);
     this.full = Math.max(2 * hold + 128, this.from + this.step);
   }
-}
-
-/** Sorted, merged and checked. Empty spans are left out. */
-export function normalise(spans: unknown, text: string, guard: string): readonly Span[] {
-  if (!Array.isArray(spans)) {
-    throw new WrongReturn(guard, 'find', spans, 'Return a list of { start, end }, at once.');
-  }
-  if (spans.length === 0) return spans;
-  for (const span of spans) {
-    if (isSpan(span, text.length)) continue;
-    throw new WrongReturn(
-      guard,
-      'find',
-      span,
-      `Return spans with 0 ≤ start ≤ end ≤ ${text.length}, the length of the text.`,
-    );
-  }
-  const merged: Span[] = [];
-  for (const span of [...(spans as Span[])].sort((a, b) => a.start - b.start || b.end - a.end)) {
-    const last = merged.at(-1);
-    if (span.end === span.start) continue;
-    if (last && span.start < last.end) {
-      if (span.end > last.end) merged[merged.length - 1] = { ...last, end: span.end };
-    } else merged.push(span);
-  }
-  return merged;
-}
-
-function isSpan(span: Partial<Span> | null | undefined, length: number): boolean {
-  const { start, end } = span ?? {};
-  if (!Number.isInteger(start) || !Number.isInteger(end)) return false;
-  return start! >= 0 && start! <= end! && end! <= length;
 }
 
 function splitsPair(text: string, at: number): boolean {

@@ -7,35 +7,39 @@ import type { LiveStream } from './live.js';
 import { deepFreeze, type ModelResponse } from './messages.js';
 import { type ModelPart, modelName, type StreamTransform } from './model.js';
 
-/** Did any layer register a transform of this call? */
-export function isTransformed(ctx: ModelContext): boolean {
-  if (!ctx._call.transformed) return false;
-  for (let at: ModelContext | undefined = ctx; at !== undefined; at = at._outer)
-    if (at._transforms !== undefined) return true;
-  return false;
+/** The transforms of a call, each with what it comes to; undefined where no layer registered one. */
+export function stagesOf(ctx: ModelContext, raw: Assembler): Stages | undefined {
+  if (!ctx._call.transformed) return undefined;
+  const made: Stage[] = [];
+  for (let at: ModelContext | undefined = ctx; at; at = at._outer)
+    if (at._transforms) made.push({ ctx: at, assembler: new Assembler(modelName(ctx.model)) });
+  return made.length > 0 ? new Stages(made, raw) : undefined;
+}
+
+interface Stage {
+  readonly ctx: ModelContext;
+  readonly assembler: Assembler;
 }
 
 /** The way of a part: raw assembly, then the transforms of each layer from the inside out, then the consumer. */
 export class Stages {
-  private readonly made: { readonly ctx: ModelContext; readonly assembler: Assembler }[] = [];
-
   constructor(
-    ctx: ModelContext,
+    private readonly made: readonly Stage[],
     private readonly raw: Assembler,
-  ) {
-    for (let at: ModelContext | undefined = ctx; at; at = at._outer) {
-      if (at._transforms) this.made.push({ ctx: at, assembler: new Assembler(modelName(ctx.model)) });
-    }
-  }
+  ) {}
 
   /** What the stream comes to after all transforms. */
   get last(): Assembler {
-    return this.made.at(-1)?.assembler ?? this.raw;
+    return this.made.at(-1)!.assembler;
   }
 
   /** Takes the parts of the model. */
   taker(live: LiveStream | undefined): (part: ModelPart) => void {
-    let out = taker(this.last, live);
+    const { last } = this;
+    let out = (part: ModelPart): void => {
+      const block = last.add(part);
+      if (block >= 0) live?.part(part, block);
+    };
     for (let i = this.made.length - 1; i >= 0; i--) {
       const { ctx } = this.made[i]!;
       const transform = chain(ctx._transforms!, out, ctx);
@@ -61,15 +65,6 @@ export class Stages {
   }
 }
 
-/** Where nothing transforms, parts go straight from the assembly to the consumer. */
-export function taker(assembler: Assembler, live: LiveStream | undefined): (part: ModelPart) => void {
-  if (live === undefined) return (part) => void assembler.add(part);
-  return (part) => {
-    const block = assembler.add(part);
-    if (block >= 0) live.part(part, block);
-  };
-}
-
 /** Applies transforms to a response that did not stream through them: one that was cached, preset or replaced. */
 export function transformed(
   response: ModelResponse,
@@ -87,7 +82,7 @@ export function transformed(
  * Plain functions from the first transform to `out`. `finish` makes each transform end before it goes on. What a
  * transform throws is attributed to the middleware of its context; what `out` throws is not.
  */
-export function chain(
+function chain(
   factories: readonly (() => StreamTransform)[],
   out: (part: ModelPart) => void,
   owner: ModelContext,
