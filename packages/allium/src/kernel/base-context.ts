@@ -40,6 +40,8 @@ export class SeamCall {
   declare raised: Raised | undefined;
   /** A response or result that the kernel made, and has frozen with all that is in it. */
   declare frozen: unknown;
+  /** What guards have said of responses or results, by the content or the result. */
+  declare judged: Map<unknown, Promise<any>> | undefined;
 
   constructor() {
     this.attempts = 0;
@@ -51,6 +53,7 @@ export class SeamCall {
     this.converted = true;
     this.raised = undefined;
     this.frozen = undefined;
+    this.judged = undefined;
   }
 
   /** Who raised an error, as far as it is known. */

@@ -96,7 +96,7 @@ const HOW = { stopped: 'did not finish', error: 'failed', aborted: 'was cancelle
  */
 export function forward(ctx: ToolContext, event: AgentEvent, sessionId: string): Awaitable<void> {
   if (event.type === 'message_update' || event.type === 'message_reset') return;
-  return ctx.update(event.type, { agentId: sessionId, event });
+  return ctx._of._owner.update(ctx, event.type, { agentId: sessionId, event }, true);
 }
 
 // ── Where the child is ───────────────────────────────────────────────────────────────────────────────────────

@@ -180,21 +180,25 @@ function withheld({ reason }: Refusal): ToolResult {
   return { content: [{ type: 'text', text: reason }], isError: true };
 }
 
-/** Progress of a tool, as far as guards that can answer at once allow it; otherwise nothing is shown. */
+/**
+ * Progress of a tool, as far as guards that can answer at once allow it; otherwise nothing is shown. `quiet`: it is told
+ * only where somebody watches, so nothing but what they see may depend on it.
+ */
 export function judgeUpdate(
   table: GuardTable,
   content: readonly ToolContent[],
   details: unknown,
   ctx: Context,
+  quiet = false,
 ): { update: readonly ToolContent[]; details?: unknown } | undefined {
   const guards = table['tool-result'];
   if (guards.some((planned) => planned.guard.judge)) return undefined;
   const given = content.flatMap(textsOfPart);
-  const { texts, deny } = redactTexts(guards, 'tool-result', given, ctx);
+  const { texts, deny } = redactTexts(guards, 'tool-result', given, ctx, quiet);
   if (deny) return undefined;
   const update = texts === given ? content : withPlainTexts(content, texts);
   if (details === undefined) return { update };
-  const cleaned = redactDetails(guards, details, ctx);
+  const cleaned = redactDetails(guards, details, ctx, quiet);
   return cleaned.deny ? undefined : { update, details: cleaned.value };
 }
 
@@ -206,8 +210,9 @@ function redactDetails(
   guards: readonly PlannedGuard[],
   details: unknown,
   ctx: Context,
+  quiet = false,
 ): { value: unknown; deny?: Refusal } {
-  return redactValue(guards, 'tool-result', guards.length === 0 ? details : asJson(details), ctx);
+  return redactValue(guards, 'tool-result', guards.length === 0 ? details : asJson(details), ctx, quiet);
 }
 
 /** Probabilities of tokens spell the whole text out, in pieces that no guard knows. */
@@ -242,9 +247,10 @@ export function redactValue(
   point: GuardPoint,
   given: unknown,
   ctx: Context,
+  quiet = false,
 ): { value: unknown; deny?: Refusal } {
   const all = textsIn(given);
-  const { texts, deny } = redactTexts(guards, point, all, ctx);
+  const { texts, deny } = redactTexts(guards, point, all, ctx, quiet);
   return { value: texts === all ? given : withTexts(given, texts), deny };
 }
 
@@ -254,16 +260,18 @@ function redactTexts(
   point: GuardPoint,
   given: readonly string[],
   ctx: Context,
+  quiet = false,
 ): { texts: readonly string[]; deny?: Refusal } {
   let texts = given;
   for (const planned of guards) {
     if (!planned.guard.find) continue;
     try {
-      const left = redact(planned, point, texts, ctx);
+      const left = redact(planned, point, texts, ctx, quiet);
       if (left.deny) return { texts, deny: left.deny };
       texts = left.texts;
     } catch (error) {
-      skipOrThrow(planned, error, ctx);
+      if (!quiet) skipOrThrow(planned, error, ctx);
+      else if (!planned.open) return { texts, deny: { reason: '', by: planned.name } };
     }
   }
   return { texts };

@@ -165,16 +165,17 @@ function findsNothing(planned: PlannedGuard, point: GuardPoint, text: string, ct
   }
 }
 
-/** Texts without what one guard found in them; the same list if it found nothing to take out. */
+/** Texts without what one guard found in them; the same list if it found nothing to take out. `quiet`: see `tell`. */
 export function redact(
   planned: PlannedGuard,
   point: GuardPoint,
   given: readonly string[],
   ctx: Context,
+  quiet = false,
 ): { texts: readonly string[]; deny?: Refusal } {
   let deny: Refusal | undefined;
   const texts = given.map((text) => {
-    const left = redactOne(planned, point, text, ctx);
+    const left = redactOne(planned, point, text, ctx, quiet);
     if (typeof left === 'string') return left;
     deny ??= left;
     return text;
@@ -182,11 +183,17 @@ export function redact(
   return { texts: isSame(texts, given) ? given : texts, deny };
 }
 
-function redactOne(planned: PlannedGuard, point: GuardPoint, text: string, ctx: Context): string | Refusal {
+function redactOne(
+  planned: PlannedGuard,
+  point: GuardPoint,
+  text: string,
+  ctx: Context,
+  quiet: boolean,
+): string | Refusal {
   let out = '';
   let position = 0;
   for (const span of spansOf(planned, point, text, 0, ctx)) {
-    const refusal = tell(planned, point, ctx);
+    const refusal = tell(planned, point, ctx, quiet);
     if (refusal) return refusal;
     const found = text.slice(span.start, span.end);
     out += text.slice(position, span.start) + replaced(planned, span, found);
@@ -216,8 +223,17 @@ export function spansOf(
   }
 }
 
-/** Says that something was found: a note, a warning, or a refusal; a stop is thrown. */
-export function tell(planned: PlannedGuard, point: GuardPoint, ctx: Context): Refusal | undefined {
+/**
+ * Says that something was found: a note, a warning, or a refusal; a stop is thrown. Quietly, where it was found in what
+ * only those who watch would see: then it is kept from them, and nothing else comes of it.
+ */
+export function tell(
+  planned: PlannedGuard,
+  point: GuardPoint,
+  ctx: Context,
+  quiet = false,
+): Refusal | undefined {
+  if (quiet) return refuses(planned) ? { reason: '', by: planned.name } : undefined;
   const { action = 'redact' } = planned.guard;
   if (action !== 'redact') return refuse(planned, point, ctx);
   ctx._run.note(planned.name, `redacted ${point}`);

@@ -1,9 +1,12 @@
-/** What guards have said in a run, so that nothing is judged twice, and what layers get to see because of it. */
+/**
+ * What guards have said of a call, so that nothing is judged twice in it, and what layers get to see because of it. Apart
+ * for each call: the same object may be fine as the answer to one and not to another.
+ */
 import { judgeToolResult } from './content-guards.js';
-import type { Context, ModelContext, ToolContext } from './context.js';
+import type { Context, ModelContext, SeamCall, ToolContext } from './context.js';
 import { judgedOnce } from './guards.js';
 import type { LayerContext } from './layer.js';
-import { type AssistantContent, deepFreeze, type ModelResponse } from './messages.js';
+import { deepFreeze, type ModelResponse } from './messages.js';
 import {
   asJudged,
   type CallVerdicts,
@@ -17,13 +20,9 @@ import type { Awaitable } from './store.js';
 import type { ToolResult } from './tool.js';
 import { transformed } from './transforms.js';
 
-type Content = readonly AssistantContent[];
-
 export class Judgements {
-  // Made when they are first needed: weak maps are too dear for every run.
-  private judged: WeakMap<Content, Promise<JudgedContent>> | undefined;
-  private results: WeakMap<ToolResult, Promise<ToolResult>> | undefined;
-  private passed: WeakSet<ToolResult> | undefined;
+  /** The call a result has passed the guards in. Made when it is first needed: too dear for every run. */
+  private passed: WeakMap<ToolResult, SeamCall> | undefined;
 
   constructor(private readonly run: Run) {}
 
@@ -60,28 +59,26 @@ export class Judgements {
   ): Promise<{ response: ModelResponse; calls: CallVerdicts }> {
     if (!this.run.plan.guardsResponses) return { response, calls: NO_VERDICTS };
     const { guards } = this.run.plan;
-    this.judged ??= new WeakMap();
-    const judged = await judgedOnce(this.judged, response.content, ctx, () =>
+    const judged: JudgedContent = await judgedOnce(judgedIn(ctx._call), response.content, ctx, () =>
       guardResponse(guards, response, ctx),
     );
-    this.remember(judged);
+    this.remember(judged, ctx._call);
     return { response: asJudged(guards, response, judged, ctx), calls: judged.calls };
   }
 
   /** What guards left of a response has passed them. */
-  remember(judged: JudgedContent): void {
-    this.judged ??= new WeakMap();
-    this.judged.set(judged.content, Promise.resolve(judged));
+  remember(judged: JudgedContent, call: SeamCall): void {
+    judgedIn(call).set(judged.content, Promise.resolve(judged));
   }
 
   toolResult(ctx: ToolContext, result: ToolResult): Promise<ToolResult> {
-    this.results ??= new WeakMap();
-    const { results } = this;
-    return judgedOnce(results, result, ctx, () =>
+    const { _call: call } = ctx;
+    const known = judgedIn(call);
+    return judgedOnce(known, result, ctx, () =>
       judgeToolResult(this.run.plan.guards, ctx.toolCall, result, ctx).then((made) => {
-        results.set(made, Promise.resolve(made));
-        this.passed ??= new WeakSet();
-        this.passed.add(made);
+        known.set(made, Promise.resolve(made));
+        this.passed ??= new WeakMap();
+        this.passed.set(made, call);
         return deepFreeze(made);
       }),
     );
@@ -100,8 +97,13 @@ export class Judgements {
     if (kept !== given) ctx.args = JSON.parse(kept);
   }
 
-  /** Is this what the guards left of a result? */
-  hasPassed(result: ToolResult): boolean {
-    return this.passed?.has(result) ?? false;
+  /** Is this what the guards left of a result of this call? */
+  hasPassed(result: ToolResult, call: SeamCall): boolean {
+    return this.passed?.get(result) === call;
   }
+}
+
+function judgedIn(call: SeamCall): Map<unknown, Promise<any>> {
+  call.judged ??= new Map();
+  return call.judged;
 }

@@ -277,7 +277,7 @@ export class LiveStream {
     ctx: ModelContext,
   ): Promise<JudgedContent> {
     const guarded = await gate.end(response, ctx);
-    this.live.run.judgements.remember(guarded);
+    this.live.run.judgements.remember(guarded, this.ctx._call);
     this.claim(guarded.content);
     if (this.holdsCalls && this.live.isLive(this)) {
       for (const [index, part] of guarded.content.entries()) {

@@ -250,6 +250,14 @@ export function freezeMessage<M extends Message | ModelResponse>(message: M): M 
   return Object.freeze(message);
 }
 
+/** Can nobody change what it says any more? */
+export function isFrozenMessage(message: Message): boolean {
+  const { content } = message;
+  return (
+    Object.isFrozen(message) && Object.isFrozen(content) && content.every((part) => Object.isFrozen(part))
+  );
+}
+
 /** Freezes plain objects and arrays all the way down; leaves instances of classes alone. Returns its argument. */
 export function deepFreeze<T>(value: T): T {
   if (value === null || typeof value !== 'object' || Object.isFrozen(value)) return value;

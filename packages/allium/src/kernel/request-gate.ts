@@ -3,7 +3,7 @@
 import { judgeMessage } from './content-guards.js';
 import type { ModelContext } from './context.js';
 import { type GuardTable, judge, judgedOnce, latching, stopFor } from './guards.js';
-import type { Message } from './messages.js';
+import { isFrozenMessage, type Message } from './messages.js';
 import { isWithheld } from './session-state.js';
 
 export class RequestGate {
@@ -57,6 +57,8 @@ export class RequestGate {
   }
 
   private one(message: Message, ctx: ModelContext): Promise<Message> {
+    // What a hook keeps and changes is looked at each time it is sent.
+    if (!isFrozenMessage(message)) return this.judge(message, ctx);
     return judgedOnce(this.judged, message, ctx, () => this.judge(message, ctx));
   }
 

@@ -5,7 +5,7 @@
 import { invalidOption } from './errors.js';
 import { canonical, Hash } from './hash.js';
 import { growsOnly } from './history.js';
-import type { Message, TextContent } from './messages.js';
+import { isFrozenMessage, type Message, type TextContent } from './messages.js';
 import type { ModelRequest, ModelSettings, ToolSpec } from './model.js';
 
 /** A request and its model: what `next()` goes in with, so a `ModelContext` is one. */
@@ -85,16 +85,9 @@ function remembered(message: Message): Hash {
   let hash = hashes.get(message);
   if (hash === undefined) {
     hash = hashOf(message);
-    if (isFrozen(message)) hashes.set(message, hash);
+    if (isFrozenMessage(message)) hashes.set(message, hash);
   }
   return hash;
-}
-
-function isFrozen(message: Message): boolean {
-  const { content } = message;
-  return (
-    Object.isFrozen(message) && Object.isFrozen(content) && content.every((part) => Object.isFrozen(part))
-  );
 }
 
 /**

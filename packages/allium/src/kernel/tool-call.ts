@@ -97,8 +97,13 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
     this.resolved = true;
   }
 
-  update(ctx: ToolContext, partial: string | readonly ToolContent[], details: unknown): Awaitable<void> {
-    return this.batch.results.update(this, ctx, partial, details);
+  update(
+    ctx: ToolContext,
+    partial: string | readonly ToolContent[],
+    details: unknown,
+    forwarded = false,
+  ): Awaitable<void> {
+    return this.batch.results.update(this, ctx, partial, details, forwarded);
   }
 
   suspend(ctx: ToolContext, request: Request): Promise<Decision> {

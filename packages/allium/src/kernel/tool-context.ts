@@ -197,6 +197,12 @@ export interface ToolCallSubject {
 /** The call itself: what it does for its contexts. Its key is read only when somebody needs it: it costs more than a fork. */
 export interface ToolCallOwner {
   readonly idempotencyKey: string;
-  update(ctx: ToolContext, partial: string | readonly ToolContent[], details: unknown): Awaitable<void>;
+  /** `forwarded`: an event of a child. */
+  update(
+    ctx: ToolContext,
+    partial: string | readonly ToolContent[],
+    details: unknown,
+    forwarded?: boolean,
+  ): Awaitable<void>;
   suspend(ctx: ToolContext, request: Request): Promise<Decision>;
 }

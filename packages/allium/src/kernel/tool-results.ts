@@ -36,6 +36,7 @@ export class ToolResults {
     ctx: ToolContext,
     partial: string | readonly ToolContent[],
     details: unknown,
+    forwarded: boolean,
   ): Awaitable<void> {
     const { run } = this;
     if (!begun || ctx._isOver) return;
@@ -45,8 +46,8 @@ export class ToolResults {
         'INVALID_HOOK_RESULT',
         'ctx.update() takes text or a list of text, image and file content.',
       );
-    // Watched or not, what a guard says about it counts.
-    const shown = judgeUpdate(run.plan.guards, content, details, ctx);
+    // Watched or not, what a guard says about it counts. Events of a child are made only for those who watch.
+    const shown = judgeUpdate(run.plan.guards, content, details, ctx, forwarded);
     if (!shown || !run.watched) return;
     const { runId, sessionId } = run;
     const about = { toolCallId: toolCall.id, toolName: toolCall.name };
@@ -112,7 +113,7 @@ export class ToolResults {
   private released(call: Call, result: ToolResult, plain: string): ToolResult {
     const { judgements, plan } = this.run;
     const { guards } = plan;
-    if (guards['tool-result'].length === 0 || judgements.hasPassed(result)) return result;
+    if (guards['tool-result'].length === 0 || judgements.hasPassed(result, call.seam)) return result;
     try {
       const shown = judgeUpdate(guards, result.content, result.details, call.ctx);
       if (shown) return { ...result, content: shown.update, details: shown.details };

@@ -1,0 +1,194 @@
+/** What guards are asked, and what comes of it: each call is judged for itself, and nothing depends on who watches. */
+import {
+  Agent,
+  type AgentEvent,
+  type Guard,
+  type Message,
+  type Middleware,
+  type Model,
+  type ModelResponse,
+  type RunResult,
+  type Tool,
+  textOf,
+  tool,
+  toolResult,
+} from 'allium';
+import { scriptedModel, toolCalls } from 'allium/testing';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+
+const make = (name: string, execute: Tool['execute']): Tool =>
+  tool({ name, description: name, input: z.any(), execute }) as Tool;
+
+const SECRET = /SECRET/g;
+const find: Guard['find'] = (text) =>
+  [...text.matchAll(SECRET)].map(({ index, 0: found }) => ({ start: index, end: index + found.length }));
+
+const MODES = ['run', 'observer', 'stream'] as const;
+type Mode = (typeof MODES)[number];
+
+/** Runs the same agent unwatched, with an observer, and with a consumer. */
+async function outcome(
+  mode: Mode,
+  make: (observers: ((event: AgentEvent) => void)[]) => Agent,
+  seen: AgentEvent[] = [],
+): Promise<RunResult> {
+  const agent = make(mode === 'observer' ? [(event) => void seen.push(event)] : []);
+  if (mode !== 'stream') return agent.run('go').catch((error) => error.result);
+  const stream = agent.stream('go');
+  try {
+    for await (const event of stream) seen.push(event);
+  } catch {
+    // The result tells.
+  }
+  return stream.result.catch((error) => error.result);
+}
+
+const toolTexts = ({ messages }: RunResult): string[] =>
+  messages.filter(({ role }) => role === 'tool').map(textOf);
+
+describe('the same object, as the answer to several calls', () => {
+  it.each(['a tool', 'a layer', 'a preset'])('is judged for each call: a result of %s', async (kind) => {
+    const shared = toolResult({ content: 'row 1' });
+    const asked: (string | undefined)[] = [];
+    const payroll: Middleware = {
+      name: 'payroll-only',
+      guard: {
+        on: ['tool-result'],
+        judge({ toolCall }) {
+          asked.push(toolCall?.name);
+          return toolCall?.name === 'payroll' ? { type: 'deny', reason: 'Not for you.' } : undefined;
+        },
+      },
+    };
+    const layers: Middleware[] =
+      kind === 'a layer'
+        ? [{ name: 'answers', wrapTool: async () => shared }]
+        : kind === 'a preset'
+          ? [
+              {
+                name: 'answers',
+                beforeTool(ctx) {
+                  ctx.skip = true;
+                  ctx.result = shared;
+                },
+              },
+            ]
+          : [];
+    const result = await new Agent({
+      model: scriptedModel([toolCalls({ name: 'weather' }, { name: 'payroll' }), 'done']),
+      tools: [make('weather', () => shared), make('payroll', () => shared)],
+      middleware: [...layers, payroll],
+    }).run('go');
+    expect(asked.sort()).toEqual(['payroll', 'weather']);
+    expect(toolTexts(result)).toEqual(['row 1', 'Not for you.']);
+  });
+
+  it('is judged in each turn: a response of a layer', async () => {
+    const call = { type: 'tool-call', id: 'a', name: 'transfer', arguments: '{}' } as const;
+    const again: ModelResponse = { role: 'assistant', content: [call], stopReason: 'tool-calls' };
+    let sent = 0;
+    let asked = 0;
+    const result = await new Agent({
+      model: scriptedModel(['done']),
+      tools: [make('transfer', () => `sent ${++sent}`)],
+      middleware: [
+        {
+          name: 'answers',
+          beforeModel(ctx) {
+            if (ctx.turn < 3) ctx.response = again;
+          },
+        },
+        {
+          name: 'once',
+          guard: {
+            on: ['tool-args'],
+            judge: () => (asked++ > 0 ? { type: 'deny', reason: 'Once only.' } : undefined),
+          },
+        },
+      ],
+    }).run('go');
+    expect(sent).toBe(1);
+    expect(toolTexts(result)).toEqual(['sent 1', 'Once only.']);
+  });
+});
+
+describe('events of a child', () => {
+  const kid = (guard: Guard, observers: ((event: AgentEvent) => void)[]): Agent => {
+    const child = new Agent({
+      name: 'kid',
+      tools: [make('peek', () => 'SECRET')],
+      model: scriptedModel([toolCalls({ name: 'peek' }), 'All is well.']),
+    });
+    return new Agent({
+      model: scriptedModel([toolCalls({ name: 'kid', args: { prompt: 'go' } }), 'ok']),
+      middleware: [{ name: 'g', guard }],
+      tools: [child.asTool({ name: 'kid', description: 'A child.' })],
+      observers,
+    });
+  };
+  const throws: Guard['find'] = (text) => {
+    if (text.includes('SECRET')) throw new Error('cannot');
+    return [];
+  };
+
+  it.each([
+    ['stops', { on: ['tool-result'], action: 'stop', find }],
+    ['blocks', { on: ['tool-result'], action: 'block', find }],
+    ['fails', { on: ['tool-result'], find: throws }],
+    ['redacts', { on: ['tool-result'], find }],
+    ['warns', { on: ['tool-result'], action: 'warn', find }],
+  ] satisfies [string, Guard][])('decide nothing, where a guard %s', async (how, guard) => {
+    for (const mode of MODES) {
+      const seen: AgentEvent[] = [];
+      const result = await outcome(mode, (observers) => kid(guard, observers), seen);
+      expect([mode, result.status]).toEqual([mode, 'done']);
+      expect(toolTexts(result)).toEqual(['All is well.']);
+      expect(result.changes).toEqual([]);
+      if (how !== 'warns') expect(JSON.stringify(seen)).not.toContain('SECRET');
+      if (mode !== 'run') expect(seen.some(({ type }) => type === 'tool_execution_update')).toBe(true);
+    }
+  });
+});
+
+describe('a message that its middleware changes between turns', () => {
+  it.each(['transformContext', 'convertToLlm', 'beforeModel'] as const)(
+    'is judged anew: %s',
+    async (hook) => {
+      const part = { type: 'text' as const, text: 'nothing yet' };
+      const note = { role: 'user', content: [part] } as unknown as Message;
+      const withNote = (messages: readonly Message[], turn: number): readonly Message[] => {
+        if (turn === 2) part.text = 'a SECRET';
+        return [...messages, note];
+      };
+      const changing: Middleware =
+        hook === 'beforeModel'
+          ? {
+              name: 'changing',
+              beforeModel(ctx) {
+                ctx.messages = withNote(ctx.messages, ctx.turn);
+              },
+            }
+          : {
+              name: 'changing',
+              [hook]: (messages: readonly Message[], ctx: { turn: number }) => withNote(messages, ctx.turn),
+            };
+      const sent: string[] = [];
+      const scripted = scriptedModel([toolCalls({ name: 'x' }), 'ok']);
+      const model: Model = {
+        provider: 'p',
+        id: 'i',
+        stream(request, options) {
+          sent.push(textOf(request.messages.at(-1)!));
+          return scripted.stream(request, options);
+        },
+      };
+      await new Agent({
+        model,
+        tools: [make('x', () => 'r')],
+        middleware: [changing, { name: 'g', guard: { on: ['request'], find } }],
+      }).run('go');
+      expect(sent).toEqual(['nothing yet', 'a [redacted]']);
+    },
+  );
+});
