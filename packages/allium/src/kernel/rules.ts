@@ -148,13 +148,10 @@ export async function acceptMessage(hooks: Hooks, message: Message, ctx: RunCont
   for (const planned of hooks) {
     const answer = await ask<Message | Refusal>('acceptMessage', planned, ctx, current, ctx);
     if (answer === undefined || answer === current) continue;
-    if ('block' in answer) {
-      return {
-        block: String(answer.reason ?? `The message was refused by "${planned.name}".`),
-        by: planned.name,
-      };
-    }
-    ctx._run.note(planned.name, 'rewrote a message from outside');
+    const { name } = planned;
+    if ('block' in answer)
+      return { block: String(answer.reason ?? `The message was refused by "${name}".`), by: name };
+    ctx._run.note(name, 'rewrote a message from outside');
     current = answer;
   }
   return { message: current };
@@ -171,49 +168,45 @@ export async function transformContext(
   given: readonly Message[],
   ctx: ModelContext,
 ): Promise<readonly Transformed[]> {
-  let messages = given;
   const steps: Transformed[] = [];
-  for (const planned of hooks) {
-    const before = ctx._request;
-    const answer = await ask<readonly Message[]>('transformContext', planned, ctx, messages, ctx);
-    if (ctx._request !== before) assigned('transformContext', planned, ctx, before);
-    if (answer === undefined || answer === messages) continue;
-    messages = answer;
-    steps.push({ by: planned.name, messages });
-    ctx._run.note(planned.name, 'rewrote the messages of the request');
-  }
+  await chain('transformContext', hooks, given, ctx, 'rewrote the messages of the request', (by, messages) =>
+    steps.push({ by, messages }),
+  );
   return steps;
 }
 
-export async function transformSystemPrompt(
-  hooks: Hooks,
-  prompt: string,
-  ctx: ModelContext,
-): Promise<string> {
-  let current = prompt;
-  for (const planned of hooks) {
-    const before = ctx._request;
-    const answer = await ask<string>('transformSystemPrompt', planned, ctx, current, ctx);
-    if (ctx._request !== before) assigned('transformSystemPrompt', planned, ctx, before);
-    if (answer === undefined || answer === current) continue;
-    current = answer;
-    ctx._run.note(planned.name, 'rewrote the system prompt of the request');
-  }
-  return current;
+export function transformSystemPrompt(hooks: Hooks, prompt: string, ctx: ModelContext): Promise<string> {
+  return chain('transformSystemPrompt', hooks, prompt, ctx, 'rewrote the system prompt of the request');
 }
 
-export async function convertToLlm(
+export function convertToLlm(
   hooks: Hooks,
   messages: readonly Message[],
   ctx: ModelContext,
 ): Promise<readonly Message[]> {
-  const planned = hooks.at(-1)!;
-  const before = ctx._request;
-  const answer = await ask<readonly Message[]>('convertToLlm', planned, ctx, messages, ctx);
-  if (ctx._request !== before) assigned('convertToLlm', planned, ctx, before);
-  if (answer === undefined || answer === messages) return messages;
-  ctx._run.note(planned.name, 'converted the messages of the request');
-  return answer;
+  return chain('convertToLlm', hooks.slice(-1), messages, ctx, 'converted the messages of the request');
+}
+
+/** Each hook is given what the one before made of a part of the request. */
+async function chain<T>(
+  hook: RuleHook,
+  hooks: Hooks,
+  given: T,
+  ctx: ModelContext,
+  what: string,
+  made?: (by: string, value: T) => void,
+): Promise<T> {
+  let current = given;
+  for (const planned of hooks) {
+    const before = ctx._request;
+    const answer = await ask<T>(hook, planned, ctx, current, ctx);
+    if (ctx._request !== before) assigned(hook, planned, ctx, before);
+    if (answer === undefined || answer === current) continue;
+    current = answer;
+    made?.(planned.name, current);
+    ctx._run.note(planned.name, what);
+  }
+  return current;
 }
 
 type Resolved = { readonly toolCall: ToolCall; readonly tool?: Tool };
@@ -252,35 +245,24 @@ export async function beforeToolCall(
 ): Promise<CallDecision> {
   const answers: (ToolAnswer | undefined)[] = hooks.map(() => undefined);
   const seen = hooks.map(() => -1);
-  for (let k = 0, rewrites = 0; k < hooks.length; ) {
-    if (seen[k] === rewrites) {
-      k++;
-      continue;
-    }
+  for (let k = 0, rewrites = 0; k < hooks.length; k++) {
+    if (seen[k] === rewrites) continue;
     const { name } = hooks[k]!;
+    const block = (reason: string): CallDecision => ({ block: { reason, by: name } });
     seen[k] = rewrites;
     const answer = await ask<ToolAnswer>('beforeToolCall', hooks[k]!, ctx, ctx);
     if (ctx._extra?.asking !== undefined) await ctx._extra.asking;
     answers[k] = answer;
-    if (answer?.block)
-      return { block: { reason: String(answer.reason ?? `Refused by "${name}".`), by: name } };
-    if (!answer || !('args' in answer)) {
-      k++;
-      continue;
-    }
-    if (++rewrites > MAX_REWRITES) {
-      return {
-        block: { reason: `Not run: its arguments were rewritten more than ${MAX_REWRITES} times.`, by: name },
-      };
-    }
+    if (answer?.block) return block(String(answer.reason ?? `Refused by "${name}".`));
+    if (!answer || !('args' in answer)) continue;
+    if (++rewrites > MAX_REWRITES)
+      return block(`Not run: its arguments were rewritten more than ${MAX_REWRITES} times.`);
     const problem = await rewrite(answer.args);
-    if (problem)
-      return {
-        block: { reason: `Not run: the arguments that "${name}" wrote were refused.\n${problem}`, by: name },
-      };
+    if (problem) return block(`Not run: the arguments that "${name}" wrote were refused.\n${problem}`);
     ctx._run.note(name, `rewrote the arguments of ${ctx.toolCall.name}`);
     seen[k] = rewrites;
-    k = 0;
+    // From the first on.
+    k = -1;
   }
   const asking = answers.findIndex((answer) => answer?.ask);
   const answering = answers.findIndex((answer) => answer && 'result' in answer);
