@@ -335,13 +335,8 @@ export abstract class Context {
   }
 
   private _adoptState(state: Overlay | undefined): void {
-    if (state === undefined) {
-      this._extra?.state?.drop();
-      return;
-    }
-    const extra = this._extras();
-    extra.state ??= this._run.cells.overlay();
-    extra.state.adopt(state);
+    if (state === undefined) this._extra?.state?.drop();
+    else (this.state as Overlay).adopt(state);
   }
 
   private _adoptWrites(state: Overlay | undefined, metadata: Record<string, unknown> | undefined): void {

@@ -1,5 +1,5 @@
 /** Turns a middleware list into a plan: per seam, rule and guard point only the functions that exist, in order. */
-import { checkMembers, POINTS, SEAMS } from './check-middleware.js';
+import { checkMembers, POINTS } from './check-middleware.js';
 import { AlliumError, shown } from './errors.js';
 import type { GuardTable, PlannedGuard } from './guards.js';
 import type { Layer } from './layer.js';
@@ -83,8 +83,8 @@ export function compose(list: MiddlewareList, options: ComposeOptions = {}): Pla
   checkEach(options, CHECKS);
   const middleware = named(flatten(list));
   checkOrder(middleware);
-  const layers: Record<Seam, Layer[]> = { run: [], model: [], tool: [] };
-  for (const seam of SEAMS) for (const planned of middleware) layers[seam].push(...layersOf(planned, seam));
+  const layersAt = (seam: Seam): Layer[] => middleware.flatMap((planned) => layersOf(planned, seam));
+  const layers = { run: layersAt('run'), model: layersAt('model'), tool: layersAt('tool') };
   const { rules, replaced } = rulesOf(middleware, options);
   const tools = toolsOf(middleware, options.tools ?? []);
   const guards = guardsOf(middleware);
@@ -107,7 +107,7 @@ export function compose(list: MiddlewareList, options: ComposeOptions = {}): Pla
       MODEL_RULES.some((hook) => rules[hook].length > 0),
     decidesOnCalls:
       rules.resolveToolCall.length > 0 || rules.beforeToolCall.length > 0 || guards['tool-args'].length > 0,
-    runOptions: optionsOf(middleware),
+    runOptions: Object.freeze([...new Set(middleware.flatMap((one) => one.middleware.runOptions ?? []))]),
     tools,
     specs: specsOf(tools),
     toolsByName: new Map(tools.map((tool) => [tool.name, tool])),
@@ -197,23 +197,13 @@ function layersOf({ name, position, middleware }: PlannedMiddleware, seam: Seam)
   const wrap = bound(middleware, names.wrap);
   const [before, after] = [bound(middleware, names.before), bound(middleware, names.after)];
   const onError = listed && seam !== 'run' ? bound(middleware, 'onError') : undefined;
+  const open = middleware.onFail === 'open';
+  const sink = middleware.sink === true;
   const layer = (
     kind: Layer['kind'],
     hooks: string[],
-    members: Partial<Pick<Layer, 'wrap' | 'before' | 'after' | 'onError'>>,
-  ): Layer => ({
-    kind,
-    position,
-    name,
-    middleware,
-    hooks,
-    open: middleware.onFail === 'open',
-    sink: middleware.sink === true,
-    wrap: members.wrap,
-    before: members.before,
-    after: members.after,
-    onError: members.onError,
-  });
+    { wrap, before, after, onError }: Partial<Layer>,
+  ): Layer => ({ kind, position, name, hooks, open, sink, wrap, before, after, onError });
   const layers: Layer[] = [];
   if (process) layers.push(layer('wrap', ['process'], { wrap: process }));
   if (before || after)
@@ -265,10 +255,6 @@ function rulesOf(
   return { rules, replaced };
 }
 
-function optionsOf(middleware: readonly PlannedMiddleware[]): readonly string[] {
-  return Object.freeze([...new Set(middleware.flatMap(({ middleware: one }) => one.runOptions ?? []))]);
-}
-
 function guardsOf(middleware: readonly PlannedMiddleware[]): GuardTable {
   const table = Object.fromEntries(POINTS.map((point) => [point, [] as PlannedGuard[]])) as Record<
     GuardPoint,
@@ -317,7 +303,6 @@ function cellsOf(
   own: readonly StateCell<any>[],
 ): Map<StateCell<any>, string> {
   const cells = new Map<StateCell<any>, string>();
-  const owners = new Map<string, PlannedMiddleware | undefined>();
   const add = (cell: StateCell<any>, owner: PlannedMiddleware | undefined): void => {
     if (typeof cell?.name !== 'string' || !('scope' in cell))
       throw new AlliumError(
@@ -330,14 +315,13 @@ function cellsOf(
     const key = prefix === undefined ? cell.name : `${prefix}:${cell.name}`;
     // Middleware of different names may share a cell, which explain() reports; the first one's name is stored.
     if (cells.has(cell) && cells.get(cell) !== key) return;
-    if (owners.has(key)) {
+    if ([...cells.values()].includes(key)) {
       const who = base === undefined ? 'without a name' : `named "${base}"`;
       throw new AlliumError(
         'DUPLICATE_STATE',
         `Two middleware ${who} own a cell "${cell.name}". Give each instance a \`name\` of its own, so that their stored values stay apart.`,
       );
     }
-    owners.set(key, owner);
     cells.set(cell, key);
   };
   for (const cell of own) add(cell, undefined);

@@ -217,12 +217,8 @@ export class Aborted extends Error {
   readonly [CONTROL] = 'abort' as const;
 
   constructor(reason?: unknown) {
-    super(
-      reason instanceof Error ? reason.message : typeof reason === 'string' ? reason : 'The run was aborted.',
-      {
-        cause: reason,
-      },
-    );
+    const message = reason instanceof Error ? reason.message : reason;
+    super(typeof message === 'string' ? message : 'The run was aborted.', { cause: reason });
   }
 }
 

@@ -41,7 +41,7 @@ class Inward extends Attempt {
   }
 
   /**
-   * The layer calls `next()`: mostly once, and just like that. `run` written out: taken together this is too much for the
+   * The layer calls `next()`: mostly once, and just like that. `runFork` written out: taken together this is too much for the
    * compiler to put into the function of the layer, where contexts cost more to make.
    */
   start(override: Override): Promise<unknown> {

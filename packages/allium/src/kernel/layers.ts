@@ -122,17 +122,13 @@ async function tearDown(
   const before = ctx.result;
   const scope = new Scope();
   ctx._scope = scope;
-  // Made where it is needed: an error takes a trace of the stack with it.
-  const late = (): AlliumError =>
-    new AlliumError(
-      'MIDDLEWARE_ERROR',
-      `${hook} of "${layer.name}" took longer than ${agent.teardownTimeoutMs} ms.`,
-    );
+  const late = `${hook} of "${layer.name}" took longer than ${agent.teardownTimeoutMs} ms.`;
   let cancel: (() => void) | undefined;
   try {
     let returned = layer.after!(ctx);
     if (isThenable(returned)) {
-      cancel = clock.setTimer(() => scope.abort(late()), agent.teardownTimeoutMs);
+      const abort = () => scope.abort(new AlliumError('MIDDLEWARE_ERROR', late));
+      cancel = clock.setTimer(abort, agent.teardownTimeoutMs);
       returned = await untilAborted(returned, scope);
     }
     if (returned !== undefined) throw wrongReturn(layer, hook, returned);
