@@ -89,6 +89,8 @@ export function compose(list: MiddlewareList, options: ComposeOptions = {}): Pla
   const tools = toolsOf(middleware, options.tools ?? []);
   const guards = guardsOf(middleware);
   const gated = guardsResponses(guards);
+  const looksAtResponses = gated || any(layers.model, rules.afterModelResponse);
+  const { transformContext, transformSystemPrompt, convertToLlm } = rules;
   return Object.freeze({
     middleware,
     names: Object.freeze(middleware.map(({ name }) => name)),
@@ -97,16 +99,11 @@ export function compose(list: MiddlewareList, options: ComposeOptions = {}): Pla
     rules,
     guards,
     guardsResponses: gated,
-    looksAtResponses: gated || layers.model.length > 0 || rules.afterModelResponse.length > 0,
-    looksAtResults:
-      layers.tool.length > 0 || rules.afterToolCall.length > 0 || guards['tool-result'].length > 0,
+    looksAtResponses,
+    looksAtResults: any(layers.tool, rules.afterToolCall, guards['tool-result']),
     seesModelCalls:
-      gated ||
-      layers.model.length > 0 ||
-      guards.request.length > 0 ||
-      MODEL_RULES.some((hook) => rules[hook].length > 0),
-    decidesOnCalls:
-      rules.resolveToolCall.length > 0 || rules.beforeToolCall.length > 0 || guards['tool-args'].length > 0,
+      looksAtResponses || any(transformContext, transformSystemPrompt, convertToLlm, guards.request),
+    decidesOnCalls: any(rules.resolveToolCall, rules.beforeToolCall, guards['tool-args']),
     runOptions: Object.freeze([...new Set(middleware.flatMap((one) => one.middleware.runOptions ?? []))]),
     tools,
     specs: specsOf(tools),
@@ -116,12 +113,9 @@ export function compose(list: MiddlewareList, options: ComposeOptions = {}): Pla
   });
 }
 
-const MODEL_RULES = [
-  'transformContext',
-  'transformSystemPrompt',
-  'convertToLlm',
-  'afterModelResponse',
-] as const;
+function any(...lists: (readonly unknown[])[]): boolean {
+  return lists.some((list) => list.length > 0);
+}
 
 const specs = new WeakMap<readonly Tool[], readonly ToolSpec[]>();
 

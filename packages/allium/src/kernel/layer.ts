@@ -70,16 +70,6 @@ function assignable(ctx: ModelContext): Partial<ModelContext> {
   };
 }
 
-/** Did a `before` hook answer the call itself? Around a tool `skip` says so; a result alone would be lost. */
-export function isPreset(layer: Layer, ctx: LayerContext): boolean {
-  if (ctx.result !== undefined && ctx.seam === 'tool' && !ctx.skip)
-    throw new AlliumError(
-      'INVALID_HOOK_RESULT',
-      `${layer.hooks[0]} of "${layer.name}" set ctx.result without ctx.skip, so the tool would run all the same. Set ctx.skip = true to answer without it, or change the result in afterTool.`,
-    );
-  return ctx.seam === 'tool' ? ctx.skip : ctx.result !== undefined;
-}
-
 /** Checks a result that a layer made itself, brings it into shape and freezes it. */
 export function takeResult(layer: Layer, hook: string, ctx: LayerContext): void {
   const problem = badResult(ctx);
