@@ -136,10 +136,7 @@ function checkGuard({ guard }: Middleware, fail: (message: string) => AlliumErro
   if (typeof guard.find !== 'function' && typeof guard.judge !== 'function')
     throw fail('`guard` needs `find` or `judge`.');
   const { hold = 'full', action = 'redact', replacement = '' } = guard;
-  if (
-    hold !== 'full' &&
-    !(typeof hold === 'object' && hold !== null && Number.isInteger(hold.chars) && hold.chars >= 1)
-  )
+  if (hold !== 'full' && !(Number.isInteger(hold?.chars) && hold.chars >= 1))
     throw fail(`\`guard.hold\` must be 'full' or window(n), got ${shown(hold)}.`);
   if (!['redact', 'block', 'stop', 'warn'].includes(action))
     throw fail(`\`guard.action\` must be 'redact', 'block', 'stop' or 'warn', got ${shown(action)}.`);

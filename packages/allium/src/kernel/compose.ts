@@ -265,18 +265,12 @@ function toolsOf(middleware: readonly PlannedMiddleware[], own: readonly Tool[])
   const owners = new Map<string, string>();
   const tools: Tool[] = [];
   const add = (tool: Tool, owner: string): void => {
-    if (
-      typeof tool !== 'object' ||
-      tool === null ||
-      typeof tool.execute !== 'function' ||
-      typeof tool.name !== 'string' ||
-      !('spec' in tool)
-    ) {
+    const made = typeof tool === 'object' && typeof tool?.execute === 'function' && 'spec' in tool;
+    if (!made || typeof tool.name !== 'string')
       throw new AlliumError(
         'INVALID_TOOL',
         `${owner} lists ${shown(tool)} as a tool. Make tools with tool({ … }).`,
       );
-    }
     const other = owners.get(tool.name);
     if (other)
       throw new AlliumError(

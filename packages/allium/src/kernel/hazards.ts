@@ -20,7 +20,14 @@ export function findHazards(plan: Plan): readonly Hazard[] {
 const has = (trait: string) => (one: PlannedMiddleware) => one.middleware.traits?.includes(trait) ?? false;
 
 function at(plan: Plan, one: PlannedMiddleware, seam: Seam): boolean {
-  return plan.layers[seam].some((layer) => layer.position === one.position);
+  return isAmong(plan.layers[seam], one);
+}
+
+function isAmong(
+  members: readonly { readonly position: number }[],
+  { position }: PlannedMiddleware,
+): boolean {
+  return members.some((member) => member.position === position);
 }
 
 /** One of them says that they belong in this order. */
@@ -91,11 +98,11 @@ const RESPONSES: Readonly<Record<Seam, { rule?: RuleHook; points: readonly Guard
  * Where a middleware meets the responses of a seam: the smaller, the further out. Rules are asked after all layers, one
  * after the other.
  */
-function placesAt(plan: Plan, { position }: PlannedMiddleware, seam: Seam, counts = seesResponses): number[] {
+function placesAt(plan: Plan, one: PlannedMiddleware, seam: Seam, counts = seesResponses): number[] {
   const { rule } = RESPONSES[seam];
-  const asked = rule !== undefined && plan.rules[rule].some((member) => member.position === position);
-  const wraps = plan.layers[seam].some((layer) => layer.position === position && counts(layer));
-  return [...(asked ? [-1 - position] : []), ...(wraps ? [position] : [])];
+  const asked = rule !== undefined && isAmong(plan.rules[rule], one);
+  const wraps = isAmong(plan.layers[seam].filter(counts), one);
+  return [...(asked ? [-1 - one.position] : []), ...(wraps ? [one.position] : [])];
 }
 
 function seesResponses({ wrap, after }: Layer): boolean {
@@ -137,16 +144,14 @@ function unsafeTools(plan: Plan): readonly string[] {
 /** Something of it runs inside every layer around the run: rules, guards, tools, and layers around calls. */
 function runsFurtherIn(plan: Plan, one: PlannedMiddleware): boolean {
   const { guard, tools = [] } = one.middleware;
-  const asked = Object.values(plan.rules).some((hooks) =>
-    hooks.some(({ position }) => position === one.position),
-  );
+  const asked = Object.values(plan.rules).some((hooks) => isAmong(hooks, one));
   return guard !== undefined || tools.length > 0 || asked || at(plan, one, 'model') || at(plan, one, 'tool');
 }
 
 /** It can ask in its tools only. Rules and guards ask before the layers of a call begin. */
 function asksInTools(plan: Plan, one: PlannedMiddleware): boolean {
   const { guard, tools = [] } = one.middleware;
-  const asksBefore = plan.rules.beforeToolCall.some(({ position }) => position === one.position);
+  const asksBefore = isAmong(plan.rules.beforeToolCall, one);
   return tools.length > 0 && !asksBefore && !guard?.on.includes('tool-args') && !at(plan, one, 'tool');
 }
 

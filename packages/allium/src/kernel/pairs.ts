@@ -16,13 +16,11 @@ export function runPairs(
 ): Promise<unknown> | unknown {
   const pairs = new Pairs(onion, start, ctx);
   if (attempt === undefined) return pairs.goIn();
-  let work: Promise<unknown> | unknown;
   try {
-    work = pairs.goIn();
+    return attempt.settledBy(pairs.goIn());
   } catch (error) {
     return attempt.rejected(error);
   }
-  return attempt.settledBy(work);
 }
 
 /**

@@ -4,7 +4,7 @@ import { AlliumError, attribute, isControl, isThenable, shown } from './errors.j
 import { toldError } from './guards.js';
 import { SHAPES } from './hook-shapes.js';
 import type { Message, ModelResponse, ToolCall } from './messages.js';
-import type { ToolResultPatch, TurnAction } from './middleware.js';
+import type { AcceptVerdict, ToolResultPatch, TurnAction } from './middleware.js';
 import type { RequestParts } from './model-context.js';
 import { noteAssigned } from './request-changes.js';
 import { checkRequest } from './request-checks.js';
@@ -73,16 +73,13 @@ function ask<T>(
   last?: Context,
 ): Awaitable<T | undefined> {
   ctx._position = planned.position;
-  let answer: unknown;
   try {
     const given: unknown = last === undefined ? planned.fn(subject) : planned.fn(subject, last);
     if (isThenable(given)) return awaited(hook, planned, ctx, given, subject);
-    answer = checked(hook, planned, given, subject);
+    return checked<T>(hook, planned, ctx, given, subject);
   } catch (error) {
-    failed(hook, planned, ctx, error);
+    return failed(hook, planned, ctx, error);
   }
-  ctx._call.check();
-  return answer as T | undefined;
 }
 
 async function awaited<T>(
@@ -92,24 +89,28 @@ async function awaited<T>(
   given: PromiseLike<unknown>,
   subject: unknown,
 ): Promise<T | undefined> {
-  let answer: unknown;
   try {
-    answer = checked(hook, planned, await untilAborted(given, ctx._scope), subject);
+    return checked<T>(hook, planned, ctx, await untilAborted(given, ctx._scope), subject);
   } catch (error) {
-    failed(hook, planned, ctx, error);
+    return failed(hook, planned, ctx, error);
   }
+}
+
+function checked<T>(
+  hook: RuleHook,
+  planned: PlannedHook,
+  ctx: Context,
+  answer: unknown,
+  subject: unknown,
+): T | undefined {
+  const { fine, required } = SHAPES[hook];
+  if (answer === undefined ? required : !fine(answer, subject)) throw wrong(hook, planned, answer);
   ctx._call.check();
   return answer as T | undefined;
 }
 
-function checked(hook: RuleHook, planned: PlannedHook, answer: unknown, subject: unknown): unknown {
-  const { fine, required } = SHAPES[hook];
-  if (answer === undefined ? required : !fine(answer, subject)) throw wrong(hook, planned, answer);
-  return answer;
-}
-
 /** Returns where the hook is skipped. What was latched before goes on in the place of an error. */
-function failed(hook: RuleHook, planned: PlannedHook, ctx: Context, error: unknown): void {
+function failed(hook: RuleHook, planned: PlannedHook, ctx: Context, error: unknown): undefined {
   if (isControl(error)) ctx._latch(error, error === ctx._scope.reason ? 'kernel' : planned.name);
   else attribute(error, { middleware: planned.name, hook }, undefined, ctx);
   ctx._call.check();
@@ -140,13 +141,12 @@ function wrong(hook: RuleHook, planned: PlannedHook, answer: unknown): AlliumErr
 
 // ── The rules ────────────────────────────────────────────────────────────────────────────────────────────────
 
-type Refusal = { readonly block: true; readonly reason?: string };
 type Acceptance = { readonly message: Message } | { readonly block: string; readonly by: string };
 
 export async function acceptMessage(hooks: Hooks, message: Message, ctx: RunContext): Promise<Acceptance> {
   let current = message;
   for (const planned of hooks) {
-    const answer = await ask<Message | Refusal>('acceptMessage', planned, ctx, current, ctx);
+    const answer = await ask<AcceptVerdict>('acceptMessage', planned, ctx, current, ctx);
     if (answer === undefined || answer === current) continue;
     const { name } = planned;
     if ('block' in answer)

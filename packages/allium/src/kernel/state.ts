@@ -116,9 +116,9 @@ export class Overlay implements StateAccess {
     this.writes = added(this.writes, one);
   }
 
-  /** Takes over the writes of an attempt, instead of those of the attempt taken over before. */
-  adopt(attempt: Overlay): void {
-    if (!this.writes.includes(attempt)) this.write(attempt);
+  /** Takes over the writes of an attempt instead of those of the one taken over before; of none if all were abandoned. */
+  adopt(attempt: Overlay | undefined): void {
+    if (attempt !== undefined && !this.writes.includes(attempt)) this.write(attempt);
     this.chosen = attempt;
   }
 
@@ -161,11 +161,6 @@ export class Overlay implements StateAccess {
     const rest = taken.filter(({ cell }) => cell.scope === 'call');
     this.writes = [...this.writes.slice(0, mark?.count ?? 0), ...rest];
     return taken;
-  }
-
-  /** The attempts were all abandoned. */
-  drop(): void {
-    this.chosen = undefined;
   }
 
   /** The writes that stand, in order. */

@@ -63,11 +63,8 @@ function judge(error: Record<string, unknown>): boolean | undefined {
   const status = statusOf(error);
   if (status !== undefined && status >= 400) return status >= 500 || STATUSES.has(status);
   if (words.some((word) => PASSING.has(word) || word.endsWith('_TIMEOUT'))) return true;
-  if (
-    NAMES.has(String(error.name)) ||
-    NAMES.has((error.constructor as { name?: string } | undefined)?.name ?? '')
-  )
-    return true;
+  const { name: kind } = (error.constructor ?? {}) as { readonly name?: unknown };
+  if (NAMES.has(String(error.name)) || NAMES.has(String(kind))) return true;
   // Any other code is a statement too: a bad certificate, an invalid argument. A wrapper's code is not.
   const says = typeof error.code === 'string' && error.code !== 'MODEL_ERROR' && error.code !== '';
   return says ? false : undefined;
@@ -75,36 +72,20 @@ function judge(error: Record<string, unknown>): boolean | undefined {
 
 /** Where clients put the name of what went wrong. */
 function wordsOf(error: Record<string, unknown>): string[] {
-  const body = error.error as
-    | { type?: unknown; code?: unknown; error?: { type?: unknown; code?: unknown } }
-    | null
-    | undefined;
-  return [
-    error.code,
-    error.type,
-    error.status,
-    error.name,
-    body?.type,
-    body?.code,
-    body?.error?.type,
-    body?.error?.code,
-  ].filter((word) => typeof word === 'string');
+  type Body = { type?: unknown; code?: unknown; error?: Body } | null | undefined;
+  const body = error.error as Body;
+  const own = [error.code, error.type, error.status, error.name];
+  const inner = [body?.type, body?.code, body?.error?.type, body?.error?.code];
+  return [...own, ...inner].filter((word) => typeof word === 'string');
 }
 
 function statusOf(error: Record<string, unknown>): number | undefined {
   const response = error.response as { status?: unknown; statusCode?: unknown } | null | undefined;
   const metadata = error.$metadata as { httpStatusCode?: unknown } | null | undefined;
-  const candidates = [
-    error.status,
-    error.statusCode,
-    response?.status,
-    response?.statusCode,
-    metadata?.httpStatusCode,
-    error.code,
-  ];
-  return candidates.find((value) => typeof value === 'number' && value >= 100 && value < 600) as
-    | number
-    | undefined;
+  const places = [error, response].flatMap((one) => [one?.status, one?.statusCode]);
+  return [...places, metadata?.httpStatusCode, error.code].find(
+    (value): value is number => typeof value === 'number' && value >= 100 && value < 600,
+  );
 }
 
 /** A header of the failed answer, wherever its client keeps them. */
