@@ -12,7 +12,15 @@ import {
   type Seam,
 } from './middleware.js';
 import type { ToolSpec } from './model.js';
-import { type Checks, checkEach, checkList, checkNames, checkOptions, checkRecord } from './options.js';
+import {
+  type Checks,
+  checkEach,
+  checkFunction,
+  checkList,
+  checkNames,
+  checkOptions,
+  checkRecord,
+} from './options.js';
 import { checkOrder } from './order.js';
 import { guardsResponses } from './response-gate.js';
 import { type PlannedHook, RULES, type RuleHook } from './rules.js';
@@ -213,38 +221,34 @@ function rulesOf(
   middleware: readonly PlannedMiddleware[],
   { hooks = {}, replaces = [] }: ComposeOptions,
 ): Pick<Plan, 'rules' | 'replaced'> {
-  const unknown = replaces.find((one) => !middleware.some(({ name }) => name === one));
+  const all = middleware.map(({ name }) => name);
+  const unknown = replaces.find((name) => !all.includes(name));
   if (unknown !== undefined)
     throw new AlliumError(
       'INVALID_OPTION',
-      `\`replaces\` names ${shown(unknown)}, which no middleware is called. There are: ${middleware.map(({ name }) => name).join(', ')}.`,
+      `\`replaces\` names ${shown(unknown)}, which no middleware is called. There are: ${all.join(', ')}.`,
     );
   const rules = {} as Record<RuleHook, PlannedHook[]>;
   const replaced: { hook: RuleHook; names: string[] }[] = [];
   for (const hook of RULE_HOOKS) {
     rules[hook] = middleware.flatMap(({ name, position, middleware: one }) => {
       const fn = bound(one, hook);
-      return fn ? [{ name, position, open: one.onFail === 'open', fn }] : [];
+      return fn ? [{ hook, name, position, open: one.onFail === 'open', fn }] : [];
     });
     const explicit = hooks[hook];
     if (explicit === undefined) continue;
-    if (typeof explicit !== 'function')
-      throw new AlliumError(
-        'INVALID_OPTION',
-        `Expected \`${hook}\` to be a function, got ${shown(explicit)}.`,
-      );
+    checkFunction(hook, explicit);
     const names = rules[hook].map(({ name }) => name);
     const guarding = middleware.find(
       ({ name, middleware: one }) => one.guard && names.includes(name) && !replaces.includes(name),
     );
-    if (guarding) {
+    if (guarding)
       throw new AlliumError(
         'GUARD_REPLACED',
         `\`${hook}\` of the agent would replace the one of "${guarding.name}", which guards. Make it a middleware, or say replaces: ['${guarding.name}'].`,
       );
-    }
     if (names.length > 0) replaced.push({ hook, names });
-    rules[hook] = [{ name: 'agent', position: -1, open: false, fn: explicit as PlannedHook['fn'] }];
+    rules[hook] = [{ hook, name: 'agent', position: -1, open: false, fn: explicit as PlannedHook['fn'] }];
   }
   return { rules, replaced };
 }

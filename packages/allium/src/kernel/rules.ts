@@ -45,6 +45,8 @@ export type RuleHook = keyof typeof RULES;
 
 /** A hook of one middleware, bound to it. */
 export interface PlannedHook {
+  readonly hook: RuleHook;
+  /** Of its middleware. */
   readonly name: string;
   readonly position: number;
   readonly open: boolean;
@@ -65,77 +67,64 @@ const MAX_REWRITES = 8;
  * Calls one hook and checks what it answers. Notes who threw, skips those that fail open, and stops at a latched
  * signal. Waits only where the hook does; an abort ends the wait, and what the hook answers later is dropped.
  */
-function ask<T>(
-  hook: RuleHook,
-  planned: PlannedHook,
-  ctx: Context,
-  subject: unknown,
-  last?: Context,
-): Awaitable<T | undefined> {
+function ask<T>(planned: PlannedHook, ctx: Context, subject: unknown = ctx): Awaitable<T | undefined> {
   ctx._position = planned.position;
   try {
-    const given: unknown = last === undefined ? planned.fn(subject) : planned.fn(subject, last);
-    if (isThenable(given)) return awaited(hook, planned, ctx, given, subject);
-    return checked<T>(hook, planned, ctx, given, subject);
+    const given: unknown = subject === ctx ? planned.fn(ctx) : planned.fn(subject, ctx);
+    if (isThenable(given)) return awaited(planned, ctx, given, subject);
+    return checked<T>(planned, ctx, given, subject);
   } catch (error) {
-    return failed(hook, planned, ctx, error);
+    return failed(planned, ctx, error);
   }
 }
 
 async function awaited<T>(
-  hook: RuleHook,
   planned: PlannedHook,
   ctx: Context,
   given: PromiseLike<unknown>,
   subject: unknown,
 ): Promise<T | undefined> {
   try {
-    return checked<T>(hook, planned, ctx, await untilAborted(given, ctx._scope), subject);
+    return checked<T>(planned, ctx, await untilAborted(given, ctx._scope), subject);
   } catch (error) {
-    return failed(hook, planned, ctx, error);
+    return failed(planned, ctx, error);
   }
 }
 
-function checked<T>(
-  hook: RuleHook,
-  planned: PlannedHook,
-  ctx: Context,
-  answer: unknown,
-  subject: unknown,
-): T | undefined {
-  const { fine, required } = SHAPES[hook];
-  if (answer === undefined ? required : !fine(answer, subject)) throw wrong(hook, planned, answer);
+function checked<T>(planned: PlannedHook, ctx: Context, answer: unknown, subject: unknown): T | undefined {
+  const { fine, required } = SHAPES[planned.hook];
+  if (answer === undefined ? required : !fine(answer, subject)) throw wrong(planned, answer);
   ctx._call.check();
   return answer as T | undefined;
 }
 
 /** Returns where the hook is skipped. What was latched before goes on in the place of an error. */
-function failed(hook: RuleHook, planned: PlannedHook, ctx: Context, error: unknown): undefined {
-  if (isControl(error)) ctx._latch(error, error === ctx._scope.reason ? 'kernel' : planned.name);
-  else attribute(error, { middleware: planned.name, hook }, undefined, ctx);
+function failed({ hook, name, open }: PlannedHook, ctx: Context, error: unknown): undefined {
+  if (isControl(error)) ctx._latch(error, error === ctx._scope.reason ? 'kernel' : name);
+  else attribute(error, { middleware: name, hook }, undefined, ctx);
   ctx._call.check();
-  if (isControl(error) || !planned.open) throw error;
-  ctx._run.note(planned.name, `${hook} failed and was skipped: ${toldError(error, ctx)}`);
+  if (isControl(error) || !open) throw error;
+  ctx._run.note(name, `${hook} failed and was skipped: ${toldError(error, ctx)}`);
 }
 
 /** A transform of the request assigned to its context what it does not return. */
-function assigned(hook: RuleHook, planned: PlannedHook, ctx: ModelContext, before: RequestParts): void {
+function assigned(planned: PlannedHook, ctx: ModelContext, before: RequestParts): void {
   try {
     checkRequest(ctx._request, before);
-    noteAssigned(ctx, before, hook);
+    noteAssigned(ctx, before, planned.hook);
   } catch (error) {
-    failed(hook, planned, ctx, error);
+    failed(planned, ctx, error);
     ctx._request = before;
   }
 }
 
-function wrong(hook: RuleHook, planned: PlannedHook, answer: unknown): AlliumError {
+function wrong({ hook, name }: PlannedHook, answer: unknown): AlliumError {
   const { wanted, lack } = SHAPES[hook];
   const lacking = lack?.(answer);
   return new AlliumError(
     'INVALID_HOOK_RESULT',
-    `${hook} of "${planned.name}" returned ${shown(answer)}. Return ${wanted}.${lacking ? ` Expected ${lacking}.` : ''}`,
-    { data: { hook, middleware: planned.name } },
+    `${hook} of "${name}" returned ${shown(answer)}. Return ${wanted}.${lacking ? ` Expected ${lacking}.` : ''}`,
+    { data: { hook, middleware: name } },
   );
 }
 
@@ -146,7 +135,7 @@ type Acceptance = { readonly message: Message } | { readonly block: string; read
 export async function acceptMessage(hooks: Hooks, message: Message, ctx: RunContext): Promise<Acceptance> {
   let current = message;
   for (const planned of hooks) {
-    const answer = await ask<AcceptVerdict>('acceptMessage', planned, ctx, current, ctx);
+    const answer = await ask<AcceptVerdict>(planned, ctx, current);
     if (answer === undefined || answer === current) continue;
     const { name } = planned;
     if ('block' in answer)
@@ -169,14 +158,14 @@ export async function transformContext(
   ctx: ModelContext,
 ): Promise<readonly Transformed[]> {
   const steps: Transformed[] = [];
-  await chain('transformContext', hooks, given, ctx, 'rewrote the messages of the request', (by, messages) =>
+  await chain(hooks, given, ctx, 'rewrote the messages of the request', (by, messages) =>
     steps.push({ by, messages }),
   );
   return steps;
 }
 
 export function transformSystemPrompt(hooks: Hooks, prompt: string, ctx: ModelContext): Promise<string> {
-  return chain('transformSystemPrompt', hooks, prompt, ctx, 'rewrote the system prompt of the request');
+  return chain(hooks, prompt, ctx, 'rewrote the system prompt of the request');
 }
 
 export function convertToLlm(
@@ -184,12 +173,11 @@ export function convertToLlm(
   messages: readonly Message[],
   ctx: ModelContext,
 ): Promise<readonly Message[]> {
-  return chain('convertToLlm', hooks.slice(-1), messages, ctx, 'converted the messages of the request');
+  return chain(hooks.slice(-1), messages, ctx, 'converted the messages of the request');
 }
 
 /** Each hook is given what the one before made of a part of the request. */
 async function chain<T>(
-  hook: RuleHook,
   hooks: Hooks,
   given: T,
   ctx: ModelContext,
@@ -199,8 +187,8 @@ async function chain<T>(
   let current = given;
   for (const planned of hooks) {
     const before = ctx._request;
-    const answer = await ask<T>(hook, planned, ctx, current, ctx);
-    if (ctx._request !== before) assigned(hook, planned, ctx, before);
+    const answer = await ask<T>(planned, ctx, current);
+    if (ctx._request !== before) assigned(planned, ctx, before);
     if (answer === undefined || answer === current) continue;
     current = answer;
     made?.(planned.name, current);
@@ -217,7 +205,7 @@ export async function resolveToolCall(
   ctx: ToolContext,
 ): Promise<Resolved | undefined> {
   for (const planned of hooks) {
-    const answer = await ask<Resolved>('resolveToolCall', planned, ctx, toolCall, ctx);
+    const answer = await ask<Resolved>(planned, ctx, toolCall);
     if (answer === undefined) continue;
     ctx._run.note(planned.name, `resolved the call of ${toolCall.name}`);
     return { ...answer, toolCall: { ...answer.toolCall, type: 'tool-call', id: toolCall.id } };
@@ -250,7 +238,7 @@ export async function beforeToolCall(
     const { name } = hooks[k]!;
     const block = (reason: string): CallDecision => ({ block: { reason, by: name } });
     seen[k] = rewrites;
-    const answer = await ask<ToolAnswer>('beforeToolCall', hooks[k]!, ctx, ctx);
+    const answer = await ask<ToolAnswer>(hooks[k]!, ctx);
     if (ctx._extra?.asking !== undefined) await ctx._extra.asking;
     answers[k] = answer;
     if (answer?.block) return block(String(answer.reason ?? `Refused by "${name}".`));
@@ -275,7 +263,7 @@ export async function beforeToolCall(
 /** Each hook sees the merge so far in `ctx.result`. */
 export function afterToolCall(hooks: Hooks, ctx: ToolContext, from = 0): Awaitable<void> {
   for (let i = from; i < hooks.length; i++) {
-    const patch = ask<ToolResultPatch>('afterToolCall', hooks[i]!, ctx, ctx);
+    const patch = ask<ToolResultPatch>(hooks[i]!, ctx);
     if (patch instanceof Promise)
       return patch.then((given) => {
         patchResult(hooks[i]!, ctx, given);
@@ -313,7 +301,7 @@ function askOn(hooks: Hooks, from: number, before: MergedAction, ctx: TurnContex
   let so = before;
   for (let i = from; i < hooks.length; i++) {
     const planned = hooks[i]!;
-    const action = ask<TurnAction>('afterModelResponse', planned, ctx, so.response, ctx);
+    const action = ask<TurnAction>(planned, ctx, so.response);
     if (action instanceof Promise) {
       const until = so;
       return action.then((given) => askOn(hooks, i + 1, mergedAction(planned, until, given, ctx), ctx));
@@ -345,7 +333,7 @@ type StopAnswer = boolean | { reason: StopReason; message?: string } | undefined
 export function shouldStopAfterTurn(hooks: Hooks, ctx: TurnContext, from = 0): Awaitable<Stop | undefined> {
   for (let i = from; i < hooks.length; i++) {
     const planned = hooks[i]!;
-    const answer = ask<StopAnswer>('shouldStopAfterTurn', planned, ctx, ctx);
+    const answer = ask<StopAnswer>(planned, ctx);
     if (answer instanceof Promise)
       return answer.then((given) => stopOf(planned, given) ?? shouldStopAfterTurn(hooks, ctx, i + 1));
     const stop = stopOf(planned, answer);
@@ -363,7 +351,7 @@ function stopOf({ name }: PlannedHook, answer: StopAnswer): Stop | undefined {
 export async function onRunEnd(hooks: Hooks, ctx: TurnContext): Promise<readonly Injected[]> {
   const all: Injected[] = [];
   for (const planned of hooks) {
-    const messages = await ask<readonly Message[]>('onRunEnd', planned, ctx, ctx);
+    const messages = await ask<readonly Message[]>(planned, ctx);
     for (const message of messages ?? []) all.push({ message, by: planned.name });
   }
   return all;
