@@ -1,6 +1,7 @@
 /** The onion on its own: wraps anything that has a context, outside any agent. */
 import { AlliumError, shown } from './errors.js';
 import type { Middleware, MiddlewareList } from './middleware.js';
+import { checkFunction } from './options.js';
 
 /** A layer of a pipeline: a function, any object with `process`, or (inside an agent only) any other middleware. */
 export type PipelineLayer<C> = PipelineFunction<C> | PipelineObject<C> | Pipeline<C>;
@@ -32,8 +33,7 @@ export function pipeline<C = any>(layers: readonly PipelineLayer<C>[]): Pipeline
   return {
     layers: list as readonly Middleware[],
     async execute(ctx, final) {
-      if (typeof final !== 'function')
-        throw new AlliumError('INVALID_OPTION', `Expected \`final\` to be a function, got ${shown(final)}.`);
+      checkFunction('final', final);
       const lost = list.findIndex((layer) => typeof layer.process !== 'function');
       if (lost >= 0)
         throw new AlliumError(
