@@ -193,12 +193,6 @@ function bound(middleware: Middleware, hook: string): ((...args: any[]) => any) 
 
 /** One middleware is one layer: process around before/after around wrap around the catch of `onError`. */
 function layersOf({ name, position, middleware }: PlannedMiddleware, seam: Seam): Layer[] {
-  const names = LAYER_HOOKS[seam];
-  const listed = middleware.seams?.includes(seam) ?? true;
-  const process = listed ? bound(middleware, 'process') : undefined;
-  const wrap = bound(middleware, names.wrap);
-  const [before, after] = [bound(middleware, names.before), bound(middleware, names.after)];
-  const onError = listed && seam !== 'run' ? bound(middleware, 'onError') : undefined;
   const open = middleware.onFail === 'open';
   const sink = middleware.sink === true;
   const layer = (
@@ -206,6 +200,12 @@ function layersOf({ name, position, middleware }: PlannedMiddleware, seam: Seam)
     hooks: string[],
     { wrap, before, after, onError }: Partial<Layer>,
   ): Layer => ({ kind, position, name, hooks, open, sink, wrap, before, after, onError });
+  const names = LAYER_HOOKS[seam];
+  const listed = middleware.seams?.includes(seam) ?? true;
+  const process = listed ? bound(middleware, 'process') : undefined;
+  const wrap = bound(middleware, names.wrap);
+  const [before, after] = [bound(middleware, names.before), bound(middleware, names.after)];
+  const onError = listed && seam !== 'run' ? bound(middleware, 'onError') : undefined;
   const layers: Layer[] = [];
   if (process) layers.push(layer('wrap', ['process'], { wrap: process }));
   if (before || after)
