@@ -70,10 +70,7 @@ function checkStore(option: string, store: unknown): void {
 
 function checkObservers(option: string, observers: unknown): void {
   checkList(option, observers);
-  for (const observer of observers)
-    if (
-      typeof observer !== 'function' &&
-      typeof (observer as { onEvent?: unknown } | null)?.onEvent !== 'function'
-    )
+  for (const observer of observers as readonly { readonly onEvent?: unknown }[])
+    if (typeof observer !== 'function' && typeof observer?.onEvent !== 'function')
       throw invalidOption(option, 'a list of functions or objects with onEvent()', observer);
 }

@@ -42,11 +42,6 @@ export class Attempt extends Scope {
     const ctx = this.outer._fork(this);
     if (ordinal > 1 && ctx.seam !== 'run') ctx.attempt = ordinal;
     if (override !== undefined) applyOverride(ctx, override);
-    return this.run(onion, i, ctx);
-  }
-
-  /** Goes in at layer `i`. */
-  run(onion: Onion, i: number, ctx: LayerContext): Promise<unknown> {
     this.state = 'pending';
     this.ctx = ctx;
     const promise = onion.enter(i, ctx, this) as Promise<unknown>;
@@ -64,9 +59,7 @@ export class Attempt extends Scope {
     if (!isThenable(seen)) return this.keep(seen);
     return seen.then(
       (one) => this.keep(one),
-      (error) => {
-        throw this.fail(error);
-      },
+      (error) => this.failed(error),
     );
   }
 

@@ -286,19 +286,13 @@ export abstract class Context {
 
   /** Calls a model for a middleware's own purposes: same signal, budget and inner layers, never in the user's stream. */
   generate(model: Model, request: GenerateRequest): Promise<ModelResponse> {
-    const answer = this._generate(model, request);
+    const answer = this._run.generate(this, model, request).catch((error) => {
+      // There is no turn to start again here, so the error stands.
+      throw controlKind(error) === 'restart' ? error.cause : error;
+    });
     // Whoever does not await it has nothing of it, its error included.
     answer.catch(() => {});
     return answer;
-  }
-
-  private async _generate(model: Model, request: GenerateRequest): Promise<ModelResponse> {
-    try {
-      return await this._run.generate(this, model, request);
-    } catch (error) {
-      // There is no turn to start again here, so the error stands.
-      throw controlKind(error) === 'restart' ? (error as Error).cause : error;
-    }
   }
 
   /**
@@ -338,13 +332,8 @@ export abstract class Context {
   }
 
   private _adoptState(state: Overlay | undefined): void {
-    if (state === undefined) {
-      this._extra?.state?.drop();
-      return;
-    }
-    const extra = this._extras();
-    extra.state ??= this._run.cells.overlay();
-    extra.state.adopt(state);
+    if (state === undefined) this._extra?.state?.adopt(undefined);
+    else (this.state as Overlay).adopt(state);
   }
 
   private _adoptWrites(state: Overlay | undefined, metadata: Record<string, unknown> | undefined): void {

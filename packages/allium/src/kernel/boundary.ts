@@ -5,7 +5,7 @@ import type { Run } from './run.js';
 
 /** The control signal that ends the run here, if there is one. */
 export function endOf({ call, scope }: Run): unknown {
-  return call.latched ?? (scope.aborted ? scope.reason : undefined);
+  return call.latched ?? scope.reason;
 }
 
 /** Throws it. */

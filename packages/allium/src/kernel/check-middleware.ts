@@ -1,6 +1,6 @@
 /** Finds mistakes in a middleware object that nobody would notice otherwise: misspelt members, wrong declarations. */
 import { AlliumError, nearest, shown } from './errors.js';
-import { DECLARATIONS, type GuardPoint, LAYER_HOOKS, type Middleware } from './middleware.js';
+import { type GuardPoint, LAYER_HOOKS, type Middleware } from './middleware.js';
 import { RULES } from './rules.js';
 import { RESUME_OPTIONS } from './run-options.js';
 
@@ -21,6 +21,25 @@ const HOOKS: readonly string[] = [
   'process',
   'onError',
 ];
+type Declared = readonly [wanted: string, fine: (value: any) => boolean];
+const LIST: Declared = ['a list', Array.isArray];
+const FLAG: Declared = ['true or false', (value) => typeof value === 'boolean'];
+/** What each declaration has to be. What is in lists and objects is looked at afterwards. */
+const DECLARED = {
+  name: ['non-empty text', (value) => typeof value === 'string' && value !== ''],
+  extraLlmCalls: ['a function', (value) => typeof value === 'function'],
+  onFail: ["'closed' or 'open'", (value) => value === 'closed' || value === 'open'],
+  tools: LIST,
+  state: LIST,
+  runOptions: LIST,
+  traits: LIST,
+  seams: LIST,
+  suspends: FLAG,
+  sink: FLAG,
+  order: ['an object', (value) => typeof value === 'object' && value !== null],
+} satisfies { readonly [Name in keyof Middleware]: Declared };
+/** Every member that is not a hook. */
+const DECLARATIONS = [...Object.keys(DECLARED), 'guard'];
 /** Declarations that do something by themselves. */
 const ACTING = ['tools', 'state', 'guard', 'runOptions'];
 /** What other systems call these hooks. */
@@ -50,7 +69,7 @@ export function checkMembers(middleware: Middleware, place: string): void {
   let other: string | undefined;
   for (const key of memberNames(middleware)) {
     const value = (middleware as Record<string, unknown>)[key];
-    if ((DECLARATIONS as readonly string[]).includes(key)) {
+    if (DECLARATIONS.includes(key)) {
       declares = true;
       if (ACTING.includes(key) && value !== undefined) acts = true;
     } else if (HOOKS.includes(key)) {
@@ -83,20 +102,9 @@ function meantBy(key: string, value: unknown): string | undefined {
 }
 
 function checkDeclarations(middleware: Middleware, fail: (message: string) => AlliumError): void {
-  const { name, extraLlmCalls, onFail, order, guard } = middleware;
-  if (name !== undefined && (typeof name !== 'string' || name === ''))
-    throw fail(`\`name\` must be non-empty text, got ${shown(name)}.`);
-  if (extraLlmCalls !== undefined && typeof extraLlmCalls !== 'function')
-    throw fail(`\`extraLlmCalls\` must be a function, got ${shown(extraLlmCalls)}.`);
-  if (onFail !== undefined && onFail !== 'closed' && onFail !== 'open')
-    throw fail(`\`onFail\` must be 'closed' or 'open', got ${shown(onFail)}.`);
-  for (const key of ['tools', 'state', 'runOptions', 'traits', 'seams'] as const) {
-    if (middleware[key] !== undefined && !Array.isArray(middleware[key]))
-      throw fail(`\`${key}\` must be a list, got ${shown(middleware[key])}.`);
-  }
-  for (const key of ['suspends', 'sink'] as const) {
-    if (middleware[key] !== undefined && typeof middleware[key] !== 'boolean')
-      throw fail(`\`${key}\` must be true or false, got ${shown(middleware[key])}.`);
+  for (const [key, [wanted, fine]] of Object.entries<Declared>(DECLARED)) {
+    const value = middleware[key as keyof Middleware];
+    if (value !== undefined && !fine(value)) throw fail(`\`${key}\` must be ${wanted}, got ${shown(value)}.`);
   }
   for (const option of middleware.runOptions ?? []) {
     if (typeof option !== 'string' || option === '')
@@ -106,19 +114,15 @@ function checkDeclarations(middleware: Middleware, fail: (message: string) => Al
   }
   for (const seam of middleware.seams ?? [])
     if (!SEAMS.includes(seam)) throw fail(`\`seams\` may hold ${SEAMS.join(', ')}, got ${shown(seam)}.`);
-  if (order !== undefined) {
-    if (typeof order !== 'object' || order === null)
-      throw fail(`\`order\` must be an object, got ${shown(order)}.`);
-    for (const [key, names] of Object.entries(order)) {
-      if (!['outside', 'inside', 'requires'].includes(key))
-        throw fail(`\`order\` takes outside, inside and requires, got ${shown(key)}.`);
-      if (names !== undefined && !(Array.isArray(names) && names.every((one) => typeof one === 'string')))
-        throw fail(`\`order.${key}\` must be a list of names, got ${shown(names)}.`);
-      if (names?.includes(name!))
-        throw fail(`\`order.${key}\` may not hold its own name: it says where it stands among others.`);
-    }
+  for (const [key, names] of Object.entries(middleware.order ?? {})) {
+    if (!['outside', 'inside', 'requires'].includes(key))
+      throw fail(`\`order\` takes outside, inside and requires, got ${shown(key)}.`);
+    if (names !== undefined && !(Array.isArray(names) && names.every((one) => typeof one === 'string')))
+      throw fail(`\`order.${key}\` must be a list of names, got ${shown(names)}.`);
+    if (names?.includes(middleware.name!))
+      throw fail(`\`order.${key}\` may not hold its own name: it says where it stands among others.`);
   }
-  if (guard !== undefined) checkGuard(middleware, fail);
+  if (middleware.guard !== undefined) checkGuard(middleware, fail);
 }
 
 function checkGuard({ guard }: Middleware, fail: (message: string) => AlliumError): void {
@@ -132,10 +136,7 @@ function checkGuard({ guard }: Middleware, fail: (message: string) => AlliumErro
   if (typeof guard.find !== 'function' && typeof guard.judge !== 'function')
     throw fail('`guard` needs `find` or `judge`.');
   const { hold = 'full', action = 'redact', replacement = '' } = guard;
-  if (
-    hold !== 'full' &&
-    !(typeof hold === 'object' && hold !== null && Number.isInteger(hold.chars) && hold.chars >= 1)
-  )
+  if (hold !== 'full' && !(Number.isInteger(hold?.chars) && hold.chars >= 1))
     throw fail(`\`guard.hold\` must be 'full' or window(n), got ${shown(hold)}.`);
   if (!['redact', 'block', 'stop', 'warn'].includes(action))
     throw fail(`\`guard.action\` must be 'redact', 'block', 'stop' or 'warn', got ${shown(action)}.`);

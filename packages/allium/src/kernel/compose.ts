@@ -1,5 +1,5 @@
 /** Turns a middleware list into a plan: per seam, rule and guard point only the functions that exist, in order. */
-import { checkMembers, POINTS, SEAMS } from './check-middleware.js';
+import { checkMembers, POINTS } from './check-middleware.js';
 import { AlliumError, shown } from './errors.js';
 import type { GuardTable, PlannedGuard } from './guards.js';
 import type { Layer } from './layer.js';
@@ -12,7 +12,15 @@ import {
   type Seam,
 } from './middleware.js';
 import type { ToolSpec } from './model.js';
-import { type Checks, checkEach, checkList, checkNames, checkOptions, checkRecord } from './options.js';
+import {
+  type Checks,
+  checkEach,
+  checkFunction,
+  checkList,
+  checkNames,
+  checkOptions,
+  checkRecord,
+} from './options.js';
 import { checkOrder } from './order.js';
 import { guardsResponses } from './response-gate.js';
 import { type PlannedHook, RULES, type RuleHook } from './rules.js';
@@ -83,12 +91,14 @@ export function compose(list: MiddlewareList, options: ComposeOptions = {}): Pla
   checkEach(options, CHECKS);
   const middleware = named(flatten(list));
   checkOrder(middleware);
-  const layers: Record<Seam, Layer[]> = { run: [], model: [], tool: [] };
-  for (const seam of SEAMS) for (const planned of middleware) layers[seam].push(...layersOf(planned, seam));
+  const layersAt = (seam: Seam): Layer[] => middleware.flatMap((planned) => layersOf(planned, seam));
+  const layers = { run: layersAt('run'), model: layersAt('model'), tool: layersAt('tool') };
   const { rules, replaced } = rulesOf(middleware, options);
   const tools = toolsOf(middleware, options.tools ?? []);
   const guards = guardsOf(middleware);
   const gated = guardsResponses(guards);
+  const looksAtResponses = gated || any(layers.model, rules.afterModelResponse);
+  const { transformContext, transformSystemPrompt, convertToLlm } = rules;
   return Object.freeze({
     middleware,
     names: Object.freeze(middleware.map(({ name }) => name)),
@@ -97,17 +107,12 @@ export function compose(list: MiddlewareList, options: ComposeOptions = {}): Pla
     rules,
     guards,
     guardsResponses: gated,
-    looksAtResponses: gated || layers.model.length > 0 || rules.afterModelResponse.length > 0,
-    looksAtResults:
-      layers.tool.length > 0 || rules.afterToolCall.length > 0 || guards['tool-result'].length > 0,
+    looksAtResponses,
+    looksAtResults: any(layers.tool, rules.afterToolCall, guards['tool-result']),
     seesModelCalls:
-      gated ||
-      layers.model.length > 0 ||
-      guards.request.length > 0 ||
-      MODEL_RULES.some((hook) => rules[hook].length > 0),
-    decidesOnCalls:
-      rules.resolveToolCall.length > 0 || rules.beforeToolCall.length > 0 || guards['tool-args'].length > 0,
-    runOptions: optionsOf(middleware),
+      looksAtResponses || any(transformContext, transformSystemPrompt, convertToLlm, guards.request),
+    decidesOnCalls: any(rules.resolveToolCall, rules.beforeToolCall, guards['tool-args']),
+    runOptions: Object.freeze([...new Set(middleware.flatMap((one) => one.middleware.runOptions ?? []))]),
     tools,
     specs: specsOf(tools),
     toolsByName: new Map(tools.map((tool) => [tool.name, tool])),
@@ -116,12 +121,9 @@ export function compose(list: MiddlewareList, options: ComposeOptions = {}): Pla
   });
 }
 
-const MODEL_RULES = [
-  'transformContext',
-  'transformSystemPrompt',
-  'convertToLlm',
-  'afterModelResponse',
-] as const;
+function any(...lists: (readonly unknown[])[]): boolean {
+  return lists.some((list) => list.length > 0);
+}
 
 const specs = new WeakMap<readonly Tool[], readonly ToolSpec[]>();
 
@@ -191,29 +193,19 @@ function bound(middleware: Middleware, hook: string): ((...args: any[]) => any) 
 
 /** One middleware is one layer: process around before/after around wrap around the catch of `onError`. */
 function layersOf({ name, position, middleware }: PlannedMiddleware, seam: Seam): Layer[] {
+  const open = middleware.onFail === 'open';
+  const sink = middleware.sink === true;
+  const layer = (
+    kind: Layer['kind'],
+    hooks: string[],
+    { wrap, before, after, onError }: Partial<Layer>,
+  ): Layer => ({ kind, position, name, hooks, open, sink, wrap, before, after, onError });
   const names = LAYER_HOOKS[seam];
   const listed = middleware.seams?.includes(seam) ?? true;
   const process = listed ? bound(middleware, 'process') : undefined;
   const wrap = bound(middleware, names.wrap);
   const [before, after] = [bound(middleware, names.before), bound(middleware, names.after)];
   const onError = listed && seam !== 'run' ? bound(middleware, 'onError') : undefined;
-  const layer = (
-    kind: Layer['kind'],
-    hooks: string[],
-    members: Partial<Pick<Layer, 'wrap' | 'before' | 'after' | 'onError'>>,
-  ): Layer => ({
-    kind,
-    position,
-    name,
-    middleware,
-    hooks,
-    open: middleware.onFail === 'open',
-    sink: middleware.sink === true,
-    wrap: members.wrap,
-    before: members.before,
-    after: members.after,
-    onError: members.onError,
-  });
   const layers: Layer[] = [];
   if (process) layers.push(layer('wrap', ['process'], { wrap: process }));
   if (before || after)
@@ -229,44 +221,36 @@ function rulesOf(
   middleware: readonly PlannedMiddleware[],
   { hooks = {}, replaces = [] }: ComposeOptions,
 ): Pick<Plan, 'rules' | 'replaced'> {
-  const unknown = replaces.find((one) => !middleware.some(({ name }) => name === one));
+  const all = middleware.map(({ name }) => name);
+  const unknown = replaces.find((name) => !all.includes(name));
   if (unknown !== undefined)
     throw new AlliumError(
       'INVALID_OPTION',
-      `\`replaces\` names ${shown(unknown)}, which no middleware is called. There are: ${middleware.map(({ name }) => name).join(', ')}.`,
+      `\`replaces\` names ${shown(unknown)}, which no middleware is called. There are: ${all.join(', ')}.`,
     );
   const rules = {} as Record<RuleHook, PlannedHook[]>;
   const replaced: { hook: RuleHook; names: string[] }[] = [];
   for (const hook of RULE_HOOKS) {
     rules[hook] = middleware.flatMap(({ name, position, middleware: one }) => {
       const fn = bound(one, hook);
-      return fn ? [{ name, position, open: one.onFail === 'open', fn }] : [];
+      return fn ? [{ hook, name, position, open: one.onFail === 'open', fn }] : [];
     });
     const explicit = hooks[hook];
     if (explicit === undefined) continue;
-    if (typeof explicit !== 'function')
-      throw new AlliumError(
-        'INVALID_OPTION',
-        `Expected \`${hook}\` to be a function, got ${shown(explicit)}.`,
-      );
+    checkFunction(hook, explicit);
     const names = rules[hook].map(({ name }) => name);
     const guarding = middleware.find(
       ({ name, middleware: one }) => one.guard && names.includes(name) && !replaces.includes(name),
     );
-    if (guarding) {
+    if (guarding)
       throw new AlliumError(
         'GUARD_REPLACED',
         `\`${hook}\` of the agent would replace the one of "${guarding.name}", which guards. Make it a middleware, or say replaces: ['${guarding.name}'].`,
       );
-    }
     if (names.length > 0) replaced.push({ hook, names });
-    rules[hook] = [{ name: 'agent', position: -1, open: false, fn: explicit as PlannedHook['fn'] }];
+    rules[hook] = [{ hook, name: 'agent', position: -1, open: false, fn: explicit as PlannedHook['fn'] }];
   }
   return { rules, replaced };
-}
-
-function optionsOf(middleware: readonly PlannedMiddleware[]): readonly string[] {
-  return Object.freeze([...new Set(middleware.flatMap(({ middleware: one }) => one.runOptions ?? []))]);
 }
 
 function guardsOf(middleware: readonly PlannedMiddleware[]): GuardTable {
@@ -285,18 +269,12 @@ function toolsOf(middleware: readonly PlannedMiddleware[], own: readonly Tool[])
   const owners = new Map<string, string>();
   const tools: Tool[] = [];
   const add = (tool: Tool, owner: string): void => {
-    if (
-      typeof tool !== 'object' ||
-      tool === null ||
-      typeof tool.execute !== 'function' ||
-      typeof tool.name !== 'string' ||
-      !('spec' in tool)
-    ) {
+    const made = typeof tool === 'object' && typeof tool?.execute === 'function' && 'spec' in tool;
+    if (!made || typeof tool.name !== 'string')
       throw new AlliumError(
         'INVALID_TOOL',
         `${owner} lists ${shown(tool)} as a tool. Make tools with tool({ … }).`,
       );
-    }
     const other = owners.get(tool.name);
     if (other)
       throw new AlliumError(
@@ -317,7 +295,6 @@ function cellsOf(
   own: readonly StateCell<any>[],
 ): Map<StateCell<any>, string> {
   const cells = new Map<StateCell<any>, string>();
-  const owners = new Map<string, PlannedMiddleware | undefined>();
   const add = (cell: StateCell<any>, owner: PlannedMiddleware | undefined): void => {
     if (typeof cell?.name !== 'string' || !('scope' in cell))
       throw new AlliumError(
@@ -330,14 +307,13 @@ function cellsOf(
     const key = prefix === undefined ? cell.name : `${prefix}:${cell.name}`;
     // Middleware of different names may share a cell, which explain() reports; the first one's name is stored.
     if (cells.has(cell) && cells.get(cell) !== key) return;
-    if (owners.has(key)) {
+    if ([...cells.values()].includes(key)) {
       const who = base === undefined ? 'without a name' : `named "${base}"`;
       throw new AlliumError(
         'DUPLICATE_STATE',
         `Two middleware ${who} own a cell "${cell.name}". Give each instance a \`name\` of its own, so that their stored values stay apart.`,
       );
     }
-    owners.set(key, owner);
     cells.set(cell, key);
   };
   for (const cell of own) add(cell, undefined);

@@ -103,10 +103,15 @@ export function shown(value: unknown): string {
 
 /** An object as JSON; what cannot be JSON by its kind. */
 function jsonOr(value: object): string {
+  return readOr(undefined, () => JSON.stringify(value)) ?? Object.prototype.toString.call(value);
+}
+
+/** What is read of a value from outside. Some throw whatever they are asked: proxies, getters, objects in a circle. */
+function readOr<T>(otherwise: T, read: () => T): T {
   try {
-    return JSON.stringify(value) ?? Object.prototype.toString.call(value);
+    return read();
   } catch {
-    return Object.prototype.toString.call(value);
+    return otherwise;
   }
 }
 
@@ -217,12 +222,8 @@ export class Aborted extends Error {
   readonly [CONTROL] = 'abort' as const;
 
   constructor(reason?: unknown) {
-    super(
-      reason instanceof Error ? reason.message : typeof reason === 'string' ? reason : 'The run was aborted.',
-      {
-        cause: reason,
-      },
-    );
+    const message = reason instanceof Error ? reason.message : reason;
+    super(typeof message === 'string' ? message : 'The run was aborted.', { cause: reason });
   }
 }
 
@@ -330,35 +331,24 @@ export function storeAnswered(method: string, answer: unknown, wanted: string): 
 /** What was thrown, as text. Not shortened: who takes secrets out of it would not find one that is cut off. */
 export function messageOf(error: unknown): string {
   if (typeof error === 'string') return error;
-  try {
+  return readOr('an object that cannot be read', () => {
     if (error instanceof Error) return error.message;
     return typeof error === 'object' && error !== null ? jsonOr(error) : shown(error);
-  } catch {
-    return UNREADABLE;
-  }
+  });
 }
-
-/** Of a proxy that cannot be asked anything. */
-const UNREADABLE = 'an object that cannot be read';
 
 /** The code of an error of ours; undefined of any other. */
 export function codeOf(error: unknown): string | undefined {
-  try {
-    return error instanceof AlliumError ? error.code : undefined;
-  } catch {
-    return undefined;
-  }
+  return readOr(undefined, () => (error instanceof AlliumError ? error.code : undefined));
 }
 
 /** Of an error only its kind: its code, or else its name. */
 export function errorKind(error: unknown): string {
   if (typeof error !== 'object' || error === null) return typeof error;
-  try {
+  return readOr('object', () => {
     const { code, name } = error as { readonly code?: unknown; readonly name?: unknown };
     return typeof code === 'string' ? code : typeof name === 'string' ? name : 'object';
-  } catch {
-    return 'object';
-  }
+  });
 }
 
 export function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {

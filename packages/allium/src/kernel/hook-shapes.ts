@@ -1,4 +1,5 @@
 /** What each decision hook may answer beside nothing: in words, and as a check. */
+import { isRecord } from './errors.js';
 import { unwritable } from './json-copy.js';
 import { lackOf, lackOfMessages } from './message-input.js';
 import type { Message } from './messages.js';
@@ -17,6 +18,12 @@ export interface Shape {
   readonly required?: boolean;
 }
 
+const MESSAGES: Omit<Shape, 'wanted'> = {
+  fine: (answer, given) => answer === given || lackOfMessages(answer) === undefined,
+  lack: lackOfMessages,
+  required: true,
+};
+
 export const SHAPES: Record<RuleHook, Shape> = {
   acceptMessage: {
     wanted: 'a message, { block: true, reason }, or nothing',
@@ -24,9 +31,7 @@ export const SHAPES: Record<RuleHook, Shape> = {
   },
   transformContext: {
     wanted: 'a list of messages (the given one, if nothing changes)',
-    fine: (answer, given) => answer === given || lackOfMessages(answer) === undefined,
-    lack: lackOfMessages,
-    required: true,
+    ...MESSAGES,
   },
   transformSystemPrompt: {
     wanted: 'the prompt as text',
@@ -35,14 +40,14 @@ export const SHAPES: Record<RuleHook, Shape> = {
   },
   convertToLlm: {
     wanted: 'a list of messages',
-    fine: (answer, given) => answer === given || lackOfMessages(answer) === undefined,
-    lack: lackOfMessages,
-    required: true,
+    ...MESSAGES,
   },
   resolveToolCall: {
     wanted: '{ toolCall: { name, arguments }, tool? } with a tool made by tool(), or nothing',
     fine: (answer) =>
-      hasOnly(answer, ['toolCall', 'tool']) && isCall(answer.toolCall) && isToolOrNone(answer.tool),
+      hasOnly(answer, ['toolCall', 'tool']) &&
+      isCall(answer.toolCall) &&
+      (answer.tool === undefined || isTool(answer.tool)),
   },
   beforeToolCall: {
     wanted:
@@ -75,12 +80,7 @@ export const SHAPES: Record<RuleHook, Shape> = {
 
 /** Is it an object with no other keys than these? */
 function hasOnly(value: unknown, keys: readonly string[]): boolean {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    !Array.isArray(value) &&
-    Object.keys(value).every((key) => keys.includes(key))
-  );
+  return isRecord(value) && Object.keys(value).every((key) => keys.includes(key));
 }
 
 function isBlock(value: any): boolean {
@@ -99,10 +99,6 @@ function isInjectable(value: unknown): boolean {
 
 function isCall(value: any): boolean {
   return typeof value?.name === 'string' && typeof value.arguments === 'string';
-}
-
-function isToolOrNone(value: unknown): boolean {
-  return value === undefined || isTool(value);
 }
 
 /** Is this what `ask` and `ctx.suspend()` take? */

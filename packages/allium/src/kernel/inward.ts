@@ -41,7 +41,7 @@ class Inward extends Attempt {
   }
 
   /**
-   * The layer calls `next()`: mostly once, and just like that. `run` written out: taken together this is too much for the
+   * The layer calls `next()`: mostly once, and just like that. `runFork` written out: taken together this is too much for the
    * compiler to put into the function of the layer, where contexts cost more to make.
    */
   start(override: Override): Promise<unknown> {
@@ -172,7 +172,7 @@ class Inward extends Attempt {
     const { layer, outer: ctx, all } = this;
     if (this.rare?.refused) throw this.rare.refused;
     if (ctx.result === undefined) throw noResult(layer, all);
-    await this.abandon(all.filter((one) => one.state === 'pending'));
+    await this.abandon();
     const chosen = all.find((one) => one.state === 'done' && one.value === ctx.result);
     if (!chosen) takeResult(layer, layer.hooks[0]!, ctx);
     // A result made from that of an attempt shares its content; one made from nothing follows the last attempt.
@@ -192,10 +192,9 @@ class Inward extends Attempt {
   private async recover(error: unknown): Promise<void> {
     const { layer, outer: ctx, all } = this;
     const undo = this.rare?.undo;
-    const pending = all.filter((one) => one.state === 'pending');
     const through = all.findLast((one) => one.state === 'failed' && one.value === error);
     if (through || undo === undefined || isControl(error)) {
-      await this.abandon(pending);
+      await this.abandon();
       if (through) {
         ctx._adoptFailed(through.ctx);
         ctx._call.check();
@@ -204,8 +203,8 @@ class Inward extends Attempt {
     }
     undone(layer, layer.hooks[0]!, error, ctx, undo);
     // From here on as if it were not there: what it got from further in goes on.
-    const good = all.findLast((one) => one.state === 'done') ?? pending.shift();
-    await this.abandon(pending.filter((one) => one !== good));
+    const good = all.findLast((one) => one.state === 'done') ?? all.find((one) => one.state === 'pending');
+    await this.abandon(good);
     if (good) {
       ctx.result = (await good.promise) as never;
       ctx._adopt(good.ctx as never);
@@ -213,8 +212,9 @@ class Inward extends Attempt {
     else await new Attempt(layer, ctx).runFork(this.onion, this.i + 1, 1);
   }
 
-  /** Aborts attempts through their own signal and waits for them, though not for code that ignores it. */
-  private async abandon(pending: readonly Attempt[]): Promise<void> {
+  /** Aborts what is still under way through its own signal and waits for it, though not for code that ignores it. */
+  private async abandon(kept?: Attempt): Promise<void> {
+    const pending = this.all.filter((one) => one.state === 'pending' && one !== kept);
     if (pending.length === 0) return;
     const { clock, agent, scope } = this.outer._run;
     const reason = new Aborted('This attempt is no longer needed.');

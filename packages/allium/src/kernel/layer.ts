@@ -4,7 +4,6 @@ import { AlliumError, attribute, isControl, shown } from './errors.js';
 import { toldError } from './guards.js';
 import { lackOf } from './message-input.js';
 import { deepFreeze } from './messages.js';
-import type { Middleware } from './middleware.js';
 import { asToolResult } from './tool.js';
 
 export type LayerContext = ModelContext | ToolContext | RunContext;
@@ -14,7 +13,6 @@ export interface Layer {
   readonly kind: 'wrap' | 'pair' | 'catch';
   readonly position: number;
   readonly name: string;
-  readonly middleware: Middleware;
   /** Its members, for attribution: one, or those of a pair. */
   readonly hooks: readonly string[];
   /** It fails open. */
@@ -72,19 +70,9 @@ function assignable(ctx: ModelContext): Partial<ModelContext> {
   };
 }
 
-/** Did a `before` hook answer the call itself? Around a tool `skip` says so; a result alone would be lost. */
-export function isPreset(layer: Layer, ctx: LayerContext): boolean {
-  if (ctx.result !== undefined && ctx.seam === 'tool' && !ctx.skip)
-    throw new AlliumError(
-      'INVALID_HOOK_RESULT',
-      `${layer.hooks[0]} of "${layer.name}" set ctx.result without ctx.skip, so the tool would run all the same. Set ctx.skip = true to answer without it, or change the result in afterTool.`,
-    );
-  return ctx.seam === 'tool' ? ctx.skip : ctx.result !== undefined;
-}
-
 /** Checks a result that a layer made itself, brings it into shape and freezes it. */
 export function takeResult(layer: Layer, hook: string, ctx: LayerContext): void {
-  const problem = ctx.result === undefined ? 'it left no result.' : badResult(ctx);
+  const problem = badResult(ctx);
   if (problem) throw new AlliumError('INVALID_HOOK_RESULT', `${hook} of "${layer.name}": ${problem}`);
   if (ctx.seam === 'tool') ctx.result = asToolResult(ctx.result);
   if (ctx.seam === 'run') Object.freeze(ctx.result);
@@ -94,11 +82,9 @@ export function takeResult(layer: Layer, hook: string, ctx: LayerContext): void 
 /** What is wrong with a result that a layer set, if anything. */
 function badResult(ctx: LayerContext): string | undefined {
   const { result } = ctx;
+  if (result === undefined) return 'it left no result.';
   if ((result as unknown) === ctx) return 'it returned its context. Return a result, or nothing.';
-  if (ctx.seam === 'tool') {
-    if (result === undefined) return 'it set ctx.skip without ctx.result.';
-    return undefined;
-  }
+  if (ctx.seam === 'tool') return undefined;
   if (ctx.seam === 'model') {
     const wanted = lackOf(result, 'assistant');
     return wanted && `expected ${wanted}, got ${shown(result)}. assistantMessage(text) makes a response.`;

@@ -6,7 +6,7 @@ import { toldError } from './guards.js';
 import { runWrap } from './inward.js';
 import { type Layer, type LayerContext, owned, save, takeResult, wrongReturn } from './layer.js';
 import { runCatch } from './on-error.js';
-import { runBefore, runPairs } from './pairs.js';
+import { runHook, runPairs } from './pairs.js';
 import { type Outcome, Scope, untilAborted } from './scope.js';
 import type { Awaitable } from './store.js';
 
@@ -92,7 +92,7 @@ async function aroundRun(
   let failure: { readonly error: unknown } | undefined;
   let inner: RunContext | undefined;
   try {
-    const preset = layer.before !== undefined && (await runBefore(layer, ctx));
+    const preset = layer.before !== undefined && (await runHook(layer, ctx, false));
     if (!preset) {
       inner = ctx._fork();
       ctx.result = (await onion.enter(i + 1, inner, undefined)) as never;
@@ -122,17 +122,13 @@ async function tearDown(
   const before = ctx.result;
   const scope = new Scope();
   ctx._scope = scope;
-  // Made where it is needed: an error takes a trace of the stack with it.
-  const late = (): AlliumError =>
-    new AlliumError(
-      'MIDDLEWARE_ERROR',
-      `${hook} of "${layer.name}" took longer than ${agent.teardownTimeoutMs} ms.`,
-    );
+  const late = `${hook} of "${layer.name}" took longer than ${agent.teardownTimeoutMs} ms.`;
   let cancel: (() => void) | undefined;
   try {
     let returned = layer.after!(ctx);
     if (isThenable(returned)) {
-      cancel = clock.setTimer(() => scope.abort(late()), agent.teardownTimeoutMs);
+      const abort = () => scope.abort(new AlliumError('MIDDLEWARE_ERROR', late));
+      cancel = clock.setTimer(abort, agent.teardownTimeoutMs);
       returned = await untilAborted(returned, scope);
     }
     if (returned !== undefined) throw wrongReturn(layer, hook, returned);

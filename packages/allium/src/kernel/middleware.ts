@@ -217,22 +217,6 @@ export const LAYER_HOOKS = {
   tool: { wrap: 'wrapTool', before: 'beforeTool', after: 'afterTool' },
 } as const satisfies Record<Seam, Record<'wrap' | 'before' | 'after', keyof Middleware>>;
 
-/** Declarations of a middleware: every member that is not a hook. */
-export const DECLARATIONS = [
-  'name',
-  'tools',
-  'state',
-  'extraLlmCalls',
-  'runOptions',
-  'order',
-  'onFail',
-  'suspends',
-  'sink',
-  'traits',
-  'seams',
-  'guard',
-] as const satisfies readonly (keyof Middleware)[];
-
 /** The traits `explain()` knows. Others are allowed and ignored. */
 export const TRAITS = {
   caches: 'answers from a store instead of calling inward',

@@ -1,4 +1,5 @@
 /** Input schemas for the tools this package brings itself: Standard Schemas without a schema library. */
+import { isRecord } from './errors.js';
 import { deepFreeze } from './messages.js';
 import type { JsonSchema } from './model.js';
 import type { SchemaIssue, StandardSchema } from './standard-schema.js';
@@ -30,7 +31,7 @@ export function objectInput<T extends object>(
       version: 1 as const,
       vendor: 'allium',
       validate(value: unknown) {
-        if (!isObject(value)) return { issues: [{ message: 'Expected an object.' }] };
+        if (!isRecord(value)) return { issues: [{ message: 'Expected an object.' }] };
         const issues: SchemaIssue[] = [];
         const out: Record<string, unknown> = {};
         for (const key of Object.keys(value)) {
@@ -44,8 +45,9 @@ export function objectInput<T extends object>(
           // Models that have to fill every property in write null for the ones they do not need.
           const given = (Object.hasOwn(value, key) ? value[key] : undefined) ?? field.default;
           if (given === undefined && field.optional) continue;
-          const read = readField(field, given);
-          if (read === undefined) issues.push({ path: [key], message: `Expected ${wanted(field)}.` });
+          const kind = KINDS[field.type];
+          const read = kind.read(given, field);
+          if (read === undefined) issues.push({ path: [key], message: `Expected ${kind.wanted(field)}.` });
           else out[key] = read;
         }
         return issues.length > 0 ? { issues } : { value: out as T };
@@ -55,81 +57,71 @@ export function objectInput<T extends object>(
   });
 }
 
-/** The value as the tool gets it; undefined when it does not fit. */
-function readField(
-  { type, min = Number.MIN_SAFE_INTEGER, max = Number.MAX_SAFE_INTEGER }: Field,
-  value: unknown,
-): unknown {
-  switch (type) {
-    case 'text':
-      return typeof value === 'string' ? value : undefined;
-    case 'integer':
-      return Number.isInteger(value) && (value as number) >= min && (value as number) <= max
-        ? value
-        : undefined;
-    case 'texts':
-      return Array.isArray(value) && value.length >= min && value.every((one) => typeof one === 'string')
-        ? value
-        : undefined;
-    case 'object':
-      return isObject(value) ? value : parsedObject(value);
-  }
+/** What there is to know about a type of property. */
+interface Kind {
+  /** The value as the tool gets it; undefined when it does not fit. */
+  read(value: unknown, field: Field): unknown;
+  wanted(field: Field): string;
+  schema(field: Field): object;
 }
+
+const KINDS: Readonly<Record<Field['type'], Kind>> = {
+  text: {
+    read: (value) => (typeof value === 'string' ? value : undefined),
+    wanted: () => 'text',
+    schema: ({ description, oneOf }) => ({ type: 'string', description, ...(oneOf && { enum: [...oneOf] }) }),
+  },
+  integer: {
+    read(value, { min = Number.MIN_SAFE_INTEGER, max = Number.MAX_SAFE_INTEGER }) {
+      const fits = Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
+      return fits ? value : undefined;
+    },
+    wanted: ({ min, max }) =>
+      `an integer${min === undefined ? '' : ` ≥ ${min}`}${max === undefined ? '' : ` and ≤ ${max}`}`,
+    schema: ({ description, min, max }) => ({
+      type: 'integer',
+      description,
+      ...(min !== undefined && { minimum: min }),
+      ...(max !== undefined && { maximum: max }),
+    }),
+  },
+  texts: {
+    read(value, { min = 0 }) {
+      const fits =
+        Array.isArray(value) && value.length >= min && value.every((one) => typeof one === 'string');
+      return fits ? value : undefined;
+    },
+    wanted: ({ min }) => `a list of texts${min === undefined ? '' : `, at least ${min}`}`,
+    schema: ({ description, min }) => ({
+      type: 'array',
+      items: { type: 'string' },
+      description,
+      ...(min !== undefined && { minItems: min }),
+    }),
+  },
+  object: {
+    read: (value) => (isRecord(value) ? value : parsedObject(value)),
+    wanted: () => 'an object',
+    schema: ({ description }) => ({ type: 'object', description }),
+  },
+};
 
 function parsedObject(value: unknown): unknown {
   if (typeof value !== 'string') return undefined;
   try {
     const parsed: unknown = JSON.parse(value);
-    return isObject(parsed) ? parsed : undefined;
+    return isRecord(parsed) ? parsed : undefined;
   } catch {
     return undefined;
   }
 }
 
-function wanted({ type, min, max }: Field): string {
-  switch (type) {
-    case 'text':
-      return 'text';
-    case 'integer':
-      return `an integer${min === undefined ? '' : ` ≥ ${min}`}${max === undefined ? '' : ` and ≤ ${max}`}`;
-    case 'texts':
-      return `a list of texts${min === undefined ? '' : `, at least ${min}`}`;
-    case 'object':
-      return 'an object';
-  }
-}
-
 function jsonSchema(entries: readonly (readonly [string, Field])[]): JsonSchema {
-  const properties = Object.fromEntries(entries.map(([key, field]) => [key, propertySchema(field)]));
+  const properties = Object.fromEntries(
+    entries.map(([key, field]) => [key, KINDS[field.type].schema(field)]),
+  );
   const required = entries
     .filter(([, field]) => !field.optional && field.default === undefined)
     .map(([key]) => key);
   return deepFreeze({ type: 'object', properties, required, additionalProperties: false });
-}
-
-function propertySchema({ type, description, oneOf, min, max }: Field): object {
-  switch (type) {
-    case 'text':
-      return { type: 'string', description, ...(oneOf && { enum: [...oneOf] }) };
-    case 'integer':
-      return {
-        type: 'integer',
-        description,
-        ...(min !== undefined && { minimum: min }),
-        ...(max !== undefined && { maximum: max }),
-      };
-    case 'texts':
-      return {
-        type: 'array',
-        items: { type: 'string' },
-        description,
-        ...(min !== undefined && { minItems: min }),
-      };
-    case 'object':
-      return { type: 'object', description };
-  }
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

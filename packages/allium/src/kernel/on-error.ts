@@ -15,8 +15,7 @@ export function runCatch(
   attempt: Attempt | undefined,
 ): Promise<unknown> {
   const one = new Attempt(layer, ctx);
-  const tryAgain = (error: unknown): Promise<unknown> =>
-    repeatedly(onion, layer, i, ctx, attempt, one, error);
+  const tryAgain = (error: unknown): Promise<unknown> => repeatedly(onion, i, attempt, one, error);
   return one.runFork(onion, i + 1, 1).then((result) => {
     try {
       return attempt === undefined ? result : attempt.succeed(result);
@@ -29,13 +28,12 @@ export function runCatch(
 /** Goes in again as long as `onError` wants to, after the first try failed. */
 async function repeatedly(
   onion: Onion,
-  layer: Layer,
   i: number,
-  ctx: LayerContext,
   attempt: Attempt | undefined,
   first: Attempt,
   error: unknown,
 ): Promise<unknown> {
+  const { layer, outer: ctx } = first;
   let one = first;
   let failure = error;
   try {

@@ -1,28 +1,22 @@
 /** Checks what middleware say about their place in the list. Nothing is re-sorted. */
+import type { PlannedMiddleware } from './compose.js';
 import { AlliumError } from './errors.js';
-import type { Middleware } from './middleware.js';
-
-interface Placed {
-  readonly name: string;
-  readonly position: number;
-  readonly middleware: Middleware;
-}
 
 /** `by` says that `outer` must stand before `inner` in the list. */
 interface Constraint {
-  readonly outer: Placed;
-  readonly inner: Placed;
-  readonly by: Placed;
+  readonly outer: PlannedMiddleware;
+  readonly inner: PlannedMiddleware;
+  readonly by: PlannedMiddleware;
 }
 
-export function checkOrder(list: readonly Placed[]): void {
+export function checkOrder(list: readonly PlannedMiddleware[]): void {
   const constraints = list.flatMap((one) => constraintsOf(one, list));
   for (const constraint of constraints) {
     if (constraint.outer.position > constraint.inner.position) throw misplaced(constraint, constraints);
   }
 }
 
-function constraintsOf(one: Placed, list: readonly Placed[]): Constraint[] {
+function constraintsOf(one: PlannedMiddleware, list: readonly PlannedMiddleware[]): Constraint[] {
   const of = (name: string) =>
     list.filter((other) => other !== one && (other.middleware.name === name || other.name === name));
   const { outside = [], inside = [], requires = [] } = one.middleware.order ?? {};
@@ -59,10 +53,10 @@ function misplaced(broken: Constraint, all: readonly Constraint[]): AlliumError 
 
 /** Constraints that together put `from` before `to`. */
 function chain(
-  from: Placed,
-  to: Placed,
+  from: PlannedMiddleware,
+  to: PlannedMiddleware,
   all: readonly Constraint[],
-  seen: Set<Placed>,
+  seen: Set<PlannedMiddleware>,
 ): Constraint[] | undefined {
   seen.add(from);
   for (const one of all) {

@@ -1,5 +1,5 @@
 /** What `next({ … })` may say about the call it makes. */
-import { AlliumError, checkKeys, shown } from './errors.js';
+import { AlliumError, checkKeys, isRecord, shown } from './errors.js';
 import type { LayerContext } from './layer.js';
 import type { Seam } from './middleware.js';
 import { type Checks, checkEach, checkTimeout } from './options.js';
@@ -16,23 +16,14 @@ const CHECKS: Checks = { timeoutMs: checkTimeout };
 
 /** What is wrong with an override, if anything. */
 export function badOverride(seam: Seam, override: unknown): unknown {
+  const next = `next() at the ${seam} seam`;
+  const refused = (why: string) => new AlliumError('INVALID_OPTION', `${next} ${why}`);
   try {
-    if (typeof override !== 'object' || override === null || Array.isArray(override))
-      return new AlliumError(
-        'INVALID_OPTION',
-        `next() at the ${seam} seam takes an object of overrides, got ${shown(override)}.`,
-      );
-    if ('_call' in override)
-      return new AlliumError(
-        'INVALID_OPTION',
-        `next() at the ${seam} seam got a context, which it makes itself. Write next().`,
-      );
+    if (!isRecord(override)) return refused(`takes an object of overrides, got ${shown(override)}.`);
+    if ('_call' in override) return refused('got a context, which it makes itself. Write next().');
     if (seam === 'run' && Object.keys(override).length > 0)
-      return new AlliumError(
-        'INVALID_OPTION',
-        `next() at the run seam takes nothing, got ${shown(override)}.`,
-      );
-    checkKeys(`next() at the ${seam} seam`, override, OVERRIDES[seam]);
+      return refused(`takes nothing, got ${shown(override)}.`);
+    checkKeys(next, override, OVERRIDES[seam]);
     checkEach(override, CHECKS);
     return undefined;
   } catch (error) {

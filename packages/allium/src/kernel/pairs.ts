@@ -1,8 +1,8 @@
 /** Layers made of `before` and `after` hooks. As long as all of them are sync, so is the layer: nothing is awaited. */
 import type { Attempt } from './attempts.js';
 import type { ModelContext, ToolContext } from './context.js';
-import { isThenable } from './errors.js';
-import { isPreset, type Layer, type LayerContext, save, takeResult, undone, wrongReturn } from './layer.js';
+import { AlliumError, isThenable } from './errors.js';
+import { type Layer, type LayerContext, save, takeResult, undone, wrongReturn } from './layer.js';
 import type { Onion } from './layers.js';
 import type { RequestParts } from './model-context.js';
 import type { ToolInput } from './tool-context.js';
@@ -16,13 +16,11 @@ export function runPairs(
 ): Promise<unknown> | unknown {
   const pairs = new Pairs(onion, start, ctx);
   if (attempt === undefined) return pairs.goIn();
-  let work: Promise<unknown> | unknown;
   try {
-    work = pairs.goIn();
+    return attempt.settledBy(pairs.goIn());
   } catch (error) {
     return attempt.rejected(error);
   }
-  return attempt.settledBy(work);
 }
 
 /**
@@ -59,7 +57,7 @@ class Pairs {
       const { ctx } = this.group;
       ctx._position = layer.position;
       if (layer.before === undefined) continue;
-      const answer = runBefore(layer, ctx);
+      const answer = runHook(layer, ctx, false);
       if (typeof answer !== 'boolean')
         return answer.then((preset) => {
           this.preset = preset;
@@ -116,8 +114,8 @@ class Pairs {
         if (isThenable(seen)) return this.goOutLater(layer, seen);
         ctx.result = seen as never;
       }
-      const wait = layer.after === undefined ? undefined : runAfter(layer, ctx);
-      if (wait !== undefined)
+      const wait = layer.after === undefined ? false : runHook(layer, ctx, true);
+      if (typeof wait !== 'boolean')
         return wait.then(() => {
           this.at--;
           return this.goOut(ctx.result);
@@ -130,7 +128,7 @@ class Pairs {
   private async goOutLater(layer: Layer, seen: PromiseLike<unknown>): Promise<unknown> {
     const { ctx } = this.group;
     ctx.result = (await seen) as never;
-    if (layer.after !== undefined) await runAfter(layer, ctx);
+    if (layer.after !== undefined) await runHook(layer, ctx, true);
     this.at--;
     return this.goOut(ctx.result);
   }
@@ -162,77 +160,67 @@ class Group {
   }
 }
 
-/** Calls a `before` hook; true when it answered the call itself. */
-export function runBefore(layer: Layer, ctx: LayerContext): boolean | Promise<boolean> {
-  const undo = save(layer, ctx);
-  try {
-    const answer = layer.before!(ctx);
-    return isThenable(answer) ? awaitBefore(layer, ctx, answer, undo) : isAnswered(layer, ctx, answer);
-  } catch (error) {
-    undone(layer, layer.hooks[0]!, error, ctx, undo);
-    return false;
-  }
-}
-
-async function awaitBefore(
-  layer: Layer,
-  ctx: LayerContext,
-  answer: PromiseLike<unknown>,
-  undo: (() => void) | undefined,
-): Promise<boolean> {
-  try {
-    return isAnswered(layer, ctx, await answer);
-  } catch (error) {
-    undone(layer, layer.hooks[0]!, error, ctx, undo);
-    return false;
-  }
-}
-
-function isAnswered(layer: Layer, ctx: LayerContext, returned: unknown): boolean {
-  if (returned !== undefined) throw wrongReturn(layer, layer.hooks[0]!, returned);
-  ctx._call.check();
-  if (!isPreset(layer, ctx)) return false;
-  takeResult(layer, layer.hooks[0]!, ctx);
-  ctx._run.note(layer.name, `answered the ${ctx.seam} call itself`);
-  return true;
-}
-
-/** Calls an `after` hook, which may replace the result. */
-function runAfter(layer: Layer, ctx: LayerContext): Promise<void> | undefined {
+/** Calls a hook of a pair. True when a `before` answered the call itself, or an `after` replaced the result. */
+export function runHook(layer: Layer, ctx: LayerContext, isAfter: boolean): boolean | Promise<boolean> {
   // What ran inside may have borrowed this context.
   ctx._position = layer.position;
   const undo = save(layer, ctx);
   const before = ctx.result;
   try {
-    const answer = layer.after!(ctx);
-    if (isThenable(answer)) return awaitAfter(layer, ctx, answer, before, undo);
-    checkReplaced(layer, ctx, answer, before);
+    const answer = isAfter ? layer.after!(ctx) : layer.before!(ctx);
+    if (isThenable(answer)) return awaitHook(layer, ctx, isAfter, answer, before, undo);
+    return hasAnswered(layer, ctx, isAfter, answer, before);
   } catch (error) {
-    undone(layer, layer.hooks.at(-1)!, error, ctx, undo);
+    undone(layer, hookOf(layer, isAfter), error, ctx, undo);
+    return false;
   }
-  return undefined;
 }
 
-async function awaitAfter(
+async function awaitHook(
   layer: Layer,
   ctx: LayerContext,
+  isAfter: boolean,
   answer: PromiseLike<unknown>,
   before: unknown,
   undo: (() => void) | undefined,
-): Promise<void> {
+): Promise<boolean> {
   try {
-    checkReplaced(layer, ctx, await answer, before);
+    return hasAnswered(layer, ctx, isAfter, await answer, before);
   } catch (error) {
-    undone(layer, layer.hooks.at(-1)!, error, ctx, undo);
+    undone(layer, hookOf(layer, isAfter), error, ctx, undo);
+    return false;
   }
 }
 
-function checkReplaced(layer: Layer, ctx: LayerContext, returned: unknown, before: unknown): void {
-  if (returned !== undefined) throw wrongReturn(layer, layer.hooks.at(-1)!, returned);
+function hasAnswered(
+  layer: Layer,
+  ctx: LayerContext,
+  isAfter: boolean,
+  returned: unknown,
+  before: unknown,
+): boolean {
+  if (returned !== undefined) throw wrongReturn(layer, hookOf(layer, isAfter), returned);
   ctx._call.check();
-  if (ctx.result === before) return;
-  takeResult(layer, layer.hooks.at(-1)!, ctx);
-  ctx._run.note(layer.name, `replaced the ${ctx.seam} result`);
+  if (isAfter ? ctx.result === before : !isPreset(layer, ctx)) return false;
+  takeResult(layer, hookOf(layer, isAfter), ctx);
+  const { seam } = ctx;
+  ctx._run.note(layer.name, isAfter ? `replaced the ${seam} result` : `answered the ${seam} call itself`);
+  return true;
+}
+
+function hookOf({ hooks }: Layer, isAfter: boolean): string {
+  return isAfter ? hooks.at(-1)! : hooks[0]!;
+}
+
+/** Did a `before` hook answer the call itself? Around a tool `skip` says so; a result alone would be lost. */
+function isPreset(layer: Layer, ctx: LayerContext): boolean {
+  if (ctx.seam !== 'tool') return ctx.result !== undefined;
+  if (ctx.result !== undefined && !ctx.skip)
+    throw new AlliumError(
+      'INVALID_HOOK_RESULT',
+      `${layer.hooks[0]} of "${layer.name}" set ctx.result without ctx.skip, so the tool would run all the same. Set ctx.skip = true to answer without it, or change the result in afterTool.`,
+    );
+  return ctx.skip;
 }
 
 /** What comes in to a layer: through its transforms and, for a sink, through the guards. */

@@ -1,6 +1,7 @@
 /** The onion on its own: wraps anything that has a context, outside any agent. */
 import { AlliumError, shown } from './errors.js';
 import type { Middleware, MiddlewareList } from './middleware.js';
+import { checkFunction } from './options.js';
 
 /** A layer of a pipeline: a function, any object with `process`, or (inside an agent only) any other middleware. */
 export type PipelineLayer<C> = PipelineFunction<C> | PipelineObject<C> | Pipeline<C>;
@@ -32,16 +33,13 @@ export function pipeline<C = any>(layers: readonly PipelineLayer<C>[]): Pipeline
   return {
     layers: list as readonly Middleware[],
     async execute(ctx, final) {
-      if (typeof final !== 'function')
-        throw new AlliumError('INVALID_OPTION', `Expected \`final\` to be a function, got ${shown(final)}.`);
+      checkFunction('final', final);
       const lost = list.findIndex((layer) => typeof layer.process !== 'function');
-      if (lost >= 0) {
-        const { name } = list[lost]!;
+      if (lost >= 0)
         throw new AlliumError(
           'INVALID_MIDDLEWARE',
-          `Layer ${lost + 1} of the pipeline${name ? ` ("${name}")` : ''} has no process(ctx, next). Its hooks belong to an agent: pass the pipeline as \`middleware\`.`,
+          `${nameOf(list, lost)} has no process(ctx, next). Its hooks belong to an agent: pass the pipeline as \`middleware\`.`,
         );
-      }
       await goIn(list, 0, ctx, final);
       return ctx;
     },
@@ -67,13 +65,12 @@ async function goIn<C>(
 ): Promise<void> {
   const layer = layers[index];
   if (layer === undefined) return void (await final(ctx));
+  const wrong = (what: string) => new AlliumError('MISSING_AWAIT', `${nameOf(layers, index)} ${what}`);
   const pending = new Set<Promise<void>>();
   let ended = false;
   const next = (): Promise<void> => {
     const inner = ended
-      ? Promise.reject(
-          missingAwait(layer, index, 'called next() after it had ended. Await everything in it.'),
-        )
+      ? Promise.reject(wrong('called next() after it had ended. Await everything in it.'))
       : goIn(layers, index + 1, ctx, final);
     pending.add(inner);
     const done = () => void pending.delete(inner);
@@ -91,11 +88,10 @@ async function goIn<C>(
   // Nothing of a pipeline is still running when it has ended.
   while (pending.size > 0) await Promise.allSettled(pending);
   if (failure) throw failure.error;
-  if (forgotten)
-    throw missingAwait(layer, index, 'ended while its next() was still pending. Write `await next()`.');
+  if (forgotten) throw wrong('ended while its next() was still pending. Write `await next()`.');
 }
 
-function missingAwait({ name }: { readonly name?: string }, index: number, what: string): AlliumError {
-  const who = `Layer ${index + 1} of the pipeline${name ? ` ("${name}")` : ''}`;
-  return new AlliumError('MISSING_AWAIT', `${who} ${what}`);
+function nameOf(layers: readonly PipelineObject<any>[], index: number): string {
+  const { name } = layers[index]!;
+  return `Layer ${index + 1} of the pipeline${name ? ` ("${name}")` : ''}`;
 }

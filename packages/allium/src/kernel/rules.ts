@@ -4,7 +4,7 @@ import { AlliumError, attribute, isControl, isThenable, shown } from './errors.j
 import { toldError } from './guards.js';
 import { SHAPES } from './hook-shapes.js';
 import type { Message, ModelResponse, ToolCall } from './messages.js';
-import type { ToolResultPatch, TurnAction } from './middleware.js';
+import type { AcceptVerdict, ToolResultPatch, TurnAction } from './middleware.js';
 import type { RequestParts } from './model-context.js';
 import { noteAssigned } from './request-changes.js';
 import { checkRequest } from './request-checks.js';
@@ -45,6 +45,8 @@ export type RuleHook = keyof typeof RULES;
 
 /** A hook of one middleware, bound to it. */
 export interface PlannedHook {
+  readonly hook: RuleHook;
+  /** Of its middleware. */
   readonly name: string;
   readonly position: number;
   readonly open: boolean;
@@ -65,96 +67,80 @@ const MAX_REWRITES = 8;
  * Calls one hook and checks what it answers. Notes who threw, skips those that fail open, and stops at a latched
  * signal. Waits only where the hook does; an abort ends the wait, and what the hook answers later is dropped.
  */
-function ask<T>(
-  hook: RuleHook,
-  planned: PlannedHook,
-  ctx: Context,
-  subject: unknown,
-  last?: Context,
-): Awaitable<T | undefined> {
+function ask<T>(planned: PlannedHook, ctx: Context, subject: unknown = ctx): Awaitable<T | undefined> {
   ctx._position = planned.position;
-  let answer: unknown;
   try {
-    const given: unknown = last === undefined ? planned.fn(subject) : planned.fn(subject, last);
-    if (isThenable(given)) return awaited(hook, planned, ctx, given, subject);
-    answer = checked(hook, planned, given, subject);
+    const given: unknown = subject === ctx ? planned.fn(ctx) : planned.fn(subject, ctx);
+    if (isThenable(given)) return awaited(planned, ctx, given, subject);
+    return checked<T>(planned, ctx, given, subject);
   } catch (error) {
-    failed(hook, planned, ctx, error);
+    return failed(planned, ctx, error);
   }
-  ctx._call.check();
-  return answer as T | undefined;
 }
 
 async function awaited<T>(
-  hook: RuleHook,
   planned: PlannedHook,
   ctx: Context,
   given: PromiseLike<unknown>,
   subject: unknown,
 ): Promise<T | undefined> {
-  let answer: unknown;
   try {
-    answer = checked(hook, planned, await untilAborted(given, ctx._scope), subject);
+    return checked<T>(planned, ctx, await untilAborted(given, ctx._scope), subject);
   } catch (error) {
-    failed(hook, planned, ctx, error);
+    return failed(planned, ctx, error);
   }
+}
+
+function checked<T>(planned: PlannedHook, ctx: Context, answer: unknown, subject: unknown): T | undefined {
+  const { fine, required } = SHAPES[planned.hook];
+  if (answer === undefined ? required : !fine(answer, subject)) throw wrong(planned, answer);
   ctx._call.check();
   return answer as T | undefined;
 }
 
-function checked(hook: RuleHook, planned: PlannedHook, answer: unknown, subject: unknown): unknown {
-  const { fine, required } = SHAPES[hook];
-  if (answer === undefined ? required : !fine(answer, subject)) throw wrong(hook, planned, answer);
-  return answer;
-}
-
 /** Returns where the hook is skipped. What was latched before goes on in the place of an error. */
-function failed(hook: RuleHook, planned: PlannedHook, ctx: Context, error: unknown): void {
-  if (isControl(error)) ctx._latch(error, error === ctx._scope.reason ? 'kernel' : planned.name);
-  else attribute(error, { middleware: planned.name, hook }, undefined, ctx);
+function failed({ hook, name, open }: PlannedHook, ctx: Context, error: unknown): undefined {
+  if (isControl(error)) ctx._latch(error, error === ctx._scope.reason ? 'kernel' : name);
+  else attribute(error, { middleware: name, hook }, undefined, ctx);
   ctx._call.check();
-  if (isControl(error) || !planned.open) throw error;
-  ctx._run.note(planned.name, `${hook} failed and was skipped: ${toldError(error, ctx)}`);
+  if (isControl(error) || !open) throw error;
+  ctx._run.note(name, `${hook} failed and was skipped: ${toldError(error, ctx)}`);
 }
 
 /** A transform of the request assigned to its context what it does not return. */
-function assigned(hook: RuleHook, planned: PlannedHook, ctx: ModelContext, before: RequestParts): void {
+function assigned(planned: PlannedHook, ctx: ModelContext, before: RequestParts): void {
   try {
     checkRequest(ctx._request, before);
-    noteAssigned(ctx, before, hook);
+    noteAssigned(ctx, before, planned.hook);
   } catch (error) {
-    failed(hook, planned, ctx, error);
+    failed(planned, ctx, error);
     ctx._request = before;
   }
 }
 
-function wrong(hook: RuleHook, planned: PlannedHook, answer: unknown): AlliumError {
+function wrong({ hook, name }: PlannedHook, answer: unknown): AlliumError {
   const { wanted, lack } = SHAPES[hook];
   const lacking = lack?.(answer);
   return new AlliumError(
     'INVALID_HOOK_RESULT',
-    `${hook} of "${planned.name}" returned ${shown(answer)}. Return ${wanted}.${lacking ? ` Expected ${lacking}.` : ''}`,
-    { data: { hook, middleware: planned.name } },
+    `${hook} of "${name}" returned ${shown(answer)}. Return ${wanted}.${lacking ? ` Expected ${lacking}.` : ''}`,
+    { data: { hook, middleware: name } },
   );
 }
 
 // ── The rules ────────────────────────────────────────────────────────────────────────────────────────────────
 
-type Refusal = { readonly block: true; readonly reason?: string };
 type Acceptance = { readonly message: Message } | { readonly block: string; readonly by: string };
 
 export async function acceptMessage(hooks: Hooks, message: Message, ctx: RunContext): Promise<Acceptance> {
   let current = message;
   for (const planned of hooks) {
-    const answer = await ask<Message | Refusal>('acceptMessage', planned, ctx, current, ctx);
+    const answer = await ask<AcceptVerdict>(planned, ctx, current);
     if (answer === undefined || answer === current) continue;
-    if ('block' in answer) {
-      return {
-        block: String(answer.reason ?? `The message was refused by "${planned.name}".`),
-        by: planned.name,
-      };
-    }
-    ctx._run.note(planned.name, 'rewrote a message from outside');
+    const { name } = planned;
+    if ('block' in answer)
+      return { block: String(answer.reason ?? `The message was refused by "${name}".`), by: name };
+    ctx._run.note(name, 'rewrote a message from outside');
     current = answer;
   }
   return { message: current };
@@ -171,49 +157,44 @@ export async function transformContext(
   given: readonly Message[],
   ctx: ModelContext,
 ): Promise<readonly Transformed[]> {
-  let messages = given;
   const steps: Transformed[] = [];
-  for (const planned of hooks) {
-    const before = ctx._request;
-    const answer = await ask<readonly Message[]>('transformContext', planned, ctx, messages, ctx);
-    if (ctx._request !== before) assigned('transformContext', planned, ctx, before);
-    if (answer === undefined || answer === messages) continue;
-    messages = answer;
-    steps.push({ by: planned.name, messages });
-    ctx._run.note(planned.name, 'rewrote the messages of the request');
-  }
+  await chain(hooks, given, ctx, 'rewrote the messages of the request', (by, messages) =>
+    steps.push({ by, messages }),
+  );
   return steps;
 }
 
-export async function transformSystemPrompt(
-  hooks: Hooks,
-  prompt: string,
-  ctx: ModelContext,
-): Promise<string> {
-  let current = prompt;
-  for (const planned of hooks) {
-    const before = ctx._request;
-    const answer = await ask<string>('transformSystemPrompt', planned, ctx, current, ctx);
-    if (ctx._request !== before) assigned('transformSystemPrompt', planned, ctx, before);
-    if (answer === undefined || answer === current) continue;
-    current = answer;
-    ctx._run.note(planned.name, 'rewrote the system prompt of the request');
-  }
-  return current;
+export function transformSystemPrompt(hooks: Hooks, prompt: string, ctx: ModelContext): Promise<string> {
+  return chain(hooks, prompt, ctx, 'rewrote the system prompt of the request');
 }
 
-export async function convertToLlm(
+export function convertToLlm(
   hooks: Hooks,
   messages: readonly Message[],
   ctx: ModelContext,
 ): Promise<readonly Message[]> {
-  const planned = hooks.at(-1)!;
-  const before = ctx._request;
-  const answer = await ask<readonly Message[]>('convertToLlm', planned, ctx, messages, ctx);
-  if (ctx._request !== before) assigned('convertToLlm', planned, ctx, before);
-  if (answer === undefined || answer === messages) return messages;
-  ctx._run.note(planned.name, 'converted the messages of the request');
-  return answer;
+  return chain(hooks.slice(-1), messages, ctx, 'converted the messages of the request');
+}
+
+/** Each hook is given what the one before made of a part of the request. */
+async function chain<T>(
+  hooks: Hooks,
+  given: T,
+  ctx: ModelContext,
+  what: string,
+  made?: (by: string, value: T) => void,
+): Promise<T> {
+  let current = given;
+  for (const planned of hooks) {
+    const before = ctx._request;
+    const answer = await ask<T>(planned, ctx, current);
+    if (ctx._request !== before) assigned(planned, ctx, before);
+    if (answer === undefined || answer === current) continue;
+    current = answer;
+    made?.(planned.name, current);
+    ctx._run.note(planned.name, what);
+  }
+  return current;
 }
 
 type Resolved = { readonly toolCall: ToolCall; readonly tool?: Tool };
@@ -224,7 +205,7 @@ export async function resolveToolCall(
   ctx: ToolContext,
 ): Promise<Resolved | undefined> {
   for (const planned of hooks) {
-    const answer = await ask<Resolved>('resolveToolCall', planned, ctx, toolCall, ctx);
+    const answer = await ask<Resolved>(planned, ctx, toolCall);
     if (answer === undefined) continue;
     ctx._run.note(planned.name, `resolved the call of ${toolCall.name}`);
     return { ...answer, toolCall: { ...answer.toolCall, type: 'tool-call', id: toolCall.id } };
@@ -252,35 +233,24 @@ export async function beforeToolCall(
 ): Promise<CallDecision> {
   const answers: (ToolAnswer | undefined)[] = hooks.map(() => undefined);
   const seen = hooks.map(() => -1);
-  for (let k = 0, rewrites = 0; k < hooks.length; ) {
-    if (seen[k] === rewrites) {
-      k++;
-      continue;
-    }
+  for (let k = 0, rewrites = 0; k < hooks.length; k++) {
+    if (seen[k] === rewrites) continue;
     const { name } = hooks[k]!;
+    const block = (reason: string): CallDecision => ({ block: { reason, by: name } });
     seen[k] = rewrites;
-    const answer = await ask<ToolAnswer>('beforeToolCall', hooks[k]!, ctx, ctx);
+    const answer = await ask<ToolAnswer>(hooks[k]!, ctx);
     if (ctx._extra?.asking !== undefined) await ctx._extra.asking;
     answers[k] = answer;
-    if (answer?.block)
-      return { block: { reason: String(answer.reason ?? `Refused by "${name}".`), by: name } };
-    if (!answer || !('args' in answer)) {
-      k++;
-      continue;
-    }
-    if (++rewrites > MAX_REWRITES) {
-      return {
-        block: { reason: `Not run: its arguments were rewritten more than ${MAX_REWRITES} times.`, by: name },
-      };
-    }
+    if (answer?.block) return block(String(answer.reason ?? `Refused by "${name}".`));
+    if (!answer || !('args' in answer)) continue;
+    if (++rewrites > MAX_REWRITES)
+      return block(`Not run: its arguments were rewritten more than ${MAX_REWRITES} times.`);
     const problem = await rewrite(answer.args);
-    if (problem)
-      return {
-        block: { reason: `Not run: the arguments that "${name}" wrote were refused.\n${problem}`, by: name },
-      };
+    if (problem) return block(`Not run: the arguments that "${name}" wrote were refused.\n${problem}`);
     ctx._run.note(name, `rewrote the arguments of ${ctx.toolCall.name}`);
     seen[k] = rewrites;
-    k = 0;
+    // From the first on.
+    k = -1;
   }
   const asking = answers.findIndex((answer) => answer?.ask);
   const answering = answers.findIndex((answer) => answer && 'result' in answer);
@@ -293,7 +263,7 @@ export async function beforeToolCall(
 /** Each hook sees the merge so far in `ctx.result`. */
 export function afterToolCall(hooks: Hooks, ctx: ToolContext, from = 0): Awaitable<void> {
   for (let i = from; i < hooks.length; i++) {
-    const patch = ask<ToolResultPatch>('afterToolCall', hooks[i]!, ctx, ctx);
+    const patch = ask<ToolResultPatch>(hooks[i]!, ctx);
     if (patch instanceof Promise)
       return patch.then((given) => {
         patchResult(hooks[i]!, ctx, given);
@@ -331,7 +301,7 @@ function askOn(hooks: Hooks, from: number, before: MergedAction, ctx: TurnContex
   let so = before;
   for (let i = from; i < hooks.length; i++) {
     const planned = hooks[i]!;
-    const action = ask<TurnAction>('afterModelResponse', planned, ctx, so.response, ctx);
+    const action = ask<TurnAction>(planned, ctx, so.response);
     if (action instanceof Promise) {
       const until = so;
       return action.then((given) => askOn(hooks, i + 1, mergedAction(planned, until, given, ctx), ctx));
@@ -363,7 +333,7 @@ type StopAnswer = boolean | { reason: StopReason; message?: string } | undefined
 export function shouldStopAfterTurn(hooks: Hooks, ctx: TurnContext, from = 0): Awaitable<Stop | undefined> {
   for (let i = from; i < hooks.length; i++) {
     const planned = hooks[i]!;
-    const answer = ask<StopAnswer>('shouldStopAfterTurn', planned, ctx, ctx);
+    const answer = ask<StopAnswer>(planned, ctx);
     if (answer instanceof Promise)
       return answer.then((given) => stopOf(planned, given) ?? shouldStopAfterTurn(hooks, ctx, i + 1));
     const stop = stopOf(planned, answer);
@@ -381,7 +351,7 @@ function stopOf({ name }: PlannedHook, answer: StopAnswer): Stop | undefined {
 export async function onRunEnd(hooks: Hooks, ctx: TurnContext): Promise<readonly Injected[]> {
   const all: Injected[] = [];
   for (const planned of hooks) {
-    const messages = await ask<readonly Message[]>('onRunEnd', planned, ctx, ctx);
+    const messages = await ask<readonly Message[]>(planned, ctx);
     for (const message of messages ?? []) all.push({ message, by: planned.name });
   }
   return all;

@@ -116,9 +116,9 @@ export class Overlay implements StateAccess {
     this.writes = added(this.writes, one);
   }
 
-  /** Takes over the writes of an attempt, instead of those of the attempt taken over before. */
-  adopt(attempt: Overlay): void {
-    if (!this.writes.includes(attempt)) this.write(attempt);
+  /** Takes over the writes of an attempt instead of those of the one taken over before; of none if all were abandoned. */
+  adopt(attempt: Overlay | undefined): void {
+    if (attempt !== undefined && !this.writes.includes(attempt)) this.write(attempt);
     this.chosen = attempt;
   }
 
@@ -161,11 +161,6 @@ export class Overlay implements StateAccess {
     const rest = taken.filter(({ cell }) => cell.scope === 'call');
     this.writes = [...this.writes.slice(0, mark?.count ?? 0), ...rest];
     return taken;
-  }
-
-  /** The attempts were all abandoned. */
-  drop(): void {
-    this.chosen = undefined;
   }
 
   /** The writes that stand, in order. */
@@ -250,8 +245,6 @@ export interface OverlayMark {
 /** The committed values of a session and its run, and the writes that wait for the next append. */
 export class Cells implements Base {
   private staged: Write[] = NONE;
-  /** Made when a cell is first asked for. */
-  private places: Map<StateCell<any>, Place> | undefined = undefined;
 
   constructor(
     /** Durable name of each declared cell. */
@@ -265,11 +258,11 @@ export class Cells implements Base {
   }
 
   check(cell: StateCell<any>): void {
-    this.placeOf(cell);
+    this.keyOf(cell);
   }
 
   get<T>(cell: StateCell<T>): T {
-    return applied(this.staged, cell, this.placeOf(cell).committed);
+    return applied(this.staged, cell, this.committed(cell, this.keyOf(cell)));
   }
 
   /** Keeps the writes of a finished phase for the next append. */
@@ -294,7 +287,8 @@ export class Cells implements Base {
       for (let i = 0; i < staged.length; i++) {
         const { cell } = staged[i]!;
         if (!isFirst(staged, i)) continue;
-        const { key, committed } = this.placeOf(cell);
+        const key = this.keyOf(cell);
+        const committed = this.committed(cell, key);
         const value = applied(staged, cell, committed, i);
         if (value === committed) continue;
         const { version, scope } = cell;
@@ -306,45 +300,28 @@ export class Cells implements Base {
     }
     for (let i = 0; i < changes.length; i++) {
       const change = changes[i]!;
-      storedIn(change.scope === 'session' ? this.session : this.run).set(change.key, change);
+      storedIn(this.holderOf(change)).set(change.key, change);
     }
     return changes;
   }
 
-  private placeOf(cell: StateCell<any>): Place {
-    let place = this.places?.get(cell);
-    if (place !== undefined) return place;
+  private keyOf(cell: StateCell<any>): string {
     const key = this.keys.get(cell);
-    if (key === undefined)
-      throw new AlliumError(
-        'INVALID_STATE',
-        `State cell ${shown((cell as { name?: unknown })?.name ?? cell)} is not declared. Add it to the \`state\` of its middleware, or of the agent.`,
-      );
-    place = new Place(cell, key, storedIn(cell.scope === 'session' ? this.session : this.run));
-    this.places ??= new Map();
-    this.places.set(cell, place);
-    return place;
+    if (key !== undefined) return key;
+    throw new AlliumError(
+      'INVALID_STATE',
+      `State cell ${shown((cell as { name?: unknown })?.name ?? cell)} is not declared. Add it to the \`state\` of its middleware, or of the agent.`,
+    );
   }
-}
 
-/** Is its cell written here for the first time? */
-function isFirst(writes: readonly Write[], place: number): boolean {
-  for (let i = 0; i < place; i++) if (writes[i]!.cell === writes[place]!.cell) return false;
-  return true;
-}
+  private holderOf({ scope }: { readonly scope: StateScope }): CellHolder {
+    return scope === 'session' ? this.session : this.run;
+  }
 
-/** Where the committed value of a cell is. */
-class Place {
-  constructor(
-    private readonly cell: StateCell<any>,
-    readonly key: string,
-    private readonly map: Map<string, StoredCell>,
-  ) {}
-
-  get committed(): any {
-    const { cell, key, map } = this;
+  private committed(cell: StateCell<any>, key: string): any {
     if (cell.scope === 'call') return cell.initial;
-    const stored = map.get(key);
+    const { cells } = this.holderOf(cell);
+    const stored = cells?.get(key);
     if (stored === undefined) return cell.initial;
     if (stored.version === cell.version) return stored.value;
     if (stored.version > cell.version || !cell.migrate) {
@@ -355,9 +332,15 @@ class Place {
       );
     }
     const value = toJson(cell.migrate(stored.value, stored.version), cell.name);
-    map.set(key, { version: cell.version, value });
+    cells!.set(key, { version: cell.version, value });
     return value;
   }
+}
+
+/** Is its cell written here for the first time? */
+function isFirst(writes: readonly Write[], place: number): boolean {
+  for (let i = 0; i < place; i++) if (writes[i]!.cell === writes[place]!.cell) return false;
+  return true;
 }
 
 /** A session or run with cells that were written. */

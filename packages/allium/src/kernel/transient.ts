@@ -4,65 +4,21 @@ import { isControl } from './errors.js';
 /** Statuses below 500 that pass by themselves; every 5xx does, 529 (overloaded) included. */
 const STATUSES = new Set([408, 409, 425, 429]);
 
-const CODES = new Set([
-  ...[
-    'ECONNRESET',
-    'ECONNREFUSED',
-    'ECONNABORTED',
-    'ETIMEDOUT',
-    'ESOCKETTIMEDOUT',
-    'EPIPE',
-    'EAI_AGAIN',
-    'ENOTFOUND',
-  ],
-  ...[
-    'ENETDOWN',
-    'ENETRESET',
-    'ENETUNREACH',
-    'EHOSTDOWN',
-    'EHOSTUNREACH',
-    'ERR_NETWORK',
-    'ERR_STREAM_PREMATURE_CLOSE',
-  ],
-  ...[
-    'UND_ERR_CONNECT_TIMEOUT',
-    'UND_ERR_HEADERS_TIMEOUT',
-    'UND_ERR_BODY_TIMEOUT',
-    'UND_ERR_SOCKET',
-    'UND_ERR_REQ_RETRY',
-  ],
-  // Ours: an answer that broke off.
-  'MODEL_STREAM_CUT',
-]);
-
 /** Comes with a status of 429, but waiting does not fill an account. */
 const NEVER = 'insufficient_quota';
 
-/** What providers name a passing trouble in the body, or in the stream after a status of 200. */
-const TYPES = new Set([
-  ...[
-    'overloaded',
-    'overloaded_error',
-    'rate_limit_error',
-    'rate_limit_exceeded',
-    'timeout_error',
-    'api_error',
-  ],
-  ...[
-    'server_error',
-    'internal_server_error',
-    'service_unavailable',
-    'UNAVAILABLE',
-    'RESOURCE_EXHAUSTED',
-    'DEADLINE_EXCEEDED',
-  ],
-  ...[
-    'ThrottlingException',
-    'ServiceUnavailableException',
-    'InternalServerException',
-    'ModelNotReadyException',
-  ],
-]);
+/** What passes by itself, as it is named in an error, in its body, or in the stream after a status of 200. */
+const PASSING = new Set(
+  `
+  ECONNRESET ECONNREFUSED ECONNABORTED ETIMEDOUT ESOCKETTIMEDOUT EPIPE EAI_AGAIN ENOTFOUND
+  ENETDOWN ENETRESET ENETUNREACH EHOSTDOWN EHOSTUNREACH ERR_NETWORK ERR_STREAM_PREMATURE_CLOSE
+  UND_ERR_CONNECT_TIMEOUT UND_ERR_HEADERS_TIMEOUT UND_ERR_BODY_TIMEOUT UND_ERR_SOCKET UND_ERR_REQ_RETRY
+  MODEL_STREAM_CUT
+  overloaded overloaded_error rate_limit_error rate_limit_exceeded timeout_error api_error
+  server_error internal_server_error service_unavailable UNAVAILABLE RESOURCE_EXHAUSTED DEADLINE_EXCEEDED
+  ThrottlingException ServiceUnavailableException InternalServerException ModelNotReadyException
+  `.match(/\S+/g),
+);
 
 const NAMES = new Set(['TimeoutError', 'APIConnectionError', 'APIConnectionTimeoutError']);
 
@@ -106,50 +62,30 @@ function judge(error: Record<string, unknown>): boolean | undefined {
   if (wish === 'true' || wish === 'false') return wish === 'true';
   const status = statusOf(error);
   if (status !== undefined && status >= 400) return status >= 500 || STATUSES.has(status);
-  if (words.some((word) => CODES.has(word) || TYPES.has(word) || word.endsWith('_TIMEOUT'))) return true;
-  if (
-    NAMES.has(String(error.name)) ||
-    NAMES.has((error.constructor as { name?: string } | undefined)?.name ?? '')
-  )
-    return true;
+  if (words.some((word) => PASSING.has(word) || word.endsWith('_TIMEOUT'))) return true;
+  const { name: kind } = (error.constructor ?? {}) as { readonly name?: unknown };
+  if (NAMES.has(String(error.name)) || NAMES.has(String(kind))) return true;
   // Any other code is a statement too: a bad certificate, an invalid argument. A wrapper's code is not.
-  return typeof error.code === 'string' && error.code !== 'MODEL_ERROR' && error.code !== ''
-    ? false
-    : undefined;
+  const says = typeof error.code === 'string' && error.code !== 'MODEL_ERROR' && error.code !== '';
+  return says ? false : undefined;
 }
 
 /** Where clients put the name of what went wrong. */
 function wordsOf(error: Record<string, unknown>): string[] {
-  const body = error.error as
-    | { type?: unknown; code?: unknown; error?: { type?: unknown; code?: unknown } }
-    | null
-    | undefined;
-  return [
-    error.code,
-    error.type,
-    error.status,
-    error.name,
-    body?.type,
-    body?.code,
-    body?.error?.type,
-    body?.error?.code,
-  ].filter((word) => typeof word === 'string');
+  type Body = { type?: unknown; code?: unknown; error?: Body } | null | undefined;
+  const body = error.error as Body;
+  const own = [error.code, error.type, error.status, error.name];
+  const inner = [body?.type, body?.code, body?.error?.type, body?.error?.code];
+  return [...own, ...inner].filter((word) => typeof word === 'string');
 }
 
 function statusOf(error: Record<string, unknown>): number | undefined {
   const response = error.response as { status?: unknown; statusCode?: unknown } | null | undefined;
   const metadata = error.$metadata as { httpStatusCode?: unknown } | null | undefined;
-  const candidates = [
-    error.status,
-    error.statusCode,
-    response?.status,
-    response?.statusCode,
-    metadata?.httpStatusCode,
-    error.code,
-  ];
-  return candidates.find((value) => typeof value === 'number' && value >= 100 && value < 600) as
-    | number
-    | undefined;
+  const places = [error, response].flatMap((one) => [one?.status, one?.statusCode]);
+  return [...places, metadata?.httpStatusCode, error.code].find(
+    (value): value is number => typeof value === 'number' && value >= 100 && value < 600,
+  );
 }
 
 /** A header of the failed answer, wherever its client keeps them. */
