@@ -127,12 +127,12 @@ function any(...lists: (readonly unknown[])[]): boolean {
 
 const specs = new WeakMap<readonly Tool[], readonly ToolSpec[]>();
 
-/** How these tools are shown to a model; made once per list. */
+/** How these tools are shown to a model; made once for a list that stays as it is. */
 export function specsOf(tools: readonly Tool[]): readonly ToolSpec[] {
   let made = specs.get(tools);
   if (!made) {
     made = Object.freeze(tools.map((tool) => tool.spec));
-    specs.set(tools, made);
+    if (Object.isFrozen(tools)) specs.set(tools, made);
   }
   return made;
 }

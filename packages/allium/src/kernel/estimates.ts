@@ -4,6 +4,7 @@ import { specsOf } from './compose.js';
 import type { ModelContext } from './context.js';
 import type { Reservation } from './limits.js';
 import { type Message, NO_USAGE, type Usage, UsageTotal } from './messages.js';
+import type { ToolSpec } from './model.js';
 import type { Tool } from './tool.js';
 
 /** Of the messages given, or else of those the context has. */
@@ -12,15 +13,19 @@ export function inputTokens(ctx: ModelContext, messages?: readonly Message[]): n
   return estimateTokens(messages ?? ctx.messages, systemPrompt.length + charsOfTools(tools), history);
 }
 
-const counted = new WeakMap<readonly Tool[], number>();
+const counted = new WeakMap<readonly ToolSpec[] | ToolSpec, number>();
 
-/** Once for each list: most calls are offered the same. */
+/** Once for each list, and each tool: most calls are offered the same. */
 function charsOfTools(tools: readonly Tool[]): number {
-  let chars = counted.get(tools);
-  if (chars === undefined) {
-    chars = specsOf(tools).reduce((sum, spec) => sum + JSON.stringify(spec).length, 0);
-    counted.set(tools, chars);
-  }
+  const specs = specsOf(tools);
+  return remembered(specs, () =>
+    specs.reduce((sum, spec) => sum + remembered(spec, () => JSON.stringify(spec).length), 0),
+  );
+}
+
+function remembered(key: readonly ToolSpec[] | ToolSpec, count: () => number): number {
+  const chars = counted.get(key) ?? count();
+  counted.set(key, chars);
   return chars;
 }
 

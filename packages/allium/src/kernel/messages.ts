@@ -1,5 +1,6 @@
 /** Messages: what people, models and tools said. Frozen once they are in a history. */
 import { AlliumError, shown } from './errors.js';
+import { isPlain } from './json-copy.js';
 import { checkOptions, checkText } from './options.js';
 
 /** Plain text. */
@@ -239,15 +240,23 @@ export function freezeMessage<M extends Message | ModelResponse>(message: M): M 
   const { content, metadata } = message;
   for (let i = 0; i < content.length; i++) {
     const part = content[i]!;
-    if (part.metadata !== undefined) deepFreeze(part.metadata);
-    if (part.type === 'provider') deepFreeze(part.value);
+    if (part.metadata !== undefined) freezeJson(part.metadata);
+    if (part.type === 'provider') freezeJson(part.value);
     Object.freeze(part);
   }
   Object.freeze(content);
-  if (metadata !== undefined) deepFreeze(metadata);
+  if (metadata !== undefined) freezeJson(metadata);
   if (message.role === 'assistant' && message.usage !== undefined) Object.freeze(message.usage);
   if (message.role === 'tool' && message.details !== undefined) deepFreeze(message.details);
   return Object.freeze(message);
+}
+
+/** As `deepFreeze`, for what has no cycles: what is frozen may hold something that is not. */
+function freezeJson(value: unknown): void {
+  if (value === null || typeof value !== 'object') return;
+  if (!Array.isArray(value) && !isPlain(value)) return;
+  Object.freeze(value);
+  for (const item of Object.values(value)) freezeJson(item);
 }
 
 /** Can nobody change what it says any more? */

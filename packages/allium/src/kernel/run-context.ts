@@ -28,7 +28,7 @@ export class RunContext extends Context {
     this._scope = scope;
     this._call = run.call;
     this._extra = undefined;
-    this._input = input;
+    this._input = Object.freeze(input);
     this._taken = taken;
     this.result = undefined;
     this.error = undefined;

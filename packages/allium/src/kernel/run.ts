@@ -108,6 +108,8 @@ export class Run {
   meters: Meters | undefined;
   /** Run layers come before the loop, and one may end without it. */
   loop: 'to come' | 'begun' | 'given up' = 'to come';
+  /** Its end is told: no event follows, whatever was left running in it. */
+  over = false;
   /** What every model call starts from. */
   readonly request: RequestParts;
   output: unknown;
@@ -194,7 +196,7 @@ export class Run {
   }
 
   emitCustom(name: string, data: unknown, by: string | undefined): void {
-    if (this.watched)
+    if (this.watched && !this.over)
       this.emit({
         type: 'custom',
         runId: this.runId,

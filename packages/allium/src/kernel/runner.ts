@@ -74,6 +74,7 @@ export async function execute(start: Start): Promise<RunResult> {
     const closing = close(run, ended, start, ctx);
     const { result, failure } = closing instanceof Promise ? await closing : closing;
     if (run.watched) run.emit({ type: 'agent_end', runId: run.runId, sessionId: run.sessionId, result });
+    run.over = true;
     if (failure) throw toRunError(run, failure.error, result);
     return result;
   } finally {

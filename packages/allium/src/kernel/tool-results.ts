@@ -39,7 +39,7 @@ export class ToolResults {
     forwarded: boolean,
   ): Awaitable<void> {
     const { run } = this;
-    if (!begun || ctx._isOver) return;
+    if (!begun || ctx._isOver || run.over) return;
     const content = typeof partial === 'string' ? [{ type: 'text' as const, text: partial }] : partial;
     if (!isContentList(content))
       throw new AlliumError(

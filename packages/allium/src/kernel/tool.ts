@@ -98,7 +98,8 @@ export function tool<Input, Output>(options: ToolOptions<Input, Output>): Tool<I
       `\`input\` must be the schema of an object, got ${shown(inputSchema)}. Models call tools with named arguments: make it a field of an object.`,
     );
   }
-  const spec: ToolSpec = Object.freeze({ name, description, inputSchema });
+  // A copy: what one agent's middleware does to it, or its author later, is not to reach others.
+  const spec: ToolSpec = deepFreeze({ name, description, inputSchema: structuredClone(inputSchema) });
   return Object.freeze({
     ...options,
     idempotent,
@@ -183,9 +184,7 @@ export function asToolResult(value: unknown): ToolResult {
 /** Somebody may go on working with what it gave as details. */
 function withOwnDetails(result: ToolResult): ToolResult {
   const { details } = result;
-  return details === undefined || Object.isFrozen(details)
-    ? result
-    : { ...result, details: ownDetails(details) };
+  return details === undefined ? result : { ...result, details: ownDetails(details) };
 }
 
 function ownDetails(details: unknown): unknown {

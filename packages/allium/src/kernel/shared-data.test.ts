@@ -1,0 +1,150 @@
+/** What is handed to the kernel, or read from it, is nobody else's to change. */
+import {
+  Agent,
+  type AgentEvent,
+  type Context,
+  type Message,
+  type Tool,
+  textOf,
+  tool,
+  toolResult,
+} from 'allium';
+import { collect, scriptedModel, toolCalls } from 'allium/testing';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+
+const make = (name: string, execute: Tool['execute'] = () => 'r'): Tool =>
+  tool({ name, description: name, input: z.object({ q: z.string().optional() }), execute }) as Tool;
+
+/** Frozen, but not what it holds. */
+const shell = () => {
+  const list = ['a'];
+  return { list, data: Object.freeze({ list }) };
+};
+
+describe('a frozen object that holds one that is not', () => {
+  it.each(['emit', 'update'] as const)('is copied into the events of ctx.%s', async (how) => {
+    const { list, data } = shell();
+    const told: AgentEvent[] = [];
+    const teller = make('teller', async (_, ctx) => {
+      if (how === 'emit') ctx.emit('told', data);
+      else await ctx.update('told', data);
+      return 'r';
+    });
+    await new Agent({
+      model: scriptedModel([toolCalls({ name: 'teller' }), 'ok']),
+      tools: [teller],
+      observers: [(event) => void told.push(event)],
+    }).run('go');
+    list.push('later');
+    const event = told.find(({ type }) => type === 'custom' || type === 'tool_execution_update') as {
+      data?: { list: string[] };
+      details?: { list: string[] };
+    };
+    expect((event.data ?? event.details)!.list).toEqual(['a']);
+  });
+
+  it('is copied where it is the details of a result', async () => {
+    const { list, data } = shell();
+    const result = await new Agent({
+      model: scriptedModel([toolCalls({ name: 'x' }), 'ok']),
+      tools: [make('x')],
+      middleware: [
+        {
+          name: 'answers',
+          wrapTool: async () => ({ ...toolResult({ content: 'r' }), details: data }),
+        },
+      ],
+    }).run('go');
+    list.push('later');
+    const message = result.messages.find(({ role }) => role === 'tool') as { details?: { list: string[] } };
+    expect(message.details!.list).toEqual(['a']);
+  });
+
+  it('is frozen all the way down where a model gave it', async () => {
+    const { data } = shell();
+    const result = await new Agent({
+      model: {
+        provider: 'p',
+        id: 'i',
+        *stream() {
+          yield { type: 'text', text: 'hi', metadata: data };
+          yield { type: 'provider', provider: 'p', kind: 'k', value: data };
+          yield { type: 'finish', reason: 'stop' };
+        },
+      },
+    }).run('go');
+    const [first, second] = result.messages.at(-1)!.content as readonly unknown[] as {
+      metadata?: typeof data;
+      value?: typeof data;
+    }[];
+    expect(Object.isFrozen(first!.metadata!.list)).toBe(true);
+    expect(Object.isFrozen(second!.value!.list)).toBe(true);
+  });
+});
+
+describe('what is offered to a model', () => {
+  it('is the list of tools as it is when the model is called', async () => {
+    const loaded = [make('one')];
+    const model = scriptedModel([toolCalls({ name: 'one' }), toolCalls({ name: 'two' }), 'ok']);
+    await new Agent({
+      model,
+      middleware: [
+        {
+          name: 'loads',
+          beforeModel(ctx) {
+            if (ctx.turn === 2) loaded.push(make('two'));
+            ctx.tools = loaded;
+          },
+        },
+      ],
+    }).run('go');
+    const names = model.requests.map(({ tools }) => tools.map(({ name }) => name));
+    expect(names).toEqual([['one'], ['one', 'two'], ['one', 'two']]);
+  });
+
+  it('cannot be edited in place: a schema is of every agent that has the tool', () => {
+    const { properties } = make('x').spec.inputSchema as { properties: Record<string, object> };
+    expect(() => Object.assign(properties, { extra: {} })).toThrow(TypeError);
+    expect(() => Object.assign(properties.q!, { description: 'edited' })).toThrow(TypeError);
+  });
+});
+
+it('input cannot be edited in place, so what fails open leaves nothing behind', async () => {
+  const result = await new Agent({
+    model: scriptedModel(['ok']),
+    middleware: [
+      {
+        name: 'edits',
+        onFail: 'open',
+        beforeRun(ctx) {
+          (ctx.input as Message[]).push({ ...ctx.input[0]! });
+        },
+      },
+    ],
+  }).run('go');
+  expect(result.messages.map(textOf)).toEqual(['go', 'ok']);
+});
+
+it('nothing is told after the end of a run, whoever kept a context', async () => {
+  let kept: Context | undefined;
+  const observed: string[] = [];
+  const agent = new Agent({
+    model: scriptedModel(['ok']),
+    middleware: [
+      {
+        name: 'keeps',
+        beforeModel(ctx) {
+          kept = ctx;
+          ctx.emit('early');
+        },
+      },
+    ],
+    observers: [({ type }) => void observed.push(type)],
+  });
+  const { events } = await collect(agent.stream('go'));
+  kept!.emit('late');
+  await agent.observersIdle();
+  expect(events.map(({ type }) => type)).toContain('custom');
+  expect(observed.at(-1)).toBe('agent_end');
+});
