@@ -151,6 +151,47 @@ describe('events of a child', () => {
   });
 });
 
+describe('what a hook returns', () => {
+  const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+  const slow: Middleware = {
+    name: 'slow',
+    guard: {
+      on: ['input', 'output', 'tool-result'],
+      async judge({ text }) {
+        await wait(5);
+        return text.includes('SECRET') ? { type: 'deny', reason: 'No.' } : undefined;
+      },
+    },
+  };
+
+  it.each(['acceptMessage', 'afterModelResponse', 'afterToolCall'] as const)(
+    'cannot be edited while guards judge it: %s',
+    async (hook) => {
+      const part = { type: 'text' as const, text: 'fine' };
+      const edited = (): unknown => {
+        setTimeout(() => {
+          try {
+            part.text = 'SECRET';
+          } catch {
+            // It is frozen.
+          }
+        }, 1);
+        if (hook === 'acceptMessage') return { role: 'user', content: [part] };
+        if (hook === 'afterToolCall') return { content: [part] };
+        return { response: { role: 'assistant', content: [part], stopReason: 'stop' } };
+      };
+      const result = await new Agent({
+        model: scriptedModel(hook === 'afterToolCall' ? [toolCalls({ name: 'x' }), 'ok'] : ['ok']),
+        tools: [make('x', () => 'r')],
+        middleware: [{ name: 'edits', [hook]: edited }, slow],
+      }).run('go');
+      expect(result.status).toBe('done');
+      expect(JSON.stringify(result.messages)).not.toContain('SECRET');
+      expect(result.messages.map(textOf)).toContain('fine');
+    },
+  );
+});
+
 describe('a message that its middleware changes between turns', () => {
   it.each(['transformContext', 'convertToLlm', 'beforeModel'] as const)(
     'is judged anew: %s',

@@ -3,7 +3,7 @@ import type { Context, ModelContext, RunContext, ToolContext, TurnContext } from
 import { AlliumError, attribute, isControl, isThenable, shown } from './errors.js';
 import { toldError } from './guards.js';
 import { SHAPES } from './hook-shapes.js';
-import type { Message, ModelResponse, ToolCall } from './messages.js';
+import { freezeMessage, type Message, type ModelResponse, type ToolCall } from './messages.js';
 import type { AcceptVerdict, ToolResultPatch, TurnAction } from './middleware.js';
 import type { RequestParts } from './model-context.js';
 import { noteAssigned } from './request-changes.js';
@@ -141,7 +141,8 @@ export async function acceptMessage(hooks: Hooks, message: Message, ctx: RunCont
     if ('block' in answer)
       return { block: String(answer.reason ?? `The message was refused by "${name}".`), by: name };
     ctx._run.note(name, 'rewrote a message from outside');
-    current = answer;
+    // Guards may take their time over it.
+    current = freezeMessage(answer);
   }
   return { message: current };
 }
@@ -319,7 +320,10 @@ function mergedAction(
 ): MergedAction {
   if (action === undefined) return before;
   const { response = before.response, injectMessages = [] } = action;
-  if (response !== before.response) ctx._run.note(name, 'replaced the response');
+  if (response !== before.response) {
+    freezeMessage(response);
+    ctx._run.note(name, 'replaced the response');
+  }
   return {
     response,
     inject: [...before.inject, ...injectMessages.map((message) => ({ message, by: name }))],

@@ -268,7 +268,7 @@ export function patched(result: ToolResult, patch: ToolResultPatch): ToolResult 
   const { content, details, isError, terminate } = patch;
   const next: { -readonly [K in keyof ToolResult]: ToolResult[K] } = { ...result };
   if (typeof content === 'string') next.content = [{ type: 'text', text: content }];
-  else if (content !== undefined) next.content = content as readonly ToolContent[];
+  else if (content !== undefined) next.content = deepFreeze(content) as readonly ToolContent[];
   if (details !== undefined) next.details = details === null ? undefined : ownDetails(details);
   if (isError !== undefined) next.isError = isError;
   if (terminate !== undefined) next.terminate = terminate;
