@@ -59,13 +59,10 @@ export class Judgements {
     ctx: Context,
   ): Promise<{ response: ModelResponse; calls: CallVerdicts }> {
     if (!this.run.plan.guardsResponses) return { response, calls: NO_VERDICTS };
-    const { guards } = this.run.plan;
     this.judged ??= new WeakMap();
-    const judged = await judgedOnce(this.judged, response.content, ctx, () =>
-      guardResponse(guards, response, ctx),
-    );
+    const judged = await judgedOnce(this.judged, response.content, ctx, () => guardResponse(response, ctx));
     this.remember(judged);
-    return { response: asJudged(guards, response, judged, ctx), calls: judged.calls };
+    return { response: asJudged(response, judged, ctx), calls: judged.calls };
   }
 
   /** What guards left of a response has passed them. */
@@ -78,7 +75,7 @@ export class Judgements {
     this.results ??= new WeakMap();
     const { results } = this;
     return judgedOnce(results, result, ctx, () =>
-      judgeToolResult(this.run.plan.guards, ctx.toolCall, result, ctx).then((made) => {
+      judgeToolResult(result, ctx).then((made) => {
         results.set(made, Promise.resolve(made));
         this.passed ??= new WeakSet();
         this.passed.add(made);
