@@ -150,18 +150,13 @@ function judgeContext(planned: PlannedGuard, ctx: Context): Context {
 export function toldError(error: unknown, ctx: Context): string {
   const text = messageOf(error);
   const points = Object.entries(ctx.plan.guards) as [GuardPoint, readonly PlannedGuard[]][];
-  const clean = points.every(([point, guards]) =>
-    guards.every((planned) => findsNothing(planned, point, text, ctx)),
-  );
-  return clean ? text : errorKind(error);
-}
-
-function findsNothing(planned: PlannedGuard, point: GuardPoint, text: string, ctx: Context): boolean {
-  if (planned.guard.judge || !planned.guard.find) return false;
+  const objects = (planned: PlannedGuard, point: GuardPoint): boolean =>
+    Boolean(planned.guard.judge) || spansOf(planned, point, text, 0, ctx).length > 0;
   try {
-    return spansOf(planned, point, text, 0, ctx).length === 0;
+    const clean = !points.some(([point, guards]) => guards.some((planned) => objects(planned, point)));
+    return clean ? text : errorKind(error);
   } catch {
-    return false;
+    return errorKind(error);
   }
 }
 
