@@ -37,7 +37,7 @@ export class Judgements {
         response =
           stage?.ctx === model
             ? { ...response, content: stage.response.content }
-            : deepFreeze(transformed(response, model._transforms, model));
+            : deepFreeze(transformed(response, model));
       }
       return sink && model._call.guarded && this.run.plan.guardsResponses
         ? this.seen(response, model)

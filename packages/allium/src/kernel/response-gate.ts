@@ -16,14 +16,7 @@ import {
   tell,
 } from './guards.js';
 import { asJson, readArguments, textsIn } from './json-texts.js';
-import type {
-  AssistantContent,
-  ModelResponse,
-  ProviderContent,
-  TextContent,
-  ThinkingContent,
-  ToolCall,
-} from './messages.js';
+import type { AssistantContent, ModelResponse, ProviderContent, ToolCall } from './messages.js';
 import type { GuardPoint } from './middleware.js';
 import { SpanStage } from './span-stage.js';
 
@@ -149,12 +142,14 @@ export class ResponseGate {
   }
 
   private seen(part: AssistantContent, index: number, args: ReadonlyMap<number, string>): AssistantContent {
-    if (part.type === 'tool-call')
-      return args.has(index) ? { ...withoutMetadata(part), arguments: args.get(index)! } : part;
+    if (part.type === 'tool-call') {
+      const text = args.get(index);
+      return text === undefined ? part : { ...withoutMetadata(part), arguments: text };
+    }
+    if (part.type !== 'text' && part.type !== 'thinking') return part;
     const text = this.blocks[index]?.safe;
-    if (text === undefined || text === (part as TextContent).text) return part;
-    if (part.type !== 'thinking') return { ...withoutMetadata(part as TextContent), text };
-    return withheldThinking(part as ThinkingContent, text);
+    if (text === undefined || text === part.text) return part;
+    return part.type === 'text' ? { ...withoutMetadata(part), text } : withheldThinking(part, text);
   }
 
   /** What a provider returned beside text. It is searched like text; a judge finds it in the message. */
