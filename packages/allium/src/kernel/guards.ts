@@ -56,14 +56,7 @@ export async function judge(
   given: readonly string[],
   ctx: Context,
 ): Promise<Judged> {
-  const judging: Judging = {
-    subject,
-    texts: given,
-    args: subject.args,
-    rewritten: false,
-    deny: undefined,
-    ask: undefined,
-  };
+  const judging: Judging = { subject, texts: given, args: subject.args, rewritten: false };
   for (const planned of guards) {
     try {
       if (planned.guard.find) findIn(planned, judging, ctx);
@@ -83,8 +76,8 @@ interface Judging {
   texts: readonly string[];
   args: unknown;
   rewritten: boolean;
-  deny: Refusal | undefined;
-  ask: Judged['ask'];
+  deny?: Refusal;
+  ask?: Judged['ask'];
 }
 
 function findIn(planned: PlannedGuard, judging: Judging, ctx: Context): void {
