@@ -1,6 +1,6 @@
 /** Guards on whole messages, and on results and progress of tools. */
 import type { Context, ToolContext } from './context.js';
-import { type GuardTable, judge, type Refusal, redact, skipOrThrow } from './guards.js';
+import { type GuardTable, judge, type Left, type Refusal, redact, skipOrThrow } from './guards.js';
 import { isJson } from './json-copy.js';
 import { asJson, readArguments, textsIn, withTexts } from './json-texts.js';
 import type {
@@ -234,11 +234,7 @@ export function redactValue(
 }
 
 /** Texts without what guards found in them; the same list if they found nothing. No judge is asked. */
-function redactTexts(
-  point: GuardPoint,
-  given: readonly string[],
-  ctx: Context,
-): { texts: readonly string[]; deny?: Refusal } {
+function redactTexts(point: GuardPoint, given: readonly string[], ctx: Context): Left {
   let texts = given;
   for (const planned of ctx.plan.guards[point]) {
     if (!planned.guard.find) continue;

@@ -31,15 +31,19 @@ export interface Refusal {
   readonly by: string;
 }
 
-/** What the guards of a point made of some texts. */
-export interface Judged {
+/** What is left of some texts. */
+export interface Left {
   readonly texts: readonly string[];
+  readonly deny?: Refusal;
+}
+
+/** What the guards of a point made of some texts. */
+export interface Judged extends Left {
   readonly changed: boolean;
   /** A judge wrote them anew, so nobody knows what else repeats what is gone. */
   readonly rewritten: boolean;
   /** Of a call, as they are now. */
   readonly args: unknown;
-  readonly deny?: Refusal;
   readonly ask?: { readonly request: Request; readonly by: string };
 }
 
@@ -159,7 +163,7 @@ export function redact(
   point: GuardPoint,
   given: readonly string[],
   ctx: Context,
-): { texts: readonly string[]; deny?: Refusal } {
+): Left {
   let deny: Refusal | undefined;
   const texts = given.map((text) => {
     const left = redactOne(planned, point, text, ctx);
