@@ -148,6 +148,14 @@ describe('a guard that returns what it may not', () => {
       { find: () => [{ start: 4, end: 1 }] },
       'its find returned { start: 4, end: 1 }. Return spans with 0 ≤ start ≤ end ≤ 2, the length of the text.',
     ],
+    [
+      { find: () => [{ start: 0, end: 1, replacement: 5 as never }] },
+      'its find returned { start: 0, end: 1, replacement: a number }. A `replacement` is text.',
+    ],
+    [
+      { judge: () => ({ type: 'deny', reason: { why: 'my SECRET' } }) as never },
+      "its judge returned { type: 'deny', reason: an object }. `reason` is text.",
+    ],
   ])('is told what it returned and what is expected: %#', async (guard, said) => {
     const error = await guarded(guard);
     expect(error.code).toBe('GUARD_FAILED');

@@ -1,6 +1,6 @@
 /** Guards on whole messages, and on results and progress of tools. */
-import type { Context } from './context.js';
-import { type GuardTable, judge, type PlannedGuard, type Refusal, redact, skipOrThrow } from './guards.js';
+import type { Context, ToolContext } from './context.js';
+import { type GuardTable, judge, type Left, type Refusal, redact, skipOrThrow } from './guards.js';
 import { isJson } from './json-copy.js';
 import { asJson, readArguments, textsIn, withTexts } from './json-texts.js';
 import type {
@@ -24,28 +24,23 @@ export async function judgeMessage(
   message: Message,
   ctx: Context,
 ): Promise<{ owner: Message; deny?: Refusal }> {
-  const guards = table[point];
   const given = searchable(message);
   const texts = given.content.map(textsOfPart);
-  const {
-    changed,
-    rewritten,
-    texts: left,
-    deny,
-  } = await judge(guards, { point, message }, texts.flat(), ctx);
+  const judged = await judge(table[point], { point, message }, texts.flat(), ctx);
+  const { rewritten, texts: left, deny } = judged;
   if (deny) return { owner: given, deny };
   let owner = given;
-  if (changed) {
+  if (judged.changed) {
     const content = rewritten ? rewrittenContent(given, left.join('')) : redactedContent(given, texts, left);
     owner =
       given.role === 'assistant'
-        ? withContent(table, [point], given, { content: content as AssistantContent[], rewritten }, ctx)
+        ? withContent([point], given, { content: content as AssistantContent[], rewritten }, ctx)
         : ({ ...given, content } as Message);
   }
   if (owner.role !== 'tool' || owner.details === undefined) return { owner };
   const { details, ...rest } = owner;
   if (rewritten) return { owner: rest };
-  const { value, deny: objection } = redactValue(guards, point, details, ctx);
+  const { value, deny: objection } = redactValue(point, details, ctx);
   return { owner: value === details ? owner : { ...rest, details: value }, deny: objection };
 }
 
@@ -152,20 +147,16 @@ export function withoutMetadata<P extends AssistantContent>({
  * A result as the guards leave it. Its details are searched like its text; where a judge rewrote or refused the
  * text they go, because nobody knows what of it they repeat.
  */
-export async function judgeToolResult(
-  table: GuardTable,
-  toolCall: ToolCall,
-  result: ToolResult,
-  ctx: Context,
-): Promise<ToolResult> {
-  const guards = table['tool-result'];
+export async function judgeToolResult(result: ToolResult, ctx: ToolContext): Promise<ToolResult> {
+  const guards = ctx.plan.guards['tool-result'];
+  const { toolCall } = ctx;
   const texts = result.content.flatMap(textsOfPart);
   const judged = await judge(guards, { point: 'tool-result', toolCall, result }, texts, ctx);
   if (judged.deny) return withheld(judged.deny);
   const content = judged.changed ? withPlainTexts(result.content, judged.texts) : result.content;
   const { details: given, ...rest } = { ...result, content };
   if (given === undefined || judged.rewritten) return rest;
-  const cleaned = redactDetails(guards, given, ctx);
+  const cleaned = redactDetails(given, ctx);
   if (cleaned.deny) return withheld(cleaned.deny);
   return cleaned.value === undefined ? rest : { ...rest, details: cleaned.value };
 }
@@ -191,14 +182,13 @@ export function judgeUpdate(
   ctx: Context,
   quiet = false,
 ): { update: readonly ToolContent[]; details?: unknown } | undefined {
-  const guards = table['tool-result'];
-  if (guards.some((planned) => planned.guard.judge)) return undefined;
+  if (table['tool-result'].some((planned) => planned.guard.judge)) return undefined;
   const given = content.flatMap(textsOfPart);
-  const { texts, deny } = redactTexts(guards, 'tool-result', given, ctx, quiet);
+  const { texts, deny } = redactTexts('tool-result', given, ctx, quiet);
   if (deny) return undefined;
   const update = texts === given ? content : withPlainTexts(content, texts);
   if (details === undefined) return { update };
-  const cleaned = redactDetails(guards, details, ctx, quiet);
+  const cleaned = redactDetails(details, ctx, quiet);
   return cleaned.deny ? undefined : { update, details: cleaned.value };
 }
 
@@ -206,13 +196,9 @@ export function judgeUpdate(
  * What applications are told beside the text of a result, without what guards found in it. It is the JSON it would be
  * stored as: nobody can search what else a value may hold.
  */
-function redactDetails(
-  guards: readonly PlannedGuard[],
-  details: unknown,
-  ctx: Context,
-  quiet = false,
-): { value: unknown; deny?: Refusal } {
-  return redactValue(guards, 'tool-result', guards.length === 0 ? details : asJson(details), ctx, quiet);
+function redactDetails(details: unknown, ctx: Context, quiet = false): { value: unknown; deny?: Refusal } {
+  const { length } = ctx.plan.guards['tool-result'];
+  return redactValue('tool-result', length === 0 ? details : asJson(details), ctx, quiet);
 }
 
 /** Probabilities of tokens spell the whole text out, in pieces that no guard knows. */
@@ -223,7 +209,6 @@ const SPELLS = /logprobs/i;
  * judge wrote anew nobody knows what quotes it, and no text of it stays. Numbers do: adapters count by them.
  */
 export function withContent<R extends ModelResponse>(
-  table: GuardTable,
   points: readonly GuardPoint[],
   response: R,
   { content, rewritten }: { readonly content: ModelResponse['content']; readonly rewritten: boolean },
@@ -235,7 +220,7 @@ export function withContent<R extends ModelResponse>(
     SPELLS.test(key) || (rewritten && typeof item === 'string') ? undefined : item,
   );
   for (const point of points) {
-    const cleaned = redactValue(table[point], point, value, ctx);
+    const cleaned = redactValue(point, value, ctx);
     value = cleaned.deny ? undefined : cleaned.value;
   }
   return { ...rest, content, ...(value !== undefined && { metadata: value }) } as R;
@@ -243,27 +228,20 @@ export function withContent<R extends ModelResponse>(
 
 /** A JSON value without what guards found in its texts; the same one if they found nothing. */
 export function redactValue(
-  guards: readonly PlannedGuard[],
   point: GuardPoint,
   given: unknown,
   ctx: Context,
   quiet = false,
 ): { value: unknown; deny?: Refusal } {
   const all = textsIn(given);
-  const { texts, deny } = redactTexts(guards, point, all, ctx, quiet);
+  const { texts, deny } = redactTexts(point, all, ctx, quiet);
   return { value: texts === all ? given : withTexts(given, texts), deny };
 }
 
 /** Texts without what guards found in them; the same list if they found nothing. No judge is asked. */
-function redactTexts(
-  guards: readonly PlannedGuard[],
-  point: GuardPoint,
-  given: readonly string[],
-  ctx: Context,
-  quiet = false,
-): { texts: readonly string[]; deny?: Refusal } {
+function redactTexts(point: GuardPoint, given: readonly string[], ctx: Context, quiet = false): Left {
   let texts = given;
-  for (const planned of guards) {
+  for (const planned of ctx.plan.guards[point]) {
     if (!planned.guard.find) continue;
     try {
       const left = redact(planned, point, texts, ctx, quiet);

@@ -22,6 +22,10 @@ export function normalise(spans: unknown, text: string, guard: string): readonly
     const wanted = `Return spans with 0 ≤ start ≤ end ≤ ${text.length}, the length of the text.`;
     throw new WrongReturn(guard, 'find', spans[wrong], wanted);
   }
+  const unlike = spans.find(
+    ({ replacement }) => replacement !== undefined && typeof replacement !== 'string',
+  );
+  if (unlike) throw new WrongReturn(guard, 'find', unlike, 'A `replacement` is text.');
   const merged: Span[] = [];
   for (const span of [...(spans as Span[])].sort((a, b) => a.start - b.start || b.end - a.end)) {
     const last = merged.at(-1);
@@ -45,6 +49,8 @@ export function checkVerdict(guard: string, verdict: Verdict, point: GuardPoint,
   const fail = (wanted: string) => new WrongReturn(guard, 'judge', verdict, wanted);
   if (!['allow', 'deny', 'ask', 'rewrite'].includes(verdict?.type))
     throw fail("Return { type: 'allow' | 'deny' | 'ask' | 'rewrite' } or nothing.");
+  if (verdict.type === 'deny' && verdict.reason !== undefined && typeof verdict.reason !== 'string')
+    throw fail('`reason` is text.');
   if (verdict.type === 'ask') {
     if (!atArgs) throw fail(`A human can be asked about a call (tool-args), not at ${point}: deny it.`);
     if (typeof verdict.request !== 'object' || verdict.request === null) throw fail('`request` is missing.');

@@ -31,15 +31,19 @@ export interface Refusal {
   readonly by: string;
 }
 
-/** What the guards of a point made of some texts. */
-export interface Judged {
+/** What is left of some texts. */
+export interface Left {
   readonly texts: readonly string[];
+  readonly deny?: Refusal;
+}
+
+/** What the guards of a point made of some texts. */
+export interface Judged extends Left {
   readonly changed: boolean;
   /** A judge wrote them anew, so nobody knows what else repeats what is gone. */
   readonly rewritten: boolean;
   /** Of a call, as they are now. */
   readonly args: unknown;
-  readonly deny?: Refusal;
   readonly ask?: { readonly request: Request; readonly by: string };
 }
 
@@ -56,14 +60,7 @@ export async function judge(
   given: readonly string[],
   ctx: Context,
 ): Promise<Judged> {
-  const judging: Judging = {
-    subject,
-    texts: given,
-    args: subject.args,
-    rewritten: false,
-    deny: undefined,
-    ask: undefined,
-  };
+  const judging: Judging = { subject, texts: given, args: subject.args, rewritten: false };
   for (const planned of guards) {
     try {
       if (planned.guard.find) findIn(planned, judging, ctx);
@@ -83,8 +80,8 @@ interface Judging {
   texts: readonly string[];
   args: unknown;
   rewritten: boolean;
-  deny: Refusal | undefined;
-  ask: Judged['ask'];
+  deny?: Refusal;
+  ask?: Judged['ask'];
 }
 
 function findIn(planned: PlannedGuard, judging: Judging, ctx: Context): void {
@@ -150,18 +147,13 @@ function judgeContext(planned: PlannedGuard, ctx: Context): Context {
 export function toldError(error: unknown, ctx: Context): string {
   const text = messageOf(error);
   const points = Object.entries(ctx.plan.guards) as [GuardPoint, readonly PlannedGuard[]][];
-  const clean = points.every(([point, guards]) =>
-    guards.every((planned) => findsNothing(planned, point, text, ctx)),
-  );
-  return clean ? text : errorKind(error);
-}
-
-function findsNothing(planned: PlannedGuard, point: GuardPoint, text: string, ctx: Context): boolean {
-  if (planned.guard.judge || !planned.guard.find) return false;
+  const objects = (planned: PlannedGuard, point: GuardPoint): boolean =>
+    Boolean(planned.guard.judge) || spansOf(planned, point, text, 0, ctx).length > 0;
   try {
-    return spansOf(planned, point, text, 0, ctx).length === 0;
+    const clean = !points.some(([point, guards]) => guards.some((planned) => objects(planned, point)));
+    return clean ? text : errorKind(error);
   } catch {
-    return false;
+    return errorKind(error);
   }
 }
 
@@ -172,7 +164,7 @@ export function redact(
   given: readonly string[],
   ctx: Context,
   quiet = false,
-): { texts: readonly string[]; deny?: Refusal } {
+): Left {
   let deny: Refusal | undefined;
   const texts = given.map((text) => {
     const left = redactOne(planned, point, text, ctx, quiet);

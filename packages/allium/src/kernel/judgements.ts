@@ -36,7 +36,7 @@ export class Judgements {
         response =
           stage?.ctx === model
             ? { ...response, content: stage.response.content }
-            : deepFreeze(transformed(response, model._transforms, model));
+            : deepFreeze(transformed(response, model));
       }
       return sink && model._call.guarded && this.run.plan.guardsResponses
         ? this.seen(response, model)
@@ -58,12 +58,11 @@ export class Judgements {
     ctx: Context,
   ): Promise<{ response: ModelResponse; calls: CallVerdicts }> {
     if (!this.run.plan.guardsResponses) return { response, calls: NO_VERDICTS };
-    const { guards } = this.run.plan;
     const judged: JudgedContent = await judgedOnce(judgedIn(ctx._call), response.content, ctx, () =>
-      guardResponse(guards, response, ctx),
+      guardResponse(response, ctx),
     );
     this.remember(judged, ctx._call);
-    return { response: asJudged(guards, response, judged, ctx), calls: judged.calls };
+    return { response: asJudged(response, judged, ctx), calls: judged.calls };
   }
 
   /** What guards left of a response has passed them. */
@@ -75,7 +74,7 @@ export class Judgements {
     const { _call: call } = ctx;
     const known = judgedIn(call);
     return judgedOnce(known, result, ctx, () =>
-      judgeToolResult(this.run.plan.guards, ctx.toolCall, result, ctx).then((made) => {
+      judgeToolResult(result, ctx).then((made) => {
         known.set(made, Promise.resolve(made));
         this.passed ??= new WeakMap();
         this.passed.set(made, call);

@@ -44,13 +44,9 @@ export function checkLimits(limits: Limits, what = 'limits', allowed: readonly s
   for (const [key, value] of Object.entries(limits)) {
     if (value === undefined) continue;
     const whole = key === 'turns' || key === 'depth' || key === 'toolCalls';
-    if (
-      typeof value !== 'number' ||
-      !(value >= 0) ||
-      (whole && value !== Number.POSITIVE_INFINITY && !Number.isInteger(value))
-    ) {
+    const amount = typeof value === 'number' && value >= 0;
+    if (!amount || (whole && value !== Number.POSITIVE_INFINITY && !Number.isInteger(value)))
       throw invalidOption(`${what}.${key}`, whole ? 'an integer ≥ 0' : 'a number ≥ 0', value);
-    }
   }
 }
 
@@ -189,11 +185,9 @@ export class Budget {
   exceeded(): StopRun | undefined {
     for (let budget: Budget | undefined = this; budget?.limited; budget = budget.parent) {
       const { tokens, costUsd } = budget.limits;
-      if (tokens !== undefined && budget.spent.totalTokens >= tokens)
-        return kernelStop(
-          'max_tokens',
-          `The limit of ${tokens} tokens is used up (${budget.spent.totalTokens}).`,
-        );
+      const { totalTokens: used } = budget.spent;
+      if (tokens !== undefined && used >= tokens)
+        return kernelStop('max_tokens', `The limit of ${tokens} tokens is used up (${used}).`);
       if (costUsd !== undefined && (budget.costUsd ?? 0) >= costUsd)
         return kernelStop('max_cost', `The limit of $${costUsd} is used up ($${budget.costUsd}).`);
     }

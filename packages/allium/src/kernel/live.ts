@@ -171,13 +171,12 @@ export class LiveMessage {
 
   /** The text that got through. A guard that objects now leaves nothing. */
   private texts(): readonly BlockText[] {
-    const { guards, guardsResponses } = this.run.plan;
     try {
       if (this.whole) return textsOf(this.whole);
       if (!this.source) return this.stream?.released() ?? [];
       const content = this.source.content as Content;
-      if (!guardsResponses) return textsOf(content);
-      return releasedText(guards, content, this.claimed !== undefined, this.ctx!);
+      if (!this.run.plan.guardsResponses) return textsOf(content);
+      return releasedText(content, this.claimed !== undefined, this.ctx!);
     } catch {
       return [];
     }
@@ -219,7 +218,7 @@ export class LiveStream {
     const { guards, guardsResponses } = live.run.plan;
     this.holdsCalls = guards['tool-args'].length > 0;
     this.gate = guardsResponses
-      ? new ResponseGate(guards, ctx, (type, block, text) => live.showText(type, block, text))
+      ? new ResponseGate(ctx, (type, block, text) => live.showText(type, block, text))
       : undefined;
   }
 
@@ -263,7 +262,7 @@ export class LiveStream {
   end(response: ModelResponse, ctx: ModelContext): Awaitable<ModelResponse> {
     if (!this.gate) return response;
     this.done ??= this.flush(this.gate, response, ctx);
-    return this.done.then((judged) => asJudged(this.ctx._run.plan.guards, response, judged, ctx));
+    return this.done.then((judged) => asJudged(response, judged, ctx));
   }
 
   released(): readonly BlockText[] {

@@ -28,6 +28,9 @@ import { isWithheld } from './session-state.js';
 import type { Awaitable } from './store.js';
 import { type Stages, stagesOf } from './transforms.js';
 
+/** The messages to send; undefined for the plain history. */
+type Sent = readonly Message[] | undefined;
+
 /** Calls the model of the context; what becomes of its response, or of the error, is for `ending` to say. */
 export function callModel<T>(ctx: ModelContext, ending: Ending<T> = PASS_ON): Promise<T> {
   if (ctx._run.plan.layers.model.length > 0) {
@@ -42,11 +45,7 @@ export function callModel<T>(ctx: ModelContext, ending: Ending<T> = PASS_ON): Pr
 }
 
 /** Starts an attempt, as soon as the budget has room for it. */
-function attempt<T>(
-  ctx: ModelContext,
-  messages: readonly Message[] | undefined,
-  ending: Ending<T>,
-): Promise<T> {
+function attempt<T>(ctx: ModelContext, messages: Sent, ending: Ending<T>): Promise<T> {
   const { budget } = ctx._run;
   // Read before anything is set aside or asked: what is wrong with a price costs nothing.
   const price = budget.priceOf(ctx.model);
@@ -82,11 +81,7 @@ function spare(run: Run): ModelCall {
 }
 
 /** What a model is handed: plain properties, as a model around another hands on `{ ...request, settings }`. */
-function requestOf(
-  ctx: ModelContext,
-  messages: readonly Message[] | undefined,
-  settings: ModelSettings,
-): ModelRequest {
+function requestOf(ctx: ModelContext, messages: Sent, settings: ModelSettings): ModelRequest {
   const { plan } = ctx._run;
   const systemPrompt = ctx._extra?.prompt ?? ctx.systemPrompt;
   const tools = ctx.tools === plan.tools ? plan.specs : specsOf(ctx.tools);
@@ -112,7 +107,7 @@ const PASS_ON: Ending<any> = {
  */
 export class ModelCall extends Reading {
   private ctx: ModelContext = undefined as never;
-  private messages: readonly Message[] | undefined = undefined;
+  private messages: Sent = undefined;
   private ending: Ending<any> = PASS_ON;
   private price: Price | undefined = undefined;
   private reservation: Reservation | undefined = undefined;
@@ -131,7 +126,7 @@ export class ModelCall extends Reading {
 
   run<T>(
     ctx: ModelContext,
-    messages: readonly Message[] | undefined,
+    messages: Sent,
     price: Price | undefined,
     reservation: Reservation | undefined,
     ending: Ending<T>,
@@ -278,8 +273,8 @@ function changesRequest({ _request: { messages }, _run: { plan, state } }: Model
   );
 }
 
-/** The messages to send, or undefined for the plain history: rules and guards of the request have their say here. */
-async function requestMessages(ctx: ModelContext): Promise<readonly Message[] | undefined> {
+/** Rules and guards of the request have their say here. */
+async function requestMessages(ctx: ModelContext): Promise<Sent> {
   const run = ctx._run;
   const { guards, rules } = run.plan;
   let { withheld } = run.state;
@@ -304,10 +299,7 @@ function orphaning(ctx: ModelContext): string {
 }
 
 /** Meanwhile the context is known as that of the hook, whose own model calls are not converted in turn. */
-async function converted(
-  messages: readonly Message[] | undefined,
-  ctx: ModelContext,
-): Promise<readonly Message[]> {
+async function converted(messages: Sent, ctx: ModelContext): Promise<readonly Message[]> {
   const extra = ctx._extras();
   extra.converting = true;
   try {
@@ -340,10 +332,7 @@ function withoutWithheld(message: Message): readonly Message[] | Message {
  * Budgets are set aside here, inside every layer, so that an answer from a cache costs nothing. A call that other calls
  * under way leave no room for waits for them. It holds nothing meanwhile, so no two calls wait for each other.
  */
-function reserve(
-  ctx: ModelContext,
-  messages: readonly Message[] | undefined,
-): Awaitable<Reservation | undefined> {
+function reserve(ctx: ModelContext, messages: Sent): Awaitable<Reservation | undefined> {
   // Sub-agents run side by side: none may set aside all that is left.
   const share = ctx._run.depth === 0 ? 1 : 0.25;
   const input = () => inputTokens(ctx, messages);

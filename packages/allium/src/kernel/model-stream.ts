@@ -66,7 +66,7 @@ export abstract class Reading extends Link {
     const iterator = this.iterator!;
     this.failed(reason);
     // Not at once: a stream that hears of the abort itself may just be ending.
-    queueMicrotask(() => abandon(iterator));
+    queueMicrotask(() => void abandon(iterator));
   }
 
   private pull(): void {
@@ -113,7 +113,7 @@ export abstract class Reading extends Link {
     } catch (error) {
       const iterator = this.iterator!;
       this.fail(error);
-      abandon(iterator);
+      void abandon(iterator);
       return true;
     }
     if (step.value.type === 'finish') this.finished = true;
@@ -128,7 +128,8 @@ export abstract class Reading extends Link {
     if (this.since === 0) this.since = now;
     if (now - this.since <= FAIR_MS) return undefined;
     this.since = 0;
-    return breath();
+    // Timers and I/O have their turn.
+    return new Promise(soon);
   }
 
   /**
@@ -148,7 +149,7 @@ export abstract class Reading extends Link {
     const iterator = this.iterator!;
     this.close();
     this.done(false);
-    abandon(iterator);
+    void abandon(iterator);
   }
 
   private fail(error: unknown): void {
@@ -165,16 +166,10 @@ export abstract class Reading extends Link {
   }
 }
 
-/** Lets timers and I/O have their turn. */
-function breath(): Promise<void> {
-  return new Promise(soon);
-}
-
 /** Nobody waits for what a stream does when it is told to stop, or hears of what that throws. */
-function abandon(iterator: ModelIterator): void {
+async function abandon(iterator: ModelIterator): Promise<void> {
   try {
-    const wait = iterator.return?.();
-    if (isThenable(wait)) wait.then(undefined, ignore);
+    await iterator.return?.();
   } catch {
     // As above.
   }

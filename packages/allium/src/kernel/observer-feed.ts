@@ -56,7 +56,7 @@ export class ObserverFeed {
         const wait = this.call(event);
         if (isThenable(wait)) await wait;
       } catch (error) {
-        this.report({ observer: this.name, error, dropped: this.dropped });
+        void this.report({ observer: this.name, error, dropped: this.dropped });
       }
     }
     if (this.dropped > this.reported) this.reportDrops();
@@ -65,18 +65,15 @@ export class ObserverFeed {
 
   private reportDrops(): void {
     this.reported = this.dropped;
-    this.report({ observer: this.name, dropped: this.dropped });
+    void this.report({ observer: this.name, dropped: this.dropped });
   }
 
   /** An error handler that fails has nobody left to tell, and must not reach the run. */
-  private report(problem: ObserverProblem): void {
+  private async report(problem: ObserverProblem): Promise<void> {
     try {
-      const wait = this.onProblem(problem);
-      if (isThenable(wait)) wait.then(undefined, ignore);
+      await this.onProblem(problem);
     } catch {
       // As above.
     }
   }
 }
-
-function ignore(): void {}

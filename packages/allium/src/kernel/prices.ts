@@ -4,6 +4,8 @@ import { type Model, modelName, type Price } from './model.js';
 
 export type PriceOf = (model: Model) => Price | undefined;
 
+type Named = Pick<Model, 'provider' | 'id'>;
+
 /** Reads the price of a model. Throws what is coded, whatever a `priceOf` of the user throws or returns. */
 export function priceReader(priceOf: PriceOf | undefined): PriceOf {
   if (priceOf !== undefined && typeof priceOf !== 'function')
@@ -30,30 +32,22 @@ function asked(priceOf: PriceOf, model: Model): Price | undefined {
 }
 
 /** A price that is not made of numbers would make every cost NaN, and no limit would ever be reached. */
-export function checkPrice(model: Pick<Model, 'provider' | 'id'>, price: Price): void {
+export function checkPrice(model: Named, price: Price): void {
   const { input, output, cacheRead = 0, cacheWrite = 0 } = price;
   if (isAmount(input) && isAmount(output) && isAmount(cacheRead) && isAmount(cacheWrite)) return;
   // Prices are not waited for, nor is what becomes of one.
   const promised = isThenable(price);
   if (promised) price.then(undefined, ignore);
-  if (promised || typeof price !== 'object')
-    throw wrongPrice(
-      model,
-      'price',
-      'an object with `input` and `output`',
-      promised ? 'a promise' : shown(price),
-    );
+  if (promised || typeof price !== 'object') {
+    const got = promised ? 'a promise' : shown(price);
+    throw wrongPrice(model, 'price', 'an object with `input` and `output`', got);
+  }
   const fields = Object.entries({ input, output, cacheRead, cacheWrite });
   const [field, value] = fields.find(([, amount]) => !isAmount(amount))!;
   throw wrongPrice(model, `price.${field}`, 'a number ≥ 0, in dollars per million tokens', shown(value));
 }
 
-function wrongPrice(
-  model: Pick<Model, 'provider' | 'id'>,
-  option: string,
-  expected: string,
-  got: string,
-): AlliumError {
+function wrongPrice(model: Named, option: string, expected: string, got: string): AlliumError {
   return new AlliumError(
     'INVALID_OPTION',
     `Expected \`${option}\` of ${modelName(model)} to be ${expected}, got ${got}.`,

@@ -16,14 +16,7 @@ import {
   tell,
 } from './guards.js';
 import { asJson, readArguments, textsIn } from './json-texts.js';
-import type {
-  AssistantContent,
-  ModelResponse,
-  ProviderContent,
-  TextContent,
-  ThinkingContent,
-  ToolCall,
-} from './messages.js';
+import type { AssistantContent, ModelResponse, ProviderContent, ToolCall } from './messages.js';
 import type { GuardPoint } from './middleware.js';
 import { SpanStage } from './span-stage.js';
 
@@ -88,13 +81,15 @@ export class ResponseGate {
   /** What is to be told of text that streamed, once it counts. */
   private untold: (() => void)[] = [];
   private readonly blocks: (Block | undefined)[] = [];
+  private readonly table: GuardTable;
 
   constructor(
-    private readonly table: GuardTable,
     private readonly ctx: Context,
     /** Takes what leaves the ring while the response streams. */
     private readonly released: (type: Kind, block: number, text: string) => void,
-  ) {}
+  ) {
+    this.table = ctx.plan.guards;
+  }
 
   /** A piece of text or thinking of block `index`. */
   push(type: Kind, index: number, text: string): void {
@@ -147,18 +142,20 @@ export class ResponseGate {
   }
 
   private seen(part: AssistantContent, index: number, args: ReadonlyMap<number, string>): AssistantContent {
-    if (part.type === 'tool-call')
-      return args.has(index) ? { ...withoutMetadata(part), arguments: args.get(index)! } : part;
+    if (part.type === 'tool-call') {
+      const text = args.get(index);
+      return text === undefined ? part : { ...withoutMetadata(part), arguments: text };
+    }
+    if (part.type !== 'text' && part.type !== 'thinking') return part;
     const text = this.blocks[index]?.safe;
-    if (text === undefined || text === (part as TextContent).text) return part;
-    if (part.type !== 'thinking') return { ...withoutMetadata(part as TextContent), text };
-    return withheldThinking(part as ThinkingContent, text);
+    if (text === undefined || text === part.text) return part;
+    return part.type === 'text' ? { ...withoutMetadata(part), text } : withheldThinking(part, text);
   }
 
   /** What a provider returned beside text. It is searched like text; a judge finds it in the message. */
   private seenData(part: ProviderContent, ctx: Context): AssistantContent {
     const given = asJson(part.value);
-    const { value, deny } = latching(ctx, () => redactValue(this.table.output, 'output', given, ctx));
+    const { value, deny } = latching(ctx, () => redactValue('output', given, ctx));
     if (deny) throw stopFor(deny, ctx);
     return value === given ? part : { ...withoutMetadata(part), value };
   }
@@ -256,39 +253,29 @@ export class ResponseGate {
 }
 
 /** Judges a response that did not stream: a preset, cached or replaced one. */
-export async function guardResponse(
-  table: GuardTable,
-  response: ModelResponse,
-  ctx: Context,
-): Promise<JudgedContent> {
-  return gateFor(table, response.content, ctx).end(response);
+export async function guardResponse(response: ModelResponse, ctx: Context): Promise<JudgedContent> {
+  return gateFor(response.content, ctx).end(response);
 }
 
 /** The response as it may be seen. */
-export function asJudged(
-  table: GuardTable,
-  response: ModelResponse,
-  judged: JudgedContent,
-  ctx: Context,
-): ModelResponse {
+export function asJudged(response: ModelResponse, judged: JudgedContent, ctx: Context): ModelResponse {
   if (judged.content === response.content) return response;
-  return latching(ctx, () => withContent(table, POINTS, response, judged, ctx));
+  return latching(ctx, () => withContent(POINTS, response, judged, ctx));
 }
 
 /** The text of a response that broke off as far as it would have been shown: what no guard could still object to. */
 export function releasedText(
-  table: GuardTable,
   content: readonly AssistantContent[],
   complete: boolean,
   ctx: Context,
 ): readonly BlockText[] {
-  const gate = gateFor(table, content, ctx);
+  const gate = gateFor(content, ctx);
   if (complete) gate.flush();
   return gate.settled();
 }
 
-function gateFor(table: GuardTable, content: readonly AssistantContent[], ctx: Context): ResponseGate {
-  const gate = new ResponseGate(table, ctx, () => {});
+function gateFor(content: readonly AssistantContent[], ctx: Context): ResponseGate {
+  const gate = new ResponseGate(ctx, () => {});
   for (const [index, part] of content.entries()) {
     if (part.type === 'text' || part.type === 'thinking') gate.push(part.type, index, part.text);
   }

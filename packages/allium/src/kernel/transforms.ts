@@ -42,7 +42,7 @@ export class Stages {
     };
     for (let i = this.made.length - 1; i >= 0; i--) {
       const { ctx } = this.made[i]!;
-      const transform = chain(ctx._transforms!, out, ctx);
+      const transform = chain(ctx, out);
       const before = i === 0 ? this.raw : this.made[i - 1]!.assembler;
       out = (part) => {
         before.add(part);
@@ -66,28 +66,20 @@ export class Stages {
 }
 
 /** Applies transforms to a response that did not stream through them: one that was cached, preset or replaced. */
-export function transformed(
-  response: ModelResponse,
-  factories: readonly (() => StreamTransform)[],
-  owner: ModelContext,
-): ModelResponse {
+export function transformed(response: ModelResponse, owner: ModelContext): ModelResponse {
   const assembler = new Assembler(response.model ?? 'response');
-  const first = chain(factories, (part) => void assembler.add(part), owner);
+  const first = chain(owner, (part) => void assembler.add(part));
   for (const part of partsOf(response)) first(part);
   const { content } = assembler.response();
   return { ...response, content };
 }
 
 /**
- * Plain functions from the first transform to `out`. `finish` makes each transform end before it goes on. What a
- * transform throws is attributed to the middleware of its context; what `out` throws is not.
+ * Plain functions from the first transform of a context to `out`. `finish` makes each transform end before it goes on.
+ * What a transform throws is attributed to the middleware of that context; what `out` throws is not.
  */
-function chain(
-  factories: readonly (() => StreamTransform)[],
-  out: (part: ModelPart) => void,
-  owner: ModelContext,
-): (part: ModelPart) => void {
-  return factories.reduceRight<(part: ModelPart) => void>((next, factory) => {
+function chain(owner: ModelContext, out: (part: ModelPart) => void): (part: ModelPart) => void {
+  return owner._transforms!.reduceRight((next, factory) => {
     const link = new TransformLink(factory, next, owner);
     return (part) => link.take(part);
   }, out);
