@@ -24,6 +24,7 @@ export class Assembler {
   private blocks: Block[] = NO_BLOCKS;
   /** Blocks by key, apart for each kind: providers number them independently. */
   private keyed: { [K in 'text' | 'thinking']?: Map<string | number, number> } | undefined = undefined;
+  private keyedBlocks: Set<number> | undefined = undefined;
   private lastType: Block['type'] | undefined = undefined;
   /** Text of block `grown` that is not in the block yet. */
   private tail = '';
@@ -73,6 +74,11 @@ export class Assembler {
       default:
         throw this.bad(part, 'its `type` is unknown');
     }
+  }
+
+  /** May text for this block still come when another one has begun? */
+  isKeyed(index: number): boolean {
+    return this.keyedBlocks?.has(index) ?? false;
   }
 
   /** The response. The stream must have finished. */
@@ -155,6 +161,8 @@ export class Assembler {
     this.keyed ??= {};
     this.keyed[type] ??= new Map();
     this.keyed[type].set(key, index);
+    this.keyedBlocks ??= new Set();
+    this.keyedBlocks.add(index);
     return index;
   }
 

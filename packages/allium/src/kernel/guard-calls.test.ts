@@ -2,6 +2,7 @@
 import {
   Agent,
   type AgentEvent,
+  type AgentOptions,
   type Guard,
   type Message,
   type Middleware,
@@ -12,8 +13,9 @@ import {
   textOf,
   tool,
   toolResult,
+  window,
 } from 'allium';
-import { scriptedModel, toolCalls } from 'allium/testing';
+import { chunks, failWith, hang, scriptedModel, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 
@@ -32,10 +34,11 @@ async function outcome(
   mode: Mode,
   make: (observers: ((event: AgentEvent) => void)[]) => Agent,
   seen: AgentEvent[] = [],
+  signal?: AbortSignal,
 ): Promise<RunResult> {
   const agent = make(mode === 'observer' ? [(event) => void seen.push(event)] : []);
-  if (mode !== 'stream') return agent.run('go').catch((error) => error.result);
-  const stream = agent.stream('go');
+  if (mode !== 'stream') return agent.run('go', { signal }).catch((error) => error.result);
+  const stream = agent.stream('go', { signal });
   try {
     for await (const event of stream) seen.push(event);
   } catch {
@@ -110,6 +113,113 @@ describe('the same object, as the answer to several calls', () => {
     }).run('go');
     expect(sent).toBe(1);
     expect(toolTexts(result)).toEqual(['sent 1', 'Once only.']);
+  });
+});
+
+describe('what an abort or a failure leaves is the same for all, watched or not', () => {
+  /** What the last message says, in each mode. */
+  async function left(options: (abort: () => void) => Partial<AgentOptions>): Promise<unknown[]> {
+    const all: unknown[] = [];
+    for (const mode of MODES) {
+      const controller = new AbortController();
+      const given = options(() => controller.abort());
+      const result = await outcome(
+        mode,
+        (observers) => new Agent({ model: scriptedModel([]), ...given, observers }),
+        [],
+        controller.signal,
+      );
+      const last = result.messages.at(-1)!;
+      all.push([
+        result.status,
+        last.role === 'assistant' ? last.content.map((part) => textOf({ content: [part] })) : undefined,
+      ]);
+    }
+    return all;
+  }
+  const held = (guard: Partial<Guard>): Middleware => ({
+    name: 'g',
+    guard: { on: ['output'], hold: window(10), find: () => [], ...guard },
+  });
+
+  it('in a layer around a model that has answered', async () => {
+    const aborts = (abort: () => void): Middleware => ({
+      name: 'aborts',
+      async wrapModel(ctx, next) {
+        await next();
+        abort();
+        throw ctx.signal.reason;
+      },
+    });
+    const kept = await left((abort) => ({
+      model: scriptedModel([chunks('Hello there, this is ', 'all of the text that was made.')]),
+      middleware: [aborts(abort), held({})],
+    }));
+    expect(kept).toEqual(MODES.map(() => ['aborted', ['Hello there, this is all of the text that']]));
+  });
+
+  it('in a guard that judges after the others', async () => {
+    const kept = await left((abort) => ({
+      model: scriptedModel([
+        chunks('I look it up.', { type: 'tool-call', id: 'a', name: 'f', arguments: '{}' }),
+      ]),
+      middleware: [
+        {
+          name: 'j',
+          guard: {
+            on: ['output', 'tool-args'],
+            async judge({ point }) {
+              if (point !== 'tool-args') return;
+              abort();
+              await new Promise((resolve) => setTimeout(resolve, 1));
+            },
+          },
+        },
+      ],
+    }));
+    expect(kept).toEqual(MODES.map(() => ['aborted', ['I look it up.']]));
+  });
+
+  it.each([
+    [0, 'stopped'],
+    [1, 'error'],
+  ])('in a model that fails after a guard has objected, with %i layers', async (layers, status) => {
+    const kept = await left(() => ({
+      model: scriptedModel([
+        failWith(new Error('lost'), 'The SECRET is ', 'out, and much more follows here'),
+      ]),
+      middleware: [
+        held({ action: 'block', find }),
+        ...(layers
+          ? [{ name: 'l', wrapModel: (_: unknown, next: () => Promise<ModelResponse>) => next() }]
+          : []),
+      ],
+    }));
+    expect(kept).toEqual(MODES.map(() => [status, undefined]));
+  });
+
+  it('in a block that had ended: nothing of it waits any more', async () => {
+    const kept = await left((abort) => ({
+      model: scriptedModel([
+        hang(
+          'I will look that up in the register.',
+          { type: 'tool-call', id: 'a', name: 'f', arguments: '{}' },
+          'And a second block of text.',
+        ),
+      ]),
+      middleware: [
+        held({}),
+        {
+          name: 'aborts',
+          beforeModel() {
+            setTimeout(abort, 20);
+          },
+        },
+      ],
+    }));
+    expect(kept).toEqual(
+      MODES.map(() => ['aborted', ['I will look that up in the register.', 'And a second bloc']]),
+    );
   });
 });
 

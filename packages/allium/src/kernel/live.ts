@@ -4,14 +4,7 @@ import type { ModelContext } from './context.js';
 import type { MessageDelta } from './events.js';
 import type { AssistantContent, ModelResponse, TextContent, ToolCall } from './messages.js';
 import type { ModelPart } from './model.js';
-import {
-  asJudged,
-  type BlockText,
-  type JudgedContent,
-  Objection,
-  ResponseGate,
-  releasedText,
-} from './response-gate.js';
+import { asJudged, type BlockText, type JudgedContent, Objection, ResponseGate } from './response-gate.js';
 import type { Run } from './run.js';
 import type { Awaitable } from './store.js';
 
@@ -19,10 +12,10 @@ type Content = readonly AssistantContent[];
 
 /**
  * Every turn has one, also when nobody watches: then it shows nothing, but still knows what would be on the screen,
- * so that an abort leaves the same message behind.
+ * so that guards have said the same, and an abort leaves the same message behind.
  */
 export class LiveMessage {
-  private readonly watched: boolean;
+  readonly watched: boolean;
   private readonly runId: string;
   private readonly sessionId: string;
   private started = false;
@@ -33,8 +26,7 @@ export class LiveMessage {
   /** Something that is not text was shown. */
   private mixed = false;
   private stream: LiveStream | undefined = undefined;
-  /** What stands for the stream when nobody watches: where it comes from, and what it came to. */
-  private ctx: ModelContext | undefined = undefined;
+  /** What stands for the stream where nobody watches and no guard judges: where it comes from, and what it came to. */
   private source: Assembler | undefined = undefined;
   private claimed: Content | undefined = undefined;
   /** A response that is shown whole. */
@@ -55,7 +47,7 @@ export class LiveMessage {
   renew(messageId: string): void {
     this.messageId = messageId;
     this.started = this.dirty = this.void = this.mixed = false;
-    this.stream = this.ctx = this.source = this.claimed = this.whole = undefined;
+    this.stream = this.source = this.claimed = this.whole = undefined;
   }
 
   /** An attempt begins; `source` grows with it. It streams live unless another one is under way. */
@@ -63,11 +55,8 @@ export class LiveMessage {
     if (++this.active > 1) this.overlapping = true;
     this.reset();
     if (this.overlapping) return undefined;
-    if (this.watched) this.stream = new LiveStream(this, ctx, source);
-    else {
-      this.ctx = ctx;
-      this.source = source;
-    }
+    if (this.watched || this.run.plan.guardsResponses) this.stream = new LiveStream(this, ctx, source);
+    else this.source = source;
     return this.stream;
   }
 
@@ -97,6 +86,7 @@ export class LiveMessage {
   }
 
   show(delta: MessageDelta): void {
+    if (!this.watched) return;
     if (!this.started) this.start();
     this.dirty = true;
     this.void = false;
@@ -111,6 +101,7 @@ export class LiveMessage {
 
   /** A call, or more of its arguments, under the id it will have in the history. */
   showCall(block: number, call: ToolCall, args: string, content: Content): void {
+    if (!this.watched) return;
     const id = this.run.state.callId(call.id, this.messageId, block, content);
     this.show({ type: 'tool-call', block, id, name: call.name, arguments: args });
   }
@@ -173,10 +164,7 @@ export class LiveMessage {
   private texts(): readonly BlockText[] {
     try {
       if (this.whole) return textsOf(this.whole);
-      if (!this.source) return this.stream?.released() ?? [];
-      const content = this.source.content as Content;
-      if (!this.run.plan.guardsResponses) return textsOf(content);
-      return releasedText(content, this.claimed !== undefined, this.ctx!);
+      return this.source ? textsOf(this.source.content as Content) : (this.stream?.released() ?? []);
     } catch {
       return [];
     }
@@ -200,15 +188,17 @@ export class LiveMessage {
   }
 }
 
-/** One attempt on its way to the consumer, through the guards. */
+/** One attempt on its way through the guards, and to the consumer. */
 export class LiveStream {
   /** A guard objected: nothing more is shown, and all of it is judged anew if it is what the layers agree on. */
   objected = false;
-  private readonly gate: ResponseGate | undefined;
+  private readonly gate: ResponseGate | undefined = undefined;
   private readonly holdsCalls: boolean;
   /** Contents of responses that are this stream. */
   private mine: Content[] | undefined = undefined;
   private done: Promise<JudgedContent> | undefined = undefined;
+  /** The block that grew last. */
+  private at = -1;
 
   constructor(
     private readonly live: LiveMessage,
@@ -217,30 +207,33 @@ export class LiveStream {
   ) {
     const { guards, guardsResponses } = live.run.plan;
     this.holdsCalls = guards['tool-args'].length > 0;
-    this.gate = guardsResponses
-      ? new ResponseGate(ctx, (type, block, text) => live.showText(type, block, text))
-      : undefined;
+    if (!guardsResponses) return;
+    // Where no layer can put another response in its place, there is nothing to wait for.
+    const waits = live.run.plan.layers.model.length > 0;
+    this.gate = new ResponseGate(ctx, waits, (type, block, text) => live.showText(type, block, text));
   }
 
   part(part: ModelPart, block: number): void {
     if (this.objected || !this.live.isLive(this)) return;
-    if (part.type === 'text' || part.type === 'thinking') {
-      if (this.gate !== undefined) this.guarded(this.gate, part.type, block, part.text);
-      else this.live.showText(part.type, block, part.text);
-    } else if ((part.type === 'tool-call' || part.type === 'tool-call-delta') && !this.holdsCalls) {
+    if (this.gate !== undefined) this.guarded(this.gate, part, block);
+    else if (part.type === 'text' || part.type === 'thinking') {
+      this.live.showText(part.type, block, part.text);
+      return;
+    }
+    if (part.type !== 'tool-call' && part.type !== 'tool-call-delta') return;
+    if (this.live.watched && !this.holdsCalls && !this.objected) {
       const { content } = this.source;
       this.live.showCall(block, content[block] as ToolCall, part.arguments, content as Content);
     }
   }
 
-  private guarded(gate: ResponseGate, type: 'text' | 'thinking', block: number, text: string): void {
-    // Where no layer can put another response in its place, there is nothing to wait for.
-    if (this.ctx._run.plan.layers.model.length === 0) {
-      gate.push(type, block, text);
-      return;
-    }
+  private guarded(gate: ResponseGate, part: ModelPart, block: number): void {
+    const { at } = this;
+    this.at = block;
     try {
-      gate.pushLive(type, block, text);
+      // Nothing more comes of a block when another one has begun, unless the model tells them apart itself.
+      if (at >= 0 && at !== block && !this.source.isKeyed(at)) gate.close(at);
+      if (part.type === 'text' || part.type === 'thinking') gate.push(part.type, block, part.text);
     } catch (error) {
       if (!(error instanceof Objection)) throw error;
       this.objected = true;

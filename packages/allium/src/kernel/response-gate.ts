@@ -77,7 +77,6 @@ export class ResponseGate {
   /** Verdicts about calls, for the tool phase. */
   private readonly calls: CallVerdicts = new Map();
   private rewritten = false;
-  private streaming = false;
   /** What is to be told of text that streamed, once it counts. */
   private untold: (() => void)[] = [];
   private readonly blocks: (Block | undefined)[] = [];
@@ -85,6 +84,8 @@ export class ResponseGate {
 
   constructor(
     private readonly ctx: Context,
+    /** Others may yet take the place of the response: until its end an Objection is thrown, and nothing is latched. */
+    private streaming: boolean,
     /** Takes what leaves the ring while the response streams. */
     private readonly released: (type: Kind, block: number, text: string) => void,
   ) {
@@ -97,32 +98,24 @@ export class ResponseGate {
     block.push(text);
   }
 
-  /** The same of a response that others may yet take the place of: throws an Objection, and latches nothing. */
-  pushLive(type: Kind, index: number, text: string): void {
-    this.streaming = true;
-    try {
-      this.push(type, index, text);
-    } finally {
-      this.streaming = false;
-    }
+  /** No more text of a block comes. */
+  close(index: number): void {
+    for (const stage of this.blocks[index]?.stages ?? []) stage.end();
   }
 
   /** The text that has been released, by block, after letting go of what is final by now. */
   settled(): readonly BlockText[] {
+    this.streaming = false;
     this.tellAll();
     for (const block of this.blocks) for (const stage of block?.stages ?? []) stage.settle();
     return this.blocks.flatMap((block, i) => (block?.type === 'text' ? { block: i, text: block.safe } : []));
   }
 
-  /** No more text comes: what was held back only because more might come goes out. */
-  flush(): void {
-    for (const block of this.blocks) for (const stage of block?.stages ?? []) stage.end();
-  }
-
   /** The stream is complete: flushes, judges what had to wait, and returns what may be seen. */
   async end(response: ModelResponse, ctx: Context = this.ctx): Promise<JudgedContent> {
+    this.streaming = false;
     this.tellAll();
-    this.flush();
+    for (const index of this.blocks.keys()) this.close(index);
     await this.judgeHeld(response, 'thinking', ctx);
     await this.judgeHeld(response, 'text', ctx);
     const args = await this.judgeCalls(response, ctx);
@@ -254,32 +247,16 @@ export class ResponseGate {
 
 /** Judges a response that did not stream: a preset, cached or replaced one. */
 export async function guardResponse(response: ModelResponse, ctx: Context): Promise<JudgedContent> {
-  return gateFor(response.content, ctx).end(response);
+  const gate = new ResponseGate(ctx, false, () => {});
+  for (const [index, part] of response.content.entries())
+    if (part.type === 'text' || part.type === 'thinking') gate.push(part.type, index, part.text);
+  return gate.end(response);
 }
 
 /** The response as it may be seen. */
 export function asJudged(response: ModelResponse, judged: JudgedContent, ctx: Context): ModelResponse {
   if (judged.content === response.content) return response;
   return latching(ctx, () => withContent(POINTS, response, judged, ctx));
-}
-
-/** The text of a response that broke off as far as it would have been shown: what no guard could still object to. */
-export function releasedText(
-  content: readonly AssistantContent[],
-  complete: boolean,
-  ctx: Context,
-): readonly BlockText[] {
-  const gate = gateFor(content, ctx);
-  if (complete) gate.flush();
-  return gate.settled();
-}
-
-function gateFor(content: readonly AssistantContent[], ctx: Context): ResponseGate {
-  const gate = new ResponseGate(ctx, () => {});
-  for (const [index, part] of content.entries()) {
-    if (part.type === 'text' || part.type === 'thinking') gate.push(part.type, index, part.text);
-  }
-  return gate;
 }
 
 /**
