@@ -1,16 +1,9 @@
 /** Guards on whole messages, and on results and progress of tools. */
 import type { Context, ToolContext } from './context.js';
-import { type GuardTable, judge, type Left, type Refusal, redact, skipOrThrow } from './guards.js';
+import { type GuardTable, isSame, judge, type Left, type Refusal, redact, skipOrThrow } from './guards.js';
 import { isJson } from './json-copy.js';
 import { asJson, readArguments, textsIn, withTexts } from './json-texts.js';
-import type {
-  AssistantContent,
-  Message,
-  ModelResponse,
-  ThinkingContent,
-  ToolCall,
-  ToolContent,
-} from './messages.js';
+import type { AssistantContent, Message, ModelResponse, ThinkingContent, ToolContent } from './messages.js';
 import type { GuardPoint } from './middleware.js';
 import type { ToolResult } from './tool.js';
 
@@ -53,14 +46,12 @@ function searchable(message: Message): Message {
     return json === undefined ? rest : { ...rest, details: json };
   }
   if (message.role === 'user') return message;
-  let changed = false;
   const content = message.content.map((part) => {
-    const kept = part.type === 'tool-call' ? readArguments(part.arguments)?.kept : undefined;
-    if (kept === undefined || kept === (part as ToolCall).arguments) return part;
-    changed = true;
-    return { ...(part as ToolCall), arguments: kept };
+    if (part.type !== 'tool-call') return part;
+    const { kept = part.arguments } = readArguments(part.arguments) ?? {};
+    return kept === part.arguments ? part : { ...part, arguments: kept };
   });
-  return changed ? { ...message, content } : message;
+  return isSame(content, message.content) ? message : { ...message, content };
 }
 
 type Part = Message['content'][number];

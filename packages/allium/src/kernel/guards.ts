@@ -194,8 +194,8 @@ function redactOne(
   return out + text.slice(position);
 }
 
-function isSame(texts: readonly string[], given: readonly string[]): boolean {
-  return texts.length === given.length && texts.every((text, i) => text === given[i]);
+export function isSame<T>(list: readonly T[], given: readonly T[]): boolean {
+  return list.length === given.length && list.every((item, i) => item === given[i]);
 }
 
 export function spansOf(

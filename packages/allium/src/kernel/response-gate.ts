@@ -4,6 +4,7 @@ import type { Context } from './context.js';
 import { codeOf, isControl } from './errors.js';
 import {
   type GuardTable,
+  isSame,
   type Judged,
   judge,
   latching,
@@ -119,14 +120,11 @@ export class ResponseGate {
     await this.judgeHeld(response, 'thinking', ctx);
     await this.judgeHeld(response, 'text', ctx);
     const args = await this.judgeCalls(response, ctx);
-    let changed = false;
-    const content = response.content.map((part, index): AssistantContent => {
-      const made = part.type === 'provider' ? this.seenData(part, ctx) : this.seen(part, index, args);
-      changed ||= made !== part;
-      return made;
-    });
+    const content = response.content.map((part, index) =>
+      part.type === 'provider' ? this.seenData(part, ctx) : this.seen(part, index, args),
+    );
     const { calls, rewritten } = this;
-    return { content: changed ? content : response.content, calls, rewritten };
+    return { content: isSame(content, response.content) ? response.content : content, calls, rewritten };
   }
 
   private tellAll(): void {
