@@ -3,7 +3,8 @@ import { endChildren, waiting } from './abandoned.js';
 import { isJudged } from './admission.js';
 import { checkAnswer, firstAnswers, unknownRequest } from './answers.js';
 import type { Plan } from './compose.js';
-import { AlliumError, isThenable, kernelStop } from './errors.js';
+import { AlliumError, codeOf, kernelStop, messageOf } from './errors.js';
+import { posted } from './inbox.js';
 import { Journal } from './journal.js';
 import { type Flaw, toJson } from './json-copy.js';
 import { Budget, type Limits, limitsToJson } from './limits.js';
@@ -13,13 +14,25 @@ import { Run } from './run.js';
 import { runEvents } from './run-events.js';
 import type { Start } from './runner.js';
 import { catchUp, sum } from './session-state.js';
-import { type Awaitable, type Decision, ENTRY_VERSION, type EntryDraft } from './store.js';
+import { type Awaitable, type Decision, ENTRY_VERSION, type EntryDraft, type InboxItem } from './store.js';
 import { isAsked, unanswered } from './unanswered.js';
 
 /** Loads the session and writes the start of the run, or finds the run to go on with. */
 export function begin(start: Start): Awaitable<Run> {
-  const read = catchUp(start.store, start.state);
-  return read ? read.then(() => opened(start)) : opened(start);
+  try {
+    const read = catchUp(start.store, start.state);
+    if (read) return read.then(() => opened(start), storeFailed);
+  } catch (error) {
+    storeFailed(error);
+  }
+  return opened(start);
+}
+
+/** Without a run there is no result to fail with. */
+function storeFailed(error: unknown): never {
+  if (codeOf(error) !== undefined) throw error;
+  const message = `The store failed before the run began: ${messageOf(error)}`;
+  throw new AlliumError('STORE_FAILED', message, { cause: error });
 }
 
 function opened(start: Start): Awaitable<Run> {
@@ -38,7 +51,7 @@ function opened(start: Start): Awaitable<Run> {
       return run;
     });
   if (!state.open) return newRun(start, plan, journal, metadata);
-  return settleOpen(journal, start, plan).then(() => newRun(start, plan, journal, metadata));
+  return settleOpen(journal, start, plan).then(() => newRun(start, plan, journal, metadata), storeFailed);
 }
 
 function newRun(start: Start, plan: Plan, journal: Journal, metadata: Metadata | undefined): Run {
@@ -138,7 +151,7 @@ async function reopen(
   plan: Plan,
   { options, agent, store }: Start,
 ): Promise<ReadonlyMap<string, Decision>> {
-  const { open, sessionId, inboxCursor } = journal.state;
+  const { open, sessionId } = journal.state;
   if (!open)
     throw new AlliumError(
       'SESSION_UNKNOWN',
@@ -151,10 +164,15 @@ async function reopen(
       `Run "${open.runId}" was started with ${missing.map((name) => `"${name}"`).join(', ')}, which this agent lacks. Add it, or resume with allowPlanChange: true.`,
     );
   }
-  const taken = store.take(sessionId, inboxCursor);
-  const posted = (isThenable(taken) ? await taken : taken).map(({ item }) => item);
+  let items: readonly InboxItem[];
+  try {
+    const look = posted(store, journal.state);
+    items = look instanceof Promise ? await look : look;
+  } catch (error) {
+    storeFailed(error);
+  }
   const now = agent.clock.now();
-  const answers = firstAnswers(posted, open.requests, now);
+  const answers = firstAnswers(items, open.requests, now);
   const unjudged = new Map<string, Decision>();
   for (const [requestId, decision] of Object.entries(options.answers ?? {})) {
     const request = open.requests.get(requestId);
@@ -171,9 +189,13 @@ async function reopen(
   // All of them or none: a wrong answer beside good ones changes nothing.
   const plain = [...answers].filter(([, decision]) => !isJudged(plan, decision));
   if (plain.length > 0)
-    await journal.append(
-      plain.map(([requestId, decision]) => ({ type: 'answer', runId: open.runId, requestId, decision })),
-    );
+    try {
+      await journal.append(
+        plain.map(([requestId, decision]) => ({ type: 'answer', runId: open.runId, requestId, decision })),
+      );
+    } catch (error) {
+      storeFailed(error);
+    }
   return unjudged;
 }
 

@@ -10,7 +10,7 @@
 import { takeAnswers } from './admission.js';
 import { boundary, checkLimits, restoreStop } from './boundary.js';
 import { type RunContext, TurnContext } from './context.js';
-import { type Due, drain, type Inbox } from './inbox.js';
+import { type Due, drain } from './inbox.js';
 import { acceptInput, acceptQueued, appendMessages, stamped } from './incoming.js';
 import type { AssistantMessage, ToolMessage } from './messages.js';
 import { type Answer, modelPhase } from './model-phase.js';
@@ -38,8 +38,8 @@ interface TurnEnd {
 }
 
 /** From the input, or from where the journal left off, turn after turn. In one function: an async call for each shows. */
-export async function converse(run: Run, ctx: RunContext, inbox: Inbox): Promise<Stop> {
-  const begun = begin(run, ctx, inbox);
+export async function converse(run: Run, ctx: RunContext): Promise<Stop> {
+  const begun = begin(run, ctx);
   let end = begun instanceof Promise ? await begun : begun;
   for (; ; end = undefined) {
     if (end === undefined) {
@@ -70,7 +70,7 @@ export async function converse(run: Run, ctx: RunContext, inbox: Inbox): Promise
     if (end.more) checkLimits(run);
     const asked = end.stop ?? shouldStop(run, end);
     const stop = asked instanceof Promise ? await asked : asked;
-    const on = stop === undefined && goesOn(run, end, inbox);
+    const on = stop === undefined && goesOn(run, end);
     if (on instanceof Promise ? await on : on) continue;
     const last = run.plan.rules.onRunEnd.length === 0 ? (stop ?? FINAL) : await atRunEnd(run, end, stop);
     if (last) return last;
@@ -78,10 +78,10 @@ export async function converse(run: Run, ctx: RunContext, inbox: Inbox): Promise
 }
 
 /** Takes in the input, or what is left of the turn that a resumed run was in. Waits only where something does. */
-function begin(run: Run, ctx: RunContext, inbox: Inbox): Awaitable<TurnEnd | undefined> {
+function begin(run: Run, ctx: RunContext): Awaitable<TurnEnd | undefined> {
   run.call.check();
   // A cancel that came before a run does not concern it; it does end one that waits.
-  const taken = drain(run, inbox, run.resumed ? 'none' : 'none, before it began');
+  const taken = drain(run, run.resumed ? 'none' : 'none, before it began');
   if (run.resumed || taken instanceof Promise) return beginLater(run, ctx, taken);
   return acceptInput(run, ctx, taken?.entries) as Awaitable<undefined>;
 }
@@ -184,20 +184,15 @@ async function tellEnd(run: Run, message: AssistantMessage | undefined, toolResu
 // ── Between turns ────────────────────────────────────────────────────────────────────────────────────────────
 
 /** Steering, and follow-ups when nothing else is left to do. True: there is another turn. */
-function goesOn(run: Run, end: TurnEnd, inbox: Inbox): Awaitable<boolean> {
-  const due = drain(run, inbox, end.more ? 'steer' : 'all');
-  if (due !== undefined) return takeIn(run, end, inbox, due);
+function goesOn(run: Run, { more }: TurnEnd): Awaitable<boolean> {
+  const due = drain(run, more ? 'steer' : 'all');
+  if (due !== undefined) return takeIn(run, more, due);
   boundary(run);
-  return end.more;
+  return more;
 }
 
-async function takeIn(
-  run: Run,
-  { more }: TurnEnd,
-  inbox: Inbox,
-  first: Awaitable<Due | undefined>,
-): Promise<boolean> {
-  for (let next = first; ; next = drain(run, inbox, more ? 'steer' : 'all')) {
+async function takeIn(run: Run, more: boolean, first: Awaitable<Due | undefined>): Promise<boolean> {
+  for (let next = first; ; next = drain(run, more ? 'steer' : 'all')) {
     const due = await next;
     boundary(run);
     if (!due) return more;

@@ -6,7 +6,7 @@ import type { ChildOutcome } from './child-run.js';
 import type { Clock } from './clock.js';
 import type { Plan } from './compose.js';
 import { type Context, type GenerateRequest, type ModelContext, SeamCall } from './context.js';
-import { type Attribution, type ControlSignal, controlKind } from './errors.js';
+import { type Attribution, attribute, type ControlSignal, codeOf, controlKind } from './errors.js';
 import type { AgentEvent } from './events.js';
 import { generate } from './generate.js';
 import type { History } from './history.js';
@@ -259,6 +259,12 @@ export class Run {
     const { runId, sessionId } = this;
     for (const { key: cell, value } of this.watched ? changes : [])
       this.emit({ type: 'state_change', runId, sessionId, cell, value });
+  }
+
+  /** Notes that it was the store that failed. */
+  ofStore(error: unknown): unknown {
+    if (codeOf(error) === undefined) attribute(error, { hook: 'store' }, undefined, this);
+    return error;
   }
 
   /** Is this why nothing more can be written? */

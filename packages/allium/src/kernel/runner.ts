@@ -63,7 +63,7 @@ export async function execute(start: Start): Promise<RunResult> {
       run.emit({ type: 'agent_start', runId: run.runId, sessionId: run.sessionId, resumed: run.resumed });
     let ended: Ended;
     try {
-      ended = around(run, ctx, (await inLayers(run, ctx, start)) as RunResult);
+      ended = around(run, ctx, (await inLayers(run, ctx)) as RunResult);
     } catch (error) {
       // What fails because of an abort fails with it.
       const aborted = run.scope.aborted && run.loop !== 'given up' && !isControl(error);
@@ -71,7 +71,7 @@ export async function execute(start: Start): Promise<RunResult> {
     }
     // A sub-agent whose call was given up may still be winding down: it does not outlive the run.
     if (run.children) await Promise.allSettled(run.children.values());
-    const closing = close(run, ended, start, ctx);
+    const closing = close(run, ended, ctx);
     const { result, failure } = closing instanceof Promise ? await closing : closing;
     if (run.watched) run.emit({ type: 'agent_end', runId: run.runId, sessionId: run.sessionId, result });
     if (failure) throw toRunError(run, failure.error, result);
@@ -90,18 +90,18 @@ interface Ended {
 }
 
 /** The run layers around the loop. Code in them that ignores an abort is left behind. */
-function inLayers(run: Run, ctx: RunContext, { store }: Start): Awaitable<unknown> {
+function inLayers(run: Run, ctx: RunContext): Awaitable<unknown> {
   const { layers } = run.plan;
   // Twice the time of what is further in, which has to be over first: it answers the calls that are still open.
   const graceMs = 2 * run.agent.teardownTimeoutMs;
   if (layers.run.length === 0) {
     run.loop = 'begun';
     return new Supervisor(run.scope, run.clock.setTimer, graceMs).wait(
-      converse(run, ctx, { store }),
+      converse(run, ctx),
       new Core(run, ctx),
     );
   }
-  const work = enter(layers.run, 0, ctx, (inner: RunContext) => core(run, inner, store));
+  const work = enter(layers.run, 0, ctx, (inner: RunContext) => core(run, inner));
   return isThenable(work) ? run.supervise(work, graceMs) : work;
 }
 
@@ -130,10 +130,10 @@ function failedWith(error: unknown, ctx: RunContext): Stop {
 }
 
 /** Inside all run layers: the loop. */
-function core(run: Run, ctx: RunContext, store: Store): Promise<RunResult> {
+function core(run: Run, ctx: RunContext): Promise<RunResult> {
   if (run.loop === 'to come') run.loop = 'begun';
   const outcome = new Core(run, ctx);
-  return converse(run, ctx, { store }).then(
+  return converse(run, ctx).then(
     (stop) => outcome.completed(stop),
     (error) => outcome.failed(error),
   );
@@ -164,7 +164,7 @@ class Core implements Outcome<Stop, RunResult> {
 const STATUS: { readonly [R in Stop['reason']]?: RunStatus } = { final: 'done', suspended: 'suspended' };
 
 /** Writes the end, unless the run can go on later. What was posted and not taken is kept with the session. */
-function close(run: Run, given: Ended, { store }: Start, ctx: RunContext): Awaitable<Ended> {
+function close(run: Run, given: Ended, ctx: RunContext): Awaitable<Ended> {
   if (ctx._state) run.cells.stage(ctx._state);
   let ended = given;
   const write = (due: Due | undefined): Awaitable<Ended> => {
@@ -176,10 +176,13 @@ function close(run: Run, given: Ended, { store }: Start, ctx: RunContext): Await
     const { status } = ended.result;
     // The journal refused: the run ends as it is; what failed first is what the caller hears of.
     if (status === 'error' || status === 'aborted') return ended;
-    return { result: { ...ended.result, status: 'error', stop: failedWith(error, ctx) }, failure: { error } };
+    return {
+      result: { ...ended.result, status: 'error', stop: failedWith(error, ctx) },
+      failure: { error: run.ofStore(error) },
+    };
   };
   try {
-    const due = drain(run, { store }, 'none');
+    const due = drain(run, 'none');
     const written = due instanceof Promise ? due.then(write) : write(due);
     return written instanceof Promise ? written.catch(refused) : written;
   } catch (error) {
@@ -251,7 +254,8 @@ function toRunError(run: Run, error: unknown, result: RunResult): RunError {
   const raisedBy = run.call.raisedBy(error);
   const { middleware, hook } = raisedBy ?? {};
   const others = hook === 'model' ? 'MODEL_ERROR' : 'MIDDLEWARE_ERROR';
-  const code = codeOf(error) ?? (run.isOfStore(error) ? 'STORE_FAILED' : others);
+  const ofStore = hook === 'store' || run.isOfStore(error);
+  const code = codeOf(error) ?? (ofStore ? 'STORE_FAILED' : others);
   const where = middleware ? ` (in ${hook} of "${middleware}")` : hook === 'onRequest' ? ` (in ${hook})` : '';
   // Of a guard that broke, the cause is what the guard threw.
   const cause = code === 'GUARD_FAILED' ? ((error as AlliumError).cause ?? error) : error;

@@ -4,6 +4,7 @@ import { checkAnswer, firstAnswers, unknownRequest } from './answers.js';
 import { Aborted, AlliumError, invalidOption, isThenable } from './errors.js';
 import { EventQueue } from './event-queue.js';
 import type { AgentEvent } from './events.js';
+import { posted } from './inbox.js';
 import { ownMessage, toMessages } from './message-input.js';
 import { freezeMessage, type Message, type MessageInput, userMessage } from './messages.js';
 import type { RunResult } from './result.js';
@@ -86,11 +87,12 @@ export class Session {
 
   /** Answers a pending request; a run that is suspended goes on with `resume()`. */
   async answer(requestId: string, decision: Decision): Promise<void> {
-    const { open, inboxCursor } = await this.look();
+    const state = await this.look();
+    const { open } = state;
     const request = open?.requests.get(requestId);
     const now = this.agent.clock.now();
-    const posted = (await this.store.take(this.id, inboxCursor)).map(({ item }) => item);
-    const given = request && firstAnswers(posted, new Map([[requestId, request]]), now);
+    const items = await posted(this.store, state);
+    const given = request && firstAnswers(items, new Map([[requestId, request]]), now);
     if (!request || given?.has(requestId))
       throw unknownRequest(
         requestId,

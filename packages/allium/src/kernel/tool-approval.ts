@@ -5,6 +5,7 @@ import type { ToolContext } from './context.js';
 import { AlliumError, isThenable, Suspension, shown } from './errors.js';
 import { callHash } from './hash.js';
 import { isRequest } from './hook-shapes.js';
+import { posted } from './inbox.js';
 import { LAPSED, LiveQuestions } from './live-questions.js';
 import { type AssistantMessage, deepFreeze } from './messages.js';
 import type { CallVerdicts } from './response-gate.js';
@@ -224,9 +225,9 @@ export class ToolApproval {
 
   /** Its time is over. Somebody may have answered in time elsewhere, while a handler here was asked. */
   private async lapse(call: Call, request: PendingRequest): Promise<Decision> {
-    const { store, sessionId, state, clock } = this.run;
-    const posted = (await store.take(sessionId, state.inboxCursor)).map(({ item }) => item);
-    const answers = firstAnswers(posted, new Map([[request.id, request]]), clock.now());
+    const { store, state, clock } = this.run;
+    const items = await posted(store, state);
+    const answers = firstAnswers(items, new Map([[request.id, request]]), clock.now());
     const answer = answers.get(request.id);
     if (answer) return this.admit(call, request, answer);
     const decision: Decision = { type: 'reject', reason: `Nobody answered within ${request.timeoutMs} ms.` };
