@@ -323,6 +323,12 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
 
   /** The layers and the tool have come to a result. */
   private ended(call: Call, result: unknown): Awaitable<void> {
+    const asked = call.answered();
+    if (asked)
+      return asked.then(
+        () => this.ended(call, result),
+        (error) => this.gaveUp(call, error),
+      );
     try {
       call.check();
     } catch (error) {
@@ -357,6 +363,8 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
   }
 
   innermost(call: Call, ctx: ToolContext): Awaitable<ToolResult> {
+    const asked = call.answered(ctx._scope);
+    if (asked) return asked.then(() => this.innermost(call, ctx));
     if (!ctx._input.assigned) return executeTool(ctx);
     return this.approval.rejudge(call, ctx).then((refused) => refused ?? executeTool(ctx));
   }

@@ -22,7 +22,7 @@ import {
 import { judgeArguments } from './response-gate.js';
 import type { CallDecision } from './rules.js';
 import type { Run } from './run.js';
-import { untilAborted } from './scope.js';
+import { type Scope, untilAborted } from './scope.js';
 import { describeIssues } from './standard-schema.js';
 import type { Awaitable, Decision, PendingRequest, Request } from './store.js';
 import { errorResult, type Tool, type ToolResult } from './tool.js';
@@ -55,6 +55,8 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
   declare fresh: boolean;
   /** Questions nobody has answered yet. */
   declare pending: readonly PendingRequest[] | undefined;
+  /** Those that are being asked: whoever does not await the answer has no result before it either. */
+  declare private asking: Set<{ readonly ctx: ToolContext; readonly answer: Promise<Decision> }> | undefined;
 
   constructor(
     batch: ToolBatch,
@@ -80,6 +82,7 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
     this.begun = false;
     this.fresh = false;
     this.pending = undefined;
+    this.asking = undefined;
     this.ctx = new ToolContext(run, run.scope, this, NO_INPUT, this);
   }
 
@@ -102,7 +105,22 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
   }
 
   suspend(ctx: ToolContext, request: Request): Promise<Decision> {
-    return this.batch.approval.suspend(this, ctx, request);
+    const question = { ctx, answer: this.batch.approval.suspend(this, ctx, request) };
+    this.asking ??= new Set();
+    const { asking } = this;
+    const over = () => asking.delete(question);
+    asking.add(question);
+    question.answer.then(over, over);
+    return question.answer;
+  }
+
+  /** Settles like the questions around `inner`, or all of the call, that are open; undefined if none is. */
+  answered(inner?: Scope): Promise<unknown> | undefined {
+    if (this.asking === undefined) return undefined;
+    const open = [...this.asking].filter(
+      ({ ctx }) => !ctx._isOver && (inner === undefined || inner.isWithin(ctx._scope)),
+    );
+    return open.length === 0 ? undefined : Promise.all(open.map(({ answer }) => answer));
   }
 
   get seam(): SeamCall {
