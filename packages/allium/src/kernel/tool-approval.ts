@@ -15,7 +15,7 @@ import { type Scope, untilAborted } from './scope.js';
 import type { OverlayMark } from './state.js';
 import type { Decision, EntryBody, EntryDraft, PendingRequest, Request } from './store.js';
 import { asToolResult, errorResult, type ToolResult } from './tool.js';
-import { type Call, closed, judgeRaw, refuse, released, validate } from './tool-call.js';
+import { type Call, judgeRaw, released, validate } from './tool-call.js';
 import { startOf } from './tool-starts.js';
 
 const MAX_EDITS = 8;
@@ -60,10 +60,10 @@ export class ToolApproval {
     if (stored) return this.restored(call, stored);
     const { revision, raw } = ctx._input;
     const before = ctx._state?.mark();
-    const judged = await closed(this.run, call, () => this.judge(call, ctx));
+    const judged = await call.closed(() => this.judge(call, ctx));
     if (call.pending) return {};
-    if (judged?.block) refuse(this.run, call, judged.block.reason, judged.block.by);
-    const verdict: Verdict = await released(this.run, call, judged ?? {});
+    if (judged?.block) call.refuse(judged.block.reason, judged.block.by);
+    const verdict: Verdict = await released(call, judged ?? {});
     if (ctx.revision > revision || (ctx._input.raw !== raw && !verdict.block)) verdict.args = ctx._input.raw;
     this.entries.push({
       type: 'verdict',
@@ -80,7 +80,7 @@ export class ToolApproval {
     if (!('args' in verdict)) return verdict;
     if (call.resolved) call.ctx._rewriteCall(JSON.stringify(verdict.args));
     call.ctx._revise();
-    const problem = await closed(this.run, call, () => validate(call.ctx, verdict.args));
+    const problem = await call.closed(() => validate(call.ctx, verdict.args));
     return problem ? { block: { reason: problem, by: 'kernel' } } : verdict;
   }
 
@@ -109,7 +109,7 @@ export class ToolApproval {
   private async settle(call: Call, verdict: Verdict): Promise<void> {
     if (call.result || call.pending) return;
     const { block, ask, result } = verdict;
-    if (block) return refuse(this.run, call, block.reason, block.by);
+    if (block) return call.refuse(block.reason, block.by);
     if (ask && call.approved !== callHash(call.ctx.tool!.name, call.ctx._input.raw)) {
       const request = this.request(call, call.ctx, 'ask', ask.request, ask.by);
       const answer = await this.answer(call, request, ask.request, this.run.scope);
@@ -119,7 +119,7 @@ export class ToolApproval {
       }
       if (answer.type === 'edit') return this.edit(call, answer.args);
       if (answer.type === 'approve') call.approved = request.hash;
-      else if (answer.type === 'reject') refuse(this.run, call, rejection(answer), 'human');
+      else if (answer.type === 'reject') call.refuse(rejection(answer), 'human');
       else call.result = { content: [{ type: 'text', text: answer.text }], isError: false };
     }
     if (result) call.result ??= result.value as ToolResult;
@@ -129,15 +129,10 @@ export class ToolApproval {
   private async edit(call: Call, args: unknown): Promise<void> {
     const { ctx } = call;
     if (++call.edits > MAX_EDITS)
-      return refuse(
-        this.run,
-        call,
-        `Not run: its arguments were edited more than ${MAX_EDITS} times.`,
-        'kernel',
-      );
+      return call.refuse(`Not run: its arguments were edited more than ${MAX_EDITS} times.`, 'kernel');
     ctx._revise();
-    const problem = await closed(this.run, call, () => validate(ctx, args));
-    if (problem) return refuse(this.run, call, `The edited arguments are invalid.\n${problem}`, 'human');
+    const problem = await call.closed(() => validate(ctx, args));
+    if (problem) return call.refuse(`The edited arguments are invalid.\n${problem}`, 'human');
     if (call.result) return;
     call.approved = callHash(ctx.tool!.name, ctx._input.raw);
     await this.settle(call, await this.verdict(call));

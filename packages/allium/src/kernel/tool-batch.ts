@@ -12,7 +12,7 @@ import type { Outcome } from './scope.js';
 import type { Awaitable, EntryDraft, PendingRequest } from './store.js';
 import { errorResult, type Tool, type ToolResult } from './tool.js';
 import { needsApproval, ToolApproval } from './tool-approval.js';
-import { Call, failureText, refuse } from './tool-call.js';
+import { Call } from './tool-call.js';
 import { executeTool } from './tool-execution.js';
 import { executeMany } from './tool-lanes.js';
 import { prepare } from './tool-preparation.js';
@@ -45,7 +45,7 @@ export function runTools(run: Run, batch: OpenBatch, options: BatchOptions): Awa
 
 export class ToolBatch implements Outcome<unknown, BatchOutcome> {
   declare readonly runner: Run;
-  declare private readonly batch: OpenBatch;
+  declare readonly batch: OpenBatch;
   declare readonly options: BatchOptions;
   declare readonly message: AssistantMessage;
   declare readonly results: ToolResults;
@@ -193,10 +193,10 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
   private ending(): unknown {
     const { scope, call: latch } = this.runner;
     if (scope.aborted) return scope.reason;
-    for (const { seam } of this.open) {
-      if (seam.latched === undefined || controlKind(seam.latched) === 'suspend') continue;
-      latch.latch(seam.latched, seam.latchedBy);
-      return seam.latched;
+    for (const { latched, latchedBy } of this.open) {
+      if (latched === undefined || controlKind(latched) === 'suspend') continue;
+      latch.latch(latched, latchedBy);
+      return latched;
     }
     // What fits and asks somebody goes on once it is answered; the limit is found again then.
     if (this.limit === undefined || this.waiting) return undefined;
@@ -214,17 +214,13 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
 
   /** What can be known before hooks and guards judge. Waits only where a hook or schema does. */
   private prepare(call: Call, allowed: number): Awaitable<void> {
-    const { runner, options } = this;
-    if (options.notRun !== undefined) return refuse(runner, call, `Not run: ${options.notRun}`);
+    const { notRun } = this.options;
+    if (notRun !== undefined) return call.refuse(`Not run: ${notRun}`);
     if (call.index >= allowed) {
       this.limit ??= toolCallLimit();
-      return refuse(runner, call, `Not run: ${this.limit.message}`);
+      return call.refuse(`Not run: ${this.limit.message}`);
     }
-    return prepare(runner, call, options.tools, this);
-  }
-
-  offered(name: string): boolean {
-    return this.batch.offered?.includes(name) ?? false;
+    return prepare(call);
   }
 
   // ── Execution ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -340,7 +336,7 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
   private gaveUp(call: Call, error: unknown): Awaitable<void> {
     if (this.interrupted(call, error)) return;
     const { latched } = call;
-    const text = latched === undefined ? failureText(call, error) : `Stopped: ${messageOf(latched)}`;
+    const text = latched === undefined ? call.failureText(error) : `Stopped: ${messageOf(latched)}`;
     return this.finish(call, errorResult(text));
   }
 

@@ -21,7 +21,6 @@ import {
 } from './messages.js';
 import { judgeArguments } from './response-gate.js';
 import type { CallDecision } from './rules.js';
-import type { Run } from './run.js';
 import { type Scope, untilAborted } from './scope.js';
 import { describeIssues } from './standard-schema.js';
 import type { Awaitable, Decision, PendingRequest, Request } from './store.js';
@@ -123,10 +122,6 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
     return open.length === 0 ? undefined : Promise.all(open.map(({ answer }) => answer));
   }
 
-  get seam(): SeamCall {
-    return this;
-  }
-
   get _owner(): Call {
     return this;
   }
@@ -135,52 +130,57 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
     const { sessionId } = this.ctx._run;
     return hash(`${sessionId}\n${this.assistantMessage.id}\n${this.index}\n${this.toolCall.arguments}`);
   }
-}
 
-/** The call does not run; this is what the model reads instead. */
-export function refuse(run: Run, call: Call, reason: string, by?: string): void {
-  call.result = errorResult(reason);
-  call.blocked = true;
-  if (by) run.note(by, `blocked ${call.toolCall.name}`);
-}
+  /** It does not run; this is what the model reads instead. */
+  refuse(reason: string, by?: string): void {
+    this.result = errorResult(reason);
+    this.blocked = true;
+    if (by) this.batch.runner.note(by, `blocked ${this.toolCall.name}`);
+  }
 
-/**
- * Hooks of a call that throw make its result an error. A question that a hook asks leaves the call waiting. Other
- * control signals go further, and so does a broken contract of this package: no model can repair that.
- */
-export async function closed<T>(run: Run, call: Call, work: () => Awaitable<T>): Promise<T | undefined> {
-  try {
-    return await work();
-  } catch (error) {
-    failed(run, call, error);
-    return undefined;
+  /** Hooks that throw make its result an error: see `failed`. */
+  async closed<T>(work: () => Awaitable<T>): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      this.failed(error);
+      return undefined;
+    }
   }
-}
 
-export function failed(run: Run, call: Call, error: unknown): void {
-  if (controlKind(error) === 'suspend') {
-    call.pending = (error as Suspension).requests as readonly PendingRequest[];
-    return;
+  /**
+   * A question that a hook asks leaves the call waiting. Other control signals go further, and so does a broken contract
+   * of this package: no model can repair that.
+   */
+  failed(error: unknown): void {
+    if (controlKind(error) === 'suspend') {
+      this.pending = (error as Suspension).requests as readonly PendingRequest[];
+      return;
+    }
+    if (isControl(error)) {
+      this.latch(error);
+      throw error;
+    }
+    const code = codeOf(error);
+    if (code !== undefined && UNREPAIRABLE.includes(code)) throw error;
+    this.refuse(this.failureText(error));
   }
-  if (isControl(error)) {
-    call.seam.latch(error);
-    throw error;
+
+  failureText(error: unknown): string {
+    const { middleware: by, hook } = this.raisedBy(error) ?? {};
+    const { name } = this.toolCall;
+    if (!by) return `"${name}" failed: ${messageOf(error)}`;
+    this.batch.runner.note(by, `${hook} failed for ${name}: ${toldError(error, this.ctx)}`);
+    return `"${name}" was not completed: middleware "${by}" failed: ${messageOf(error)}`;
   }
-  const code = codeOf(error);
-  if (code !== undefined && UNREPAIRABLE.includes(code)) throw error;
-  refuse(run, call, failureText(call, error));
 }
 
 /** A decision about a call, with what guards leave of what the model will read: it is journaled before the result is. */
-export async function released(
-  run: Run,
-  call: Call,
-  { block, ...rest }: CallDecision,
-): Promise<CallDecision> {
-  const { judgements, plan } = run;
+export async function released(call: Call, { block, ...rest }: CallDecision): Promise<CallDecision> {
+  const { judgements, plan } = call.batch.runner;
   let { result } = rest;
   if (plan.guards['tool-result'].length > 0)
-    await closed(run, call, async () => {
+    await call.closed(async () => {
       if (call.result) call.result = await judgements.toolResult(call.ctx, call.result);
       else if (result)
         result = { ...result, value: await judgements.toolResult(call.ctx, result.value as ToolResult) };
@@ -197,14 +197,6 @@ const UNREPAIRABLE: readonly string[] = [
   'SESSION_CONFLICT',
   'SESSION_CORRUPT',
 ];
-
-export function failureText(call: Call, error: unknown): string {
-  const { middleware: by, hook } = call.seam.raisedBy(error) ?? {};
-  const { name } = call.toolCall;
-  if (!by) return `"${name}" failed: ${messageOf(error)}`;
-  call.ctx._run.note(by, `${hook} failed for ${name}: ${toldError(error, call.ctx)}`);
-  return `"${name}" was not completed: middleware "${by}" failed: ${messageOf(error)}`;
-}
 
 export function parseArguments(text: string): { value: unknown } | { problem: string } {
   try {

@@ -9,7 +9,7 @@ import { afterToolCall } from './rules.js';
 import type { Run } from './run.js';
 import { type Awaitable, ENTRY_VERSION } from './store.js';
 import { errorResult, isContentList, type Tool, type ToolResult } from './tool.js';
-import { type Call, failureText } from './tool-call.js';
+import type { Call } from './tool-call.js';
 import { isInDoubt, mayHaveBegun, withoutResult } from './unanswered.js';
 
 export class ToolResults {
@@ -64,7 +64,7 @@ export class ToolResults {
     const judged = guards['tool-result'].length > 0 || rules.afterToolCall.length > 0;
     if (!judged) return this.record(call, result);
     // After a stop only the record follows.
-    if (call.seam.latched !== undefined) return this.record(call, this.released(call, result, 'Stopped.'));
+    if (call.latched !== undefined) return this.record(call, this.released(call, result, 'Stopped.'));
     const judging = guards['tool-result'].length > 0 ? this.judge(call, result) : this.hear(call);
     return judging instanceof Promise
       ? judging.then((final) => this.record(call, final))
@@ -75,8 +75,8 @@ export class ToolResults {
   private hear(call: Call): Awaitable<ToolResult> {
     const { ctx } = call;
     const failed = (error: unknown): ToolResult => {
-      if (!isControl(error)) return errorResult(failureText(call, error));
-      call.seam.latch(error);
+      if (!isControl(error)) return errorResult(call.failureText(error));
+      call.latch(error);
       return ctx.result!;
     };
     try {
@@ -97,13 +97,13 @@ export class ToolResults {
       if (plan.rules.afterToolCall.length === 0) return judged;
       const said = await this.hear(call);
       if (said === judged) return judged;
-      if (call.seam.latched !== undefined) return this.released(call, said, withheld);
+      if (call.latched !== undefined) return this.released(call, said, withheld);
       // What a hook put in, or said when it failed, is judged like what the tool returned.
       ctx.result = await judgements.toolResult(ctx, said);
       return ctx.result;
     } catch (error) {
-      if (!isControl(error)) return errorResult(failureText(call, error));
-      call.seam.latch(error);
+      if (!isControl(error)) return errorResult(call.failureText(error));
+      call.latch(error);
       return errorResult(withheld);
     }
   }
