@@ -1,8 +1,7 @@
 /** One run from its start to its end: session, limits, run layers around the loop, and what is told and written at the end. */
 import { endChildren, waiting } from './abandoned.js';
 import { leaveAnswers } from './admission.js';
-import type { Agent } from './agent.js';
-import { begin } from './begin.js';
+import { begin, type Start } from './begin.js';
 import { stopOf } from './boundary.js';
 import { RunContext } from './context.js';
 import {
@@ -17,37 +16,16 @@ import {
   messageOf,
   RunError,
 } from './errors.js';
-import type { EventQueue } from './event-queue.js';
 import { toldError } from './guards.js';
 import { type Due, drain } from './inbox.js';
 import { enter } from './layers.js';
 import { converse } from './loop.js';
-import type { Message } from './messages.js';
 import type { RunResult, RunStatus, Stop } from './result.js';
 import type { Run } from './run.js';
-import type { DeclaredOptions } from './run-options.js';
 import { resultOf, withLatest } from './run-result.js';
 import { type Outcome, type Scope, Supervisor } from './scope.js';
-import type { ResumeOptions } from './session.js';
-import type { SessionState } from './session-state.js';
-import { type Awaitable, ENTRY_VERSION, type EntryDraft, type Store } from './store.js';
+import { type Awaitable, ENTRY_VERSION, type EntryDraft } from './store.js';
 import { unanswered } from './unanswered.js';
-
-export interface Start {
-  readonly agent: Agent;
-  /** Where the session is kept: for a sub-agent's, the store of its parent. */
-  readonly store: Store;
-  /** The session is deleted when the run has ended. */
-  readonly forgets: boolean;
-  readonly state: SessionState;
-  /** Undefined for a resume. */
-  readonly input: readonly Message[] | undefined;
-  readonly options: ResumeOptions;
-  /** Those of the options that belong to middleware. */
-  readonly declared: DeclaredOptions;
-  readonly queue: EventQueue | undefined;
-  readonly scope: Scope;
-}
 
 /** Runs. Resolves when done, stopped or suspended; throws RunError otherwise, or a plain coded error if it could not begin. */
 export async function execute(start: Start): Promise<RunResult> {
