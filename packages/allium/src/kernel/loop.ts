@@ -20,7 +20,7 @@ import type { Stop } from './result.js';
 import * as rules from './rules.js';
 import type { Run } from './run.js';
 import type { Awaitable } from './store.js';
-import { type BatchOutcome, runTools } from './tool-batch.js';
+import { type BatchOutcome, ToolBatch } from './tool-batch.js';
 
 const MAX_CYCLES = 100;
 const FINAL: Stop = Object.freeze({ reason: 'final' });
@@ -120,10 +120,10 @@ function toolPhase(run: Run, { decision, response, ctx }: Answer, batch: OpenBat
   const tools = ctx._offered;
   const notRun = NOT_RUN[decision];
   if (!run.plan.guardsResponses)
-    return runTools(run, batch, { tools, notRun, verdicts: NO_VERDICTS, fresh: true });
+    return new ToolBatch(run, batch, { tools, notRun, verdicts: NO_VERDICTS }).run();
   return run.judgements
     .response(response, ctx)
-    .then(({ calls: verdicts }) => runTools(run, batch, { tools, notRun, verdicts, fresh: true }));
+    .then(({ calls: verdicts }) => new ToolBatch(run, batch, { tools, notRun, verdicts }).run());
 }
 
 /** Why calls are not run, by what `afterModelResponse` decided. */
@@ -153,7 +153,7 @@ async function resumeTurn(run: Run): Promise<TurnEnd | undefined> {
   try {
     const { offered } = batch;
     const tools = offered ? run.plan.tools.filter(({ name }) => offered.includes(name)) : run.plan.tools;
-    outcome = await runTools(run, batch, { tools, notRun: NOT_RUN[decision] });
+    outcome = await new ToolBatch(run, batch, { tools, notRun: NOT_RUN[decision] }).run();
     const suspended = outcome.pending.length > 0;
     if (!suspended) await injectWaiting(run);
     return turnEnd(answer, batch.message, outcome, suspended);

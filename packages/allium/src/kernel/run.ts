@@ -37,7 +37,6 @@ import type { SessionState } from './session-state.js';
 import { type CellChange, Cells } from './state.js';
 import type { Awaitable, Decision, EntryDraft, PendingRequest, Store } from './store.js';
 import type { Tool } from './tool.js';
-import { ToolResults } from './tool-results.js';
 
 type Content = readonly AssistantContent[];
 
@@ -76,7 +75,6 @@ export class Run {
   /** The latch of everything that is not inside a model or tool call. */
   readonly call = new SeamCall();
   readonly changes: Change[] = [];
-  readonly toolResults = new ToolResults(this);
   readonly judgements = new Judgements(this);
   /** What transforms made of responses, by the content they were made from. */
   stages: WeakMap<Content, { readonly ctx: ModelContext; readonly response: ModelResponse }> | undefined;

@@ -12,9 +12,9 @@ import type { CallVerdicts } from './response-gate.js';
 import { beforeToolCall, type CallDecision } from './rules.js';
 import type { Run } from './run.js';
 import { type Scope, untilAborted } from './scope.js';
-import type { OverlayMark } from './state.js';
 import type { Decision, EntryBody, EntryDraft, PendingRequest, Request } from './store.js';
 import { asToolResult, errorResult, type ToolResult } from './tool.js';
+import type { ToolBatch } from './tool-batch.js';
 import { type Call, judgeRaw, released, validate } from './tool-call.js';
 import { startOf } from './tool-starts.js';
 
@@ -35,12 +35,15 @@ export class ToolApproval {
   /** Made for the first question to a handler here. */
   private questions: LiveQuestions | undefined;
 
-  constructor(
-    private readonly run: Run,
-    private readonly message: AssistantMessage,
-    /** What guards said when they judged the response; undefined after a resume. */
-    private readonly verdicts: CallVerdicts | undefined,
-  ) {}
+  private readonly run: Run;
+  private readonly message: AssistantMessage;
+  private readonly verdicts: CallVerdicts | undefined;
+
+  constructor({ runner, message, options }: ToolBatch) {
+    this.run = runner;
+    this.message = message;
+    this.verdicts = options.verdicts;
+  }
 
   /** The whole batch is judged in call order before anything executes; questions that are open come back. */
   async judgeAll(calls: readonly Call[]): Promise<readonly PendingRequest[]> {
@@ -72,7 +75,8 @@ export class ToolApproval {
       hash,
       verdict: storable(verdict),
     });
-    this.commitState(ctx, before);
+    // It is not taken again, so what its hooks wrote is written with it. Cells of the call stay with the call.
+    if (ctx._state) this.run.cells.stageAll(ctx._state.take(before));
     return verdict;
   }
 
@@ -274,11 +278,6 @@ export class ToolApproval {
     this.entries = [];
     const wait = this.run.append(entries);
     if (isThenable(wait)) await wait;
-  }
-
-  /** A verdict is not taken again, so what its hooks wrote is written with it. Cells of the call stay with the call. */
-  private commitState(ctx: ToolContext, before: OverlayMark | undefined): void {
-    if (ctx._state) this.run.cells.stageAll(ctx._state.take(before));
   }
 
   // ── While a call runs ──────────────────────────────────────────────────────────────────────────────────────

@@ -16,7 +16,7 @@ import { Call } from './tool-call.js';
 import { executeTool } from './tool-execution.js';
 import { executeMany } from './tool-lanes.js';
 import { prepare } from './tool-preparation.js';
-import type { ToolResults } from './tool-results.js';
+import { answerRest, begin, finish, told } from './tool-results.js';
 import { startOf } from './tool-starts.js';
 import { inDoubt } from './unanswered.js';
 
@@ -27,28 +27,21 @@ export interface BatchOutcome {
   readonly pending: readonly PendingRequest[];
 }
 
-export interface BatchOptions {
+interface BatchOptions {
   /** The tools the model was shown. */
   readonly tools: readonly Tool[];
-  /** What guards said about the calls; undefined after a resume, where they are asked again. */
+  /** What guards said about the calls when they were made; undefined after a resume, where they are asked again. */
   readonly verdicts?: CallVerdicts;
-  /** The calls were just made: none can have begun before. */
-  readonly fresh?: boolean;
   /** Nothing runs; each call is answered with this. */
   readonly notRun?: string | undefined;
 }
 
-/** Runs the calls of a message, or what is left of them after a resume. */
-export function runTools(run: Run, batch: OpenBatch, options: BatchOptions): Awaitable<BatchOutcome> {
-  return new ToolBatch(run, batch, options).run();
-}
-
+/** The calls of a message, or what is left of them after a resume. */
 export class ToolBatch implements Outcome<unknown, BatchOutcome> {
   declare readonly runner: Run;
   declare readonly batch: OpenBatch;
   declare readonly options: BatchOptions;
   declare readonly message: AssistantMessage;
-  declare readonly results: ToolResults;
   declare private approving: ToolApproval | undefined;
   /** One of the calls stopped the run. */
   declare private stopped: boolean;
@@ -56,16 +49,14 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
   declare private waiting: boolean;
   /** A kernel limit that cuts this batch short: what fits still runs. */
   declare limit: StopRun | undefined;
-  declare private readonly calls: Call[];
   /** Those that had no result when this process began with them. */
-  declare private readonly open: readonly Call[];
+  declare readonly open: readonly Call[];
 
   constructor(runner: Run, batch: OpenBatch, options: BatchOptions) {
     this.runner = runner;
     this.batch = batch;
     this.options = options;
     this.message = batch.message;
-    this.results = runner.toolResults;
     this.approving = undefined;
     this.stopped = false;
     this.waiting = false;
@@ -73,26 +64,31 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
     // Results follow each other in call order.
     const first = runner.open.count + 1;
     const { calls, results } = batch;
-    this.calls = [new Call(this, 0, first, calls[0]!, results[0])];
+    const open = results[0] ? [] : [new Call(this, 0, first, calls[0]!)];
     for (let i = 1; i < calls.length; i++)
-      this.calls.push(new Call(this, i, first + i, calls[i]!, results[i]));
-    this.open = batch.answered === 0 ? this.calls : this.calls.filter((call) => !call.done);
+      if (!results[i]) open.push(new Call(this, i, first + i, calls[i]!));
+    this.open = open;
+  }
+
+  /** The calls were just made: none can have begun before. */
+  get isFresh(): boolean {
+    return this.options.verdicts !== undefined;
   }
 
   /** Made for the first question: most batches have none. */
   get approval(): ToolApproval {
-    this.approving ??= new ToolApproval(this.runner, this.message, this.options.verdicts);
+    this.approving ??= new ToolApproval(this);
     return this.approving;
   }
 
   /** Answers at once as long as nothing has to wait: no hook, tool or store that answers with a promise. */
   run(): Awaitable<BatchOutcome> {
-    const { calls, open } = this;
-    if (!this.options.fresh) {
+    const { open } = this;
+    if (!this.isFresh) {
       const ended = endOf(this.runner);
       if (ended !== undefined) return this.broken(ended);
       // Those beyond the limit may have been answered before.
-      if (this.options.notRun === undefined && calls.length > this.runner.toolCallsLeft())
+      if (this.options.notRun === undefined && this.batch.calls.length > this.runner.toolCallsLeft())
         this.limit = toolCallLimit();
     }
     if (needsApproval(this.runner)) return this.judgeThenExecute(0);
@@ -183,10 +179,9 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
   }
 
   private answerRest(why: unknown): Promise<void> {
-    const { open } = this;
-    for (const call of open)
+    for (const call of this.open)
       if (!call.done && this.hadBegun(call)) call.result ??= inDoubt(call.toolCall.name);
-    return this.results.answerRest(open, why, this.options.fresh ? undefined : this.options.tools);
+    return answerRest(this, why);
   }
 
   /** The control signal that ends the run after this batch, if there is one. */
@@ -306,7 +301,7 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
   /** False: it has its result already, or does not begin at all. */
   private begins(call: Call): boolean {
     if (!call.result && this.halted()) return false;
-    this.results.begin(call);
+    begin(call);
     call.result ??= this.doubt(call);
     return call.result === undefined;
   }
@@ -349,7 +344,7 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
   }
 
   private settle(call: Call, result: ToolResult): Awaitable<void> {
-    const wait = this.results.finish(call, result);
+    const wait = finish(call, result);
     if (wait) return wait.then(() => this.finished(call));
     this.finished(call);
   }
@@ -372,7 +367,7 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
 
   /** Before this process went on with it. */
   private hadBegun(call: Call): boolean {
-    return !this.options.fresh && !call.fresh && this.batch.started.includes(call.toolCall.id);
+    return !this.isFresh && !call.fresh && this.batch.started.includes(call.toolCall.id);
   }
 
   /** A control signal came out of a call. True when the call has no result yet. */
@@ -381,7 +376,7 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
     if (kind === 'suspend') {
       call.pending = (error as Suspension).requests as readonly PendingRequest[];
       this.waiting = true;
-      this.results.told(call, { suspended: true });
+      told(call, { suspended: true });
       return true;
     }
     if (kind === 'stop') {

@@ -26,6 +26,7 @@ import { describeIssues } from './standard-schema.js';
 import type { Awaitable, Decision, PendingRequest, Request } from './store.js';
 import { errorResult, type Tool, type ToolResult } from './tool.js';
 import type { ToolBatch } from './tool-batch.js';
+import { update } from './tool-results.js';
 
 /** One call, and what the forks of its context share. */
 export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
@@ -57,20 +58,14 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
   /** Those that are being asked: whoever does not await the answer has no result before it either. */
   declare private asking: Set<{ readonly ctx: ToolContext; readonly answer: Promise<Decision> }> | undefined;
 
-  constructor(
-    batch: ToolBatch,
-    index: number,
-    number: number,
-    toolCall: ToolCall,
-    done: ToolMessage | undefined,
-  ) {
+  constructor(batch: ToolBatch, index: number, number: number, toolCall: ToolCall) {
     super();
     const { runner: run, options } = batch;
     this.batch = batch;
     this.index = index;
     this.number = number;
     this.toolCall = toolCall;
-    this.done = done;
+    this.done = undefined;
     this.tool = run.findTool(toolCall.name, options.tools);
     this.resolved = false;
     this.result = undefined;
@@ -100,7 +95,7 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
   }
 
   update(ctx: ToolContext, partial: string | readonly ToolContent[], details: unknown): Awaitable<void> {
-    return this.batch.results.update(this, ctx, partial, details);
+    return update(this, ctx, partial, details);
   }
 
   suspend(ctx: ToolContext, request: Request): Promise<Decision> {
