@@ -105,10 +105,10 @@ export class Agent {
   /** @internal Nobody asked for a store: single runs are forgotten when they have ended. */
   readonly _forgets: boolean;
   /** @internal */ readonly _onRequest: AgentOptions['onRequest'];
+  /** @internal */ readonly _priceOf: PriceOf;
+  /** @internal */ readonly newId: () => string;
   private readonly middleware: readonly Middleware[];
   private readonly composing: ComposeOptions;
-  private readonly prices: PriceOf;
-  private readonly ids: () => string;
 
   constructor(options: AgentOptions) {
     checkAgentOptions(options);
@@ -136,8 +136,8 @@ export class Agent {
     this._onRequest = options.onRequest;
     const report = options.onObserverError ?? warn;
     this._feeds = observers.map((observer, index) => new ObserverFeed(observer, index, report));
-    this.prices = priceReader(options.priceOf);
-    this.ids = options.newId ?? randomId;
+    this._priceOf = priceReader(options.priceOf);
+    this.newId = options.newId ?? randomId;
     this.middleware = flatten(middleware);
     const hooks: Partial<Record<RuleHook, unknown>> = {};
     for (const hook of Object.keys(RULES) as RuleHook[])
@@ -206,16 +206,6 @@ export class Agent {
   request({ tools }: Plan): RequestParts {
     const { model, systemPrompt, settings } = this;
     return { systemPrompt, tools, model, settings, messages: undefined };
-  }
-
-  /** @internal */
-  get _priceOf(): PriceOf {
-    return this.prices;
-  }
-
-  /** @internal */
-  newId(): string {
-    return this.ids();
   }
 
   private single(): Session {

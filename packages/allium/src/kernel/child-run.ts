@@ -60,13 +60,11 @@ async function after(
   child: ChildRun,
   place: string,
 ): Promise<ChildOutcome> {
-  const outcome = await before?.catch(ignore);
+  const outcome = await before?.catch(() => {});
   if (ctx._scope.aborted) throw ctx._scope.reason;
   if (outcome && !isFailure(outcome.status)) return outcome;
   return goOn(ctx, child, await find(ctx, child.agent, place), place);
 }
-
-function ignore(): void {}
 
 function isFailure(status: RunStatus | undefined): boolean {
   return status === 'error' || status === 'aborted';

@@ -3,7 +3,7 @@ import { checkKeys, sessionConflict } from './errors.js';
 import { deepFreeze } from './messages.js';
 import { MostlyOne } from './mostly-one.js';
 import type { Entry, InboxItem, ListOptions, NewEntry, SessionInfo } from './store.js';
-import { checkFork, listPage, type SyncStore } from './store-kit.js';
+import { checkFork, firstRun, listPage, type SyncStore } from './store-kit.js';
 
 /**
  * A store that keeps sessions in memory.
@@ -25,15 +25,6 @@ class Journal {
   /** Entry `seq` stands at index `seq - 1`; it is given its number when somebody reads it. */
   readonly entries: NewEntry[] = [];
   numbered = 0;
-  tenant: string | undefined = undefined;
-  started = false;
-
-  add(entry: NewEntry): void {
-    this.entries.push(entry);
-    if (this.started || entry.type !== 'run_start') return;
-    this.started = true;
-    this.tenant = entry.tenant;
-  }
 }
 
 class Inbox {
@@ -57,7 +48,7 @@ class MemoryStore implements SyncStore {
       journal = new Journal();
       this.#journals.set(sessionId, journal);
     }
-    for (let i = 0; i < entries.length; i++) journal.add(entries[i]!);
+    for (let i = 0; i < entries.length; i++) journal.entries.push(entries[i]!);
     return seq + entries.length;
   }
 
@@ -78,7 +69,8 @@ class MemoryStore implements SyncStore {
 
   list(options: ListOptions = {}): { readonly sessions: readonly SessionInfo[]; readonly next?: string } {
     const infos: SessionInfo[] = [];
-    for (const [sessionId, { entries, tenant }] of this.#journals.entries()) {
+    for (const [sessionId, { entries }] of this.#journals.entries()) {
+      const tenant = firstRun(entries)?.tenant;
       const times = { createdAt: entries[0]!.at, updatedAt: entries[entries.length - 1]!.at };
       infos.push({ sessionId, ...(tenant === undefined ? {} : { tenant }), seq: entries.length, ...times });
     }
@@ -89,7 +81,7 @@ class MemoryStore implements SyncStore {
     const source = this.#journals.get(sessionId);
     checkFork(sessionId, seq, source?.entries.length ?? 0, newId, this.head(newId));
     const copy = new Journal();
-    for (let i = 0; i < seq; i++) copy.add(source!.entries[i]!);
+    for (let i = 0; i < seq; i++) copy.entries.push(source!.entries[i]!);
     copy.numbered = Math.min(seq, source!.numbered);
     this.#journals.set(newId, copy);
 

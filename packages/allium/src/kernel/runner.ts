@@ -184,13 +184,11 @@ function endOfRun({ runId, open }: Run, { result: { status, stop } }: Ended): En
 async function writeRest(run: Run, ended: Ended, due: Due | undefined, stays: boolean): Promise<Ended> {
   const { runId, sessionId, plan, agent } = run;
   const { from, batch } = run.open;
-  if (!stays) await endChildren(run, sessionId, waiting(run.open) ?? run.givenUp);
-  const end: EntryDraft[] = stays
-    ? pause(run)
-    : [
-        ...(batch ? unanswered(run.open, whyNot(run, ended.result), plan.tools, agent) : []),
-        endOfRun(run, ended),
-      ];
+  const end: EntryDraft[] = [];
+  if (!stays) {
+    await endChildren(run, sessionId, waiting(run.open) ?? run.givenUp);
+    end.push(...unanswered(run.open, whyNot(run, ended.result), plan.tools, agent), endOfRun(run, ended));
+  } else if (run.limits.timeoutMs !== undefined) end.push(run.active());
   const posted = stays ? await leaveAnswers(run, due) : due?.entries;
   if (posted?.length || end.length > 0 || run.hasUnwritten) {
     const wait = run.append(posted ? [...posted, ...end] : end);
@@ -216,12 +214,6 @@ function whyNot({ plan }: Run, { status, stop }: RunResult): string {
   const ended = status === 'aborted' ? 'the run was aborted' : 'the run was stopped';
   const told = plan.guards['tool-result'].length === 0 && stop?.message;
   return told ? `${ended}: ${told}` : `${ended}.`;
-}
-
-/** What a suspended run has to remember. */
-function pause(run: Run): EntryDraft[] {
-  if (run.limits.timeoutMs === undefined) return [];
-  return [run.active()];
 }
 
 function toRunError(run: Run, error: unknown, result: RunResult): RunError {
@@ -253,10 +245,10 @@ function follow(signal: AbortSignal | undefined, scope: Scope): (() => void) | u
 }
 
 /** `timeoutMs` counts active time: when it fires early because of pauses, it is set again for the rest. */
-function timeLimit(run: Run, scope: Scope): () => void {
+function timeLimit(run: Run, scope: Scope): (() => void) | undefined {
   const { timeoutMs } = run.limits;
-  if (timeoutMs === undefined || timeoutMs === Number.POSITIVE_INFINITY) return nothing;
-  let cancel = (): void => {};
+  if (timeoutMs === undefined || timeoutMs === Number.POSITIVE_INFINITY) return undefined;
+  let cancel: () => void;
   const check = (): void => {
     const left = timeoutMs - run.activeMs;
     if (left > 0) cancel = run.clock.setTimer(check, left);
@@ -265,5 +257,3 @@ function timeLimit(run: Run, scope: Scope): () => void {
   cancel = run.clock.setTimer(check, Math.max(0, timeoutMs - run.open.activeMs));
   return () => cancel();
 }
-
-function nothing(): void {}

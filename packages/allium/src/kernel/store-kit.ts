@@ -78,7 +78,7 @@ export function listCursor(last: SessionInfo): string {
 }
 
 /** Newest first; sessions of the same time by id, in the order of their UTF-16 code units. */
-export function compareSessions(
+function compareSessions(
   a: { updatedAt: number; sessionId: string },
   b: { updatedAt: number; sessionId: string },
 ): number {
