@@ -319,9 +319,7 @@ export class Run {
   }
 
   /** The cost of the usage a message carries; it leaves the list of usage that belongs to no message. */
-  claimUsage(
-    usage: Usage | undefined,
-  ): { readonly usage: Usage; readonly costUsd: number | undefined } | undefined {
+  claimUsage(usage: Usage | undefined): Expense | undefined {
     const { unjournaled } = this;
     for (let i = unjournaled.length - 1; i >= 0; i--) {
       if (unjournaled[i]!.usage !== usage) continue;
