@@ -4,7 +4,7 @@ import { Aborted, isThenable, storeAnswered } from './errors.js';
 import type { Message } from './messages.js';
 import type { Run } from './run.js';
 import type { SessionState } from './session-state.js';
-import type { Awaitable, Decision, EntryBody, InboxItem, Queued, Store } from './store.js';
+import type { Awaitable, Decision, EntryBody, InboxItem, Posted, Queued, Store } from './store.js';
 
 /** Messages that are due, answers to open questions by request id, and the entries to be written together with them. */
 export interface Due {
@@ -23,7 +23,7 @@ export type Wanted = 'steer' | 'all' | 'none' | 'none, before it began';
 
 /** Takes over what was posted; nothing is taken before the entries are written. */
 export function drain(run: Run, wanted: Wanted): Awaitable<Due | undefined> {
-  let items: Awaitable<Taken>;
+  let items: Awaitable<readonly Posted[]>;
   try {
     items = run.store.take(run.sessionId, run.state.inboxCursor);
   } catch (error) {
@@ -47,14 +47,12 @@ export function posted(
   return isThenable(taken) ? Promise.resolve(taken).then(itemsOf) : itemsOf(taken);
 }
 
-type Taken = readonly { readonly n: number; readonly item: InboxItem }[];
-
-function itemsOf(taken: Taken): readonly InboxItem[] {
+function itemsOf(taken: readonly Posted[]): readonly InboxItem[] {
   if (!Array.isArray(taken)) throw storeAnswered('take', taken, 'a list of items');
   return taken.map(({ item }) => item);
 }
 
-function sort(run: Run, taken: Taken, wanted: Wanted): Due | undefined {
+function sort(run: Run, taken: readonly Posted[], wanted: Wanted): Due | undefined {
   const items = itemsOf(taken);
   if (taken.length === 0 && run.state.queued.length === 0) return undefined;
   const queued: Queued[] = [...run.state.queued];

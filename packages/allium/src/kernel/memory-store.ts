@@ -2,7 +2,7 @@
 import { checkKeys, sessionConflict } from './errors.js';
 import { deepFreeze } from './messages.js';
 import { MostlyOne } from './mostly-one.js';
-import type { Entry, InboxItem, ListOptions, NewEntry, SessionInfo } from './store.js';
+import type { Entry, InboxItem, ListOptions, NewEntry, Posted, SessionInfo, SessionPage } from './store.js';
 import { checkFork, firstRun, listPage, type SyncStore } from './store-kit.js';
 
 /**
@@ -30,7 +30,7 @@ class Journal {
 class Inbox {
   /** The number of the newest item ever posted: numbers are never used twice. */
   last = 0;
-  readonly items: { readonly n: number; readonly item: InboxItem }[] = [];
+  readonly items: Posted[] = [];
 }
 
 class MemoryStore implements SyncStore {
@@ -67,7 +67,7 @@ class MemoryStore implements SyncStore {
     return this.#journals.get(sessionId)?.entries.length ?? 0;
   }
 
-  list(options: ListOptions = {}): { readonly sessions: readonly SessionInfo[]; readonly next?: string } {
+  list(options: ListOptions = {}): SessionPage {
     const infos: SessionInfo[] = [];
     for (const [sessionId, { entries }] of this.#journals.entries()) {
       const tenant = firstRun(entries)?.tenant;
@@ -105,15 +105,12 @@ class MemoryStore implements SyncStore {
 
   post(sessionId: string, item: InboxItem): void {
     deepFreeze(item);
-    let inbox = this.#inboxes.get(sessionId);
-    if (inbox === undefined) {
-      inbox = new Inbox();
-      this.#inboxes.set(sessionId, inbox);
-    }
+    const inbox = this.#inboxes.get(sessionId) ?? new Inbox();
+    this.#inboxes.set(sessionId, inbox);
     inbox.items.push(Object.freeze({ n: ++inbox.last, item }));
   }
 
-  take(sessionId: string, after: number): readonly { readonly n: number; readonly item: InboxItem }[] {
+  take(sessionId: string, after: number): readonly Posted[] {
     const inbox = this.#inboxes.get(sessionId);
     if (inbox === undefined || inbox.items.length === 0) return NOTHING;
     const taken = inbox.items.findIndex((item) => item.n > after);

@@ -41,7 +41,11 @@ export async function execute(start: Start): Promise<RunResult> {
       run.emit({ type: 'agent_start', runId: run.runId, sessionId: run.sessionId, resumed: run.resumed });
     let ended: Ended;
     try {
-      ended = around(run, ctx, (await inLayers(run, ctx)) as RunResult);
+      const result = (await inLayers(run, ctx)) as RunResult;
+      const { latched } = run.call;
+      // What a layer swallowed counts all the same.
+      const swallowed = latched !== undefined && result.status === 'done';
+      ended = swallowed ? endedBy(run, latched, ctx) : { result };
     } catch (error) {
       // What fails because of an abort fails with it.
       const aborted = run.scope.aborted && run.loop !== 'given up' && !isControl(error);
@@ -81,12 +85,6 @@ function inLayers(run: Run, ctx: RunContext): Awaitable<unknown> {
   }
   const work = enter(layers.run, 0, ctx, (inner: RunContext) => core(run, inner));
   return isThenable(work) ? run.supervise(work, graceMs) : work;
-}
-
-/** What a layer swallowed counts all the same. */
-function around(run: Run, ctx: RunContext, result: RunResult): Ended {
-  const { latched } = run.call;
-  return latched !== undefined && result.status === 'done' ? endedBy(run, latched, ctx) : { result };
 }
 
 function endedBy(run: Run, error: unknown, ctx: RunContext): Ended {

@@ -1,6 +1,6 @@
 /** A conversation and the ways into it. */
 import type { Agent, RunOptions } from './agent.js';
-import { checkAnswer, firstAnswers, unknownRequest } from './answers.js';
+import { checkAnswer, firstAnswer, unknownRequest } from './answers.js';
 import { Aborted, AlliumError, invalidOption, isThenable } from './errors.js';
 import { EventQueue } from './event-queue.js';
 import type { AgentEvent } from './events.js';
@@ -92,8 +92,7 @@ export class Session {
     const request = open?.requests.get(requestId);
     const now = this.agent.clock.now();
     const items = await posted(this.store, state);
-    const given = request && firstAnswers(items, new Map([[requestId, request]]), now);
-    if (!request || given?.has(requestId))
+    if (!request || firstAnswer(items, request, now))
       throw unknownRequest(
         requestId,
         [...(open?.requests.values() ?? [])].filter(({ id }) => id !== requestId),

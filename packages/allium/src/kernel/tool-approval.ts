@@ -1,6 +1,6 @@
 /** Whether calls may happen: verdicts of hooks and guards, the questions they ask, and what people answer. */
 import { admit, isJudged } from './admission.js';
-import { checkAnswer, firstAnswers, hasLapsed } from './answers.js';
+import { checkAnswer, firstAnswer, hasLapsed } from './answers.js';
 import type { ToolContext } from './context.js';
 import { AlliumError, isThenable, Suspension, shown } from './errors.js';
 import { callHash } from './hash.js';
@@ -13,7 +13,7 @@ import { beforeToolCall, type CallDecision } from './rules.js';
 import type { Run } from './run.js';
 import { type Scope, untilAborted } from './scope.js';
 import type { Decision, EntryBody, EntryDraft, PendingRequest, Request } from './store.js';
-import { asToolResult, errorResult, type ToolResult } from './tool.js';
+import { asToolResult, errorResult, type ToolResult, textResult } from './tool.js';
 import type { ToolBatch } from './tool-batch.js';
 import { type Call, judgeRaw, released, validate } from './tool-call.js';
 import { startOf } from './tool-starts.js';
@@ -124,7 +124,7 @@ export class ToolApproval {
       if (answer.type === 'edit') return this.edit(call, answer.args);
       if (answer.type === 'approve') call.approved = request.hash;
       else if (answer.type === 'reject') call.refuse(rejection(answer), 'human');
-      else call.result = { content: [{ type: 'text', text: answer.text }], isError: false };
+      else call.result = textResult(answer.text);
     }
     if (result) call.result ??= result.value as ToolResult;
   }
@@ -226,8 +226,7 @@ export class ToolApproval {
   private async lapse(call: Call, request: PendingRequest): Promise<Decision> {
     const { store, state, clock } = this.run;
     const items = await posted(store, state);
-    const answers = firstAnswers(items, new Map([[request.id, request]]), clock.now());
-    const answer = answers.get(request.id);
+    const answer = firstAnswer(items, request, clock.now());
     if (answer) return this.admit(call, request, answer);
     const decision: Decision = { type: 'reject', reason: `Nobody answered within ${request.timeoutMs} ms.` };
     if (this.run.open.requests.has(request.id)) await this.record(call, request, decision);
@@ -319,8 +318,7 @@ export class ToolApproval {
       const pending = this.request(call, ctx, 'ask', ask.request, ask.by);
       const answer = await this.answer(call, pending, ask.request, ctx._scope);
       if (!answer) throw this.suspension(ctx, pending);
-      if (answer.type === 'respond')
-        return { content: [{ type: 'text', text: answer.text }], isError: false };
+      if (answer.type === 'respond') return textResult(answer.text);
       if (answer.type === 'reject') return errorResult(rejection(answer));
       if (answer.type === 'edit')
         return errorResult('Not run: arguments that a middleware rewrites cannot be edited.');

@@ -193,14 +193,6 @@ const UNREPAIRABLE: readonly string[] = [
   'SESSION_CORRUPT',
 ];
 
-export function parseArguments(text: string): { value: unknown } | { problem: string } {
-  try {
-    return { value: JSON.parse(text === '' ? '{}' : text) };
-  } catch (error) {
-    return { problem: messageOf(error) };
-  }
-}
-
 /** Validates raw arguments into the context; says what is wrong with them otherwise. Parsed values are never parsed again. */
 export function validate(ctx: ToolContext, raw: unknown): Awaitable<string | undefined> {
   const checked = ctx.tool!.input['~standard'].validate(raw);

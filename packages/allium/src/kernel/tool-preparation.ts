@@ -1,10 +1,10 @@
 /** Before a call is judged: which tool it means, and whether its arguments are any good. */
 import type { ToolContext } from './context.js';
-import { isThenable } from './errors.js';
+import { isThenable, messageOf } from './errors.js';
 import { type Hooks, resolveToolCall } from './rules.js';
 import type { Awaitable } from './store.js';
 import type { ToolBatch } from './tool-batch.js';
-import { type Call, parseArguments, validate } from './tool-call.js';
+import { type Call, validate } from './tool-call.js';
 
 /** Resolves, parses and validates; what fails becomes a result the model can act on. */
 export function prepare(call: Call): Awaitable<void> {
@@ -31,13 +31,15 @@ async function resolve(call: Call, hooks: Hooks): Promise<void> {
 function parse(call: Call): Awaitable<void> {
   const { tool, toolCall } = call.ctx;
   if (!tool) return call.refuse(unknown(toolCall.name, call.batch));
-  const raw = parseArguments(toolCall.arguments);
-  if ('problem' in raw) {
-    const problem = `The arguments of "${tool.name}" are not valid JSON: ${raw.problem}. Send one JSON object.`;
+  let raw: unknown;
+  try {
+    raw = JSON.parse(toolCall.arguments || '{}');
+  } catch (error) {
+    const problem = `The arguments of "${tool.name}" are not valid JSON: ${messageOf(error)}. Send one JSON object.`;
     return call.refuse(problem);
   }
   try {
-    const problem = validate(call.ctx, raw.value);
+    const problem = validate(call.ctx, raw);
     if (isThenable(problem)) return refusedLater(call, problem);
     if (problem) call.refuse(problem);
   } catch (error) {
