@@ -82,17 +82,17 @@ function begin(run: Run, ctx: RunContext): Awaitable<TurnEnd | undefined> {
   run.call.check();
   // A cancel that came before a run does not concern it; it does end one that waits.
   const taken = drain(run, run.resumed ? 'none' : 'none, before it began');
-  if (run.resumed || taken instanceof Promise) return beginLater(run, ctx, taken);
-  return acceptInput(run, ctx, taken?.entries) as Awaitable<undefined>;
+  if (run.resumed) return goOn(run, taken);
+  if (taken instanceof Promise) return taken.then((due) => takeInput(run, ctx, due));
+  return takeInput(run, ctx, taken);
 }
 
-async function beginLater(
-  run: Run,
-  ctx: RunContext,
-  taken: Awaitable<Due | undefined>,
-): Promise<TurnEnd | undefined> {
+function takeInput(run: Run, ctx: RunContext, due: Due | undefined): Awaitable<undefined> {
+  return acceptInput(run, ctx, due?.entries) as Awaitable<undefined>;
+}
+
+async function goOn(run: Run, taken: Awaitable<Due | undefined>): Promise<TurnEnd | undefined> {
   const posted = await taken;
-  if (!run.resumed) return acceptInput(run, ctx, posted?.entries) as Awaitable<undefined>;
   // A cancel is taken over together with the end of the run: should that not be written, it still counts.
   if (!run.scope.aborted) await takeAnswers(run, posted);
   restoreStop(run);

@@ -58,7 +58,7 @@ export class ToolApproval {
   /** What hooks and guards say about the arguments as they are now: from the journal, or judged and journaled. */
   private async verdict(call: Call): Promise<Verdict> {
     const { ctx, toolCall } = call;
-    const hash = callHash(ctx.tool!.name, ctx._input.raw);
+    const hash = hashOf(ctx);
     const stored = this.run.open.decided?.verdicts.get(`${toolCall.id}\n${hash}`) as Verdict | undefined;
     if (stored) return this.restored(call, stored);
     const { revision, raw } = ctx._input;
@@ -114,7 +114,7 @@ export class ToolApproval {
     if (call.result || call.pending) return;
     const { block, ask, result } = verdict;
     if (block) return call.refuse(block.reason, block.by);
-    if (ask && call.approved !== callHash(call.ctx.tool!.name, call.ctx._input.raw)) {
+    if (ask && call.approved !== hashOf(call.ctx)) {
       const request = this.request(call, call.ctx, 'ask', ask.request, ask.by);
       const answer = await this.answer(call, request, ask.request, this.run.scope);
       if (!answer) {
@@ -138,7 +138,7 @@ export class ToolApproval {
     const problem = await call.closed(() => validate(ctx, args));
     if (problem) return call.refuse(`The edited arguments are invalid.\n${problem}`, 'human');
     if (call.result) return;
-    call.approved = callHash(ctx.tool!.name, ctx._input.raw);
+    call.approved = hashOf(ctx);
     await this.settle(call, await this.verdict(call));
   }
 
@@ -155,7 +155,7 @@ export class ToolApproval {
   ): PendingRequest {
     const { onRequest: _, ...request } = given;
     const { runId, open, clock } = this.run;
-    const hash = callHash(ctx.tool?.name ?? ctx.toolCall.name, ctx._input.raw);
+    const hash = hashOf(ctx);
     const id = `${this.message.id}.${call.index}.${kind}${part}.${hash.slice(0, 8)}`;
     const known = open.requests.get(id);
     if (known) return known;
@@ -314,7 +314,7 @@ export class ToolApproval {
     if (problem) return errorResult(problem);
     const { block, ask, result } = await this.judge(call, ctx);
     if (block) return errorResult(block.reason);
-    if (ask && call.approved !== callHash(ctx.tool!.name, ctx._input.raw)) {
+    if (ask && call.approved !== hashOf(ctx)) {
       const pending = this.request(call, ctx, 'ask', ask.request, ask.by);
       const answer = await this.answer(call, pending, ask.request, ctx._scope);
       if (!answer) throw this.suspension(ctx, pending);
@@ -331,6 +331,11 @@ export class ToolApproval {
     ctx._latch(signal);
     return signal;
   }
+}
+
+/** Of the tool and the arguments as they are now. */
+function hashOf({ tool, toolCall, _input }: ToolContext): string {
+  return callHash(tool?.name ?? toolCall.name, _input.raw);
 }
 
 function rejection({ reason }: Decision & { type: 'reject' }): string {
