@@ -112,21 +112,13 @@ export class Agent {
 
   constructor(options: AgentOptions) {
     checkAgentOptions(options);
-    const {
-      name = 'agent',
-      systemPrompt = '',
-      settings = {},
-      limits = {},
-      sessionLimits = {},
-      middleware = [],
-      observers = [],
-    } = options;
-    this.name = name;
+    const { settings = {}, middleware = [], observers = [] } = options;
+    this.name = options.name ?? 'agent';
     this.model = options.model;
-    this.systemPrompt = systemPrompt;
+    this.systemPrompt = options.systemPrompt ?? '';
     this.settings = ownSettings(settings);
-    this.limits = Object.freeze({ ...limits });
-    this.sessionLimits = Object.freeze({ ...sessionLimits });
+    this.limits = Object.freeze({ ...options.limits });
+    this.sessionLimits = Object.freeze({ ...options.sessionLimits });
     this._forgets = options.store === undefined;
     this.store = options.store ?? memoryStore();
     this.tenant = options.tenant;

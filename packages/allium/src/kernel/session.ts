@@ -19,7 +19,7 @@ import {
 import { execute } from './runner.js';
 import { Scope } from './scope.js';
 import { catchUp, SessionState } from './session-state.js';
-import type { Awaitable, Decision, InboxItem, PendingRequest, Store } from './store.js';
+import type { Awaitable, Decision, PendingRequest, Queued, Store } from './store.js';
 
 export interface SessionOptions {
   /** For whom it is opened. New runs belong to this tenant; a session of another one tells nothing and takes nothing: `TENANT_MISMATCH`. @default that of the agent */
@@ -76,13 +76,13 @@ export class Session {
   }
 
   /** Says something while a run is under way: the model hears it before its next turn. */
-  async steer(message: MessageInput): Promise<void> {
-    for (const one of toMessages(message)) await this.post({ type: 'steer', message: ownMessage(one) });
+  steer(message: MessageInput): Promise<void> {
+    return this.post('steer', message);
   }
 
   /** Says something for when the run would end. */
-  async followUp(message: MessageInput): Promise<void> {
-    for (const one of toMessages(message)) await this.post({ type: 'follow_up', message: ownMessage(one) });
+  followUp(message: MessageInput): Promise<void> {
+    return this.post('follow_up', message);
   }
 
   /** Answers a pending request; a run that is suspended goes on with `resume()`. */
@@ -145,10 +145,13 @@ export class Session {
   }
 
   /** Without a wait where nothing has to be waited for: what is said in a tool is heard in the turn after it. */
-  private async post(item: InboxItem): Promise<void> {
-    const looked = this.look();
-    if (isThenable(looked)) await looked;
-    await this.store.post(this.id, item);
+  private async post(type: Queued['type'], given: MessageInput): Promise<void> {
+    for (const one of toMessages(given)) {
+      const message = ownMessage(one);
+      const looked = this.look();
+      if (isThenable(looked)) await looked;
+      await this.store.post(this.id, { type, message });
+    }
   }
 
   private streaming(input: (() => Message[]) | undefined, options: ResumeOptions): RunStream {

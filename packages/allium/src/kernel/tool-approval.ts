@@ -7,8 +7,7 @@ import { callHash } from './hash.js';
 import { isRequest } from './hook-shapes.js';
 import { posted } from './inbox.js';
 import { LAPSED, LiveQuestions } from './live-questions.js';
-import { type AssistantMessage, deepFreeze } from './messages.js';
-import type { CallVerdicts } from './response-gate.js';
+import { deepFreeze } from './messages.js';
 import { beforeToolCall, type CallDecision } from './rules.js';
 import type { Run } from './run.js';
 import { type Scope, untilAborted } from './scope.js';
@@ -35,14 +34,10 @@ export class ToolApproval {
   /** Made for the first question to a handler here. */
   private questions: LiveQuestions | undefined;
 
-  private readonly run: Run;
-  private readonly message: AssistantMessage;
-  private readonly verdicts: CallVerdicts | undefined;
+  constructor(private readonly batch: ToolBatch) {}
 
-  constructor({ runner, message, options }: ToolBatch) {
-    this.run = runner;
-    this.message = message;
-    this.verdicts = options.verdicts;
+  private get run(): Run {
+    return this.batch.runner;
   }
 
   /** The whole batch is judged in call order before anything executes; questions that are open come back. */
@@ -90,9 +85,10 @@ export class ToolApproval {
 
   /** Guards first: what they refuse no hook is asked about. Deny beats ask. */
   private async judge(call: Call, ctx: ToolContext): Promise<CallDecision> {
-    let guard = this.verdicts?.get(this.message.content.indexOf(call.toolCall));
+    const { message, options } = this.batch;
+    let guard = options.verdicts?.get(message.content.indexOf(call.toolCall));
     // The response was judged before it was kept. Arguments that came from elsewhere, or after a crash, are judged here.
-    if (!this.verdicts || call.resolved || ctx.revision > 0)
+    if (!this.batch.isFresh || call.resolved || ctx.revision > 0)
       guard = await judgeRaw(ctx, call.resolved && ctx.revision === 0);
     if (guard?.deny) return { block: guard.deny };
     let { ask } = guard ?? {};
@@ -156,7 +152,7 @@ export class ToolApproval {
     const { onRequest: _, ...request } = given;
     const { runId, open, clock } = this.run;
     const hash = hashOf(ctx);
-    const id = `${this.message.id}.${call.index}.${kind}${part}.${hash.slice(0, 8)}`;
+    const id = `${this.batch.message.id}.${call.index}.${kind}${part}.${hash.slice(0, 8)}`;
     const known = open.requests.get(id);
     if (known) return known;
     const about = {
@@ -255,7 +251,7 @@ export class ToolApproval {
    */
   private goingOn(call: Call): readonly EntryDraft[] {
     if (call.phase !== 'running' || call.ctx.tool?.onInDoubt !== 'fail') return [];
-    return [startOf(this.run.runId, this.message.id, call.toolCall.id)];
+    return [startOf(this.run.runId, this.batch.message.id, call.toolCall.id)];
   }
 
   private async write(request: PendingRequest): Promise<void> {
