@@ -14,18 +14,12 @@ import { isInDoubt, mayHaveBegun, withoutResult } from './unanswered.js';
 
 /** Tells that a call begins, once. */
 export function begin(call: Call): void {
-  const run = call.batch.runner;
-  const { runId, sessionId } = run;
   if (call.begun) return;
   call.begun = true;
-  if (run.watched)
-    run.emit({
-      type: 'tool_execution_start',
-      runId,
-      sessionId,
-      messageId: call.assistantMessage.id,
-      toolCall: call.toolCall,
-    });
+  const { toolCall, batch } = call;
+  const { runId, sessionId, watched } = batch.runner;
+  const messageId = batch.message.id;
+  if (watched) batch.runner.emit({ type: 'tool_execution_start', runId, sessionId, messageId, toolCall });
 }
 
 /** Tells how far a call is, as far as guards let it pass. */
