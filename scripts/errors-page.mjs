@@ -22,7 +22,8 @@ Every error Allium raises is an \`AlliumError\` with a stable \`code\`, a messag
 what to do, and \`data\` for programs. Test the \`code\`, never the message.
 
 \`run()\` rejects with a \`RunError\`: an \`AlliumError\` with the \`result\` so far and, as \`cause\`, the very object that was thrown.
-A run that is done, stopped or suspended resolves; that a run was stopped is no error.
+A run that is done, stopped or suspended resolves; that a run was stopped is no error. What could not begin has no result
+and rejects with a plain \`AlliumError\`: wrong options, a busy session, a store that fails while the session is loaded.
 
 \`\`\`ts output
 import { Agent, attribution, RunError } from 'allium';
@@ -43,7 +44,7 @@ MODEL_ERROR true error { hook: 'model', attempts: 1 }
 \`\`\`
 
 Errors pass through layers as the same object. Who raised one is recorded beside it: \`attribution(error)\` gives the
-middleware and hook, or that it came from the model or a tool, and after how many attempts.
+middleware and hook, or that it came from the model, a tool or the store, and after how many attempts.
 
 ## Codes
 `;

@@ -6,6 +6,7 @@ import {
   type Middleware,
   type MiddlewareList,
   type ModelResponse,
+  type RunContext,
   RunError,
   type RunResult,
   type ToolResult,
@@ -141,4 +142,10 @@ export function answerAt(seam: CallSeam, content: string): ModelResponse | ToolR
   return seam === 'model'
     ? assistantMessage(content)
     : { content: [{ type: 'text', text: content }], isError: false };
+}
+
+/** A whole result of a run that a layer answers itself. */
+export function runResult({ runId, sessionId, usage, turn: turns }: RunContext, text: string): RunResult {
+  const nothing = { messages: [], pending: [], queued: [], changes: [] };
+  return { ...nothing, status: 'done', stop: { reason: 'final' }, text, usage, turns, runId, sessionId };
 }

@@ -105,28 +105,20 @@ export class Agent {
   /** @internal Nobody asked for a store: single runs are forgotten when they have ended. */
   readonly _forgets: boolean;
   /** @internal */ readonly _onRequest: AgentOptions['onRequest'];
+  /** @internal */ readonly _priceOf: PriceOf;
+  /** @internal */ readonly newId: () => string;
   private readonly middleware: readonly Middleware[];
   private readonly composing: ComposeOptions;
-  private readonly prices: PriceOf;
-  private readonly ids: () => string;
 
   constructor(options: AgentOptions) {
     checkAgentOptions(options);
-    const {
-      name = 'agent',
-      systemPrompt = '',
-      settings = {},
-      limits = {},
-      sessionLimits = {},
-      middleware = [],
-      observers = [],
-    } = options;
-    this.name = name;
+    const { settings = {}, middleware = [], observers = [] } = options;
+    this.name = options.name ?? 'agent';
     this.model = options.model;
-    this.systemPrompt = systemPrompt;
+    this.systemPrompt = options.systemPrompt ?? '';
     this.settings = ownSettings(settings);
-    this.limits = Object.freeze({ ...limits });
-    this.sessionLimits = Object.freeze({ ...sessionLimits });
+    this.limits = Object.freeze({ ...options.limits });
+    this.sessionLimits = Object.freeze({ ...options.sessionLimits });
     this._forgets = options.store === undefined;
     this.store = options.store ?? memoryStore();
     this.tenant = options.tenant;
@@ -136,8 +128,8 @@ export class Agent {
     this._onRequest = options.onRequest;
     const report = options.onObserverError ?? warn;
     this._feeds = observers.map((observer, index) => new ObserverFeed(observer, index, report));
-    this.prices = priceReader(options.priceOf);
-    this.ids = options.newId ?? randomId;
+    this._priceOf = priceReader(options.priceOf);
+    this.newId = options.newId ?? randomId;
     this.middleware = flatten(middleware);
     const hooks: Partial<Record<RuleHook, unknown>> = {};
     for (const hook of Object.keys(RULES) as RuleHook[])
@@ -206,16 +198,6 @@ export class Agent {
   request({ tools }: Plan): RequestParts {
     const { model, systemPrompt, settings } = this;
     return { systemPrompt, tools, model, settings, messages: undefined };
-  }
-
-  /** @internal */
-  get _priceOf(): PriceOf {
-    return this.prices;
-  }
-
-  /** @internal */
-  newId(): string {
-    return this.ids();
   }
 
   private single(): Session {

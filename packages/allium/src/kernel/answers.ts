@@ -67,6 +67,15 @@ export function firstAnswers(
   return answers;
 }
 
+/** The same for one question. */
+export function firstAnswer(
+  posted: readonly InboxItem[],
+  request: PendingRequest,
+  now: number,
+): Decision | undefined {
+  return firstAnswers(posted, new Map([[request.id, request]]), now).get(request.id);
+}
+
 /** Nobody answered in time: the call counts as rejected. */
 export function hasLapsed({ timeoutMs, createdAt }: PendingRequest, now: number): boolean {
   return timeoutMs !== undefined && now > createdAt + timeoutMs;

@@ -129,8 +129,6 @@ export class Extras {
   prompt: string | undefined = undefined;
   /** `convertToLlm` is at work with this context. */
   converting = false;
-  /** A question of `suspend()` that is not answered yet. */
-  asking: Promise<unknown> | undefined = undefined;
 
   /** Remembers all of it as it is now; the returned function has it so again, but for what `generate()` left in cells. */
   mark(): () => Extras {

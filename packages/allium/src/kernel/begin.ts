@@ -1,31 +1,71 @@
 /** The beginning of a run: its session is loaded, and its start written or the run to go on with found. */
 import { endChildren, waiting } from './abandoned.js';
 import { isJudged } from './admission.js';
+import type { Agent } from './agent.js';
 import { checkAnswer, firstAnswers, unknownRequest } from './answers.js';
 import type { Plan } from './compose.js';
-import { AlliumError, isThenable, kernelStop } from './errors.js';
+import { AlliumError, codeOf, kernelStop, messageOf } from './errors.js';
+import type { EventQueue } from './event-queue.js';
+import { posted } from './inbox.js';
 import { Journal } from './journal.js';
 import { type Flaw, toJson } from './json-copy.js';
 import { Budget, type Limits, limitsToJson } from './limits.js';
-import type { Metadata } from './messages.js';
+import type { Message, Metadata } from './messages.js';
 import type { Stop } from './result.js';
 import { Run } from './run.js';
-import { runEvents } from './run-events.js';
-import type { Start } from './runner.js';
-import { catchUp, sum } from './session-state.js';
-import { type Awaitable, type Decision, ENTRY_VERSION, type EntryDraft } from './store.js';
+import type { DeclaredOptions } from './run-options.js';
+import type { Scope } from './scope.js';
+import type { ResumeOptions } from './session.js';
+import { catchUp, type SessionState, sum } from './session-state.js';
+import {
+  type Awaitable,
+  type Decision,
+  ENTRY_VERSION,
+  type EntryDraft,
+  type InboxItem,
+  type Store,
+} from './store.js';
 import { isAsked, unanswered } from './unanswered.js';
+
+/** What a run begins with. */
+export interface Start {
+  readonly agent: Agent;
+  /** Where the session is kept: for a sub-agent's, the store of its parent. */
+  readonly store: Store;
+  /** The session is deleted when the run has ended. */
+  readonly forgets: boolean;
+  readonly state: SessionState;
+  readonly tenant: string | undefined;
+  /** Undefined for a resume. */
+  readonly input: readonly Message[] | undefined;
+  readonly options: ResumeOptions;
+  /** Those of the options that belong to middleware. */
+  readonly declared: DeclaredOptions;
+  readonly queue: EventQueue | undefined;
+  readonly scope: Scope;
+}
 
 /** Loads the session and writes the start of the run, or finds the run to go on with. */
 export function begin(start: Start): Awaitable<Run> {
-  const read = catchUp(start.store, start.state);
-  return read ? read.then(() => opened(start)) : opened(start);
+  try {
+    const read = catchUp(start.store, start.state);
+    if (read) return read.then(() => opened(start), storeFailed);
+  } catch (error) {
+    storeFailed(error);
+  }
+  return opened(start);
+}
+
+/** Without a run there is no result to fail with. */
+function storeFailed(error: unknown): never {
+  if (codeOf(error) !== undefined) throw error;
+  const message = `The store failed before the run began: ${messageOf(error)}`;
+  throw new AlliumError('STORE_FAILED', message, { cause: error });
 }
 
 function opened(start: Start): Awaitable<Run> {
   const { agent, store, state, options, input } = start;
-  const tenant = options.tenant ?? options.parent?._run.tenant ?? agent.tenant;
-  state.checkTenant(tenant);
+  state.checkTenant(start.tenant);
   const plan = agent.planFor(options.middleware);
   const journal = new Journal(store, state, agent.clock);
   const metadata = options.metadata && toJson(options.metadata, 'metadata', notJson);
@@ -38,13 +78,11 @@ function opened(start: Start): Awaitable<Run> {
       return run;
     });
   if (!state.open) return newRun(start, plan, journal, metadata);
-  return settleOpen(journal, start, plan).then(() => newRun(start, plan, journal, metadata));
+  return settleOpen(journal, start, plan).then(() => newRun(start, plan, journal, metadata), storeFailed);
 }
 
 function newRun(start: Start, plan: Plan, journal: Journal, metadata: Metadata | undefined): Run {
-  const { agent, options } = start;
-  const parent = options.parent?._run;
-  const tenant = options.tenant ?? parent?.tenant ?? agent.tenant;
+  const { agent, tenant, options } = start;
   const entry: { -readonly [K in keyof RunStart]: RunStart[K] } = {
     v: ENTRY_VERSION,
     at: 0,
@@ -53,7 +91,7 @@ function newRun(start: Start, plan: Plan, journal: Journal, metadata: Metadata |
     plan: plan.names,
   };
   if (tenant !== undefined) entry.tenant = tenant;
-  if (parent) entry.parent = parent.runId;
+  if (options.parent) entry.parent = options.parent.runId;
   if (metadata) entry.metadata = metadata;
   if (options.limits) entry.limits = limitsToJson(options.limits);
   journal.begin(entry);
@@ -71,36 +109,15 @@ function notJson(option: string, { at, what }: Flaw): AlliumError {
 type RunStart = EntryDraft & { readonly type: 'run_start' };
 
 function runOf(start: Start, plan: Plan, journal: Journal, metadata: Metadata | undefined): Run {
-  const { agent, state, options } = start;
-  const parent = options.parent?._run;
-  const depth = parent ? parent.depth + 1 : 0;
+  const { agent, state, options, input } = start;
   const open = state.open!;
   const limits = limitsOf(start);
-  const budget = new Budget(limits, agent._priceOf, sessionBudget(start) ?? parent?.budget);
+  const budget = new Budget(limits, agent._priceOf, sessionBudget(start) ?? options.parent?._run.budget);
   budget.start(open.usage.snapshot(), open.costUsd);
-  const run = new Run({
-    parent,
-    agent,
-    plan,
-    store: start.store,
-    forgets: start.forgets,
-    allowPlanChange: options.allowPlanChange ?? false,
-    journal,
-    tenant: options.tenant ?? parent?.tenant ?? agent.tenant,
-    depth,
-    scope: start.scope,
-    budget,
-    limits,
-    sessionLimits: agent.sessionLimits,
-    metadata: start.input ? (metadata ?? {}) : { ...(open.metadata as Metadata | undefined), ...metadata },
-    options: start.declared,
-    clock: agent.clock,
-    resumed: !start.input,
-    onRequest: options.onRequest ?? agent._onRequest,
-    events: runEvents(start.queue, agent._feeds),
-  });
+  const given = input ? (metadata ?? {}) : { ...(open.metadata as Metadata | undefined), ...metadata };
+  const run = new Run(start, plan, journal, limits, budget, given);
   const { depth: maxDepth = MAX_DEPTH } = limits;
-  if (depth > maxDepth)
+  if (run.depth > maxDepth)
     run.call.latch(kernelStop('max_depth', `Sub-agents may nest ${maxDepth} deep.`), 'kernel');
   return run;
 }
@@ -138,7 +155,7 @@ async function reopen(
   plan: Plan,
   { options, agent, store }: Start,
 ): Promise<ReadonlyMap<string, Decision>> {
-  const { open, sessionId, inboxCursor } = journal.state;
+  const { open, sessionId } = journal.state;
   if (!open)
     throw new AlliumError(
       'SESSION_UNKNOWN',
@@ -151,10 +168,15 @@ async function reopen(
       `Run "${open.runId}" was started with ${missing.map((name) => `"${name}"`).join(', ')}, which this agent lacks. Add it, or resume with allowPlanChange: true.`,
     );
   }
-  const taken = store.take(sessionId, inboxCursor);
-  const posted = (isThenable(taken) ? await taken : taken).map(({ item }) => item);
+  let items: readonly InboxItem[];
+  try {
+    const look = posted(store, journal.state);
+    items = look instanceof Promise ? await look : look;
+  } catch (error) {
+    storeFailed(error);
+  }
   const now = agent.clock.now();
-  const answers = firstAnswers(posted, open.requests, now);
+  const answers = firstAnswers(items, open.requests, now);
   const unjudged = new Map<string, Decision>();
   for (const [requestId, decision] of Object.entries(options.answers ?? {})) {
     const request = open.requests.get(requestId);
@@ -171,9 +193,13 @@ async function reopen(
   // All of them or none: a wrong answer beside good ones changes nothing.
   const plain = [...answers].filter(([, decision]) => !isJudged(plan, decision));
   if (plain.length > 0)
-    await journal.append(
-      plain.map(([requestId, decision]) => ({ type: 'answer', runId: open.runId, requestId, decision })),
-    );
+    try {
+      await journal.append(
+        plain.map(([requestId, decision]) => ({ type: 'answer', runId: open.runId, requestId, decision })),
+      );
+    } catch (error) {
+      storeFailed(error);
+    }
   return unjudged;
 }
 

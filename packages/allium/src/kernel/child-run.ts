@@ -40,11 +40,11 @@ export interface ChildRun {
 
 /** Starts the next child of this call, or goes on with it. Its questions suspend the parent; its failure is an outcome. */
 export async function runChild(ctx: ToolContext, child: ChildRun): Promise<ChildOutcome> {
-  const run = ctx._run;
-  const place = nextPlace(ctx);
-  run.children ??= new Map();
-  const { children } = run;
-  const work = after(children.get(place), ctx, child, place);
+  const call = new ChildCall(ctx, child);
+  const { place } = call;
+  ctx._run.children ??= new Map();
+  const { children } = ctx._run;
+  const work = call.after(children.get(place));
   children.set(place, work);
   try {
     return await work;
@@ -52,21 +52,6 @@ export async function runChild(ctx: ToolContext, child: ChildRun): Promise<Child
     if (children.get(place) === work) children.delete(place);
   }
 }
-
-/** Attempts of one call that overlap are one after the other here, and share what the first comes to. */
-async function after(
-  before: Promise<ChildOutcome> | undefined,
-  ctx: ToolContext,
-  child: ChildRun,
-  place: string,
-): Promise<ChildOutcome> {
-  const outcome = await before?.catch(ignore);
-  if (ctx._scope.aborted) throw ctx._scope.reason;
-  if (outcome && !isFailure(outcome.status)) return outcome;
-  return goOn(ctx, child, await find(ctx, child.agent, place), place);
-}
-
-function ignore(): void {}
 
 function isFailure(status: RunStatus | undefined): boolean {
   return status === 'error' || status === 'aborted';
@@ -99,79 +84,152 @@ export function forward(ctx: ToolContext, event: AgentEvent, sessionId: string):
   return ctx._of._owner.update(ctx, event.type, { agentId: sessionId, event }, true);
 }
 
-// ── Where the child is ───────────────────────────────────────────────────────────────────────────────────────
+/** One child of one call. */
+class ChildCall {
+  private readonly run: Run;
+  /** Names the child in the session of the parent. */
+  readonly place: string;
 
-/**
- * The children of one execution are told apart by their order, so a tool that has several starts them in the same order
- * each time.
- */
-function nextPlace(ctx: ToolContext): string {
-  const { assistantMessage, toolCall } = ctx;
-  const index = toolCallsOf(assistantMessage).findIndex(({ id }) => id === toolCall.id);
-  return placeOf(assistantMessage.id, index, ++ctx._children);
-}
-
-/**
- * The session of the child. A failed child is the last word about its call, unless a layer calls the tool again in
- * the same breath: that is a new try, and gets a session of its own.
- */
-async function find({ _run: run, _call }: ToolContext, agent: Agent, place: string): Promise<Session> {
-  const again = _call.attempts > 1;
-  const idOf = (n: number): string => childId(run.sessionId, place, n);
-  for (let n = 1; ; n++) {
-    const session = new Session(agent, idOf(n), run.forgets, run.store);
-    const { open, ended } = await session.peek();
-    const failed = !open && isFailure(ended?.status);
-    if (!failed || (!again && (await run.store.head(idOf(n + 1))) === 0)) return session;
+  /**
+   * The children of one execution are told apart by their order, so a tool that has several starts them in the same order
+   * each time.
+   */
+  constructor(
+    private readonly ctx: ToolContext,
+    private readonly child: ChildRun,
+  ) {
+    const { assistantMessage, toolCall } = ctx;
+    const index = toolCallsOf(assistantMessage).findIndex(({ id }) => id === toolCall.id);
+    this.run = ctx._run;
+    this.place = placeOf(assistantMessage.id, index, ++ctx._children);
   }
-}
 
-// ── Its run ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-async function goOn(
-  ctx: ToolContext,
-  child: ChildRun,
-  session: Session,
-  place: string,
-): Promise<ChildOutcome> {
-  const { agent } = child;
-  const of = { agent, sessionId: session.id };
-  const state = await session.peek();
-  if (!state.open && state.ended) {
-    await closeOthers(ctx._run, place, []);
-    return { ...of, ...stored(state, state.ended) };
+  /** Attempts of one call that overlap are one after the other here, and share what the first comes to. */
+  async after(before: Promise<ChildOutcome> | undefined): Promise<ChildOutcome> {
+    const outcome = await before?.catch(() => {});
+    this.checkAbort();
+    if (outcome && !isFailure(outcome.status)) return outcome;
+    return this.goOn(await this.find());
   }
-  let result: RunResult;
-  try {
-    result = await execute(ctx, child, session, state.open, place);
-  } catch (error) {
-    if (ctx._scope.aborted) throw ctx._scope.reason;
-    if (isLost(error, state)) throw surrendered(ctx, error);
-    const failed = error instanceof RunError ? error.result : undefined;
-    // It may have failed around a question: the parent goes on without it, so nobody could answer that.
-    await endRun(ctx._run, session.id, failed).catch((cause) => {
-      throw surrendered(ctx, cause);
-    });
-    if (!failed) throw error;
-    result = failed;
-  }
-  if (ctx._scope.aborted) throw ctx._scope.reason;
-  const { status, stop, text, pending } = result;
-  const open = status === 'suspended' ? pending.map((one) => lifted(one, ctx, of, place)) : [];
-  await closeOthers(ctx._run, place, open);
-  if (status !== 'suspended') return { ...of, status, stop, text };
-  // Everything it asked was answered to it alone meanwhile.
-  if (open.length === 0) return goOn(ctx, child, session, place);
-  const [first, ...more] = open;
-  const signal = new Suspension(first!, ...more);
-  ctx._latch(signal);
-  throw signal;
-}
 
-/** The parent fails, too, and can be gone on with as far as it got. */
-function surrendered(ctx: ToolContext, error: unknown): unknown {
-  ctx._run.surrender(error);
-  return error;
+  /**
+   * The session of the child. A failed child is the last word about its call, unless a layer calls the tool again in
+   * the same breath: that is a new try, and gets a session of its own.
+   */
+  private async find(): Promise<Session> {
+    const { sessionId, forgets, store } = this.run;
+    const again = this.ctx._call.attempts > 1;
+    const idOf = (n: number): string => childId(sessionId, this.place, n);
+    for (let n = 1; ; n++) {
+      const session = new Session(this.child.agent, idOf(n), forgets, store);
+      const { open, ended } = await session.peek();
+      const failed = !open && isFailure(ended?.status);
+      if (!failed || (!again && (await store.head(idOf(n + 1))) === 0)) return session;
+    }
+  }
+
+  private async goOn(session: Session): Promise<ChildOutcome> {
+    const of = { agent: this.child.agent, sessionId: session.id };
+    const state = await session.peek();
+    if (!state.open && state.ended) {
+      await this.closeOthers([]);
+      return { ...of, ...stored(state, state.ended) };
+    }
+    let result: RunResult;
+    try {
+      result = await this.execute(session, state.open);
+    } catch (error) {
+      this.checkAbort();
+      if (isLost(error, state)) throw this.surrendered(error);
+      const failed = error instanceof RunError ? error.result : undefined;
+      // It may have failed around a question: the parent goes on without it, so nobody could answer that.
+      await endRun(this.run, session.id, failed).catch((cause) => {
+        throw this.surrendered(cause);
+      });
+      if (!failed) throw error;
+      result = failed;
+    }
+    this.checkAbort();
+    const { status, stop, text, pending } = result;
+    const open = status === 'suspended' ? pending.map((one) => this.lifted(one, session)) : [];
+    await this.closeOthers(open);
+    if (status !== 'suspended') return { ...of, status, stop, text };
+    // Everything it asked was answered to it alone meanwhile.
+    if (open.length === 0) return this.goOn(session);
+    const [first, ...more] = open;
+    const signal = new Suspension(first!, ...more);
+    this.ctx._latch(signal);
+    throw signal;
+  }
+
+  private checkAbort(): void {
+    const { _scope: scope } = this.ctx;
+    if (scope.aborted) throw scope.reason;
+  }
+
+  /** The parent fails, too, and can be gone on with as far as it got. */
+  private surrendered(error: unknown): unknown {
+    this.run.surrender(error);
+    return error;
+  }
+
+  private async execute(session: Session, open: OpenRun | undefined): Promise<RunResult> {
+    const { input, onEvent } = this.child;
+    const options = this.optionsOf(session);
+    const { allowPlanChange } = this.run;
+    const resuming = open && { ...options, allowPlanChange, answers: this.answersFor(open) };
+    if (!onEvent) return resuming ? session.resume(resuming) : session.run(input, options);
+    const stream = resuming ? session.resumeStream(resuming) : session.stream(input, options);
+    for await (const event of stream) {
+      const wait = onEvent(event, session.id);
+      if (wait) await wait;
+    }
+    return stream.result;
+  }
+
+  private optionsOf(session: Session): RunOptions {
+    const { metadata, limits, onRequest } = this.run;
+    const { agent } = this.child;
+    const handler = agent._onRequest ?? onRequest;
+    const depth = Math.min(limits.depth ?? Number.POSITIVE_INFINITY, agent.limits.depth ?? 8);
+    return {
+      parent: this.ctx,
+      limits: { depth },
+      ...(Object.keys(metadata).length > 0 && { metadata }),
+      ...(handler && { onRequest: (request) => handler(this.lifted(request, session)) }),
+    };
+  }
+
+  // ── Its questions ────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** A question of the child as one of the parent: unlike any other of its session, about the same tool and arguments. */
+  private lifted(request: PendingRequest, session: Session): PendingRequest {
+    const { runId, callId } = request;
+    const from = request.from ?? { agent: this.child.agent.name, sessionId: session.id, runId, callId };
+    const id = `${this.place}/${request.id}`;
+    return deepFreeze({ ...request, id, runId: this.run.runId, callId: this.ctx.toolCall.id, from });
+  }
+
+  /** What the parent was answered and the child has not heard yet. */
+  private answersFor({ requests }: OpenRun): Record<string, Decision> {
+    const answers: Record<string, Decision> = {};
+    for (const id of requests.keys()) {
+      const answer = this.run.open.decided?.answers.get(`${this.place}/${id}`);
+      if (answer) answers[id] = answer.decision;
+    }
+    return answers;
+  }
+
+  /** Questions the child no longer asks, because they lapsed or were answered to it alone, are closed here as well. */
+  private async closeOthers(open: readonly PendingRequest[]): Promise<void> {
+    const { runId, open: parent } = this.run;
+    const closed = [...parent.requests.keys()].filter(
+      (id) => id.startsWith(`${this.place}/`) && !open.some((request) => request.id === id),
+    );
+    if (closed.length === 0) return;
+    const decision: Decision = { type: 'reject', reason: 'Settled inside the sub-agent.' };
+    await this.run.append(closed.map((requestId) => ({ type: 'answer', runId, requestId, decision })));
+  }
 }
 
 /**
@@ -189,76 +247,4 @@ function stored(
 ): Pick<ChildOutcome, 'status' | 'stop' | 'text'> {
   const last = history.lastAnswer(0);
   return { status: status as ChildOutcome['status'], stop, text: last ? textOf(last) : '' };
-}
-
-async function execute(
-  ctx: ToolContext,
-  { agent, input, onEvent }: ChildRun,
-  session: Session,
-  open: OpenRun | undefined,
-  place: string,
-): Promise<RunResult> {
-  const options = optionsOf(ctx, agent, session.id, place);
-  const { allowPlanChange } = ctx._run;
-  const resuming = open && { ...options, allowPlanChange, answers: answersFor(ctx._run, open, place) };
-  if (!onEvent) return resuming ? session.resume(resuming) : session.run(input, options);
-  const stream = resuming ? session.resumeStream(resuming) : session.stream(input, options);
-  for await (const event of stream) {
-    const wait = onEvent(event, session.id);
-    if (wait) await wait;
-  }
-  return stream.result;
-}
-
-function optionsOf(ctx: ToolContext, agent: Agent, sessionId: string, place: string): RunOptions {
-  const { metadata, limits, onRequest } = ctx._run;
-  const handler = agent._onRequest ?? onRequest;
-  const depth = Math.min(limits.depth ?? Number.POSITIVE_INFINITY, agent.limits.depth ?? 8);
-  return {
-    parent: ctx,
-    limits: { depth },
-    ...(Object.keys(metadata).length > 0 && { metadata }),
-    ...(handler && {
-      onRequest: (request) => handler(lifted(request, ctx, { agent, sessionId }, place)),
-    }),
-  };
-}
-
-// ── Its questions ────────────────────────────────────────────────────────────────────────────────────────────
-
-/** A question of the child as one of the parent: unlike any other of its session, about the same tool and arguments. */
-function lifted(
-  request: PendingRequest,
-  { _run: { runId }, toolCall }: ToolContext,
-  { agent, sessionId }: { readonly agent: Agent; readonly sessionId: string },
-  place: string,
-): PendingRequest {
-  const from = request.from ?? {
-    agent: agent.name,
-    sessionId,
-    runId: request.runId,
-    callId: request.callId,
-  };
-  return deepFreeze({ ...request, id: `${place}/${request.id}`, runId, callId: toolCall.id, from });
-}
-
-/** What the parent was answered and the child has not heard yet. */
-function answersFor(run: Run, { requests }: OpenRun, place: string): Record<string, Decision> {
-  const answers: Record<string, Decision> = {};
-  for (const id of requests.keys()) {
-    const answer = run.open.decided?.answers.get(`${place}/${id}`);
-    if (answer) answers[id] = answer.decision;
-  }
-  return answers;
-}
-
-/** Questions the child no longer asks, because they lapsed or were answered to it alone, are closed here as well. */
-async function closeOthers(run: Run, place: string, open: readonly PendingRequest[]): Promise<void> {
-  const { runId } = run;
-  const closed = [...run.open.requests.keys()].filter(
-    (id) => id.startsWith(`${place}/`) && !open.some((request) => request.id === id),
-  );
-  if (closed.length === 0) return;
-  const decision: Decision = { type: 'reject', reason: 'Settled inside the sub-agent.' };
-  await run.append(closed.map((requestId) => ({ type: 'answer', runId, requestId, decision })));
 }

@@ -12,7 +12,7 @@ import {
 import { scriptedModel, text, toolCalls } from 'allium/testing';
 import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
-import { answerAt, CALL_SEAMS, type CallSeam, layerAt, trial } from '../../../../test/seams.js';
+import { answerAt, CALL_SEAMS, type CallSeam, layerAt, runResult, trial } from '../../../../test/seams.js';
 
 const swallowing = (seam: CallSeam, seen: unknown[] = []): Middleware =>
   layerAt(seam, 'swallowing', {
@@ -177,7 +177,7 @@ describe('ctx.stop() at the run seam', () => {
   it('cannot be swallowed by a wrapRun further out', async () => {
     const swallowingRun: Middleware = {
       name: 'swallowing',
-      wrapRun: (_, next) => next().catch(() => ({ status: 'done', text: 'fine' }) as never),
+      wrapRun: (ctx, next) => next().catch(() => runResult(ctx, 'fine')),
     };
     const stopping: Middleware = { name: 'stopping', beforeRun: (ctx) => ctx.stop('guardrail', 'no') };
     const result = await new Agent({ model: scriptedModel([]), middleware: [swallowingRun, stopping] }).run(

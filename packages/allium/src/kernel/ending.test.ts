@@ -25,6 +25,7 @@ import {
   transcript,
   watch,
 } from '../../../../test/run-checks.js';
+import { runResult } from '../../../../test/seams.js';
 
 const calls = (...names: string[]) =>
   toolCalls(...names.map((name, n) => ({ name, args: {}, id: `${name}-${n}` })));
@@ -223,9 +224,9 @@ describe('a run layer that fails', () => {
     const controller = new AbortController();
     const swallows: Middleware = {
       name: 'swallows',
-      wrapRun: async (_, next) => {
+      wrapRun: async (ctx, next) => {
         await next().catch(() => {});
-        return { status: 'done', stop: { reason: 'final' }, text: 'all is well', messages: [] } as never;
+        return runResult(ctx, 'all is well');
       },
     };
     const hangs = { provider: 'test', id: 'm', stream: () => ({ [Symbol.asyncIterator]: () => never }) };

@@ -260,9 +260,9 @@ export function controlKind(error: unknown): 'stop' | 'suspend' | 'abort' | 'res
 
 /** Who raised an error, recorded beside it: the error itself passes through every layer unchanged. */
 export interface Attribution {
-  /** Absent when a model or tool raised it. */
+  /** Absent when a model, a tool or the store raised it. */
   readonly middleware?: string;
-  /** The hook, or `model` or `tool`. */
+  /** The hook, or `model`, `tool` or `store`. */
   readonly hook: string;
   /** How many calls of that model or tool were made in the same seam call, up to and including this one. */
   readonly attempts?: number;

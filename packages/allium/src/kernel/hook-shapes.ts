@@ -1,10 +1,10 @@
-/** What each decision hook may answer beside nothing: in words, and as a check. */
+/** What each decision hook may answer beside nothing: in words, and as a check. So too what a run layer may. */
 import { isRecord } from './errors.js';
 import { unwritable } from './json-copy.js';
 import { lackOf, lackOfMessages } from './message-input.js';
 import type { Message } from './messages.js';
 import type { ToolResultPatch, TurnAction } from './middleware.js';
-import { STOP_REASONS } from './result.js';
+import { type RunResult, STOP_REASONS } from './result.js';
 import type { RuleHook } from './rules.js';
 import type { Request } from './store.js';
 import { isResultContent, isTool } from './tool.js';
@@ -139,4 +139,27 @@ function isStop(value: any): boolean {
     STOP_REASONS.has(value.reason) &&
     !['suspended', 'error', 'aborted'].includes(value.reason)
   );
+}
+
+/** What a run result has to have, so that its end can be written and everybody can read it. */
+const RESULT: Readonly<Record<string, (value: any) => boolean>> = {
+  stop: (stop) => isRecord(stop) && STOP_REASONS.has(stop.reason as string),
+  text: isText,
+  messages: (messages) => lackOfMessages(messages) === undefined,
+  usage: (usage) => isRecord(usage) && typeof usage.totalTokens === 'number',
+  turns: Number.isInteger,
+  pending: Array.isArray,
+  queued: Array.isArray,
+  changes: Array.isArray,
+  runId: isText,
+  sessionId: isText,
+};
+
+/** Fields that are missing in a run result, or wrong. */
+export function wrongInResult(result: RunResult): readonly string[] {
+  return Object.keys(RESULT).filter((field) => !RESULT[field]!(result[field as keyof RunResult]));
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string';
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import {
   Agent,
   type AgentEvent,
+  AlliumError,
   attribution,
   type Middleware,
   type Model,
@@ -227,6 +228,45 @@ describe('who is to blame', () => {
     });
     const agent = new Agent({ store, model: scriptedModel(['hi']) });
     await expect(agent.session('s').run('go')).rejects.toMatchObject({ code: 'STORE_FAILED', cause: down });
+  });
+
+  const ask = tool({
+    name: 'ask',
+    description: '',
+    input: z.any(),
+    execute: (_, ctx) => ctx.suspend({ title: '?' }),
+  });
+  const sessionIn = (store: Store) =>
+    new Agent({ store, model: scriptedModel([toolCalls({ name: 'ask' }), 'end']), tools: [ask] }).session(
+      's',
+    );
+  const ways: [string, (store: Store, requestId: string) => Promise<unknown>, (keyof Store)[]][] = [
+    [
+      'a run after one that waits',
+      (store) => sessionIn(store).run('more'),
+      ['read', 'take', 'head', 'append'],
+    ],
+    [
+      'a resume',
+      (store, id) => sessionIn(store).resume({ answers: { [id]: { type: 'approve' } } }),
+      ['read', 'take', 'append'],
+    ],
+  ];
+  it.each(ways)('for a store that fails when %s begins is the store', async (_, begin, methods) => {
+    const down = new Error('ECONNREFUSED');
+    const atOnce = () => {
+      throw down;
+    };
+    for (const method of methods)
+      for (const fails of [atOnce, async () => atOnce()]) {
+        const whole = memoryStore();
+        const { pending } = await sessionIn(whole).run('go');
+        const failure = await begin(storeWith(whole, { [method]: fails }), pending[0]!.id).catch(
+          (error) => error,
+        );
+        expect(failure, method).toBeInstanceOf(AlliumError);
+        expect(failure, method).toMatchObject({ code: 'STORE_FAILED', cause: down });
+      }
   });
 
   it.each(['read', 'take'] as const)(

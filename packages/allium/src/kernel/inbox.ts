@@ -3,11 +3,8 @@ import { firstAnswers } from './answers.js';
 import { Aborted, isThenable, storeAnswered } from './errors.js';
 import type { Message } from './messages.js';
 import type { Run } from './run.js';
-import type { Awaitable, Decision, EntryBody, InboxItem, Queued, Store } from './store.js';
-
-export interface Inbox {
-  readonly store: Store;
-}
+import type { SessionState } from './session-state.js';
+import type { Awaitable, Decision, EntryBody, InboxItem, Posted, Queued, Store } from './store.js';
 
 /** Messages that are due, answers to open questions by request id, and the entries to be written together with them. */
 export interface Due {
@@ -25,27 +22,47 @@ export interface Due {
 export type Wanted = 'steer' | 'all' | 'none' | 'none, before it began';
 
 /** Takes over what was posted; nothing is taken before the entries are written. */
-export function drain(run: Run, { store }: Inbox, wanted: Wanted): Awaitable<Due | undefined> {
-  const items = store.take(run.sessionId, run.state.inboxCursor);
-  return isThenable(items)
-    ? Promise.resolve(items).then((taken) => sort(run, taken, wanted))
-    : sort(run, items, wanted);
+export function drain(run: Run, wanted: Wanted): Awaitable<Due | undefined> {
+  let items: Awaitable<readonly Posted[]>;
+  try {
+    items = run.store.take(run.sessionId, run.state.inboxCursor);
+  } catch (error) {
+    throw run.ofStore(error);
+  }
+  if (!isThenable(items)) return sort(run, items, wanted);
+  return Promise.resolve(items).then(
+    (taken) => sort(run, taken, wanted),
+    (error) => {
+      throw run.ofStore(error);
+    },
+  );
 }
 
-type Taken = readonly { readonly n: number; readonly item: InboxItem }[];
+/** The same for those who only look. */
+export function posted(
+  store: Store,
+  { sessionId, inboxCursor }: SessionState,
+): Awaitable<readonly InboxItem[]> {
+  const taken = store.take(sessionId, inboxCursor);
+  return isThenable(taken) ? Promise.resolve(taken).then(itemsOf) : itemsOf(taken);
+}
 
-function sort(run: Run, taken: Taken, wanted: Wanted): Due | undefined {
+function itemsOf(taken: readonly Posted[]): readonly InboxItem[] {
   if (!Array.isArray(taken)) throw storeAnswered('take', taken, 'a list of items');
+  return taken.map(({ item }) => item);
+}
+
+function sort(run: Run, taken: readonly Posted[], wanted: Wanted): Due | undefined {
+  const items = itemsOf(taken);
   if (taken.length === 0 && run.state.queued.length === 0) return undefined;
   const queued: Queued[] = [...run.state.queued];
-  for (const { item } of taken) {
+  for (const item of items) {
     if (item.type === 'steer' || item.type === 'follow_up') queued.push(item);
     else if (item.type === 'cancel') {
       if (wanted !== 'none, before it began')
         run.scope.abort(new Aborted(item.reason ?? 'The run was cancelled.'));
     }
   }
-  const items = taken.map(({ item }) => item);
   const answers = firstAnswers(items, run.open.requests, run.clock.now());
   const steering = queued.filter((one) => one.type === 'steer');
   const all = steering.length > 0 || wanted === 'steer' ? steering : queued;

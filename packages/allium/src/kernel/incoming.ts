@@ -82,15 +82,18 @@ export async function acceptQueued(
 ): Promise<number> {
   const accepted: Admission[] = [];
   for (const message of given) {
-    const answer = judgesMessages(run.plan)
+    let answer: Admission | Refusal = judgesMessages(run.plan)
       ? await judge(run, message, given, accepted.at(-1)?.written)
       : { message };
-    const problem = 'reason' in answer ? undefined : misplacedIn([answer.message]);
-    const refusal = 'reason' in answer ? answer : problem && { reason: problem, by: 'kernel' };
-    if (refusal) {
-      run.note(refusal.by, `refused a message: ${refusal.reason}`);
-      run.emitCustom('message_refused', { reason: refusal.reason }, refusal.by);
-    } else accepted.push(answer as Admission);
+    const problem = 'message' in answer ? misplacedIn([answer.message]) : undefined;
+    if (problem) answer = { reason: problem, by: 'kernel' };
+    if ('message' in answer) {
+      accepted.push(answer);
+      continue;
+    }
+    const { reason, by } = answer;
+    run.note(by, `refused a message: ${reason}`);
+    run.emitCustom('message_refused', { reason }, by);
   }
   await appendMessages(run, takenIn(run, accepted), entries);
   return accepted.length;

@@ -2,8 +2,10 @@
 import type { ModelContext, RunContext, ToolContext } from './context.js';
 import { AlliumError, attribute, isControl, shown } from './errors.js';
 import { toldError } from './guards.js';
+import { wrongInResult } from './hook-shapes.js';
 import { lackOf } from './message-input.js';
 import { deepFreeze } from './messages.js';
+import type { RunResult } from './result.js';
 import { asToolResult } from './tool.js';
 
 export type LayerContext = ModelContext | ToolContext | RunContext;
@@ -92,8 +94,11 @@ function badResult(ctx: LayerContext): string | undefined {
   const { status } = (result ?? {}) as { readonly status?: unknown };
   if (status === 'error' || status === 'aborted')
     return `it set a result with the status "${status}". A run that fails throws: throw an error.`;
-  const fine = status === 'done' || status === 'stopped' || status === 'suspended';
-  return fine ? undefined : `expected a run result, got ${shown(result)}. Spread the one next() returned.`;
+  if (status !== 'done' && status !== 'stopped' && status !== 'suspended')
+    return `expected a run result, got ${shown(result)}. Spread the one next() returned.`;
+  const wrong = wrongInResult(result as RunResult);
+  if (wrong.length === 0) return undefined;
+  return `expected a whole run result, got ${shown(result)}, which lacks a valid ${wrong.join(', ')}. Spread the one next() returned, or give all of them.`;
 }
 
 export function wrongReturn(layer: Layer, hook: string, returned: unknown): AlliumError {

@@ -5,14 +5,16 @@ import {
   defineState,
   type Middleware,
   memoryStore,
+  type RunContext,
   RunError,
+  type RunResult,
   textOf,
   tool,
 } from 'allium';
 import { fakeClock, scriptedModel, text, toolCalls } from 'allium/testing';
 import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
-import { answerAt, CALL_SEAMS, layerAt, trial } from '../../../../test/seams.js';
+import { answerAt, CALL_SEAMS, layerAt, runResult, trial } from '../../../../test/seams.js';
 
 describe.each(CALL_SEAMS)('layers at the %s seam', (seam) => {
   const logging = (name: string, log: string[]): Middleware =>
@@ -716,7 +718,7 @@ describe('around a run', () => {
     const preset: Middleware = {
       name: 'preset',
       beforeRun: (ctx) => {
-        ctx.result = { status: 'done', text: 'preset' } as never;
+        ctx.result = runResult(ctx, 'preset');
       },
     };
     expect((await new Agent({ model, middleware: [after, preset] }).run('go')).text).toBe('preset after');
@@ -760,15 +762,38 @@ describe('around a run', () => {
     const model = scriptedModel([() => ({ parts: [], hangs: true })]);
     const impatient: Middleware = {
       name: 'impatient',
-      async wrapRun(_, next) {
+      async wrapRun(ctx, next) {
         void next();
         await new Promise((resolve) => setImmediate(resolve));
-        return { status: 'done', stop: { reason: 'final' }, text: 'enough', messages: [] } as never;
+        return runResult(ctx, 'enough');
       },
     };
     const result = await new Agent({ model, middleware: [impatient] }).run('go');
     expect(result.text).toBe('enough');
     expect(model.aborted).toBe(1);
+  });
+
+  it.each<[string, unknown, string]>([
+    ['no result', 'fine', 'expected a run result, got "fine"'],
+    ['no result', { text: 'fine' }, 'expected a run result, got {"text":"fine"}'],
+    ['part of one', { status: 'done', text: 'fine' }, 'lacks a valid stop, messages, usage'],
+    ['a wrong reason', { stop: { reason: 'tired' } }, 'lacks a valid stop. Spread the one next() returned'],
+    ['a wrong list', { messages: ['hi'], queued: undefined }, 'lacks a valid messages, queued. Spread'],
+  ])('refuses what is %s, and says whose it is', async (kind, given, told) => {
+    const made = (ctx: RunContext) =>
+      (kind.startsWith('a ') ? { ...runResult(ctx, 'fine'), ...(given as object) } : given) as RunResult;
+    const hooks: Middleware[] = [
+      { name: 'made', wrapRun: made },
+      { name: 'made', wrapRun: (ctx, next) => next().then(() => made(ctx)) },
+      { name: 'made', beforeRun: (ctx) => void Object.assign(ctx, { result: made(ctx) }) },
+      { name: 'made', afterRun: (ctx) => void Object.assign(ctx, { result: made(ctx) }) },
+    ];
+    for (const hook of hooks)
+      await expect(agentWith([{ name: 'outer', afterRun() {} }, hook]).run('go')).rejects.toMatchObject({
+        code: 'INVALID_HOOK_RESULT',
+        message: expect.stringMatching(/Run of "made": /),
+        cause: { message: expect.stringContaining(told) },
+      });
   });
 
   it('uses the input a layer assigned', async () => {

@@ -10,7 +10,7 @@
 import { takeAnswers } from './admission.js';
 import { boundary, checkLimits, restoreStop } from './boundary.js';
 import { type RunContext, TurnContext } from './context.js';
-import { type Due, drain, type Inbox } from './inbox.js';
+import { type Due, drain } from './inbox.js';
 import { acceptInput, acceptQueued, appendMessages, stamped } from './incoming.js';
 import type { AssistantMessage, ToolMessage } from './messages.js';
 import { type Answer, modelPhase } from './model-phase.js';
@@ -20,7 +20,7 @@ import type { Stop } from './result.js';
 import * as rules from './rules.js';
 import type { Run } from './run.js';
 import type { Awaitable } from './store.js';
-import { type BatchOutcome, runTools } from './tool-batch.js';
+import { type BatchOutcome, ToolBatch } from './tool-batch.js';
 
 const MAX_CYCLES = 100;
 const FINAL: Stop = Object.freeze({ reason: 'final' });
@@ -38,8 +38,8 @@ interface TurnEnd {
 }
 
 /** From the input, or from where the journal left off, turn after turn. In one function: an async call for each shows. */
-export async function converse(run: Run, ctx: RunContext, inbox: Inbox): Promise<Stop> {
-  const begun = begin(run, ctx, inbox);
+export async function converse(run: Run, ctx: RunContext): Promise<Stop> {
+  const begun = begin(run, ctx);
   let end = begun instanceof Promise ? await begun : begun;
   for (; ; end = undefined) {
     if (end === undefined) {
@@ -70,7 +70,7 @@ export async function converse(run: Run, ctx: RunContext, inbox: Inbox): Promise
     if (end.more) checkLimits(run);
     const asked = end.stop ?? shouldStop(run, end);
     const stop = asked instanceof Promise ? await asked : asked;
-    const on = stop === undefined && goesOn(run, end, inbox);
+    const on = stop === undefined && goesOn(run, end);
     if (on instanceof Promise ? await on : on) continue;
     const last = run.plan.rules.onRunEnd.length === 0 ? (stop ?? FINAL) : await atRunEnd(run, end, stop);
     if (last) return last;
@@ -78,21 +78,21 @@ export async function converse(run: Run, ctx: RunContext, inbox: Inbox): Promise
 }
 
 /** Takes in the input, or what is left of the turn that a resumed run was in. Waits only where something does. */
-function begin(run: Run, ctx: RunContext, inbox: Inbox): Awaitable<TurnEnd | undefined> {
+function begin(run: Run, ctx: RunContext): Awaitable<TurnEnd | undefined> {
   run.call.check();
   // A cancel that came before a run does not concern it; it does end one that waits.
-  const taken = drain(run, inbox, run.resumed ? 'none' : 'none, before it began');
-  if (run.resumed || taken instanceof Promise) return beginLater(run, ctx, taken);
-  return acceptInput(run, ctx, taken?.entries) as Awaitable<undefined>;
+  const taken = drain(run, run.resumed ? 'none' : 'none, before it began');
+  if (run.resumed) return goOn(run, taken);
+  if (taken instanceof Promise) return taken.then((due) => takeInput(run, ctx, due));
+  return takeInput(run, ctx, taken);
 }
 
-async function beginLater(
-  run: Run,
-  ctx: RunContext,
-  taken: Awaitable<Due | undefined>,
-): Promise<TurnEnd | undefined> {
+function takeInput(run: Run, ctx: RunContext, due: Due | undefined): Awaitable<undefined> {
+  return acceptInput(run, ctx, due?.entries) as Awaitable<undefined>;
+}
+
+async function goOn(run: Run, taken: Awaitable<Due | undefined>): Promise<TurnEnd | undefined> {
   const posted = await taken;
-  if (!run.resumed) return acceptInput(run, ctx, posted?.entries) as Awaitable<undefined>;
   // A cancel is taken over together with the end of the run: should that not be written, it still counts.
   if (!run.scope.aborted) await takeAnswers(run, posted);
   restoreStop(run);
@@ -120,10 +120,10 @@ function toolPhase(run: Run, { decision, response, ctx }: Answer, batch: OpenBat
   const tools = ctx._offered;
   const notRun = NOT_RUN[decision];
   if (!run.plan.guardsResponses)
-    return runTools(run, batch, { tools, notRun, verdicts: NO_VERDICTS, fresh: true });
+    return new ToolBatch(run, batch, { tools, notRun, verdicts: NO_VERDICTS }).run();
   return run.judgements
     .response(response, ctx)
-    .then(({ calls: verdicts }) => runTools(run, batch, { tools, notRun, verdicts, fresh: true }));
+    .then(({ calls: verdicts }) => new ToolBatch(run, batch, { tools, notRun, verdicts }).run());
 }
 
 /** Why calls are not run, by what `afterModelResponse` decided. */
@@ -153,7 +153,7 @@ async function resumeTurn(run: Run): Promise<TurnEnd | undefined> {
   try {
     const { offered } = batch;
     const tools = offered ? run.plan.tools.filter(({ name }) => offered.includes(name)) : run.plan.tools;
-    outcome = await runTools(run, batch, { tools, notRun: NOT_RUN[decision] });
+    outcome = await new ToolBatch(run, batch, { tools, notRun: NOT_RUN[decision] }).run();
     const suspended = outcome.pending.length > 0;
     if (!suspended) await injectWaiting(run);
     return turnEnd(answer, batch.message, outcome, suspended);
@@ -184,20 +184,15 @@ async function tellEnd(run: Run, message: AssistantMessage | undefined, toolResu
 // ── Between turns ────────────────────────────────────────────────────────────────────────────────────────────
 
 /** Steering, and follow-ups when nothing else is left to do. True: there is another turn. */
-function goesOn(run: Run, end: TurnEnd, inbox: Inbox): Awaitable<boolean> {
-  const due = drain(run, inbox, end.more ? 'steer' : 'all');
-  if (due !== undefined) return takeIn(run, end, inbox, due);
+function goesOn(run: Run, { more }: TurnEnd): Awaitable<boolean> {
+  const due = drain(run, more ? 'steer' : 'all');
+  if (due !== undefined) return takeIn(run, more, due);
   boundary(run);
-  return end.more;
+  return more;
 }
 
-async function takeIn(
-  run: Run,
-  { more }: TurnEnd,
-  inbox: Inbox,
-  first: Awaitable<Due | undefined>,
-): Promise<boolean> {
-  for (let next = first; ; next = drain(run, inbox, more ? 'steer' : 'all')) {
+async function takeIn(run: Run, more: boolean, first: Awaitable<Due | undefined>): Promise<boolean> {
+  for (let next = first; ; next = drain(run, more ? 'steer' : 'all')) {
     const due = await next;
     boundary(run);
     if (!due) return more;

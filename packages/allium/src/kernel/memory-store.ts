@@ -2,8 +2,8 @@
 import { checkKeys, sessionConflict } from './errors.js';
 import { deepFreeze } from './messages.js';
 import { MostlyOne } from './mostly-one.js';
-import type { Entry, InboxItem, ListOptions, NewEntry, SessionInfo } from './store.js';
-import { checkFork, listPage, type SyncStore } from './store-kit.js';
+import type { Entry, InboxItem, ListOptions, NewEntry, Posted, SessionInfo, SessionPage } from './store.js';
+import { checkFork, firstRun, listPage, type SyncStore } from './store-kit.js';
 
 /**
  * A store that keeps sessions in memory.
@@ -25,21 +25,12 @@ class Journal {
   /** Entry `seq` stands at index `seq - 1`; it is given its number when somebody reads it. */
   readonly entries: NewEntry[] = [];
   numbered = 0;
-  tenant: string | undefined = undefined;
-  started = false;
-
-  add(entry: NewEntry): void {
-    this.entries.push(entry);
-    if (this.started || entry.type !== 'run_start') return;
-    this.started = true;
-    this.tenant = entry.tenant;
-  }
 }
 
 class Inbox {
   /** The number of the newest item ever posted: numbers are never used twice. */
   last = 0;
-  readonly items: { readonly n: number; readonly item: InboxItem }[] = [];
+  readonly items: Posted[] = [];
 }
 
 class MemoryStore implements SyncStore {
@@ -57,7 +48,7 @@ class MemoryStore implements SyncStore {
       journal = new Journal();
       this.#journals.set(sessionId, journal);
     }
-    for (let i = 0; i < entries.length; i++) journal.add(entries[i]!);
+    for (let i = 0; i < entries.length; i++) journal.entries.push(entries[i]!);
     return seq + entries.length;
   }
 
@@ -76,9 +67,10 @@ class MemoryStore implements SyncStore {
     return this.#journals.get(sessionId)?.entries.length ?? 0;
   }
 
-  list(options: ListOptions = {}): { readonly sessions: readonly SessionInfo[]; readonly next?: string } {
+  list(options: ListOptions = {}): SessionPage {
     const infos: SessionInfo[] = [];
-    for (const [sessionId, { entries, tenant }] of this.#journals.entries()) {
+    for (const [sessionId, { entries }] of this.#journals.entries()) {
+      const tenant = firstRun(entries)?.tenant;
       const times = { createdAt: entries[0]!.at, updatedAt: entries[entries.length - 1]!.at };
       infos.push({ sessionId, ...(tenant === undefined ? {} : { tenant }), seq: entries.length, ...times });
     }
@@ -89,7 +81,7 @@ class MemoryStore implements SyncStore {
     const source = this.#journals.get(sessionId);
     checkFork(sessionId, seq, source?.entries.length ?? 0, newId, this.head(newId));
     const copy = new Journal();
-    for (let i = 0; i < seq; i++) copy.add(source!.entries[i]!);
+    for (let i = 0; i < seq; i++) copy.entries.push(source!.entries[i]!);
     copy.numbered = Math.min(seq, source!.numbered);
     this.#journals.set(newId, copy);
 
@@ -113,15 +105,12 @@ class MemoryStore implements SyncStore {
 
   post(sessionId: string, item: InboxItem): void {
     deepFreeze(item);
-    let inbox = this.#inboxes.get(sessionId);
-    if (inbox === undefined) {
-      inbox = new Inbox();
-      this.#inboxes.set(sessionId, inbox);
-    }
+    const inbox = this.#inboxes.get(sessionId) ?? new Inbox();
+    this.#inboxes.set(sessionId, inbox);
     inbox.items.push(Object.freeze({ n: ++inbox.last, item }));
   }
 
-  take(sessionId: string, after: number): readonly { readonly n: number; readonly item: InboxItem }[] {
+  take(sessionId: string, after: number): readonly Posted[] {
     const inbox = this.#inboxes.get(sessionId);
     if (inbox === undefined || inbox.items.length === 0) return NOTHING;
     const taken = inbox.items.findIndex((item) => item.n > after);

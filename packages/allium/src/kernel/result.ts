@@ -4,22 +4,7 @@ import type { PendingRequest } from './store.js';
 
 export type RunStatus = 'done' | 'stopped' | 'suspended' | 'error' | 'aborted';
 
-export type StopReason =
-  | 'final'
-  | 'stopped'
-  | 'max_turns'
-  | 'max_tool_calls'
-  | 'max_tokens'
-  | 'max_cost'
-  | 'timeout'
-  | 'max_depth'
-  | 'loop'
-  | 'guardrail'
-  | 'suspended'
-  | 'aborted'
-  | 'error';
-
-export const STOP_REASONS: ReadonlySet<string> = new Set<StopReason>([
+const REASONS = [
   'final',
   'stopped',
   'max_turns',
@@ -33,7 +18,11 @@ export const STOP_REASONS: ReadonlySet<string> = new Set<StopReason>([
   'suspended',
   'aborted',
   'error',
-]);
+] as const;
+
+export type StopReason = (typeof REASONS)[number];
+
+export const STOP_REASONS: ReadonlySet<string> = new Set(REASONS);
 
 /** Why a run ended, in words, and which middleware (or the kernel) ended it. */
 export interface Stop {

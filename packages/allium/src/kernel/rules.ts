@@ -12,6 +12,7 @@ import type { Stop, StopReason } from './result.js';
 import { untilAborted } from './scope.js';
 import type { Awaitable, Request } from './store.js';
 import { patched, type Tool } from './tool.js';
+import type { Call } from './tool-call.js';
 
 export const RULES = {
   acceptMessage: {
@@ -240,7 +241,8 @@ export async function beforeToolCall(
     const block = (reason: string): CallDecision => ({ block: { reason, by: name } });
     seen[k] = rewrites;
     const answer = await ask<ToolAnswer>(hooks[k]!, ctx);
-    if (ctx._extra?.asking !== undefined) await ctx._extra.asking;
+    const asked = (ctx._call as Call).answered();
+    if (asked) await asked;
     answers[k] = answer;
     if (answer?.block) return block(String(answer.reason ?? `Refused by "${name}".`));
     if (!answer || !('args' in answer)) continue;

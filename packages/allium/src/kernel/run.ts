@@ -2,11 +2,12 @@
 import type { GivenUp } from './abandoned.js';
 import { ActiveTime } from './active-time.js';
 import type { Agent } from './agent.js';
+import type { Start } from './begin.js';
 import type { ChildOutcome } from './child-run.js';
 import type { Clock } from './clock.js';
 import type { Plan } from './compose.js';
 import { type Context, type GenerateRequest, type ModelContext, SeamCall } from './context.js';
-import { type Attribution, type ControlSignal, controlKind } from './errors.js';
+import { type Attribution, attribute, type ControlSignal, codeOf, controlKind } from './errors.js';
 import type { AgentEvent } from './events.js';
 import { generate } from './generate.js';
 import type { History } from './history.js';
@@ -29,40 +30,15 @@ import type { RequestParts } from './model-context.js';
 import type { OpenRun } from './open-run.js';
 import { RequestGate } from './request-gate.js';
 import type { Change } from './result.js';
-import type { RunEvents } from './run-events.js';
+import { type RunEvents, runEvents } from './run-events.js';
 import type { DeclaredOptions } from './run-options.js';
 import { type Outcome, type Outermost, type Scope, Supervisor, supervised, untilAborted } from './scope.js';
 import type { SessionState } from './session-state.js';
 import { type CellChange, Cells } from './state.js';
 import type { Awaitable, Decision, EntryDraft, PendingRequest, Store } from './store.js';
 import type { Tool } from './tool.js';
-import { ToolResults } from './tool-results.js';
 
 type Content = readonly AssistantContent[];
-
-export interface RunInit {
-  /** The run whose tool started this one. */
-  readonly parent: Run | undefined;
-  readonly agent: Agent;
-  readonly plan: Plan;
-  readonly store: Store;
-  readonly forgets: boolean;
-  readonly allowPlanChange: boolean;
-  readonly journal: Journal;
-  readonly tenant: string | undefined;
-  readonly depth: number;
-  readonly scope: Scope;
-  readonly budget: Budget;
-  readonly limits: Limits;
-  readonly sessionLimits: SessionLimits;
-  readonly metadata: Metadata;
-  /** What the caller passed for middleware. */
-  readonly options: DeclaredOptions;
-  readonly clock: Clock;
-  readonly resumed: boolean;
-  readonly onRequest: ((request: PendingRequest) => Awaitable<Decision | undefined>) | undefined;
-  readonly events: RunEvents;
-}
 
 const MAX_CHANGES = 1000;
 
@@ -95,11 +71,10 @@ export class Run {
   readonly history: History;
   readonly cells: Cells;
   readonly watched: boolean;
-  readonly onRequest: RunInit['onRequest'];
+  readonly onRequest: ((request: PendingRequest) => Awaitable<Decision | undefined>) | undefined;
   /** The latch of everything that is not inside a model or tool call. */
   readonly call = new SeamCall();
   readonly changes: Change[] = [];
-  readonly toolResults = new ToolResults(this);
   readonly judgements = new Judgements(this);
   /** What transforms made of responses, by the content they were made from. */
   stages: WeakMap<Content, { readonly ctx: ModelContext; readonly response: ModelResponse }> | undefined;
@@ -117,7 +92,11 @@ export class Run {
   plainCall: ModelContext | undefined;
   /** A finished attempt, to be used again. */
   spareCall: ModelCall | undefined;
-  private readonly init: RunInit;
+  /** What the caller passed for middleware. */
+  readonly options: DeclaredOptions;
+  /** The run whose tool started this one. */ private readonly parent: Run | undefined;
+  private readonly journal: Journal;
+  private readonly events: RunEvents;
   private restarts: Set<string> | undefined;
   private named: { readonly model: Model; readonly name: string } | undefined;
   private unjournaled: Expense[] = [];
@@ -128,33 +107,44 @@ export class Run {
   /** Requests without calls that lack a result and results that lack a call. */
   paired: WeakSet<readonly Message[]> | undefined;
 
-  constructor(init: RunInit) {
-    this.init = init;
-    this.agent = init.agent;
-    this.plan = init.plan;
-    this.state = init.journal.state;
+  constructor(
+    start: Start,
+    plan: Plan,
+    journal: Journal,
+    limits: Limits,
+    budget: Budget,
+    metadata: Metadata,
+  ) {
+    const { agent, options } = start;
+    this.options = start.declared;
+    this.parent = options.parent?._run;
+    this.journal = journal;
+    this.events = runEvents(start.queue, agent._feeds);
+    this.agent = agent;
+    this.plan = plan;
+    this.state = start.state;
     this.sessionId = this.state.sessionId;
     this.runId = this.open.runId;
     this.prefix = `${this.runId}.`;
-    this.tenant = init.tenant;
-    this.depth = init.depth;
-    this.scope = init.scope;
-    this.budget = init.budget;
-    this.limits = init.limits;
-    this.metadata = init.metadata;
-    this.clock = init.clock;
-    this.resumed = init.resumed;
-    this.onRequest = init.onRequest;
-    this.store = init.store;
-    this.forgets = init.forgets;
-    this.allowPlanChange = init.allowPlanChange;
+    this.tenant = start.tenant;
+    this.depth = this.parent ? this.parent.depth + 1 : 0;
+    this.scope = start.scope;
+    this.budget = budget;
+    this.limits = limits;
+    this.metadata = metadata;
+    this.clock = agent.clock;
+    this.resumed = !start.input;
+    this.onRequest = options.onRequest ?? agent._onRequest;
+    this.store = start.store;
+    this.forgets = start.forgets;
+    this.allowPlanChange = options.allowPlanChange ?? false;
     this.history = this.state.history;
-    this.cells = new Cells(init.plan.cells, this.state, this.open);
-    this.watched = init.events.watched;
-    this.request = init.agent.request(init.plan);
-    this.meters = init.parent?.meters;
+    this.cells = new Cells(plan.cells, this.state, this.open);
+    this.watched = this.events.watched;
+    this.request = agent.request(plan);
+    this.meters = this.parent?.meters;
     this.turn = this.open.turns;
-    if (init.limits.timeoutMs !== undefined) this.time = this.activeTime();
+    if (limits.timeoutMs !== undefined) this.time = this.activeTime();
   }
 
   private activeTime(): ActiveTime {
@@ -170,11 +160,8 @@ export class Run {
   get open(): OpenRun {
     return this.state.open!;
   }
-  get options(): DeclaredOptions {
-    return this.init.options;
-  }
   get parentRunId(): string | undefined {
-    return this.init.parent?.runId;
+    return this.parent?.runId;
   }
 
   nameAt(position: number): string | undefined {
@@ -192,7 +179,7 @@ export class Run {
   // ── Events and journal ─────────────────────────────────────────────────────────────────────────────────────
 
   emit(event: AgentEvent): void {
-    this.init.events.emit(event);
+    this.events.emit(event);
   }
 
   emitCustom(name: string, data: unknown, by: string | undefined): void {
@@ -209,7 +196,7 @@ export class Run {
 
   /** A promise while the consumer is behind; the time it takes does not count as the run's. */
   pressure(): Promise<void> | undefined {
-    const wait = this.init.events.pressure();
+    const wait = this.events.pressure();
     return wait === undefined ? undefined : this.waiting(wait);
   }
 
@@ -235,7 +222,7 @@ export class Run {
 
   /** Writes entries together with the state changes that wait, and tells of those. `late`: see `Journal.appendLate`. */
   append(entries: readonly EntryDraft[], late = false): Awaitable<void> {
-    const { journal } = this.init;
+    const { journal } = this;
     const due = this.time?.isDue(this.open.activeMs);
     if (!this.hasUnwritten && !due) return late ? journal.appendLate(entries) : journal.append(entries);
     const changes = this.cells.commit();
@@ -254,7 +241,7 @@ export class Run {
   appendOne(entry: EntryDraft): Awaitable<void> {
     return this.hasUnwritten || this.time !== undefined
       ? this.append([entry])
-      : this.init.journal.appendOne(entry);
+      : this.journal.appendOne(entry);
   }
 
   private tellChanges(changes: readonly CellChange[]): void {
@@ -263,14 +250,20 @@ export class Run {
       this.emit({ type: 'state_change', runId, sessionId, cell, value });
   }
 
+  /** Notes that it was the store that failed. */
+  ofStore(error: unknown): unknown {
+    if (codeOf(error) === undefined) attribute(error, { hook: 'store' }, undefined, this);
+    return error;
+  }
+
   /** Is this why nothing more can be written? */
   isOfStore(error: unknown): boolean {
-    return error !== undefined && this.init.journal.broken === error;
+    return error !== undefined && this.journal.broken === error;
   }
 
   /** Somebody else runs a part of this run: from here on nothing is written, and it fails. */
   surrender(error: unknown): void {
-    this.init.journal.broken ??= error;
+    this.journal.broken ??= error;
   }
 
   /** A call gets no result of its own. The last batch is the only one that can have such calls. */
@@ -297,7 +290,7 @@ export class Run {
 
   /** Time spent in here is not active time, of the parent neither. */
   paused<T>(wait: () => Promise<T>): Promise<T> {
-    const { parent } = this.init;
+    const { parent } = this;
     this.time ??= this.activeTime();
     return this.time.paused(() => (parent ? parent.paused(wait) : wait()));
   }
@@ -324,13 +317,11 @@ export class Run {
       costUsd: before === undefined || after === undefined ? undefined : after - before,
     };
     // A child has a journal of its own, but its parent has to remember the cost too.
-    for (let run: Run | undefined = this; run; run = run.init.parent) run.unjournaled.push(spent);
+    for (let run: Run | undefined = this; run; run = run.parent) run.unjournaled.push(spent);
   }
 
   /** The cost of the usage a message carries; it leaves the list of usage that belongs to no message. */
-  claimUsage(
-    usage: Usage | undefined,
-  ): { readonly usage: Usage; readonly costUsd: number | undefined } | undefined {
+  claimUsage(usage: Usage | undefined): Expense | undefined {
     const { unjournaled } = this;
     for (let i = unjournaled.length - 1; i >= 0; i--) {
       if (unjournaled[i]!.usage !== usage) continue;
@@ -376,12 +367,12 @@ export class Run {
   /** How many calls of the batch that begins now may run. */
   toolCallsLeft(): number {
     const { toolCalls = Number.POSITIVE_INFINITY } = this.limits;
-    const { toolCalls: session = Number.POSITIVE_INFINITY } = this.init.sessionLimits;
+    const { toolCalls: session = Number.POSITIVE_INFINITY } = this.agent.sessionLimits;
     const answered = this.open.batch?.answered ?? 0;
     return Math.min(toolCalls - this.open.toolCalls, session - this.state.toolCalls) + answered;
   }
 
   get sessionLimits(): SessionLimits {
-    return this.init.sessionLimits;
+    return this.agent.sessionLimits;
   }
 }

@@ -1,8 +1,7 @@
 /** One run from its start to its end: session, limits, run layers around the loop, and what is told and written at the end. */
 import { endChildren, waiting } from './abandoned.js';
 import { leaveAnswers } from './admission.js';
-import type { Agent } from './agent.js';
-import { begin } from './begin.js';
+import { begin, type Start } from './begin.js';
 import { stopOf } from './boundary.js';
 import { RunContext } from './context.js';
 import {
@@ -17,37 +16,16 @@ import {
   messageOf,
   RunError,
 } from './errors.js';
-import type { EventQueue } from './event-queue.js';
 import { toldError } from './guards.js';
 import { type Due, drain } from './inbox.js';
 import { enter } from './layers.js';
 import { converse } from './loop.js';
-import type { Message } from './messages.js';
 import type { RunResult, RunStatus, Stop } from './result.js';
 import type { Run } from './run.js';
-import type { DeclaredOptions } from './run-options.js';
 import { resultOf, withLatest } from './run-result.js';
 import { type Outcome, type Scope, Supervisor } from './scope.js';
-import type { ResumeOptions } from './session.js';
-import type { SessionState } from './session-state.js';
-import { type Awaitable, ENTRY_VERSION, type EntryDraft, type Store } from './store.js';
+import { type Awaitable, ENTRY_VERSION, type EntryDraft } from './store.js';
 import { unanswered } from './unanswered.js';
-
-export interface Start {
-  readonly agent: Agent;
-  /** Where the session is kept: for a sub-agent's, the store of its parent. */
-  readonly store: Store;
-  /** The session is deleted when the run has ended. */
-  readonly forgets: boolean;
-  readonly state: SessionState;
-  /** Undefined for a resume. */
-  readonly input: readonly Message[] | undefined;
-  readonly options: ResumeOptions;
-  /** Those of the options that belong to middleware. */
-  readonly declared: DeclaredOptions;
-  readonly queue: EventQueue | undefined;
-  readonly scope: Scope;
-}
 
 /** Runs. Resolves when done, stopped or suspended; throws RunError otherwise, or a plain coded error if it could not begin. */
 export async function execute(start: Start): Promise<RunResult> {
@@ -63,7 +41,11 @@ export async function execute(start: Start): Promise<RunResult> {
       run.emit({ type: 'agent_start', runId: run.runId, sessionId: run.sessionId, resumed: run.resumed });
     let ended: Ended;
     try {
-      ended = around(run, ctx, (await inLayers(run, ctx, start)) as RunResult);
+      const result = (await inLayers(run, ctx)) as RunResult;
+      const { latched } = run.call;
+      // What a layer swallowed counts all the same.
+      const swallowed = latched !== undefined && result.status === 'done';
+      ended = swallowed ? endedBy(run, latched, ctx) : { result };
     } catch (error) {
       // What fails because of an abort fails with it.
       const aborted = run.scope.aborted && run.loop !== 'given up' && !isControl(error);
@@ -71,7 +53,7 @@ export async function execute(start: Start): Promise<RunResult> {
     }
     // A sub-agent whose call was given up may still be winding down: it does not outlive the run.
     if (run.children) await Promise.allSettled(run.children.values());
-    const closing = close(run, ended, start, ctx);
+    const closing = close(run, ended, ctx);
     const { result, failure } = closing instanceof Promise ? await closing : closing;
     if (run.watched) run.emit({ type: 'agent_end', runId: run.runId, sessionId: run.sessionId, result });
     run.over = true;
@@ -91,25 +73,19 @@ interface Ended {
 }
 
 /** The run layers around the loop. Code in them that ignores an abort is left behind. */
-function inLayers(run: Run, ctx: RunContext, { store }: Start): Awaitable<unknown> {
+function inLayers(run: Run, ctx: RunContext): Awaitable<unknown> {
   const { layers } = run.plan;
   // Twice the time of what is further in, which has to be over first: it answers the calls that are still open.
   const graceMs = 2 * run.agent.teardownTimeoutMs;
   if (layers.run.length === 0) {
     run.loop = 'begun';
     return new Supervisor(run.scope, run.clock.setTimer, graceMs).wait(
-      converse(run, ctx, { store }),
+      converse(run, ctx),
       new Core(run, ctx),
     );
   }
-  const work = enter(layers.run, 0, ctx, (inner: RunContext) => core(run, inner, store));
+  const work = enter(layers.run, 0, ctx, (inner: RunContext) => core(run, inner));
   return isThenable(work) ? run.supervise(work, graceMs) : work;
-}
-
-/** What a layer swallowed counts all the same. */
-function around(run: Run, ctx: RunContext, result: RunResult): Ended {
-  const { latched } = run.call;
-  return latched !== undefined && result.status === 'done' ? endedBy(run, latched, ctx) : { result };
 }
 
 function endedBy(run: Run, error: unknown, ctx: RunContext): Ended {
@@ -131,10 +107,10 @@ function failedWith(error: unknown, ctx: RunContext): Stop {
 }
 
 /** Inside all run layers: the loop. */
-function core(run: Run, ctx: RunContext, store: Store): Promise<RunResult> {
+function core(run: Run, ctx: RunContext): Promise<RunResult> {
   if (run.loop === 'to come') run.loop = 'begun';
   const outcome = new Core(run, ctx);
-  return converse(run, ctx, { store }).then(
+  return converse(run, ctx).then(
     (stop) => outcome.completed(stop),
     (error) => outcome.failed(error),
   );
@@ -165,7 +141,7 @@ class Core implements Outcome<Stop, RunResult> {
 const STATUS: { readonly [R in Stop['reason']]?: RunStatus } = { final: 'done', suspended: 'suspended' };
 
 /** Writes the end, unless the run can go on later. What was posted and not taken is kept with the session. */
-function close(run: Run, given: Ended, { store }: Start, ctx: RunContext): Awaitable<Ended> {
+function close(run: Run, given: Ended, ctx: RunContext): Awaitable<Ended> {
   if (ctx._state) run.cells.stage(ctx._state);
   let ended = given;
   const write = (due: Due | undefined): Awaitable<Ended> => {
@@ -177,10 +153,13 @@ function close(run: Run, given: Ended, { store }: Start, ctx: RunContext): Await
     const { status } = ended.result;
     // The journal refused: the run ends as it is; what failed first is what the caller hears of.
     if (status === 'error' || status === 'aborted') return ended;
-    return { result: { ...ended.result, status: 'error', stop: failedWith(error, ctx) }, failure: { error } };
+    return {
+      result: { ...ended.result, status: 'error', stop: failedWith(error, ctx) },
+      failure: { error: run.ofStore(error) },
+    };
   };
   try {
-    const due = drain(run, { store }, 'none');
+    const due = drain(run, 'none');
     const written = due instanceof Promise ? due.then(write) : write(due);
     return written instanceof Promise ? written.catch(refused) : written;
   } catch (error) {
@@ -204,13 +183,11 @@ function endOfRun({ runId, open }: Run, { result: { status, stop } }: Ended): En
 async function writeRest(run: Run, ended: Ended, due: Due | undefined, stays: boolean): Promise<Ended> {
   const { runId, sessionId, plan, agent } = run;
   const { from, batch } = run.open;
-  if (!stays) await endChildren(run, sessionId, waiting(run.open) ?? run.givenUp);
-  const end: EntryDraft[] = stays
-    ? pause(run)
-    : [
-        ...(batch ? unanswered(run.open, whyNot(run, ended.result), plan.tools, agent) : []),
-        endOfRun(run, ended),
-      ];
+  const end: EntryDraft[] = [];
+  if (!stays) {
+    await endChildren(run, sessionId, waiting(run.open) ?? run.givenUp);
+    end.push(...unanswered(run.open, whyNot(run, ended.result), plan.tools, agent), endOfRun(run, ended));
+  } else if (run.limits.timeoutMs !== undefined) end.push(run.active());
   const posted = stays ? await leaveAnswers(run, due) : due?.entries;
   if (posted?.length || end.length > 0 || run.hasUnwritten) {
     const wait = run.append(posted ? [...posted, ...end] : end);
@@ -238,12 +215,6 @@ function whyNot({ plan }: Run, { status, stop }: RunResult): string {
   return told ? `${ended}: ${told}` : `${ended}.`;
 }
 
-/** What a suspended run has to remember. */
-function pause(run: Run): EntryDraft[] {
-  if (run.limits.timeoutMs === undefined) return [];
-  return [run.active()];
-}
-
 function toRunError(run: Run, error: unknown, result: RunResult): RunError {
   if (controlKind(error) === 'abort') {
     const cause = (error as Aborted).cause ?? error;
@@ -252,7 +223,8 @@ function toRunError(run: Run, error: unknown, result: RunResult): RunError {
   const raisedBy = run.call.raisedBy(error);
   const { middleware, hook } = raisedBy ?? {};
   const others = hook === 'model' ? 'MODEL_ERROR' : 'MIDDLEWARE_ERROR';
-  const code = codeOf(error) ?? (run.isOfStore(error) ? 'STORE_FAILED' : others);
+  const ofStore = hook === 'store' || run.isOfStore(error);
+  const code = codeOf(error) ?? (ofStore ? 'STORE_FAILED' : others);
   const where = middleware ? ` (in ${hook} of "${middleware}")` : hook === 'onRequest' ? ` (in ${hook})` : '';
   // Of a guard that broke, the cause is what the guard threw.
   const cause = code === 'GUARD_FAILED' ? ((error as AlliumError).cause ?? error) : error;
@@ -272,10 +244,10 @@ function follow(signal: AbortSignal | undefined, scope: Scope): (() => void) | u
 }
 
 /** `timeoutMs` counts active time: when it fires early because of pauses, it is set again for the rest. */
-function timeLimit(run: Run, scope: Scope): () => void {
+function timeLimit(run: Run, scope: Scope): (() => void) | undefined {
   const { timeoutMs } = run.limits;
-  if (timeoutMs === undefined || timeoutMs === Number.POSITIVE_INFINITY) return nothing;
-  let cancel = (): void => {};
+  if (timeoutMs === undefined || timeoutMs === Number.POSITIVE_INFINITY) return undefined;
+  let cancel: () => void;
   const check = (): void => {
     const left = timeoutMs - run.activeMs;
     if (left > 0) cancel = run.clock.setTimer(check, left);
@@ -284,5 +256,3 @@ function timeLimit(run: Run, scope: Scope): () => void {
   cancel = run.clock.setTimer(check, Math.max(0, timeoutMs - run.open.activeMs));
   return () => cancel();
 }
-
-function nothing(): void {}

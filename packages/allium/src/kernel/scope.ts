@@ -144,7 +144,7 @@ export class Scope {
     this.links.remove(link);
   }
 
-  private isWithin(scope: Scope): boolean {
+  isWithin(scope: Scope): boolean {
     for (let at: Scope | undefined = this; at !== undefined; at = at.parent) if (at === scope) return true;
     return false;
   }

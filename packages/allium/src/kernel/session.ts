@@ -1,9 +1,10 @@
 /** A conversation and the ways into it. */
 import type { Agent, RunOptions } from './agent.js';
-import { checkAnswer, firstAnswers, unknownRequest } from './answers.js';
+import { checkAnswer, firstAnswer, unknownRequest } from './answers.js';
 import { Aborted, AlliumError, invalidOption, isThenable } from './errors.js';
 import { EventQueue } from './event-queue.js';
 import type { AgentEvent } from './events.js';
+import { posted } from './inbox.js';
 import { ownMessage, toMessages } from './message-input.js';
 import { freezeMessage, type Message, type MessageInput, userMessage } from './messages.js';
 import type { RunResult } from './result.js';
@@ -18,7 +19,7 @@ import {
 import { execute } from './runner.js';
 import { Scope } from './scope.js';
 import { catchUp, SessionState } from './session-state.js';
-import type { Awaitable, Decision, InboxItem, PendingRequest, Store } from './store.js';
+import type { Awaitable, Decision, PendingRequest, Queued, Store } from './store.js';
 
 export interface SessionOptions {
   /** For whom it is opened. New runs belong to this tenant; a session of another one tells nothing and takes nothing: `TENANT_MISMATCH`. @default that of the agent */
@@ -75,23 +76,23 @@ export class Session {
   }
 
   /** Says something while a run is under way: the model hears it before its next turn. */
-  async steer(message: MessageInput): Promise<void> {
-    for (const one of toMessages(message)) await this.post({ type: 'steer', message: ownMessage(one) });
+  steer(message: MessageInput): Promise<void> {
+    return this.post('steer', message);
   }
 
   /** Says something for when the run would end. */
-  async followUp(message: MessageInput): Promise<void> {
-    for (const one of toMessages(message)) await this.post({ type: 'follow_up', message: ownMessage(one) });
+  followUp(message: MessageInput): Promise<void> {
+    return this.post('follow_up', message);
   }
 
   /** Answers a pending request; a run that is suspended goes on with `resume()`. */
   async answer(requestId: string, decision: Decision): Promise<void> {
-    const { open, inboxCursor } = await this.look();
+    const state = await this.look();
+    const { open } = state;
     const request = open?.requests.get(requestId);
     const now = this.agent.clock.now();
-    const posted = (await this.store.take(this.id, inboxCursor)).map(({ item }) => item);
-    const given = request && firstAnswers(posted, new Map([[requestId, request]]), now);
-    if (!request || given?.has(requestId))
+    const items = await posted(this.store, state);
+    if (!request || firstAnswer(items, request, now))
       throw unknownRequest(
         requestId,
         [...(open?.requests.values() ?? [])].filter(({ id }) => id !== requestId),
@@ -144,10 +145,13 @@ export class Session {
   }
 
   /** Without a wait where nothing has to be waited for: what is said in a tool is heard in the turn after it. */
-  private async post(item: InboxItem): Promise<void> {
-    const looked = this.look();
-    if (isThenable(looked)) await looked;
-    await this.store.post(this.id, item);
+  private async post(type: Queued['type'], given: MessageInput): Promise<void> {
+    for (const one of toMessages(given)) {
+      const message = ownMessage(one);
+      const looked = this.look();
+      if (isThenable(looked)) await looked;
+      await this.store.post(this.id, { type, message });
+    }
   }
 
   private streaming(input: (() => Message[]) | undefined, options: ResumeOptions): RunStream {
@@ -201,7 +205,8 @@ export class Session {
         forgets: this.forget,
         state: this.state,
         input: messages,
-        options: this.tenant === undefined ? options : { ...options, tenant: options.tenant ?? this.tenant },
+        tenant: options.tenant ?? this.tenant ?? options.parent?.tenant ?? agent.tenant,
+        options,
         declared,
         queue,
         scope,

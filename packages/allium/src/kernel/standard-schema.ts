@@ -52,11 +52,7 @@ export function jsonSchemaOf(
       },
     );
   }
-  throw noJsonSchema(owner, schema);
-}
-
-function noJsonSchema(owner: string, schema: StandardSchema): AlliumError {
-  return new AlliumError(
+  throw new AlliumError(
     'INVALID_TOOL',
     `${owner}: a ${schema['~standard'].vendor} schema does not expose its JSON Schema. Pass \`toJsonSchema\`, for example the function of that name from @valibot/to-json-schema.`,
   );
@@ -64,7 +60,7 @@ function noJsonSchema(owner: string, schema: StandardSchema): AlliumError {
 
 function withoutDialect(schema: unknown): JsonSchema {
   const promised = isThenable(schema);
-  if (promised) schema.then(undefined, ignore);
+  if (promised) schema.then(undefined, () => {});
   if (promised || !isRecord(schema))
     throw new TypeError(`Expected a JSON Schema object, got ${promised ? 'a promise' : shown(schema)}.`);
   const { $schema: _, ...rest } = schema;
@@ -80,8 +76,6 @@ export function excludesObjects({ type, anyOf, oneOf }: JsonSchema): boolean {
 function isNoObject(schema: unknown): boolean {
   return isRecord(schema) ? excludesObjects(schema) : schema === false;
 }
-
-function ignore(): void {}
 
 /** One line per issue: `path: message`. */
 export function describeIssues(issues: readonly SchemaIssue[]): string {

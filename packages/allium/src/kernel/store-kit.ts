@@ -1,17 +1,26 @@
 /** What implementations of the store port share. */
 import { AlliumError, checkKeys, invalidOption, sessionConflict, shown } from './errors.js';
-import type { Entry, InboxItem, ListOptions, NewEntry, SessionInfo, Store } from './store.js';
+import type {
+  Entry,
+  InboxItem,
+  ListOptions,
+  NewEntry,
+  Posted,
+  SessionInfo,
+  SessionPage,
+  Store,
+} from './store.js';
 
 /** A store that answers without promises, as those do that need not wait for a server. */
 export interface SyncStore extends Store {
   append(sessionId: string, expectedSeq: number, entries: readonly NewEntry[]): number;
   read(sessionId: string, fromSeq: number): readonly Entry[];
   head(sessionId: string): number;
-  list(options?: ListOptions): { readonly sessions: readonly SessionInfo[]; readonly next?: string };
+  list(options?: ListOptions): SessionPage;
   fork(sessionId: string, seq: number, newId: string): void;
   delete(sessionId: string): void;
   post(sessionId: string, item: InboxItem): void;
-  take(sessionId: string, after: number): readonly { readonly n: number; readonly item: InboxItem }[];
+  take(sessionId: string, after: number): readonly Posted[];
   close(): void;
 }
 
@@ -78,7 +87,7 @@ export function listCursor(last: SessionInfo): string {
 }
 
 /** Newest first; sessions of the same time by id, in the order of their UTF-16 code units. */
-export function compareSessions(
+function compareSessions(
   a: { updatedAt: number; sessionId: string },
   b: { updatedAt: number; sessionId: string },
 ): number {
@@ -87,10 +96,7 @@ export function compareSessions(
 }
 
 /** One page of `infos`, for stores that have them all at hand. */
-export function listPage(
-  infos: readonly SessionInfo[],
-  options: ListOptions,
-): { readonly sessions: readonly SessionInfo[]; readonly next?: string } {
+export function listPage(infos: readonly SessionInfo[], options: ListOptions): SessionPage {
   const { tenant, since, limit, after } = listQuery(options);
   const wanted = infos
     .filter((info) => tenant === undefined || info.tenant === tenant)

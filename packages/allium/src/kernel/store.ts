@@ -171,12 +171,24 @@ export type InboxItem =
     }
   | { readonly type: 'cancel'; readonly reason?: string };
 
+/** An item of an inbox and its number. */
+export interface Posted {
+  readonly n: number;
+  readonly item: InboxItem;
+}
+
 export interface SessionInfo {
   readonly sessionId: string;
   readonly tenant?: string;
   readonly seq: number;
   readonly createdAt: number;
   readonly updatedAt: number;
+}
+
+/** Part of a list of sessions; `next` is the cursor of the one that follows. */
+export interface SessionPage {
+  readonly sessions: readonly SessionInfo[];
+  readonly next?: string;
 }
 
 export interface ListOptions {
@@ -203,18 +215,13 @@ export interface Store {
   /** The last `seq`, 0 for a session that does not exist. */
   head(sessionId: string): Awaitable<number>;
   /** Newest first. */
-  list(
-    options?: ListOptions,
-  ): Awaitable<{ readonly sessions: readonly SessionInfo[]; readonly next?: string }>;
+  list(options?: ListOptions): Awaitable<SessionPage>;
   /** Copies the entries up to `seq` into a new session. The two are independent from then on. */
   fork(sessionId: string, seq: number, newId: string): Awaitable<void>;
   delete(sessionId: string): Awaitable<void>;
   /** Adds to the inbox of the session, which need not exist yet. */
   post(sessionId: string, item: InboxItem): Awaitable<void>;
   /** Forgets the items up to number `after` and returns the later ones, numbered from 1, in order. */
-  take(
-    sessionId: string,
-    after: number,
-  ): Awaitable<readonly { readonly n: number; readonly item: InboxItem }[]>;
+  take(sessionId: string, after: number): Awaitable<readonly Posted[]>;
   close?(): Awaitable<void>;
 }

@@ -1,6 +1,7 @@
 /** DESIGN 7: questions to humans, what their answers do, and that nobody is asked or judged twice. */
 import {
   Agent,
+  type AgentOptions,
   type Decision,
   defineState,
   type Middleware,
@@ -933,6 +934,81 @@ describe('ctx.suspend() in a tool', () => {
     expect(result).toMatchObject({ status: 'suspended', pending: [{ title: 'Wipe?' }] });
     const answers = { [result.pending[0]!.id]: { type: 'approve' as const } };
     expect((await session.resume({ answers })).text).toBe('end');
+  });
+});
+
+describe('ctx.suspend() in a layer that does not wait for the answer', () => {
+  const ask = (ctx: ToolContext) => void ctx.suspend({ title: 'Wipe?' });
+  const inner: Middleware = { name: 'inner', wrapTool: async (_, next) => await next() };
+  const layers: [string, Middleware][] = [
+    [
+      'wrapTool that returns next()',
+      {
+        wrapTool(ctx, next) {
+          ask(ctx);
+          return next();
+        },
+      },
+    ],
+    [
+      'wrapTool that awaits next()',
+      {
+        async wrapTool(ctx, next) {
+          ask(ctx);
+          await next();
+        },
+      },
+    ],
+    ['beforeTool', { beforeTool: ask }],
+    ['async beforeTool', { beforeTool: async (ctx) => ask(ctx) }],
+  ];
+  const world = (asking: Middleware, onRequest?: AgentOptions['onRequest']) => {
+    const order: string[] = [];
+    const wipe = tool({
+      name: 'wipe',
+      description: '',
+      input: z.any(),
+      execute: () => String(order.push('wiped')),
+    });
+    const agent = new Agent({
+      model: scriptedModel([calls('wipe'), 'end']),
+      tools: [wipe],
+      middleware: [{ ...asking, name: 'asking' }, inner],
+      ...(onRequest && { onRequest }),
+    });
+    return { session: agent.session('s'), order };
+  };
+
+  it.each(layers)('suspends before the tool runs: %s', async (_, asking) => {
+    const { session, order } = world(asking);
+    const result = await session.run('go');
+    expect(result).toMatchObject({ status: 'suspended', pending: [{ title: 'Wipe?', by: 'asking' }] });
+    expect(order).toEqual([]);
+    const answers = { [result.pending[0]!.id]: { type: 'approve' as const } };
+    expect((await session.resume({ answers })).text).toBe('end');
+    expect(order).toEqual(['wiped']);
+  });
+
+  it.each(layers)('has a handler answer before the tool runs: %s', async (_, asking) => {
+    const { session, order } = world(asking, async () => {
+      await settle();
+      order.push('answered');
+      return { type: 'approve' };
+    });
+    expect((await session.run('go')).text).toBe('end');
+    expect(order).toEqual(['answered', 'wiped']);
+  });
+
+  it.each<[string, Middleware]>([
+    ['a result of its own', { wrapTool: async (ctx) => ask(ctx) ?? ('kept' as never) }],
+    ['the result of the tool', { wrapTool: (ctx, next) => next().finally(() => ask(ctx)) }],
+    ['afterTool', { afterTool: ask }],
+  ])('has no result before the answer, with %s', async (_, asking) => {
+    const { session } = world(asking);
+    expect(await session.run('go')).toMatchObject({ status: 'suspended', pending: [{ title: 'Wipe?' }] });
+    const failing = world(asking, () => Promise.reject(new Error('nobody there')));
+    const { messages } = await failing.session.run('go');
+    expect(transcript(messages)[2]).toContain('nobody there');
   });
 });
 

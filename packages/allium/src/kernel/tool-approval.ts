@@ -1,20 +1,20 @@
 /** Whether calls may happen: verdicts of hooks and guards, the questions they ask, and what people answer. */
 import { admit, isJudged } from './admission.js';
-import { checkAnswer, firstAnswers, hasLapsed } from './answers.js';
+import { checkAnswer, firstAnswer, hasLapsed } from './answers.js';
 import type { ToolContext } from './context.js';
 import { AlliumError, isThenable, Suspension, shown } from './errors.js';
 import { callHash } from './hash.js';
 import { isRequest } from './hook-shapes.js';
+import { posted } from './inbox.js';
 import { LAPSED, LiveQuestions } from './live-questions.js';
-import { type AssistantMessage, deepFreeze } from './messages.js';
-import type { CallVerdicts } from './response-gate.js';
+import { deepFreeze } from './messages.js';
 import { beforeToolCall, type CallDecision } from './rules.js';
 import type { Run } from './run.js';
 import { type Scope, untilAborted } from './scope.js';
-import type { OverlayMark } from './state.js';
 import type { Decision, EntryBody, EntryDraft, PendingRequest, Request } from './store.js';
-import { asToolResult, errorResult, type ToolResult } from './tool.js';
-import { type Call, closed, judgeRaw, refuse, released, validate } from './tool-call.js';
+import { asToolResult, errorResult, type ToolResult, textResult } from './tool.js';
+import type { ToolBatch } from './tool-batch.js';
+import { type Call, judgeRaw, released, validate } from './tool-call.js';
 import { startOf } from './tool-starts.js';
 
 const MAX_EDITS = 8;
@@ -34,12 +34,11 @@ export class ToolApproval {
   /** Made for the first question to a handler here. */
   private questions: LiveQuestions | undefined;
 
-  constructor(
-    private readonly run: Run,
-    private readonly message: AssistantMessage,
-    /** What guards said when they judged the response; undefined after a resume. */
-    private readonly verdicts: CallVerdicts | undefined,
-  ) {}
+  constructor(private readonly batch: ToolBatch) {}
+
+  private get run(): Run {
+    return this.batch.runner;
+  }
 
   /** The whole batch is judged in call order before anything executes; questions that are open come back. */
   async judgeAll(calls: readonly Call[]): Promise<readonly PendingRequest[]> {
@@ -54,15 +53,15 @@ export class ToolApproval {
   /** What hooks and guards say about the arguments as they are now: from the journal, or judged and journaled. */
   private async verdict(call: Call): Promise<Verdict> {
     const { ctx, toolCall } = call;
-    const hash = callHash(ctx.tool!.name, ctx._input.raw);
+    const hash = hashOf(ctx);
     const stored = this.run.open.decided?.verdicts.get(`${toolCall.id}\n${hash}`) as Verdict | undefined;
     if (stored) return this.restored(call, stored);
     const { revision, raw } = ctx._input;
     const before = ctx._state?.mark();
-    const judged = await closed(this.run, call, () => this.judge(call, ctx));
+    const judged = await call.closed(() => this.judge(call, ctx));
     if (call.pending) return {};
-    if (judged?.block) refuse(this.run, call, judged.block.reason, judged.block.by);
-    const verdict: Verdict = await released(this.run, call, judged ?? {});
+    if (judged?.block) call.refuse(judged.block.reason, judged.block.by);
+    const verdict: Verdict = await released(call, judged ?? {});
     if (ctx.revision > revision || (ctx._input.raw !== raw && !verdict.block)) verdict.args = ctx._input.raw;
     this.entries.push({
       type: 'verdict',
@@ -71,7 +70,8 @@ export class ToolApproval {
       hash,
       verdict: storable(verdict),
     });
-    this.commitState(ctx, before);
+    // It is not taken again, so what its hooks wrote is written with it. Cells of the call stay with the call.
+    if (ctx._state) this.run.cells.stageAll(ctx._state.take(before));
     return verdict;
   }
 
@@ -79,15 +79,16 @@ export class ToolApproval {
     if (!('args' in verdict)) return verdict;
     if (call.resolved) call.ctx._rewriteCall(JSON.stringify(verdict.args));
     call.ctx._revise();
-    const problem = await closed(this.run, call, () => validate(call.ctx, verdict.args));
+    const problem = await call.closed(() => validate(call.ctx, verdict.args));
     return problem ? { block: { reason: problem, by: 'kernel' } } : verdict;
   }
 
   /** Guards first: what they refuse no hook is asked about. Deny beats ask. */
   private async judge(call: Call, ctx: ToolContext): Promise<CallDecision> {
-    let guard = this.verdicts?.get(this.message.content.indexOf(call.toolCall));
+    const { message, options } = this.batch;
+    let guard = options.verdicts?.get(message.content.indexOf(call.toolCall));
     // The response was judged before it was kept. Arguments that came from elsewhere, or after a crash, are judged here.
-    if (!this.verdicts || call.resolved || ctx.revision > 0)
+    if (!this.batch.isFresh || call.resolved || ctx.revision > 0)
       guard = await judgeRaw(ctx, call.resolved && ctx.revision === 0);
     if (guard?.deny) return { block: guard.deny };
     let { ask } = guard ?? {};
@@ -108,8 +109,8 @@ export class ToolApproval {
   private async settle(call: Call, verdict: Verdict): Promise<void> {
     if (call.result || call.pending) return;
     const { block, ask, result } = verdict;
-    if (block) return refuse(this.run, call, block.reason, block.by);
-    if (ask && call.approved !== callHash(call.ctx.tool!.name, call.ctx._input.raw)) {
+    if (block) return call.refuse(block.reason, block.by);
+    if (ask && call.approved !== hashOf(call.ctx)) {
       const request = this.request(call, call.ctx, 'ask', ask.request, ask.by);
       const answer = await this.answer(call, request, ask.request, this.run.scope);
       if (!answer) {
@@ -118,8 +119,8 @@ export class ToolApproval {
       }
       if (answer.type === 'edit') return this.edit(call, answer.args);
       if (answer.type === 'approve') call.approved = request.hash;
-      else if (answer.type === 'reject') refuse(this.run, call, rejection(answer), 'human');
-      else call.result = { content: [{ type: 'text', text: answer.text }], isError: false };
+      else if (answer.type === 'reject') call.refuse(rejection(answer), 'human');
+      else call.result = textResult(answer.text);
     }
     if (result) call.result ??= result.value as ToolResult;
   }
@@ -128,17 +129,12 @@ export class ToolApproval {
   private async edit(call: Call, args: unknown): Promise<void> {
     const { ctx } = call;
     if (++call.edits > MAX_EDITS)
-      return refuse(
-        this.run,
-        call,
-        `Not run: its arguments were edited more than ${MAX_EDITS} times.`,
-        'kernel',
-      );
+      return call.refuse(`Not run: its arguments were edited more than ${MAX_EDITS} times.`, 'kernel');
     ctx._revise();
-    const problem = await closed(this.run, call, () => validate(ctx, args));
-    if (problem) return refuse(this.run, call, `The edited arguments are invalid.\n${problem}`, 'human');
+    const problem = await call.closed(() => validate(ctx, args));
+    if (problem) return call.refuse(`The edited arguments are invalid.\n${problem}`, 'human');
     if (call.result) return;
-    call.approved = callHash(ctx.tool!.name, ctx._input.raw);
+    call.approved = hashOf(ctx);
     await this.settle(call, await this.verdict(call));
   }
 
@@ -155,8 +151,8 @@ export class ToolApproval {
   ): PendingRequest {
     const { onRequest: _, ...request } = given;
     const { runId, open, clock } = this.run;
-    const hash = callHash(ctx.tool?.name ?? ctx.toolCall.name, ctx._input.raw);
-    const id = `${this.message.id}.${call.index}.${kind}${part}.${hash.slice(0, 8)}`;
+    const hash = hashOf(ctx);
+    const id = `${this.batch.message.id}.${call.index}.${kind}${part}.${hash.slice(0, 8)}`;
     const known = open.requests.get(id);
     if (known) return known;
     const about = {
@@ -224,10 +220,9 @@ export class ToolApproval {
 
   /** Its time is over. Somebody may have answered in time elsewhere, while a handler here was asked. */
   private async lapse(call: Call, request: PendingRequest): Promise<Decision> {
-    const { store, sessionId, state, clock } = this.run;
-    const posted = (await store.take(sessionId, state.inboxCursor)).map(({ item }) => item);
-    const answers = firstAnswers(posted, new Map([[request.id, request]]), clock.now());
-    const answer = answers.get(request.id);
+    const { store, state, clock } = this.run;
+    const items = await posted(store, state);
+    const answer = firstAnswer(items, request, clock.now());
     if (answer) return this.admit(call, request, answer);
     const decision: Decision = { type: 'reject', reason: `Nobody answered within ${request.timeoutMs} ms.` };
     if (this.run.open.requests.has(request.id)) await this.record(call, request, decision);
@@ -256,7 +251,7 @@ export class ToolApproval {
    */
   private goingOn(call: Call): readonly EntryDraft[] {
     if (call.phase !== 'running' || call.ctx.tool?.onInDoubt !== 'fail') return [];
-    return [startOf(this.run.runId, this.message.id, call.toolCall.id)];
+    return [startOf(this.run.runId, this.batch.message.id, call.toolCall.id)];
   }
 
   private async write(request: PendingRequest): Promise<void> {
@@ -278,11 +273,6 @@ export class ToolApproval {
     this.entries = [];
     const wait = this.run.append(entries);
     if (isThenable(wait)) await wait;
-  }
-
-  /** A verdict is not taken again, so what its hooks wrote is written with it. Cells of the call stay with the call. */
-  private commitState(ctx: ToolContext, before: OverlayMark | undefined): void {
-    if (ctx._state) this.run.cells.stageAll(ctx._state.take(before));
   }
 
   // ── While a call runs ──────────────────────────────────────────────────────────────────────────────────────
@@ -320,12 +310,11 @@ export class ToolApproval {
     if (problem) return errorResult(problem);
     const { block, ask, result } = await this.judge(call, ctx);
     if (block) return errorResult(block.reason);
-    if (ask && call.approved !== callHash(ctx.tool!.name, ctx._input.raw)) {
+    if (ask && call.approved !== hashOf(ctx)) {
       const pending = this.request(call, ctx, 'ask', ask.request, ask.by);
       const answer = await this.answer(call, pending, ask.request, ctx._scope);
       if (!answer) throw this.suspension(ctx, pending);
-      if (answer.type === 'respond')
-        return { content: [{ type: 'text', text: answer.text }], isError: false };
+      if (answer.type === 'respond') return textResult(answer.text);
       if (answer.type === 'reject') return errorResult(rejection(answer));
       if (answer.type === 'edit')
         return errorResult('Not run: arguments that a middleware rewrites cannot be edited.');
@@ -338,6 +327,11 @@ export class ToolApproval {
     ctx._latch(signal);
     return signal;
   }
+}
+
+/** Of the tool and the arguments as they are now. */
+function hashOf({ tool, toolCall, _input }: ToolContext): string {
+  return callHash(tool?.name ?? toolCall.name, _input.raw);
 }
 
 function rejection({ reason }: Decision & { type: 'reject' }): string {

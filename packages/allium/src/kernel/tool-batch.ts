@@ -12,11 +12,11 @@ import type { Outcome } from './scope.js';
 import type { Awaitable, EntryDraft, PendingRequest } from './store.js';
 import { errorResult, type Tool, type ToolResult } from './tool.js';
 import { needsApproval, ToolApproval } from './tool-approval.js';
-import { Call, failureText, refuse } from './tool-call.js';
+import { Call } from './tool-call.js';
 import { executeTool } from './tool-execution.js';
 import { executeMany } from './tool-lanes.js';
 import { prepare } from './tool-preparation.js';
-import type { ToolResults } from './tool-results.js';
+import { answerRest, begin, finish, told } from './tool-results.js';
 import { startOf } from './tool-starts.js';
 import { inDoubt } from './unanswered.js';
 
@@ -27,28 +27,21 @@ export interface BatchOutcome {
   readonly pending: readonly PendingRequest[];
 }
 
-export interface BatchOptions {
+interface BatchOptions {
   /** The tools the model was shown. */
   readonly tools: readonly Tool[];
-  /** What guards said about the calls; undefined after a resume, where they are asked again. */
+  /** What guards said about the calls when they were made; undefined after a resume, where they are asked again. */
   readonly verdicts?: CallVerdicts;
-  /** The calls were just made: none can have begun before. */
-  readonly fresh?: boolean;
   /** Nothing runs; each call is answered with this. */
   readonly notRun?: string | undefined;
 }
 
-/** Runs the calls of a message, or what is left of them after a resume. */
-export function runTools(run: Run, batch: OpenBatch, options: BatchOptions): Awaitable<BatchOutcome> {
-  return new ToolBatch(run, batch, options).run();
-}
-
+/** The calls of a message, or what is left of them after a resume. */
 export class ToolBatch implements Outcome<unknown, BatchOutcome> {
   declare readonly runner: Run;
-  declare private readonly batch: OpenBatch;
+  declare readonly batch: OpenBatch;
   declare readonly options: BatchOptions;
   declare readonly message: AssistantMessage;
-  declare readonly results: ToolResults;
   declare private approving: ToolApproval | undefined;
   /** One of the calls stopped the run. */
   declare private stopped: boolean;
@@ -56,16 +49,14 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
   declare private waiting: boolean;
   /** A kernel limit that cuts this batch short: what fits still runs. */
   declare limit: StopRun | undefined;
-  declare private readonly calls: Call[];
   /** Those that had no result when this process began with them. */
-  declare private readonly open: readonly Call[];
+  declare readonly open: readonly Call[];
 
   constructor(runner: Run, batch: OpenBatch, options: BatchOptions) {
     this.runner = runner;
     this.batch = batch;
     this.options = options;
     this.message = batch.message;
-    this.results = runner.toolResults;
     this.approving = undefined;
     this.stopped = false;
     this.waiting = false;
@@ -73,26 +64,31 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
     // Results follow each other in call order.
     const first = runner.open.count + 1;
     const { calls, results } = batch;
-    this.calls = [new Call(this, 0, first, calls[0]!, results[0])];
+    const open = results[0] ? [] : [new Call(this, 0, first, calls[0]!)];
     for (let i = 1; i < calls.length; i++)
-      this.calls.push(new Call(this, i, first + i, calls[i]!, results[i]));
-    this.open = batch.answered === 0 ? this.calls : this.calls.filter((call) => !call.done);
+      if (!results[i]) open.push(new Call(this, i, first + i, calls[i]!));
+    this.open = open;
+  }
+
+  /** The calls were just made: none can have begun before. */
+  get isFresh(): boolean {
+    return this.options.verdicts !== undefined;
   }
 
   /** Made for the first question: most batches have none. */
   get approval(): ToolApproval {
-    this.approving ??= new ToolApproval(this.runner, this.message, this.options.verdicts);
+    this.approving ??= new ToolApproval(this);
     return this.approving;
   }
 
   /** Answers at once as long as nothing has to wait: no hook, tool or store that answers with a promise. */
   run(): Awaitable<BatchOutcome> {
-    const { calls, open } = this;
-    if (!this.options.fresh) {
+    const { open } = this;
+    if (!this.isFresh) {
       const ended = endOf(this.runner);
       if (ended !== undefined) return this.broken(ended);
       // Those beyond the limit may have been answered before.
-      if (this.options.notRun === undefined && calls.length > this.runner.toolCallsLeft())
+      if (this.options.notRun === undefined && this.batch.calls.length > this.runner.toolCallsLeft())
         this.limit = toolCallLimit();
     }
     if (needsApproval(this.runner)) return this.judgeThenExecute(0);
@@ -183,20 +179,19 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
   }
 
   private answerRest(why: unknown): Promise<void> {
-    const { open } = this;
-    for (const call of open)
+    for (const call of this.open)
       if (!call.done && this.hadBegun(call)) call.result ??= inDoubt(call.toolCall.name);
-    return this.results.answerRest(open, why, this.options.fresh ? undefined : this.options.tools);
+    return answerRest(this, why);
   }
 
   /** The control signal that ends the run after this batch, if there is one. */
   private ending(): unknown {
     const { scope, call: latch } = this.runner;
     if (scope.aborted) return scope.reason;
-    for (const { seam } of this.open) {
-      if (seam.latched === undefined || controlKind(seam.latched) === 'suspend') continue;
-      latch.latch(seam.latched, seam.latchedBy);
-      return seam.latched;
+    for (const { latched, latchedBy } of this.open) {
+      if (latched === undefined || controlKind(latched) === 'suspend') continue;
+      latch.latch(latched, latchedBy);
+      return latched;
     }
     // What fits and asks somebody goes on once it is answered; the limit is found again then.
     if (this.limit === undefined || this.waiting) return undefined;
@@ -214,17 +209,13 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
 
   /** What can be known before hooks and guards judge. Waits only where a hook or schema does. */
   private prepare(call: Call, allowed: number): Awaitable<void> {
-    const { runner, options } = this;
-    if (options.notRun !== undefined) return refuse(runner, call, `Not run: ${options.notRun}`);
+    const { notRun } = this.options;
+    if (notRun !== undefined) return call.refuse(`Not run: ${notRun}`);
     if (call.index >= allowed) {
       this.limit ??= toolCallLimit();
-      return refuse(runner, call, `Not run: ${this.limit.message}`);
+      return call.refuse(`Not run: ${this.limit.message}`);
     }
-    return prepare(runner, call, options.tools, this);
-  }
-
-  offered(name: string): boolean {
-    return this.batch.offered?.includes(name) ?? false;
+    return prepare(call);
   }
 
   // ── Execution ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -310,7 +301,7 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
   /** False: it has its result already, or does not begin at all. */
   private begins(call: Call): boolean {
     if (!call.result && this.halted()) return false;
-    this.results.begin(call);
+    begin(call);
     call.result ??= this.doubt(call);
     return call.result === undefined;
   }
@@ -323,6 +314,12 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
 
   /** The layers and the tool have come to a result. */
   private ended(call: Call, result: unknown): Awaitable<void> {
+    const asked = call.answered();
+    if (asked)
+      return asked.then(
+        () => this.ended(call, result),
+        (error) => this.gaveUp(call, error),
+      );
     try {
       call.check();
     } catch (error) {
@@ -334,7 +331,7 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
   private gaveUp(call: Call, error: unknown): Awaitable<void> {
     if (this.interrupted(call, error)) return;
     const { latched } = call;
-    const text = latched === undefined ? failureText(call, error) : `Stopped: ${messageOf(latched)}`;
+    const text = latched === undefined ? call.failureText(error) : `Stopped: ${messageOf(latched)}`;
     return this.finish(call, errorResult(text));
   }
 
@@ -347,7 +344,7 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
   }
 
   private settle(call: Call, result: ToolResult): Awaitable<void> {
-    const wait = this.results.finish(call, result);
+    const wait = finish(call, result);
     if (wait) return wait.then(() => this.finished(call));
     this.finished(call);
   }
@@ -357,6 +354,8 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
   }
 
   innermost(call: Call, ctx: ToolContext): Awaitable<ToolResult> {
+    const asked = call.answered(ctx._scope);
+    if (asked) return asked.then(() => this.innermost(call, ctx));
     if (!ctx._input.assigned) return executeTool(ctx);
     return this.approval.rejudge(call, ctx).then((refused) => refused ?? executeTool(ctx));
   }
@@ -368,7 +367,7 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
 
   /** Before this process went on with it. */
   private hadBegun(call: Call): boolean {
-    return !this.options.fresh && !call.fresh && this.batch.started.includes(call.toolCall.id);
+    return !this.isFresh && !call.fresh && this.batch.started.includes(call.toolCall.id);
   }
 
   /** A control signal came out of a call. True when the call has no result yet. */
@@ -377,7 +376,7 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
     if (kind === 'suspend') {
       call.pending = (error as Suspension).requests as readonly PendingRequest[];
       this.waiting = true;
-      this.results.told(call, { suspended: true });
+      told(call, { suspended: true });
       return true;
     }
     if (kind === 'stop') {

@@ -21,12 +21,12 @@ import {
 } from './messages.js';
 import { judgeArguments } from './response-gate.js';
 import type { CallDecision } from './rules.js';
-import type { Run } from './run.js';
-import { untilAborted } from './scope.js';
+import { type Scope, untilAborted } from './scope.js';
 import { describeIssues } from './standard-schema.js';
 import type { Awaitable, Decision, PendingRequest, Request } from './store.js';
 import { errorResult, type Tool, type ToolResult } from './tool.js';
 import type { ToolBatch } from './tool-batch.js';
+import { update } from './tool-results.js';
 
 /** One call, and what the forks of its context share. */
 export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
@@ -55,21 +55,17 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
   declare fresh: boolean;
   /** Questions nobody has answered yet. */
   declare pending: readonly PendingRequest[] | undefined;
+  /** Those that are being asked: whoever does not await the answer has no result before it either. */
+  declare private asking: Set<{ readonly ctx: ToolContext; readonly answer: Promise<Decision> }> | undefined;
 
-  constructor(
-    batch: ToolBatch,
-    index: number,
-    number: number,
-    toolCall: ToolCall,
-    done: ToolMessage | undefined,
-  ) {
+  constructor(batch: ToolBatch, index: number, number: number, toolCall: ToolCall) {
     super();
     const { runner: run, options } = batch;
     this.batch = batch;
     this.index = index;
     this.number = number;
     this.toolCall = toolCall;
-    this.done = done;
+    this.done = undefined;
     this.tool = run.findTool(toolCall.name, options.tools);
     this.resolved = false;
     this.result = undefined;
@@ -80,6 +76,7 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
     this.begun = false;
     this.fresh = false;
     this.pending = undefined;
+    this.asking = undefined;
     this.ctx = new ToolContext(run, run.scope, this, NO_INPUT, this);
   }
 
@@ -103,15 +100,26 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
     details: unknown,
     forwarded = false,
   ): Awaitable<void> {
-    return this.batch.results.update(this, ctx, partial, details, forwarded);
+    return update(this, ctx, partial, details, forwarded);
   }
 
   suspend(ctx: ToolContext, request: Request): Promise<Decision> {
-    return this.batch.approval.suspend(this, ctx, request);
+    const question = { ctx, answer: this.batch.approval.suspend(this, ctx, request) };
+    this.asking ??= new Set();
+    const { asking } = this;
+    const over = () => asking.delete(question);
+    asking.add(question);
+    question.answer.then(over, over);
+    return question.answer;
   }
 
-  get seam(): SeamCall {
-    return this;
+  /** Settles like the questions around `inner`, or all of the call, that are open; undefined if none is. */
+  answered(inner?: Scope): Promise<unknown> | undefined {
+    if (this.asking === undefined) return undefined;
+    const open = [...this.asking].filter(
+      ({ ctx }) => !ctx._isOver && (inner === undefined || inner.isWithin(ctx._scope)),
+    );
+    return open.length === 0 ? undefined : Promise.all(open.map(({ answer }) => answer));
   }
 
   get _owner(): Call {
@@ -122,52 +130,57 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
     const { sessionId } = this.ctx._run;
     return hash(`${sessionId}\n${this.assistantMessage.id}\n${this.index}\n${this.toolCall.arguments}`);
   }
-}
 
-/** The call does not run; this is what the model reads instead. */
-export function refuse(run: Run, call: Call, reason: string, by?: string): void {
-  call.result = errorResult(reason);
-  call.blocked = true;
-  if (by) run.note(by, `blocked ${call.toolCall.name}`);
-}
+  /** It does not run; this is what the model reads instead. */
+  refuse(reason: string, by?: string): void {
+    this.result = errorResult(reason);
+    this.blocked = true;
+    if (by) this.batch.runner.note(by, `blocked ${this.toolCall.name}`);
+  }
 
-/**
- * Hooks of a call that throw make its result an error. A question that a hook asks leaves the call waiting. Other
- * control signals go further, and so does a broken contract of this package: no model can repair that.
- */
-export async function closed<T>(run: Run, call: Call, work: () => Awaitable<T>): Promise<T | undefined> {
-  try {
-    return await work();
-  } catch (error) {
-    failed(run, call, error);
-    return undefined;
+  /** Hooks that throw make its result an error: see `failed`. */
+  async closed<T>(work: () => Awaitable<T>): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      this.failed(error);
+      return undefined;
+    }
   }
-}
 
-export function failed(run: Run, call: Call, error: unknown): void {
-  if (controlKind(error) === 'suspend') {
-    call.pending = (error as Suspension).requests as readonly PendingRequest[];
-    return;
+  /**
+   * A question that a hook asks leaves the call waiting. Other control signals go further, and so does a broken contract
+   * of this package: no model can repair that.
+   */
+  failed(error: unknown): void {
+    if (controlKind(error) === 'suspend') {
+      this.pending = (error as Suspension).requests as readonly PendingRequest[];
+      return;
+    }
+    if (isControl(error)) {
+      this.latch(error);
+      throw error;
+    }
+    const code = codeOf(error);
+    if (code !== undefined && UNREPAIRABLE.includes(code)) throw error;
+    this.refuse(this.failureText(error));
   }
-  if (isControl(error)) {
-    call.seam.latch(error);
-    throw error;
+
+  failureText(error: unknown): string {
+    const { middleware: by, hook } = this.raisedBy(error) ?? {};
+    const { name } = this.toolCall;
+    if (!by) return `"${name}" failed: ${messageOf(error)}`;
+    this.batch.runner.note(by, `${hook} failed for ${name}: ${toldError(error, this.ctx)}`);
+    return `"${name}" was not completed: middleware "${by}" failed: ${messageOf(error)}`;
   }
-  const code = codeOf(error);
-  if (code !== undefined && UNREPAIRABLE.includes(code)) throw error;
-  refuse(run, call, failureText(call, error));
 }
 
 /** A decision about a call, with what guards leave of what the model will read: it is journaled before the result is. */
-export async function released(
-  run: Run,
-  call: Call,
-  { block, ...rest }: CallDecision,
-): Promise<CallDecision> {
-  const { judgements, plan } = run;
+export async function released(call: Call, { block, ...rest }: CallDecision): Promise<CallDecision> {
+  const { judgements, plan } = call.batch.runner;
   let { result } = rest;
   if (plan.guards['tool-result'].length > 0)
-    await closed(run, call, async () => {
+    await call.closed(async () => {
       if (call.result) call.result = await judgements.toolResult(call.ctx, call.result);
       else if (result)
         result = { ...result, value: await judgements.toolResult(call.ctx, result.value as ToolResult) };
@@ -184,22 +197,6 @@ const UNREPAIRABLE: readonly string[] = [
   'SESSION_CONFLICT',
   'SESSION_CORRUPT',
 ];
-
-export function failureText(call: Call, error: unknown): string {
-  const { middleware: by, hook } = call.seam.raisedBy(error) ?? {};
-  const { name } = call.toolCall;
-  if (!by) return `"${name}" failed: ${messageOf(error)}`;
-  call.ctx._run.note(by, `${hook} failed for ${name}: ${toldError(error, call.ctx)}`);
-  return `"${name}" was not completed: middleware "${by}" failed: ${messageOf(error)}`;
-}
-
-export function parseArguments(text: string): { value: unknown } | { problem: string } {
-  try {
-    return { value: JSON.parse(text === '' ? '{}' : text) };
-  } catch (error) {
-    return { problem: messageOf(error) };
-  }
-}
 
 /** Validates raw arguments into the context; says what is wrong with them otherwise. Parsed values are never parsed again. */
 export function validate(ctx: ToolContext, raw: unknown): Awaitable<string | undefined> {

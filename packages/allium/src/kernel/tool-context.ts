@@ -115,13 +115,8 @@ export class ToolContext<Args = any> extends Context {
    */
   suspend(request: Request): Promise<Decision> {
     const answer = this._isOver ? Promise.reject(this._scope.reason) : this._of._owner.suspend(this, request);
-    // Even unawaited it ends the run: whoever runs the tool waits for it, and the signal is latched.
-    const extra = this._extras();
-    const over = (): void => {
-      if (extra.asking === answer) extra.asking = undefined;
-    };
-    extra.asking = answer;
-    answer.then(over, over);
+    // Even unawaited it ends the run: the call waits for it, and the signal is latched.
+    answer.catch(() => {});
     return answer;
   }
 

@@ -4,6 +4,7 @@ import { AlliumError, attribute, isControl, isThenable } from './errors.js';
 import { Scope, untilAborted } from './scope.js';
 import type { Awaitable } from './store.js';
 import { freezeResult, type Tool, type ToolResult, toToolResult } from './tool.js';
+import type { Call } from './tool-call.js';
 
 /** Runs the tool of the context. What comes after an abort or a timeout is dropped. */
 export function executeTool(ctx: ToolContext): Awaitable<ToolResult> {
@@ -18,7 +19,11 @@ export function executeTool(ctx: ToolContext): Awaitable<ToolResult> {
   try {
     const value = tool.execute(ctx.args, ctx);
     if (isThenable(value)) return settled(untilAborted(value, ctx._scope), ctx, attempts);
-    if (ctx._extra?.asking !== undefined) return settled(value, ctx, attempts);
+    const asked = (ctx._call as Call).answered(ctx._scope);
+    if (asked) {
+      const answered = asked.then(() => value);
+      return settled(answered, ctx, attempts);
+    }
     const result = toToolResult(value);
     if (ctx._run.plan.looksAtResults) ctx._call.frozen = freezeResult(result);
     return result;
@@ -31,7 +36,8 @@ async function settled(work: unknown, ctx: ToolContext, attempts: number): Promi
   try {
     const value = await work;
     // A tool that asks and does not wait for the answer has no result before there is one.
-    if (ctx._extra?.asking !== undefined) await ctx._extra.asking;
+    const asked = (ctx._call as Call).answered(ctx._scope);
+    if (asked) await asked;
     return freezeResult(toToolResult(value));
   } catch (error) {
     throw attributed(error, attempts, ctx);

@@ -6,211 +6,197 @@ import { AlliumError, controlKind, isControl, messageOf } from './errors.js';
 import { eventData } from './event-data.js';
 import { freezeMessage, type ToolContent, type ToolMessage, textOf } from './messages.js';
 import { afterToolCall } from './rules.js';
-import type { Run } from './run.js';
 import { type Awaitable, ENTRY_VERSION } from './store.js';
-import { errorResult, isContentList, type Tool, type ToolResult } from './tool.js';
-import { type Call, failureText } from './tool-call.js';
+import { errorResult, isContentList, type ToolResult } from './tool.js';
+import type { ToolBatch } from './tool-batch.js';
+import type { Call } from './tool-call.js';
 import { isInDoubt, mayHaveBegun, withoutResult } from './unanswered.js';
 
-export class ToolResults {
-  constructor(private readonly run: Run) {}
+/** Tells that a call begins, once. */
+export function begin(call: Call): void {
+  if (call.begun) return;
+  call.begun = true;
+  const { toolCall, batch } = call;
+  const { runId, sessionId, watched } = batch.runner;
+  const messageId = batch.message.id;
+  if (watched) batch.runner.emit({ type: 'tool_execution_start', runId, sessionId, messageId, toolCall });
+}
 
-  /** Tells that a call begins, once. */
-  begin(call: Call): void {
-    const { runId, sessionId, watched } = this.run;
-    if (call.begun) return;
-    call.begun = true;
-    if (watched)
-      this.run.emit({
-        type: 'tool_execution_start',
-        runId,
-        sessionId,
-        messageId: call.assistantMessage.id,
-        toolCall: call.toolCall,
-      });
-  }
-
-  /** Tells how far a call is, as far as guards let it pass. */
-  update(
-    { begun, toolCall }: Call,
-    ctx: ToolContext,
-    partial: string | readonly ToolContent[],
-    details: unknown,
-    forwarded: boolean,
-  ): Awaitable<void> {
-    const { run } = this;
-    if (!begun || ctx._isOver || run.over) return;
-    const content = typeof partial === 'string' ? [{ type: 'text' as const, text: partial }] : partial;
-    if (!isContentList(content))
-      throw new AlliumError(
-        'INVALID_HOOK_RESULT',
-        'ctx.update() takes text or a list of text, image and file content.',
-      );
-    // Watched or not, what a guard says about it counts. Events of a child are made only for those who watch.
-    const shown = judgeUpdate(run.plan.guards, content, details, ctx, forwarded);
-    if (!shown || !run.watched) return;
-    const { runId, sessionId } = run;
-    const about = { toolCallId: toolCall.id, toolName: toolCall.name };
-    run.emit({ type: 'tool_execution_update', runId, sessionId, ...about, ...eventData(shown) });
-    return run.pressure();
-  }
-
-  /** Guards and `afterToolCall` have their say, then the result is journaled and told. */
-  finish(call: Call, result: ToolResult): Awaitable<void> {
-    const { guards, rules } = this.run.plan;
-    const { ctx } = call;
-    ctx.blocked = call.blocked;
-    ctx.result = result;
-    call.phase = 'ending';
-    const judged = guards['tool-result'].length > 0 || rules.afterToolCall.length > 0;
-    if (!judged) return this.record(call, result);
-    // After a stop only the record follows.
-    if (call.seam.latched !== undefined) return this.record(call, this.released(call, result, 'Stopped.'));
-    const judging = guards['tool-result'].length > 0 ? this.judge(call, result) : this.hear(call);
-    return judging instanceof Promise
-      ? judging.then((final) => this.record(call, final))
-      : this.record(call, judging);
-  }
-
-  /** The result as the hooks leave it; a stop among them is latched. */
-  private hear(call: Call): Awaitable<ToolResult> {
-    const { ctx } = call;
-    const failed = (error: unknown): ToolResult => {
-      if (!isControl(error)) return errorResult(failureText(call, error));
-      call.seam.latch(error);
-      return ctx.result!;
-    };
-    try {
-      const wait = afterToolCall(this.run.plan.rules.afterToolCall, ctx);
-      return wait instanceof Promise ? wait.then(() => ctx.result!, failed) : ctx.result!;
-    } catch (error) {
-      return failed(error);
-    }
-  }
-
-  private async judge(call: Call, given: ToolResult): Promise<ToolResult> {
-    const { judgements, plan } = this.run;
-    const { ctx } = call;
-    const withheld = 'The result was withheld.';
-    try {
-      const judged = await judgements.toolResult(ctx, given);
-      ctx.result = judged;
-      if (plan.rules.afterToolCall.length === 0) return judged;
-      const said = await this.hear(call);
-      if (said === judged) return judged;
-      if (call.seam.latched !== undefined) return this.released(call, said, withheld);
-      // What a hook put in, or said when it failed, is judged like what the tool returned.
-      ctx.result = await judgements.toolResult(ctx, said);
-      return ctx.result;
-    } catch (error) {
-      if (!isControl(error)) return errorResult(failureText(call, error));
-      call.seam.latch(error);
-      return errorResult(withheld);
-    }
-  }
-
-  /** A result nobody waits for any more, as far as guards that can answer at once allow it; otherwise `plain` words. */
-  private released(call: Call, result: ToolResult, plain: string): ToolResult {
-    const { judgements, plan } = this.run;
-    const { guards } = plan;
-    if (guards['tool-result'].length === 0 || judgements.hasPassed(result, call.seam)) return result;
-    try {
-      const shown = judgeUpdate(guards, result.content, result.details, call.ctx);
-      if (shown) return { ...result, content: shown.update, details: shown.details };
-    } catch {
-      // The run ends already, and what a guard did not judge is not told.
-    }
-    return errorResult(plain);
-  }
-
-  private record(call: Call, result: ToolResult): Awaitable<void> {
-    const { run } = this;
-    const { content, isError, details, terminate } = result;
-    const { id: toolCallId, name: toolName } = call.toolCall;
-    const id = run.messageId(call.number);
-    const plain = { id, role: 'tool' as const, toolCallId, toolName, content, isError };
-    const message: ToolMessage = details === undefined ? plain : { ...plain, details };
-    if (result === call.frozen) Object.freeze(message);
-    else freezeMessage(message);
-    run.history.knows(message);
-    if (call.ctx._state) run.cells.stage(call.ctx._state);
-    call.done = message;
-    let wait: Awaitable<void>;
-    try {
-      const { runId } = run;
-      const entry = { v: ENTRY_VERSION, at: 0, type: 'tool_finished' as const, runId, message };
-      const last = run.state.lacksOneResult(runId);
-      const { latched, latchedBy } = call.latched === undefined ? run.call : call;
-      // A limit lets the other calls run; a stop does not.
-      const stop = stopOf(latched, latchedBy) ?? (last ? stopOf(call.batch.limit, 'kernel') : undefined);
-      const entries = [
-        terminate || stop ? { ...entry, ...(terminate && { terminate }), ...(stop && { stop }) } : entry,
-      ];
-      // Nobody hears of the last result before the model has answered to it: both may be written together.
-      wait = run.append(entries, !run.watched && last);
-    } catch (error) {
-      throw this.unrecorded(call, error);
-    }
-    if (wait === undefined) return run.watched ? this.told(call, { message }) : undefined;
-    return wait.then(
-      () => this.told(call, { message }),
-      (error) => {
-        throw this.unrecorded(call, error);
-      },
+/** Tells how far a call is, as far as guards let it pass. */
+export function update(
+  { begun, toolCall, batch: { runner: run } }: Call,
+  ctx: ToolContext,
+  partial: string | readonly ToolContent[],
+  details: unknown,
+  forwarded: boolean,
+): Awaitable<void> {
+  if (!begun || ctx._isOver || run.over) return;
+  const content = typeof partial === 'string' ? [{ type: 'text' as const, text: partial }] : partial;
+  if (!isContentList(content))
+    throw new AlliumError(
+      'INVALID_HOOK_RESULT',
+      'ctx.update() takes text or a list of text, image and file content.',
     );
-  }
+  // Watched or not, what a guard says about it counts. Events of a child are made only for those who watch.
+  const shown = judgeUpdate(run.plan.guards, content, details, ctx, forwarded);
+  if (!shown || !run.watched) return;
+  const { runId, sessionId } = run;
+  const about = { toolCallId: toolCall.id, toolName: toolCall.name };
+  run.emit({ type: 'tool_execution_update', runId, sessionId, ...about, ...eventData(shown) });
+  return run.pressure();
+}
 
-  /** The journal refused a result: the execution has ended all the same, and nobody is shown what is not written. */
-  private unrecorded(call: Call, error: unknown): unknown {
-    const { content } = errorResult(`Not recorded: ${messageOf(error)}`);
-    this.told(call, {
-      message: Object.freeze({ ...call.done!, content, details: undefined, isError: true }),
-    });
-    return error;
-  }
+/** Guards and `afterToolCall` have their say, then the result is journaled and told. */
+export function finish(call: Call, result: ToolResult): Awaitable<void> {
+  const { guards, rules } = call.batch.runner.plan;
+  const { ctx } = call;
+  ctx.blocked = call.blocked;
+  ctx.result = result;
+  call.phase = 'ending';
+  const judged = guards['tool-result'].length > 0 || rules.afterToolCall.length > 0;
+  if (!judged) return record(call, result);
+  // After a stop only the record follows.
+  if (call.latched !== undefined) return record(call, released(call, result, 'Stopped.'));
+  const judging = guards['tool-result'].length > 0 ? judge(call, result) : hear(call);
+  return judging instanceof Promise ? judging.then((final) => record(call, final)) : record(call, judging);
+}
 
-  told(call: Call, end: { message: ToolMessage } | { suspended: true }): void {
-    const { runId, sessionId, watched } = this.run;
-    call.begun = false;
-    if (watched)
-      this.run.emit({ type: 'tool_execution_end', runId, sessionId, toolCall: call.toolCall, ...end });
+/** The result as the hooks leave it; a stop among them is latched. */
+function hear(call: Call): Awaitable<ToolResult> {
+  const { ctx } = call;
+  const failed = (error: unknown): ToolResult => {
+    if (!isControl(error)) return errorResult(call.failureText(error));
+    call.latch(error);
+    return ctx.result!;
+  };
+  try {
+    const wait = afterToolCall(call.batch.runner.plan.rules.afterToolCall, ctx);
+    return wait instanceof Promise ? wait.then(() => ctx.result!, failed) : ctx.result!;
+  } catch (error) {
+    return failed(error);
   }
+}
 
-  /**
-   * Answers every call that has no result, with the reason why it will get no other. `resumed`: the tools of a batch that
-   * another process may have begun with.
-   */
-  async answerRest(
-    calls: readonly Call[],
-    why: unknown,
-    resumed: readonly Tool[] | undefined,
-  ): Promise<void> {
-    const { open, agent, asked } = this.run;
-    const aborted = controlKind(why) === 'abort';
-    const ended = `the run ${aborted ? 'was aborted' : isControl(why) ? 'was stopped' : 'failed'}`;
-    let failure: { readonly error: unknown } | undefined;
-    for (const call of calls) {
-      if (call.done) continue;
-      this.begin(call);
-      const here = call.attempts > 0;
-      const before = resumed !== undefined && !asked;
-      if (here || before) this.run.giveUp(call.assistantMessage.id, call.index);
-      // A tool that asks has done nothing yet; one that may be run again, a sub-agent above all, may have.
-      const begun = here
-        ? call.ctx.tool?.onInDoubt === 'retry'
-        : before && mayHaveBegun(open, call.index, resumed, agent);
-      const doubt = begun && !(here && aborted);
-      const reason = aborted && !doubt ? 'Aborted' : withoutResult(ended, doubt);
-      const result = call.result ?? errorResult(`${reason}: ${messageOf(why)}`);
-      // That a call is in doubt is said in any case.
-      const plain = isInDoubt(result) ? textOf(result) : `${reason}.`;
-      try {
-        await this.record(call, this.released(call, result, plain));
-      } catch (error) {
-        // What was told to have started is told to have ended, written or not.
-        failure ??= { error };
-      }
+async function judge(call: Call, given: ToolResult): Promise<ToolResult> {
+  const { judgements, plan } = call.batch.runner;
+  const { ctx } = call;
+  const withheld = 'The result was withheld.';
+  try {
+    const judged = await judgements.toolResult(ctx, given);
+    ctx.result = judged;
+    if (plan.rules.afterToolCall.length === 0) return judged;
+    const said = await hear(call);
+    if (said === judged) return judged;
+    if (call.latched !== undefined) return released(call, said, withheld);
+    // What a hook put in, or said when it failed, is judged like what the tool returned.
+    ctx.result = await judgements.toolResult(ctx, said);
+    return ctx.result;
+  } catch (error) {
+    if (!isControl(error)) return errorResult(call.failureText(error));
+    call.latch(error);
+    return errorResult(withheld);
+  }
+}
+
+/** A result nobody waits for any more, as far as guards that can answer at once allow it; otherwise `plain` words. */
+function released(call: Call, result: ToolResult, plain: string): ToolResult {
+  const { judgements, plan } = call.batch.runner;
+  const { guards } = plan;
+  if (guards['tool-result'].length === 0 || judgements.hasPassed(result, call)) return result;
+  try {
+    const shown = judgeUpdate(guards, result.content, result.details, call.ctx);
+    if (shown) return { ...result, content: shown.update, details: shown.details };
+  } catch {
+    // The run ends already, and what a guard did not judge is not told.
+  }
+  return errorResult(plain);
+}
+
+function record(call: Call, result: ToolResult): Awaitable<void> {
+  const run = call.batch.runner;
+  const { content, isError, details, terminate } = result;
+  const { id: toolCallId, name: toolName } = call.toolCall;
+  const id = run.messageId(call.number);
+  const plain = { id, role: 'tool' as const, toolCallId, toolName, content, isError };
+  const message: ToolMessage = details === undefined ? plain : { ...plain, details };
+  if (result === call.frozen) Object.freeze(message);
+  else freezeMessage(message);
+  run.history.knows(message);
+  if (call.ctx._state) run.cells.stage(call.ctx._state);
+  call.done = message;
+  let wait: Awaitable<void>;
+  try {
+    const { runId } = run;
+    const entry = { v: ENTRY_VERSION, at: 0, type: 'tool_finished' as const, runId, message };
+    const last = run.state.lacksOneResult(runId);
+    const { latched, latchedBy } = call.latched === undefined ? run.call : call;
+    // A limit lets the other calls run; a stop does not.
+    const stop = stopOf(latched, latchedBy) ?? (last ? stopOf(call.batch.limit, 'kernel') : undefined);
+    const entries = [
+      terminate || stop ? { ...entry, ...(terminate && { terminate }), ...(stop && { stop }) } : entry,
+    ];
+    // Nobody hears of the last result before the model has answered to it: both may be written together.
+    wait = run.append(entries, !run.watched && last);
+  } catch (error) {
+    throw unrecorded(call, error);
+  }
+  if (wait === undefined) return run.watched ? told(call, { message }) : undefined;
+  return wait.then(
+    () => told(call, { message }),
+    (error) => {
+      throw unrecorded(call, error);
+    },
+  );
+}
+
+/** The journal refused a result: the execution has ended all the same, and nobody is shown what is not written. */
+function unrecorded(call: Call, error: unknown): unknown {
+  const { content } = errorResult(`Not recorded: ${messageOf(error)}`);
+  told(call, {
+    message: Object.freeze({ ...call.done!, content, details: undefined, isError: true }),
+  });
+  return error;
+}
+
+export function told(call: Call, end: { message: ToolMessage } | { suspended: true }): void {
+  const run = call.batch.runner;
+  const { runId, sessionId } = run;
+  call.begun = false;
+  if (run.watched)
+    run.emit({ type: 'tool_execution_end', runId, sessionId, toolCall: call.toolCall, ...end });
+}
+
+/** Answers every call that has no result, with the reason why it will get no other. */
+export async function answerRest(
+  { runner: run, open: calls, options, isFresh }: ToolBatch,
+  why: unknown,
+): Promise<void> {
+  const { open, agent } = run;
+  // Another process may have begun with a batch that was resumed.
+  const before = !isFresh && !run.asked;
+  const aborted = controlKind(why) === 'abort';
+  const ended = `the run ${aborted ? 'was aborted' : isControl(why) ? 'was stopped' : 'failed'}`;
+  let failure: { readonly error: unknown } | undefined;
+  for (const call of calls) {
+    if (call.done) continue;
+    begin(call);
+    const here = call.attempts > 0;
+    if (here || before) run.giveUp(call.assistantMessage.id, call.index);
+    // A tool that asks has done nothing yet; one that may be run again, a sub-agent above all, may have.
+    const begun = here
+      ? call.ctx.tool?.onInDoubt === 'retry'
+      : before && mayHaveBegun(open, call.index, options.tools, agent);
+    const doubt = begun && !(here && aborted);
+    const reason = aborted && !doubt ? 'Aborted' : withoutResult(ended, doubt);
+    const result = call.result ?? errorResult(`${reason}: ${messageOf(why)}`);
+    // That a call is in doubt is said in any case.
+    const plain = isInDoubt(result) ? textOf(result) : `${reason}.`;
+    try {
+      await record(call, released(call, result, plain));
+    } catch (error) {
+      // What was told to have started is told to have ended, written or not.
+      failure ??= { error };
     }
-    if (failure) throw failure.error;
   }
+  if (failure) throw failure.error;
 }

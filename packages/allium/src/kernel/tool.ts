@@ -193,15 +193,14 @@ function ownDetails(details: unknown): unknown {
 
 /** Whatever `execute` returned, as a result. Throws what is not JSON. */
 export function toToolResult(value: unknown): ToolResult {
-  if (typeof value === 'string') return { content: [{ type: 'text', text: value }], isError: false };
-  if (typeof value === 'number' && Number.isFinite(value))
-    return { content: [{ type: 'text', text: String(value) }], isError: false };
+  if (typeof value === 'string') return textResult(value);
+  if (typeof value === 'number' && Number.isFinite(value)) return textResult(String(value));
   if (value instanceof Error) throw value;
   if (value instanceof Map || value instanceof Set)
     throw new TypeError(
       `A tool must return text, a JSON value or content, got a ${value.constructor.name}. Return Object.fromEntries(map) or [...set].`,
     );
-  if (value === undefined) return { content: [{ type: 'text', text: '(no output)' }], isError: false };
+  if (value === undefined) return textResult('(no output)');
   if (typeof value === 'object' && value !== null) {
     if (RESULTS.has(value)) return value as ToolResult;
     if (isContentList(value)) return { content: value, isError: false };
@@ -217,7 +216,7 @@ export function toToolResult(value: unknown): ToolResult {
     throw new TypeError(
       `A tool must return text, a JSON value or content, got ${kindOf(value as object)}, of which JSON keeps nothing. Return what is in it; progress is told with ctx.update().`,
     );
-  return { content: [{ type: 'text', text }], isError: false };
+  return textResult(text);
 }
 
 function jsonText(value: unknown): string | undefined {
@@ -273,6 +272,10 @@ export function patched(result: ToolResult, patch: ToolResultPatch): ToolResult 
   if (isError !== undefined) next.isError = isError;
   if (terminate !== undefined) next.terminate = terminate;
   return Object.freeze(next);
+}
+
+export function textResult(text: string): ToolResult {
+  return { content: [{ type: 'text', text }], isError: false };
 }
 
 export function errorResult(text: string): ToolResult {
