@@ -160,13 +160,15 @@ export class ModelCall extends Reading {
     this.read(ctx.model, request, ctx._scope, shown && kernel.watched ? kernel : undefined);
   }
 
-  protected take(part: ModelPart): void {
+  protected take(part: ModelPart): boolean {
     if (this.staged !== undefined) {
       this.staged(part);
-      return;
+      return part.type === 'finish';
     }
     const block = this.raw.add(part);
-    if (this.live !== undefined && block >= 0) this.live.part(part, block);
+    if (block < 0) return true;
+    if (this.live !== undefined) this.live.part(part, block);
+    return false;
   }
 
   protected setGrace(fn: () => void): () => void {

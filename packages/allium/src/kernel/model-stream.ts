@@ -18,7 +18,6 @@ export abstract class Reading extends Link {
   private open = false;
   /** `finish` has come: the stream only has to end. */
   private finished = false;
-  private expecting = false;
   private parts = 0;
   private since = 0;
   private model: Model | undefined = undefined;
@@ -26,11 +25,13 @@ export abstract class Reading extends Link {
   private iterator: ModelIterator | undefined = undefined;
   private consumer: Pick<Run, 'pressure'> | undefined = undefined;
   private carrier: SignalCarrier | undefined = undefined;
+  private expected: Expected | undefined = undefined;
   private cancel: (() => void) | undefined = undefined;
   private readonly onStep = (step: IteratorResult<ModelPart>): void => this.step(step);
   private readonly onError = (error: unknown): void => this.fail(error);
 
-  protected abstract take(part: ModelPart): void;
+  /** True: the answer is complete with it. */
+  protected abstract take(part: ModelPart): boolean;
   /** `ended`: so has the stream; otherwise what it still does would meet whatever reads next. */
   protected abstract done(ended: boolean): void;
   protected abstract failed(error: unknown): void;
@@ -109,14 +110,13 @@ export abstract class Reading extends Link {
       return true;
     }
     try {
-      this.take(step.value);
+      if (this.take(step.value)) this.finished = true;
     } catch (error) {
       const iterator = this.iterator!;
       this.fail(error);
       void abandon(iterator);
       return true;
     }
-    if (step.value.type === 'finish') this.finished = true;
     const wait = this.consumer?.pressure() ?? this.breather();
     wait?.then(() => this.pull(), this.onError);
     return wait !== undefined;
@@ -134,15 +134,18 @@ export abstract class Reading extends Link {
 
   /**
    * The answer is complete, so a stream that does not end is let go in the end. Most end at once: whoever looks after
-   * that sets a timer for the others only, and looks once for all streams that were read meanwhile.
+   * that sets a timer for the others only.
    */
   private expectEnd(): void {
-    if (this.expecting) return;
-    this.expecting = true;
-    soon(() => {
-      this.expecting = false;
-      if (this.open && this.finished) this.cancel ??= this.setGrace(() => this.letGo());
-    });
+    if (this.expected === undefined || this.expected.seen) {
+      this.expected = { reading: this, seen: false };
+      if (expected.push(this.expected) === 1) soon(lookForEnds);
+    } else this.expected.reading = this;
+  }
+
+  /** It has not ended when it was looked for. */
+  overdue(): void {
+    this.cancel ??= this.setGrace(() => this.letGo());
   }
 
   private letGo(): void {
@@ -161,8 +164,28 @@ export abstract class Reading extends Link {
   private close(): void {
     this.open = false;
     this.scope!.remove(this);
-    this.cancel?.();
+    if (this.expected !== undefined) this.expected.reading = undefined;
+    if (this.cancel === undefined) return;
+    this.cancel();
     this.cancel = undefined;
+  }
+}
+
+/** A stream that is to end. Who reads it is forgotten when it does: no run is kept in memory by being looked after. */
+interface Expected {
+  reading: Reading | undefined;
+  seen: boolean;
+}
+
+let expected: Expected[] = [];
+
+/** Once for all streams that were read meanwhile. */
+function lookForEnds(): void {
+  const due = expected;
+  expected = [];
+  for (const one of due) {
+    one.seen = true;
+    one.reading?.overdue();
   }
 }
 
