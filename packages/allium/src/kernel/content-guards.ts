@@ -195,6 +195,10 @@ function redactDetails(details: unknown, ctx: Context, quiet = false): { value: 
 /** Probabilities of tokens spell the whole text out, in pieces that no guard knows. */
 const SPELLS = /logprobs/i;
 
+function withoutSpelling(key: string, value: unknown): unknown {
+  return SPELLS.test(key) ? undefined : value;
+}
+
 /**
  * A response with what guards left of its content. Its metadata may quote what is gone, so it is searched too. Where a
  * judge wrote anew nobody knows what quotes it, and no text of it stays. Numbers do: adapters count by them.
@@ -208,7 +212,7 @@ export function withContent<R extends ModelResponse>(
   const { metadata, ...rest } = response;
   if (metadata === undefined) return { ...response, content };
   let value = asJson(metadata, (key, item) =>
-    SPELLS.test(key) || (rewritten && typeof item === 'string') ? undefined : item,
+    rewritten && typeof item === 'string' ? undefined : withoutSpelling(key, item),
   );
   for (const point of points) {
     const cleaned = redactValue(point, value, ctx);
@@ -226,7 +230,7 @@ export function redactValue(
 ): { value: unknown; deny?: Refusal } {
   const all = textsIn(given);
   const { texts, deny } = redactTexts(point, all, ctx, quiet);
-  return { value: texts === all ? given : withTexts(given, texts), deny };
+  return { value: texts === all ? given : asJson(withTexts(given, texts), withoutSpelling), deny };
 }
 
 /** Texts without what guards found in them; the same list if they found nothing. No judge is asked. */

@@ -261,6 +261,48 @@ describe('events of a child', () => {
   });
 });
 
+describe('a call that a guard refused', () => {
+  const number = tool({
+    name: 'x',
+    description: 'x',
+    input: z.object({ n: z.number() }),
+    execute: () => 'ran',
+  }) as Tool;
+  const broken: Guard = {
+    on: ['tool-args'],
+    judge() {
+      throw new Error('down');
+    },
+  };
+  const denies: Guard = { on: ['tool-args'], judge: () => ({ type: 'deny', reason: 'Not allowed here.' }) };
+  const digits: Guard['find'] = (text) =>
+    [...text.matchAll(/\d+/g)].map(({ index, 0: found }) => ({ start: index, end: index + found.length }));
+
+  it.each([
+    ['A guard failed while judging this call, so it was not run.', [broken]],
+    ['Not allowed here.', [denies, { on: ['tool-args'], find: digits }]],
+  ] satisfies [string, Guard[]][])('is told as such, not as wrong arguments: %s', async (said, guards) => {
+    const result = await new Agent({
+      model: scriptedModel([toolCalls({ name: 'x', args: { n: 5 } }), 'ok']),
+      tools: [number],
+      middleware: guards.map((guard, i) => ({ name: `g${i}`, guard })),
+    }).run('go');
+    expect(toolTexts(result)).toEqual([said]);
+    expect(result.changes).toContainEqual({ turn: 1, by: 'g0', what: 'blocked x' });
+  });
+});
+
+it('probabilities of tokens go with what was found beside them, in details too', async () => {
+  const details = { says: 'a SECRET', logprobs: [{ token: 'SEC' }, { token: 'RET' }], kept: 1 };
+  const result = await new Agent({
+    model: scriptedModel([toolCalls({ name: 'x' }), 'ok']),
+    tools: [make('x', () => toolResult({ content: 'r', details }))],
+    middleware: [{ name: 'g', guard: { on: ['tool-result'], find } }],
+  }).run('go');
+  const message = result.messages.find(({ role }) => role === 'tool') as { details?: unknown };
+  expect(message.details).toEqual({ says: 'a [redacted]', kept: 1 });
+});
+
 describe('what a hook returns', () => {
   const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
   const slow: Middleware = {

@@ -1,7 +1,7 @@
 /** Judges one response, piece by piece as it streams or whole. */
 import { redactValue, withContent, withheldThinking, withoutMetadata } from './content-guards.js';
 import type { Context } from './context.js';
-import { codeOf, isControl } from './errors.js';
+import { attribution, codeOf, isControl } from './errors.js';
 import {
   type GuardTable,
   isSame,
@@ -277,6 +277,7 @@ export async function judgeArguments(
   } catch (error) {
     if (codeOf(error) !== 'GUARD_FAILED') throw error;
     const reason = 'A guard failed while judging this call, so it was not run.';
-    return { arguments: read ? '{}' : '', rewritten: true, deny: { reason, by: 'guard' }, ask: undefined };
+    const by = attribution(error)?.middleware ?? 'guard';
+    return { arguments: read ? '{}' : '', rewritten: true, deny: { reason, by }, ask: undefined };
   }
 }

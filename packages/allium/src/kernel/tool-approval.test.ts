@@ -535,14 +535,15 @@ describe('verdicts', () => {
     expect(seen).toEqual([2]);
   });
 
-  it('of guards hold after a crash between the message and the verdict', async () => {
+  it('of guards hold after a crash between the message and the result', async () => {
     const guard: Middleware = {
       name: 'guard',
       guard: { on: ['tool-args'], judge: () => ({ type: 'deny', reason: 'Denied.' }) },
     };
     const store = memoryStore();
     const crashed = world([guard], { store: breakingStore(store, 3).store });
-    await expect(crashed.session(calls('a')).run('go')).rejects.toThrow('disk full');
+    // Watched, so that the result is written at once.
+    await expect(crashed.session(calls('a')).stream('go').result).rejects.toThrow('disk full');
     const it = world([guard], { store });
     expect(results(await it.resume({}))).toEqual(['Denied.']);
     expect(it.ran).toEqual([]);

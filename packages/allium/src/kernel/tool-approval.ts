@@ -1,8 +1,10 @@
 /** Whether calls may happen: verdicts of hooks and guards, the questions they ask, and what people answer. */
+
 import { admit, isJudged } from './admission.js';
 import { checkAnswer, firstAnswer, hasLapsed } from './answers.js';
 import type { ToolContext } from './context.js';
 import { AlliumError, isThenable, Suspension, shown } from './errors.js';
+import type { Judged } from './guards.js';
 import { callHash } from './hash.js';
 import { isRequest } from './hook-shapes.js';
 import { posted } from './inbox.js';
@@ -85,8 +87,7 @@ export class ToolApproval {
 
   /** Guards first: what they refuse no hook is asked about. Deny beats ask. */
   private async judge(call: Call, ctx: ToolContext): Promise<CallDecision> {
-    const { message, options } = this.batch;
-    let guard = options.verdicts?.get(message.content.indexOf(call.toolCall));
+    let guard: Partial<Pick<Judged, 'deny' | 'ask'>> | undefined = call.guardVerdict;
     // The response was judged before it was kept. Arguments that came from elsewhere, or after a crash, are judged here.
     if (!this.batch.isFresh || call.resolved || ctx.revision > 0)
       guard = await judgeRaw(ctx, call.resolved && ctx.revision === 0);

@@ -9,7 +9,7 @@ import {
   messageOf,
   type Suspension,
 } from './errors.js';
-import { toldError } from './guards.js';
+import { type Judged, toldError } from './guards.js';
 import { hash } from './hash.js';
 import {
   type AssistantMessage,
@@ -136,6 +136,12 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
     this.result = errorResult(reason);
     this.blocked = true;
     if (by) this.batch.runner.note(by, `blocked ${this.toolCall.name}`);
+  }
+
+  /** What guards said of it when they judged the response. */
+  get guardVerdict(): Pick<Judged, 'deny' | 'ask'> | undefined {
+    const { message, options } = this.batch;
+    return this.resolved ? undefined : options.verdicts?.get(message.content.indexOf(this.toolCall));
   }
 
   /** Hooks that throw make its result an error: see `failed`. */

@@ -31,6 +31,9 @@ async function resolve(call: Call, hooks: Hooks): Promise<void> {
 function parse(call: Call): Awaitable<void> {
   const { tool, toolCall } = call.ctx;
   if (!tool) return call.refuse(unknown(toolCall.name, call.batch));
+  // What a guard refused may have lost its arguments, and nobody is to wonder what is wrong with them.
+  const denied = call.guardVerdict?.deny;
+  if (denied) return call.refuse(denied.reason, denied.by);
   let raw: unknown;
   try {
     raw = JSON.parse(toolCall.arguments || '{}');
