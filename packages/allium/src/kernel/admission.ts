@@ -46,7 +46,7 @@ async function admitEdit(
   const text = JSON.stringify(given.args);
   const toolCall = { type: 'tool-call', id: callId, name: toolName, arguments: text } as const;
   const ctx = new RunContext(run, run.scope, []);
-  const { arguments: kept, deny } = await judgeArguments(run.plan.guards, toolCall, ctx);
+  const { arguments: kept, deny } = await judgeArguments(toolCall, ctx);
   if (deny) return { type: 'reject', reason: deny.reason };
   return kept === text ? given : { ...given, args: JSON.parse(kept) };
 }

@@ -1,6 +1,6 @@
 /** Guards on whole messages, and on results and progress of tools. */
 import type { Context, ToolContext } from './context.js';
-import { type GuardTable, isSame, judge, type Left, type Refusal, redact, skipOrThrow } from './guards.js';
+import { isSame, judge, type Left, type Refusal, redact, skipOrThrow } from './guards.js';
 import { isJson } from './json-copy.js';
 import { asJson, readArguments, textsIn, withTexts } from './json-texts.js';
 import type { AssistantContent, Message, ModelResponse, ThinkingContent, ToolContent } from './messages.js';
@@ -12,14 +12,13 @@ import type { ToolResult } from './tool.js';
  * it is as in results of tools.
  */
 export async function judgeMessage(
-  table: GuardTable,
   point: 'input' | 'request',
   message: Message,
   ctx: Context,
 ): Promise<{ owner: Message; deny?: Refusal }> {
   const given = searchable(message);
   const texts = given.content.map(textsOfPart);
-  const judged = await judge(table[point], { point, message }, texts.flat(), ctx);
+  const judged = await judge(ctx.plan.guards[point], { point, message }, texts.flat(), ctx);
   const { rewritten, texts: left, deny } = judged;
   if (deny) return { owner: given, deny };
   let owner = given;
@@ -167,13 +166,12 @@ function withheld({ reason }: Refusal): ToolResult {
  * only where somebody watches, so nothing but what they see may depend on it.
  */
 export function judgeUpdate(
-  table: GuardTable,
   content: readonly ToolContent[],
   details: unknown,
   ctx: Context,
   quiet = false,
 ): { update: readonly ToolContent[]; details?: unknown } | undefined {
-  if (table['tool-result'].some((planned) => planned.guard.judge)) return undefined;
+  if (ctx.plan.guards['tool-result'].some((planned) => planned.guard.judge)) return undefined;
   const given = content.flatMap(textsOfPart);
   const { texts, deny } = redactTexts('tool-result', given, ctx, quiet);
   if (deny) return undefined;

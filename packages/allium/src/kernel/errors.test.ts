@@ -72,7 +72,7 @@ describe('attribution', () => {
 
   it('counts anew when a model or tool throws the same object again', () => {
     const error = new Error('x');
-    attribute(error, { hook: 'model', attempts: 1 }, { final: true });
+    attribute(error, { hook: 'model', attempts: 1 }, undefined, { final: true });
     attribute(error, { hook: 'model', attempts: 2 });
     expect(attribution(error)).toEqual({ hook: 'model', attempts: 2 });
   });

@@ -297,8 +297,8 @@ export function attribution(error: unknown): Attribution | undefined {
 export function attribute(
   error: unknown,
   first: Attribution,
-  more?: Partial<Attribution>,
   within?: Raiser,
+  more?: Partial<Attribution>,
 ): void {
   if (typeof error !== 'object' || error === null) {
     within?._raised(error, first);

@@ -280,8 +280,8 @@ export function skipOrThrow(planned: PlannedGuard, error: unknown, ctx: Context)
   const told = `Guard "${name}" failed, so nothing more was released${why}`;
   const failure = new AlliumError('GUARD_FAILED', told, { cause: error });
   const by = { middleware: name, hook: 'guard' };
-  attribute(error, by, undefined, ctx);
-  attribute(failure, by, undefined, ctx);
+  attribute(error, by, ctx);
+  attribute(failure, by, ctx);
   throw failure;
 }
 

@@ -123,7 +123,7 @@ export async function judge(
   if (before) ctx._state = before.inner();
   let current = message;
   if (guards.input.length > 0) {
-    const { owner, deny } = await judgeMessage(guards, 'input', message, ctx);
+    const { owner, deny } = await judgeMessage('input', message, ctx);
     if (deny) return deny;
     current = owner;
   }
@@ -132,7 +132,7 @@ export async function judge(
     if ('block' in answer) return { reason: answer.block, by: answer.by };
     // What a hook put in comes from outside as well.
     if (answer.message !== current && guards.input.length > 0) {
-      const { owner, deny } = await judgeMessage(guards, 'input', answer.message, ctx);
+      const { owner, deny } = await judgeMessage('input', answer.message, ctx);
       if (deny) return deny;
       current = owner;
     } else current = answer.message;

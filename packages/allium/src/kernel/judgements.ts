@@ -92,7 +92,7 @@ export class Judgements {
   async assigned(ctx: ToolContext): Promise<void> {
     const given = JSON.stringify(ctx._input.raw) ?? 'null';
     const toolCall = { ...ctx.toolCall, arguments: given };
-    const { arguments: kept } = await judgeArguments(this.run.plan.guards, toolCall, ctx);
+    const { arguments: kept } = await judgeArguments(toolCall, ctx);
     if (kept !== given) ctx.args = JSON.parse(kept);
   }
 

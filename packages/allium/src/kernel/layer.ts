@@ -29,7 +29,7 @@ export interface Layer {
 /** Notes that this error is the middleware's own, and returns it. A control signal is latched instead. */
 export function owned(name: string, hook: string, error: unknown, ctx: LayerContext): unknown {
   if (isControl(error)) ctx._run.cross(error, ctx, name);
-  else attribute(error, { middleware: name, hook }, undefined, ctx);
+  else attribute(error, { middleware: name, hook }, ctx);
   return error;
 }
 

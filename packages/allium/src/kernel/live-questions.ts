@@ -50,7 +50,7 @@ export class LiveQuestions {
     try {
       return await handler(request);
     } catch (error) {
-      attribute(error, { hook: 'onRequest', ...(by && { middleware: by }) }, undefined, this.run);
+      attribute(error, { hook: 'onRequest', ...(by && { middleware: by }) }, this.run);
       throw error;
     }
   }

@@ -212,7 +212,7 @@ export class ModelCall extends Reading {
     const { ctx, raw, stages, live, ending, resolve, reject } = this;
     try {
       if (!isControl(error)) {
-        attribute(error, { hook: 'model', attempts: this.attempts }, undefined, ctx);
+        attribute(error, { hook: 'model', attempts: this.attempts }, ctx);
         // What was shown is void, and nobody should read it while a retry waits.
         if (this.begun) ctx._call.live?.abandon(live, stages?.last ?? raw);
       }

@@ -78,7 +78,7 @@ async function again(
   if (action === 'fail') {
     ctx._call.final ??= new Set();
     ctx._call.final.add(error);
-    attribute(error, { hook: ctx.seam }, { final: true }, ctx);
+    attribute(error, { hook: ctx.seam }, ctx, { final: true });
   }
   if (action === 'restart' && ctx._run.mayRestart(layer.name))
     throw new RestartTurn(error, ctx._state?.since(before));

@@ -17,7 +17,7 @@ export function checkAssigned(ctx: ModelContext): void {
     checkRequest(_request, run.request);
   } catch (error) {
     const author = authorOf(ctx, (request) => isWrong(request, run.request));
-    if (author) attribute(error, author, undefined, ctx);
+    if (author) attribute(error, author, ctx);
     throw error;
   }
 }

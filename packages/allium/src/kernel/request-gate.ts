@@ -2,7 +2,7 @@
 
 import { judgeMessage } from './content-guards.js';
 import type { ModelContext } from './context.js';
-import { type GuardTable, judge, judgedOnce, latching, stopFor } from './guards.js';
+import { judge, judgedOnce, latching, stopFor } from './guards.js';
 import { isFrozenMessage, type Message } from './messages.js';
 import { isWithheld } from './session-state.js';
 
@@ -15,8 +15,6 @@ export class RequestGate {
   private readonly prompts = new Map<string, Promise<string>>();
   /** Some thinking was changed and may not be sent back. */
   withheld = false;
-
-  constructor(private readonly table: GuardTable) {}
 
   /** The first messages of the history; undefined when all of them may go as they are. */
   async history(messages: readonly Message[], ctx: ModelContext): Promise<readonly Message[] | undefined> {
@@ -50,7 +48,7 @@ export class RequestGate {
   }
 
   private async judgePrompt(given: string, ctx: ModelContext): Promise<string> {
-    const { request } = this.table;
+    const { request } = ctx.plan.guards;
     const { texts, deny } = await latching(ctx, () => judge(request, { point: 'request' }, [given], ctx));
     if (deny) throw stopFor(deny, ctx);
     return texts[0]!;
@@ -63,7 +61,7 @@ export class RequestGate {
   }
 
   private async judge(message: Message, ctx: ModelContext): Promise<Message> {
-    const { owner, deny } = await latching(ctx, () => judgeMessage(this.table, 'request', message, ctx));
+    const { owner, deny } = await latching(ctx, () => judgeMessage('request', message, ctx));
     if (deny) throw stopFor(deny, ctx);
     if (owner !== message && owner.role === 'assistant') this.withheld ||= owner.content.some(isWithheld);
     return owner;

@@ -234,7 +234,7 @@ export class ResponseGate {
     if (this.table['tool-args'].length === 0) return rewritten;
     for (const [index, call] of response.content.entries()) {
       if (call.type !== 'tool-call') continue;
-      const { arguments: text, rewritten: anew, deny, ask } = await judgeArguments(this.table, call, ctx);
+      const { arguments: text, rewritten: anew, deny, ask } = await judgeArguments(call, ctx);
       this.rewritten ||= anew;
       if (deny || ask) this.calls.set(index, { deny, ask });
       if (text !== call.arguments) rewritten.set(index, text);
@@ -262,7 +262,6 @@ export function asJudged(response: ModelResponse, judged: JudgedContent, ctx: Co
  * call and withholds its arguments; the run goes on.
  */
 export async function judgeArguments(
-  table: GuardTable,
   toolCall: ToolCall,
   ctx: Context,
 ): Promise<{ arguments: string } & Pick<Judged, 'rewritten' | 'deny' | 'ask'>> {
@@ -271,7 +270,12 @@ export async function judgeArguments(
   const subject = { point: 'tool-args', toolCall, ...(read && { args: read.args }) } as const;
   const said = read ? textsIn(read.args) : [given];
   try {
-    const { texts, args, rewritten, deny, ask } = await judge(table['tool-args'], subject, said, ctx);
+    const { texts, args, rewritten, deny, ask } = await judge(
+      ctx.plan.guards['tool-args'],
+      subject,
+      said,
+      ctx,
+    );
     const unread = read ? read.kept : (texts[0] ?? '');
     return { arguments: args === read?.args ? unread : JSON.stringify(args), rewritten, deny, ask };
   } catch (error) {

@@ -102,7 +102,7 @@ function checked<T>(planned: PlannedHook, ctx: Context, answer: unknown, subject
 /** Returns where the hook is skipped. What was latched before goes on in the place of an error. */
 function failed({ hook, name, open }: PlannedHook, ctx: Context, error: unknown): undefined {
   if (isControl(error)) ctx._latch(error, error === ctx._scope.reason ? 'kernel' : name);
-  else attribute(error, { middleware: name, hook }, undefined, ctx);
+  else attribute(error, { middleware: name, hook }, ctx);
   ctx._call.check();
   if (isControl(error) || !open) throw error;
   ctx._run.note(name, `${hook} failed and was skipped: ${toldError(error, ctx)}`);

@@ -153,7 +153,7 @@ export class Run {
 
   /** Remembers what of the history the guards of requests have judged. */
   get requestGate(): RequestGate {
-    this.gate ??= new RequestGate(this.plan.guards);
+    this.gate ??= new RequestGate();
     return this.gate;
   }
 
@@ -252,7 +252,7 @@ export class Run {
 
   /** Notes that it was the store that failed. */
   ofStore(error: unknown): unknown {
-    if (codeOf(error) === undefined) attribute(error, { hook: 'store' }, undefined, this);
+    if (codeOf(error) === undefined) attribute(error, { hook: 'store' }, this);
     return error;
   }
 

@@ -244,11 +244,7 @@ export async function judgeRaw(
   const { guards } = ctx._run.plan;
   if (guards['tool-args'].length === 0) return {};
   const given = JSON.stringify(ctx._input.raw);
-  const {
-    arguments: kept,
-    deny,
-    ask,
-  } = await judgeArguments(guards, { ...ctx.toolCall, arguments: given }, ctx);
+  const { arguments: kept, deny, ask } = await judgeArguments({ ...ctx.toolCall, arguments: given }, ctx);
   if (brought && kept !== given) ctx._rewriteCall(kept);
   if (kept === given) return { deny, ask };
   // Nothing runs with what is left of them, so they need not be valid.

@@ -45,7 +45,7 @@ async function settled(work: unknown, ctx: ToolContext, attempts: number): Promi
 }
 
 function attributed(error: unknown, attempts: number, ctx: ToolContext): unknown {
-  if (!isControl(error)) attribute(error, { hook: 'tool', attempts }, undefined, ctx);
+  if (!isControl(error)) attribute(error, { hook: 'tool', attempts }, ctx);
   return error;
 }
 

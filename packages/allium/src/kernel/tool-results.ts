@@ -38,7 +38,7 @@ export function update(
       'ctx.update() takes text or a list of text, image and file content.',
     );
   // Watched or not, what a guard says about it counts. Events of a child are made only for those who watch.
-  const shown = judgeUpdate(run.plan.guards, content, details, ctx, forwarded);
+  const shown = judgeUpdate(content, details, ctx, forwarded);
   if (!shown || !run.watched) return;
   const { runId, sessionId } = run;
   const about = { toolCallId: toolCall.id, toolName: toolCall.name };
@@ -104,7 +104,7 @@ function released(call: Call, result: ToolResult, plain: string): ToolResult {
   const { guards } = plan;
   if (guards['tool-result'].length === 0 || judgements.hasPassed(result, call)) return result;
   try {
-    const shown = judgeUpdate(guards, result.content, result.details, call.ctx);
+    const shown = judgeUpdate(result.content, result.details, call.ctx);
     if (shown) return { ...result, content: shown.update, details: shown.details };
   } catch {
     // The run ends already, and what a guard did not judge is not told.
