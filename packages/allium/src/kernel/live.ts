@@ -86,7 +86,6 @@ export class LiveMessage {
   }
 
   show(delta: MessageDelta): void {
-    if (!this.watched) return;
     if (!this.started) this.start();
     this.dirty = true;
     this.void = false;
@@ -210,7 +209,9 @@ export class LiveStream {
     if (!guardsResponses) return;
     // Where no layer can put another response in its place, there is nothing to wait for.
     const waits = live.run.plan.layers.model.length > 0;
-    this.gate = new ResponseGate(ctx, waits, (type, block, text) => live.showText(type, block, text));
+    this.gate = new ResponseGate(ctx, waits, (type, block, text) => {
+      if (live.watched) live.showText(type, block, text);
+    });
   }
 
   part(part: ModelPart, block: number): void {
