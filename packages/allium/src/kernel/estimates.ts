@@ -24,8 +24,11 @@ function charsOfTools(tools: readonly Tool[]): number {
 }
 
 function remembered(key: readonly ToolSpec[] | ToolSpec, count: () => number): number {
-  const chars = counted.get(key) ?? count();
-  counted.set(key, chars);
+  let chars = counted.get(key);
+  if (chars === undefined) {
+    chars = count();
+    counted.set(key, chars);
+  }
   return chars;
 }
 

@@ -47,6 +47,15 @@ export function isJson(value: unknown): boolean {
   return copied(value, 0) !== NOT_JSON;
 }
 
+/** Is it JSON in which nothing can be changed any more, so that nobody needs a copy? */
+export function isFrozenJson(value: unknown, depth = 0): boolean {
+  if (isSimple(value)) return true;
+  if (typeof value !== 'object' || !Object.isFrozen(value) || depth === DEEPEST) return false;
+  if (!Array.isArray(value) && !isPlain(value!)) return false;
+  for (const item of Object.values(value!)) if (!isFrozenJson(item, depth + 1)) return false;
+  return true;
+}
+
 /** Why a value cannot be written as JSON, if so. What JSON changes or leaves out is fine. */
 export function unwritable(value: unknown): string | undefined {
   if (typeof value !== 'bigint' && (typeof value !== 'object' || value === null)) return undefined;

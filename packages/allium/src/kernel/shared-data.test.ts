@@ -61,6 +61,22 @@ describe('a frozen object that holds one that is not', () => {
     expect(message.details!.list).toEqual(['a']);
   });
 
+  it('is refused as details where it holds what cannot be written', async () => {
+    const result = await new Agent({
+      model: scriptedModel([toolCalls({ name: 'x' }), 'ok']),
+      tools: [make('x')],
+      middleware: [
+        {
+          name: 'answers',
+          wrapTool: async () => ({ ...toolResult({ content: 'r' }), details: Object.freeze({ n: 1n }) }),
+        },
+      ],
+    }).run('go');
+    const message = result.messages.find(({ role }) => role === 'tool')!;
+    expect(message).toMatchObject({ isError: true });
+    expect(textOf(message)).toContain('what can be written as JSON');
+  });
+
   it('is frozen all the way down where a model gave it', async () => {
     const { data } = shell();
     const result = await new Agent({

@@ -1,7 +1,7 @@
 /** Tools: what a model may call. */
 import type { ToolContext } from './context.js';
 import { AlliumError, checkKeys, invalidOption, shown } from './errors.js';
-import { isPlain, kindOf, ownJson, unwritable } from './json-copy.js';
+import { isFrozenJson, isPlain, kindOf, ownJson, unwritable } from './json-copy.js';
 import { deepFreeze, type ToolContent } from './messages.js';
 import type { ToolResultPatch } from './middleware.js';
 import type { ToolSpec } from './model.js';
@@ -184,7 +184,9 @@ export function asToolResult(value: unknown): ToolResult {
 /** Somebody may go on working with what it gave as details. */
 function withOwnDetails(result: ToolResult): ToolResult {
   const { details } = result;
-  return details === undefined ? result : { ...result, details: ownDetails(details) };
+  return details === undefined || isFrozenJson(details)
+    ? result
+    : { ...result, details: ownDetails(details) };
 }
 
 function ownDetails(details: unknown): unknown {
