@@ -311,6 +311,11 @@ describe('messages of a hook', () => {
     ['a role nobody knows', { role: 'system', content: [{ type: 'text', text: 'Be brief.' }] }],
     ['a part that is none', { role: 'user', content: [null] }],
     ['nothing', undefined],
+    ['a frozen one', Object.freeze({ role: 'user', content: 'Be brief.' })],
+    [
+      'a frozen part',
+      Object.freeze({ role: 'user', content: Object.freeze([Object.freeze({ type: 'text' })]) }),
+    ],
   ])('that are no messages are told with the hook: %s', async (_, wrong) => {
     const middleware: Middleware[] = [
       { name: 'wrong', transformContext: (messages) => [...messages, wrong as never] },
