@@ -8,6 +8,7 @@ import {
   type Store,
   textOf,
   tool,
+  toolResult,
 } from 'allium';
 import { approval } from 'allium/middleware/approval';
 import { type Answer, scriptedModel, text, toolCalls } from 'allium/testing';
@@ -109,6 +110,20 @@ describe('a sub-agent whose run layer fails', () => {
 });
 
 describe('a sub-agent that waits for an answer ends', () => {
+  it.each<[string, Partial<AgentOptions>, string]>([
+    ['a layer answers', { middleware: [{ wrapTool: () => toolResult({ content: 'cached' }) }] }, 'done'],
+    ['a layer stops the run', { middleware: [{ beforeTool: (ctx) => ctx.stop() }] }, 'stopped'],
+    ['a layer fails', { middleware: [{ beforeTool: () => noServer() }] }, 'done'],
+    ['a hook blocks', { middleware: [{ beforeToolCall: () => ({ block: true }) }] }, 'done'],
+    ['nobody knows the tool', { tools: [] }, 'done'],
+  ])('when its call is answered without it after a resume: %s', async (_, boss, status) => {
+    const store = memoryStore();
+    const { pending } = await firm({ store }).session.run('go');
+    const answers = { [pending[0]!.id]: { type: 'approve' as const } };
+    expect(await firm({ store, boss }).session.resume({ answers })).toMatchObject({ status });
+    expect(await ends(store)).toEqual([status, 'aborted', 'aborted']);
+  });
+
   it('when a new message gives the question up', async () => {
     const store = memoryStore();
     await firm({ store }).session.run('go');
