@@ -75,6 +75,23 @@ describe('what waits', () => {
     expect(JSON.stringify(events)).not.toContain('SECRET');
   });
 
+  it.each<[string, unknown]>([
+    ['nothing', null],
+    ['text', 'hey'],
+    ['content of no kind', { id: '', role: 'user', content: [{ type: 'poem' }] }],
+  ])('and is no message is left out, visibly, and does not stand in the way: %s', async (_, message) => {
+    const store = memoryStore();
+    for (const type of ['steer', 'follow_up'] as const) store.post('s', { type, message: message as never });
+    const agent = new Agent({ store, model: scriptedModel(['a', 'b']), middleware: [guard] });
+    const session = agent.session('s');
+    const { events, result } = await collect(session.stream('go'));
+    expect(result).toMatchObject({ status: 'done', queued: [] });
+    expect(events.filter(({ type }) => type === 'custom')).toMatchObject(
+      ['steer', 'follow_up'].map(() => ({ name: 'message_refused', by: 'kernel' })),
+    );
+    expect((await session.run('on')).messages.map(textOf)).toEqual(['on', 'b']);
+  });
+
   it('keeps nothing in the inbox that was taken', async () => {
     const store = memoryStore();
     const agent = new Agent({ store, model: scriptedModel(['a', 'b', 'c']) });
@@ -107,15 +124,15 @@ describe('what waits', () => {
     ]);
   });
 
-  it('is an error of the store where items come without their numbers', async () => {
-    const store = storeWith(memoryStore(), {
-      take: () => [{ item: { type: 'cancel' } }] as never,
-    });
-    const agent = new Agent({ store, model: scriptedModel(['a']) });
-    await expect(agent.session('s').run('go')).rejects.toMatchObject({
-      code: 'STORE_FAILED',
-      message: expect.stringContaining('take() of the store'),
-    });
+  it('is an error of the store where items are none, or come without their numbers', async () => {
+    for (const wrong of [{ item: { type: 'cancel' } }, { n: 1, item: null }, null]) {
+      const store = storeWith(memoryStore(), { take: () => [wrong] as never });
+      const agent = new Agent({ store, model: scriptedModel(['a']) });
+      await expect(agent.session('s').run('go')).rejects.toMatchObject({
+        code: 'STORE_FAILED',
+        message: expect.stringContaining('take() of the store'),
+      });
+    }
   });
 });
 

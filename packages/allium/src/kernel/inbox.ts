@@ -2,7 +2,9 @@
 import { firstAnswers } from './answers.js';
 import { unjudged } from './content-guards.js';
 import { RunContext } from './context.js';
-import { Aborted, isThenable, storeAnswered } from './errors.js';
+import { Aborted, isRecord, isThenable, storeAnswered } from './errors.js';
+import { tellRefusal } from './incoming.js';
+import { lackOf } from './message-input.js';
 import { deepFreeze, type Message } from './messages.js';
 import type { Run } from './run.js';
 import type { SessionState } from './session-state.js';
@@ -66,8 +68,10 @@ function forgotten({ inboxCursor, waits }: SessionState): number {
 function left(taken: readonly Posted[], { inboxCursor, waits }: SessionState): readonly Posted[] {
   if (!Array.isArray(taken)) throw storeAnswered('take', taken, 'a list of items');
   if (taken.length === 0) return taken;
-  const nameless = taken.find((one) => !Number.isInteger(one?.n));
-  if (nameless) throw storeAnswered('take', nameless, 'an item with its number');
+  // By index: a hole in a list is no item either.
+  for (let i = 0; i < taken.length; i++)
+    if (!Number.isInteger(taken[i]?.n) || !isRecord(taken[i].item))
+      throw storeAnswered('take', taken[i], 'an item with its number');
   return taken.filter(({ n }) => n > inboxCursor || waits.includes(n));
 }
 
@@ -83,11 +87,20 @@ function messagesIn(items: readonly Posted[]): PostedMessage[] {
   );
 }
 
+/** Whoever posts without `steer()` and `followUp()` may post anything: what is no message is left out, visibly. */
+function isFit(run: Run, { item }: Posted): boolean {
+  if (item.type !== 'steer' && item.type !== 'follow_up') return true;
+  const lack = lackOf(item.message, 'user', 'assistant', 'tool');
+  if (lack !== undefined) tellRefusal(run, { reason: `Expected ${lack}.`, by: 'kernel' });
+  return lack === undefined;
+}
+
 function sort(run: Run, taken: readonly Posted[], wanted: Wanted): Due | undefined {
   const { state } = run;
-  const items = left(taken, state);
+  const found = left(taken, state);
+  const items = found.length === 0 ? found : found.filter((one) => isFit(run, one));
   run.posted = items;
-  if (items.length === 0) return undefined;
+  if (found.length === 0) return undefined;
   for (const { item } of items) {
     if (item.type === 'cancel' && wanted !== 'none, before it began')
       run.scope.abort(new Aborted(item.reason ?? 'The run was cancelled.'));
@@ -96,7 +109,7 @@ function sort(run: Run, taken: readonly Posted[], wanted: Wanted): Due | undefin
   const steering = queued.filter(({ item }) => item.type === 'steer');
   const all = steering.length > 0 || wanted === 'steer' ? steering : queued;
   const ready = wanted === 'steer' || wanted === 'all' ? all : [];
-  const cursor = Math.max(state.inboxCursor, items.at(-1)!.n);
+  const cursor = Math.max(state.inboxCursor, found.at(-1)!.n);
   if (cursor === state.inboxCursor && ready.length === 0) return undefined;
   const waits = queued.filter((one) => !ready.includes(one)).map(({ n }) => n);
   return {
