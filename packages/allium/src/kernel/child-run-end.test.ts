@@ -124,6 +124,21 @@ describe('a sub-agent that waits for an answer ends', () => {
     expect(await ends(store)).toEqual([status, 'aborted', 'aborted']);
   });
 
+  it('or, where the store fails, does not: the run can be gone on with', async () => {
+    const store = memoryStore();
+    const { pending } = await firm({ store }).session.run('go');
+    const answers = { [pending[0]!.id]: { type: 'approve' as const } };
+    const boss: Partial<AgentOptions> = {
+      middleware: [{ wrapTool: () => toolResult({ content: 'cached' }) }],
+    };
+    const down = storeWith(store, { head: noServer });
+    await expect(firm({ store: down, boss }).session.resume({ answers })).rejects.toMatchObject({
+      code: 'STORE_FAILED',
+    });
+    expect(await firm({ store }).session.resume()).toMatchObject({ status: 'done', text: 'end' });
+    expect(await ends(store)).toEqual(['done', 'done', 'done']);
+  });
+
   it('when a new message gives the question up', async () => {
     const store = memoryStore();
     await firm({ store }).session.run('go');

@@ -53,7 +53,14 @@ export function finish(call: Call, result: ToolResult): Awaitable<void> {
   if (isFresh || call.attempts > 0 || run.asked) return conclude(call, result);
   // It was not run here. What it may have started before the run broke off ends with it.
   const left = { messageId: message.id, calls: [call.index] };
-  return endChildren(run, run.sessionId, left).then(() => conclude(call, result));
+  return endChildren(run, run.sessionId, left).then(
+    () => conclude(call, result),
+    (error) => {
+      // They cannot be ended now: the run fails as it is, and can be gone on with.
+      run.surrender(error);
+      throw error;
+    },
+  );
 }
 
 function conclude(call: Call, result: ToolResult): Awaitable<void> {
