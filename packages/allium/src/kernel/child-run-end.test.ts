@@ -91,6 +91,29 @@ describe('a sub-agent whose run layer fails', () => {
     expect((await boss.store.list()).sessions).toEqual([]);
   });
 
+  it.each([true, false])(
+    'is not said to have failed where the store did, its entry written or not: %s',
+    async (written) => {
+      const store = memoryStore();
+      let once = true;
+      const append: Store['append'] = (id, seq, entries) => {
+        const cut = once && id !== 's' && entries.some((entry) => entry.type === 'run_end');
+        if (!cut) return store.append(id, seq, entries);
+        once = false;
+        if (written) store.append(id, seq, entries);
+        throw new Error('power cut');
+      };
+      const { pending } = await firm({ store }).session.run('go');
+      const answers = { [pending[0]!.id]: { type: 'approve' as const } };
+      await expect(
+        firm({ store: storeWith(store, { append }) }).session.resume({ answers }),
+      ).rejects.toMatchObject({ code: 'STORE_FAILED' });
+      const { messages } = await firm({ store }).session.resume();
+      expect(textOf(messages[2]!)).toBe('The clerk is done.');
+      expect(await ends(store)).toEqual(['done', 'done', 'done']);
+    },
+  );
+
   it('is not said to have failed where its end cannot be written: the run can be gone on with', async () => {
     const store = memoryStore();
     const append: Store['append'] = (id, seq, entries) => {

@@ -6,7 +6,7 @@
 import { childId, endRun, placeOf } from './abandoned.js';
 import type { Agent, RunOptions } from './agent.js';
 import type { ToolContext } from './context.js';
-import { AlliumError, codeOf, RunError, Suspension } from './errors.js';
+import { codeOf, RunError, Suspension } from './errors.js';
 import type { AgentEvent } from './events.js';
 import { deepFreeze, type MessageInput, textOf, toolCallsOf } from './messages.js';
 import type { OpenRun } from './open-run.js';
@@ -243,11 +243,13 @@ class ChildCall {
 }
 
 /**
- * The child has another runner, and so has the parent: whoever that is goes on with both. Or it is under way and cannot
- * be gone on with here, for want of a middleware perhaps: an answer of the tool would end it for good.
+ * The child has another runner, and so has the parent: whoever that is goes on with both. Or the store fails, and nobody
+ * knows how far the child got. Or it is under way and cannot be gone on with here, for want of a middleware perhaps: an
+ * answer of the tool would end it for good.
  */
 function isLost(error: unknown, { open }: SessionState): boolean {
-  if (error instanceof AlliumError && error.code === 'SESSION_CONFLICT') return true;
+  const code = codeOf(error);
+  if (code === 'SESSION_CONFLICT' || code === 'STORE_FAILED') return true;
   return open !== undefined && !(error instanceof RunError);
 }
 
