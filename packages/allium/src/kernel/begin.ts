@@ -4,7 +4,7 @@ import { isJudged } from './admission.js';
 import type { Agent } from './agent.js';
 import { checkAnswer, firstAnswers, unknownRequest } from './answers.js';
 import type { Plan } from './compose.js';
-import { AlliumError, codeOf, kernelStop, messageOf } from './errors.js';
+import { AlliumError, kernelStop, storeFailed } from './errors.js';
 import type { EventQueue } from './event-queue.js';
 import { posted } from './inbox.js';
 import { Journal } from './journal.js';
@@ -49,18 +49,16 @@ export interface Start {
 export function begin(start: Start): Awaitable<Run> {
   try {
     const read = catchUp(start.store, start.state);
-    if (read) return read.then(() => opened(start), storeFailed);
+    if (read) return read.then(() => opened(start), notBegun);
   } catch (error) {
-    storeFailed(error);
+    notBegun(error);
   }
   return opened(start);
 }
 
 /** Without a run there is no result to fail with. */
-function storeFailed(error: unknown): never {
-  if (codeOf(error) !== undefined) throw error;
-  const message = `The store failed before the run began: ${messageOf(error)}`;
-  throw new AlliumError('STORE_FAILED', message, { cause: error });
+function notBegun(error: unknown): never {
+  throw storeFailed(error, ' before the run began');
 }
 
 function opened(start: Start): Awaitable<Run> {
@@ -78,7 +76,7 @@ function opened(start: Start): Awaitable<Run> {
       return run;
     });
   if (!state.open) return newRun(start, plan, journal, metadata);
-  return settleOpen(journal, start, plan).then(() => newRun(start, plan, journal, metadata), storeFailed);
+  return settleOpen(journal, start, plan).then(() => newRun(start, plan, journal, metadata), notBegun);
 }
 
 function newRun(start: Start, plan: Plan, journal: Journal, metadata: Metadata | undefined): Run {
@@ -173,7 +171,7 @@ async function reopen(
     const look = posted(store, journal.state);
     items = look instanceof Promise ? await look : look;
   } catch (error) {
-    storeFailed(error);
+    notBegun(error);
   }
   const now = agent.clock.now();
   const answers = firstAnswers(items, open.requests, now);
@@ -198,7 +196,7 @@ async function reopen(
         plain.map(([requestId, decision]) => ({ type: 'answer', runId: open.runId, requestId, decision })),
       );
     } catch (error) {
-      storeFailed(error);
+      notBegun(error);
     }
   return unjudged;
 }

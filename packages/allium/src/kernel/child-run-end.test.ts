@@ -8,6 +8,7 @@ import {
   type Store,
   textOf,
   tool,
+  toolResult,
 } from 'allium';
 import { approval } from 'allium/middleware/approval';
 import { type Answer, scriptedModel, text, toolCalls } from 'allium/testing';
@@ -90,6 +91,29 @@ describe('a sub-agent whose run layer fails', () => {
     expect((await boss.store.list()).sessions).toEqual([]);
   });
 
+  it.each([true, false])(
+    'is not said to have failed where the store did, its entry written or not: %s',
+    async (written) => {
+      const store = memoryStore();
+      let once = true;
+      const append: Store['append'] = (id, seq, entries) => {
+        const cut = once && id !== 's' && entries.some((entry) => entry.type === 'run_end');
+        if (!cut) return store.append(id, seq, entries);
+        once = false;
+        if (written) store.append(id, seq, entries);
+        throw new Error('power cut');
+      };
+      const { pending } = await firm({ store }).session.run('go');
+      const answers = { [pending[0]!.id]: { type: 'approve' as const } };
+      await expect(
+        firm({ store: storeWith(store, { append }) }).session.resume({ answers }),
+      ).rejects.toMatchObject({ code: 'STORE_FAILED' });
+      const { messages } = await firm({ store }).session.resume();
+      expect(textOf(messages[2]!)).toBe('The clerk is done.');
+      expect(await ends(store)).toEqual(['done', 'done', 'done']);
+    },
+  );
+
   it('is not said to have failed where its end cannot be written: the run can be gone on with', async () => {
     const store = memoryStore();
     const append: Store['append'] = (id, seq, entries) => {
@@ -109,6 +133,49 @@ describe('a sub-agent whose run layer fails', () => {
 });
 
 describe('a sub-agent that waits for an answer ends', () => {
+  it.each<[string, Partial<AgentOptions>, string]>([
+    ['a layer answers', { middleware: [{ wrapTool: () => toolResult({ content: 'cached' }) }] }, 'done'],
+    ['a layer stops the run', { middleware: [{ beforeTool: (ctx) => ctx.stop() }] }, 'stopped'],
+    ['a layer fails', { middleware: [{ beforeTool: () => noServer() }] }, 'done'],
+    ['a hook blocks', { middleware: [{ beforeToolCall: () => ({ block: true }) }] }, 'done'],
+    ['nobody knows the tool', { tools: [] }, 'done'],
+  ])('when its call is answered without it after a resume: %s', async (_, boss, status) => {
+    const store = memoryStore();
+    const { pending } = await firm({ store }).session.run('go');
+    const answers = { [pending[0]!.id]: { type: 'approve' as const } };
+    expect(await firm({ store, boss }).session.resume({ answers })).toMatchObject({ status });
+    expect(await ends(store)).toEqual([status, 'aborted', 'aborted']);
+  });
+
+  it('or, where the store fails, does not: the run can be gone on with', async () => {
+    const store = memoryStore();
+    const { pending } = await firm({ store }).session.run('go');
+    const answers = { [pending[0]!.id]: { type: 'approve' as const } };
+    const boss: Partial<AgentOptions> = {
+      middleware: [{ wrapTool: () => toolResult({ content: 'cached' }) }],
+    };
+    const down = storeWith(store, { head: noServer });
+    await expect(firm({ store: down, boss }).session.resume({ answers })).rejects.toMatchObject({
+      code: 'STORE_FAILED',
+    });
+    expect(await firm({ store }).session.resume()).toMatchObject({ status: 'done', text: 'end' });
+    expect(await ends(store)).toEqual(['done', 'done', 'done']);
+  });
+
+  it('or goes on later, where the store fails when it is looked for', async () => {
+    const store = memoryStore();
+    const { pending } = await firm({ store }).session.run('go');
+    const answers = { [pending[0]!.id]: { type: 'approve' as const } };
+    const down = storeWith(store, {
+      read: (id, seq) => (id === 's' ? store.read(id, seq) : noServer()),
+    });
+    await expect(firm({ store: down }).session.resume({ answers })).rejects.toMatchObject({
+      code: 'STORE_FAILED',
+    });
+    expect(await firm({ store }).session.resume()).toMatchObject({ status: 'done', text: 'end' });
+    expect(await ends(store)).toEqual(['done', 'done', 'done']);
+  });
+
   it('when a new message gives the question up', async () => {
     const store = memoryStore();
     await firm({ store }).session.run('go');

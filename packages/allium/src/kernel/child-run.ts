@@ -6,7 +6,7 @@
 import { childId, endRun, placeOf } from './abandoned.js';
 import type { Agent, RunOptions } from './agent.js';
 import type { ToolContext } from './context.js';
-import { AlliumError, RunError, Suspension } from './errors.js';
+import { codeOf, RunError, Suspension } from './errors.js';
 import type { AgentEvent } from './events.js';
 import { deepFreeze, type MessageInput, textOf, toolCallsOf } from './messages.js';
 import type { OpenRun } from './open-run.js';
@@ -122,15 +122,15 @@ class ChildCall {
     const idOf = (n: number): string => childId(sessionId, this.place, n);
     for (let n = 1; ; n++) {
       const session = new Session(this.child.agent, idOf(n), forgets, store);
-      const { open, ended } = await session.peek();
+      const { open, ended } = await this.reached(() => session.peek());
       const failed = !open && isFailure(ended?.status);
-      if (!failed || (!again && (await store.head(idOf(n + 1))) === 0)) return session;
+      if (!failed || (!again && (await this.reached(() => store.head(idOf(n + 1)))) === 0)) return session;
     }
   }
 
   private async goOn(session: Session): Promise<ChildOutcome> {
     const of = { agent: this.child.agent, sessionId: session.id };
-    const state = await session.peek();
+    const state = await this.reached(() => session.peek());
     if (!state.open && state.ended) {
       await this.closeOthers([]);
       return { ...of, ...stored(state, state.ended) };
@@ -171,6 +171,16 @@ class ChildCall {
   private surrendered(error: unknown): unknown {
     this.run.surrender(error);
     return error;
+  }
+
+  /** What the store says of a child. That it fails is no answer to the call. */
+  private async reached<T>(ask: () => Awaitable<T>): Promise<T> {
+    try {
+      return await ask();
+    } catch (error) {
+      const code = codeOf(error);
+      throw code === undefined || code === 'STORE_FAILED' ? this.surrendered(error) : error;
+    }
   }
 
   private async execute(session: Session, open: OpenRun | undefined): Promise<RunResult> {
@@ -233,11 +243,13 @@ class ChildCall {
 }
 
 /**
- * The child has another runner, and so has the parent: whoever that is goes on with both. Or it is under way and cannot
- * be gone on with here, for want of a middleware perhaps: an answer of the tool would end it for good.
+ * The child has another runner, and so has the parent: whoever that is goes on with both. Or the store fails, and nobody
+ * knows how far the child got. Or it is under way and cannot be gone on with here, for want of a middleware perhaps: an
+ * answer of the tool would end it for good.
  */
 function isLost(error: unknown, { open }: SessionState): boolean {
-  if (error instanceof AlliumError && error.code === 'SESSION_CONFLICT') return true;
+  const code = codeOf(error);
+  if (code === 'SESSION_CONFLICT' || code === 'STORE_FAILED') return true;
   return open !== undefined && !(error instanceof RunError);
 }
 

@@ -36,6 +36,21 @@ export async function judgeMessage(
   return { owner: value === details ? owner : { ...rest, details: value }, deny: objection };
 }
 
+/**
+ * A message that waits to be judged, as it is told of meanwhile: as far as guards that can answer at once allow it,
+ * otherwise without what it says.
+ */
+export function unjudged(message: Message, ctx: Context): Message {
+  const guards = ctx.plan.guards.input;
+  if (guards.length === 0) return message;
+  if (message.role === 'user' && !guards.some(({ guard }) => guard.judge)) {
+    const given = message.content.map(textsOfPart);
+    const { texts, deny } = redactTexts('input', given.flat(), ctx, true);
+    if (!deny) return { ...message, content: redactedContent(message, given, texts) } as Message;
+  }
+  return { id: message.id, role: 'user', content: [] };
+}
+
 /** The message in the form in which guards can see all of it; itself if they can. */
 function searchable(message: Message): Message {
   if (message.role === 'tool') {

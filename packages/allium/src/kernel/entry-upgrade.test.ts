@@ -12,13 +12,13 @@ describe('upgradeEntries', () => {
   it('takes every step from the version of the entry to the current one, and leaves current entries alone', () => {
     const steps = {
       1: (old: StoredEntry) => ({ ...old, v: 2, cursor: Number(old.cursor) * 10 }),
-      2: (old: StoredEntry) => ({ ...old, v: 3, queued: [] }),
+      2: (old: StoredEntry) => ({ ...old, v: 3, waits: [] }),
     };
-    const current = { ...entry(3, 3), queued: [] };
+    const current = { ...entry(3, 3), waits: [] };
     const upgraded = upgradeEntries('s', [entry(1, 1), entry(2, 2), current], steps, 3);
     expect(upgraded).toEqual([
-      { v: 3, seq: 1, at: 5, type: 'inbox', cursor: 10, queued: [] },
-      { v: 3, seq: 2, at: 5, type: 'inbox', cursor: 2, queued: [] },
+      { v: 3, seq: 1, at: 5, type: 'inbox', cursor: 10, waits: [] },
+      { v: 3, seq: 2, at: 5, type: 'inbox', cursor: 2, waits: [] },
       current,
     ]);
     expect(upgraded[2]).toBe(current);

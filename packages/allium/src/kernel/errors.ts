@@ -328,6 +328,12 @@ export function storeAnswered(method: string, answer: unknown, wanted: string): 
   );
 }
 
+/** An error of the store, as one of ours; one that is stays what it is. `when`: with a space before it. */
+export function storeFailed(error: unknown, when = ''): AlliumError {
+  if (codeOf(error) !== undefined) return error as AlliumError;
+  return new AlliumError('STORE_FAILED', `The store failed${when}: ${messageOf(error)}`, { cause: error });
+}
+
 /** What was thrown, as text. Not shortened: who takes secrets out of it would not find one that is cut off. */
 export function messageOf(error: unknown): string {
   if (typeof error === 'string') return error;

@@ -19,8 +19,9 @@ export interface Shape {
 }
 
 const MESSAGES: Omit<Shape, 'wanted'> = {
-  fine: (answer, given) => answer === given || lackOfMessages(answer) === undefined,
-  lack: lackOfMessages,
+  fine: (answer, given) =>
+    answer === given || lackOfMessages(answer, given as readonly Message[]) === undefined,
+  lack: (answer) => lackOfMessages(answer),
   required: true,
 };
 

@@ -11,6 +11,7 @@ import {
   type Model,
   type ModelPart,
   memoryStore,
+  type Session,
   type Store,
   textOf,
   tool,
@@ -269,6 +270,29 @@ describe('who is to blame', () => {
       }
   });
 
+  it.each<[string, (session: Session, requestId: string) => Promise<unknown>, (keyof Store)[]]>([
+    ['messages()', (session) => session.messages(), ['read']],
+    ['pending()', (session) => session.pending(), ['read']],
+    ['steer()', (session) => session.steer('hey'), ['read', 'post']],
+    ['followUp()', (session) => session.followUp('hey'), ['read', 'post']],
+    ['answer()', (session, id) => session.answer(id, { type: 'approve' }), ['read', 'take', 'post']],
+    ['abort()', (session) => session.abort(), ['read', 'post']],
+  ])('for a store that fails in %s is the store', async (_, ask, methods) => {
+    const down = new Error('ECONNREFUSED');
+    const atOnce = () => {
+      throw down;
+    };
+    for (const method of methods)
+      for (const fails of [atOnce, async () => atOnce()]) {
+        const whole = memoryStore();
+        const { pending } = await sessionIn(whole).run('go');
+        const session = sessionIn(storeWith(whole, { [method]: fails }));
+        const failure = await ask(session, pending[0]!.id).catch((error) => error);
+        expect(failure, method).toBeInstanceOf(AlliumError);
+        expect(failure, method).toMatchObject({ code: 'STORE_FAILED', cause: down });
+      }
+  });
+
   it.each(['read', 'take'] as const)(
     'for a store whose %s() answers with nothing is the store',
     async (method) => {
@@ -287,6 +311,11 @@ describe('messages of a hook', () => {
     ['a role nobody knows', { role: 'system', content: [{ type: 'text', text: 'Be brief.' }] }],
     ['a part that is none', { role: 'user', content: [null] }],
     ['nothing', undefined],
+    ['a frozen one', Object.freeze({ role: 'user', content: 'Be brief.' })],
+    [
+      'a frozen part',
+      Object.freeze({ role: 'user', content: Object.freeze([Object.freeze({ type: 'text' })]) }),
+    ],
   ])('that are no messages are told with the hook: %s', async (_, wrong) => {
     const middleware: Middleware[] = [
       { name: 'wrong', transformContext: (messages) => [...messages, wrong as never] },

@@ -1,7 +1,11 @@
 /** What other processes, and other code of this one, posted to a session while it runs. */
 import { firstAnswers } from './answers.js';
-import { Aborted, isThenable, storeAnswered } from './errors.js';
-import type { Message } from './messages.js';
+import { unjudged } from './content-guards.js';
+import { RunContext } from './context.js';
+import { Aborted, isRecord, isThenable, storeAnswered } from './errors.js';
+import { tellRefusal } from './incoming.js';
+import { lackOf } from './message-input.js';
+import { deepFreeze, type Message } from './messages.js';
 import type { Run } from './run.js';
 import type { SessionState } from './session-state.js';
 import type { Awaitable, Decision, EntryBody, InboxItem, Posted, Queued, Store } from './store.js';
@@ -10,8 +14,6 @@ import type { Awaitable, Decision, EntryBody, InboxItem, Posted, Queued, Store }
 export interface Due {
   readonly messages: readonly Message[];
   readonly answers: ReadonlyMap<string, Decision>;
-  /** Messages that wait on. */
-  readonly queued: readonly Queued[];
   readonly entries: readonly EntryBody[];
 }
 
@@ -21,11 +23,13 @@ export interface Due {
  */
 export type Wanted = 'steer' | 'all' | 'none' | 'none, before it began';
 
+const NOTHING: readonly never[] = Object.freeze([]);
+
 /** Takes over what was posted; nothing is taken before the entries are written. */
 export function drain(run: Run, wanted: Wanted): Awaitable<Due | undefined> {
   let items: Awaitable<readonly Posted[]>;
   try {
-    items = run.store.take(run.sessionId, run.state.inboxCursor);
+    items = run.store.take(run.sessionId, forgotten(run.state));
   } catch (error) {
     throw run.ofStore(error);
   }
@@ -39,41 +43,78 @@ export function drain(run: Run, wanted: Wanted): Awaitable<Due | undefined> {
 }
 
 /** The same for those who only look. */
-export function posted(
-  store: Store,
-  { sessionId, inboxCursor }: SessionState,
-): Awaitable<readonly InboxItem[]> {
-  const taken = store.take(sessionId, inboxCursor);
-  return isThenable(taken) ? Promise.resolve(taken).then(itemsOf) : itemsOf(taken);
+export function posted(store: Store, state: SessionState): Awaitable<readonly InboxItem[]> {
+  const look = (taken: readonly Posted[]): readonly InboxItem[] => itemsOf(left(taken, state));
+  const taken = store.take(state.sessionId, forgotten(state));
+  return isThenable(taken) ? Promise.resolve(taken).then(look) : look(taken);
+}
+
+/** Messages of the inbox that wait on, as results tell of them: nobody has judged them yet. */
+export function queuedIn(run: Run): readonly Message[] {
+  const { posted, state } = run;
+  if (posted.length === 0) return NOTHING;
+  const ctx = new RunContext(run, run.scope, NOTHING);
+  return Object.freeze(
+    messagesIn(left(posted, state)).map(({ item }) => deepFreeze(unjudged(item.message, ctx))),
+  );
+}
+
+/** Up to here everything is taken over: the store need not keep it. */
+function forgotten({ inboxCursor, waits }: SessionState): number {
+  return waits.length === 0 ? inboxCursor : waits[0]! - 1;
+}
+
+/** What nobody has taken over. Items behind one that waits are in the inbox still, taken or not. */
+function left(taken: readonly Posted[], { inboxCursor, waits }: SessionState): readonly Posted[] {
+  if (!Array.isArray(taken)) throw storeAnswered('take', taken, 'a list of items');
+  if (taken.length === 0) return taken;
+  // By index: a hole in a list is no item either.
+  for (let i = 0; i < taken.length; i++)
+    if (!Number.isInteger(taken[i]?.n) || !isRecord(taken[i].item))
+      throw storeAnswered('take', taken[i], 'an item with its number');
+  return taken.filter(({ n }) => n > inboxCursor || waits.includes(n));
 }
 
 function itemsOf(taken: readonly Posted[]): readonly InboxItem[] {
-  if (!Array.isArray(taken)) throw storeAnswered('take', taken, 'a list of items');
   return taken.map(({ item }) => item);
 }
 
+type PostedMessage = Posted & { readonly item: Queued };
+
+function messagesIn(items: readonly Posted[]): PostedMessage[] {
+  return items.filter(
+    (one): one is PostedMessage => one.item.type === 'steer' || one.item.type === 'follow_up',
+  );
+}
+
+/** Whoever posts without `steer()` and `followUp()` may post anything: what is no message is left out, visibly. */
+function isFit(run: Run, { item }: Posted): boolean {
+  if (item.type !== 'steer' && item.type !== 'follow_up') return true;
+  const lack = lackOf(item.message, 'user', 'assistant', 'tool');
+  if (lack !== undefined) tellRefusal(run, { reason: `Expected ${lack}.`, by: 'kernel' });
+  return lack === undefined;
+}
+
 function sort(run: Run, taken: readonly Posted[], wanted: Wanted): Due | undefined {
-  const items = itemsOf(taken);
-  if (taken.length === 0 && run.state.queued.length === 0) return undefined;
-  const queued: Queued[] = [...run.state.queued];
-  for (const item of items) {
-    if (item.type === 'steer' || item.type === 'follow_up') queued.push(item);
-    else if (item.type === 'cancel') {
-      if (wanted !== 'none, before it began')
-        run.scope.abort(new Aborted(item.reason ?? 'The run was cancelled.'));
-    }
+  const { state } = run;
+  const found = left(taken, state);
+  const items = found.length === 0 ? found : found.filter((one) => isFit(run, one));
+  run.posted = items;
+  if (found.length === 0) return undefined;
+  for (const { item } of items) {
+    if (item.type === 'cancel' && wanted !== 'none, before it began')
+      run.scope.abort(new Aborted(item.reason ?? 'The run was cancelled.'));
   }
-  const answers = firstAnswers(items, run.open.requests, run.clock.now());
-  const steering = queued.filter((one) => one.type === 'steer');
+  const queued = messagesIn(items);
+  const steering = queued.filter(({ item }) => item.type === 'steer');
   const all = steering.length > 0 || wanted === 'steer' ? steering : queued;
   const ready = wanted === 'steer' || wanted === 'all' ? all : [];
-  if (taken.length === 0 && ready.length === 0) return undefined;
-  const rest = queued.filter((one) => !ready.includes(one));
-  const cursor = taken.at(-1)?.n ?? run.state.inboxCursor;
+  const cursor = Math.max(state.inboxCursor, found.at(-1)!.n);
+  if (cursor === state.inboxCursor && ready.length === 0) return undefined;
+  const waits = queued.filter((one) => !ready.includes(one)).map(({ n }) => n);
   return {
-    messages: ready.map((one) => one.message),
-    answers,
-    queued: rest,
-    entries: [{ type: 'inbox', cursor, queued: rest }],
+    messages: ready.map(({ item }) => item.message),
+    answers: firstAnswers(itemsOf(items), run.open.requests, run.clock.now()),
+    entries: [{ type: 'inbox', cursor, ...(waits.length > 0 && { waits }) }],
   };
 }

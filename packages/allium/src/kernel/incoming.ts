@@ -91,12 +91,15 @@ export async function acceptQueued(
       accepted.push(answer);
       continue;
     }
-    const { reason, by } = answer;
-    run.note(by, `refused a message: ${reason}`);
-    run.emitCustom('message_refused', { reason }, by);
+    tellRefusal(run, answer);
   }
   await appendMessages(run, takenIn(run, accepted), entries);
   return accepted.length;
+}
+
+export function tellRefusal(run: Run, { reason, by }: Refusal): void {
+  run.note(by, `refused a message: ${reason}`);
+  run.emitCustom('message_refused', { reason }, by);
 }
 
 export function judgesMessages({ guards, rules: planned }: Plan): boolean {

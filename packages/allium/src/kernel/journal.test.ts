@@ -262,4 +262,51 @@ describe('a store that takes its time', () => {
     expect(kept.read('s', 1).map(kind)).toEqual([...START, 'assistant', 'result c1', 'assistant', 'run_end']);
     expectValidHistory((await running).messages);
   });
+
+  it('writes what waited for it before what comes next, however soon that comes', async () => {
+    const count = defineState({ name: 'count', scope: 'session', initial: 0 });
+    for (let ticks = 0; ticks < 24; ticks++) {
+      const inner = memoryStore();
+      const first = deferred();
+      let slow = false;
+      const store = storeWith(inner, {
+        async append(id, seq, entries) {
+          const last = inner.append(id, seq, entries);
+          if (slow) {
+            slow = false;
+            await first.promise;
+          }
+          return last;
+        },
+      });
+      const gates = [deferred(), deferred(), deferred(), deferred()];
+      const tools = gates.map((gate, i) =>
+        make(`t${i}`, async (_, ctx) => {
+          await gate.promise;
+          ctx.state.update(count, (n) => n + 1);
+          return 'ok';
+        }),
+      );
+      const model = scriptedModel([toolCalls(...tools.map(({ name }) => ({ name }))), text('done')]);
+      const agent = new Agent({ store, model, tools, state: [count] });
+      const running = agent.session('s').run('go');
+      await settle();
+      slow = true;
+      gates[0]!.resolve();
+      await settle();
+      // This one waits for the append under way, and the next comes just when that has ended.
+      gates[1]!.resolve();
+      await settle();
+      first.resolve();
+      for (let i = 0; i < ticks; i++) await undefined;
+      gates[2]!.resolve();
+      await settle();
+      gates[3]!.resolve();
+      await running;
+      const values = (await inner.read('s', 1)).flatMap((entry) =>
+        entry.type === 'state' ? [entry.value] : [],
+      );
+      expect(values, `after ${ticks} ticks`).toEqual([1, 2, 3, 4]);
+    }
+  });
 });

@@ -39,9 +39,10 @@ export class Journal {
   /** Durable, and part of the state, when it returns or resolves. */
   append(bodies: readonly EntryDraft[]): Awaitable<void> {
     const entries = this.dated(bodies, this.clock.now());
-    if (!this.busy) return this.begun(this.write(entries));
+    // An append that has just ended leaves a moment in which others still wait: they come first.
+    if (!this.busy && this.waiting.length === 0) return this.begun(this.write(entries));
     this.waiting.push(...entries);
-    return this.busy.then(() => this.flush());
+    return this.flush();
   }
 
   /**

@@ -5,6 +5,7 @@ import {
   type AssistantMessage,
   deepFreeze,
   FINISH_REASONS,
+  isFrozenMessage,
   type Message,
   type MessageInput,
   type Metadata,
@@ -101,18 +102,27 @@ function lackOfContent(
   return undefined;
 }
 
-/** The same of a list of messages to be sent. What is frozen is the kernel's own, or was looked at before. */
-export function lackOfMessages(messages: unknown): string | undefined {
+/**
+ * The same of a list of messages to be sent. `known`: a list that was looked at, which it was made from. Most messages
+ * stand where they stood there, counted from the beginning or from the end, and those that are frozen are still sound.
+ */
+export function lackOfMessages(messages: unknown, known: readonly Message[] = []): string | undefined {
   if (!Array.isArray(messages)) return 'a list of messages';
+  const shift = messages.length - known.length;
   // By index: a hole in a list is no message either.
   for (let i = 0; i < messages.length; i++) {
-    const message: unknown = messages[i];
-    const known = typeof message === 'object' && message !== null && Object.isFrozen(message);
-    const lack = known ? undefined : lackOf(message, 'user', 'assistant', 'tool');
+    const message = messages[i] as Message;
+    const there = (i < known.length && message === known[i]) || (i >= shift && message === known[i - shift]);
+    if (there ? Object.isFrozen(message) : sound.has(message)) continue;
+    const lack = lackOf(message, 'user', 'assistant', 'tool');
     if (lack) return `a list of messages (at [${i}]: ${lack})`;
+    if (isFrozenMessage(message)) sound.add(message);
   }
   return undefined;
 }
+
+/** Messages that stay as they were when they were looked at. */
+const sound = new WeakSet<Message>();
 
 /** What is expected of a message that a middleware made and not so, if anything. */
 export function lackOf(message: unknown, ...roles: readonly Message['role'][]): string | undefined {

@@ -1,4 +1,13 @@
-import { Agent, attribution, defineMiddleware, type Model, type ModelPart, textOf, tool } from 'allium';
+import {
+  Agent,
+  attribution,
+  defineMiddleware,
+  type Model,
+  type ModelPart,
+  textOf,
+  tool,
+  type UserContent,
+} from 'allium';
 import { chunks, collect, failWith, fakeClock, hang, scriptedModel, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -395,10 +404,15 @@ describe('tokens of a stream that broke off', () => {
 
   it('that cannot be counted do not hide why it broke off', async () => {
     const broken = new Error('broken');
-    const model = scriptedModel([failWith(broken, 'half')]);
+    const content: UserContent[] = [];
+    const inner = scriptedModel([failWith(broken, 'half')]);
+    const model = modelOf((request, options) => {
+      content.push(null as never);
+      return inner.stream(request, options);
+    });
     const breaks = defineMiddleware({
       wrapModel: (ctx, next) => {
-        ctx.messages = [Object.freeze({ id: '', role: 'user', content: [null as never] })];
+        ctx.messages = [Object.freeze({ id: '', role: 'user', content })];
         return next();
       },
     });

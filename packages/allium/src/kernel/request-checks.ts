@@ -14,36 +14,36 @@ export function checkAssigned(ctx: ModelContext): void {
   const { _request, _run: run } = ctx;
   if (_request === run.request) return;
   try {
-    checkRequest(_request, run.request);
+    checkRequest(_request, run.request, ctx);
   } catch (error) {
-    const author = authorOf(ctx, (request) => isWrong(request, run.request));
+    const author = authorOf(ctx, (request) => isWrong(request, run.request, ctx));
     if (author) attribute(error, author, ctx);
     throw error;
   }
 }
 
 /** Checks the parts that are not those of `sound`. */
-export function checkRequest(request: RequestParts, sound: RequestParts): void {
+export function checkRequest(request: RequestParts, sound: RequestParts, ctx: ModelContext): void {
   const { messages, systemPrompt, tools, model, settings } = request;
-  if (messages !== sound.messages) checkMessages(messages);
+  if (messages !== sound.messages) checkMessages(messages, ctx);
   if (systemPrompt !== sound.systemPrompt) checkText('ctx.systemPrompt', systemPrompt);
   if (tools !== sound.tools) checkTools(tools);
   if (model !== sound.model) checkModel('ctx.model', model);
   if (settings !== sound.settings) checkSettings('ctx.settings', settings);
 }
 
-function isWrong(request: RequestParts, sound: RequestParts): boolean {
+function isWrong(request: RequestParts, sound: RequestParts, ctx: ModelContext): boolean {
   try {
-    checkRequest(request, sound);
+    checkRequest(request, sound, ctx);
     return false;
   } catch {
     return true;
   }
 }
 
-function checkMessages(messages: readonly Message[] | undefined): void {
+function checkMessages(messages: readonly Message[] | undefined, ctx: ModelContext): void {
   if (messages === undefined) return;
-  const wanted = lackOfMessages(messages);
+  const wanted = lackOfMessages(messages, ctx._run.history.first(ctx._call.length));
   if (wanted) throw invalidOption('ctx.messages', wanted, messages);
 }
 

@@ -46,7 +46,7 @@ export interface RunResult<Output = unknown> {
   readonly turns: number;
   /** Questions waiting for a human, when suspended. */
   readonly pending: readonly PendingRequest[];
-  /** Steering and follow-up messages nobody has taken yet; they stay with the session. */
+  /** Steering and follow-up messages nobody has taken yet, as far as guards show them; they stay with the session. */
   readonly queued: readonly Message[];
   /** Which middleware changed what on the way: see `explain()`. */
   readonly changes: readonly Change[];

@@ -111,7 +111,7 @@ function failed({ hook, name, open }: PlannedHook, ctx: Context, error: unknown)
 /** A transform of the request assigned to its context what it does not return. */
 function assigned(planned: PlannedHook, ctx: ModelContext, before: RequestParts): void {
   try {
-    checkRequest(ctx._request, before);
+    checkRequest(ctx._request, before, ctx);
     noteAssigned(ctx, before, planned.hook);
   } catch (error) {
     failed(planned, ctx, error);

@@ -1,10 +1,10 @@
 /** The result of a run under way or ended. What still grows is made when it is read. */
-import type { Due } from './inbox.js';
+import { type Due, queuedIn } from './inbox.js';
 import { type Message, textOf, type Usage } from './messages.js';
 import type { OpenRun } from './open-run.js';
 import type { Change, RunResult, RunStatus, Stop } from './result.js';
 import type { Run } from './run.js';
-import type { PendingRequest, Queued } from './store.js';
+import type { PendingRequest } from './store.js';
 
 const SOURCE = Symbol('source');
 
@@ -22,7 +22,7 @@ export function withLatest(run: Run, result: RunResult, from: number, due: Due |
   const asked = open ? pendingIn(open) : NONE;
   // What was posted may stay in the inbox until somebody can judge it.
   const pending = due ? Object.freeze(asked.filter(({ id }) => !due.answers.has(id))) : asked;
-  const latest = { ...result, messages, pending, queued: messagesOf(due?.queued ?? run.state.queued) };
+  const latest = { ...result, messages, pending, queued: queuedIn(run) };
   return Object.freeze(Object.assign(Object.create(Result.prototype), latest));
 }
 
@@ -63,7 +63,7 @@ class Result implements RunResult {
       // No hook of a middleware is still to come, so nothing grows any more.
       this.usage = run.budget.usage;
       this.costUsd = run.budget.costUsd;
-      this.queued = queuedOf(run);
+      this.queued = queuedIn(run);
       this.changes = changesOf(run);
     }
     Object.freeze(this);
@@ -82,19 +82,11 @@ class Result implements RunResult {
 const LAZY = {
   usage: lazily((run) => run.budget.usage),
   costUsd: lazily((run) => run.budget.costUsd),
-  queued: lazily(queuedOf),
+  queued: lazily(queuedIn),
   changes: lazily(changesOf),
 };
 
 const GROWING = ['usage', 'costUsd', 'queued', 'changes'] as const;
-
-function queuedOf({ state: { queued } }: Run): readonly Message[] {
-  return messagesOf(queued);
-}
-
-function messagesOf(queued: readonly Queued[]): readonly Message[] {
-  return queued.length === 0 ? NONE : Object.freeze(queued.map(({ message }) => message));
-}
 
 function pendingIn({ requests }: OpenRun): readonly PendingRequest[] {
   return requests.size === 0 ? NONE : Object.freeze([...requests.values()]);

@@ -35,12 +35,13 @@ import type { DeclaredOptions } from './run-options.js';
 import { type Outcome, type Outermost, type Scope, Supervisor, supervised, untilAborted } from './scope.js';
 import type { SessionState } from './session-state.js';
 import { type CellChange, Cells } from './state.js';
-import type { Awaitable, Decision, EntryDraft, PendingRequest, Store } from './store.js';
+import type { Awaitable, Decision, EntryDraft, PendingRequest, Posted, Store } from './store.js';
 import type { Tool } from './tool.js';
 
 type Content = readonly AssistantContent[];
 
 const MAX_CHANGES = 1000;
+const NOTHING: readonly never[] = Object.freeze([]);
 
 export class Run {
   readonly agent: Agent;
@@ -68,6 +69,8 @@ export class Run {
   unjudged: ReadonlyMap<string, Decision> | undefined;
   /** Calls that may have started sub-agents, and were answered without them. */
   givenUp: GivenUp | undefined;
+  /** What nobody had taken over when the inbox was last looked at. */
+  posted: readonly Posted[] = NOTHING;
   readonly history: History;
   readonly cells: Cells;
   readonly watched: boolean;

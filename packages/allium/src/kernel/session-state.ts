@@ -17,7 +17,9 @@ import {
   startedIn,
 } from './open-run.js';
 import { type CellHolder, storedIn } from './state.js';
-import type { Awaitable, Entry, EntryBody, NewEntry, Queued, Store } from './store.js';
+import type { Awaitable, Entry, EntryBody, NewEntry, Store } from './store.js';
+
+const NOBODY: readonly number[] = Object.freeze([]);
 
 export class SessionState implements CellHolder {
   seq = 0;
@@ -30,7 +32,8 @@ export class SessionState implements CellHolder {
   cells: CellHolder['cells'] = undefined;
   readonly callIds = new IdSet();
   inboxCursor = 0;
-  queued: readonly Queued[] = [];
+  /** Numbers of messages up to there that are in the inbox still. */
+  waits: readonly number[] = NOBODY;
   /** Some thinking was rewritten by a guard and may not be sent back. */
   withheld = false;
   open: OpenRun | undefined;
@@ -122,7 +125,7 @@ export class SessionState implements CellHolder {
         return;
       case 'inbox':
         this.inboxCursor = entry.cursor;
-        this.queued = entry.queued;
+        this.waits = entry.waits ?? NOBODY;
         return;
       case 'run_end':
         if (this.open) this.close(this.open);

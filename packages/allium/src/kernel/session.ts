@@ -1,7 +1,7 @@
 /** A conversation and the ways into it. */
 import type { Agent, RunOptions } from './agent.js';
 import { checkAnswer, firstAnswer, unknownRequest } from './answers.js';
-import { Aborted, AlliumError, invalidOption, isThenable } from './errors.js';
+import { Aborted, AlliumError, invalidOption, isThenable, storeFailed } from './errors.js';
 import { EventQueue } from './event-queue.js';
 import type { AgentEvent } from './events.js';
 import { posted } from './inbox.js';
@@ -87,18 +87,19 @@ export class Session {
 
   /** Answers a pending request; a run that is suspended goes on with `resume()`. */
   async answer(requestId: string, decision: Decision): Promise<void> {
-    const state = await this.look();
+    const state = await reached(() => this.look());
     const { open } = state;
     const request = open?.requests.get(requestId);
     const now = this.agent.clock.now();
-    const items = await posted(this.store, state);
+    const items = await reached(() => posted(this.store, state));
     if (!request || firstAnswer(items, request, now))
       throw unknownRequest(
         requestId,
         [...(open?.requests.values() ?? [])].filter(({ id }) => id !== requestId),
       );
     const checked = checkAnswer(request, decision, now);
-    await this.store.post(this.id, { type: 'answer', requestId, decision: checked, at: now });
+    const item = { type: 'answer', requestId, decision: checked, at: now } as const;
+    await reached(() => this.store.post(this.id, item));
   }
 
   /**
@@ -106,19 +107,22 @@ export class Session {
    * through the inbox where another does, which looks there between turns.
    */
   async abort(reason?: string): Promise<void> {
-    if (!this.control) await this.look();
+    if (!this.control) await reached(() => this.look());
     const control = this.holder?.control;
     if (control) control.abort(new Aborted(reason));
-    else await this.store.post(this.id, { type: 'cancel', ...(reason !== undefined && { reason }) });
+    else
+      await reached(() =>
+        this.store.post(this.id, { type: 'cancel', ...(reason !== undefined && { reason }) }),
+      );
   }
 
   async messages(): Promise<readonly Message[]> {
-    return (await this.look()).history.all();
+    return (await reached(() => this.look())).history.all();
   }
 
   /** Questions of a run that waits. One that was answered with `answer()` is listed until the run goes on. */
   async pending(): Promise<readonly PendingRequest[]> {
-    return [...((await this.look()).open?.requests.values() ?? [])];
+    return [...((await reached(() => this.look())).open?.requests.values() ?? [])];
   }
 
   /** What the session says to whoever opened it; another tenant is told nothing. */
@@ -148,9 +152,11 @@ export class Session {
   private async post(type: Queued['type'], given: MessageInput): Promise<void> {
     for (const one of toMessages(given)) {
       const message = ownMessage(one);
-      const looked = this.look();
-      if (isThenable(looked)) await looked;
-      await this.store.post(this.id, { type, message });
+      await reached(() => {
+        const looked = this.look();
+        const post = (): Awaitable<void> => this.store.post(this.id, { type, message });
+        return isThenable(looked) ? looked.then(post) : post();
+      });
     }
   }
 
@@ -225,6 +231,15 @@ export class Session {
         if (wait) await wait;
       }
     }
+  }
+}
+
+/** What the store says, or that it failed. */
+async function reached<T>(ask: () => Awaitable<T>): Promise<T> {
+  try {
+    return await ask();
+  } catch (error) {
+    throw storeFailed(error);
   }
 }
 

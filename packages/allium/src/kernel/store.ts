@@ -89,8 +89,11 @@ export type EntryBody =
   | { readonly type: 'usage'; readonly runId: string; readonly usage: Usage; readonly costUsd?: number }
   /** How long the run has been active: time limits go on counting from there. */
   | { readonly type: 'active'; readonly runId: string; readonly ms: number }
-  /** How far the inbox has been taken over, and what of it still waits for its turn. */
-  | { readonly type: 'inbox'; readonly cursor: number; readonly queued: readonly Queued[] }
+  /**
+   * How far the inbox has been taken over. Messages up to there that wait for their turn stay in it, unjudged as they are;
+   * `waits` are their numbers, in order.
+   */
+  | { readonly type: 'inbox'; readonly cursor: number; readonly waits?: readonly number[] }
   | {
       readonly type: 'run_end';
       readonly runId: string;

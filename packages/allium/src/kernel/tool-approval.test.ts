@@ -468,6 +468,50 @@ describe('questions lapse', () => {
     expect(results(await it.resume({}))).toEqual(['a 0', 'Nobody answered within 50 ms.']);
   });
 
+  it.each(['ask', 'suspend'])(
+    'unless the store cannot say whether one came: the run can be gone on with (%s)',
+    async (kind) => {
+      const clock = fakeClock();
+      const store = memoryStore();
+      let down = false;
+      const broken = storeWith(store, {
+        take: (id, after) => (down ? Promise.reject(new Error('no server')) : store.take(id, after)),
+      });
+      const silent = { title: '?', timeoutMs: 10, onRequest: () => new Promise<never>(() => {}) };
+      const agentOf = (own: Store) =>
+        new Agent({
+          model: scriptedModel([({ messages }) => (messages.length === 1 ? calls('a') : 'end')], {
+            repeat: true,
+          }),
+          tools: [
+            tool({
+              name: 'a',
+              description: '',
+              input: z.any(),
+              execute: async (_, ctx) => (kind === 'ask' ? 'ran' : (await ctx.suspend(silent)).type),
+            }),
+          ],
+          middleware: [{ beforeToolCall: () => (kind === 'ask' ? { ask: silent } : undefined) }],
+          store: own,
+          clock,
+        });
+      const running = agentOf(broken)
+        .session('s')
+        .run('go')
+        .catch((error) => error);
+      await settle();
+      down = true;
+      await clock.advance(11);
+      expect(await running).toMatchObject({ code: 'STORE_FAILED', cause: { message: 'no server' } });
+      const resumed = agentOf(store).session('s').resume();
+      await settle();
+      await clock.advance(11);
+      const { messages } = await resumed;
+
+      expect(textOf(messages[2]!)).toBe(kind === 'ask' ? 'Nobody answered within 10 ms.' : 'reject');
+    },
+  );
+
   it('while a live handler thinks, too, and its late answer is dropped', async () => {
     const clock = fakeClock();
     const late = deferred<Decision>();

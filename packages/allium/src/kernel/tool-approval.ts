@@ -13,7 +13,7 @@ import { deepFreeze } from './messages.js';
 import { beforeToolCall, type CallDecision } from './rules.js';
 import type { Run } from './run.js';
 import { type Scope, untilAborted } from './scope.js';
-import type { Decision, EntryBody, EntryDraft, PendingRequest, Request } from './store.js';
+import type { Decision, EntryBody, EntryDraft, InboxItem, PendingRequest, Request } from './store.js';
 import { asToolResult, errorResult, type ToolResult, textResult } from './tool.js';
 import type { ToolBatch } from './tool-batch.js';
 import { type Call, judgeRaw, released, validate } from './tool-call.js';
@@ -221,13 +221,24 @@ export class ToolApproval {
 
   /** Its time is over. Somebody may have answered in time elsewhere, while a handler here was asked. */
   private async lapse(call: Call, request: PendingRequest): Promise<Decision> {
-    const { store, state, clock } = this.run;
-    const items = await posted(store, state);
-    const answer = firstAnswer(items, request, clock.now());
+    const { run } = this;
+    const items = await this.posted();
+    const answer = firstAnswer(items, request, run.clock.now());
     if (answer) return this.admit(call, request, answer);
     const decision: Decision = { type: 'reject', reason: `Nobody answered within ${request.timeoutMs} ms.` };
-    if (this.run.open.requests.has(request.id)) await this.record(call, request, decision);
+    if (run.open.requests.has(request.id)) await this.record(call, request, decision);
     return decision;
+  }
+
+  /** That the store fails is nobody's answer: the run fails as it is, and can be gone on with. */
+  private async posted(): Promise<readonly InboxItem[]> {
+    const { run } = this;
+    try {
+      return await posted(run.store, run.state);
+    } catch (error) {
+      run.surrender(error);
+      throw error;
+    }
   }
 
   private async admit(call: Call, request: PendingRequest, given: Decision): Promise<Decision> {

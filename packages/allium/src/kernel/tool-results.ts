@@ -1,4 +1,5 @@
 /** What becomes of the results of a batch: judged, journaled and told, one for each call. */
+import { endChildren } from './abandoned.js';
 import { stopOf } from './boundary.js';
 import { judgeUpdate } from './content-guards.js';
 import type { ToolContext } from './context.js';
@@ -48,6 +49,21 @@ export function update(
 
 /** Guards and `afterToolCall` have their say, then the result is journaled and told. */
 export function finish(call: Call, result: ToolResult): Awaitable<void> {
+  const { isFresh, runner: run, message } = call.batch;
+  if (isFresh || call.attempts > 0 || run.asked) return conclude(call, result);
+  // It was not run here. What it may have started before the run broke off ends with it.
+  const left = { messageId: message.id, calls: [call.index] };
+  return endChildren(run, run.sessionId, left).then(
+    () => conclude(call, result),
+    (error) => {
+      // They cannot be ended now: the run fails as it is, and can be gone on with.
+      run.surrender(error);
+      throw error;
+    },
+  );
+}
+
+function conclude(call: Call, result: ToolResult): Awaitable<void> {
   const { guards, rules } = call.batch.runner.plan;
   const { ctx } = call;
   ctx.blocked = call.blocked;

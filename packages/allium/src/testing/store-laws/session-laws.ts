@@ -218,7 +218,7 @@ export const SESSION_LAWS = [
       await store.append(prefix, 0, [text('a')]);
       await store.post(prefix, cancel('one'));
       await store.post(prefix, cancel('two'));
-      await store.append(prefix, 1, [{ ...head(), type: 'inbox', cursor: 2, queued: [] }]);
+      await store.append(prefix, 1, [{ ...head(), type: 'inbox', cursor: 2 }]);
       // Nobody has taken this one yet: it was said to the source, and stays there.
       await store.post(prefix, cancel('three'));
       await store.fork(prefix, 2, copy);

@@ -109,14 +109,7 @@ const bodies: { readonly [Kind in EntryBody['type']]: Whole<Extract<EntryBody, {
   verdict: { type: 'verdict', runId, callId: 'c', hash, verdict: { block: true, reason: 'No.' } },
   usage: { type: 'usage', runId, usage, costUsd: 0.5 },
   active: { type: 'active', runId, ms: 12.5 },
-  inbox: {
-    type: 'inbox',
-    cursor: 2,
-    queued: [
-      { type: 'steer', message: asked },
-      { type: 'follow_up', message: asked },
-    ],
-  },
+  inbox: { type: 'inbox', cursor: 2, waits: [1, 2] },
   run_end: { type: 'run_end', runId, status: 'stopped', stop, turns: 3 },
 };
 

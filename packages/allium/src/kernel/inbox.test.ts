@@ -1,0 +1,222 @@
+/** What waits for its turn: in the inbox until it is judged, taken once, and never in the journal before. */
+import { Agent, memoryStore, type Store, textOf, tool } from 'allium';
+import { collect, scriptedModel, toolCalls } from 'allium/testing';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { storeWith } from '../../../../test/run-checks.js';
+
+const guard = {
+  name: 'guard',
+  guard: {
+    on: ['input' as const],
+    find: (text: string) =>
+      [...text.matchAll(/SECRET/g)].map((m) => ({ start: m.index, end: m.index + m[0].length })),
+    replacement: '[x]',
+  },
+};
+const journalOf = async (store: Store, id = 's') => JSON.stringify(await store.read(id, 1));
+
+describe('what waits', () => {
+  it('is not in the journal as it was posted, before a run, in it or after it', async () => {
+    const store = memoryStore();
+    const speaks = tool({
+      name: 'speaks',
+      description: 'Speaks.',
+      input: z.object({}),
+      execute: async () => {
+        await session.followUp('SECRET in it');
+        return 'done';
+      },
+    });
+    const model = scriptedModel([toolCalls({ name: 'speaks' }), 'a', 'b', 'c', 'd']);
+    const agent = new Agent({ store, model, tools: [speaks], middleware: [guard], limits: { turns: 1 } });
+    const session = agent.session('s');
+    await session.steer('SECRET before');
+    const { result } = await collect(session.stream('go'));
+    expect(result!.queued).toHaveLength(2);
+    await session.followUp('SECRET after');
+    const next = await session.run('go on', { limits: { turns: 9 } });
+    expect(next.queued).toEqual([]);
+    expect(next.messages.map(textOf)).toEqual([
+      'go on',
+      'a',
+      '[x] before',
+      'b',
+      '[x] in it',
+      '[x] after',
+      'c',
+    ]);
+    expect(await journalOf(store)).not.toContain('SECRET');
+  });
+
+  it.each([
+    ['without what a guard finds in it', {}, [[{ type: 'text', text: '[x] later' }]]],
+    ['without what it says where a guard judges', { judge: () => undefined }, [[]]],
+    ['without what it says where a guard refuses it', { action: 'block' as const }, [[]]],
+    [
+      'without what it says where a guard breaks',
+      {
+        find: (text: string) => {
+          if (text.includes('SECRET')) throw new Error('broken');
+          return [];
+        },
+      },
+      [[]],
+    ],
+  ])('is told of %s', async (_, more, told) => {
+    const store = memoryStore();
+    const middleware = [{ name: 'guard', guard: { ...guard.guard, ...more } }];
+    const session = new Agent({ store, model: scriptedModel(['a']) }).session('s');
+    await session.followUp('SECRET later');
+    const limits = { turns: 1 };
+    const { events, result } = await collect(session.stream('go', { middleware, limits }));
+    expect(result!.queued.map(({ content }) => content)).toEqual(told);
+    expect(JSON.stringify(events)).not.toContain('SECRET');
+  });
+
+  it.each<[string, unknown]>([
+    ['nothing', null],
+    ['text', 'hey'],
+    ['content of no kind', { id: '', role: 'user', content: [{ type: 'poem' }] }],
+  ])('and is no message is left out, visibly, and does not stand in the way: %s', async (_, message) => {
+    const store = memoryStore();
+    for (const type of ['steer', 'follow_up'] as const) store.post('s', { type, message: message as never });
+    const agent = new Agent({ store, model: scriptedModel(['a', 'b']), middleware: [guard] });
+    const session = agent.session('s');
+    const { events, result } = await collect(session.stream('go'));
+    expect(result).toMatchObject({ status: 'done', queued: [] });
+    expect(events.filter(({ type }) => type === 'custom')).toMatchObject(
+      ['steer', 'follow_up'].map(() => ({ name: 'message_refused', by: 'kernel' })),
+    );
+    expect((await session.run('on')).messages.map(textOf)).toEqual(['on', 'b']);
+  });
+
+  it('keeps nothing in the inbox that was taken', async () => {
+    const store = memoryStore();
+    const agent = new Agent({ store, model: scriptedModel(['a', 'b', 'c']) });
+    const session = agent.session('s');
+    await session.followUp('later');
+    await session.steer('now');
+    await session.run('go');
+    const taken = (await store.read('s', 1)).flatMap((entry) => (entry.type === 'inbox' ? [entry] : []));
+    expect(taken.map(({ cursor, waits }) => [cursor, waits])).toEqual([
+      [2, [1, 2]],
+      [2, [1]],
+      [2, undefined],
+    ]);
+    expect(await store.take('s', 2)).toEqual([]);
+  });
+
+  it('stays with the source of a fork, which hears what is said to itself', async () => {
+    const store = memoryStore();
+    const agent = new Agent({ store, model: scriptedModel(['a', 'b', 'c', 'd']), limits: { turns: 1 } });
+    const session = agent.session('s');
+    await session.followUp('to the source');
+    expect((await session.run('go')).queued).toHaveLength(1);
+    await store.fork('s', await store.head('s'), 'f');
+    const fork = agent.session('f');
+    await fork.followUp('to the fork');
+    const forked = await fork.run('go on', { limits: { turns: 9 } });
+    expect(forked.messages.map(textOf)).toEqual(['go on', 'b', 'to the fork', 'c']);
+    expect((await session.run('and you', { limits: { turns: 1 } })).queued.map(textOf)).toEqual([
+      'to the source',
+    ]);
+  });
+
+  it('is an error of the store where items are none, or come without their numbers', async () => {
+    for (const wrong of [{ item: { type: 'cancel' } }, { n: 1, item: null }, null]) {
+      const store = storeWith(memoryStore(), { take: () => [wrong] as never });
+      const agent = new Agent({ store, model: scriptedModel(['a']) });
+      await expect(agent.session('s').run('go')).rejects.toMatchObject({
+        code: 'STORE_FAILED',
+        message: expect.stringContaining('take() of the store'),
+      });
+    }
+  });
+});
+
+it('is taken once and in order, wherever the process dies', async () => {
+  const step = fc.record({
+    say: fc.array(fc.constantFrom<'steer' | 'followUp'>('steer', 'followUp'), { maxLength: 3 }),
+    calls: fc.boolean(),
+  });
+  const scenario = fc.record({
+    before: fc.array(fc.constantFrom<'steer' | 'followUp'>('steer', 'followUp'), { maxLength: 3 }),
+    steps: fc.array(step, { minLength: 1, maxLength: 6 }),
+    turns: fc.constantFrom(1, 2, 50),
+    /** Appends after which the process dies; with half of them the append was written, and nobody was told. */
+    deaths: fc.array(fc.record({ after: fc.integer({ min: 0, max: 6 }), written: fc.boolean() }), {
+      maxLength: 4,
+    }),
+  });
+  await fc.assert(
+    fc.asyncProperty(scenario, async ({ before, steps, turns, deaths }) => {
+      const inner = memoryStore();
+      const said: Record<string, string[]> = { steer: [], followUp: [] };
+      const say = async (agent: Agent, type: 'steer' | 'followUp') => {
+        const text = `${type} ${said[type]!.length} SECRET`;
+        await agent.session('s')[type](text);
+        said[type]!.push(text.replace('SECRET', '[x]'));
+      };
+      const script = [...steps];
+      const process = (death: { after: number; written: boolean } | undefined): Agent => {
+        let left = death?.after ?? Number.POSITIVE_INFINITY;
+        let dead = false;
+        const store = storeWith(inner, {
+          append(id, seq, entries) {
+            if (dead) throw new Error('dead');
+            dead = left-- <= 0;
+            if (!dead || death!.written) inner.append(id, seq, entries);
+            if (dead) throw new Error('dead');
+            return seq + entries.length;
+          },
+          post(id, item) {
+            if (dead) throw new Error('dead');
+            inner.post(id, item);
+          },
+        });
+        const speaks = tool({
+          name: 'speaks',
+          description: 'Speaks.',
+          input: z.object({}),
+          execute: async () => {
+            for (const type of script.shift()?.say ?? []) await say(agent, type);
+            return 'done';
+          },
+        });
+        const model = scriptedModel(
+          Array.from({ length: 40 }, () => () => (script[0]?.calls ? toolCalls({ name: 'speaks' }) : 'ok')),
+        );
+        const agent = new Agent({
+          store,
+          model,
+          tools: [speaks],
+          middleware: [guard],
+          limits: { turns: death ? turns : 50 },
+        });
+        return agent;
+      };
+      for (const type of before) await say(process(undefined), type);
+      for (const death of [...deaths, undefined]) {
+        const agent = process(death);
+        const session = agent.session('s');
+        // The last process lives until nothing waits; the others are limited, so that something does.
+        for (let i = 0; i < (death ? 2 : 30); i++) {
+          const open = (await inner.read('s', 1)).findLast(
+            ({ type }) => type === 'run_start' || type === 'run_end',
+          );
+          const started = open?.type === 'run_start' ? session.resume() : session.run('go');
+          const result = await started.catch((error) => error.result);
+          if (!death && result.queued.length === 0) break;
+          script.shift();
+        }
+      }
+      const heard = (await process(undefined).session('s').messages()).map(textOf);
+      for (const type of ['steer', 'followUp'])
+        expect(heard.filter((text) => text.startsWith(type))).toEqual(said[type]);
+      expect(await journalOf(inner)).not.toContain('SECRET');
+    }),
+    { numRuns: 150 },
+  );
+});
