@@ -247,6 +247,19 @@ describe('options of a run', () => {
     ['a parent that is none', { parent: {} }, 'INVALID_OPTION', /`parent` to be the `ctx` of.*got \{\}/],
     ['a number for a parent', { parent: 5 }, 'INVALID_OPTION', /`parent` to be the `ctx` of.*got 5/],
     ['options that are no object', 'fast', 'INVALID_OPTION', /`options` to be an object, got "fast"/],
+    [
+      'a signal in the place of options',
+      new AbortController().signal,
+      'INVALID_OPTION',
+      /`options` to be an object, got \[object AbortSignal\]/,
+    ],
+    ['a list for options', [], 'INVALID_OPTION', /`options` to be an object, got \[\]/],
+    [
+      'limits in a map',
+      { limits: new Map([['turns', 1]]) },
+      'INVALID_OPTION',
+      /an object with turns, .*got \[object Map\]/,
+    ],
     ['null', null, 'INVALID_OPTION', /`options` to be an object, got null/],
   ];
   for (const [name, options, code, message] of cases) {
@@ -263,6 +276,11 @@ describe('options of a run', () => {
 describe('options of a resume', () => {
   const cases: [string, unknown, RegExp][] = [
     ['answers that are no object', { answers: 5 }, /`answers` to be an object, got 5/],
+    [
+      'answers in a map',
+      { answers: new Map([['q', { type: 'approve' }]]) },
+      /`answers` to be an object, got \[object Map\]/,
+    ],
     ['a word for a yes', { allowPlanChange: 'no' }, /`allowPlanChange` to be true or false, got "no"/],
     ['a tenant that is no text', { tenant: 5 }, /`tenant` to be text, got 5/],
   ];
@@ -439,6 +457,9 @@ describe('a hook that returns the wrong shape', () => {
     ['shouldStopAfterTurn', 'yes', /Return true, false, or/],
     ['shouldStopAfterTurn', { reason: 'because' }, /returned \{"reason":"because"\}/],
     ['shouldStopAfterTurn', { reason: 'suspended' }, /returned \{"reason":"suspended"\}/],
+    ['shouldStopAfterTurn', { reason: 'stopped', message: 5 }, /a message of text/],
+    ['afterModelResponse', { injectMessages: new Array(1) }, /afterModelResponse of "odd" returned/],
+    ['onRunEnd', new Array(1), /onRunEnd of "odd" returned \[null\]/],
     ['onRunEnd', 'go on', /Return a list of user messages/],
     [
       'onRunEnd',
@@ -548,6 +569,7 @@ describe('a hook that returns the wrong shape', () => {
     ['afterToolCall', 'text', /afterToolCall of "odd" returned "text"/],
     ['afterToolCall', { content: 5 }, /\{"content":5\}/],
     ['afterToolCall', { content: [{ type: 'text' }] }, /content as text or a list/],
+    ['afterToolCall', { content: new Array(1) }, /content as text or a list/],
     ['afterToolCall', { isError: 'no' }, /afterToolCall of "odd"/],
     ['afterToolCall', { result: 'x' }, /afterToolCall of "odd"/],
   ];

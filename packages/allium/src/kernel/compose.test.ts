@@ -187,7 +187,10 @@ describe('misspelt members', () => {
     [{ onFail: 'maybe' }, "`onFail` must be 'closed' or 'open', got \"maybe\""],
     [{ seams: ['turn'] }, '`seams` may hold run, model, tool, got "turn"'],
     [{ tools: {} }, '`tools` must be a list'],
-    [{ traits: 'caches' }, '`traits` must be a list, got "caches"'],
+    [{ traits: 'caches' }, '`traits` must be a list of names, got "caches"'],
+    [{ traits: ['caches', 5] }, '`traits` must be a list of names, got ["caches",5]'],
+    [{ order: new Map([['outside', ['x']]]) }, '`order` must be an object, got [object Map]'],
+    [{ order: { outside: new Array(1) } }, '`order.outside` must be a list of names, got [null]'],
     [{ sink: 'yes' }, '`sink` must be true or false'],
     [{ order: { before: ['x'] } }, '`order` takes outside, inside and requires, got "before"'],
     [{ order: { outside: 'x' } }, '`order.outside` must be a list of names, got "x"'],
@@ -197,6 +200,10 @@ describe('misspelt members', () => {
     [{ guard: { on: [] } }, '`guard` needs `on`'],
     [{ guard: { on: ['everywhere'], find: () => [] } }, '`guard.on` may hold input, request, output'],
     [{ guard: { on: ['output'] } }, '`guard` needs `find` or `judge`'],
+    [
+      { guard: { on: ['output'], find: /secret/, judge() {} } },
+      '`guard.find` must be a function, got [object RegExp]',
+    ],
     [
       { guard: { on: ['output'], find: () => [], hold: 5 } },
       "`guard.hold` must be 'full' or window(n), got 5",

@@ -151,7 +151,7 @@ export function flatten(
       `Expected \`${option}\` to be a list or a pipeline, got ${shown(list)}.${hint}`,
     );
   }
-  return list.flatMap((item: unknown, index): Middleware[] => {
+  return [...list].flatMap((item: unknown, index): Middleware[] => {
     if (Array.isArray(item) || isPipeline(item)) {
       if (item === list || above.includes(item))
         throw new AlliumError('INVALID_MIDDLEWARE', `${option}[${index}] is a list that holds itself.`);
