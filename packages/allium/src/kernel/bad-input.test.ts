@@ -658,6 +658,42 @@ describe('a model that yields malformed events', () => {
       /numbers ≥ 0/,
     ],
     [
+      'usage in big integers',
+      yields({ type: 'finish', reason: 'stop', usage: { inputTokens: 4n } }),
+      'MODEL_STREAM_INVALID',
+      /numbers ≥ 0/,
+    ],
+    [
+      'a signature that is no text',
+      yields({ type: 'thinking', text: 'Hm.', signature: 5n }, finish),
+      'MODEL_STREAM_INVALID',
+      /`signature` must be text/,
+    ],
+    [
+      'metadata of a text that is none',
+      yields({ type: 'text', text: '', metadata: 'abc' }, finish),
+      'MODEL_STREAM_INVALID',
+      /`metadata` must be an object/,
+    ],
+    [
+      'metadata of a call that is none',
+      yields({ type: 'tool-call', id: 'x', name: 'y', arguments: '{}', metadata: [1] }, finish),
+      'MODEL_STREAM_INVALID',
+      /Expected test\/odd to yield parts with `metadata` that is an object/,
+    ],
+    [
+      'metadata of the end that is none',
+      yields({ ...finish, metadata: 5 }),
+      'MODEL_STREAM_INVALID',
+      /`metadata` that is an object/,
+    ],
+    [
+      'content of a provider without its kind',
+      yields({ type: 'provider', value: 1 }, finish),
+      'MODEL_STREAM_INVALID',
+      /`kind` must be text/,
+    ],
+    [
       'a promise instead of a stream',
       { ...yields(), stream: async () => [] } as never,
       'MODEL_STREAM_INVALID',

@@ -111,7 +111,7 @@ describe('details that cannot be written as JSON', () => {
       provider: 'p',
       id: 'm',
       async *stream(): AsyncGenerator<ModelPart> {
-        yield { type: 'provider', value: cycle } as never;
+        yield { type: 'provider', kind: 'odd', value: cycle } as never;
         yield { type: 'finish', reason: 'stop' };
       },
     };
