@@ -85,6 +85,8 @@ describe('flattening', () => {
       'middleware[0] is a function (retry), not a middleware object. A factory has to be called: write `retry()`, not `retry`.',
     ],
     [[named('a'), 5], 'middleware[1] is 5'],
+    [[named('a'), [named('b'), 5]], 'middleware[1][1] is 5'],
+    [[[], [{}]], 'Middleware middleware[1][0]: it has no hook'],
     [[{}], 'Middleware at index 0: it has no hook, tool, state or guard.'],
     [
       [{ name: 'no-echo', forbid() {} }],

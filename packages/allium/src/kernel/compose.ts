@@ -155,7 +155,7 @@ export function flatten(
     if (Array.isArray(item) || isPipeline(item)) {
       if (item === list || above.includes(item))
         throw new AlliumError('INVALID_MIDDLEWARE', `${option}[${index}] is a list that holds itself.`);
-      return flatten(item, option, [...above, list]);
+      return flatten(item, `${option}[${index}]`, [...above, list]);
     }
     if (typeof item !== 'object' || item === null) {
       const hint =
