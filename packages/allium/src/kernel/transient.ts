@@ -33,10 +33,15 @@ const MAX_CAUSES = 8;
  */
 export function isTransient(error: unknown): boolean {
   let lost = false;
-  for (const one of chainOf(error)) {
-    const verdict = judge(one);
-    if (verdict !== undefined) return verdict;
-    lost ||= one instanceof TypeError && FETCH.test(one.message);
+  try {
+    for (const one of chainOf(error)) {
+      const verdict = judge(one);
+      if (verdict !== undefined) return verdict;
+      lost ||= one instanceof TypeError && FETCH.test(one.message);
+    }
+  } catch {
+    // One that cannot be read says nothing, and stays the error that is told of.
+    return false;
   }
   return lost;
 }
