@@ -110,7 +110,14 @@ export function bench(options: BenchOptions): Bench {
     systemPrompt: 'You are a test.',
     settings,
     tools: [
-      ...kitTools({ onCall: () => activity.calls++, tick, hang, abort: () => latest?.abort(), freeze }),
+      ...kitTools({
+        onCall: () => activity.calls++,
+        tick,
+        hang,
+        meet: meetingPoint(time),
+        abort: () => latest?.abort(),
+        freeze,
+      }),
       ...tools,
     ],
     middleware: [...(outer ? [outer] : []), ...placed(subject, companions({ clock }))],
@@ -271,6 +278,33 @@ function waits(activity: Activity): Waits {
       activity.hanging--;
     },
   };
+}
+
+/** How often somebody who waits for another is let wait on, though nothing else happens: the other may be at work. */
+const PATIENCE = 10;
+
+/** Two meet there who come while the other is still waiting. Who is alone gives up when nothing happens any more. */
+function meetingPoint(time: Clock): () => Promise<string> {
+  let met: (() => void) | undefined;
+  return () =>
+    new Promise((resolve) => {
+      if (met) {
+        met();
+        resolve('together');
+        return;
+      }
+      let cancel: () => void;
+      const wait = (left: number): void => {
+        cancel = time.setTimer(() => (left > 0 ? wait(left - 1) : leave('alone')), 1);
+      };
+      const leave = (how: string): void => {
+        cancel();
+        met = undefined;
+        resolve(how);
+      };
+      met = () => leave('together');
+      wait(PATIENCE);
+    });
 }
 
 interface OnBench extends Waits {
