@@ -85,6 +85,10 @@ describe('flattening', () => {
       'middleware[0] is a function (retry), not a middleware object. A factory has to be called: write `retry()`, not `retry`.',
     ],
     [[named('a'), 5], 'middleware[1] is 5'],
+    [
+      [Promise.resolve(named('a'))],
+      'middleware[0] is [object Promise], not a middleware object. Await it first.',
+    ],
     [[named('a'), [named('b'), 5]], 'middleware[1][1] is 5'],
     [[[], [{}]], 'Middleware middleware[1][0]: it has no hook'],
     [[{}], 'Middleware at index 0: it has no hook, tool, state or guard.'],

@@ -156,6 +156,16 @@ describe('checkMiddleware', () => {
     );
   });
 
+  it.each([
+    ['a promise', async () => talkative(), '[object Promise]'],
+    ['a list', () => [talkative()], '[{"name":"talkative"}]'],
+  ])('reports a factory that makes %s', async (_, factory, shown) => {
+    const reports = await checkMiddleware(factory as never);
+    expect(new Set(reports.map(({ error }) => error?.replace(/^In ".*?": /, '')))).toEqual(
+      new Set([`Expected \`factory()\` to be one middleware, made at once, got ${shown}.`]),
+    );
+  });
+
   it('hands out the clock that waits are driven by', async () => {
     const waited: number[] = [];
     await checkMiddleware(

@@ -1,7 +1,7 @@
 /** One agent with the middleware under test, a model that follows scenarios, and a clock that stands still. */
 import { Agent, type RunOptions } from '../../kernel/agent.js';
 import type { Clock } from '../../kernel/clock.js';
-import { invalidOption, RunError } from '../../kernel/errors.js';
+import { invalidOption, isThenable, RunError } from '../../kernel/errors.js';
 import { memoryStore } from '../../kernel/memory-store.js';
 import { deepFreeze, type Metadata, type UserMessage } from '../../kernel/messages.js';
 import type { Middleware } from '../../kernel/middleware.js';
@@ -104,7 +104,7 @@ export function bench(options: BenchOptions): Bench {
     },
   };
   if (freeze) Object.freeze(model);
-  const subject = factory ? [prepare(factory({ clock }))] : [];
+  const subject = factory ? [prepare(one(factory({ clock })))] : [];
   const agent = new Agent({
     model,
     systemPrompt: 'You are a test.',
@@ -234,6 +234,12 @@ function waiting({
   }
 
   return { quiet, idle, finish };
+}
+
+/** What a factory made. A list would be held to the laws as if it were one. */
+function one(made: Middleware): Middleware {
+  if (!Array.isArray(made) && !isThenable(made)) return made;
+  throw invalidOption('factory()', 'one middleware, made at once', made);
 }
 
 /** Companions stand around the middleware under test, but for those that one of the two wants inside of it. */
