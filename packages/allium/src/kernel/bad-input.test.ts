@@ -211,6 +211,16 @@ describe('options of an agent', () => {
     const none = Object.fromEntries(Object.keys(settings).map((name) => [name, undefined]));
     expect(new Agent({ model, settings: none }).settings).toEqual({});
   });
+  it.each([
+    ['a promise', async () => 'x'],
+    ['nothing', () => ''],
+    ['a symbol', () => Symbol('x')],
+  ])('with a newId() that returns %s fail the run', async (_, newId) => {
+    await expect(new Agent({ model, newId: newId as never }).run('go')).rejects.toEqual(
+      coded('INVALID_OPTION', /`newId\(\)` to be non-empty text, at once, got /),
+    );
+  });
+
   it('that are none are refused', () => {
     expect(thrown(() => new Agent(undefined as never))).toEqual(
       coded('INVALID_OPTION', /`options` to be an object, got undefined/),
@@ -721,6 +731,36 @@ describe('a model that yields malformed events', () => {
 });
 
 describe('a tool call', () => {
+  it.each([5, undefined, null, {}])('does not run when its schema answers %j', async (answer) => {
+    for (const validate of [() => answer, async () => answer]) {
+      const ran: unknown[] = [];
+      const jsonSchema = { input: () => ({ type: 'object' }) };
+      const odd = tool({
+        name: 'odd',
+        description: '',
+        input: { '~standard': { version: 1, vendor: 'own', validate, jsonSchema } } as never,
+        execute: (args) => ran.push(args),
+      });
+      const agent = new Agent({ model: scriptedModel([toolCalls({ name: 'odd' }), 'end']), tools: [odd] });
+      const { error } = await watched(agent, 'go');
+      expect(error).toEqual(
+        coded('INVALID_TOOL', /Tool "odd" .* validate\(\) returned .*Return \{ value \}/),
+      );
+      expect(ran).toEqual([]);
+    }
+  });
+
+  it('may have arguments that a schema turns into nothing', async () => {
+    const none = tool({
+      name: 'none',
+      description: '',
+      input: z.object({}).transform(() => undefined),
+      execute: (args) => typeof args,
+    });
+    const agent = new Agent({ model: scriptedModel([toolCalls({ name: 'none' }), 'end']), tools: [none] });
+    expect(textOf((await agent.run('go')).messages[2]!)).toBe('undefined');
+  });
+
   it('with arguments that are not JSON, or no object, gets a result the model can act on', async () => {
     const agent = new Agent({
       model: scriptedModel([
