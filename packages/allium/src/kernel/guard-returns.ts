@@ -61,7 +61,8 @@ const FIELDS: Readonly<Record<string, readonly string[]>> = {
 /** `args`: those that were judged, if it was a call. */
 export function checkVerdict(guard: string, verdict: Verdict, point: GuardPoint, args: unknown): void {
   const atArgs = point === 'tool-args';
-  const fields = FIELDS[verdict?.type];
+  // By kind first: a list of one word would be taken for the word.
+  const fields = typeof verdict?.type === 'string' ? FIELDS[verdict.type] : undefined;
   const fail = (wanted: string) => new WrongReturn(guard, 'judge', verdict, wanted);
   if (!fields) throw fail("Return { type: 'allow' | 'deny' | 'ask' | 'rewrite' } or nothing.");
   if (!hasOnly(verdict, fields))

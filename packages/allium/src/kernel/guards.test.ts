@@ -1318,6 +1318,7 @@ describe('a judge', () => {
     ['rewrite arguments with text', ['tool-args'], { type: 'rewrite', text: 'x' }],
     ['a word', ['output'], 'deny'],
     ['nothing, as null', ['output'], null],
+    ['a word in a list', ['output'], { type: ['deny'] }],
     ['what every object has', ['output'], { type: 'toString' }],
     ['a misspelt reason', ['output'], { type: 'deny', resaon: 'x' }],
     ['allow with a rewritten text', ['output'], { type: 'allow', text: 'x' }],
