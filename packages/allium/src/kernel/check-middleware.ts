@@ -68,7 +68,10 @@ export function checkMembers(middleware: Middleware, place: string): void {
   let declares = false;
   let acts = false;
   let other: string | undefined;
-  for (const key of memberNames(middleware)) {
+  for (const [key, isAccessor] of memberNames(middleware)) {
+    const known = DECLARATIONS.includes(key) || HOOKS.includes(key);
+    // A getter of its own may do anything, and is asked by nobody but itself.
+    if (isAccessor && !known) continue;
     const value = (middleware as Record<string, unknown>)[key];
     if (DECLARATIONS.includes(key)) {
       declares = true;
@@ -147,11 +150,13 @@ function checkGuard({ guard }: Middleware, fail: (message: string) => AlliumErro
     throw fail(`\`guard.replacement\` must be text, got ${shown(replacement)}.`);
 }
 
-/** Own members and those of its class, without what every object has. */
-function memberNames(value: object): Set<string> {
-  const names = new Set<string>();
+/** Own members and those of its class, without what every object has; true for those that are read by a getter. */
+function memberNames(value: object): Map<string, boolean> {
+  const names = new Map<string, boolean>();
   for (let at: object | null = value; at && at !== Object.prototype; at = Object.getPrototypeOf(at)) {
-    for (const name of Object.getOwnPropertyNames(at)) if (name !== 'constructor') names.add(name);
+    for (const name of Object.getOwnPropertyNames(at))
+      if (name !== 'constructor' && !names.has(name))
+        names.set(name, Object.getOwnPropertyDescriptor(at, name)?.get !== undefined);
   }
   return names;
 }

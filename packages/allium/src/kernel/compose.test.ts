@@ -162,6 +162,16 @@ describe('misspelt members', () => {
     });
   });
 
+  it('does not ask getters that are none of its business', () => {
+    class Connected extends BaseMiddleware {
+      get connection(): never {
+        throw new Error('not connected yet');
+      }
+      override beforeModel(): void {}
+    }
+    expect(() => compose([new Connected()])).not.toThrow();
+  });
+
   it('lets helper methods and fields be', () => {
     class Counting extends BaseMiddleware {
       stats = { calls: 0 };
