@@ -238,7 +238,10 @@ export function isContentList(value: unknown): value is readonly ToolContent[] {
 
 /** The content of a result, which may also be none. */
 export function isResultContent(value: unknown): value is readonly ToolContent[] {
-  return isListOf(value, isToolContent);
+  if (!Array.isArray(value)) return false;
+  // By index: a hole in a list is no content either.
+  for (let i = 0; i < value.length; i++) if (!isToolContent(value[i])) return false;
+  return true;
 }
 
 function isToolContent(value: unknown): value is ToolContent {

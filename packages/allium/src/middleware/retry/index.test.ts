@@ -384,6 +384,7 @@ describe('isTransient', () => {
     ['the status of the response', error({ response: { status: 502 } })],
     ['a status as code', error({ code: 503 })],
     ['a connection that was reset', error({ code: 'ECONNRESET' })],
+    ['a stream of HTTP/2 that was reset', error({ code: 'ERR_HTTP2_STREAM_ERROR' })],
     ['a connection that timed out', error({ code: 'ETIMEDOUT' })],
     ['a broken pipe', error({ code: 'EPIPE' })],
     ['a socket of undici', error({ code: 'UND_ERR_SOCKET' })],
