@@ -2,7 +2,7 @@
 // their members, between texts that are kept here. A test keeps the pages equal to what this makes.
 //   node scripts/options-pages.mjs
 
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { interfaceOf } from './interfaces.mjs';
@@ -28,7 +28,8 @@ const notice =
 
 /**
  * A text with its tables. A line `@options kernel/agent.ts AgentOptions` is the place of one, with the names of the
- * members after it where not all are wanted; `@shapes kernel/messages.ts A B` is that of one with a row per interface.
+ * members after it where not all are wanted; `@shapes kernel/messages.ts A B` is that of one with a row per interface,
+ * `@laws testing/middleware-laws` of one with a row per law, by the sentence its file begins with.
  */
 function filled(/** @type {string} */ text) {
   const lines = text.trim().split('\n');
@@ -40,6 +41,7 @@ function tableFor(/** @type {string} */ line) {
   const file = join(alliumFolder, 'src', path);
   if (kind === '@options') return optionsTable(file, /** @type {string} */ (names[0]), names.slice(1));
   if (kind === '@shapes') return shapesTable(file, names);
+  if (kind === '@laws') return lawsTable(file);
   return undefined;
 }
 
@@ -71,6 +73,17 @@ function shapesTable(/** @type {string} */ file, /** @type {readonly string[]} *
     return `| \`${name}\` | ${code(`{ ${fields.join('; ')} }`)} | ${escaped(text)} |`;
   });
   return ['| type | fields | what it is |', '|---|---|---|', ...rows].join('\n');
+}
+
+function lawsTable(/** @type {string} */ laws) {
+  const [, list = ''] = /const LAWS = \[([^\]]*)\]/.exec(readFileSync(join(laws, 'index.ts'), 'utf8')) ?? [];
+  const rows = [...list.matchAll(/\w+/g)].map(([name]) => {
+    const law = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+    const [, sentence] = /^\/\*\* (.*) \*\/\n/.exec(readFileSync(join(laws, `${law}.ts`), 'utf8')) ?? [];
+    if (sentence === undefined) throw new Error(`The law ${law} does not begin with a sentence.`);
+    return `| \`${law}\` | ${escaped(sentence)} |`;
+  });
+  return ['| law | what holds |', '|---|---|', ...rows].join('\n');
 }
 
 /** Defaults that are code are shown as such; others are words. */

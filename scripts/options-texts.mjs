@@ -189,6 +189,8 @@ not hold is skipped with a reason, or fails.
 
 ## \`testMiddleware(factory, options)\`
 
+@laws testing/middleware-laws
+
 The factory is called anew for almost every run, with \`{ clock }\`, a clock that stands still.
 
 @options testing/test-middleware.ts CheckMiddlewareOptions

@@ -129,7 +129,7 @@ export class Agent {
     const report = options.onObserverError ?? warn;
     this._feeds = observers.map((observer, index) => new ObserverFeed(observer, index, report));
     this._priceOf = priceReader(options.priceOf);
-    this.newId = options.newId ?? randomId;
+    this.newId = options.newId ? () => checkId(options.newId!()) : randomId;
     this.middleware = flatten(middleware);
     const hooks: Partial<Record<RuleHook, unknown>> = {};
     for (const hook of Object.keys(RULES) as RuleHook[])
@@ -145,7 +145,11 @@ export class Agent {
 
   /** Runs to the end. Resolves when done, stopped or suspended; rejects with a `RunError` when it fails or is aborted. */
   run(input: MessageInput | readonly MessageInput[], options?: RunOptions): Promise<RunResult> {
-    return this.single().run(input, options);
+    try {
+      return this.single().run(input, options);
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   /** Runs and hands out events as they happen. `result` settles like `run()`; leaving the loop early aborts. */
@@ -228,6 +232,12 @@ const codes = new Array<number>(16).fill(0);
 let used = pool.length;
 
 /** 16 characters, about 80 bits. Random bytes are drawn many at a time: each draw costs more than a turn. */
+/** Ids that are all alike, such as those of a promise, would make one session of all. */
+function checkId(id: unknown): string {
+  if (typeof id !== 'string' || id === '') throw invalidOption('newId()', 'non-empty text, at once', id);
+  return id;
+}
+
 function randomId(): string {
   if (used + 16 > pool.length) {
     globalThis.crypto.getRandomValues(pool);

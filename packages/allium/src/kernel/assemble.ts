@@ -1,5 +1,5 @@
 /** Puts the parts of a stream together into a response. */
-import { AlliumError, shown } from './errors.js';
+import { AlliumError, isRecord, shown } from './errors.js';
 import { lackOfJson } from './message-input.js';
 import type { AssistantContent, Metadata, ModelResponse, Usage } from './messages.js';
 import { FINISH_REASONS, NO_USAGE } from './messages.js';
@@ -65,6 +65,7 @@ export class Assembler {
           throw this.bad(part, '`data` and `mimeType` must be text');
         return this.open({ ...part });
       case 'provider':
+        if (typeof part.kind !== 'string') throw this.bad(part, '`kind` must be text');
         return this.open({ ...part });
       case 'finish':
         if (!FINISH_REASONS.includes(part.reason))
@@ -100,7 +101,7 @@ export class Assembler {
       model: this.model,
     };
     const response = metadata === undefined ? plain : { ...plain, metadata };
-    const wanted = this.isRich ? lackOfJson(response) : undefined;
+    const wanted = this.isRich ? (lackOfMetadata(response) ?? lackOfJson(response)) : undefined;
     if (wanted)
       throw new AlliumError('MODEL_STREAM_INVALID', `Expected ${this.model} to yield parts with ${wanted}.`);
     return response;
@@ -120,10 +121,14 @@ export class Assembler {
     this.append(index, part.text);
     if (part.type === 'thinking') {
       const block = this.blocks[index] as { signature?: string; redacted?: boolean };
-      if (part.signature !== undefined) block.signature = part.signature;
+      if (part.signature !== undefined) {
+        if (typeof part.signature !== 'string') throw this.bad(part, '`signature` must be text');
+        block.signature = part.signature;
+      }
       if (part.redacted) block.redacted = true;
     }
     if (part.metadata !== undefined) {
+      if (!isMetadata(part.metadata)) throw this.bad(part, '`metadata` must be an object');
       const block = this.blocks[index]!;
       block.metadata = { ...block.metadata, ...part.metadata };
     }
@@ -181,6 +186,18 @@ export class Assembler {
   }
 }
 
+/** Null is what some clients say for none. */
+function isMetadata(value: unknown): boolean {
+  return value === null || isRecord(value);
+}
+
+function lackOfMetadata({ metadata, content }: ModelResponse): string | undefined {
+  const fine = [metadata, ...content.map((part) => part.metadata)].every(
+    (one) => one === undefined || isMetadata(one),
+  );
+  return fine ? undefined : '`metadata` that is an object';
+}
+
 function callOf({ id, name, arguments: args, metadata }: ModelPart & { type: 'tool-call' }): Block {
   const plain = { type: 'tool-call' as const, id: typeof id === 'string' ? id : '', name, arguments: args };
   return metadata === undefined ? plain : { ...plain, metadata };
@@ -213,15 +230,9 @@ function counted(given: Partial<Usage>, model: string): Usage {
   // What is no record of numbers has none of them, and is told below.
   const usage: Partial<Usage> = typeof given === 'object' ? given : { totalTokens: Number.NaN };
   const { inputTokens = 0, outputTokens = 0, cacheRead = 0, cacheWrite = 0 } = usage;
-  const { totalTokens = inputTokens + outputTokens + cacheRead + cacheWrite } = usage;
-  if (
-    isCount(inputTokens) &&
-    isCount(outputTokens) &&
-    isCount(cacheRead) &&
-    isCount(cacheWrite) &&
-    isCount(totalTokens)
-  ) {
-    return { inputTokens, outputTokens, cacheRead, cacheWrite, totalTokens };
+  if (isCount(inputTokens) && isCount(outputTokens) && isCount(cacheRead) && isCount(cacheWrite)) {
+    const { totalTokens = inputTokens + outputTokens + cacheRead + cacheWrite } = usage;
+    if (isCount(totalTokens)) return { inputTokens, outputTokens, cacheRead, cacheWrite, totalTokens };
   }
   throw new AlliumError(
     'MODEL_STREAM_INVALID',

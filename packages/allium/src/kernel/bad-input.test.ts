@@ -211,6 +211,16 @@ describe('options of an agent', () => {
     const none = Object.fromEntries(Object.keys(settings).map((name) => [name, undefined]));
     expect(new Agent({ model, settings: none }).settings).toEqual({});
   });
+  it.each([
+    ['a promise', async () => 'x'],
+    ['nothing', () => ''],
+    ['a symbol', () => Symbol('x')],
+  ])('with a newId() that returns %s fail the run', async (_, newId) => {
+    await expect(new Agent({ model, newId: newId as never }).run('go')).rejects.toEqual(
+      coded('INVALID_OPTION', /`newId\(\)` to be non-empty text, at once, got /),
+    );
+  });
+
   it('that are none are refused', () => {
     expect(thrown(() => new Agent(undefined as never))).toEqual(
       coded('INVALID_OPTION', /`options` to be an object, got undefined/),
@@ -247,6 +257,19 @@ describe('options of a run', () => {
     ['a parent that is none', { parent: {} }, 'INVALID_OPTION', /`parent` to be the `ctx` of.*got \{\}/],
     ['a number for a parent', { parent: 5 }, 'INVALID_OPTION', /`parent` to be the `ctx` of.*got 5/],
     ['options that are no object', 'fast', 'INVALID_OPTION', /`options` to be an object, got "fast"/],
+    [
+      'a signal in the place of options',
+      new AbortController().signal,
+      'INVALID_OPTION',
+      /`options` to be an object, got \[object AbortSignal\]/,
+    ],
+    ['a list for options', [], 'INVALID_OPTION', /`options` to be an object, got \[\]/],
+    [
+      'limits in a map',
+      { limits: new Map([['turns', 1]]) },
+      'INVALID_OPTION',
+      /an object with turns, .*got \[object Map\]/,
+    ],
     ['null', null, 'INVALID_OPTION', /`options` to be an object, got null/],
   ];
   for (const [name, options, code, message] of cases) {
@@ -263,6 +286,11 @@ describe('options of a run', () => {
 describe('options of a resume', () => {
   const cases: [string, unknown, RegExp][] = [
     ['answers that are no object', { answers: 5 }, /`answers` to be an object, got 5/],
+    [
+      'answers in a map',
+      { answers: new Map([['q', { type: 'approve' }]]) },
+      /`answers` to be an object, got \[object Map\]/,
+    ],
     ['a word for a yes', { allowPlanChange: 'no' }, /`allowPlanChange` to be true or false, got "no"/],
     ['a tenant that is no text', { tenant: 5 }, /`tenant` to be text, got 5/],
   ];
@@ -439,6 +467,9 @@ describe('a hook that returns the wrong shape', () => {
     ['shouldStopAfterTurn', 'yes', /Return true, false, or/],
     ['shouldStopAfterTurn', { reason: 'because' }, /returned \{"reason":"because"\}/],
     ['shouldStopAfterTurn', { reason: 'suspended' }, /returned \{"reason":"suspended"\}/],
+    ['shouldStopAfterTurn', { reason: 'stopped', message: 5 }, /a message of text/],
+    ['afterModelResponse', { injectMessages: new Array(1) }, /afterModelResponse of "odd" returned/],
+    ['onRunEnd', new Array(1), /onRunEnd of "odd" returned \[null\]/],
     ['onRunEnd', 'go on', /Return a list of user messages/],
     [
       'onRunEnd',
@@ -548,6 +579,7 @@ describe('a hook that returns the wrong shape', () => {
     ['afterToolCall', 'text', /afterToolCall of "odd" returned "text"/],
     ['afterToolCall', { content: 5 }, /\{"content":5\}/],
     ['afterToolCall', { content: [{ type: 'text' }] }, /content as text or a list/],
+    ['afterToolCall', { content: new Array(1) }, /content as text or a list/],
     ['afterToolCall', { isError: 'no' }, /afterToolCall of "odd"/],
     ['afterToolCall', { result: 'x' }, /afterToolCall of "odd"/],
   ];
@@ -636,6 +668,42 @@ describe('a model that yields malformed events', () => {
       /numbers ≥ 0/,
     ],
     [
+      'usage in big integers',
+      yields({ type: 'finish', reason: 'stop', usage: { inputTokens: 4n } }),
+      'MODEL_STREAM_INVALID',
+      /numbers ≥ 0/,
+    ],
+    [
+      'a signature that is no text',
+      yields({ type: 'thinking', text: 'Hm.', signature: 5n }, finish),
+      'MODEL_STREAM_INVALID',
+      /`signature` must be text/,
+    ],
+    [
+      'metadata of a text that is none',
+      yields({ type: 'text', text: '', metadata: 'abc' }, finish),
+      'MODEL_STREAM_INVALID',
+      /`metadata` must be an object/,
+    ],
+    [
+      'metadata of a call that is none',
+      yields({ type: 'tool-call', id: 'x', name: 'y', arguments: '{}', metadata: [1] }, finish),
+      'MODEL_STREAM_INVALID',
+      /Expected test\/odd to yield parts with `metadata` that is an object/,
+    ],
+    [
+      'metadata of the end that is none',
+      yields({ ...finish, metadata: 5 }),
+      'MODEL_STREAM_INVALID',
+      /`metadata` that is an object/,
+    ],
+    [
+      'content of a provider without its kind',
+      yields({ type: 'provider', value: 1 }, finish),
+      'MODEL_STREAM_INVALID',
+      /`kind` must be text/,
+    ],
+    [
       'a promise instead of a stream',
       { ...yields(), stream: async () => [] } as never,
       'MODEL_STREAM_INVALID',
@@ -663,6 +731,36 @@ describe('a model that yields malformed events', () => {
 });
 
 describe('a tool call', () => {
+  it.each([5, undefined, null, {}])('does not run when its schema answers %j', async (answer) => {
+    for (const validate of [() => answer, async () => answer]) {
+      const ran: unknown[] = [];
+      const jsonSchema = { input: () => ({ type: 'object' }) };
+      const odd = tool({
+        name: 'odd',
+        description: '',
+        input: { '~standard': { version: 1, vendor: 'own', validate, jsonSchema } } as never,
+        execute: (args) => ran.push(args),
+      });
+      const agent = new Agent({ model: scriptedModel([toolCalls({ name: 'odd' }), 'end']), tools: [odd] });
+      const { error } = await watched(agent, 'go');
+      expect(error).toEqual(
+        coded('INVALID_TOOL', /Tool "odd" .* validate\(\) returned .*Return \{ value \}/),
+      );
+      expect(ran).toEqual([]);
+    }
+  });
+
+  it('may have arguments that a schema turns into nothing', async () => {
+    const none = tool({
+      name: 'none',
+      description: '',
+      input: z.object({}).transform(() => undefined),
+      execute: (args) => typeof args,
+    });
+    const agent = new Agent({ model: scriptedModel([toolCalls({ name: 'none' }), 'end']), tools: [none] });
+    expect(textOf((await agent.run('go')).messages[2]!)).toBe('undefined');
+  });
+
   it('with arguments that are not JSON, or no object, gets a result the model can act on', async () => {
     const agent = new Agent({
       model: scriptedModel([

@@ -1,6 +1,7 @@
 /** Finds mistakes in a middleware object that nobody would notice otherwise: misspelt members, wrong declarations. */
-import { AlliumError, nearest, shown } from './errors.js';
+import { AlliumError, isOptions, nearest, shown } from './errors.js';
 import { type GuardPoint, LAYER_HOOKS, type Middleware } from './middleware.js';
+import { isListOf } from './options.js';
 import { RULES } from './rules.js';
 import { RESUME_OPTIONS } from './run-options.js';
 
@@ -32,11 +33,11 @@ const DECLARED = {
   tools: LIST,
   state: LIST,
   runOptions: LIST,
-  traits: LIST,
+  traits: ['a list of names', (value) => isListOf(value, (one) => typeof one === 'string')],
   seams: LIST,
   suspends: FLAG,
   sink: FLAG,
-  order: ['an object', (value) => typeof value === 'object' && value !== null],
+  order: ['an object', isOptions],
 } satisfies { readonly [Name in keyof Middleware]: Declared };
 /** Every member that is not a hook. */
 const DECLARATIONS = [...Object.keys(DECLARED), 'guard'];
@@ -67,7 +68,10 @@ export function checkMembers(middleware: Middleware, place: string): void {
   let declares = false;
   let acts = false;
   let other: string | undefined;
-  for (const key of memberNames(middleware)) {
+  for (const [key, isAccessor] of memberNames(middleware)) {
+    const known = DECLARATIONS.includes(key) || HOOKS.includes(key);
+    // A getter of its own may do anything, and is asked by nobody but itself.
+    if (isAccessor && !known) continue;
     const value = (middleware as Record<string, unknown>)[key];
     if (DECLARATIONS.includes(key)) {
       declares = true;
@@ -117,7 +121,7 @@ function checkDeclarations(middleware: Middleware, fail: (message: string) => Al
   for (const [key, names] of Object.entries(middleware.order ?? {})) {
     if (!['outside', 'inside', 'requires'].includes(key))
       throw fail(`\`order\` takes outside, inside and requires, got ${shown(key)}.`);
-    if (names !== undefined && !(Array.isArray(names) && names.every((one) => typeof one === 'string')))
+    if (names !== undefined && !isListOf(names, (one) => typeof one === 'string'))
       throw fail(`\`order.${key}\` must be a list of names, got ${shown(names)}.`);
     if (names?.includes(middleware.name!))
       throw fail(`\`order.${key}\` may not hold its own name: it says where it stands among others.`);
@@ -133,8 +137,10 @@ function checkGuard({ guard }: Middleware, fail: (message: string) => AlliumErro
   for (const point of guard.on)
     if (!POINTS.includes(point))
       throw fail(`\`guard.on\` may hold ${POINTS.join(', ')}, got ${shown(point)}.`);
-  if (typeof guard.find !== 'function' && typeof guard.judge !== 'function')
-    throw fail('`guard` needs `find` or `judge`.');
+  for (const how of ['find', 'judge'] as const)
+    if (guard[how] !== undefined && typeof guard[how] !== 'function')
+      throw fail(`\`guard.${how}\` must be a function, got ${shown(guard[how])}.`);
+  if (!guard.find && !guard.judge) throw fail('`guard` needs `find` or `judge`.');
   const { hold = 'full', action = 'redact', replacement = '' } = guard;
   if (hold !== 'full' && !(Number.isInteger(hold?.chars) && hold.chars >= 1))
     throw fail(`\`guard.hold\` must be 'full' or window(n), got ${shown(hold)}.`);
@@ -144,11 +150,13 @@ function checkGuard({ guard }: Middleware, fail: (message: string) => AlliumErro
     throw fail(`\`guard.replacement\` must be text, got ${shown(replacement)}.`);
 }
 
-/** Own members and those of its class, without what every object has. */
-function memberNames(value: object): Set<string> {
-  const names = new Set<string>();
+/** Own members and those of its class, without what every object has; true for those that are read by a getter. */
+function memberNames(value: object): Map<string, boolean> {
+  const names = new Map<string, boolean>();
   for (let at: object | null = value; at && at !== Object.prototype; at = Object.getPrototypeOf(at)) {
-    for (const name of Object.getOwnPropertyNames(at)) if (name !== 'constructor') names.add(name);
+    for (const name of Object.getOwnPropertyNames(at))
+      if (name !== 'constructor' && !names.has(name))
+        names.set(name, Object.getOwnPropertyDescriptor(at, name)?.get !== undefined);
   }
   return names;
 }

@@ -85,6 +85,12 @@ describe('flattening', () => {
       'middleware[0] is a function (retry), not a middleware object. A factory has to be called: write `retry()`, not `retry`.',
     ],
     [[named('a'), 5], 'middleware[1] is 5'],
+    [
+      [Promise.resolve(named('a'))],
+      'middleware[0] is [object Promise], not a middleware object. Await it first.',
+    ],
+    [[named('a'), [named('b'), 5]], 'middleware[1][1] is 5'],
+    [[[], [{}]], 'Middleware middleware[1][0]: it has no hook'],
     [[{}], 'Middleware at index 0: it has no hook, tool, state or guard.'],
     [
       [{ name: 'no-echo', forbid() {} }],
@@ -156,6 +162,16 @@ describe('misspelt members', () => {
     });
   });
 
+  it('does not ask getters that are none of its business', () => {
+    class Connected extends BaseMiddleware {
+      get connection(): never {
+        throw new Error('not connected yet');
+      }
+      override beforeModel(): void {}
+    }
+    expect(() => compose([new Connected()])).not.toThrow();
+  });
+
   it('lets helper methods and fields be', () => {
     class Counting extends BaseMiddleware {
       stats = { calls: 0 };
@@ -187,7 +203,10 @@ describe('misspelt members', () => {
     [{ onFail: 'maybe' }, "`onFail` must be 'closed' or 'open', got \"maybe\""],
     [{ seams: ['turn'] }, '`seams` may hold run, model, tool, got "turn"'],
     [{ tools: {} }, '`tools` must be a list'],
-    [{ traits: 'caches' }, '`traits` must be a list, got "caches"'],
+    [{ traits: 'caches' }, '`traits` must be a list of names, got "caches"'],
+    [{ traits: ['caches', 5] }, '`traits` must be a list of names, got ["caches",5]'],
+    [{ order: new Map([['outside', ['x']]]) }, '`order` must be an object, got [object Map]'],
+    [{ order: { outside: new Array(1) } }, '`order.outside` must be a list of names, got [null]'],
     [{ sink: 'yes' }, '`sink` must be true or false'],
     [{ order: { before: ['x'] } }, '`order` takes outside, inside and requires, got "before"'],
     [{ order: { outside: 'x' } }, '`order.outside` must be a list of names, got "x"'],
@@ -197,6 +216,10 @@ describe('misspelt members', () => {
     [{ guard: { on: [] } }, '`guard` needs `on`'],
     [{ guard: { on: ['everywhere'], find: () => [] } }, '`guard.on` may hold input, request, output'],
     [{ guard: { on: ['output'] } }, '`guard` needs `find` or `judge`'],
+    [
+      { guard: { on: ['output'], find: /secret/, judge() {} } },
+      '`guard.find` must be a function, got [object RegExp]',
+    ],
     [
       { guard: { on: ['output'], find: () => [], hold: 5 } },
       "`guard.hold` must be 'full' or window(n), got 5",

@@ -1,6 +1,6 @@
 /** Turns a middleware list into a plan: per seam, rule and guard point only the functions that exist, in order. */
 import { checkMembers, POINTS } from './check-middleware.js';
-import { AlliumError, shown } from './errors.js';
+import { AlliumError, isThenable, shown } from './errors.js';
 import type { GuardTable, PlannedGuard } from './guards.js';
 import type { Layer } from './layer.js';
 import type { Onion } from './layers.js';
@@ -151,15 +151,19 @@ export function flatten(
       `Expected \`${option}\` to be a list or a pipeline, got ${shown(list)}.${hint}`,
     );
   }
-  return list.flatMap((item: unknown, index): Middleware[] => {
+  return [...list].flatMap((item: unknown, index): Middleware[] => {
     if (Array.isArray(item) || isPipeline(item)) {
       if (item === list || above.includes(item))
         throw new AlliumError('INVALID_MIDDLEWARE', `${option}[${index}] is a list that holds itself.`);
-      return flatten(item, option, [...above, list]);
+      return flatten(item, `${option}[${index}]`, [...above, list]);
     }
-    if (typeof item !== 'object' || item === null) {
+    if (typeof item !== 'object' || item === null || isThenable(item)) {
       const hint =
-        typeof item === 'function' ? ' A factory has to be called: write `retry()`, not `retry`.' : '';
+        typeof item === 'function'
+          ? ' A factory has to be called: write `retry()`, not `retry`.'
+          : isThenable(item)
+            ? ' Await it first.'
+            : '';
       throw new AlliumError(
         'INVALID_MIDDLEWARE',
         `${option}[${index}] is ${shown(item)}, not a middleware object.${hint}`,

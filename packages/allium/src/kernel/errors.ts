@@ -94,17 +94,25 @@ export class RunError extends AlliumError {
 export function shown(value: unknown): string {
   if (typeof value === 'string')
     return JSON.stringify(value.length > 80 ? `${value.slice(0, 77)}...` : value);
-  if (typeof value === 'function') return `a function${value.name ? ` (${value.name})` : ''}`;
+  if (typeof value === 'function') {
+    const name = readOr<unknown>(undefined, () => value.name);
+    return `a function${typeof name === 'string' && name ? ` (${name})` : ''}`;
+  }
   if (typeof value === 'bigint') return `${value}n`;
   if (value === null || typeof value !== 'object') return String(value);
   const json = jsonOr(value);
   return json.length > 120 ? `${json.slice(0, 117)}...` : json;
 }
 
-/** An object as JSON; what cannot be JSON by its kind. */
+/** An object as JSON; by its kind, where JSON keeps nothing of it. */
 function jsonOr(value: object): string {
-  return readOr(undefined, () => JSON.stringify(value)) ?? Object.prototype.toString.call(value);
+  const json = readOr(undefined, () => JSON.stringify(value));
+  if (json !== undefined && json !== '{}') return json;
+  const kind = readOr('an object that cannot be read', () => Object.prototype.toString.call(value));
+  return json !== undefined && kind === PLAIN ? json : kind;
 }
+
+const PLAIN = '[object Object]';
 
 /** What is read of a value from outside. Some throw whatever they are asked: proxies, getters, objects in a circle. */
 function readOr<T>(otherwise: T, read: () => T): T {
@@ -124,9 +132,9 @@ export function invalidOption(option: string, expected: string, value: unknown):
 /** Throws for what is no object, and for keys that are not in `allowed`, naming the nearest one. */
 export function checkKeys(what: string, value: unknown, allowed: readonly string[]): void {
   const names = allowed.join(', ');
-  if (!isRecord(value))
+  if (!isOptions(value))
     throw invalidOption('options', names ? `an object with ${names} for ${what}` : `{} for ${what}`, value);
-  for (const key of Object.keys(value)) {
+  for (const key of Object.keys(value as object)) {
     if (allowed.includes(key)) continue;
     const near = nearest(key, allowed);
     throw new AlliumError(
@@ -140,6 +148,13 @@ export function checkKeys(what: string, value: unknown, allowed: readonly string
 /** An object with names, and not a list. */
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The same, but a map, a date or a signal, which hold nothing under a name, would be taken for one without options. */
+export function isOptions(value: unknown): boolean {
+  return (
+    isRecord(value) && (Object.keys(value).length > 0 || Object.prototype.toString.call(value) === PLAIN)
+  );
 }
 
 /** The candidate within two edits of `word`, ignoring case, dashes and underscores. */

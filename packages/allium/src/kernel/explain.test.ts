@@ -279,6 +279,11 @@ describe('hazards', () => {
     expect(hazards([redact({ wrapTool }), trait('audit', ['keeps'], { wrapTool })])).toEqual(found);
     expect(hazards([redact({ wrapTool }), { name: 'audit', sink: true, wrapTool }])).toEqual(found);
     expect(hazards([redact({ wrapTool }), { name: 'audit', wrapTool }])).toEqual([]);
+    // One that only looks up what a sink wrote does not, unless it says so.
+    const looksUp = (...traits: string[]) =>
+      trait('audit', ['replays', ...traits], { sink: true, wrapModel });
+    expect(hazards([redact({ wrapModel }), looksUp()])).toEqual([]);
+    expect(hazards([redact({ wrapModel }), looksUp('exports')])).toEqual(found);
   });
 
   it('advises a guard against what is stored and written before it is redacted', () => {

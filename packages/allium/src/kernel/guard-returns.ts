@@ -1,5 +1,6 @@
 /** What guards return, checked. What is wrong is said in full to the caller, and without content to everybody else. */
 import { AlliumError, shown } from './errors.js';
+import { hasOnly, isRequest } from './hook-shapes.js';
 import type { GuardPoint, Span, Verdict } from './middleware.js';
 
 /** The contract that a guard broke. Its message may quote what was judged; `told` says the same without any of it. */
@@ -26,6 +27,9 @@ export function normalise(spans: unknown, text: string, guard: string): readonly
     ({ replacement }) => replacement !== undefined && typeof replacement !== 'string',
   );
   if (unlike) throw new WrongReturn(guard, 'find', unlike, 'A `replacement` is text.');
+  const strange = spans.find(hasMore);
+  if (strange)
+    throw new WrongReturn(guard, 'find', strange, 'A span has start, end, replacement and nothing else.');
   const merged: Span[] = [];
   for (const span of [...(spans as Span[])].sort((a, b) => a.start - b.start || b.end - a.end)) {
     const last = merged.at(-1);
@@ -37,23 +41,42 @@ export function normalise(spans: unknown, text: string, guard: string): readonly
   return merged;
 }
 
+/** What it finds, a guard with a window finds again with every piece that comes in. */
+function hasMore(span: object): boolean {
+  for (const key in span) if (key !== 'start' && key !== 'end' && key !== 'replacement') return true;
+  return false;
+}
+
 function isSpan(span: Partial<Span> | null | undefined, length: number): boolean {
   const { start, end } = span ?? {};
   if (!Number.isInteger(start) || !Number.isInteger(end)) return false;
   return start! >= 0 && start! <= end! && end! <= length;
 }
 
+/** What each verdict may say: one with more was meant to do something that it does not. */
+const FIELDS: Readonly<Record<string, readonly string[]>> = {
+  __proto__: null as never,
+  allow: ['type'],
+  deny: ['type', 'reason'],
+  ask: ['type', 'request'],
+  rewrite: ['type', 'text', 'args'],
+};
+
 /** `args`: those that were judged, if it was a call. */
 export function checkVerdict(guard: string, verdict: Verdict, point: GuardPoint, args: unknown): void {
   const atArgs = point === 'tool-args';
+  // By kind first: a list of one word would be taken for the word.
+  const fields = typeof verdict?.type === 'string' ? FIELDS[verdict.type] : undefined;
   const fail = (wanted: string) => new WrongReturn(guard, 'judge', verdict, wanted);
-  if (!['allow', 'deny', 'ask', 'rewrite'].includes(verdict?.type))
-    throw fail("Return { type: 'allow' | 'deny' | 'ask' | 'rewrite' } or nothing.");
+  if (!fields) throw fail("Return { type: 'allow' | 'deny' | 'ask' | 'rewrite' } or nothing.");
+  if (!hasOnly(verdict, fields))
+    throw fail(`A verdict to ${verdict.type} has ${fields.join(', ')} and nothing else.`);
   if (verdict.type === 'deny' && verdict.reason !== undefined && typeof verdict.reason !== 'string')
     throw fail('`reason` is text.');
   if (verdict.type === 'ask') {
     if (!atArgs) throw fail(`A human can be asked about a call (tool-args), not at ${point}: deny it.`);
-    if (typeof verdict.request !== 'object' || verdict.request === null) throw fail('`request` is missing.');
+    if (!isRequest(verdict.request))
+      throw fail('`request` is { title?, details?, timeoutMs?, onRequest? }, with details that are JSON.');
   }
   if (verdict.type !== 'rewrite') return;
   if (verdict.args !== undefined) {

@@ -1318,6 +1318,13 @@ describe('a judge', () => {
     ['rewrite arguments with text', ['tool-args'], { type: 'rewrite', text: 'x' }],
     ['a word', ['output'], 'deny'],
     ['nothing, as null', ['output'], null],
+    ['a word in a list', ['output'], { type: ['deny'] }],
+    ['what every object has', ['output'], { type: 'toString' }],
+    ['a misspelt reason', ['output'], { type: 'deny', resaon: 'x' }],
+    ['allow with a rewritten text', ['output'], { type: 'allow', text: 'x' }],
+    ['rewrite with a misspelt field', ['tool-args'], { type: 'rewrite', args: {}, arg: {} }],
+    ['ask with a misspelt request', ['tool-args'], { type: 'ask', request: { titel: 'x' } }],
+    ['ask with a request that is no JSON', ['tool-args'], { type: 'ask', request: { details: 1n } }],
   ])('that returns %s has failed', async (_, on, verdict) => {
     const { agent } = agentOf(
       [toolCalls({ name: 'act', args: { q: 1 }, text: 'calling' }), 'end'],
@@ -1326,7 +1333,10 @@ describe('a judge', () => {
     const done = await agent.run('hi').catch((error) => error);
     if (on[0] === 'output')
       expect(done).toMatchObject({ code: 'GUARD_FAILED', cause: { code: 'INVALID_HOOK_RESULT' } });
-    else expect(calls).toEqual([]);
+    else {
+      expect(calls).toEqual([]);
+      expect(done).not.toMatchObject({ status: 'suspended' });
+    }
   });
 
   it('is not waited for when the run is aborted', async () => {

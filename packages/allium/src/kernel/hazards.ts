@@ -121,6 +121,12 @@ const changesOutside: Nested = (plan, outer, inner) =>
     (seam) => at(plan, inner, seam) && changesAt(plan, outer, seam).some((place) => place < inner.position),
   );
 
+/** It keeps or writes what it is given. Caches have a hazard of their own. */
+function writes(one: PlannedMiddleware): boolean {
+  if (has('caches')(one)) return false;
+  return has('exports')(one) || has('keeps')(one) || (one.middleware.sink === true && !has('replays')(one));
+}
+
 /** Sinks are given what guards left, so a guard is the remedy for whoever is one. */
 function guardInstead(redacts: PlannedMiddleware, { name, middleware }: PlannedMiddleware): string {
   const declare = middleware.sink === true ? '' : `, and declare "${name}" a sink`;
@@ -231,8 +237,7 @@ const CHECKS: readonly Check[] = [
   pairs(
     'redaction-outside-sink',
     has('redacts'),
-    (one) =>
-      (one.middleware.sink === true || has('exports')(one) || has('keeps')(one)) && !has('caches')(one),
+    writes,
     (redacts, sink) => [
       `"${redacts.name}" removes text when "${sink.name}" has been given it already.`,
       guardInstead(redacts, sink),

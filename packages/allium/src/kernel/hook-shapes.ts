@@ -4,6 +4,7 @@ import { unwritable } from './json-copy.js';
 import { lackOf, lackOfMessages } from './message-input.js';
 import type { Message } from './messages.js';
 import type { ToolResultPatch, TurnAction } from './middleware.js';
+import { isListOf } from './options.js';
 import { type RunResult, STOP_REASONS } from './result.js';
 import type { RuleHook } from './rules.js';
 import type { Request } from './store.js';
@@ -70,7 +71,7 @@ export const SHAPES: Record<RuleHook, Shape> = {
     lack: (answer) => (answer?.response === undefined ? undefined : lackOf(answer.response, 'assistant')),
   },
   shouldStopAfterTurn: {
-    wanted: 'true, false, or { reason, message } with a reason such as "stopped"',
+    wanted: 'true, false, or { reason, message } with a reason such as "stopped" and a message of text',
     fine: (answer) => typeof answer === 'boolean' || isStop(answer),
   },
   onRunEnd: {
@@ -80,7 +81,7 @@ export const SHAPES: Record<RuleHook, Shape> = {
 };
 
 /** Is it an object with no other keys than these? */
-function hasOnly(value: unknown, keys: readonly string[]): boolean {
+export function hasOnly(value: unknown, keys: readonly string[]): boolean {
   return isRecord(value) && Object.keys(value).every((key) => keys.includes(key));
 }
 
@@ -92,8 +93,7 @@ function isBlock(value: any): boolean {
 /** Messages of middleware stand alone: a call without its result, or a result without its call, would break the history. */
 function isInjectable(value: unknown): boolean {
   return (
-    Array.isArray(value) &&
-    value.every((item: Message) => lackOf(item, 'user', 'assistant') === undefined) &&
+    isListOf<Message>(value, (item) => lackOf(item, 'user', 'assistant') === undefined) &&
     !value.some(({ content }: Message) => content.some((part) => part.type === 'tool-call'))
   );
 }
@@ -138,6 +138,7 @@ function isStop(value: any): boolean {
   return (
     hasOnly(value, ['reason', 'message']) &&
     STOP_REASONS.has(value.reason) &&
+    (value.message === undefined || isText(value.message)) &&
     !['suspended', 'error', 'aborted'].includes(value.reason)
   );
 }

@@ -112,7 +112,7 @@ describe('details that cannot be written as JSON', () => {
       provider: 'p',
       id: 'm',
       async *stream(): AsyncGenerator<ModelPart> {
-        yield { type: 'provider', value: cycle } as never;
+        yield { type: 'provider', kind: 'odd', value: cycle } as never;
         yield { type: 'finish', reason: 'stop' };
       },
     };
@@ -127,6 +127,39 @@ describe('details that cannot be written as JSON', () => {
     const agent = new Agent({ model, tools: [make('bad', () => ({ n: 1n })), good] });
     const { messages } = await agent.run('go');
     expect(messages.map(textOf).join()).toContain('must return text, a JSON value or content');
+  });
+});
+
+describe('a list with a hole', () => {
+  const holed: unknown[] = Object.assign(new Array(2), { 1: { type: 'text', text: 'x' } });
+
+  it('as the result of a tool is what the tool returned, and its sibling is safe', async () => {
+    const model = scriptedModel([both(), 'end']);
+    const { messages, status } = await new Agent({ model, tools: [make('bad', () => holed), good] }).run(
+      'go',
+    );
+    expect(status).toBe('done');
+    expectValidHistory(messages);
+    expect(messages.filter(({ role }) => role === 'tool').map(textOf)).toEqual([
+      '[null,{"type":"text","text":"x"}]',
+      'good',
+    ]);
+  });
+
+  it('of tools is told to the layer that assigned it', async () => {
+    const odd: Middleware = {
+      name: 'odd',
+      beforeModel(ctx) {
+        ctx.tools = new Array(1);
+      },
+    };
+    const agent = new Agent({ model: scriptedModel(['hi']), middleware: [odd] });
+    await expect(agent.run('go')).rejects.toMatchObject({
+      code: 'INVALID_OPTION',
+      message: expect.stringContaining(
+        'Expected `ctx.tools` to be a list of tools made with tool(), got [null].',
+      ),
+    });
   });
 });
 
@@ -378,6 +411,21 @@ it.each<[string, () => unknown, RegExp]>([
     'a name that is no text',
     () => ({ middleware: [{ name: Symbol('x'), beforeRun() {} }] }),
     /`name` must be non-empty text/,
+  ],
+  ['a hole between middleware', () => ({ middleware: new Array(1) }), /middleware\[0\] is undefined/],
+  [
+    'what cannot be shown either',
+    () => {
+      const { proxy, revoke } = Proxy.revocable({}, {});
+      revoke();
+      return { name: proxy };
+    },
+    /`name` to be non-empty text, got an object that cannot be read/,
+  ],
+  [
+    'a function whose name is none',
+    () => ({ systemPrompt: Object.defineProperty(() => {}, 'name', { value: Symbol('x') }) }),
+    /`systemPrompt` to be text, got a function\./,
   ],
   ['replaces of nobody', () => ({ replaces: ['typo'] }), /`replaces` names "typo"/],
   [

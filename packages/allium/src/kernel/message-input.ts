@@ -27,6 +27,7 @@ const TEXTS: Readonly<Record<string, readonly string[]>> = {
   thinking: ['text'],
   image: ['data', 'mimeType'],
   file: ['data', 'mimeType'],
+  provider: ['kind'],
   'tool-call': ['id', 'name', 'arguments'],
 };
 

@@ -232,4 +232,5 @@ export const TRAITS = {
   settles: 'puts a result in the place of an error',
   keeps: 'keeps the result of a call for when it is repeated',
   exports: 'writes content elsewhere',
+  replays: 'answers from recordings and writes nothing, though it is a sink to find them by the guarded view',
 } as const;

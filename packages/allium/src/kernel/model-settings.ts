@@ -1,7 +1,7 @@
 /** What each setting of a model has to be. What is meant for one provider only is the provider's to check. */
 import { checkKeys, invalidOption, isRecord } from './errors.js';
 import type { ModelSettings } from './model.js';
-import { checkRecord } from './options.js';
+import { checkRecord, isListOf } from './options.js';
 
 interface Setting {
   readonly expected: string;
@@ -19,7 +19,7 @@ const SETTINGS: Readonly<Record<keyof ModelSettings, Setting>> = {
   topP: amount,
   stopSequences: {
     expected: 'a list of texts',
-    fits: (value) => Array.isArray(value) && value.every((one) => typeof one === 'string'),
+    fits: (value) => isListOf(value, (one) => typeof one === 'string'),
   },
   seed: { expected: 'an integer', fits: Number.isInteger },
   toolChoice: { expected: "'auto', 'none', 'required' or { tool: '…' }", fits: isToolChoice },

@@ -1,5 +1,5 @@
 /** Checks of options, shared by factories: each message names the option, what it takes and what it was given. */
-import { checkKeys, invalidOption, isRecord } from './errors.js';
+import { checkKeys, invalidOption, isOptions } from './errors.js';
 
 /** Is it an object, with no other keys than these? */
 export function checkOptions(factory: string, options: unknown, allowed: readonly string[]): void {
@@ -7,7 +7,7 @@ export function checkOptions(factory: string, options: unknown, allowed: readonl
 }
 
 export function checkRecord(option: string, value: unknown): void {
-  if (!isRecord(value)) throw invalidOption(option, 'an object', value);
+  if (!isOptions(value)) throw invalidOption(option, 'an object', value);
 }
 
 export function checkText(option: string, value: unknown): void {
@@ -15,12 +15,19 @@ export function checkText(option: string, value: unknown): void {
 }
 
 export function checkNames(option: string, value: unknown): void {
-  if (!Array.isArray(value) || value.some((name) => typeof name !== 'string'))
+  if (!isListOf(value, (name) => typeof name === 'string'))
     throw invalidOption(option, 'a list of names', value);
 }
 
 export function checkList(option: string, value: unknown): asserts value is readonly unknown[] {
   if (!Array.isArray(value)) throw invalidOption(option, 'a list', value);
+}
+
+/** Is it a list of nothing else? A hole in a list is something else, too. */
+export function isListOf<T>(value: unknown, fits: (item: T) => boolean): value is readonly T[] {
+  if (!Array.isArray(value)) return false;
+  for (let i = 0; i < value.length; i++) if (!fits(value[i])) return false;
+  return true;
 }
 
 /** How each option is checked, by its name. */

@@ -5,7 +5,7 @@ import type { Message } from './messages.js';
 import { checkModel } from './model.js';
 import type { ModelContext, RequestParts } from './model-context.js';
 import { checkSettings } from './model-settings.js';
-import { checkText } from './options.js';
+import { checkText, isListOf } from './options.js';
 import { authorOf } from './request-changes.js';
 import type { Tool } from './tool.js';
 
@@ -48,6 +48,6 @@ function checkMessages(messages: readonly Message[] | undefined, ctx: ModelConte
 }
 
 function checkTools(tools: readonly Tool[]): void {
-  if (!(Array.isArray(tools) && tools.every((tool) => typeof tool?.execute === 'function' && 'spec' in tool)))
+  if (!isListOf<Tool>(tools, (tool) => typeof tool?.execute === 'function' && 'spec' in tool))
     throw invalidOption('ctx.tools', 'a list of tools made with tool()', tools);
 }

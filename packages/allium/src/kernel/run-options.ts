@@ -3,7 +3,15 @@ import type { Context, GenerateRequest } from './context.js';
 import { checkKeys, invalidOption } from './errors.js';
 import { checkLimits, type Limits } from './limits.js';
 import { checkSettings } from './model-settings.js';
-import { type Checks, checkEach, checkFunction, checkOptions, checkRecord, checkText } from './options.js';
+import {
+  type Checks,
+  checkEach,
+  checkFunction,
+  checkOptions,
+  checkRecord,
+  checkText,
+  isListOf,
+} from './options.js';
 import type { ResumeOptions } from './session.js';
 import type { Tool } from './tool.js';
 
@@ -78,7 +86,7 @@ export function checkGenerate(request: GenerateRequest): void {
     throw invalidOption('messages', 'text or messages for ctx.generate()', messages);
   if (systemPrompt !== undefined) checkText('systemPrompt', systemPrompt);
   const isTool = (one: unknown) => typeof (one as Tool | null)?.execute === 'function';
-  if (tools !== undefined && !(Array.isArray(tools) && tools.every(isTool)))
+  if (tools !== undefined && !isListOf(tools, isTool))
     throw invalidOption('tools', 'a list of tools made with tool()', tools);
   if (settings !== undefined) checkSettings('settings', settings);
 }

@@ -1,7 +1,7 @@
 /** A conversation and the ways into it. */
 import type { Agent, RunOptions } from './agent.js';
 import { checkAnswer, firstAnswer, unknownRequest } from './answers.js';
-import { Aborted, AlliumError, invalidOption, isThenable, storeFailed } from './errors.js';
+import { Aborted, AlliumError, invalidOption, isOptions, isThenable, storeFailed } from './errors.js';
 import { EventQueue } from './event-queue.js';
 import type { AgentEvent } from './events.js';
 import { posted } from './inbox.js';
@@ -173,7 +173,7 @@ export class Session {
 
   /** The options that belong to middleware; all of them are checked. */
   private declared(options: ResumeOptions, resumes: boolean): DeclaredOptions {
-    if (typeof options !== 'object' || options === null) throw invalidOption('options', 'an object', options);
+    if (!isOptions(options)) throw invalidOption('options', 'an object', options);
     const declared = declaredOptions(
       resumes ? 'resume()' : 'run()',
       options,

@@ -207,6 +207,7 @@ describe('normalise', () => {
     ['a span with a fraction', [{ start: 0.5, end: 2 }]],
     ['a span without an end', [{ start: 0 }]],
     ['null for a span', [null]],
+    ['a span with a misspelt field', [{ start: 0, end: 2, replacment: 'x' }]],
   ])('refuses %s, naming the guard', (_, spans) => {
     expect(() => normalise(spans, '0123456789', 'pii')).toThrowError(
       expect.objectContaining({ code: 'INVALID_HOOK_RESULT', message: expect.stringContaining('"pii"') }),

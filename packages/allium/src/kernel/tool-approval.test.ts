@@ -453,6 +453,19 @@ describe('questions lapse', () => {
     expect(it.ran).toEqual([]);
   });
 
+  it('never, where infinity was asked for, in stores that write JSON too', async () => {
+    const inner = memoryStore();
+    const json = <T>(value: T): T => JSON.parse(JSON.stringify(value));
+    const store = storeWith(inner, { append: (id, seq, entries) => inner.append(id, seq, json(entries)) });
+    const clock = fakeClock();
+    const it = world([asks({ timeoutMs: Number.POSITIVE_INFINITY })], { store, clock });
+    const { result } = await it.start('a');
+    await clock.advance(1);
+    const done = await it.resume({ [result.pending[0]!.id]: { type: 'approve' } });
+    expect(done.result).toMatchObject({ status: 'done', text: 'end' });
+    expect(it.ran).toEqual(['a 0']);
+  });
+
   it('but an answer that was posted in time counts, whenever the run goes on', async () => {
     const clock = fakeClock(1000);
     const it = world([asks({ timeoutMs: 50 })], { clock });

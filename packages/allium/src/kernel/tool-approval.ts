@@ -150,7 +150,7 @@ export class ToolApproval {
     by?: string,
     part = '',
   ): PendingRequest {
-    const { onRequest: _, ...request } = given;
+    const { onRequest: _, timeoutMs, ...request } = given;
     const { runId, open, clock } = this.run;
     const hash = hashOf(ctx);
     const id = `${this.batch.message.id}.${call.index}.${kind}${part}.${hash.slice(0, 8)}`;
@@ -163,6 +163,8 @@ export class ToolApproval {
     };
     return deepFreeze({
       ...request,
+      // JSON has no infinity: what never lapses says nothing of it.
+      ...(Number.isFinite(timeoutMs) && { timeoutMs }),
       id,
       runId,
       ...about,

@@ -5,9 +5,11 @@ import {
   codeOf,
   controlKind,
   isControl,
+  isRecord,
   isThenable,
   messageOf,
   type Suspension,
+  shown,
 } from './errors.js';
 import { type Judged, toldError } from './guards.js';
 import { hash } from './hash.js';
@@ -225,10 +227,19 @@ function named(error: unknown, { name }: Tool): unknown {
   });
 }
 
+function noOutcome({ name }: Tool, result: unknown): AlliumError {
+  return new AlliumError(
+    'INVALID_TOOL',
+    `Tool "${name}" has a wrong \`input\`. Its validate() returned ${shown(result)}. Return { value } or { issues }.`,
+  );
+}
+
 type Checked = Awaited<ReturnType<NonNullable<ToolContext['tool']>['input']['~standard']['validate']>>;
 
 function take(ctx: ToolContext, raw: unknown, result: Checked): string | undefined {
-  if (result.issues) return `Invalid arguments for "${ctx.tool!.name}":\n${describeIssues(result.issues)}`;
+  if (result?.issues) return `Invalid arguments for "${ctx.tool!.name}":\n${describeIssues(result.issues)}`;
+  if (result?.value === undefined && !(isRecord(result) && 'value' in result))
+    throw noOutcome(ctx.tool!, result);
   ctx._take(raw, deepFreeze(result.value));
   return undefined;
 }

@@ -5,6 +5,7 @@ import { isFrozenJson, isPlain, kindOf, ownJson, unwritable } from './json-copy.
 import { deepFreeze, type ToolContent } from './messages.js';
 import type { ToolResultPatch } from './middleware.js';
 import type { ToolSpec } from './model.js';
+import { isListOf } from './options.js';
 import { excludesObjects, isStandardSchema, jsonSchemaOf, type StandardSchema } from './standard-schema.js';
 
 export interface ToolOptions<Input, Output> {
@@ -125,7 +126,7 @@ function checkDetails(options: ToolOptions<any, any>, fail: (message: string) =>
     if (value !== undefined && typeof value !== 'boolean')
       throw fail(`\`${flag}\` must be true or false, got ${shown(value)}.`);
   }
-  if (tags !== undefined && !(Array.isArray(tags) && tags.every((tag) => typeof tag === 'string'))) {
+  if (tags !== undefined && !isListOf(tags, (tag) => typeof tag === 'string')) {
     throw fail(`\`tags\` must be a list of text, got ${shown(tags)}.`);
   }
 }
@@ -237,7 +238,10 @@ export function isContentList(value: unknown): value is readonly ToolContent[] {
 
 /** The content of a result, which may also be none. */
 export function isResultContent(value: unknown): value is readonly ToolContent[] {
-  return Array.isArray(value) && value.every(isToolContent);
+  if (!Array.isArray(value)) return false;
+  // By index: a hole in a list is no content either.
+  for (let i = 0; i < value.length; i++) if (!isToolContent(value[i])) return false;
+  return true;
 }
 
 function isToolContent(value: unknown): value is ToolContent {

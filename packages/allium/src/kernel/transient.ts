@@ -12,6 +12,7 @@ const PASSING = new Set(
   `
   ECONNRESET ECONNREFUSED ECONNABORTED ETIMEDOUT ESOCKETTIMEDOUT EPIPE EAI_AGAIN ENOTFOUND
   ENETDOWN ENETRESET ENETUNREACH EHOSTDOWN EHOSTUNREACH ERR_NETWORK ERR_STREAM_PREMATURE_CLOSE
+  ERR_HTTP2_STREAM_ERROR ERR_HTTP2_SESSION_ERROR ERR_HTTP2_GOAWAY_SESSION
   UND_ERR_CONNECT_TIMEOUT UND_ERR_HEADERS_TIMEOUT UND_ERR_BODY_TIMEOUT UND_ERR_SOCKET UND_ERR_REQ_RETRY
   MODEL_STREAM_CUT
   overloaded overloaded_error rate_limit_error rate_limit_exceeded timeout_error api_error
@@ -33,10 +34,15 @@ const MAX_CAUSES = 8;
  */
 export function isTransient(error: unknown): boolean {
   let lost = false;
-  for (const one of chainOf(error)) {
-    const verdict = judge(one);
-    if (verdict !== undefined) return verdict;
-    lost ||= one instanceof TypeError && FETCH.test(one.message);
+  try {
+    for (const one of chainOf(error)) {
+      const verdict = judge(one);
+      if (verdict !== undefined) return verdict;
+      lost ||= one instanceof TypeError && FETCH.test(one.message);
+    }
+  } catch {
+    // One that cannot be read says nothing, and stays the error that is told of.
+    return false;
   }
   return lost;
 }

@@ -83,6 +83,11 @@ describe('fakeClock', () => {
     expect(clock.now()).toBe(150);
   });
 
+  it('starts at a time, and takes functions', () => {
+    expect(() => fakeClock(Number.NaN)).toThrow('Expected `start` to be a time in milliseconds, got NaN.');
+    expect(() => fakeClock().setTimer('x' as never, 1)).toThrow('Expected `fn` to be a function, got "x".');
+  });
+
   it('lets promises settle before and after', async () => {
     const clock = fakeClock();
     const order: string[] = [];

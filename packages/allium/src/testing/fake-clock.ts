@@ -27,6 +27,7 @@ interface Timer {
  * await slept;
  */
 export function fakeClock(start = 0): FakeClock {
+  if (!Number.isFinite(start)) throw invalidOption('start', 'a time in milliseconds', start);
   let now = start;
   let order = 0;
   const timers = new Set<Timer>();
@@ -42,6 +43,7 @@ export function fakeClock(start = 0): FakeClock {
   return {
     now: () => now,
     setTimer(fn, ms) {
+      if (typeof fn !== 'function') throw invalidOption('fn', 'a function', fn);
       // Like setTimeout, which takes what is no number for "at once".
       const timer = { at: now + (ms > 0 ? ms : 0), order: order++, fn };
       timers.add(timer);

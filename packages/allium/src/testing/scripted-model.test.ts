@@ -249,6 +249,20 @@ describe('scriptedModel', () => {
       );
   });
 
+  it('says what it does not know of a step, of usage or of itself', () => {
+    expect(() => scriptedModel([{ parts: [], hang: true } as never])).toThrow(
+      'Unknown option `hang` of script[0]. Did you mean `hangs`?',
+    );
+    expect(() => scriptedModel(new Array(1))).toThrow('Expected `script[0]` to be text');
+    expect(() => text('Hi.', { inputToken: 5 } as never)).toThrow(
+      'Unknown option `inputToken` of usage. Did you mean `inputTokens`?',
+    );
+    expect(() => scriptedModel([], { usage: 5 as never })).toThrow('for usage, got 5.');
+    expect(() => scriptedModel([], { repeat: 'yes' as never })).toThrow(
+      'Expected `repeat` to be true or false, got "yes".',
+    );
+  });
+
   it('has the name and price it is given', () => {
     const price = { input: 1, output: 2 };
     expect(scriptedModel([], { provider: 'acme', id: 'one', price })).toMatchObject({

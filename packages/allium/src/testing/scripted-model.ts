@@ -53,6 +53,7 @@ export function text(content: string, usage?: Partial<Usage>): ScriptStep {
 
 /** A script means what it says: without this a model would seem to keep part of its usage to itself. */
 function stated(usage: Partial<Usage>): Partial<Usage> {
+  checkKeys('usage', usage, ['inputTokens', 'outputTokens', 'cacheRead', 'cacheWrite', 'totalTokens']);
   return { inputTokens: 0, outputTokens: 0, ...usage };
 }
 
@@ -138,8 +139,10 @@ function finish(reason: FinishReason, usage?: Partial<Usage>): ModelPart {
 export function scriptedModel(script: readonly Script[], options: ScriptedModelOptions = {}): ScriptedModel {
   checkKeys('scriptedModel', options, ['provider', 'id', 'price', 'usage', 'repeat']);
   const { provider = 'test', id = 'scripted', price, usage = DEFAULT_USAGE, repeat = false } = options;
+  if (typeof repeat !== 'boolean') throw invalidOption('repeat', 'true or false', repeat);
   if (!Array.isArray(script)) throw invalidOption('script', 'a list of steps', script);
-  script.forEach(checkStep);
+  // Spread, for a hole in the list is no step either.
+  [...script].forEach(checkStep);
   const unstated = stated(usage);
   const requests: ModelRequest[] = [];
   let aborted = 0;
@@ -248,6 +251,8 @@ export function isAnswer(value: unknown): value is Answer {
 }
 
 function checkParts(answer: Answer, where: string): void {
+  // A misspelt `hangs` or `error` would be a stream that is cut off.
+  if (typeof answer === 'object' && 'parts' in answer) checkKeys(where, answer, ['parts', 'error', 'hangs']);
   const parts: readonly unknown[] =
     typeof answer === 'string' ? [] : 'parts' in answer ? answer.parts : answer;
   const wrong = parts.findIndex(

@@ -30,6 +30,9 @@ const tale = { name: 'a tale', answers: [text('Today I bake; my name is Rumpelst
 class Greeting extends BaseMiddleware {
   override readonly name = 'greeting';
   readonly #word = 'Hello';
+  get guests(): never {
+    throw new Error('Nobody is here yet.');
+  }
   override acceptMessage(message: Message): Message {
     return textOf(message).startsWith(this.#word) ? message : { ...message };
   }

@@ -6,7 +6,7 @@ import { farewell, smuggler } from './broken/middleware/abort-calls.js';
 import { goodNewsOnly } from './broken/middleware/calls-answered.js';
 import { piecewise, stutterCure } from './broken/middleware/chunk-invariance.js';
 import { offended, stubborn, unstoppable } from './broken/middleware/control-signals.js';
-import { deafBackOff, hopeful } from './broken/middleware/dangling-timers.js';
+import { deafBackOff, eavesdropping, hopeful } from './broken/middleware/dangling-timers.js';
 import { diplomatic, friendly, soothing } from './broken/middleware/error-identity.js';
 import {
   anonymous,
@@ -15,6 +15,7 @@ import {
   oldFashioned,
   rosy,
   salesman,
+  singleFile,
   superficial,
   talkative,
   tepid,
@@ -24,6 +25,7 @@ import {
 import {
   annotating,
   counting,
+  pilfering,
   scribbling,
   scribblingInSecret,
   scribblingOnParts,
@@ -59,6 +61,10 @@ const BROKEN: Record<
     [anonymous, 'to be {"from":"kit","nested":{"list":[1,2]}}, got undefined'],
     [narrow, 'In "everything that messages and results can hold (stream)": Expected `events`'],
     [tepid, "declare changes: ['settings']"],
+    [
+      singleFile,
+      'In "two tool calls that wait for each other (stream)": Expected `messages` as without it to be "together", got "alone"',
+    ],
   ],
   'chunk-invariance': [
     [() => piecewise(), 'in pieces of 1": Expected `messages`', { scenarios: [tale] }],
@@ -74,6 +80,7 @@ const BROKEN: Record<
   'dangling-timers': [
     [hopeful, 'Expected no timer of the clock to be left after the abort, got 1.'],
     [deafBackOff, 'In "aborted after a model call that failed": Expected no timer'],
+    [eavesdropping, 'In "eight turns": Expected every call to take its listener off ctx.signal again, but 8'],
   ],
   'unhandled-rejections': [[lateRace, 'rejected unhandled. The first: The bench aborts.']],
   'second-next': [
@@ -83,6 +90,7 @@ const BROKEN: Record<
   'no-mutation': [
     [scribbling, 'but beforeModel tried (Cannot add property lastTurn, object is not extensible)'],
     [scribblingInSecret, 'Expected the input, metadata, settings and model of a run as they were before it'],
+    [pilfering, 'Expected the list of tools that a layer outside assigned as it was to be "'],
     [annotating, "but wrapTool tried (Cannot assign to read only property 'message'"],
     [counting, 'but wrapModel tried (Cannot add property attempts, object is not extensible)'],
     [scribblingOnParts, "but a stream transform tried (Cannot assign to read only property 'text'"],
@@ -145,6 +153,16 @@ describe('checkMiddleware', () => {
     });
     expect(new Set(reports.map(({ error }) => error?.replace(/^In ".*?": /, '')))).toEqual(
       new Set(['no such file']),
+    );
+  });
+
+  it.each([
+    ['a promise', async () => talkative(), '[object Promise]'],
+    ['a list', () => [talkative()], '[{"name":"talkative"}]'],
+  ])('reports a factory that makes %s', async (_, factory, shown) => {
+    const reports = await checkMiddleware(factory as never);
+    expect(new Set(reports.map(({ error }) => error?.replace(/^In ".*?": /, '')))).toEqual(
+      new Set([`Expected \`factory()\` to be one middleware, made at once, got ${shown}.`]),
     );
   });
 

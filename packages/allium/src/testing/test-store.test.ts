@@ -10,14 +10,14 @@ import { trustingStore } from './broken/stores/expected-seq.js';
 import { wholeForkStore } from './broken/stores/fork-copies.js';
 import { mailCopyingForkStore, recountingForkStore } from './broken/stores/fork-inbox.js';
 import { dependentForkStore } from './broken/stores/fork-isolation.js';
-import { zeroBasedStore } from './broken/stores/gapless-seq.js';
+import { eagerStore, zeroBasedStore } from './broken/stores/gapless-seq.js';
 import { carelessStore } from './broken/stores/ignores-expected-seq.js';
 import { destructiveInboxStore } from './broken/stores/inbox-cursor.js';
 import { strictInboxStore } from './broken/stores/inbox-early.js';
 import { stackInboxStore } from './broken/stores/inbox-order.js';
 import { prefixDeletingStore } from './broken/stores/independent-sessions.js';
 import { cuttingStore, shortMessageStore } from './broken/stores/large-values.js';
-import { offsetPagingStore, unlimitedStore } from './broken/stores/list-paging.js';
+import { endlessStore, offsetPagingStore, unlimitedStore } from './broken/stores/list-paging.js';
 import { emptyQueryStore, emptyTenantStore, tenantBlindStore } from './broken/stores/list-tenant.js';
 import { forgetfulPagingStore, timelessStore } from './broken/stores/list-time.js';
 import { sharingStore } from './broken/stores/no-sharing.js';
@@ -43,7 +43,7 @@ const BROKEN: Record<
   readonly { readonly open: () => Store; readonly reopen?: (store: Store) => Store }[]
 > = {
   order: [{ open: disorderlyStore }, { open: timeSortingStore }, { open: textSortingStore }],
-  'gapless-seq': [{ open: zeroBasedStore }],
+  'gapless-seq': [{ open: zeroBasedStore }, { open: eagerStore }],
   'atomic-append': [{ open: piecemealStore }],
   'expected-seq': [{ open: trustingStore }],
   'one-winner': [{ open: lateStore }],
@@ -63,7 +63,7 @@ const BROKEN: Record<
   'session-ids': [{ open: caseFoldingStore }],
   'list-tenant': [{ open: tenantBlindStore }, { open: emptyQueryStore }, { open: emptyTenantStore }],
   'list-time': [{ open: timelessStore }, { open: forgetfulPagingStore }],
-  'list-paging': [{ open: offsetPagingStore }, { open: unlimitedStore }],
+  'list-paging': [{ open: offsetPagingStore }, { open: unlimitedStore }, { open: endlessStore }],
   'fork-copies': [{ open: wholeForkStore }],
   'fork-isolation': [{ open: dependentForkStore }],
   'fork-inbox': [{ open: recountingForkStore }, { open: mailCopyingForkStore }],

@@ -996,3 +996,13 @@ describe('from', () => {
 function spread({ name, description, input }: Tool): Pick<Tool, 'name' | 'description' | 'input'> {
   return { name, description, input };
 }
+
+it('is warned of beside a redaction only where it records', () => {
+  const redact: Middleware = { name: 'redact', traits: ['redacts'], wrapModel: (_, next) => next() };
+  const hazards = (inner: Middleware) =>
+    new Agent({ model: scriptedModel([]), middleware: [redact, inner] })
+      .explain()
+      .hazards.map(({ id }) => id);
+  expect(hazards(replay({ from: [] }))).toEqual([]);
+  expect(hazards(record({ to: [] }))).toEqual(['redaction-outside-sink']);
+});

@@ -68,6 +68,7 @@ export function replay(options: ReplayOptions): Middleware {
     name: 'replay',
     // It looks up what `record` wrote, which is given the guarded view.
     sink: true,
+    traits: ['replays'],
     async wrapRun(ctx, next) {
       let resumable = false;
       try {

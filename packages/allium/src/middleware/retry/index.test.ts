@@ -231,6 +231,19 @@ describe('retry', () => {
     });
   });
 
+  it('leaves an error that cannot be read as it is, and tries again where it is told to', async () => {
+    const { proxy: untouchable, revoke } = Proxy.revocable({}, {});
+    revoke();
+    const { agent } = setup([failWith(untouchable)]);
+    const error = await agent.run('hi').catch((thrown) => thrown);
+    expect(error.code).toBe('MODEL_ERROR');
+    expect(error.cause === untouchable).toBe(true);
+    const told = setup([failWith(untouchable), text('hello')], { retryOn: () => true });
+    const run = told.agent.run('hi');
+    await told.clock.advance(500);
+    expect((await run).text).toBe('hello');
+  });
+
   describe('retryOn', () => {
     it('decides instead of the built-in rule', async () => {
       const { agent, clock } = setup([failWith(new Error('flaky')), text('hello')], {
@@ -371,6 +384,7 @@ describe('isTransient', () => {
     ['the status of the response', error({ response: { status: 502 } })],
     ['a status as code', error({ code: 503 })],
     ['a connection that was reset', error({ code: 'ECONNRESET' })],
+    ['a stream of HTTP/2 that was reset', error({ code: 'ERR_HTTP2_STREAM_ERROR' })],
     ['a connection that timed out', error({ code: 'ETIMEDOUT' })],
     ['a broken pipe', error({ code: 'EPIPE' })],
     ['a socket of undici', error({ code: 'UND_ERR_SOCKET' })],

@@ -3,6 +3,15 @@ import { chainOf, headerOf } from '../../kernel/transient.js';
 
 /** Milliseconds, from the error or a cause of it; undefined when there is no wish, or one that has passed. */
 export function retryAfterOf(error: unknown, now: number): number | undefined {
+  try {
+    return wishOf(error, now);
+  } catch {
+    // An error that cannot be read.
+    return undefined;
+  }
+}
+
+function wishOf(error: unknown, now: number): number | undefined {
   for (const one of chainOf(error)) {
     const data = one.data as { retryAfterMs?: unknown } | null | undefined;
     const ms = first(

@@ -1,7 +1,7 @@
 /** One agent with the middleware under test, a model that follows scenarios, and a clock that stands still. */
 import { Agent, type RunOptions } from '../../kernel/agent.js';
 import type { Clock } from '../../kernel/clock.js';
-import { invalidOption, RunError } from '../../kernel/errors.js';
+import { invalidOption, isThenable, RunError } from '../../kernel/errors.js';
 import { memoryStore } from '../../kernel/memory-store.js';
 import { deepFreeze, type Metadata, type UserMessage } from '../../kernel/messages.js';
 import type { Middleware } from '../../kernel/middleware.js';
@@ -104,13 +104,20 @@ export function bench(options: BenchOptions): Bench {
     },
   };
   if (freeze) Object.freeze(model);
-  const subject = factory ? [prepare(factory({ clock }))] : [];
+  const subject = factory ? [prepare(one(factory({ clock })))] : [];
   const agent = new Agent({
     model,
     systemPrompt: 'You are a test.',
     settings,
     tools: [
-      ...kitTools({ onCall: () => activity.calls++, tick, hang, abort: () => latest?.abort(), freeze }),
+      ...kitTools({
+        onCall: () => activity.calls++,
+        tick,
+        hang,
+        meet: meetingPoint(time),
+        abort: () => latest?.abort(),
+        freeze,
+      }),
       ...tools,
     ],
     middleware: [...(outer ? [outer] : []), ...placed(subject, companions({ clock }))],
@@ -229,6 +236,12 @@ function waiting({
   return { quiet, idle, finish };
 }
 
+/** What a factory made. A list would be held to the laws as if it were one. */
+function one(made: Middleware): Middleware {
+  if (!Array.isArray(made) && !isThenable(made)) return made;
+  throw invalidOption('factory()', 'one middleware, made at once', made);
+}
+
 /** Companions stand around the middleware under test, but for those that one of the two wants inside of it. */
 function placed(subject: readonly Middleware[], companions: readonly Middleware[]): readonly Middleware[] {
   if (!Array.isArray(companions)) throw invalidOption('companions()', 'a list of middleware', companions);
@@ -271,6 +284,33 @@ function waits(activity: Activity): Waits {
       activity.hanging--;
     },
   };
+}
+
+/** How often somebody who waits for another is let wait on, though nothing else happens: the other may be at work. */
+const PATIENCE = 10;
+
+/** Two meet there who come while the other is still waiting. Who is alone gives up when nothing happens any more. */
+function meetingPoint(time: Clock): () => Promise<string> {
+  let met: (() => void) | undefined;
+  return () =>
+    new Promise((resolve) => {
+      if (met) {
+        met();
+        resolve('together');
+        return;
+      }
+      let cancel: () => void;
+      const wait = (left: number): void => {
+        cancel = time.setTimer(() => (left > 0 ? wait(left - 1) : leave('alone')), 1);
+      };
+      const leave = (how: string): void => {
+        cancel();
+        met = undefined;
+        resolve(how);
+      };
+      met = () => leave('together');
+      wait(PATIENCE);
+    });
 }
 
 interface OnBench extends Waits {

@@ -1,6 +1,11 @@
-/** Whatever ends a run ends the waits and timers of the middleware too, and an abort ends them at once. */
+/** Whatever ends a run ends the waits and timers of the middleware too, an abort at once; calls leave no listener behind. */
+import { defaultMaxListeners, getEventListeners, getMaxListeners } from 'node:events';
+import type { Context } from '../../kernel/context.js';
+import type { Middleware } from '../../kernel/middleware.js';
 import { allScenarios, during, fresh, type MiddlewareCheck } from './context.js';
 import { eachInterruption } from './interruption.js';
+import { MANY_TURNS } from './scenarios.js';
+import { watched } from './watched.js';
 
 export const danglingTimers: MiddlewareCheck<'dangling-timers'> = {
   law: 'dangling-timers',
@@ -12,6 +17,12 @@ export const danglingTimers: MiddlewareCheck<'dangling-timers'> = {
         expectNone(bench.timers, 'after the run had ended');
       });
     }
+    await during(MANY_TURNS.name, async () => {
+      const signals = new Set<AbortSignal>();
+      const prepare = (middleware: Middleware) => heard(middleware, signals);
+      await fresh(context, { prepare }).run(MANY_TURNS);
+      for (const signal of signals) expectFew(signal);
+    });
     await eachInterruption(context, ({ ended, timers }) => {
       expectNone(timers, 'after the abort');
       if (!ended)
@@ -21,6 +32,30 @@ export const danglingTimers: MiddlewareCheck<'dangling-timers'> = {
     });
   },
 };
+
+/** Notes the signals that its hooks are given. A run has one, unless attempts and time limits have their own. */
+function heard(middleware: Middleware, signals: Set<AbortSignal>): Middleware {
+  const called = (_: string, args: readonly unknown[]): void => {
+    for (const arg of args) {
+      const signal = (arg as Partial<Context> | undefined)?.signal;
+      if (signal instanceof AbortSignal) signals.add(signal);
+    }
+  };
+  return watched(middleware, { called });
+}
+
+/** Listeners that calls leave behind on the signal of their run. One or two of the run itself do no harm. */
+const FEW = 4;
+
+function expectFew(signal: AbortSignal): void {
+  // Whoever raised the limit, as `fetch` does, knows that there are many.
+  if (getMaxListeners(signal) > defaultMaxListeners) return;
+  const left = getEventListeners(signal, 'abort').length;
+  if (left > FEW)
+    throw new Error(
+      `Expected every call to take its listener off ctx.signal again, but ${left} are left on one. Remove it in a \`finally\`.`,
+    );
+}
 
 function expectNone(timers: number, when: string): void {
   if (timers > 0)

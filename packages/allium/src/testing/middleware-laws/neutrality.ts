@@ -2,12 +2,12 @@
 import { expectSame } from '../same.js';
 import { during, fresh, type MiddlewareCheck } from './context.js';
 import { FACETS } from './observation.js';
-import { CALM } from './scenarios.js';
+import { CALM, MEETING } from './scenarios.js';
 
 export const neutrality: MiddlewareCheck<'neutrality'> = {
   law: 'neutrality',
   async check(context) {
-    for (const scenario of CALM) {
+    for (const scenario of [...CALM, MEETING]) {
       for (const mode of ['stream', 'run'] as const) {
         await during(`${scenario.name} (${mode})`, async () => {
           const without = await fresh(context, { factory: undefined }).run(scenario, { mode });

@@ -2,6 +2,7 @@
 import { deepFreeze, type Metadata, type UserMessage, userMessage } from '../../kernel/messages.js';
 import type { Middleware } from '../../kernel/middleware.js';
 import type { ModelSettings } from '../../kernel/model.js';
+import type { Tool } from '../../kernel/tool.js';
 import { expectSame } from '../same.js';
 import { failWith } from '../scripted-model.js';
 import { allScenarios, during, fresh, type MiddlewareCheck } from './context.js';
@@ -29,15 +30,39 @@ export const noMutation: MiddlewareCheck<'no-mutation'> = {
 
         // Code that swallows the refusal, or is not in strict mode, shows itself when nothing is frozen.
         const open = given(scenario);
-        const free = fresh(context, { settings: open.settings });
+        const lists: OpenList[] = [];
+        const free = fresh(context, { settings: open.settings, outer: handingOut(lists) });
         const before = { ...given(scenario), model: { ...free.model } };
         await free.run(scenario, open);
         const after = { ...open, model: { ...free.model } };
         expectSame(after, before, 'the input, metadata, settings and model of a run as they were before it');
+        for (const { tools, names } of lists)
+          expectSame(
+            tools.map(({ name }) => name),
+            names,
+            'the list of tools that a layer outside assigned as it was',
+          );
       });
     }
   },
 };
+
+interface OpenList {
+  readonly tools: readonly Tool[];
+  readonly names: readonly string[];
+}
+
+/** Stands outside and gives every model call a list of tools that is not frozen, and still its own. */
+function handingOut(lists: OpenList[]): Middleware {
+  return {
+    name: 'outer',
+    beforeModel(ctx) {
+      const tools = [...ctx.tools];
+      lists.push({ tools, names: tools.map(({ name }) => name) });
+      ctx.tools = tools;
+    },
+  };
+}
 
 /** An error is handed from one to the next as well; those of tools are frozen by the bench. */
 const FAILURE: KitScenario = {

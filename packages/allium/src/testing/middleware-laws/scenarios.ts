@@ -78,6 +78,18 @@ export const CALM: readonly KitScenario[] = deepFreeze([
   },
 ]);
 
+/** Calls of one batch run at once. Whoever lets in one after the other makes these two wait for each other in vain. */
+export const MEETING: KitScenario = deepFreeze({
+  name: 'two tool calls that wait for each other',
+  answers: [toolCalls({ name: 'kit_meet', id: 'a' }, { name: 'kit_meet', id: 'b' }), text('They met.')],
+});
+
+/** As many turns as it takes for what is left behind by each of them to add up. */
+export const MANY_TURNS: KitScenario = deepFreeze({
+  name: 'eight turns',
+  answers: Array.from({ length: 7 }, (_, i) => toolCalls(add(i, 1))),
+});
+
 /** Calls that fail in every way a call can. */
 export const TROUBLE: readonly Scenario[] = deepFreeze([
   { name: 'a tool that fails', answers: [toolCalls({ name: 'kit_fail' }), text('It failed.')] },
@@ -121,13 +133,22 @@ export interface KitToolsOptions {
   readonly tick: () => Promise<void>;
   /** Waits until the signal aborts. */
   readonly hang: (signal: AbortSignal) => Promise<void>;
+  /** Waits for another who does so too. */
+  readonly meet: () => Promise<string>;
   readonly abort: () => void;
   /** The errors of the tools cannot be changed. */
   readonly freeze: boolean;
 }
 
 /** The tools of the kit. */
-export function kitTools({ onCall, tick, hang: wait, abort, freeze }: KitToolsOptions): readonly Tool[] {
+export function kitTools({
+  onCall,
+  tick,
+  hang: wait,
+  meet,
+  abort,
+  freeze,
+}: KitToolsOptions): readonly Tool[] {
   const make = (name: string, execute: Tool['execute'], input = anything): Tool =>
     tool({
       name,
@@ -147,6 +168,7 @@ export function kitTools({ onCall, tick, hang: wait, abort, freeze }: KitToolsOp
       for (let i = 0; i < 3; i++) await tick();
       return value;
     }),
+    make('kit_meet', meet),
     make('kit_show', () =>
       toolResult({ content: [{ type: 'text', text: 'An onion.' }, image], details: { rows: [1, 2] } }),
     ),

@@ -44,7 +44,13 @@ export function watched(middleware: Middleware, watch: Watch): Middleware {
 function boundCopy(source: object): Record<string, unknown> {
   const copy: Record<string, unknown> = {};
   for (const name of membersOf(source)) {
-    const value = (source as Readonly<Record<string, unknown>>)[name];
+    let value: unknown;
+    try {
+      value = (source as Readonly<Record<string, unknown>>)[name];
+    } catch {
+      // A getter of its own, which its methods still find.
+      continue;
+    }
     copy[name] = typeof value === 'function' ? value.bind(source) : value;
   }
   return copy;

@@ -30,6 +30,7 @@ export async function sessionsOf(
   { limit = 1_000, tenant, since }: Omit<ListOptions, 'cursor'>,
 ): Promise<SessionInfo[]> {
   const sessions: SessionInfo[] = [];
+  const cursors = new Set<string>();
   for (let cursor: string | undefined; ; ) {
     const page = await store.list({
       limit,
@@ -38,8 +39,10 @@ export async function sessionsOf(
       ...(cursor !== undefined && { cursor }),
     });
     sessions.push(...page.sessions);
-    if (page.next === undefined) return sessions;
+    // Pages that go round in a circle break one law, and are to hang no other.
+    if (page.next === undefined || cursors.has(page.next)) return sessions;
     cursor = page.next;
+    cursors.add(cursor);
   }
 }
 

@@ -7,6 +7,7 @@ import {
   info,
   meddle,
   roundTrip,
+  sessionsOf,
   settled,
   texts,
   tick,
@@ -59,6 +60,22 @@ export const JOURNAL_LAWS = [
         [1, 2, 3, 4],
         'the `seq` of four entries',
       );
+      // An append of nothing may be refused. It moves no number, and no session comes of it.
+      const none = `${prefix}-none`;
+      for (const [id, seq] of [
+        [none, 0],
+        [prefix, 4],
+      ] as const) {
+        const { ok, value } = await settled(() => store.append(id, seq, []));
+        if (ok) equal(value, seq, `what an append of nothing to a session of ${seq} entries returns`);
+        equal(
+          await store.head(id),
+          seq,
+          `the head of a session of ${seq} entries after an append of nothing`,
+        );
+      }
+      const listed = (await sessionsOf(store, {})).some(({ sessionId }) => sessionId === none);
+      equal(listed, false, 'whether a session is listed to which nothing was ever appended');
       await store.append(`${prefix}-many`, 0, numbered(2_000));
       // In which order they come is for another law.
       const seqs = (await store.read(`${prefix}-many`, 1)).map(({ seq }) => seq);

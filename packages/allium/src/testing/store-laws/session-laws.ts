@@ -126,7 +126,8 @@ export const SESSION_LAWS = [
         await store.append(id, 0, [run('r', prefix, 100 + Math.floor(i / 4))]);
       const seen: string[] = [];
       let cursor: string | undefined;
-      for (let page = 0; page < 20; page++) {
+      let ended = false;
+      for (let page = 0; page < 20 && !ended; page++) {
         const { sessions, next } = await store.list({
           tenant: prefix,
           limit: 3,
@@ -134,7 +135,8 @@ export const SESSION_LAWS = [
         });
         if (sessions.length > 3) equal(sessions.length, 3, 'the length of a page of at most 3');
         seen.push(...sessions.map(({ sessionId }) => sessionId));
-        if (next === undefined) break;
+        ended = next === undefined;
+        if (ended) break;
         cursor = next;
         // Meanwhile sessions come in at the front and go away behind.
         await store.append(`${prefix}-new-${page}`, 0, [run('r', prefix, 500 + page)]);
@@ -146,6 +148,7 @@ export const SESSION_LAWS = [
         ids,
         'the sessions on all pages, each once, though others were added meanwhile',
       );
+      equal(ended, true, 'whether the pages come to an end: that of the last one has no `next`');
       // Without a limit, in a store of its own where there may be: this is not about tenants.
       const [full, many] = [await open(), `${prefix}-many`];
       for (let i = 0; i <= 100; i++) await full.append(`${many}-${i}`, 0, [run('r', many, 100)]);

@@ -26,3 +26,13 @@ export function deafBackOff({ clock }: { clock: Clock }): Middleware {
     },
   });
 }
+
+/** Breaks it in another way: it listens for an abort in every call, and never stops to listen. */
+export function eavesdropping(): Middleware {
+  return defineMiddleware({
+    name: 'eavesdropping',
+    beforeModel(ctx) {
+      ctx.signal.addEventListener('abort', () => {}, { once: true });
+    },
+  });
+}

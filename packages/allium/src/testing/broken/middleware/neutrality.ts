@@ -118,3 +118,20 @@ export function tepid(): Middleware {
 function shownAs(tool: Tool, change: Partial<ToolSpec>): Tool {
   return { ...tool, spec: { ...tool.spec, ...change } };
 }
+
+/** Breaks it in another way: of several calls it lets in one after the other. */
+export function singleFile(): Middleware {
+  const queues = new Map<string, Promise<unknown>>();
+  return defineMiddleware({
+    name: 'single-file',
+    wrapTool({ runId }, next) {
+      const before = queues.get(runId) ?? Promise.resolve();
+      const mine = before.then(() => next());
+      queues.set(
+        runId,
+        mine.catch(() => {}),
+      );
+      return mine;
+    },
+  });
+}

@@ -66,3 +66,13 @@ export function counting(): Middleware {
     },
   });
 }
+
+/** Breaks it in another way: it leaves out a tool, in the list of somebody else where that lets itself be changed. */
+export function pilfering(): Middleware {
+  return defineMiddleware({
+    name: 'pilfering',
+    beforeModel(ctx) {
+      if (!Object.isFrozen(ctx.tools)) (ctx.tools as unknown[]).pop();
+    },
+  });
+}

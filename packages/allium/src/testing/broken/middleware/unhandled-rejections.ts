@@ -5,11 +5,22 @@ export function lateRace(): Middleware {
   return defineMiddleware({
     name: 'late-race',
     async wrapModel(ctx, next) {
-      const aborted = new Promise<never>((_, reject) => {
-        ctx.signal.addEventListener('abort', () => reject(ctx.signal.reason), { once: true });
-      });
-      const response = await next();
-      return Promise.race([response, aborted]);
+      const { promise: aborted, stop } = abortOf(ctx.signal);
+      try {
+        const response = await next();
+        return await Promise.race([response, aborted]);
+      } finally {
+        stop();
+      }
     },
   });
+}
+
+function abortOf(signal: AbortSignal): { promise: Promise<never>; stop: () => void } {
+  let tell = (): void => {};
+  const promise = new Promise<never>((_, reject) => {
+    tell = () => reject(signal.reason);
+    signal.addEventListener('abort', tell, { once: true });
+  });
+  return { promise, stop: () => signal.removeEventListener('abort', tell) };
 }

@@ -1,6 +1,7 @@
 /** Breaks `list-paging`: its cursor counts from the newest session, and newer ones come in while somebody pages. */
 import { memoryStore } from '../../../kernel/memory-store.js';
 import type { Store } from '../../../kernel/store.js';
+import { listCursor } from '../../../kernel/store-kit.js';
 import { broken } from './delegate.js';
 
 export function offsetPagingStore(): Store {
@@ -21,4 +22,16 @@ export function offsetPagingStore(): Store {
 export function unlimitedStore(): Store {
   const inner = memoryStore();
   return broken(inner, { list: ({ limit = 100_000, ...rest } = {}) => inner.list({ ...rest, limit }) });
+}
+
+/** Breaks it in another way: after the last page there is always another one, which is empty. */
+export function endlessStore(): Store {
+  const inner = memoryStore();
+  return broken(inner, {
+    list(options = {}) {
+      const { sessions, next } = inner.list(options);
+      const last = sessions.at(-1);
+      return { sessions, next: next ?? (last ? listCursor(last) : (options.cursor ?? '0:')) };
+    },
+  });
 }
