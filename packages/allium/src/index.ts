@@ -96,7 +96,7 @@ export type { ObserverProblem } from './kernel/observer-feed.js';
 export { type Pipeline, type PipelineLayer, pipeline } from './kernel/pipeline.js';
 export type { PriceOf } from './kernel/prices.js';
 export { type KeyedRequest, requestKey } from './kernel/request-key.js';
-export type { Change, RunResult, RunStatus, Stop, StopReason } from './kernel/result.js';
+export type { Change, RunResult, RunStatus, Stop, StoppingReason, StopReason } from './kernel/result.js';
 export { RULES, type RuleHook } from './kernel/rules.js';
 export type { ResumeOptions, RunStream, Session, SessionOptions } from './kernel/session.js';
 export type { SchemaIssue, SchemaResult, StandardSchema } from './kernel/standard-schema.js';

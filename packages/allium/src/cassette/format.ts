@@ -2,7 +2,7 @@
 import { AlliumError, messageOf } from '../kernel/errors.js';
 import type { FinishReason, Message, Metadata, ToolContent, Usage } from '../kernel/messages.js';
 import type { ModelSettings, ToolSpec } from '../kernel/model.js';
-import type { StopReason } from '../kernel/result.js';
+import type { StoppingReason } from '../kernel/result.js';
 import type { Request } from '../kernel/store.js';
 import { flawOf } from './flaws.js';
 
@@ -99,7 +99,7 @@ export interface StoredResult {
 }
 
 export interface StoredStop {
-  readonly reason: StopReason;
+  readonly reason: StoppingReason;
   readonly message: string;
 }
 

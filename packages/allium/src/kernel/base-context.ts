@@ -10,7 +10,7 @@ import type { Message, MessageInput, Metadata, ModelResponse, Usage } from './me
 import type { Seam } from './middleware.js';
 import type { Model, ModelSettings, StreamTransform } from './model.js';
 import type { ModelContext, RequestParts } from './model-context.js';
-import type { StopReason } from './result.js';
+import type { StoppingReason } from './result.js';
 import type { Run } from './run.js';
 import type { DeclaredOptions } from './run-options.js';
 import type { Scope } from './scope.js';
@@ -268,7 +268,7 @@ export abstract class Context {
   }
 
   /** Ends the run cleanly. Throws; even if the exception is swallowed, the run ends at the next boundary. */
-  stop(reason: StopReason = 'stopped', why?: string): never {
+  stop(reason: StoppingReason = 'stopped', why?: string): never {
     const signal = new StopRun(reason, why);
     this._latch(signal, this._run.nameAt(this._position));
     throw signal;

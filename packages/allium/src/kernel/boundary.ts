@@ -1,6 +1,6 @@
 /** What is looked at between the steps of a run: a stop that was asked for, an abort, a limit. */
 import { controlKind, isKernelStop, StopRun } from './errors.js';
-import type { Stop } from './result.js';
+import type { Stop, StoppingReason } from './result.js';
 import type { Run } from './run.js';
 
 /** The control signal that ends the run here, if there is one. */
@@ -30,7 +30,7 @@ export function checkLimits(run: Run): void {
 }
 
 /** What a signal that stops the run comes to; `by` is who raised it. Undefined for anything else. */
-export function stopOf(signal: unknown, by: string | undefined): Stop | undefined {
+export function stopOf(signal: unknown, by: string | undefined): Stop<StoppingReason> | undefined {
   if (signal === undefined || controlKind(signal) !== 'stop') return undefined;
   const { reason, message } = signal as StopRun;
   const who = isKernelStop(signal) ? 'kernel' : by;

@@ -187,9 +187,11 @@ describe('ctx.stop() at the run seam', () => {
   });
 });
 
-it('rejects a stop reason it does not know', async () => {
-  expect(() => new StopRun('because' as never)).toThrow(
-    /Expected `reason` to be a stop reason \(final, stopped, .*\), got "because"/,
+it.each(['because', 'suspended', 'aborted', 'error'])('rejects %j as what a run is stopped for', (reason) => {
+  expect(() => new StopRun(reason as never)).toThrow(
+    new RegExp(
+      `Expected \`reason\` to be what a run can be stopped for \\(final, stopped, .*\\), got "${reason}"`,
+    ),
   );
 });
 

@@ -1,5 +1,5 @@
 /** Every error the kernel raises has a code from this table. `docs/reference/errors.md` is kept equal by a test. */
-import { type RunResult, STOP_REASONS, type StopReason } from './result.js';
+import { type RunResult, STOPPING, type StoppingReason } from './result.js';
 import type { Write } from './state.js';
 
 export const ERROR_CODES = {
@@ -193,12 +193,12 @@ const CONTROL = Symbol.for('allium.control');
 export class StopRun extends Error {
   override readonly name = 'StopRun';
   readonly [CONTROL] = 'stop' as const;
-  readonly reason: StopReason;
+  readonly reason: StoppingReason;
 
-  constructor(reason: StopReason = 'stopped', why?: string) {
+  constructor(reason: StoppingReason = 'stopped', why?: string) {
     super(why ?? `The run was stopped: ${reason}.`);
-    if (!STOP_REASONS.has(reason))
-      throw invalidOption('reason', `a stop reason (${[...STOP_REASONS].join(', ')})`, reason);
+    if (!STOPPING.has(reason))
+      throw invalidOption('reason', `what a run can be stopped for (${[...STOPPING].join(', ')})`, reason);
     this.reason = reason;
   }
 }
@@ -206,7 +206,7 @@ export class StopRun extends Error {
 const kernelStops = new WeakSet<StopRun>();
 
 /** A limit of the kernel was reached: whatever layer it passes, no middleware stopped the run. */
-export function kernelStop(reason: StopReason, why: string): StopRun {
+export function kernelStop(reason: StoppingReason, why: string): StopRun {
   const stop = new StopRun(reason, why);
   kernelStops.add(stop);
   return stop;

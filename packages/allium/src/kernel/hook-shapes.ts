@@ -5,7 +5,7 @@ import { lackOf, lackOfMessages } from './message-input.js';
 import type { Message } from './messages.js';
 import type { ToolResultPatch, TurnAction } from './middleware.js';
 import { isListOf } from './options.js';
-import { type RunResult, STOP_REASONS } from './result.js';
+import { type RunResult, STOP_REASONS, STOPPING } from './result.js';
 import type { RuleHook } from './rules.js';
 import type { Request } from './store.js';
 import { isResultContent, isTool } from './tool.js';
@@ -137,9 +137,8 @@ function isAction(value: any): boolean {
 function isStop(value: any): boolean {
   return (
     hasOnly(value, ['reason', 'message']) &&
-    STOP_REASONS.has(value.reason) &&
-    (value.message === undefined || isText(value.message)) &&
-    !['suspended', 'error', 'aborted'].includes(value.reason)
+    STOPPING.has(value.reason) &&
+    (value.message === undefined || isText(value.message))
   );
 }
 

@@ -3,7 +3,7 @@ import type { Context, ModelContext, RunContext, ToolContext, TurnContext } from
 import { invalidOption } from './errors.js';
 import type { Message, ModelResponse, ToolCall, ToolContent } from './messages.js';
 import type { Model } from './model.js';
-import type { RunResult, StopReason } from './result.js';
+import type { RunResult, StoppingReason } from './result.js';
 import type { StateCell } from './state.js';
 import type { Awaitable, Request } from './store.js';
 import type { Tool, ToolResult } from './tool.js';
@@ -189,7 +189,7 @@ export interface Middleware {
   afterModelResponse?(response: ModelResponse, ctx: TurnContext): Awaitable<TurnAction | void>;
   shouldStopAfterTurn?(
     ctx: TurnContext,
-  ): Awaitable<boolean | { readonly reason: StopReason; readonly message?: string } | void>;
+  ): Awaitable<boolean | { readonly reason: StoppingReason; readonly message?: string } | void>;
   onRunEnd?(ctx: TurnContext): Awaitable<readonly Message[] | void>;
 
   // guard

@@ -7,7 +7,7 @@ import {
   type ToolMessage,
   UsageTotal,
 } from './messages.js';
-import type { Stop } from './result.js';
+import type { Stop, StoppingReason } from './result.js';
 import type { CellHolder } from './state.js';
 import type { EntryBody, PendingRequest, TurnPlan } from './store.js';
 
@@ -55,7 +55,7 @@ export interface OpenRun extends CellHolder {
   follows: TurnPlan;
   terminate: boolean;
   /** Something in the tool phase has stopped the run. */
-  stop: Stop | undefined;
+  stop: Stop<StoppingReason> | undefined;
   requests: Map<string, PendingRequest>;
   /** About the calls of the open batch. */
   decided: Decided | undefined;

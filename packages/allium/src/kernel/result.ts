@@ -4,7 +4,7 @@ import type { PendingRequest } from './store.js';
 
 export type RunStatus = 'done' | 'stopped' | 'suspended' | 'error' | 'aborted';
 
-const REASONS = [
+const STOPPING_REASONS = [
   'final',
   'stopped',
   'max_turns',
@@ -15,18 +15,26 @@ const REASONS = [
   'max_depth',
   'loop',
   'guardrail',
+] as const;
+
+/** Why a run can be stopped: what `ctx.stop()` takes. */
+export type StoppingReason = (typeof STOPPING_REASONS)[number];
+
+export const STOPPING: ReadonlySet<string> = new Set(STOPPING_REASONS);
+
+/** Why a run ended. */
+export type StopReason = StoppingReason | 'suspended' | 'aborted' | 'error';
+
+export const STOP_REASONS: ReadonlySet<string> = new Set([
+  ...STOPPING_REASONS,
   'suspended',
   'aborted',
   'error',
-] as const;
-
-export type StopReason = (typeof REASONS)[number];
-
-export const STOP_REASONS: ReadonlySet<string> = new Set(REASONS);
+]);
 
 /** Why a run ended, in words, and which middleware (or the kernel) ended it. */
-export interface Stop {
-  readonly reason: StopReason;
+export interface Stop<Reason extends StopReason = StopReason> {
+  readonly reason: Reason;
   readonly message?: string;
   readonly by?: string;
 }

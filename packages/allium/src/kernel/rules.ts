@@ -8,7 +8,7 @@ import type { AcceptVerdict, ToolResultPatch, TurnAction } from './middleware.js
 import type { RequestParts } from './model-context.js';
 import { noteAssigned } from './request-changes.js';
 import { checkRequest } from './request-checks.js';
-import type { Stop, StopReason } from './result.js';
+import type { Stop, StoppingReason } from './result.js';
 import { untilAborted } from './scope.js';
 import type { Awaitable, Request } from './store.js';
 import { patched, type Tool } from './tool.js';
@@ -334,7 +334,7 @@ function mergedAction(
   };
 }
 
-type StopAnswer = boolean | { reason: StopReason; message?: string } | undefined;
+type StopAnswer = boolean | { reason: StoppingReason; message?: string } | undefined;
 
 export function shouldStopAfterTurn(hooks: Hooks, ctx: TurnContext, from = 0): Awaitable<Stop | undefined> {
   for (let i = from; i < hooks.length; i++) {
@@ -348,7 +348,7 @@ export function shouldStopAfterTurn(hooks: Hooks, ctx: TurnContext, from = 0): A
   return undefined;
 }
 
-function stopOf({ name }: PlannedHook, answer: StopAnswer): Stop | undefined {
+function stopOf({ name }: PlannedHook, answer: StopAnswer): Stop<StoppingReason> | undefined {
   if (answer === undefined || answer === false) return undefined;
   if (answer === true) return { reason: 'stopped', message: `"${name}" stopped the run.`, by: name };
   return { ...answer, by: name };

@@ -1,7 +1,7 @@
 /** The one persistence port: a journal of entries per session, and an inbox any process may write to. */
 import type { StoredLimits } from './limits.js';
 import type { Message, ToolMessage, Usage } from './messages.js';
-import type { RunStatus, Stop } from './result.js';
+import type { RunStatus, Stop, StoppingReason } from './result.js';
 
 export type Awaitable<T> = T | Promise<T>;
 
@@ -66,7 +66,7 @@ export type EntryBody =
       readonly message: ToolMessage;
       readonly terminate?: boolean;
       /** The run is to end after this batch. */
-      readonly stop?: Stop;
+      readonly stop?: Stop<StoppingReason>;
     }
   | { readonly type: 'request'; readonly runId: string; readonly request: PendingRequest }
   | {
