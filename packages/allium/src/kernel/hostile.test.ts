@@ -129,6 +129,64 @@ describe('details that cannot be written as JSON', () => {
   });
 });
 
+describe('content of a tool', () => {
+  it.each<[string, unknown]>([
+    ['a BigInt in its metadata', [{ type: 'text', text: 'x', metadata: { rows: 3n } }]],
+    ['a BigInt beside its text', [{ type: 'text', text: 'x', rows: 3n }]],
+    ['a cycle in its metadata', [{ type: 'text', text: 'x', metadata: cycle }]],
+  ])('that cannot be written is an error of that call: %s', async (_, content) => {
+    for (const store of [memoryStore(), await onDisk()]) {
+      const bad = make('bad', () => content);
+      const agent = new Agent({ store, model: scriptedModel([both(), 'end', 'again']), tools: [bad, good] });
+      const session = agent.session('s');
+      const { messages, status } = await session.run('go');
+      expect(status).toBe('done');
+      const [first, second] = messages.filter(({ role }) => role === 'tool');
+      expect(first).toMatchObject({ isError: true });
+      expect(textOf(first!)).toContain('cannot be written as JSON');
+      expect(textOf(second!)).toBe('good');
+      expect((await session.run('again')).text).toBe('again');
+      expectValidHistory(await session.messages());
+    }
+    expect(() => toolResult({ content: content as never })).toThrow('`content`');
+  });
+
+  it('with a hole in the list is no content, but JSON', async () => {
+    const list: unknown[] = [{ type: 'text', text: 'x' }];
+    list.length = 2;
+    const agent = new Agent({
+      model: scriptedModel([both(), 'end']),
+      tools: [make('bad', () => list), good],
+    });
+    const { messages } = await agent.run('go');
+    expect(messages.filter(({ role }) => role === 'tool').map(textOf)).toEqual([
+      '[{"type":"text","text":"x"},null]',
+      'good',
+    ]);
+  });
+
+  it('stays a list that the tool can go on working with', async () => {
+    const log: { type: 'text'; text: string }[] = [];
+    const notes = (wrap: boolean) =>
+      make('bad', () => {
+        log.push({ type: 'text', text: `${log.length}` });
+        return wrap ? toolResult({ content: log }) : log;
+      });
+    const again: Middleware = { name: 'again', afterToolCall: () => ({ content: log }) };
+    for (const [wrap, middleware] of [
+      [false, []],
+      [true, []],
+      [false, [again]],
+    ] as const) {
+      log.length = 0;
+      const model = scriptedModel([toolCalls({ name: 'bad' }), toolCalls({ name: 'bad' }), 'end']);
+      const { messages } = await new Agent({ model, tools: [notes(wrap)], middleware }).run('go');
+      expect(messages.filter(({ role }) => role === 'tool').map(textOf)).toEqual(['0', '01']);
+      expect(Object.isFrozen(messages[2]!.content[0])).toBe(true);
+    }
+  });
+});
+
 describe('an object that cannot be touched', () => {
   const untouchable = () => {
     const { proxy, revoke } = Proxy.revocable({}, {});

@@ -73,9 +73,9 @@ function assignable(ctx: ModelContext): Partial<ModelContext> {
 }
 
 /** Checks a result that a layer made itself, brings it into shape and freezes it. */
-export function takeResult(layer: Layer, hook: string, ctx: LayerContext): void {
+export function takeResult({ name }: Pick<Layer, 'name'>, hook: string, ctx: LayerContext): void {
   const problem = badResult(ctx);
-  if (problem) throw new AlliumError('INVALID_HOOK_RESULT', `${hook} of "${layer.name}": ${problem}`);
+  if (problem) throw new AlliumError('INVALID_HOOK_RESULT', `${hook} of "${name}": ${problem}`);
   if (ctx.seam === 'tool') ctx.result = asToolResult(ctx.result);
   if (ctx.seam === 'run') Object.freeze(ctx.result);
   else deepFreeze(ctx.result);

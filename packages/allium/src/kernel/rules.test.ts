@@ -526,6 +526,82 @@ describe('beforeToolCall: first block stops', () => {
     expect(resultText(result.messages)[0]).toContain('Denied.');
   });
 
+  it('takes arguments a hook assigns like those it returns: validated once, judged by all', async () => {
+    const seen: unknown[] = [];
+    const count = tool({
+      name: 'count',
+      description: '',
+      input: z.object({ n: z.string().transform(Number) }),
+      execute: ({ n }) => seen.push(n) && typeof n,
+    });
+    const run = async (n: unknown, refuse = false) => {
+      seen.length = 0;
+      const middleware: Middleware[] = [
+        named('first', {
+          beforeToolCall: (ctx) => {
+            seen.push(ctx.args);
+            return refuse && ctx.revision > 0 ? { block: true, reason: 'no' } : undefined;
+          },
+        }),
+        named('writer', {
+          beforeToolCall: (ctx) => {
+            ctx.args = { n };
+          },
+        }),
+      ];
+      const model = scriptedModel([toolCalls({ name: 'count', args: { n: '1' } }), 'end']);
+      return resultText(
+        (await watched(new Agent({ model, tools: [count], middleware }), 'go')).result.messages,
+      );
+    };
+    expect(await run('5')).toEqual(['number']);
+    expect(seen).toEqual([{ n: 1 }, { n: 5 }, 5]);
+    expect(await run('5', true)).toEqual(['no']);
+    expect((await run(5))[0]).toContain('the arguments that "writer" wrote were refused');
+    expect(seen).toEqual([{ n: 1 }]);
+  });
+
+  it('does not parse parsed arguments again that a hook hands back', async () => {
+    const count = tool({
+      name: 'count',
+      description: '',
+      input: z.object({ n: z.number().transform((n) => n + 1) }),
+      execute: ({ n }) => n,
+    });
+    const model = scriptedModel([toolCalls({ name: 'count', args: { n: 1 } }), 'end']);
+    const middleware = [named('same', { beforeToolCall: (ctx) => ({ args: ctx.args }) })];
+    const { result } = await watched(new Agent({ model, tools: [count], middleware }), 'go');
+    expect(resultText(result.messages)).toEqual(['2']);
+  });
+
+  it.each(['result', 'skip'])(
+    'says so where a hook sets ctx.%s, and blames no layer for it',
+    async (field) => {
+      const setter = named('setter', {
+        beforeToolCall: (ctx) => {
+          if (field === 'skip') ctx.skip = true;
+          ctx.result = toolResult({ content: 'preset' });
+        },
+      });
+      const layer = named('layer', { beforeTool: () => {} });
+      for (const middleware of [[setter], [setter, layer]]) {
+        const model = scriptedModel([call(), 'end']);
+        const { result } = await watched(new Agent({ model, tools: [echo], middleware }), 'go');
+        expect(resultText(result.messages)[0]).toContain(
+          'middleware "setter" failed: beforeToolCall of "setter"',
+        );
+        const open = { ...setter, onFail: 'open' as const };
+        const again = scriptedModel([call(), 'end']);
+        const skipped = new Agent({
+          model: again,
+          tools: [echo],
+          middleware: [open, ...middleware.slice(1)],
+        });
+        expect(resultText((await skipped.run('go')).messages)).toEqual(['hi']);
+      }
+    },
+  );
+
   it('turns an exception into an error result of that call; its siblings run', async () => {
     const agent = new Agent({
       model: scriptedModel([
@@ -691,6 +767,28 @@ describe('afterToolCall: merge by field, later wins', () => {
       content: [{ text: '"echo" was not completed: middleware "cleaner" failed: cannot clean' }],
     });
     expect(JSON.stringify(message)).not.toContain('raw');
+  });
+
+  it.each<[string, unknown, string]>([
+    ['text', 'mine', 'mine'],
+    ['JSON', { a: 1 }, '{"a":1}'],
+    ['a result', toolResult({ content: 'mine', details: 1 }), 'mine'],
+    ['nothing', undefined, 'middleware "setter" failed: afterToolCall of "setter": it left no result.'],
+    ['what is no JSON', 1n, 'middleware "setter" failed'],
+  ])('takes a result that is assigned like that of a layer: %s', async (_, value, expected) => {
+    for (const wait of [false, true]) {
+      const setter = named('setter', {
+        afterToolCall: (ctx) => {
+          ctx.result = value as never;
+          return wait ? Promise.resolve(undefined) : undefined;
+        },
+      });
+      const agent = new Agent({ model: scriptedModel([call(), 'end']), tools: [echo], middleware: [setter] });
+      const { result } = await watched(agent, 'go');
+      expect(result.status).toBe('done');
+      expect(resultText(result.messages)[0]).toContain(expected);
+      expect(resultText(result.messages)[0]).not.toContain('hi');
+    }
   });
 
   it('may end the run with terminate', async () => {

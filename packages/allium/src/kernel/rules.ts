@@ -3,6 +3,7 @@ import type { Context, ModelContext, RunContext, ToolContext, TurnContext } from
 import { AlliumError, attribute, isControl, isThenable, shown } from './errors.js';
 import { toldError } from './guards.js';
 import { SHAPES } from './hook-shapes.js';
+import { takeResult } from './layer.js';
 import { freezeMessage, type Message, type ModelResponse, type ToolCall } from './messages.js';
 import type { AcceptVerdict, ToolResultPatch, TurnAction } from './middleware.js';
 import type { RequestParts } from './model-context.js';
@@ -11,7 +12,7 @@ import { checkRequest } from './request-checks.js';
 import type { Stop, StopReason } from './result.js';
 import { untilAborted } from './scope.js';
 import type { Awaitable, Request } from './store.js';
-import { patched, type Tool } from './tool.js';
+import { patched, type Tool, type ToolResult } from './tool.js';
 import type { Call } from './tool-call.js';
 
 export const RULES = {
@@ -244,11 +245,15 @@ export async function beforeToolCall(
     const asked = (ctx._call as Call).answered();
     if (asked) await asked;
     answers[k] = answer;
+    if (ctx.skip || ctx.result !== undefined) answered(hooks[k]!, ctx);
     if (answer?.block) return block(String(answer.reason ?? `Refused by "${name}".`));
-    if (!answer || !('args' in answer)) continue;
+    // Assigned or returned: either is raw input. What the schema made of it is not, and is not parsed again.
+    const { args, raw, assigned } = ctx._input;
+    const returns = answer !== undefined && 'args' in answer;
+    if (!assigned && (!returns || answer.args === args)) continue;
     if (++rewrites > MAX_REWRITES)
       return block(`Not run: its arguments were rewritten more than ${MAX_REWRITES} times.`);
-    const problem = await rewrite(answer.args);
+    const problem = await rewrite(returns ? answer.args : raw);
     if (problem) return block(`Not run: the arguments that "${name}" wrote were refused.\n${problem}`);
     ctx._run.note(name, `rewrote the arguments of ${ctx.toolCall.name}`);
     seen[k] = rewrites;
@@ -263,22 +268,46 @@ export async function beforeToolCall(
   };
 }
 
+/** A hook assigned a result, which answers a call only in `beforeTool`. Nothing of it may be left for the layers. */
+function answered(planned: PlannedHook, ctx: ToolContext): void {
+  ctx.result = undefined;
+  ctx.skip = false;
+  const why = `${planned.hook} of "${planned.name}" set ctx.result or ctx.skip, which are for beforeTool. Return { result } to answer without the tool.`;
+  failed(planned, ctx, new AlliumError('INVALID_HOOK_RESULT', why));
+}
+
 /** Each hook sees the merge so far in `ctx.result`. */
 export function afterToolCall(hooks: Hooks, ctx: ToolContext, from = 0): Awaitable<void> {
   for (let i = from; i < hooks.length; i++) {
+    const before = ctx.result!;
     const patch = ask<ToolResultPatch>(hooks[i]!, ctx);
     if (patch instanceof Promise)
       return patch.then((given) => {
-        patchResult(hooks[i]!, ctx, given);
+        patchResult(hooks[i]!, ctx, before, given);
         return afterToolCall(hooks, ctx, i + 1);
       });
-    patchResult(hooks[i]!, ctx, patch);
+    patchResult(hooks[i]!, ctx, before, patch);
   }
 }
 
-function patchResult({ name }: PlannedHook, ctx: ToolContext, patch: ToolResultPatch | undefined): void {
-  if (patch === undefined) return;
-  ctx.result = patched(ctx.result!, patch);
+function patchResult(
+  planned: PlannedHook,
+  ctx: ToolContext,
+  before: ToolResult,
+  patch: ToolResultPatch | undefined,
+): void {
+  const { name, hook } = planned;
+  if (ctx.result !== before) {
+    // Assigned instead of returned: it may be anything a layer could assign.
+    try {
+      takeResult(planned, hook, ctx);
+    } catch (error) {
+      ctx.result = before;
+      failed(planned, ctx, error);
+      return;
+    }
+  } else if (patch === undefined) return;
+  if (patch !== undefined) ctx.result = patched(ctx.result!, patch);
   ctx._run.note(name, `changed the result of ${ctx.toolCall.name}`);
 }
 

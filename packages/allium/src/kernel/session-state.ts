@@ -71,7 +71,12 @@ export class SessionState implements CellHolder {
       const part = content[i]!;
       repeated = part.type === 'tool-call' && part.id === id;
     }
-    return repeated ? `${messageId}.call${block}` : id;
+    if (!repeated) return id;
+    let made = `${messageId}.call${block}`;
+    // A model may have written just that itself.
+    const isTaken = (part: AssistantContent): boolean => part.type === 'tool-call' && part.id === made;
+    while (this.callIds.has(made) || content.some(isTaken)) made += '_';
+    return made;
   }
 
   /** Takes an entry in. Entries come in order and exactly once. */
