@@ -30,6 +30,8 @@ const echo = tool({
 });
 const call = (said: unknown = 'hi') => toolCalls({ name: 'echo', args: { text: said } });
 const named = (name: string, hooks: Middleware): Middleware => ({ name, ...hooks });
+const spansOf = (word: string) => (said: string) =>
+  said.includes(word) ? [{ start: said.indexOf(word), end: said.indexOf(word) + word.length }] : [];
 const resultText = (messages: readonly Message[]) =>
   messages.filter(({ role }) => role === 'tool').map(textOf);
 
@@ -559,6 +561,34 @@ describe('beforeToolCall: first block stops', () => {
     expect(await run('5', true)).toEqual(['no']);
     expect((await run(5))[0]).toContain('the arguments that "writer" wrote were refused');
     expect(seen).toEqual([{ n: 1 }]);
+  });
+
+  it.each<[string, (ctx: ToolContext) => ReturnType<NonNullable<Middleware['beforeToolCall']>>]>([
+    ['refuses the call', () => ({ block: true, reason: 'no' })],
+    [
+      'throws',
+      () => {
+        throw new Error('broken');
+      },
+    ],
+    ['writes without end', () => undefined],
+  ])('journals nothing that a hook assigned and no guard has judged: it %s', async (_, answer) => {
+    const store = memoryStore();
+    const writer: Middleware = {
+      beforeToolCall: (ctx) => {
+        ctx.args = { text: 'secret' };
+        return answer(ctx);
+      },
+    };
+    const middleware = [
+      named('guard', { guard: { on: ['tool-args'], find: spansOf('secret') } }),
+      named('one', writer),
+      named('two', writer),
+    ];
+    const agent = new Agent({ model: scriptedModel([call(), 'end']), tools: [echo], middleware, store });
+    const { result, events } = await watched(agent.session('s'), 'go');
+    expect(resultText(result.messages)).toHaveLength(1);
+    expect(JSON.stringify([await store.read('s', 1), events])).not.toContain('secret');
   });
 
   it('does not parse parsed arguments again that a hook hands back', async () => {

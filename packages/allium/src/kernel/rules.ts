@@ -241,19 +241,25 @@ export async function beforeToolCall(
     const { name } = hooks[k]!;
     const block = (reason: string): CallDecision => ({ block: { reason, by: name } });
     seen[k] = rewrites;
-    const answer = await ask<ToolAnswer>(hooks[k]!, ctx);
+    const before = ctx._mark();
+    let answer: ToolAnswer | undefined;
+    let written: { readonly args?: unknown } | undefined;
+    try {
+      answer = await ask<ToolAnswer>(hooks[k]!, ctx);
+    } finally {
+      written = ctx._takeOut(before);
+    }
     const asked = (ctx._call as Call).answered();
     if (asked) await asked;
     answers[k] = answer;
     if (ctx.skip || ctx.result !== undefined) answered(hooks[k]!, ctx);
     if (answer?.block) return block(String(answer.reason ?? `Refused by "${name}".`));
-    // Assigned or returned: either is raw input. What the schema made of it is not, and is not parsed again.
-    const { args, raw, assigned } = ctx._input;
-    const returns = answer !== undefined && 'args' in answer;
-    if (!assigned && (!returns || answer.args === args)) continue;
+    if (answer && 'args' in answer) written = answer;
+    // What the schema made of the arguments is not parsed again.
+    if (!written || written.args === ctx.args) continue;
     if (++rewrites > MAX_REWRITES)
       return block(`Not run: its arguments were rewritten more than ${MAX_REWRITES} times.`);
-    const problem = await rewrite(returns ? answer.args : raw);
+    const problem = await rewrite(written.args);
     if (problem) return block(`Not run: the arguments that "${name}" wrote were refused.\n${problem}`);
     ctx._run.note(name, `rewrote the arguments of ${ctx.toolCall.name}`);
     seen[k] = rewrites;
