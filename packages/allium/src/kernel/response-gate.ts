@@ -21,8 +21,11 @@ import type { AssistantContent, ModelResponse, ProviderContent, ToolCall } from 
 import type { GuardPoint } from './middleware.js';
 import { SpanStage } from './span-stage.js';
 
-/** A guard refused a call because of its arguments, or wants a human to agree. By place in the content. */
-export type CallVerdicts = Map<number, Pick<Judged, 'deny' | 'ask'>>;
+/** A guard refused a call because of its arguments, or wants a human to agree. */
+export type CallVerdict = Pick<Judged, 'deny' | 'ask'>;
+
+/** By place in the content. */
+export type CallVerdicts = Map<number, CallVerdict>;
 
 /** What the guards left of the content of a response. */
 export interface JudgedContent {
