@@ -2,7 +2,7 @@
 import type { Context, ToolContext } from './context.js';
 import { isSame, judge, type Left, type Refusal, redact, skipOrThrow } from './guards.js';
 import { isJson } from './json-copy.js';
-import { asJson, readArguments, textsIn, withTexts } from './json-texts.js';
+import { asJson, readArguments, textsIn, unescaped, withTexts } from './json-texts.js';
 import type { AssistantContent, Message, ModelResponse, ThinkingContent, ToolContent } from './messages.js';
 import type { GuardPoint } from './middleware.js';
 import type { ToolResult } from './tool.js';
@@ -62,7 +62,7 @@ function textsOfPart(part: Part): readonly string[] {
       return [part.text];
     case 'tool-call': {
       const read = readArguments(part.arguments);
-      return read ? textsIn(read.args) : [part.arguments];
+      return read ? textsIn(read.args) : [unescaped(part.arguments)];
     }
     case 'provider':
       return textsIn(asJson(part.value));

@@ -296,6 +296,22 @@ describe('a call that a guard refused', () => {
   });
 });
 
+it('arguments that are not JSON are judged as they read, and stay as they were where nothing is found', async () => {
+  const model = scriptedModel([
+    chunks(
+      { type: 'tool-call', id: 'a', name: 'x', arguments: '{"text":"a \\u0053ECRET' },
+      { type: 'tool-call', id: 'b', name: 'x', arguments: '{"text":"a \\u0053afe' },
+    ),
+    'ok',
+  ]);
+  const middleware: Middleware[] = [{ name: 'g', guard: { on: ['tool-args'], find } }];
+  const result = await new Agent({ model, tools: [make('x', () => 'r')], middleware }).run('go');
+  expect(toolCallsOf(result.messages[1]!).map(({ arguments: given }) => given)).toEqual([
+    '{"text":"a [redacted]',
+    '{"text":"a \\u0053afe',
+  ]);
+});
+
 describe('what guards said of a call whose arguments they cleaned', () => {
   const denies: Guard = {
     on: ['tool-args'],
