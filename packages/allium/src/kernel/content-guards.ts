@@ -186,8 +186,8 @@ export function judgeUpdate(
  * stored as: nobody can search what else a value may hold.
  */
 function redactDetails(details: unknown, ctx: Context, quiet = false): { value: unknown; deny?: Refusal } {
-  const { length } = ctx.plan.guards['tool-result'];
-  return redactValue('tool-result', length === 0 ? details : asJson(details), ctx, quiet);
+  if (ctx.plan.guards['tool-result'].length === 0) return { value: details };
+  return redactValue('tool-result', asJson(details), ctx, quiet);
 }
 
 /** Probabilities of tokens spell the whole text out, in pieces that no guard knows. */

@@ -12,20 +12,21 @@ import {
   type ModelPart,
   memoryStore,
   type Store,
+  type Tool,
   textOf,
   tool,
   toolResult,
   userMessage,
 } from 'allium';
 import { fileStore } from 'allium/stores/file';
-import { failWith, scriptedModel, text, toolCalls } from 'allium/testing';
+import { collect, failWith, scriptedModel, text, toolCalls } from 'allium/testing';
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { expectValidHistory, settle, storeWith } from '../../../../test/run-checks.js';
 
 const cycle: Record<string, unknown> = {};
 cycle.me = cycle;
-const make = (name: string, execute: () => unknown) =>
+const make = (name: string, execute: Tool['execute']) =>
   tool({ name, description: name, input: z.any(), execute });
 const good = make('good', () => 'good');
 const both = () => toolCalls({ name: 'bad' }, { name: 'good' });
@@ -91,6 +92,21 @@ describe('details that cannot be written as JSON', () => {
       cache.rows.push(2);
       expect(messages.find(({ role }) => role === 'tool')).toMatchObject({ details: { rows: [1] } });
       cache.rows.pop();
+    }
+  });
+
+  it('of progress are told as they are, or left out where guards look', async () => {
+    const tells = make('bad', async (_, ctx) => {
+      await ctx.update('half', cycle);
+      return 'fine';
+    });
+    const guarded: Middleware = { name: 'g', guard: { on: ['tool-result'], find: () => [] } };
+    for (const middleware of [[], [guarded]]) {
+      const agent = new Agent({ model: scriptedModel([both(), 'end']), tools: [tells, good], middleware });
+      const { events, result } = await collect(agent.stream('go'));
+      expect(result!.messages.filter(({ role }) => role === 'tool').map(textOf)).toEqual(['fine', 'good']);
+      const [event] = events.filter(({ type }) => type === 'tool_execution_update');
+      expect(event).toMatchObject({ update: [{ type: 'text', text: 'half' }] });
     }
   });
 

@@ -9,6 +9,7 @@ import {
   messageOf,
   type Suspension,
 } from './errors.js';
+import { copyOf } from './event-data.js';
 import { toldError } from './guards.js';
 import { hash } from './hash.js';
 import {
@@ -211,9 +212,16 @@ const UNREPAIRABLE: readonly string[] = [
   'SESSION_CORRUPT',
 ];
 
-/** Validates raw arguments into the context; says what is wrong with them otherwise. Parsed values are never parsed again. */
-export function validate(ctx: ToolContext, raw: unknown): Awaitable<string | undefined> {
-  const checked = ctx.tool!.input['~standard'].validate(raw);
+/**
+ * Validates raw arguments into the context; says what is wrong with them otherwise. Parsed values are never parsed again.
+ * The schema is given something it may write to: some do so with a copy that is as frozen as what they were given.
+ */
+export function validate(
+  ctx: ToolContext,
+  raw: unknown,
+  given: unknown = copyOf(raw),
+): Awaitable<string | undefined> {
+  const checked = ctx.tool!.input['~standard'].validate(given);
   if (!isThenable(checked)) return take(ctx, raw, checked);
   return untilAborted(checked, ctx._scope).then(
     (result) => take(ctx, raw, result),

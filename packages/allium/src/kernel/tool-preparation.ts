@@ -42,7 +42,7 @@ function parse(call: Call): Awaitable<void> {
     return call.refuse(problem);
   }
   try {
-    const problem = validate(call.ctx, raw);
+    const problem = validate(call.ctx, raw, raw);
     if (isThenable(problem)) return refusedLater(call, problem);
     if (problem) call.refuse(problem);
   } catch (error) {
