@@ -4,6 +4,7 @@ import {
   assistantMessage,
   attribution,
   defineMiddleware,
+  defineState,
   isSyntheticMessage,
   type Message,
   type Middleware,
@@ -1206,6 +1207,60 @@ describe('hooks of all kinds', () => {
       new Set(Object.keys(RULES)),
     );
   });
+
+  it.each([false, true])(
+    "leave nothing behind with onFail: 'open' that they assigned (async: %s)",
+    async (wait) => {
+      const cell = defineState({ name: 'seen', scope: 'session', initial: 'nothing' });
+      const after =
+        <C extends { state: ToolContext['state']; metadata: Record<string, unknown> }>(
+          assign?: (ctx: C) => void,
+        ) =>
+        (...given: unknown[]): never => {
+          const ctx = given.at(-1) as C;
+          ctx.state.set(cell, 'mine');
+          ctx.metadata.mine = true;
+          assign?.(ctx);
+          const error = new Error('down');
+          if (wait) return Promise.reject(error) as never;
+          throw error;
+        };
+      const prompt = (ctx: ModelContext): void => {
+        ctx.systemPrompt = 'mine';
+      };
+      const open: Middleware = {
+        name: 'open',
+        onFail: 'open',
+        state: [cell],
+        acceptMessage: after(),
+        transformContext: after(prompt),
+        transformSystemPrompt: after(prompt),
+        convertToLlm: after(prompt),
+        resolveToolCall: after(),
+        beforeToolCall: after((ctx: ToolContext) => {
+          ctx.args = { text: 'mine' };
+          ctx.timeoutMs = 1;
+        }),
+        afterToolCall: after((ctx: ToolContext) => {
+          ctx.result = toolResult({ content: 'mine' });
+        }),
+        afterModelResponse: after(),
+        shouldStopAfterTurn: after(),
+        onRunEnd: after(),
+      };
+      const model = scriptedModel([call(), text('end')]);
+      const agent = new Agent({ model, systemPrompt: 'Be kind.', tools: [echo], middleware: [open] });
+      const { result, events } = await watched(agent, 'go');
+      expect(transcript(result.messages)).toEqual([
+        'user: go',
+        'assistant: <echo>',
+        'tool: hi',
+        'assistant: end',
+      ]);
+      expect(model.requests.map(({ systemPrompt }) => systemPrompt)).toEqual(['Be kind.', 'Be kind.']);
+      expect(events.filter(({ type }) => type === 'state_change')).toEqual([]);
+    },
+  );
 
   it('have a rule for each, and explain() prints it', () => {
     const hooks = Object.fromEntries(Object.keys(RULES).map((hook) => [hook, () => undefined]));

@@ -1,9 +1,9 @@
 /** The decision hooks and their composition rules: a table, and one small function per rule. */
 import type { Context, ModelContext, RunContext, ToolContext, TurnContext } from './context.js';
-import { AlliumError, attribute, isControl, isThenable, shown } from './errors.js';
+import { AlliumError, attribute, isControl, isThenable } from './errors.js';
 import { toldError } from './guards.js';
-import { SHAPES } from './hook-shapes.js';
-import { takeResult } from './layer.js';
+import { SHAPES, wrongAnswer } from './hook-shapes.js';
+import { save, takeResult } from './layer.js';
 import { freezeMessage, type Message, type ModelResponse, type ToolCall } from './messages.js';
 import type { AcceptVerdict, ToolResultPatch, TurnAction } from './middleware.js';
 import type { RequestParts } from './model-context.js';
@@ -71,12 +71,13 @@ const MAX_REWRITES = 8;
  */
 function ask<T>(planned: PlannedHook, ctx: Context, subject: unknown = ctx): Awaitable<T | undefined> {
   ctx._position = planned.position;
+  const undo = planned.open ? save(planned, ctx) : undefined;
   try {
     const given: unknown = subject === ctx ? planned.fn(ctx) : planned.fn(subject, ctx);
-    if (isThenable(given)) return awaited(planned, ctx, given, subject);
+    if (isThenable(given)) return awaited(planned, ctx, given, subject, undo);
     return checked<T>(planned, ctx, given, subject);
   } catch (error) {
-    return failed(planned, ctx, error);
+    return failed(planned, ctx, error, undo);
   }
 }
 
@@ -85,27 +86,30 @@ async function awaited<T>(
   ctx: Context,
   given: PromiseLike<unknown>,
   subject: unknown,
+  undo: (() => void) | undefined,
 ): Promise<T | undefined> {
   try {
     return checked<T>(planned, ctx, await untilAborted(given, ctx._scope), subject);
   } catch (error) {
-    return failed(planned, ctx, error);
+    return failed(planned, ctx, error, undo);
   }
 }
 
 function checked<T>(planned: PlannedHook, ctx: Context, answer: unknown, subject: unknown): T | undefined {
   const { fine, required } = SHAPES[planned.hook];
-  if (answer === undefined ? required : !fine(answer, subject)) throw wrong(planned, answer);
+  if (answer === undefined ? required : !fine(answer, subject)) throw wrongAnswer(planned, answer);
   ctx._call.check();
   return answer as T | undefined;
 }
 
-/** Returns where the hook is skipped. What was latched before goes on in the place of an error. */
-function failed({ hook, name, open }: PlannedHook, ctx: Context, error: unknown): undefined {
+/** Returns where the hook is skipped, and `undo` what it assigned. What was latched before goes on in the place of an error. */
+function failed(planned: PlannedHook, ctx: Context, error: unknown, undo?: () => void): undefined {
+  const { hook, name, open } = planned;
   if (isControl(error)) ctx._latch(error, error === ctx._scope.reason ? 'kernel' : name);
   else attribute(error, { middleware: name, hook }, ctx);
   ctx._call.check();
   if (isControl(error) || !open) throw error;
+  undo?.();
   ctx._run.note(name, `${hook} failed and was skipped: ${toldError(error, ctx)}`);
 }
 
@@ -118,16 +122,6 @@ function assigned(planned: PlannedHook, ctx: ModelContext, before: RequestParts)
     failed(planned, ctx, error);
     ctx._request = before;
   }
-}
-
-function wrong({ hook, name }: PlannedHook, answer: unknown): AlliumError {
-  const { wanted, lack } = SHAPES[hook];
-  const lacking = lack?.(answer);
-  return new AlliumError(
-    'INVALID_HOOK_RESULT',
-    `${hook} of "${name}" returned ${shown(answer)}. Return ${wanted}.${lacking ? ` Expected ${lacking}.` : ''}`,
-    { data: { hook, middleware: name } },
-  );
 }
 
 // ── The rules ────────────────────────────────────────────────────────────────────────────────────────────────
