@@ -164,11 +164,11 @@ export function toolResult(
     if (result[flag] !== undefined && typeof result[flag] !== 'boolean')
       throw invalidOption(flag, 'true or false', result[flag]);
   }
-  const content =
-    typeof result.content === 'string' ? [{ type: 'text' as const, text: result.content }] : result.content;
-  if (!isResultContent(content))
-    throw invalidOption('content', 'text or a list of text, image and file content', result.content);
-  const made = Object.freeze(withOwnDetails({ isError: false, ...result, content: ownContent(content) }));
+  const { content: given } = result;
+  if (typeof given !== 'string' && !isResultContent(given))
+    throw invalidOption('content', 'text or a list of text, image and file content', given);
+  const content = typeof given === 'string' ? [{ type: 'text' as const, text: given }] : ownContent(given);
+  const made = Object.freeze(withOwnDetails({ isError: false, ...result, content }));
   RESULTS.add(made);
   return made;
 }
