@@ -2,7 +2,7 @@
 import type { Context, ToolContext } from './context.js';
 import { isSame, judge, type Left, type Refusal, redact, skipOrThrow } from './guards.js';
 import { isJson } from './json-copy.js';
-import { asJson, readArguments, textsIn, withTexts } from './json-texts.js';
+import { asJson, readArguments, textsIn, unescaped, withTexts } from './json-texts.js';
 import type { AssistantContent, Message, ModelResponse, ThinkingContent, ToolContent } from './messages.js';
 import type { GuardPoint } from './middleware.js';
 import type { ToolResult } from './tool.js';
@@ -77,7 +77,7 @@ function textsOfPart(part: Part): readonly string[] {
       return [part.text];
     case 'tool-call': {
       const read = readArguments(part.arguments);
-      return read ? textsIn(read.args) : [part.arguments];
+      return read ? textsIn(read.args) : [unescaped(part.arguments)];
     }
     case 'provider':
       return textsIn(asJson(part.value));
@@ -201,8 +201,8 @@ export function judgeUpdate(
  * stored as: nobody can search what else a value may hold.
  */
 function redactDetails(details: unknown, ctx: Context, quiet = false): { value: unknown; deny?: Refusal } {
-  const { length } = ctx.plan.guards['tool-result'];
-  return redactValue('tool-result', length === 0 ? details : asJson(details), ctx, quiet);
+  if (ctx.plan.guards['tool-result'].length === 0) return { value: details };
+  return redactValue('tool-result', asJson(details), ctx, quiet);
 }
 
 /** Probabilities of tokens spell the whole text out, in pieces that no guard knows. */

@@ -6,7 +6,12 @@ import { isFrozenJson, isPlain } from './json-copy.js';
  * copy them. So is JSON that nobody can change.
  */
 export function eventData<T>(value: T): T {
-  return isFrozenJson(value) ? value : copied(value, new Map());
+  return isFrozenJson(value) ? value : copyOf(value);
+}
+
+/** Such a copy in any case, to be changed at will. */
+export function copyOf<T>(value: T): T {
+  return copied(value, new Map());
 }
 
 function copied<T>(value: T, copies: Map<object, unknown>): T {

@@ -8,16 +8,20 @@ import {
   type Middleware,
   type Model,
   type ModelResponse,
+  memoryStore,
   type RunResult,
+  type Store,
   type Tool,
   textOf,
   tool,
+  toolCallsOf,
   toolResult,
   window,
 } from 'allium';
 import { chunks, failWith, hang, scriptedModel, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { breakingStore } from '../../../../test/run-checks.js';
 
 const make = (name: string, execute: Tool['execute']): Tool =>
   tool({ name, description: name, input: z.any(), execute }) as Tool;
@@ -289,6 +293,142 @@ describe('a call that a guard refused', () => {
     }).run('go');
     expect(toolTexts(result)).toEqual([said]);
     expect(result.changes).toContainEqual({ turn: 1, by: 'g0', what: 'blocked x' });
+  });
+});
+
+it('arguments that are not JSON are judged as they read, and stay as they were where nothing is found', async () => {
+  const model = scriptedModel([
+    chunks(
+      { type: 'tool-call', id: 'a', name: 'x', arguments: '{"text":"a \\u0053ECRET' },
+      { type: 'tool-call', id: 'b', name: 'x', arguments: '{"text":"a \\u0053afe' },
+    ),
+    'ok',
+  ]);
+  const middleware: Middleware[] = [{ name: 'g', guard: { on: ['tool-args'], find } }];
+  const result = await new Agent({ model, tools: [make('x', () => 'r')], middleware }).run('go');
+  expect(toolCallsOf(result.messages[1]!).map(({ arguments: given }) => given)).toEqual([
+    '{"text":"a [redacted]',
+    '{"text":"a \\u0053afe',
+  ]);
+});
+
+describe('what guards said of a call whose arguments they cleaned', () => {
+  const denies: Guard = {
+    on: ['tool-args'],
+    judge: ({ text }) => (text.includes('SECRET') ? { type: 'deny', reason: 'No secrets.' } : undefined),
+  };
+  const asks: Guard = {
+    on: ['tool-args'],
+    judge: ({ text }) => (text.includes('SECRET') ? { type: 'ask', request: { title: 'Send?' } } : undefined),
+  };
+  const cleans: Guard = { on: ['tool-args'], find };
+  const blocks: Guard = { on: ['tool-args'], find, action: 'block' };
+  const guarding = (guards: readonly Guard[]): Middleware[] =>
+    guards.map((guard, i) => ({ name: `g${i}`, guard }));
+  const send = (ran: unknown[]) => make('send', (args) => ran.push(args) && 'sent');
+
+  it('is in no event, message or journal entry where what it found refuses the call', async () => {
+    for (const mode of MODES) {
+      const store = memoryStore();
+      const seen: AgentEvent[] = [];
+      const ran: unknown[] = [];
+      const model = scriptedModel([toolCalls({ name: 'send', args: { to: 'me', text: 'a SECRET' } }), 'ok']);
+      const result = await outcome(
+        mode,
+        (observers) =>
+          new Agent({ model, store, observers, tools: [send(ran)], middleware: guarding([blocks]) }),
+        seen,
+      );
+      expect(toolTexts(result)).toEqual(['Refused by guard "g0".']);
+      expect(ran).toEqual([]);
+      const entries = await store.read(result.sessionId, 1);
+      expect(JSON.stringify([seen, entries, result, model.requests])).not.toContain('SECRET');
+      expect(toolCallsOf(result.messages[1]!)[0]!.arguments).toBe('{"to":"me","text":"a [redacted]"}');
+    }
+  });
+
+  it.each<[string, Guard[], string]>([
+    ['a refusal', [denies, cleans], 'No secrets.'],
+    ['a refusal by what was found', [blocks], 'Refused by guard "g0".'],
+  ])('holds over a suspension: %s', async (_, guards, said) => {
+    const store = memoryStore();
+    const ran: unknown[] = [];
+    const pay = make('pay', () => 'paid');
+    const approval: Middleware = {
+      name: 'approval',
+      suspends: true,
+      beforeToolCall: (ctx) => (ctx.is(pay) ? { ask: { title: 'Pay?' } } : undefined),
+    };
+    const model = scriptedModel([
+      toolCalls({ name: 'send', args: { text: 'a SECRET' } }, { name: 'pay' }),
+      'ok',
+    ]);
+    const session = () =>
+      new Agent({
+        model,
+        store,
+        tools: [send(ran), pay],
+        middleware: [...guarding(guards), approval],
+      }).session('s');
+    const { pending } = await session().run('go');
+    const result = await session().resume({ answers: { [pending[0]!.id]: { type: 'approve' } } });
+    expect(toolTexts(result)).toEqual([said, 'paid']);
+    expect(ran).toEqual([]);
+  });
+
+  it.each<[string, Guard[], string | undefined]>([
+    ['a refusal', [denies, cleans], 'No secrets.'],
+    ['a question', [asks, cleans], undefined],
+  ])('holds over a crash: %s', async (_, guards, said) => {
+    const store = memoryStore();
+    const ran: unknown[] = [];
+    const model = scriptedModel([toolCalls({ name: 'send', args: { text: 'a SECRET' } }), 'ok', 'ok']);
+    const session = (kept: Store) =>
+      new Agent({ model, store: kept, tools: [send(ran)], middleware: guarding(guards) }).session('s');
+    // The message is written, and nothing after it.
+    await expect(session(breakingStore(store, 3).store).run('go')).rejects.toThrow('disk full');
+    const result = await session(store).resume();
+    expect(ran).toEqual([]);
+    if (said) expect(toolTexts(result)).toEqual([said]);
+    else expect(result.pending).toMatchObject([{ title: 'Send?', toolName: 'send' }]);
+  });
+
+  it.each<[string, Guard[]]>([
+    ['a refusal', [denies, cleans]],
+    ['a refusal by what was found', [blocks]],
+    ['a question', [asks, cleans]],
+  ])('holds where a sink was shown what is left of arguments that a layer wrote: %s', async (_, guards) => {
+    const ran: unknown[] = [];
+    const shown: unknown[] = [];
+    const writes: Middleware = {
+      name: 'writes',
+      wrapTool: (_ctx, next) => next({ args: { text: 'a SECRET' } }),
+    };
+    const sink: Middleware = { name: 'sink', sink: true, beforeTool: (ctx) => void shown.push(ctx.args) };
+    await new Agent({
+      model: scriptedModel([toolCalls({ name: 'send', args: { text: 'x' } }), 'ok']),
+      tools: [send(ran)],
+      middleware: [...guarding(guards), writes, sink],
+    }).run('go');
+    expect(shown).toEqual([{ text: 'a [redacted]' }]);
+    expect(ran).toEqual([]);
+  });
+
+  it('holds where a hook that resolves calls assigned arguments, which are not its to assign', async () => {
+    const ran: unknown[] = [];
+    const meddles: Middleware = {
+      name: 'meddles',
+      resolveToolCall: (_call, ctx) => {
+        ctx.args = { text: 'mine' };
+      },
+    };
+    const result = await new Agent({
+      model: scriptedModel([toolCalls({ name: 'send', args: { text: 'a SECRET' } }), 'ok']),
+      tools: [send(ran)],
+      middleware: [meddles, ...guarding([asks, cleans])],
+    }).run('go');
+    expect(result.pending).toMatchObject([{ title: 'Send?' }]);
+    expect(ran).toEqual([]);
   });
 });
 

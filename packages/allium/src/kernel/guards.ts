@@ -168,9 +168,8 @@ export function redact(
   let deny: Refusal | undefined;
   const texts = given.map((text) => {
     const left = redactOne(planned, point, text, ctx, quiet);
-    if (typeof left === 'string') return left;
-    deny ??= left;
-    return text;
+    deny ??= left.deny;
+    return left.text;
   });
   return { texts: isSame(texts, given) ? given : texts, deny };
 }
@@ -181,17 +180,19 @@ function redactOne(
   text: string,
   ctx: Context,
   quiet: boolean,
-): string | Refusal {
+): { readonly text: string; readonly deny?: Refusal } {
   let out = '';
   let position = 0;
+  let deny: Refusal | undefined;
   for (const span of spansOf(planned, point, text, 0, ctx)) {
-    const refusal = tell(planned, point, ctx, quiet);
-    if (refusal) return refusal;
+    deny = tell(planned, point, ctx, quiet);
+    // A call that is refused stays in the history, though not with what may not pass.
+    if (deny && point !== 'tool-args') return { text, deny };
     const found = text.slice(span.start, span.end);
     out += text.slice(position, span.start) + replaced(planned, span, found);
     position = span.end;
   }
-  return out + text.slice(position);
+  return { text: out + text.slice(position), deny };
 }
 
 export function isSame<T>(list: readonly T[], given: readonly T[]): boolean {
@@ -234,8 +235,8 @@ export function tell(
 
 /** What takes the place of something that was found and does not end the run. */
 export function replaced({ guard }: PlannedGuard, span: Span, found: string): string {
-  const { action = 'redact', replacement = '[redacted]' } = guard;
-  return action === 'redact' ? (span.replacement ?? replacement) : found;
+  const { action, replacement = '[redacted]' } = guard;
+  return action === 'warn' ? found : (span.replacement ?? replacement);
 }
 
 /** Does what it finds end the run? */

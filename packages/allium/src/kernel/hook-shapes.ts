@@ -1,5 +1,5 @@
 /** What each decision hook may answer beside nothing: in words, and as a check. So too what a run layer may. */
-import { isRecord } from './errors.js';
+import { AlliumError, isRecord, shown } from './errors.js';
 import { unwritable } from './json-copy.js';
 import { lackOf, lackOfMessages } from './message-input.js';
 import type { Message } from './messages.js';
@@ -79,6 +79,20 @@ export const SHAPES: Record<RuleHook, Shape> = {
     fine: isInjectable,
   },
 };
+
+export function wrongAnswer(
+  of: { readonly hook: RuleHook; readonly name: string },
+  answer: unknown,
+): AlliumError {
+  const { hook, name } = of;
+  const { wanted, lack } = SHAPES[hook];
+  const lacking = lack?.(answer);
+  return new AlliumError(
+    'INVALID_HOOK_RESULT',
+    `${hook} of "${name}" returned ${shown(answer)}. Return ${wanted}.${lacking ? ` Expected ${lacking}.` : ''}`,
+    { data: { hook, middleware: name } },
+  );
+}
 
 /** Is it an object with no other keys than these? */
 export function hasOnly(value: unknown, keys: readonly string[]): boolean {

@@ -13,20 +13,21 @@ import {
   memoryStore,
   type Session,
   type Store,
+  type Tool,
   textOf,
   tool,
   toolResult,
   userMessage,
 } from 'allium';
 import { fileStore } from 'allium/stores/file';
-import { failWith, scriptedModel, text, toolCalls } from 'allium/testing';
+import { collect, failWith, scriptedModel, text, toolCalls } from 'allium/testing';
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { expectValidHistory, settle, storeWith } from '../../../../test/run-checks.js';
 
 const cycle: Record<string, unknown> = {};
 cycle.me = cycle;
-const make = (name: string, execute: () => unknown) =>
+const make = (name: string, execute: Tool['execute']) =>
   tool({ name, description: name, input: z.any(), execute });
 const good = make('good', () => 'good');
 const both = () => toolCalls({ name: 'bad' }, { name: 'good' });
@@ -95,6 +96,21 @@ describe('details that cannot be written as JSON', () => {
     }
   });
 
+  it('of progress are told as they are, or left out where guards look', async () => {
+    const tells = make('bad', async (_, ctx) => {
+      await ctx.update('half', cycle);
+      return 'fine';
+    });
+    const guarded: Middleware = { name: 'g', guard: { on: ['tool-result'], find: () => [] } };
+    for (const middleware of [[], [guarded]]) {
+      const agent = new Agent({ model: scriptedModel([both(), 'end']), tools: [tells, good], middleware });
+      const { events, result } = await collect(agent.stream('go'));
+      expect(result!.messages.filter(({ role }) => role === 'tool').map(textOf)).toEqual(['fine', 'good']);
+      const [event] = events.filter(({ type }) => type === 'tool_execution_update');
+      expect(event).toMatchObject({ update: [{ type: 'text', text: 'half' }] });
+    }
+  });
+
   it('of a question are told to whoever asks', async () => {
     const asks = tool({
       name: 'asks',
@@ -130,22 +146,65 @@ describe('details that cannot be written as JSON', () => {
   });
 });
 
-describe('a list with a hole', () => {
-  const holed: unknown[] = Object.assign(new Array(2), { 1: { type: 'text', text: 'x' } });
+describe('content of a tool', () => {
+  it.each<[string, unknown]>([
+    ['a BigInt in its metadata', [{ type: 'text', text: 'x', metadata: { rows: 3n } }]],
+    ['a BigInt beside its text', [{ type: 'text', text: 'x', rows: 3n }]],
+    ['a cycle in its metadata', [{ type: 'text', text: 'x', metadata: cycle }]],
+  ])('that cannot be written is an error of that call: %s', async (_, content) => {
+    for (const store of [memoryStore(), await onDisk()]) {
+      const bad = make('bad', () => content);
+      const agent = new Agent({ store, model: scriptedModel([both(), 'end', 'again']), tools: [bad, good] });
+      const session = agent.session('s');
+      const { messages, status } = await session.run('go');
+      expect(status).toBe('done');
+      const [first, second] = messages.filter(({ role }) => role === 'tool');
+      expect(first).toMatchObject({ isError: true });
+      expect(textOf(first!)).toContain('cannot be written as JSON');
+      expect(textOf(second!)).toBe('good');
+      expect((await session.run('again')).text).toBe('again');
+      expectValidHistory(await session.messages());
+    }
+    expect(() => toolResult({ content: content as never })).toThrow('`content`');
+  });
 
-  it('as the result of a tool is what the tool returned, and its sibling is safe', async () => {
-    const model = scriptedModel([both(), 'end']);
-    const { messages, status } = await new Agent({ model, tools: [make('bad', () => holed), good] }).run(
-      'go',
-    );
-    expect(status).toBe('done');
-    expectValidHistory(messages);
+  it('with a hole in the list is no content, but JSON', async () => {
+    const list: unknown[] = [{ type: 'text', text: 'x' }];
+    list.length = 2;
+    const agent = new Agent({
+      model: scriptedModel([both(), 'end']),
+      tools: [make('bad', () => list), good],
+    });
+    const { messages } = await agent.run('go');
     expect(messages.filter(({ role }) => role === 'tool').map(textOf)).toEqual([
-      '[null,{"type":"text","text":"x"}]',
+      '[{"type":"text","text":"x"},null]',
       'good',
     ]);
   });
 
+  it('stays a list that the tool can go on working with', async () => {
+    const log: { type: 'text'; text: string }[] = [];
+    const notes = (wrap: boolean) =>
+      make('bad', () => {
+        log.push({ type: 'text', text: `${log.length}` });
+        return wrap ? toolResult({ content: log }) : log;
+      });
+    const again: Middleware = { name: 'again', afterToolCall: () => ({ content: log }) };
+    for (const [wrap, middleware] of [
+      [false, []],
+      [true, []],
+      [false, [again]],
+    ] as const) {
+      log.length = 0;
+      const model = scriptedModel([toolCalls({ name: 'bad' }), toolCalls({ name: 'bad' }), 'end']);
+      const { messages } = await new Agent({ model, tools: [notes(wrap)], middleware }).run('go');
+      expect(messages.filter(({ role }) => role === 'tool').map(textOf)).toEqual(['0', '01']);
+      expect(Object.isFrozen(messages[2]!.content[0])).toBe(true);
+    }
+  });
+});
+
+describe('a list with a hole', () => {
   it('of tools is told to the layer that assigned it', async () => {
     const odd: Middleware = {
       name: 'odd',

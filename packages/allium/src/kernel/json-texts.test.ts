@@ -1,6 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { asJson, hidesText, textsIn, withoutRounding, withTexts } from './json-texts.js';
+import {
+  asJson,
+  hidesText,
+  readArguments,
+  textsIn,
+  unescaped,
+  withoutRounding,
+  withTexts,
+} from './json-texts.js';
 
 describe('texts of a JSON value', () => {
   it('are its keys, strings and numbers, at any depth and in order', () => {
@@ -77,6 +85,39 @@ describe('withoutRounding', () => {
         expect(withoutRounding(json)).toBe(json);
       }),
     );
+  });
+});
+
+describe('readArguments', () => {
+  it.each([
+    ['{"card":4111111111111111e9}', '{"card":4.111111111111111e+24}'],
+    ['{"card":4111111111111111000000}', '{"card":4.111111111111111e+21}'],
+    ['[4111111111111111e-3,1E+2]', '[4111111111111.111,100]'],
+    ['{"1e9":"1e9 \\"1e9","n":1.0,"card":6222021000123456781}', undefined],
+    ['[12345678901234567890e3]', undefined],
+  ])('keeps of numbers what was judged: %s', (given, kept = given) => {
+    expect(readArguments(given)!.kept).toBe(kept);
+    expect(JSON.parse(kept)).toEqual(JSON.parse(given));
+  });
+
+  it('keeps everything JSON.stringify writes', () => {
+    fc.assert(
+      fc.property(fc.json(), (given) => {
+        const json = JSON.stringify(JSON.parse(given));
+        expect(readArguments(json)!.kept).toBe(json);
+      }),
+    );
+  });
+});
+
+describe('unescaped', () => {
+  it('reads a text like JSON reads a string', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => {
+        expect(unescaped(JSON.stringify(text).slice(1, -1))).toBe(text);
+      }),
+    );
+    expect(unescaped('a\\u0040b \\x \\')).toBe('a@b \\x \\');
   });
 });
 

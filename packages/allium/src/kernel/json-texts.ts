@@ -71,6 +71,15 @@ function digits(number: string): string {
   return number.replace(/e.*$|[-.]/gi, '').replace(/^0+|0+$/g, '');
 }
 
+/** Valid JSON with numbers as guards are shown them: written with an exponent they may spell something else. */
+function withPlainNumbers(json: string): string {
+  return json.replace(TOKEN, (token) => {
+    if (token.startsWith('"')) return token;
+    const plain = String(Number(token));
+    return /e/i.test(token + plain) && digits(token) === digits(plain) ? plain : token;
+  });
+}
+
 /**
  * Arguments of a call as guards judge them, and the text to keep if they let them pass: what nobody could judge is not
  * kept. Undefined for text that is not JSON.
@@ -83,7 +92,17 @@ export function readArguments(given: string): { readonly args: unknown; readonly
   }
   const exact = withoutRounding(given || '{}');
   const args: unknown = JSON.parse(exact);
-  return { args, kept: hidesText(exact, args) ? JSON.stringify(args) : given };
+  return { args, kept: hidesText(exact, args) ? JSON.stringify(args) : withPlainNumbers(given) };
+}
+
+const ESCAPE = /\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))/g;
+const ESCAPED: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' };
+
+/** Text that was meant to be JSON, as a reader would read it: what is escaped in it is no secret to anyone. */
+export function unescaped(text: string): string {
+  return text.replace(ESCAPE, (_, code?: string, plain?: string) =>
+    code === undefined ? (ESCAPED[plain!] ?? plain!) : String.fromCharCode(Number.parseInt(code, 16)),
+  );
 }
 
 /** Anything as the JSON it would be stored as; undefined when it cannot be stored. */

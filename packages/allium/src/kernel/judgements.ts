@@ -9,6 +9,7 @@ import type { LayerContext } from './layer.js';
 import { deepFreeze, type ModelResponse } from './messages.js';
 import {
   asJudged,
+  type CallVerdict,
   type CallVerdicts,
   guardResponse,
   type JudgedContent,
@@ -92,8 +93,17 @@ export class Judgements {
   async assigned(ctx: ToolContext): Promise<void> {
     const given = JSON.stringify(ctx._input.raw) ?? 'null';
     const toolCall = { ...ctx.toolCall, arguments: given };
-    const { arguments: kept } = await judgeArguments(toolCall, ctx);
-    if (kept !== given) ctx.args = JSON.parse(kept);
+    const { arguments: kept, deny, ask } = await judgeArguments(toolCall, ctx);
+    if (kept === given) return;
+    const before = await this.saidOf(ctx);
+    ctx.args = JSON.parse(kept);
+    const said: CallVerdict = { deny: deny ?? before?.deny, ask: ask ?? before?.ask };
+    judgedIn(ctx._call).set(ctx._input.raw, Promise.resolve(said));
+  }
+
+  /** What guards said of arguments before they were cleaned: they could not say it again. */
+  async saidOf(ctx: ToolContext): Promise<CallVerdict | undefined> {
+    return ctx._call.judged?.get(ctx._input.raw);
   }
 
   /** Is this what the guards left of a result of this call? */

@@ -1,5 +1,5 @@
 /** One layer of the onion, and what is common to the ways layers are run: who failed, and how it is undone. */
-import type { ModelContext, RunContext, ToolContext } from './context.js';
+import type { Context, ModelContext, RunContext, ToolContext } from './context.js';
 import { AlliumError, attribute, isControl, shown } from './errors.js';
 import { toldError } from './guards.js';
 import { wrongInResult } from './hook-shapes.js';
@@ -48,9 +48,9 @@ export function undone(
 }
 
 /** Remembers what a hook may assign; the returned function puts it back. Undefined for layers that fail closed. */
-export function save(layer: Layer, ctx: LayerContext): (() => void) | undefined {
-  if (!layer.open) return undefined;
-  const fields: Partial<LayerContext> = ctx.seam === 'model' ? assignable(ctx) : { ...ctx };
+export function save({ open }: Pick<Layer, 'open'>, ctx: Context): (() => void) | undefined {
+  if (!open) return undefined;
+  const fields: Partial<Context> = ctx.seam === 'model' ? assignable(ctx as ModelContext) : { ...ctx };
   const extra = ctx._extra?.mark();
   return () => {
     const { _extra: now } = ctx;
@@ -73,9 +73,9 @@ function assignable(ctx: ModelContext): Partial<ModelContext> {
 }
 
 /** Checks a result that a layer made itself, brings it into shape and freezes it. */
-export function takeResult(layer: Layer, hook: string, ctx: LayerContext): void {
+export function takeResult({ name }: Pick<Layer, 'name'>, hook: string, ctx: LayerContext): void {
   const problem = badResult(ctx);
-  if (problem) throw new AlliumError('INVALID_HOOK_RESULT', `${hook} of "${layer.name}": ${problem}`);
+  if (problem) throw new AlliumError('INVALID_HOOK_RESULT', `${hook} of "${name}": ${problem}`);
   if (ctx.seam === 'tool') ctx.result = asToolResult(ctx.result);
   if (ctx.seam === 'run') Object.freeze(ctx.result);
   else deepFreeze(ctx.result);

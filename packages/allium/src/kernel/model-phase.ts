@@ -14,10 +14,12 @@ import {
 } from './messages.js';
 import { callModel } from './model-call.js';
 import { causedBy, withoutOrphans } from './orphans.js';
+import { type CallVerdicts, NO_VERDICTS } from './response-gate.js';
 import * as rules from './rules.js';
 import type { Run } from './run.js';
 import type { Outcome } from './scope.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft } from './store.js';
+import { verdictEntries } from './tool-approval.js';
 import { startsWith } from './tool-starts.js';
 
 /** What the model phase came to. */
@@ -211,8 +213,16 @@ function decide(ctx: ModelContext, response: ModelResponse): Awaitable<Answer> {
 
 const NOTHING: readonly rules.Injected[] = Object.freeze([]);
 
-/** Appends the assistant message, then tells of it. What is to be injected after the results is written with it. */
+/** Appends the assistant message, and what guards said of its calls: after a crash they could not say it again. */
 function keep(answer: Answer): Awaitable<Phase> {
+  const { response, ctx } = answer;
+  const { plan, judgements } = ctx._run;
+  if (plan.guards['tool-args'].length === 0) return write(answer, NO_VERDICTS);
+  return judgements.response(response, ctx).then(({ calls }) => write(answer, calls));
+}
+
+/** Writes the message, then tells of it. What is to be injected after the results is written with it. */
+function write(answer: Answer, verdicts: CallVerdicts): Awaitable<Phase> {
   const { response, inject, decision, by, forceContinue, ctx } = answer;
   const { _run: run } = ctx;
   const { messageId } = ctx._call.live!;
@@ -247,7 +257,10 @@ function keep(answer: Answer): Awaitable<Phase> {
         ...(decision === 'natural' && forceContinue && { follows: { forceContinue } }),
       }
     : begun;
-  const wait = run.appendOne(entry);
+  const wait =
+    verdicts.size === 0
+      ? run.appendOne(entry)
+      : run.append([entry, ...verdictEntries(run, message, verdicts)]);
   return wait ? wait.then(() => kept(answer, message)) : kept(answer, message);
 }
 

@@ -16,13 +16,16 @@ import {
   stopFor,
   tell,
 } from './guards.js';
-import { asJson, readArguments, textsIn } from './json-texts.js';
+import { asJson, readArguments, textsIn, unescaped } from './json-texts.js';
 import type { AssistantContent, ModelResponse, ProviderContent, ToolCall } from './messages.js';
 import type { GuardPoint } from './middleware.js';
 import { SpanStage } from './span-stage.js';
 
-/** A guard refused a call because of its arguments, or wants a human to agree. By place in the content. */
-export type CallVerdicts = Map<number, Pick<Judged, 'deny' | 'ask'>>;
+/** A guard refused a call because of its arguments, or wants a human to agree. */
+export type CallVerdict = Pick<Judged, 'deny' | 'ask'>;
+
+/** By place in the content. */
+export type CallVerdicts = Map<number, CallVerdict>;
 
 /** What the guards left of the content of a response. */
 export interface JudgedContent {
@@ -258,7 +261,7 @@ export function asJudged(response: ModelResponse, judged: JudgedContent, ctx: Co
 }
 
 /**
- * Judges the arguments of a call, parsed; text that is not JSON is judged as it stands. A guard that breaks refuses the
+ * Judges the arguments of a call, parsed; text that is not JSON is judged as it reads. A guard that breaks refuses the
  * call and withholds its arguments; the run goes on.
  */
 export async function judgeArguments(
@@ -268,7 +271,7 @@ export async function judgeArguments(
   const { arguments: given } = toolCall;
   const read = readArguments(given);
   const subject = { point: 'tool-args', toolCall, ...(read && { args: read.args }) } as const;
-  const said = read ? textsIn(read.args) : [given];
+  const said = read ? textsIn(read.args) : [unescaped(given)];
   try {
     const { texts, args, rewritten, deny, ask } = await judge(
       ctx.plan.guards['tool-args'],
@@ -276,8 +279,9 @@ export async function judgeArguments(
       said,
       ctx,
     );
-    const unread = read ? read.kept : (texts[0] ?? '');
-    return { arguments: args === read?.args ? unread : JSON.stringify(args), rewritten, deny, ask };
+    const unread = texts[0] === said[0] ? given : (texts[0] ?? '');
+    const kept = args === read?.args ? (read?.kept ?? unread) : JSON.stringify(args);
+    return { arguments: kept, rewritten, deny, ask };
   } catch (error) {
     if (codeOf(error) !== 'GUARD_FAILED') throw error;
     const reason = 'A guard failed while judging this call, so it was not run.';

@@ -4,6 +4,7 @@ import {
   assistantMessage,
   attribution,
   defineMiddleware,
+  defineState,
   isSyntheticMessage,
   type Message,
   type Middleware,
@@ -30,6 +31,8 @@ const echo = tool({
 });
 const call = (said: unknown = 'hi') => toolCalls({ name: 'echo', args: { text: said } });
 const named = (name: string, hooks: Middleware): Middleware => ({ name, ...hooks });
+const spansOf = (word: string) => (said: string) =>
+  said.includes(word) ? [{ start: said.indexOf(word), end: said.indexOf(word) + word.length }] : [];
 const resultText = (messages: readonly Message[]) =>
   messages.filter(({ role }) => role === 'tool').map(textOf);
 
@@ -526,6 +529,110 @@ describe('beforeToolCall: first block stops', () => {
     expect(resultText(result.messages)[0]).toContain('Denied.');
   });
 
+  it('takes arguments a hook assigns like those it returns: validated once, judged by all', async () => {
+    const seen: unknown[] = [];
+    const count = tool({
+      name: 'count',
+      description: '',
+      input: z.object({ n: z.string().transform(Number) }),
+      execute: ({ n }) => seen.push(n) && typeof n,
+    });
+    const run = async (n: unknown, refuse = false) => {
+      seen.length = 0;
+      const middleware: Middleware[] = [
+        named('first', {
+          beforeToolCall: (ctx) => {
+            seen.push(ctx.args);
+            return refuse && ctx.revision > 0 ? { block: true, reason: 'no' } : undefined;
+          },
+        }),
+        named('writer', {
+          beforeToolCall: (ctx) => {
+            ctx.args = { n };
+          },
+        }),
+      ];
+      const model = scriptedModel([toolCalls({ name: 'count', args: { n: '1' } }), 'end']);
+      return resultText(
+        (await watched(new Agent({ model, tools: [count], middleware }), 'go')).result.messages,
+      );
+    };
+    expect(await run('5')).toEqual(['number']);
+    expect(seen).toEqual([{ n: 1 }, { n: 5 }, 5]);
+    expect(await run('5', true)).toEqual(['no']);
+    expect((await run(5))[0]).toContain('the arguments that "writer" wrote were refused');
+    expect(seen).toEqual([{ n: 1 }]);
+  });
+
+  it.each<[string, (ctx: ToolContext) => ReturnType<NonNullable<Middleware['beforeToolCall']>>]>([
+    ['refuses the call', () => ({ block: true, reason: 'no' })],
+    [
+      'throws',
+      () => {
+        throw new Error('broken');
+      },
+    ],
+    ['writes without end', () => undefined],
+  ])('journals nothing that a hook assigned and no guard has judged: it %s', async (_, answer) => {
+    const store = memoryStore();
+    const writer: Middleware = {
+      beforeToolCall: (ctx) => {
+        ctx.args = { text: 'secret' };
+        return answer(ctx);
+      },
+    };
+    const middleware = [
+      named('guard', { guard: { on: ['tool-args'], find: spansOf('secret') } }),
+      named('one', writer),
+      named('two', writer),
+    ];
+    const agent = new Agent({ model: scriptedModel([call(), 'end']), tools: [echo], middleware, store });
+    const { result, events } = await watched(agent.session('s'), 'go');
+    expect(resultText(result.messages)).toHaveLength(1);
+    expect(JSON.stringify([await store.read('s', 1), events])).not.toContain('secret');
+  });
+
+  it('does not parse parsed arguments again that a hook hands back', async () => {
+    const count = tool({
+      name: 'count',
+      description: '',
+      input: z.object({ n: z.number().transform((n) => n + 1) }),
+      execute: ({ n }) => n,
+    });
+    const model = scriptedModel([toolCalls({ name: 'count', args: { n: 1 } }), 'end']);
+    const middleware = [named('same', { beforeToolCall: (ctx) => ({ args: ctx.args }) })];
+    const { result } = await watched(new Agent({ model, tools: [count], middleware }), 'go');
+    expect(resultText(result.messages)).toEqual(['2']);
+  });
+
+  it.each(['result', 'skip'])(
+    'says so where a hook sets ctx.%s, and blames no layer for it',
+    async (field) => {
+      const setter = named('setter', {
+        beforeToolCall: (ctx) => {
+          if (field === 'skip') ctx.skip = true;
+          ctx.result = toolResult({ content: 'preset' });
+        },
+      });
+      const layer = named('layer', { beforeTool: () => {} });
+      for (const middleware of [[setter], [setter, layer]]) {
+        const model = scriptedModel([call(), 'end']);
+        const { result } = await watched(new Agent({ model, tools: [echo], middleware }), 'go');
+        expect(resultText(result.messages)[0]).toContain(
+          'middleware "setter" failed: beforeToolCall of "setter"',
+        );
+        const open = { ...setter, onFail: 'open' as const };
+        const again = scriptedModel([call(), 'end']);
+        const skipped = new Agent({
+          model: again,
+          tools: [echo],
+          middleware: [open, ...middleware.slice(1)],
+        });
+        expect(resultText((await skipped.run('go')).messages)).toEqual(['hi']);
+      }
+    },
+  );
+
   it('turns an exception into an error result of that call; its siblings run', async () => {
     const agent = new Agent({
       model: scriptedModel([
@@ -691,6 +798,28 @@ describe('afterToolCall: merge by field, later wins', () => {
       content: [{ text: '"echo" was not completed: middleware "cleaner" failed: cannot clean' }],
     });
     expect(JSON.stringify(message)).not.toContain('raw');
+  });
+
+  it.each<[string, unknown, string]>([
+    ['text', 'mine', 'mine'],
+    ['JSON', { a: 1 }, '{"a":1}'],
+    ['a result', toolResult({ content: 'mine', details: 1 }), 'mine'],
+    ['nothing', undefined, 'middleware "setter" failed: afterToolCall of "setter": it left no result.'],
+    ['what is no JSON', 1n, 'middleware "setter" failed'],
+  ])('takes a result that is assigned like that of a layer: %s', async (_, value, expected) => {
+    for (const wait of [false, true]) {
+      const setter = named('setter', {
+        afterToolCall: (ctx) => {
+          ctx.result = value as never;
+          return wait ? Promise.resolve(undefined) : undefined;
+        },
+      });
+      const agent = new Agent({ model: scriptedModel([call(), 'end']), tools: [echo], middleware: [setter] });
+      const { result } = await watched(agent, 'go');
+      expect(result.status).toBe('done');
+      expect(resultText(result.messages)[0]).toContain(expected);
+      expect(resultText(result.messages)[0]).not.toContain('hi');
+    }
   });
 
   it('may end the run with terminate', async () => {
@@ -1078,6 +1207,60 @@ describe('hooks of all kinds', () => {
       new Set(Object.keys(RULES)),
     );
   });
+
+  it.each([false, true])(
+    "leave nothing behind with onFail: 'open' that they assigned (async: %s)",
+    async (wait) => {
+      const cell = defineState({ name: 'seen', scope: 'session', initial: 'nothing' });
+      const after =
+        <C extends { state: ToolContext['state']; metadata: Record<string, unknown> }>(
+          assign?: (ctx: C) => void,
+        ) =>
+        (...given: unknown[]): never => {
+          const ctx = given.at(-1) as C;
+          ctx.state.set(cell, 'mine');
+          ctx.metadata.mine = true;
+          assign?.(ctx);
+          const error = new Error('down');
+          if (wait) return Promise.reject(error) as never;
+          throw error;
+        };
+      const prompt = (ctx: ModelContext): void => {
+        ctx.systemPrompt = 'mine';
+      };
+      const open: Middleware = {
+        name: 'open',
+        onFail: 'open',
+        state: [cell],
+        acceptMessage: after(),
+        transformContext: after(prompt),
+        transformSystemPrompt: after(prompt),
+        convertToLlm: after(prompt),
+        resolveToolCall: after(),
+        beforeToolCall: after((ctx: ToolContext) => {
+          ctx.args = { text: 'mine' };
+          ctx.timeoutMs = 1;
+        }),
+        afterToolCall: after((ctx: ToolContext) => {
+          ctx.result = toolResult({ content: 'mine' });
+        }),
+        afterModelResponse: after(),
+        shouldStopAfterTurn: after(),
+        onRunEnd: after(),
+      };
+      const model = scriptedModel([call(), text('end')]);
+      const agent = new Agent({ model, systemPrompt: 'Be kind.', tools: [echo], middleware: [open] });
+      const { result, events } = await watched(agent, 'go');
+      expect(transcript(result.messages)).toEqual([
+        'user: go',
+        'assistant: <echo>',
+        'tool: hi',
+        'assistant: end',
+      ]);
+      expect(model.requests.map(({ systemPrompt }) => systemPrompt)).toEqual(['Be kind.', 'Be kind.']);
+      expect(events.filter(({ type }) => type === 'state_change')).toEqual([]);
+    },
+  );
 
   it('have a rule for each, and explain() prints it', () => {
     const hooks = Object.fromEntries(Object.keys(RULES).map((hook) => [hook, () => undefined]));

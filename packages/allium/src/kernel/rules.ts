@@ -1,8 +1,9 @@
 /** The decision hooks and their composition rules: a table, and one small function per rule. */
 import type { Context, ModelContext, RunContext, ToolContext, TurnContext } from './context.js';
-import { AlliumError, attribute, isControl, isThenable, shown } from './errors.js';
+import { AlliumError, attribute, isControl, isThenable } from './errors.js';
 import { toldError } from './guards.js';
-import { SHAPES } from './hook-shapes.js';
+import { SHAPES, wrongAnswer } from './hook-shapes.js';
+import { save, takeResult } from './layer.js';
 import { freezeMessage, type Message, type ModelResponse, type ToolCall } from './messages.js';
 import type { AcceptVerdict, ToolResultPatch, TurnAction } from './middleware.js';
 import type { RequestParts } from './model-context.js';
@@ -11,7 +12,7 @@ import { checkRequest } from './request-checks.js';
 import type { Stop, StoppingReason } from './result.js';
 import { untilAborted } from './scope.js';
 import type { Awaitable, Request } from './store.js';
-import { patched, type Tool } from './tool.js';
+import { patched, type Tool, type ToolResult } from './tool.js';
 import type { Call } from './tool-call.js';
 
 export const RULES = {
@@ -70,12 +71,13 @@ const MAX_REWRITES = 8;
  */
 function ask<T>(planned: PlannedHook, ctx: Context, subject: unknown = ctx): Awaitable<T | undefined> {
   ctx._position = planned.position;
+  const undo = planned.open ? save(planned, ctx) : undefined;
   try {
     const given: unknown = subject === ctx ? planned.fn(ctx) : planned.fn(subject, ctx);
-    if (isThenable(given)) return awaited(planned, ctx, given, subject);
+    if (isThenable(given)) return awaited(planned, ctx, given, subject, undo);
     return checked<T>(planned, ctx, given, subject);
   } catch (error) {
-    return failed(planned, ctx, error);
+    return failed(planned, ctx, error, undo);
   }
 }
 
@@ -84,27 +86,30 @@ async function awaited<T>(
   ctx: Context,
   given: PromiseLike<unknown>,
   subject: unknown,
+  undo: (() => void) | undefined,
 ): Promise<T | undefined> {
   try {
     return checked<T>(planned, ctx, await untilAborted(given, ctx._scope), subject);
   } catch (error) {
-    return failed(planned, ctx, error);
+    return failed(planned, ctx, error, undo);
   }
 }
 
 function checked<T>(planned: PlannedHook, ctx: Context, answer: unknown, subject: unknown): T | undefined {
   const { fine, required } = SHAPES[planned.hook];
-  if (answer === undefined ? required : !fine(answer, subject)) throw wrong(planned, answer);
+  if (answer === undefined ? required : !fine(answer, subject)) throw wrongAnswer(planned, answer);
   ctx._call.check();
   return answer as T | undefined;
 }
 
-/** Returns where the hook is skipped. What was latched before goes on in the place of an error. */
-function failed({ hook, name, open }: PlannedHook, ctx: Context, error: unknown): undefined {
+/** Returns where the hook is skipped, and `undo` what it assigned. What was latched before goes on in the place of an error. */
+function failed(planned: PlannedHook, ctx: Context, error: unknown, undo?: () => void): undefined {
+  const { hook, name, open } = planned;
   if (isControl(error)) ctx._latch(error, error === ctx._scope.reason ? 'kernel' : name);
   else attribute(error, { middleware: name, hook }, ctx);
   ctx._call.check();
   if (isControl(error) || !open) throw error;
+  undo?.();
   ctx._run.note(name, `${hook} failed and was skipped: ${toldError(error, ctx)}`);
 }
 
@@ -117,16 +122,6 @@ function assigned(planned: PlannedHook, ctx: ModelContext, before: RequestParts)
     failed(planned, ctx, error);
     ctx._request = before;
   }
-}
-
-function wrong({ hook, name }: PlannedHook, answer: unknown): AlliumError {
-  const { wanted, lack } = SHAPES[hook];
-  const lacking = lack?.(answer);
-  return new AlliumError(
-    'INVALID_HOOK_RESULT',
-    `${hook} of "${name}" returned ${shown(answer)}. Return ${wanted}.${lacking ? ` Expected ${lacking}.` : ''}`,
-    { data: { hook, middleware: name } },
-  );
 }
 
 // ── The rules ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -240,15 +235,25 @@ export async function beforeToolCall(
     const { name } = hooks[k]!;
     const block = (reason: string): CallDecision => ({ block: { reason, by: name } });
     seen[k] = rewrites;
-    const answer = await ask<ToolAnswer>(hooks[k]!, ctx);
+    const before = ctx._mark();
+    let answer: ToolAnswer | undefined;
+    let written: { readonly args?: unknown } | undefined;
+    try {
+      answer = await ask<ToolAnswer>(hooks[k]!, ctx);
+    } finally {
+      written = ctx._takeOut(before);
+    }
     const asked = (ctx._call as Call).answered();
     if (asked) await asked;
     answers[k] = answer;
+    if (ctx.skip || ctx.result !== undefined) answered(hooks[k]!, ctx);
     if (answer?.block) return block(String(answer.reason ?? `Refused by "${name}".`));
-    if (!answer || !('args' in answer)) continue;
+    if (answer && 'args' in answer) written = answer;
+    // What the schema made of the arguments is not parsed again.
+    if (!written || written.args === ctx.args) continue;
     if (++rewrites > MAX_REWRITES)
       return block(`Not run: its arguments were rewritten more than ${MAX_REWRITES} times.`);
-    const problem = await rewrite(answer.args);
+    const problem = await rewrite(written.args);
     if (problem) return block(`Not run: the arguments that "${name}" wrote were refused.\n${problem}`);
     ctx._run.note(name, `rewrote the arguments of ${ctx.toolCall.name}`);
     seen[k] = rewrites;
@@ -263,22 +268,46 @@ export async function beforeToolCall(
   };
 }
 
+/** A hook assigned a result, which answers a call only in `beforeTool`. Nothing of it may be left for the layers. */
+function answered(planned: PlannedHook, ctx: ToolContext): void {
+  ctx.result = undefined;
+  ctx.skip = false;
+  const why = `${planned.hook} of "${planned.name}" set ctx.result or ctx.skip, which are for beforeTool. Return { result } to answer without the tool.`;
+  failed(planned, ctx, new AlliumError('INVALID_HOOK_RESULT', why));
+}
+
 /** Each hook sees the merge so far in `ctx.result`. */
 export function afterToolCall(hooks: Hooks, ctx: ToolContext, from = 0): Awaitable<void> {
   for (let i = from; i < hooks.length; i++) {
+    const before = ctx.result!;
     const patch = ask<ToolResultPatch>(hooks[i]!, ctx);
     if (patch instanceof Promise)
       return patch.then((given) => {
-        patchResult(hooks[i]!, ctx, given);
+        patchResult(hooks[i]!, ctx, before, given);
         return afterToolCall(hooks, ctx, i + 1);
       });
-    patchResult(hooks[i]!, ctx, patch);
+    patchResult(hooks[i]!, ctx, before, patch);
   }
 }
 
-function patchResult({ name }: PlannedHook, ctx: ToolContext, patch: ToolResultPatch | undefined): void {
-  if (patch === undefined) return;
-  ctx.result = patched(ctx.result!, patch);
+function patchResult(
+  planned: PlannedHook,
+  ctx: ToolContext,
+  before: ToolResult,
+  patch: ToolResultPatch | undefined,
+): void {
+  const { name, hook } = planned;
+  if (ctx.result !== before) {
+    // Assigned instead of returned: it may be anything a layer could assign.
+    try {
+      takeResult(planned, hook, ctx);
+    } catch (error) {
+      ctx.result = before;
+      failed(planned, ctx, error);
+      return;
+    }
+  } else if (patch === undefined) return;
+  if (patch !== undefined) ctx.result = patched(ctx.result!, patch);
   ctx._run.note(name, `changed the result of ${ctx.toolCall.name}`);
 }
 

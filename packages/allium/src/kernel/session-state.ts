@@ -69,12 +69,11 @@ export class SessionState implements CellHolder {
 
   /** Call ids have to be unique in a session: missing and repeated ones are made anew, the same way each time. */
   callId(id: string, messageId: string, block: number, content: readonly AssistantContent[]): string {
-    let repeated = id === '' || this.callIds.has(id);
-    for (let i = 0; i < block && !repeated; i++) {
-      const part = content[i]!;
-      repeated = part.type === 'tool-call' && part.id === id;
-    }
-    return repeated ? `${messageId}.call${block}` : id;
+    if (id !== '' && !this.callIds.has(id) && !hasCall(content, id, block)) return id;
+    let made = `${messageId}.call${block}`;
+    // A model may have written just that itself.
+    while (this.callIds.has(made) || hasCall(content, made, content.length)) made += '_';
+    return made;
   }
 
   /** Takes an entry in. Entries come in order and exactly once. */
@@ -230,6 +229,15 @@ export function sum(a: number | undefined, b: number | undefined): number | unde
 /** Thinking that lost its seal: the provider would not take it back. */
 export function isWithheld(part: AssistantContent): boolean {
   return part.type === 'thinking' && part.redacted === true && part.signature === undefined;
+}
+
+/** Is this the id of one of the calls before `end`? */
+function hasCall(content: readonly AssistantContent[], id: string, end: number): boolean {
+  for (let i = 0; i < end; i++) {
+    const part = content[i]!;
+    if (part.type === 'tool-call' && part.id === id) return true;
+  }
+  return false;
 }
 
 /** By index: `some` takes a slow way through frozen lists. */

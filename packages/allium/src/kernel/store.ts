@@ -77,7 +77,7 @@ export type EntryBody =
       /** Guards and `acceptMessage` have had their say: this is what they left of it, and replaces what was given. */
       readonly admitted?: true;
     }
-  /** What `beforeToolCall` decided about a call, so that a resume does not ask again. */
+  /** What guards or `beforeToolCall` decided about a call, so that a resume does not ask again. */
   | {
       readonly type: 'verdict';
       readonly runId: string;

@@ -4,19 +4,19 @@ import { admit, isJudged } from './admission.js';
 import { checkAnswer, firstAnswer, hasLapsed } from './answers.js';
 import type { ToolContext } from './context.js';
 import { AlliumError, isThenable, Suspension, shown } from './errors.js';
-import type { Judged } from './guards.js';
 import { callHash } from './hash.js';
 import { isRequest } from './hook-shapes.js';
 import { posted } from './inbox.js';
 import { LAPSED, LiveQuestions } from './live-questions.js';
-import { deepFreeze } from './messages.js';
+import { type AssistantMessage, deepFreeze, type ToolCall } from './messages.js';
+import type { CallVerdict, CallVerdicts } from './response-gate.js';
 import { beforeToolCall, type CallDecision } from './rules.js';
 import type { Run } from './run.js';
 import { type Scope, untilAborted } from './scope.js';
 import type { Decision, EntryBody, EntryDraft, InboxItem, PendingRequest, Request } from './store.js';
 import { asToolResult, errorResult, type ToolResult, textResult } from './tool.js';
 import type { ToolBatch } from './tool-batch.js';
-import { type Call, judgeRaw, released, validate } from './tool-call.js';
+import { BY_GUARDS, type Call, judgeRaw, released, validate } from './tool-call.js';
 import { startOf } from './tool-starts.js';
 
 const MAX_EDITS = 8;
@@ -87,10 +87,13 @@ export class ToolApproval {
 
   /** Guards first: what they refuse no hook is asked about. Deny beats ask. */
   private async judge(call: Call, ctx: ToolContext): Promise<CallDecision> {
-    let guard: Partial<Pick<Judged, 'deny' | 'ask'>> | undefined = call.guardVerdict;
+    let guard: Partial<CallVerdict> | undefined = call.guardVerdict;
     // The response was judged before it was kept. Arguments that came from elsewhere, or after a crash, are judged here.
-    if (!this.batch.isFresh || call.resolved || ctx.revision > 0)
-      guard = await judgeRaw(ctx, call.resolved && ctx.revision === 0);
+    if (!this.batch.isFresh || call.resolved || ctx.revision > 0) {
+      const before = ctx.revision === 0 ? guard?.ask : undefined;
+      const { deny, ask = before } = await judgeRaw(ctx, call.resolved && ctx.revision === 0);
+      guard = { deny, ask };
+    }
     if (guard?.deny) return { block: guard.deny };
     let { ask } = guard ?? {};
     const decision = await beforeToolCall(this.run.plan.rules.beforeToolCall, ctx, async (raw) => {
@@ -350,6 +353,19 @@ function hashOf({ tool, toolCall, _input }: ToolContext): string {
 
 function rejection({ reason }: Decision & { type: 'reject' }): string {
   return reason ?? 'The call was rejected.';
+}
+
+/** What guards said of the calls of a message, as it is written with the message. */
+export function verdictEntries(
+  { runId }: Run,
+  { content }: AssistantMessage,
+  verdicts: CallVerdicts,
+): readonly EntryDraft[] {
+  return [...verdicts].map(([index, { deny, ask }]) => {
+    const { id: callId } = content[index] as ToolCall;
+    const verdict = storable({ ...(deny && { block: deny }), ...(ask && { ask }) });
+    return { type: 'verdict', runId, callId, hash: BY_GUARDS, verdict };
+  });
 }
 
 /** Without the functions of a request, which no journal can hold. */

@@ -489,6 +489,25 @@ describe('call ids', () => {
     for (const { id } of toolCallsOf(messages[1]!)) expect(id).toMatch(/\.call\d$/);
   });
 
+  it.each([
+    ['before', ['r_fixed.2.call1', '']],
+    ['after', ['', 'r_fixed.2.call0']],
+  ])('that are made differ from one the model wrote just so %s', async (_, [first, second]) => {
+    const agent = new Agent({
+      model: scriptedModel([
+        chunks(
+          { type: 'tool-call', id: first!, name: 'a', arguments: '{"n":1}' },
+          { type: 'tool-call', id: second!, name: 'a', arguments: '{"n":2}' },
+        ),
+        'end',
+      ]),
+      tools: [a],
+      newId: () => 'fixed',
+    });
+    const { messages } = (await watched(agent, 'go')).result;
+    expect(results(messages)).toEqual(['r1', 'r2']);
+  });
+
   it('that repeat over the session are re-minted', async () => {
     const agent = new Agent({
       model: scriptedModel([calls('a'), calls('a'), 'end', calls('a'), 'end']),

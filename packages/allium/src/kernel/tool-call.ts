@@ -11,7 +11,8 @@ import {
   type Suspension,
   shown,
 } from './errors.js';
-import { type Judged, toldError } from './guards.js';
+import { copyOf } from './event-data.js';
+import { toldError } from './guards.js';
 import { hash } from './hash.js';
 import {
   type AssistantMessage,
@@ -21,7 +22,7 @@ import {
   type ToolMessage,
   textOf,
 } from './messages.js';
-import { judgeArguments } from './response-gate.js';
+import { type CallVerdict, judgeArguments } from './response-gate.js';
 import type { CallDecision } from './rules.js';
 import { type Scope, untilAborted } from './scope.js';
 import { describeIssues } from './standard-schema.js';
@@ -140,10 +141,14 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
     if (by) this.batch.runner.note(by, `blocked ${this.toolCall.name}`);
   }
 
-  /** What guards said of it when they judged the response. */
-  get guardVerdict(): Pick<Judged, 'deny' | 'ask'> | undefined {
-    const { message, options } = this.batch;
-    return this.resolved ? undefined : options.verdicts?.get(message.content.indexOf(this.toolCall));
+  /** What guards said of it when they judged the response; after a resume they see only what they left of it. */
+  get guardVerdict(): CallVerdict | undefined {
+    const { message, options, runner } = this.batch;
+    if (this.resolved) return undefined;
+    if (options.verdicts) return options.verdicts.get(message.content.indexOf(this.toolCall));
+    const stored = runner.open.decided?.verdicts.get(`${this.toolCall.id}\n${BY_GUARDS}`);
+    const { block: deny, ask } = (stored ?? {}) as CallDecision;
+    return { deny, ask };
   }
 
   /** Hooks that throw make its result an error: see `failed`. */
@@ -198,6 +203,9 @@ export async function released(call: Call, { block, ...rest }: CallDecision): Pr
   return result ? { ...rest, result } : rest;
 }
 
+/** Where the journal has a hash of arguments for what hooks said. */
+export const BY_GUARDS = 'guards';
+
 /** What a schema raises when it cannot judge anything at all. */
 const UNREPAIRABLE: readonly string[] = [
   'MISSING_DEPENDENCY',
@@ -206,9 +214,16 @@ const UNREPAIRABLE: readonly string[] = [
   'SESSION_CORRUPT',
 ];
 
-/** Validates raw arguments into the context; says what is wrong with them otherwise. Parsed values are never parsed again. */
-export function validate(ctx: ToolContext, raw: unknown): Awaitable<string | undefined> {
-  const checked = ctx.tool!.input['~standard'].validate(raw);
+/**
+ * Validates raw arguments into the context; says what is wrong with them otherwise. Parsed values are never parsed again.
+ * The schema is given something it may write to: some do so with a copy that is as frozen as what they were given.
+ */
+export function validate(
+  ctx: ToolContext,
+  raw: unknown,
+  given: unknown = copyOf(raw),
+): Awaitable<string | undefined> {
+  const checked = ctx.tool!.input['~standard'].validate(given);
   if (!isThenable(checked)) return take(ctx, raw, checked);
   return untilAborted(checked, ctx._scope).then(
     (result) => take(ctx, raw, result),
@@ -248,14 +263,14 @@ function take(ctx: ToolContext, raw: unknown, result: Checked): string | undefin
  * Guards about the raw arguments in the context; what they redact is redacted there, and, where a hook brought the
  * call, in the call.
  */
-export async function judgeRaw(
-  ctx: ToolContext,
-  brought = false,
-): Promise<Pick<CallDecision, 'ask'> & { deny?: { reason: string; by: string } }> {
-  const { guards } = ctx._run.plan;
-  if (guards['tool-args'].length === 0) return {};
+export async function judgeRaw(ctx: ToolContext, brought = false): Promise<Partial<CallVerdict>> {
+  const { plan, judgements } = ctx._run;
+  if (plan.guards['tool-args'].length === 0) return {};
+  const before = await judgements.saidOf(ctx);
+  if (before?.deny) return { deny: before.deny };
   const given = JSON.stringify(ctx._input.raw);
-  const { arguments: kept, deny, ask } = await judgeArguments({ ...ctx.toolCall, arguments: given }, ctx);
+  const judged = await judgeArguments({ ...ctx.toolCall, arguments: given }, ctx);
+  const { arguments: kept, deny, ask = before?.ask } = judged;
   if (brought && kept !== given) ctx._rewriteCall(kept);
   if (kept === given) return { deny, ask };
   // Nothing runs with what is left of them, so they need not be valid.

@@ -152,6 +152,14 @@ export class ToolContext<Args = any> extends Context {
     this._input = mark;
   }
 
+  /** @internal Arguments that a rule hook assigned: raw input, which nobody is to see before it is judged. */
+  _takeOut(mark: ToolInput<Args>): { readonly args: unknown } | undefined {
+    const { assigned, raw: args, timeoutMs } = this._input;
+    if (!assigned) return undefined;
+    this._input = { ...mark, timeoutMs };
+    return { args };
+  }
+
   /** @internal */
   _fork(scope: Scope = this._scope): ToolContext<Args> {
     const fork = new ToolContext<Args>(this._run, scope, this._of, this._input, this._call);

@@ -1,5 +1,5 @@
 /** Before a call is judged: which tool it means, and whether its arguments are any good. */
-import type { ToolContext } from './context.js';
+import { NO_INPUT, type ToolContext } from './context.js';
 import { isThenable, messageOf } from './errors.js';
 import { type Hooks, resolveToolCall } from './rules.js';
 import type { Awaitable } from './store.js';
@@ -24,7 +24,7 @@ async function resolve(call: Call, hooks: Hooks): Promise<void> {
     const { runner, options } = call.batch;
     const { toolCall, tool = runner.findTool(toolCall.name, options.tools) } = resolved;
     call.renew(toolCall, tool);
-  }
+  } else call.ctx._takeOut(NO_INPUT); // Arguments are not its to assign: it returns a call.
   await parse(call);
 }
 
@@ -42,7 +42,7 @@ function parse(call: Call): Awaitable<void> {
     return call.refuse(problem);
   }
   try {
-    const problem = validate(call.ctx, raw);
+    const problem = validate(call.ctx, raw, raw);
     if (isThenable(problem)) return refusedLater(call, problem);
     if (problem) call.refuse(problem);
   } catch (error) {

@@ -1,6 +1,6 @@
 /** Tools: schemas of any make, arguments parsed once, and results of any shape. */
 import { toJsonSchema } from '@valibot/to-json-schema';
-import { Agent, type StandardSchema, textOf, tool, toolResult } from 'allium';
+import { Agent, type Middleware, type StandardSchema, textOf, tool, toolResult } from 'allium';
 import { jsonSchema } from 'allium/json-schema';
 import { scriptedModel, text, toolCalls } from 'allium/testing';
 import { type } from 'arktype';
@@ -193,6 +193,49 @@ describe('arguments', () => {
       'Sunny in Oslo.',
       'Invalid arguments for "weather":\ncity: only Oslo',
     ]);
+  });
+
+  it.each<[string, StandardSchema<any, any>]>([
+    ['zod 4', z.object({ to: z.object({ n: z.number().transform((n) => n + 1) }) })],
+    ['arktype', type({ to: { n: type('number').pipe((n) => n + 1) } })],
+    [
+      'valibot',
+      v.object({
+        to: v.object({
+          n: v.pipe(
+            v.number(),
+            v.transform((n) => n + 1),
+          ),
+        }),
+      }),
+    ],
+  ])('are parsed once from what the model, a hook, a layer or a human wrote: %s', async (_, input) => {
+    const hooks: Record<string, Middleware> = {
+      nobody: {},
+      hook: { beforeToolCall: (ctx) => (ctx.revision ? undefined : { args: ctx.rawArgs }) },
+      copy: {
+        beforeToolCall: (ctx) => (ctx.revision ? undefined : { args: { ...(ctx.rawArgs as object) } }),
+      },
+      layer: { wrapTool: (ctx, next) => next({ args: ctx.rawArgs }) },
+      human: {
+        beforeToolCall: () => ({
+          ask: { onRequest: () => ({ type: 'edit', args: { to: { n: 1 } } }) },
+        }),
+      },
+    };
+    for (const [name, middleware] of Object.entries(hooks)) {
+      const plus = tool({
+        name: 'plus',
+        description: '',
+        input,
+        toJsonSchema: () => ({ type: 'object' }),
+        execute: ({ to }) => to.n,
+      });
+      const model = scriptedModel([toolCalls({ name: 'plus', args: { to: { n: 1 } } }), text('end')]);
+      const agent = new Agent({ model, tools: [plus], middleware: [{ name, ...middleware }] });
+      const { result } = await watched(agent, 'go');
+      expect(textOf(result.messages[2]!), name).toBe('2');
+    }
   });
 
   it('of a schema that throws become an error result', async () => {

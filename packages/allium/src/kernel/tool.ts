@@ -165,10 +165,10 @@ export function toolResult(
     if (result[flag] !== undefined && typeof result[flag] !== 'boolean')
       throw invalidOption(flag, 'true or false', result[flag]);
   }
-  const content =
-    typeof result.content === 'string' ? [{ type: 'text' as const, text: result.content }] : result.content;
-  if (!isResultContent(content))
-    throw invalidOption('content', 'text or a list of text, image and file content', result.content);
+  const { content: given } = result;
+  if (typeof given !== 'string' && !isResultContent(given))
+    throw invalidOption('content', 'text or a list of text, image and file content', given);
+  const content = typeof given === 'string' ? [{ type: 'text' as const, text: given }] : ownContent(given);
   const made = Object.freeze(withOwnDetails({ isError: false, ...result, content }));
   RESULTS.add(made);
   return made;
@@ -190,6 +190,11 @@ function withOwnDetails(result: ToolResult): ToolResult {
     : { ...result, details: ownDetails(details) };
 }
 
+/** A tool may go on working with its list, too. */
+function ownContent(content: readonly ToolContent[]): readonly ToolContent[] {
+  return isFrozenJson(content) ? content : content.map((part) => ({ ...part }));
+}
+
 function ownDetails(details: unknown): unknown {
   return ownJson(details, (why) => invalidOption('details', `what can be written as JSON (${why})`, details));
 }
@@ -206,7 +211,7 @@ export function toToolResult(value: unknown): ToolResult {
   if (value === undefined) return textResult('(no output)');
   if (typeof value === 'object' && value !== null) {
     if (RESULTS.has(value)) return value as ToolResult;
-    if (isContentList(value)) return { content: value, isError: false };
+    if (isContentList(value)) return { content: ownContent(value), isError: false };
   }
   const text = jsonText(value);
   if (text === undefined)
@@ -247,12 +252,13 @@ export function isResultContent(value: unknown): value is readonly ToolContent[]
 function isToolContent(value: unknown): value is ToolContent {
   if (typeof value !== 'object' || value === null) return false;
   const part = value as Record<string, unknown>;
-  if (part.type === 'text') return typeof part.text === 'string';
-  return (
-    (part.type === 'image' || part.type === 'file') &&
-    typeof part.data === 'string' &&
-    typeof part.mimeType === 'string'
-  );
+  const { type, text, data, mimeType } = part;
+  const fine =
+    type === 'text'
+      ? typeof text === 'string'
+      : (type === 'image' || type === 'file') && typeof data === 'string' && typeof mimeType === 'string';
+  // It is stored with all that is in it, metadata above all.
+  return fine && Object.values(part).every((item) => unwritable(item) === undefined);
 }
 
 /** Content is flat but for metadata. */
@@ -273,7 +279,7 @@ export function patched(result: ToolResult, patch: ToolResultPatch): ToolResult 
   const { content, details, isError, terminate } = patch;
   const next: { -readonly [K in keyof ToolResult]: ToolResult[K] } = { ...result };
   if (typeof content === 'string') next.content = [{ type: 'text', text: content }];
-  else if (content !== undefined) next.content = deepFreeze(content) as readonly ToolContent[];
+  else if (content !== undefined) next.content = deepFreeze(ownContent(content));
   if (details !== undefined) next.details = details === null ? undefined : ownDetails(details);
   if (isError !== undefined) next.isError = isError;
   if (terminate !== undefined) next.terminate = terminate;
