@@ -73,7 +73,10 @@ export class Assembler {
         this.finish = part;
         return -1;
       default:
-        throw this.bad(part, 'its `type` is unknown');
+        throw this.bad(
+          part,
+          'its `type` is none of text, thinking, tool-call, tool-call-delta, file, provider and finish',
+        );
     }
   }
 

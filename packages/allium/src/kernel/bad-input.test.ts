@@ -61,7 +61,7 @@ describe('options of an agent', () => {
       'two tools of one name',
       { tools: [echo, echo] },
       'DUPLICATE_TOOL',
-      /"echo" is brought by the agent and by the agent/,
+      /"echo" is brought by the agent twice/,
     ],
     ['a prompt that is no text', { systemPrompt: 5 }, 'INVALID_OPTION', /`systemPrompt` to be text, got 5/],
     ['middleware that is no list', { middleware: {} }, 'INVALID_MIDDLEWARE', /`middleware` to be a list/],
@@ -442,7 +442,11 @@ describe('a hook that returns the wrong shape', () => {
     ['transformContext', ['text'], /returned \["text"\]/],
     ['transformSystemPrompt', undefined, /Return the prompt as text/],
     ['convertToLlm', {}, /convertToLlm of "odd" returned \{\}/],
-    ['afterModelResponse', 'stop', /returned "stop"\. Return \{ response\?, injectMessages\?, decision\? \}/],
+    [
+      'afterModelResponse',
+      'stop',
+      /returned "stop"\. Return \{ response\?, injectMessages\?: messages, decision\?: .natural/,
+    ],
     ['afterModelResponse', { decision: 'end' }, /"end"/],
     ['afterModelResponse', { decisions: 'stop' }, /"decisions"/],
     ['afterModelResponse', { response: { content: [] } }, /afterModelResponse/],
@@ -610,7 +614,12 @@ describe('a model that yields malformed events', () => {
   const cases: [string, Model, string, RegExp][] = [
     ['something that is no part', yields('text'), 'MODEL_STREAM_INVALID', /test\/odd yielded "text"/],
     ['null', yields(null), 'MODEL_STREAM_INVALID', /yielded null/],
-    ['an unknown type', yields({ type: 'sound' }), 'MODEL_STREAM_INVALID', /its `type` is unknown/],
+    [
+      'an unknown type',
+      yields({ type: 'sound' }),
+      'MODEL_STREAM_INVALID',
+      /its `type` is none of text, thinking, /,
+    ],
     [
       'text that is no text',
       yields({ type: 'text', text: 5 }),

@@ -79,7 +79,10 @@ describe('flattening', () => {
     [undefined, 'Expected `middleware` to be a list or a pipeline, got undefined.'],
     ['retry', 'got "retry"'],
     [{ name: 'a', beforeModel() {} }, 'One middleware goes into a list of one.'],
-    [[undefined], 'middleware[0] is undefined, not a middleware object.'],
+    [[undefined], 'middleware[0] is undefined, not a middleware object. To leave one out, spread a list'],
+    [[false], 'middleware[0] is false, not a middleware object. To leave one out, spread a list'],
+    [[async (_ctx: unknown, next: () => unknown) => next()], 'A function of (ctx, next) is a hook of one'],
+    [[function timing() {}], 'write `timing()`, not `timing`.'],
     [
       [function retry() {}],
       'middleware[0] is a function (retry), not a middleware object. A factory has to be called: write `retry()`, not `retry`.',
@@ -389,6 +392,15 @@ describe('explicit hooks', () => {
     await agent.run('go');
     expect(model.requests[0]?.systemPrompt).toBe('explicit');
     expect(agent.plan.replaced).toEqual([{ hook: 'transformSystemPrompt', names: ['a'] }]);
+  });
+
+  it('may not replace the hook of a middleware that protects either', () => {
+    const protecting = named('approval', { beforeToolCall() {}, traits: ['protects'] });
+    expect(codeOf([protecting], { hooks })).toMatchObject({
+      code: 'GUARD_REPLACED',
+      message: expect.stringContaining("replaces: ['approval']"),
+    });
+    expect(compose([protecting], { hooks, replaces: ['approval'] }).replaced).toHaveLength(1);
   });
 
   const guarding = named('pii', { beforeToolCall() {}, guard: { on: ['output'], find: () => [] } });

@@ -158,20 +158,25 @@ export function flatten(
       return flatten(item, `${option}[${index}]`, [...above, list]);
     }
     if (typeof item !== 'object' || item === null || isThenable(item)) {
-      const hint =
-        typeof item === 'function'
-          ? ' A factory has to be called: write `retry()`, not `retry`.'
-          : isThenable(item)
-            ? ' Await it first.'
-            : '';
       throw new AlliumError(
         'INVALID_MIDDLEWARE',
-        `${option}[${index}] is ${shown(item)}, not a middleware object.${hint}`,
+        `${option}[${index}] is ${shown(item)}, not a middleware object.${hintFor(item)}`,
       );
     }
     checkMembers(item as Middleware, option === 'middleware' ? `at index ${index}` : `${option}[${index}]`);
     return [item as Middleware];
   });
+}
+
+function hintFor(item: unknown): string {
+  if (isThenable(item)) return ' Await it first.';
+  if (typeof item === 'function')
+    return item.length >= 2
+      ? ' A function of (ctx, next) is a hook of one: write { process: … }, or wrapModel, wrapTool or wrapRun.'
+      : ` A factory has to be called: write \`${item.name || 'retry'}()\`, not \`${item.name || 'retry'}\`.`;
+  return item === false || item === undefined || item === null
+    ? ' To leave one out, spread a list: ...(wanted ? [one] : []).'
+    : '';
 }
 
 function isPipeline(value: unknown): value is { readonly layers: MiddlewareList } {
@@ -244,12 +249,13 @@ function rulesOf(
     checkFunction(hook, explicit);
     const names = rules[hook].map(({ name }) => name);
     const guarding = middleware.find(
-      ({ name, middleware: one }) => one.guard && names.includes(name) && !replaces.includes(name),
+      ({ name, middleware: one }) =>
+        (one.guard || one.traits?.includes('protects')) && names.includes(name) && !replaces.includes(name),
     );
     if (guarding)
       throw new AlliumError(
         'GUARD_REPLACED',
-        `\`${hook}\` of the agent would replace the one of "${guarding.name}", which guards. Make it a middleware, or say replaces: ['${guarding.name}'].`,
+        `\`${hook}\` of the agent would replace the one of "${guarding.name}", which guards. Make yours a middleware, or say replaces: ['${guarding.name}'].`,
       );
     if (names.length > 0) replaced.push({ hook, names });
     rules[hook] = [{ hook, name: 'agent', position: -1, open: false, fn: explicit as PlannedHook['fn'] }];
@@ -283,7 +289,7 @@ function toolsOf(middleware: readonly PlannedMiddleware[], own: readonly Tool[])
     if (other)
       throw new AlliumError(
         'DUPLICATE_TOOL',
-        `Tool "${tool.name}" is brought by ${other} and by ${owner}. Rename one, or leave one out.`,
+        `Tool "${tool.name}" is brought by ${other} ${other === owner ? 'twice' : `and by ${owner}`}. Rename one, or leave one out.`,
       );
     owners.set(tool.name, owner);
     tools.push(tool);

@@ -66,7 +66,8 @@ export const SHAPES: Record<RuleHook, Shape> = {
     fine: isPatch,
   },
   afterModelResponse: {
-    wanted: '{ response?, injectMessages?, decision? }, or nothing',
+    wanted:
+      "{ response?, injectMessages?: messages, decision?: 'natural' | 'stop' | 'loop_to_model' }, or nothing",
     fine: isAction,
     lack: (answer) => (answer?.response === undefined ? undefined : lackOf(answer.response, 'assistant')),
   },

@@ -376,6 +376,19 @@ describe('a tool result set by a layer', () => {
     expect(seen).toEqual({ content: [{ type: 'text', text: '{"sum":3}' }], isError: false });
   });
 
+  it('may have text for its content, as toolResult() takes it', async () => {
+    const blocks: Middleware = {
+      name: 'blocks',
+      wrapTool: () => ({ content: 'no', isError: true }) as never,
+    };
+    expect(await trial('tool', [blocks]).run()).toMatchObject({ failed: true, text: 'no' });
+    const shorter: Middleware = {
+      name: 'shorter',
+      wrapTool: async (_, next) => ({ ...(await next()), content: 'short' }) as never,
+    };
+    expect(await trial('tool', [shorter]).run()).toMatchObject({ failed: false, text: 'short' });
+  });
+
   it('is required where ctx.skip is set', async () => {
     const { failed, text: shown } = await trial('tool', [
       {

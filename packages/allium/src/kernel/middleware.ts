@@ -232,5 +232,7 @@ export const TRAITS = {
   settles: 'puts a result in the place of an error',
   keeps: 'keeps the result of a call for when it is repeated',
   exports: 'writes content elsewhere',
+  protects:
+    'refuses or asks about what must not simply happen: no hook given to the agent replaces its own unless told to',
   replays: 'answers from recordings and writes nothing, though it is a sink to find them by the guarded view',
 } as const;

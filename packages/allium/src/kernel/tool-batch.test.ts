@@ -633,7 +633,8 @@ describe('results', () => {
     expect(await run('text')).toBe('text');
     expect(await run({ some: 'json' })).toBe('{"some":"json"}');
     expect(await run(toolResult({ content: 'made' }))).toBe('made');
-    expect(await run({ isError: false, content: 'odd' })).toBe('{"isError":false,"content":"odd"}');
+    expect(await run({ isError: false, content: 'text' })).toBe('text');
+    expect(await run({ isError: false, content: 5 })).toBe('{"isError":false,"content":5}');
   });
 
   it('keep order and count for any number of calls', async () => {

@@ -176,10 +176,13 @@ export function toolResult(
 
 /** Results come as results, or as anything a tool could return. */
 export function asToolResult(value: unknown): ToolResult {
-  if (typeof value === 'object' && value !== null && typeof (value as ToolResult).isError === 'boolean') {
-    if (isResultContent((value as ToolResult).content)) return withOwnDetails(value as ToolResult);
-  }
-  return toToolResult(value);
+  if (typeof value !== 'object' || value === null || typeof (value as ToolResult).isError !== 'boolean')
+    return toToolResult(value);
+  const { content } = value as { readonly content?: unknown };
+  // As toolResult() takes it.
+  if (typeof content === 'string')
+    return withOwnDetails({ ...(value as ToolResult), content: [{ type: 'text', text: content }] });
+  return isResultContent(content) ? withOwnDetails(value as ToolResult) : toToolResult(value);
 }
 
 /** Somebody may go on working with what it gave as details. */

@@ -247,6 +247,7 @@ describe('scriptedModel', () => {
       expect(() => toolCalls({ name: 'add', args })).toThrow(
         'Expected `args of add` to be JSON, or text that is sent as it is, got ',
       );
+    expect(() => toolCalls({ name: 'add', arguments: {} } as never)).toThrow('Unknown option `arguments`');
   });
 
   it('says what it does not know of a step, of usage or of itself', () => {

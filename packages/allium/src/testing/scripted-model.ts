@@ -66,9 +66,11 @@ export function toolCalls(
     readonly text?: string;
   }[]
 ): ScriptStep {
-  for (const call of calls)
+  for (const call of calls) {
     if (typeof call?.name !== 'string')
       throw invalidOption('calls', 'objects such as { name, args, id, text }', call);
+    checkKeys('toolCalls', call, ['name', 'args', 'id', 'text']);
+  }
   return {
     parts: [
       ...calls.flatMap(({ name, args = {}, id, text: before }, index): ModelPart[] => [

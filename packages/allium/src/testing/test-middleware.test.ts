@@ -147,6 +147,19 @@ describe('checkMiddleware', () => {
     );
   });
 
+  it('says with which error a run fails that fails only with the middleware', async () => {
+    const broken = () => ({
+      name: 'broken',
+      beforeModel() {
+        throw new TypeError('my own bug');
+      },
+    });
+    const reports = await checkMiddleware(broken);
+    expect(reports.find(({ law }) => law === 'neutrality')?.error).toMatch(
+      /^In "an answer of text \(stream\)": Only with the middleware the run fails: .*my own bug/,
+    );
+  });
+
   it('reports a factory that throws', async () => {
     const reports = await checkMiddleware(() => {
       throw new Error('no such file');

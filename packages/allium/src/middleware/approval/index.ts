@@ -66,6 +66,7 @@ export function approval(options: ApprovalOptions = {}): Middleware {
   return defineMiddleware({
     name: 'approval',
     suspends: true,
+    traits: ['protects'],
     async beforeToolCall(ctx): Promise<ToolVerdict | undefined> {
       const verdict = asObject(await judge(policy, ctx));
       if (verdict.type === 'allow') return undefined;

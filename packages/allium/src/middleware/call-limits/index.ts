@@ -73,6 +73,7 @@ export function callLimits(options: CallLimitsOptions): Middleware {
 
   return defineMiddleware({
     name: 'call-limits',
+    traits: ['protects'],
     state: [models, tools],
     ...(modelCalls !== undefined && { beforeModel }),
     ...(countsTools && { beforeToolCall }),

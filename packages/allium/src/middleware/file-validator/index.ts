@@ -60,6 +60,7 @@ export function fileValidator(options: FileValidatorOptions): Middleware {
 
   return defineMiddleware({
     name: 'file-validator',
+    traits: ['protects'],
     async beforeToolCall(ctx: ToolContext): Promise<ToolVerdict | undefined> {
       const names = namesFor(ctx.tool?.name ?? ctx.toolCall.name);
       if (!names) return undefined;

@@ -1,4 +1,4 @@
-/** Whatever ends a run ends the waits and timers of the middleware too, an abort at once; calls leave no listener behind. */
+/** Whatever ends a run ends the waits and timers of the middleware too, an abort at once; calls leave no listener behind. It sees timers of the clock that the factory is given. */
 import { defaultMaxListeners, getEventListeners, getMaxListeners } from 'node:events';
 import type { Context } from '../../kernel/context.js';
 import type { Middleware } from '../../kernel/middleware.js';

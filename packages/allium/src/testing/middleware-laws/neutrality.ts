@@ -14,6 +14,10 @@ export const neutrality: MiddlewareCheck<'neutrality'> = {
           if (without.error)
             throw new Error(`This fails without the middleware, too: ${without.error.message}`);
           const held = await fresh(context, { factory: context.neutral }).run(scenario, { mode });
+          if (held.error && !context.changes.includes('result'))
+            throw new Error(`Only with the middleware the run fails: ${held.error.message}`, {
+              cause: held.error,
+            });
           for (const facet of FACETS) {
             if (context.changes.includes(facet)) continue;
             const advice = `If that is its purpose, declare changes: ['${facet}'], or give a \`neutral\` that has nothing to do.`;
