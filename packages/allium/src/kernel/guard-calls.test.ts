@@ -393,6 +393,34 @@ describe('what guards said of a call whose arguments they cleaned', () => {
     else expect(result.pending).toMatchObject([{ title: 'Send?', toolName: 'send' }]);
   });
 
+  it.each<[string, Guard, string]>([
+    ['without what is found in it', { on: ['tool-result'], find }, 'No [redacted].'],
+    [
+      'in plain words where a guard judges',
+      { on: ['tool-result'], judge: () => {} },
+      'Refused by guard "g0".',
+    ],
+    [
+      'in plain words where it is refused',
+      { on: ['tool-result'], find, action: 'block' },
+      'Refused by guard "g0".',
+    ],
+  ])('is written %s', async (_, guard, said) => {
+    const store = memoryStore();
+    const model = scriptedModel([toolCalls({ name: 'send', args: {} }), 'ok', 'ok']);
+    const refuses: Guard = { on: ['tool-args'], judge: () => ({ type: 'deny', reason: 'No SECRET.' }) };
+    const session = (kept: Store) =>
+      new Agent({
+        model,
+        store: kept,
+        tools: [send([])],
+        middleware: guarding([refuses, guard]),
+      }).session('s');
+    await expect(session(breakingStore(store, 3).store).run('go')).rejects.toThrow('disk full');
+    if (guard.find) expect(JSON.stringify(await store.read('s', 1))).not.toContain('SECRET');
+    expect(toolTexts(await session(store).resume())).toEqual([said]);
+  });
+
   it.each<[string, Guard[]]>([
     ['a refusal', [denies, cleans]],
     ['a refusal by what was found', [blocks]],
