@@ -605,22 +605,26 @@ describe('beforeToolCall: first block stops', () => {
     expect(resultText(result.messages)).toEqual(['2']);
   });
 
-  it.each(['result', 'skip'])(
-    'says so where a hook sets ctx.%s, and blames no layer for it',
-    async (field) => {
+  it.each([
+    ['result', 'beforeToolCall'],
+    ['skip', 'beforeToolCall'],
+    ['result', 'resolveToolCall'],
+    ['skip', 'resolveToolCall'],
+  ])(
+    'says so where a hook sets ctx.%s in %s, and blames no layer or other hook for it',
+    async (field, hook) => {
       const setter = named('setter', {
-        beforeToolCall: (ctx) => {
+        [hook]: (...given: unknown[]) => {
+          const ctx = given.at(-1) as ToolContext;
           if (field === 'skip') ctx.skip = true;
           ctx.result = toolResult({ content: 'preset' });
         },
       });
-      const layer = named('layer', { beforeTool: () => {} });
-      for (const middleware of [[setter], [setter, layer]]) {
+      const other = named('other', { beforeTool: () => {}, beforeToolCall: () => undefined });
+      for (const middleware of [[setter], [setter, other]]) {
         const model = scriptedModel([call(), 'end']);
         const { result } = await watched(new Agent({ model, tools: [echo], middleware }), 'go');
-        expect(resultText(result.messages)[0]).toContain(
-          'middleware "setter" failed: beforeToolCall of "setter"',
-        );
+        expect(resultText(result.messages)[0]).toContain(`middleware "setter" failed: ${hook} of "setter"`);
         const open = { ...setter, onFail: 'open' as const };
         const again = scriptedModel([call(), 'end']);
         const skipped = new Agent({

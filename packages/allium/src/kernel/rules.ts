@@ -203,6 +203,7 @@ export async function resolveToolCall(
 ): Promise<Resolved | undefined> {
   for (const planned of hooks) {
     const answer = await ask<Resolved>(planned, ctx, toolCall);
+    unanswered(planned, ctx);
     if (answer === undefined) continue;
     ctx._run.note(planned.name, `resolved the call of ${toolCall.name}`);
     return { ...answer, toolCall: { ...answer.toolCall, type: 'tool-call', id: toolCall.id } };
@@ -246,7 +247,7 @@ export async function beforeToolCall(
     const asked = (ctx._call as Call).answered();
     if (asked) await asked;
     answers[k] = answer;
-    if (ctx.skip || ctx.result !== undefined) answered(hooks[k]!, ctx);
+    unanswered(hooks[k]!, ctx);
     if (answer?.block) return block(String(answer.reason ?? `Refused by "${name}".`));
     if (answer && 'args' in answer) written = answer;
     // What the schema made of the arguments is not parsed again.
@@ -268,11 +269,12 @@ export async function beforeToolCall(
   };
 }
 
-/** A hook assigned a result, which answers a call only in `beforeTool`. Nothing of it may be left for the layers. */
-function answered(planned: PlannedHook, ctx: ToolContext): void {
+/** A result that is assigned answers a call only in `beforeTool`. Nothing of it may be left for the layers. */
+function unanswered(planned: PlannedHook, ctx: ToolContext): void {
+  if (!ctx.skip && ctx.result === undefined) return;
   ctx.result = undefined;
   ctx.skip = false;
-  const why = `${planned.hook} of "${planned.name}" set ctx.result or ctx.skip, which are for beforeTool. Return { result } to answer without the tool.`;
+  const why = `${planned.hook} of "${planned.name}" set ctx.result or ctx.skip, which are for beforeTool. Return { result } in beforeToolCall to answer without the tool.`;
   failed(planned, ctx, new AlliumError('INVALID_HOOK_RESULT', why));
 }
 
