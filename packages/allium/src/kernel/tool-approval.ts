@@ -238,14 +238,13 @@ export class ToolApproval {
     return decision;
   }
 
-  /** That the store fails is nobody's answer: the run fails as it is, and can be gone on with. */
+  /** That the store fails is nobody's answer. */
   private async posted(): Promise<readonly InboxItem[]> {
     const { run } = this;
     try {
       return await posted(run.store, run.state);
     } catch (error) {
-      run.surrender(error);
-      throw error;
+      throw run.surrender(error);
     }
   }
 

@@ -245,10 +245,7 @@ export function isContentList(value: unknown): value is readonly ToolContent[] {
 
 /** The content of a result, which may also be none. */
 export function isResultContent(value: unknown): value is readonly ToolContent[] {
-  if (!Array.isArray(value)) return false;
-  // By index: a hole in a list is no content either.
-  for (let i = 0; i < value.length; i++) if (!isToolContent(value[i])) return false;
-  return true;
+  return isListOf(value, isToolContent);
 }
 
 function isToolContent(value: unknown): value is ToolContent {
