@@ -442,6 +442,37 @@ describe('what guards said of a call whose arguments they cleaned', () => {
     expect(ran).toEqual([]);
   });
 
+  it.each<[string, Guard[]]>([
+    ['a refusal', [denies, cleans]],
+    ['a refusal by what was found', [blocks]],
+    ['a question', [asks, cleans]],
+  ])('holds where a hook makes another call of it: %s', async (_, guards) => {
+    for (const [crash, more] of [
+      [false, {}],
+      [false, { copy: true }],
+      [true, {}],
+    ] as const) {
+      const store = memoryStore();
+      const ran: unknown[] = [];
+      const deferred: Middleware = {
+        name: 'deferred',
+        resolveToolCall: ({ arguments: given, ...call }) => ({
+          toolCall: { ...call, name: 'send', arguments: JSON.stringify({ ...JSON.parse(given), ...more }) },
+          tool: send(ran),
+        }),
+      };
+      const model = scriptedModel([toolCalls({ name: 'later', args: { text: 'a SECRET' } }), 'ok', 'ok']);
+      const session = (kept: Store) =>
+        new Agent({ model, store: kept, middleware: [...guarding(guards), deferred] }).session('s');
+      if (crash) await expect(session(breakingStore(store, 3).store).run('go')).rejects.toThrow('disk full');
+      const result = await (crash ? session(store).resume() : session(store).run('go'));
+      expect(ran).toEqual([]);
+      if (guards[0] === asks) expect(result.pending).toMatchObject([{ title: 'Send?', toolName: 'send' }]);
+      else
+        expect(toolTexts(result)).toEqual([guards[0] === denies ? 'No secrets.' : 'Refused by guard "g0".']);
+    }
+  });
+
   it('holds where a hook that resolves calls assigned arguments, which are not its to assign', async () => {
     const ran: unknown[] = [];
     const meddles: Middleware = {
