@@ -446,6 +446,38 @@ describe('what guards said of a call whose arguments they cleaned', () => {
     ['a refusal', [denies, cleans]],
     ['a refusal by what was found', [blocks]],
     ['a question', [asks, cleans]],
+  ])('holds where what is left of it is put into another response: %s', async (_, guards) => {
+    const rebuilt = (response: ModelResponse): ModelResponse => ({
+      ...response,
+      content: [{ type: 'text', text: 'So be it.' }, ...response.content.map((part) => ({ ...part }))],
+    });
+    const rebuilding: Middleware[] = [
+      { name: 'hook', afterModelResponse: (response) => ({ response: rebuilt(response) }) },
+      { name: 'sink', sink: true, wrapModel: async (_ctx, next) => rebuilt(await next()) },
+    ];
+    for (const mode of MODES)
+      for (const middleware of rebuilding) {
+        const ran: unknown[] = [];
+        const model = scriptedModel([toolCalls({ name: 'send', args: { text: 'a SECRET' } }), 'ok']);
+        const agent = (observers: ((event: AgentEvent) => void)[]) =>
+          new Agent({
+            model,
+            observers,
+            tools: [send(ran)],
+            middleware: [...guarding(guards), middleware],
+          });
+        const result = await outcome(mode, agent);
+        expect(ran).toEqual([]);
+        expect(textOf(result.messages[1]!)).toBe('So be it.');
+        if (guards[0] === asks) expect(result.pending).toMatchObject([{ title: 'Send?' }]);
+        else expect(toolTexts(result)).toHaveLength(1);
+      }
+  });
+
+  it.each<[string, Guard[]]>([
+    ['a refusal', [denies, cleans]],
+    ['a refusal by what was found', [blocks]],
+    ['a question', [asks, cleans]],
   ])('holds where a hook makes another call of it: %s', async (_, guards) => {
     for (const [crash, more] of [
       [false, {}],
