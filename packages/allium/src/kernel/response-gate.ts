@@ -251,6 +251,11 @@ export class ResponseGate {
   }
 }
 
+/** Did guards refuse a call of this response, as they left it, or want to ask about it? */
+export function hasVerdict({ content }: ModelResponse, { _call: { judged } }: Context): boolean {
+  return judged !== undefined && content.some((part) => part.type === 'tool-call' && judged.has(keyOf(part)));
+}
+
 /** What is left of a call may be put into another response, and guards could not say again what they said of it. */
 function keyOf({ id, name, arguments: left }: ToolCall): string {
   return `${id}\n${name}\n${left}`;
