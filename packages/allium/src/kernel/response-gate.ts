@@ -252,7 +252,8 @@ export class ResponseGate {
 }
 
 /** Did guards refuse a call of this response, as they left it, or want to ask about it? */
-export function hasVerdict({ content }: ModelResponse, { _call: { judged } }: Context): boolean {
+export function hasVerdict({ content }: ModelResponse, ctx: Context): boolean {
+  const { judged } = ctx._call;
   return judged !== undefined && content.some((part) => part.type === 'tool-call' && judged.has(keyOf(part)));
 }
 
