@@ -383,7 +383,13 @@ it('D10 a resume without a middleware of the run is refused, unless allowed', as
   const answers = Object.fromEntries(pending.map(({ id }) => [id, { type: 'approve' as const }]));
   const bare = agentOn(store, { answers: parts.answers }).session('s');
   await expect(bare.resume({ answers })).rejects.toMatchObject({ code: 'PLAN_MISMATCH' });
+  await store.fork('s', await store.head('s'), 'refused');
   expect((await bare.resume({ answers, allowPlanChange: true })).status).toBe('done');
+  // What people say holds, though nobody is there any more who asked.
+  const no = Object.fromEntries(pending.map(({ id }) => [id, { type: 'reject' as const, reason: 'No.' }]));
+  const refused = agentOn(store, { answers: parts.answers }).session('refused');
+  const { messages } = await refused.resume({ answers: no, allowPlanChange: true });
+  expect(messages.filter(({ role }) => role === 'tool').map(textOf)).toEqual(pending.map(() => 'No.'));
 });
 
 it('D13 what is posted to the inbox is taken over once, wherever the runner dies', async () => {

@@ -226,18 +226,18 @@ function warn(problem: ObserverProblem): void {
   globalThis.console.warn(`[allium] observer "${problem.observer}" ${what}`);
 }
 
-const ALPHABET = new TextEncoder().encode('0123456789abcdefghijklmnopqrstuvwxyz');
-const pool = new Uint8Array(4096);
-const codes = new Array<number>(16).fill(0);
-let used = pool.length;
-
-/** 16 characters, about 80 bits. Random bytes are drawn many at a time: each draw costs more than a turn. */
 /** Ids that are all alike, such as those of a promise, would make one session of all. */
 function checkId(id: unknown): string {
   if (typeof id !== 'string' || id === '') throw invalidOption('newId()', 'non-empty text, at once', id);
   return id;
 }
 
+const ALPHABET = new TextEncoder().encode('0123456789abcdefghijklmnopqrstuvwxyz');
+const pool = new Uint8Array(4096);
+const codes = new Array<number>(16).fill(0);
+let used = pool.length;
+
+/** 16 characters, about 80 bits. Random bytes are drawn many at a time: each draw costs more than a turn. */
 function randomId(): string {
   if (used + 16 > pool.length) {
     globalThis.crypto.getRandomValues(pool);

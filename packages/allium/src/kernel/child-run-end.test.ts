@@ -147,6 +147,48 @@ describe('a sub-agent that waits for an answer ends', () => {
     expect(await ends(store)).toEqual([status, 'aborted', 'aborted']);
   });
 
+  it.each(['a layer answers', 'the run is aborted'])(
+    'also where somebody was asked about arguments that a layer wrote to the call beside it: %s',
+    async (how) => {
+      const store = memoryStore();
+      const look = tool({ name: 'look', description: '', input: z.any(), execute: () => 'seen' });
+      const asks: Middleware = {
+        name: 'asks',
+        beforeToolCall: (ctx) => (ctx.is(look) && ctx.revision > 0 ? { ask: { title: 'Look?' } } : undefined),
+        wrapTool: (ctx, next) => (ctx.is(look) ? next({ args: { far: true } }) : next()),
+      };
+      const calls = toolCalls({ name: 'clerk', args: { prompt: 'See to it.' } }, { name: 'look' });
+      const session = (...more: Middleware[]) => {
+        const { clerk } = firm();
+        return new Agent({
+          model: byTurn(calls, text('end')),
+          tools: [clerk.asTool({ name: 'clerk', description: '' }), look],
+          middleware: [asks, ...more],
+          store,
+        }).session('s');
+      };
+      const { pending } = await session().run('go');
+      expect(pending.map(({ kind, from }) => [kind, from?.agent])).toEqual([
+        ['ask', 'payer'],
+        ['ask', undefined],
+      ]);
+      const answers = Object.fromEntries(pending.map(({ id }) => [id, { type: 'approve' as const }]));
+      const cached: Middleware = {
+        name: 'cached',
+        wrapTool: (ctx, next) => (ctx.is(look) ? next() : toolResult({ content: 'cached' })),
+      };
+      const aborted = how !== 'a layer answers';
+      if (aborted) await session().abort();
+      await session(cached)
+        .resume({ answers })
+        .catch(() => {});
+      const [end, ...children] = await ends(store);
+      expect([end, ...children]).toEqual([aborted ? 'aborted' : 'done', 'aborted', 'aborted']);
+      const told = (await session().messages()).map(textOf)[2];
+      expect(told).toMatch(aborted ? /^May have run/ : /^cached/);
+    },
+  );
+
   it('or, where the store fails, does not: the run can be gone on with', async () => {
     const store = memoryStore();
     const { pending } = await firm({ store }).session.run('go');

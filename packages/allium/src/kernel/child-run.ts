@@ -140,11 +140,11 @@ class ChildCall {
       result = await this.execute(session, state.open);
     } catch (error) {
       this.checkAbort();
-      if (isLost(error, state)) throw this.surrendered(error);
+      if (isLost(error, state)) throw this.run.surrender(error);
       const failed = error instanceof RunError ? error.result : undefined;
       // It may have failed around a question: the parent goes on without it, so nobody could answer that.
       await endRun(this.run, session.id, failed).catch((cause) => {
-        throw this.surrendered(cause);
+        throw this.run.surrender(cause);
       });
       if (!failed) throw error;
       result = failed;
@@ -167,19 +167,13 @@ class ChildCall {
     if (scope.aborted) throw scope.reason;
   }
 
-  /** The parent fails, too, and can be gone on with as far as it got. */
-  private surrendered(error: unknown): unknown {
-    this.run.surrender(error);
-    return error;
-  }
-
-  /** What the store says of a child. That it fails is no answer to the call. */
+  /** What the store says of a child. That it fails is no answer to the call: the parent fails, too. */
   private async reached<T>(ask: () => Awaitable<T>): Promise<T> {
     try {
       return await ask();
     } catch (error) {
       const code = codeOf(error);
-      throw code === undefined || code === 'STORE_FAILED' ? this.surrendered(error) : error;
+      throw code === undefined || code === 'STORE_FAILED' ? this.run.surrender(error) : error;
     }
   }
 

@@ -393,6 +393,34 @@ describe('what guards said of a call whose arguments they cleaned', () => {
     else expect(result.pending).toMatchObject([{ title: 'Send?', toolName: 'send' }]);
   });
 
+  it.each<[string, Guard, string]>([
+    ['without what is found in it', { on: ['tool-result'], find }, 'No [redacted].'],
+    [
+      'in plain words where a guard judges',
+      { on: ['tool-result'], judge: () => {} },
+      'Refused by guard "g0".',
+    ],
+    [
+      'in plain words where it is refused',
+      { on: ['tool-result'], find, action: 'block' },
+      'Refused by guard "g0".',
+    ],
+  ])('is written %s', async (_, guard, said) => {
+    const store = memoryStore();
+    const model = scriptedModel([toolCalls({ name: 'send', args: {} }), 'ok', 'ok']);
+    const refuses: Guard = { on: ['tool-args'], judge: () => ({ type: 'deny', reason: 'No SECRET.' }) };
+    const session = (kept: Store) =>
+      new Agent({
+        model,
+        store: kept,
+        tools: [send([])],
+        middleware: guarding([refuses, guard]),
+      }).session('s');
+    await expect(session(breakingStore(store, 3).store).run('go')).rejects.toThrow('disk full');
+    if (guard.find) expect(JSON.stringify(await store.read('s', 1))).not.toContain('SECRET');
+    expect(toolTexts(await session(store).resume())).toEqual([said]);
+  });
+
   it.each<[string, Guard[]]>([
     ['a refusal', [denies, cleans]],
     ['a refusal by what was found', [blocks]],
@@ -412,6 +440,69 @@ describe('what guards said of a call whose arguments they cleaned', () => {
     }).run('go');
     expect(shown).toEqual([{ text: 'a [redacted]' }]);
     expect(ran).toEqual([]);
+  });
+
+  it.each<[string, Guard[]]>([
+    ['a refusal', [denies, cleans]],
+    ['a refusal by what was found', [blocks]],
+    ['a question', [asks, cleans]],
+  ])('holds where what is left of it is put into another response: %s', async (_, guards) => {
+    const rebuilt = (response: ModelResponse): ModelResponse => ({
+      ...response,
+      content: [{ type: 'text', text: 'So be it.' }, ...response.content.map((part) => ({ ...part }))],
+    });
+    const rebuilding: Middleware[] = [
+      { name: 'hook', afterModelResponse: (response) => ({ response: rebuilt(response) }) },
+      { name: 'sink', sink: true, wrapModel: async (_ctx, next) => rebuilt(await next()) },
+    ];
+    for (const mode of MODES)
+      for (const middleware of rebuilding) {
+        const ran: unknown[] = [];
+        const model = scriptedModel([toolCalls({ name: 'send', args: { text: 'a SECRET' } }), 'ok']);
+        const agent = (observers: ((event: AgentEvent) => void)[]) =>
+          new Agent({
+            model,
+            observers,
+            tools: [send(ran)],
+            middleware: [...guarding(guards), middleware],
+          });
+        const result = await outcome(mode, agent);
+        expect(ran).toEqual([]);
+        expect(textOf(result.messages[1]!)).toBe('So be it.');
+        if (guards[0] === asks) expect(result.pending).toMatchObject([{ title: 'Send?' }]);
+        else expect(toolTexts(result)).toHaveLength(1);
+      }
+  });
+
+  it.each<[string, Guard[]]>([
+    ['a refusal', [denies, cleans]],
+    ['a refusal by what was found', [blocks]],
+    ['a question', [asks, cleans]],
+  ])('holds where a hook makes another call of it: %s', async (_, guards) => {
+    for (const [crash, more] of [
+      [false, {}],
+      [false, { copy: true }],
+      [true, {}],
+    ] as const) {
+      const store = memoryStore();
+      const ran: unknown[] = [];
+      const deferred: Middleware = {
+        name: 'deferred',
+        resolveToolCall: ({ arguments: given, ...call }) => ({
+          toolCall: { ...call, name: 'send', arguments: JSON.stringify({ ...JSON.parse(given), ...more }) },
+          tool: send(ran),
+        }),
+      };
+      const model = scriptedModel([toolCalls({ name: 'later', args: { text: 'a SECRET' } }), 'ok', 'ok']);
+      const session = (kept: Store) =>
+        new Agent({ model, store: kept, middleware: [...guarding(guards), deferred] }).session('s');
+      if (crash) await expect(session(breakingStore(store, 3).store).run('go')).rejects.toThrow('disk full');
+      const result = await (crash ? session(store).resume() : session(store).run('go'));
+      expect(ran).toEqual([]);
+      if (guards[0] === asks) expect(result.pending).toMatchObject([{ title: 'Send?', toolName: 'send' }]);
+      else
+        expect(toolTexts(result)).toEqual([guards[0] === denies ? 'No secrets.' : 'Refused by guard "g0".']);
+    }
   });
 
   it('holds where a hook that resolves calls assigned arguments, which are not its to assign', async () => {

@@ -183,10 +183,11 @@ describe('content of a tool', () => {
   });
 
   it('stays a list that the tool can go on working with', async () => {
-    const log: { type: 'text'; text: string }[] = [];
+    const log: { type: 'text'; text: string; metadata: { places: number[] } }[] = [];
     const notes = (wrap: boolean) =>
       make('bad', () => {
-        log.push({ type: 'text', text: `${log.length}` });
+        for (const { metadata } of log) metadata.places.push(log.length);
+        log.push({ type: 'text', text: `${log.length}`, metadata: { places: [] } });
         return wrap ? toolResult({ content: log }) : log;
       });
     const again: Middleware = { name: 'again', afterToolCall: () => ({ content: log }) };
@@ -200,6 +201,7 @@ describe('content of a tool', () => {
       const { messages } = await new Agent({ model, tools: [notes(wrap)], middleware }).run('go');
       expect(messages.filter(({ role }) => role === 'tool').map(textOf)).toEqual(['0', '01']);
       expect(Object.isFrozen(messages[2]!.content[0])).toBe(true);
+      expect(messages[2]!.content[0]!.metadata).toEqual({ places: [] });
     }
   });
 });

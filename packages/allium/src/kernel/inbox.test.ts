@@ -1,5 +1,5 @@
 /** What waits for its turn: in the inbox until it is judged, taken once, and never in the journal before. */
-import { Agent, memoryStore, type Store, textOf, tool } from 'allium';
+import { Agent, memoryStore, type Store, textOf, tool, userMessage } from 'allium';
 import { collect, scriptedModel, toolCalls } from 'allium/testing';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -90,6 +90,24 @@ describe('what waits', () => {
       ['steer', 'follow_up'].map(() => ({ name: 'message_refused', by: 'kernel' })),
     );
     expect((await session.run('on')).messages.map(textOf)).toEqual(['on', 'b']);
+  });
+
+  it('and is no message is told of once, however often it is found', async () => {
+    const store = memoryStore();
+    const posts = {
+      name: 'posts',
+      afterModel: () => {
+        store.post('s', { type: 'steer', message: null as never });
+        store.post('s', { type: 'steer', message: userMessage('later') });
+      },
+    };
+    const session = new Agent({ store, model: scriptedModel(['a', 'b', 'c']) }).session('s');
+    // The limit ends the run when both are found, and before they are taken.
+    const limited = await collect(session.stream('go', { middleware: [posts], limits: { turns: 1 } }));
+    expect(limited.result!.queued.map(textOf)).toEqual(['later']);
+    const { events } = await collect(session.stream('on'));
+    const told = [...limited.events, ...events].filter(({ type }) => type === 'custom');
+    expect(told).toMatchObject([{ name: 'message_refused' }]);
   });
 
   it('keeps nothing in the inbox that was taken', async () => {

@@ -81,31 +81,39 @@ function itemsOf(taken: readonly Posted[]): readonly InboxItem[] {
 
 type PostedMessage = Posted & { readonly item: Queued };
 
-function messagesIn(items: readonly Posted[]): PostedMessage[] {
-  return items.filter(
-    (one): one is PostedMessage => one.item.type === 'steer' || one.item.type === 'follow_up',
-  );
+function isPostedMessage(one: Posted): one is PostedMessage {
+  return one.item.type === 'steer' || one.item.type === 'follow_up';
 }
 
-/** Whoever posts without `steer()` and `followUp()` may post anything: what is no message is left out, visibly. */
-function isFit(run: Run, { item }: Posted): boolean {
-  if (item.type !== 'steer' && item.type !== 'follow_up') return true;
-  const lack = lackOf(item.message, 'user', 'assistant', 'tool');
-  if (lack !== undefined) tellRefusal(run, { reason: `Expected ${lack}.`, by: 'kernel' });
-  return lack === undefined;
+/** Whoever posts without `steer()` and `followUp()` may post anything: what is no message is left out. */
+function messagesIn(items: readonly Posted[]): PostedMessage[] {
+  return items.filter((one): one is PostedMessage => isPostedMessage(one) && lackIn(one) === undefined);
+}
+
+function lackIn({ item }: PostedMessage): string | undefined {
+  return lackOf(item.message, 'user', 'assistant', 'tool');
+}
+
+/** Visibly, and once: what is not taken is found again. */
+function tellUnfit(run: Run, found: readonly Posted[]): void {
+  const seen = run.posted.at(-1)?.n ?? 0;
+  for (const one of found) {
+    const lack = one.n > seen && isPostedMessage(one) ? lackIn(one) : undefined;
+    if (lack !== undefined) tellRefusal(run, { reason: `Expected ${lack}.`, by: 'kernel' });
+  }
 }
 
 function sort(run: Run, taken: readonly Posted[], wanted: Wanted): Due | undefined {
   const { state } = run;
   const found = left(taken, state);
-  const items = found.length === 0 ? found : found.filter((one) => isFit(run, one));
-  run.posted = items;
+  if (found.length > 0) tellUnfit(run, found);
+  run.posted = found;
   if (found.length === 0) return undefined;
-  for (const { item } of items) {
+  for (const { item } of found) {
     if (item.type === 'cancel' && wanted !== 'none, before it began')
       run.scope.abort(new Aborted(item.reason ?? 'The run was cancelled.'));
   }
-  const queued = messagesIn(items);
+  const queued = messagesIn(found);
   const steering = queued.filter(({ item }) => item.type === 'steer');
   const all = steering.length > 0 || wanted === 'steer' ? steering : queued;
   const ready = wanted === 'steer' || wanted === 'all' ? all : [];
@@ -114,7 +122,7 @@ function sort(run: Run, taken: readonly Posted[], wanted: Wanted): Due | undefin
   const waits = queued.filter((one) => !ready.includes(one)).map(({ n }) => n);
   return {
     messages: ready.map(({ item }) => item.message),
-    answers: firstAnswers(itemsOf(items), run.open.requests, run.clock.now()),
+    answers: firstAnswers(itemsOf(found), run.open.requests, run.clock.now()),
     entries: [{ type: 'inbox', cursor, ...(waits.length > 0 && { waits }) }],
   };
 }

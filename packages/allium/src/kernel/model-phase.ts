@@ -260,7 +260,7 @@ function write(answer: Answer, verdicts: CallVerdicts): Awaitable<Phase> {
   const wait =
     verdicts.size === 0
       ? run.appendOne(entry)
-      : run.append([entry, ...verdictEntries(run, message, verdicts)]);
+      : run.append([entry, ...verdictEntries(ctx, message, verdicts)]);
   return wait ? wait.then(() => kept(answer, message)) : kept(answer, message);
 }
 

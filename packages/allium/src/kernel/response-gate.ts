@@ -237,13 +237,29 @@ export class ResponseGate {
     if (this.table['tool-args'].length === 0) return rewritten;
     for (const [index, call] of response.content.entries()) {
       if (call.type !== 'tool-call') continue;
-      const { arguments: text, rewritten: anew, deny, ask } = await judgeArguments(call, ctx);
+      const before: CallVerdict | undefined = await ctx._call.judged?.get(keyOf(call));
+      const judged = await judgeArguments(call, ctx);
+      const { arguments: text, rewritten: anew, deny = before?.deny, ask = before?.ask } = judged;
       this.rewritten ||= anew;
-      if (deny || ask) this.calls.set(index, { deny, ask });
       if (text !== call.arguments) rewritten.set(index, text);
+      if (!deny && !ask) continue;
+      this.calls.set(index, { deny, ask });
+      ctx._call.judged ??= new Map();
+      ctx._call.judged.set(keyOf({ ...call, arguments: text }), Promise.resolve({ deny, ask }));
     }
     return rewritten;
   }
+}
+
+/** Did guards refuse a call of this response, as they left it, or want to ask about it? */
+export function hasVerdict({ content }: ModelResponse, ctx: Context): boolean {
+  const { judged } = ctx._call;
+  return judged !== undefined && content.some((part) => part.type === 'tool-call' && judged.has(keyOf(part)));
+}
+
+/** What is left of a call may be put into another response, and guards could not say again what they said of it. */
+function keyOf({ id, name, arguments: left }: ToolCall): string {
+  return `${id}\n${name}\n${left}`;
 }
 
 /** Judges a response that did not stream: a preset, cached or replaced one. */

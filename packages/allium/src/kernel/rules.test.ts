@@ -605,22 +605,26 @@ describe('beforeToolCall: first block stops', () => {
     expect(resultText(result.messages)).toEqual(['2']);
   });
 
-  it.each(['result', 'skip'])(
-    'says so where a hook sets ctx.%s, and blames no layer for it',
-    async (field) => {
+  it.each([
+    ['result', 'beforeToolCall'],
+    ['skip', 'beforeToolCall'],
+    ['result', 'resolveToolCall'],
+    ['skip', 'resolveToolCall'],
+  ])(
+    'says so where a hook sets ctx.%s in %s, and blames no layer or other hook for it',
+    async (field, hook) => {
       const setter = named('setter', {
-        beforeToolCall: (ctx) => {
+        [hook]: (...given: unknown[]) => {
+          const ctx = given.at(-1) as ToolContext;
           if (field === 'skip') ctx.skip = true;
           ctx.result = toolResult({ content: 'preset' });
         },
       });
-      const layer = named('layer', { beforeTool: () => {} });
-      for (const middleware of [[setter], [setter, layer]]) {
+      const other = named('other', { beforeTool: () => {}, beforeToolCall: () => undefined });
+      for (const middleware of [[setter], [setter, other]]) {
         const model = scriptedModel([call(), 'end']);
         const { result } = await watched(new Agent({ model, tools: [echo], middleware }), 'go');
-        expect(resultText(result.messages)[0]).toContain(
-          'middleware "setter" failed: beforeToolCall of "setter"',
-        );
+        expect(resultText(result.messages)[0]).toContain(`middleware "setter" failed: ${hook} of "setter"`);
         const open = { ...setter, onFail: 'open' as const };
         const again = scriptedModel([call(), 'end']);
         const skipped = new Agent({
@@ -1261,6 +1265,69 @@ describe('hooks of all kinds', () => {
       expect(events.filter(({ type }) => type === 'state_change')).toEqual([]);
     },
   );
+
+  it.each<[string, keyof Middleware, (ctx: any) => unknown]>([
+    [
+      'a prompt that is none',
+      'transformContext',
+      (ctx: ModelContext) => {
+        ctx.systemPrompt = 5 as never;
+        return [userMessage('mine')];
+      },
+    ],
+    [
+      'a result before the call',
+      'resolveToolCall',
+      (ctx: ToolContext) => {
+        ctx.result = toolResult({ content: 'mine' });
+        return { toolCall: { ...ctx.toolCall, arguments: '{"text":"mine"}' } };
+      },
+    ],
+    [
+      'that the call is skipped',
+      'beforeToolCall',
+      (ctx: ToolContext) => {
+        ctx.skip = true;
+        return { args: { text: 'mine' } };
+      },
+    ],
+    [
+      'a result that is no JSON',
+      'afterToolCall',
+      (ctx: ToolContext) => {
+        ctx.result = 1n as never;
+        return { content: 'mine' };
+      },
+    ],
+  ])("are skipped whole with onFail: 'open' where they assign %s", async (_, hook, assign) => {
+    const cell = defineState({ name: 'seen', scope: 'session', initial: 'nothing' });
+    for (const wait of [false, true]) {
+      const open: Middleware = {
+        name: 'open',
+        onFail: 'open',
+        state: [cell],
+        [hook]: (...given: unknown[]) => {
+          const ctx = given.at(-1) as ToolContext;
+          ctx.state.set(cell, 'mine');
+          const answer = assign(ctx);
+          return wait ? Promise.resolve(answer) : answer;
+        },
+      };
+      const model = scriptedModel([call(), text('end')]);
+      const agent = new Agent({ model, systemPrompt: 'Be kind.', tools: [echo], middleware: [open] });
+      const { result, events } = await watched(agent, 'go');
+      expect(resultText(result.messages)).toEqual(['hi']);
+      expect(model.requests.map(({ systemPrompt }) => systemPrompt)).toEqual(['Be kind.', 'Be kind.']);
+      expect(JSON.stringify(model.requests)).not.toContain('mine');
+      expect(events.filter(({ type }) => type === 'state_change')).toEqual([]);
+      expect(result.changes).toContainEqual(
+        expect.objectContaining({
+          by: 'open',
+          what: expect.stringContaining(`${hook} failed and was skipped`),
+        }),
+      );
+    }
+  });
 
   it('have a rule for each, and explain() prints it', () => {
     const hooks = Object.fromEntries(Object.keys(RULES).map((hook) => [hook, () => undefined]));

@@ -65,17 +65,26 @@ export interface Injected {
 
 const MAX_REWRITES = 8;
 
+/** Looks at what a hook assigned to its context instead of `before`; throws where it may not. */
+type Look = (planned: PlannedHook, ctx: any, before: any) => void;
+
 /**
- * Calls one hook and checks what it answers. Notes who threw, skips those that fail open, and stops at a latched
- * signal. Waits only where the hook does; an abort ends the wait, and what the hook answers later is dropped.
+ * Calls one hook and checks what it answers and assigns. Notes who threw, skips those that fail open, and stops at a
+ * latched signal. Waits only where the hook does; an abort ends the wait, and what the hook answers later is dropped.
  */
-function ask<T>(planned: PlannedHook, ctx: Context, subject: unknown = ctx): Awaitable<T | undefined> {
+function ask<T>(
+  planned: PlannedHook,
+  ctx: Context,
+  subject: unknown = ctx,
+  look?: Look,
+  before?: unknown,
+): Awaitable<T | undefined> {
   ctx._position = planned.position;
   const undo = planned.open ? save(planned, ctx) : undefined;
   try {
     const given: unknown = subject === ctx ? planned.fn(ctx) : planned.fn(subject, ctx);
-    if (isThenable(given)) return awaited(planned, ctx, given, subject, undo);
-    return checked<T>(planned, ctx, given, subject);
+    if (isThenable(given)) return awaited(planned, ctx, given, subject, undo, look, before);
+    return checked<T>(planned, ctx, given, subject, look, before);
   } catch (error) {
     return failed(planned, ctx, error, undo);
   }
@@ -87,18 +96,28 @@ async function awaited<T>(
   given: PromiseLike<unknown>,
   subject: unknown,
   undo: (() => void) | undefined,
+  look: Look | undefined,
+  before: unknown,
 ): Promise<T | undefined> {
   try {
-    return checked<T>(planned, ctx, await untilAborted(given, ctx._scope), subject);
+    return checked<T>(planned, ctx, await untilAborted(given, ctx._scope), subject, look, before);
   } catch (error) {
     return failed(planned, ctx, error, undo);
   }
 }
 
-function checked<T>(planned: PlannedHook, ctx: Context, answer: unknown, subject: unknown): T | undefined {
+function checked<T>(
+  planned: PlannedHook,
+  ctx: Context,
+  answer: unknown,
+  subject: unknown,
+  look: Look | undefined,
+  before: unknown,
+): T | undefined {
   const { fine, required } = SHAPES[planned.hook];
   if (answer === undefined ? required : !fine(answer, subject)) throw wrongAnswer(planned, answer);
   ctx._call.check();
+  look?.(planned, ctx, before);
   return answer as T | undefined;
 }
 
@@ -114,14 +133,10 @@ function failed(planned: PlannedHook, ctx: Context, error: unknown, undo?: () =>
 }
 
 /** A transform of the request assigned to its context what it does not return. */
-function assigned(planned: PlannedHook, ctx: ModelContext, before: RequestParts): void {
-  try {
-    checkRequest(ctx._request, before, ctx);
-    noteAssigned(ctx, before, planned.hook);
-  } catch (error) {
-    failed(planned, ctx, error);
-    ctx._request = before;
-  }
+function assigned({ hook }: PlannedHook, ctx: ModelContext, before: RequestParts): void {
+  if (ctx._request === before) return;
+  checkRequest(ctx._request, before, ctx);
+  noteAssigned(ctx, before, hook);
 }
 
 // ── The rules ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -183,9 +198,7 @@ async function chain<T>(
 ): Promise<T> {
   let current = given;
   for (const planned of hooks) {
-    const before = ctx._request;
-    const answer = await ask<T>(planned, ctx, current);
-    if (ctx._request !== before) assigned(planned, ctx, before);
+    const answer = await ask<T>(planned, ctx, current, assigned, ctx._request);
     if (answer === undefined || answer === current) continue;
     current = answer;
     made?.(planned.name, current);
@@ -202,7 +215,7 @@ export async function resolveToolCall(
   ctx: ToolContext,
 ): Promise<Resolved | undefined> {
   for (const planned of hooks) {
-    const answer = await ask<Resolved>(planned, ctx, toolCall);
+    const answer = await ask<Resolved>(planned, ctx, toolCall, unanswered);
     if (answer === undefined) continue;
     ctx._run.note(planned.name, `resolved the call of ${toolCall.name}`);
     return { ...answer, toolCall: { ...answer.toolCall, type: 'tool-call', id: toolCall.id } };
@@ -239,14 +252,13 @@ export async function beforeToolCall(
     let answer: ToolAnswer | undefined;
     let written: { readonly args?: unknown } | undefined;
     try {
-      answer = await ask<ToolAnswer>(hooks[k]!, ctx);
+      answer = await ask<ToolAnswer>(hooks[k]!, ctx, ctx, unanswered);
     } finally {
       written = ctx._takeOut(before);
     }
     const asked = (ctx._call as Call).answered();
     if (asked) await asked;
     answers[k] = answer;
-    if (ctx.skip || ctx.result !== undefined) answered(hooks[k]!, ctx);
     if (answer?.block) return block(String(answer.reason ?? `Refused by "${name}".`));
     if (answer && 'args' in answer) written = answer;
     // What the schema made of the arguments is not parsed again.
@@ -268,46 +280,37 @@ export async function beforeToolCall(
   };
 }
 
-/** A hook assigned a result, which answers a call only in `beforeTool`. Nothing of it may be left for the layers. */
-function answered(planned: PlannedHook, ctx: ToolContext): void {
+/** A result that is assigned answers a call only in `beforeTool`. Nothing of it may be left for the layers. */
+function unanswered({ hook, name }: PlannedHook, ctx: ToolContext): void {
+  if (!ctx.skip && ctx.result === undefined) return;
   ctx.result = undefined;
   ctx.skip = false;
-  const why = `${planned.hook} of "${planned.name}" set ctx.result or ctx.skip, which are for beforeTool. Return { result } to answer without the tool.`;
-  failed(planned, ctx, new AlliumError('INVALID_HOOK_RESULT', why));
+  const why = `${hook} of "${name}" set ctx.result or ctx.skip, which are for beforeTool. Return { result } in beforeToolCall to answer without the tool.`;
+  throw new AlliumError('INVALID_HOOK_RESULT', why);
 }
 
 /** Each hook sees the merge so far in `ctx.result`. */
 export function afterToolCall(hooks: Hooks, ctx: ToolContext, from = 0): Awaitable<void> {
   for (let i = from; i < hooks.length; i++) {
     const before = ctx.result!;
-    const patch = ask<ToolResultPatch>(hooks[i]!, ctx);
+    const patch = ask<ToolResultPatch>(hooks[i]!, ctx, ctx, replaced, before);
     if (patch instanceof Promise)
       return patch.then((given) => {
-        patchResult(hooks[i]!, ctx, before, given);
+        patchResult(hooks[i]!.name, ctx, before, given);
         return afterToolCall(hooks, ctx, i + 1);
       });
-    patchResult(hooks[i]!, ctx, before, patch);
+    patchResult(hooks[i]!.name, ctx, before, patch);
   }
 }
 
-function patchResult(
-  planned: PlannedHook,
-  ctx: ToolContext,
-  before: ToolResult,
-  patch: ToolResultPatch | undefined,
-): void {
-  const { name, hook } = planned;
-  if (ctx.result !== before) {
-    // Assigned instead of returned: it may be anything a layer could assign.
-    try {
-      takeResult(planned, hook, ctx);
-    } catch (error) {
-      ctx.result = before;
-      failed(planned, ctx, error);
-      return;
-    }
-  } else if (patch === undefined) return;
+/** Assigned instead of returned, it may be anything a layer could assign. */
+function replaced(planned: PlannedHook, ctx: ToolContext, before: ToolResult): void {
+  if (ctx.result !== before) takeResult(planned, planned.hook, ctx);
+}
+
+function patchResult(name: string, ctx: ToolContext, before: ToolResult, patch?: ToolResultPatch): void {
   if (patch !== undefined) ctx.result = patched(ctx.result!, patch);
+  else if (ctx.result === before) return;
   ctx._run.note(name, `changed the result of ${ctx.toolCall.name}`);
 }
 

@@ -264,9 +264,10 @@ export class Run {
     return error !== undefined && this.journal.broken === error;
   }
 
-  /** Somebody else runs a part of this run: from here on nothing is written, and it fails. */
-  surrender(error: unknown): void {
+  /** Nobody here knows how far it got: from here on nothing is written, and it fails with this and can be gone on with. */
+  surrender(error: unknown): unknown {
     this.journal.broken ??= error;
+    return error;
   }
 
   /** A call gets no result of its own. The last batch is the only one that can have such calls. */

@@ -1130,6 +1130,24 @@ describe('plans', () => {
     await expect(other.session('end').resume({ answers })).rejects.toMatchObject({ code: 'PLAN_MISMATCH' });
     expect((await other.session(text('end')).resume({ answers, allowPlanChange: true })).status).toBe('done');
   });
+
+  it.each<[string, Decision | undefined, string[], string[]]>([
+    ['no', { type: 'reject', reason: 'No!' }, ['No!'], []],
+    ['other arguments', { type: 'edit', args: { n: 5 } }, ['a 5'], ['a 5']],
+    ['words', { type: 'respond', text: 'Done by hand.' }, ['Done by hand.'], []],
+    ['nothing yet', undefined, [], []],
+  ])('without the middleware that asked hold to what was said: %s', async (_, decision, said, ran) => {
+    const it = world([asks()]);
+    const { result } = await it.start('a');
+    const answers = decision && { [result.pending[0]!.id]: decision };
+    const other = world([], { store: it.store });
+    const { messages, pending } = await other
+      .session('end')
+      .resume({ ...(answers && { answers }), allowPlanChange: true });
+    expect(messages.filter(({ role }) => role === 'tool').map(textOf)).toEqual(said);
+    expect(other.ran).toEqual(ran);
+    expect(pending).toHaveLength(decision ? 0 : 1);
+  });
 });
 
 describe('after a resume', () => {

@@ -2,13 +2,15 @@
 
 import { admit, isJudged } from './admission.js';
 import { checkAnswer, firstAnswer, hasLapsed } from './answers.js';
-import type { ToolContext } from './context.js';
+import { judgeUpdate } from './content-guards.js';
+import type { Context, ToolContext } from './context.js';
 import { AlliumError, isThenable, Suspension, shown } from './errors.js';
+import type { Refusal } from './guards.js';
 import { callHash } from './hash.js';
 import { isRequest } from './hook-shapes.js';
 import { posted } from './inbox.js';
 import { LAPSED, LiveQuestions } from './live-questions.js';
-import { type AssistantMessage, deepFreeze, type ToolCall } from './messages.js';
+import { type AssistantMessage, deepFreeze, type ToolCall, textOf } from './messages.js';
 import type { CallVerdict, CallVerdicts } from './response-gate.js';
 import { beforeToolCall, type CallDecision } from './rules.js';
 import type { Run } from './run.js';
@@ -24,9 +26,10 @@ const MAX_EDITS = 8;
 /** A verdict with the arguments the hooks rewrote, if they did. */
 type Verdict = CallDecision & { args?: unknown };
 
-/** Does anything judge calls before they run? */
-export function needsApproval({ plan }: Run): boolean {
-  return plan.rules.beforeToolCall.length > 0 || plan.guards['tool-args'].length > 0;
+/** Does anything judge calls before they run? What was said of them holds, also without the middleware that said it. */
+export function needsApproval({ plan, open }: Run): boolean {
+  if (plan.rules.beforeToolCall.length > 0 || plan.guards['tool-args'].length > 0) return true;
+  return open.decided !== undefined && open.decided.verdicts.size > 0;
 }
 
 export class ToolApproval {
@@ -235,14 +238,13 @@ export class ToolApproval {
     return decision;
   }
 
-  /** That the store fails is nobody's answer: the run fails as it is, and can be gone on with. */
+  /** That the store fails is nobody's answer. */
   private async posted(): Promise<readonly InboxItem[]> {
     const { run } = this;
     try {
       return await posted(run.store, run.state);
     } catch (error) {
-      run.surrender(error);
-      throw error;
+      throw run.surrender(error);
     }
   }
 
@@ -357,15 +359,21 @@ function rejection({ reason }: Decision & { type: 'reject' }): string {
 
 /** What guards said of the calls of a message, as it is written with the message. */
 export function verdictEntries(
-  { runId }: Run,
+  ctx: Context,
   { content }: AssistantMessage,
   verdicts: CallVerdicts,
 ): readonly EntryDraft[] {
   return [...verdicts].map(([index, { deny, ask }]) => {
     const { id: callId } = content[index] as ToolCall;
-    const verdict = storable({ ...(deny && { block: deny }), ...(ask && { ask }) });
-    return { type: 'verdict', runId, callId, hash: BY_GUARDS, verdict };
+    const verdict = storable({ ...(deny && { block: tellable(deny, ctx) }), ...(ask && { ask }) });
+    return { type: 'verdict', runId: ctx.runId, callId, hash: BY_GUARDS, verdict };
   });
+}
+
+/** A refusal as far as guards of results that can answer at once allow it: the result that it becomes is judged later. */
+function tellable({ reason, by }: Refusal, ctx: Context): Refusal {
+  const shown = judgeUpdate([{ type: 'text', text: reason }], undefined, ctx, true);
+  return { reason: shown ? textOf({ content: shown.update }) : `Refused by guard "${by}".`, by };
 }
 
 /** Without the functions of a request, which no journal can hold. */

@@ -141,10 +141,12 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
     if (by) this.batch.runner.note(by, `blocked ${this.toolCall.name}`);
   }
 
-  /** What guards said of it when they judged the response; after a resume they see only what they left of it. */
+  /**
+   * What guards said of it when they judged the response, whatever a hook made of it since: after that, and after a
+   * resume, they see only what they left of it.
+   */
   get guardVerdict(): CallVerdict | undefined {
     const { message, options, runner } = this.batch;
-    if (this.resolved) return undefined;
     if (options.verdicts) return options.verdicts.get(message.content.indexOf(this.toolCall));
     const stored = runner.open.decided?.verdicts.get(`${this.toolCall.id}\n${BY_GUARDS}`);
     const { block: deny, ask } = (stored ?? {}) as CallDecision;

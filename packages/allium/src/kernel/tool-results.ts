@@ -56,9 +56,7 @@ export function finish(call: Call, result: ToolResult): Awaitable<void> {
   return endChildren(run, run.sessionId, left).then(
     () => conclude(call, result),
     (error) => {
-      // They cannot be ended now: the run fails as it is, and can be gone on with.
-      run.surrender(error);
-      throw error;
+      throw run.surrender(error);
     },
   );
 }

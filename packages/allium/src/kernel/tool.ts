@@ -1,6 +1,7 @@
 /** Tools: what a model may call. */
 import type { ToolContext } from './context.js';
 import { AlliumError, checkKeys, invalidOption, shown } from './errors.js';
+import { copyOf } from './event-data.js';
 import { isFrozenJson, isPlain, kindOf, ownJson, unwritable } from './json-copy.js';
 import { deepFreeze, type ToolContent } from './messages.js';
 import type { ToolResultPatch } from './middleware.js';
@@ -193,9 +194,10 @@ function withOwnDetails(result: ToolResult): ToolResult {
     : { ...result, details: ownDetails(details) };
 }
 
-/** A tool may go on working with its list, too. */
+/** A tool may go on working with its list, too, and with what it noted on the parts. */
 function ownContent(content: readonly ToolContent[]): readonly ToolContent[] {
-  return isFrozenJson(content) ? content : content.map((part) => ({ ...part }));
+  if (isFrozenJson(content)) return content;
+  return content.map((part) => (part.metadata ? { ...part, metadata: copyOf(part.metadata) } : { ...part }));
 }
 
 function ownDetails(details: unknown): unknown {
@@ -246,10 +248,7 @@ export function isContentList(value: unknown): value is readonly ToolContent[] {
 
 /** The content of a result, which may also be none. */
 export function isResultContent(value: unknown): value is readonly ToolContent[] {
-  if (!Array.isArray(value)) return false;
-  // By index: a hole in a list is no content either.
-  for (let i = 0; i < value.length; i++) if (!isToolContent(value[i])) return false;
-  return true;
+  return isListOf(value, isToolContent);
 }
 
 function isToolContent(value: unknown): value is ToolContent {

@@ -35,9 +35,13 @@ export function isDoubtful(result: Pick<Message, 'content'>): boolean {
   return text.startsWith(IN_DOUBT) || text.startsWith(PERHAPS);
 }
 
-/** Is somebody asked whether a call may happen? Until all is answered, nothing of its batch runs. */
-export function isAsked({ requests }: OpenRun): boolean {
-  return [...requests.values()].some(({ kind, from }) => kind === 'ask' && !from);
+/**
+ * Is somebody asked whether a call may happen? Until all is answered, nothing of its batch runs. Not so where it was asked
+ * about arguments that a layer wrote: by then calls beside it had a result, or a sub-agent that asks.
+ */
+export function isAsked({ requests, batch }: OpenRun): boolean {
+  const asked = [...requests.values()];
+  return asked.some(({ kind }) => kind === 'ask') && batch?.answered === 0 && !asked.some(({ from }) => from);
 }
 
 /**

@@ -314,6 +314,33 @@ describe('cache', () => {
       },
     );
 
+    it.each(['run', 'stream'] as const)(
+      'does not store an answer with a call that guards refused: it would run with what they left (%s)',
+      async (mode) => {
+        const ran: unknown[] = [];
+        const guard = defineMiddleware({
+          name: 'guard',
+          guard: {
+            on: ['tool-args'],
+            action: 'block',
+            find: (said) => (said.includes('secret') ? [{ start: 0, end: said.length }] : []),
+          },
+        });
+        const send = tool({ name: 'send', description: '', input: z.any(), execute: (a) => ran.push(a) });
+        const call = () => toolCalls({ name: 'send', args: { text: 'secret' } });
+        const agent = new Agent({
+          model: scriptedModel([call(), 'end', call()]),
+          tools: [send],
+          middleware: [guard, cache()],
+        });
+        for (let i = 0; i < 2; i++) {
+          const result = mode === 'run' ? await agent.run('go') : (await collect(agent.stream('go'))).result!;
+          expect(result.text).toBe('end');
+        }
+        expect(ran).toEqual([]);
+      },
+    );
+
     it('judges a stored answer again, by the guards of the run that gets it', async () => {
       const middleware = [cache()];
       await new Agent({ model: scriptedModel(['a secret']), middleware }).run('hi');
