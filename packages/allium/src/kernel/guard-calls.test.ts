@@ -18,7 +18,7 @@ import {
   toolResult,
   window,
 } from 'allium';
-import { chunks, failWith, hang, scriptedModel, toolCalls } from 'allium/testing';
+import { chunks, failWith, hang, type Script, scriptedModel, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { breakingStore } from '../../../../test/run-checks.js';
@@ -429,6 +429,112 @@ describe('what guards said of a call whose arguments they cleaned', () => {
     }).run('go');
     expect(result.pending).toMatchObject([{ title: 'Send?' }]);
     expect(ran).toEqual([]);
+  });
+
+  it.each<[string, Guard[], string | undefined]>([
+    ['a refusal', [denies, cleans], 'No secrets.'],
+    ['a refusal by what was found', [blocks], 'Refused by guard "g0".'],
+    ['a question', [asks, cleans], undefined],
+  ])('holds where a hook says which tool is meant: %s', async (_, guards, said) => {
+    const store = memoryStore();
+    const ran: unknown[] = [];
+    const renames: Middleware = {
+      name: 'renames',
+      resolveToolCall: (toolCall) => ({ toolCall: { ...toolCall, name: 'send' } }),
+    };
+    const call = toolCalls({ name: 'Send', args: { text: 'a SECRET' } });
+    const session = (kept: Store, ...script: Script[]) =>
+      new Agent({
+        model: scriptedModel(script),
+        store: kept,
+        tools: [send(ran)],
+        middleware: [renames, ...guarding(guards)],
+      }).session('s');
+    // The message is written, and nothing after it.
+    await expect(session(breakingStore(store, 3).store, call, 'ok').run('go')).rejects.toThrow('disk full');
+    const resumed = await session(store, 'ok').resume();
+    for (const result of [resumed, await session(memoryStore(), call, 'ok').run('go')]) {
+      if (said) expect(toolTexts(result)).toEqual([said]);
+      else expect(result.pending).toMatchObject([{ title: 'Send?', toolName: 'send' }]);
+    }
+    expect(ran).toEqual([]);
+  });
+});
+
+describe('arguments that middleware writes', () => {
+  const strict = tool({ name: 'act', description: 'act', input: z.strictObject({}), execute: () => 'done' });
+  const args = { SECRET: 1 };
+  const cleans: Middleware = { name: 'cleans', guard: { on: ['tool-args'], find } };
+  const left = async (given: Tool, ...middleware: Middleware[]) => {
+    const store = memoryStore();
+    const seen: AgentEvent[] = [];
+    const model = scriptedModel([toolCalls({ name: 'act' }), 'ok']);
+    const observers = [(event: AgentEvent) => void seen.push(event)];
+    const agent = new Agent({ model, store, observers, tools: [given], middleware: [...middleware, cleans] });
+    const result = await agent.run('go');
+    const entries = await store.read(result.sessionId, 1);
+    expect(JSON.stringify([seen, entries, result, model.requests])).not.toContain('SECRET');
+    return result;
+  };
+
+  it.each<[string, Middleware]>([
+    [
+      'resolveToolCall',
+      { resolveToolCall: (toolCall) => ({ toolCall: { ...toolCall, arguments: JSON.stringify(args) } }) },
+    ],
+    ['beforeToolCall', { beforeToolCall: () => ({ args }) }],
+    ['a layer', { wrapTool: (_ctx, next) => next({ args }) }],
+  ])('are judged before a schema can quote them: %s', async (_, writes) => {
+    const result = await left(strict as Tool, { name: 'writes', ...writes });
+    expect(toolTexts(result)[0]).toContain('Unrecognized key: "[redacted]"');
+  });
+
+  it('are judged as text where a hook brings some that are no JSON', async () => {
+    const result = await left(strict as Tool, {
+      name: 'writes',
+      resolveToolCall: (toolCall) => ({ toolCall: { ...toolCall, arguments: 'SECRET' } }),
+    });
+    expect(toolTexts(result)[0]).toContain('not valid JSON');
+  });
+
+  it.each<[string, Middleware[]]>([
+    [
+      'assigned',
+      [
+        {
+          name: 'asks',
+          async wrapTool(ctx, next) {
+            ctx.args = args;
+            await ctx.suspend({ title: 'Really?' });
+            return next();
+          },
+        },
+      ],
+    ],
+    [
+      'handed inward',
+      [
+        { name: 'writes', wrapTool: (_ctx, next) => next({ args }) },
+        {
+          name: 'asks',
+          async wrapTool(ctx, next) {
+            await ctx.suspend({ title: 'Really?' });
+            return next();
+          },
+        },
+      ],
+    ],
+  ])('are judged before somebody is asked about them: %s', async (_, asking) => {
+    const ran: unknown[] = [];
+    const act = make('act', (given) => ran.push(given) && 'done');
+    const { pending } = await left(act, ...asking);
+    expect(pending).toMatchObject([{ title: 'Really?', arguments: '{"[redacted]":1}' }]);
+    // Answered at once, it goes on with what is left.
+    const onRequest = () => ({ type: 'approve' as const });
+    const middleware = [...asking, cleans];
+    const model = scriptedModel([toolCalls({ name: 'act' }), 'ok']);
+    await new Agent({ model, tools: [act], middleware, onRequest }).run('go');
+    expect(ran).toEqual([{ '[redacted]': 1 }]);
   });
 });
 

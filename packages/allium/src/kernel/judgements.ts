@@ -95,15 +95,15 @@ export class Judgements {
     const toolCall = { ...ctx.toolCall, arguments: given };
     const { arguments: kept, deny, ask } = await judgeArguments(toolCall, ctx);
     if (kept === given) return;
-    const before = await this.saidOf(ctx);
+    const before = await this.saidOf(ctx, ctx._input.raw);
     ctx.args = JSON.parse(kept);
     const said: CallVerdict = { deny: deny ?? before?.deny, ask: ask ?? before?.ask };
     judgedIn(ctx._call).set(ctx._input.raw, Promise.resolve(said));
   }
 
   /** What guards said of arguments before they were cleaned: they could not say it again. */
-  async saidOf(ctx: ToolContext): Promise<CallVerdict | undefined> {
-    return ctx._call.judged?.get(ctx._input.raw);
+  async saidOf(ctx: ToolContext, raw: unknown): Promise<CallVerdict | undefined> {
+    return ctx._call.judged?.get(raw);
   }
 
   /** Is this what the guards left of a result of this call? */
