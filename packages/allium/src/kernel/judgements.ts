@@ -84,6 +84,15 @@ export class Judgements {
     );
   }
 
+  /** Judges what a hook made of a result, before a sink is given it; undefined where it has passed. */
+  patched(ctx: ToolContext): Promise<void> | undefined {
+    const { result, _call: call } = ctx;
+    if (this.run.plan.guards['tool-result'].length === 0 || this.hasPassed(result!, call)) return undefined;
+    return this.toolResult(ctx, result!).then((judged) => {
+      ctx.result = judged;
+    });
+  }
+
   /** Has a layer assigned arguments that nobody has judged yet? Those are kept from a sink. */
   hides(ctx: LayerContext): ctx is ToolContext {
     return ctx.seam === 'tool' && ctx._input.assigned && this.run.plan.guards['tool-args'].length > 0;
