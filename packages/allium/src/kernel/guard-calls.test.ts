@@ -263,6 +263,29 @@ describe('events of a child', () => {
       if (mode !== 'run') expect(seen.some(({ type }) => type === 'tool_execution_update')).toBe(true);
     }
   });
+
+  it.each([
+    ['JSON', '{"text":"a \\u0053ECRET, \\"quoted\\""}', '{"text":"a [redacted], \\"quoted\\""}'],
+    ['no JSON', '{"text":"a \\u0053ECRET', '{"text":"a [redacted]'],
+  ])(
+    'show arguments of calls without what reads like it, however it is escaped: %s',
+    async (_, given, left) => {
+      const child = new Agent({
+        name: 'kid',
+        tools: [make('peek', () => 'ok')],
+        model: scriptedModel([toolCalls({ name: 'peek', args: given }), 'All is well.']),
+      });
+      const seen: AgentEvent[] = [];
+      await new Agent({
+        model: scriptedModel([toolCalls({ name: 'kid', args: { prompt: 'go' } }), 'ok']),
+        middleware: [{ name: 'g', guard: { on: ['tool-result'], find } }],
+        tools: [child.asTool({ name: 'kid', description: 'A child.' })],
+        observers: [(event) => void seen.push(event)],
+      }).run('go');
+      expect(JSON.stringify(seen)).not.toContain('u0053');
+      expect(JSON.stringify(seen)).toContain(JSON.stringify(left));
+    },
+  );
 });
 
 describe('a call that a guard refused', () => {
