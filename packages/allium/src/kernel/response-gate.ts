@@ -38,6 +38,17 @@ export interface JudgedContent {
 /** Nobody had anything to say. */
 export const NO_VERDICTS: CallVerdicts = new Map();
 
+/** What guards left of contents with calls that they refused or wanted to ask about. */
+const objectedTo = new WeakSet<ModelResponse['content']>();
+
+/**
+ * Did guards refuse a call of what they left here, or want to ask about one? They could not say so again, as they would
+ * see only what they left: such an answer serves no other call.
+ */
+export function hasRefusedCalls({ content }: ModelResponse): boolean {
+  return objectedTo.has(content);
+}
+
 /** Text of the block at this place in the content. */
 export interface BlockText {
   readonly block: number;
@@ -127,7 +138,9 @@ export class ResponseGate {
       part.type === 'provider' ? this.seenData(part, ctx) : this.seen(part, index, args),
     );
     const { calls, rewritten } = this;
-    return { content: isSame(content, response.content) ? response.content : content, calls, rewritten };
+    const left = isSame(content, response.content) ? response.content : content;
+    if (calls.size > 0 && left !== response.content) objectedTo.add(left);
+    return { content: left, calls, rewritten };
   }
 
   private tellAll(): void {

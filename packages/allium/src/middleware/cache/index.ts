@@ -11,6 +11,7 @@ import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { modelName } from '../../kernel/model.js';
 import { checkFunction, checkMethods, checkNumber, checkOneOf, checkOptions } from '../../kernel/options.js';
 import { requestKey } from '../../kernel/request-key.js';
+import { hasRefusedCalls } from '../../kernel/response-gate.js';
 
 /** What is stored: JSON, so that any store can hold it. */
 export interface CacheEntry {
@@ -115,12 +116,14 @@ function hit(ctx: ModelContext, stored: CacheEntry['response']): ModelResponse {
 
 /**
  * Whole answers of the model that was asked. One that was cut off may come from a limit of that run, and one of a
- * model that stood in for another would outlive the reason.
+ * model that stood in for another would outlive the reason. One with a call that guards refused would be given without
+ * the refusal.
  */
 function storable(ctx: ModelContext, response: ModelResponse): CacheEntry['response'] | undefined {
   const { role, content, stopReason, model, metadata } = response;
   const whole = stopReason === 'stop' || stopReason === 'tool-calls';
   if (!whole || (model !== undefined && model !== modelName(ctx.model))) return undefined;
+  if (hasRefusedCalls(response)) return undefined;
   if (metadata !== undefined)
     return { role, content, stopReason, metadata, ...(model !== undefined && { model }) };
   return model === undefined ? { role, content, stopReason } : { role, content, stopReason, model };
