@@ -454,6 +454,55 @@ describe('what guards said of a call whose arguments they cleaned', () => {
     expect(ran).toEqual([]);
   });
 
+  describe.each<[string, Guard[], string | undefined]>([
+    ['a refusal', [denies, cleans], 'No secrets.'],
+    ['a refusal by what was found', [blocks], 'Refused by guard "g0".'],
+    ['a question', [asks, cleans], undefined],
+  ])('holds for what they left of it: %s', (_, guards, said) => {
+    const copied = ({ content, ...rest }: ModelResponse, args?: string): ModelResponse => ({
+      ...rest,
+      content: content.map((part) =>
+        part.type === 'tool-call' ? { ...part, arguments: args ?? part.arguments } : part,
+      ),
+    });
+    const sink: Middleware = { name: 'sink', sink: true, wrapModel: (_ctx, next) => next() };
+
+    it.each<[string, Middleware[]]>([
+      ['afterModelResponse', [{ name: 'x', afterModelResponse: (given) => ({ response: copied(given) }) }]],
+      [
+        'afterModelResponse, with other arguments',
+        [{ name: 'x', afterModelResponse: (given) => ({ response: copied(given, '{"to":"me"}') }) }],
+      ],
+      ['a layer around a sink', [{ name: 'x', wrapModel: async (_ctx, next) => copied(await next()) }, sink]],
+      ['a sink', [{ ...sink, wrapModel: async (_ctx, next) => copied(await next()) }]],
+      [
+        'a transform around a sink',
+        [
+          { name: 'x', beforeModel: (ctx) => ctx.transform(() => ({ part: (part, emit) => emit(part) })) },
+          sink,
+        ],
+      ],
+    ])('in a response that %s made', async (_how, middleware) => {
+      for (const mode of MODES) {
+        const ran: unknown[] = [];
+        const model = scriptedModel([toolCalls({ name: 'send', args: { text: 'a SECRET' } }), 'ok']);
+        const result = await outcome(
+          mode,
+          (observers) =>
+            new Agent({
+              model,
+              observers,
+              tools: [send(ran)],
+              middleware: [...middleware, ...guarding(guards)],
+            }),
+        );
+        if (said) expect(toolTexts(result)).toEqual([said]);
+        else expect(result.pending).toMatchObject([{ title: 'Send?' }]);
+        expect(ran).toEqual([]);
+      }
+    });
+  });
+
   it.each<[string, Guard[], string | undefined]>([
     ['a refusal', [denies, cleans], 'No secrets.'],
     ['a refusal by what was found', [blocks], 'Refused by guard "g0".'],

@@ -139,7 +139,7 @@ export class ResponseGate {
     );
     const { calls, rewritten } = this;
     const left = isSame(content, response.content) ? response.content : content;
-    if (calls.size > 0 && left !== response.content) objectedTo.add(left);
+    if (calls.size > 0) objectedTo.add(left);
     return { content: left, calls, rewritten };
   }
 
@@ -250,13 +250,35 @@ export class ResponseGate {
     if (this.table['tool-args'].length === 0) return rewritten;
     for (const [index, call] of response.content.entries()) {
       if (call.type !== 'tool-call') continue;
-      const { arguments: text, rewritten: anew, deny, ask } = await judgeArguments(call, ctx);
+      const judged = await judgeArguments(call, ctx);
+      const { arguments: text, rewritten: anew } = judged;
       this.rewritten ||= anew;
+      const { deny, ask } = await heldTo(call, judged, ctx);
       if (deny || ask) this.calls.set(index, { deny, ask });
       if (text !== call.arguments) rewritten.set(index, text);
     }
     return rewritten;
   }
+}
+
+/**
+ * What guards said of a call holds as well for what they left of it, which a sink, layer or hook may put into another
+ * response to the same request: of that they could not say it. It is known by its id, or by what it says.
+ */
+async function heldTo(
+  { id, name, arguments: given }: ToolCall,
+  { arguments: left, deny, ask }: Awaited<ReturnType<typeof judgeArguments>>,
+  { _call: call }: Context,
+): Promise<CallVerdict> {
+  const keys = (text: string): string[] => [...(id ? [`id ${id}`] : []), `call ${name} ${text}`];
+  const known = call.judged && keys(given).find((key) => call.judged!.has(key));
+  const before: CallVerdict | undefined = known && (await call.judged!.get(known));
+  const said: CallVerdict = { deny: deny ?? before?.deny, ask: ask ?? before?.ask };
+  if (left !== given && (deny || ask)) {
+    call.judged ??= new Map();
+    for (const key of keys(left)) call.judged.set(key, Promise.resolve(said));
+  }
+  return said;
 }
 
 /** Judges a response that did not stream: a preset, cached or replaced one. */
