@@ -437,6 +437,45 @@ describe('what guards said of a call whose arguments they cleaned', () => {
     expect(ran).toEqual([]);
   });
 
+  it.each<[string, Middleware[]]>([
+    [
+      'a layer inside a sink',
+      [
+        { name: 'writes', wrapTool: (_ctx, next) => next({ args: { text: 'a SECRET' } }) },
+        { name: 'sink', sink: true, wrapTool: (_ctx, next) => next() },
+        {
+          name: 'extends',
+          wrapTool: (ctx, next) => next({ args: { ...(ctx.rawArgs as object), to: 'me' } }),
+        },
+      ],
+    ],
+    [
+      'a layer that has asked',
+      [
+        {
+          name: 'writes',
+          async wrapTool(ctx, next) {
+            ctx.args = { text: 'a SECRET' };
+            await ctx.suspend({ title: 'Really?', onRequest: () => ({ type: 'approve' }) });
+            ctx.args = { ...(ctx.rawArgs as object), to: 'me' };
+            return next();
+          },
+        },
+      ],
+    ],
+  ])('holds for what is made of the rest of arguments: %s', async (_, layers) => {
+    for (const guards of [[denies, cleans], [blocks], [asks, cleans]]) {
+      const ran: unknown[] = [];
+      const result = await new Agent({
+        model: scriptedModel([toolCalls({ name: 'send', args: { text: 'x' } }), 'ok']),
+        tools: [send(ran)],
+        middleware: [...layers, ...guarding(guards)],
+      }).run('go');
+      expect(result.status).toBe(guards[0] === asks ? 'suspended' : 'done');
+      expect(ran).toEqual([]);
+    }
+  });
+
   it('holds where a hook that resolves calls assigned arguments, which are not its to assign', async () => {
     const ran: unknown[] = [];
     const meddles: Middleware = {
