@@ -215,24 +215,27 @@ describe('an answer that guards judge', () => {
     expect(await journal()).not.toContain(SECRET);
   });
 
-  it('to a sub-agent passes the guards of the session that was asked, too', async () => {
-    const { store, agent, journal } = office({ middleware: [asksFirst] });
-    const boss = (answer: Parameters<typeof scriptedModel>[0][0]) => {
-      const model = scriptedModel([toolCalls({ name: 'mail', args: { body: 'hello' } })]);
-      const clerk = agent({ model }).asTool({ name: 'clerk', description: '' });
-      const tools = [clerk];
-      return new Agent({ model: scriptedModel([answer]), tools, store, middleware: [redactor()] }).session(
-        's',
-      );
-    };
-    const first = boss(toolCalls({ name: 'clerk', args: { prompt: 'Write.' } }));
-    const [request] = (await first.run('go')).pending;
-    await boss('end').resume({ answers: { [request!.id]: decision } });
-    const ids = (await store.list()).sessions.map(({ sessionId }) => sessionId);
-    expect(ids).toHaveLength(2);
-    for (const id of ids) {
-      expect(await journal(id)).not.toContain(SECRET);
-      expect(await journal(id)).toContain('Use [redacted].');
-    }
-  });
+  it.each(ways)(
+    'to a sub-agent passes the guards of the session that was asked, too: %s',
+    async (_, give) => {
+      const { store, agent, journal } = office({ middleware: [asksFirst] });
+      const boss = (answer: Parameters<typeof scriptedModel>[0][0]) => {
+        const model = scriptedModel([toolCalls({ name: 'mail', args: { body: 'hello' } })]);
+        const clerk = agent({ model }).asTool({ name: 'clerk', description: '' });
+        const tools = [clerk];
+        return new Agent({ model: scriptedModel([answer]), tools, store, middleware: [redactor()] }).session(
+          's',
+        );
+      };
+      const first = boss(toolCalls({ name: 'clerk', args: { prompt: 'Write.' } }));
+      const [request] = (await first.run('go')).pending;
+      await give(boss('end'), request!, decision);
+      const ids = (await store.list()).sessions.map(({ sessionId }) => sessionId);
+      expect(ids).toHaveLength(2);
+      for (const id of ids) {
+        expect(await journal(id)).not.toContain(SECRET);
+        expect(await journal(id)).toContain('Use [redacted].');
+      }
+    },
+  );
 });

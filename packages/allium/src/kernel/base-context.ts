@@ -40,7 +40,7 @@ export class SeamCall {
   declare raised: Raised | undefined;
   /** A response or result that the kernel made, and has frozen with all that is in it. */
   declare frozen: unknown;
-  /** What guards have said of responses or results, by the content or the result. */
+  /** What guards have said of responses, results and calls, by the content, the result, or what tells of the call. */
   declare judged: Map<unknown, Promise<any>> | undefined;
 
   constructor() {

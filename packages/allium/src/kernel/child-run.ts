@@ -4,7 +4,9 @@
  * suspension or a crash, the child goes on, or its result is found, and nothing is done twice.
  */
 import { childId, endRun, placeOf } from './abandoned.js';
+import { admit, isJudged } from './admission.js';
 import type { Agent, RunOptions } from './agent.js';
+import { checkAnswer } from './answers.js';
 import type { ToolContext } from './context.js';
 import { codeOf, RunError, Suspension } from './errors.js';
 import type { AgentEvent } from './events.js';
@@ -14,7 +16,7 @@ import type { RunResult, RunStatus, Stop } from './result.js';
 import type { Run } from './run.js';
 import { Session } from './session.js';
 import type { SessionState } from './session-state.js';
-import type { Awaitable, Decision, PendingRequest } from './store.js';
+import type { Awaitable, Decision, PendingRequest, Request } from './store.js';
 import { type ToolResult, toolResult } from './tool.js';
 
 /** How the run of a child ended. */
@@ -83,6 +85,8 @@ export function forward(ctx: ToolContext, event: AgentEvent, sessionId: string):
   if (event.type === 'message_update' || event.type === 'message_reset') return;
   return ctx._of._owner.update(ctx, event.type, { agentId: sessionId, event }, true);
 }
+
+type Handler = NonNullable<Request['onRequest']>;
 
 /** One child of one call. */
 class ChildCall {
@@ -200,7 +204,7 @@ class ChildCall {
       parent: this.ctx,
       limits: { depth },
       ...(Object.keys(metadata).length > 0 && { metadata }),
-      ...(handler && { onRequest: (request) => handler(this.lifted(request, session)) }),
+      ...(handler && { onRequest: (request) => this.relay(handler, this.lifted(request, session)) }),
     };
   }
 
@@ -212,6 +216,16 @@ class ChildCall {
     const from = request.from ?? { agent: this.child.agent.name, sessionId: session.id, runId, callId };
     const id = `${this.place}/${request.id}`;
     return deepFreeze({ ...request, id, runId: this.run.runId, callId: this.ctx.toolCall.id, from });
+  }
+
+  /** A handler of the parent answers in its session, so its guards judge what is said, as they do after a resume. */
+  private async relay(handler: Handler, request: PendingRequest): Promise<Decision | undefined> {
+    const given = await handler(request);
+    if (!given || this.child.agent._onRequest || !isJudged(this.run.plan, given)) return given;
+    const answer = checkAnswer(request, given, request.createdAt);
+    const { decision, written } = await admit(this.run, request, answer);
+    if (written) this.run.cells.stage(written);
+    return decision;
   }
 
   /** What the parent was answered and the child has not heard yet. */

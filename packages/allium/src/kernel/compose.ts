@@ -242,7 +242,8 @@ function rulesOf(
   for (const hook of RULE_HOOKS) {
     rules[hook] = middleware.flatMap(({ name, position, middleware: one }) => {
       const fn = bound(one, hook);
-      return fn ? [{ hook, name, position, open: one.onFail === 'open', fn }] : [];
+      const { onFail, sink = false } = one;
+      return fn ? [{ hook, name, position, open: onFail === 'open', sink, fn }] : [];
     });
     const explicit = hooks[hook];
     if (explicit === undefined) continue;
@@ -258,7 +259,8 @@ function rulesOf(
         `\`${hook}\` of the agent would replace the one of "${guarding.name}", which guards. Make yours a middleware, or say replaces: ['${guarding.name}'].`,
       );
     if (names.length > 0) replaced.push({ hook, names });
-    rules[hook] = [{ hook, name: 'agent', position: -1, open: false, fn: explicit as PlannedHook['fn'] }];
+    const fn = explicit as PlannedHook['fn'];
+    rules[hook] = [{ hook, name: 'agent', position: -1, open: false, sink: false, fn }];
   }
   return { rules, replaced };
 }

@@ -202,7 +202,14 @@ export function judgeUpdate(
  */
 function redactDetails(details: unknown, ctx: Context, quiet = false): { value: unknown; deny?: Refusal } {
   if (ctx.plan.guards['tool-result'].length === 0) return { value: details };
-  return redactValue('tool-result', asJson(details), ctx, quiet);
+  return redactValue('tool-result', asJson(details, quiet ? withPlainArguments : undefined), ctx, quiet);
+}
+
+/** Calls in events of a sub-agent: their arguments are searched as they read, not as they are escaped. */
+function withPlainArguments(key: string, value: unknown): unknown {
+  if (key !== 'arguments' || typeof value !== 'string' || !value.includes('\\')) return value;
+  const read = readArguments(value);
+  return read ? JSON.stringify(read.args) : unescaped(value);
 }
 
 /** Probabilities of tokens spell the whole text out, in pieces that no guard knows. */

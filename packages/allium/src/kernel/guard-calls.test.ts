@@ -18,7 +18,7 @@ import {
   toolResult,
   window,
 } from 'allium';
-import { chunks, failWith, hang, scriptedModel, toolCalls } from 'allium/testing';
+import { chunks, failWith, hang, type Script, scriptedModel, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { breakingStore } from '../../../../test/run-checks.js';
@@ -263,6 +263,29 @@ describe('events of a child', () => {
       if (mode !== 'run') expect(seen.some(({ type }) => type === 'tool_execution_update')).toBe(true);
     }
   });
+
+  it.each([
+    ['JSON', '{"text":"a \\u0053ECRET, \\"quoted\\""}', '{"text":"a [redacted], \\"quoted\\""}'],
+    ['no JSON', '{"text":"a \\u0053ECRET', '{"text":"a [redacted]'],
+  ])(
+    'show arguments of calls without what reads like it, however it is escaped: %s',
+    async (_, given, left) => {
+      const child = new Agent({
+        name: 'kid',
+        tools: [make('peek', () => 'ok')],
+        model: scriptedModel([toolCalls({ name: 'peek', args: given }), 'All is well.']),
+      });
+      const seen: AgentEvent[] = [];
+      await new Agent({
+        model: scriptedModel([toolCalls({ name: 'kid', args: { prompt: 'go' } }), 'ok']),
+        middleware: [{ name: 'g', guard: { on: ['tool-result'], find } }],
+        tools: [child.asTool({ name: 'kid', description: 'A child.' })],
+        observers: [(event) => void seen.push(event)],
+      }).run('go');
+      expect(JSON.stringify(seen)).not.toContain('u0053');
+      expect(JSON.stringify(seen)).toContain(JSON.stringify(left));
+    },
+  );
 });
 
 describe('a call that a guard refused', () => {
@@ -474,6 +497,34 @@ describe('what guards said of a call whose arguments they cleaned', () => {
       }
   });
 
+  it('does not hold for a call of another answer, or beside it, that has the same id', async () => {
+    const again: Middleware = {
+      name: 'again',
+      async wrapModel(_ctx, next) {
+        await next();
+        return next();
+      },
+    };
+    for (const middleware of [[], [again]]) {
+      const ran: unknown[] = [];
+      const secret = { name: 'send', id: 'c', args: { text: 'a SECRET' } };
+      const fine = { name: 'send', id: 'c', args: { text: 'hello' } };
+      const model = scriptedModel([
+        ...(middleware.length > 0 ? [toolCalls(secret), toolCalls(fine)] : [toolCalls(secret, fine)]),
+        'ok',
+        'ok',
+      ]);
+      // A sink has every answer judged.
+      const sink: Middleware = { name: 'sink', sink: true, wrapModel: (_ctx, next) => next() };
+      await new Agent({
+        model,
+        tools: [send(ran)],
+        middleware: [...middleware, sink, ...guarding([denies, cleans])],
+      }).run('go');
+      expect(ran).toEqual([{ text: 'hello' }]);
+    }
+  });
+
   it.each<[string, Guard[]]>([
     ['a refusal', [denies, cleans]],
     ['a refusal by what was found', [blocks]],
@@ -505,6 +556,45 @@ describe('what guards said of a call whose arguments they cleaned', () => {
     }
   });
 
+  it.each<[string, Middleware[]]>([
+    [
+      'a layer inside a sink',
+      [
+        { name: 'writes', wrapTool: (_ctx, next) => next({ args: { text: 'a SECRET' } }) },
+        { name: 'sink', sink: true, wrapTool: (_ctx, next) => next() },
+        {
+          name: 'extends',
+          wrapTool: (ctx, next) => next({ args: { ...(ctx.rawArgs as object), to: 'me' } }),
+        },
+      ],
+    ],
+    [
+      'a layer that has asked',
+      [
+        {
+          name: 'writes',
+          async wrapTool(ctx, next) {
+            ctx.args = { text: 'a SECRET' };
+            await ctx.suspend({ title: 'Really?', onRequest: () => ({ type: 'approve' }) });
+            ctx.args = { ...(ctx.rawArgs as object), to: 'me' };
+            return next();
+          },
+        },
+      ],
+    ],
+  ])('holds for what is made of the rest of arguments: %s', async (_, layers) => {
+    for (const guards of [[denies, cleans], [blocks], [asks, cleans]]) {
+      const ran: unknown[] = [];
+      const result = await new Agent({
+        model: scriptedModel([toolCalls({ name: 'send', args: { text: 'x' } }), 'ok']),
+        tools: [send(ran)],
+        middleware: [...layers, ...guarding(guards)],
+      }).run('go');
+      expect(result.status).toBe(guards[0] === asks ? 'suspended' : 'done');
+      expect(ran).toEqual([]);
+    }
+  });
+
   it('holds where a hook that resolves calls assigned arguments, which are not its to assign', async () => {
     const ran: unknown[] = [];
     const meddles: Middleware = {
@@ -520,6 +610,161 @@ describe('what guards said of a call whose arguments they cleaned', () => {
     }).run('go');
     expect(result.pending).toMatchObject([{ title: 'Send?' }]);
     expect(ran).toEqual([]);
+  });
+
+  describe.each<[string, Guard[], string | undefined]>([
+    ['a refusal', [denies, cleans], 'No secrets.'],
+    ['a refusal by what was found', [blocks], 'Refused by guard "g0".'],
+    ['a question', [asks, cleans], undefined],
+  ])('holds for what they left of it: %s', (_, guards, said) => {
+    const copied = ({ content, ...rest }: ModelResponse, args?: string): ModelResponse => ({
+      ...rest,
+      content: content.map((part) =>
+        part.type === 'tool-call' ? { ...part, arguments: args ?? part.arguments } : part,
+      ),
+    });
+    const sink: Middleware = { name: 'sink', sink: true, wrapModel: (_ctx, next) => next() };
+
+    it.each<[string, Middleware[]]>([
+      ['afterModelResponse', [{ name: 'x', afterModelResponse: (given) => ({ response: copied(given) }) }]],
+      [
+        'afterModelResponse, with other arguments',
+        [{ name: 'x', afterModelResponse: (given) => ({ response: copied(given, '{"to":"me"}') }) }],
+      ],
+      ['a layer around a sink', [{ name: 'x', wrapModel: async (_ctx, next) => copied(await next()) }, sink]],
+      ['a sink', [{ ...sink, wrapModel: async (_ctx, next) => copied(await next()) }]],
+      [
+        'a transform around a sink',
+        [
+          { name: 'x', beforeModel: (ctx) => ctx.transform(() => ({ part: (part, emit) => emit(part) })) },
+          sink,
+        ],
+      ],
+    ])('in a response that %s made', async (_how, middleware) => {
+      for (const mode of MODES) {
+        const ran: unknown[] = [];
+        const model = scriptedModel([toolCalls({ name: 'send', args: { text: 'a SECRET' } }), 'ok']);
+        const result = await outcome(
+          mode,
+          (observers) =>
+            new Agent({
+              model,
+              observers,
+              tools: [send(ran)],
+              middleware: [...middleware, ...guarding(guards)],
+            }),
+        );
+        if (said) expect(toolTexts(result)).toEqual([said]);
+        else expect(result.pending).toMatchObject([{ title: 'Send?' }]);
+        expect(ran).toEqual([]);
+      }
+    });
+  });
+
+  it.each<[string, Guard[], string | undefined]>([
+    ['a refusal', [denies, cleans], 'No secrets.'],
+    ['a refusal by what was found', [blocks], 'Refused by guard "g0".'],
+    ['a question', [asks, cleans], undefined],
+  ])('holds where a hook says which tool is meant: %s', async (_, guards, said) => {
+    const store = memoryStore();
+    const ran: unknown[] = [];
+    const renames: Middleware = {
+      name: 'renames',
+      resolveToolCall: (toolCall) => ({ toolCall: { ...toolCall, name: 'send' } }),
+    };
+    const call = toolCalls({ name: 'Send', args: { text: 'a SECRET' } });
+    const session = (kept: Store, ...script: Script[]) =>
+      new Agent({
+        model: scriptedModel(script),
+        store: kept,
+        tools: [send(ran)],
+        middleware: [renames, ...guarding(guards)],
+      }).session('s');
+    // The message is written, and nothing after it.
+    await expect(session(breakingStore(store, 3).store, call, 'ok').run('go')).rejects.toThrow('disk full');
+    const resumed = await session(store, 'ok').resume();
+    for (const result of [resumed, await session(memoryStore(), call, 'ok').run('go')]) {
+      if (said) expect(toolTexts(result)).toEqual([said]);
+      else expect(result.pending).toMatchObject([{ title: 'Send?', toolName: 'send' }]);
+    }
+    expect(ran).toEqual([]);
+  });
+});
+
+describe('arguments that middleware writes', () => {
+  const strict = tool({ name: 'act', description: 'act', input: z.strictObject({}), execute: () => 'done' });
+  const args = { SECRET: 1 };
+  const cleans: Middleware = { name: 'cleans', guard: { on: ['tool-args'], find } };
+  const left = async (given: Tool, ...middleware: Middleware[]) => {
+    const store = memoryStore();
+    const seen: AgentEvent[] = [];
+    const model = scriptedModel([toolCalls({ name: 'act' }), 'ok']);
+    const observers = [(event: AgentEvent) => void seen.push(event)];
+    const agent = new Agent({ model, store, observers, tools: [given], middleware: [...middleware, cleans] });
+    const result = await agent.run('go');
+    const entries = await store.read(result.sessionId, 1);
+    expect(JSON.stringify([seen, entries, result, model.requests])).not.toContain('SECRET');
+    return result;
+  };
+
+  it.each<[string, Middleware]>([
+    [
+      'resolveToolCall',
+      { resolveToolCall: (toolCall) => ({ toolCall: { ...toolCall, arguments: JSON.stringify(args) } }) },
+    ],
+    ['beforeToolCall', { beforeToolCall: () => ({ args }) }],
+    ['a layer', { wrapTool: (_ctx, next) => next({ args }) }],
+  ])('are judged before a schema can quote them: %s', async (_, writes) => {
+    const result = await left(strict as Tool, { name: 'writes', ...writes });
+    expect(toolTexts(result)[0]).toContain('Unrecognized key: "[redacted]"');
+  });
+
+  it('are judged as text where a hook brings some that are no JSON', async () => {
+    const result = await left(strict as Tool, {
+      name: 'writes',
+      resolveToolCall: (toolCall) => ({ toolCall: { ...toolCall, arguments: 'SECRET' } }),
+    });
+    expect(toolTexts(result)[0]).toContain('not valid JSON');
+  });
+
+  it.each<[string, Middleware[]]>([
+    [
+      'assigned',
+      [
+        {
+          name: 'asks',
+          async wrapTool(ctx, next) {
+            ctx.args = args;
+            await ctx.suspend({ title: 'Really?' });
+            return next();
+          },
+        },
+      ],
+    ],
+    [
+      'handed inward',
+      [
+        { name: 'writes', wrapTool: (_ctx, next) => next({ args }) },
+        {
+          name: 'asks',
+          async wrapTool(ctx, next) {
+            await ctx.suspend({ title: 'Really?' });
+            return next();
+          },
+        },
+      ],
+    ],
+  ])('are judged before somebody is asked about them: %s', async (_, asking) => {
+    const ran: unknown[] = [];
+    const act = make('act', (given) => ran.push(given) && 'done');
+    const { pending } = await left(act, ...asking);
+    expect(pending).toMatchObject([{ title: 'Really?', arguments: '{"[redacted]":1}' }]);
+    // Answered at once, it goes on with what is left.
+    const onRequest = () => ({ type: 'approve' as const });
+    const middleware = [...asking, cleans];
+    const model = scriptedModel([toolCalls({ name: 'act' }), 'ok']);
+    await new Agent({ model, tools: [act], middleware, onRequest }).run('go');
+    expect(ran).toEqual([{ '[redacted]': 1 }]);
   });
 });
 

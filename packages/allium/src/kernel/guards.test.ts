@@ -2,6 +2,7 @@ import { inspect } from 'node:util';
 import {
   Agent,
   type AssistantMessage,
+  assistantMessage,
   attribution,
   defineMiddleware,
   defineState,
@@ -11,6 +12,7 @@ import {
   type Middleware,
   type Model,
   type ModelPart,
+  type ModelResponse,
   memoryStore,
   NO_USAGE,
   type RunError,
@@ -1559,6 +1561,83 @@ describe('what a sink is given', () => {
       await agent.run('hi');
       expect(seen).toEqual([{ a: '[redacted]' }, action === 'block']);
     }
+  });
+
+  describe('of what a hook before it made', () => {
+    const patches: Middleware = { name: 'patches', afterToolCall: () => ({ content: 'my SECRET' }) };
+    const assigns: Middleware = {
+      name: 'assigns',
+      async afterToolCall(ctx) {
+        ctx.result = toolResult({ content: 'x', details: { mine: 'SECRET' } });
+      },
+    };
+    const looks = () =>
+      sink({
+        afterToolCall: (ctx) => void seen.push(textOf(ctx.result!), ctx.result!.details),
+        afterModelResponse: (response) => void seen.push(textOf(response)),
+      });
+    const script = [toolCalls({ name: 'act', args: {} }), 'ok'];
+
+    it.each<[string, Middleware, Partial<Guard>, unknown[]]>([
+      ['a patch', patches, {}, ['my [redacted]', undefined]],
+      ['details', assigns, {}, ['x', { mine: '[redacted]' }]],
+      ['a patch that is withheld', patches, { action: 'block' }, ['Refused by guard "redact".', undefined]],
+    ])('results: %s', async (_, hook, more, wanted) => {
+      const { agent } = agentOf(script, hook, looks(), redacting(['tool-result'], more));
+      const { messages } = await agent.run('hi');
+      expect(seen).toEqual(['', ...wanted, 'ok']);
+      expect(resultTexts(messages)).toEqual([wanted[0]]);
+    });
+
+    it('nothing, where it ends the run', async () => {
+      const harmless: Middleware = { ...patches, wrapTool: async () => toolResult({ content: 'x' }) };
+      const stopping = redacting(['tool-result'], { action: 'stop' });
+      const { agent } = agentOf(script, harmless, looks(), stopping);
+      const { stop, messages } = await agent.run('hi');
+      expect(stop).toMatchObject({ reason: 'guardrail', by: 'redact' });
+      expect(seen).toEqual(['']);
+      expect(resultTexts(messages)).toEqual(['The result was withheld.']);
+    });
+
+    it.each<[string, (given: ModelResponse) => { response: ModelResponse } | undefined]>([
+      ['a response', () => ({ response: assistantMessage('a SECRET') })],
+      ['a response, by the last that made one', (given) => ({ response: { ...given } })],
+    ])('%s', async (_, last) => {
+      const first = () => ({ response: assistantMessage('a SECRET') });
+      let judged = 0;
+      const { agent } = agentOf(
+        ['ok'],
+        { name: 'first', afterModelResponse: async () => first() },
+        { name: 'last', afterModelResponse: last },
+        looks(),
+        { ...looks(), name: 'sink2' },
+        redacting(['output']),
+        judging(['output'], () => void judged++),
+      );
+      const { text } = await agent.run('hi');
+      expect(seen).toEqual(['a [redacted]', 'a [redacted]']);
+      expect(text).toBe('a [redacted]');
+      // What the model said, and what the hooks made of it.
+      expect(judged).toBe(2);
+    });
+
+    it('a call that guards refuse for it stays refused', async () => {
+      const wants: Middleware = {
+        name: 'wants',
+        afterModelResponse: (response) => ({
+          response: {
+            ...response,
+            content: response.content.map((part) =>
+              part.type === 'tool-call' ? { ...part, arguments: '{"a":"SECRET"}' } : part,
+            ),
+          },
+        }),
+      };
+      const { agent } = agentOf(script, wants, looks(), redacting(['tool-args'], { action: 'block' }));
+      const { messages } = await agent.run('hi');
+      expect(calls).toEqual([]);
+      expect(resultTexts(messages)).toEqual(['Refused by guard "redact".']);
+    });
   });
 
   it('of a call that resolveToolCall brought, also after a resume', async () => {

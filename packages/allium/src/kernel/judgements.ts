@@ -84,6 +84,15 @@ export class Judgements {
     );
   }
 
+  /** Judges what a hook made of a result, before a sink is given it; undefined where it has passed. */
+  patched(ctx: ToolContext): Promise<void> | undefined {
+    const { result, _call: call } = ctx;
+    if (this.run.plan.guards['tool-result'].length === 0 || this.hasPassed(result!, call)) return undefined;
+    return this.toolResult(ctx, result!).then((judged) => {
+      ctx.result = judged;
+    });
+  }
+
   /** Has a layer assigned arguments that nobody has judged yet? Those are kept from a sink. */
   hides(ctx: LayerContext): ctx is ToolContext {
     return ctx.seam === 'tool' && ctx._input.assigned && this.run.plan.guards['tool-args'].length > 0;
@@ -95,15 +104,15 @@ export class Judgements {
     const toolCall = { ...ctx.toolCall, arguments: given };
     const { arguments: kept, deny, ask } = await judgeArguments(toolCall, ctx);
     if (kept === given) return;
-    const before = await this.saidOf(ctx);
+    const before = await this.saidOf(ctx, ctx._input.raw);
     ctx.args = JSON.parse(kept);
     const said: CallVerdict = { deny: deny ?? before?.deny, ask: ask ?? before?.ask };
     judgedIn(ctx._call).set(ctx._input.raw, Promise.resolve(said));
   }
 
   /** What guards said of arguments before they were cleaned: they could not say it again. */
-  async saidOf(ctx: ToolContext): Promise<CallVerdict | undefined> {
-    return ctx._call.judged?.get(ctx._input.raw);
+  async saidOf(ctx: ToolContext, raw: unknown): Promise<CallVerdict | undefined> {
+    return ctx._call.judged?.get(raw);
   }
 
   /** Is this what the guards left of a result of this call? */

@@ -7,9 +7,11 @@
  * Every exit is either a returned Stop or something thrown: a control signal, an abort or an error. Whatever the
  * exit, each tool call has its result and each event that started has ended.
  */
+
 import { takeAnswers } from './admission.js';
 import { boundary, checkLimits, restoreStop } from './boundary.js';
 import { type RunContext, TurnContext } from './context.js';
+import { onRunEnd, shouldStopAfterTurn } from './end-rules.js';
 import { type Due, drain } from './inbox.js';
 import { acceptInput, acceptQueued, appendMessages, stamped } from './incoming.js';
 import type { AssistantMessage, ToolMessage } from './messages.js';
@@ -17,7 +19,6 @@ import { type Answer, modelPhase } from './model-phase.js';
 import type { OpenBatch } from './open-run.js';
 import { NO_VERDICTS } from './response-gate.js';
 import type { Stop } from './result.js';
-import * as rules from './rules.js';
 import type { Run } from './run.js';
 import type { Awaitable } from './store.js';
 import { type BatchOutcome, ToolBatch } from './tool-batch.js';
@@ -215,7 +216,7 @@ function shouldStop(run: Run, { message, toolResults, more }: TurnEnd): Awaitabl
   const hooks = run.plan.rules.shouldStopAfterTurn;
   if (hooks.length === 0) return undefined;
   const ctx = new TurnContext(run, message, toolResults, more);
-  return ctx._asked(() => rules.shouldStopAfterTurn(hooks, ctx));
+  return ctx._asked(() => shouldStopAfterTurn(hooks, ctx));
 }
 
 /** The run would end. Undefined: `onRunEnd` has something more to say, and there is another turn. */
@@ -226,7 +227,7 @@ async function atRunEnd(
 ): Promise<Stop | undefined> {
   const hooks = run.plan.rules.onRunEnd;
   const ctx = new TurnContext(run, message, toolResults, false);
-  const injected = await ctx._asked(() => rules.onRunEnd(hooks, ctx));
+  const injected = await ctx._asked(() => onRunEnd(hooks, ctx));
   if (injected.length === 0) return stop ?? FINAL;
   if (run.open.cycles >= MAX_CYCLES)
     return { reason: 'loop', message: `onRunEnd kept the run going ${MAX_CYCLES} times.`, by: 'kernel' };

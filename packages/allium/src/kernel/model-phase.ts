@@ -207,7 +207,7 @@ function decide(ctx: ModelContext, response: ModelResponse): Awaitable<Answer> {
     const final = wanted === response ? response : live.finish(wanted, ctx);
     return final instanceof Promise ? final.then(answer) : answer(final);
   };
-  const asked = rules.afterModelResponse(run.plan.rules.afterModelResponse, response, turn);
+  const asked = rules.afterModelResponse(run.plan.rules.afterModelResponse, response, turn, ctx);
   return asked instanceof Promise ? asked.then(decided) : decided(asked);
 }
 

@@ -1,6 +1,6 @@
 /** Judges one response, piece by piece as it streams or whole. */
 import { redactValue, withContent, withheldThinking, withoutMetadata } from './content-guards.js';
-import type { Context } from './context.js';
+import type { Context, SeamCall } from './context.js';
 import { attribution, codeOf, isControl } from './errors.js';
 import {
   type GuardTable,
@@ -237,29 +237,53 @@ export class ResponseGate {
     if (this.table['tool-args'].length === 0) return rewritten;
     for (const [index, call] of response.content.entries()) {
       if (call.type !== 'tool-call') continue;
-      const before: CallVerdict | undefined = await ctx._call.judged?.get(keyOf(call));
+      const before = await heldTo(call, ctx);
       const judged = await judgeArguments(call, ctx);
       const { arguments: text, rewritten: anew, deny = before?.deny, ask = before?.ask } = judged;
       this.rewritten ||= anew;
+      if (deny || ask) this.calls.set(index, { deny, ask });
       if (text !== call.arguments) rewritten.set(index, text);
-      if (!deny && !ask) continue;
-      this.calls.set(index, { deny, ask });
-      ctx._call.judged ??= new Map();
-      ctx._call.judged.set(keyOf({ ...call, arguments: text }), Promise.resolve({ deny, ask }));
+    }
+    for (const [index, left] of rewritten) {
+      const said = this.calls.get(index);
+      if (said) remember(response.content[index] as ToolCall, left, said, ctx);
     }
     return rewritten;
   }
 }
 
-/** Did guards refuse a call of this response, as they left it, or want to ask about it? */
-export function hasVerdict({ content }: ModelResponse, ctx: Context): boolean {
-  const { judged } = ctx._call;
-  return judged !== undefined && content.some((part) => part.type === 'tool-call' && judged.has(keyOf(part)));
+/**
+ * What guards said of a call holds as well for what they left of it, which a sink, layer or hook may put into another
+ * response to the same request: of that they could not say it. It is known by what it says, and until the model is asked
+ * again by its id.
+ */
+function remember(call: ToolCall, left: string, said: CallVerdict, { _call: seam }: Context): void {
+  seam.judged ??= new Map();
+  for (const key of [textKey({ ...call, arguments: left }), idKey(call, seam)])
+    seam.judged.set(key, Promise.resolve(said));
 }
 
-/** What is left of a call may be put into another response, and guards could not say again what they said of it. */
-function keyOf({ id, name, arguments: left }: ToolCall): string {
-  return `${id}\n${name}\n${left}`;
+async function heldTo(call: ToolCall, { _call: seam }: Context): Promise<CallVerdict | undefined> {
+  return seam.judged?.get(textKey(call)) ?? seam.judged?.get(idKey(call, seam));
+}
+
+function textKey({ name, arguments: args }: ToolCall): string {
+  return `${name}\n${args}`;
+}
+
+/** Without an id it is known by what it says only. */
+function idKey(call: ToolCall, { attempts }: SeamCall): string {
+  return call.id ? `${attempts} ${call.id}` : textKey(call);
+}
+
+/**
+ * Did guards refuse a call of what they left here, or want to ask about one? They could not say so again, as they would
+ * see only what they left: such an answer serves no other call.
+ */
+export function hasVerdict({ content }: ModelResponse, { _call: { judged } }: Context): boolean {
+  return (
+    judged !== undefined && content.some((part) => part.type === 'tool-call' && judged.has(textKey(part)))
+  );
 }
 
 /** Judges a response that did not stream: a preset, cached or replaced one. */

@@ -9,7 +9,6 @@ import type { AcceptVerdict, ToolResultPatch, TurnAction } from './middleware.js
 import type { RequestParts } from './model-context.js';
 import { noteAssigned } from './request-changes.js';
 import { checkRequest } from './request-checks.js';
-import type { Stop, StoppingReason } from './result.js';
 import { untilAborted } from './scope.js';
 import type { Awaitable, Request } from './store.js';
 import { patched, type Tool, type ToolResult } from './tool.js';
@@ -52,6 +51,7 @@ export interface PlannedHook {
   readonly name: string;
   readonly position: number;
   readonly open: boolean;
+  readonly sink: boolean;
   readonly fn: (...args: any[]) => any;
 }
 
@@ -72,7 +72,7 @@ type Look = (planned: PlannedHook, ctx: any, before: any) => void;
  * Calls one hook and checks what it answers and assigns. Notes who threw, skips those that fail open, and stops at a
  * latched signal. Waits only where the hook does; an abort ends the wait, and what the hook answers later is dropped.
  */
-function ask<T>(
+export function ask<T>(
   planned: PlannedHook,
   ctx: Context,
   subject: unknown = ctx,
@@ -289,9 +289,11 @@ function unanswered({ hook, name }: PlannedHook, ctx: ToolContext): void {
   throw new AlliumError('INVALID_HOOK_RESULT', why);
 }
 
-/** Each hook sees the merge so far in `ctx.result`. */
+/** Each hook sees the merge so far in `ctx.result`; a sink, what guards leave of it. */
 export function afterToolCall(hooks: Hooks, ctx: ToolContext, from = 0): Awaitable<void> {
   for (let i = from; i < hooks.length; i++) {
+    const judging = hooks[i]!.sink ? ctx._run.judgements.patched(ctx) : undefined;
+    if (judging) return judging.then(() => afterToolCall(hooks, ctx, i));
     const before = ctx.result!;
     const patch = ask<ToolResultPatch>(hooks[i]!, ctx, ctx, replaced, before);
     if (patch instanceof Promise)
@@ -327,20 +329,34 @@ export function afterModelResponse(
   hooks: Hooks,
   response: ModelResponse,
   ctx: TurnContext,
+  model: ModelContext,
 ): Awaitable<MergedAction> {
-  return askOn(hooks, 0, { response, inject: NOTHING, decision: 'natural', by: undefined }, ctx);
+  const so: MergedAction = { response, inject: NOTHING, decision: 'natural', by: undefined };
+  return askOn(hooks, 0, so, response, ctx, model);
 }
 
-/** Goes on from hook `from`, with what the hooks before came to. */
-function askOn(hooks: Hooks, from: number, before: MergedAction, ctx: TurnContext): Awaitable<MergedAction> {
+/** Goes on from hook `from`, with what the hooks before came to. Guards have seen `seen`; a sink gets nothing else. */
+function askOn(
+  hooks: Hooks,
+  from: number,
+  before: MergedAction,
+  seen: ModelResponse,
+  ctx: TurnContext,
+  model: ModelContext,
+): Awaitable<MergedAction> {
   let so = before;
   for (let i = from; i < hooks.length; i++) {
     const planned = hooks[i]!;
+    const until = so;
+    if (planned.sink && so.response !== seen)
+      return ctx._run.judgements
+        .response(so.response, model)
+        .then(({ response }) => askOn(hooks, i, { ...until, response }, response, ctx, model));
     const action = ask<TurnAction>(planned, ctx, so.response);
-    if (action instanceof Promise) {
-      const until = so;
-      return action.then((given) => askOn(hooks, i + 1, mergedAction(planned, until, given, ctx), ctx));
-    }
+    if (action instanceof Promise)
+      return action.then((given) =>
+        askOn(hooks, i + 1, mergedAction(planned, until, given, ctx), seen, ctx, model),
+      );
     so = mergedAction(planned, so, action, ctx);
   }
   return so;
@@ -364,33 +380,4 @@ function mergedAction(
     decision: action.decision ?? before.decision,
     by: action.decision ? name : before.by,
   };
-}
-
-type StopAnswer = boolean | { reason: StoppingReason; message?: string } | undefined;
-
-export function shouldStopAfterTurn(hooks: Hooks, ctx: TurnContext, from = 0): Awaitable<Stop | undefined> {
-  for (let i = from; i < hooks.length; i++) {
-    const planned = hooks[i]!;
-    const answer = ask<StopAnswer>(planned, ctx);
-    if (answer instanceof Promise)
-      return answer.then((given) => stopOf(planned, given) ?? shouldStopAfterTurn(hooks, ctx, i + 1));
-    const stop = stopOf(planned, answer);
-    if (stop) return stop;
-  }
-  return undefined;
-}
-
-function stopOf({ name }: PlannedHook, answer: StopAnswer): Stop<StoppingReason> | undefined {
-  if (answer === undefined || answer === false) return undefined;
-  if (answer === true) return { reason: 'stopped', message: `"${name}" stopped the run.`, by: name };
-  return { ...answer, by: name };
-}
-
-export async function onRunEnd(hooks: Hooks, ctx: TurnContext): Promise<readonly Injected[]> {
-  const all: Injected[] = [];
-  for (const planned of hooks) {
-    const messages = await ask<readonly Message[]>(planned, ctx);
-    for (const message of messages ?? []) all.push({ message, by: planned.name });
-  }
-  return all;
 }

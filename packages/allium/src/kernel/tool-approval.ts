@@ -82,7 +82,6 @@ export class ToolApproval {
 
   private async restored(call: Call, verdict: Verdict): Promise<Verdict> {
     if (!('args' in verdict)) return verdict;
-    if (call.resolved) call.ctx._rewriteCall(JSON.stringify(verdict.args));
     call.ctx._revise();
     const problem = await call.closed(() => validate(call.ctx, verdict.args));
     return problem ? { block: { reason: problem, by: 'kernel' } } : verdict;
@@ -91,19 +90,18 @@ export class ToolApproval {
   /** Guards first: what they refuse no hook is asked about. Deny beats ask. */
   private async judge(call: Call, ctx: ToolContext): Promise<CallDecision> {
     let guard: Partial<CallVerdict> | undefined = call.guardVerdict;
-    // The response was judged before it was kept. Arguments that came from elsewhere, or after a crash, are judged here.
-    if (!this.batch.isFresh || call.resolved || ctx.revision > 0) {
+    // A response is judged before it is kept, and a call that a hook brought when it comes. Arguments that came from
+    // elsewhere, or after a crash, are judged here.
+    if ((!this.batch.isFresh && !call.resolved) || ctx.revision > 0) {
       const before = ctx.revision === 0 ? guard?.ask : undefined;
-      const { deny, ask = before } = await judgeRaw(ctx, call.resolved && ctx.revision === 0);
+      const { deny, ask = before } = await judgeRaw(ctx);
       guard = { deny, ask };
     }
     if (guard?.deny) return { block: guard.deny };
     let { ask } = guard ?? {};
     const decision = await beforeToolCall(this.run.plan.rules.beforeToolCall, ctx, async (raw) => {
       ctx._revise();
-      const problem = await validate(ctx, raw);
-      if (problem) return problem;
-      const judged = await judgeRaw(ctx);
+      const judged = await judgeRaw(ctx, raw);
       ask = judged.ask;
       return judged.deny?.reason;
     });
@@ -310,6 +308,9 @@ export class ToolApproval {
         'ctx.suspend() came after the tool had run. Ask in beforeToolCall, or in the tool before it acts.',
       );
     }
+    // What a layer assigned is written with the question, and told.
+    const { judgements } = this.run;
+    if (judgements.hides(ctx)) await judgements.assigned(ctx);
     // Counted per context: an attempt that starts anew finds the answers of the one before.
     this.asked ??= new WeakMap();
     const count = (this.asked.get(ctx) ?? 0) + 1;
@@ -325,8 +326,6 @@ export class ToolApproval {
 
   /** Arguments a layer changed are validated and judged like new ones; an approval for others does not count. */
   async rejudge(call: Call, ctx: ToolContext): Promise<ToolResult | undefined> {
-    const problem = await validate(ctx, ctx._input.raw);
-    if (problem) return errorResult(problem);
     const { block, ask, result } = await this.judge(call, ctx);
     if (block) return errorResult(block.reason);
     if (ask && call.approved !== hashOf(ctx)) {

@@ -43,8 +43,8 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
   /** The tool the model named. */
   declare readonly tool: Tool | undefined;
   declare ctx: ToolContext;
-  /** A hook made another call of it than the model did. */
-  declare resolved: boolean;
+  /** A hook made another call of it than the model did: what guards said of that. */
+  declare resolved: Partial<CallVerdict> | undefined;
   /** Decided before anything ran: an unknown tool, bad arguments, a refusal, a preset. */
   declare result: ToolResult | undefined;
   declare blocked: boolean;
@@ -70,7 +70,7 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
     this.toolCall = toolCall;
     this.done = undefined;
     this.tool = run.findTool(toolCall.name, options.tools);
-    this.resolved = false;
+    this.resolved = undefined;
     this.result = undefined;
     this.blocked = false;
     this.approved = undefined;
@@ -94,7 +94,7 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
     this.ctx = new ToolContext(run, run.scope, of, NO_INPUT, this);
     this.ctx._state = _state;
     this.ctx._metadata = _metadata;
-    this.resolved = true;
+    this.resolved = NO_VERDICT;
   }
 
   update(
@@ -142,11 +142,12 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
   }
 
   /**
-   * What guards said of it when they judged the response, whatever a hook made of it since: after that, and after a
+   * What guards said of it when they judged the response, or the call that a hook made of it: after that, and after a
    * resume, they see only what they left of it.
    */
-  get guardVerdict(): CallVerdict | undefined {
+  get guardVerdict(): Partial<CallVerdict> | undefined {
     const { message, options, runner } = this.batch;
+    if (this.resolved) return this.resolved;
     if (options.verdicts) return options.verdicts.get(message.content.indexOf(this.toolCall));
     const stored = runner.open.decided?.verdicts.get(`${this.toolCall.id}\n${BY_GUARDS}`);
     const { block: deny, ask } = (stored ?? {}) as CallDecision;
@@ -205,6 +206,8 @@ export async function released(call: Call, { block, ...rest }: CallDecision): Pr
   return result ? { ...rest, result } : rest;
 }
 
+const NO_VERDICT: Partial<CallVerdict> = Object.freeze({});
+
 /** Where the journal has a hash of arguments for what hooks said. */
 export const BY_GUARDS = 'guards';
 
@@ -262,25 +265,29 @@ function take(ctx: ToolContext, raw: unknown, result: Checked): string | undefin
 }
 
 /**
- * Guards about the raw arguments in the context; what they redact is redacted there, and, where a hook brought the
- * call, in the call.
+ * Raw arguments that a hook or a layer wrote, or that a run was resumed with: guards first, as what a schema says of them
+ * may quote them. What is left of them is validated into the context, unless it is there already.
  */
-export async function judgeRaw(ctx: ToolContext, brought = false): Promise<Partial<CallVerdict>> {
+export async function judgeRaw(
+  ctx: ToolContext,
+  raw: unknown = ctx._input.raw,
+): Promise<Partial<CallVerdict>> {
   const { plan, judgements } = ctx._run;
-  if (plan.guards['tool-args'].length === 0) return {};
-  const before = await judgements.saidOf(ctx);
+  const isNew = ctx._input.assigned || raw !== ctx._input.raw;
+  if (plan.guards['tool-args'].length === 0) return isNew ? validated(ctx, raw) : {};
+  const before = await judgements.saidOf(ctx, raw);
   if (before?.deny) return { deny: before.deny };
-  const given = JSON.stringify(ctx._input.raw);
+  const given = JSON.stringify(raw) ?? 'null';
   const judged = await judgeArguments({ ...ctx.toolCall, arguments: given }, ctx);
   const { arguments: kept, deny, ask = before?.ask } = judged;
-  if (brought && kept !== given) ctx._rewriteCall(kept);
-  if (kept === given) return { deny, ask };
+  const left = kept === given ? raw : deepFreeze(JSON.parse(kept));
   // Nothing runs with what is left of them, so they need not be valid.
-  if (deny) {
-    const left = deepFreeze(JSON.parse(kept));
-    ctx._take(left, left);
-    return { deny };
-  }
-  const problem = await validate(ctx, JSON.parse(kept));
-  return problem ? { deny: { reason: problem, by: 'guard' } } : { ask };
+  if (deny && (isNew || left !== raw)) ctx._take(left, deepFreeze(left));
+  if (deny || (left === raw && !isNew)) return { deny, ask };
+  return { ask, ...(await validated(ctx, left)) };
+}
+
+async function validated(ctx: ToolContext, raw: unknown): Promise<Partial<CallVerdict>> {
+  const problem = await validate(ctx, raw);
+  return problem ? { deny: { reason: problem, by: 'kernel' } } : {};
 }

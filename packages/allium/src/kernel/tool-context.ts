@@ -67,8 +67,12 @@ export class ToolContext<Args = any> extends Context {
     return this._input.args;
   }
   set args(args: Args) {
-    const { args: before, revision, timeoutMs } = this._input;
-    if (args !== before) this._input = { args, raw: args, assigned: true, revision: revision + 1, timeoutMs };
+    const { args: before, raw, revision, timeoutMs } = this._input;
+    if (args === before) return;
+    // What guards said of arguments before they cleaned them holds for what is made of the rest.
+    const said = this._call.judged?.get(raw);
+    if (said) this._call.judged!.set(args, said);
+    this._input = { args, raw: args, assigned: true, revision: revision + 1, timeoutMs };
   }
 
   /** The arguments as JSON, before the schema touched them: what to spread when rewriting `args`. */

@@ -1,6 +1,7 @@
 /** Before a call is judged: which tool it means, and whether its arguments are any good. */
 import { NO_INPUT, type ToolContext } from './context.js';
 import { isThenable, messageOf } from './errors.js';
+import { type CallVerdict, judgeArguments } from './response-gate.js';
 import { type Hooks, resolveToolCall } from './rules.js';
 import type { Awaitable } from './store.js';
 import type { ToolBatch } from './tool-batch.js';
@@ -19,21 +20,32 @@ export function wasOffered({ _run: run }: ToolContext, name: string): boolean {
 }
 
 async function resolve(call: Call, hooks: Hooks): Promise<void> {
-  const resolved = await resolveToolCall(hooks, call.toolCall, call.ctx);
+  const said = call.guardVerdict;
+  // No hook makes one that runs of a call that guards refused.
+  const resolved = said?.deny ? undefined : await resolveToolCall(hooks, call.toolCall, call.ctx);
   if (resolved) {
     const { runner, options } = call.batch;
     const { toolCall, tool = runner.findTool(toolCall.name, options.tools) } = resolved;
     call.renew(toolCall, tool);
+    if (runner.plan.guards['tool-args'].length > 0) await judgeBrought(call, said?.ask);
   } else call.ctx._takeOut(NO_INPUT); // Arguments are not its to assign: it returns a call.
   await parse(call);
 }
 
+/** What a hook made of a call is judged like what the model made. What guards wanted to ask about that is still asked. */
+async function judgeBrought(call: Call, before: CallVerdict['ask']): Promise<void> {
+  const { toolCall } = call.ctx;
+  const { arguments: kept, deny, ask = before } = await judgeArguments(toolCall, call.ctx);
+  if (kept !== toolCall.arguments) call.ctx._rewriteCall(kept);
+  call.resolved = { deny, ask };
+}
+
 function parse(call: Call): Awaitable<void> {
   const { tool, toolCall } = call.ctx;
-  if (!tool) return call.refuse(unknown(toolCall.name, call.batch));
   // What a guard refused may have lost its arguments, and nobody is to wonder what is wrong with them.
   const denied = call.guardVerdict?.deny;
   if (denied) return call.refuse(denied.reason, denied.by);
+  if (!tool) return call.refuse(unknown(toolCall.name, call.batch));
   let raw: unknown;
   try {
     raw = JSON.parse(toolCall.arguments || '{}');

@@ -267,6 +267,33 @@ describe('cache', () => {
       expect((await agent.run('hi')).text).toBe('a cake');
     });
 
+    it.each(['run', 'stream'] as const)('a call that a guard refused (%s)', async (mode) => {
+      const store = new Map();
+      const ran: unknown[] = [];
+      const send = tool({
+        name: 'send',
+        description: 'Sends.',
+        input: z.any(),
+        execute: (args) => ran.push(args) && 'sent',
+      });
+      const no = defineMiddleware({
+        name: 'no',
+        guard: {
+          on: ['tool-args'],
+          action: 'block',
+          find: (said) => (said.includes('bomb') ? [{ start: 0, end: said.length }] : []),
+        },
+      });
+      const call = toolCalls({ name: 'send', args: { what: 'a bomb' } });
+      const model = scriptedModel([call, 'ok', call, 'ok']);
+      const agent = new Agent({ model, tools: [send], middleware: [cache({ store }), no] });
+      for (let i = 0; i < 2; i++) {
+        const { messages } = mode === 'run' ? await agent.run('hi') : await agent.stream('hi').result;
+        expect(messages[2]).toMatchObject({ content: [{ text: 'Refused by guard "no".' }] });
+      }
+      expect(ran).toEqual([]);
+    });
+
     it('the answer of a model that stood in for another', async () => {
       const swap = defineMiddleware({
         name: 'swap',
