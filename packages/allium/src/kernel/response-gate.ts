@@ -280,7 +280,8 @@ function idKey(call: ToolCall, { attempts }: SeamCall): string {
  * Did guards refuse a call of what they left here, or want to ask about one? They could not say so again, as they would
  * see only what they left: such an answer serves no other call.
  */
-export function hasVerdict({ content }: ModelResponse, { _call: { judged } }: Context): boolean {
+export function hasVerdict({ content }: ModelResponse, ctx: Context): boolean {
+  const { judged } = ctx._call;
   return (
     judged !== undefined && content.some((part) => part.type === 'tool-call' && judged.has(textKey(part)))
   );
