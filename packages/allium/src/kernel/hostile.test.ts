@@ -347,7 +347,7 @@ describe('who is to blame', () => {
       ['read', 'take', 'append'],
     ],
   ];
-  it.each(ways)('for a store that fails when %s begins is the store', async (_, begin, methods) => {
+  async function expectStoreFailed([, work, methods]: (typeof ways)[number]): Promise<void> {
     const down = new Error('ECONNREFUSED');
     const atOnce = () => {
       throw down;
@@ -356,13 +356,15 @@ describe('who is to blame', () => {
       for (const fails of [atOnce, async () => atOnce()]) {
         const whole = memoryStore();
         const { pending } = await sessionIn(whole).run('go');
-        const failure = await begin(storeWith(whole, { [method]: fails }), pending[0]!.id).catch(
+        const failure = await work(storeWith(whole, { [method]: fails }), pending[0]!.id).catch(
           (error) => error,
         );
         expect(failure, method).toBeInstanceOf(AlliumError);
         expect(failure, method).toMatchObject({ code: 'STORE_FAILED', cause: down });
       }
-  });
+  }
+
+  it.each(ways)('for a store that fails when %s begins is the store', (...way) => expectStoreFailed(way));
 
   it.each<[string, (session: Session, requestId: string) => Promise<unknown>, (keyof Store)[]]>([
     ['messages()', (session) => session.messages(), ['read']],
@@ -371,21 +373,9 @@ describe('who is to blame', () => {
     ['followUp()', (session) => session.followUp('hey'), ['read', 'post']],
     ['answer()', (session, id) => session.answer(id, { type: 'approve' }), ['read', 'take', 'post']],
     ['abort()', (session) => session.abort(), ['read', 'post']],
-  ])('for a store that fails in %s is the store', async (_, ask, methods) => {
-    const down = new Error('ECONNREFUSED');
-    const atOnce = () => {
-      throw down;
-    };
-    for (const method of methods)
-      for (const fails of [atOnce, async () => atOnce()]) {
-        const whole = memoryStore();
-        const { pending } = await sessionIn(whole).run('go');
-        const session = sessionIn(storeWith(whole, { [method]: fails }));
-        const failure = await ask(session, pending[0]!.id).catch((error) => error);
-        expect(failure, method).toBeInstanceOf(AlliumError);
-        expect(failure, method).toMatchObject({ code: 'STORE_FAILED', cause: down });
-      }
-  });
+  ])('for a store that fails in %s is the store', (name, ask, methods) =>
+    expectStoreFailed([name, (store, id) => ask(sessionIn(store), id), methods]),
+  );
 
   it.each(['read', 'take'] as const)(
     'for a store whose %s() answers with nothing is the store',

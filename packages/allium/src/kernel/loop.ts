@@ -7,7 +7,6 @@
  * Every exit is either a returned Stop or something thrown: a control signal, an abort or an error. Whatever the
  * exit, each tool call has its result and each event that started has ended.
  */
-
 import { takeAnswers } from './admission.js';
 import { boundary, checkLimits, restoreStop } from './boundary.js';
 import { type RunContext, TurnContext } from './context.js';

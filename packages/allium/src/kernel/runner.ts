@@ -169,7 +169,7 @@ function close(run: Run, given: Ended, ctx: RunContext): Awaitable<Ended> {
 
 function writeEnd(run: Run, ended: Ended, due: Due | undefined): Awaitable<Ended> {
   const stays = staysOpen(run, ended.result.status);
-  if (due || stays || run.open.batch || run.givenUp || run.posted.length > 0)
+  if (stays || run.open.batch || run.givenUp || run.posted.length > 0)
     return writeRest(run, ended, due, stays);
   // Most runs leave nothing behind.
   const wait = run.append([endOfRun(run, ended)]);
@@ -195,9 +195,7 @@ async function writeRest(run: Run, ended: Ended, due: Due | undefined, stays: bo
     if (wait) await wait;
   }
   const last =
-    due || batch || run.posted.length > 0
-      ? { ...ended, result: withLatest(run, ended.result, from, due) }
-      : ended;
+    batch || run.posted.length > 0 ? { ...ended, result: withLatest(run, ended.result, from, due) } : ended;
   if (last.result.status === 'suspended' && run.watched)
     run.emit({ type: 'suspended', runId, sessionId, pending: last.result.pending });
   return last;

@@ -152,10 +152,10 @@ export class Session {
   private async post(type: Queued['type'], given: MessageInput): Promise<void> {
     for (const one of toMessages(given)) {
       const message = ownMessage(one);
-      await reached(() => {
+      await reached(async () => {
         const looked = this.look();
-        const post = (): Awaitable<void> => this.store.post(this.id, { type, message });
-        return isThenable(looked) ? looked.then(post) : post();
+        if (isThenable(looked)) await looked;
+        await this.store.post(this.id, { type, message });
       });
     }
   }

@@ -11,6 +11,7 @@ import type { Tool } from '../../kernel/tool.js';
 import { collect } from '../collect.js';
 import { type FakeClock, fakeClock, settle } from '../fake-clock.js';
 import { play, snapshot, toStep, untilAborted } from '../scripted-model.js';
+import { meetingPoint } from './meeting-point.js';
 import { type Observation, observation, type Seen } from './observation.js';
 import { type Habits, type RealWork, realWork } from './real-work.js';
 import { inputOf, type KitScenario, kitTools } from './scenarios.js';
@@ -284,33 +285,6 @@ function waits(activity: Activity): Waits {
       activity.hanging--;
     },
   };
-}
-
-/** How often somebody who waits for another is let wait on, though nothing else happens: the other may be at work. */
-const PATIENCE = 10;
-
-/** Two meet there who come while the other is still waiting. Who is alone gives up when nothing happens any more. */
-function meetingPoint(time: Clock): () => Promise<string> {
-  let met: (() => void) | undefined;
-  return () =>
-    new Promise((resolve) => {
-      if (met) {
-        met();
-        resolve('together');
-        return;
-      }
-      let cancel: () => void;
-      const wait = (left: number): void => {
-        cancel = time.setTimer(() => (left > 0 ? wait(left - 1) : leave('alone')), 1);
-      };
-      const leave = (how: string): void => {
-        cancel();
-        met = undefined;
-        resolve(how);
-      };
-      met = () => leave('together');
-      wait(PATIENCE);
-    });
 }
 
 interface OnBench extends Waits {
