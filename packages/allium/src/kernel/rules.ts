@@ -80,7 +80,7 @@ export function ask<T>(
   before?: unknown,
 ): Awaitable<T | undefined> {
   ctx._position = planned.position;
-  const undo = planned.open ? save(planned, ctx) : undefined;
+  const undo = save(planned, ctx);
   try {
     const given: unknown = subject === ctx ? planned.fn(ctx) : planned.fn(subject, ctx);
     if (isThenable(given)) return awaited(planned, ctx, given, subject, undo, look, before);
