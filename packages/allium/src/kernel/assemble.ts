@@ -29,6 +29,8 @@ export class Assembler {
   /** Text of block `grown` that is not in the block yet. */
   private tail = '';
   private grown = -1;
+  /** The last block is text and grew last: more of it needs no looking up. That is what nearly every part is. */
+  private goesOn = false;
   private finish: (ModelPart & { type: 'finish' }) | undefined = undefined;
 
   constructor(private readonly model: string) {}
@@ -41,6 +43,17 @@ export class Assembler {
 
   /** Takes a part and returns the index of its block, -1 for `finish`. */
   add(part: ModelPart): number {
+    if (this.goesOn && part?.type === 'text' && isPlain(part)) {
+      this.tail += part.text;
+      if (this.tail.length >= PIECE) this.flatten();
+      return this.grown;
+    }
+    const index = this.addOther(part);
+    this.goesOn = this.lastType === 'text' && this.grown === this.blocks.length - 1 && !this.finish;
+    return index;
+  }
+
+  private addOther(part: ModelPart): number {
     if (this.finish) throw this.bad(part, 'it came after `finish`');
     switch (part?.type) {
       case 'text':
@@ -148,10 +161,12 @@ export class Assembler {
       this.grown = index;
     }
     this.tail += text;
-    if (this.tail.length >= PIECE) {
-      this.tail.charCodeAt(0);
-      this.settle();
-    }
+    if (this.tail.length >= PIECE) this.flatten();
+  }
+
+  private flatten(): void {
+    this.tail.charCodeAt(0);
+    this.settle();
   }
 
   private settle(): void {
@@ -187,6 +202,10 @@ export class Assembler {
       data: { part },
     });
   }
+}
+
+function isPlain(part: ModelPart & { type: 'text' }): boolean {
+  return part.block === undefined && part.metadata === undefined && typeof part.text === 'string';
 }
 
 /** Null is what some clients say for none. */

@@ -23,6 +23,10 @@ export function soon(fn: () => void): void {
   else setTimeout(fn, 0);
 }
 
+/** Calls `fn` as soon as every promise that can go on has gone on: sooner than `soon`. */
+export const whenIdle: (fn: () => void) => void =
+  (globalThis as { process?: { nextTick?: (fn: () => void) => void } }).process?.nextTick ?? queueMicrotask;
+
 /** Waits `ms`, or rejects with the signal's reason as soon as it aborts. The timer never outlives the wait. */
 export function sleep(ms: number, signal?: AbortSignal, clock: Clock = systemClock): Promise<void> {
   return new Promise((resolve, reject) => {

@@ -30,7 +30,105 @@ function endless(): Model & { produced: number; returned: number } {
   return model;
 }
 
+const delta = (index: number): AgentEvent => ({
+  type: 'message_update',
+  runId: 'r',
+  sessionId: 's',
+  messageId: 'm',
+  delta: { type: 'text', block: 0, text: `${index} ` },
+});
+
+/** Reads so many deltas one by one, each awaited before it comes, that the next ones are handed over together. */
+async function burst(queue: EventQueue): Promise<void> {
+  for (let i = 0; i < 64; i++) {
+    const step = queue.next();
+    queue.pushDelta(delta(i));
+    expect((await step).value).toEqual(delta(i));
+  }
+}
+
+/** What a promise has come to when promises have had `ticks` turns. */
+async function within<T>(ticks: number, promise: Promise<T>): Promise<T | 'waits'> {
+  let value: T | 'waits' = 'waits';
+  void promise.then((given) => {
+    value = given;
+  });
+  for (let i = 0; i < ticks; i++) await undefined;
+  return value;
+}
+
 describe('the queue', () => {
+  it('hands over deltas one by one at first, then several at once, as soon as no promise can go on', async () => {
+    const queue = new EventQueue();
+    await burst(queue);
+    const step = queue.next();
+    queue.pushDelta(delta(64));
+    expect(await within(20, step)).toBe('waits');
+    await settle();
+    expect(await within(1, step)).toEqual({ done: false, value: delta(64) });
+  });
+
+  it('hands over a batch while promises keep going on', async () => {
+    const queue = new EventQueue();
+    await burst(queue);
+    const step = queue.next();
+    for (let i = 64; i < 127; i++) queue.pushDelta(delta(i));
+    expect(await within(20, step)).toBe('waits');
+    queue.pushDelta(delta(127));
+    expect(await within(1, step)).toEqual({ done: false, value: delta(64) });
+    for (let i = 65; i < 128; i++) expect((await queue.next()).value).toEqual(delta(i));
+  });
+
+  it('does not keep deltas back when anything else is told, or the end comes', async () => {
+    const queue = new EventQueue();
+    await burst(queue);
+    const first = queue.next();
+    queue.pushDelta(delta(64));
+    queue.push(event('a'));
+    expect(await within(1, first)).toEqual({ done: false, value: delta(64) });
+    expect((await queue.next()).value).toEqual(event('a'));
+    await burst(queue);
+    const second = queue.next();
+    queue.pushDelta(delta(64));
+    queue.end();
+    expect(await within(1, second)).toEqual({ done: false, value: delta(64) });
+    expect(await queue.next()).toEqual({ done: true, value: undefined });
+  });
+
+  it('gives a delta that is kept back to whoever asked first', async () => {
+    const queue = new EventQueue();
+    await burst(queue);
+    const first = queue.next();
+    queue.pushDelta(delta(64));
+    queue.pushDelta(delta(65));
+    const second = queue.next();
+    expect((await first).value).toEqual(delta(64));
+    expect((await second).value).toEqual(delta(65));
+  });
+
+  it('shows all of a long answer that never waits, and of one that is cut off, what is in the message', async () => {
+    const model = scriptedModel([chunks(...Array.from({ length: 1000 }, (_, i) => `${i} `))]);
+    const { events: whole } = await collect(new Agent({ model }).stream('go'));
+    const shown = (events: readonly AgentEvent[]): string =>
+      events
+        .map((e) => (e.type === 'message_update' && e.delta.type === 'text' ? e.delta.text : ''))
+        .join('');
+    expect(shown(whole)).toBe(Array.from({ length: 1000 }, (_, i) => `${i} `).join(''));
+
+    const cut = new AbortController();
+    const stream = new Agent({ model: endless() }).stream('go', { signal: cut.signal });
+    const seen: AgentEvent[] = [];
+    const error = await (async () => {
+      for await (const one of stream) {
+        seen.push(one);
+        if (seen.length === 300) cut.abort();
+      }
+    })().catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(RunError);
+    expect(shown(seen).length).toBeGreaterThan(20_000);
+    expect((error as RunError).result.text).toBe(shown(seen));
+  });
+
   it('hands each event to one of several that wait, in order', async () => {
     const queue = new EventQueue();
     const steps = [queue.next(), queue.next(), queue.next()];

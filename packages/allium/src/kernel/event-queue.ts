@@ -3,11 +3,15 @@
  * somebody waits for the result. Who reads and who awaits the result may be one and the same, so neither may hold up
  * the other: then the producer goes on, and events are kept until they are read, or let go if nobody reads.
  */
+import { whenIdle } from './clock.js';
 import type { AgentEvent } from './events.js';
 import { Fifo } from './fifo.js';
 
 const HIGH_WATER = 256;
 const LOW_WATER = 64;
+/** After so many deltas in a row that a reader waited for, so many are handed over at once. */
+const BURST = 64;
+const BATCH = 64;
 
 type Step = IteratorResult<AgentEvent, undefined>;
 type Waiter = (step: Step | Promise<Step>) => void;
@@ -24,6 +28,14 @@ export class EventQueue {
   private iterated = false;
   private resultWanted = false;
 
+  /** Deltas in a row that somebody waited for. */
+  private burst = 0;
+  private waking = false;
+  private readonly wakeUp = (): void => {
+    this.waking = false;
+    this.wake();
+  };
+
   /** One function for all promises: making one per event shows in the time a stream takes. */
   private readonly wait = (resolve: Waiter): void => {
     if (this.waiter === undefined) this.waiter = resolve;
@@ -37,11 +49,26 @@ export class EventQueue {
 
   push(event: AgentEvent): void {
     if (!this.open) return;
-    const { waiter } = this;
-    if (waiter === undefined) this.items.push(event);
-    else {
-      this.waiter = this.moreWaiters.length === 0 ? undefined : this.moreWaiters.shift();
-      waiter({ done: false, value: event });
+    this.burst = 0;
+    this.items.push(event);
+    this.wake();
+  }
+
+  /**
+   * A piece of a message. Of many that come right after each other, a reader who waits is handed several at once:
+   * waking it is what takes longest. It is never kept waiting once no promise can go on.
+   */
+  pushDelta(event: AgentEvent): void {
+    if (!this.open) return;
+    this.items.push(event);
+    if (this.waiter !== undefined) this.wakeSoon();
+  }
+
+  private wakeSoon(): void {
+    if (++this.burst <= BURST || this.items.length >= BATCH) this.wake();
+    else if (!this.waking) {
+      this.waking = true;
+      whenIdle(this.wakeUp);
     }
   }
 
@@ -63,6 +90,8 @@ export class EventQueue {
   }
 
   next(): Promise<Step> {
+    // Whoever asked before is first.
+    if (this.waiter !== undefined) this.wake();
     const value = this.items.shift();
     if (value !== undefined) {
       if (this.room !== undefined && this.items.length <= LOW_WATER) this.makeRoom();
@@ -74,6 +103,7 @@ export class EventQueue {
   /** No event follows. With an error, the consumer is thrown it after the last event, once. */
   end(failure?: { readonly error: unknown }): void {
     this.ended ??= failure ?? {};
+    this.wake();
     for (; this.waiter; this.waiter = this.moreWaiters.shift()) this.waiter(this.last());
   }
 
@@ -94,6 +124,13 @@ export class EventQueue {
   leave(): void {
     this.drain();
     this.end();
+  }
+
+  private wake(): void {
+    for (let { waiter } = this; waiter !== undefined && this.items.length > 0; waiter = this.waiter) {
+      this.waiter = this.moreWaiters.length === 0 ? undefined : this.moreWaiters.shift();
+      waiter({ done: false, value: this.items.shift()! });
+    }
   }
 
   private drain(): void {

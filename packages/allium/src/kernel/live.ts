@@ -6,6 +6,7 @@ import type { AssistantContent, ModelResponse, TextContent, ToolCall } from './m
 import type { ModelPart } from './model.js';
 import { asJudged, type BlockText, type JudgedContent, Objection, ResponseGate } from './response-gate.js';
 import type { Run } from './run.js';
+import type { RunEvents } from './run-events.js';
 import type { Awaitable } from './store.js';
 
 type Content = readonly AssistantContent[];
@@ -18,6 +19,7 @@ export class LiveMessage {
   readonly watched: boolean;
   private readonly runId: string;
   private readonly sessionId: string;
+  private readonly events: RunEvents;
   private started = false;
   /** Something is on the consumer's screen. */
   private dirty = false;
@@ -41,6 +43,7 @@ export class LiveMessage {
     this.watched = run.watched;
     this.runId = run.runId;
     this.sessionId = run.sessionId;
+    this.events = run.events;
   }
 
   /** The message is told: the next one begins. */
@@ -86,12 +89,16 @@ export class LiveMessage {
   }
 
   show(delta: MessageDelta): void {
+    if (!this.dirty || delta.type !== 'text') this.begun(delta);
+    const { runId, sessionId, messageId } = this;
+    this.events.emitDelta({ type: 'message_update', runId, sessionId, messageId, delta });
+  }
+
+  private begun({ type }: MessageDelta): void {
     if (!this.started) this.start();
     this.dirty = true;
     this.void = false;
-    if (delta.type !== 'text') this.mixed = true;
-    const { runId, sessionId, messageId } = this;
-    this.run.emit({ type: 'message_update', runId, sessionId, messageId, delta });
+    if (type !== 'text') this.mixed = true;
   }
 
   showText(type: 'text' | 'thinking', block: number, text: string): void {
@@ -216,11 +223,13 @@ export class LiveStream {
 
   part(part: ModelPart, block: number): void {
     if (this.objected || !this.live.isLive(this)) return;
+    if (this.gate === undefined && part.type === 'text') this.live.showText('text', block, part.text);
+    else this.other(part, block);
+  }
+
+  private other(part: ModelPart, block: number): void {
     if (this.gate !== undefined) this.guarded(this.gate, part, block);
-    else if (part.type === 'text' || part.type === 'thinking') {
-      this.live.showText(part.type, block, part.text);
-      return;
-    }
+    else if (part.type === 'thinking') this.live.showText('thinking', block, part.text);
     if (part.type !== 'tool-call' && part.type !== 'tool-call-delta') return;
     if (this.live.watched && !this.holdsCalls && !this.objected) {
       const { content } = this.source;

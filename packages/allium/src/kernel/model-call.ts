@@ -161,14 +161,15 @@ export class ModelCall extends Reading {
   }
 
   protected take(part: ModelPart): boolean {
-    if (this.staged !== undefined) {
-      this.staged(part);
-      return part.type === 'finish';
-    }
+    if (this.staged !== undefined) return this.stage(part);
     const block = this.raw.add(part);
-    if (block < 0) return true;
-    if (this.live !== undefined) this.live.part(part, block);
-    return false;
+    if (this.live !== undefined && block >= 0) this.live.part(part, block);
+    return block < 0;
+  }
+
+  private stage(part: ModelPart): boolean {
+    this.staged!(part);
+    return part.type === 'finish';
   }
 
   protected setGrace(fn: () => void): () => void {

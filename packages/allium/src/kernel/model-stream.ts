@@ -5,9 +5,13 @@ import { type Model, type ModelPart, type ModelRequest, modelName } from './mode
 import type { Run } from './run.js';
 import { Link, type Scope, SignalCarrier } from './scope.js';
 
+type Step = IteratorResult<ModelPart>;
+
 /** A model that never really waits would keep timers from firing, and nobody could stop it. */
 const FAIR_PARTS = 256;
 const FAIR_MS = 20;
+/** Whether there is a reason to wait is asked at the first part, then once per so many. */
+const LOOK_EVERY = 32;
 
 /**
  * Reads a stream to its end, part by part, never faster than the consumer. An abort ends it even if the model ignores
@@ -27,7 +31,9 @@ export abstract class Reading extends Link {
   private carrier: SignalCarrier | undefined = undefined;
   private expected: Expected | undefined = undefined;
   private cancel: (() => void) | undefined = undefined;
-  private readonly onStep = (step: IteratorResult<ModelPart>): void => this.step(step);
+  private readonly onStep = (step: Step): void => {
+    if (this.open && !this.took(step)) this.pull();
+  };
   private readonly onError = (error: unknown): void => this.fail(error);
 
   /** True: the answer is complete with it. */
@@ -71,59 +77,58 @@ export abstract class Reading extends Link {
   }
 
   private pull(): void {
-    while (this.open) {
-      let next: PromiseLike<IteratorResult<ModelPart>> | IteratorResult<ModelPart>;
-      try {
-        next = this.iterator!.next();
-      } catch (error) {
-        this.fail(error);
-        return;
-      }
-      if (isThenable(next)) {
-        next.then(this.onStep, this.onError);
-        if (this.finished) this.expectEnd();
-        return;
-      }
-      if (this.took(next)) return;
-    }
-  }
-
-  private step(step: IteratorResult<ModelPart>): void {
-    if (this.open && !this.took(step)) this.pull();
-  }
-
-  /** Takes a step. True when reading has ended, or goes on by itself later. */
-  private took(step: IteratorResult<ModelPart>): boolean {
-    if (typeof step !== 'object' || step === null) {
-      this.fail(
-        new AlliumError(
-          'MODEL_STREAM_INVALID',
-          `next() of ${modelName(this.model!)} returned ${shown(step)}, which is not { done, value }.`,
-        ),
-      );
-      return true;
-    }
-    if (step.done) {
-      this.close();
-      this.iterator = undefined;
-      this.done(true);
-      return true;
-    }
     try {
+      while (this.open) {
+        const next = this.iterator!.next();
+        if (isThenable(next)) {
+          next.then(this.onStep, this.onError);
+          if (this.finished) this.expectEnd();
+          return;
+        }
+        if (this.took(next)) return;
+      }
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  /** Takes a step. True when reading has ended, or goes on by itself later. What is rare is not in here. */
+  private took(step: Step): boolean {
+    try {
+      if (step.done) return this.ended();
       if (this.take(step.value)) this.finished = true;
     } catch (error) {
-      const iterator = this.iterator!;
+      return this.refused(error, step);
+    }
+    const before = this.parts++;
+    return before % LOOK_EVERY === 0 && this.waits(before);
+  }
+
+  private ended(): true {
+    this.close();
+    this.iterator = undefined;
+    this.done(true);
+    return true;
+  }
+
+  private refused(error: unknown, step: unknown): true {
+    const iterator = this.iterator!;
+    if (typeof step === 'object' && step !== null) {
       this.fail(error);
       void abandon(iterator);
-      return true;
-    }
-    const wait = this.consumer?.pressure() ?? this.breather();
+    } else this.fail(noStep(step, this.model!));
+    return true;
+  }
+
+  /** Is there a reason to wait after so many parts? Then reading goes on when it is gone. */
+  private waits(before: number): boolean {
+    const wait = this.consumer?.pressure() ?? this.breather(before);
     wait?.then(() => this.pull(), this.onError);
     return wait !== undefined;
   }
 
-  private breather(): Promise<void> | undefined {
-    if (++this.parts % FAIR_PARTS !== 0) return undefined;
+  private breather(before: number): Promise<void> | undefined {
+    if (before === 0 || before % FAIR_PARTS !== 0) return undefined;
     const now = Date.now();
     if (this.since === 0) this.since = now;
     if (now - this.since <= FAIR_MS) return undefined;
@@ -171,6 +176,13 @@ export abstract class Reading extends Link {
   }
 }
 
+function noStep(step: unknown, model: Model): AlliumError {
+  return new AlliumError(
+    'MODEL_STREAM_INVALID',
+    `next() of ${modelName(model)} returned ${shown(step)}, which is not { done, value }.`,
+  );
+}
+
 /** A stream that is to end. Who reads it is forgotten when it does: no run is kept in memory by being looked after. */
 interface Expected {
   reading: Reading | undefined;
@@ -199,7 +211,7 @@ async function abandon(iterator: ModelIterator): Promise<void> {
 }
 
 interface ModelIterator {
-  next(): PromiseLike<IteratorResult<ModelPart>> | IteratorResult<ModelPart>;
+  next(): PromiseLike<Step> | Step;
   return?(): unknown;
 }
 

@@ -21,6 +21,12 @@ export class RunEvents {
     if (this.queue !== undefined) this.queue.push(event);
   }
 
+  /** A piece of a message. */
+  emitDelta(event: AgentEvent): void {
+    if (this.feeds.length > 0) this.feed(event);
+    if (this.queue !== undefined) this.queue.pushDelta(event);
+  }
+
   /** A promise while the consumer is behind, undefined when there is room. */
   pressure(): Promise<void> | undefined {
     return this.queue === undefined ? undefined : this.queue.pressure();

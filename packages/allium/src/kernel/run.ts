@@ -99,7 +99,7 @@ export class Run {
   readonly options: DeclaredOptions;
   /** The run whose tool started this one. */ private readonly parent: Run | undefined;
   private readonly journal: Journal;
-  private readonly events: RunEvents;
+  readonly events: RunEvents;
   private restarts: Set<string> | undefined;
   private named: { readonly model: Model; readonly name: string } | undefined;
   private unjournaled: Expense[] = [];
