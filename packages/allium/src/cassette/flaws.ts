@@ -1,10 +1,11 @@
 /** What is wrong with a line of a cassette: people edit them. */
 import { Assembler } from '../kernel/assemble.js';
 import { messageOf, shown } from '../kernel/errors.js';
+import type { ModelResponse } from '../kernel/messages.js';
 import type { ModelPart } from '../kernel/model.js';
 import { isContentList, toolResult } from '../kernel/tool.js';
 import type { Cleaner } from './clean.js';
-import type { Entry, StoredAnswer, StoredPart, StoredRequest, ToolEntry } from './format.js';
+import type { Entry, StoredAnswer, StoredPart, StoredRequest, StoredVerdict, ToolEntry } from './format.js';
 import { partsOfStored, textFieldOf } from './pieces.js';
 
 /** The rest of a sentence that begins with the line; undefined for what `record` could have written. */
@@ -55,10 +56,21 @@ function flawOfStream(content: readonly StoredPart[], answer: StoredAnswer): str
     if (!('finish' in answer)) return undefined;
     const { finish: reason, usage } = answer;
     assembler.add({ type: 'finish', reason, usage } as ModelPart);
-    assembler.response();
+    const { content: made } = assembler.response();
+    return flawOfVerdicts(answer.verdicts, made);
   } catch (error) {
     return `has \`answer\` that no model gives. ${sentence(error)}`;
   }
+}
+
+function flawOfVerdicts(given: unknown, content: ModelResponse['content']): string | undefined {
+  const isSound = (said: Partial<StoredVerdict> | null): boolean => {
+    if (!isObject(said) || content[said.block as number]?.type !== 'tool-call') return false;
+    const { deny, ask } = said as unknown as StoredVerdict;
+    return deny ? typeof deny.reason === 'string' : typeof ask?.by === 'string' && isObject(ask.request);
+  };
+  if (given === undefined || (Array.isArray(given) && given.every(isSound))) return undefined;
+  return `has \`answer.verdicts\` that are not about calls in it, each { block, deny } or { block, ask }: ${shown(given)}`;
 }
 
 function flawOfTool({ outcome, updates = [] }: ToolEntry): string | undefined {

@@ -2,6 +2,7 @@
 import { AlliumError, messageOf } from '../kernel/errors.js';
 import type { FinishReason, Message, Metadata, ToolContent, Usage } from '../kernel/messages.js';
 import type { ModelSettings, ToolSpec } from '../kernel/model.js';
+import type { CallVerdict } from '../kernel/response-gate.js';
 import type { StoppingReason } from '../kernel/result.js';
 import type { Request } from '../kernel/store.js';
 import { flawOf } from './flaws.js';
@@ -70,10 +71,20 @@ export type StoredAnswer =
       readonly metadata?: Metadata;
       /** Who answered, if not the model that was asked. */
       readonly model?: string;
+      /** What guards said of its calls: they saw them whole, and could not say it again of what is written here. */
+      readonly verdicts?: readonly StoredVerdict[];
     }
   /** It broke off after `content`. */
   | { readonly content?: readonly StoredPart[]; readonly error: StoredError }
   | { readonly stop: StoredStop };
+
+/** A call that was refused, or that somebody had to agree to. */
+export interface StoredVerdict {
+  /** Its place in the answer, from 0. Text that came in pieces counts once. */
+  readonly block: number;
+  readonly deny?: CallVerdict['deny'];
+  readonly ask?: { readonly request: Question; readonly by: string };
+}
 
 export type StoredOutcome =
   | { readonly result: StoredResult }

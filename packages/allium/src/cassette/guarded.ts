@@ -5,9 +5,11 @@
 import type { Context, ModelContext, ToolContext } from '../kernel/context.js';
 import { messageOf } from '../kernel/errors.js';
 import { type Judged, judge, toldError } from '../kernel/guards.js';
-import { textsIn } from '../kernel/json-texts.js';
-import type { Message } from '../kernel/messages.js';
+import { asJson, textsIn } from '../kernel/json-texts.js';
+import type { Message, ModelResponse } from '../kernel/messages.js';
 import { errorResult } from '../kernel/tool.js';
+import { tellable } from '../kernel/tool-approval.js';
+import type { StoredVerdict } from './format.js';
 
 /** The messages of a request without what guards keep from the model. Each is judged once per run in any case. */
 export async function guardedMessages(ctx: ModelContext): Promise<readonly Message[]> {
@@ -26,6 +28,22 @@ export async function guardedPrompt(ctx: ModelContext): Promise<string> {
 /** Is an answer judged, so that a part of it may not be written before all of it was? */
 export function judgesAnswers(ctx: ModelContext): boolean {
   return ctx._run.plan.guardsResponses && ctx._call.guarded;
+}
+
+/** What guards said of the calls of an answer that they have judged. */
+export async function verdictsOn(
+  response: ModelResponse,
+  ctx: ModelContext,
+): Promise<readonly StoredVerdict[]> {
+  const { plan, judgements } = ctx._run;
+  if (plan.guards['tool-args'].length === 0 || !ctx._call.guarded) return [];
+  const { calls } = await judgements.response(response, ctx);
+  return [...calls].map(([block, said]) => {
+    const { deny, ask } = tellable(said, ctx);
+    if (!ask) return { block, deny };
+    const { title, details, timeoutMs } = ask.request;
+    return { block, ask: { request: { title, details: asJson(details), timeoutMs }, by: ask.by } };
+  });
 }
 
 /** Is what a tool shows, returns or throws judged before the model reads it? */

@@ -257,7 +257,7 @@ export class ResponseGate {
  * response to the same request: of that they could not say it. It is known by what it says, and until the model is asked
  * again by its id.
  */
-function remember(call: ToolCall, left: string, said: CallVerdict, { _call: seam }: Context): void {
+export function remember(call: ToolCall, left: string, said: CallVerdict, { _call: seam }: Context): void {
   seam.judged ??= new Map();
   for (const key of [textKey({ ...call, arguments: left }), idKey(call, seam)])
     seam.judged.set(key, Promise.resolve(said));

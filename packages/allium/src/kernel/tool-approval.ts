@@ -5,7 +5,6 @@ import { checkAnswer, firstAnswer, hasLapsed } from './answers.js';
 import { judgeUpdate } from './content-guards.js';
 import type { Context, ToolContext } from './context.js';
 import { AlliumError, isThenable, Suspension, shown } from './errors.js';
-import type { Refusal } from './guards.js';
 import { callHash } from './hash.js';
 import { isRequest } from './hook-shapes.js';
 import { posted } from './inbox.js';
@@ -362,21 +361,35 @@ export function verdictEntries(
   { content }: AssistantMessage,
   verdicts: CallVerdicts,
 ): readonly EntryDraft[] {
-  return [...verdicts].map(([index, { deny, ask }]) => {
+  return [...verdicts].map(([index, said]) => {
     const { id: callId } = content[index] as ToolCall;
-    const verdict = storable({ ...(deny && { block: tellable(deny, ctx) }), ...(ask && { ask }) });
-    return { type: 'verdict', runId: ctx.runId, callId, hash: BY_GUARDS, verdict };
+    const { deny: block, ask } = tellable(said, ctx);
+    return {
+      type: 'verdict',
+      runId: ctx.runId,
+      callId,
+      hash: BY_GUARDS,
+      verdict: { ...(block && { block }), ...(ask && { ask }) },
+    };
   });
 }
 
-/** A refusal as far as guards of results that can answer at once allow it: the result that it becomes is judged later. */
-function tellable({ reason, by }: Refusal, ctx: Context): Refusal {
+/**
+ * What guards said of a call as it may be written: a refusal as far as guards of results that can answer at once allow
+ * it, as the result that it becomes is judged later.
+ */
+export function tellable({ deny, ask }: CallVerdict, ctx: Context): CallVerdict {
+  if (!deny) return storable({ ask });
+  const { reason, by } = deny;
   const shown = judgeUpdate([{ type: 'text', text: reason }], undefined, ctx, true);
-  return { reason: shown ? textOf({ content: shown.update }) : `Refused by guard "${by}".`, by };
+  return { deny: { reason: shown ? textOf({ content: shown.update }) : `Refused by guard "${by}".`, by } };
 }
 
 /** Without the functions of a request, which no journal can hold. */
-function storable({ ask, ...rest }: Verdict): unknown {
+function storable<V extends Pick<Verdict, 'ask'>>({
+  ask,
+  ...rest
+}: V): Omit<V, 'ask'> & Pick<Verdict, 'ask'> {
   if (!ask) return rest;
   const { onRequest: _, ...request } = ask.request;
   return { ...rest, ask: { ...ask, request } };

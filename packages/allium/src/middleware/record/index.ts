@@ -8,7 +8,7 @@ import type {
   StoredResult,
   ToolEntry,
 } from '../../cassette/format.js';
-import { judgeFailure, judgesAnswers, judgesResults, mayBeTold } from '../../cassette/guarded.js';
+import { judgeFailure, judgesAnswers, judgesResults, mayBeTold, verdictsOn } from '../../cassette/guarded.js';
 import { nextHearing, type Progress } from '../../cassette/inward.js';
 import { storedParts } from '../../cassette/pieces.js';
 import { askedModel, askedTool } from '../../cassette/questions.js';
@@ -70,7 +70,7 @@ export function record(options: RecordOptions): Middleware {
         await write(failedAnswer(error, ctx, streams, clean.answer(ctx)));
         throw error;
       }
-      await write(answerOf(response, ctx, streams, clean.answer(ctx)));
+      await write(await answerOf(response, ctx, streams, clean.answer(ctx)));
       return response;
     },
     async wrapTool(ctx, next) {
@@ -96,19 +96,21 @@ export function record(options: RecordOptions): Middleware {
   });
 }
 
-function answerOf(
+async function answerOf(
   response: ModelResponse,
   ctx: ModelContext,
   streams: readonly Heard[],
   clean: Cleaner,
-): StoredAnswer {
+): Promise<StoredAnswer> {
   const { content, stopReason, usage, metadata, model } = response;
+  const verdicts = await verdictsOn(response, ctx);
   return {
     content: storedParts(streamOf(response, streams).parts, content, clean),
     finish: stopReason,
     ...(usage && usage.totalTokens > 0 && { usage: counted(usage) }),
     ...(metadata && { metadata: clean.value(metadata) }),
     ...(model !== undefined && model !== modelName(ctx.model) && { model }),
+    ...(verdicts.length > 0 && { verdicts: clean.value(verdicts) }),
   };
 }
 

@@ -843,6 +843,130 @@ describe("onMiss: 'passthrough'", () => {
   });
 });
 
+describe('a call that guards refused', () => {
+  const ran: unknown[] = [];
+  const sending = (most: number) =>
+    tool({
+      name: 'send',
+      description: 'Sends a text.',
+      input: z.object({ text: z.string().max(most) }),
+      execute(args) {
+        ran.push(args);
+        return 'sent';
+      },
+    });
+  const sends = sending(20);
+  const finds = (text: string) => ({ start: text.indexOf('secret'), end: text.indexOf('secret') + 6 });
+  const blocks = defineMiddleware({
+    name: 'blocks',
+    guard: {
+      on: ['tool-args'],
+      action: 'block',
+      find: (text) => (text.includes('secret') ? [finds(text)] : []),
+    },
+  });
+  const script = () => [
+    toolCalls({ name: 'send', args: { text: 'a secret' } }, { name: 'send', args: { text: 'fine' } }),
+    text('done'),
+  ];
+  const live = (lines: readonly string[], middleware: readonly Middleware[], then: readonly Script[] = []) =>
+    new Agent({
+      model: scriptedModel(then),
+      tools: [sends],
+      middleware: [...middleware, replay({ from: lines, onMiss: 'passthrough' })],
+    });
+
+  it('is refused again, though what they objected to is not on the cassette', async () => {
+    // What is left of its arguments need not be valid.
+    const setup = { outside: [blocks], tools: [sending(10)] };
+    const { lines, run } = await recording(script(), 'hi', setup);
+    expect(lines.join('\n')).not.toContain('secret');
+    ran.length = 0;
+    const again = await collect(replaying(lines, setup).agent.stream('hi'));
+    expect(eventsOf(again)).toEqual(eventsOf(run));
+    const middleware = [blocks, replay({ from: lines, onMiss: 'passthrough' })];
+    const passing = new Agent({ model: scriptedModel([]), tools: setup.tools, middleware });
+    expect(await passing.run('hi')).toMatchObject({ text: 'done' });
+    expect(ran).toEqual([]);
+  });
+
+  it('is refused where the guard is gone', async () => {
+    const { lines } = await recording(script(), 'hi', { outside: [blocks], tools: [sends] });
+    ran.length = 0;
+    for (const agent of [live(lines, []), replaying(lines, { tools: [sends] }).agent]) {
+      const { messages } = await agent.run('hi');
+      expect(messages.filter(({ role }) => role === 'tool')).toMatchObject([
+        { isError: true },
+        { content: [{ text: 'sent' }] },
+      ]);
+    }
+    expect(ran).toEqual([]);
+  });
+
+  it('is refused again where `redact` took out what a guard judged', async () => {
+    const judges = defineMiddleware({
+      name: 'judges',
+      guard: {
+        on: ['tool-args'],
+        judge: ({ text }) => (text.includes('4711') ? { type: 'deny', reason: 'No pins.' } : undefined),
+      },
+    });
+    const lines: string[] = [];
+    const redact = ['4711'];
+    const recorder = new Agent({
+      model: scriptedModel([toolCalls({ name: 'send', args: { text: 'pin 4711' } }), text('done')]),
+      tools: [sends],
+      middleware: [judges, record({ to: lines, redact })],
+    });
+    ran.length = 0;
+    await recorder.run('hi');
+    const middleware = [judges, replay({ from: lines, redact, onMiss: 'passthrough' })];
+    const { messages } = await new Agent({ model: scriptedModel([]), tools: [sends], middleware }).run('hi');
+    expect(messages[2]).toMatchObject({ role: 'tool', isError: true, content: [{ text: 'No pins.' }] });
+    expect(ran).toEqual([]);
+  });
+
+  it('waits for people again where a guard wanted to ask, though it cannot see any more why', async () => {
+    const cleans = defineMiddleware({ name: 'cleans', guard: { ...blocks.guard!, action: 'redact' } });
+    const asks = defineMiddleware({
+      name: 'asks',
+      guard: {
+        on: ['tool-args'],
+        judge: ({ text }) =>
+          text.includes('secret') ? { type: 'ask', request: { title: 'Send it?' } } : undefined,
+      },
+    });
+    const lines: string[] = [];
+    const outside = [asks, cleans];
+    const recorder = new Agent({
+      model: scriptedModel([toolCalls({ name: 'send', args: { text: 'secret' } }), text('done')]),
+      tools: [sends],
+      middleware: [...outside, record({ to: lines })],
+    });
+    ran.length = 0;
+    const onRequest = () => ({ type: 'reject' as const, reason: 'No.' });
+    await recorder.run('hi', { onRequest });
+    const again = await live(lines, outside).run('hi');
+    expect(again).toMatchObject({ status: 'suspended', pending: [{ title: 'Send it?' }] });
+    const gone = await live(lines, [], [text('then')]).run('hi');
+    expect(gone.messages[2]).toMatchObject({ role: 'tool', isError: true });
+    expect(ran).toEqual([]);
+  });
+
+  it('is read from cassettes that do not say so', async () => {
+    const { lines } = await recording(script(), 'hi', { outside: [blocks], tools: [sends] });
+    const older = lines.map((line) => {
+      const { answer, ...entry } = JSON.parse(line);
+      if (!answer) return line;
+      const { verdicts: _, ...rest } = answer;
+      return JSON.stringify({ ...entry, answer: rest });
+    });
+    expect(older.join('\n')).not.toContain('verdicts');
+    const run = replaying(older, { outside: [blocks], tools: [sends] }).agent.run('hi');
+    await expect(run).rejects.toMatchObject({ code: 'CASSETTE_MISS' });
+  });
+});
+
 describe('from', () => {
   let folder: string;
   beforeAll(() => {
@@ -921,6 +1045,15 @@ describe('from', () => {
       'counts that are none',
       { content: [], finish: 'stop', usage: { inputTokens: 'x' } },
       'reported a usage that',
+    ],
+    [
+      'a verdict on no call',
+      {
+        content: [{ type: 'text', text: 'x' }],
+        finish: 'stop',
+        verdicts: [{ block: 0, deny: { reason: 'No.' } }],
+      },
+      '`answer.verdicts` that are not about calls in it',
     ],
     ['a text as error', { error: 'no' }, '`answer.error` that is no object: "no".'],
   ])('an answer edited to %s is refused with line and field', async (_, answer, message) => {

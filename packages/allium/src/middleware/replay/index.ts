@@ -7,9 +7,11 @@ import type { Context } from '../../kernel/context.js';
 import type { AlliumError } from '../../kernel/errors.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { checkOneOf, checkOptions } from '../../kernel/options.js';
+import { errorResult } from '../../kernel/tool.js';
 import { checkSource, Library, type Replayed, type Source } from './library.js';
 import { miss } from './miss.js';
 import { type Playback, playbackModel, playbackTool } from './playback.js';
+import { holdGuards, type Refused, saying } from './verdicts.js';
 
 export interface ReplayOptions extends CleaningOptions {
   /** The cassette: a file, or its lines. It is read with the first call. */
@@ -22,6 +24,7 @@ export interface ReplayOptions extends CleaningOptions {
 interface ReplayedRun extends Replayed {
   /** What tools asked people, by the call and what it was asked with. */
   readonly questions: Map<string, Question[]>;
+  readonly refused: Refused;
   /** The first call without a recording: no layer further out can hide it. */
   missed: AlliumError | undefined;
 }
@@ -48,7 +51,7 @@ export function replay(options: ReplayOptions): Middleware {
   const runOf = ({ runId }: Context): ReplayedRun => {
     let run = runs.get(runId);
     if (!run) {
-      run = { taken: new Set(), follows: [], questions: new Map(), missed: undefined };
+      run = { taken: new Set(), follows: [], questions: new Map(), refused: new Map(), missed: undefined };
       runs.set(runId, run);
     }
     return run;
@@ -86,14 +89,20 @@ export function replay(options: ReplayOptions): Middleware {
       const asked = await askedModel(ctx, clean.question(ctx));
       const entry = find<ModelEntry>(asked, ctx);
       if (!entry) return onMiss === 'error' ? missing(asked, ctx) : next();
+      const restore = withIds(ctx);
+      holdGuards(entry.answer, restore, ctx, runOf(ctx).refused);
       // Through the kernel like any model: streamed, guarded, counted and paid for as it was.
-      return next({ model: playbackModel(ctx.model, entry.answer, withIds(ctx)) });
+      return next({ model: playbackModel(ctx.model, entry.answer, restore) });
     },
     wrapTool(ctx, next) {
       const asked = askedTool(ctx, clean.question(ctx));
       const entry = find<ToolEntry>(asked, ctx);
-      if (!entry) return onMiss === 'error' ? missing(asked, ctx) : next();
-      const { questions, taken } = runOf(ctx);
+      const { questions, taken, refused } = runOf(ctx);
+      if (!entry) {
+        const reason = refused.get(saying(ctx.toolCall));
+        if (reason !== undefined) return Promise.resolve(errorResult(reason));
+        return onMiss === 'error' ? missing(asked, ctx) : next();
+      }
       const call = `${ctx.toolCall.id} ${asked.key}`;
       const own = questions.get(call) ?? [];
       questions.set(call, own);

@@ -1,0 +1,32 @@
+/** What guards said of recorded calls when they saw them whole. */
+import type { Cleaner } from '../../cassette/clean.js';
+import type { StoredAnswer } from '../../cassette/format.js';
+import { partsOfStored } from '../../cassette/pieces.js';
+import { Assembler } from '../../kernel/assemble.js';
+import type { ModelContext } from '../../kernel/context.js';
+import type { ToolCall } from '../../kernel/messages.js';
+import { remember } from '../../kernel/response-gate.js';
+
+/** Why calls do not run, by what they say. */
+export type Refused = Map<string, string>;
+
+/** Holds the guards of this run to what was said. Where it has none for calls, those are noted in `refused`. */
+export function holdGuards(
+  answer: StoredAnswer,
+  restore: Cleaner,
+  ctx: ModelContext,
+  refused: Refused,
+): void {
+  if (!('finish' in answer) || !answer.verdicts) return;
+  const assembler = new Assembler('The recording');
+  for (const part of partsOfStored(answer.content, restore)) assembler.add(part);
+  for (const { block, deny, ask } of restore.value(answer.verdicts)) {
+    const call = assembler.content[block] as ToolCall;
+    if (ctx.plan.guards['tool-args'].length > 0) remember(call, call.arguments, { deny, ask }, ctx);
+    else refused.set(saying(call), deny?.reason ?? `Not run: guard "${ask!.by}" wanted somebody to agree.`);
+  }
+}
+
+export function saying({ name, arguments: args }: ToolCall): string {
+  return `${name}\n${args}`;
+}
