@@ -315,7 +315,7 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
           ],
         },
         onCost: {
-          description: 'Told of each call. Not awaited; what it throws fails the run.',
+          description: 'Told of each call, and awaited. What it throws fails the run.',
           anyOf: [code],
         },
       },
@@ -699,7 +699,7 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
       properties: {
         log: {
           description:
-            'Takes one line per call. Default: stderr, by `console.error`: stdout is for what a program is asked for',
+            'Takes one line per call, and is awaited. What it throws is noted in `result.changes`. Default: stderr, by `console.error`: stdout is for what a program is asked for',
           anyOf: [code],
         },
       },

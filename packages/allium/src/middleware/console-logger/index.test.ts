@@ -140,6 +140,31 @@ describe('console-logger', () => {
     expect(await agent.run('1 + 2?')).toMatchObject({ status: 'done', text: 'It is 3.' });
   });
 
+  it('waits for a console that answers later, and notes what it rejects with', async () => {
+    const lines: string[] = [];
+    const later = async (line: string) => {
+      await undefined;
+      lines.push(line);
+      throw new Error('EPIPE');
+    };
+    const logger = consoleLogger({ level: 'debug', console: { error: later, info: later, debug: later } });
+    const refuses = defineMiddleware({ beforeToolCall: () => ({ block: true }) });
+    const agent = new Agent({ model: scriptedModel(adds), tools: [add], middleware: [logger, refuses] });
+    const { text: answer, changes } = await agent.run('1 + 2?');
+    expect(answer).toBe('It is 3.');
+    expect(lines).toHaveLength(4);
+    const ours = changes.filter(({ by }) => by === 'console-logger').map(({ what }) => what);
+    expect(ours).toEqual([
+      'process failed and was skipped: EPIPE',
+      'afterToolCall failed and was skipped: EPIPE',
+      'process failed and was skipped: EPIPE',
+      'process failed and was skipped: EPIPE',
+    ]);
+    const oh = new Error('oh');
+    const failing = new Agent({ model: scriptedModel([failWith(oh)]), middleware: [logger] });
+    await expect(failing.run('hi')).rejects.toMatchObject({ cause: oh });
+  });
+
   it.each([
     [{ level: 'warn' }, "Expected `level` to be 'error' or 'info' or 'debug', got \"warn\"."],
     [{ console: {} }, 'Expected `console` to be an object with error(), info(), debug(), got {}.'],

@@ -1,7 +1,7 @@
 /** Writes a line for every run, model call and tool call. */
 import { type Clock, systemClock } from '../../kernel/clock.js';
 import type { ModelContext, RunContext, ToolContext } from '../../kernel/context.js';
-import { isControl } from '../../kernel/errors.js';
+import { isControl, isThenable } from '../../kernel/errors.js';
 import { toldError } from '../../kernel/guards.js';
 import { type ModelResponse, textOf, toolCallsOf } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
@@ -19,7 +19,10 @@ const STDERR = { error: toStderr, info: toStderr, debug: toStderr };
 export interface ConsoleLoggerOptions {
   /** `error`: failures only; `info`: one line per call as well; `debug`: with arguments and text. @default 'info' */
   readonly level?: (typeof LEVELS)[number];
-  /** Where lines go: anything shaped like the console. @default stderr, by `console.error` at every level */
+  /**
+   * Where lines go: anything shaped like the console; what answers later is awaited. What it throws is noted in
+   * `result.changes`. @default stderr, by `console.error` at every level
+   */
   readonly console?: Pick<Console, 'error' | 'info' | 'debug'>;
   readonly clock?: Clock;
 }
@@ -36,8 +39,10 @@ export function consoleLogger(options: ConsoleLoggerOptions = {}): Middleware {
   checkOneOf('level', level, LEVELS);
   checkMethods('console', out, LEVELS);
   checkMethods('clock', clock, ['now']);
-  const write = (at: (typeof LEVELS)[number], ctx: AnyContext, line: string) => {
-    if (LEVELS.indexOf(at) <= LEVELS.indexOf(level)) out[at](`[${ctx.runId}] ${line}`);
+  const write = (at: (typeof LEVELS)[number], ctx: AnyContext, line: string): Promise<void> | undefined => {
+    if (LEVELS.indexOf(at) > LEVELS.indexOf(level)) return undefined;
+    const wait: unknown = out[at](`[${ctx.runId}] ${line}`);
+    return isThenable(wait) ? Promise.resolve(wait).then(() => {}) : undefined;
   };
   return defineMiddleware({
     name: 'console-logger',
@@ -52,18 +57,23 @@ export function consoleLogger(options: ConsoleLoggerOptions = {}): Middleware {
         result = await next();
       } catch (error) {
         // Stops, suspensions and aborts are ends, not failures.
-        if (isControl(error)) write('info', ctx, `${subject(ctx)}: ended: ${error.message}`);
-        else write('error', ctx, `${subject(ctx)}: failed: ${toldError(error, ctx)}`);
+        const wait = isControl(error)
+          ? write('info', ctx, `${subject(ctx)}: ended: ${error.message}`)
+          : write('error', ctx, `${subject(ctx)}: failed: ${toldError(error, ctx)}`);
+        if (wait) await wait;
         throw error;
       }
-      write('info', ctx, `${subject(ctx)}: ${outcome(ctx, result)}, ${clock.now() - started} ms`);
+      const took = clock.now() - started;
+      const told = write('info', ctx, `${subject(ctx)}: ${outcome(ctx, result)}, ${took} ms`);
+      if (told) await told;
       const more = content(ctx, result);
-      if (more) write('debug', ctx, more);
+      const shown = more === undefined ? undefined : write('debug', ctx, more);
+      if (shown) await shown;
       return result;
     },
     afterToolCall(ctx) {
       // Calls that were refused never reach the tool layers.
-      if (ctx.blocked) write('info', ctx, `${subject(ctx)}: refused`);
+      return ctx.blocked ? write('info', ctx, `${subject(ctx)}: refused`) : undefined;
     },
   });
 }

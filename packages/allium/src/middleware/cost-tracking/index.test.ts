@@ -46,6 +46,20 @@ afterEach(() => {
 });
 
 describe('cost-tracking', () => {
+  it('waits for `onCost`, and fails with what it rejects with', async () => {
+    const order: string[] = [];
+    const onCost = async () => {
+      await undefined;
+      order.push('told');
+    };
+    await setup(['hi'], { prices, onCost }).agent.run('hi');
+    order.push('done');
+    expect(order).toEqual(['told', 'done']);
+    const full = new Error('disk full');
+    const { agent } = setup(['hi'], { prices, onCost: () => Promise.reject(full) });
+    await expect(agent.run('hi')).rejects.toMatchObject({ code: 'MIDDLEWARE_ERROR', cause: full });
+  });
+
   it('adds up what the calls of a run cost', async () => {
     const look = tool({ name: 'look', description: 'Looks.', input: z.object({}), execute: () => 'ok' });
     const model = scriptedModel([toolCalls({ name: 'look' }), text('done', { inputTokens: 1e6 })]);

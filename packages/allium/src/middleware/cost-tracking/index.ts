@@ -36,8 +36,8 @@ export interface CostTrackingOptions {
    * their own `price` says. @default a model's own `price`, else the table of `@pydantic/genai-prices`
    */
   readonly prices?: Readonly<Record<string, Price>> | ((model: PricedModel) => Price | undefined);
-  /** Told of each call. Not awaited; what it throws fails the run. */
-  readonly onCost?: (cost: CallCost, ctx: ModelContext) => void;
+  /** Told of each call, and awaited. What it throws fails the run. */
+  readonly onCost?: (cost: CallCost, ctx: ModelContext) => unknown;
   readonly clock?: Clock;
 }
 
@@ -100,7 +100,7 @@ export function costTracking(options: CostTrackingOptions = {}): Middleware {
       const { usage, model = modelName(ctx.model) } = response;
       const cost: CallCost = { model, usage, usd, totalUsd };
       ctx.emit('cost', { model, usd, totalUsd });
-      onCost?.(cost, ctx);
+      if (onCost) await onCost(cost, ctx);
     },
     afterRun(ctx) {
       const { result } = ctx;

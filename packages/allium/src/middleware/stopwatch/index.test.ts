@@ -66,6 +66,27 @@ describe('stopwatch', () => {
     expect(answer).toBe('hi');
   });
 
+  it('waits for a log that answers later, and notes what it rejects with', async () => {
+    const watch = stopwatch({
+      log: async () => {
+        await undefined;
+        throw new Error('disk full');
+      },
+    });
+    const call = toolCalls({ name: 'slow', args: {} });
+    const model = scriptedModel([call, 'hi']);
+    const slow = tool({ name: 'slow', description: 'Waits.', input: z.object({}), execute: () => 'ok' });
+    const { text: answer, changes } = await new Agent({ model, tools: [slow], middleware: [watch] }).run(
+      'hi',
+    );
+    expect(answer).toBe('hi');
+    expect(changes.map(({ by, what }) => `${by}: ${what}`)).toEqual([
+      'stopwatch: afterModel failed and was skipped: disk full',
+      'stopwatch: afterTool failed and was skipped: disk full',
+      'stopwatch: afterModel failed and was skipped: disk full',
+    ]);
+  });
+
   it('prints to stderr unless told otherwise, by the console of the moment', async () => {
     const watch = stopwatch();
     const log = vi.spyOn(console, 'log').mockImplementation(() => {});

@@ -1,12 +1,16 @@
 /** Says how long each model and tool call took, and how many tokens the run has used so far. */
 import type { Clock } from '../../kernel/clock.js';
 import type { Context } from '../../kernel/context.js';
+import { isThenable } from '../../kernel/errors.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { checkFunction, checkMethods, checkOptions } from '../../kernel/options.js';
 
 export interface StopwatchOptions {
-  /** Takes one line per call. @default stderr, by `console.error`: stdout is for what a program is asked for */
-  readonly log?: (line: string) => void;
+  /**
+   * Takes one line per call, and is awaited. What it throws is noted in `result.changes`.
+   * @default stderr, by `console.error`: stdout is for what a program is asked for
+   */
+  readonly log?: (line: string) => unknown;
   /** @default the agent's */
   readonly clock?: Clock;
 }
@@ -25,6 +29,10 @@ export function stopwatch(options: StopwatchOptions = {}): Middleware {
   checkFunction('log', log);
   if (given !== undefined) checkMethods('clock', given, ['now']);
   const now = (ctx: Context) => (given ?? ctx.agent.clock).now();
+  const say = (line: string): Promise<void> | undefined => {
+    const wait = log(line);
+    return isThenable(wait) ? Promise.resolve(wait).then(() => {}) : undefined;
+  };
   const elapsed = (ctx: Context) => now(ctx) - (ctx.metadata.startedAt as number);
   return defineMiddleware({
     name: 'stopwatch',
@@ -34,13 +42,13 @@ export function stopwatch(options: StopwatchOptions = {}): Middleware {
       ctx.metadata.startedAt = now(ctx);
     },
     afterModel(ctx) {
-      log(`turn ${ctx.turn}: model ${elapsed(ctx)} ms, ${ctx.usage.totalTokens} tokens so far`);
+      return say(`turn ${ctx.turn}: model ${elapsed(ctx)} ms, ${ctx.usage.totalTokens} tokens so far`);
     },
     beforeTool(ctx) {
       ctx.metadata.startedAt = now(ctx);
     },
     afterTool(ctx) {
-      log(`turn ${ctx.turn}: ${ctx.toolCall.name} ${elapsed(ctx)} ms`);
+      return say(`turn ${ctx.turn}: ${ctx.toolCall.name} ${elapsed(ctx)} ms`);
     },
   });
 }
