@@ -153,12 +153,8 @@ async function reopen(
   plan: Plan,
   { options, agent, store }: Start,
 ): Promise<ReadonlyMap<string, Decision>> {
-  const { open, sessionId } = journal.state;
-  if (!open)
-    throw new AlliumError(
-      'SESSION_UNKNOWN',
-      `Session "${sessionId}" has no run to resume. Start one with run().`,
-    );
+  const { open } = journal.state;
+  if (!open) throw nothingOpen(journal.state);
   const missing = open.plan.filter((name) => !plan.names.includes(name));
   if (missing.length > 0 && !options.allowPlanChange) {
     throw new AlliumError(
@@ -199,6 +195,20 @@ async function reopen(
       notBegun(error);
     }
   return unjudged;
+}
+
+function nothingOpen({ sessionId, ended }: SessionState): AlliumError {
+  if (!ended)
+    return new AlliumError(
+      'SESSION_UNKNOWN',
+      `There is no session "${sessionId}" in this store, so there is no run to resume. Check the id and the store, or start with run().`,
+    );
+  const { runId, status } = ended;
+  return new AlliumError(
+    'SESSION_UNKNOWN',
+    `Session "${sessionId}" has no run to resume: the last one, "${runId}", has ended as '${status}'. Start another with run().`,
+    { data: { runId, status } },
+  );
 }
 
 /** A new message ends what was left open: every pending call is answered, visibly, before the history goes on. */

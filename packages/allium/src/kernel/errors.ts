@@ -31,7 +31,8 @@ export const ERROR_CODES = {
   ABORTED: 'The run was aborted by its caller.',
   SESSION_BUSY: 'The session already has a run under way in this process.',
   SESSION_CONFLICT: 'Another runner appended to the session meanwhile. Nothing was written.',
-  SESSION_UNKNOWN: 'The session does not exist, or has nothing to resume.',
+  SESSION_UNKNOWN:
+    'The session does not exist, or its last run has ended: there is nothing to resume. The message says which.',
   SESSION_CORRUPT: 'The journal of a session holds something this code cannot read.',
   STORE_FAILED:
     'A store threw, wrote only part of a record, as on a full disk (it does not count), or answered with what is no answer.',

@@ -307,8 +307,17 @@ describe('resuming', () => {
   });
 
   it('has nothing to resume when no run is open', async () => {
-    await expect(new Agent({ model: scriptedModel([]) }).session('never').resume()).rejects.toMatchObject({
+    const agent = new Agent({ model: scriptedModel(['hi']), store: memoryStore() });
+    await expect(agent.session('never').resume()).rejects.toMatchObject({
       code: 'SESSION_UNKNOWN',
+      message:
+        'There is no session "never" in this store, so there is no run to resume. Check the id and the store, or start with run().',
+    });
+    const { runId } = await agent.session('chat').run('hello');
+    await expect(agent.session('chat').resume()).rejects.toMatchObject({
+      code: 'SESSION_UNKNOWN',
+      message: `Session "chat" has no run to resume: the last one, "${runId}", has ended as 'done'. Start another with run().`,
+      data: { runId, status: 'done' },
     });
   });
 
