@@ -1,6 +1,10 @@
 /** Answers to questions: what they look like, and whether they still count. */
+import type { Plan } from './compose.js';
 import { AlliumError, shown } from './errors.js';
+import { copyOf } from './event-data.js';
 import { type Flaw, toJson } from './json-copy.js';
+import type { OpenRun } from './open-run.js';
+import { describeIssues } from './standard-schema.js';
 import type { Decision, InboxItem, PendingRequest } from './store.js';
 
 const FIELDS: Readonly<Record<Decision['type'], readonly string[]>> = {
@@ -38,6 +42,28 @@ export function checkAnswer(request: PendingRequest, decision: Decision, now: nu
   }
   if (hasLapsed(request, now)) throw unknownRequest(request.id, []);
   return toJson(decision, request.id, notJson);
+}
+
+/**
+ * Throws for arguments that the tool cannot take, so that whoever wrote them can write them anew: once a run has taken
+ * them, the model reads what is wrong. Only where the tool is known for sure: one that a hook or layer brought may have
+ * the same name, and that of a sub-agent is the sub-agent's.
+ */
+export async function checkEdit(
+  { toolsByName, rules }: Plan,
+  { batch }: OpenRun,
+  { id, kind, from, toolName }: PendingRequest,
+  decision: Decision,
+): Promise<void> {
+  if (decision.type !== 'edit' || kind !== 'ask' || from) return;
+  const tool = rules.resolveToolCall.length > 0 || batch?.offered ? undefined : toolsByName.get(toolName);
+  const checked = await tool?.input['~standard'].validate(copyOf(decision.args));
+  if (!checked?.issues) return;
+  throw new AlliumError(
+    'INVALID_OPTION',
+    `The answer to "${id}" is refused, and the question still waits. Invalid arguments for "${toolName}":\n${describeIssues(checked.issues)}`,
+    { data: { requestId: id } },
+  );
 }
 
 function notJson(requestId: string, { what, at }: Flaw): AlliumError {

@@ -2,7 +2,7 @@
 import { endChildren, waiting } from './abandoned.js';
 import { isJudged } from './admission.js';
 import type { Agent } from './agent.js';
-import { checkAnswer, firstAnswers, unknownRequest } from './answers.js';
+import { checkAnswer, checkEdit, firstAnswers, unknownRequest } from './answers.js';
 import type { Plan } from './compose.js';
 import { AlliumError, kernelStop, storeFailed } from './errors.js';
 import type { EventQueue } from './event-queue.js';
@@ -181,6 +181,8 @@ async function reopen(
       );
     // What comes through the parent of a sub-agent was in time when the parent took it.
     const checked = checkAnswer(request, decision, options.parent ? request.createdAt : now);
+    // Nobody who could write them anew reads what a sub-agent is answered.
+    if (!options.parent) await checkEdit(plan, open, request, checked);
     answers.set(requestId, checked);
     if (isJudged(plan, checked)) unjudged.set(requestId, checked);
   }

@@ -1,6 +1,6 @@
 /** A conversation and the ways into it. */
 import type { Agent, RunOptions } from './agent.js';
-import { checkAnswer, firstAnswer, unknownRequest } from './answers.js';
+import { checkAnswer, checkEdit, firstAnswer, unknownRequest } from './answers.js';
 import { Aborted, AlliumError, invalidOption, isOptions, isThenable, storeFailed } from './errors.js';
 import { EventQueue } from './event-queue.js';
 import type { AgentEvent } from './events.js';
@@ -98,6 +98,7 @@ export class Session {
         [...(open?.requests.values() ?? [])].filter(({ id }) => id !== requestId),
       );
     const checked = checkAnswer(request, decision, now);
+    await checkEdit(this.agent.plan, open!, request, checked);
     const item = { type: 'answer', requestId, decision: checked, at: now } as const;
     await reached(() => this.store.post(this.id, item));
   }

@@ -97,12 +97,6 @@ describe('an ask', () => {
     {
       approve: { decision: { type: 'approve' }, ran: ['a 0'], result: /^a 0$/ },
       edit: { decision: { type: 'edit', args: { n: 9 } }, ran: ['a 9'], result: /^a 9$/ },
-      'edit to something invalid': {
-        decision: { type: 'edit', args: { n: 'x' } },
-        ran: [],
-        result: /^The edited arguments are invalid\.\nInvalid arguments for "a":\nn: /,
-        isError: true,
-      },
       reject: {
         decision: { type: 'reject', reason: 'Not on my watch.' },
         ran: [],
@@ -273,6 +267,67 @@ describe('answers', () => {
     const editing = it.resume({ [id]: { type: 'edit', args } });
     args.n = 3;
     expect(results(await editing)).toEqual(['a 2']);
+  });
+
+  it('that are arguments the tool cannot take are refused, and the question still waits', async () => {
+    const it = world([asks()]);
+    const { result } = await it.start('a', 'a');
+    const [one, two] = result.pending;
+    const wrong: Decision = { type: 'edit', args: { n: 'x' } };
+    const refused = {
+      code: 'INVALID_OPTION',
+      message: expect.stringMatching(
+        /^The answer to ".*" is refused, and the question still waits\. Invalid arguments for "a":\nn: /,
+      ),
+      data: { requestId: one!.id },
+    };
+    await expect(it.session().answer(one!.id, wrong)).rejects.toMatchObject(refused);
+    const answers = { [two!.id]: { type: 'approve' as const }, [one!.id]: wrong };
+    await expect(it.session('end').resume({ answers })).rejects.toMatchObject(refused);
+    expect(await it.session().pending()).toEqual(result.pending);
+    await it.session().answer(one!.id, { type: 'edit', args: { n: 5 } });
+    expect(results(await it.resume({ [two!.id]: { type: 'approve' } }))).toEqual(['a 5', 'a 1']);
+  });
+
+  it('that are arguments are read by the model where they are found wrong when the run goes on', async () => {
+    const wrong: Decision = { type: 'edit', args: { n: 'x' } };
+    const read = /^The edited arguments are invalid\.\nInvalid arguments for "a":\nn: /;
+    const posted = world([asks()]);
+    const first = await posted.start('a');
+    await posted.store.post('s', { type: 'answer', requestId: first.result.pending[0]!.id, decision: wrong });
+    expect(results(await posted.resume({}))[0]).toMatch(read);
+    const inPlace = world([asks({ onRequest: () => wrong })]);
+    const done = await watched(inPlace.session(calls('a'), 'end'), 'go');
+    expect(results(done)[0]).toMatch(read);
+    expect([...posted.ran, ...inPlace.ran]).toEqual([]);
+  });
+
+  it('that are arguments are left to the run where another tool may have been called', async () => {
+    const strange = tool({
+      name: 'a',
+      description: '',
+      input: z.object({ n: z.string() }),
+      execute: ({ n }) => `strange ${n}`,
+    });
+    const edit: Decision = { type: 'edit', args: { n: 'x' } };
+    const others: Middleware[] = [
+      { name: 'brings', resolveToolCall: (toolCall) => ({ toolCall, tool: strange }) },
+      {
+        name: 'swaps',
+        beforeModel(ctx) {
+          ctx.tools = [strange];
+        },
+      },
+    ];
+    for (const other of others) {
+      const it = world([asks(), other]);
+      const call = toolCalls({ name: 'a', args: { n: '1' } });
+      const { pending } = await it.session(call).run('go');
+      await it.session().answer(pending[0]!.id, edit);
+      const resumed = results(await it.resume({}));
+      if (other.name === 'brings') expect(resumed).toEqual(['strange x']);
+      else expect(resumed[0]).toContain('"a"');
+    }
   });
 
   it('are judged by acceptMessage once, and its writes count once, however many resumes follow', async () => {
