@@ -152,6 +152,45 @@ describe('what waits', () => {
       });
     }
   });
+
+  const down = new Error('ECONNREFUSED');
+  it.each<[string, () => unknown]>([
+    [
+      'at once',
+      () => {
+        throw down;
+      },
+    ],
+    ['later', () => Promise.reject(down)],
+    ['with what is no answer', () => null],
+  ])('leaves a run that can be gone on with where the store cannot say, and fails %s', async (_, fails) => {
+    let ran = 0;
+    const look = tool({ name: 'look', description: '', input: z.object({}), execute: () => `seen ${++ran}` });
+    const session = (store: Store, ...script: Parameters<typeof scriptedModel>[0]) =>
+      new Agent({ store, model: scriptedModel(script), tools: [look] }).session('s');
+    const script = [toolCalls({ name: 'look' }), 'end'];
+    // Before the input, after each turn, and at the end.
+    for (let nth = 1; nth <= 4; nth++) {
+      ran = 0;
+      const whole = memoryStore();
+      let n = 0;
+      const take = (...given: Parameters<Store['take']>) =>
+        ++n === nth ? (fails() as never) : whole.take(...given);
+      const failing = session(storeWith(whole, { take }), ...script).run('go');
+      await expect(failing, `take ${nth}`).rejects.toMatchObject({ code: 'STORE_FAILED' });
+      // Before the input was taken in there is no run.
+      if (nth === 1) {
+        expect(await whole.head('s')).toBe(0);
+        continue;
+      }
+      const left = session(whole, 'heard');
+      await left.steer('meanwhile');
+      expect(await left.resume(), `take ${nth}`).toMatchObject({ status: 'done', text: 'heard' });
+      const said = (await left.messages()).map(textOf);
+      expect(said).toEqual(['go', '', 'seen 1', ...(nth === 2 ? [] : ['end']), 'meanwhile', 'heard']);
+      expect(ran).toBe(1);
+    }
+  });
 });
 
 it('is taken once and in order, wherever the process dies', async () => {

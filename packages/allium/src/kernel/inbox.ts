@@ -25,21 +25,20 @@ export type Wanted = 'steer' | 'all' | 'none' | 'none, before it began';
 
 const NOTHING: readonly never[] = Object.freeze([]);
 
-/** Takes over what was posted; nothing is taken before the entries are written. */
+/**
+ * Takes over what was posted; nothing is taken before the entries are written. A store that cannot say what was posted
+ * leaves the run as one that cannot write does.
+ */
 export function drain(run: Run, wanted: Wanted): Awaitable<Due | undefined> {
-  let items: Awaitable<readonly Posted[]>;
   try {
-    items = run.store.take(run.sessionId, forgotten(run.state));
+    const items = run.store.take(run.sessionId, forgotten(run.state));
+    if (!isThenable(items)) return sort(run, items, wanted);
+    return Promise.resolve(items)
+      .then((taken) => sort(run, taken, wanted))
+      .catch((error) => run.lose(error));
   } catch (error) {
-    throw run.ofStore(error);
+    return run.lose(error);
   }
-  if (!isThenable(items)) return sort(run, items, wanted);
-  return Promise.resolve(items).then(
-    (taken) => sort(run, taken, wanted),
-    (error) => {
-      throw run.ofStore(error);
-    },
-  );
 }
 
 /** The same for those who only look. */

@@ -102,6 +102,17 @@ export class Journal {
     }
   }
 
+  /** Settles when what is late is written. Whether it could be, the next append says. */
+  async settleLate(): Promise<void> {
+    // The start of a run is written with its input only.
+    if (this.broken !== undefined || this.ahead?.[0]?.at !== UNDATED) return;
+    try {
+      await this.append([]);
+    } catch {
+      // As above.
+    }
+  }
+
   private dated(bodies: readonly EntryDraft[], at: number): readonly NewEntry[] {
     if (this.broken !== undefined) throw this.broken;
     // The bodies were made for this append; completing them in place is several times cheaper than copying.

@@ -270,6 +270,12 @@ export class Run {
     return error;
   }
 
+  /** The same where a result may not be written yet: what a tool did is not in doubt because of it. */
+  async lose(error: unknown): Promise<never> {
+    await this.journal.settleLate();
+    throw this.surrender(this.ofStore(error));
+  }
+
   /** A call gets no result of its own. The last batch is the only one that can have such calls. */
   giveUp(messageId: string, index: number): void {
     this.givenUp = { messageId, calls: [...(this.givenUp?.calls ?? []), index] };
