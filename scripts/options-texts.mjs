@@ -74,7 +74,7 @@ then that of the agent. It is given:
 @options kernel/store.ts PendingRequest
 
 and returns a decision: \`{ type: 'approve' }\`, \`{ type: 'edit', args }\`, \`{ type: 'reject', reason }\` or
-\`{ type: 'respond', text }\`. Undefined suspends after all. What it throws fails the run, with "(in onRequest)" in the message; where a tool asked
+\`{ type: 'respond', text }\`. Undefined suspends after all. What it throws, or an answer that is no decision, fails the run, with "(in onRequest)" in the message; where a tool asked
 itself, it fails the call.
 
 \`\`\`ts output

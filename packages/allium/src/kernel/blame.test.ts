@@ -111,6 +111,15 @@ describe('an onRequest that throws', () => {
     expect(attribution(error)).toEqual({ hook: 'onRequest' });
   });
 
+  it('is named also where it answers with what is no decision', async () => {
+    const error = await failureOf(agentOf(asks, { onRequest: () => ({ type: 'perhaps' }) as never }));
+    expect(error).toMatchObject({
+      code: 'INVALID_OPTION',
+      message: expect.stringMatching(/^The run failed: Expected a decision .* \(in onRequest\)$/),
+    });
+    expect(attribution(error)).toEqual({ hook: 'onRequest' });
+  });
+
   it('names the middleware that brought it', async () => {
     const own = defineMiddleware({
       name: 'own',

@@ -24,7 +24,8 @@ export const ERROR_CODES = {
   MODEL_STREAM_INVALID:
     'A model yielded something that is not a stream part, or parts that contradict each other.',
   MODEL_STREAM_CUT: 'A model stream ended without its `finish` part: the answer is incomplete.',
-  MIDDLEWARE_ERROR: 'A middleware threw. `cause` is what it threw; `attribution(error)` tells which one.',
+  MIDDLEWARE_ERROR:
+    'A middleware threw, or a handler such as `onRequest`. `cause` is what it threw; `attribution(error)` tells which one.',
   GUARD_FAILED: 'A guard threw while judging, so nothing more was released.',
   TOOL_TIMEOUT: 'A tool did not finish within its time.',
   PRICE_UNKNOWN: 'A cost limit is set, but the price of the model is not known.',

@@ -1,4 +1,5 @@
 /** Questions that a handler in this process is asked, each once. */
+import { checkAnswer } from './answers.js';
 import { attribute } from './errors.js';
 import type { Run } from './run.js';
 import type { Decision, PendingRequest, Request } from './store.js';
@@ -48,7 +49,8 @@ export class LiveQuestions {
     by: string | undefined,
   ): Promise<Decision | undefined> {
     try {
-      return await handler(request);
+      const decision = await handler(request);
+      return decision === undefined ? undefined : checkAnswer(request, decision, request.createdAt);
     } catch (error) {
       attribute(error, { hook: 'onRequest', ...(by && { middleware: by }) }, this.run);
       throw error;

@@ -1,7 +1,7 @@
 /** Whether calls may happen: verdicts of hooks and guards, the questions they ask, and what people answer. */
 
 import { admit, isJudged } from './admission.js';
-import { checkAnswer, firstAnswer, hasLapsed } from './answers.js';
+import { firstAnswer, hasLapsed } from './answers.js';
 import { judgeUpdate } from './content-guards.js';
 import type { Context, ToolContext } from './context.js';
 import { AlliumError, isThenable, Suspension, shown } from './errors.js';
@@ -217,7 +217,7 @@ export class ToolApproval {
   private async take(call: Call, request: PendingRequest, decision: Decision): Promise<Decision> {
     try {
       if (decision === LAPSED) return await this.lapse(call, request);
-      return await this.admit(call, request, checkAnswer(request, decision, request.createdAt));
+      return await this.admit(call, request, decision);
     } catch (error) {
       this.questions?.forget(request);
       throw error;
