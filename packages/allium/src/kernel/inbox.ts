@@ -5,7 +5,7 @@ import { RunContext } from './context.js';
 import { Aborted, isRecord, isThenable, storeAnswered } from './errors.js';
 import { tellRefusal } from './incoming.js';
 import { lackOf } from './message-input.js';
-import { deepFreeze, type Message } from './messages.js';
+import { deepFreeze, type Message, NOTHING } from './messages.js';
 import type { Run } from './run.js';
 import type { SessionState } from './session-state.js';
 import type { Awaitable, Decision, EntryBody, InboxItem, Posted, Queued, Store } from './store.js';
@@ -22,8 +22,6 @@ export interface Due {
  * aborts the run, unless it was posted before the run began.
  */
 export type Wanted = 'steer' | 'all' | 'none' | 'none, before it began';
-
-const NOTHING: readonly never[] = Object.freeze([]);
 
 /**
  * Takes over what was posted; nothing is taken before the entries are written. A store that cannot say what was posted

@@ -13,7 +13,7 @@ import { type RunContext, TurnContext } from './context.js';
 import { onRunEnd, shouldStopAfterTurn } from './end-rules.js';
 import { type Due, drain } from './inbox.js';
 import { acceptInput, acceptQueued, appendMessages, stamped } from './incoming.js';
-import type { AssistantMessage, ToolMessage } from './messages.js';
+import { type AssistantMessage, NOTHING, type ToolMessage } from './messages.js';
 import { type Answer, modelPhase } from './model-phase.js';
 import type { OpenBatch } from './open-run.js';
 import { NO_VERDICTS } from './response-gate.js';
@@ -26,7 +26,6 @@ const MAX_CYCLES = 100;
 const FINAL: Stop = Object.freeze({ reason: 'final' });
 const SUSPENDED: Stop = Object.freeze({ reason: 'suspended', message: 'The run waits for an answer.' });
 type Results = readonly ToolMessage[];
-const NONE: readonly never[] = Object.freeze([]);
 
 /** How a turn ended. `stop`: a decision to end the run; `more`: the model is to be called again. */
 interface TurnEnd {
@@ -109,7 +108,7 @@ function turnEnd(
   const natural = tools ? !tools.terminate : forceContinue;
   return {
     message,
-    toolResults: tools?.results ?? NONE,
+    toolResults: tools?.results ?? NOTHING,
     more: !suspended && (decision === 'loop_to_model' || (decision === 'natural' && natural)),
     stop: decision === 'stop' ? { reason: 'stopped', message: `"${by}" stopped the run.`, by } : undefined,
     suspended,
@@ -168,7 +167,11 @@ function tellStart(run: Run): Promise<void> | undefined {
 }
 
 /** State that nothing else carried is written, then the turn has ended, whatever became of it. */
-function endTurn(run: Run, message: AssistantMessage | undefined, results: Results = NONE): Awaitable<void> {
+function endTurn(
+  run: Run,
+  message: AssistantMessage | undefined,
+  results: Results = NOTHING,
+): Awaitable<void> {
   if (run.watched || run.hasUnwritten) return tellEnd(run, message, results);
 }
 

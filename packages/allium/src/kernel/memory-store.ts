@@ -1,6 +1,6 @@
 /** The reference implementation of the store port: everything in this process, synchronous, gone with it. */
 import { checkKeys, sessionConflict } from './errors.js';
-import { deepFreeze } from './messages.js';
+import { deepFreeze, NOTHING } from './messages.js';
 import { MostlyOne } from './mostly-one.js';
 import type { Entry, InboxItem, ListOptions, NewEntry, Posted, SessionInfo, SessionPage } from './store.js';
 import { checkFork, firstRun, listPage, type SyncStore } from './store-kit.js';
@@ -122,8 +122,6 @@ class MemoryStore implements SyncStore {
     // Nothing is held outside of this object, and whoever closes a store may still want to read it in a test.
   }
 }
-
-const NOTHING: readonly never[] = Object.freeze([]);
 
 /**
  * Entries are given away by whoever appends them; what they hold may still be somebody's. Messages are the kernel's

@@ -220,10 +220,11 @@ export function toolCallsOf(message: {
       else calls.push(part as ToolCall);
     }
   }
-  return calls ?? NO_CALLS;
+  return calls ?? NOTHING;
 }
 
-const NO_CALLS: readonly ToolCall[] = Object.freeze([]);
+/** A list without anything in it, whatever would be. */
+export const NOTHING: readonly never[] = Object.freeze([]);
 
 function contentOf<Part>(message: { readonly content: readonly Part[] }): readonly Part[] {
   const content = message?.content;

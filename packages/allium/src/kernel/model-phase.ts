@@ -9,6 +9,7 @@ import {
   freezeMessage,
   type ModelResponse,
   NO_USAGE,
+  NOTHING,
   toolCallsOf,
   type Usage,
 } from './messages.js';
@@ -210,8 +211,6 @@ function decide(ctx: ModelContext, response: ModelResponse): Awaitable<Answer> {
   const asked = rules.afterModelResponse(run.plan.rules.afterModelResponse, response, turn, ctx);
   return asked instanceof Promise ? asked.then(decided) : decided(asked);
 }
-
-const NOTHING: readonly rules.Injected[] = Object.freeze([]);
 
 /** Appends the assistant message, and what guards said of its calls: after a crash they could not say it again. */
 function keep(answer: Answer): Awaitable<Phase> {

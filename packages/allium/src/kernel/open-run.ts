@@ -3,6 +3,7 @@ import { type Limits, limitsFromJson } from './limits.js';
 import {
   type AssistantMessage,
   type Message,
+  NOTHING,
   type ToolCall,
   type ToolMessage,
   UsageTotal,
@@ -68,8 +69,6 @@ export interface Decided {
   readonly verdicts: Map<string, unknown>;
 }
 
-export const NO_MESSAGES: readonly Message[] = Object.freeze([]);
-
 /** Most runs never ask: maps for it are made when one does. */
 export function decided(run: OpenRun): Decided {
   run.decided ??= { answers: new Map(), verdicts: new Map() };
@@ -79,7 +78,6 @@ export function decided(run: OpenRun): Decided {
 /** Of runs that have never asked anybody: nothing is ever put into it. */
 export const NO_REQUESTS = new Map<string, PendingRequest>();
 export const NO_PLAN: TurnPlan = Object.freeze({});
-export const NO_IDS: readonly string[] = Object.freeze([]);
 
 export function idsOf(calls: readonly ToolCall[]): readonly string[] {
   return calls.length === 1 ? [calls[0]!.id] : calls.map(({ id }) => id);
@@ -87,7 +85,7 @@ export function idsOf(calls: readonly ToolCall[]): readonly string[] {
 
 export function startedIn({ batch }: OpenRun, callId: string): void {
   if (batch && !batch.started.includes(callId))
-    batch.started = batch.started === NO_IDS ? [callId] : [...batch.started, callId];
+    batch.started = batch.started === NOTHING ? [callId] : [...batch.started, callId];
 }
 
 export function newRun(entry: EntryBody & { type: 'run_start' }, from: number): OpenRun {
@@ -106,7 +104,7 @@ export function newRun(entry: EntryBody & { type: 'run_start' }, from: number): 
     costUsd: 0,
     activeMs: 0,
     batch: undefined,
-    inject: NO_MESSAGES,
+    inject: NOTHING,
     injected: 0,
     answer: undefined,
     follows: NO_PLAN,

@@ -5,7 +5,7 @@
 import { invalidOption } from './errors.js';
 import { canonical, Hash } from './hash.js';
 import { growsOnly } from './history.js';
-import { isFrozenMessage, type Message, type TextContent } from './messages.js';
+import { isFrozenMessage, type Message, NOTHING, type TextContent } from './messages.js';
 import type { ModelRequest, ModelSettings, ToolSpec } from './model.js';
 
 /** A request and its model: what `next()` goes in with, so a `ModelContext` is one. */
@@ -40,8 +40,6 @@ export function requestKey(request: KeyedRequest, scope = ''): string {
     .text(settingsText(settings))
     .digest();
 }
-
-const NOTHING: readonly never[] = Object.freeze([]);
 
 const settingsTexts = new WeakMap<object, string>();
 

@@ -1,6 +1,6 @@
 /** The result of a run under way or ended. What still grows is made when it is read. */
 import { type Due, queuedIn } from './inbox.js';
-import { type Message, textOf, type Usage } from './messages.js';
+import { type Message, NOTHING, textOf, type Usage } from './messages.js';
 import type { OpenRun } from './open-run.js';
 import type { Change, RunResult, RunStatus, Stop } from './result.js';
 import type { Run } from './run.js';
@@ -19,7 +19,7 @@ export function resultOf(run: Run, status: RunStatus, stop: Stop): RunResult {
 export function withLatest(run: Run, result: RunResult, from: number, due: Due | undefined): RunResult {
   const { open } = run.state;
   const messages = run.history.from(from);
-  const asked = open ? pendingIn(open) : NONE;
+  const asked = open ? pendingIn(open) : NOTHING;
   // What was posted may stay in the inbox until somebody can judge it.
   const pending = due ? Object.freeze(asked.filter(({ id }) => !due.answers.has(id))) : asked;
   const latest = { ...result, messages, pending, queued: queuedIn(run) };
@@ -89,11 +89,11 @@ const LAZY = {
 const GROWING = ['usage', 'costUsd', 'queued', 'changes'] as const;
 
 function pendingIn({ requests }: OpenRun): readonly PendingRequest[] {
-  return requests.size === 0 ? NONE : Object.freeze([...requests.values()]);
+  return requests.size === 0 ? NOTHING : Object.freeze([...requests.values()]);
 }
 
 function changesOf({ changes }: Run): readonly Change[] {
-  return changes.length === 0 ? NONE : Object.freeze([...changes]);
+  return changes.length === 0 ? NOTHING : Object.freeze([...changes]);
 }
 
 function lazily(read: (run: Run) => unknown): PropertyDescriptor {
@@ -104,5 +104,3 @@ function lazily(read: (run: Run) => unknown): PropertyDescriptor {
     enumerable: true,
   };
 }
-
-const NONE: readonly never[] = Object.freeze([]);

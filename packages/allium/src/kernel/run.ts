@@ -20,6 +20,7 @@ import {
   type Message,
   type Metadata,
   type ModelResponse,
+  NOTHING,
   UNKNOWN_USAGE,
   type Usage,
 } from './messages.js';
@@ -41,7 +42,6 @@ import type { Tool } from './tool.js';
 type Content = readonly AssistantContent[];
 
 const MAX_CHANGES = 1000;
-const NOTHING: readonly never[] = Object.freeze([]);
 
 export class Run {
   readonly agent: Agent;

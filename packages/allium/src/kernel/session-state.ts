@@ -4,22 +4,10 @@ import { upgradeEntries } from './entry-upgrade.js';
 import { AlliumError, isThenable, shown, storeAnswered } from './errors.js';
 import { History } from './history.js';
 import { IdSet } from './id-set.js';
-import { type AssistantContent, NO_USAGE, toolCallsOf, type Usage, UsageTotal } from './messages.js';
-import {
-  decided,
-  idsOf,
-  NO_IDS,
-  NO_MESSAGES,
-  NO_PLAN,
-  NO_REQUESTS,
-  newRun,
-  type OpenRun,
-  startedIn,
-} from './open-run.js';
+import { type AssistantContent, NO_USAGE, NOTHING, toolCallsOf, type Usage, UsageTotal } from './messages.js';
+import { decided, idsOf, NO_PLAN, NO_REQUESTS, newRun, type OpenRun, startedIn } from './open-run.js';
 import { type CellHolder, storedIn } from './state.js';
 import type { Awaitable, Entry, EntryBody, NewEntry, Store } from './store.js';
-
-const NOBODY: readonly number[] = Object.freeze([]);
 
 export class SessionState implements CellHolder {
   seq = 0;
@@ -33,7 +21,7 @@ export class SessionState implements CellHolder {
   readonly callIds = new IdSet();
   inboxCursor = 0;
   /** Numbers of messages up to there that are in the inbox still. */
-  waits: readonly number[] = NOBODY;
+  waits: readonly number[] = NOTHING;
   /** Some thinking was rewritten by a guard and may not be sent back. */
   withheld = false;
   open: OpenRun | undefined;
@@ -124,7 +112,7 @@ export class SessionState implements CellHolder {
         return;
       case 'inbox':
         this.inboxCursor = entry.cursor;
-        this.waits = entry.waits ?? NOBODY;
+        this.waits = entry.waits ?? NOTHING;
         return;
       case 'run_end':
         if (this.open) this.close(this.open);
@@ -144,7 +132,7 @@ export class SessionState implements CellHolder {
     if (entry.cycle) run.cycles++;
     // Messages of middleware belong to the turn; anything else from outside comes after it.
     if (run.inject.length > 0) run.injected = run.inject.length;
-    run.inject = entry.inject ?? NO_MESSAGES;
+    run.inject = entry.inject ?? NOTHING;
     if (run.injected > 0) run.injected--;
     else run.answer = undefined;
     if (entry.message.role !== 'assistant') return;
@@ -168,7 +156,7 @@ export class SessionState implements CellHolder {
       answered: 0,
       terminating: 0,
       offered: entry.offered,
-      started: entry.started ? idsOf(calls) : NO_IDS,
+      started: entry.started ? idsOf(calls) : NOTHING,
     };
   }
 

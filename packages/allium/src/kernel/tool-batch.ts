@@ -4,7 +4,7 @@ import { endOf, toolCallLimit } from './boundary.js';
 import type { ToolContext } from './context.js';
 import { controlKind, messageOf, type StopRun, type Suspension } from './errors.js';
 import { Onion } from './layers.js';
-import type { AssistantMessage, ToolMessage } from './messages.js';
+import { type AssistantMessage, NOTHING, type ToolMessage } from './messages.js';
 import type { OpenBatch } from './open-run.js';
 import type { CallVerdicts } from './response-gate.js';
 import type { Run } from './run.js';
@@ -119,7 +119,7 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
       }
       // What is in doubt does not run, so nobody is asked whether it may.
       for (const call of open) call.result ??= this.doubt(call);
-      const pending = needsApproval(this.runner) ? await this.approval.judgeAll(open) : NO_REQUESTS;
+      const pending = needsApproval(this.runner) ? await this.approval.judgeAll(open) : NOTHING;
       if (pending.length > 0) return this.outcome(pending);
     } catch (error) {
       return this.broken(error);
@@ -154,7 +154,7 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
 
   private conclude(): Awaitable<BatchOutcome> {
     const ended = this.ending();
-    if (ended === undefined && !this.waiting) return this.outcome(NO_REQUESTS);
+    if (ended === undefined && !this.waiting) return this.outcome(NOTHING);
     return this.concludeEarly(ended);
   }
 
@@ -392,5 +392,3 @@ function innermost(ctx: ToolContext): Awaitable<ToolResult> {
   const call = ctx._call as Call;
   return call.batch.innermost(call, ctx);
 }
-
-const NO_REQUESTS: readonly PendingRequest[] = Object.freeze([]);
