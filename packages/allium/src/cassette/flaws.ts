@@ -1,7 +1,7 @@
 /** What is wrong with a line of a cassette: people edit them. */
 import { Assembler } from '../kernel/assemble.js';
 import { messageOf, shown } from '../kernel/errors.js';
-import type { ModelResponse } from '../kernel/messages.js';
+import { type ModelResponse, toolCallsOf } from '../kernel/messages.js';
 import type { ModelPart } from '../kernel/model.js';
 import { isContentList, toolResult } from '../kernel/tool.js';
 import type { Cleaner } from './clean.js';
@@ -64,13 +64,14 @@ function flawOfStream(content: readonly StoredPart[], answer: StoredAnswer): str
 }
 
 function flawOfVerdicts(given: unknown, content: ModelResponse['content']): string | undefined {
+  const calls = toolCallsOf({ content });
   const isSound = (said: Partial<StoredVerdict> | null): boolean => {
-    if (!isObject(said) || content[said.block as number]?.type !== 'tool-call') return false;
+    if (!isObject(said) || calls[said.call as number] === undefined) return false;
     const { deny, ask } = said as unknown as StoredVerdict;
     return deny ? typeof deny.reason === 'string' : typeof ask?.by === 'string' && isObject(ask.request);
   };
   if (given === undefined || (Array.isArray(given) && given.every(isSound))) return undefined;
-  return `has \`answer.verdicts\` that are not about calls in it, each { block, deny } or { block, ask }: ${shown(given)}`;
+  return `has \`answer.verdicts\` that are not about calls in it, each { call, deny } or { call, ask }: ${shown(given)}`;
 }
 
 function flawOfTool({ outcome, updates = [] }: ToolEntry): string | undefined {

@@ -80,8 +80,8 @@ export type StoredAnswer =
 
 /** A call that was refused, or that somebody had to agree to. */
 export interface StoredVerdict {
-  /** Its place in the answer, from 0. Text that came in pieces counts once. */
-  readonly block: number;
+  /** Which call of the answer, from 0. */
+  readonly call: number;
   readonly deny?: CallVerdict['deny'];
   readonly ask?: { readonly request: Question; readonly by: string };
 }

@@ -39,10 +39,11 @@ export async function verdictsOn(
   if (plan.guards['tool-args'].length === 0 || !ctx._call.guarded) return [];
   const { calls } = await judgements.response(response, ctx);
   return [...calls].map(([block, said]) => {
+    const call = response.content.slice(0, block).filter(({ type }) => type === 'tool-call').length;
     const { deny, ask } = tellable(said, ctx);
-    if (!ask) return { block, deny };
+    if (!ask) return { call, deny };
     const { title, details, timeoutMs } = ask.request;
-    return { block, ask: { request: { title, details: asJson(details), timeoutMs }, by: ask.by } };
+    return { call, ask: { request: { title, details: asJson(details), timeoutMs }, by: ask.by } };
   });
 }
 

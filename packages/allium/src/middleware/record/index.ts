@@ -110,7 +110,9 @@ async function answerOf(
     ...(usage && usage.totalTokens > 0 && { usage: counted(usage) }),
     ...(metadata && { metadata: clean.value(metadata) }),
     ...(model !== undefined && model !== modelName(ctx.model) && { model }),
-    ...(verdicts.length > 0 && { verdicts: clean.value(verdicts) }),
+    ...(verdicts.length > 0 && {
+      verdicts: verdicts.map(({ call, ...said }) => ({ call, ...clean.value(said) })),
+    }),
   };
 }
 

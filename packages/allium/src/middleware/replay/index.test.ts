@@ -912,7 +912,7 @@ describe('a call that guards refused', () => {
       },
     });
     const lines: string[] = [];
-    const redact = ['4711'];
+    const redact = ['4711', /\d/];
     const recorder = new Agent({
       model: scriptedModel([toolCalls({ name: 'send', args: { text: 'pin 4711' } }), text('done')]),
       tools: [sends],
@@ -923,6 +923,47 @@ describe('a call that guards refused', () => {
     const middleware = [judges, replay({ from: lines, redact, onMiss: 'passthrough' })];
     const { messages } = await new Agent({ model: scriptedModel([]), tools: [sends], middleware }).run('hi');
     expect(messages[2]).toMatchObject({ role: 'tool', isError: true, content: [{ text: 'No pins.' }] });
+    expect(ran).toEqual([]);
+  });
+
+  it('is found by its place among the calls, whatever stands before it, and recorded again from a replay', async () => {
+    const preset = defineMiddleware({
+      name: 'preset',
+      beforeModel(ctx) {
+        if (ctx.turn === 1)
+          ctx.response = {
+            role: 'assistant',
+            content: [
+              { type: 'text', text: 'one ' },
+              { type: 'text', text: 'two' },
+              { type: 'tool-call', id: 'a', name: 'send', arguments: '{"text":"fine"}' },
+              { type: 'thinking', text: 'hm' },
+              { type: 'tool-call', id: 'b', name: 'send', arguments: '{"text":"a secret"}' },
+            ],
+            stopReason: 'tool-calls',
+          };
+      },
+    });
+    const first: string[] = [];
+    const model = scriptedModel([text('done')]);
+    const middleware = [blocks, record({ to: first }), preset];
+    await new Agent({ model, tools: [sends], middleware }).run('hi');
+    ran.length = 0;
+    const second: string[] = [];
+    const between = [blocks, record({ to: second }), replay({ from: first, onMiss: 'passthrough' })];
+    const { messages } = await new Agent({
+      model: scriptedModel([]),
+      tools: [sends],
+      middleware: between,
+    }).run('hi');
+    expect(messages.filter(({ role }) => role === 'tool')).toMatchObject([
+      { isError: false },
+      { isError: true },
+    ]);
+    expect(JSON.parse(second[1]!).answer.verdicts).toEqual([
+      { call: 1, deny: { by: 'blocks', reason: 'Refused by guard "blocks".' } },
+    ]);
+    expect(second[1]).toBe(first[1]);
     expect(ran).toEqual([]);
   });
 
@@ -1051,7 +1092,7 @@ describe('from', () => {
       {
         content: [{ type: 'text', text: 'x' }],
         finish: 'stop',
-        verdicts: [{ block: 0, deny: { reason: 'No.' } }],
+        verdicts: [{ call: 0, deny: { reason: 'No.' } }],
       },
       '`answer.verdicts` that are not about calls in it',
     ],

@@ -4,7 +4,7 @@ import type { StoredAnswer } from '../../cassette/format.js';
 import { partsOfStored } from '../../cassette/pieces.js';
 import { Assembler } from '../../kernel/assemble.js';
 import type { ModelContext } from '../../kernel/context.js';
-import type { ToolCall } from '../../kernel/messages.js';
+import { type AssistantContent, type ToolCall, toolCallsOf } from '../../kernel/messages.js';
 import { remember } from '../../kernel/response-gate.js';
 
 /** Why calls do not run, by what they say. */
@@ -20,8 +20,9 @@ export function holdGuards(
   if (!('finish' in answer) || !answer.verdicts) return;
   const assembler = new Assembler('The recording');
   for (const part of partsOfStored(answer.content, restore)) assembler.add(part);
-  for (const { block, deny, ask } of restore.value(answer.verdicts)) {
-    const call = assembler.content[block] as ToolCall;
+  const calls = toolCallsOf({ content: assembler.content as readonly AssistantContent[] });
+  for (const { call: index, deny, ask } of restore.value(answer.verdicts)) {
+    const call = calls[index]!;
     if (ctx.plan.guards['tool-args'].length > 0) remember(call, call.arguments, { deny, ask }, ctx);
     else refused.set(saying(call), deny?.reason ?? `Not run: guard "${ask!.by}" wanted somebody to agree.`);
   }
