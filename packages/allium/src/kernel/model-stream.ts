@@ -82,10 +82,11 @@ export abstract class Reading extends Link {
         const next = this.iterator!.next();
         if (isThenable(next)) {
           next.then(this.onStep, this.onError);
-          if (this.finished) this.expectEnd();
+          if (this.finished && this.open) this.expectEnd();
           return;
         }
-        if (this.took(next)) return;
+        // What aborts the run in its own next() has nothing more to say.
+        if (!this.open || this.took(next)) return;
       }
     } catch (error) {
       this.fail(error);
