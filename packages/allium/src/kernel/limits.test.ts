@@ -510,6 +510,29 @@ describe('timeoutMs', () => {
       'tool: Stopped: The run took longer than 10 ms.',
     ]);
   });
+  it('is kept where nothing ever waits, so that no timer fires', async () => {
+    let now = 0;
+    const clock = { now: () => now, setTimer: () => () => {} };
+    const busy = tool({
+      name: 'free',
+      description: '',
+      input,
+      execute: () => {
+        now += 40;
+        return 'free';
+      },
+    });
+    const { result } = await watched(
+      new Agent({
+        model: scriptedModel([toolCalls({ name: 'free' })], { repeat: true }),
+        tools: [busy],
+        clock,
+        limits: { timeoutMs: 100 },
+      }),
+      'go',
+    );
+    expect(result).toMatchObject({ turns: 3, stop: { reason: 'timeout', by: 'kernel' } });
+  });
   it('does not count the time of a human', async () => {
     const clock = fakeClock();
     const answer = deferred();

@@ -2,7 +2,7 @@
 import { endChildren, waiting } from './abandoned.js';
 import { leaveAnswers } from './admission.js';
 import { begin, type Start } from './begin.js';
-import { stopOf } from './boundary.js';
+import { outOfTime, stopOf } from './boundary.js';
 import { RunContext } from './context.js';
 import {
   Aborted,
@@ -12,7 +12,6 @@ import {
   controlKind,
   isControl,
   isThenable,
-  kernelStop,
   messageOf,
   RunError,
 } from './errors.js';
@@ -253,7 +252,7 @@ function timeLimit(run: Run, scope: Scope): (() => void) | undefined {
   const check = (): void => {
     const left = timeoutMs - run.activeMs;
     if (left > 0) cancel = run.clock.setTimer(check, left);
-    else scope.abort(kernelStop('timeout', `The run took longer than ${timeoutMs} ms.`));
+    else scope.abort(outOfTime(timeoutMs));
   };
   cancel = run.clock.setTimer(check, Math.max(0, timeoutMs - run.open.activeMs));
   return () => cancel();

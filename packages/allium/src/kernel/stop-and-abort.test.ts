@@ -3,6 +3,7 @@ import {
   Agent,
   type Context,
   type Middleware,
+  type Model,
   memoryStore,
   StopRun,
   type ToolContext,
@@ -390,6 +391,23 @@ describe('an abort', () => {
     });
     expect((await run(agent, controller)).result.status).toBe('aborted');
     expect(model.requests).toHaveLength(1);
+  });
+
+  it('has its turn among turns that never wait', async () => {
+    const controller = new AbortController();
+    let turns = 0;
+    const model: Model = {
+      provider: 'test',
+      id: 'instant',
+      async *stream() {
+        if (++turns > 100_000) throw new Error('Nobody could stop it.');
+        yield { type: 'tool-call', id: `c${turns}`, name: 'free', arguments: '{}' };
+        yield { type: 'finish', reason: 'tool-calls' };
+      },
+    };
+    const agent = new Agent({ model, tools: [free], limits: { turns: Number.POSITIVE_INFINITY } });
+    setImmediate(() => controller.abort());
+    await expect(agent.run('go', { signal: controller.signal })).rejects.toMatchObject({ code: 'ABORTED' });
   });
 
   it('by session.abort() says why', async () => {
