@@ -727,6 +727,16 @@ describe('sessionLimits', () => {
     expect(await stops({ costUsd: 20e-6 }, ['a', 'never'])).toBe('max_cost');
     expect(await stops({ toolCalls: 1 }, [call(), 'a', call()])).toBe('max_tool_calls');
   });
+  it('of money end a run whose session has used what has no known price, and say so', async () => {
+    const store = memoryStore();
+    await new Agent({ model: scriptedModel(['a']), store }).session('s').run('go');
+    const limited = agent(['b'], { store, sessionLimits: { costUsd: 1 } });
+    const { result } = await watched(limited.session('s'), 'go');
+    expect(result.stop).toMatchObject({
+      reason: 'max_cost',
+      message: 'What was used before has no known price, so nobody knows what is left of $1.',
+    });
+  });
   it('hold for another agent over the same store', async () => {
     const shared = store();
     await agent(['a'], { store: shared, sessionLimits: { turns: 1 } })
