@@ -1,5 +1,5 @@
 /** What is looked at between the steps of a run: a stop that was asked for, an abort, a limit. */
-import { controlKind, isKernelStop, StopRun } from './errors.js';
+import { controlKind, isKernelStop, kernelStop, StopRun } from './errors.js';
 import type { Stop, StoppingReason } from './result.js';
 import type { Run } from './run.js';
 
@@ -23,7 +23,7 @@ export function restoreStop(run: Run): void {
 /** The same, and the limits of the kernel. */
 export function checkLimits(run: Run): void {
   boundary(run);
-  const stop = turnLimit(run) ?? run.budget.exceeded();
+  const stop = turnLimit(run) ?? run.budget.exceeded() ?? timeLimit(run);
   if (!stop) return;
   run.call.latch(stop, 'kernel');
   throw stop;
@@ -40,6 +40,16 @@ export function stopOf(signal: unknown, by: string | undefined): Stop<StoppingRe
 /** More tools were asked for than may run. */
 export function toolCallLimit(): StopRun {
   return new StopRun('max_tool_calls', 'The limit of tool calls is used up.');
+}
+
+/** The timer that cuts a run off has no say while nothing in it ever waits. */
+function timeLimit(run: Run): StopRun | undefined {
+  const { timeoutMs } = run.limits;
+  return timeoutMs !== undefined && run.activeMs >= timeoutMs ? outOfTime(timeoutMs) : undefined;
+}
+
+export function outOfTime(timeoutMs: number): StopRun {
+  return kernelStop('timeout', `The run took longer than ${timeoutMs} ms.`);
 }
 
 function turnLimit(run: Run): StopRun | undefined {

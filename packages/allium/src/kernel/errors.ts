@@ -12,7 +12,8 @@ export const ERROR_CODES = {
   REQUIRED_MIDDLEWARE_MISSING: 'A middleware requires another one that is not in the list.',
   GUARD_REPLACED: 'A hook given to the agent would replace the hook of a middleware that guards.',
   INVALID_HOOK_RESULT: 'A hook returned something other than its contract allows.',
-  MISSING_AWAIT: 'A layer ended while its `next()` was still pending, without a result of its own.',
+  MISSING_AWAIT:
+    'A layer ended while its `next()` was still pending, without a result of its own, or code called `next()` or `ctx.generate()` when it was too late.',
   NO_RESULT:
     'A layer ended without a result: it neither called `next()` nor set one, or it swallowed an error.',
   NEXT_TWICE: 'A layer at the run seam called `next()` more than once.',

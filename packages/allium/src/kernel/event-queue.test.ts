@@ -261,6 +261,26 @@ describe('agent.stream()', () => {
     expect((await result).text).toBe('hi');
   });
 
+  it.each<[string, () => Agent, number]>([
+    ['that waits for a reader by then', long, 5],
+    [
+      'whose model has said all by then',
+      () => {
+        const said: ModelPart[] = all.map((piece) => ({ type: 'text', text: piece }));
+        const stream = () => [...said, { type: 'finish', reason: 'stop' } as const];
+        return new Agent({ model: { provider: 'test', id: 'list', stream } });
+      },
+      0,
+    ],
+  ])('`result` may be taken first, of a run %s', async (_, make, ticks) => {
+    const stream = make().stream('x');
+    for (let i = 0; i < ticks; i++) await settle();
+    const { result } = stream;
+    const { events } = await collect(stream);
+    expect(texts(events)).toEqual(all);
+    expect((await result).text).toBe(all.join(''));
+  });
+
   it('iterating late gives all events from the first', async () => {
     const stream = agentOf('hi').stream('x');
     await settle();

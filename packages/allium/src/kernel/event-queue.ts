@@ -112,12 +112,13 @@ export class EventQueue {
     this.iterated = true;
   }
 
-  /** Somebody wants the result: the run does not wait for readers any more. */
+  /**
+   * Somebody wants the result: the run does not wait for readers any more. Whether events are let go is seen when there are
+   * too many again: whoever asked may be about to read.
+   */
   detach(): void {
     this.resultWanted = true;
-    if (this.room === undefined) return;
-    if (this.iterated) this.makeRoom();
-    else this.drain();
+    this.makeRoom();
   }
 
   /** The consumer has left: it is given nothing more, not even the error. */

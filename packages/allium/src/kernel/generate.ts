@@ -1,6 +1,6 @@
 /** A model call of a middleware's own, through the layers inside it. */
 import { type Context, type GenerateRequest, ModelContext, ModelSeam } from './context.js';
-import { isControl } from './errors.js';
+import { AlliumError, isControl } from './errors.js';
 import { enter } from './layers.js';
 import { toMessages } from './message-input.js';
 import type { ModelResponse } from './messages.js';
@@ -18,6 +18,12 @@ export async function generate(
 ): Promise<ModelResponse> {
   checkModel('model of ctx.generate()', model);
   checkGenerate(request);
+  // What it used would be in no journal, and count for no limit.
+  if (run.over)
+    throw new AlliumError(
+      'MISSING_AWAIT',
+      'ctx.generate() was called after the run had ended. Await everything inside the hook or tool.',
+    );
   const { messages, systemPrompt = '', tools = [], settings = {} } = request;
   const call = new ModelSeam(undefined, 0);
   call.caller = caller;

@@ -206,6 +206,37 @@ describe('for any chunking of the same text any stack of guards gives the same f
     );
   });
 
+  it('text without a key is one block, though pieces of earlier blocks come in between', async () => {
+    const between: readonly ModelPart[] = [
+      { type: 'thinking', text: 'so ', block: 't' },
+      { type: 'text', text: 'so ', block: 'a' },
+      { type: 'tool-call-delta', id: 'c', arguments: ' ' },
+    ];
+    const gaps = fc.array(fc.constantFrom(undefined, ...between), { minLength: 1, maxLength: 6 });
+    await fc.assert(
+      fc.asyncProperty(stacks, texts, sizes, gaps, async (specs, text, lengths, others) => {
+        const pieces = cut(text, lengths, (piece) => ({ type: 'text', text: piece }));
+        const parts = pieces.flatMap((piece, i) => [piece, others[i % others.length] ?? []].flat());
+        const model = scriptedModel([
+          chunks(
+            between[1]!,
+            between[0]!,
+            { type: 'tool-call', id: 'c', name: 'nobody', arguments: '{}' },
+            ...parts,
+          ),
+        ]);
+        const middleware = middlewareOf(specs, ['output']);
+        const { events, result } = await collect(
+          new Agent({ model, middleware, limits: { turns: 1 } }).stream('hi'),
+        );
+        const said = result!.messages.find(({ role }) => role === 'assistant');
+        expect(said!.content[3]).toMatchObject({ type: 'text', text: wanted(specs, text) });
+        checkDeltas(events);
+      }),
+      { numRuns: 80 },
+    );
+  });
+
   it('a final guard holds the answer and judges it whole', async () => {
     await fc.assert(
       fc.asyncProperty(stacks, texts, sizes, async (specs, text, lengths) => {

@@ -7,6 +7,7 @@ import {
   type AgentEvent,
   AlliumError,
   attribution,
+  type Context,
   type Middleware,
   type Model,
   type ModelPart,
@@ -446,6 +447,18 @@ it('ctx.generate() that nobody awaits does not end the process', async () => {
   } finally {
     process.off('unhandledRejection', listen);
   }
+});
+
+it('ctx.generate() after the run has ended asks nobody: what it used would count nowhere', async () => {
+  const contexts: Context[] = [];
+  const keeps: Middleware = { name: 'keeps', beforeModel: (ctx) => void contexts.push(ctx) };
+  const other = scriptedModel(['late']);
+  await new Agent({ model: scriptedModel(['hi']), middleware: [keeps] }).run('go');
+  await expect(contexts[0]!.generate(other, { messages: '?' })).rejects.toMatchObject({
+    code: 'MISSING_AWAIT',
+    message: expect.stringContaining('ctx.generate()'),
+  });
+  expect(other.requests).toEqual([]);
 });
 
 it.each<[string, () => unknown, RegExp]>([

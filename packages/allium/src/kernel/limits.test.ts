@@ -510,6 +510,29 @@ describe('timeoutMs', () => {
       'tool: Stopped: The run took longer than 10 ms.',
     ]);
   });
+  it('is kept where nothing ever waits, so that no timer fires', async () => {
+    let now = 0;
+    const clock = { now: () => now, setTimer: () => () => {} };
+    const busy = tool({
+      name: 'free',
+      description: '',
+      input,
+      execute: () => {
+        now += 40;
+        return 'free';
+      },
+    });
+    const { result } = await watched(
+      new Agent({
+        model: scriptedModel([toolCalls({ name: 'free' })], { repeat: true }),
+        tools: [busy],
+        clock,
+        limits: { timeoutMs: 100 },
+      }),
+      'go',
+    );
+    expect(result).toMatchObject({ turns: 3, stop: { reason: 'timeout', by: 'kernel' } });
+  });
   it('does not count the time of a human', async () => {
     const clock = fakeClock();
     const answer = deferred();
@@ -703,6 +726,16 @@ describe('sessionLimits', () => {
     expect(await stops({ tokens: 15 }, ['a', 'never'])).toBe('max_tokens');
     expect(await stops({ costUsd: 20e-6 }, ['a', 'never'])).toBe('max_cost');
     expect(await stops({ toolCalls: 1 }, [call(), 'a', call()])).toBe('max_tool_calls');
+  });
+  it('of money end a run whose session has used what has no known price, and say so', async () => {
+    const store = memoryStore();
+    await new Agent({ model: scriptedModel(['a']), store }).session('s').run('go');
+    const limited = agent(['b'], { store, sessionLimits: { costUsd: 1 } });
+    const { result } = await watched(limited.session('s'), 'go');
+    expect(result.stop).toMatchObject({
+      reason: 'max_cost',
+      message: 'What was used before has no known price, so nobody knows what is left of $1.',
+    });
   });
   it('hold for another agent over the same store', async () => {
     const shared = store();

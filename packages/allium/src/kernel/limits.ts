@@ -213,7 +213,11 @@ export class Budget {
     }
     if (isLimit(costUsd)) {
       if (!price) throw priceUnknown(model);
-      const left = costUsd - (this.costUsd ?? costUsd) - this.reservedCost - (input * price.input) / 1e6;
+      if (this.costUsd === undefined) {
+        const why = `What was used before has no known price, so nobody knows what is left of $${costUsd}.`;
+        throw refusal('max_cost', why, false);
+      }
+      const left = costUsd - this.costUsd - this.reservedCost - (input * price.input) / 1e6;
       if (left <= 0) {
         const why = `The next call does not fit into what is left of $${costUsd}.`;
         throw refusal('max_cost', why, left + this.reservedCost > 0);

@@ -203,8 +203,8 @@ export class LiveStream {
   /** Contents of responses that are this stream. */
   private mine: Content[] | undefined = undefined;
   private done: Promise<JudgedContent> | undefined = undefined;
-  /** The block that grew last. */
-  private at = -1;
+  /** The last block that has begun. */
+  private last = -1;
 
   constructor(
     private readonly live: LiveMessage,
@@ -238,11 +238,11 @@ export class LiveStream {
   }
 
   private guarded(gate: ResponseGate, part: ModelPart, block: number): void {
-    const { at } = this;
-    this.at = block;
+    const { last } = this;
+    if (block > last) this.last = block;
     try {
-      // Nothing more comes of a block when another one has begun, unless the model tells them apart itself.
-      if (at >= 0 && at !== block && !this.source.isKeyed(at)) gate.close(at);
+      // Text without a key goes on in the last block: nothing more comes of that one when another has begun.
+      if (last >= 0 && block > last && !this.source.isKeyed(last)) gate.close(last);
       if (part.type === 'text' || part.type === 'thinking') gate.push(part.type, block, part.text);
     } catch (error) {
       if (!(error instanceof Objection)) throw error;

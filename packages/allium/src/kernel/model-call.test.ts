@@ -355,6 +355,53 @@ describe('aborting a model call', () => {
     expect(made).toBe(3);
   });
 
+  it.each<[string, (cut: () => void) => Iterable<ModelPart> | AsyncIterable<ModelPart>]>([
+    [
+      'as it ends',
+      function* (cut) {
+        yield say('a');
+        yield finish;
+        cut();
+      },
+    ],
+    [
+      'with the next piece',
+      function* (cut) {
+        yield say('a');
+        cut();
+        yield say('b');
+      },
+    ],
+    [
+      'after finish, without ending',
+      async function* (cut) {
+        yield say('a');
+        yield finish;
+        cut();
+        await new Promise(() => {});
+      },
+    ],
+  ])('an abort by the model itself is the last that is heard of it: %s', async (_, stream) => {
+    const clock = fakeClock();
+    const controller = new AbortController();
+    const model = modelOf(() => stream(() => controller.abort()));
+    const session = new Agent({ model, clock, teardownTimeoutMs: 100 }).session('s');
+    const { events, error } = await collect(session.stream('hi', { signal: controller.signal }));
+    await clock.advance(1000);
+    expect(error!.code).toBe('ABORTED');
+    const said = (await session.messages()).filter(({ role }) => role === 'assistant');
+    expect(said).toMatchObject([{ content: [{ text: 'a' }], stopReason: 'aborted' }]);
+    expect(events.slice(3).map(({ type }) => type)).toEqual([
+      'turn_start',
+      'message_start',
+      'message_update',
+      'message_end',
+      'turn_end',
+      'agent_end',
+    ]);
+    expect(clock.pending).toBe(0);
+  });
+
   it('a cleanup that throws is nobody’s problem', async () => {
     const controller = new AbortController();
     const model = modelOf(() => ({

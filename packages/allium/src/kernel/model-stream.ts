@@ -10,7 +10,7 @@ type Step = IteratorResult<ModelPart>;
 /** A model that never really waits would keep timers from firing, and nobody could stop it. */
 const FAIR_PARTS = 256;
 const FAIR_MS = 20;
-/** Whether there is a reason to wait is asked at the first part, then once per so many. */
+/** Whether there is a reason to wait is asked at the very first part, then once per so many. */
 const LOOK_EVERY = 32;
 
 /**
@@ -22,6 +22,7 @@ export abstract class Reading extends Link {
   private open = false;
   /** `finish` has come: the stream only has to end. */
   private finished = false;
+  /** Over all streams it has read: turns that never wait are like one long stream. */
   private parts = 0;
   private since = 0;
   private model: Model | undefined = undefined;
@@ -55,7 +56,6 @@ export abstract class Reading extends Link {
     this.scope = scope;
     this.consumer = consumer;
     this.finished = false;
-    this.parts = 0;
     this.carrier = SignalCarrier.of(scope, this.carrier);
     this.iterator = iteratorOf(model.stream(request, this.carrier), model);
     this.open = true;
@@ -82,10 +82,11 @@ export abstract class Reading extends Link {
         const next = this.iterator!.next();
         if (isThenable(next)) {
           next.then(this.onStep, this.onError);
-          if (this.finished) this.expectEnd();
+          if (this.finished && this.open) this.expectEnd();
           return;
         }
-        if (this.took(next)) return;
+        // What aborts the run in its own next() has nothing more to say.
+        if (!this.open || this.took(next)) return;
       }
     } catch (error) {
       this.fail(error);

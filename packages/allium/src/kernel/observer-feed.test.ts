@@ -221,6 +221,26 @@ describe('observers', () => {
     expect(seen.at(-1)).toBe('agent_end');
   });
 
+  it('that are not slow lose nothing of a model that never waits', async () => {
+    const said = Array.from({ length: 5000 }, (_, i) => ({ type: 'text' as const, text: `${i} ` }));
+    const stream = () => [...said, { type: 'finish', reason: 'stop' } as const];
+    const problems: ObserverProblem[] = [];
+    let updates = 0;
+    const agent = new Agent({
+      model: { provider: 'test', id: 'list', stream },
+      observers: [
+        ({ type }) => {
+          if (type === 'message_update') updates++;
+        },
+      ],
+      onObserverError: (problem) => void problems.push(problem),
+    });
+    await agent.run('hi');
+    await agent.observersIdle();
+    expect(problems).toEqual([]);
+    expect(updates).toBe(5000);
+  });
+
   it('get one event at a time, in order', async () => {
     const running: string[] = [];
     const log: string[] = [];

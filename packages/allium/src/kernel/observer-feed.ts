@@ -19,6 +19,8 @@ const REPORT_EVERY = 1000;
 export class ObserverFeed {
   private readonly queue = new Fifo<AgentEvent>();
   private busy: Promise<void> | undefined;
+  /** The observer is at work on an event. */
+  private waits = false;
   private dropped = 0;
   private reported = 0;
   private readonly name: string;
@@ -43,6 +45,11 @@ export class ObserverFeed {
     this.busy ??= this.drain();
   }
 
+  /** Is much to be told to an observer that has not had its turn? One that is slow has had it. */
+  get isDue(): boolean {
+    return !this.waits && this.queue.length >= this.capacity / 2;
+  }
+
   /** Settles when every event so far has been seen. */
   async idle(): Promise<void> {
     while (this.busy) await this.busy;
@@ -54,10 +61,14 @@ export class ObserverFeed {
     for (let event = this.queue.shift(); event; event = this.queue.shift()) {
       try {
         const wait = this.call(event);
-        if (isThenable(wait)) await wait;
+        if (isThenable(wait)) {
+          this.waits = true;
+          await wait;
+        }
       } catch (error) {
         void this.report({ observer: this.name, error, dropped: this.dropped });
       }
+      this.waits = false;
     }
     if (this.dropped > this.reported) this.reportDrops();
     this.busy = undefined;

@@ -27,9 +27,11 @@ export class RunEvents {
     if (this.queue !== undefined) this.queue.pushDelta(event);
   }
 
-  /** A promise while the consumer is behind, undefined when there is room. */
+  /** A promise while the consumer is behind, or observers have had no turn; undefined when there is room. */
   pressure(): Promise<void> | undefined {
-    return this.queue === undefined ? undefined : this.queue.pressure();
+    const wait = this.queue === undefined ? undefined : this.queue.pressure();
+    if (wait !== undefined || this.feeds.length === 0) return wait;
+    return this.feeds.some((feed) => feed.isDue) ? TURN : undefined;
   }
 
   private feed(event: AgentEvent): void {
@@ -37,6 +39,9 @@ export class RunEvents {
     for (const feed of this.feeds) feed.push(event);
   }
 }
+
+/** Observers are told as soon as whoever tells of events waits for anything at all. */
+const TURN = Promise.resolve();
 
 const UNWATCHED = new RunEvents(undefined, []);
 

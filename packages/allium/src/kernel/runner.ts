@@ -2,7 +2,7 @@
 import { endChildren, waiting } from './abandoned.js';
 import { leaveAnswers } from './admission.js';
 import { begin, type Start } from './begin.js';
-import { stopOf } from './boundary.js';
+import { outOfTime, stopOf } from './boundary.js';
 import { RunContext } from './context.js';
 import {
   Aborted,
@@ -12,7 +12,6 @@ import {
   controlKind,
   isControl,
   isThenable,
-  kernelStop,
   messageOf,
   RunError,
 } from './errors.js';
@@ -236,13 +235,40 @@ function toRunError(run: Run, error: unknown, result: RunResult): RunError {
   return failure;
 }
 
+/** The runs that end with a signal. One listener for all of them: of many on one signal, Node warns as of a leak. */
+const followers = new WeakMap<AbortSignal, Followers>();
+
+interface Followers {
+  readonly scopes: Set<Scope>;
+  readonly listener: () => void;
+}
+
 function follow(signal: AbortSignal | undefined, scope: Scope): (() => void) | undefined {
   if (!signal) return undefined;
-  const abort = (): void =>
-    scope.abort(signal.reason instanceof Aborted ? signal.reason : new Aborted(signal.reason));
-  if (signal.aborted) abort();
-  signal.addEventListener('abort', abort, { once: true });
-  return () => signal.removeEventListener('abort', abort);
+  if (signal.aborted) return abortAll([scope], signal);
+  const { scopes, listener } = followersOf(signal);
+  scopes.add(scope);
+  return () => {
+    scopes.delete(scope);
+    if (scopes.size > 0 || signal.aborted) return;
+    signal.removeEventListener('abort', listener);
+    followers.delete(signal);
+  };
+}
+
+function followersOf(signal: AbortSignal): Followers {
+  let found = followers.get(signal);
+  if (found === undefined) {
+    const scopes = new Set<Scope>();
+    found = { scopes, listener: () => abortAll(scopes, signal) };
+    followers.set(signal, found);
+    signal.addEventListener('abort', found.listener, { once: true });
+  }
+  return found;
+}
+
+function abortAll(scopes: Iterable<Scope>, { reason }: AbortSignal): undefined {
+  for (const scope of scopes) scope.abort(reason instanceof Aborted ? reason : new Aborted(reason));
 }
 
 /** `timeoutMs` counts active time: when it fires early because of pauses, it is set again for the rest. */
@@ -253,7 +279,7 @@ function timeLimit(run: Run, scope: Scope): (() => void) | undefined {
   const check = (): void => {
     const left = timeoutMs - run.activeMs;
     if (left > 0) cancel = run.clock.setTimer(check, left);
-    else scope.abort(kernelStop('timeout', `The run took longer than ${timeoutMs} ms.`));
+    else scope.abort(outOfTime(timeoutMs));
   };
   cancel = run.clock.setTimer(check, Math.max(0, timeoutMs - run.open.activeMs));
   return () => cancel();

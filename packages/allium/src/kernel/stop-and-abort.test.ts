@@ -1,8 +1,10 @@
 /** DESIGN 3.3: stopping and aborting from everywhere, and a valid history after it. */
+import { getEventListeners } from 'node:events';
 import {
   Agent,
   type Context,
   type Middleware,
+  type Model,
   memoryStore,
   StopRun,
   type ToolContext,
@@ -390,6 +392,41 @@ describe('an abort', () => {
     });
     expect((await run(agent, controller)).result.status).toBe('aborted');
     expect(model.requests).toHaveLength(1);
+  });
+
+  it('has its turn among turns that never wait', async () => {
+    const controller = new AbortController();
+    let turns = 0;
+    const model: Model = {
+      provider: 'test',
+      id: 'instant',
+      async *stream() {
+        if (++turns > 100_000) throw new Error('Nobody could stop it.');
+        yield { type: 'tool-call', id: `c${turns}`, name: 'free', arguments: '{}' };
+        yield { type: 'finish', reason: 'tool-calls' };
+      },
+    };
+    const agent = new Agent({ model, tools: [free], limits: { turns: Number.POSITIVE_INFINITY } });
+    setImmediate(() => controller.abort());
+    await expect(agent.run('go', { signal: controller.signal })).rejects.toMatchObject({ code: 'ABORTED' });
+  });
+
+  it('ends all runs of a signal, which has one listener however many they are, and none after them', async () => {
+    const controller = new AbortController();
+    const { signal } = controller;
+    const listeners = () => getEventListeners(signal, 'abort').length;
+    const instant = new Agent({ model: scriptedModel(['hi'], { repeat: true }) });
+    await Promise.all(Array.from({ length: 20 }, () => instant.run('go', { signal })));
+    expect(listeners()).toBe(0);
+    const agent = new Agent({ model: scriptedModel([hang()], { repeat: true }) });
+    const runs = Array.from({ length: 20 }, () => agent.run('go', { signal }).catch((error) => error));
+    await instant.run('go', { signal });
+    expect(listeners()).toBe(1);
+    const why = new Error('enough');
+    controller.abort(why);
+    for (const error of await Promise.all(runs)) expect(error).toMatchObject({ code: 'ABORTED', cause: why });
+    await expect(instant.run('go', { signal })).rejects.toMatchObject({ code: 'ABORTED', cause: why });
+    expect(listeners()).toBe(0);
   });
 
   it('by session.abort() says why', async () => {

@@ -319,6 +319,35 @@ describe('timeouts and aborts', () => {
     expect(clock.pending).toBe(0);
   });
 
+  it('do not count the time of a person the tool asks, as none is counted where the run suspends', async () => {
+    const clock = fakeClock();
+    const answer = deferred();
+    const asks = make(
+      'asks',
+      async (_, ctx) => {
+        await ctx.suspend({ title: 'May I?' });
+        return new Promise(() => {});
+      },
+      { timeoutMs: 100 },
+    );
+    const agent = new Agent({
+      model: scriptedModel([calls('asks'), 'end']),
+      tools: [asks],
+      clock,
+      onRequest: () => answer.promise.then(() => ({ type: 'approve' })),
+    });
+    const running = watched(agent, 'go');
+    await clock.advance(5000);
+    answer.resolve();
+    await clock.advance(99);
+    expect(clock.pending).toBe(1);
+    await clock.advance(1);
+    expect(results((await running).result.messages)).toEqual([
+      '"asks" failed: "asks" did not finish within 100 ms.',
+    ]);
+    expect(clock.pending).toBe(0);
+  });
+
   it('take the time a layer gives', async () => {
     const clock = fakeClock();
     const layer: Middleware = {

@@ -85,7 +85,7 @@ export class ToolContext<Args = any> extends Context {
     return this._input.revision;
   }
 
-  /** Milliseconds this execution may take. */
+  /** Milliseconds this execution may take, not counting those that people and readers take. */
   get timeoutMs(): number | undefined {
     return this._input.timeoutMs;
   }

@@ -32,7 +32,7 @@ export interface ToolOptions<Input, Output> {
   readonly sequential?: boolean;
   /** At most this many calls of it at once in one batch. */
   readonly concurrency?: number;
-  /** Milliseconds after which a call is cancelled. */
+  /** Milliseconds after which a call is cancelled. Those that people and readers take do not count. */
   readonly timeoutMs?: number;
   /** Free labels for middleware: `cacheable`, `destructive`, … */
   readonly tags?: readonly string[];
