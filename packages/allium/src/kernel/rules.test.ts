@@ -857,6 +857,29 @@ describe('afterModelResponse: chain with merge', () => {
     expect([...shown.values()]).toEqual(['abc']);
   });
 
+  it('gives each hook a frozen `ctx.message` that is the response of the one before', async () => {
+    const seen: unknown[] = [];
+    const look = named('look', {
+      afterModelResponse: (response, { message, toolResults }) => {
+        seen.push([textOf(response), textOf(message!), message!.id]);
+        expect([message, message!.content, toolResults].every(Object.isFrozen)).toBe(true);
+      },
+    });
+    const swap = named('swap', { afterModelResponse: () => ({ response: assistantMessage('a SECRET') }) });
+    const guard = named('guard', { guard: { on: ['output'], find: spansOf('SECRET') } });
+    const sink = { ...look, name: 'sink', sink: true };
+    const { messages } = await new Agent({
+      model: scriptedModel(['hi']),
+      middleware: [look, swap, look, sink, guard],
+    }).run('go');
+    const { id } = messages[1]!;
+    expect(seen).toEqual([
+      ['hi', 'hi', id],
+      ['a SECRET', 'a SECRET', id],
+      ['a [redacted]', 'a [redacted]', id],
+    ]);
+  });
+
   it('fires before message_end and before any tool', async () => {
     const order: string[] = [];
     const agent = new Agent({

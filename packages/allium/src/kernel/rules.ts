@@ -349,9 +349,10 @@ function askOn(
     const planned = hooks[i]!;
     const until = so;
     if (planned.sink && so.response !== seen)
-      return ctx._run.judgements
-        .response(so.response, model)
-        .then(({ response }) => askOn(hooks, i, { ...until, response }, response, ctx, model));
+      return ctx._run.judgements.response(so.response, model).then(({ response }) => {
+        ctx._answeredWith(freezeMessage(response));
+        return askOn(hooks, i, { ...until, response }, response, ctx, model);
+      });
     const action = ask<TurnAction>(planned, ctx, so.response);
     if (action instanceof Promise)
       return action.then((given) =>
@@ -372,6 +373,7 @@ function mergedAction(
   const { response = before.response, injectMessages = [] } = action;
   if (response !== before.response) {
     freezeMessage(response);
+    ctx._answeredWith(response);
     ctx._run.note(name, 'replaced the response');
   }
   return {
