@@ -13,6 +13,7 @@ import {
   RULES,
   syntheticUserMessage,
   type ToolContext,
+  type TurnContext,
   textOf,
   tool,
   toolResult,
@@ -1255,6 +1256,7 @@ describe('hooks of all kinds', () => {
       const prompt = (ctx: ModelContext): void => {
         ctx.systemPrompt = 'mine';
       };
+      const output = (ctx: TurnContext): void => ctx.setOutput('mine');
       const open: Middleware = {
         name: 'open',
         onFail: 'open',
@@ -1271,9 +1273,9 @@ describe('hooks of all kinds', () => {
         afterToolCall: after((ctx: ToolContext) => {
           ctx.result = toolResult({ content: 'mine' });
         }),
-        afterModelResponse: after(),
-        shouldStopAfterTurn: after(),
-        onRunEnd: after(),
+        afterModelResponse: after(output),
+        shouldStopAfterTurn: after(output),
+        onRunEnd: after(output),
       };
       const model = scriptedModel([call(), text('end')]);
       const agent = new Agent({ model, systemPrompt: 'Be kind.', tools: [echo], middleware: [open] });
@@ -1286,6 +1288,7 @@ describe('hooks of all kinds', () => {
       ]);
       expect(model.requests.map(({ systemPrompt }) => systemPrompt)).toEqual(['Be kind.', 'Be kind.']);
       expect(events.filter(({ type }) => type === 'state_change')).toEqual([]);
+      expect(result.output).toBeUndefined();
     },
   );
 
