@@ -1,13 +1,34 @@
-/** What middleware assigned to a request: checked where the model is called, so that it is checked once. */
+/** What middleware assigned to a request: frozen at once, and checked where the model is called, so that it is checked once. */
 import { attribute, invalidOption } from './errors.js';
+import { copyOf } from './event-data.js';
+import { growsOnly } from './history.js';
 import { lackOfMessages } from './message-input.js';
-import type { Message } from './messages.js';
+import { deepFreeze, isFrozenMessage, type Message } from './messages.js';
 import { checkModel } from './model.js';
 import type { ModelContext, RequestParts } from './model-context.js';
 import { checkSettings } from './model-settings.js';
 import { checkText, isListOf } from './options.js';
 import { authorOf } from './request-changes.js';
 import type { Tool } from './tool.js';
+
+/**
+ * These messages as they are now, in a list of their own: nobody further in can edit them, and a layer that calls inward
+ * again finds them as they were. What is not frozen is copied, and stays its maker's.
+ */
+export function frozenMessages(messages: readonly Message[]): readonly Message[] {
+  // What is no list is refused where the model is called. A history is frozen.
+  if (!Array.isArray(messages) || growsOnly(messages)) return messages;
+  const list: Message[] = messages.map(frozenMessage);
+  return Object.isFrozen(messages) && list.every((message, i) => message === messages[i])
+    ? messages
+    : Object.freeze(list);
+}
+
+/** What is no message is refused where the model is called. */
+function frozenMessage(message: Message): Message {
+  const fine = !Array.isArray(message?.content) || isFrozenMessage(message);
+  return fine ? message : deepFreeze(copyOf(message));
+}
 
 /** Throws for what a layer assigned wrongly, and notes which one it was. */
 export function checkAssigned(ctx: ModelContext): void {

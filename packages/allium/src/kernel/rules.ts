@@ -8,7 +8,7 @@ import { freezeMessage, type Message, type ModelResponse, type ToolCall } from '
 import type { AcceptVerdict, ToolResultPatch, TurnAction } from './middleware.js';
 import type { RequestParts } from './model-context.js';
 import { noteAssigned } from './request-changes.js';
-import { checkRequest } from './request-checks.js';
+import { checkRequest, frozenMessages } from './request-checks.js';
 import { untilAborted } from './scope.js';
 import type { Awaitable, Request } from './store.js';
 import { patched, type Tool, type ToolResult } from './tool.js';
@@ -170,9 +170,11 @@ export async function transformContext(
   ctx: ModelContext,
 ): Promise<readonly Transformed[]> {
   const steps: Transformed[] = [];
-  await chain(hooks, given, ctx, 'rewrote the messages of the request', (by, messages) =>
-    steps.push({ by, messages }),
-  );
+  await chain(hooks, given, ctx, 'rewrote the messages of the request', (made, by) => {
+    const messages = frozenMessages(made);
+    steps.push({ by, messages });
+    return messages;
+  });
   return steps;
 }
 
@@ -194,14 +196,13 @@ async function chain<T>(
   given: T,
   ctx: ModelContext,
   what: string,
-  made?: (by: string, value: T) => void,
+  take?: (made: T, by: string) => T,
 ): Promise<T> {
   let current = given;
   for (const planned of hooks) {
     const answer = await ask<T>(planned, ctx, current, assigned, ctx._request);
     if (answer === undefined || answer === current) continue;
-    current = answer;
-    made?.(planned.name, current);
+    current = take ? take(answer, planned.name) : answer;
     ctx._run.note(planned.name, what);
   }
   return current;
