@@ -88,7 +88,7 @@ export class ModelContext extends Context {
   }
   set messages(messages: readonly Message[]) {
     if (messages !== this._request.messages)
-      this._request = { ...this._request, messages: frozenMessages(messages) };
+      this._request = { ...this._request, messages: frozenMessages(messages, this.messages) };
   }
 
   /** The same as `response`. */

@@ -13,15 +13,26 @@ import type { Tool } from './tool.js';
 
 /**
  * These messages as they are now, in a list of their own: nobody further in can edit them, and a layer that calls inward
- * again finds them as they were. What is not frozen is copied, and stays its maker's.
+ * again finds them as they were. What is not frozen is copied, and stays its maker's. `before`: those in whose place they
+ * come, which are frozen; most are the same.
  */
-export function frozenMessages(messages: readonly Message[]): readonly Message[] {
+export function frozenMessages(
+  messages: readonly Message[],
+  before: readonly Message[] = [],
+): readonly Message[] {
   // What is no list is refused where the model is called. A history is frozen.
   if (!Array.isArray(messages) || growsOnly(messages)) return messages;
-  const list: Message[] = messages.map(frozenMessage);
-  return Object.isFrozen(messages) && list.every((message, i) => message === messages[i])
-    ? messages
-    : Object.freeze(list);
+  const list: Message[] = [...messages];
+  const shift = list.length - before.length;
+  let changed = !Object.isFrozen(messages);
+  for (let i = 0; i < list.length; i++) {
+    const message = list[i]!;
+    if ((i < before.length && message === before[i]) || (i >= shift && message === before[i - shift]))
+      continue;
+    list[i] = frozenMessage(message);
+    changed ||= list[i] !== message;
+  }
+  return changed ? Object.freeze(list) : messages;
 }
 
 /** What is no message is refused where the model is called. */

@@ -170,8 +170,8 @@ export async function transformContext(
   ctx: ModelContext,
 ): Promise<readonly Transformed[]> {
   const steps: Transformed[] = [];
-  await chain(hooks, given, ctx, 'rewrote the messages of the request', (made, by) => {
-    const messages = frozenMessages(made);
+  await chain(hooks, given, ctx, 'rewrote the messages of the request', (made, by, before) => {
+    const messages = frozenMessages(made, before);
     steps.push({ by, messages });
     return messages;
   });
@@ -196,13 +196,13 @@ async function chain<T>(
   given: T,
   ctx: ModelContext,
   what: string,
-  take?: (made: T, by: string) => T,
+  take?: (made: T, by: string, before: T) => T,
 ): Promise<T> {
   let current = given;
   for (const planned of hooks) {
     const answer = await ask<T>(planned, ctx, current, assigned, ctx._request);
     if (answer === undefined || answer === current) continue;
-    current = take ? take(answer, planned.name) : answer;
+    current = take ? take(answer, planned.name, current) : answer;
     ctx._run.note(planned.name, what);
   }
   return current;
