@@ -13,7 +13,7 @@ import { isResultContent, isTool } from './tool.js';
 export interface Shape {
   readonly wanted: string;
   readonly fine: (answer: any, given: unknown) => boolean;
-  /** What is expected of a response in the answer, when that is what is wrong. */
+  /** What is expected of a message or response in the answer, when that is what is wrong. */
   readonly lack?: (answer: any) => string | undefined;
   /** Nothing is no answer here. */
   readonly required?: boolean;
@@ -30,6 +30,8 @@ export const SHAPES: Record<RuleHook, Shape> = {
   acceptMessage: {
     wanted: 'a message, { block: true, reason }, or nothing',
     fine: (answer) => isBlock(answer) || lackOf(answer, 'user', 'assistant', 'tool') === undefined,
+    lack: (answer) =>
+      isRecord(answer) && 'role' in answer ? lackOf(answer, 'user', 'assistant', 'tool') : undefined,
   },
   transformContext: {
     wanted: 'a list of messages (the given one, if nothing changes)',
@@ -69,7 +71,9 @@ export const SHAPES: Record<RuleHook, Shape> = {
     wanted:
       "{ response?, injectMessages?: messages, decision?: 'natural' | 'stop' | 'loop_to_model' }, or nothing",
     fine: isAction,
-    lack: (answer) => (answer?.response === undefined ? undefined : lackOf(answer.response, 'assistant')),
+    lack: (answer) =>
+      (answer?.response === undefined ? undefined : lackOf(answer.response, 'assistant')) ??
+      lackOfList(answer?.injectMessages),
   },
   shouldStopAfterTurn: {
     wanted: 'true, false, or { reason, message } with a reason such as "stopped" and a message of text',
@@ -78,8 +82,13 @@ export const SHAPES: Record<RuleHook, Shape> = {
   onRunEnd: {
     wanted: 'a list of user messages (or assistant messages without calls), or nothing',
     fine: isInjectable,
+    lack: lackOfList,
   },
 };
+
+function lackOfList(list: unknown): string | undefined {
+  return Array.isArray(list) ? lackOfMessages(list) : undefined;
+}
 
 export function wrongAnswer(
   of: { readonly hook: RuleHook; readonly name: string },
