@@ -1,5 +1,5 @@
 /** What middleware assigned to a request: frozen at once, and checked where the model is called, so that it is checked once. */
-import { attribute, invalidOption } from './errors.js';
+import { AlliumError, attribute, invalidOption } from './errors.js';
 import { copyOf } from './event-data.js';
 import { growsOnly } from './history.js';
 import { lackOfMessages } from './message-input.js';
@@ -82,4 +82,13 @@ function checkMessages(messages: readonly Message[] | undefined, ctx: ModelConte
 function checkTools(tools: readonly Tool[]): void {
   if (!isListOf<Tool>(tools, (tool) => typeof tool?.execute === 'function' && 'spec' in tool))
     throw invalidOption('ctx.tools', 'a list of tools made with tool()', tools);
+  const names = new Set<string>();
+  for (const { name } of tools) {
+    if (names.has(name))
+      throw new AlliumError(
+        'DUPLICATE_TOOL',
+        `Tool "${name}" is in ctx.tools twice: the model could mean either. Rename one, or leave one out.`,
+      );
+    names.add(name);
+  }
 }
