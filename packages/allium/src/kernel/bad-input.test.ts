@@ -589,6 +589,11 @@ describe('a hook that returns the wrong shape', () => {
       { toolCall: { name: 'echo', arguments: '{}' }, tool: { name: 'x' } },
       /made by tool\(\)/,
     ],
+    [
+      'resolveToolCall',
+      { toolCall: { name: 'echo', arguments: '{}', args: { text: 'mine' } } },
+      /resolveToolCall of "odd" returned .*with arguments as JSON text/,
+    ],
     ['beforeToolCall', true, /beforeToolCall of "odd" returned true/],
     ['beforeToolCall', { block: false }, /\{"block":false\}/],
     ['beforeToolCall', { ask: 'please' }, /\{"ask":"please"\}/],

@@ -2,7 +2,7 @@
 import { AlliumError, isRecord, shown } from './errors.js';
 import { unwritable } from './json-copy.js';
 import { lackOf, lackOfMessages } from './message-input.js';
-import type { Message } from './messages.js';
+import type { Message, ToolCall } from './messages.js';
 import type { ToolResultPatch, TurnAction } from './middleware.js';
 import { isListOf } from './options.js';
 import { type RunResult, STOP_REASONS, STOPPING } from './result.js';
@@ -47,10 +47,11 @@ export const SHAPES: Record<RuleHook, Shape> = {
     ...MESSAGES,
   },
   resolveToolCall: {
-    wanted: '{ toolCall: { name, arguments }, tool? } with a tool made by tool(), or nothing',
-    fine: (answer) =>
+    wanted:
+      '{ toolCall: { name, arguments }, tool? } with arguments as JSON text and a tool made by tool(), or nothing',
+    fine: (answer, given) =>
       hasOnly(answer, ['toolCall', 'tool']) &&
-      isCall(answer.toolCall) &&
+      isCall(answer.toolCall, given as ToolCall) &&
       (answer.tool === undefined || isTool(answer.tool)),
   },
   beforeToolCall: {
@@ -122,8 +123,10 @@ function isInjectable(value: unknown): boolean {
   );
 }
 
-function isCall(value: any): boolean {
-  return typeof value?.name === 'string' && typeof value.arguments === 'string';
+/** With nothing in it that neither belongs to a call nor was in the one it is made of: `args` would be ignored. */
+function isCall(value: any, given: ToolCall): boolean {
+  if (typeof value?.name !== 'string' || typeof value.arguments !== 'string') return false;
+  return hasOnly(value, ['type', 'id', 'name', 'arguments', 'metadata', ...Object.keys(given)]);
 }
 
 /** Is this what `ask` and `ctx.suspend()` take? */
