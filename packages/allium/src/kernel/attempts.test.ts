@@ -696,6 +696,24 @@ describe('onError at the model seam', () => {
     });
   });
 
+  it("takes 'fallback' to the model that has just failed for no opinion: the error goes on", async () => {
+    const [first, second] = [new Error('first is down'), new Error('second is down')];
+    const spare = scriptedModel([failWith(second)], { id: 'spare', repeat: true });
+    const always = (name: string): Middleware => ({
+      name,
+      seams: ['model'],
+      onError(ctx) {
+        if (ctx.seam === 'model') ctx.model = spare;
+        return 'fallback';
+      },
+    });
+    for (const stack of [[always('one')], [always('outer'), always('inner')]]) {
+      const model = scriptedModel([failWith(first)], { id: 'first' });
+      const agent = new Agent({ model, middleware: stack });
+      await expect(agent.run('go')).rejects.toMatchObject({ code: 'MODEL_ERROR', cause: second });
+    }
+  });
+
   it.each([
     ['retry outside fallback', (models: Model[]) => [retry(2), fallback(...models)]],
     ['fallback outside retry', (models: Model[]) => [fallback(...models), retry(2)]],

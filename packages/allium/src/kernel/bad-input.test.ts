@@ -484,6 +484,21 @@ describe('a hook that returns the wrong shape', () => {
     ['onRunEnd', [{ role: 'user', content: [{ type: 'text' }] }], /onRunEnd of "odd"/],
     ['onRunEnd', [{ role: 'user', content: [{ type: 'foo' }] }], /onRunEnd of "odd"/],
     ['acceptMessage', { role: 'user', content: [{ type: 'text' }] }, /acceptMessage of "odd"/],
+    [
+      'acceptMessage',
+      { role: 'user', content: 'x' },
+      /Expected a message \{ role: .*, content: \[\.\.\.\] \}\./,
+    ],
+    [
+      'onRunEnd',
+      [{ role: 'user', content: 'x' }],
+      /\(at \[0\]: a message \{ role: .*, content: \[\.\.\.\] \}\)/,
+    ],
+    [
+      'afterModelResponse',
+      { injectMessages: [userMessage('x'), { role: 'user', content: 'x' }] },
+      /\(at \[1\]: a message \{ role: .*, content: \[\.\.\.\] \}\)/,
+    ],
   ];
   for (const [hook, answer, message] of failing) {
     it(`fails the run: ${hook} → ${JSON.stringify(answer)}`, async () => {
@@ -573,6 +588,11 @@ describe('a hook that returns the wrong shape', () => {
       'resolveToolCall',
       { toolCall: { name: 'echo', arguments: '{}' }, tool: { name: 'x' } },
       /made by tool\(\)/,
+    ],
+    [
+      'resolveToolCall',
+      { toolCall: { name: 'echo', arguments: '{}', args: { text: 'mine' } } },
+      /resolveToolCall of "odd" returned .*with arguments as JSON text/,
     ],
     ['beforeToolCall', true, /beforeToolCall of "odd" returned true/],
     ['beforeToolCall', { block: false }, /\{"block":false\}/],

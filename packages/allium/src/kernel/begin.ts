@@ -144,6 +144,16 @@ function limitsOf({ agent, options, input, state }: Start): Limits {
   return above === undefined ? limits : { ...limits, depth: Math.min(above, limits.depth ?? MAX_DEPTH) };
 }
 
+function planMismatch(runId: string, missing: readonly string[]): AlliumError {
+  const names = missing.map((name) => `"${name}"`).join(', ');
+  const unnamed = missing.some((name) => /^middleware-\d+$/.test(name));
+  const place = unnamed ? ' One without a `name` is known by its place in the list.' : '';
+  return new AlliumError(
+    'PLAN_MISMATCH',
+    `Run "${runId}" was started with ${names}, which is missing now.${place} Add it to the agent, or to resume({ middleware }) if it came with the run; or resume with allowPlanChange: true.`,
+  );
+}
+
 /**
  * Checks that a run can be resumed here and takes the answers that came with it. Returns those that have to be judged:
  * that is done inside the run, and those of the inbox are found there again.
@@ -156,12 +166,7 @@ async function reopen(
   const { open } = journal.state;
   if (!open) throw nothingOpen(journal.state);
   const missing = open.plan.filter((name) => !plan.names.includes(name));
-  if (missing.length > 0 && !options.allowPlanChange) {
-    throw new AlliumError(
-      'PLAN_MISMATCH',
-      `Run "${open.runId}" was started with ${missing.map((name) => `"${name}"`).join(', ')}, which this agent lacks. Add it, or resume with allowPlanChange: true.`,
-    );
-  }
+  if (missing.length > 0 && !options.allowPlanChange) throw planMismatch(open.runId, missing);
   let items: readonly InboxItem[];
   try {
     const look = posted(store, journal.state);

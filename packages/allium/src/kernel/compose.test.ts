@@ -87,6 +87,7 @@ describe('flattening', () => {
       [function retry() {}],
       'middleware[0] is a function (retry), not a middleware object. A factory has to be called: write `retry()`, not `retry`.',
     ],
+    [[class Timing extends BaseMiddleware {}], 'A class has to be instantiated: write `new Timing()`.'],
     [[named('a'), 5], 'middleware[1] is 5'],
     [
       [Promise.resolve(named('a'))],

@@ -170,6 +170,8 @@ export function flatten(
 
 function hintFor(item: unknown): string {
   if (isThenable(item)) return ' Await it first.';
+  if (typeof item === 'function' && /^class\b/.test(String(item)))
+    return ` A class has to be instantiated: write \`new ${item.name || 'Retry'}()\`.`;
   if (typeof item === 'function')
     return item.length >= 2
       ? ' A function of (ctx, next) is a hook of one: write { process: … }, or wrapModel, wrapTool or wrapRun.'
@@ -235,7 +237,7 @@ function rulesOf(
   if (unknown !== undefined)
     throw new AlliumError(
       'INVALID_OPTION',
-      `\`replaces\` names ${shown(unknown)}, which no middleware is called. There are: ${all.join(', ')}.`,
+      `\`replaces\` names ${shown(unknown)}, which no middleware is called. There are: ${all.join(', ') || 'none'}.`,
     );
   const rules = {} as Record<RuleHook, PlannedHook[]>;
   const replaced: { hook: RuleHook; names: string[] }[] = [];

@@ -6,7 +6,7 @@ export const ERROR_CODES = {
   INVALID_OPTION: 'An option has an unknown name, a wrong type or a value out of range.',
   INVALID_MIDDLEWARE: 'Something in a middleware list is not a middleware, or a member of it is misspelt.',
   INVALID_TOOL: 'A tool definition is incomplete, or its schema cannot be shown to a model.',
-  DUPLICATE_TOOL: 'Two tools of one agent have the same name.',
+  DUPLICATE_TOOL: 'Two tools of one agent, or of one request, have the same name.',
   DUPLICATE_STATE: 'Two middleware own a durable cell under the same name.',
   ORDER_IMPOSSIBLE: 'The list order breaks an `order` constraint, or two constraints contradict each other.',
   REQUIRED_MIDDLEWARE_MISSING: 'A middleware requires another one that is not in the list.',

@@ -6,6 +6,7 @@ import { toMessages } from './message-input.js';
 import type { ModelResponse } from './messages.js';
 import { checkModel, type Model } from './model.js';
 import { callModel } from './model-call.js';
+import { frozenMessages } from './request-checks.js';
 import type { Run } from './run.js';
 import { checkGenerate } from './run-options.js';
 import type { Overlay } from './state.js';
@@ -29,7 +30,7 @@ export async function generate(
   call.caller = caller;
   call.guarded = caller._call.guarded;
   call.converted = caller._call.converted && !(caller instanceof ModelContext && caller._extra?.converting);
-  const asked = Object.freeze(toMessages(messages as never));
+  const asked = frozenMessages(toMessages(messages as never));
   const parts = { model, systemPrompt, tools, settings, messages: asked };
   const ctx = new ModelContext(run, caller._scope, parts, call);
   call.given = ctx._request;

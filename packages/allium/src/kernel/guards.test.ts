@@ -85,6 +85,39 @@ describe('guards run wherever they stand in the list', () => {
   });
 });
 
+describe('what guards have judged', () => {
+  type Text = { text: string };
+  const edit = (content: readonly object[]): void => {
+    (content[0] as Text).text = 'the SECRET again';
+  };
+
+  it.each<[string, Middleware]>([
+    ['acceptMessage', { acceptMessage: ({ content }) => edit(content) }],
+    ['afterModelResponse', { afterModelResponse: ({ content }) => edit(content) }],
+    ['ctx.message', { afterModelResponse: (_, { message }) => edit(message!.content) }],
+    ['a sink', { sink: true, afterModelResponse: ({ content }) => edit(content) }],
+    ['afterToolCall', { afterToolCall: ({ result }) => edit(result!.content) }],
+  ])('cannot be edited in place: %s', async (_, hooks) => {
+    const swap: Middleware = {
+      afterModelResponse: (response) => ({
+        response: hooks.sink ? assistantMessage('SECRET') : response,
+      }),
+    };
+    const { agent, session } = agentOf(
+      [toolCalls({ name: 'act', text: 'a SECRET' }), 'b SECRET'],
+      swap,
+      defineMiddleware({ name: 'editing', ...hooks }),
+      redacting(['input', 'output', 'tool-result']),
+    );
+    await agent
+      .session('s')
+      .run('c SECRET')
+      .catch(() => undefined);
+    const said = (await session.messages()).map(textOf).join();
+    expect(said).not.toContain('SECRET');
+  });
+});
+
 describe('deny beats ask beats rewrite beats allow', () => {
   const verdicts: Record<string, Verdict> = {
     deny: { type: 'deny', reason: 'no' },

@@ -2,7 +2,7 @@
 import { AlliumError, isRecord, shown } from './errors.js';
 import { unwritable } from './json-copy.js';
 import { lackOf, lackOfMessages } from './message-input.js';
-import type { Message } from './messages.js';
+import type { Message, ToolCall } from './messages.js';
 import type { ToolResultPatch, TurnAction } from './middleware.js';
 import { isListOf } from './options.js';
 import { type RunResult, STOP_REASONS, STOPPING } from './result.js';
@@ -13,7 +13,7 @@ import { isResultContent, isTool } from './tool.js';
 export interface Shape {
   readonly wanted: string;
   readonly fine: (answer: any, given: unknown) => boolean;
-  /** What is expected of a response in the answer, when that is what is wrong. */
+  /** What is expected of a message or response in the answer, when that is what is wrong. */
   readonly lack?: (answer: any) => string | undefined;
   /** Nothing is no answer here. */
   readonly required?: boolean;
@@ -30,6 +30,8 @@ export const SHAPES: Record<RuleHook, Shape> = {
   acceptMessage: {
     wanted: 'a message, { block: true, reason }, or nothing',
     fine: (answer) => isBlock(answer) || lackOf(answer, 'user', 'assistant', 'tool') === undefined,
+    lack: (answer) =>
+      isRecord(answer) && 'role' in answer ? lackOf(answer, 'user', 'assistant', 'tool') : undefined,
   },
   transformContext: {
     wanted: 'a list of messages (the given one, if nothing changes)',
@@ -45,10 +47,11 @@ export const SHAPES: Record<RuleHook, Shape> = {
     ...MESSAGES,
   },
   resolveToolCall: {
-    wanted: '{ toolCall: { name, arguments }, tool? } with a tool made by tool(), or nothing',
-    fine: (answer) =>
+    wanted:
+      '{ toolCall: { name, arguments }, tool? } with arguments as JSON text and a tool made by tool(), or nothing',
+    fine: (answer, given) =>
       hasOnly(answer, ['toolCall', 'tool']) &&
-      isCall(answer.toolCall) &&
+      isCall(answer.toolCall, given as ToolCall) &&
       (answer.tool === undefined || isTool(answer.tool)),
   },
   beforeToolCall: {
@@ -69,7 +72,9 @@ export const SHAPES: Record<RuleHook, Shape> = {
     wanted:
       "{ response?, injectMessages?: messages, decision?: 'natural' | 'stop' | 'loop_to_model' }, or nothing",
     fine: isAction,
-    lack: (answer) => (answer?.response === undefined ? undefined : lackOf(answer.response, 'assistant')),
+    lack: (answer) =>
+      (answer?.response === undefined ? undefined : lackOf(answer.response, 'assistant')) ??
+      lackOfList(answer?.injectMessages),
   },
   shouldStopAfterTurn: {
     wanted: 'true, false, or { reason, message } with a reason such as "stopped" and a message of text',
@@ -78,8 +83,13 @@ export const SHAPES: Record<RuleHook, Shape> = {
   onRunEnd: {
     wanted: 'a list of user messages (or assistant messages without calls), or nothing',
     fine: isInjectable,
+    lack: lackOfList,
   },
 };
+
+function lackOfList(list: unknown): string | undefined {
+  return Array.isArray(list) ? lackOfMessages(list) : undefined;
+}
 
 export function wrongAnswer(
   of: { readonly hook: RuleHook; readonly name: string },
@@ -113,8 +123,10 @@ function isInjectable(value: unknown): boolean {
   );
 }
 
-function isCall(value: any): boolean {
-  return typeof value?.name === 'string' && typeof value.arguments === 'string';
+/** With nothing in it that neither belongs to a call nor was in the one it is made of: `args` would be ignored. */
+function isCall(value: any, given: ToolCall): boolean {
+  if (typeof value?.name !== 'string' || typeof value.arguments !== 'string') return false;
+  return hasOnly(value, ['type', 'id', 'name', 'arguments', 'metadata', ...Object.keys(given)]);
 }
 
 /** Is this what `ask` and `ctx.suspend()` take? */

@@ -491,7 +491,11 @@ it.each<[string, () => unknown, RegExp]>([
     () => ({ systemPrompt: Object.defineProperty(() => {}, 'name', { value: Symbol('x') }) }),
     /`systemPrompt` to be text, got a function\./,
   ],
-  ['replaces of nobody', () => ({ replaces: ['typo'] }), /`replaces` names "typo"/],
+  [
+    'replaces of nobody',
+    () => ({ replaces: ['typo'] }),
+    /`replaces` names "typo", which no middleware is called. There are: none\./,
+  ],
   [
     'points that are no list',
     () => ({ middleware: [{ guard: { on: 'output', find: () => [] } }] }),

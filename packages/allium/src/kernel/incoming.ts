@@ -5,7 +5,7 @@ import { judgeMessage } from './content-guards.js';
 import { RunContext, type Taken } from './context.js';
 import { AlliumError, StopRun, shown } from './errors.js';
 import { checkMessage, misplacedIn, placed } from './message-input.js';
-import { isSyntheticMessage, type Message } from './messages.js';
+import { freezeMessage, isSyntheticMessage, type Message } from './messages.js';
 import * as rules from './rules.js';
 import type { Run } from './run.js';
 import type { Overlay } from './state.js';
@@ -128,7 +128,8 @@ export async function judge(
   if (guards.input.length > 0) {
     const { owner, deny } = await judgeMessage('input', message, ctx);
     if (deny) return deny;
-    current = owner;
+    // An edit in place would pass the guards by.
+    current = freezeMessage(owner);
   }
   if (planned.acceptMessage.length > 0) {
     const answer = await rules.acceptMessage(planned.acceptMessage, current, ctx);

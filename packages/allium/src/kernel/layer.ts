@@ -52,9 +52,13 @@ export function save({ open }: Pick<Layer, 'open'>, ctx: Context): (() => void) 
   if (!open) return undefined;
   const fields: Partial<Context> = ctx.seam === 'model' ? assignable(ctx as ModelContext) : { ...ctx };
   const extra = ctx._extra?.mark();
+  const { _run: run } = ctx;
+  // Hooks of a turn may set it. Other hooks may have a whole turn inside them.
+  const output = 'setOutput' in ctx ? { output: run.output } : undefined;
   return () => {
     const { _extra: now } = ctx;
     Object.assign(ctx, fields);
+    if (output) run.output = output.output;
     ctx._extra = extra ? extra() : now?.undone();
   };
 }

@@ -4,6 +4,7 @@ import { Context, type ModelSeam } from './base-context.js';
 import { AlliumError, shown } from './errors.js';
 import type { Message, ModelResponse } from './messages.js';
 import type { Model, ModelSettings, StreamTransform } from './model.js';
+import { frozenMessages } from './request-checks.js';
 import type { Run } from './run.js';
 import type { Scope } from './scope.js';
 import type { Tool } from './tool.js';
@@ -69,8 +70,9 @@ export class ModelContext extends Context {
   get model(): Model {
     return this._request.model;
   }
+  /** Also where it is the same one: by that `onError` tells whoever has no other model from whoever set none. */
   set model(model: Model) {
-    if (model !== this._request.model) this._request = { ...this._request, model };
+    this._request = { ...this._request, model };
   }
 
   get settings(): ModelSettings {
@@ -85,7 +87,8 @@ export class ModelContext extends Context {
     return this._request.messages ?? this._run.history.first(this._call.length);
   }
   set messages(messages: readonly Message[]) {
-    if (messages !== this._request.messages) this._request = { ...this._request, messages };
+    if (messages !== this._request.messages)
+      this._request = { ...this._request, messages: frozenMessages(messages, this.messages) };
   }
 
   /** The same as `response`. */

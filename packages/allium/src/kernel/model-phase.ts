@@ -194,7 +194,10 @@ async function transform(run: Run, ctx: ModelContext): Promise<void> {
 function decide(ctx: ModelContext, response: ModelResponse): Awaitable<Answer> {
   const { _run: run, forceContinue } = ctx;
   const live = ctx._call.live!;
-  const turn = new TurnContext(run, { ...response, id: live.messageId }, [], false);
+  // Guards have judged it. An edit in place would pass them by.
+  freezeMessage(response);
+  const message = Object.freeze({ ...response, id: live.messageId });
+  const turn = new TurnContext(run, message, NOTHING, false);
   turn._metadata = ctx._metadata;
   turn._state = ctx._state;
   const decided = ({ inject, decision, by, response: wanted }: rules.MergedAction): Awaitable<Answer> => {

@@ -4,7 +4,7 @@ import { AlliumError, attribute, isControl, RestartTurn, shown } from './errors.
 import { toldError } from './guards.js';
 import { ignore, type Layer, type LayerContext, owned, undone } from './layer.js';
 import type { Onion } from './layers.js';
-import type { Model } from './model.js';
+import type { RequestParts } from './model-context.js';
 
 /** Runs an `onError`: the catch around everything further in. Mostly nothing fails, and that is all there is to do. */
 export function runCatch(
@@ -63,12 +63,12 @@ async function again(
   checkEnded(ctx);
   if (isControl(error) || ctx._call.final?.has(error)) throw error;
   ctx.attempt = ordinal;
-  const model = ctx.seam === 'model' ? ctx.model : undefined;
+  const asked = ctx.seam === 'model' ? ctx._request : undefined;
   const before = ctx._state?.mark();
   let action: unknown;
   try {
     action = await layer.onError!(ctx, error);
-    checkAction(layer, ctx, action, model, error);
+    checkAction(layer, ctx, action, asked, error);
   } catch (thrown) {
     if (thrown === error) throw error;
     undone(layer, 'onError', thrown, ctx, layer.open ? ignore : undefined);
@@ -82,7 +82,9 @@ async function again(
   }
   if (action === 'restart' && ctx._run.mayRestart(layer.name))
     throw new RestartTurn(error, ctx._state?.since(before));
-  if (action !== 'retry' && action !== 'fallback') throw error;
+  // The model that has just failed is no other one: nothing is left to fall back to.
+  const exhausted = action === 'fallback' && ctx.seam === 'model' && ctx.model === asked?.model;
+  if ((action !== 'retry' && action !== 'fallback') || exhausted) throw error;
   const refusal = repeat(layer, ctx, error);
   if (refusal) throw owned(layer.name, 'onError', refusal, ctx);
   ctx._run.note(layer.name, `${action} after: ${toldError(error, ctx)}`);
@@ -99,7 +101,7 @@ function checkAction(
   layer: Layer,
   ctx: LayerContext,
   action: unknown,
-  model: Model | undefined,
+  asked: RequestParts | undefined,
   cause: unknown,
 ): void {
   const wrong = (what: string) =>
@@ -111,6 +113,6 @@ function checkAction(
     throw wrong(". Return 'retry', 'fallback', 'restart', 'fail' or nothing.");
   if (ctx.seam !== 'model')
     throw wrong(` at the ${ctx.seam} seam. There it may return 'retry', 'fail' or nothing.`);
-  if (action === 'fallback' && ctx.model === model)
+  if (action === 'fallback' && ctx._request === asked)
     throw wrong(" without setting ctx.model. Set it, or return 'retry'.");
 }

@@ -139,6 +139,14 @@ describe('a wrong value that a middleware assigns to a request', () => {
     }
   });
 
+  it('may be a tool of the same name as another one', async () => {
+    const twice = defineMiddleware({ name: 'twice', ...WAYS[0]![1]({ tools: [look, { ...look }] }) });
+    const error = await failureOf([fine('a'), twice, idle('b')]);
+    expect(error.code).toBe('DUPLICATE_TOOL');
+    expect(error.message).toContain('"look" is in ctx.tools twice: the model could mean either.');
+    expect(attribution(error.cause)).toMatchObject({ middleware: 'twice', hook: 'beforeModel' });
+  });
+
   it('is blamed on the onError that assigned it', async () => {
     const odd = defineMiddleware({
       name: 'odd',

@@ -1,13 +1,45 @@
-/** What middleware assigned to a request: checked where the model is called, so that it is checked once. */
-import { attribute, invalidOption } from './errors.js';
+/** What middleware assigned to a request: frozen at once, and checked where the model is called, so that it is checked once. */
+import { AlliumError, attribute, invalidOption } from './errors.js';
+import { copyOf } from './event-data.js';
+import { growsOnly } from './history.js';
 import { lackOfMessages } from './message-input.js';
-import type { Message } from './messages.js';
+import { deepFreeze, isFrozenMessage, type Message } from './messages.js';
 import { checkModel } from './model.js';
 import type { ModelContext, RequestParts } from './model-context.js';
 import { checkSettings } from './model-settings.js';
 import { checkText, isListOf } from './options.js';
 import { authorOf } from './request-changes.js';
 import type { Tool } from './tool.js';
+
+/**
+ * These messages as they are now, in a list of their own: nobody further in can edit them, and a layer that calls inward
+ * again finds them as they were. What is not frozen is copied, and stays its maker's. `before`: those in whose place they
+ * come, which are frozen; most are the same.
+ */
+export function frozenMessages(
+  messages: readonly Message[],
+  before: readonly Message[] = [],
+): readonly Message[] {
+  // What is no list is refused where the model is called. A history is frozen.
+  if (!Array.isArray(messages) || growsOnly(messages)) return messages;
+  const list: Message[] = [...messages];
+  const shift = list.length - before.length;
+  let changed = !Object.isFrozen(messages);
+  for (let i = 0; i < list.length; i++) {
+    const message = list[i]!;
+    if ((i < before.length && message === before[i]) || (i >= shift && message === before[i - shift]))
+      continue;
+    list[i] = frozenMessage(message);
+    changed ||= list[i] !== message;
+  }
+  return changed ? Object.freeze(list) : messages;
+}
+
+/** What is no message is refused where the model is called. */
+function frozenMessage(message: Message): Message {
+  const fine = !Array.isArray(message?.content) || isFrozenMessage(message);
+  return fine ? message : deepFreeze(copyOf(message));
+}
 
 /** Throws for what a layer assigned wrongly, and notes which one it was. */
 export function checkAssigned(ctx: ModelContext): void {
@@ -50,4 +82,13 @@ function checkMessages(messages: readonly Message[] | undefined, ctx: ModelConte
 function checkTools(tools: readonly Tool[]): void {
   if (!isListOf<Tool>(tools, (tool) => typeof tool?.execute === 'function' && 'spec' in tool))
     throw invalidOption('ctx.tools', 'a list of tools made with tool()', tools);
+  const names = new Set<string>();
+  for (const { name } of tools) {
+    if (names.has(name))
+      throw new AlliumError(
+        'DUPLICATE_TOOL',
+        `Tool "${name}" is in ctx.tools twice: the model could mean either. Rename one, or leave one out.`,
+      );
+    names.add(name);
+  }
 }

@@ -13,6 +13,7 @@ import {
   RULES,
   syntheticUserMessage,
   type ToolContext,
+  type TurnContext,
   textOf,
   tool,
   toolResult,
@@ -857,6 +858,29 @@ describe('afterModelResponse: chain with merge', () => {
     expect([...shown.values()]).toEqual(['abc']);
   });
 
+  it('gives each hook a frozen `ctx.message` that is the response of the one before', async () => {
+    const seen: unknown[] = [];
+    const look = named('look', {
+      afterModelResponse: (response, { message, toolResults }) => {
+        seen.push([textOf(response), textOf(message!), message!.id]);
+        expect([message, message!.content, toolResults].every(Object.isFrozen)).toBe(true);
+      },
+    });
+    const swap = named('swap', { afterModelResponse: () => ({ response: assistantMessage('a SECRET') }) });
+    const guard = named('guard', { guard: { on: ['output'], find: spansOf('SECRET') } });
+    const sink = { ...look, name: 'sink', sink: true };
+    const { messages } = await new Agent({
+      model: scriptedModel(['hi']),
+      middleware: [look, swap, look, sink, guard],
+    }).run('go');
+    const { id } = messages[1]!;
+    expect(seen).toEqual([
+      ['hi', 'hi', id],
+      ['a SECRET', 'a SECRET', id],
+      ['a [redacted]', 'a [redacted]', id],
+    ]);
+  });
+
   it('fires before message_end and before any tool', async () => {
     const order: string[] = [];
     const agent = new Agent({
@@ -1232,6 +1256,7 @@ describe('hooks of all kinds', () => {
       const prompt = (ctx: ModelContext): void => {
         ctx.systemPrompt = 'mine';
       };
+      const output = (ctx: TurnContext): void => ctx.setOutput('mine');
       const open: Middleware = {
         name: 'open',
         onFail: 'open',
@@ -1248,9 +1273,9 @@ describe('hooks of all kinds', () => {
         afterToolCall: after((ctx: ToolContext) => {
           ctx.result = toolResult({ content: 'mine' });
         }),
-        afterModelResponse: after(),
-        shouldStopAfterTurn: after(),
-        onRunEnd: after(),
+        afterModelResponse: after(output),
+        shouldStopAfterTurn: after(output),
+        onRunEnd: after(output),
       };
       const model = scriptedModel([call(), text('end')]);
       const agent = new Agent({ model, systemPrompt: 'Be kind.', tools: [echo], middleware: [open] });
@@ -1263,6 +1288,7 @@ describe('hooks of all kinds', () => {
       ]);
       expect(model.requests.map(({ systemPrompt }) => systemPrompt)).toEqual(['Be kind.', 'Be kind.']);
       expect(events.filter(({ type }) => type === 'state_change')).toEqual([]);
+      expect(result.output).toBeUndefined();
     },
   );
 

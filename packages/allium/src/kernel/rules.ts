@@ -8,7 +8,7 @@ import { freezeMessage, type Message, type ModelResponse, type ToolCall } from '
 import type { AcceptVerdict, ToolResultPatch, TurnAction } from './middleware.js';
 import type { RequestParts } from './model-context.js';
 import { noteAssigned } from './request-changes.js';
-import { checkRequest } from './request-checks.js';
+import { checkRequest, frozenMessages } from './request-checks.js';
 import { untilAborted } from './scope.js';
 import type { Awaitable, Request } from './store.js';
 import { patched, type Tool, type ToolResult } from './tool.js';
@@ -170,9 +170,11 @@ export async function transformContext(
   ctx: ModelContext,
 ): Promise<readonly Transformed[]> {
   const steps: Transformed[] = [];
-  await chain(hooks, given, ctx, 'rewrote the messages of the request', (by, messages) =>
-    steps.push({ by, messages }),
-  );
+  await chain(hooks, given, ctx, 'rewrote the messages of the request', (made, by, before) => {
+    const messages = frozenMessages(made, before);
+    steps.push({ by, messages });
+    return messages;
+  });
   return steps;
 }
 
@@ -194,14 +196,13 @@ async function chain<T>(
   given: T,
   ctx: ModelContext,
   what: string,
-  made?: (by: string, value: T) => void,
+  take?: (made: T, by: string, before: T) => T,
 ): Promise<T> {
   let current = given;
   for (const planned of hooks) {
     const answer = await ask<T>(planned, ctx, current, assigned, ctx._request);
     if (answer === undefined || answer === current) continue;
-    current = answer;
-    made?.(planned.name, current);
+    current = take ? take(answer, planned.name, current) : answer;
     ctx._run.note(planned.name, what);
   }
   return current;
@@ -349,9 +350,10 @@ function askOn(
     const planned = hooks[i]!;
     const until = so;
     if (planned.sink && so.response !== seen)
-      return ctx._run.judgements
-        .response(so.response, model)
-        .then(({ response }) => askOn(hooks, i, { ...until, response }, response, ctx, model));
+      return ctx._run.judgements.response(so.response, model).then(({ response }) => {
+        ctx._answeredWith(freezeMessage(response));
+        return askOn(hooks, i, { ...until, response }, response, ctx, model);
+      });
     const action = ask<TurnAction>(planned, ctx, so.response);
     if (action instanceof Promise)
       return action.then((given) =>
@@ -372,6 +374,7 @@ function mergedAction(
   const { response = before.response, injectMessages = [] } = action;
   if (response !== before.response) {
     freezeMessage(response);
+    ctx._answeredWith(response);
     ctx._run.note(name, 'replaced the response');
   }
   return {

@@ -7,6 +7,7 @@ import {
   defineMiddleware,
   defineState,
   type Entry,
+  type Middleware,
   memoryStore,
   RunError,
   type RunResult,
@@ -304,6 +305,19 @@ describe('resuming', () => {
       message: expect.stringContaining('"ask"'),
     });
     await expect(bare.resume({ answers, allowPlanChange: true })).resolves.toMatchObject({ status: 'done' });
+  });
+
+  it('PLAN_MISMATCH says where a missing one belongs, and what one without a name is known by', async () => {
+    const store = memoryStore();
+    const agentOf = (...middleware: Middleware[]) =>
+      new Agent({ model: script(), tools: [echo], middleware, store }).session('chat');
+    await agentOf({ beforeModel() {} }, ask).run('hi', { middleware: [{ name: 'once', beforeModel() {} }] });
+    await expect(agentOf(ask, { beforeModel() {} }).resume()).rejects.toMatchObject({
+      code: 'PLAN_MISMATCH',
+      message: expect.stringMatching(
+        /"middleware-1", "once", .* by its place in the list\. .* resume\(\{ middleware \}\) if it came with the run/,
+      ),
+    });
   });
 
   it('has nothing to resume when no run is open', async () => {

@@ -4,12 +4,13 @@ import {
   type AgentEvent,
   type Context,
   type Message,
+  type Middleware,
   type Tool,
   textOf,
   tool,
   toolResult,
 } from 'allium';
-import { collect, scriptedModel, toolCalls } from 'allium/testing';
+import { collect, failWith, scriptedModel, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 
@@ -123,6 +124,70 @@ describe('what is offered to a model', () => {
     const { properties } = make('x').spec.inputSchema as { properties: Record<string, object> };
     expect(() => Object.assign(properties, { extra: {} })).toThrow(TypeError);
     expect(() => Object.assign(properties.q!, { description: 'edited' })).toThrow(TypeError);
+  });
+});
+
+describe('messages that a middleware puts into a request', () => {
+  type Editable = { content: { text: string }[] }[];
+  const mine = (): Message => ({ id: 'x', role: 'user', content: [{ type: 'text', text: 'mine' }] });
+  const adds: Record<string, (note: Message) => Middleware> = {
+    'ctx.messages': (note) => ({
+      beforeModel(ctx) {
+        ctx.messages = [...ctx.messages, note];
+      },
+    }),
+    'next()': (note) => ({ wrapModel: (ctx, next) => next({ messages: [...ctx.messages, note] }) }),
+    transformContext: (note) => ({ transformContext: (messages) => [...messages, note] }),
+    'ctx.generate()': (note) => ({
+      async wrapModel(ctx, next) {
+        return ctx.caller ? next() : ctx.generate(ctx.model, { messages: [...ctx.messages, note] });
+      },
+    }),
+  };
+  const edits: Record<string, (messages: Editable) => unknown> = {
+    text: (messages) => {
+      messages.at(-1)!.content[0]!.text += '!';
+    },
+    content: (messages) => messages.at(-1)!.content.push({ text: '!' }),
+    list: (messages) => messages.push(messages[0]!),
+  };
+
+  it.each(Object.keys(adds).flatMap((how) => Object.keys(edits).map((what) => [how, what] as const)))(
+    'stay as they were for whoever is further in: %s, %s',
+    async (how, what) => {
+      const note = mine();
+      const model = scriptedModel([failWith(new Error('down')), 'ok']);
+      const editing: Middleware = {
+        name: 'editing',
+        beforeModel(ctx) {
+          expect(() => edits[what]!(ctx.messages as never)).toThrow(TypeError);
+        },
+      };
+      const again: Middleware = {
+        name: 'again',
+        onError: ({ attempt }) => (attempt < 2 ? 'retry' : undefined),
+      };
+      await new Agent({ model, middleware: [adds[how]!(note), again, editing] }).run('go');
+      expect(model.requests.map(({ messages }) => messages.map(textOf))).toEqual([
+        ['go', 'mine'],
+        ['go', 'mine'],
+      ]);
+      expect(note).toEqual(mine());
+      // Who made them may change them for the next request.
+      expect(Object.isFrozen(note)).toBe(false);
+    },
+  );
+
+  it('are not editable for the next transformContext either', async () => {
+    const model = scriptedModel(['ok']);
+    const next: Middleware = {
+      transformContext(messages) {
+        for (const edit of Object.values(edits)) expect(() => edit(messages as never)).toThrow(TypeError);
+        return messages;
+      },
+    };
+    await new Agent({ model, middleware: [adds.transformContext!(mine()), next] }).run('go');
+    expect(model.requests[0]!.messages.map(textOf)).toEqual(['go', 'mine']);
   });
 });
 

@@ -1,7 +1,7 @@
 /** The context after a response and at the end of a turn or run. */
 
 import { Context } from './base-context.js';
-import type { AssistantMessage, Message, ToolMessage } from './messages.js';
+import type { AssistantMessage, Message, ModelResponse, ToolMessage } from './messages.js';
 import type { Run } from './run.js';
 import type { Awaitable } from './store.js';
 
@@ -27,12 +27,18 @@ export class TurnContext extends Context {
     this._call = run.call;
     this._extra = undefined;
     this.message = message;
-    this.toolResults = toolResults;
+    this.toolResults = Object.freeze(toolResults);
     this.more = more;
   }
 
   get seam(): 'run' {
     return 'run';
+  }
+
+  /** @internal A hook put another response in the place of the one before: the hooks after it see that one here too. */
+  _answeredWith(response: ModelResponse): void {
+    const message: AssistantMessage = Object.freeze({ ...response, id: this.message!.id });
+    Object.assign(this, { message });
   }
 
   /** Everything this run has added to the history. */
