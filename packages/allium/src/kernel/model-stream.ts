@@ -8,9 +8,9 @@ import { Link, type Scope, SignalCarrier } from './scope.js';
 type Step = IteratorResult<ModelPart>;
 
 /** A model that never really waits would keep timers from firing, and nobody could stop it. */
-const FAIR_PARTS = 256;
 const FAIR_MS = 20;
-/** Whether there is a reason to wait is asked at the very first part, then once per so many. */
+const FAIR_LOOKS = 8;
+/** Whether there is a reason to wait is asked at the first part of a stream, then once per so many. */
 const LOOK_EVERY = 32;
 
 /**
@@ -22,8 +22,9 @@ export abstract class Reading extends Link {
   private open = false;
   /** `finish` has come: the stream only has to end. */
   private finished = false;
-  /** Over all streams it has read: turns that never wait are like one long stream. */
   private parts = 0;
+  /** Over all streams it has read: turns that never wait are like one long stream. */
+  private looks = 0;
   private since = 0;
   private model: Model | undefined = undefined;
   private scope: Scope | undefined = undefined;
@@ -56,6 +57,7 @@ export abstract class Reading extends Link {
     this.scope = scope;
     this.consumer = consumer;
     this.finished = false;
+    this.parts = 0;
     this.carrier = SignalCarrier.of(scope, this.carrier);
     this.iterator = iteratorOf(model.stream(request, this.carrier), model);
     this.open = true;
@@ -101,8 +103,7 @@ export abstract class Reading extends Link {
     } catch (error) {
       return this.refused(error, step);
     }
-    const before = this.parts++;
-    return before % LOOK_EVERY === 0 && this.waits(before);
+    return this.parts++ % LOOK_EVERY === 0 && this.waits();
   }
 
   private ended(): true {
@@ -121,15 +122,15 @@ export abstract class Reading extends Link {
     return true;
   }
 
-  /** Is there a reason to wait after so many parts? Then reading goes on when it is gone. */
-  private waits(before: number): boolean {
-    const wait = this.consumer?.pressure() ?? this.breather(before);
+  /** Is there a reason to wait? Then reading goes on when it is gone. */
+  private waits(): boolean {
+    const wait = this.consumer?.pressure() ?? this.breather();
     wait?.then(() => this.pull(), this.onError);
     return wait !== undefined;
   }
 
-  private breather(before: number): Promise<void> | undefined {
-    if (before === 0 || before % FAIR_PARTS !== 0) return undefined;
+  private breather(): Promise<void> | undefined {
+    if (++this.looks % FAIR_LOOKS !== 0) return undefined;
     const now = Date.now();
     if (this.since === 0) this.since = now;
     if (now - this.since <= FAIR_MS) return undefined;
