@@ -4,6 +4,27 @@ import type { Clock } from './clock.js';
 /** Active time is written when it has grown by this part of its limit, so that a crash makes a run forget little of it. */
 const SHARE = 0.01;
 
+/** While a run stands still, its time is looked at no more often than this. */
+export const LOOK_MS = 50;
+
+/** Calls `fn` when the run has been active for `ms`; returns what cancels it. */
+export function afterActive(
+  run: { readonly clock: Clock; readonly pausedMs: number; readonly isPaused: boolean },
+  ms: number,
+  fn: () => void,
+): () => void {
+  const { clock } = run;
+  const start = clock.now() - run.pausedMs;
+  let cancel: () => void;
+  const check = (): void => {
+    const left = start + ms - (clock.now() - run.pausedMs);
+    if (left <= 0) fn();
+    else cancel = clock.setTimer(check, run.isPaused ? Math.max(left, LOOK_MS) : left);
+  };
+  cancel = clock.setTimer(check, ms);
+  return () => cancel();
+}
+
 export class ActiveTime {
   private readonly started: number;
   private pausedFor = 0;
@@ -27,6 +48,10 @@ export class ActiveTime {
   /** How long the run has not been active, a pause under way included. */
   get pausedMs(): number {
     return this.pausedFor + (this.pauses > 0 ? this.clock.now() - this.pausedSince : 0);
+  }
+
+  get isPaused(): boolean {
+    return this.pauses > 0;
   }
 
   /** Time spent in here does not count. Pauses that overlap count once. */

@@ -305,6 +305,10 @@ export class Run {
     return this.time.paused(() => (parent ? parent.paused(wait) : wait()));
   }
 
+  get isPaused(): boolean {
+    return this.time?.isPaused ?? false;
+  }
+
   /** How long the run has not been active, a pause under way included. */
   get pausedMs(): number {
     return this.time?.pausedMs ?? 0;

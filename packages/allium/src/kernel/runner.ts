@@ -1,5 +1,6 @@
 /** One run from its start to its end: session, limits, run layers around the loop, and what is told and written at the end. */
 import { endChildren, waiting } from './abandoned.js';
+import { afterActive } from './active-time.js';
 import { leaveAnswers } from './admission.js';
 import { begin, type Start } from './begin.js';
 import { outOfTime, stopOf } from './boundary.js';
@@ -271,16 +272,9 @@ function abortAll(scopes: Iterable<Scope>, { reason }: AbortSignal): undefined {
   for (const scope of scopes) scope.abort(reason instanceof Aborted ? reason : new Aborted(reason));
 }
 
-/** `timeoutMs` counts active time: when it fires early because of pauses, it is set again for the rest. */
 function timeLimit(run: Run, scope: Scope): (() => void) | undefined {
   const { timeoutMs } = run.limits;
   if (timeoutMs === undefined || timeoutMs === Number.POSITIVE_INFINITY) return undefined;
-  let cancel: () => void;
-  const check = (): void => {
-    const left = timeoutMs - run.activeMs;
-    if (left > 0) cancel = run.clock.setTimer(check, left);
-    else scope.abort(outOfTime(timeoutMs));
-  };
-  cancel = run.clock.setTimer(check, Math.max(0, timeoutMs - run.open.activeMs));
-  return () => cancel();
+  const left = Math.max(0, timeoutMs - run.open.activeMs);
+  return afterActive(run, left, () => scope.abort(outOfTime(timeoutMs)));
 }

@@ -348,6 +348,37 @@ describe('timeouts and aborts', () => {
     expect(clock.pending).toBe(0);
   });
 
+  it('are not looked at all the time while a person is asked', async () => {
+    const clock = fakeClock();
+    let timers = 0;
+    const setTimer: typeof clock.setTimer = (fn, ms) => {
+      timers++;
+      return clock.setTimer(fn, ms);
+    };
+    const answer = deferred();
+    const asks = make(
+      'asks',
+      async (_, ctx) => {
+        await new Promise<void>((resolve) => clock.setTimer(resolve, 99));
+        await ctx.suspend({ title: 'May I?' });
+        return 'done';
+      },
+      { timeoutMs: 100 },
+    );
+    const agent = new Agent({
+      model: scriptedModel([calls('asks'), 'end']),
+      tools: [asks],
+      clock: { now: clock.now, setTimer },
+      limits: { timeoutMs: 100 },
+      onRequest: () => answer.promise.then(() => ({ type: 'approve' })),
+    });
+    const running = agent.run('go');
+    await clock.advance(99 + 10_000);
+    answer.resolve();
+    expect(results((await running).messages)).toEqual(['done']);
+    expect(timers).toBeLessThan(500);
+  });
+
   it('take the time a layer gives', async () => {
     const clock = fakeClock();
     const layer: Middleware = {

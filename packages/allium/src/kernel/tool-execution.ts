@@ -1,4 +1,5 @@
 /** The innermost point of the tool seam: the tool itself and its time limit. */
+import { afterActive } from './active-time.js';
 import type { ToolContext } from './context.js';
 import { AlliumError, attribute, isControl, isThenable } from './errors.js';
 import { Scope, untilAborted } from './scope.js';
@@ -58,18 +59,9 @@ async function withTimeout(
   const scope = new Scope(ctx._scope);
   // The tool may hold on to its context for longer than its time; nobody else is to find the time up.
   const own = ctx._fork(scope);
-  const { _run: run } = ctx;
-  const { clock } = run;
-  // What people and readers take is not the time of the tool, as it is not that of the run.
-  const start = clock.now() - run.pausedMs;
-  let cancel: () => void;
-  const check = (): void => {
-    const left = start + timeoutMs - (clock.now() - run.pausedMs);
-    if (left > 0) cancel = clock.setTimer(check, left);
-    else
-      scope.abort(new AlliumError('TOOL_TIMEOUT', `"${tool.name}" did not finish within ${timeoutMs} ms.`));
-  };
-  cancel = clock.setTimer(check, timeoutMs);
+  const expire = (): void =>
+    scope.abort(new AlliumError('TOOL_TIMEOUT', `"${tool.name}" did not finish within ${timeoutMs} ms.`));
+  const cancel = afterActive(ctx._run, timeoutMs, expire);
   try {
     const work = (async () => tool.execute(own.args, own))();
     return await settled(untilAborted(work, scope), own, attempts);

@@ -1,4 +1,5 @@
 /** A timer of active time that can be set back at no cost. */
+import { LOOK_MS } from '../../kernel/active-time.js';
 import type { Clock } from '../../kernel/clock.js';
 
 export class Alarm {
@@ -11,7 +12,7 @@ export class Alarm {
   /** `pausedMs` of the call grows with the time that does not count. */
   constructor(
     private readonly clock: Clock,
-    private readonly call: { readonly pausedMs: number },
+    private readonly call: { readonly pausedMs: number; readonly _run: { readonly isPaused: boolean } },
   ) {}
 
   /** Calls `late` after `ms`, in the place of what was set before; never without a limit. */
@@ -44,7 +45,7 @@ export class Alarm {
     const active = this.clock.now() - this.since - (this.call.pausedMs - this.pausedBefore);
     const left = this.ms - active;
     this.cancel = undefined;
-    if (left > 0) this.start(Math.max(1, left));
+    if (left > 0) this.start(Math.max(left, this.call._run.isPaused ? LOOK_MS : 1));
     else this.late(this.ms);
   }
 }

@@ -286,6 +286,39 @@ describe('timeout', () => {
       expect((await run).messages[2]).toMatchObject({ isError: true, toolName: 'asking' });
     });
 
+    it('do not have their time looked at all the time while a person is asked', async () => {
+      const clock = fakeClock();
+      let timers = 0;
+      const asking = tool({
+        name: 'asking',
+        description: 'Asks.',
+        input: z.object({}),
+        async execute(_, ctx) {
+          await new Promise<void>((resolve) => void clock.setTimer(resolve, 99));
+          await ctx.suspend({ title: 'Sure?' });
+          return 'sure';
+        },
+      });
+      const agent = new Agent({
+        model: scriptedModel([toolCalls({ name: 'asking' }), 'ok']),
+        tools: [asking],
+        clock: {
+          now: clock.now,
+          setTimer(fn, ms) {
+            timers++;
+            return clock.setTimer(fn, ms);
+          },
+        },
+        middleware: [timeout({ toolMs: 100 })],
+        onRequest: () =>
+          new Promise((resolve) => void clock.setTimer(() => resolve({ type: 'approve' }), 10_000)),
+      });
+      const run = agent.run('hi');
+      await clock.advance(10_099);
+      expect(textOf((await run).messages[2]!)).toBe('sure');
+      expect(timers).toBeLessThan(300);
+    });
+
     it('may stand inside a layer that asks a person who takes longer, of which explain() does not warn', async () => {
       const clock = fakeClock();
       const asking = defineMiddleware({
