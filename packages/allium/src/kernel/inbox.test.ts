@@ -191,6 +191,37 @@ describe('what waits', () => {
       expect(ran).toBe(1);
     }
   });
+
+  it('leaves no call in doubt whose result is being written when the store cannot say', async () => {
+    const look = tool({ name: 'look', description: '', input: z.object({}), execute: () => 'seen' });
+    const whole = memoryStore();
+    const turn = () => new Promise((resolve) => setImmediate(resolve));
+    let writes = (): void => {};
+    const written = new Promise<void>((resolve) => {
+      writes = resolve;
+    });
+    let takes = 0;
+    const store = storeWith(whole, {
+      async append(id, seq, entries) {
+        if (entries.some(({ type }) => type === 'tool_finished')) {
+          writes();
+          for (let i = 0; i < 5; i++) await turn();
+        }
+        return whole.append(id, seq, entries);
+      },
+      async take(id, cursor) {
+        if (++takes !== 2) return whole.take(id, cursor);
+        await written;
+        throw new Error('ECONNREFUSED');
+      },
+    });
+    const session = (of: Store, ...script: Parameters<typeof scriptedModel>[0]) =>
+      new Agent({ store: of, model: scriptedModel(script), tools: [look] }).session('s');
+    const failing = session(store, toolCalls({ name: 'look' })).run('go');
+    await expect(failing).rejects.toMatchObject({ code: 'STORE_FAILED' });
+    const { messages } = await session(whole, 'end').resume();
+    expect(messages.map(textOf)).toEqual(['go', '', 'seen', 'end']);
+  });
 });
 
 it('is taken once and in order, wherever the process dies', async () => {

@@ -102,12 +102,12 @@ export class Journal {
     }
   }
 
-  /** Settles when what is late is written. Whether it could be, the next append says. */
+  /** Settles when what is late is written, also by an append under way. Whether it could be, the next append says. */
   async settleLate(): Promise<void> {
-    // The start of a run is written with its input only.
-    if (this.broken !== undefined || this.ahead?.[0]?.at !== UNDATED) return;
     try {
-      await this.append([]);
+      await this.busy;
+      // The start of a run is written with its input only.
+      if (this.ahead?.[0]?.at === UNDATED) await this.append([]);
     } catch {
       // As above.
     }
