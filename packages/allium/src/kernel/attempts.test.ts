@@ -696,6 +696,23 @@ describe('onError at the model seam', () => {
     });
   });
 
+  it("requires it also where 'fallback' comes with other changes to the request", async () => {
+    const inside = new Error('down');
+    const lazy: Middleware = {
+      name: 'lazy',
+      seams: ['model'],
+      onError(ctx) {
+        if (ctx.seam === 'model') ctx.settings = { temperature: 0 };
+        return 'fallback';
+      },
+    };
+    const failing = new Agent({ model: scriptedModel([failWith(inside)]), middleware: [lazy] }).run('go');
+    await expect(failing).rejects.toMatchObject({
+      code: 'INVALID_HOOK_RESULT',
+      message: expect.stringContaining('without setting ctx.model'),
+    });
+  });
+
   it("takes 'fallback' to the model that has just failed for no opinion: the error goes on", async () => {
     const [first, second] = [new Error('first is down'), new Error('second is down')];
     const spare = scriptedModel([failWith(second)], { id: 'spare', repeat: true });

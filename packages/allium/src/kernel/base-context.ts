@@ -90,6 +90,8 @@ export class ModelSeam extends SeamCall {
   declare overridden: Map<ModelContext, RequestParts> | undefined;
   /** What was noted about the request of this call. */
   declare rewrites: { readonly by: string; readonly what: string }[] | undefined;
+  /** Somebody set the model, if only to the same one: by that `onError` tells who has no other from who set none. */
+  declare modelSet: boolean;
 
   constructor(live: LiveMessage | undefined, length: number) {
     super();
@@ -100,6 +102,7 @@ export class ModelSeam extends SeamCall {
     this.given = undefined;
     this.overridden = undefined;
     this.rewrites = undefined;
+    this.modelSet = false;
   }
 }
 

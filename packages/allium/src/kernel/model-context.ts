@@ -70,9 +70,9 @@ export class ModelContext extends Context {
   get model(): Model {
     return this._request.model;
   }
-  /** Also where it is the same one: by that `onError` tells whoever has no other model from whoever set none. */
   set model(model: Model) {
-    this._request = { ...this._request, model };
+    this._call.modelSet = true;
+    if (model !== this._request.model) this._request = { ...this._request, model };
   }
 
   get settings(): ModelSettings {

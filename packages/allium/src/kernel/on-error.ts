@@ -4,7 +4,6 @@ import { AlliumError, attribute, isControl, RestartTurn, shown } from './errors.
 import { toldError } from './guards.js';
 import { ignore, type Layer, type LayerContext, owned, undone } from './layer.js';
 import type { Onion } from './layers.js';
-import type { RequestParts } from './model-context.js';
 
 /** Runs an `onError`: the catch around everything further in. Mostly nothing fails, and that is all there is to do. */
 export function runCatch(
@@ -63,12 +62,13 @@ async function again(
   checkEnded(ctx);
   if (isControl(error) || ctx._call.final?.has(error)) throw error;
   ctx.attempt = ordinal;
-  const asked = ctx.seam === 'model' ? ctx._request : undefined;
+  const asked = ctx.seam === 'model' ? ctx.model : undefined;
+  if (ctx.seam === 'model') ctx._call.modelSet = false;
   const before = ctx._state?.mark();
   let action: unknown;
   try {
     action = await layer.onError!(ctx, error);
-    checkAction(layer, ctx, action, asked, error);
+    checkAction(layer, ctx, action, error);
   } catch (thrown) {
     if (thrown === error) throw error;
     undone(layer, 'onError', thrown, ctx, layer.open ? ignore : undefined);
@@ -83,7 +83,7 @@ async function again(
   if (action === 'restart' && ctx._run.mayRestart(layer.name))
     throw new RestartTurn(error, ctx._state?.since(before));
   // The model that has just failed is no other one: nothing is left to fall back to.
-  const exhausted = action === 'fallback' && ctx.seam === 'model' && ctx.model === asked?.model;
+  const exhausted = action === 'fallback' && ctx.seam === 'model' && ctx.model === asked;
   if ((action !== 'retry' && action !== 'fallback') || exhausted) throw error;
   const refusal = repeat(layer, ctx, error);
   if (refusal) throw owned(layer.name, 'onError', refusal, ctx);
@@ -97,13 +97,7 @@ function checkEnded(ctx: LayerContext): void {
   if (reason !== undefined) throw reason;
 }
 
-function checkAction(
-  layer: Layer,
-  ctx: LayerContext,
-  action: unknown,
-  asked: RequestParts | undefined,
-  cause: unknown,
-): void {
+function checkAction(layer: Layer, ctx: LayerContext, action: unknown, cause: unknown): void {
   const wrong = (what: string) =>
     new AlliumError('INVALID_HOOK_RESULT', `onError of "${layer.name}" returned ${shown(action)}${what}`, {
       cause,
@@ -113,6 +107,6 @@ function checkAction(
     throw wrong(". Return 'retry', 'fallback', 'restart', 'fail' or nothing.");
   if (ctx.seam !== 'model')
     throw wrong(` at the ${ctx.seam} seam. There it may return 'retry', 'fail' or nothing.`);
-  if (action === 'fallback' && ctx._request === asked)
+  if (action === 'fallback' && !ctx._call.modelSet)
     throw wrong(" without setting ctx.model. Set it, or return 'retry'.");
 }
