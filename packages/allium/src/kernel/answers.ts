@@ -47,16 +47,18 @@ export function checkAnswer(request: PendingRequest, decision: Decision, now: nu
 /**
  * Throws for arguments that the tool cannot take, so that whoever wrote them can write them anew: once a run has taken
  * them, the model reads what is wrong. Only where the tool is known for sure: one that a hook or layer brought may have
- * the same name, and that of a sub-agent is the sub-agent's.
+ * the same name, also where its middleware came with the run and is not here, and that of a sub-agent is the sub-agent's.
  */
 export async function checkEdit(
-  { toolsByName, rules }: Plan,
-  { batch }: OpenRun,
+  { toolsByName, rules, names }: Plan,
+  { batch, plan }: OpenRun,
   { id, kind, from, toolName }: PendingRequest,
   decision: Decision,
 ): Promise<void> {
   if (decision.type !== 'edit' || kind !== 'ask' || from) return;
-  const tool = rules.resolveToolCall.length > 0 || batch?.offered ? undefined : toolsByName.get(toolName);
+  const others =
+    rules.resolveToolCall.length > 0 || batch?.offered || plan.some((name) => !names.includes(name));
+  const tool = others ? undefined : toolsByName.get(toolName);
   const checked = await tool?.input['~standard'].validate(copyOf(decision.args));
   if (!checked?.issues) return;
   throw new AlliumError(

@@ -328,6 +328,15 @@ describe('answers', () => {
       if (other.name === 'brings') expect(resumed).toEqual(['strange x']);
       else expect(resumed[0]).toContain('"a"');
     }
+    // One that came with the run is not there for whoever answers.
+    const middleware = [others[0]!];
+    const it = world([asks()]);
+    const { pending } = await it
+      .session(toolCalls({ name: 'a', args: { n: '1' } }))
+      .run('go', { middleware });
+    await it.session().answer(pending[0]!.id, edit);
+    const { messages } = await it.session('end').resume({ middleware });
+    expect(messages.filter(({ role }) => role === 'tool').map(textOf)).toEqual(['strange x']);
   });
 
   it('are judged by acceptMessage once, and its writes count once, however many resumes follow', async () => {
