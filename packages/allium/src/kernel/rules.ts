@@ -4,7 +4,7 @@ import { AlliumError, attribute, isControl, isThenable } from './errors.js';
 import { toldError } from './guards.js';
 import { SHAPES, wrongAnswer } from './hook-shapes.js';
 import { save, takeResult } from './layer.js';
-import { freezeMessage, type Message, type ModelResponse, type ToolCall } from './messages.js';
+import { freezeMessage, type Message, type ModelResponse, NOTHING, type ToolCall } from './messages.js';
 import type { AcceptVerdict, ToolResultPatch, TurnAction } from './middleware.js';
 import type { RequestParts } from './model-context.js';
 import { noteAssigned } from './request-changes.js';
@@ -323,8 +323,6 @@ export interface MergedAction {
   readonly decision: NonNullable<TurnAction['decision']>;
   readonly by: string | undefined;
 }
-
-const NOTHING: readonly Injected[] = Object.freeze([]);
 
 export function afterModelResponse(
   hooks: Hooks,

@@ -203,7 +203,7 @@ export class Run {
     return wait === undefined ? undefined : this.waiting(wait);
   }
 
-  /** Apart from `pressure`, which every delta calls: a function that captures something is never free. */
+  /** Apart from `pressure`, which is asked all along a stream: a function that captures something is never free. */
   private waiting(wait: Promise<void>): Promise<void> {
     // An abort ends the wait; whoever waited meets it where it goes on.
     return this.paused(() => untilAborted(wait, this.scope).catch(() => {}));
