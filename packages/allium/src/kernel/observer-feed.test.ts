@@ -221,24 +221,49 @@ describe('observers', () => {
     expect(seen.at(-1)).toBe('agent_end');
   });
 
-  it('that are not slow lose nothing of a model that never waits', async () => {
+  it.each<[string, (count: () => void) => Observer]>([
+    [
+      'answer at once',
+      (count) => (one) => {
+        if (one.type === 'message_update') count();
+      },
+    ],
+    [
+      'are async and wait for nothing',
+      (count) => async (one) => {
+        if (one.type === 'message_update') count();
+      },
+    ],
+  ])('that %s lose nothing of a model that never waits', async (_, observerOf) => {
     const said = Array.from({ length: 5000 }, (_, i) => ({ type: 'text' as const, text: `${i} ` }));
     const stream = () => [...said, { type: 'finish', reason: 'stop' } as const];
     const problems: ObserverProblem[] = [];
     let updates = 0;
     const agent = new Agent({
       model: { provider: 'test', id: 'list', stream },
-      observers: [
-        ({ type }) => {
-          if (type === 'message_update') updates++;
-        },
-      ],
+      observers: [observerOf(() => void updates++)],
       onObserverError: (problem) => void problems.push(problem),
     });
     await agent.run('hi');
     await agent.observersIdle();
     expect(problems).toEqual([]);
     expect(updates).toBe(5000);
+  });
+
+  it('that are slow hold up no model that never waits', async () => {
+    const said = Array.from({ length: 5000 }, (_, i) => ({ type: 'text' as const, text: `${i} ` }));
+    const stream = () => [...said, { type: 'finish', reason: 'stop' } as const];
+    const { promise, resolve } = deferred();
+    const problems: ObserverProblem[] = [];
+    const agent = new Agent({
+      model: { provider: 'test', id: 'list', stream },
+      observers: [() => promise],
+      onObserverError: (problem) => void problems.push(problem),
+    });
+    expect((await agent.run('hi')).status).toBe('done');
+    expect(problems[0]).toMatchObject({ dropped: 1 });
+    resolve();
+    await agent.observersIdle();
   });
 
   it('get one event at a time, in order', async () => {

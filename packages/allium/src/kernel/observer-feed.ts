@@ -21,6 +21,8 @@ export class ObserverFeed {
   private busy: Promise<void> | undefined;
   /** The observer is at work on an event. */
   private waits = false;
+  /** It was so still when everything that could go on had gone on. */
+  private slow = false;
   private dropped = 0;
   private reported = 0;
   private readonly name: string;
@@ -47,7 +49,12 @@ export class ObserverFeed {
 
   /** Is much to be told to an observer that has not had its turn? One that is slow has had it. */
   get isDue(): boolean {
-    return !this.waits && this.queue.length >= this.capacity / 2;
+    return !this.slow && this.queue.length >= this.capacity / 2;
+  }
+
+  /** It has had its turn. */
+  hadTurn(): void {
+    this.slow = this.waits;
   }
 
   /** Settles when every event so far has been seen. */
@@ -68,7 +75,7 @@ export class ObserverFeed {
       } catch (error) {
         void this.report({ observer: this.name, error, dropped: this.dropped });
       }
-      this.waits = false;
+      this.waits = this.slow = false;
     }
     if (this.dropped > this.reported) this.reportDrops();
     this.busy = undefined;

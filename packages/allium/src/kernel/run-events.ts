@@ -1,4 +1,5 @@
 /** Where the events of a run go: to the consumer of its stream, and to observers. */
+import { whenIdle } from './clock.js';
 import type { EventQueue } from './event-queue.js';
 import type { AgentEvent } from './events.js';
 import { deepFreeze } from './messages.js';
@@ -31,7 +32,13 @@ export class RunEvents {
   pressure(): Promise<void> | undefined {
     const wait = this.queue === undefined ? undefined : this.queue.pressure();
     if (wait !== undefined || this.feeds.length === 0) return wait;
-    return this.feeds.some((feed) => feed.isDue) ? TURN : undefined;
+    return this.feeds.some((feed) => feed.isDue) ? this.turn() : undefined;
+  }
+
+  /** Observers are told as soon as whoever tells of events waits; async ones that wait for nothing are done by then. */
+  private async turn(): Promise<void> {
+    await new Promise<void>(whenIdle);
+    for (const feed of this.feeds) feed.hadTurn();
   }
 
   private feed(event: AgentEvent): void {
@@ -39,9 +46,6 @@ export class RunEvents {
     for (const feed of this.feeds) feed.push(event);
   }
 }
-
-/** Observers are told as soon as whoever tells of events waits for anything at all. */
-const TURN = Promise.resolve();
 
 const UNWATCHED = new RunEvents(undefined, []);
 
