@@ -208,7 +208,7 @@ function nothingOpen({ sessionId, ended }: SessionState): AlliumError {
   if (!ended)
     return new AlliumError(
       'SESSION_UNKNOWN',
-      `There is no session "${sessionId}" in this store, so there is no run to resume. Check the id and the store, or start with run().`,
+      `There is no run of session "${sessionId}" in this store, so there is none to resume. Check the id and the store, or start with run().`,
     );
   const { runId, status } = ended;
   return new AlliumError(

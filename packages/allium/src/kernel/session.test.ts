@@ -325,7 +325,7 @@ describe('resuming', () => {
     await expect(agent.session('never').resume()).rejects.toMatchObject({
       code: 'SESSION_UNKNOWN',
       message:
-        'There is no session "never" in this store, so there is no run to resume. Check the id and the store, or start with run().',
+        'There is no run of session "never" in this store, so there is none to resume. Check the id and the store, or start with run().',
     });
     const { runId } = await agent.session('chat').run('hello');
     await expect(agent.session('chat').resume()).rejects.toMatchObject({

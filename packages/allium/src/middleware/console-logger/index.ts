@@ -1,7 +1,7 @@
 /** Writes a line for every run, model call and tool call. */
 import { type Clock, systemClock } from '../../kernel/clock.js';
 import type { ModelContext, RunContext, ToolContext } from '../../kernel/context.js';
-import { isControl, isThenable } from '../../kernel/errors.js';
+import { isControl } from '../../kernel/errors.js';
 import { toldError } from '../../kernel/guards.js';
 import { type ModelResponse, textOf, toolCallsOf } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
@@ -39,10 +39,8 @@ export function consoleLogger(options: ConsoleLoggerOptions = {}): Middleware {
   checkOneOf('level', level, LEVELS);
   checkMethods('console', out, LEVELS);
   checkMethods('clock', clock, ['now']);
-  const write = (at: (typeof LEVELS)[number], ctx: AnyContext, line: string): Promise<void> | undefined => {
-    if (LEVELS.indexOf(at) > LEVELS.indexOf(level)) return undefined;
-    const wait: unknown = out[at](`[${ctx.runId}] ${line}`);
-    return isThenable(wait) ? Promise.resolve(wait).then(() => {}) : undefined;
+  const write = async (at: (typeof LEVELS)[number], ctx: AnyContext, line: string): Promise<void> => {
+    if (LEVELS.indexOf(at) <= LEVELS.indexOf(level)) await out[at](`[${ctx.runId}] ${line}`);
   };
   return defineMiddleware({
     name: 'console-logger',
@@ -57,23 +55,19 @@ export function consoleLogger(options: ConsoleLoggerOptions = {}): Middleware {
         result = await next();
       } catch (error) {
         // Stops, suspensions and aborts are ends, not failures.
-        const wait = isControl(error)
-          ? write('info', ctx, `${subject(ctx)}: ended: ${error.message}`)
-          : write('error', ctx, `${subject(ctx)}: failed: ${toldError(error, ctx)}`);
-        if (wait) await wait;
+        if (isControl(error)) await write('info', ctx, `${subject(ctx)}: ended: ${error.message}`);
+        else await write('error', ctx, `${subject(ctx)}: failed: ${toldError(error, ctx)}`);
         throw error;
       }
       const took = clock.now() - started;
-      const told = write('info', ctx, `${subject(ctx)}: ${outcome(ctx, result)}, ${took} ms`);
-      if (told) await told;
+      await write('info', ctx, `${subject(ctx)}: ${outcome(ctx, result)}, ${took} ms`);
       const more = content(ctx, result);
-      const shown = more === undefined ? undefined : write('debug', ctx, more);
-      if (shown) await shown;
+      if (more) await write('debug', ctx, more);
       return result;
     },
-    afterToolCall(ctx) {
+    async afterToolCall(ctx) {
       // Calls that were refused never reach the tool layers.
-      return ctx.blocked ? write('info', ctx, `${subject(ctx)}: refused`) : undefined;
+      if (ctx.blocked) await write('info', ctx, `${subject(ctx)}: refused`);
     },
   });
 }

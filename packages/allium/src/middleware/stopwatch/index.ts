@@ -1,7 +1,6 @@
 /** Says how long each model and tool call took, and how many tokens the run has used so far. */
 import type { Clock } from '../../kernel/clock.js';
 import type { Context } from '../../kernel/context.js';
-import { isThenable } from '../../kernel/errors.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { checkFunction, checkMethods, checkOptions } from '../../kernel/options.js';
 
@@ -29,10 +28,6 @@ export function stopwatch(options: StopwatchOptions = {}): Middleware {
   checkFunction('log', log);
   if (given !== undefined) checkMethods('clock', given, ['now']);
   const now = (ctx: Context) => (given ?? ctx.agent.clock).now();
-  const say = (line: string): Promise<void> | undefined => {
-    const wait = log(line);
-    return isThenable(wait) ? Promise.resolve(wait).then(() => {}) : undefined;
-  };
   const elapsed = (ctx: Context) => now(ctx) - (ctx.metadata.startedAt as number);
   return defineMiddleware({
     name: 'stopwatch',
@@ -41,14 +36,14 @@ export function stopwatch(options: StopwatchOptions = {}): Middleware {
     beforeModel(ctx) {
       ctx.metadata.startedAt = now(ctx);
     },
-    afterModel(ctx) {
-      return say(`turn ${ctx.turn}: model ${elapsed(ctx)} ms, ${ctx.usage.totalTokens} tokens so far`);
+    async afterModel(ctx) {
+      await log(`turn ${ctx.turn}: model ${elapsed(ctx)} ms, ${ctx.usage.totalTokens} tokens so far`);
     },
     beforeTool(ctx) {
       ctx.metadata.startedAt = now(ctx);
     },
-    afterTool(ctx) {
-      return say(`turn ${ctx.turn}: ${ctx.toolCall.name} ${elapsed(ctx)} ms`);
+    async afterTool(ctx) {
+      await log(`turn ${ctx.turn}: ${ctx.toolCall.name} ${elapsed(ctx)} ms`);
     },
   });
 }
