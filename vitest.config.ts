@@ -22,6 +22,9 @@ export default defineConfig({
     exclude: ['**/node_modules/**', '**/dist/**', '**/fixtures/**'],
     pool: 'forks',
     maxWorkers: 2,
+    // Files of a worker share their modules: loading the sources anew for each file took longer than its tests. A test
+    // that changes something global puts it back.
+    isolate: false,
     // Properties and real servers take their time on a busy machine; a test that hangs still ends.
     testTimeout: 30_000,
     hookTimeout: 60_000,
