@@ -130,8 +130,8 @@ export function concurrent({ runs, turns }) {
 }
 
 export function crowd(params) {
-  return weighCrowd((model) => {
-    const agent = agentFor(model, params.turns);
+  return weighCrowd((pause) => {
+    const agent = agentFor(callingModel(params.turns, pause), params.turns);
     return () => agent.run('go');
   }, params);
 }

@@ -1,32 +1,21 @@
-/** The floor: a hand-written loop over the same model port, with nothing around it. */
+/** The floor: a hand-written loop around an async function that answers, with nothing around it. */
 
 import { weighCrowd } from '../work/crowd.mjs';
-import { callingModel, talkingModel } from '../work/models.mjs';
+import { callingFunction, talkingModel } from '../work/models.mjs';
 import { readSlowly } from '../work/slow-reader.mjs';
 import { execute, executed, NAME, SCHEMA, SYSTEM_PROMPT } from '../work/tool.mjs';
 
 export const what =
-  'a `while` loop: reads the stream, parses JSON, validates with zod, executes, pushes messages';
+  'a `while` loop: awaits an answer, parses JSON, validates with zod, awaits the tool, pushes messages';
 
 const options = { signal: new AbortController().signal };
 
-async function loop(model, tools, input) {
+async function loop(answer, tools, input) {
   const messages = [{ role: 'user', content: [{ type: 'text', text: input }] }];
   while (true) {
-    const content = [];
-    const calls = [];
-    let finish;
-    for await (const part of model.stream(
-      { messages, systemPrompt: SYSTEM_PROMPT, tools: [], settings: {} },
-      options,
-    )) {
-      if (part.type === 'text') content.push({ type: 'text', text: part.text });
-      else if (part.type === 'tool-call') {
-        content.push(part);
-        calls.push(part);
-      } else finish = part;
-    }
-    messages.push({ role: 'assistant', content, usage: finish.usage, stopReason: finish.reason });
+    const { content, usage, stopReason } = await answer({ messages, systemPrompt: SYSTEM_PROMPT, tools: [] });
+    messages.push({ role: 'assistant', content, usage, stopReason });
+    const calls = content.filter(({ type }) => type === 'tool-call');
     if (calls.length === 0) return messages;
     for (const call of calls) {
       const tool = tools.get(call.name);
@@ -49,11 +38,11 @@ function toolMap(count = 1) {
 }
 
 export function turns({ turns, tools }) {
-  const model = callingModel(turns);
+  const answer = callingFunction(turns);
   const map = toolMap(tools);
   return async () => {
     const before = executed.count;
-    await loop(model, map, 'go');
+    await loop(answer, map, 'go');
     return executed.count - before;
   };
 }
@@ -73,18 +62,21 @@ export function deltas({ count }) {
 }
 
 export function concurrent({ runs, turns }) {
-  const model = callingModel(turns);
+  const answer = callingFunction(turns);
   const map = toolMap();
   return async () => {
     const before = executed.count;
-    await Promise.all(Array.from({ length: runs }, () => loop(model, map, 'go')));
+    await Promise.all(Array.from({ length: runs }, () => loop(answer, map, 'go')));
     return executed.count - before;
   };
 }
 
 export function crowd(params) {
   const map = toolMap();
-  return weighCrowd((model) => () => loop(model, map, 'go'), params);
+  return weighCrowd((pause) => {
+    const answer = callingFunction(params.turns, pause);
+    return () => loop(answer, map, 'go');
+  }, params);
 }
 
 export function slowConsumer({ count, bytes, ...pace }) {

@@ -1,6 +1,6 @@
 /** The bare loop with its model call and its tool call each inside a koa-compose onion. */
 import compose from 'koa-compose';
-import { callingModel } from '../work/models.mjs';
+import { callingFunction } from '../work/models.mjs';
 import { execute, executed, NAME, SCHEMA, SYSTEM_PROMPT } from '../work/tool.mjs';
 
 export const what =
@@ -12,32 +12,23 @@ const LAYERS = {
     await next();
   },
 };
-const options = { signal: new AbortController().signal };
 
-async function loop(model, tools, onion, input) {
+async function loop(answer, tools, onion, input) {
   const messages = [{ role: 'user', content: [{ type: 'text', text: input }] }];
   const callModel = async (ctx) => {
-    for await (const part of model.stream(ctx.request, options)) {
-      if (part.type === 'finish') ctx.finish = part;
-      else ctx.content.push(part);
-    }
+    ctx.response = await answer(ctx.request);
   };
   const callTool = async (ctx) => {
     const tool = tools.get(ctx.call.name);
     ctx.output = await tool.execute(tool.schema.parse(JSON.parse(ctx.call.arguments)));
   };
   while (true) {
-    const request = { messages, systemPrompt: SYSTEM_PROMPT, tools: [], settings: {} };
-    const turn = { request, content: [], finish: undefined };
+    const turn = { request: { messages, systemPrompt: SYSTEM_PROMPT, tools: [] }, response: undefined };
     await onion(turn, callModel);
-    messages.push({
-      role: 'assistant',
-      content: turn.content,
-      usage: turn.finish.usage,
-      stopReason: turn.finish.reason,
-    });
+    const { content, usage, stopReason } = turn.response;
+    messages.push({ role: 'assistant', content, usage, stopReason });
     let called = false;
-    for (const call of turn.content) {
+    for (const call of content) {
       if (call.type !== 'tool-call') continue;
       called = true;
       const ctx = { call, output: undefined };
@@ -55,12 +46,12 @@ async function loop(model, tools, onion, input) {
 }
 
 export function layers({ turns, layers, kind }) {
-  const model = callingModel(turns);
+  const answer = callingFunction(turns);
   const tools = new Map([[NAME, { schema: SCHEMA, execute }]]);
   const onion = compose(Array.from({ length: layers }, () => LAYERS[kind]));
   return async () => {
     const before = executed.count;
-    await loop(model, tools, onion, 'go');
+    await loop(answer, tools, onion, 'go');
     return executed.count - before;
   };
 }

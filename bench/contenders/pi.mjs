@@ -27,7 +27,7 @@ const tools = [
     description: DESCRIPTION,
     parameters: Type.Object({ a: Type.Number(), b: Type.Number() }),
     async execute(_id, args) {
-      return { content: [{ type: 'text', text: JSON.stringify(execute(args)) }], details: undefined };
+      return { content: [{ type: 'text', text: JSON.stringify(await execute(args)) }], details: undefined };
     },
   },
 ];

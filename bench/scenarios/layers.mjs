@@ -7,9 +7,9 @@ const TURNS = 100;
 const LAYERS = 10;
 
 /** Microseconds per turn, and what a bare turn took where they were set. */
-const LAYER_LIMIT = 0.6;
-const PAIR_LIMIT = 0.25;
-const BARE_TURN = 1.1;
+const LAYER_LIMIT = 1;
+const PAIR_LIMIT = 0.35;
+const BARE_TURN = 1.4;
 
 const ROWS = [
   ['koa-compose plain', 'koa-compose', 'plain'],

@@ -1,13 +1,13 @@
 /** Holds many runs in mid-flight at once and weighs them. */
-import { callingModel } from './models.mjs';
 
 /**
  * Starts `runs` runs, stops each at turn `pauseAt`, weighs the heap while all of them wait there,
  * lets them go and weighs what is left when all have finished.
  *
- * @param {(model: object) => () => Promise<unknown>} prepare makes the function that starts one run
+ * @param {(pause: (turn: number) => void | Promise<void>) => () => Promise<unknown>} prepare makes the function that
+ *   starts one run; its model awaits `pause` at the start of each answer
  */
-export async function weighCrowd(prepare, { runs, turns, pauseAt }) {
+export async function weighCrowd(prepare, { runs, pauseAt }) {
   let arrived = 0;
   let allArrived;
   let open;
@@ -17,14 +17,12 @@ export async function weighCrowd(prepare, { runs, turns, pauseAt }) {
   const gate = new Promise((resolve) => {
     open = resolve;
   });
-  const start = prepare(
-    callingModel(turns, (turn) => {
-      if (turn !== pauseAt) return;
-      arrived += 1;
-      if (arrived === runs) allArrived();
-      return gate;
-    }),
-  );
+  const start = prepare((turn) => {
+    if (turn !== pauseAt) return;
+    arrived += 1;
+    if (arrived === runs) allArrived();
+    return gate;
+  });
   const before = heapNow();
   const pending = Array.from({ length: runs }, () => start().then(() => undefined));
   // A run that fails before the gate would otherwise be waited for in vain.

@@ -31,6 +31,22 @@ export function callingModel(turns, before) {
   };
 }
 
+/**
+ * The same as one async function that returns the whole answer, as a hand-written loop would call a provider's client.
+ *
+ * @param {number} turns
+ * @param {(turn: number) => void | Promise<void>} [before] awaited at the start of each answer, where given
+ */
+export function callingFunction(turns, before) {
+  return async ({ messages }) => {
+    const turn = turnOf(messages.length);
+    if (before) await before(turn);
+    if (turn >= turns) return { content: [{ type: 'text', text: 'done' }], usage: USAGE, stopReason: 'stop' };
+    const call = { type: 'tool-call', id: `call-${turn}`, name: NAME, arguments: ARGUMENTS };
+    return { content: [call], usage: USAGE, stopReason: 'tool-calls' };
+  };
+}
+
 /** Answers with `count` small pieces of text; `piece(i)` makes each one. */
 export function talkingModel(count, piece = () => DELTA) {
   return {

@@ -10,7 +10,8 @@ export const SYSTEM_PROMPT = 'You add numbers.';
 /** Counts executions, so that a contender that skips work is found out. */
 export const executed = { count: 0 };
 
-export function execute({ a, b }) {
+/** Async, as tools are: they read, fetch and write. */
+export async function execute({ a, b }) {
   executed.count += 1;
   return a + b;
 }
