@@ -27,6 +27,7 @@ const CHECKS: Checks<Exclude<keyof AgentOptions, RuleHook>> = {
   tools: elsewhere,
   middleware: elsewhere,
   settings: checkSettings,
+  toolChoiceTurns: (option, value) => checkOneOf(option, value, ['first', 'all']),
   limits: (_, value) => checkLimits(value as never),
   sessionLimits: (_, value) => checkSessionLimits(value as never),
   store: checkStore,

@@ -37,6 +37,8 @@ export interface AgentOptions extends ExplicitHooks {
   readonly middleware?: MiddlewareList;
   /** How the model is asked: see `ModelSettings`. @default {} */
   readonly settings?: ModelSettings;
+  /** In which turns of a run a `toolChoice` that demands a call holds. In all of them, a model that obeys never ends by itself. @default 'first' */
+  readonly toolChoiceTurns?: 'first' | 'all';
   /** Of one run: see `Limits`. */
   readonly limits?: Limits;
   /** Over all runs of a session: `turns`, `toolCalls`, `tokens` and `costUsd`. */
@@ -107,6 +109,7 @@ export class Agent {
   /** @internal */ readonly _onRequest: AgentOptions['onRequest'];
   /** @internal */ readonly _priceOf: PriceOf;
   /** @internal */ readonly newId: () => string;
+  private readonly laterSettings: ModelSettings;
   private readonly middleware: readonly Middleware[];
   private readonly composing: ComposeOptions;
 
@@ -117,6 +120,7 @@ export class Agent {
     this.model = options.model;
     this.systemPrompt = options.systemPrompt ?? '';
     this.settings = ownSettings(settings);
+    this.laterSettings = options.toolChoiceTurns === 'all' ? this.settings : undemanding(this.settings);
     this.limits = Object.freeze({ ...options.limits });
     this.sessionLimits = Object.freeze({ ...options.sessionLimits });
     this._forgets = options.store === undefined;
@@ -198,15 +202,23 @@ export class Agent {
       : compose([...this.middleware, ...flatten(middleware)], this.composing);
   }
 
-  /** @internal What a model call starts from. */
-  request({ tools }: Plan): RequestParts {
-    const { model, systemPrompt, settings } = this;
+  /** @internal What the model calls of a turn start from; `before`: those of the turn before. */
+  request({ tools }: Plan, turn: number, before?: RequestParts): RequestParts {
+    const { model, systemPrompt } = this;
+    const settings = turn <= 1 ? this.settings : this.laterSettings;
+    if (before?.settings === settings) return before;
     return { systemPrompt, tools, model, settings, messages: undefined };
   }
 
   private single(): Session {
     return new Session(this, `s_${this.newId()}`, this._forgets);
   }
+}
+
+/** Without a choice that demands a call; one that allows or forbids calls holds on. */
+function undemanding(settings: ModelSettings): ModelSettings {
+  const { toolChoice, ...rest } = settings;
+  return toolChoice === 'required' || typeof toolChoice === 'object' ? Object.freeze(rest) : settings;
 }
 
 /** A copy: what the caller keeps is the caller's. */

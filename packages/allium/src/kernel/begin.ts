@@ -75,7 +75,8 @@ function opened(start: Start): Awaitable<Run> {
       run.asked = asked;
       return run;
     });
-  if (!state.open) return newRun(start, plan, journal, metadata);
+  // One that was aborted before it began writes nothing, so it ends nothing either.
+  if (!state.open || options.signal?.aborted) return newRun(start, plan, journal, metadata);
   return settleOpen(journal, start, plan).then(() => newRun(start, plan, journal, metadata), notBegun);
 }
 

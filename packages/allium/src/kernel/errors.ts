@@ -31,6 +31,7 @@ export const ERROR_CODES = {
   TOOL_TIMEOUT: 'A tool did not finish within its time.',
   PRICE_UNKNOWN: 'A cost limit is set, but the price of the model is not known.',
   ABORTED: 'The run was aborted by its caller.',
+  STREAM_TAKEN: 'A stream of events is read a second time. It hands each event out once, to one reader.',
   SESSION_BUSY: 'The session already has a run under way in this process.',
   SESSION_CONFLICT: 'Another runner appended to the session meanwhile. Nothing was written.',
   SESSION_UNKNOWN:

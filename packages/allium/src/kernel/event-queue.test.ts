@@ -240,7 +240,7 @@ describe('agent.stream()', () => {
       for (let i = 0; i < n; i++) events.push((await iterator.next()).value!);
       for (let i = 0; i < 5; i++) await settle();
       expect(await stream.result).toMatchObject({ status: 'done' });
-      for await (const one of stream) events.push(one);
+      for await (const one of iterator) events.push(one);
       expect(texts(events)).toEqual(all);
     },
   );
@@ -286,25 +286,6 @@ describe('agent.stream()', () => {
     await settle();
     const { types } = await collect(stream);
     expect([types[0], types.at(-1)]).toEqual(['agent_start', 'agent_end']);
-  });
-
-  it('iterating again after the end gives nothing, and the error only once', async () => {
-    const stream = agentOf(failWith(new Error('boom'))).stream('x');
-    expect((await collect(stream)).error).toMatchObject({ code: 'MODEL_ERROR' });
-    const again: AgentEvent[] = [];
-    for await (const one of stream) again.push(one);
-    expect(again).toEqual([]);
-  });
-
-  it('two that iterate at once share the events and both end', async () => {
-    const stream = agentOf('hi').stream('x');
-    const seen: string[][] = [[], []];
-    await Promise.all(
-      seen.map(async (list) => {
-        for await (const { type } of stream) list.push(type);
-      }),
-    );
-    expect(seen.flat()).toHaveLength(9);
   });
 
   it('breaking out of the loop aborts, and waits until the run has ended', async () => {
@@ -434,6 +415,38 @@ describe('slow consumers exert back-pressure', () => {
       types.push(step.value.type);
     expect(types.at(-1)).toBe('agent_end');
     expect(types.filter((type) => type === 'message_update')).toHaveLength(400);
+  });
+});
+
+describe('a second reader of a stream', () => {
+  it.each([
+    ['beside the first', async (events: AsyncIterator<AgentEvent>) => void (await events.next())],
+    [
+      'after the first has read everything',
+      async (events: AsyncIterator<AgentEvent>) => {
+        while (!(await events.next()).done);
+      },
+    ],
+  ])('is refused %s, which loses nothing', async (_, read) => {
+    const stream = new Agent({ model: scriptedModel([text('hi')]) }).stream('x');
+    const first = stream[Symbol.asyncIterator]();
+    await read(first);
+    const second = async () => {
+      for await (const event of stream) return event;
+    };
+    await expect(second()).rejects.toMatchObject({ code: 'STREAM_TAKEN' });
+    let last: AgentEvent | undefined;
+    for (let step = await first.next(); !step.done; step = await first.next()) last = step.value;
+    if (last) expect(last.type).toBe('agent_end');
+    expect(await stream.result).toMatchObject({ status: 'done', text: 'hi' });
+  });
+
+  it('is refused after the run has failed, too', async () => {
+    const stream = new Agent({ model: scriptedModel([failWith(new Error('boom'))]) }).stream('x');
+    expect((await collect(stream)).error).toMatchObject({ code: 'MODEL_ERROR' });
+    expect((await collect(stream).catch((error) => ({ error }))).error).toMatchObject({
+      code: 'STREAM_TAKEN',
+    });
   });
 });
 

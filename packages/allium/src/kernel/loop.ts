@@ -78,7 +78,9 @@ export async function converse(run: Run, ctx: RunContext): Promise<Stop> {
 
 /** Takes in the input, or what is left of the turn that a resumed run was in. Waits only where something does. */
 function begin(run: Run, ctx: RunContext): Awaitable<TurnEnd | undefined> {
-  run.call.check();
+  // A resume that is aborted still has calls to answer.
+  if (run.resumed) run.call.check();
+  else boundary(run);
   // A cancel that came before a run does not concern it; it does end one that waits.
   const taken = drain(run, run.resumed ? 'none' : 'none, before it began');
   if (run.resumed) return goOn(run, taken);

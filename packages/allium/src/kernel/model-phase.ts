@@ -45,6 +45,7 @@ export type Phase = Answer & { readonly message: AssistantMessage };
  */
 export function modelPhase(run: Run): Promise<Phase> {
   const messageId = run.messageId(run.open.count + 1);
+  if (run.turn > 1) run.request = run.agent.request(run.plan, run.turn, run.request);
   return run.plan.seesModelCalls
     ? layeredPhase(run, new LiveMessage(run, messageId))
     : plainPhase(run, messageId);
@@ -114,6 +115,7 @@ function renewed(run: Run, messageId: string): ModelContext {
     run.plainCall = contextOf(run, new LiveMessage(run, messageId));
     return run.plainCall;
   }
+  ctx._request = run.request;
   ctx._call.length = run.history.length;
   ctx._call.attempts = 0;
   ctx._call.live!.renew(messageId);

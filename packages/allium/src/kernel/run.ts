@@ -88,8 +88,8 @@ export class Run {
   loop: 'to come' | 'begun' | 'given up' = 'to come';
   /** Its end is told: no event follows, whatever was left running in it. */
   over = false;
-  /** What every model call starts from. */
-  readonly request: RequestParts;
+  /** What the model calls of a turn start from. */
+  request: RequestParts;
   output: unknown;
   /** The context of model calls that no middleware sees. */
   plainCall: ModelContext | undefined;
@@ -144,7 +144,7 @@ export class Run {
     this.history = this.state.history;
     this.cells = new Cells(plan.cells, this.state, this.open);
     this.watched = this.events.watched;
-    this.request = agent.request(plan);
+    this.request = agent.request(plan, 1);
     this.meters = this.parent?.meters;
     this.turn = this.open.turns;
     if (limits.timeoutMs !== undefined) this.time = this.activeTime();

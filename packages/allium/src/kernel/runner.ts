@@ -31,6 +31,8 @@ import { unanswered } from './unanswered.js';
 export async function execute(start: Start): Promise<RunResult> {
   const { options, scope } = start;
   const unlink = follow(options.signal, scope);
+  // Aborted before it began: hooks and observers are told, and nothing is written.
+  const stillborn = start.input !== undefined && options.signal?.aborted;
   let stopTimer: (() => void) | undefined;
   try {
     const begun = begin(start);
@@ -51,9 +53,10 @@ export async function execute(start: Start): Promise<RunResult> {
       const aborted = run.scope.aborted && run.loop !== 'given up' && !isControl(error);
       ended = endedBy(run, aborted ? run.scope.reason : error, ctx);
     }
+    if (stillborn) ended = endedBy(run, abortOf(options.signal!), ctx);
     // A sub-agent whose call was given up may still be winding down: it does not outlive the run.
     if (run.children) await Promise.allSettled(run.children.values());
-    const closing = close(run, ended, ctx);
+    const closing = stillborn ? ended : close(run, ended, ctx);
     const { result, failure } = closing instanceof Promise ? await closing : closing;
     if (run.watched) run.emit({ type: 'agent_end', runId: run.runId, sessionId: run.sessionId, result });
     run.over = true;
@@ -268,8 +271,12 @@ function followersOf(signal: AbortSignal): Followers {
   return found;
 }
 
-function abortAll(scopes: Iterable<Scope>, { reason }: AbortSignal): undefined {
-  for (const scope of scopes) scope.abort(reason instanceof Aborted ? reason : new Aborted(reason));
+function abortAll(scopes: Iterable<Scope>, signal: AbortSignal): undefined {
+  for (const scope of scopes) scope.abort(abortOf(signal));
+}
+
+function abortOf({ reason }: AbortSignal): Aborted {
+  return reason instanceof Aborted ? reason : new Aborted(reason);
 }
 
 function timeLimit(run: Run, scope: Scope): (() => void) | undefined {

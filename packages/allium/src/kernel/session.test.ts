@@ -772,6 +772,43 @@ describe('what run() settles with', () => {
     expect(error.cause.message).toBe('not today');
     expect(model.requests.length).toBe(0);
   });
+
+  it('an abort before the start writes nothing, and ends nothing that waits', async () => {
+    const store = memoryStore();
+    const pay = tool({
+      name: 'pay',
+      description: '',
+      input: z.object({}),
+      execute: async (_, ctx) => String(await ctx.suspend({ title: 'Pay?' })),
+    });
+    const answers = defineMiddleware({ name: 'answers', wrapRun: async (_, next) => next().catch(() => {}) });
+    const session = new Agent({
+      model: scriptedModel([toolCalls({ name: 'pay' })]),
+      tools: [pay],
+      store,
+      middleware: [answers],
+    }).session('s');
+    await session.run('pay it');
+    const before = store.read('s', 1);
+    const signal = AbortSignal.abort('no');
+    await expect(session.run('other', { signal })).rejects.toMatchObject({
+      code: 'ABORTED',
+      result: { status: 'aborted', messages: [] },
+    });
+    await expect(session.stream('other', { signal }).result).rejects.toMatchObject({ code: 'ABORTED' });
+    expect(store.read('s', 1)).toEqual(before);
+    expect(await session.pending()).toHaveLength(1);
+  });
+
+  it('an abort while the run begins leaves the input out', async () => {
+    const store = memoryStore();
+    const controller = new AbortController();
+    const late = defineMiddleware({ name: 'late', beforeRun: () => controller.abort('changed my mind') });
+    const session = new Agent({ model: scriptedModel([]), store, middleware: [late] }).session('s');
+    const running = session.run('hi', { signal: controller.signal });
+    await expect(running).rejects.toMatchObject({ code: 'ABORTED', result: { messages: [] } });
+    expect(await session.messages()).toEqual([]);
+  });
 });
 
 describe('what afterRun writes', () => {

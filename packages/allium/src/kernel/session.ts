@@ -33,8 +33,10 @@ export interface ResumeOptions extends RunOptions {
   readonly allowPlanChange?: boolean;
 }
 
-/** Events as they happen, and the result. Not a promise: await `result`. */
+/** Events as they happen, for one reader, and the result. Not a promise: await `result`. */
 export interface RunStream extends AsyncIterable<AgentEvent> {
+  /** For one reader: whoever iterates a second time gets `STREAM_TAKEN`. */
+  [Symbol.asyncIterator](): AsyncIterableIterator<AgentEvent, undefined>;
   /**
    * Settles when the run has ended. Once it was asked for, the run waits for no reader: where nobody iterates, events are
    * let go; where somebody does, all of them are kept until they are read.
@@ -252,6 +254,7 @@ class EventStream implements RunStream {
   readonly #queue: EventQueue;
   readonly #result: Promise<RunResult>;
   readonly #scope: Scope;
+  #taken = false;
 
   constructor(queue: EventQueue, result: Promise<RunResult>, scope: Scope) {
     this.#queue = queue;
@@ -264,7 +267,13 @@ class EventStream implements RunStream {
     return this.#result;
   }
 
-  [Symbol.asyncIterator](): AsyncIterator<AgentEvent, undefined> {
+  [Symbol.asyncIterator](): AsyncIterableIterator<AgentEvent, undefined> {
+    if (this.#taken)
+      throw new AlliumError(
+        'STREAM_TAKEN',
+        'This stream has a reader already, and hands each event out once: a second reader would take events from the first. Pass them on from one loop, or watch runs with `observers` of the agent.',
+      );
+    this.#taken = true;
     this.#queue.attach();
     return new EventReader(this.#queue, () => {
       this.#scope.abort(new Aborted('The consumer stopped reading.'));
@@ -274,13 +283,18 @@ class EventStream implements RunStream {
 }
 
 /** Whoever iterates. Methods of a class: functions made for every stream would cost more to call. */
-class EventReader implements AsyncIterator<AgentEvent, undefined> {
+class EventReader implements AsyncIterableIterator<AgentEvent, undefined> {
   readonly #queue: EventQueue;
   readonly #endRun: () => Promise<unknown>;
 
   constructor(queue: EventQueue, endRun: () => Promise<unknown>) {
     this.#queue = queue;
     this.#endRun = endRun;
+  }
+
+  /** Whoever read some by hand reads the rest in a loop over this. */
+  [Symbol.asyncIterator](): this {
+    return this;
   }
 
   next(): Promise<IteratorResult<AgentEvent, undefined>> {
