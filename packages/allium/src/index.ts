@@ -23,9 +23,11 @@ export {
   StopRun,
   sessionConflict,
 } from './kernel/errors.js';
+export type { RunStream } from './kernel/event-stream.js';
 export type { AgentEvent, MessageDelta, Observer } from './kernel/events.js';
 export type { Explanation } from './kernel/explain.js';
 export type { Hazard } from './kernel/hazards.js';
+export type { QueuedMessage, QueueModes } from './kernel/inbox.js';
 export type { JsonOnly } from './kernel/json-copy.js';
 export type { Limits, SessionLimits } from './kernel/limits.js';
 export { memoryStore } from './kernel/memory-store.js';
@@ -98,7 +100,7 @@ export type { PriceOf } from './kernel/prices.js';
 export { type KeyedRequest, requestKey } from './kernel/request-key.js';
 export type { Change, RunResult, RunStatus, Stop, StoppingReason, StopReason } from './kernel/result.js';
 export { RULES, type RuleHook } from './kernel/rules.js';
-export type { ResumeOptions, RunStream, Session, SessionOptions } from './kernel/session.js';
+export type { ResumeOptions, Session, SessionOptions } from './kernel/session.js';
 export type { SchemaIssue, SchemaResult, StandardSchema } from './kernel/standard-schema.js';
 export { defineState, type StateAccess, type StateCell, type StateScope } from './kernel/state.js';
 export {

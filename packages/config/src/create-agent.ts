@@ -104,8 +104,12 @@ export function resolveConfigModel(loaded: LoadedConfig): Promise<Model> {
 function plainOptions(
   config: LoadedConfig['config'],
 ): Pick<AgentOptions, 'limits' | 'name'> & Partial<AgentOptions> {
-  const { name, systemPrompt, limits, sessionLimits, settings, toolExecution, tenant } = config;
-  const given = { name, systemPrompt, limits, sessionLimits, settings, toolExecution, tenant };
+  const { name, systemPrompt, limits, sessionLimits, settings, tenant } = config;
+  const { toolChoiceTurns, toolExecution, queue } = config;
+  const given = {
+    ...{ name, systemPrompt, limits, sessionLimits, settings, tenant },
+    ...{ toolChoiceTurns, toolExecution, queue },
+  };
   const set = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
   return reveal(set, checkingSchema(false)) as Partial<AgentOptions>;
 }

@@ -45,7 +45,15 @@ const PLAIN = {
       type: 'object',
     },
   }),
+  toolChoiceTurns: {
+    description: 'In which turns a toolChoice that demands a call holds. Default: first',
+    enum: ['first', 'all'],
+  },
   toolExecution: { enum: ['parallel', 'sequential'] },
+  queue: table({
+    steering: { description: 'How many are taken in between turns. Default: all', enum: ['all', 'one'] },
+    followUps: { description: 'How many are taken in at a time. Default: all', enum: ['all', 'one'] },
+  }),
   tenant: text,
 } as const;
 

@@ -32,7 +32,9 @@ export interface Config {
   readonly limits?: Limits;
   readonly sessionLimits?: SessionLimits;
   readonly settings?: ModelSettings;
-  readonly toolExecution?: 'parallel' | 'sequential';
+  readonly toolChoiceTurns?: AgentOptions['toolChoiceTurns'];
+  readonly toolExecution?: AgentOptions['toolExecution'];
+  readonly queue?: AgentOptions['queue'];
   readonly tenant?: string | Secret;
   /** `"memory"`, `"file"`, `"sqlite"`, a plugin's name, or `{ use, …options }`. @default "memory" */
   readonly store?: string | Secret | Use | Store;

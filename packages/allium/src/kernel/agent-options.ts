@@ -16,6 +16,7 @@ import {
   checkTimeout,
 } from './options.js';
 import { RULES, type RuleHook } from './rules.js';
+import { checkQueue } from './run-options.js';
 
 /** What is always needed is looked at first, and some is checked where it is taken apart: by `compose`, or with prices. */
 const elsewhere = (): void => {};
@@ -34,6 +35,7 @@ const CHECKS: Checks<Exclude<keyof AgentOptions, RuleHook>> = {
   observers: checkObservers,
   onObserverError: checkFunction,
   toolExecution: (option, value) => checkOneOf(option, value, ['parallel', 'sequential']),
+  queue: checkQueue,
   teardownTimeoutMs: checkTimeout,
   state: elsewhere,
   replaces: elsewhere,

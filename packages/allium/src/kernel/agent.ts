@@ -5,8 +5,10 @@ import { type Clock, systemClock } from './clock.js';
 import { type ComposeOptions, compose, type ExplicitHooks, flatten, type Plan } from './compose.js';
 import type { Context } from './context.js';
 import { invalidOption, messageOf, shown } from './errors.js';
+import type { RunStream } from './event-stream.js';
 import type { Observer } from './events.js';
 import { type Explanation, explainPlan } from './explain.js';
+import type { QueueModes } from './inbox.js';
 import type { Limits, SessionLimits } from './limits.js';
 import { memoryStore } from './memory-store.js';
 import { deepFreeze, type MessageInput, type Metadata } from './messages.js';
@@ -19,7 +21,7 @@ import { checkOptions, checkText } from './options.js';
 import { type PriceOf, priceReader } from './prices.js';
 import type { RunResult } from './result.js';
 import { RULES, type RuleHook } from './rules.js';
-import { type RunStream, Session, type SessionOptions } from './session.js';
+import { Session, type SessionOptions } from './session.js';
 import type { StateCell } from './state.js';
 import type { Awaitable, Decision, PendingRequest, Store } from './store.js';
 import type { Tool } from './tool.js';
@@ -51,6 +53,8 @@ export interface AgentOptions extends ExplicitHooks {
   readonly onObserverError?: (problem: ObserverProblem) => void;
   /** How the calls of one answer run. @default 'parallel' */
   readonly toolExecution?: 'parallel' | 'sequential';
+  /** How many steering and follow-up messages are taken in at a time: `steering` and `followUps` are each `'all'` or `'one'`. @default all */
+  readonly queue?: QueueModes;
   /** Milliseconds that each `afterRun` hook, and code that ignores an abort, may take before the run goes on without it. @default 5000 */
   readonly teardownTimeoutMs?: number;
   /** State cells that belong to no middleware. */
@@ -79,6 +83,8 @@ export interface RunOptions {
   readonly limits?: Limits;
   /** Instead of the session's or the agent's, for this run only. */
   readonly tenant?: string;
+  /** Override the agent's, one by one. A resume that should keep them gives them again. */
+  readonly queue?: QueueModes;
   /** For hooks: `ctx.runMetadata`. JSON. */
   readonly metadata?: Metadata;
   /** Instead of the agent's. */
@@ -97,6 +103,7 @@ export class Agent {
   readonly store: Store;
   readonly tenant: string | undefined;
   readonly toolExecution: 'parallel' | 'sequential';
+  readonly queue: QueueModes;
   readonly teardownTimeoutMs: number;
   readonly clock: Clock;
   /** What the middleware list came to. */
@@ -127,6 +134,7 @@ export class Agent {
     this.store = options.store ?? memoryStore();
     this.tenant = options.tenant;
     this.toolExecution = options.toolExecution ?? 'parallel';
+    this.queue = Object.freeze({ ...options.queue });
     this.teardownTimeoutMs = options.teardownTimeoutMs ?? 5000;
     this.clock = options.clock ?? systemClock;
     this._onRequest = options.onRequest;

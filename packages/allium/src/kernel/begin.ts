@@ -6,7 +6,8 @@ import { checkAnswer, checkEdit, firstAnswers, unknownRequest } from './answers.
 import type { Plan } from './compose.js';
 import { AlliumError, kernelStop, storeFailed } from './errors.js';
 import type { EventQueue } from './event-queue.js';
-import { posted } from './inbox.js';
+import { isAnswered } from './history.js';
+import { posted, type QueuedMessage, queued } from './inbox.js';
 import { Journal } from './journal.js';
 import { type Flaw, toJson } from './json-copy.js';
 import { Budget, type Limits, limitsToJson } from './limits.js';
@@ -36,7 +37,7 @@ export interface Start {
   readonly forgets: boolean;
   readonly state: SessionState;
   readonly tenant: string | undefined;
-  /** Undefined for a resume. */
+  /** Undefined for a resume, empty to go on with the history and with what waits. */
   readonly input: readonly Message[] | undefined;
   readonly options: ResumeOptions;
   /** Those of the options that belong to middleware. */
@@ -68,6 +69,7 @@ function opened(start: Start): Awaitable<Run> {
   const journal = new Journal(store, state, agent.clock);
   const metadata = options.metadata && toJson(options.metadata, 'metadata', notJson);
   const asked = state.open !== undefined && isAsked(state.open);
+  if (input?.length === 0) return continuable(start).then(() => newRun(start, plan, journal, metadata));
   if (!input)
     return reopen(journal, plan, start).then((unjudged) => {
       const run = runOf(start, plan, journal, metadata);
@@ -78,6 +80,31 @@ function opened(start: Start): Awaitable<Run> {
   // One that was aborted before it began writes nothing, so it ends nothing either.
   if (!state.open || options.signal?.aborted) return newRun(start, plan, journal, metadata);
   return settleOpen(journal, start, plan).then(() => newRun(start, plan, journal, metadata), notBegun);
+}
+
+/** Throws unless there is something to go on with. */
+async function continuable({ state, store }: Start): Promise<void> {
+  const { open, history, sessionId } = state;
+  if (open)
+    throw new AlliumError(
+      'NOTHING_TO_CONTINUE',
+      `Run "${open.runId}" of session "${sessionId}" has not ended. Go on with it by resume(), or end it with a new message by run().`,
+      { data: { sessionId, runId: open.runId } },
+    );
+  if (!isAnswered(history)) return;
+  let waiting: readonly QueuedMessage[];
+  try {
+    waiting = await queued(store, state);
+  } catch (error) {
+    notBegun(error);
+  }
+  if (waiting.length > 0) return;
+  const why = history.length === 0 ? 'has no messages' : 'ends with an answer';
+  throw new AlliumError(
+    'NOTHING_TO_CONTINUE',
+    `Session "${sessionId}" ${why}, and no message waits, so there is nothing to go on with. Say something with run(), or go back with rewind() first.`,
+    { data: { sessionId } },
+  );
 }
 
 function newRun(start: Start, plan: Plan, journal: Journal, metadata: Metadata | undefined): Run {

@@ -33,6 +33,8 @@ export const ERROR_CODES = {
   ABORTED: 'The run was aborted by its caller.',
   STREAM_TAKEN: 'A stream of events is read a second time. It hands each event out once, to one reader.',
   SESSION_BUSY: 'The session already has a run under way in this process.',
+  NOTHING_TO_CONTINUE:
+    '`continue()` found nothing to answer: no message waits and the history ends with an answer, or a run is still open.',
   SESSION_CONFLICT: 'Another runner appended to the session meanwhile. Nothing was written.',
   SESSION_UNKNOWN:
     'The session does not exist, or its last run has ended: there is nothing to resume. The message says which.',

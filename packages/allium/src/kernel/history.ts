@@ -97,6 +97,12 @@ export class History {
   }
 }
 
+/** Has the model nothing left to answer? */
+export function isAnswered(history: History): boolean {
+  const last = history.at(-1)?.role;
+  return last === undefined || last === 'assistant';
+}
+
 /** A list for readers, and how long it is unless somebody meddled with it. */
 class View {
   list: Message[] = readOnly();

@@ -34,19 +34,12 @@ describe('what waits', () => {
     const session = agent.session('s');
     await session.steer('SECRET before');
     const { result } = await collect(session.stream('go'));
-    expect(result!.queued).toHaveLength(2);
+    expect(result!.queued).toHaveLength(1);
     await session.followUp('SECRET after');
     const next = await session.run('go on', { limits: { turns: 9 } });
     expect(next.queued).toEqual([]);
-    expect(next.messages.map(textOf)).toEqual([
-      'go on',
-      'a',
-      '[x] before',
-      'b',
-      '[x] in it',
-      '[x] after',
-      'c',
-    ]);
+    expect(result!.messages.map(textOf).slice(0, 2)).toEqual(['go', '[x] before']);
+    expect(next.messages.map(textOf)).toEqual(['go on', 'a', '[x] in it', '[x] after', 'b']);
     expect(await journalOf(store)).not.toContain('SECRET');
   });
 
@@ -210,7 +203,7 @@ describe('what waits', () => {
         return whole.append(id, seq, entries);
       },
       async take(id, cursor) {
-        if (++takes !== 2) return whole.take(id, cursor);
+        if (++takes !== 3) return whole.take(id, cursor);
         await written;
         throw new Error('ECONNREFUSED');
       },

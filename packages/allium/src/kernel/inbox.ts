@@ -12,27 +12,43 @@ import type { Awaitable, Decision, EntryBody, InboxItem, Posted, Queued, Store }
 
 /** Messages that are due, answers to open questions by request id, and the entries to be written together with them. */
 export interface Due {
-  readonly messages: readonly Message[];
+  readonly messages: readonly PostedMessage[];
   readonly answers: ReadonlyMap<string, Decision>;
-  readonly entries: readonly EntryBody[];
+  readonly entries: readonly [InboxEntry];
+}
+
+export type InboxEntry = EntryBody & { readonly type: 'inbox' };
+
+/** Which messages are due: steering before every turn, follow-ups (`all`) when nothing else is left to do. */
+export type Wanted = 'steer' | 'all' | 'none';
+
+/** How many messages of a kind are taken in at a time: all that wait, or one, which is answered before the next. */
+export interface QueueModes {
+  /** Steering, before each turn. @default 'all' */
+  readonly steering?: 'all' | 'one';
+  /** Follow-ups, each time the run would end. @default 'all' */
+  readonly followUps?: 'all' | 'one';
+}
+
+/** A message that waits in the inbox of a session, as it was posted: nobody has judged it yet. */
+export interface QueuedMessage {
+  /** For `session.removeQueued(id)`. */
+  readonly id: string;
+  readonly kind: Queued['type'];
+  readonly message: Message;
 }
 
 /**
- * Which messages are due: steering after every turn, follow-ups (`all`) when nothing else is left to do. A cancel
- * aborts the run, unless it was posted before the run began.
+ * Takes over what was posted; nothing is taken before the entries are written. A cancel aborts the run, unless it was
+ * posted before the run began (`begins`). A store that cannot say what was posted leaves the run as one that cannot
+ * write does.
  */
-export type Wanted = 'steer' | 'all' | 'none' | 'none, before it began';
-
-/**
- * Takes over what was posted; nothing is taken before the entries are written. A store that cannot say what was posted
- * leaves the run as one that cannot write does.
- */
-export function drain(run: Run, wanted: Wanted): Awaitable<Due | undefined> {
+export function drain(run: Run, wanted: Wanted, begins = false): Awaitable<Due | undefined> {
   try {
     const items = run.store.take(run.sessionId, forgotten(run.state));
-    if (!isThenable(items)) return sort(run, items, wanted);
+    if (!isThenable(items)) return sort(run, items, wanted, begins);
     return Promise.resolve(items)
-      .then((taken) => sort(run, taken, wanted))
+      .then((taken) => sort(run, taken, wanted, begins))
       .catch((error) => run.lose(error));
   } catch (error) {
     return run.lose(error);
@@ -41,9 +57,20 @@ export function drain(run: Run, wanted: Wanted): Awaitable<Due | undefined> {
 
 /** The same for those who only look. */
 export function posted(store: Store, state: SessionState): Awaitable<readonly InboxItem[]> {
-  const look = (taken: readonly Posted[]): readonly InboxItem[] => itemsOf(left(taken, state));
+  return looked(store, state, itemsOf);
+}
+
+/** The messages among them, steering and follow-ups in the order they were posted. */
+export function queued(store: Store, state: SessionState): Awaitable<readonly QueuedMessage[]> {
+  return looked(store, state, (found) =>
+    messagesIn(found).map(({ n, item: { type: kind, message } }) => ({ id: String(n), kind, message })),
+  );
+}
+
+function looked<T>(store: Store, state: SessionState, pick: (found: readonly Posted[]) => T): Awaitable<T> {
   const taken = store.take(state.sessionId, forgotten(state));
-  return isThenable(taken) ? Promise.resolve(taken).then(look) : look(taken);
+  if (!isThenable(taken)) return pick(left(taken, state));
+  return Promise.resolve(taken).then((items) => pick(left(items, state)));
 }
 
 /** Messages of the inbox that wait on, as results tell of them: nobody has judged them yet. */
@@ -69,14 +96,18 @@ function left(taken: readonly Posted[], { inboxCursor, waits }: SessionState): r
   for (let i = 0; i < taken.length; i++)
     if (!Number.isInteger(taken[i]?.n) || !isRecord(taken[i].item))
       throw storeAnswered('take', taken[i], 'an item with its number');
-  return taken.filter(({ n }) => n > inboxCursor || waits.includes(n));
+  const found = taken.filter(({ n }) => n > inboxCursor || waits.includes(n));
+  const removed = found.flatMap(({ item }) => (item.type === 'unqueue' ? item.n : []));
+  return removed.length === 0
+    ? found
+    : found.filter((one) => !isPostedMessage(one) || !removed.includes(one.n));
 }
 
 function itemsOf(taken: readonly Posted[]): readonly InboxItem[] {
   return taken.map(({ item }) => item);
 }
 
-type PostedMessage = Posted & { readonly item: Queued };
+export type PostedMessage = Posted & { readonly item: Queued };
 
 function isPostedMessage(one: Posted): one is PostedMessage {
   return one.item.type === 'steer' || one.item.type === 'follow_up';
@@ -100,26 +131,35 @@ function tellUnfit(run: Run, found: readonly Posted[]): void {
   }
 }
 
-function sort(run: Run, taken: readonly Posted[], wanted: Wanted): Due | undefined {
+function sort(run: Run, taken: readonly Posted[], wanted: Wanted, begins: boolean): Due | undefined {
   const { state } = run;
   const found = left(taken, state);
   if (found.length > 0) tellUnfit(run, found);
   run.posted = found;
   if (found.length === 0) return undefined;
   for (const { item } of found) {
-    if (item.type === 'cancel' && wanted !== 'none, before it began')
+    if (item.type === 'cancel' && !begins)
       run.scope.abort(new Aborted(item.reason ?? 'The run was cancelled.'));
   }
-  const queued = messagesIn(found);
-  const steering = queued.filter(({ item }) => item.type === 'steer');
-  const all = steering.length > 0 || wanted === 'steer' ? steering : queued;
-  const ready = wanted === 'steer' || wanted === 'all' ? all : [];
+  const waiting = messagesIn(found);
+  const ready = wanted === 'none' ? NOTHING : dueOf(waiting, wanted, run.queue);
   const cursor = Math.max(state.inboxCursor, found.at(-1)!.n);
   if (cursor === state.inboxCursor && ready.length === 0) return undefined;
-  const waits = queued.filter((one) => !ready.includes(one)).map(({ n }) => n);
+  const waits = waiting.filter((one) => !ready.includes(one)).map(({ n }) => n);
   return {
-    messages: ready.map(({ item }) => item.message),
+    messages: ready,
     answers: firstAnswers(itemsOf(found), run.open.requests, run.clock.now()),
     entries: [{ type: 'inbox', cursor, ...(waits.length > 0 && { waits }) }],
   };
+}
+
+/** Steering comes first; follow-ups are due when there is none. */
+function dueOf(
+  waiting: readonly PostedMessage[],
+  wanted: Wanted,
+  { steering = 'all', followUps = 'all' }: QueueModes,
+): readonly PostedMessage[] {
+  const steers = waiting.filter(({ item }) => item.type === 'steer');
+  if (steers.length > 0 || wanted === 'steer') return steering === 'one' ? steers.slice(0, 1) : steers;
+  return followUps === 'one' ? waiting.slice(0, 1) : waiting;
 }

@@ -3,7 +3,9 @@
 import type { Plan } from './compose.js';
 import { judgeMessage } from './content-guards.js';
 import { RunContext, type Taken } from './context.js';
-import { AlliumError, StopRun, shown } from './errors.js';
+import { AlliumError, isKernelStop, StopRun, shown } from './errors.js';
+import { toldError } from './guards.js';
+import type { Due, InboxEntry, PostedMessage } from './inbox.js';
 import { checkMessage, misplacedIn, placed } from './message-input.js';
 import { freezeMessage, isSyntheticMessage, type Message } from './messages.js';
 import * as rules from './rules.js';
@@ -74,27 +76,59 @@ function appendInput(
   return appendMessages(run, accepted, entries);
 }
 
-/** Takes in steering and follow-ups; those that are refused are left out, visibly. Returns how many got in. */
-export async function acceptQueued(
-  run: Run,
-  given: readonly Message[],
-  entries: readonly EntryBody[],
-): Promise<number> {
+/**
+ * Takes in steering and follow-ups; those that are refused are taken from the inbox and left out, visibly. Returns how
+ * many got in. One that stops or fails the run is gone as well, or it would stop every later run; those after it wait on.
+ */
+export async function acceptQueued(run: Run, { messages, entries }: Due): Promise<number> {
+  let [entry] = entries;
+  const given = messages.map(({ item }) => item.message);
   const accepted: Admission[] = [];
-  for (const message of given) {
-    let answer: Admission | Refusal = judgesMessages(run.plan)
-      ? await judge(run, message, given, accepted.at(-1)?.written)
-      : { message };
-    const problem = 'message' in answer ? misplacedIn([answer.message]) : undefined;
-    if (problem) answer = { reason: problem, by: 'kernel' };
-    if ('message' in answer) {
-      accepted.push(answer);
-      continue;
+  const refused: (Refusal & { readonly n: number })[] = [];
+  let ended: { readonly error: unknown } | undefined;
+  for (let i = 0; i < messages.length && !ended; i++) {
+    const { n } = messages[i]!;
+    try {
+      const answer = await admitted(run, given[i]!, given, accepted.at(-1)?.written);
+      if ('message' in answer) accepted.push(answer);
+      else refused.push({ n, ...answer });
+    } catch (error) {
+      // Not because of what the message says.
+      if (run.scope.aborted || isKernelStop(error)) throw error;
+      ended = { error };
+      refused.push({ n, ...refusalOf(run, error) });
+      entry = withWaiting(entry, messages.slice(i + 1));
     }
-    tellRefusal(run, answer);
   }
-  await appendMessages(run, takenIn(run, accepted), entries);
+  const taken = refused.length > 0 ? { ...entry, refused } : entry;
+  await appendMessages(run, takenIn(run, accepted), [taken]);
+  for (const one of refused) tellRefusal(run, one);
+  if (ended) throw ended.error;
   return accepted.length;
+}
+
+async function admitted(
+  run: Run,
+  message: Message,
+  given: readonly Message[],
+  before: Overlay | undefined,
+): Promise<Admission | Refusal> {
+  const answer = judgesMessages(run.plan) ? await judge(run, message, given, before) : { message };
+  const problem = 'message' in answer ? misplacedIn([answer.message]) : undefined;
+  return problem ? { reason: problem, by: 'kernel' } : answer;
+}
+
+/** Who stopped or failed the run over a message, and why, in words that quote nothing a guard removes. */
+function refusalOf(run: Run, error: unknown): Refusal {
+  const { call } = run;
+  const by = call.latched === error ? call.latchedBy : call.raisedBy(error)?.middleware;
+  const ctx = new RunContext(run, run.scope, []);
+  return { reason: toldError(error, ctx), by: by ?? 'kernel' };
+}
+
+function withWaiting(entry: InboxEntry, messages: readonly PostedMessage[]): InboxEntry {
+  const waits = [...(entry.waits ?? []), ...messages.map(({ n }) => n)].sort((a, b) => a - b);
+  return waits.length === 0 ? entry : { ...entry, waits };
 }
 
 export function tellRefusal(run: Run, { reason, by }: Refusal): void {

@@ -230,12 +230,14 @@ describe('cells', () => {
     const session = agent.session('s');
     await session.steer('one');
     await session.steer('halt');
-    expect((await session.run('go')).queued.map(textOf)).toEqual(['one', 'halt']);
+    await session.steer('two');
+    expect((await session.run('go')).queued.map(textOf)).toEqual(['two']);
     // The second sees what was written about the first.
     expect(seen).toEqual([0, 1, 2]);
-    expect(await states(store)).toEqual([1]);
-    await session.run('go on');
     expect(await states(store)).toEqual([1, 2]);
+    await session.run('go on');
+    expect(seen).toEqual([0, 1, 2, 2, 3]);
+    expect(await states(store)).toEqual([1, 2, 3, 4]);
   });
 
   it.each<[string, Middleware]>([

@@ -1,4 +1,4 @@
-/** DESIGN 4: what follows a turn, in which order, and what is told and written about it. */
+/** What follows a turn, in which order, and what is told and written about it. */
 import {
   Agent,
   type AgentEvent,
@@ -33,6 +33,19 @@ const echo = tool({
   execute: ({ text: said }) => said,
 });
 const call = () => toolCalls({ name: 'echo' });
+
+/** Says these while the model answers in the first turn. */
+function saying(said: { readonly steer?: string; readonly followUp?: string }): Middleware {
+  return {
+    name: 'saying',
+    async afterModel(ctx) {
+      if (ctx.turn > 1) return;
+      const session = ctx.agent.session(ctx.sessionId);
+      if (said.followUp) await session.followUp(said.followUp);
+      if (said.steer) await session.steer(said.steer);
+    },
+  };
+}
 
 describe('after turn_end', () => {
   it('(1) a latched control signal ends the run: only afterRun follows', async () => {
@@ -69,10 +82,10 @@ describe('after turn_end', () => {
       store: memoryStore(),
       middleware: [
         { onRunEnd: () => void order.push('onRunEnd'), afterRun: () => void order.push('afterRun') },
+        saying({ steer: 'wait' }),
       ],
     });
     const session = agent.session('s');
-    await session.steer('wait');
     const { result } = await watched(session, 'go');
     expect(result).toMatchObject({ status: 'stopped', stop: { reason: 'max_turns', by: 'kernel' } });
     expect(transcript(result.queued)).toEqual(['user: wait']);
@@ -104,23 +117,23 @@ describe('after turn_end', () => {
       const agent = new Agent({
         model: scriptedModel(['a']),
         store: memoryStore(),
-        middleware: [{ ...stopping, onRunEnd: (ctx) => void ended.push(ctx.turn) }],
+        middleware: [
+          { ...stopping, onRunEnd: (ctx) => void ended.push(ctx.turn) },
+          saying({ steer: 'steering', followUp: 'follow-up' }),
+        ],
       });
       const session = agent.session('s');
-      await session.steer('steering');
-      await session.followUp('follow-up');
       const { result } = await watched(session, 'go');
       expect(result.status).toBe('stopped');
       expect(ended).toEqual([1]);
-      expect(transcript(result.queued)).toEqual(['user: steering', 'user: follow-up']);
-      const next = new Agent({ model: scriptedModel(['b', 'c', 'd']), store: agent.store });
+      expect(transcript(result.queued)).toEqual(['user: follow-up', 'user: steering']);
+      const next = new Agent({ model: scriptedModel(['b', 'c']), store: agent.store });
       expect(transcript((await watched(next.session('s'), 'again')).result.messages)).toEqual([
         'user: again',
-        'assistant: b',
         'user: steering',
-        'assistant: c',
+        'assistant: b',
         'user: follow-up',
-        'assistant: d',
+        'assistant: c',
       ]);
     }
   });
@@ -132,11 +145,10 @@ describe('after turn_end', () => {
       store: memoryStore(),
       middleware: [
         { afterModelResponse: (_, ctx) => (ctx.turn === 2 ? { decision: 'loop_to_model' } : undefined) },
+        saying({ steer: 'soon', followUp: 'last' }),
       ],
     });
     const session = agent.session('s');
-    await session.followUp('last');
-    await session.steer('soon');
     const { result } = await watched(session, 'go');
     expect(transcript(result.messages)).toEqual([
       'user: go',
@@ -151,10 +163,9 @@ describe('after turn_end', () => {
   });
 
   it('(3) at the end of a text turn: steering first, then follow-ups', async () => {
-    const agent = new Agent({ model: scriptedModel(['a', 'b', 'c']), store: memoryStore() });
+    const middleware = [saying({ steer: 'first', followUp: 'second' })];
+    const agent = new Agent({ model: scriptedModel(['a', 'b', 'c']), store: memoryStore(), middleware });
     const session = agent.session('s');
-    await session.followUp('second');
-    await session.steer('first');
     const { result } = await watched(session, 'go');
     expect(transcript(result.messages)).toEqual([
       'user: go',

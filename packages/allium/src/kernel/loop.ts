@@ -11,6 +11,8 @@ import { takeAnswers } from './admission.js';
 import { boundary, checkLimits, restoreStop } from './boundary.js';
 import { type RunContext, TurnContext } from './context.js';
 import { onRunEnd, shouldStopAfterTurn } from './end-rules.js';
+import { kernelStop } from './errors.js';
+import { isAnswered } from './history.js';
 import { type Due, drain } from './inbox.js';
 import { acceptInput, acceptQueued, appendMessages, stamped } from './incoming.js';
 import { type AssistantMessage, NOTHING, type ToolMessage } from './messages.js';
@@ -40,6 +42,9 @@ interface TurnEnd {
 export async function converse(run: Run, ctx: RunContext): Promise<Stop> {
   const begun = begin(run, ctx);
   let end = begun instanceof Promise ? await begun : begun;
+  // What was said before the first turn is heard in it. Nothing can have come where nothing had to be waited for.
+  if (end === undefined && !run.continues && (begun instanceof Promise || run.posted.length > 0))
+    await takeIn(run, true, drain(run, 'steer'));
   for (; ; end = undefined) {
     if (end === undefined) {
       checkLimits(run);
@@ -78,18 +83,32 @@ export async function converse(run: Run, ctx: RunContext): Promise<Stop> {
 
 /** Takes in the input, or what is left of the turn that a resumed run was in. Waits only where something does. */
 function begin(run: Run, ctx: RunContext): Awaitable<TurnEnd | undefined> {
-  // A resume that is aborted still has calls to answer.
-  if (run.resumed) run.call.check();
-  else boundary(run);
-  // A cancel that came before a run does not concern it; it does end one that waits.
-  const taken = drain(run, run.resumed ? 'none' : 'none, before it began');
-  if (run.resumed) return goOn(run, taken);
+  if (run.resumed) {
+    // One that is aborted still has calls to answer.
+    run.call.check();
+    return goOn(run, drain(run, 'none'));
+  }
+  boundary(run);
+  if (run.continues && ctx.input.length === 0) return takeQueue(run);
+  const taken = drain(run, 'none', true);
   if (taken instanceof Promise) return taken.then((due) => takeInput(run, ctx, due));
   return takeInput(run, ctx, taken);
 }
 
 function takeInput(run: Run, ctx: RunContext, due: Due | undefined): Awaitable<undefined> {
   return acceptInput(run, ctx, due?.entries) as Awaitable<undefined>;
+}
+
+/** Without an input, what waits is taken in its place: follow-ups too, where the history has nothing left to answer. */
+async function takeQueue(run: Run): Promise<undefined> {
+  const more = !isAnswered(run.history);
+  if (await takeIn(run, more, drain(run, more ? 'steer' : 'all', true))) return;
+  const stop = kernelStop(
+    'guardrail',
+    'Every message that waited was refused, so there is nothing to answer.',
+  );
+  run.call.latch(stop, 'kernel');
+  throw stop;
 }
 
 async function goOn(run: Run, taken: Awaitable<Due | undefined>): Promise<TurnEnd | undefined> {
@@ -203,7 +222,7 @@ async function takeIn(run: Run, more: boolean, first: Awaitable<Due | undefined>
     if (!due) return more;
     // A limit ends the run before the queue is touched: what nobody answers stays queued.
     if (due.messages.length > 0) checkLimits(run);
-    const taken = await acceptQueued(run, due.messages, due.entries);
+    const taken = await acceptQueued(run, due);
     boundary(run);
     if (more || taken > 0) return true;
     if (due.messages.length === 0) return false;

@@ -7,6 +7,7 @@ import {
   type Checks,
   checkEach,
   checkFunction,
+  checkOneOf,
   checkOptions,
   checkRecord,
   checkText,
@@ -21,6 +22,7 @@ const RUN_CHECKS: Checks = {
   signal: checkSignal,
   limits: (_, value) => checkLimits(value as Limits),
   tenant: checkText,
+  queue: checkQueue,
   metadata: checkRecord,
   onRequest: checkFunction,
   parent: checkParent,
@@ -41,6 +43,13 @@ export const RESUME_OPTIONS: readonly string[] = Object.keys(RESUME_CHECKS);
 /** Most runs are given none, and cost nothing here. */
 export function checkRunOptions(options: ResumeOptions): void {
   checkEach(options, RESUME_CHECKS);
+}
+
+export function checkQueue(option: string, value: unknown): void {
+  checkRecord(option, value);
+  checkKeys(option, value, ['steering', 'followUps']);
+  for (const [kind, mode] of Object.entries(value as object))
+    if (mode !== undefined) checkOneOf(`${option}.${kind}`, mode, ['all', 'one']);
 }
 
 function checkSignal(option: string, value: unknown): void {

@@ -11,6 +11,7 @@ import { type Attribution, attribute, type ControlSignal, codeOf, controlKind } 
 import type { AgentEvent } from './events.js';
 import { generate } from './generate.js';
 import type { History } from './history.js';
+import type { QueueModes } from './inbox.js';
 import { type Expense, type Journal, together } from './journal.js';
 import { Judgements } from './judgements.js';
 import type { Budget, Limits, Reservation, SessionLimits } from './limits.js';
@@ -58,6 +59,9 @@ export class Run {
   readonly metadata: Metadata;
   readonly clock: Clock;
   readonly resumed: boolean;
+  /** It began without an input, to go on with the history and with what waits. */
+  readonly continues: boolean;
+  readonly queue: QueueModes;
   readonly store: Store;
   readonly forgets: boolean;
   readonly allowPlanChange: boolean;
@@ -137,6 +141,8 @@ export class Run {
     this.metadata = metadata;
     this.clock = agent.clock;
     this.resumed = !start.input;
+    this.continues = start.input?.length === 0;
+    this.queue = options.queue ? { ...agent.queue, ...options.queue } : agent.queue;
     this.onRequest = options.onRequest ?? agent._onRequest;
     this.store = start.store;
     this.forgets = start.forgets;

@@ -3,8 +3,8 @@ import type { Agent, RunOptions } from './agent.js';
 import { checkAnswer, checkEdit, firstAnswer, unknownRequest } from './answers.js';
 import { Aborted, AlliumError, invalidOption, isOptions, isThenable, storeFailed } from './errors.js';
 import { EventQueue } from './event-queue.js';
-import type { AgentEvent } from './events.js';
-import { posted } from './inbox.js';
+import { EventStream, type RunStream } from './event-stream.js';
+import { posted, type QueuedMessage, queued } from './inbox.js';
 import { ownMessage, toMessages } from './message-input.js';
 import { freezeMessage, type Message, type MessageInput, userMessage } from './messages.js';
 import type { RunResult } from './result.js';
@@ -31,17 +31,6 @@ export interface ResumeOptions extends RunOptions {
   readonly answers?: Readonly<Record<string, Decision>>;
   /** Go on although a middleware of the run is missing now. */
   readonly allowPlanChange?: boolean;
-}
-
-/** Events as they happen, for one reader, and the result. Not a promise: await `result`. */
-export interface RunStream extends AsyncIterable<AgentEvent> {
-  /** For one reader: whoever iterates a second time gets `STREAM_TAKEN`. */
-  [Symbol.asyncIterator](): AsyncIterableIterator<AgentEvent, undefined>;
-  /**
-   * Settles when the run has ended. Once it was asked for, the run waits for no reader: where nobody iterates, events are
-   * let go; where somebody does, all of them are kept until they are read.
-   */
-  readonly result: Promise<RunResult>;
 }
 
 export class Session {
@@ -77,6 +66,18 @@ export class Session {
     return this.streaming(undefined, options);
   }
 
+  /**
+   * Goes on without a new input: the model is asked about the history as it is, or about the messages that wait where the
+   * history ends with an answer.
+   */
+  continue(options: RunOptions = NO_OPTIONS): Promise<RunResult> {
+    return this.start(() => [], options);
+  }
+
+  continueStream(options: RunOptions = NO_OPTIONS): RunStream {
+    return this.streaming(() => [], options);
+  }
+
   /** Says something while a run is under way: the model hears it before its next turn. */
   steer(message: MessageInput): Promise<void> {
     return this.post('steer', message);
@@ -85,6 +86,19 @@ export class Session {
   /** Says something for when the run would end. */
   followUp(message: MessageInput): Promise<void> {
     return this.post('follow_up', message);
+  }
+
+  /** What `steer()` and `followUp()` said and no run has taken in yet, in the order it was said. */
+  queued(): Promise<readonly QueuedMessage[]> {
+    return reached(async () => queued(this.store, await this.look()));
+  }
+
+  /** Takes a message back. False if it does not wait any more: a run has taken it in, or somebody else took it back. */
+  async removeQueued(id: string): Promise<boolean> {
+    const waiting = await this.queued();
+    if (!waiting.some((one) => one.id === id)) return false;
+    await reached(() => this.store.post(this.id, { type: 'unqueue', n: Number(id) }));
+    return true;
   }
 
   /** Answers a pending request; a run that is suspended goes on with `resume()`. */
@@ -248,68 +262,6 @@ async function reached<T>(ask: () => Awaitable<T>): Promise<T> {
 
 /** Of most runs: nothing in it has to be looked at. */
 const NO_OPTIONS: RunOptions = Object.freeze({});
-
-/** One class, not an object literal: a getter of its own would give each stream a hidden class of its own. */
-class EventStream implements RunStream {
-  readonly #queue: EventQueue;
-  readonly #result: Promise<RunResult>;
-  readonly #scope: Scope;
-  #taken = false;
-
-  constructor(queue: EventQueue, result: Promise<RunResult>, scope: Scope) {
-    this.#queue = queue;
-    this.#result = result;
-    this.#scope = scope;
-  }
-
-  get result(): Promise<RunResult> {
-    this.#queue.detach();
-    return this.#result;
-  }
-
-  [Symbol.asyncIterator](): AsyncIterableIterator<AgentEvent, undefined> {
-    if (this.#taken)
-      throw new AlliumError(
-        'STREAM_TAKEN',
-        'This stream has a reader already, and hands each event out once: a second reader would take events from the first. Pass them on from one loop, or watch runs with `observers` of the agent.',
-      );
-    this.#taken = true;
-    this.#queue.attach();
-    return new EventReader(this.#queue, () => {
-      this.#scope.abort(new Aborted('The consumer stopped reading.'));
-      return this.#result.catch(ignore);
-    });
-  }
-}
-
-/** Whoever iterates. Methods of a class: functions made for every stream would cost more to call. */
-class EventReader implements AsyncIterableIterator<AgentEvent, undefined> {
-  readonly #queue: EventQueue;
-  readonly #endRun: () => Promise<unknown>;
-
-  constructor(queue: EventQueue, endRun: () => Promise<unknown>) {
-    this.#queue = queue;
-    this.#endRun = endRun;
-  }
-
-  /** Whoever read some by hand reads the rest in a loop over this. */
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  next(): Promise<IteratorResult<AgentEvent, undefined>> {
-    return this.#queue.next();
-  }
-
-  /** Ends the run this was the stream of, if it is still under way. */
-  async return(): Promise<IteratorResult<AgentEvent, undefined>> {
-    this.#queue.leave();
-    await this.#endRun();
-    return { done: true, value: undefined };
-  }
-}
-
-function ignore(): void {}
 
 function ownMessages(input: MessageInput | readonly MessageInput[]): Message[] {
   if (typeof input === 'string') return [freezeMessage(userMessage(input))];

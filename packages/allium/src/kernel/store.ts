@@ -93,7 +93,13 @@ export type EntryBody =
    * How far the inbox has been taken over. Messages up to there that wait for their turn stay in it, unjudged as they are;
    * `waits` are their numbers, in order.
    */
-  | { readonly type: 'inbox'; readonly cursor: number; readonly waits?: readonly number[] }
+  | {
+      readonly type: 'inbox';
+      readonly cursor: number;
+      readonly waits?: readonly number[];
+      /** Messages that did not get in, by number: they are taken over all the same, without what they say. */
+      readonly refused?: readonly { readonly n: number; readonly by: string; readonly reason: string }[];
+    }
   | {
       readonly type: 'run_end';
       readonly runId: string;
@@ -172,7 +178,9 @@ export type InboxItem =
       /** When it was given, in milliseconds: what decides whether it was in time. Otherwise that is when it is taken. */
       readonly at?: number;
     }
-  | { readonly type: 'cancel'; readonly reason?: string };
+  | { readonly type: 'cancel'; readonly reason?: string }
+  /** Takes back the message of that number, if nobody has taken it in yet. */
+  | { readonly type: 'unqueue'; readonly n: number };
 
 /** An item of an inbox and its number. */
 export interface Posted {

@@ -2,11 +2,12 @@
 import { Agent, type RunOptions } from '../../kernel/agent.js';
 import type { Clock } from '../../kernel/clock.js';
 import { invalidOption, isThenable, RunError } from '../../kernel/errors.js';
+import type { RunStream } from '../../kernel/event-stream.js';
 import { memoryStore } from '../../kernel/memory-store.js';
 import { deepFreeze, type Metadata, type UserMessage } from '../../kernel/messages.js';
 import type { Middleware } from '../../kernel/middleware.js';
 import type { Model, ModelSettings } from '../../kernel/model.js';
-import type { RunStream, Session } from '../../kernel/session.js';
+import type { Session } from '../../kernel/session.js';
 import type { Tool } from '../../kernel/tool.js';
 import { collect } from '../collect.js';
 import { type FakeClock, fakeClock, settle } from '../fake-clock.js';

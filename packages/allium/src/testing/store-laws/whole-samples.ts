@@ -109,7 +109,7 @@ const bodies: { readonly [Kind in EntryBody['type']]: Whole<Extract<EntryBody, {
   verdict: { type: 'verdict', runId, callId: 'c', hash, verdict: { block: true, reason: 'No.' } },
   usage: { type: 'usage', runId, usage, costUsd: 0.5 },
   active: { type: 'active', runId, ms: 12.5 },
-  inbox: { type: 'inbox', cursor: 2, waits: [1, 2] },
+  inbox: { type: 'inbox', cursor: 3, waits: [1, 2], refused: [{ n: 3, by: 'guard', reason: 'No.' }] },
   run_end: { type: 'run_end', runId, status: 'stopped', stop, turns: 3 },
 };
 
@@ -120,6 +120,7 @@ const posted: Posted = {
   follow_up: { type: 'follow_up', message: asked },
   answer: { type: 'answer', requestId: 'q', decision: decisions.approve, at: NOW },
   cancel: { type: 'cancel', reason: 'Enough.' },
+  unqueue: { type: 'unqueue', n: 1 },
 };
 
 /** Made anew each time, as a store may keep what it is given. Of a later version than ours: whose it is, is not the store's to say. */
