@@ -1,5 +1,6 @@
 /** Puts the parts of a stream together into a response. */
 import { AlliumError, isRecord, shown } from './errors.js';
+import { failedStream } from './finish-reasons.js';
 import { lackOfJson } from './message-input.js';
 import type { AssistantContent, Metadata, ModelResponse, Usage } from './messages.js';
 import { FINISH_REASONS, NO_USAGE } from './messages.js';
@@ -98,6 +99,11 @@ export class Assembler {
     return this.keyedBlocks?.has(index) ?? false;
   }
 
+  /** What a stream that finished said it used, also where it finished with an error. */
+  get told(): Usage {
+    return this.finish ? toUsage(this.finish.usage, this.model) : NO_USAGE;
+  }
+
   /** The response. The stream must have finished. */
   response(): ModelResponse {
     if (!this.finish) {
@@ -107,6 +113,7 @@ export class Assembler {
       );
     }
     const { reason, usage, metadata } = this.finish;
+    if (reason === 'error') throw failedStream(this.model);
     if (this.blocks === NO_BLOCKS) this.blocks = [];
     const content = this.content as AssistantContent[];
     const plain = {

@@ -92,6 +92,8 @@ export class ModelSeam extends SeamCall {
   declare rewrites: { readonly by: string; readonly what: string }[] | undefined;
   /** Somebody set the model, if only to the same one: by that `onError` tells who has no other from who set none. */
   declare modelSet: boolean;
+  /** The most tokens the last attempt was allowed to write. */
+  declare outputLimit: number | undefined;
 
   constructor(live: LiveMessage | undefined, length: number) {
     super();
@@ -103,6 +105,7 @@ export class ModelSeam extends SeamCall {
     this.overridden = undefined;
     this.rewrites = undefined;
     this.modelSet = false;
+    this.outputLimit = undefined;
   }
 }
 

@@ -25,6 +25,7 @@ export const ERROR_CODES = {
   MODEL_STREAM_INVALID:
     'A model yielded something that is not a stream part, or parts that contradict each other.',
   MODEL_STREAM_CUT: 'A model stream ended without its `finish` part: the answer is incomplete.',
+  MODEL_STREAM_FAILED: "A model ended its answer with `finish` and the reason 'error': the call has failed.",
   MIDDLEWARE_ERROR:
     'A middleware threw, or a handler such as `onRequest`. `cause` is what it threw; `attribution(error)` tells which one.',
   GUARD_FAILED: 'A guard threw while judging, so nothing more was released.',

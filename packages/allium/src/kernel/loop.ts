@@ -9,9 +9,10 @@
  */
 import { takeAnswers } from './admission.js';
 import { boundary, checkLimits, restoreStop } from './boundary.js';
-import { type RunContext, TurnContext } from './context.js';
+import { type ModelContext, type RunContext, TurnContext } from './context.js';
 import { onRunEnd, shouldStopAfterTurn } from './end-rules.js';
 import { kernelStop } from './errors.js';
+import { endsWith, naturalEnd, notWhole } from './finish-reasons.js';
 import { isAnswered } from './history.js';
 import { type Due, drain } from './inbox.js';
 import { acceptInput, acceptQueued, appendMessages, stamped } from './incoming.js';
@@ -25,16 +26,20 @@ import type { Awaitable } from './store.js';
 import { type BatchOutcome, ToolBatch } from './tool-batch.js';
 
 const MAX_CYCLES = 100;
-const FINAL: Stop = Object.freeze({ reason: 'final' });
 const SUSPENDED: Stop = Object.freeze({ reason: 'suspended', message: 'The run waits for an answer.' });
 type Results = readonly ToolMessage[];
 
-/** How a turn ended. `stop`: a decision to end the run; `more`: the model is to be called again. */
+/**
+ * How a turn ended. `stop`: a decision to end the run; `over`: it ends with no further question; `more`: the model is to
+ * be called again; `final`: why it ends if nothing keeps it going.
+ */
 interface TurnEnd {
   readonly message: AssistantMessage | undefined;
   readonly toolResults: Results;
   readonly more: boolean;
   readonly stop?: Stop | undefined;
+  readonly over?: Stop | undefined;
+  readonly final: Stop;
   readonly suspended?: boolean;
 }
 
@@ -63,7 +68,7 @@ export async function converse(run: Run, ctx: RunContext): Promise<Stop> {
         tools = work instanceof Promise ? await work : work;
         const suspended = tools !== undefined && tools.pending.length > 0;
         if (run.open.inject.length > 0 && !suspended) await injectWaiting(run);
-        end = turnEnd(phase, message, tools, suspended);
+        end = turnEnd(run, phase, message, tools, suspended, limitOf(phase.ctx));
       } finally {
         const wait = endTurn(run, message, tools?.results);
         if (wait) await wait;
@@ -71,12 +76,13 @@ export async function converse(run: Run, ctx: RunContext): Promise<Stop> {
     }
     if (end.suspended) return SUSPENDED;
     boundary(run);
+    if (end.over) return end.over;
     if (end.more) checkLimits(run);
     const asked = end.stop ?? shouldStop(run, end);
     const stop = asked instanceof Promise ? await asked : asked;
     const on = stop === undefined && goesOn(run, end);
     if (on instanceof Promise ? await on : on) continue;
-    const last = run.plan.rules.onRunEnd.length === 0 ? (stop ?? FINAL) : await atRunEnd(run, end, stop);
+    const last = run.plan.rules.onRunEnd.length === 0 ? (stop ?? end.final) : await atRunEnd(run, end, stop);
     if (last) return last;
   }
 }
@@ -120,10 +126,12 @@ async function goOn(run: Run, taken: Awaitable<Due | undefined>): Promise<TurnEn
 }
 
 function turnEnd(
+  run: Run,
   { decision, by, forceContinue }: Pick<Answer, 'decision' | 'by' | 'forceContinue'>,
   message: AssistantMessage,
   tools: BatchOutcome | undefined,
   suspended: boolean,
+  limit: number | undefined,
 ): TurnEnd {
   // `forceContinue` is looked at last: nothing else decided, and no tool was asked for.
   const natural = tools ? !tools.terminate : forceContinue;
@@ -132,18 +140,25 @@ function turnEnd(
     toolResults: tools?.results ?? NOTHING,
     more: !suspended && (decision === 'loop_to_model' || (decision === 'natural' && natural)),
     stop: decision === 'stop' ? { reason: 'stopped', message: `"${by}" stopped the run.`, by } : undefined,
+    over: decision === 'stop' ? undefined : endsWith(run, message, decision, limit),
+    final: naturalEnd(message, limit),
     suspended,
   };
 }
 
 function toolPhase(run: Run, { decision, response, ctx }: Answer, batch: OpenBatch): Awaitable<BatchOutcome> {
   const tools = ctx._offered;
-  const notRun = NOT_RUN[decision];
+  const notRun = NOT_RUN[decision] ?? notWhole(batch.message, limitOf(ctx));
   if (!run.plan.guardsResponses)
     return new ToolBatch(run, batch, { tools, notRun, verdicts: NO_VERDICTS }).run();
   return run.judgements
     .response(response, ctx)
     .then(({ calls: verdicts }) => new ToolBatch(run, batch, { tools, notRun, verdicts }).run());
+}
+
+/** Of the tokens that an answer may have. One that came from elsewhere had none of its own. */
+function limitOf({ _call, settings }: ModelContext): number | undefined {
+  return _call.outputLimit ?? settings.maxOutputTokens;
 }
 
 /** Why calls are not run, by what `afterModelResponse` decided. */
@@ -158,6 +173,7 @@ async function resumeTurn(run: Run): Promise<TurnEnd | undefined> {
   const { batch, answer: last, follows, terminate } = run.open;
   const { decision = 'natural' as const, by, forceContinue = false } = follows;
   const answer = { decision, by, forceContinue };
+  const { maxOutputTokens: limit } = run.agent.settings;
   if (!batch) {
     boundary(run);
     if (!last) return undefined;
@@ -166,17 +182,18 @@ async function resumeTurn(run: Run): Promise<TurnEnd | undefined> {
     const from = all.findLastIndex(({ id }) => id === last.id) + 1;
     const results = all.slice(from).filter(({ role }) => role === 'tool') as ToolMessage[];
     const outcome = results.length > 0 ? { results, terminate, pending: [] } : undefined;
-    return turnEnd(answer, last, outcome, false);
+    return turnEnd(run, answer, last, outcome, false, limit);
   }
   if (run.watched) await tellStart(run);
   let outcome: BatchOutcome | undefined;
   try {
     const { offered } = batch;
     const tools = offered ? run.plan.tools.filter(({ name }) => offered.includes(name)) : run.plan.tools;
-    outcome = await new ToolBatch(run, batch, { tools, notRun: NOT_RUN[decision] }).run();
+    const notRun = NOT_RUN[decision] ?? notWhole(batch.message, limit);
+    outcome = await new ToolBatch(run, batch, { tools, notRun }).run();
     const suspended = outcome.pending.length > 0;
     if (!suspended) await injectWaiting(run);
-    return turnEnd(answer, batch.message, outcome, suspended);
+    return turnEnd(run, answer, batch.message, outcome, suspended, limit);
   } finally {
     await endTurn(run, batch.message, outcome?.results);
   }
@@ -245,13 +262,13 @@ function shouldStop(run: Run, { message, toolResults, more }: TurnEnd): Awaitabl
 /** The run would end. Undefined: `onRunEnd` has something more to say, and there is another turn. */
 async function atRunEnd(
   run: Run,
-  { message, toolResults }: TurnEnd,
+  { message, toolResults, final }: TurnEnd,
   stop: Stop | undefined,
 ): Promise<Stop | undefined> {
   const hooks = run.plan.rules.onRunEnd;
   const ctx = new TurnContext(run, message, toolResults, false);
   const injected = await ctx._asked(() => onRunEnd(hooks, ctx));
-  if (injected.length === 0) return stop ?? FINAL;
+  if (injected.length === 0) return stop ?? final;
   if (run.open.cycles >= MAX_CYCLES)
     return { reason: 'loop', message: `onRunEnd kept the run going ${MAX_CYCLES} times.`, by: 'kernel' };
   checkLimits(run);

@@ -152,7 +152,9 @@ export class ModelCall extends Reading {
     const { ctx, raw, messages } = this;
     const { _run: kernel } = ctx;
     const shown = ctx._call.live;
-    const request = requestOf(ctx, messages, capped(ctx.settings, this.reservation));
+    const settings = capped(ctx.settings, this.reservation);
+    ctx._call.outputLimit = settings.maxOutputTokens;
+    const request = requestOf(ctx, messages, settings);
     this.stages = stagesOf(ctx, raw);
     this.live = shown?.begin(ctx, this.stages?.last ?? raw);
     this.begun = true;
@@ -217,8 +219,9 @@ export class ModelCall extends Reading {
         // What was shown is void, and nobody should read it while a retry waits.
         if (this.begun) ctx._call.live?.abandon(live, stages?.last ?? raw);
       }
-      // A stream that broke off was paid for as far as it got; nobody reports how much.
-      this.settle(charsIn(raw) === 0 ? NO_USAGE : this.estimate());
+      // A stream that broke off was paid for as far as it got; mostly nobody reports how much.
+      const { told } = raw;
+      this.settle(told.totalTokens > 0 || charsIn(raw) === 0 ? told : this.estimate());
     } catch {
       // Whatever comes in between, somebody waits for this; and what failed first is what they hear of.
     }

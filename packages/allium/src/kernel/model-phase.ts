@@ -1,6 +1,7 @@
 /** The first half of a turn: the request, the model inside its layers, guards, `afterModelResponse`, the message. */
 import { ModelContext, ModelSeam, TurnContext } from './context.js';
 import { controlKind, type RestartTurn } from './errors.js';
+import { failedStream, notWhole } from './finish-reasons.js';
 import { stamped } from './incoming.js';
 import { Onion } from './layers.js';
 import { LiveMessage } from './live.js';
@@ -221,6 +222,8 @@ function decide(ctx: ModelContext, response: ModelResponse): Awaitable<Answer> {
 function keep(answer: Answer): Awaitable<Phase> {
   const { response, ctx } = answer;
   const { plan, judgements } = ctx._run;
+  // Whoever answered in the place of the model.
+  if (response.stopReason === 'error') throw failedStream(response.model ?? ctx._run.nameOf(ctx.model));
   if (plan.guards['tool-args'].length === 0) return write(answer, NO_VERDICTS);
   return judgements.response(response, ctx).then(({ calls }) => write(answer, calls));
 }
@@ -238,7 +241,8 @@ function write(answer: Answer, verdicts: CallVerdicts): Awaitable<Phase> {
   if (response === ctx._call.frozen && message.content === response.content) Object.freeze(message);
   else freezeMessage(message);
   run.history.knows(message);
-  const starts = decision === 'natural' && startsWith(run, message, ctx._offered);
+  const runs = decision === 'natural' && notWhole(message, undefined) === undefined;
+  const starts = runs && startsWith(run, message, ctx._offered);
   const { runId } = run;
   const begun = starts
     ? { v: ENTRY_VERSION, at: 0, type: 'message' as const, runId, message, started: true as const }

@@ -39,6 +39,8 @@ export interface OpenRun extends CellHolder {
   /** How many messages it has added. */
   count: number;
   turns: number;
+  /** How many answers in a row, the last one included, were cut off. */
+  cutOff: number;
   /** How often `onRunEnd` has sent it on. */
   cycles: number;
   toolCalls: number;
@@ -98,6 +100,7 @@ export function newRun(entry: EntryBody & { type: 'run_start' }, from: number): 
     from,
     count: 0,
     turns: 0,
+    cutOff: 0,
     cycles: 0,
     toolCalls: 0,
     usage: new UsageTotal(),

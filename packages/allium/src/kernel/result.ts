@@ -15,6 +15,8 @@ const STOPPING_REASONS = [
   'max_depth',
   'loop',
   'guardrail',
+  'cut_off',
+  'content_filter',
 ] as const;
 
 /** Why a run can be stopped: what `ctx.stop()` takes. */

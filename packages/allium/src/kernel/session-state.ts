@@ -141,6 +141,7 @@ export class SessionState implements CellHolder {
       run.follows = entry.follows ?? NO_PLAN;
       run.terminate = false;
       run.turns++;
+      run.cutOff = entry.message.stopReason === 'length' ? run.cutOff + 1 : 0;
       this.turns++;
       const { usage = NO_USAGE } = entry.message;
       this.spend(run, usage, usage.totalTokens === 0 ? 0 : entry.costUsd);

@@ -164,15 +164,11 @@ export function summary(io: Io, result: RunResult, ms: number): string[] {
     seconds(ms),
     `session ${sessionId}`,
   ];
-  const last = result.messages.findLast((message) => message.role === 'assistant');
-  const cut = last?.role === 'assistant' && last.stopReason === 'length';
   const why =
     status === 'done'
-      ? cut
-        ? ' (the answer is cut off: the model came to its limit of tokens)'
-        : ''
+      ? ''
       : ` (${short([stop.by, stop.message ?? stop.reason].filter(Boolean).join(': '), 200)})`;
-  const paint = status === 'done' && !cut ? io.err.green : status === 'error' ? io.err.red : io.err.yellow;
+  const paint = status === 'done' ? io.err.green : status === 'error' ? io.err.red : io.err.yellow;
   return [`${paint(status)}${why} ${io.err.dim(`· ${facts.join(' · ')}`)}`];
 }
 
