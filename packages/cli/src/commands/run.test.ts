@@ -337,7 +337,7 @@ describe('what allium run says of the command line and the config', () => {
   it('says when an answer is cut off', async () => {
     here().write('allium.toml', `${here().read('allium.toml')}\n[allium.settings]\nmaxOutputTokens = 3\n`);
     const { stderr } = await here().allium(['run', 'hi']);
-    expect(stderr).toContain('done (the answer is cut off: the model came to its limit of tokens)');
+    expect(stderr).toContain('stopped (kernel: The answer was cut off at its limit of 3 output tokens.');
   });
 });
 
