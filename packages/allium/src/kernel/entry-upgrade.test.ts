@@ -1,12 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { type StoredEntry, upgradeEntries } from './entry-upgrade.js';
+import { ENTRY_VERSION } from './store.js';
 
 const entry = (v: number, seq: number): StoredEntry => ({ v, seq, at: 5, type: 'inbox', cursor: seq });
 
 describe('upgradeEntries', () => {
   it('returns the same array where every entry has the current version', () => {
-    const entries = [entry(1, 1), entry(1, 2)];
+    const entries = [entry(ENTRY_VERSION, 1), entry(ENTRY_VERSION, 2)];
     expect(upgradeEntries('s', entries)).toBe(entries);
+  });
+
+  it('reads what the first version wrote, which lacks nothing', () => {
+    expect(upgradeEntries('s', [entry(1, 1)])).toEqual([entry(2, 1)]);
   });
 
   it('takes every step from the version of the entry to the current one, and leaves current entries alone', () => {
@@ -26,16 +31,16 @@ describe('upgradeEntries', () => {
 
   it.each([
     [
-      2,
-      'Entry 7 of session "s" has version 2; this release reads versions up to 1. It was written by a newer release: update this one.',
+      3,
+      'Entry 7 of session "s" has version 3; this release reads versions up to 2. It was written by a newer release: update this one.',
     ],
     [
       0,
-      'Entry 7 of session "s" has version 0; this release reads versions up to 1. The journal was not written by this library, or is damaged.',
+      'Entry 7 of session "s" has version 0; this release reads versions up to 2. The journal was not written by this library, or is damaged.',
     ],
     [
       undefined as unknown as number,
-      'Entry 7 of session "s" has version undefined; this release reads versions up to 1. The journal was not',
+      'Entry 7 of session "s" has version undefined; this release reads versions up to 2. The journal was not',
     ],
   ])('refuses version %s with SESSION_CORRUPT', (version, message) => {
     expect(() => upgradeEntries('s', [entry(version, 7)])).toThrow(message);

@@ -13,7 +13,10 @@ export interface StoredEntry {
  * `STEPS[n]` turns an entry of version `n` into one of version `n + 1`; it sets `v` itself and keeps `seq` and `at`.
  * Whoever raises `ENTRY_VERSION` adds a step here and leaves the fixtures of the old version in place.
  */
-const STEPS: Readonly<Record<number, (entry: StoredEntry) => StoredEntry>> = {};
+const STEPS: Readonly<Record<number, (entry: StoredEntry) => StoredEntry>> = {
+  // Version 2 adds `rewind` entries, which whoever reads version 1 must not overlook.
+  1: (entry) => ({ ...entry, v: 2 }),
+};
 
 /**
  * What a store returned, in the current version. Stores give back what they were given; this is the one place that

@@ -35,7 +35,12 @@ export const ERROR_CODES = {
   STREAM_TAKEN: 'A stream of events is read a second time. It hands each event out once, to one reader.',
   SESSION_BUSY: 'The session already has a run under way in this process.',
   NOTHING_TO_CONTINUE:
-    '`continue()` found nothing to answer: no message waits and the history ends with an answer, or a run is still open.',
+    'The history ends with an answer, and no message waits, so `continue()` has nothing to go on with.',
+  RUN_OPEN: 'A run of the session has not ended, and what was asked for needs one that has none.',
+  MESSAGE_UNKNOWN: 'A message is named that is not in the history of the session.',
+  CALLS_UNANSWERED:
+    'A history was to end between tool calls and their results. The message names the nearest points where it can.',
+  NO_COMPACTION: 'No middleware of the agent can do what `session.compact()` asks for.',
   SESSION_CONFLICT: 'Another runner appended to the session meanwhile. Nothing was written.',
   SESSION_UNKNOWN:
     'The session does not exist, or its last run has ended: there is nothing to resume. The message says which.',

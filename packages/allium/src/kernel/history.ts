@@ -81,6 +81,14 @@ export class History {
     return Object.freeze(this.messages.slice(from, to));
   }
 
+  /** Another one, which ends with this message: whoever holds a view of this one keeps what it has. */
+  upTo(id: string | null): History {
+    const cut = new History();
+    const length = id === null ? 0 : this.messages.findLastIndex((message) => message.id === id) + 1;
+    for (let i = 0; i < length; i++) cut.append(this.messages[i]!);
+    return cut;
+  }
+
   /** The last assistant message from `from` on. For the kernel: it freezes nothing. */
   lastAnswer(from: number): Message | undefined {
     for (let i = this.messages.length - 1; i >= from; i--) {

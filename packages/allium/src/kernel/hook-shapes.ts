@@ -85,6 +85,7 @@ export const SHAPES: Record<RuleHook, Shape> = {
     fine: isInjectable,
     lack: lackOfList,
   },
+  compact: { wanted: 'nothing', fine: () => false },
 };
 
 function lackOfList(list: unknown): string | undefined {

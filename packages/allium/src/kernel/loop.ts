@@ -17,7 +17,7 @@ import { isAnswered } from './history.js';
 import { type Due, drain } from './inbox.js';
 import { acceptInput, acceptQueued, appendMessages, stamped } from './incoming.js';
 import { type AssistantMessage, NOTHING, type ToolMessage } from './messages.js';
-import { type Answer, modelPhase } from './model-phase.js';
+import { type Answer, compactHistory, modelPhase } from './model-phase.js';
 import type { OpenBatch } from './open-run.js';
 import { NO_VERDICTS } from './response-gate.js';
 import type { Stop } from './result.js';
@@ -45,6 +45,7 @@ interface TurnEnd {
 
 /** From the input, or from where the journal left off, turn after turn. In one function: an async call for each shows. */
 export async function converse(run: Run, ctx: RunContext): Promise<Stop> {
+  if (run.compacts) return compactHistory(run);
   const begun = begin(run, ctx);
   let end = begun instanceof Promise ? await begun : begun;
   // What was said before the first turn is heard in it. Nothing can have come where nothing had to be waited for.

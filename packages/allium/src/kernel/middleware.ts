@@ -191,6 +191,8 @@ export interface Middleware {
     ctx: TurnContext,
   ): Awaitable<boolean | { readonly reason: StoppingReason; readonly message?: string } | void>;
   onRunEnd?(ctx: TurnContext): Awaitable<readonly Message[] | void>;
+  /** Makes later requests shorter, because `session.compact()` asks for it; what it finds out belongs in session cells. */
+  compact?(ctx: ModelContext): Awaitable<void>;
 
   // guard
   /** Judges text and calls at fixed points: see `Guard`. */

@@ -1220,20 +1220,24 @@ describe('hooks of all kinds', () => {
       afterModelResponse: fail,
       shouldStopAfterTurn: fail,
       onRunEnd: fail,
+      compact: fail,
     };
-    const { result } = await watched(
-      new Agent({ model: scriptedModel([call(), text('end')]), tools: [echo], middleware: [open] }),
-      'go',
-    );
+    const agent = new Agent({
+      model: scriptedModel([call(), text('end')]),
+      tools: [echo],
+      middleware: [open],
+    });
+    const session = agent.session('s');
+    const { result } = await watched(session, 'go');
+    const compacted = await session.compact();
     expect(transcript(result.messages)).toEqual([
       'user: go',
       'assistant: <echo>',
       'tool: hi',
       'assistant: end',
     ]);
-    expect(new Set(result.changes.map(({ what }) => what.split(' ')[0]))).toEqual(
-      new Set(Object.keys(RULES)),
-    );
+    const changes = [...result.changes, ...compacted.changes];
+    expect(new Set(changes.map(({ what }) => what.split(' ')[0]))).toEqual(new Set(Object.keys(RULES)));
   });
 
   it.each([false, true])(

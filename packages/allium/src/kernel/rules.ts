@@ -40,6 +40,7 @@ export const RULES = {
   },
   shouldStopAfterTurn: { rule: 'any true', detail: 'the first that says stop ends the question' },
   onRunEnd: { rule: 'concatenate', detail: 'any message keeps the run going' },
+  compact: { rule: 'each in turn', detail: 'only when session.compact() asks for it' },
 } as const satisfies Record<string, { rule: string; detail: string }>;
 
 export type RuleHook = keyof typeof RULES;

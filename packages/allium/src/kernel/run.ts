@@ -61,6 +61,7 @@ export class Run {
   readonly resumed: boolean;
   /** It began without an input, to go on with the history and with what waits. */
   readonly continues: boolean;
+  readonly compacts: boolean;
   readonly queue: QueueModes;
   readonly store: Store;
   readonly forgets: boolean;
@@ -142,6 +143,7 @@ export class Run {
     this.clock = agent.clock;
     this.resumed = !start.input;
     this.continues = start.input?.length === 0;
+    this.compacts = start.compacts ?? false;
     this.queue = options.queue ? { ...agent.queue, ...options.queue } : agent.queue;
     this.onRequest = options.onRequest ?? agent._onRequest;
     this.store = start.store;

@@ -16,7 +16,7 @@ export class SessionState implements CellHolder {
   /** How many read the journal into it right now. */
   reading = 0;
   tenant: string | undefined;
-  readonly history = new History();
+  history = new History();
   cells: CellHolder['cells'] = undefined;
   readonly callIds = new IdSet();
   inboxCursor = 0;
@@ -113,6 +113,10 @@ export class SessionState implements CellHolder {
       case 'inbox':
         this.inboxCursor = entry.cursor;
         this.waits = entry.waits ?? NOTHING;
+        return;
+      case 'rewind':
+        this.history = this.history.upTo(entry.to);
+        this.cells = undefined;
         return;
       case 'run_end':
         if (this.open) this.close(this.open);
@@ -287,7 +291,8 @@ function isSame(
   return known.type === entry?.type && known.at === entry.at && known.runId === entry.runId;
 }
 
-function takeIn(state: SessionState, entry: Entry): void {
+/** Applies an entry that was read. */
+export function takeIn(state: SessionState, entry: Entry): void {
   if (entry.seq !== state.seq + 1)
     throw new AlliumError(
       'SESSION_CORRUPT',

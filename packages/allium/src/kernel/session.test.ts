@@ -6,6 +6,7 @@ import {
   type AgentEvent,
   defineMiddleware,
   defineState,
+  ENTRY_VERSION,
   type Entry,
   type Middleware,
   memoryStore,
@@ -177,7 +178,7 @@ describe('the journal', () => {
     const turns = entries.filter(({ type }) => type === 'message').length;
     expect(entries.length).toBeLessThanOrEqual(turns * 3 + 4);
     expect(entries.map(({ seq }) => seq)).toEqual(entries.map((_, i) => i + 1));
-    expect(entries.every((entry) => entry.v === 1 && typeof entry.at === 'number')).toBe(true);
+    expect(entries.every((entry) => entry.v === ENTRY_VERSION && typeof entry.at === 'number')).toBe(true);
   });
 
   it('is plain JSON: every entry survives a round trip', async () => {

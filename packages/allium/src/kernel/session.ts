@@ -7,7 +7,9 @@ import { EventStream, type RunStream } from './event-stream.js';
 import { posted, type QueuedMessage, queued } from './inbox.js';
 import { ownMessage, toMessages } from './message-input.js';
 import { freezeMessage, type Message, type MessageInput, userMessage } from './messages.js';
+import { checkOptions } from './options.js';
 import type { RunResult } from './result.js';
+import { fork, type HistoryPoint, type Place, rewind } from './rewind.js';
 import {
   checkRunOptions,
   type DeclaredOptions,
@@ -31,6 +33,11 @@ export interface ResumeOptions extends RunOptions {
   readonly answers?: Readonly<Record<string, Decision>>;
   /** Go on although a middleware of the run is missing now. */
   readonly allowPlanChange?: boolean;
+}
+
+export interface ForkOptions {
+  /** Of the new session, which must not exist yet. @default random */
+  readonly id?: string;
 }
 
 export class Session {
@@ -76,6 +83,45 @@ export class Session {
 
   continueStream(options: RunOptions = NO_OPTIONS): RunStream {
     return this.streaming(() => [], options);
+  }
+
+  /**
+   * Has the middleware that can compact the history do so now, in a run without turns: what it takes is in `usage` of the
+   * result. The history stays as it is; later requests are shorter.
+   */
+  async compact(options: RunOptions = NO_OPTIONS): Promise<RunResult> {
+    if (isOptions(options) && this.agent.planFor(options.middleware).rules.compact.length === 0)
+      throw new AlliumError(
+        'NO_COMPACTION',
+        'No middleware of the agent can compact a history. Add one with a `compact` hook, such as compaction().',
+      );
+    return this.start(() => [], options, undefined, undefined, true);
+  }
+
+  /**
+   * Goes back: the history ends with this message again, or before it, and the cells of the session are as they were
+   * there. The journal keeps everything, and usage and limits go on counting. A run that is open is ended.
+   */
+  async rewind(point: HistoryPoint): Promise<void> {
+    this.claim();
+    try {
+      await reached(() => rewind(this.place, point));
+    } finally {
+      this.agent._busy.delete(this.id);
+    }
+  }
+
+  /**
+   * A new session with the history up to this message, or before it; all of it if none is named. The two are
+   * independent from then on, and what waits stays with this one.
+   */
+  async fork(point?: HistoryPoint, options: ForkOptions = {}): Promise<Session> {
+    checkOptions('fork', options, ['id']);
+    const { agent, store, tenant } = this;
+    const { id = `s_${agent.newId()}` } = options;
+    checkSessionId(id);
+    await reached(() => fork(this.place, point, id));
+    return new Session(agent, id, false, store, tenant);
   }
 
   /** Says something while a run is under way: the model hears it before its next turn. */
@@ -201,16 +247,15 @@ export class Session {
     return declared;
   }
 
-  private async start(
-    input: (() => Message[]) | undefined,
-    options: ResumeOptions,
-    queue?: EventQueue,
-    scope = new Scope(options?.parent?._scope),
-  ): Promise<RunResult> {
-    const { agent } = this;
-    const declared = options === NO_OPTIONS ? NONE_DECLARED : this.declared(options, !input);
-    const messages = input?.();
-    if (agent._busy.has(this.id)) {
+  private get place(): Place {
+    const { agent, store, id: sessionId, tenant = agent.tenant } = this;
+    return { agent, store, sessionId, tenant };
+  }
+
+  /** From here on nobody else of this agent runs the session, until it is given back. */
+  private claim(): void {
+    const { _busy: busy } = this.agent;
+    if (busy.has(this.id)) {
       throw new AlliumError(
         'SESSION_BUSY',
         `Session "${this.id}" already has a run under way. Use steer() to speak into it, followUp() to speak after it, or await it first.`,
@@ -218,7 +263,20 @@ export class Session {
     }
     // A look at the journal that is still under way goes on with the state it has.
     if (this.state.reading > 0) this.state = new SessionState(this.id);
-    agent._busy.set(this.id, this);
+    busy.set(this.id, this);
+  }
+
+  private async start(
+    input: (() => Message[]) | undefined,
+    options: ResumeOptions,
+    queue?: EventQueue,
+    scope = new Scope(options?.parent?._scope),
+    compacts = false,
+  ): Promise<RunResult> {
+    const { agent } = this;
+    const declared = options === NO_OPTIONS ? NONE_DECLARED : this.declared(options, !input);
+    const messages = input?.();
+    this.claim();
     this.control = scope;
     let waits = false;
     try {
@@ -229,6 +287,7 @@ export class Session {
         state: this.state,
         input: messages,
         tenant: options.tenant ?? this.tenant ?? options.parent?.tenant ?? agent.tenant,
+        compacts,
         options,
         declared,
         queue,
@@ -262,6 +321,10 @@ async function reached<T>(ask: () => Awaitable<T>): Promise<T> {
 
 /** Of most runs: nothing in it has to be looked at. */
 const NO_OPTIONS: RunOptions = Object.freeze({});
+
+export function checkSessionId(id: unknown): void {
+  if (typeof id !== 'string' || id === '') throw invalidOption('session id', 'non-empty text', id);
+}
 
 function ownMessages(input: MessageInput | readonly MessageInput[]): Message[] {
   if (typeof input === 'string') return [freezeMessage(userMessage(input))];

@@ -6,7 +6,7 @@ import type { RunStatus, Stop, StoppingReason } from './result.js';
 export type Awaitable<T> = T | Promise<T>;
 
 /** The version new entries are written with. Readers accept every version up to it. */
-export const ENTRY_VERSION = 1;
+export const ENTRY_VERSION = 2;
 
 export interface TurnPlan {
   /** What `afterModelResponse` decided. */
@@ -100,6 +100,8 @@ export type EntryBody =
       /** Messages that did not get in, by number: they are taken over all the same, without what they say. */
       readonly refused?: readonly { readonly n: number; readonly by: string; readonly reason: string }[];
     }
+  /** The history ends with this message again, or is empty. What the cells of the session held there follows as `state`. */
+  | { readonly type: 'rewind'; readonly to: string | null }
   | {
       readonly type: 'run_end';
       readonly runId: string;

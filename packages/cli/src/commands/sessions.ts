@@ -165,9 +165,19 @@ export function statusOf(entries: readonly Entry[]): string {
 }
 
 export function messagesOf(entries: readonly Entry[]): Message[] {
-  return entries.flatMap((entry) =>
-    entry.type === 'message' || entry.type === 'tool_finished' ? [entry.message] : [],
-  );
+  let messages: Message[] = [];
+  for (const entry of entries) {
+    if (entry.type === 'message' || entry.type === 'tool_finished') messages.push(entry.message);
+    if (entry.type === 'rewind') messages = upTo(messages, entry.to);
+  }
+  return messages;
+}
+
+/** A history never ends among the results of a batch, which stand in the order in which they came. */
+function upTo(messages: readonly Message[], id: string | null): Message[] {
+  let length = messages.findIndex((message) => message.id === id) + 1;
+  if (messages[length - 1]?.role === 'tool') while (messages[length]?.role === 'tool') length++;
+  return messages.slice(0, length);
 }
 
 function titleOf(entries: readonly Entry[]): string {

@@ -116,6 +116,9 @@ function add(run: RunTrace, entry: Entry): void {
         leaf('state', `state ${entry.cell} = ${short(JSON.stringify(entry.value) ?? '', 80)}`, entry.seq),
       );
       return;
+    case 'rewind':
+      run.node.children.push(leaf('end', `rewound to ${entry.to ?? 'the beginning'}`, entry.seq));
+      return;
     case 'run_end': {
       const { status, stop } = entry;
       const why = [stop.reason, stop.by, stop.message].filter(Boolean).join(', ');

@@ -75,12 +75,14 @@ export function compaction(options: CompactionOptions): Compaction {
     const forced = kept !== undefined;
     ctx.state.set(asked, { messages, forced });
     const after = await compactor.round(messages, ctx, await meter(), before, forced);
-    const changed = forced || after !== before;
-    if (changed && after.summary !== ctx.state.get(cells.summary))
-      ctx.state.set(cells.summary, after.summary);
-    if (changed && after.progress !== ctx.state.get(cells.progress))
-      ctx.state.set(cells.progress, after.progress);
+    if (forced || after !== before) remember(ctx, after);
     return compactor.view(messages, after.summary);
+  }
+
+  /** What there is no news of is not written. */
+  function remember(ctx: Context, after: Memory): void {
+    if (after.summary !== ctx.state.get(cells.summary)) ctx.state.set(cells.summary, after.summary);
+    if (after.progress !== ctx.state.get(cells.progress)) ctx.state.set(cells.progress, after.progress);
   }
 
   function memoryOf(ctx: Context): Memory {
@@ -94,6 +96,9 @@ export function compaction(options: CompactionOptions): Compaction {
       seams: ['model'],
       extraLlmCalls: () => [summaryModel],
       transformContext,
+      async compact(ctx) {
+        remember(ctx, await compactor.round(ctx.messages, ctx, await meter(), memoryOf(ctx), true));
+      },
       beforeModel(ctx) {
         if (ctx.state.get(asked)) compactor.sending(ctx);
       },

@@ -58,7 +58,9 @@ function read(version: string): Journal {
 
 describe.each(fs.readdirSync(fixtures))('a session of version %s', (version) => {
   const journal = read(version);
-  const today = journal.today ?? journal.appends.flat().map((entry, i) => ({ ...entry, seq: i + 1 }));
+  const today =
+    journal.today ??
+    journal.appends.flat().map((entry, i) => ({ ...entry, v: ENTRY_VERSION, seq: i + 1 }));
 
   it.each(Object.keys(STORES))('is read from a %s store', async (kind) => {
     const folder = path.join(scratch, `${version}-${kind}`);
@@ -111,6 +113,7 @@ it('has a fixture of the current version, with an entry of every type', async ()
     usage: true,
     active: true,
     inbox: true,
+    rewind: true,
     run_end: true,
   };
   const journal = read(`v${ENTRY_VERSION}`);

@@ -110,6 +110,7 @@ const bodies: { readonly [Kind in EntryBody['type']]: Whole<Extract<EntryBody, {
   usage: { type: 'usage', runId, usage, costUsd: 0.5 },
   active: { type: 'active', runId, ms: 12.5 },
   inbox: { type: 'inbox', cursor: 3, waits: [1, 2], refused: [{ n: 3, by: 'guard', reason: 'No.' }] },
+  rewind: { type: 'rewind', to: 'm1' },
   run_end: { type: 'run_end', runId, status: 'stopped', stop, turns: 3 },
 };
 
