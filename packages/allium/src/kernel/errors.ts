@@ -58,6 +58,7 @@ export const ERROR_CODES = {
   UNKNOWN_NAME: 'A middleware, model, store or tool is named that is neither registered nor installed.',
   CONFIG_NOT_FOUND: 'There is no config file here or in a folder above.',
   CONFIG_INVALID: 'A config file cannot be read, or holds something it cannot hold.',
+  CONFIG_UNTRUSTED: 'The config file that was found in a folder above belongs to somebody else.',
   CONFIG_VARIABLE: 'A config file names an environment variable that is not set and has no default.',
   PLUGIN_INVALID: 'An installed plugin is not what its package says, or is no plugin.',
   MISSING_DEPENDENCY: 'An optional package is needed and not installed.',
