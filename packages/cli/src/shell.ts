@@ -7,11 +7,12 @@ import {
   loadConfig,
   resolveConfigStore,
 } from '@allium/config';
-import type { SessionInfo, Store } from 'allium';
+import type { Entry, SessionInfo, Store } from 'allium';
 import type { Command } from 'commander';
+import { untilEnding } from './ending.js';
 import { describeError, isConfigError, isDamage, UsageError } from './outcome.js';
 import { type Io, note, print, printJson } from './terminal/io.js';
-import { withTexts } from './terminal/text.js';
+import { withTexts, word } from './terminal/text.js';
 
 export interface Shell {
   readonly io: Io;
@@ -39,7 +40,7 @@ export function positive(text: string): number {
 /** A command to copy: it names the config where one was named. */
 export function commandLine({ configFile }: Shell, ...words: readonly string[]): string {
   const config = configFile === undefined ? [] : ['--config', configFile];
-  return ['allium', ...config, ...words].map(quoted).join(' ');
+  return ['allium', ...config, ...words].map((one) => quoted(word(one))).join(' ');
 }
 
 /** A word as shells take it: in double quotes where they are enough, for those are known everywhere. */
@@ -84,13 +85,20 @@ export async function withAgent<T>(
   use: (opened: Opened) => Promise<T>,
 ): Promise<T> {
   const loaded = await openConfig(shell);
-  const made = await createAgent(loaded, overrides).catch((error: unknown) => {
-    throw blamingOption(error, overrides);
-  });
+  const own = overrides.store === undefined && loaded.config.store !== undefined;
+  const opened = own ? await resolveConfigStore(loaded) : undefined;
   try {
-    return await use({ ...made, loaded });
+    const store = opened && { store: untilEnding(opened.store, shell.io.signal) };
+    const made = await createAgent(loaded, { ...overrides, ...store }).catch((error: unknown) => {
+      throw blamingOption(error, overrides);
+    });
+    try {
+      return await use({ ...made, loaded });
+    } finally {
+      await made.close();
+    }
   } finally {
-    await made.close();
+    await opened?.close();
   }
 }
 
@@ -130,7 +138,7 @@ export async function findSession(store: Store, wanted: string | undefined): Pro
   }
   if (ids.length === 1) return ids[0]!;
   if (ids.length > 1)
-    throw new UsageError(`Which one? These sessions begin with "${wanted}": ${ids.join(', ')}`);
+    throw new UsageError(`Which one? These sessions begin with "${wanted}": ${ids.map(word).join(', ')}`);
   throw new UsageError(
     wanted === undefined
       ? 'There are no sessions yet in the store of this config, or none that can be read.'
@@ -167,4 +175,22 @@ export async function* allSessions(store: Store): AsyncGenerator<SessionInfo> {
     yield* page.sessions;
     cursor = page.next;
   } while (cursor !== undefined);
+}
+
+/** How the last run stands, from the journal alone. */
+export function statusOf(entries: readonly Entry[]): string {
+  const last = entries.findLast(({ type }) => type === 'run_start' || type === 'run_end');
+  if (last?.type === 'run_end') return last.status;
+  const open = new Set<string>();
+  for (const entry of entries) {
+    if (entry.type === 'request') open.add(entry.request.id);
+    else if (entry.type === 'answer') open.delete(entry.requestId);
+  }
+  if (open.size > 0) return 'suspended';
+  return last ? 'open' : 'empty';
+}
+
+/** Whether the session has a run to go on with. */
+export async function isOpen(store: Store, sessionId: string): Promise<boolean> {
+  return ['open', 'suspended'].includes(statusOf(await store.read(sessionId, 1)));
 }

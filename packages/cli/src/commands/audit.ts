@@ -7,7 +7,7 @@ import { type AuditReport, auditHead, verifyAudit } from 'allium/middleware/audi
 import { codeOf, EXIT, UsageError } from '../outcome.js';
 import { type AddCommand, allSessions, findSession, type Shell, unlessDamaged, withStore } from '../shell.js';
 import { note, print, printJson } from '../terminal/io.js';
-import { count } from '../terminal/text.js';
+import { count, word } from '../terminal/text.js';
 
 interface Options {
   readonly session?: string;
@@ -65,7 +65,7 @@ function reportLines(
   const more = unanchored > 0 ? `, ${unanchored} written after the journal's last word` : '';
   const head = ok ? io.out.green('ok     ') : io.out.red('BROKEN ');
   return [
-    `${head} ${session}: ${count(verified, 'line')} verified${more}`,
+    `${head} ${word(session)}: ${count(verified, 'line')} verified${more}`,
     ...problems.map(({ kind, seq, line }) => {
       const where = [
         seq === undefined ? '' : `line ${seq} of the session`,

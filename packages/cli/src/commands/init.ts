@@ -3,7 +3,6 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, relative, resolve } from 'node:path';
 import { CONFIG_FILES } from '@allium/config';
-import { confirm, intro, isCancel, multiselect, outro, select, text } from '@clack/prompts';
 import {
   type Choices,
   DEFAULTS,
@@ -15,6 +14,7 @@ import {
 import { EXIT, UsageError } from '../outcome.js';
 import { type AddCommand, quoted, type Shell } from '../shell.js';
 import { type Io, note } from '../terminal/io.js';
+import { askText, askWhether, askWhich, askWhichOf, begin, finish } from '../terminal/prompts.js';
 import { installedVersions } from './version.js';
 
 interface Options {
@@ -91,59 +91,43 @@ function write(io: Io, dir: string, choices: Choices, force: boolean): void {
 
 /** Undefined: they changed their mind. */
 async function ask(io: Io, defaults: Choices, given: string | undefined): Promise<Choices | undefined> {
-  const common = { input: io.stdin, output: io.stderr };
-  intro('An agent to begin with', common);
-  const model = given ?? (await askModel(common));
+  begin(io, 'An agent to begin with');
+  const model = given ?? (await askModel(io));
   if (model === undefined) return undefined;
-  const store = await select({
-    ...common,
-    message: 'Where are sessions kept?',
-    initialValue: defaults.store,
-    options: [
-      { value: 'sqlite' as const, label: 'SQLite', hint: '.allium/sessions.db' },
-      { value: 'file' as const, label: 'Files', hint: '.allium/sessions' },
-      { value: 'memory' as const, label: 'Nowhere', hint: 'gone when the program ends' },
-    ],
-  });
-  if (isCancel(store)) return undefined;
-  const middleware = await multiselect({
-    ...common,
-    message: 'Which middleware? (space selects)',
-    required: false,
-    initialValues: [...defaults.middleware],
-    options: (Object.keys(MIDDLEWARE) as MiddlewareName[]).map((value) => ({
-      value,
-      label: MIDDLEWARE[value].label,
-      hint: MIDDLEWARE[value].hint,
-    })),
-  });
-  if (isCancel(middleware)) return undefined;
-  const tool = await confirm({ ...common, message: 'An example of a tool?', initialValue: defaults.tool });
-  if (isCancel(tool)) return undefined;
-  outro('Writing', common);
+  const stores = [
+    { value: 'sqlite', label: 'SQLite', hint: '.allium/sessions.db' },
+    { value: 'file', label: 'Files', hint: '.allium/sessions' },
+    { value: 'memory', label: 'Nowhere', hint: 'gone when the program ends' },
+  ] as const;
+  const store = await askWhich<Choices['store']>(io, 'Where are sessions kept?', stores, defaults.store);
+  if (store === undefined) return undefined;
+  const offered = (Object.keys(MIDDLEWARE) as MiddlewareName[]).map((value) => ({
+    value,
+    label: MIDDLEWARE[value].label,
+    hint: MIDDLEWARE[value].hint,
+  }));
+  const middleware = await askWhichOf(io, 'Which middleware? (space selects)', offered, defaults.middleware);
+  if (middleware === undefined) return undefined;
+  const tool = await askWhether(io, 'An example of a tool?', defaults.tool);
+  if (tool === undefined) return undefined;
+  finish(io, 'Writing');
   return { model, store, middleware, tool };
 }
 
-async function askModel(common: { input: Io['stdin']; output: Io['stderr'] }): Promise<string | undefined> {
-  const scheme = await select({
-    ...common,
-    message: 'Which model?',
-    options: [
-      { value: 'offline', label: 'offline', hint: 'no key, no network: for first steps and tests' },
-      { value: 'anthropic/claude-sonnet-4-5', label: 'Anthropic' },
-      { value: 'openai/gpt-5', label: 'OpenAI' },
-      { value: 'google/gemini-2.5-pro', label: 'Google' },
-      {
-        value: 'openai-compatible/llama3.2@http://localhost:11434/v1',
-        label: 'A server of your own',
-        hint: 'Ollama, vLLM, …',
-      },
-    ],
-  });
-  if (isCancel(scheme)) return undefined;
-  if (scheme === 'offline') return scheme;
-  const name = await text({ ...common, message: 'Its name', initialValue: scheme });
-  return isCancel(name) ? undefined : name;
+async function askModel(io: Io): Promise<string | undefined> {
+  const scheme = await askWhich(io, 'Which model?', [
+    { value: 'offline', label: 'offline', hint: 'no key, no network: for first steps and tests' },
+    { value: 'anthropic/claude-sonnet-4-5', label: 'Anthropic' },
+    { value: 'openai/gpt-5', label: 'OpenAI' },
+    { value: 'google/gemini-2.5-pro', label: 'Google' },
+    {
+      value: 'openai-compatible/llama3.2@http://localhost:11434/v1',
+      label: 'A server of your own',
+      hint: 'Ollama, vLLM, …',
+    },
+  ]);
+  if (scheme === undefined || scheme === 'offline') return scheme;
+  return askText(io, 'Its name', { initialValue: scheme });
 }
 
 /** By version, for asking for the module prints a warning that it is experimental. */
