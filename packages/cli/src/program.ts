@@ -3,7 +3,7 @@ import { Command, CommanderError } from 'commander';
 import { COMMANDS } from './commands/index.js';
 import { exitCodeOfEnding } from './ending.js';
 import { codeOf, describeError, EXIT, exitCodeOfError, exitCodes } from './outcome.js';
-import { type Shell, tellStack } from './shell.js';
+import { programName, type Shell, tellStack } from './shell.js';
 import { type Io, note, printJson, write } from './terminal/io.js';
 import { styleFor } from './terminal/style.js';
 
@@ -27,7 +27,7 @@ export async function main(args: readonly string[], given: Io): Promise<number> 
     const helped = error instanceof CommanderError && error.exitCode === 0;
     if (helped) return EXIT.done;
     if (io.signal.aborted && isAbort(error)) return exitCodeOfEnding(io.signal) ?? EXIT.aborted;
-    const text = shell.redactError(describeError(error)) + adviceFor(error);
+    const text = shell.redactError(describeError(error)) + adviceFor(shell, error);
     if (shell.json || args.includes('--json'))
       printJson(io, { type: 'error', code: codeOf(error), message: text }, 0);
     if (error instanceof CommanderError) return EXIT.usage;
@@ -43,8 +43,8 @@ function isAbort(error: unknown): boolean {
 }
 
 /** What a person at the command line does next, where the error is written for programs. */
-function adviceFor(error: unknown): string {
-  return codeOf(error) === 'CONFIG_NOT_FOUND' ? '\nWrite one with: allium init' : '';
+function adviceFor({ io }: Shell, error: unknown): string {
+  return codeOf(error) === 'CONFIG_NOT_FOUND' ? `\nWrite one with: ${programName(io)} init` : '';
 }
 
 /** Exported for the docs, which show its help. */

@@ -37,11 +37,25 @@ export function positive(text: string): number {
   return n;
 }
 
-/** A command to copy: it names the config where one was named. */
-export function commandLine({ configFile }: Shell, ...words: readonly string[]): string {
+/** A command to copy: it begins as this one was begun, and names the config where one was named. */
+export function commandLine({ io, configFile }: Shell, ...words: readonly string[]): string {
   const config = configFile === undefined ? [] : ['--config', configFile];
-  return ['allium', ...config, ...words].map((one) => quoted(word(one))).join(' ');
+  const rest = [...config, ...words].map((one) => quoted(word(one)));
+  return [programName(io), ...rest].join(' ');
 }
+
+/** What to type for this program. Whoever came through a package manager may not have it on their path. */
+export function programName({ env }: Pick<Io, 'env'>): string {
+  const [manager = ''] = (env.npm_config_user_agent ?? '').split('/', 1);
+  return RUNNERS[manager] ?? 'allium';
+}
+
+const RUNNERS: Readonly<Record<string, string>> = {
+  npm: 'npx allium',
+  pnpm: 'pnpm exec allium',
+  yarn: 'yarn allium',
+  bun: 'bunx allium',
+};
 
 /** A word as shells take it: in double quotes where they are enough, for those are known everywhere. */
 export function quoted(word: string): string {

@@ -12,7 +12,7 @@ import {
   packagesFor,
 } from '../init/files.js';
 import { EXIT, UsageError } from '../outcome.js';
-import { type AddCommand, quoted, type Shell } from '../shell.js';
+import { type AddCommand, programName, quoted, type Shell } from '../shell.js';
 import { type Io, note } from '../terminal/io.js';
 import { askText, askWhether, askWhich, askWhichOf, begin, finish } from '../terminal/prompts.js';
 import { installedVersions } from './version.js';
@@ -57,7 +57,7 @@ async function init(shell: Shell, folder: string, options: Options): Promise<voi
     shell.exitCode = EXIT.aborted;
     return;
   }
-  write(io, dir, choices, options.force === true);
+  write(shell, dir, choices, options.force === true);
 }
 
 /** A folder has one config: two would be an error of every command that follows. */
@@ -70,21 +70,25 @@ function refuseTwins(dir: string, force: boolean): void {
   }
 }
 
-function write(io: Io, dir: string, choices: Choices, force: boolean): void {
+function write(shell: Shell, dir: string, choices: Choices, force: boolean): void {
+  const { io } = shell;
+  const program = programName(io);
   mkdirSync(dir, { recursive: true });
   for (const [path, content] of filesFor(choices, installedVersions())) {
     const kept = existsSync(join(dir, path)) && (!force || path === 'package.json');
     if (!kept) writeFileSync(join(dir, path), content);
     note(io, io.err.dim(`  ${kept ? 'kept ' : 'wrote'} ${path}`));
   }
-  const missing = ['allium', ...packagesFor(choices, nodeHasSqlite())].filter(
+  // Without it in the project a package manager would look for the program elsewhere, and find another one.
+  const own = program === 'allium' ? [] : ['@allium/cli'];
+  const missing = ['allium', ...own, ...packagesFor(choices, nodeHasSqlite())].filter(
     (name) => !canResolve(dir, name),
   );
   const here = relative(io.cwd, dir);
   const steps = [
     ...(here === '' ? [] : [`cd ${quoted(here)}`]),
     ...(missing.length > 0 ? [`npm install ${missing.join(' ')}`] : []),
-    'allium run "Count the words of: to be or not to be"',
+    `${program} run "Count the words of: to be or not to be"`,
   ];
   note(io, `Next:\n${steps.map((step) => `  ${step}`).join('\n')}`);
 }
@@ -142,7 +146,7 @@ function hasSqlite(dir: string): boolean {
 
 function canResolve(dir: string, name: string): boolean {
   try {
-    createRequire(join(dir, 'package.json')).resolve(name === 'allium' ? 'allium/package.json' : name);
+    createRequire(join(dir, 'package.json')).resolve(/allium/.test(name) ? `${name}/package.json` : name);
     return true;
   } catch {
     return false;
