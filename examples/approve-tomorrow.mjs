@@ -11,7 +11,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Agent, textOf, tool } from 'allium';
+import { Agent, terminalText, textOf, tool } from 'allium';
 import { approval, ask, deny } from 'allium/middleware/approval';
 import { fileStore } from 'allium/stores/file';
 import { scriptedModel, text, toolCalls } from 'allium/testing';
@@ -66,7 +66,8 @@ if (part === 'evening') {
 } else if (part === 'office') {
   const open = session();
   for (const { id, hash, title, arguments: args, details } of await open.pending()) {
-    console.log(`  ${title} ${args} (${JSON.stringify(details)})`);
+    // Whoever decides must see what is there: nothing in it may steer the terminal or hide.
+    console.log(terminalText(`  ${title} ${args} (${JSON.stringify(details)})`));
     // The hash says what was looked at: an answer for other arguments would be refused.
     await open.answer(id, { type: 'edit', args: { to: 'the printer', euros: 450 }, hash });
     console.log('  Half of it, for now.');
@@ -74,8 +75,8 @@ if (part === 'evening') {
 } else if (part === 'morning') {
   const { status, messages } = await session(text('The baker and half of the printer are paid.')).resume();
   for (const message of messages)
-    if (message.role === 'tool') console.log(`  ${message.toolName}: ${textOf(message)}`);
-  console.log(`  agent: ${textOf(/** @type {import('allium').Message} */ (messages.at(-1)))}`);
+    if (message.role === 'tool') console.log(terminalText(`  ${message.toolName}: ${textOf(message)}`));
+  console.log(terminalText(`  agent: ${textOf(/** @type {import('allium').Message} */ (messages.at(-1)))}`));
   console.log(`  ${status}`);
 } else {
   const made = mkdtempSync(join(tmpdir(), 'allium-example-'));

@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { Agent, textOf, tool, toolCallsOf } from 'allium';
+import { Agent, terminalText, textOf, tool, toolCallsOf } from 'allium';
 import { fileStore } from 'allium/stores/file';
 import { scriptedModel, text, toolCalls } from 'allium/testing';
 import { z } from 'zod';
@@ -69,7 +69,8 @@ if (part === 'work') {
   ).resume();
   for (const message of messages) {
     const calls = message.role === 'assistant' ? toolCallsOf(message).map(({ name }) => `<${name}>`) : [];
-    console.log(`  ${message.id.split('.')[1]} ${message.role}: ${textOf(message)}${calls.join(' ')}`);
+    const line = `  ${message.id.split('.')[1]} ${message.role}: ${textOf(message)}${calls.join(' ')}`;
+    console.log(terminalText(line));
   }
   console.log(`  ${status} after ${turns} turns`);
 } else {

@@ -74,7 +74,7 @@ export function cleanEnvironment() {
   const env = { ...process.env };
   for (const name of Object.keys(env)) {
     if (
-      /^(npm_(package|lifecycle|command|config_(workspace|local_prefix|prefix|dry_run|json))|VITEST|NODE_(OPTIONS|V8_COVERAGE|ENV|CHANNEL)|INIT_CWD|ALLIUM_TALLY_FILE$|FORCE_COLOR$)/i.test(
+      /^(npm_(package|lifecycle|command|config_(workspace|local_prefix|prefix|dry_run|json|user_agent))|VITEST|NODE_(OPTIONS|V8_COVERAGE|ENV|CHANNEL)|INIT_CWD|ALLIUM_TALLY_FILE$|FORCE_COLOR$)/i.test(
         name,
       )
     ) {

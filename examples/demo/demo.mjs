@@ -7,7 +7,7 @@ import { appendFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { approveAll, askPerson, follow, jsonView, liveView, makeIo } from '@allium/cli';
+import { approveAll, askPerson, follow, jsonView, liveView, makeIo, print } from '@allium/cli';
 import { createAgent, loadConfig } from '@allium/config';
 
 const QUESTION =
@@ -28,8 +28,8 @@ const loaded = await loadConfig({ file: fileURLToPath(new URL('allium.toml', imp
 const { agent, close } = await createAgent(loaded);
 
 heading('The plan');
-console.log(`from ${here(loaded.file)}\n`);
-console.log(String(agent.explain()));
+print(io, `from ${here(loaded.file)}\n`);
+print(io, String(agent.explain()));
 
 const ON_ITS_OWN = approveAll('automatically: there is no terminal to ask on');
 /**
@@ -41,32 +41,36 @@ const decided = new Map();
 const results = [];
 for (const title of ['The first run', 'The same question again']) {
   heading(title);
-  console.log(`you: ${QUESTION}\n`);
+  print(io, `you: ${QUESTION}\n`);
   results.push(await run());
 }
 await close();
 
 heading('What it came to');
 for (const [index, { status, turns, usage, costUsd }] of results.entries())
-  console.log(
+  print(
+    io,
     `run ${index + 1}: ${status} after ${turns} turns, ${usage.totalTokens} tokens, $${costUsd?.toFixed(5)}`,
   );
 const total = results.reduce((sum, { costUsd = 0 }) => sum + costUsd, 0);
-console.log(`in all: $${total.toFixed(5)}, at a price that is made up: the offline model costs nothing`);
+print(io, `in all: $${total.toFixed(5)}, at a price that is made up: the offline model costs nothing`);
 
 heading('Where to look next');
 const config = `--config ${here(loaded.file)}`;
 for (const { status, sessionId } of results)
   if (status === 'suspended')
-    console.log(`A call still waits for you: npx allium approve ${sessionId} ${config}\n`);
-console.log(`The data is in ${here(join(loaded.dir, '.allium'))}. Look at it, or talk to the agent:
+    print(io, `A call still waits for you: npx allium approve ${sessionId} ${config}\n`);
+print(
+  io,
+  `The data is in ${here(join(loaded.dir, '.allium'))}. Look at it, or talk to the agent:
 
   npx allium trace ${config}
   npx allium sessions ${config}
   npx allium chat ${config}
 
 The agent is ${here(loaded.file)}, its middleware ${here(join(loaded.dir, 'no-email.mjs'))}.
-README.md goes from here to a middleware of your own, docs/guide/command-line.md has every command.`);
+README.md goes from here to a middleware of your own, docs/guide/command-line.md has every command.`,
+);
 
 /** One run, shown as it goes. */
 async function run() {
@@ -101,7 +105,7 @@ async function ask(request) {
   const decision = await answer(io, request);
   if (decision)
     decided.set(request.hash, async () => {
-      stdout.write(`  ? the same call as before: ${decision.type}\n`);
+      print(io, `  ? the same call as before: ${decision.type}`);
       return decision;
     });
   return decision;
@@ -121,7 +125,7 @@ function readOptions() {
 }
 
 function heading(/** @type {string} */ title) {
-  console.log(`\n── ${title} ${'─'.repeat(60 - title.length)}\n`);
+  print(io, `\n── ${title} ${'─'.repeat(60 - title.length)}\n`);
 }
 
 /** A path as one would type it. */

@@ -3,7 +3,7 @@
 //   OPENAI_API_KEY=… node examples/models/any-model.ts openai/gpt-5-mini
 //   node examples/models/any-model.ts openai-compatible/llama3.2@http://localhost:11434/v1
 
-import { Agent, tool } from 'allium';
+import { Agent, terminalText, tool } from 'allium';
 import { retry } from 'allium/middleware/retry';
 import { z } from 'zod';
 import { openModels } from './loopback.ts';
@@ -31,12 +31,12 @@ try {
     let said = '';
     for await (const event of stream) {
       if (event.type === 'tool_execution_start')
-        console.log('  calls', event.toolCall.name, event.toolCall.arguments);
+        console.log(terminalText(`  calls ${event.toolCall.name} ${event.toolCall.arguments}`));
       if (event.type === 'message_update' && event.delta.type === 'text') said += event.delta.text;
       if (event.type === 'message_reset') said = '';
     }
     const { usage } = await stream.result;
-    console.log(`  says  ${said}`);
+    console.log(terminalText(`  says  ${said}`));
     console.log(`  took  ${usage.inputTokens} tokens in, ${usage.outputTokens} out`);
   }
 } finally {

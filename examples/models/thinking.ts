@@ -5,7 +5,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Agent } from 'allium';
+import { Agent, terminalText } from 'allium';
 import { fileStore } from 'allium/stores/file';
 import { openModels } from './loopback.ts';
 
@@ -23,11 +23,11 @@ try {
   const first = await session().run('Is 221 a prime number? Think first.');
   for (const part of first.messages.at(-1)?.content ?? []) {
     if (part.type === 'thinking')
-      console.log(`  thinks: ${part.text} (${part.signature ? 'sealed' : 'not sealed'})`);
-    if (part.type === 'text') console.log(`  says:   ${part.text}`);
+      console.log(terminalText(`  thinks: ${part.text} (${part.signature ? 'sealed' : 'not sealed'})`));
+    if (part.type === 'text') console.log(terminalText(`  says:   ${part.text}`));
   }
   const second = await session().run('Are you sure?');
-  console.log(`  says:   ${second.text}`);
+  console.log(terminalText(`  says:   ${second.text}`));
 } finally {
   await models.close();
   rmSync(folder, { recursive: true, force: true });

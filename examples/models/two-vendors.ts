@@ -3,7 +3,7 @@
 //   npm run build && node examples/models/two-vendors.ts
 //   OPENAI_API_KEY=… ANTHROPIC_API_KEY=… node examples/models/two-vendors.ts
 
-import { Agent, memoryStore, tool } from 'allium';
+import { Agent, memoryStore, terminalText, tool } from 'allium';
 import { fallback } from 'allium/middleware/fallback';
 import { z } from 'zod';
 import { openModels } from './loopback.ts';
@@ -48,7 +48,7 @@ try {
     for (const message of messages) {
       if (message.role !== 'assistant') continue;
       const parts = message.content.map((part) => (part.type === 'text' ? part.text : `[${part.type}]`));
-      console.log(`  ${message.model}: ${parts.join(' ')}`);
+      console.log(terminalText(`  ${message.model}: ${parts.join(' ')}`));
     }
   }
 } finally {

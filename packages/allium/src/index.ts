@@ -120,5 +120,6 @@ export {
   type Store,
   type TurnPlan,
 } from './kernel/store.js';
+export { terminalJson, terminalText } from './kernel/terminal-text.js';
 export { type Tool, type ToolOptions, type ToolResult, tool, toolResult } from './kernel/tool.js';
 export { isTransient } from './kernel/transient.js';

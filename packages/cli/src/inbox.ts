@@ -2,7 +2,7 @@
 import type { Agent, Decision, PendingRequest } from 'allium';
 import type { Shell } from './shell.js';
 import { note } from './terminal/io.js';
-import { plain } from './terminal/text.js';
+import { short, word } from './terminal/text.js';
 import type { Answerer } from './view/ask.js';
 
 export interface Inbox {
@@ -45,7 +45,7 @@ export async function warnOfOpen({ io, redact }: Shell, agent: Agent, id: string
       io,
       io.err.yellow(
         redact(
-          `warning: session "${id}" waited for an answer, which this run gives up: ${plain(titles.join(', '))}`,
+          `warning: session "${word(id)}" waited for an answer, which this run gives up: ${titles.map((title) => short(title)).join(', ')}`,
         ),
       ),
     );

@@ -8,7 +8,9 @@ export const EXIT = {
   config: 3,
   stopped: 4,
   suspended: 5,
+  hungUp: 129,
   aborted: 130,
+  terminated: 143,
 } as const;
 
 /** For `--help` and the docs: a test keeps both equal to it. */
@@ -19,7 +21,9 @@ export const EXIT_CODES: readonly (readonly [number, string])[] = [
   [EXIT.config, 'the config file is missing or wrong'],
   [EXIT.stopped, 'stopped before its end: by a limit, a guard or a middleware'],
   [EXIT.suspended, 'suspended: it waits for an answer, see `allium approve`'],
+  [EXIT.hungUp, 'ended by SIGHUP: its terminal is gone, the run can be resumed'],
   [EXIT.aborted, 'aborted with Ctrl-C'],
+  [EXIT.terminated, 'ended by SIGTERM: the run can be resumed'],
 ];
 
 /** For the end of a help text. */
@@ -40,6 +44,7 @@ export function exitCodeOf(status: RunStatus): number {
 const CONFIG_CODES = new Set([
   'CONFIG_NOT_FOUND',
   'CONFIG_INVALID',
+  'CONFIG_UNTRUSTED',
   'CONFIG_VARIABLE',
   'PLUGIN_INVALID',
   'UNKNOWN_NAME',

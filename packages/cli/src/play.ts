@@ -1,9 +1,11 @@
 /** Plays a run for whoever started the command: shows it, answers or asks its questions, and says how it ended. */
 import type { Agent, Decision, RunStream } from 'allium';
+import { type EndingSignal, endingOf } from './ending.js';
 import { untilItFits } from './inbox.js';
 import { codeOf, describeError, EXIT, exitCodeOf, exitCodeOfError } from './outcome.js';
-import { commandLine, type Shell, tellStack } from './shell.js';
-import { note } from './terminal/io.js';
+import { commandLine, isOpen, type Shell, tellStack } from './shell.js';
+import { note, printJson, write } from './terminal/io.js';
+import { logLine } from './terminal/text.js';
 import { approveAll, askPerson, describeRequest } from './view/ask.js';
 import { jsonView } from './view/json.js';
 import { liveView } from './view/live.js';
@@ -33,17 +35,35 @@ export async function play(
   start: (run: PlayedRun) => RunStream,
 ): Promise<Ended> {
   const { io, redact, redactError } = shell;
-  const write = (line: string): void => void io.stdout.write(line);
   const view: View = json
-    ? { ...jsonView(write, redact, redactError), log: (line) => note(io, redact(line)) }
+    ? {
+        ...jsonView((line) => write(io, 'stdout', line), redact, redactError),
+        log: (line) => note(io, redact(logLine(line))),
+      }
     : liveView(io, { quiet, redact, redactError, ...(decided && { decided }) });
   const asks = untilItFits(agent, askPerson, (problem) => note(io, io.err.red(redact(problem))));
   // Without somebody to ask the run is suspended: it goes on when somebody has answered.
   const answerer = yes ? approveAll('--yes') : io.interactive && !json ? asks : undefined;
   const ask: Asker = async (request) => answerer?.(io, request);
   const ended = await follow((onRequest) => start({ signal: io.signal, onRequest }), view, { ask });
-  report(shell, ended, json, forgets);
+  const ending = endingOf(io.signal);
+  if (ending) await tellHowToResume(shell, agent, ended, ending, forgets);
+  else report(shell, ended, json, forgets);
   return ended;
+}
+
+/** The journal says whether there is a run to go on with: it may not have begun, or have ended before the signal came. */
+async function tellHowToResume(
+  shell: Shell,
+  agent: Agent,
+  { result }: Ended,
+  by: EndingSignal,
+  forgets: string | undefined,
+): Promise<void> {
+  const id = result?.sessionId;
+  const open = id !== undefined && forgets === undefined && (await isOpen(agent.store, id));
+  const rest = open ? ` Go on with the run: ${commandLine(shell, 'sessions', 'resume', id)}` : '';
+  note(shell.io, `Ended by ${by}.${rest}`);
 }
 
 function report(shell: Shell, { result, error }: Ended, json: boolean, forgets: string | undefined): void {
@@ -51,7 +71,7 @@ function report(shell: Shell, { result, error }: Ended, json: boolean, forgets: 
   shell.exitCode = result ? exitCodeOf(result.status) : exitCodeOfError(error);
   if (error !== undefined && shell.exitCode !== EXIT.aborted) {
     const message = shell.redactError(describeError(error));
-    if (json) io.stdout.write(`${JSON.stringify({ type: 'error', code: codeOf(error), message })}\n`);
+    if (json) printJson(io, { type: 'error', code: codeOf(error), message }, 0);
     note(io, `${io.err.red('error')}: ${message}`);
     tellStack(shell, error);
   }

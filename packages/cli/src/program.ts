@@ -1,9 +1,10 @@
 /** The command line: reads the arguments, runs one command, and answers with an exit code. */
 import { Command, CommanderError } from 'commander';
 import { COMMANDS } from './commands/index.js';
+import { exitCodeOfEnding } from './ending.js';
 import { codeOf, describeError, EXIT, exitCodeOfError, exitCodes } from './outcome.js';
-import { type Shell, tellStack } from './shell.js';
-import { type Io, note } from './terminal/io.js';
+import { programName, type Shell, tellStack } from './shell.js';
+import { type Io, note, printJson, write } from './terminal/io.js';
 import { styleFor } from './terminal/style.js';
 
 /** Runs the command that `args` name (without node and script). Never throws, never ends the process. */
@@ -20,19 +21,19 @@ export async function main(args: readonly string[], given: Io): Promise<number> 
   const program = makeProgram(shell);
   try {
     await program.parseAsync([...args], { from: 'user' });
-    return shell.exitCode;
+    return exitCodeOfEnding(io.signal) ?? shell.exitCode;
   } catch (error) {
     // Commander has shown the help that was asked for, or has said what is wrong; a program reads that on stdout.
     const helped = error instanceof CommanderError && error.exitCode === 0;
     if (helped) return EXIT.done;
-    if (io.signal.aborted && isAbort(error)) return EXIT.aborted;
-    const text = shell.redactError(describeError(error)) + adviceFor(error);
+    if (io.signal.aborted && isAbort(error)) return exitCodeOfEnding(io.signal) ?? EXIT.aborted;
+    const text = shell.redactError(describeError(error)) + adviceFor(shell, error);
     if (shell.json || args.includes('--json'))
-      io.stdout.write(`${JSON.stringify({ type: 'error', code: codeOf(error), message: text })}\n`);
+      printJson(io, { type: 'error', code: codeOf(error), message: text }, 0);
     if (error instanceof CommanderError) return EXIT.usage;
     note(io, `${io.err.red('error')}: ${text}`);
     tellStack(shell, error);
-    return exitCodeOfError(error);
+    return exitCodeOfEnding(io.signal) ?? exitCodeOfError(error);
   }
 }
 
@@ -42,8 +43,8 @@ function isAbort(error: unknown): boolean {
 }
 
 /** What a person at the command line does next, where the error is written for programs. */
-function adviceFor(error: unknown): string {
-  return codeOf(error) === 'CONFIG_NOT_FOUND' ? '\nWrite one with: allium init' : '';
+function adviceFor({ io }: Shell, error: unknown): string {
+  return codeOf(error) === 'CONFIG_NOT_FOUND' ? `\nWrite one with: ${programName(io)} init` : '';
 }
 
 /** Exported for the docs, which show its help. */
@@ -56,8 +57,8 @@ export function makeProgram(shell: Shell): Command {
     .option('--no-color', 'no colours; the same as NO_COLOR=1')
     .helpCommand('help [command]', 'show how a command is used')
     .configureOutput({
-      writeOut: (text) => void io.stdout.write(text),
-      writeErr: (text) => void io.stderr.write(text),
+      writeOut: (text) => write(io, 'stdout', text),
+      writeErr: (text) => write(io, 'stderr', text),
       getOutHelpWidth: () => io.stdout.columns ?? 100,
       getErrHelpWidth: () => io.stderr.columns ?? 100,
       getOutHasColors: () => false,

@@ -7,11 +7,12 @@ import {
   loadConfig,
   resolveConfigStore,
 } from '@allium/config';
-import type { SessionInfo, Store } from 'allium';
+import type { Entry, SessionInfo, Store } from 'allium';
 import type { Command } from 'commander';
+import { untilEnding } from './ending.js';
 import { describeError, isConfigError, isDamage, UsageError } from './outcome.js';
 import { type Io, note, print, printJson } from './terminal/io.js';
-import { withTexts } from './terminal/text.js';
+import { withTexts, word } from './terminal/text.js';
 
 export interface Shell {
   readonly io: Io;
@@ -36,11 +37,25 @@ export function positive(text: string): number {
   return n;
 }
 
-/** A command to copy: it names the config where one was named. */
-export function commandLine({ configFile }: Shell, ...words: readonly string[]): string {
+/** A command to copy: it begins as this one was begun, and names the config where one was named. */
+export function commandLine({ io, configFile }: Shell, ...words: readonly string[]): string {
   const config = configFile === undefined ? [] : ['--config', configFile];
-  return ['allium', ...config, ...words].map(quoted).join(' ');
+  const rest = [...config, ...words].map((one) => quoted(word(one)));
+  return [programName(io), ...rest].join(' ');
 }
+
+/** What to type for this program. Whoever came through a package manager may not have it on their path. */
+export function programName({ env }: Pick<Io, 'env'>): string {
+  const [manager = ''] = (env.npm_config_user_agent ?? '').split('/', 1);
+  return RUNNERS[manager] ?? 'allium';
+}
+
+const RUNNERS: Readonly<Record<string, string>> = {
+  npm: 'npx allium',
+  pnpm: 'pnpm exec allium',
+  yarn: 'yarn allium',
+  bun: 'bunx allium',
+};
 
 /** A word as shells take it: in double quotes where they are enough, for those are known everywhere. */
 export function quoted(word: string): string {
@@ -84,13 +99,20 @@ export async function withAgent<T>(
   use: (opened: Opened) => Promise<T>,
 ): Promise<T> {
   const loaded = await openConfig(shell);
-  const made = await createAgent(loaded, overrides).catch((error: unknown) => {
-    throw blamingOption(error, overrides);
-  });
+  const own = overrides.store === undefined && loaded.config.store !== undefined;
+  const opened = own ? await resolveConfigStore(loaded) : undefined;
   try {
-    return await use({ ...made, loaded });
+    const store = opened && { store: untilEnding(opened.store, shell.io.signal) };
+    const made = await createAgent(loaded, { ...overrides, ...store }).catch((error: unknown) => {
+      throw blamingOption(error, overrides);
+    });
+    try {
+      return await use({ ...made, loaded });
+    } finally {
+      await made.close();
+    }
   } finally {
-    await made.close();
+    await opened?.close();
   }
 }
 
@@ -130,7 +152,7 @@ export async function findSession(store: Store, wanted: string | undefined): Pro
   }
   if (ids.length === 1) return ids[0]!;
   if (ids.length > 1)
-    throw new UsageError(`Which one? These sessions begin with "${wanted}": ${ids.join(', ')}`);
+    throw new UsageError(`Which one? These sessions begin with "${wanted}": ${ids.map(word).join(', ')}`);
   throw new UsageError(
     wanted === undefined
       ? 'There are no sessions yet in the store of this config, or none that can be read.'
@@ -167,4 +189,22 @@ export async function* allSessions(store: Store): AsyncGenerator<SessionInfo> {
     yield* page.sessions;
     cursor = page.next;
   } while (cursor !== undefined);
+}
+
+/** How the last run stands, from the journal alone. */
+export function statusOf(entries: readonly Entry[]): string {
+  const last = entries.findLast(({ type }) => type === 'run_start' || type === 'run_end');
+  if (last?.type === 'run_end') return last.status;
+  const open = new Set<string>();
+  for (const entry of entries) {
+    if (entry.type === 'request') open.add(entry.request.id);
+    else if (entry.type === 'answer') open.delete(entry.requestId);
+  }
+  if (open.size > 0) return 'suspended';
+  return last ? 'open' : 'empty';
+}
+
+/** Whether the session has a run to go on with. */
+export async function isOpen(store: Store, sessionId: string): Promise<boolean> {
+  return ['open', 'suspended'].includes(statusOf(await store.read(sessionId, 1)));
 }

@@ -8,10 +8,14 @@ export interface TestTerminal {
   screen(): string;
   /** Waits until that is to be seen; fails with the screen when it does not come. */
   until(what: string | RegExp): Promise<string>;
+  /** Every byte that the program wrote. */
+  raw(): string;
   /** Presses keys. */
   type(keys: string): void;
   /** Waits until the program has ended. */
   exit(): Promise<number>;
+  /** Closes the terminal, as a window is closed: the program gets SIGHUP and has nowhere to write to. */
+  hangUp(): void;
   kill(): void;
 }
 
@@ -51,7 +55,11 @@ export function openTerminal(
   const look = (): void => {
     for (const check of [...waiting]) check();
   };
-  child.onData((data) => emulator.write(data, look));
+  let raw = '';
+  child.onData((data) => {
+    raw += data;
+    emulator.write(data, look);
+  });
   const everything = (): string => {
     const { active } = emulator.buffer;
     const lines = Array.from(
@@ -88,8 +96,10 @@ export function openTerminal(
   return {
     screen,
     until: (what) => wait(`${what} was to be seen`, () => seen(what)).then(screen),
+    raw: () => raw,
     type: (keys) => child.write(keys),
     exit: () => wait('it ended', () => code() !== undefined).then(() => code()!),
+    hangUp: () => child.kill('SIGHUP'),
     kill() {
       try {
         // The shell leads the group that the program is in.

@@ -7,6 +7,7 @@ import {
   type ObserverProblem,
   type Store,
   type ToolResult,
+  terminalText,
 } from 'allium';
 import { shown } from 'allium/stores/kit';
 import { isTable } from './interpolate.js';
@@ -213,6 +214,6 @@ export function observerReport(
     const line = `[allium] observer "${observer}" ${what}`;
     if (said.has(line) || said.size >= REMEMBERED) return;
     said.add(line);
-    console.warn(line);
+    console.warn(terminalText(line));
   };
 }

@@ -1,3 +1,4 @@
+import { chownSync, lchownSync, symlinkSync } from 'node:fs';
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { project } from '../test/project.js';
@@ -27,6 +28,44 @@ describe('where a config is looked for', () => {
     });
     expect((await loadConfig({ cwd: dir })).config.name).toBe('outer');
     expect((await loadConfig({ cwd: `${dir}/a/b`, file: '../../allium.toml' })).config.name).toBe('outer');
+  });
+
+  // Only root can give files away.
+  it.runIf(process.geteuid?.() === 0)(
+    'not in a folder above whose file belongs to somebody else',
+    async () => {
+      const made = 'globalThis.ranForeignConfig = true; export default { name: "foreign" };';
+      const dir = project({
+        'allium.config.mjs': made,
+        'a/x.txt': '',
+        'b/allium.toml': '[allium]',
+        'b/c/x.txt': '',
+      });
+      chownSync(`${dir}/allium.config.mjs`, 12345, 12345);
+      chownSync(`${dir}/b/allium.toml`, 12345, 12345);
+      for (const [cwd, file] of [
+        [`${dir}/a`, `${dir}/allium.config.mjs`],
+        [`${dir}/b/c`, `${dir}/b/allium.toml`],
+      ] as const) {
+        const error = await failing({ cwd });
+        expect(error).toMatchObject({ code: 'CONFIG_UNTRUSTED', file, data: { owner: 12345 } });
+        expect(error.message).toContain(`(uid 12345, you are 0)`);
+        expect(error.message).toContain(`--config ${file}`);
+      }
+      expect(globalThis).not.toHaveProperty('ranForeignConfig');
+      // Where one works, and by name, it is what one asked for.
+      expect((await loadConfig({ cwd: dir })).config.name).toBe('foreign');
+      expect((await loadConfig({ cwd: `${dir}/a`, file: '../allium.config.mjs' })).config.name).toBe(
+        'foreign',
+      );
+    },
+  );
+
+  it.runIf(process.geteuid?.() === 0)('not behind a link that somebody else made', async () => {
+    const dir = project({ 'mine.mjs': 'export default {};', 'a/x.txt': '' });
+    symlinkSync(`${dir}/mine.mjs`, `${dir}/allium.config.mjs`);
+    lchownSync(`${dir}/allium.config.mjs`, 12345, 12345);
+    expect(await failing({ cwd: `${dir}/a` })).toMatchObject({ code: 'CONFIG_UNTRUSTED' });
   });
 
   it('says where it looked, and which files are one too many', async () => {

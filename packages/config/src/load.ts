@@ -1,5 +1,5 @@
 /** Finds, reads and checks a config file. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, lstatSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { checkOptionsSchema } from 'allium/registry';
 import { checkKeys, nearest } from 'allium/stores/kit';
@@ -58,12 +58,33 @@ function search(from: string): string {
         'CONFIG_INVALID',
         `${dir} has ${found.join(' and ')}: which one counts? Keep one of them.`,
       );
-    if (found[0]) return join(dir, found[0]);
+    if (found[0]) {
+      const file = join(dir, found[0]);
+      if (dir !== from) refuseStrangers(file);
+      return file;
+    }
     if (dirname(dir) === dir) break;
   }
   throw new ConfigError(
     'CONFIG_NOT_FOUND',
     `There is no ${CONFIG_FILES.slice(0, -1).join(', ')} or ${CONFIG_FILES.at(-1)} in ${from} or a folder above.`,
+  );
+}
+
+/**
+ * A config brings code: modules, tools, plugins. In the folder where somebody works it is what they came for. One that was
+ * merely found above, in `/tmp` perhaps, must be their own, or root's, who could do anything anyway.
+ */
+function refuseStrangers(file: string): void {
+  const own = process.geteuid?.();
+  if (own === undefined) return; // Windows has no such owners.
+  // Of a link, too: whoever made it chose the file.
+  const stranger = [lstatSync(file).uid, statSync(file).uid].find((owner) => owner !== own && owner !== 0);
+  if (stranger === undefined) return;
+  throw new ConfigError(
+    'CONFIG_UNTRUSTED',
+    `This config was found in a folder above, and belongs to another user (uid ${stranger}, you are ${own}), so the code that it brings is not run. If you trust it, name it (--config ${file}, or \`file\` for loadConfig()) or make it yours (chown).`,
+    { file, data: { owner: stranger } },
   );
 }
 

@@ -1,6 +1,7 @@
 /** What each option of an agent has to be. */
 import type { AgentOptions } from './agent.js';
 import { AlliumError, checkKeys, invalidOption, shown } from './errors.js';
+import { FOREIGN_AGENT } from './foreign-names.js';
 import { checkLimits, checkSessionLimits } from './limits.js';
 import { checkModel } from './model.js';
 import { checkSettings } from './model-settings.js';
@@ -50,7 +51,7 @@ const OPTIONS = [...Object.keys(CHECKS), ...Object.keys(RULES)];
 
 export function checkAgentOptions(options: AgentOptions): void {
   checkRecord('options', options);
-  checkKeys('Agent', options, OPTIONS);
+  checkKeys('Agent', options, OPTIONS, FOREIGN_AGENT);
   checkModel('model', options.model);
   checkEach(options, CHECKS);
 }

@@ -24,6 +24,7 @@ import { RULES, type RuleHook } from './rules.js';
 import { checkSessionId, Session, type SessionOptions } from './session.js';
 import type { StateCell } from './state.js';
 import type { Awaitable, Decision, PendingRequest, Store } from './store.js';
+import { terminalText } from './terminal-text.js';
 import type { Tool } from './tool.js';
 
 export interface AgentOptions extends ExplicitHooks {
@@ -243,7 +244,7 @@ function warn(problem: ObserverProblem): void {
     problem.error === undefined
       ? `is too slow: ${problem.dropped} events dropped`
       : `threw: ${shown(problem.error instanceof Error ? problem.error.message : problem.error)}`;
-  globalThis.console.warn(`[allium] observer "${problem.observer}" ${what}`);
+  globalThis.console.warn(terminalText(`[allium] observer "${problem.observer}" ${what}`));
 }
 
 /** Ids that are all alike, such as those of a promise, would make one session of all. */

@@ -77,7 +77,12 @@ describe('options of an agent', () => {
       'INVALID_MIDDLEWARE',
       /A factory has to be called/,
     ],
-    ['a middleware with nothing in it', { middleware: [{}] }, 'INVALID_MIDDLEWARE', /it has no hook/],
+    [
+      'a middleware with nothing in it that it knows',
+      { middleware: [{ x: 1 }] },
+      'INVALID_MIDDLEWARE',
+      /it has no hook/,
+    ],
     [
       'a misspelt hook',
       { middleware: [{ before_tool_call: () => {} }] },
@@ -139,7 +144,7 @@ describe('options of an agent', () => {
       [
         [
           { max_tokens: 5 },
-          /Unknown option `max_tokens` of settings\. It takes: maxOutputTokens, temperature/,
+          /Unknown option `max_tokens` of settings\. Here that is `maxOutputTokens`\. It takes: maxOutputTokens, temperature/,
         ],
         [{ tempratur: 1 }, /of settings\. Did you mean `temperature`\?/],
         [{ constructor: 1 }, /Unknown option `constructor` of settings/],
@@ -436,11 +441,11 @@ describe('a hook that returns the wrong shape', () => {
     ['acceptMessage', null, /returned null/],
     [
       'transformContext',
-      undefined,
-      /transformContext of "odd" returned undefined\. Return a list of messages/,
+      null,
+      /transformContext of "odd" returned null\. Return a list of messages, or nothing\./,
     ],
     ['transformContext', ['text'], /returned \["text"\]/],
-    ['transformSystemPrompt', undefined, /Return the prompt as text/],
+    ['transformSystemPrompt', null, /Return the prompt as text, or nothing/],
     ['convertToLlm', {}, /convertToLlm of "odd" returned \{\}/],
     [
       'afterModelResponse',

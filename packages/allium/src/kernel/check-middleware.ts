@@ -1,5 +1,6 @@
 /** Finds mistakes in a middleware object that nobody would notice otherwise: misspelt members, wrong declarations. */
 import { AlliumError, isOptions, nearest, shown } from './errors.js';
+import { FOREIGN_HOOKS, foreignName } from './foreign-names.js';
 import { type GuardPoint, LAYER_HOOKS, type Middleware } from './middleware.js';
 import { isListOf } from './options.js';
 import { RULES } from './rules.js';
@@ -43,20 +44,6 @@ const DECLARED = {
 const DECLARATIONS = [...Object.keys(DECLARED), 'guard'];
 /** Declarations that do something by themselves. */
 const ACTING = ['tools', 'state', 'guard', 'runOptions'];
-/** What other systems call these hooks. */
-const ELSEWHERE: Record<string, string> = {
-  onrunstart: 'beforeRun',
-  callnext: 'process',
-  onmodelstart: 'beforeModel',
-  ontoolstart: 'beforeTool',
-  wrapmodelcall: 'wrapModel',
-  wraptoolcall: 'wrapTool',
-  beforemodelcall: 'beforeModel',
-  aftermodelcall: 'afterModel',
-  beforeagent: 'beforeRun',
-  afteragent: 'afterRun',
-};
-
 /**
  * A member that is not a hook but looks like one is a mistake nobody would notice otherwise. `place` says which
  * middleware it is when it has no name.
@@ -68,7 +55,8 @@ export function checkMembers(middleware: Middleware, place: string): void {
   let declares = false;
   let acts = false;
   let other: string | undefined;
-  for (const [key, isAccessor] of memberNames(middleware)) {
+  const members = memberNames(middleware);
+  for (const [key, isAccessor] of members) {
     const known = DECLARATIONS.includes(key) || HOOKS.includes(key);
     // A getter of its own may do anything, and is asked by nobody but itself.
     if (isAccessor && !known) continue;
@@ -86,8 +74,8 @@ export function checkMembers(middleware: Middleware, place: string): void {
       if (typeof value === 'function') other ??= key;
     }
   }
-  // One that only has a name does nothing and says so. One with methods of which none is a hook was meant to do something.
-  if (!acts && (!declares || other !== undefined))
+  // One that is empty or only has a name does nothing, and says so. One with other members was meant to do something.
+  if (!acts && members.size > 0 && (!declares || other !== undefined))
     throw fail(
       `it has no hook, tool, state or guard${other === undefined ? '' : `, and \`${other}\` is none`}. A middleware has at least one of: ${HOOKS.join(', ')}.`,
     );
@@ -97,7 +85,9 @@ export function checkMembers(middleware: Middleware, place: string): void {
 /** Functions may be near a hook; other values must be a declaration in another spelling, or look like a guard. */
 function meantBy(key: string, value: unknown): string | undefined {
   const flat = (name: string) => name.replace(/[-_]/g, '').toLowerCase();
-  if (typeof value === 'function') return ELSEWHERE[flat(key)] ?? nearest(key, HOOKS);
+  const here = foreignName(FOREIGN_HOOKS, key);
+  if (typeof value === 'function') return here ?? nearest(key, HOOKS);
+  if (here !== undefined && DECLARATIONS.includes(here)) return here;
   const declared = DECLARATIONS.find((name) => flat(name) === flat(key));
   if (declared) return declared;
   const guards =

@@ -75,6 +75,14 @@ describe('flattening', () => {
     expect(model.requests[0]?.systemPrompt).toBe('Prompt: agent run');
   });
 
+  it('takes {} for a middleware that does nothing, wherever it stands', async () => {
+    const empty = [{}, new (class extends BaseMiddleware {})(), defineMiddleware({})];
+    const agent = new Agent({ model: scriptedModel(['ok', 'ok']), middleware: [empty, {}] });
+    expect((await agent.run('go')).text).toBe('ok');
+    expect((await agent.run('go', { middleware: [{}] })).text).toBe('ok');
+    expect(String(agent.explain())).toContain('Plan: 4 middleware');
+  });
+
   it.each([
     [undefined, 'Expected `middleware` to be a list or a pipeline, got undefined.'],
     ['retry', 'got "retry"'],
@@ -94,8 +102,9 @@ describe('flattening', () => {
       'middleware[0] is [object Promise], not a middleware object. Await it first.',
     ],
     [[named('a'), [named('b'), 5]], 'middleware[1][1] is 5'],
-    [[[], [{}]], 'Middleware middleware[1][0]: it has no hook'],
-    [[{}], 'Middleware at index 0: it has no hook, tool, state or guard.'],
+    [[[], [{ x: 1 }]], 'Middleware middleware[1][0]: it has no hook'],
+    [[{ x: 1 }], 'Middleware at index 0: it has no hook, tool, state or guard.'],
+    [[new Map()], 'Middleware at index 0: it has no hook, tool, state or guard'],
     [
       [{ name: 'no-echo', forbid() {} }],
       'Middleware "no-echo": it has no hook, tool, state or guard, and `forbid` is none.',

@@ -1,4 +1,5 @@
 /** Every error the kernel raises has a code from this table. `docs/reference/errors.md` is kept equal by a test. */
+import { type Foreign, foreignName } from './foreign-names.js';
 import { type RunResult, STOPPING, type StoppingReason } from './result.js';
 import type { Write } from './state.js';
 
@@ -67,6 +68,7 @@ export const ERROR_CODES = {
   UNKNOWN_NAME: 'A middleware, model, store or tool is named that is neither registered nor installed.',
   CONFIG_NOT_FOUND: 'There is no config file here or in a folder above.',
   CONFIG_INVALID: 'A config file cannot be read, or holds something it cannot hold.',
+  CONFIG_UNTRUSTED: 'The config file that was found in a folder above belongs to somebody else.',
   CONFIG_VARIABLE: 'A config file names an environment variable that is not set and has no default.',
   PLUGIN_INVALID: 'An installed plugin is not what its package says, or is no plugin.',
   MISSING_DEPENDENCY: 'An optional package is needed and not installed.',
@@ -141,17 +143,24 @@ export function invalidOption(option: string, expected: string, value: unknown):
   });
 }
 
-/** Throws for what is no object, and for keys that are not in `allowed`, naming the nearest one. */
-export function checkKeys(what: string, value: unknown, allowed: readonly string[]): void {
+/** Throws for what is no object, and for keys that are not in `allowed`, naming what is meant. */
+export function checkKeys(
+  what: string,
+  value: unknown,
+  allowed: readonly string[],
+  foreign: Foreign = {},
+): void {
   const names = allowed.join(', ');
   if (!isOptions(value))
     throw invalidOption('options', names ? `an object with ${names} for ${what}` : `{} for ${what}`, value);
   for (const key of Object.keys(value as object)) {
     if (allowed.includes(key)) continue;
+    const here = foreignName(foreign, key);
     const near = nearest(key, allowed);
+    const hint = here ? ` Here that is \`${here}\`.` : near ? ` Did you mean \`${near}\`?` : '';
     throw new AlliumError(
       'INVALID_OPTION',
-      `Unknown option \`${key}\` of ${what}.${near ? ` Did you mean \`${near}\`?` : ''} It takes${names ? `: ${names}` : ' none'}.`,
+      `Unknown option \`${key}\` of ${what}.${hint} It takes${names ? `: ${names}` : ' none'}.`,
       { data: { option: key, allowed } },
     );
   }

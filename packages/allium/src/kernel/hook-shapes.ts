@@ -15,15 +15,12 @@ export interface Shape {
   readonly fine: (answer: any, given: unknown) => boolean;
   /** What is expected of a message or response in the answer, when that is what is wrong. */
   readonly lack?: (answer: any) => string | undefined;
-  /** Nothing is no answer here. */
-  readonly required?: boolean;
 }
 
 const MESSAGES: Omit<Shape, 'wanted'> = {
   fine: (answer, given) =>
     answer === given || lackOfMessages(answer, given as readonly Message[]) === undefined,
   lack: (answer) => lackOfMessages(answer),
-  required: true,
 };
 
 export const SHAPES: Record<RuleHook, Shape> = {
@@ -34,16 +31,15 @@ export const SHAPES: Record<RuleHook, Shape> = {
       isRecord(answer) && 'role' in answer ? lackOf(answer, 'user', 'assistant', 'tool') : undefined,
   },
   transformContext: {
-    wanted: 'a list of messages (the given one, if nothing changes)',
+    wanted: 'a list of messages, or nothing',
     ...MESSAGES,
   },
   transformSystemPrompt: {
-    wanted: 'the prompt as text',
+    wanted: 'the prompt as text, or nothing',
     fine: (answer) => typeof answer === 'string',
-    required: true,
   },
   convertToLlm: {
-    wanted: 'a list of messages',
+    wanted: 'a list of messages, or nothing',
     ...MESSAGES,
   },
   resolveToolCall: {

@@ -1,6 +1,7 @@
 /** Hard limits and shared budgets. A sub-agent's budget draws on its parent's. */
 import { soon } from './clock.js';
 import { AlliumError, checkKeys, invalidOption, kernelStop, type StopRun } from './errors.js';
+import { FOREIGN_LIMITS } from './foreign-names.js';
 import { NO_USAGE, UNKNOWN_USAGE, type Usage, UsageTotal } from './messages.js';
 import { type Model, modelName, type Price } from './model.js';
 import type { PriceOf } from './prices.js';
@@ -40,7 +41,7 @@ const LIMITS = ['turns', 'depth', 'toolCalls', 'tokens', 'costUsd', 'timeoutMs']
 
 export function checkLimits(limits: Limits, what = 'limits', allowed: readonly string[] = LIMITS): void {
   if (typeof limits !== 'object' || limits === null) throw invalidOption(what, 'an object', limits);
-  checkKeys(what, limits, allowed);
+  checkKeys(what, limits, allowed, FOREIGN_LIMITS);
   for (const [key, value] of Object.entries(limits)) {
     if (value === undefined) continue;
     const whole = key === 'turns' || key === 'depth' || key === 'toolCalls';

@@ -177,9 +177,9 @@ export interface Middleware {
   // decide
   /** Every message from outside, before it is appended. */
   acceptMessage?(message: Message, ctx: RunContext): Awaitable<AcceptVerdict | void>;
-  transformContext?(messages: readonly Message[], ctx: ModelContext): Awaitable<readonly Message[]>;
-  transformSystemPrompt?(prompt: string, ctx: ModelContext): Awaitable<string>;
-  convertToLlm?(messages: readonly Message[], ctx: ModelContext): Awaitable<readonly Message[]>;
+  transformContext?(messages: readonly Message[], ctx: ModelContext): Awaitable<readonly Message[] | void>;
+  transformSystemPrompt?(prompt: string, ctx: ModelContext): Awaitable<string | void>;
+  convertToLlm?(messages: readonly Message[], ctx: ModelContext): Awaitable<readonly Message[] | void>;
   resolveToolCall?(
     toolCall: ToolCall,
     ctx: ToolContext,

@@ -1,5 +1,6 @@
 /** What each setting of a model has to be. What is meant for one provider only is the provider's to check. */
 import { checkKeys, invalidOption, isRecord } from './errors.js';
+import { FOREIGN_SETTINGS } from './foreign-names.js';
 import type { ModelSettings } from './model.js';
 import { checkRecord, isListOf } from './options.js';
 
@@ -36,7 +37,7 @@ const SETTINGS: Readonly<Record<keyof ModelSettings, Setting>> = {
 export function checkSettings(what: string, settings: unknown): void {
   checkRecord(what, settings);
   for (const name of Object.keys(settings as object) as (keyof ModelSettings)[]) {
-    if (!Object.hasOwn(SETTINGS, name)) checkKeys(what, settings, Object.keys(SETTINGS));
+    if (!Object.hasOwn(SETTINGS, name)) checkKeys(what, settings, Object.keys(SETTINGS), FOREIGN_SETTINGS);
     const { expected, fits } = SETTINGS[name];
     const value = (settings as ModelSettings)[name];
     if (value !== undefined && !fits(value)) throw invalidOption(`${what}.${name}`, expected, value);

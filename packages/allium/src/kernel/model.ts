@@ -1,5 +1,6 @@
 /** The model port: one method that streams. A non-streaming answer is a stream read to its end. */
-import { invalidOption } from './errors.js';
+import { AlliumError, invalidOption } from './errors.js';
+import { foreignModel } from './foreign-names.js';
 import type {
   FileContent,
   FinishReason,
@@ -122,8 +123,10 @@ export function modelName(model: Pick<Model, 'provider' | 'id'>): string {
 
 export function checkModel(option: string, model: unknown): void {
   const fine = typeof model === 'object' && model !== null && typeof (model as Model).stream === 'function';
-  if (!fine) throw invalidOption(option, 'a model with provider, id and stream()', model);
-  const { provider, id } = model as Model;
-  if (typeof provider !== 'string' || typeof id !== 'string')
-    throw invalidOption(option, 'a model with `provider` and `id` as text', { provider, id });
+  const { provider, id } = (fine ? model : {}) as Partial<Model>;
+  if (typeof provider === 'string' && typeof id === 'string') return;
+  const { message, data } = fine
+    ? invalidOption(option, 'a model with `provider` and `id` as text', { provider, id })
+    : invalidOption(option, 'a model with provider, id and stream()', model);
+  throw new AlliumError('INVALID_OPTION', `${message}${foreignModel(model)}`, { data });
 }

@@ -139,6 +139,41 @@ describe('acceptMessage: chain, first block stops', () => {
 });
 
 describe('transformContext: chain', () => {
+  it('takes a hook that returns nothing for one without an opinion, sync or not, run or streamed', async () => {
+    const nothing: Middleware = {
+      transformContext() {},
+      async transformSystemPrompt() {},
+      convertToLlm() {},
+    };
+    const something: Middleware = {
+      transformContext: (messages) => [...messages, userMessage('more')],
+      transformSystemPrompt: (prompt) => `${prompt} now`,
+      convertToLlm: (messages) => [...messages, userMessage('converted')],
+    };
+    for (const middleware of [[nothing], [something, nothing], [nothing, something]]) {
+      const model = scriptedModel(['ok', 'ok']);
+      const agent = new Agent({ model, systemPrompt: 'Be brief', middleware });
+      await agent.run('go');
+      await agent.stream('go').result;
+      const changed = middleware.length > 1;
+      for (const request of model.requests) {
+        expect(request.systemPrompt).toBe(changed ? 'Be brief now' : 'Be brief');
+        expect(request.messages.map(textOf)).toEqual(changed ? ['go', 'more', 'converted'] : ['go']);
+      }
+    }
+  });
+
+  it('keeps what a hook that returns nothing assigned to its context', async () => {
+    const model = scriptedModel(['ok']);
+    const assigning: Middleware = {
+      transformContext(_, ctx) {
+        ctx.settings = { temperature: 0 };
+      },
+    };
+    await new Agent({ model, middleware: [assigning] }).run('go');
+    expect(model.requests[0]?.settings).toMatchObject({ temperature: 0 });
+  });
+
   it('gives each hook the output of the one before and never touches the history', async () => {
     const model = scriptedModel(['ok']);
     const agent = new Agent({

@@ -115,8 +115,7 @@ function checked<T>(
   look: Look | undefined,
   before: unknown,
 ): T | undefined {
-  const { fine, required } = SHAPES[planned.hook];
-  if (answer === undefined ? required : !fine(answer, subject)) throw wrongAnswer(planned, answer);
+  if (answer !== undefined && !SHAPES[planned.hook].fine(answer, subject)) throw wrongAnswer(planned, answer);
   ctx._call.check();
   look?.(planned, ctx, before);
   return answer as T | undefined;
@@ -183,12 +182,19 @@ export function transformSystemPrompt(hooks: Hooks, prompt: string, ctx: ModelCo
   return chain(hooks, prompt, ctx, 'rewrote the system prompt of the request');
 }
 
-export function convertToLlm(
+/** The last one that answers: one that returns nothing leaves it to those before. */
+export async function convertToLlm(
   hooks: Hooks,
   messages: readonly Message[],
   ctx: ModelContext,
 ): Promise<readonly Message[]> {
-  return chain(hooks.slice(-1), messages, ctx, 'converted the messages of the request');
+  for (const planned of hooks.toReversed()) {
+    const answer = await ask<readonly Message[]>(planned, ctx, messages, assigned, ctx._request);
+    if (answer === undefined) continue;
+    if (answer !== messages) ctx._run.note(planned.name, 'converted the messages of the request');
+    return answer;
+  }
+  return messages;
 }
 
 /** Each hook is given what the one before made of a part of the request. */

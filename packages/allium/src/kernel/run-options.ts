@@ -1,6 +1,7 @@
 /** Options of a run: the kernel's own, and those that middleware declare with `runOptions`. */
 import type { Context, GenerateRequest } from './context.js';
 import { checkKeys, invalidOption } from './errors.js';
+import { FOREIGN_RUN } from './foreign-names.js';
 import { checkLimits, type Limits } from './limits.js';
 import { checkSettings } from './model-settings.js';
 import {
@@ -82,7 +83,7 @@ export function declaredOptions(
   declared: () => readonly string[],
 ): DeclaredOptions {
   if (Object.keys(options).every((name) => own.includes(name))) return NONE_DECLARED;
-  checkKeys(what, options, [...own, ...declared()]);
+  checkKeys(what, options, [...own, ...declared()], FOREIGN_RUN);
   const given = Object.entries(options).filter(([name, value]) => !own.includes(name) && value !== undefined);
   return Object.freeze(Object.fromEntries(given));
 }

@@ -88,8 +88,8 @@ const wrong: Middleware = {
   afterModelResponse: () => ({ decision: 'maybe' }),
   // @ts-expect-error messages, not text
   onRunEnd: () => ['go on'],
-  // @ts-expect-error every transform returns a list
-  transformContext: () => undefined,
+  // @ts-expect-error messages, not text
+  transformContext: () => ['go on'],
 };
 expectTypeOf(wrong).toExtend<Middleware>();
 

@@ -2,6 +2,7 @@
 import type { ToolContext } from './context.js';
 import { AlliumError, checkKeys, invalidOption, shown } from './errors.js';
 import { copyOf } from './event-data.js';
+import { FOREIGN_TOOL } from './foreign-names.js';
 import { isFrozenJson, isPlain, kindOf, ownJson, unwritable } from './json-copy.js';
 import { deepFreeze, type ToolContent } from './messages.js';
 import type { ToolResultPatch } from './middleware.js';
@@ -72,8 +73,9 @@ const OPTIONS = [
  * });
  */
 export function tool<Input, Output>(options: ToolOptions<Input, Output>): Tool<Input, Output> {
-  if (typeof options !== 'object' || options === null) throw invalidOption('options', 'an object', options);
-  checkKeys(`tool ${shown(options.name)}`, options, OPTIONS);
+  if (typeof options !== 'object' || options === null)
+    throw invalidOption('options', 'one object with name, description, input and execute', options);
+  checkKeys(`tool ${shown(options.name)}`, options, OPTIONS, FOREIGN_TOOL);
   const { name, description, input, execute, toJsonSchema, idempotent = false } = options;
   if (typeof name !== 'string' || !/^[\w-]{1,64}$/.test(name)) {
     throw new AlliumError(

@@ -1,36 +1,30 @@
 /** A chat on a terminal: a prompt that stays, answers that stream above it, steering, questions and Ctrl-C. */
-import { createInterface, type Interface } from 'node:readline';
+import type { Interface } from 'node:readline';
 import type { Decision, PendingRequest } from 'allium';
 import { problemWith } from '../inbox.js';
 import type { Opened, Shell } from '../shell.js';
-import { plain, seconds } from '../terminal/text.js';
+import { makeScreen, openReadline, type Screen } from '../terminal/screen.js';
+import { logLine, seconds } from '../terminal/text.js';
 import { describeRequest } from '../view/ask.js';
 import { narrate } from '../view/live.js';
 import type { View } from '../view/view.js';
 import { HOW_TO_ANSWER, HOW_TO_RESPOND, readAnswer } from './answer.js';
 import { type Conversation, converse, RESUME } from './conversation.js';
 import { readHistory, writeHistory } from './history.js';
-import { makeScreen, type Screen } from './screen.js';
 
 const IDLE = '› ';
 
 /** Settles when the person leaves. */
 export function chatOnTerminal(shell: Shell, opened: Opened, sessionId: string): Promise<void> {
   const { io } = shell;
-  const readline = createInterface({
-    input: io.stdin,
-    output: io.stdout,
-    terminal: true,
-    prompt: IDLE,
-    history: readHistory(opened.loaded.dir),
-    historySize: 500,
-    removeHistoryDuplicates: true,
-  });
+  const readline = openReadline(io, IDLE, readHistory(opened.loaded.dir));
   readline.on('history', (lines: string[]) => writeHistory(opened.loaded.dir, lines));
   const screen = makeScreen(io.stdout, readline);
   const conversation = converse(shell, opened, sessionId, (line) => screen.line(shell.redact(line)));
   screen.line(io.out.dim(`Session ${sessionId}. /help says what else you can do; Ctrl-D leaves.`));
   const chat = new TerminalChat(shell, conversation, readline, screen);
+  // Nobody can type any more: the process was told to end.
+  io.signal.addEventListener('abort', () => readline.close(), { once: true });
   return chat.untilClosed();
 }
 
@@ -102,7 +96,7 @@ class TerminalChat {
       },
       pause() {},
       answer: ({ callId }, decision) => void this.decided.set(callId, decision),
-      log: (line) => paper.line(shell.io.out.dim(`  ${plain(line)}`)),
+      log: (line) => paper.line(shell.io.out.dim(`  ${logLine(line)}`)),
     };
     this.working = this.conversation
       .take(input, view, (request) => this.ask(request))

@@ -16,6 +16,7 @@ import {
   withAgent,
 } from '../shell.js';
 import { note, print } from '../terminal/io.js';
+import { word } from '../terminal/text.js';
 import { askPerson, describeRequest, parsed } from '../view/ask.js';
 
 interface Options extends PlayOptions {
@@ -104,7 +105,7 @@ async function waitingSession(shell: Shell, opened: Opened, options: Options): P
   const meant = open.filter((one) => request === undefined || one.request.id === request);
   const [id, ...others] = new Set(meant.map(({ sessionId }) => sessionId));
   if (id !== undefined && others.length === 0) {
-    if (!quiet) note(io, io.err.dim(`session ${id}`));
+    if (!quiet) note(io, io.err.dim(`session ${word(id)}`));
     return id;
   }
   const problem =

@@ -5,9 +5,17 @@ import { type LoadedConfig, Secret } from '@allium/config';
 import type { Store } from 'allium';
 import { type AuditReport, auditHead, verifyAudit } from 'allium/middleware/audit-log';
 import { codeOf, EXIT, UsageError } from '../outcome.js';
-import { type AddCommand, allSessions, findSession, type Shell, unlessDamaged, withStore } from '../shell.js';
+import {
+  type AddCommand,
+  allSessions,
+  findSession,
+  programName,
+  type Shell,
+  unlessDamaged,
+  withStore,
+} from '../shell.js';
 import { note, print, printJson } from '../terminal/io.js';
-import { count } from '../terminal/text.js';
+import { count, word } from '../terminal/text.js';
 
 interface Options {
   readonly session?: string;
@@ -40,7 +48,9 @@ async function verify(shell: Shell, file: string | undefined, options: Options):
     const found = auditOptions(loaded);
     const path = file === undefined ? found.file && resolve(loaded.dir, found.file) : resolve(io.cwd, file);
     if (!path)
-      throw new UsageError('The config has no `audit-log` with a file. Name it: allium audit verify <file>');
+      throw new UsageError(
+        `The config has no \`audit-log\` with a file. Name it: ${programName(io)} audit verify <file>`,
+      );
     const log = readLog(path, file !== undefined);
     const key = keyOf(shell, options.keyEnv) ?? found.key;
     const reports: ({ session: string } & AuditReport)[] = [];
@@ -65,7 +75,7 @@ function reportLines(
   const more = unanchored > 0 ? `, ${unanchored} written after the journal's last word` : '';
   const head = ok ? io.out.green('ok     ') : io.out.red('BROKEN ');
   return [
-    `${head} ${session}: ${count(verified, 'line')} verified${more}`,
+    `${head} ${word(session)}: ${count(verified, 'line')} verified${more}`,
     ...problems.map(({ kind, seq, line }) => {
       const where = [
         seq === undefined ? '' : `line ${seq} of the session`,

@@ -19,6 +19,21 @@ it('writes an agent that works at once, with --yes', async () => {
   expect(run.stdout).toContain('count_words: 6 words');
 });
 
+it.each([
+  ['npm/11.0.0 node/v20.19.0 linux x64 workspaces/false', 'npx allium'],
+  ['pnpm/10.0.0 npm/? node/v20.19.0 linux x64', 'pnpm exec allium'],
+])('run through %s it prints commands that work through it', async (agent, program) => {
+  const env = { npm_config_user_agent: agent };
+  const { stderr } = await here().allium(['init', '--yes', 'agent'], { env });
+  expect(stderr).toContain(`  cd agent\n  npm install @allium/cli\n  ${program} run "Count the words`);
+  // Every other command does as well.
+  await here().allium(['run', '--session', 'ann', 'hi'], { env, cwd: 'agent' });
+  const again = await here().allium(['sessions', 'resume', 'ann'], { env, cwd: 'agent' });
+  expect(again.stderr).toContain(`${program} run --session ann`);
+  const none = await here().allium(['explain'], { env });
+  expect(none.stderr).toContain(`Write one with: ${program} init`);
+});
+
 it('asks in a terminal, and writes what was chosen', async () => {
   // With it there is SQLite on every Node, and so the same list to choose from.
   symlinkSync(join(root, 'node_modules/libsql'), join(here().folder, 'node_modules/libsql'), 'junction');

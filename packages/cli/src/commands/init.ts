@@ -3,7 +3,6 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, relative, resolve } from 'node:path';
 import { CONFIG_FILES } from '@allium/config';
-import { confirm, intro, isCancel, multiselect, outro, select, text } from '@clack/prompts';
 import {
   type Choices,
   DEFAULTS,
@@ -13,8 +12,9 @@ import {
   packagesFor,
 } from '../init/files.js';
 import { EXIT, UsageError } from '../outcome.js';
-import { type AddCommand, quoted, type Shell } from '../shell.js';
+import { type AddCommand, programName, quoted, type Shell } from '../shell.js';
 import { type Io, note } from '../terminal/io.js';
+import { askText, askWhether, askWhich, askWhichOf, begin, finish } from '../terminal/prompts.js';
 import { installedVersions } from './version.js';
 
 interface Options {
@@ -57,7 +57,7 @@ async function init(shell: Shell, folder: string, options: Options): Promise<voi
     shell.exitCode = EXIT.aborted;
     return;
   }
-  write(io, dir, choices, options.force === true);
+  write(shell, dir, choices, options.force === true);
 }
 
 /** A folder has one config: two would be an error of every command that follows. */
@@ -70,80 +70,68 @@ function refuseTwins(dir: string, force: boolean): void {
   }
 }
 
-function write(io: Io, dir: string, choices: Choices, force: boolean): void {
+function write(shell: Shell, dir: string, choices: Choices, force: boolean): void {
+  const { io } = shell;
+  const program = programName(io);
   mkdirSync(dir, { recursive: true });
   for (const [path, content] of filesFor(choices, installedVersions())) {
     const kept = existsSync(join(dir, path)) && (!force || path === 'package.json');
     if (!kept) writeFileSync(join(dir, path), content);
     note(io, io.err.dim(`  ${kept ? 'kept ' : 'wrote'} ${path}`));
   }
-  const missing = ['allium', ...packagesFor(choices, nodeHasSqlite())].filter(
+  // Without it in the project a package manager would look for the program elsewhere, and find another one.
+  const own = program === 'allium' ? [] : ['@allium/cli'];
+  const missing = ['allium', ...own, ...packagesFor(choices, nodeHasSqlite())].filter(
     (name) => !canResolve(dir, name),
   );
   const here = relative(io.cwd, dir);
   const steps = [
     ...(here === '' ? [] : [`cd ${quoted(here)}`]),
     ...(missing.length > 0 ? [`npm install ${missing.join(' ')}`] : []),
-    'allium run "Count the words of: to be or not to be"',
+    `${program} run "Count the words of: to be or not to be"`,
   ];
   note(io, `Next:\n${steps.map((step) => `  ${step}`).join('\n')}`);
 }
 
 /** Undefined: they changed their mind. */
 async function ask(io: Io, defaults: Choices, given: string | undefined): Promise<Choices | undefined> {
-  const common = { input: io.stdin, output: io.stderr };
-  intro('An agent to begin with', common);
-  const model = given ?? (await askModel(common));
+  begin(io, 'An agent to begin with');
+  const model = given ?? (await askModel(io));
   if (model === undefined) return undefined;
-  const store = await select({
-    ...common,
-    message: 'Where are sessions kept?',
-    initialValue: defaults.store,
-    options: [
-      { value: 'sqlite' as const, label: 'SQLite', hint: '.allium/sessions.db' },
-      { value: 'file' as const, label: 'Files', hint: '.allium/sessions' },
-      { value: 'memory' as const, label: 'Nowhere', hint: 'gone when the program ends' },
-    ],
-  });
-  if (isCancel(store)) return undefined;
-  const middleware = await multiselect({
-    ...common,
-    message: 'Which middleware? (space selects)',
-    required: false,
-    initialValues: [...defaults.middleware],
-    options: (Object.keys(MIDDLEWARE) as MiddlewareName[]).map((value) => ({
-      value,
-      label: MIDDLEWARE[value].label,
-      hint: MIDDLEWARE[value].hint,
-    })),
-  });
-  if (isCancel(middleware)) return undefined;
-  const tool = await confirm({ ...common, message: 'An example of a tool?', initialValue: defaults.tool });
-  if (isCancel(tool)) return undefined;
-  outro('Writing', common);
+  const stores = [
+    { value: 'sqlite', label: 'SQLite', hint: '.allium/sessions.db' },
+    { value: 'file', label: 'Files', hint: '.allium/sessions' },
+    { value: 'memory', label: 'Nowhere', hint: 'gone when the program ends' },
+  ] as const;
+  const store = await askWhich<Choices['store']>(io, 'Where are sessions kept?', stores, defaults.store);
+  if (store === undefined) return undefined;
+  const offered = (Object.keys(MIDDLEWARE) as MiddlewareName[]).map((value) => ({
+    value,
+    label: MIDDLEWARE[value].label,
+    hint: MIDDLEWARE[value].hint,
+  }));
+  const middleware = await askWhichOf(io, 'Which middleware? (space selects)', offered, defaults.middleware);
+  if (middleware === undefined) return undefined;
+  const tool = await askWhether(io, 'An example of a tool?', defaults.tool);
+  if (tool === undefined) return undefined;
+  finish(io, 'Writing');
   return { model, store, middleware, tool };
 }
 
-async function askModel(common: { input: Io['stdin']; output: Io['stderr'] }): Promise<string | undefined> {
-  const scheme = await select({
-    ...common,
-    message: 'Which model?',
-    options: [
-      { value: 'offline', label: 'offline', hint: 'no key, no network: for first steps and tests' },
-      { value: 'anthropic/claude-sonnet-4-5', label: 'Anthropic' },
-      { value: 'openai/gpt-5', label: 'OpenAI' },
-      { value: 'google/gemini-2.5-pro', label: 'Google' },
-      {
-        value: 'openai-compatible/llama3.2@http://localhost:11434/v1',
-        label: 'A server of your own',
-        hint: 'Ollama, vLLM, …',
-      },
-    ],
-  });
-  if (isCancel(scheme)) return undefined;
-  if (scheme === 'offline') return scheme;
-  const name = await text({ ...common, message: 'Its name', initialValue: scheme });
-  return isCancel(name) ? undefined : name;
+async function askModel(io: Io): Promise<string | undefined> {
+  const scheme = await askWhich(io, 'Which model?', [
+    { value: 'offline', label: 'offline', hint: 'no key, no network: for first steps and tests' },
+    { value: 'anthropic/claude-sonnet-4-5', label: 'Anthropic' },
+    { value: 'openai/gpt-5', label: 'OpenAI' },
+    { value: 'google/gemini-2.5-pro', label: 'Google' },
+    {
+      value: 'openai-compatible/llama3.2@http://localhost:11434/v1',
+      label: 'A server of your own',
+      hint: 'Ollama, vLLM, …',
+    },
+  ]);
+  if (scheme === undefined || scheme === 'offline') return scheme;
+  return askText(io, 'Its name', { initialValue: scheme });
 }
 
 /** By version, for asking for the module prints a warning that it is experimental. */
@@ -158,7 +146,7 @@ function hasSqlite(dir: string): boolean {
 
 function canResolve(dir: string, name: string): boolean {
   try {
-    createRequire(join(dir, 'package.json')).resolve(name === 'allium' ? 'allium/package.json' : name);
+    createRequire(join(dir, 'package.json')).resolve(/allium/.test(name) ? `${name}/package.json` : name);
     return true;
   } catch {
     return false;

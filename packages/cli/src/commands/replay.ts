@@ -6,7 +6,15 @@ import { type Message, type Model, memoryStore, modelName, type Price } from 'al
 import { replay } from 'allium/middleware/replay';
 import { UsageError } from '../outcome.js';
 import { type PlayOptions, play } from '../play.js';
-import { type AddCommand, openConfig, positive, quoted, type Shell, withAgent } from '../shell.js';
+import {
+  type AddCommand,
+  openConfig,
+  positive,
+  programName,
+  quoted,
+  type Shell,
+  withAgent,
+} from '../shell.js';
 
 interface Options extends PlayOptions {
   readonly run: number;
@@ -29,7 +37,7 @@ export const addReplay: AddCommand = (program, shell) => {
 };
 
 async function playAgain(shell: Shell, cassette: string, options: Options): Promise<void> {
-  const lines = linesOf(resolve(shell.io.cwd, cassette), cassette);
+  const lines = linesOf(shell, cassette);
   const { model, messages } = questionOf(lines, options.run, cassette);
   const price = await priceOf(shell, model);
   const overrides = {
@@ -43,14 +51,14 @@ async function playAgain(shell: Shell, cassette: string, options: Options): Prom
   });
 }
 
-function linesOf(path: string, named: string): string[] {
+function linesOf({ io }: Shell, named: string): string[] {
   try {
-    return readFileSync(path, 'utf8')
+    return readFileSync(resolve(io.cwd, named), 'utf8')
       .split('\n')
       .filter((line) => line.trim() !== '');
   } catch {
     throw new UsageError(
-      `There is no cassette "${named}". Write one: allium run --record ${quoted(named)} "…"`,
+      `There is no cassette "${named}". Write one: ${programName(io)} run --record ${quoted(named)} "…"`,
     );
   }
 }

@@ -3,7 +3,7 @@ import { record } from 'allium/middleware/record';
 import { warnOfOpen } from '../inbox.js';
 import { exitCodes, UsageError } from '../outcome.js';
 import { play } from '../play.js';
-import { type AddCommand, type Shell, withAgent } from '../shell.js';
+import { type AddCommand, programName, type Shell, withAgent } from '../shell.js';
 import { readAll } from '../terminal/io.js';
 
 interface Options {
@@ -70,7 +70,9 @@ async function runOnce(shell: Shell, words: readonly string[], options: Options)
 async function promptOf({ io }: Shell, words: readonly string[]): Promise<string> {
   const reads = words.length === 0 || words.includes('-');
   if (words.length === 0 && io.stdin.isTTY)
-    throw new UsageError('Ask something: allium run "…", or pipe it in: echo "…" | allium run');
+    throw new UsageError(
+      `Ask something: ${programName(io)} run "…", or pipe it in: echo "…" | ${programName(io)} run`,
+    );
   const piped = reads ? (await readAll(io)).trim() : '';
   const asked = words.filter((word) => word !== '-').join(' ');
   const prompt = [asked, piped].filter((text) => text !== '').join('\n\n');

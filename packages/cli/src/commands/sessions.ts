@@ -1,5 +1,4 @@
 /** `allium sessions`: conversations in the store of the config. */
-import { confirm } from '@clack/prompts';
 import { type Entry, type Message, type SessionInfo, textOf, toolCallsOf } from 'allium';
 import type { Command } from 'commander';
 import { inboxOf } from '../inbox.js';
@@ -12,6 +11,7 @@ import {
   findSession,
   positive,
   type Shell,
+  statusOf,
   tell,
   tellJson,
   unlessDamaged,
@@ -19,7 +19,8 @@ import {
   withStore,
 } from '../shell.js';
 import { note, print, printJson } from '../terminal/io.js';
-import { moment, plain, short, table } from '../terminal/text.js';
+import { askWhether } from '../terminal/prompts.js';
+import { block, moment, short, table, word } from '../terminal/text.js';
 
 export const addSessions: AddCommand = (program, shell) => {
   const sessions = program
@@ -83,7 +84,7 @@ async function list(shell: Shell, limit: number, json: boolean): Promise<void> {
     }
     if (json) return tellJson(shell, found);
     if (found.length === 0) return note(shell.io, 'There are no sessions yet in the store of this config.');
-    const rows = found.map((one) => [one.sessionId, moment(one.updatedAt), one.status, one.title]);
+    const rows = found.map((one) => [word(one.sessionId), moment(one.updatedAt), one.status, one.title]);
     for (const line of table([['SESSION', 'LAST USED', 'STATUS', 'BEGAN WITH'], ...rows])) tell(shell, line);
   });
 }
@@ -93,7 +94,7 @@ async function show(shell: Shell, wanted: string | undefined, json: boolean): Pr
     const id = await findSession(store, wanted);
     const messages = messagesOf(await store.read(id, 1));
     if (json) return tellJson(shell, messages);
-    note(shell.io, shell.io.err.dim(`session ${id}`));
+    note(shell.io, shell.io.err.dim(`session ${word(id)}`));
     for (const message of messages) for (const line of messageLines(message)) tell(shell, line);
   });
 }
@@ -127,13 +128,12 @@ async function remove(shell: Shell, wanted: readonly string[], yes: boolean): Pr
     if (!yes) {
       if (!io.interactive)
         throw new UsageError(`This deletes ${ids.join(', ')} for good. Say --yes if you mean it.`);
-      const message = `Delete ${ids.join(', ')} for good?`;
-      const sure = await confirm({ message, initialValue: false, input: io.stdin, output: io.stderr });
+      const sure = await askWhether(io, `Delete ${ids.map(word).join(', ')} for good?`, false);
       if (sure !== true) return note(io, 'Nothing was deleted.');
     }
     for (const id of ids) {
       await store.delete(id);
-      note(io, `deleted ${id}`);
+      note(io, `deleted ${word(id)}`);
     }
   });
 }
@@ -149,19 +149,6 @@ async function resume(shell: Shell, wanted: string | undefined, options: PlayOpt
     const { decided } = await inboxOf(agent, id);
     await play(shell, agent, { ...options, decided }, (run) => agent.session(id).resumeStream(run));
   });
-}
-
-/** How the last run stands, from the journal alone. */
-export function statusOf(entries: readonly Entry[]): string {
-  const last = entries.findLast(({ type }) => type === 'run_start' || type === 'run_end');
-  if (last?.type === 'run_end') return last.status;
-  const open = new Set<string>();
-  for (const entry of entries) {
-    if (entry.type === 'request') open.add(entry.request.id);
-    else if (entry.type === 'answer') open.delete(entry.requestId);
-  }
-  if (open.size > 0) return 'suspended';
-  return last ? 'open' : 'empty';
 }
 
 export function messagesOf(entries: readonly Entry[]): Message[] {
@@ -187,12 +174,14 @@ function titleOf(entries: readonly Entry[]): string {
 
 function messageLines(message: Message): string[] {
   const who =
-    message.role === 'tool' ? `tool ${message.toolName}${message.isError ? ' (error)' : ''}` : message.role;
+    message.role === 'tool'
+      ? `tool ${word(message.toolName)}${message.isError ? ' (error)' : ''}`
+      : message.role;
   const calls = message.role === 'assistant' ? toolCallsOf(message) : [];
-  const text = plain(textOf(message));
+  const text = block(textOf(message));
   return [
     ...(text === '' ? [] : [`${who}: ${text}`]),
-    ...calls.map(({ name, arguments: args }) => `${who} calls ${name} ${short(args, 200)}`),
+    ...calls.map(({ name, arguments: args }) => `${who} calls ${word(name)} ${short(args, 200)}`),
   ];
 }
 

@@ -1,15 +1,16 @@
 /** The outside world of a command: streams, environment and folder, in one object so that tests can hand in their own. */
 import { addAbortSignal, type Readable, type Writable } from 'node:stream';
-import { type Style, styleFor } from './style.js';
+import { terminalJson } from 'allium';
+import { onScreen, type Style, styleFor } from './style.js';
 
 export type Input = Readable & { readonly isTTY?: boolean };
 export type Output = Writable & { readonly isTTY?: boolean; readonly columns?: number };
 
 export interface Io {
   readonly stdin: Input;
-  /** What was asked for: answers, lists, JSON. */
+  /** What was asked for: answers, lists, JSON. Written to by `print` and `write`, which make text safe. */
   readonly stdout: Output;
-  /** What happens on the way: status lines, questions, errors. */
+  /** What happens on the way: status lines, questions, errors. Written to by `note` and `write`. */
   readonly stderr: Output;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
@@ -46,18 +47,24 @@ export function makeIo({ stdin, stdout, stderr, env, cwd, signal }: IoParts): Io
   };
 }
 
+/** Everything that is written goes through here, or through the screen and the prompts of this folder. */
+export function write(io: Io, stream: 'stdout' | 'stderr', text: string): void {
+  io[stream].write(onScreen(text));
+}
+
 /** A line of what was asked for. */
 export function print(io: Io, text = ''): void {
-  io.stdout.write(`${text}\n`);
+  write(io, 'stdout', `${text}\n`);
 }
 
 /** A line about it. */
 export function note(io: Io, text = ''): void {
-  io.stderr.write(`${text}\n`);
+  write(io, 'stderr', `${text}\n`);
 }
 
-export function printJson(io: Io, value: unknown): void {
-  print(io, JSON.stringify(value, null, 2));
+/** Indented, for one answer; on one line, for one of many. */
+export function printJson(io: Io, value: unknown, indent: 0 | 2 = 2): void {
+  print(io, terminalJson(JSON.stringify(value, null, indent)));
 }
 
 /** Everything that comes in on stdin, as text. Whoever presses Ctrl-C meanwhile need not wait: that is an `AbortError`. */

@@ -1,6 +1,7 @@
 /** A line at the bottom that says what is being waited for, and for how long. Only on a terminal. */
 import type { Io } from './io.js';
-import { seconds } from './text.js';
+import { onScreen } from './style.js';
+import { seconds, word } from './text.js';
 
 const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
@@ -29,8 +30,9 @@ export function makeSpinner(io: Io, enabled = true): Spinner {
       shown = what;
       let frame = 0;
       const draw = (): void => {
-        const text = `${FRAMES[frame++ % FRAMES.length]} ${what} ${seconds(Date.now() - started)}`;
-        io.stderr.write(`\r\u001b[K${io.err.dim(text.slice(0, (io.stderr.columns ?? 80) - 1))}`);
+        const text = `${FRAMES[frame++ % FRAMES.length]} ${word(what)} ${seconds(Date.now() - started)}`;
+        const fits = text.slice(0, (io.stderr.columns ?? 80) - 1);
+        io.stderr.write(`\r\u001b[K${onScreen(io.err.dim(fits))}`);
       };
       // Nothing flickers for what takes no time.
       timer = setInterval(draw, 100);

@@ -1,4 +1,8 @@
-/** Colours, where they are wanted: on a terminal, unless NO_COLOR is set. */
+/**
+ * Colours, where they are wanted: on a terminal, unless NO_COLOR is set; and what becomes of every text on its way there.
+ */
+import { randomUUID } from 'node:crypto';
+import { terminalText } from 'allium';
 
 const CODES = {
   bold: [1, 22],
@@ -8,6 +12,9 @@ const CODES = {
   yellow: [33, 39],
   cyan: [36, 39],
 } as const;
+
+/** Stands for the begin of an escape sequence. Nobody can guess it, so no text from elsewhere can bring a style. */
+const MARK = `\u0000${randomUUID()}:`;
 
 export type Style = Readonly<Record<keyof typeof CODES, (text: string) => string>>;
 
@@ -27,6 +34,19 @@ export function styleFor(
 ): Style {
   const on = wantsColour(stream, env);
   const paint = ([open, close]: readonly [number, number]) =>
-    on ? (text: string) => `\u001b[${open}m${text}\u001b[${close}m` : (text: string) => text;
+    on ? (text: string) => `${MARK}${open}m${text}${MARK}${close}m` : (text: string) => text;
   return Object.fromEntries(Object.entries(CODES).map(([name, pair]) => [name, paint(pair)])) as Style;
+}
+
+/**
+ * What a terminal is given of a text: our own styles as escape sequences, and nothing else that would steer it or hide in
+ * it. Every text of the command line goes through here.
+ */
+export function onScreen(text: string): string {
+  const [first = '', ...styled] = text.split(MARK);
+  const rest = styled.map((part) => {
+    const end = part.indexOf('m') + 1;
+    return `\u001b[${part.slice(0, end)}${terminalText(part.slice(end))}`;
+  });
+  return [terminalText(first), ...rest].join('');
 }

@@ -3,12 +3,59 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { makeIo } from './io.js';
-import { wantsColour } from './style.js';
-import { count, dollars, moment, plain, seconds, short, table, withTexts } from './text.js';
+import { makePieces } from './pieces.js';
+import { onScreen, styleFor, wantsColour } from './style.js';
+import { block, count, dollars, logLine, moment, seconds, short, table, withTexts, word } from './text.js';
 
-describe('plain', () => {
-  it('takes out what could steer the terminal and leaves the text', () => {
-    expect(plain('\u001b[31mred\u001b[0m \u001b]0;title\u0007\u0008a\tb\r\nc\u009b')).toBe('red a\tb\nc');
+describe('text from elsewhere', () => {
+  it('spells out what hides in a word, line breaks and tabs too', () => {
+    expect(word('a\nb\tc\u202e')).toBe('a<U+000A>b<U+0009>c<U+202E>');
+  });
+
+  it('indents what follows the first line of a block', () => {
+    expect(block('a\nb\u001b')).toBe('a\n    b<U+001B>');
+  });
+
+  it('takes the colours of other people off their log lines', () => {
+    expect(logLine('\u001b[31mred\u001b[0m a\tb\u0008')).toBe('red a\tb<U+0008>');
+  });
+});
+
+describe('onScreen', () => {
+  const style = styleFor({ isTTY: true }, {});
+
+  it('shows our own styles as escape sequences, and those of others as text', () => {
+    expect(onScreen(`${style.red('a\u001b[1mb')} ${style.dim('\u202e')}`)).toBe(
+      '\u001b[31ma<U+001B>[1mb\u001b[39m \u001b[2m<U+202E>\u001b[22m',
+    );
+  });
+});
+
+describe('pieces of a text', () => {
+  const family = '👨‍👩‍👧';
+  const persian = 'می‌خواهم';
+
+  it.each([family, persian, 'a\r\nb', 'abc \u202e é'])('come out whole however %j is cut', (text) => {
+    for (let size = 1; size <= text.length; size++) {
+      let out = '';
+      const pieces = makePieces((piece) => {
+        out += onScreen(piece);
+      });
+      for (let at = 0; at < text.length; at += size) pieces.add(text.slice(at, at + size));
+      pieces.end();
+      expect(out).toBe(onScreen(text));
+    }
+  });
+
+  it('wait for nothing where nothing can follow, and are forgotten when they are taken back', () => {
+    const out: string[] = [];
+    const pieces = makePieces((piece) => out.push(piece));
+    pieces.add('Hel');
+    expect(out).toEqual(['Hel']);
+    pieces.add('👨');
+    pieces.drop();
+    pieces.end();
+    expect(out).toEqual(['Hel']);
   });
 });
 

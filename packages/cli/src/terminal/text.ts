@@ -1,18 +1,25 @@
-/** Text that fits: short, on one line, without anything that could steer the terminal. */
+/** Text that fits: short, on one line, in columns. */
 import { stripVTControlCharacters } from 'node:util';
+import { terminalText } from 'allium';
 
-/** Control characters, which text of models and tools must not bring to a terminal; tabs and line breaks stay. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what this is about
-const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
+/** A name or an id: line breaks and tabs are spelled out too, for they have no place in it. */
+export function word(text: string): string {
+  return terminalText(text).replaceAll('\n', '<U+000A>').replaceAll('\t', '<U+0009>');
+}
 
-/** Text from elsewhere, safe to write to a terminal. */
-export function plain(text: string): string {
-  return stripVTControlCharacters(text).replace(/\r\n/g, '\n').replace(CONTROL, '');
+/** A text of several lines, none of which can pass for a line that is not part of it. */
+export function block(text: string, indent = '    '): string {
+  return terminalText(text).replaceAll('\n', `\n${indent}`);
+}
+
+/** A line that somebody else wrote for the console. Colours of loggers are taken off: they are not ours to show. */
+export function logLine(text: string): string {
+  return terminalText(stripVTControlCharacters(text));
 }
 
 /** On one line, at most `limit` characters. */
 export function short(text: string, limit = 80): string {
-  const line = plain(text).replace(/\s+/g, ' ').trim();
+  const line = terminalText(text).replace(/\s+/g, ' ').trim();
   const letters = [...line];
   return letters.length > limit ? `${letters.slice(0, limit - 1).join('')}…` : line;
 }

@@ -1,17 +1,20 @@
 /** Puts the questions of a run to a person, or answers them for one. */
-import { isCancel, select, text } from '@clack/prompts';
-import type { Decision, PendingRequest } from 'allium';
+import { type Decision, type PendingRequest, terminalJson } from 'allium';
 import { type Io, note } from '../terminal/io.js';
-import { plain } from '../terminal/text.js';
+import { askText, askWhich } from '../terminal/prompts.js';
+import { block, word } from '../terminal/text.js';
 
 /** Undefined: not now, the run is suspended. */
 export type Answerer = (io: Io, request: PendingRequest) => Promise<Decision | undefined>;
 
-/** What is asked about. The arguments in full: nobody should approve what they were not shown. */
+/**
+ * What is asked about. The arguments in full, and what hides in them spelled out: nobody should approve what they were
+ * not shown.
+ */
 export function describeRequest(request: PendingRequest): string[] {
   const title = request.title ?? `Run "${request.toolName}"?`;
-  const lines = [plain(title), `  ${request.toolName} ${plain(request.arguments)}`];
-  if (request.details !== undefined) lines.push(`  ${plain(JSON.stringify(request.details) ?? '')}`);
+  const lines = [block(title), `  ${word(request.toolName)} ${block(request.arguments)}`];
+  if (request.details !== undefined) lines.push(`  ${block(JSON.stringify(request.details) ?? '')}`);
   return lines;
 }
 
@@ -19,49 +22,47 @@ export function describeRequest(request: PendingRequest): string[] {
 export function approveAll(why: string): Answerer {
   return async (io, request) => {
     if (request.kind === 'suspend') return undefined;
-    note(io, io.err.yellow(`  ? ${plain(request.title ?? request.toolName)} approved (${why})`));
+    note(io, io.err.yellow(`  ? ${block(request.title ?? request.toolName)} approved (${why})`));
     return { type: 'approve', hash: request.hash };
   };
 }
 
 /** Asks on the terminal. */
 export async function askPerson(io: Io, request: PendingRequest): Promise<Decision | undefined> {
-  const common = { input: io.stdin, output: io.stderr, signal: io.signal };
-  const choice = await select({
-    ...common,
-    message: describeRequest(request).join('\n'),
-    options: [
-      ...(request.kind === 'ask' ? [] : [{ value: 'respond', label: 'Answer' }]),
-      { value: 'approve', label: 'Approve' },
-      { value: 'reject', label: 'Reject' },
-      ...(request.kind === 'ask' ? [{ value: 'edit', label: 'Change the arguments' }] : []),
-      { value: 'later', label: 'Decide later', hint: 'suspends the run' },
-    ],
-  });
+  const choice = await askWhich(io, describeRequest(request).join('\n'), [
+    ...(request.kind === 'ask' ? [] : [{ value: 'respond', label: 'Answer' }]),
+    { value: 'approve', label: 'Approve' },
+    { value: 'reject', label: 'Reject' },
+    ...(request.kind === 'ask' ? [{ value: 'edit', label: 'Change the arguments' }] : []),
+    { value: 'later', label: 'Decide later', hint: 'suspends the run' },
+  ]);
   const { hash } = request;
   switch (choice) {
     case 'approve':
       return { type: 'approve', hash };
     case 'reject': {
-      const reason = await text({ ...common, message: 'Why not? The model reads it.', defaultValue: '' });
-      return isCancel(reason) ? undefined : { type: 'reject', hash, ...(reason && { reason }) };
+      const reason = await askText(io, 'Why not? The model reads it.', { defaultValue: '' });
+      return reason === undefined ? undefined : { type: 'reject', hash, ...(reason && { reason }) };
     }
     case 'edit': {
-      const args = await text({
-        ...common,
-        message: 'The arguments, as JSON',
-        initialValue: request.arguments,
-        validate: (value) => (parsed(value ?? '') === undefined ? 'That is not JSON.' : undefined),
+      const args = await askText(io, 'The arguments, as JSON', {
+        initialValue: editable(request.arguments),
+        problem: (answer) => (parsed(answer) === undefined ? 'That is not JSON.' : undefined),
       });
-      return isCancel(args) ? undefined : { type: 'edit', hash, args: parsed(args) };
+      return args === undefined ? undefined : { type: 'edit', hash, args: parsed(args) };
     }
     case 'respond': {
-      const answer = await text({ ...common, message: 'Your answer' });
-      return isCancel(answer) ? undefined : { type: 'respond', hash, text: answer };
+      const answer = await askText(io, 'Your answer');
+      return answer === undefined ? undefined : { type: 'respond', hash, text: answer };
     }
     default:
       return undefined;
   }
+}
+
+/** On one line, hidden characters escaped as JSON does: what is not changed says the same as before. */
+function editable(json: string): string {
+  return terminalJson(json.replace(/[\n\r\t]/g, ' '));
 }
 
 /** JSON, or undefined. */

@@ -1,5 +1,5 @@
 /** A run as JSON lines: one event per line, as it happens, and what was asked and answered on the way. */
-import type { AgentEvent } from 'allium';
+import { type AgentEvent, terminalJson } from 'allium';
 import { withTexts } from '../terminal/text.js';
 import { type View, withoutSecrets } from './view.js';
 
@@ -12,7 +12,7 @@ export function jsonView(
   redact: (text: string) => string = (text) => text,
   redactError = redact,
 ): Required<Omit<View, 'log'>> {
-  const put = (value: object): void => write(`${JSON.stringify(value)}\n`);
+  const put = (value: object): void => write(`${terminalJson(JSON.stringify(value))}\n`);
   const shown = (event: AgentEvent): AgentEvent => {
     if (event.type === 'custom' && event.data !== undefined)
       return { ...event, data: withTexts(event.data, redact) };

@@ -3,9 +3,11 @@
  * has gone down a pipe cannot be taken back. Status lines go to stderr.
  */
 import type { AgentEvent, Decision, RunResult } from 'allium';
-import { type Io, note } from '../terminal/io.js';
+import { type Io, note, write } from '../terminal/io.js';
+import { makePieces } from '../terminal/pieces.js';
+import type { Paper } from '../terminal/screen.js';
 import { makeSpinner } from '../terminal/spinner.js';
-import { count, dollars, plain, seconds, short } from '../terminal/text.js';
+import { count, dollars, logLine, seconds, short, word } from '../terminal/text.js';
 import { callLine, changeLine, customLine, resultLine } from './status.js';
 import { type View, withoutSecrets } from './view.js';
 
@@ -24,25 +26,17 @@ export interface LiveOptions {
   readonly now?: () => number;
 }
 
-/** What is written where. A chat writes both to one place, above its prompt. */
-export interface Paper {
-  /** Pieces of an answer. */
-  text(piece: string): void;
-  /** A whole line. */
-  line(text: string): void;
-}
-
 /** The two streams of a command, kept from writing into each other's lines. */
 export function streams(io: Io): Paper & { endLine(): void } {
   let open = false;
   const endLine = (): void => {
-    if (open) io.stdout.write('\n');
+    if (open) write(io, 'stdout', '\n');
     open = false;
   };
   return {
     text(piece) {
       if (piece === '') return;
-      io.stdout.write(piece);
+      write(io, 'stdout', piece);
       open = !piece.endsWith('\n');
     },
     line(text) {
@@ -81,7 +75,7 @@ export function liveView(io: Io, options: LiveOptions = {}): View {
       inner(event, at);
       if (event.type === 'message_end') paper.endLine();
       if (event.type === 'agent_end') {
-        if (!stream && event.result.text !== '') paper.text(`${plain(event.result.text)}\n`);
+        if (!stream && event.result.text !== '') paper.text(`${event.result.text}\n`);
         const result = withoutSecrets(event.result, redact, redactError);
         if (!quiet) for (const line of summary(io, result, at - started)) paper.line(redact(line));
       } else if (!(event.type === 'message_update' && stream)) {
@@ -100,7 +94,7 @@ export function liveView(io: Io, options: LiveOptions = {}): View {
     // Also when quiet: whoever puts a logger into the chain wants to read it, and it goes to stderr.
     log(line) {
       spinner.stop();
-      paper.line(io.err.dim(`  ${redact(plain(line))}`));
+      paper.line(io.err.dim(`  ${redact(logLine(line))}`));
       if (waitsFor !== undefined) spinner.start(waitsFor);
     },
   };
@@ -117,15 +111,18 @@ export function narrate(
   const begun = new Map<string, number>();
   /** Middleware that have spoken for themselves: the list at the end need not repeat them. */
   const heard = new Set<string>();
+  const said = makePieces((text) => paper.text(text));
   return (event, at = now()) => {
     switch (event.type) {
       case 'message_update':
-        if (event.delta.type === 'text') paper.text(plain(event.delta.text));
+        if (event.delta.type === 'text') said.add(event.delta.text);
         break;
       case 'message_reset':
+        said.drop();
         paper.line(io.err.yellow('  ↺ what was said last is taken back'));
         break;
       case 'message_end':
+        said.end();
         if (event.message?.metadata?.cacheHit === true) {
           heard.add('cache');
           paper.line(io.err.dim('  · cache: this answer was given before, and cost nothing'));
@@ -162,7 +159,7 @@ export function summary(io: Io, result: RunResult, ms: number): string[] {
     count(usage.totalTokens, 'token'),
     dollars(costUsd),
     seconds(ms),
-    `session ${sessionId}`,
+    `session ${word(sessionId)}`,
   ];
   const why =
     status === 'done'

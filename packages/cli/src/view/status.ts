@@ -1,7 +1,7 @@
 /** One line for each thing that happens on the way: tool calls, and what middleware did. */
 import { type AgentEvent, type Change, type Decision, type ToolCall, type ToolMessage, textOf } from 'allium';
 import type { Style } from '../terminal/style.js';
-import { seconds, short } from '../terminal/text.js';
+import { seconds, short, word } from '../terminal/text.js';
 
 /** A call that somebody refused or answered is not made, and one that was edited is made otherwise. */
 export function callLine(style: Style, { name, arguments: args }: ToolCall, decision?: Decision): string {
@@ -25,13 +25,13 @@ export function customLine(style: Style, event: Extract<AgentEvent, { type: 'cus
   const data = (event.data ?? {}) as Readonly<Record<string, unknown>>;
   if (event.name === 'retry' && typeof data.delayMs === 'number')
     return style.yellow(
-      `  ↻ ${data.tool ?? data.seam} failed: ${short(String(data.error), 80)}; ${event.by ?? 'retry'} tries again in ${seconds(data.delayMs)}`,
+      `  ↻ ${word(String(data.tool ?? data.seam))} failed: ${short(String(data.error), 80)}; ${word(event.by ?? 'retry')} tries again in ${seconds(data.delayMs)}`,
     );
-  const by = event.by && event.by !== event.name ? `${event.by}: ` : '';
+  const by = event.by && event.by !== event.name ? `${word(event.by)}: ` : '';
   const rest = event.data === undefined ? '' : ` ${short(JSON.stringify(event.data) ?? '', 80)}`;
-  return style.dim(`  · ${by}${event.name}${rest}`);
+  return style.dim(`  · ${by}${word(event.name)}${rest}`);
 }
 
 export function changeLine(style: Style, { by, what, turn }: Change): string {
-  return style.dim(`  · ${by}: ${short(what, 100)}${turn > 0 ? ` (turn ${turn})` : ''}`);
+  return style.dim(`  · ${word(by)}: ${short(what, 100)}${turn > 0 ? ` (turn ${turn})` : ''}`);
 }

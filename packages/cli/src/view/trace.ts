@@ -1,7 +1,7 @@
 /** Makes a tree of the journal of a session: runs, their turns, the calls of these and what came of them. */
 import { type Decision, type Entry, textOf, toolCallsOf } from 'allium';
 import type { Style } from '../terminal/style.js';
-import { count, dollars, moment, seconds, short } from '../terminal/text.js';
+import { count, dollars, moment, seconds, short, word } from '../terminal/text.js';
 
 export interface TraceNode {
   readonly kind: 'session' | 'run' | 'turn' | 'message' | 'call' | 'question' | 'result' | 'state' | 'end';
@@ -35,7 +35,7 @@ export function traceOf(
   entries: readonly Entry[],
   options: { readonly state?: boolean } = {},
 ): TraceNode {
-  const root: Node = { kind: 'session', text: `session ${sessionId}`, children: [] };
+  const root: Node = { kind: 'session', text: `session ${word(sessionId)}`, children: [] };
   const runs = new Map<string, RunTrace>();
   let current: RunTrace | undefined;
   for (const entry of entries) {
@@ -56,8 +56,8 @@ export function traceOf(
 }
 
 function startOf(entry: Entry & { type: 'run_start' }): RunTrace {
-  const plan = entry.plan.length > 0 ? ` · ${entry.plan.join(' → ')}` : '';
-  const text = `run ${entry.runId} · ${moment(entry.at)}${plan}`;
+  const plan = entry.plan.length > 0 ? ` · ${entry.plan.map(word).join(' → ')}` : '';
+  const text = `run ${word(entry.runId)} · ${moment(entry.at)}${plan}`;
   return {
     node: { kind: 'run', id: entry.runId, seq: entry.seq, text, children: [] },
     turn: undefined,
@@ -113,7 +113,11 @@ function add(run: RunTrace, entry: Entry): void {
       return;
     case 'state':
       (run.turn ?? run.node).children.push(
-        leaf('state', `state ${entry.cell} = ${short(JSON.stringify(entry.value) ?? '', 80)}`, entry.seq),
+        leaf(
+          'state',
+          `state ${word(entry.cell)} = ${short(JSON.stringify(entry.value) ?? '', 80)}`,
+          entry.seq,
+        ),
       );
       return;
     case 'rewind':
@@ -134,7 +138,7 @@ function addMessage(run: RunTrace, entry: Entry & { type: 'message' }): void {
   if (message.role !== 'assistant' || entry.seeded) {
     const who =
       message.metadata?.synthetic === true ? String(message.metadata.source ?? 'synthetic') : message.role;
-    run.node.children.push(leaf('message', `${who}: ${short(textOf(message), 100)}`, entry.seq));
+    run.node.children.push(leaf('message', `${word(who)}: ${short(textOf(message), 100)}`, entry.seq));
     return;
   }
   run.turns++;
@@ -142,7 +146,7 @@ function addMessage(run: RunTrace, entry: Entry & { type: 'message' }): void {
   if (usage) spend(run, usage.totalTokens, entry.costUsd);
   const spent = usage ? `${usage.inputTokens} → ${usage.outputTokens} tokens` : undefined;
   const about = [
-    model,
+    model === undefined ? undefined : word(model),
     metadata?.cacheHit === true ? 'from the cache' : spent,
     seconds(entry.at - run.lastAt),
   ].filter((part) => part !== undefined);
@@ -157,7 +161,10 @@ function addMessage(run: RunTrace, entry: Entry & { type: 'message' }): void {
   const said = textOf(message);
   if (said !== '') turn.children.push(leaf('message', `says: ${short(said, 100)}`, entry.seq));
   for (const call of toolCallsOf(message)) {
-    const node = { ...leaf('call', `${call.name} ${short(call.arguments, 100)}`, entry.seq), id: call.id };
+    const node = {
+      ...leaf('call', `${word(call.name)} ${short(call.arguments, 100)}`, entry.seq),
+      id: call.id,
+    };
     turn.children.push(node);
     run.calls.set(call.id, { node, startedAt: undefined });
   }
@@ -167,7 +174,7 @@ function addMessage(run: RunTrace, entry: Entry & { type: 'message' }): void {
 function callOf(run: RunTrace, id: string, name: string): { node: Node; startedAt: number | undefined } {
   let call = run.calls.get(id);
   if (!call) {
-    call = { node: { ...leaf('call', name), id }, startedAt: undefined };
+    call = { node: { ...leaf('call', word(name)), id }, startedAt: undefined };
     run.calls.set(id, call);
     (run.turn ?? run.node).children.push(call.node);
   }

@@ -52,6 +52,21 @@ testMiddleware(({ clock }) => consoleLogger({ clock, console: quiet, level: 'deb
 });
 
 describe('console-logger', () => {
+  it('spells out what would steer a terminal, and lets no text pass for a line of its own', async () => {
+    const { lines, agent } = setup(
+      [toolCalls({ name: 'a\u001b]0;owned\u0007', args: {} }), failWith(new Error('no\u009b2J\u202e'))],
+      'debug',
+    );
+    await expect(agent.run('hi')).rejects.toThrow();
+    const forging = setup([text('Hi\n[r_2] run: done\u200b')], 'debug');
+    await forging.agent.run('hi');
+    const all = [...lines, ...forging.lines].join('\n');
+    expect(all).toContain('calls a<U+001B>]0;owned<U+0007>');
+    expect(all).toContain('failed: no<U+009B>2J<U+202E>');
+    expect(all).toContain('[r_1]   Hi\n[r_1]   [r_2] run: done<U+200B>');
+    expect(all).not.toMatch(/(?!\n)[\p{Cc}\p{Cf}]/u);
+  });
+
   it('writes a line for every model call, tool call and run', async () => {
     const { lines, agent } = setup(adds);
     await agent.run('1 + 2?');

@@ -8,6 +8,7 @@ import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { modelName } from '../../kernel/model.js';
 import { checkMethods, checkOneOf, checkOptions } from '../../kernel/options.js';
 import type { RunResult } from '../../kernel/result.js';
+import { terminalText } from '../../kernel/terminal-text.js';
 import type { ToolResult } from '../../kernel/tool.js';
 
 const LEVELS = ['error', 'info', 'debug'] as const;
@@ -40,7 +41,10 @@ export function consoleLogger(options: ConsoleLoggerOptions = {}): Middleware {
   checkMethods('console', out, LEVELS);
   checkMethods('clock', clock, ['now']);
   const write = async (at: (typeof LEVELS)[number], ctx: AnyContext, line: string): Promise<void> => {
-    if (LEVELS.indexOf(at) <= LEVELS.indexOf(level)) await out[at](`[${ctx.runId}] ${line}`);
+    if (LEVELS.indexOf(at) > LEVELS.indexOf(level)) return;
+    const run = `[${ctx.runId}]`;
+    // Every line begins with the run and is indented where it goes on: what a model says cannot pass for a line of ours.
+    await out[at](`${run} ${terminalText(line).replaceAll('\n', `\n${run}   `)}`);
   };
   return defineMiddleware({
     name: 'console-logger',

@@ -3,6 +3,7 @@ import type { Clock } from '../../kernel/clock.js';
 import type { Context } from '../../kernel/context.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { checkFunction, checkMethods, checkOptions } from '../../kernel/options.js';
+import { terminalText } from '../../kernel/terminal-text.js';
 
 export interface StopwatchOptions {
   /**
@@ -43,7 +44,7 @@ export function stopwatch(options: StopwatchOptions = {}): Middleware {
       ctx.metadata.startedAt = now(ctx);
     },
     async afterTool(ctx) {
-      await log(`turn ${ctx.turn}: ${ctx.toolCall.name} ${elapsed(ctx)} ms`);
+      await log(`turn ${ctx.turn}: ${terminalText(ctx.toolCall.name)} ${elapsed(ctx)} ms`);
     },
   });
 }

@@ -634,7 +634,7 @@ describe('options', () => {
     [{ tracer: 1 }, 'Expected `tracer` to be a middleware, got 1.'],
     [{ tracer: null }, 'Expected `tracer` to be a middleware, got null.'],
     [{ tracer: [] }, 'Expected `tracer` to be a middleware, got [].'],
-    [{ tracer: {} }, 'Middleware `tracer`: it has no hook, tool, state or guard.'],
+    [{ tracer: { x: 1 } }, 'Middleware `tracer`: it has no hook, tool, state or guard.'],
     [{ inheritMiddleware: [null] }, 'inheritMiddleware[0] is null, not a middleware object.'],
     [{ sharedTools: [named('subagent')] }, 'subagent'],
   ])('refuses %j', (options, message) => {

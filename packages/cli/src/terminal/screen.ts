@@ -2,10 +2,18 @@
  * The screen of a chat: what is said scrolls by above, the line that is being typed stays at the bottom. The last line of
  * the output may be unfinished; it stands right above the prompt and never fills more than one row.
  */
-import type { Interface } from 'node:readline';
-import { clearScreenDown, cursorTo, moveCursor } from 'node:readline';
-import type { Output } from '../terminal/io.js';
-import type { Paper } from '../view/live.js';
+import { clearScreenDown, createInterface, cursorTo, type Interface, moveCursor } from 'node:readline';
+import type { Io, Output } from './io.js';
+import { onScreen } from './style.js';
+import { word } from './text.js';
+
+/** What is written where. A chat writes both to one place, above its prompt. */
+export interface Paper {
+  /** Pieces of an answer. */
+  text(piece: string): void;
+  /** A whole line. */
+  line(text: string): void;
+}
 
 export interface Screen extends Paper {
   /** Finishes the line that is being written. */
@@ -16,6 +24,19 @@ export interface Screen extends Paper {
   prompt(text: string): void;
   /** Nothing is drawn any more. */
   close(): void;
+}
+
+/** Reads what a person types; `history` is newest first. A history that somebody else wrote cannot steer the terminal. */
+export function openReadline(io: Io, prompt: string, history: readonly string[]): Interface {
+  return createInterface({
+    input: io.stdin,
+    output: io.stdout,
+    terminal: true,
+    prompt,
+    history: history.map(word),
+    historySize: 500,
+    removeHistoryDuplicates: true,
+  });
 }
 
 export function makeScreen(output: Output, readline: Interface): Screen {
@@ -32,7 +53,8 @@ export function makeScreen(output: Output, readline: Interface): Screen {
     (readline as { prevRows?: number }).prevRows = 0;
     readline.prompt(true);
   };
-  const write = (text: string): void => {
+  const write = (given: string): void => {
+    const text = onScreen(given);
     if (closed) return void output.write(text);
     erase();
     const lines = `${tail}${text}`.split('\n');
@@ -60,7 +82,7 @@ export function makeScreen(output: Output, readline: Interface): Screen {
       tail = '';
     },
     prompt(text) {
-      readline.setPrompt(text);
+      readline.setPrompt(onScreen(text));
       if (!closed) readline.prompt(true);
     },
     close() {

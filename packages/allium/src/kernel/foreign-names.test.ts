@@ -1,0 +1,128 @@
+// Names that people bring from other libraries: the error says what the thing is called here.
+
+import { Agent, defineMiddleware, tool } from 'allium';
+import { scriptedModel } from 'allium/testing';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+
+const model = scriptedModel(['ok']);
+const message = (make: () => unknown): string => {
+  try {
+    make();
+  } catch (error) {
+    return `${(error as { code?: string }).code}: ${(error as Error).message}`;
+  }
+  return 'nothing was thrown';
+};
+
+describe('the agent', () => {
+  it.each([
+    ['system', 'systemPrompt'],
+    ['instructions', 'systemPrompt'],
+    ['prompt', 'systemPrompt'],
+    ['maxSteps', 'limits: { turns: … }'],
+    ['max_iterations', 'limits: { turns: … }'],
+    ['stopWhen', 'limits: { turns: … }, or the hook shouldStopAfterTurn'],
+    ['temperature', 'settings: { temperature: … }'],
+    ['maxTokens', 'settings: { maxOutputTokens: … }'],
+    ['hooks', 'middleware: [ … ]'],
+    ['checkpointer', 'store'],
+    ['modelSettings', 'settings'],
+    ['initialState', 'systemPrompt, model and tools as options of their own'],
+  ])('says what `%s` is', (name, here) => {
+    expect(message(() => new Agent({ model, [name]: 1 } as never))).toContain(
+      `INVALID_OPTION: Unknown option \`${name}\` of Agent. Here that is \`${here}\`. It takes: model, `,
+    );
+  });
+
+  it.each([
+    ['a name', 'openai/gpt-5', 'resolveModel("openai/gpt-5") of "@allium/ai-sdk"'],
+    [
+      'a model of the AI SDK',
+      { specificationVersion: 'v2', doStream() {}, doGenerate() {} },
+      'fromAiSdk(model)',
+    ],
+    ['a provider of the AI SDK', () => {}, 'has to be called with the name of a model'],
+    ['a model of LangChain', { lc_namespace: [], bindTools() {}, stream() {} }, 'a model of LangChain'],
+    ['the client of a provider', { chat: {}, responses: {} }, 'the client of a provider'],
+  ])('says what to do with %s in the place of a model', (_, given, advice) => {
+    const told = message(() => new Agent({ model: given as never }));
+    expect(told).toMatch(/^INVALID_OPTION: Expected `model` to be a model with/);
+    expect(told).toContain(advice);
+  });
+
+  it('says what limits and settings are called', () => {
+    expect(message(() => new Agent({ model, limits: { maxSteps: 3 } as never }))).toContain(
+      'Here that is `turns`.',
+    );
+    expect(message(() => new Agent({ model, settings: { maxTokens: 3 } as never }))).toContain(
+      'Here that is `maxOutputTokens`.',
+    );
+  });
+});
+
+describe('a run', () => {
+  it.each([
+    ['abortSignal', 'signal'],
+    ['maxSteps', 'limits: { turns: … }'],
+    ['threadId', 'agent.session(id).run( … )'],
+    ['context', 'metadata'],
+  ])('says what `%s` is', async (name, here) => {
+    const agent = new Agent({ model: scriptedModel(['ok', 'ok']) });
+    const given = { [name]: 1 } as never;
+    const told = [
+      await agent.run('go', given).catch((error: Error) => error.message),
+      await agent
+        .session('ann')
+        .run('go', given)
+        .catch((error: Error) => error.message),
+      await agent.stream('go', given).result.catch((error: Error) => error.message),
+    ];
+    for (const one of told) expect(one).toContain(`Here that is \`${here}\`.`);
+  });
+});
+
+describe('a tool', () => {
+  const own = { name: 'add', description: 'Adds.', execute: () => 1 };
+
+  it.each(['inputSchema', 'parameters', 'schema', 'args_schema'])('says what `%s` is', (name) => {
+    expect(message(() => tool({ ...own, [name]: z.object({}) } as never))).toContain(
+      `Unknown option \`${name}\` of tool "add". Here that is \`input\`.`,
+    );
+  });
+
+  it('says what a handler is, and that it takes one object', () => {
+    expect(message(() => tool({ ...own, input: z.object({}), handler() {} } as never))).toContain(
+      'Here that is `execute`.',
+    );
+    expect(message(() => tool((() => 1) as never))).toContain(
+      'one object with name, description, input and execute',
+    );
+  });
+});
+
+describe('a middleware', () => {
+  it.each([
+    ['wrapModelCall', 'wrapModel'],
+    ['wrapToolCall', 'wrapTool'],
+    ['beforeAgent', 'beforeRun'],
+    ['after_agent', 'afterRun'],
+    ['wrapGenerate', 'wrapModel'],
+    ['wrapStream', 'wrapModel'],
+    ['transformParams', 'beforeModel'],
+    ['processInput', 'acceptMessage'],
+    ['processOutputResult', 'afterModelResponse'],
+    ['onAgentStart', 'beforeRun'],
+    ['beforeInvocation', 'beforeRun'],
+  ])('says what `%s` is', (name, here) => {
+    const foreign = defineMiddleware({ name: 'mine', [name]: () => {} } as never);
+    expect(message(() => new Agent({ model, middleware: [foreign] }))).toBe(
+      `INVALID_MIDDLEWARE: Middleware "mine": \`${name}\` is not a hook. Did you mean \`${here}\`?`,
+    );
+  });
+
+  it('says what a schema of state is', () => {
+    const foreign = { name: 'mine', stateSchema: z.object({}), beforeModel() {} } as never;
+    expect(message(() => new Agent({ model, middleware: [foreign] }))).toContain('Did you mean `state`?');
+  });
+});

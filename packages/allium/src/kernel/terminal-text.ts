@@ -1,0 +1,57 @@
+/** Text from elsewhere, made safe to write to a terminal: what would steer it or hide in it is spelled out. */
+
+/**
+ * Everything a reader would not see for what it is: controls (C0, DEL, C1), what turns the direction of writing, what
+ * has no width, and separators that only some programs break lines at. Tabs and line breaks are what they look like.
+ */
+const HIDDEN = String.raw`(?![\t\n])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]`;
+
+/** Scripts that are written with joiners and invisible breaks between their letters. */
+const JOINING = `[${[
+  'Arabic Syriac Nko Mongolian Thai Lao Khmer Myanmar',
+  'Devanagari Bengali Gurmukhi Gujarati Oriya Tamil Telugu Kannada Malayalam Sinhala',
+]
+  .join(' ')
+  .split(' ')
+  .map((script) => `\\p{Script=${script}}`)
+  .join('')}]`;
+
+/** Where such characters belong to ordinary writing: emoji made of several, and the scripts above. */
+const ORDINARY = [
+  String.raw`\p{Extended_Pictographic}[\ufe0e\ufe0f\p{Emoji_Modifier}]?(?:\u200d\p{Extended_Pictographic}[\ufe0f\p{Emoji_Modifier}]?)*(?:[\u{e0061}-\u{e007a}]{5,6}\u{e007f})?`,
+  String.raw`[0-9#*]\ufe0f\u20e3`,
+  String.raw`(?<=${JOINING})[\u200b-\u200d](?=${JOINING})`,
+  String.raw`(?<=\p{Script=Han})[\u{e0100}-\u{e01ef}]`,
+].join('|');
+
+const ANY_HIDDEN = new RegExp(HIDDEN, 'u');
+const IN_TEXT = new RegExp(`${ORDINARY}|(?<hidden>${HIDDEN})`, 'gu');
+const IN_JSON = new RegExp(HIDDEN, 'gu');
+
+/**
+ * Shows a text as it is, for terminals and logs: escape sequences do nothing, and characters that turn or hide others
+ * are visible (`<U+202E>`). Line breaks and tabs stay, and so do emoji and joiners where a script needs them.
+ *
+ * @example
+ * console.log(terminalText(`the model calls ${name}`));
+ */
+export function terminalText(text: string): string {
+  if (!ANY_HIDDEN.test(text)) return text;
+  return text
+    .replaceAll('\r\n', '\n')
+    .replace(IN_TEXT, (found, hidden: string | undefined) =>
+      hidden === undefined ? found : spelled(hidden),
+    );
+}
+
+/** The same for JSON: hidden characters become `\uXXXX`, so it says to a program what it said before. */
+export function terminalJson(json: string): string {
+  return json.replace(IN_JSON, (found) => {
+    const units = Array.from({ length: found.length }, (_, i) => found.charCodeAt(i));
+    return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('');
+  });
+}
+
+function spelled(character: string): string {
+  return `<U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}>`;
+}

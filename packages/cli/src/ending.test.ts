@@ -1,0 +1,120 @@
+// SIGTERM and SIGHUP: the run is left where it is, and goes on in another process.
+
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { describe, expect, it } from 'vitest';
+import { cleanEnvironment } from '../../../scripts/run-command.mjs';
+import { program, useProject } from '../test/project.js';
+
+const here = useProject();
+
+interface Started {
+  readonly child: ChildProcessWithoutNullStreams;
+  /** Settles when that was written to either stream. */
+  seen(what: string): Promise<void>;
+  /** Everything, once it has ended. */
+  ended(): Promise<{ stdout: string; stderr: string; code: number | null }>;
+}
+
+function start(...args: string[]): Started {
+  const child = spawn(process.execPath, [program, ...args], { cwd: here().folder, env: cleanEnvironment() });
+  const out = { stdout: '', stderr: '' };
+  let looking: (() => void) | undefined;
+  for (const name of ['stdout', 'stderr'] as const)
+    child[name].on('data', (data) => {
+      out[name] += data;
+      looking?.();
+    });
+  return {
+    child,
+    seen: (what) =>
+      new Promise((resolve, reject) => {
+        looking = () => {
+          if (`${out.stdout}${out.stderr}`.includes(what)) resolve();
+        };
+        looking();
+        child.once('close', () => reject(new Error(`It ended before "${what}":\n${out.stderr}`)));
+      }),
+    async ended() {
+      const [code] = await once(child, 'close');
+      return { ...out, code };
+    },
+  };
+}
+
+describe.each([
+  ['SIGTERM', 143],
+  ['SIGHUP', 129],
+] as const)('%s', (signal, code) => {
+  it('ends a run so that another process goes on with it, and says how', async () => {
+    const run = start('run', '--session', 'ann', 'gate');
+    await run.seen('→ gate');
+    run.child.kill(signal);
+    const ended = await run.ended();
+    expect(ended.code).toBe(code);
+    expect(ended.stderr).toContain(`Ended by ${signal}. Go on with the run: allium sessions resume ann\n`);
+    expect((await here().allium(['sessions', '--json'])).stdout).toContain('"status": "open"');
+    const resumed = await here().allium(['sessions', 'resume', 'ann']);
+    expect(resumed).toMatchObject({ code: 0, stdout: expect.stringContaining('gate') });
+  });
+
+  it('ends a chat that waits for a line', async () => {
+    const chat = start('chat', '--session', 'ann');
+    chat.child.stdin.write('add 1 and 2\n');
+    await chat.seen('add: 3');
+    chat.child.kill(signal);
+    const ended = await chat.ended();
+    expect(ended.code).toBe(code);
+    expect(ended.stderr).toContain('Go on with: allium chat --session ann');
+  });
+});
+
+describe('a process that is told to end', () => {
+  it('prints no error with --json', async () => {
+    const run = start('run', '--json', '--session', 'ann', 'gate');
+    await run.seen('tool_execution_start');
+    run.child.kill('SIGTERM');
+    const { code, stderr, stdout } = await run.ended();
+    expect(code).toBe(143);
+    expect(stderr).toContain('allium sessions resume ann');
+    expect(stdout).not.toContain('"type":"error"');
+  });
+
+  it('says nothing of a run that nobody could go on with', async () => {
+    here().write(
+      'allium.toml',
+      here()
+        .read('allium.toml')
+        .replace(/^store.*$/m, ''),
+    );
+    const run = start('run', 'gate');
+    await run.seen('→ gate');
+    run.child.kill('SIGTERM');
+    expect(await run.ended()).toMatchObject({
+      code: 143,
+      stderr: expect.stringMatching(/Ended by SIGTERM\.\n$/),
+    });
+  });
+
+  it('ends at once when it is told again, even if a tool does not listen', async () => {
+    here().write('tools.mjs', here().read('tools.mjs').replace('ctx.signal.throwIfAborted();', ''));
+    const run = start('run', 'gate');
+    await run.seen('→ gate');
+    run.child.kill('SIGTERM');
+    run.child.kill('SIGTERM');
+    expect((await run.ended()).code).toBe(143);
+  });
+});
+
+describe('a terminal that is closed', () => {
+  it('leaves the run to be gone on with', async () => {
+    const run = here().terminal(['run', '--session', 'ann', 'gate']);
+    await run.until('→ gate');
+    run.hangUp();
+    await expect
+      .poll(async () => (await here().allium(['sessions', 'resume', 'ann', '--yes'])).code, {
+        timeout: 20_000,
+      })
+      .toBe(0);
+  });
+});
