@@ -121,5 +121,5 @@ export {
   type TurnPlan,
 } from './kernel/store.js';
 export { terminalJson, terminalText } from './kernel/terminal-text.js';
-export { type Tool, type ToolOptions, type ToolResult, tool, toolResult } from './kernel/tool.js';
+export { type Tool, type ToolOptions, type ToolResult, tool, toolResult, toolSpec } from './kernel/tool.js';
 export { isTransient } from './kernel/transient.js';

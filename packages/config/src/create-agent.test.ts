@@ -418,7 +418,7 @@ describe('what is wrong has a place', () => {
       'number.mjs': 'export default () => 5;',
       'half.mjs': 'export default () => ({ append() {} });',
       'tool.mjs':
-        'const same = { name: "same", spec: {}, execute() {} }; export { same as default, same as again }; export const list = [same, same];',
+        'const same = { name: "same", input: {}, execute() {} }; export { same as default, same as again }; export const list = [same, same];',
       'schema.mjs':
         'export const optionsSchema = { type: "object", properties: { deep: { type: "object", properties: { n: { type: "number" } } } } }; export default () => 1;',
       'order.mjs': 'export default () => ({ name: "o", order: { outside: ["cache"] }, beforeRun() {} });',
@@ -455,7 +455,7 @@ describe('tools and observers', () => {
       {
         'list.mjs': `${head}export default [${def('a')}];`,
         'named.mjs': `${head}export const b = ${def('b')}; export const other = 1; export const c = () => ${def('c')};`,
-        'made.mjs': `${head}export default ({ name }) => { const made = ${def('x')}; return { ...made, name, spec: { ...made.spec, name } }; };`,
+        'made.mjs': `${head}export default ({ name }) => { const made = ${def('x')}; return { ...made, name }; };`,
         'log.mjs':
           'globalThis.seen = {}; export default (event) => { (globalThis.seen.first ??= []).push(event.type); }; export const to = ({ list }) => ({ onEvent: (event) => { (globalThis.seen[list] ??= []).push(event.type); } });',
       },

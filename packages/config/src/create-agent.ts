@@ -189,7 +189,7 @@ function wrongTools(found: readonly Tool[], before: readonly Tool[], from: strin
 }
 
 function isTool(value: unknown): value is Tool {
-  return typeof value === 'object' && value !== null && 'execute' in value && 'spec' in value;
+  return typeof value === 'object' && value !== null && 'execute' in value && 'input' in value;
 }
 
 /** By path, the export is the observer; with options, it is a function that makes one. */

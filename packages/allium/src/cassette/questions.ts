@@ -5,6 +5,7 @@ import { asJson } from '../kernel/json-texts.js';
 import { type Message, toolCallsOf } from '../kernel/messages.js';
 import { modelName } from '../kernel/model.js';
 import { requestKey } from '../kernel/request-key.js';
+import { toolSpec } from '../kernel/tool.js';
 import type { Cleaner } from './clean.js';
 import type { PlainMessage, PlainRequest } from './format.js';
 import { guardedMessages, guardedPrompt } from './guarded.js';
@@ -34,7 +35,7 @@ export async function askedModel(ctx: ModelContext, clean: Cleaner): Promise<Ask
   const { provider, id } = ctx.model;
   const messages = given.map((message) => clean.value(plainMessage(message, clean)));
   const systemPrompt = clean.text(await guardedPrompt(ctx));
-  const tools = clean.value(ctx.tools.map(({ spec }) => spec));
+  const tools = clean.value(ctx.tools.map(toolSpec));
   const settings = clean.value(ctx.settings);
   const key = requestKey({
     model: { provider, id },

@@ -1,4 +1,4 @@
-import { type Message, NO_USAGE, tool, userMessage } from 'allium';
+import { type Message, NO_USAGE, tool, toolSpec, userMessage } from 'allium';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -183,7 +183,7 @@ describe('a meter', () => {
     const meter = perCharacter(counted);
     const look = tool({ name: 'look', description: 'Looks.', input: z.object({}), execute: () => '' });
     const request = { systemPrompt: 'Be kind.', tools: [look] };
-    expect(meter.fixed(request)).toBe(8 + JSON.stringify(look.spec).length);
+    expect(meter.fixed(request)).toBe(8 + JSON.stringify(toolSpec(look)).length);
     meter.fixed(request);
     expect(counted).toHaveLength(2);
   });

@@ -10,6 +10,7 @@ import {
   type Store,
   textOf,
   tool,
+  toolSpec,
 } from 'allium';
 import { approval, ask } from 'allium/middleware/approval';
 import {
@@ -160,7 +161,7 @@ describe('agent.asTool()', () => {
 
   it('shows the model a schema with a prompt, and says what is wrong with other arguments', async () => {
     const made = child().asTool({ name: 'child', description: 'A child.' });
-    expect(made.spec.inputSchema).toMatchObject({
+    expect(toolSpec(made).inputSchema).toMatchObject({
       required: ['prompt'],
       properties: { prompt: { type: 'string' } },
     });

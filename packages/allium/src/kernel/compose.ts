@@ -25,7 +25,7 @@ import { checkOrder } from './order.js';
 import { guardsResponses } from './response-gate.js';
 import { type PlannedHook, RULES, type RuleHook } from './rules.js';
 import type { StateCell } from './state.js';
-import type { Tool } from './tool.js';
+import { isTool, type Tool, toolSpec } from './tool.js';
 
 /** A middleware in a plan, under a name that is unique there. */
 export interface PlannedMiddleware {
@@ -131,7 +131,7 @@ const specs = new WeakMap<readonly Tool[], readonly ToolSpec[]>();
 export function specsOf(tools: readonly Tool[]): readonly ToolSpec[] {
   let made = specs.get(tools);
   if (!made) {
-    made = Object.freeze(tools.map((tool) => tool.spec));
+    made = Object.freeze(tools.map(toolSpec));
     if (Object.isFrozen(tools)) specs.set(tools, made);
   }
   return made;
@@ -283,8 +283,7 @@ function toolsOf(middleware: readonly PlannedMiddleware[], own: readonly Tool[])
   const owners = new Map<string, string>();
   const tools: Tool[] = [];
   const add = (tool: Tool, owner: string): void => {
-    const made = typeof tool === 'object' && typeof tool?.execute === 'function' && 'spec' in tool;
-    if (!made || typeof tool.name !== 'string')
+    if (!isTool(tool))
       throw new AlliumError(
         'INVALID_TOOL',
         `${owner} lists ${shown(tool)} as a tool. Make tools with tool({ … }).`,

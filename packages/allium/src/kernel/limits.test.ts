@@ -12,6 +12,7 @@ import {
   NO_USAGE,
   textOf,
   tool,
+  toolSpec,
   type Usage,
 } from 'allium';
 import {
@@ -1010,7 +1011,7 @@ describe('a model that says only part of what it used', () => {
   });
 
   /** Of 392 characters in one message, and a tool. */
-  const ESTIMATE = 100 + Math.ceil(JSON.stringify(free.spec).length / 4);
+  const ESTIMATE = 100 + Math.ceil(JSON.stringify(toolSpec(free)).length / 4);
 });
 
 describe('the output cap', () => {

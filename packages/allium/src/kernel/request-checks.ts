@@ -9,7 +9,7 @@ import type { ModelContext, RequestParts } from './model-context.js';
 import { checkSettings } from './model-settings.js';
 import { checkText, isListOf } from './options.js';
 import { authorOf } from './request-changes.js';
-import type { Tool } from './tool.js';
+import { isTool, type Tool } from './tool.js';
 
 /**
  * These messages as they are now, in a list of their own: nobody further in can edit them, and a layer that calls inward
@@ -80,7 +80,7 @@ function checkMessages(messages: readonly Message[] | undefined, ctx: ModelConte
 }
 
 function checkTools(tools: readonly Tool[]): void {
-  if (!isListOf<Tool>(tools, (tool) => typeof tool?.execute === 'function' && 'spec' in tool))
+  if (!isListOf<Tool>(tools, isTool))
     throw invalidOption('ctx.tools', 'a list of tools made with tool()', tools);
   const names = new Set<string>();
   for (const { name } of tools) {

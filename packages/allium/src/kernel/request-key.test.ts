@@ -5,6 +5,7 @@ import {
   type Message,
   requestKey,
   tool,
+  toolSpec,
   userMessage,
 } from 'allium';
 import { scriptedModel, text, toolCalls } from 'allium/testing';
@@ -172,7 +173,7 @@ describe('requestKey', () => {
           messages: [...ctx.messages],
         };
         const { messages, tools } = JSON.parse(
-          JSON.stringify({ messages: ctx.messages, tools: ctx.tools.map(({ spec }) => spec) }),
+          JSON.stringify({ messages: ctx.messages, tools: ctx.tools.map(toolSpec) }),
         );
         keys.push([requestKey(ctx), requestKey(copied), requestKey({ ...copied, messages, tools })]);
         return next();

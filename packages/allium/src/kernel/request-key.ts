@@ -7,11 +7,12 @@ import { canonical, Hash } from './hash.js';
 import { growsOnly } from './history.js';
 import { isFrozenMessage, type Message, NOTHING, type TextContent } from './messages.js';
 import type { ModelRequest, ModelSettings, ToolSpec } from './model.js';
+import { type Tool, toolSpec } from './tool.js';
 
 /** A request and its model: what `next()` goes in with, so a `ModelContext` is one. */
 export interface KeyedRequest extends Partial<Omit<ModelRequest, 'tools'>> {
   readonly model: { readonly provider: string; readonly id: string };
-  readonly tools?: readonly (ToolSpec | { readonly spec: ToolSpec })[];
+  readonly tools?: readonly (ToolSpec | Tool)[];
 }
 
 /**
@@ -146,7 +147,7 @@ function offer(tools: NonNullable<KeyedRequest['tools']>, systemPrompt: string):
     found.prompt = prompt;
     return found;
   }
-  const specs = tools.map((tool) => ('spec' in tool ? tool.spec : tool));
+  const specs = tools.map((tool) => ('execute' in tool ? toolSpec(tool) : tool));
   found = { specs: new Hash().text(canonical(specs)), text: systemPrompt, prompt };
   if (Object.isFrozen(tools)) offers.set(tools, found);
   return found;

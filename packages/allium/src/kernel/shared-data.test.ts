@@ -9,6 +9,7 @@ import {
   textOf,
   tool,
   toolResult,
+  toolSpec,
 } from 'allium';
 import { collect, failWith, scriptedModel, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
@@ -121,7 +122,7 @@ describe('what is offered to a model', () => {
   });
 
   it('cannot be edited in place: a schema is of every agent that has the tool', () => {
-    const { properties } = make('x').spec.inputSchema as { properties: Record<string, object> };
+    const { properties } = toolSpec(make('x')).inputSchema as { properties: Record<string, object> };
     expect(() => Object.assign(properties, { extra: {} })).toThrow(TypeError);
     expect(() => Object.assign(properties.q!, { description: 'edited' })).toThrow(TypeError);
   });

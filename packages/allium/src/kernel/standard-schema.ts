@@ -1,6 +1,7 @@
 /** The parts of the Standard Schema interfaces the kernel uses. Types only: no schema library is imported. */
 import { AlliumError, isRecord, isThenable, messageOf, shown } from './errors.js';
 import type { JsonSchema } from './model.js';
+import { coercedByZod, failingField, unshown } from './unshown-fields.js';
 
 export interface StandardSchema<Input = unknown, Output = Input> {
   readonly '~standard': {
@@ -9,7 +10,10 @@ export interface StandardSchema<Input = unknown, Output = Input> {
     readonly validate: (value: unknown) => SchemaResult<Output> | Promise<SchemaResult<Output>>;
     readonly types?: { readonly input: Input; readonly output: Output } | undefined;
     readonly jsonSchema?: {
-      readonly input: (options: { readonly target: string }) => Record<string, unknown>;
+      readonly input: (options: {
+        readonly target: string;
+        readonly libraryOptions?: Record<string, unknown>;
+      }) => Record<string, unknown>;
     };
   };
 }
@@ -39,23 +43,37 @@ export function jsonSchemaOf(
   schema: StandardSchema,
   convert?: (schema: never) => object,
 ): JsonSchema {
+  if (!convert && !schema['~standard'].jsonSchema)
+    throw new AlliumError(
+      'INVALID_TOOL',
+      `${owner}: a ${schema['~standard'].vendor} schema does not expose its JSON Schema. Pass \`toJsonSchema\`, for example the function of that name from @valibot/to-json-schema.`,
+    );
   try {
-    if (convert) return withoutDialect(convert(schema as never));
-    const own = schema['~standard'].jsonSchema;
-    if (own) return withoutDialect(own.input({ target: 'draft-2020-12' }));
+    return withoutDialect(converted(schema, convert));
   } catch (error) {
     throw new AlliumError(
       'INVALID_TOOL',
       `${owner}: its schema cannot be expressed as JSON Schema: ${messageOf(error)}`,
-      {
-        cause: error,
-      },
+      { cause: error },
     );
   }
-  throw new AlliumError(
-    'INVALID_TOOL',
-    `${owner}: a ${schema['~standard'].vendor} schema does not expose its JSON Schema. Pass \`toJsonSchema\`, for example the function of that name from @valibot/to-json-schema.`,
-  );
+}
+
+function converted(schema: StandardSchema, own?: (schema: never) => object): object {
+  const target = 'draft-2020-12';
+  const convert = (one: StandardSchema): object =>
+    own ? own(one as never) : one['~standard'].jsonSchema!.input({ target });
+  try {
+    return convert(schema);
+  } catch (error) {
+    const { vendor, jsonSchema } = schema['~standard'];
+    const coerced =
+      vendor === 'zod' && !own
+        ? coercedByZod((libraryOptions) => jsonSchema!.input({ target, libraryOptions }))
+        : undefined;
+    if (coerced) return coerced;
+    throw new TypeError(unshown(failingField(schema, convert), messageOf(error)), { cause: error });
+  }
 }
 
 function withoutDialect(schema: unknown): JsonSchema {

@@ -15,7 +15,7 @@ import { beforeToolCall, type CallDecision } from './rules.js';
 import type { Run } from './run.js';
 import { type Scope, untilAborted } from './scope.js';
 import type { Decision, EntryBody, EntryDraft, InboxItem, PendingRequest, Request } from './store.js';
-import { asToolResult, errorResult, type ToolResult, textResult } from './tool.js';
+import { asToolResult, errorResult, inDoubtPolicy, type ToolResult, textResult } from './tool.js';
 import type { ToolBatch } from './tool-batch.js';
 import { BY_GUARDS, type Call, judgeRaw, released, validate } from './tool-call.js';
 import { startOf } from './tool-starts.js';
@@ -266,7 +266,7 @@ export class ToolApproval {
    * doubt again from here.
    */
   private goingOn(call: Call): readonly EntryDraft[] {
-    if (call.phase !== 'running' || call.ctx.tool?.onInDoubt !== 'fail') return [];
+    if (call.phase !== 'running' || inDoubtPolicy(call.ctx.tool) !== 'fail') return [];
     return [startOf(this.run.runId, this.batch.message.id, call.toolCall.id)];
   }
 

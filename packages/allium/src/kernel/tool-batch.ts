@@ -10,7 +10,7 @@ import type { CallVerdicts } from './response-gate.js';
 import type { Run } from './run.js';
 import type { Outcome } from './scope.js';
 import type { Awaitable, EntryDraft, PendingRequest } from './store.js';
-import { errorResult, type Tool, type ToolResult } from './tool.js';
+import { errorResult, inDoubtPolicy, type Tool, type ToolResult } from './tool.js';
 import { needsApproval, ToolApproval } from './tool-approval.js';
 import { Call } from './tool-call.js';
 import { executeTool } from './tool-execution.js';
@@ -228,7 +228,7 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
       if (
         call.result ||
         this.halted() ||
-        call.ctx.tool?.onInDoubt !== 'fail' ||
+        inDoubtPolicy(call.ctx.tool) !== 'fail' ||
         this.batch.started.includes(callId)
       )
         continue;
@@ -361,7 +361,7 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
   }
 
   private doubt(call: Call): ToolResult | undefined {
-    if (!this.hadBegun(call) || call.ctx.tool?.onInDoubt !== 'fail') return undefined;
+    if (!this.hadBegun(call) || inDoubtPolicy(call.ctx.tool) !== 'fail') return undefined;
     return inDoubt(call.toolCall.name);
   }
 

@@ -98,11 +98,11 @@ export class ToolContext<Args = any> extends Context {
     return this.result?.isError ?? false;
   }
 
-  /** Is this a call of that tool? Narrows `args`. */
+  /** Is this a call of that tool, or of a copy of it that has its name and its `input`? Narrows `args`. */
   is<T extends Tool<any, any>>(
     tool: T,
   ): this is ToolContext<T extends Tool<any, infer Output> ? Output : never> {
-    return this.tool === tool;
+    return this.tool === tool || (this.tool?.name === tool.name && this.tool.input === tool.input);
   }
 
   /**

@@ -8,7 +8,7 @@ import { eventData } from './event-data.js';
 import { freezeMessage, type ToolContent, type ToolMessage, textOf } from './messages.js';
 import { afterToolCall } from './rules.js';
 import { type Awaitable, ENTRY_VERSION } from './store.js';
-import { errorResult, isContentList, type ToolResult } from './tool.js';
+import { errorResult, inDoubtPolicy, isContentList, type ToolResult } from './tool.js';
 import type { ToolBatch } from './tool-batch.js';
 import type { Call } from './tool-call.js';
 import { isInDoubt, mayHaveBegun, withoutResult } from './unanswered.js';
@@ -198,7 +198,7 @@ export async function answerRest(
     if (here || before) run.giveUp(call.assistantMessage.id, call.index);
     // A tool that asks has done nothing yet; one that may be run again, a sub-agent above all, may have.
     const begun = here
-      ? call.ctx.tool?.onInDoubt === 'retry'
+      ? inDoubtPolicy(call.ctx.tool) === 'retry'
       : before && mayHaveBegun(open, call.index, options.tools, agent);
     const doubt = begun && !(here && aborted);
     const reason = aborted && !doubt ? 'Aborted' : withoutResult(ended, doubt);

@@ -2,7 +2,7 @@
 import type { AssistantMessage } from './messages.js';
 import type { Run } from './run.js';
 import { ENTRY_VERSION, type EntryDraft } from './store.js';
-import type { Tool } from './tool.js';
+import { inDoubtPolicy, type Tool } from './tool.js';
 
 /**
  * Where nothing decides about calls in between, that they begin is journaled with the message that makes them: one
@@ -24,7 +24,7 @@ export function startsWith(run: Run, message: AssistantMessage, tools: readonly 
     const tool = run.findTool(part.name, tools);
     // Not all of them begin at once: each is journaled when it does.
     if (tool?.sequential || tool?.concurrency !== undefined) return false;
-    if (tool?.onInDoubt === 'fail') matters = true;
+    if (inDoubtPolicy(tool) === 'fail') matters = true;
   }
   return matters;
 }

@@ -1,6 +1,6 @@
 /** Tools: schemas of any make, arguments parsed once, and results of any shape. */
 import { toJsonSchema } from '@valibot/to-json-schema';
-import { Agent, type Middleware, type StandardSchema, textOf, tool, toolResult } from 'allium';
+import { Agent, type Middleware, type StandardSchema, textOf, tool, toolResult, toolSpec } from 'allium';
 import { jsonSchema } from 'allium/json-schema';
 import { scriptedModel, text, toolCalls } from 'allium/testing';
 import { type } from 'arktype';
@@ -107,7 +107,7 @@ describe('a tool with a schema of', () => {
     ],
     ['a list of types', jsonSchema({ type: ['object', 'null'] })],
   ])('%s is taken', (_, input) => {
-    expect(weather(input).spec.inputSchema).toBeTypeOf('object');
+    expect(toolSpec(weather(input)).inputSchema).toBeTypeOf('object');
   });
 
   it.each([
@@ -163,7 +163,9 @@ describe('the JSON Schema of a tool', () => {
   });
 
   it('describes what goes in, where a schema transforms', () => {
-    const { inputSchema } = weather(z.object({ city: z.string().transform((city) => city.length) })).spec;
+    const { inputSchema } = toolSpec(
+      weather(z.object({ city: z.string().transform((city) => city.length) })),
+    );
     expect(inputSchema).toMatchObject({ properties: { city: { type: 'string' } } });
   });
 });
@@ -425,8 +427,7 @@ describe('a tool definition', () => {
   it('is frozen, with its defaults', () => {
     const made = tool(fine);
     expect(Object.isFrozen(made)).toBe(true);
-    expect(made).toMatchObject({ idempotent: false, onInDoubt: 'fail', sequential: false });
-    expect(tool({ ...fine, idempotent: true }).onInDoubt).toBe('retry');
+    expect(made).toMatchObject({ idempotent: false, sequential: false });
   });
   it('of a result checks its fields', () => {
     expect(() => toolResult({ content: 5 } as never)).toThrow(
@@ -437,5 +438,64 @@ describe('a tool definition', () => {
     );
     expect(() => toolResult({ content: 'x', error: true } as never)).toThrow(/Unknown option `error`/);
     expect(() => toolResult(undefined as never)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }));
+  });
+});
+
+describe('a field that JSON Schema cannot express', () => {
+  const made = (input: StandardSchema<any, any>, toJsonSchema?: (schema: never) => object) =>
+    tool({ name: 'book', description: '', input, execute: () => '', ...(toJsonSchema && { toJsonSchema }) });
+  const zodFields: [string, z.ZodType, string][] = [
+    ['when', z.object({ when: z.date() }), 'Date'],
+    ['trip.start', z.object({ trip: z.object({ start: z.date().optional() }) }), 'Date'],
+    ['trips[].start', z.object({ trips: z.array(z.object({ start: z.date() })) }), 'Date'],
+    ['sizes.*', z.object({ sizes: z.record(z.string(), z.bigint()) }), 'BigInt'],
+    ['pair[1]', z.object({ pair: z.tuple([z.string(), z.map(z.string(), z.string())]) }), 'Map'],
+    ['either', z.object({ either: z.union([z.string(), z.set(z.string())]) }), 'Set'],
+    ['properties', z.object({ properties: z.symbol() }), 'Symbols'],
+    ['made', z.object({ made: z.custom<Date>() }), 'Custom types'],
+  ];
+  it.each(zodFields)('is named: %s', (field, input, what) => {
+    expect(() => made(input)).toThrow(
+      expect.objectContaining({
+        code: 'INVALID_TOOL',
+        message: expect.stringContaining(
+          `Tool "book": its schema cannot be expressed as JSON Schema: field \`${field}\`: ${what} cannot be represented in JSON Schema. A model sends JSON.`,
+        ),
+      }),
+    );
+  });
+
+  it('is named where a converter says nothing about it', () => {
+    const trip = v.object({ start: v.optional(v.date()) });
+    const input = v.object({ name: v.string(), trips: v.array(trip) });
+    expect(() => made(input, toJsonSchema)).toThrow(/field `trips\[\]\.start`: The "date" schema cannot/);
+  });
+
+  it('is shown as what it accepts, where it is coerced', async () => {
+    const input = z.object({
+      when: z.coerce.date().describe('The day.'),
+      cents: z.coerce.bigint().optional(),
+    });
+    const given: unknown[] = [];
+    const book = tool({ name: 'book', description: '', input, execute: (args) => void given.push(args) });
+    expect(toolSpec(book).inputSchema).toMatchObject({
+      properties: {
+        when: { type: 'string', format: 'date-time', description: 'The day.' },
+        cents: { type: 'string' },
+      },
+      required: ['when'],
+    });
+    const args = { when: '2026-01-02T00:00:00Z', cents: '12345678901234567890' };
+    await new Agent({
+      model: scriptedModel([toolCalls({ name: 'book', args }), 'ok']),
+      tools: [book],
+    }).run('go');
+    expect(given).toEqual([{ when: new Date(args.when), cents: 12345678901234567890n }]);
+  });
+
+  it('may be shown as `toJsonSchema` says', () => {
+    const shown = { type: 'object', properties: { when: { type: 'string' } } };
+    const book = made(z.object({ when: z.date() }), () => shown);
+    expect(toolSpec(book).inputSchema).toEqual(shown);
   });
 });

@@ -6,7 +6,7 @@ import { FOREIGN_TOOL } from './foreign-names.js';
 import { isFrozenJson, isPlain, kindOf, ownJson, unwritable } from './json-copy.js';
 import { deepFreeze, type ToolContent } from './messages.js';
 import type { ToolResultPatch } from './middleware.js';
-import type { ToolSpec } from './model.js';
+import type { JsonSchema, ToolSpec } from './model.js';
 import { isListOf } from './options.js';
 import { excludesObjects, isStandardSchema, jsonSchemaOf, type StandardSchema } from './standard-schema.js';
 
@@ -39,12 +39,13 @@ export interface ToolOptions<Input, Output> {
   readonly tags?: readonly string[];
 }
 
-export interface Tool<Input = any, Output = any> extends Omit<ToolOptions<Input, Output>, 'toJsonSchema'> {
+/**
+ * What `tool()` makes. A changed copy, such as `{ ...look, name: 'peek' }`, is a tool too: what a model is shown is
+ * worked out from these fields by `toolSpec()`.
+ */
+export interface Tool<Input = any, Output = any> extends ToolOptions<Input, Output> {
   readonly idempotent: boolean;
-  readonly onInDoubt: 'retry' | 'fail';
   readonly sequential: boolean;
-  /** How the model is shown this tool. */
-  readonly spec: ToolSpec;
 }
 
 const OPTIONS = [
@@ -76,7 +77,63 @@ export function tool<Input, Output>(options: ToolOptions<Input, Output>): Tool<I
   if (typeof options !== 'object' || options === null)
     throw invalidOption('options', 'one object with name, description, input and execute', options);
   checkKeys(`tool ${shown(options.name)}`, options, OPTIONS, FOREIGN_TOOL);
-  const { name, description, input, execute, toJsonSchema, idempotent = false } = options;
+  const { idempotent = false, sequential = false } = options;
+  const made: Tool<Input, Output> = Object.freeze({ ...options, idempotent, sequential });
+  // Now, and not when a model is first called: the one who wrote the schema is the one who can mend it.
+  toolSpec(made);
+  return made;
+}
+
+interface Known {
+  readonly input: StandardSchema;
+  readonly convert: Tool['toJsonSchema'];
+  readonly spec: ToolSpec;
+}
+
+const specs = new WeakMap<Tool, Known>();
+
+/** How a model is shown this tool. Worked out, and the tool checked, once for each tool and each copy of one. */
+export function toolSpec(tool: Tool): ToolSpec {
+  const known = specs.get(tool);
+  const { name, description, input, toJsonSchema: convert } = tool;
+  // A copy is not frozen, so its fields may have been changed since.
+  if (
+    known &&
+    known.input === input &&
+    known.convert === convert &&
+    known.spec.name === name &&
+    known.spec.description === description
+  )
+    return known.spec;
+  checkTool(tool);
+  const spec = Object.freeze({ name, description, inputSchema: inputSchemaOf(tool) });
+  specs.set(tool, { input, convert, spec });
+  return spec;
+}
+
+const inputSchemas = new WeakMap<
+  StandardSchema,
+  { convert: Tool['toJsonSchema']; inputSchema: JsonSchema }
+>();
+
+/** Remembered for the schema: copies that a layer makes for every request share it. */
+function inputSchemaOf({ name, input, toJsonSchema: convert }: Tool): JsonSchema {
+  const known = inputSchemas.get(input);
+  if (known && known.convert === convert) return known.inputSchema;
+  const made = jsonSchemaOf(`Tool "${name}"`, input, convert);
+  if (excludesObjects(made))
+    throw new AlliumError(
+      'INVALID_TOOL',
+      `Tool "${name}": \`input\` must be the schema of an object, got ${shown(made)}. Models call tools with named arguments: make it a field of an object.`,
+    );
+  // A copy: what one agent's middleware does to it, or its author later, is not to reach others.
+  const inputSchema = deepFreeze(structuredClone(made));
+  inputSchemas.set(input, { convert, inputSchema });
+  return inputSchema;
+}
+
+function checkTool(options: ToolOptions<any, any>): void {
+  const { name, description, input, execute, toJsonSchema } = options;
   if (typeof name !== 'string' || !/^[\w-]{1,64}$/.test(name)) {
     throw new AlliumError(
       'INVALID_TOOL',
@@ -95,22 +152,6 @@ export function tool<Input, Output>(options: ToolOptions<Input, Output>): Tool<I
     throw fail(`\`toJsonSchema\` must be a function, got ${shown(toJsonSchema)}.`);
   }
   checkDetails(options, fail);
-  // Now, and not when a model is first called: the one who wrote the schema is the one who can mend it.
-  const inputSchema = jsonSchemaOf(`Tool "${name}"`, input, toJsonSchema);
-  if (excludesObjects(inputSchema)) {
-    throw fail(
-      `\`input\` must be the schema of an object, got ${shown(inputSchema)}. Models call tools with named arguments: make it a field of an object.`,
-    );
-  }
-  // A copy: what one agent's middleware does to it, or its author later, is not to reach others.
-  const spec: ToolSpec = deepFreeze({ name, description, inputSchema: structuredClone(inputSchema) });
-  return Object.freeze({
-    ...options,
-    idempotent,
-    onInDoubt: options.onInDoubt ?? (idempotent ? 'retry' : 'fail'),
-    sequential: options.sequential ?? false,
-    spec,
-  });
 }
 
 function checkDetails(options: ToolOptions<any, any>, fail: (message: string) => AlliumError): void {
@@ -134,13 +175,21 @@ function checkDetails(options: ToolOptions<any, any>, fail: (message: string) =>
   }
 }
 
-/** Was it made by `tool()`, here or in another copy of this package? */
+/** Was it made by `tool()`, here or in another copy of this package, or is it a copy of such a tool? */
 export function isTool(value: unknown): value is Tool {
   if (typeof value !== 'object' || value === null) return false;
-  const { name, execute, input } = value as Partial<Tool>;
+  const { name, execute, input, idempotent } = value as Partial<Tool>;
   return (
-    typeof name === 'string' && typeof execute === 'function' && isStandardSchema(input) && 'spec' in value
+    typeof name === 'string' &&
+    typeof execute === 'function' &&
+    isStandardSchema(input) &&
+    typeof idempotent === 'boolean'
   );
+}
+
+/** What happens to a call of it that had started and has no result. */
+export function inDoubtPolicy(tool: Tool | undefined): 'retry' | 'fail' | undefined {
+  return tool && (tool.onInDoubt ?? (tool.idempotent ? 'retry' : 'fail'));
 }
 
 /** What a tool call came to. */

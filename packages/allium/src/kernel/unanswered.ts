@@ -3,7 +3,7 @@ import type { Agent } from './agent.js';
 import { deepFreeze, type Message, textOf } from './messages.js';
 import type { OpenRun } from './open-run.js';
 import type { EntryBody } from './store.js';
-import { errorResult, type Tool, type ToolResult } from './tool.js';
+import { errorResult, inDoubtPolicy, type Tool, type ToolResult } from './tool.js';
 
 const IN_DOUBT = 'In doubt: ';
 const PERHAPS = 'May have run, result unknown: ';
@@ -51,7 +51,7 @@ export function isAsked({ requests, batch }: OpenRun): boolean {
 export function mayHaveBegun(open: OpenRun, index: number, tools: readonly Tool[], agent?: Agent): boolean {
   const { calls, results } = open.batch!;
   const toolOf = ({ name }: { readonly name: string }) => tools.find((tool) => tool.name === name);
-  if (toolOf(calls[index]!)?.onInDoubt === 'fail') return false;
+  if (inDoubtPolicy(toolOf(calls[index]!)) === 'fail') return false;
   if (isAsked(open)) return false;
   if (agent?.toolExecution !== 'sequential' && !calls.some((call) => toolOf(call)?.sequential)) return true;
   // One after the other: the next to come, unless the one before it stopped the run.

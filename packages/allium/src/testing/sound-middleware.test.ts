@@ -161,13 +161,7 @@ function remembering(): Middleware {
   return {
     name: 'remembering',
     async wrapModel({ model, messages, systemPrompt, tools, settings }, next) {
-      const key = requestKey({
-        model,
-        messages,
-        systemPrompt,
-        tools: tools.map(({ spec }) => spec),
-        settings,
-      });
+      const key = requestKey({ model, messages, systemPrompt, tools, settings });
       const known = answers.get(key);
       if (known) return known;
       const answer = await next();

@@ -7,7 +7,7 @@ import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { objectInput } from '../../kernel/object-input.js';
 import { checkInteger, checkOneOf, checkOptions } from '../../kernel/options.js';
 import { defineState, type StateCell } from '../../kernel/state.js';
-import { type Tool, type ToolResult, tool, toolResult } from '../../kernel/tool.js';
+import { type Tool, type ToolResult, tool, toolResult, toolSpec } from '../../kernel/tool.js';
 import { wasOffered } from '../../kernel/tool-preparation.js';
 import { didYouMean } from '../../own-tools/answers.js';
 import { catalogue, checkGroups, duplicate, LoadedTools, type ToolGroup } from './groups.js';
@@ -67,7 +67,7 @@ export function deferredTools(options: DeferredToolsOptions): Middleware {
       transformSystemPrompt,
       // Not what a layer has taken out of the request: that tool does not exist for this call.
       resolveToolCall: (call, ctx) =>
-        ctx.tool === dispatch ? rewritten(deferred, dispatch, call, ctx) : undefined,
+        ctx.is(dispatch) ? rewritten(deferred, dispatch, call, ctx) : undefined,
     });
   }
   return defineMiddleware({
@@ -152,7 +152,7 @@ async function loadGroup(
         text: `Group "${id}" is loaded. Now among your tools: ${group.toolNames.join(', ')}.`,
         failed: false,
       };
-    const specs = group.toolNames.map((name) => JSON.stringify(tools.get(name)!.spec));
+    const specs = group.toolNames.map((name) => JSON.stringify(toolSpec(tools.get(name)!)));
     return { text: `Group "${id}", to be called with ${DISPATCH}:\n${specs.join('\n')}`, failed: false };
   } catch (error) {
     if (isControl(error)) throw error;

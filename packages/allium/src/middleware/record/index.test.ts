@@ -9,6 +9,7 @@ import {
   type Middleware,
   tool,
   toolResult,
+  toolSpec,
   window,
 } from 'allium';
 import { record } from 'allium/middleware/record';
@@ -60,7 +61,7 @@ describe('a cassette', () => {
     ];
     const { lines } = await recorded(script, 'Go.', { tools: [echo], systemPrompt: 'Be brief.' });
     const keys = lines.slice(1).map((line) => (JSON.parse(line) as { key: string }).key);
-    const schema = JSON.stringify(echo.spec.inputSchema);
+    const schema = JSON.stringify(toolSpec(echo).inputSchema);
     expect(JSON.parse(schema)).toEqual(JSON.parse(lines[1]!).request.tools[0].inputSchema);
     const inputSchema = /"inputSchema":(\{.*?\})\}\]/.exec(lines[1]!)?.[1];
     expect(lines).toEqual([

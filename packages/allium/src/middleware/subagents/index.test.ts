@@ -8,6 +8,7 @@ import {
   type Tool,
   textOf,
   tool,
+  toolSpec,
 } from 'allium';
 import { approval } from 'allium/middleware/approval';
 import { observability, type SpanHandle } from 'allium/middleware/observability';
@@ -108,7 +109,7 @@ const run = (...args: Parameters<typeof parent>): Promise<Watched> => watched(pa
 describe('the tool', () => {
   it('shows the types with their descriptions', () => {
     const spec = { description: 'Reads long texts.', systemPrompt: '' };
-    const { spec: shown } = subagents({ agents: { reader: spec } }).tools![0]!;
+    const shown = toolSpec(subagents({ agents: { reader: spec } }).tools![0]!);
     expect(shown.name).toBe('subagent');
     expect(shown.description).toContain('- general-purpose: ');
     expect(shown.description).toContain('- reader: Reads long texts.');

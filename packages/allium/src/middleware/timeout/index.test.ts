@@ -227,13 +227,7 @@ describe('timeout', () => {
     });
 
     it('may have a time of their own, or none', async () => {
-      const named = (name: string) => ({
-        ...stuck,
-        name,
-        get spec() {
-          return { ...stuck.spec, name };
-        },
-      });
+      const named = (name: string) => ({ ...stuck, name });
       const tools = [stuck, named('slow'), named('free')];
       const script = [
         toolCalls({ name: 'stuck', id: 'a' }, { name: 'slow', id: 'b' }, { name: 'free', id: 'c' }),

@@ -5,7 +5,7 @@ import { textOf, userMessage } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import type { Model } from '../../kernel/model.js';
 import { checkMethods, checkOptions } from '../../kernel/options.js';
-import type { Tool } from '../../kernel/tool.js';
+import { type Tool, toolSpec } from '../../kernel/tool.js';
 
 export interface ToolEmulatorOptions {
   /** Plays the tools. */
@@ -55,7 +55,7 @@ function scene({ tool, toolCall, rawArgs }: ToolContext): string {
   return [
     `Tool: ${tool?.name ?? toolCall.name}`,
     `Description: ${tool?.description ?? ''}`,
-    `Schema: ${JSON.stringify(tool?.spec.inputSchema ?? {})}`,
+    `Schema: ${JSON.stringify(tool ? toolSpec(tool).inputSchema : {})}`,
     `Arguments: ${JSON.stringify(rawArgs ?? {})}`,
   ].join('\n');
 }

@@ -52,7 +52,7 @@ export function toolResultLimit(options: ToolResultLimitOptions = {}): Middlewar
     async afterToolCall(ctx): Promise<ToolResultPatch | undefined> {
       const { content } = ctx.result!;
       const text = textIn(content);
-      if (ctx.tool === read || count(text) <= maxTokens) return undefined;
+      if (ctx.is(read) || count(text) <= maxTokens) return undefined;
       const shown = fitting(text, budget, count);
       const note = await keep(spill, text, shown.length, ctx);
       const rest = content.filter(({ type }) => type !== 'text');

@@ -1,8 +1,6 @@
 /** Breaks `neutrality`: it has something to say even when nobody asked. */
 import type { Message } from '../../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../../kernel/middleware.js';
-import type { ToolSpec } from '../../../kernel/model.js';
-import type { Tool } from '../../../kernel/tool.js';
 
 export function talkative(): Middleware {
   return defineMiddleware({
@@ -16,9 +14,7 @@ export function salesman(): Middleware {
   return defineMiddleware({
     name: 'salesman',
     beforeModel(ctx) {
-      ctx.tools = ctx.tools.map((tool) =>
-        shownAs(tool, { description: `${tool.description} Please use me!` }),
-      );
+      ctx.tools = ctx.tools.map((tool) => ({ ...tool, description: `${tool.description} Please use me!` }));
     },
   });
 }
@@ -28,7 +24,7 @@ export function tightLipped(): Middleware {
   return defineMiddleware({
     name: 'tight-lipped',
     beforeModel(ctx) {
-      ctx.tools = ctx.tools.map((tool) => shownAs(tool, { inputSchema: {} }));
+      ctx.tools = ctx.tools.map((tool) => ({ ...tool, toJsonSchema: () => ({}) }));
     },
   });
 }
@@ -113,10 +109,6 @@ export function tepid(): Middleware {
     wrapModel: ({ settings: { temperature } }, next) =>
       next({ settings: temperature === undefined ? {} : { temperature } }),
   });
-}
-
-function shownAs(tool: Tool, change: Partial<ToolSpec>): Tool {
-  return { ...tool, spec: { ...tool.spec, ...change } };
 }
 
 /** Breaks it in another way: of several calls it lets in one after the other. */
