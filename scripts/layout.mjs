@@ -103,6 +103,14 @@ export const arrows = [
     says: 'memory-recall imports the kernel, texts/, its own folder and the driver of the SQLite store',
   },
   {
+    from: /^(middleware\/structured-output\/)/,
+    may: (path, own) =>
+      inside('kernel/', 'texts/', own)(path) || ['index.ts', 'json-schema/index.ts'].includes(path),
+    builtins: true,
+    packages: true,
+    says: 'structured-output imports the kernel, texts/, json-schema/ and its own folder',
+  },
+  {
     from: /^(middleware\/[^/]+\/)/,
     may: (path, own) => inside('kernel/', 'texts/', own)(path) || path === 'index.ts',
     builtins: true,

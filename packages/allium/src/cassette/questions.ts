@@ -66,7 +66,7 @@ function plainMessage(message: Message, clean: Cleaner): PlainMessage {
   if (role === 'user') return { role, content };
   const parts = content.map((part) => {
     if (part.type !== 'tool-call') return part;
-    const { id: _, ...call } = part;
+    const { id: _, metadata: __, ...call } = part;
     return { ...call, arguments: clean.json(part.arguments) };
   });
   return { role, content: parts };

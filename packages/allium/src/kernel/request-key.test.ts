@@ -46,6 +46,29 @@ describe('requestKey', () => {
     expect(requestKey(one)).toBe(requestKey(two));
   });
 
+  it('counts what is noted for the provider, on messages, parts and calls, for it is sent', () => {
+    const note = (effort: string) => ({ provider: { openai: { effort } }, other: effort });
+    const requests = {
+      message: (effort: string) => [userMessage('hi', note(effort))],
+      part: (effort: string) => [userMessage([{ type: 'text', text: 'hi', metadata: note(effort) }])],
+      answer: (effort: string) => [{ ...assistantMessage('x', { metadata: note(effort) }), id: 'a' }],
+      call: (effort: string) => [
+        {
+          ...assistantMessage([
+            { type: 'tool-call', id: 'c', name: 'a', arguments: '{}', metadata: note(effort) },
+          ]),
+          id: 'a',
+        },
+      ],
+    };
+    const keys = Object.values(requests).flatMap((made) =>
+      [made('low'), made('high')].map((messages) => requestKey({ ...base, messages })),
+    );
+    expect(new Set(keys).size).toBe(8);
+    const again = requestKey({ ...base, messages: requests.message('low') });
+    expect(again).toBe(keys[0]);
+  });
+
   it('does not count call ids, which are made anew', () => {
     const calling = (id: string) => ({
       ...base,

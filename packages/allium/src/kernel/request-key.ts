@@ -5,7 +5,14 @@
 import { invalidOption } from './errors.js';
 import { canonical, Hash } from './hash.js';
 import { growsOnly } from './history.js';
-import { isFrozenMessage, type Message, NOTHING, type TextContent } from './messages.js';
+import {
+  isFrozenMessage,
+  type Message,
+  type Metadata,
+  NOTHING,
+  type TextContent,
+  type ToolCall,
+} from './messages.js';
 import type { ModelRequest, ModelSettings, ToolSpec } from './model.js';
 import { type Tool, toolSpec } from './tool.js';
 
@@ -16,8 +23,8 @@ export interface KeyedRequest extends Partial<Omit<ModelRequest, 'tools'>> {
 }
 
 /**
- * A key of messages without ids and usage, prompt, tools and settings: the base of caches and cassettes. Equal
- * requests have the same key in every process.
+ * A key of messages, prompt, tools and settings: the base of caches and cassettes. Ids, usage and notes that no model
+ * is sent do not count; `metadata.provider` is sent, so it does. Equal requests have the same key in every process.
  */
 export function requestKey(request: KeyedRequest, scope = ''): string {
   if (typeof request?.model?.id !== 'string' || typeof request.model.provider !== 'string')
@@ -99,9 +106,15 @@ function hashOf(message: Message): Hash {
     const name = String(message.toolName);
     hash.text(` ${message.isError} `).number(name.length).text(' ').text(name);
   }
-  const { content } = message;
+  const { content, metadata } = message;
   for (let i = 0; i < content.length; i++) addPart(hash, content[i]!);
+  addProvider(hash, metadata);
   return hash;
+}
+
+/** Of what is noted on messages and calls, this is what models are sent: other notes are not part of the question. */
+function addProvider(hash: Hash, metadata: Metadata | undefined): void {
+  if (metadata?.provider !== undefined) hash.text('\nprovider ').text(canonical(metadata.provider));
 }
 
 /** Each part begins a line and says how long its texts are, so that no two messages read the same. */
@@ -109,7 +122,11 @@ function addPart(hash: Hash, part: Message['content'][number]): void {
   if (part.type === 'text' && isBare(part))
     hash.text('\ntext ').number(part.text.length).text(' ').text(part.text);
   else if (part.type !== 'tool-call') hash.text('\njson ').text(canonical(part));
-  else if (typeof part.name === 'string' && typeof part.arguments === 'string')
+  else addCall(hash, part);
+}
+
+function addCall(hash: Hash, part: ToolCall): void {
+  if (typeof part.name === 'string' && typeof part.arguments === 'string')
     hash
       .text('\ncall ')
       .number(part.name.length)
@@ -119,6 +136,7 @@ function addPart(hash: Hash, part: Message['content'][number]): void {
       .text(part.name)
       .text(part.arguments);
   else hash.text('\ncall ').text(canonical([part.name, part.arguments]));
+  addProvider(hash, part.metadata);
 }
 
 /** Nothing but text. */

@@ -1,9 +1,7 @@
 /** Middleware by name. Those of the box are loaded when they are asked for. */
 import { resolve } from 'node:path';
-import { jsonSchema } from '../json-schema/index.js';
 import type { Middleware } from '../kernel/middleware.js';
 import type { JsonSchema } from '../kernel/model.js';
-import { isStandardSchema } from '../kernel/standard-schema.js';
 import type { Awaitable } from '../kernel/store.js';
 import { MIDDLEWARE } from './middleware-table.js';
 import { resolveModel } from './models.js';
@@ -95,10 +93,6 @@ const IN_FILES: Readonly<Record<string, InFiles>> = {
   },
   'structured-output': {
     properties: { schema: { description: 'A JSON Schema.', type: 'object' } },
-    adapt: ({ schema, ...rest }) => ({
-      ...rest,
-      schema: isOptions(schema) && !isStandardSchema(schema) ? jsonSchema(schema) : schema,
-    }),
   },
   'tool-emulator': {
     properties: { model: { description: 'The name of the model that plays the tools.', ...modelNames } },

@@ -66,6 +66,16 @@ describe('cache', () => {
     expect(model.requests).toHaveLength(1);
   });
 
+  it('takes requests for different that differ in what the provider is sent with a message', async () => {
+    const { agent, model } = setup(['one', 'two']);
+    const ask = (metadata: Record<string, unknown>) =>
+      agent.run({ role: 'user', content: 'hi', metadata }).then(({ text }) => text);
+    expect(await ask({ provider: { openai: { effort: 'low' } } })).toBe('one');
+    expect(await ask({ provider: { openai: { effort: 'high' } } })).toBe('two');
+    expect(await ask({ provider: { openai: { effort: 'low' } }, from: 'mail' })).toBe('one');
+    expect(model.requests).toHaveLength(2);
+  });
+
   it('costs nothing of a budget', async () => {
     const model = scriptedModel(['hello'], { price: { input: 1, output: 1 } });
     const middleware = [cache()];

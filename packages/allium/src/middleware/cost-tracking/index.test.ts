@@ -289,18 +289,25 @@ describe('cost-tracking', () => {
       for (const agent of agents) expect((await agent.run('go')).costUsd).toBeUndefined();
     });
 
-    it('says what to install when it is missing, before anything is paid for', async () => {
+    it('that is missing makes the cost unknown, and says once what to install', async () => {
       vi.resetModules();
       vi.doMock('@pydantic/genai-prices', () => {
         throw new Error('Cannot find package');
       });
       const fresh = await import('./index.js');
-      const model = scriptedModel(['hi', 'hi']);
-      const run = () => new Agent({ model, middleware: [fresh.costTracking()] }).run('go');
-      const error = await run().catch((thrown) => thrown);
-      expect(error.cause).toMatchObject({ code: 'MISSING_DEPENDENCY' });
-      expect(error.message).toContain('npm install @pydantic/genai-prices');
-      expect(model.requests).toHaveLength(0);
+      const look = tool({ name: 'look', description: 'Looks.', input: z.object({}), execute: () => 'ok' });
+      const model = scriptedModel([toolCalls({ name: 'look' }), 'hi', 'hi']);
+      const tracked = new Agent({ model, tools: [look], middleware: [fresh.costTracking()] });
+      const { events, result } = await collect(tracked.stream('go'));
+      expect(result).toMatchObject({ status: 'done', text: 'hi' });
+      expect(result!.costUsd).toBeUndefined();
+      const told = expect.stringContaining('npm install @pydantic/genai-prices');
+      expect(result!.changes).toEqual([{ turn: 1, by: 'cost-tracking', what: told }]);
+      const costs = events.flatMap((event) => (event.type === 'custom' ? [event.data] : []));
+      expect(costs).toEqual([
+        expect.objectContaining({ usd: undefined, totalUsd: undefined, problem: told }),
+        expect.not.objectContaining({ problem: expect.anything() }),
+      ]);
       const agent = new Agent({ model, middleware: [fresh.costTracking({ prices })] });
       expect((await agent.run('go')).costUsd).toBe(COST);
     });

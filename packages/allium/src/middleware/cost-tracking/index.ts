@@ -2,7 +2,7 @@
 import { toldInPart } from '../../kernel/assemble.js';
 import { type Clock, systemClock } from '../../kernel/clock.js';
 import type { ModelContext } from '../../kernel/context.js';
-import { invalidOption } from '../../kernel/errors.js';
+import { invalidOption, messageOf } from '../../kernel/errors.js';
 import { costOf } from '../../kernel/limits.js';
 import type { ModelResponse, Usage } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
@@ -41,6 +41,14 @@ export interface CostTrackingOptions {
   readonly clock?: Clock;
 }
 
+/** What a call cost, or why nobody knows. */
+interface Cost {
+  readonly usd?: number;
+  readonly problem?: string;
+}
+
+const FREE: Cost = { usd: 0 };
+
 interface Spent {
   readonly usd: number;
   /** Tokens whose price is known. */
@@ -68,38 +76,46 @@ export function costTracking(options: CostTrackingOptions = {}): Middleware {
     initial: { usd: 0, tokens: 0, unknown: false },
   });
 
-  async function costOfCall(ctx: ModelContext, response: ModelResponse): Promise<number | undefined> {
+  async function costOfCall(ctx: ModelContext, response: ModelResponse): Promise<Cost> {
     const { usage, model = modelName(ctx.model) } = response;
     const [provider, id] = split(model);
     // Another model than this layer's may have answered further in; then its own price is not in sight.
     const own = model === modelName(ctx.model) ? ctx.model.price : undefined;
     const price = prices ? (prices({ provider, id }) ?? own) : own;
-    if (!usage || usage.totalTokens === 0 || toldInPart(usage)) return undefined;
-    if (price) return costOf(price, usage);
-    if (prices) return undefined;
-    const table: PriceTable | undefined = await loadTable().catch(() => undefined);
-    return table?.costOf({ provider, id }, usage, clock.now());
+    if (!usage || usage.totalTokens === 0 || toldInPart(usage))
+      return { problem: `${model} did not say how many tokens it used.` };
+    if (price) return { usd: costOf(price, usage) };
+    if (prices) return { problem: `There is no price for ${model} in \`prices\`.` };
+    let table: PriceTable;
+    try {
+      table = await loadTable();
+    } catch (error) {
+      return { problem: messageOf(error) };
+    }
+    const usd = table.costOf({ provider, id }, usage, clock.now());
+    return usd === undefined
+      ? { problem: `The table of prices has none for ${model}. Pass it in \`prices\`.` }
+      : { usd };
   }
 
   return defineMiddleware({
     name: 'cost-tracking',
     state: [spent],
-    async beforeModel(ctx) {
-      // A table that is missing is said before anything is paid for.
-      if (!prices && !ctx.model.price) await loadTable();
-    },
     async afterModel(ctx) {
       const response = ctx.response!;
       const free = isFree(ctx, response);
-      const usd = free ? 0 : await costOfCall(ctx, response);
+      const { usd, problem } = free ? FREE : await costOfCall(ctx, response);
       const tokens = free ? 0 : (response.usage?.totalTokens ?? 0);
+      // Said once in a run; from then on its cost is known to be unknown.
+      const isNews = problem !== undefined && !ctx.state.get(spent).unknown;
+      if (isNews) ctx._run.note('cost-tracking', `does not know the cost: ${problem}`);
       ctx.state.update(spent, (total) => added(total, usd, tokens));
       const total = ctx.state.get(spent);
       const totalUsd = total.unknown ? undefined : total.usd;
       ctx.metadata.costUsd = usd;
       const { usage, model = modelName(ctx.model) } = response;
       const cost: CallCost = { model, usage, usd, totalUsd };
-      ctx.emit('cost', { model, usd, totalUsd });
+      ctx.emit('cost', { model, usd, totalUsd, ...(isNews && { problem }) });
       if (onCost) await onCost(cost, ctx);
     },
     afterRun(ctx) {

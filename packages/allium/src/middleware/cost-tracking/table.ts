@@ -38,7 +38,7 @@ async function load(): Promise<PriceTable> {
   } catch (error) {
     throw new AlliumError(
       'MISSING_DEPENDENCY',
-      'costTracking() takes prices from the package "@pydantic/genai-prices", which cannot be loaded. Run `npm install @pydantic/genai-prices`, or pass `prices`.',
+      'Prices come from the package "@pydantic/genai-prices", which cannot be loaded. Run `npm install @pydantic/genai-prices`, or pass `prices` to costTracking().',
       { cause: error, data: { dependency: '@pydantic/genai-prices' } },
     );
   }

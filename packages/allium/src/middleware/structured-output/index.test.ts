@@ -21,7 +21,7 @@ import {
   toolCalls,
 } from 'allium/testing';
 import * as v from 'valibot';
-import { describe, expect, expectTypeOf, it } from 'vitest';
+import { describe, expect, expectTypeOf, it, vi } from 'vitest';
 import { z } from 'zod';
 
 const point = z.object({ x: z.number(), y: z.number() });
@@ -182,15 +182,49 @@ describe('structured-output', () => {
       expect(model.requests[0]!.settings).toEqual({ responseSchema: { type: 'object' } });
     });
 
-    it('takes a raw JSON Schema through jsonSchema()', async () => {
-      const schema = jsonSchema<{ x: number }>({
-        type: 'object',
-        properties: { x: { type: 'number' } },
-        required: ['x'],
+    const raw = { type: 'object', properties: { x: { type: 'number' } }, required: ['x'] };
+    it.each([
+      ['as it is', raw],
+      ['through jsonSchema()', jsonSchema<{ x: number }>(raw)],
+    ])('takes a raw JSON Schema %s', async (_, schema) => {
+      for (const mode of ['auto', 'prompt', 'validate'] as const) {
+        const { agent, model } = setup(['{}', '{"x":1}'], { schema, mode });
+        expect((await agent.run('go')).output).toEqual({ x: 1 });
+        expect(textOf(model.requests[1]!.messages.at(-1)!)).toContain("must have required property 'x'");
+        const sent = mode === 'auto' ? { responseSchema: raw } : {};
+        expect(model.requests[0]!.settings).toEqual(sent);
+      }
+      const typed = structuredOutput<{ x: number }>({ schema });
+      expectTypeOf(typed.outputOf).returns.toEqualTypeOf<{ x: number } | undefined>();
+    });
+
+    it('says that a raw JSON Schema is wrong before a model is paid', async () => {
+      const { agent, model } = setup(['{}'], { schema: { type: 'objekt' } });
+      await expect(agent.run('go')).rejects.toMatchObject({
+        code: 'INVALID_TOOL',
+        message: expect.stringContaining('This is not a JSON Schema'),
       });
-      const { agent, model } = setup(['{}', '{"x":1}'], { schema });
-      expect((await agent.run('go')).output).toEqual({ x: 1 });
-      expect(textOf(model.requests[1]!.messages.at(-1)!)).toContain("must have required property 'x'");
+      expect(model.requests).toHaveLength(0);
+    });
+
+    it('says before a model is paid what to install for a raw JSON Schema', async () => {
+      vi.resetModules();
+      vi.doMock('ajv/dist/2020.js', () => {
+        throw new Error("Cannot find package 'ajv'");
+      });
+      try {
+        const { structuredOutput: fresh } = await import('./index.js');
+        const model = scriptedModel(['{"x":1}']);
+        const agent = new Agent({ model, middleware: [fresh({ schema: raw })] });
+        await expect(agent.run('go')).rejects.toMatchObject({
+          cause: { code: 'MISSING_DEPENDENCY' },
+          message: expect.stringContaining('npm install ajv'),
+        });
+        expect(model.requests).toHaveLength(0);
+      } finally {
+        vi.doUnmock('ajv/dist/2020.js');
+        vi.resetModules();
+      }
     });
 
     it('puts it into the system prompt on demand', async () => {
@@ -315,7 +349,12 @@ describe('structured-output', () => {
 
   it.each([
     [{}, 'Expected `schema` to be a Standard Schema'],
-    [{ schema: { type: 'object' } }, 'jsonSchema() from "allium/json-schema"'],
+    [
+      { schema: true },
+      'Expected `schema` to be a Standard Schema (zod, valibot, arktype, …) or a JSON Schema',
+    ],
+    [{ schema: [] }, 'or a JSON Schema object, got []'],
+    [{ schema: new Date(0) }, 'or a JSON Schema object'],
     [{ schema: point, maxRepairs: 21 }, 'Expected `maxRepairs` to be an integer from 0 to 20, got 21.'],
     [
       { schema: point, mode: 'json' },

@@ -1,6 +1,9 @@
 /** Makes the final answer of a run JSON that fits a schema. */
+
+import { jsonSchema } from '../../json-schema/index.js';
 import type { ModelContext, TurnContext } from '../../kernel/context.js';
-import { AlliumError, invalidOption, messageOf } from '../../kernel/errors.js';
+import { AlliumError, invalidOption, isRecord, messageOf } from '../../kernel/errors.js';
+import { isPlain } from '../../kernel/json-copy.js';
 import { type ModelResponse, syntheticUserMessage, textOf, toolCallsOf } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware, type TurnAction } from '../../kernel/middleware.js';
 import type { JsonSchema } from '../../kernel/model.js';
@@ -16,9 +19,9 @@ import { defineState } from '../../kernel/state.js';
 import { cut } from '../../texts/cut.js';
 
 export interface StructuredOutputOptions<Output = unknown> {
-  /** What the answer has to fit: any Standard Schema. A raw JSON Schema goes through `allium/json-schema`. */
+  /** What the answer has to fit: any Standard Schema, or a raw JSON Schema, which is checked by `ajv`. */
   // biome-ignore lint/suspicious/noExplicitAny: what goes in is text of a model; only what comes out is typed.
-  readonly schema: StandardSchema<any, Output>;
+  readonly schema: StandardSchema<any, Output> | JsonSchema;
   /** How often the model is told what is wrong before the run fails: an integer from 0 to 20. @default 2 */
   readonly maxRepairs?: number;
   /**
@@ -47,23 +50,31 @@ const QUOTED = 200;
  */
 export function structuredOutput<Output>(options: StructuredOutputOptions<Output>): StructuredOutput<Output> {
   checkOptions('structuredOutput', options, ['schema', 'maxRepairs', 'mode', 'toJsonSchema']);
-  const { schema, maxRepairs = 2, mode = 'auto', toJsonSchema } = options;
-  if (!isStandardSchema(schema))
+  const { schema: given, maxRepairs = 2, mode = 'auto', toJsonSchema } = options;
+  const isRaw = !isStandardSchema(given);
+  if (isRaw && !(isRecord(given) && isPlain(given)))
     throw invalidOption(
       'schema',
-      'a Standard Schema (zod, valibot, arktype, …; for a raw JSON Schema use jsonSchema() from "allium/json-schema")',
-      schema,
+      'a Standard Schema (zod, valibot, arktype, …) or a JSON Schema object',
+      given,
     );
+  const schema = isRaw ? jsonSchema<Output>(given) : given;
   checkInteger('maxRepairs', maxRepairs, 0, 20);
   checkOneOf('mode', mode, ['auto', 'prompt', 'validate']);
   if (toJsonSchema !== undefined) checkFunction('toJsonSchema', toJsonSchema);
-  const responseSchema = shownSchema(options, mode);
+  const responseSchema = shownSchema(schema, mode, toJsonSchema);
   const repairs = defineState({ name: 'repairs', scope: 'run', initial: 0 });
 
   return {
     ...defineMiddleware({
       name: 'structured-output',
       state: [repairs],
+      ...(isRaw && {
+        // Compiles the schema, so that a wrong one, or a missing ajv, is known before a model is paid.
+        async beforeRun() {
+          await schema['~standard'].validate(null);
+        },
+      }),
       // A rule and no layer: calls that other middleware make for themselves are not to follow this schema.
       ...(responseSchema && {
         transformSystemPrompt(prompt: string, ctx: ModelContext) {
@@ -103,8 +114,9 @@ export function structuredOutput<Output>(options: StructuredOutputOptions<Output
 }
 
 function shownSchema(
-  { schema, toJsonSchema }: StructuredOutputOptions,
+  schema: StandardSchema,
   mode: string,
+  toJsonSchema: StructuredOutputOptions['toJsonSchema'],
 ): JsonSchema | undefined {
   if (mode === 'validate') return undefined;
   // Without a JSON Schema, `auto` still validates; `prompt` would have nothing to say.
