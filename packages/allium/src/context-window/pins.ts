@@ -1,4 +1,5 @@
 /** Messages that stay in every request: those marked `metadata.pinned`, each with the calls and results it belongs to. */
+import type { Context } from '../kernel/context.js';
 import { isSyntheticMessage, type Message, toolCallsOf } from '../kernel/messages.js';
 
 export function isPinned(message: Message): boolean {
@@ -53,6 +54,59 @@ export class PinIndex {
     for (const index of stay) for (const member of groupOf(messages, index, cut)) kept.add(member);
     return [...kept].sort((a, b) => a - b);
   }
+}
+
+/** Finds what a run is about: the message that it was started with, and the last one that a person sent since. */
+export class Questions {
+  private readonly begun = new WeakMap<readonly Message[], { runId: string; id: string | undefined }>();
+  private readonly places = new WeakMap<readonly Message[], { id: string; index: number }>();
+
+  constructor(private readonly pins: PinIndex) {}
+
+  /** Their indexes in the messages of a request, in order. */
+  of(messages: readonly Message[], ctx: Asking): readonly number[] {
+    const { lastUser } = this.pins.of(messages);
+    if (lastUser < 0) return NONE;
+    const first = this.placeOf(messages, this.firstOf(ctx));
+    return first < 0 || first >= lastUser ? [lastUser] : [first, lastUser];
+  }
+
+  /** The id of the message that the run was started with; undefined as long as nothing came after it. */
+  private firstOf({ history, runId }: Asking): string | undefined {
+    const known = this.begun.get(history);
+    if (known?.runId === runId) return known.id;
+    const from = history.findLastIndex(({ id }) => !id.startsWith(`${runId}.`)) + 1;
+    const answer = history.findIndex(({ role }, index) => index >= from && role !== 'user');
+    if (answer < 0) return undefined;
+    const asked = history.slice(from, answer).findLast((message) => !isSyntheticMessage(message));
+    const answered = history[answer]!;
+    // An answer that came with the input is of no model here: then the question is what came with it last.
+    const own = answered.role === 'assistant' && answered.model !== undefined;
+    const id = own ? asked?.id : undefined;
+    this.begun.set(history, { runId, id });
+    return id;
+  }
+
+  private placeOf(messages: readonly Message[], id: string | undefined): number {
+    if (id === undefined) return -1;
+    let place = this.places.get(messages);
+    if (place?.id !== id || messages[place.index]?.id !== id) {
+      place = { id, index: messages.findLastIndex((message) => message.id === id) };
+      this.places.set(messages, place);
+    }
+    return place.index;
+  }
+}
+
+/** The run that a request is for. */
+type Asking = Pick<Context, 'history' | 'runId'>;
+
+const NONE: readonly number[] = Object.freeze([]);
+
+/** The user message nearest before this one, for requests have to begin with one; -1 for none. */
+export function leadOf(messages: readonly Message[], index: number): number {
+  for (let i = index; i >= 0; i--) if (messages[i]!.role === 'user') return i;
+  return -1;
 }
 
 /** A message alone, or the answer with its calls and all their results. A result without its call belongs nowhere. */

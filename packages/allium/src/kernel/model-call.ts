@@ -18,7 +18,7 @@ import { note } from './meters.js';
 import type { ModelPart, ModelRequest, ModelSettings, Price } from './model.js';
 import type { RequestParts } from './model-context.js';
 import { Reading } from './model-stream.js';
-import { dropOrphans, withoutOrphans } from './orphans.js';
+import { withoutOrphans } from './orphans.js';
 import { authorOf, noteRewrites } from './request-changes.js';
 import { checkAssigned } from './request-checks.js';
 import { convertToLlm } from './rules.js';
@@ -285,7 +285,11 @@ async function requestMessages(ctx: ModelContext): Promise<Sent> {
   const { guards, rules } = run.plan;
   let { withheld } = run.state;
   let { messages } = ctx._request;
-  if (messages !== undefined) messages = withoutOrphans(run, messages, () => [orphaning(ctx)]);
+  if (messages !== undefined)
+    messages = withoutOrphans(run, messages, (problems) => [
+      authorOf(ctx, (request) => problems(request.messages ?? sentIn(ctx)).length > 0)?.middleware ??
+        'a model layer',
+    ]);
   if (rules.convertToLlm.length > 0 && ctx._call.converted) messages = await converted(messages, ctx);
   if (guards.request.length > 0 && ctx._call.guarded) {
     messages = messages
@@ -296,12 +300,6 @@ async function requestMessages(ctx: ModelContext): Promise<Sent> {
   }
   if (withheld) messages = (messages ?? sentIn(ctx)).flatMap(withoutWithheld);
   return messages;
-}
-
-/** The layer that left calls without results, or results without calls. */
-function orphaning(ctx: ModelContext): string {
-  const orphans = ({ messages = [] }: RequestParts): boolean => dropOrphans(messages).dropped.length > 0;
-  return authorOf(ctx, orphans)?.middleware ?? 'a model layer';
 }
 
 /** Meanwhile the context is known as that of the hook, whose own model calls are not converted in turn. */

@@ -202,7 +202,8 @@ async function transform(run: Run, ctx: ModelContext): Promise<void> {
     const given = ctx.messages;
     const steps = await rules.transformContext(transformContext, given, ctx);
     const last = steps.at(-1);
-    if (last) ctx.messages = withoutOrphans(run, last.messages, () => causedBy(steps, given));
+    if (last)
+      ctx.messages = withoutOrphans(run, last.messages, (problems) => causedBy(steps, given, problems));
   }
   if (transformSystemPrompt.length > 0) {
     ctx.systemPrompt = await rules.transformSystemPrompt(transformSystemPrompt, ctx.systemPrompt, ctx);

@@ -1,5 +1,5 @@
 /** One round of compaction: is it time, what goes, who summarises it, and was it worth it. */
-import { PinIndex } from '../../context-window/pins.js';
+import { PinIndex, Questions } from '../../context-window/pins.js';
 import type { TokenMeter } from '../../context-window/token-meter.js';
 import type { ModelContext } from '../../kernel/context.js';
 import { AlliumError, isControl } from '../../kernel/errors.js';
@@ -17,7 +17,17 @@ import {
   THRASH_NEW_MESSAGES,
 } from './state.js';
 import { fallbackSummary, summaryBudget, summaryRequest } from './summary.js';
-import { type Place, Places, type Range, rangeOf, shownSummary, viewOf, wholeOf, within } from './view.js';
+import {
+  keptOf,
+  type Place,
+  Places,
+  type Range,
+  rangeOf,
+  shownSummary,
+  viewOf,
+  wholeOf,
+  within,
+} from './view.js';
 
 export interface CompactorOptions {
   readonly summaryModel: Model;
@@ -53,13 +63,14 @@ interface Round {
 export class Compactor {
   private readonly pins = new PinIndex();
   private readonly places = new Places(this.pins);
+  private readonly questions = new Questions(this.pins);
   /** What went with the last request of a session: the next is measured before others have added to its system prompt. */
   private readonly sent = new WeakMap<readonly Message[], Fixed>();
 
   constructor(private readonly options: CompactorOptions) {}
 
-  view(messages: readonly Message[], summary: CompactionState): readonly Message[] {
-    return viewOf(messages, summary, this.places.of(messages, summary));
+  view(messages: readonly Message[], summary: CompactionState, ctx: ModelContext): readonly Message[] {
+    return viewOf(messages, summary, this.places.of(messages, summary), this.questions.of(messages, ctx));
   }
 
   /** A request is about to be sent. */
@@ -83,8 +94,9 @@ export class Compactor {
     const place = this.places.of(messages, before.summary);
     const size = this.size(messages, ctx, meter, before, place);
     if (!forced && size < this.options.maxTokens) return before;
-    const range = this.range(messages, meter, place, forced ? size : undefined);
-    if (range.messages.length < (forced ? 1 : this.options.minMessages)) return before;
+    const range = this.range(messages, ctx, meter, place, forced ? size : undefined);
+    const enough = forced ? leavesOut(range) > 0 : range.messages.length >= this.options.minMessages;
+    if (!enough) return before;
     const newMessages = countSince(messages, before.progress.lastRoundAt);
     const { maxTokens } = this.options;
     if (!forced && isThrashing(before.progress, { newMessages, size, maxTokens })) return before;
@@ -95,7 +107,7 @@ export class Compactor {
   canShrink(messages: readonly Message[], ctx: ModelContext, meter: TokenMeter, memory: Memory): boolean {
     const place = this.places.of(messages, memory.summary);
     const size = this.size(messages, ctx, meter, memory, place);
-    return this.range(messages, meter, place, size).messages.length > 0;
+    return leavesOut(this.range(messages, ctx, meter, place, size)) > 0;
   }
 
   private size(
@@ -103,19 +115,22 @@ export class Compactor {
     ctx: ModelContext,
     meter: TokenMeter,
     { summary, progress }: Memory,
-    { cut, kept }: Place,
+    place: Place,
   ): number {
+    const { cut } = place;
     const reported = meter.reported(messages, cut, progress.viewSince);
     if (reported !== undefined) return reported;
     let size = meter.sum(messages, cut) + meter.fixed(this.sent.get(ctx.history) ?? ctx);
     if (summary.lastSummarizedMessageId !== null) size += meter.message(shownSummary(summary));
-    for (const index of kept) size += meter.message(messages[index]!);
+    for (const index of keptOf(place, this.questions.of(messages, ctx)))
+      size += meter.message(messages[index]!);
     return size;
   }
 
   /** When the provider refused the request, no estimate can be trusted: at most half of it stays. */
   private range(
     messages: readonly Message[],
+    ctx: ModelContext,
     meter: TokenMeter,
     { cut }: Place,
     refused: number | undefined,
@@ -125,7 +140,8 @@ export class Compactor {
       refused === undefined
         ? { tokens: tailTokens, unread: maxTokens }
         : { tokens: Math.min(tailTokens, Math.floor(refused / 2)), unread: undefined };
-    return rangeOf(messages, cut, tail, { meter, pins: this.pins });
+    const questions = this.questions.of(messages, ctx);
+    return rangeOf(messages, cut, tail, { meter, pins: this.pins, questions });
   }
 
   private async compact(round: Round): Promise<Memory> {
@@ -209,7 +225,8 @@ export class Compactor {
     };
     const had =
       before.summary.lastSummarizedMessageId === null ? 0 : meter.message(shownSummary(before.summary));
-    const saved = range.tokens + had - meter.message(shownSummary(summary));
+    const shown = range.shown.reduce((sum, message) => sum + meter.message(message), 0);
+    const saved = range.tokens - shown + had - meter.message(shownSummary(summary));
     const at = lastIdOf(messages);
     const after = afterRound(progress, saved, size, at);
     if (saved <= 0)
@@ -225,6 +242,11 @@ export class Compactor {
     ctx.emit('compaction', event);
     return { summary, progress: { ...after, viewSince: at } };
   }
+}
+
+/** How many messages a request would lose. */
+function leavesOut({ messages, shown }: Range): number {
+  return messages.length - shown.length;
 }
 
 type Fixed = Pick<ModelContext, 'systemPrompt' | 'tools'>;

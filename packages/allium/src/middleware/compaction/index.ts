@@ -76,7 +76,7 @@ export function compaction(options: CompactionOptions): Compaction {
     ctx.state.set(asked, { messages, forced });
     const after = await compactor.round(messages, ctx, await meter(), before, forced);
     if (forced || after !== before) remember(ctx, after);
-    return compactor.view(messages, after.summary);
+    return compactor.view(messages, after.summary, ctx);
   }
 
   /** What there is no news of is not written. */

@@ -70,13 +70,21 @@ export function shownSummary(state: CompactionState): UserMessage {
   return message;
 }
 
+/** What is shown of the messages that the summary stands for: those that stay, and the questions of the run. */
+export function keptOf({ cut, kept }: Place, questions: readonly number[]): readonly number[] {
+  const older = questions.filter((index) => index < cut && !kept.includes(index));
+  return older.length === 0 ? kept : [...kept, ...older].sort((a, b) => a - b);
+}
+
 export function viewOf(
   messages: readonly Message[],
   state: CompactionState,
   place: Place,
+  questions: readonly number[],
 ): readonly Message[] {
   if (state.lastSummarizedMessageId === null) return messages;
-  return [shownSummary(state), ...place.kept.map((index) => messages[index]!), ...messages.slice(place.cut)];
+  const kept = keptOf(place, questions).map((index) => messages[index]!);
+  return [shownSummary(state), ...kept, ...messages.slice(place.cut)];
 }
 
 /** Messages that a round would put into the summary. */
@@ -85,6 +93,13 @@ export interface Range {
   readonly cut: number;
   readonly messages: readonly Message[];
   readonly tokens: number;
+  /** The questions of the run among them. They are summarised for later, and shown as long as the run lasts. */
+  readonly shown: readonly Message[];
+}
+
+interface Known {
+  readonly meter: TokenMeter;
+  readonly pins: PinIndex;
 }
 
 /** What a tail is made of. */
@@ -100,7 +115,7 @@ export function rangeOf(
   messages: readonly Message[],
   start: number,
   { tokens: tailTokens, unread }: Tail,
-  { meter, pins }: { readonly meter: TokenMeter; readonly pins: PinIndex },
+  { meter, pins, questions }: Known & { readonly questions: readonly number[] },
 ): Range {
   let cut = leastTail(messages, unread, meter);
   let tail = cut >= start ? meter.between(messages, cut, messages.length) : 0;
@@ -110,7 +125,9 @@ export function rangeOf(
     cut--;
   }
   cut = cut > start ? cutBackward(messages, start, cut) : start;
-  return { cut, ...within(messages, start, cut, { meter, pins }) };
+  const range = within(messages, start, cut, { meter, pins });
+  const shown = questions.map((index) => messages[index]!).filter((one) => range.messages.includes(one));
+  return { cut, ...range, shown };
 }
 
 /**
@@ -132,7 +149,7 @@ export function within(
   messages: readonly Message[],
   start: number,
   cut: number,
-  { meter, pins }: { readonly meter: TokenMeter; readonly pins: PinIndex },
+  { meter, pins }: Known,
 ): { readonly messages: readonly Message[]; readonly tokens: number } {
   const kept = new Set(pins.before(messages, cut));
   const range: Message[] = [];

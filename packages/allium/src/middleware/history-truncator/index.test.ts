@@ -120,7 +120,7 @@ describe('historyTruncator', () => {
   it('sends no result without its call: the whole batch goes', async () => {
     const history = ['a', calls('1', '2'), result('1'), result('2'), 'b', said('c'), 'd'];
     expect(await texts({ maxMessages: 5 }, history)).toEqual(['b', 'c', 'd']);
-    expect(await texts({ maxMessages: 6 }, history)).toEqual(['', '1', '2', 'b', 'c', 'd']);
+    expect(await texts({ maxMessages: 6 }, history)).toEqual(['b', 'c', 'd']);
   });
 
   it('sends the whole batch when it is the last, and the question it is about', async () => {

@@ -1,6 +1,6 @@
 /** Shows the model the latest messages only: a window that slides over the history. */
 import { cutBackward, cutForward } from '../../context-window/cut.js';
-import { lastLasting, PinIndex } from '../../context-window/pins.js';
+import { lastLasting, leadOf, PinIndex, Questions } from '../../context-window/pins.js';
 import type { TokenCounter } from '../../context-window/token-counter.js';
 import { meterFor, type TokenMeter } from '../../context-window/token-meter.js';
 import { AlliumError } from '../../kernel/errors.js';
@@ -20,8 +20,8 @@ export interface HistoryTruncatorOptions {
 }
 
 /**
- * Leaves the oldest messages out of requests that are too long. No result is sent without its call; pinned messages
- * and the latest one of the user always are.
+ * Leaves the oldest messages out of requests that are too long. What is sent begins with a user message and has no
+ * result without its call. Pinned messages, the question of the run and the latest message of the user are always sent.
  *
  * @example
  * new Agent({ model, middleware: [historyTruncator({ maxMessages: 3 })] });
@@ -38,12 +38,14 @@ export function historyTruncator(options: HistoryTruncatorOptions): Middleware {
   if (options.maxTokens !== undefined) checkInteger('maxTokens', maxTokens, 1);
   const meter = meterFor(options.tokenCounter);
   const pins = new PinIndex();
+  const questions = new Questions(pins);
   return defineMiddleware({
     name: 'history-truncator',
-    async transformContext(messages) {
+    async transformContext(messages, ctx) {
       const counts = options.maxTokens === undefined ? undefined : await meter();
       const fits = messages.length <= maxMessages && (!counts || counts.sum(messages) <= maxTokens);
-      return fits ? messages : windowOf(messages, { maxMessages, maxTokens, counts, pins });
+      if (fits) return messages;
+      return windowOf(messages, questions.of(messages, ctx), { maxMessages, maxTokens, counts, pins });
     },
   });
 }
@@ -56,11 +58,13 @@ interface Limits {
 }
 
 /** What stays of the older messages takes room from the latest, and how much stays depends on where those begin. */
-function windowOf(messages: readonly Message[], limits: Limits): readonly Message[] {
+function windowOf(
+  messages: readonly Message[],
+  questions: readonly number[],
+  limits: Limits,
+): readonly Message[] {
   const { pins, counts } = limits;
   const last = lastLasting(messages);
-  const lastUser = pins.of(messages).lastUser;
-  const stay = lastUser < 0 ? [] : [lastUser];
   let cut = 0;
   let kept: readonly number[] = [];
   for (;;) {
@@ -68,11 +72,32 @@ function windowOf(messages: readonly Message[], limits: Limits): readonly Messag
     const next = Math.max(cut, cutForward(messages, begin(messages, limits, kept.length, tokens)));
     // There is always something to answer: at least the last message, with the calls it belongs to.
     cut = next > last ? cutBackward(messages, 0, last) : next;
-    const now = pins.before(messages, cut, stay);
+    const now = led(messages, pins.before(messages, cut, questions));
     const settled = next > last || now.length === kept.length;
     kept = now;
-    if (settled) return [...kept.map((index) => messages[index]!), ...messages.slice(cut)];
+    if (settled) break;
   }
+  if (kept.length === 0 && messages[cut]!.role !== 'user') {
+    const next = nextUser(messages, cut, last);
+    if (next >= 0) [cut, kept] = [next, led(messages, pins.before(messages, next, questions))];
+    else kept = led(messages, [cut]).slice(0, -1);
+  }
+  return [...kept.map((index) => messages[index]!), ...messages.slice(cut)];
+}
+
+/** Messages that stay, with the question of the first where that is no user message. */
+function led(messages: readonly Message[], kept: readonly number[]): readonly number[] {
+  const [first] = kept;
+  if (first === undefined || messages[first]!.role === 'user') return kept;
+  const lead = leadOf(messages, first);
+  return lead < 0 ? kept : [lead, ...kept];
+}
+
+/** The first user message from here on that splits no pair; -1 for none. */
+function nextUser(messages: readonly Message[], from: number, last: number): number {
+  for (let at = from; at <= last; at++)
+    if (messages[at]!.role === 'user' && cutForward(messages, at) === at) return at;
+  return -1;
 }
 
 /** Where the latest messages begin that fit beside what stays. */
