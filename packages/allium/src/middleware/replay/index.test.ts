@@ -10,9 +10,12 @@ import {
   assistantMessage,
   defineMiddleware,
   type Middleware,
+  type ModelResponse,
+  type Next,
   type RunResult,
   StopRun,
   type Tool,
+  type ToolResult,
   tool,
   toolResult,
   window,
@@ -610,7 +613,7 @@ describe('questions to people', () => {
   }
 
   function replayingSurvey(lines: readonly string[], options: Partial<AgentOptions> = {}) {
-    const silent = tool({ ...spread(survey), execute: () => 'not replayed' });
+    const silent = tool({ ...survey, execute: () => 'not replayed' });
     const middleware = [replay({ from: lines })];
     return new Agent({ model: scriptedModel([]), tools: [silent], middleware, ...options });
   }
@@ -727,7 +730,7 @@ describe('a miss', () => {
   it('looks at whole requests, of which later lines hold only what is new', async () => {
     const script = [toolCalls({ name: 'add', args: { a: 1, b: 2 } }), text('3')];
     const { lines } = await recording(script, 'hi', { tools: [add], systemPrompt: 'Be brief.' });
-    const lying = tool({ ...spread(add), execute: () => 4 });
+    const lying = tool({ ...add, execute: () => 4 });
     const changed = lines.map((line) => line.replace('"content":"3"', '"content":"4"'));
     const { agent } = replaying(changed, { tools: [lying], systemPrompt: 'Be brief.' });
     await expect(agent.run('hi')).rejects.toThrow(
@@ -754,6 +757,46 @@ describe('a miss', () => {
     });
     const { agent } = replaying([], { outside: [hides] });
     await expect(agent.run('hi')).rejects.toMatchObject({ code: 'CASSETTE_MISS' });
+  });
+
+  describe.each([
+    [
+      'of a model',
+      {
+        wrapModel: (_: unknown, next: Next<ModelResponse, never>) => next().catch(() => assistantMessage('Sorry.')),
+      },
+    ],
+    [
+      'of a tool',
+      { wrapTool: (_: unknown, next: Next<ToolResult, never>) => next().catch(() => toolResult({ content: 'ok' })) },
+    ],
+  ])('a damaged cassette is heard although a layer answers in the place %s', (_, hides) => {
+    const script = [toolCalls({ name: 'add', args: { a: 1, b: 2 } }), text('3')];
+
+    it('when its lines cannot be read', async () => {
+      const { lines } = await recording(script, 'hi', { tools: [add] });
+      const damaged = [...lines.slice(0, -1), lines.at(-1)!.slice(0, 20)];
+      const outside = [defineMiddleware({ name: 'hides', ...hides } as Middleware)];
+      for (const run of [
+        (agent: Agent) => agent.run('hi'),
+        (agent: Agent) => agent.stream('hi').result,
+        (agent: Agent) => agent.session('s').run('hi'),
+      ])
+        await expect(run(replaying(damaged, { outside, tools: [add] }).agent)).rejects.toMatchObject({
+          code: 'CASSETTE_INVALID',
+        });
+    });
+
+    it('when a miss finds that a line refers to one that is gone', async () => {
+      const { lines } = await recording(script, 'hi', { tools: [add] });
+      // Without its first call, the second one goes on from nowhere.
+      const damaged = lines.filter((line) => !line.includes('"turn":1,') || !line.includes('"type":"model"'));
+      expect(damaged.length).toBeLessThan(lines.length);
+      const outside = [defineMiddleware({ name: 'hides', ...hides } as Middleware)];
+      await expect(replaying(damaged, { outside, tools: [add] }).agent.run('hi')).rejects.toMatchObject({
+        code: 'CASSETTE_INVALID',
+      });
+    });
   });
 
   it('says so when a run asks more often than was recorded, and when there is nothing', async () => {
@@ -1165,11 +1208,6 @@ describe('from', () => {
     expect(() => replay(options as never)).toThrow(message);
   });
 });
-
-/** The options a tool was made with. */
-function spread({ name, description, input }: Tool): Pick<Tool, 'name' | 'description' | 'input'> {
-  return { name, description, input };
-}
 
 it('is warned of beside a redaction only where it records', () => {
   const redact: Middleware = { name: 'redact', traits: ['redacts'], wrapModel: (_, next) => next() };

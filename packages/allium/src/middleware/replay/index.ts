@@ -4,7 +4,6 @@ import type { Entry, ModelEntry, Question, ToolEntry } from '../../cassette/form
 import { nextWithTool } from '../../cassette/inward.js';
 import { type Asked, askedModel, askedTool } from '../../cassette/questions.js';
 import type { Context } from '../../kernel/context.js';
-import type { AlliumError } from '../../kernel/errors.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { checkOneOf, checkOptions } from '../../kernel/options.js';
 import { errorResult } from '../../kernel/tool.js';
@@ -25,8 +24,8 @@ interface ReplayedRun extends Replayed {
   /** What tools asked people, by the call and what it was asked with. */
   readonly questions: Map<string, Question[]>;
   readonly refused: Refused;
-  /** The first call without a recording: no layer further out can hide it. */
-  missed: AlliumError | undefined;
+  /** Why the first call got no recording, a miss or a damaged cassette: no layer further out can hide it. */
+  failure: { readonly error: unknown } | undefined;
 }
 
 /**
@@ -51,7 +50,7 @@ export function replay(options: ReplayOptions): Middleware {
   const runOf = ({ runId }: Context): ReplayedRun => {
     let run = runs.get(runId);
     if (!run) {
-      run = { taken: new Set(), follows: [], questions: new Map(), refused: new Map(), missed: undefined };
+      run = { taken: new Set(), follows: [], questions: new Map(), refused: new Map(), failure: undefined };
       runs.set(runId, run);
     }
     return run;
@@ -59,14 +58,13 @@ export function replay(options: ReplayOptions): Middleware {
   /** The recording for a call, if there is one. */
   const find = <E extends Entry>(asked: Asked, ctx: Context): E | undefined => {
     const run = runOf(ctx);
-    if (run.missed) throw run.missed;
-    return library().take(asked, run) as E | undefined;
+    if (run.failure) throw run.failure.error;
+    return loudly(run, () => library().take(asked, run)) as E | undefined;
   };
-  const missing = (asked: Asked, ctx: Context): never => {
-    const run = runOf(ctx);
-    run.missed ??= miss(asked, library());
-    throw run.missed;
-  };
+  const missing = (asked: Asked, ctx: Context): never =>
+    loudly(runOf(ctx), () => {
+      throw miss(asked, library());
+    });
   return defineMiddleware({
     name: 'replay',
     // It looks up what `record` wrote, which is given the guarded view.
@@ -77,8 +75,8 @@ export function replay(options: ReplayOptions): Middleware {
       try {
         const result = await next();
         // A call of a tool that was not recorded became an error result for the model, which nobody would notice.
-        const { missed } = runOf(ctx);
-        if (missed) throw missed;
+        const { failure } = runOf(ctx);
+        if (failure) throw failure.error;
         resumable = result.status === 'suspended';
         return result;
       } finally {
@@ -116,4 +114,14 @@ export function replay(options: ReplayOptions): Middleware {
       return nextWithTool(ctx, playbackTool(ctx.tool!, playback, withIds(ctx)), next);
     },
   });
+}
+
+/** What goes wrong in here fails the run in the end, whatever layers and tools make of it. */
+function loudly<T>(run: ReplayedRun, find: () => T): T {
+  try {
+    return find();
+  } catch (error) {
+    run.failure ??= { error };
+    throw run.failure.error;
+  }
 }

@@ -74,7 +74,7 @@ export function playbackTool(tool: Tool, calls: Playback, restore: Cleaner): Too
       await askAll();
     }
   };
-  return Object.create(tool, { execute: { value: execute, enumerable: true } });
+  return { ...tool, execute };
 }
 
 function stopFrom({ reason, message }: StoredStop, restore: Cleaner): StopRun {
