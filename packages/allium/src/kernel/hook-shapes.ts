@@ -66,7 +66,7 @@ export const SHAPES: Record<RuleHook, Shape> = {
   },
   afterModelResponse: {
     wanted:
-      "{ response?, injectMessages?: messages, decision?: 'natural' | 'stop' | 'loop_to_model' }, or nothing",
+      "{ response?, injectMessages?: messages, decision?: 'natural' | 'stop' | 'loop_to_model', why?: text }, or nothing",
     fine: isAction,
     lack: (answer) =>
       (answer?.response === undefined ? undefined : lackOf(answer.response, 'assistant')) ??
@@ -148,12 +148,13 @@ function isPatch(value: any): boolean {
 }
 
 function isAction(value: any): boolean {
-  if (!hasOnly(value, ['response', 'injectMessages', 'decision'])) return false;
-  const { response, injectMessages, decision } = value as TurnAction;
+  if (!hasOnly(value, ['response', 'injectMessages', 'decision', 'why'])) return false;
+  const { response, injectMessages, decision, why } = value as TurnAction;
   return (
     (response === undefined || lackOf(response, 'assistant') === undefined) &&
     (injectMessages === undefined || isInjectable(injectMessages)) &&
-    (decision === undefined || ['natural', 'stop', 'loop_to_model'].includes(decision))
+    (decision === undefined || ['natural', 'stop', 'loop_to_model'].includes(decision)) &&
+    (why === undefined || typeof why === 'string')
   );
 }
 

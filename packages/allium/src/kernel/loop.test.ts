@@ -277,6 +277,30 @@ describe('onRunEnd does not fire', () => {
   }
 });
 
+describe("decision: 'stop'", () => {
+  const stops = (why?: string): Middleware => ({
+    name: 'judge',
+    afterModelResponse: () => ({ decision: 'stop', ...(why && { why }) }),
+  });
+
+  it('says why, if the hook does, and otherwise who', async () => {
+    const stopOf = async (...middleware: Middleware[]) =>
+      (await new Agent({ model: scriptedModel(['ok']), middleware }).run('go')).stop;
+    expect(await stopOf(stops('It is enough.'))).toEqual({
+      reason: 'stopped',
+      message: 'It is enough.',
+      by: 'judge',
+    });
+    expect(await stopOf(stops())).toMatchObject({ message: '"judge" stopped the run.' });
+    // The last decision wins, with its own reason.
+    const later = { ...stops('Later.'), name: 'later' };
+    expect(await stopOf(stops('It is enough.'), later)).toMatchObject({ message: 'Later.', by: 'later' });
+    expect(await stopOf(stops('It is enough.'), { ...stops(), name: 'later' })).toMatchObject({
+      message: '"later" stopped the run.',
+    });
+  });
+});
+
 describe("decision: 'stop' or 'loop_to_model' with pending calls", () => {
   for (const decision of ['stop', 'loop_to_model'] as const) {
     it(`answers each call of '${decision}' with "Not run: …", with events and afterToolCall (blocked)`, async () => {

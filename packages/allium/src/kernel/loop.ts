@@ -128,7 +128,7 @@ async function goOn(run: Run, taken: Awaitable<Due | undefined>): Promise<TurnEn
 
 function turnEnd(
   run: Run,
-  { decision, by, forceContinue }: Pick<Answer, 'decision' | 'by' | 'forceContinue'>,
+  { decision, by, why, forceContinue }: Pick<Answer, 'decision' | 'by' | 'why' | 'forceContinue'>,
   message: AssistantMessage,
   tools: BatchOutcome | undefined,
   suspended: boolean,
@@ -140,7 +140,8 @@ function turnEnd(
     message,
     toolResults: tools?.results ?? NOTHING,
     more: !suspended && (decision === 'loop_to_model' || (decision === 'natural' && natural)),
-    stop: decision === 'stop' ? { reason: 'stopped', message: `"${by}" stopped the run.`, by } : undefined,
+    stop:
+      decision === 'stop' ? { reason: 'stopped', message: why ?? `"${by}" stopped the run.`, by } : undefined,
     over: decision === 'stop' ? undefined : endsWith(run, message, decision, limit),
     final: naturalEnd(message, limit),
     suspended,
@@ -172,8 +173,8 @@ const NOT_RUN = {
 /** After a resume: the calls of the last message that have no result yet come first. */
 async function resumeTurn(run: Run): Promise<TurnEnd | undefined> {
   const { batch, answer: last, follows, terminate } = run.open;
-  const { decision = 'natural' as const, by, forceContinue = false } = follows;
-  const answer = { decision, by, forceContinue };
+  const { decision = 'natural' as const, by, why, forceContinue = false } = follows;
+  const answer = { decision, by, why, forceContinue };
   const { maxOutputTokens: limit } = run.agent.settings;
   if (!batch) {
     boundary(run);

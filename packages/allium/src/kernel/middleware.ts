@@ -29,6 +29,8 @@ export interface TurnAction {
   readonly injectMessages?: readonly Message[];
   /** `natural` goes on as the response asks; `stop` ends the run; `loop_to_model` skips the tools. */
   readonly decision?: 'natural' | 'stop' | 'loop_to_model';
+  /** Why the run ends, for `result.stop.message`. Goes with the decision `stop`. */
+  readonly why?: string;
 }
 
 export type AcceptVerdict = Message | { readonly block: true; readonly reason?: string };

@@ -37,6 +37,8 @@ export interface Answer {
   readonly inject: readonly rules.Injected[];
   readonly decision: rules.MergedAction['decision'];
   readonly by: string | undefined;
+  /** What `by` says about it. */
+  readonly why: string | undefined;
 }
 
 /** An answer that is in the history. */
@@ -193,6 +195,7 @@ function natural(response: ModelResponse, ctx: ModelContext): Answer {
     inject: NOTHING,
     decision: 'natural',
     by: undefined,
+    why: undefined,
   };
 }
 
@@ -221,13 +224,19 @@ function decide(ctx: ModelContext, response: ModelResponse): Awaitable<Answer> {
   const turn = new TurnContext(run, message, NOTHING, false);
   turn._metadata = ctx._metadata;
   turn._state = ctx._state;
-  const decided = ({ inject, decision, by, response: wanted }: rules.MergedAction): Awaitable<Answer> => {
+  const decided = ({
+    inject,
+    decision,
+    by,
+    why,
+    response: wanted,
+  }: rules.MergedAction): Awaitable<Answer> => {
     // It lands after the results; who made it has no hand in it any more.
     for (const { message } of inject) freezeMessage(message);
     const answer = (final: ModelResponse): Answer => {
       // What the phase wrote is written with its message, so not before there is one.
       if (turn._state) run.cells.stage(turn._state);
-      return { message: undefined, response: final, ctx, forceContinue, inject, decision, by };
+      return { message: undefined, response: final, ctx, forceContinue, inject, decision, by, why };
     };
     const final = wanted === response ? response : live.finish(wanted, ctx);
     return final instanceof Promise ? final.then(answer) : answer(final);
@@ -248,7 +257,7 @@ function keep(answer: Answer): Awaitable<Phase> {
 
 /** Writes the message, then tells of it. What is to be injected after the results is written with it. */
 function write(answer: Answer, verdicts: CallVerdicts): Awaitable<Phase> {
-  const { response, inject, decision, by, forceContinue, ctx } = answer;
+  const { response, inject, decision, by, why, forceContinue, ctx } = answer;
   const { _run: run } = ctx;
   const { messageId } = ctx._call.live!;
   const content = withCallIds(run, response.content, messageId);
@@ -279,7 +288,7 @@ function write(answer: Answer, verdicts: CallVerdicts): Awaitable<Phase> {
         ...(costUsd !== undefined && { costUsd }),
         ...(inject.length > 0 && { inject: stamped(inject) }),
         ...(offered && { offered }),
-        ...(decision !== 'natural' && { follows: { decision, ...(by && { by }) } }),
+        ...(decision !== 'natural' && { follows: { decision, ...(by && { by }), ...(why && { why }) } }),
         ...(decision === 'natural' && forceContinue && { follows: { forceContinue } }),
       }
     : begun;

@@ -329,6 +329,7 @@ export interface MergedAction {
   readonly inject: readonly Injected[];
   readonly decision: NonNullable<TurnAction['decision']>;
   readonly by: string | undefined;
+  readonly why: string | undefined;
 }
 
 export function afterModelResponse(
@@ -337,7 +338,7 @@ export function afterModelResponse(
   ctx: TurnContext,
   model: ModelContext,
 ): Awaitable<MergedAction> {
-  const so: MergedAction = { response, inject: NOTHING, decision: 'natural', by: undefined };
+  const so: MergedAction = { response, inject: NOTHING, decision: 'natural', by: undefined, why: undefined };
   return askOn(hooks, 0, so, response, ctx, model);
 }
 
@@ -387,5 +388,6 @@ function mergedAction(
     inject: [...before.inject, ...injectMessages.map((message) => ({ message, by: name }))],
     decision: action.decision ?? before.decision,
     by: action.decision ? name : before.by,
+    why: action.decision ? action.why : before.why,
   };
 }

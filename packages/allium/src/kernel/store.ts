@@ -12,6 +12,7 @@ export interface TurnPlan {
   /** What `afterModelResponse` decided. */
   readonly decision?: 'stop' | 'loop_to_model';
   readonly by?: string;
+  readonly why?: string;
   /** One more turn, though the message asks for none. */
   readonly forceContinue?: true;
 }

@@ -763,12 +763,16 @@ describe('a miss', () => {
     [
       'of a model',
       {
-        wrapModel: (_: unknown, next: Next<ModelResponse, never>) => next().catch(() => assistantMessage('Sorry.')),
+        wrapModel: (_: unknown, next: Next<ModelResponse, never>) =>
+          next().catch(() => assistantMessage('Sorry.')),
       },
     ],
     [
       'of a tool',
-      { wrapTool: (_: unknown, next: Next<ToolResult, never>) => next().catch(() => toolResult({ content: 'ok' })) },
+      {
+        wrapTool: (_: unknown, next: Next<ToolResult, never>) =>
+          next().catch(() => toolResult({ content: 'ok' })),
+      },
     ],
   ])('a damaged cassette is heard although a layer answers in the place %s', (_, hides) => {
     const script = [toolCalls({ name: 'add', args: { a: 1, b: 2 } }), text('3')];

@@ -17,6 +17,7 @@ const writes = (...payloads: unknown[]): Seen => ({
 });
 const over = (seen: Seen, todos: readonly Todo[]): Seen => ({ ...seen, todos });
 const state = (given: Partial<GuardState>): GuardState => ({ ...CLEAN, ...given });
+const finished = (one: Todo): Todo => ({ ...one, status: 'completed' });
 const quiet = state({ suppressed: true });
 
 interface Transition {
@@ -165,7 +166,21 @@ const TABLE: Record<string, Transition> = {
     on: over(text, done),
     to: CLEAN,
   },
-  'a good list': { from: state({ corrections: 2, stale: 9 }), on: writes(open), to: CLEAN },
+  'the same list again': {
+    from: state({ corrections: 2, stale: 9 }),
+    on: writes(open),
+    to: state({ corrections: 2 }),
+  },
+  'a list with something done': {
+    from: state({ corrections: 2, stale: 9 }),
+    on: writes([...open.map(finished), ...open]),
+    to: CLEAN,
+  },
+  'a list with the last thing done': {
+    from: state({ corrections: 2, stale: 9 }),
+    on: writes(open.map(finished)),
+    to: CLEAN,
+  },
   'a good list beside other tools': {
     from: state({ stale: 4 }),
     on: { ...writes(done), calls: 3 },

@@ -1,6 +1,6 @@
 /** The state machine that keeps a model to its list: one step per response, and no side effects. */
 import * as texts from './texts.js';
-import { isUnfinished, problemOf, type Todo } from './todos.js';
+import { isUnfinished, problemOf, type Todo, type TodosInput } from './todos.js';
 
 /** What is remembered between responses. */
 export interface GuardState {
@@ -31,6 +31,8 @@ export interface Step {
   /** Said to the model, after the results of its calls. */
   readonly note?: string;
   readonly decision?: 'stop' | 'loop_to_model';
+  /** Why the run is stopped. */
+  readonly why?: string;
 }
 
 export const CLEAN: GuardState = { stale: 0, corrections: 0, blocked: null, suppressed: false };
@@ -52,7 +54,9 @@ export function step(state: GuardState, seen: Seen): Step {
 
 /** Only text ends the block. Whatever is called meanwhile, the list included, is answered and not run. */
 function whileBlocked(state: GuardState, repeats: number, { calls, todos }: Seen): Step {
-  if (calls === 0 || repeats >= MAX_REPEATS) return { state: QUIET, decision: 'stop' };
+  if (calls === 0) return { state: QUIET, decision: 'stop', why: texts.gaveUp(todos) };
+  if (repeats >= MAX_REPEATS)
+    return { state: QUIET, decision: 'stop', why: texts.keptCalling(repeats, todos) };
   return {
     state: { ...state, blocked: repeats + 1 },
     note: texts.blocked(todos),
@@ -63,8 +67,9 @@ function whileBlocked(state: GuardState, repeats: number, { calls, todos }: Seen
 /** The tool refuses what is wrong; here the model is told how to do it right. */
 function whenWritten(state: GuardState, { writes, todos, repairable = false }: Seen): Step {
   if (writes.length > 1) return { state, note: texts.parallelNote(writes.length) };
-  const problem = payloadProblem(writes[0]!, todos);
-  if (problem === undefined) return { state: CLEAN };
+  const given = parsed(writes[0]!);
+  const problem = given === undefined ? 'The arguments are not valid JSON.' : problemOf(given, todos);
+  if (problem === undefined) return { state: afterWriting(state, todos, (given as TodosInput).todos) };
   return { state, note: repairable ? texts.doubtfulNote(problem) : texts.invalidNote(problem) };
 }
 
@@ -85,10 +90,21 @@ function whenFinishing(state: GuardState, { todos }: Seen): Step {
   };
 }
 
-function payloadProblem(text: string, before: readonly Todo[]): string | undefined {
+/**
+ * What a list that takes the place of another does to the counts. Only progress clears the corrections: a model that
+ * writes its list anew, or the same one again, and then answers as before would be sent back for ever.
+ */
+export function afterWriting(state: GuardState, before: readonly Todo[], after: readonly Todo[]): GuardState {
+  const left = (todos: readonly Todo[]) => todos.filter(isUnfinished).length;
+  const done = (todos: readonly Todo[]) => todos.length - left(todos);
+  if (left(after) === 0 || left(after) < left(before) || done(after) > done(before)) return CLEAN;
+  return { ...state, stale: 0, suppressed: false };
+}
+
+function parsed(text: string): unknown {
   try {
-    return problemOf(JSON.parse(text === '' ? '{}' : text), before);
+    return JSON.parse(text === '' ? '{}' : text) as unknown;
   } catch {
-    return 'The arguments are not valid JSON.';
+    return undefined;
   }
 }

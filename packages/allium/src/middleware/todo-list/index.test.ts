@@ -347,8 +347,40 @@ describe('an answer with unfinished items', () => {
     expect(model.remaining).toBe(0);
   });
 
-  it('counts anew after a list that was written', async () => {
-    const again = toolCalls(write(PLAN));
+  it('is sent back no more often for a list that is written again without progress', async () => {
+    const lists: Record<string, Parameters<typeof write>[0]> = {
+      'the same': PLAN,
+      'in other words': [item('Dig a hole', 'in_progress'), item('Plant a tree')],
+      'in another order': [item('Dig'), item('Plant', 'in_progress')],
+      longer: [...PLAN, item('Water')],
+    };
+    for (const list of Object.values(lists)) {
+      const again = toolCalls(write(list));
+      const script = [
+        plan,
+        text('a'),
+        again,
+        text('b'),
+        again,
+        text('c'),
+        text('I could not.'),
+        text('never'),
+      ];
+      const result = await setup(script).agent.run('go');
+      expect(result).toMatchObject({ status: 'stopped', text: 'I could not.', turns: 7 });
+      expect(result.stop).toEqual({
+        reason: 'stopped',
+        by: 'todo-list',
+        message: expect.stringMatching(
+          /^The model answered three times with its todo list unfinished.*Unfinished: "/,
+        ),
+      });
+      expect(said(result.messages)).toEqual(['You answered', 'You answered', 'Call no tool']);
+    }
+  });
+
+  it('counts anew after progress', async () => {
+    const again = toolCalls(write([item('Dig', 'completed'), item('Plant', 'in_progress')]));
     const { agent } = setup([plan, text('a'), text('b'), again, text('c'), text('d'), finish, text('ok')]);
     const { status, messages } = await agent.run('go');
     expect(status).toBe('done');
@@ -371,6 +403,7 @@ describe('a blocked model', () => {
     const { agent, looked } = setup([...blocked, calls, calls, calls, calls, text('never')]);
     const result = await agent.run('go');
     expect(result).toMatchObject({ status: 'stopped', stop: { by: 'todo-list' }, turns: 8 });
+    expect(result.stop!.message).toMatch(/told 4 times to call no more tools.*Unfinished: "Dig", "Plant"\.$/);
     expect(said(result.messages)).toEqual(['You answered', 'You answered', ...Array(4).fill('Call no tool')]);
     expect(looked).toEqual([]);
     const answered = results(result.messages).slice(1);

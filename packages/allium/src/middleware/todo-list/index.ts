@@ -5,7 +5,7 @@ import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { checkOptions } from '../../kernel/options.js';
 import { defineState, type StateAccess } from '../../kernel/state.js';
 import { type Tool, tool, toolResult } from '../../kernel/tool.js';
-import { CLEAN, type GuardState, step } from './guard.js';
+import { afterWriting, CLEAN, type GuardState, step } from './guard.js';
 import * as texts from './texts.js';
 import { emptying, type Todo, type TodosInput, todosSchema } from './todos.js';
 
@@ -51,7 +51,7 @@ export function todoList(options: TodoListOptions = {}): Middleware {
     },
     afterModelResponse(response, ctx) {
       const calls = toolCallsOf(response);
-      const { state, note, decision } = step(recall(ctx.state, cells), {
+      const { state, note, decision, why } = step(recall(ctx.state, cells), {
         calls: calls.length,
         writes: calls.filter(({ name }) => name === TOOL).map((call) => call.arguments),
         todos: ctx.state.get(cells.todos),
@@ -62,6 +62,7 @@ export function todoList(options: TodoListOptions = {}): Middleware {
       return {
         ...(note !== undefined && { injectMessages: [syntheticUserMessage(note, { source: NAME })] }),
         ...(decision && { decision }),
+        ...(why !== undefined && { why }),
       };
     },
   });
@@ -105,11 +106,12 @@ function writeTodos(description: string, cells: Cells): Tool<TodosInput> {
     execute(args, ctx) {
       // Looked up in the message itself: after a resume some of the calls may have their results already.
       const writes = toolCallsOf(ctx.assistantMessage).filter(({ name }) => name === TOOL).length;
-      const problem = writes > 1 ? texts.PARALLEL : emptying(args.todos, ctx.state.get(todos));
+      const before = ctx.state.get(todos);
+      const problem = writes > 1 ? texts.PARALLEL : emptying(args.todos, before);
       if (problem !== undefined) return toolResult({ content: problem, isError: true });
       ctx.state.set(todos, args.todos);
       // The guards saw the call as the model wrote it; it may have been repaired since.
-      remember(ctx.state, cells, CLEAN);
+      remember(ctx.state, cells, afterWriting(recall(ctx.state, cells), before, args.todos));
       return toolResult({ content: texts.written(args.todos), details: { todos: args.todos } });
     },
   });

@@ -48,6 +48,21 @@ export function blocked(todos: readonly Todo[]): string {
   return `Your todo list is still unfinished, and you are not to work on it any more in this run. Call no tool. Answer in text: say what was done, what was not, and why.\n${open(todos)}`;
 }
 
+/** Why a run was stopped, for whoever reads its result. */
+export function gaveUp(todos: readonly Todo[]): string {
+  return `The model answered three times with its todo list unfinished, and was told to say what is left. ${leftIn(todos)}`;
+}
+
+export function keptCalling(times: number, todos: readonly Todo[]): string {
+  return `The model was told ${times + 1} times to call no more tools and to answer, and went on calling them. ${leftIn(todos)}`;
+}
+
+function leftIn(todos: readonly Todo[]): string {
+  const left = todos.filter(isUnfinished);
+  if (left.length === 0) return 'Nothing is left now.';
+  return `Unfinished: ${left.map(({ content }) => JSON.stringify(content)).join(', ')}.`;
+}
+
 function open(todos: readonly Todo[]): string {
   return `Unfinished:\n${rendered(todos.filter(isUnfinished))}`;
 }

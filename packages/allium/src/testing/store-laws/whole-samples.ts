@@ -81,7 +81,7 @@ const bodies: { readonly [Kind in EntryBody['type']]: Whole<Extract<EntryBody, {
     costUsd: 0.000_123,
     inject: [asked],
     offered: ['add'],
-    follows: { decision: 'loop_to_model', by: 'kit', forceContinue: true },
+    follows: { decision: 'loop_to_model', by: 'kit', why: 'enough', forceContinue: true },
   },
   state: { type: 'state', cell: 'c', version: 2, runId, value: { n: 1 } },
   tool_started: { type: 'tool_started', runId, messageId: 'm2', callId: 'c' },
