@@ -1,7 +1,9 @@
 /** What a plan does, before anything runs: the chain at every seam, rule and guard point, and its hazards. */
 import type { Plan } from './compose.js';
+import { extraModels } from './extra-models.js';
 import { findHazards, type Hazard } from './hazards.js';
 import type { GuardPoint, Seam } from './middleware.js';
+import { modelName } from './model.js';
 import { RULES, type RuleHook } from './rules.js';
 
 export interface Explanation {
@@ -24,6 +26,8 @@ export interface Explanation {
   }[];
   readonly guards: readonly { readonly point: GuardPoint; readonly members: readonly string[] }[];
   readonly tools: readonly string[];
+  /** Models that middleware may call for themselves, beside the agent's. */
+  readonly models: readonly { readonly by: string; readonly model: string }[];
   readonly state: readonly string[];
   readonly hazards: readonly Hazard[];
   toString(): string;
@@ -42,6 +46,7 @@ export function explainPlan(plan: Plan): Explanation {
       .filter((point) => plan.guards[point].length > 0)
       .map((point) => ({ point, members: plan.guards[point].map(({ name }) => name) })),
     tools: plan.tools.map(({ name }) => name),
+    models: extraModels(plan).map(({ by, model }) => ({ by, model: modelName(model) })),
     state: [...plan.cells].map(([cell, key]) => `${key} (${cell.scope})`),
     hazards: findHazards(plan),
   };
@@ -94,6 +99,8 @@ function render(plan: Omit<Explanation, 'toString'>): string {
   if (plan.guards.length > 0) lines.push('', 'Guards');
   for (const { point, members } of plan.guards) lines.push(`  ${point}: ${members.join(' → ')}`);
   if (plan.tools.length > 0) lines.push('', `Tools: ${plan.tools.join(', ')}`);
+  if (plan.models.length > 0)
+    lines.push('', `Further models: ${plan.models.map(({ by, model }) => `${model} (${by})`).join(', ')}`);
   if (plan.state.length > 0) lines.push('', `State: ${plan.state.join(', ')}`);
   if (plan.hazards.length > 0) lines.push('', 'Hazards');
   for (const { id, message, fix } of plan.hazards) lines.push(`  ! ${id}: ${message}`, `    ${fix}`);

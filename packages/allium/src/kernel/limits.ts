@@ -1,6 +1,7 @@
 /** Hard limits and shared budgets. A sub-agent's budget draws on its parent's. */
 import { soon } from './clock.js';
 import { AlliumError, checkKeys, invalidOption, kernelStop, type StopRun } from './errors.js';
+import type { ExtraModel } from './extra-models.js';
 import { FOREIGN_LIMITS } from './foreign-names.js';
 import { NO_USAGE, UNKNOWN_USAGE, type Usage, UsageTotal } from './messages.js';
 import { type Model, modelName, type Price } from './model.js';
@@ -195,6 +196,15 @@ export class Budget {
     return undefined;
   }
 
+  /** A limit on cost needs the price of every model that may be called. Better said now than in the middle of a run. */
+  checkPrices(models: readonly ExtraModel[]): void {
+    let limitsCost = false;
+    for (let budget: Budget | undefined = this; budget; budget = budget.parent)
+      limitsCost ||= isLimit(budget.limits.costUsd);
+    const unknown = limitsCost ? models.find(({ model }) => !this.priceOf(model)) : undefined;
+    if (unknown) throw priceUnknown(unknown.model, `, which "${unknown.by}" may call,`);
+  }
+
   /** How much output the budget has room for beside the input. */
   private affordable(
     model: Model,
@@ -250,10 +260,10 @@ function isLimit(value: number | undefined): value is number {
   return value !== undefined && value !== Number.POSITIVE_INFINITY;
 }
 
-function priceUnknown(model: Model): AlliumError {
+function priceUnknown(model: Model, why = ''): AlliumError {
   return new AlliumError(
     'PRICE_UNKNOWN',
-    `A cost limit is set, but the price of ${modelName(model)} is not known. Set \`price\` on the model or \`priceOf\` on the agent, or limit tokens instead.`,
+    `A cost limit is set, but the price of ${modelName(model)}${why} is not known. Set \`price\` on the model or \`priceOf\` on the agent, or limit tokens instead.`,
   );
 }
 

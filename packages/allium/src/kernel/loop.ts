@@ -12,6 +12,7 @@ import { boundary, checkLimits, restoreStop } from './boundary.js';
 import { type ModelContext, type RunContext, TurnContext } from './context.js';
 import { onRunEnd, shouldStopAfterTurn } from './end-rules.js';
 import { kernelStop } from './errors.js';
+import { extraModels } from './extra-models.js';
 import { endsWith, naturalEnd, notWhole } from './finish-reasons.js';
 import { isAnswered } from './history.js';
 import { type Due, drain } from './inbox.js';
@@ -51,6 +52,7 @@ export async function converse(run: Run, ctx: RunContext): Promise<Stop> {
   // What was said before the first turn is heard in it. Nothing can have come where nothing had to be waited for.
   if (end === undefined && !run.continues && (begun instanceof Promise || run.posted.length > 0))
     await takeIn(run, true, drain(run, 'steer'));
+  if (run.budget.limited) run.budget.checkPrices(extraModels(run.plan));
   for (; ; end = undefined) {
     if (end === undefined) {
       checkLimits(run);

@@ -134,7 +134,10 @@ export interface Middleware {
   readonly tools?: readonly Tool[];
   /** The durable cells it owns, made in its factory. */
   readonly state?: readonly StateCell<any>[];
-  /** Models it calls itself, through `ctx.generate()`: for whoever wants to know what a chain may call. */
+  /**
+   * Models it calls itself, through `ctx.generate()`. `explain()` lists them, and where cost is limited a run begins only
+   * if the price of each is known.
+   */
   extraLlmCalls?(): Iterable<Model>;
   /** Names of options of `run()` and `stream()` that it takes: hooks read them in `ctx.options`. */
   readonly runOptions?: readonly string[];
