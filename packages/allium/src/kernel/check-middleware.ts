@@ -30,6 +30,7 @@ const FLAG: Declared = ['true or false', (value) => typeof value === 'boolean'];
 const DECLARED = {
   name: ['non-empty text', (value) => typeof value === 'string' && value !== ''],
   extraLlmCalls: ['a function', (value) => typeof value === 'function'],
+  hazards: ['a function', (value) => typeof value === 'function'],
   onFail: ["'closed' or 'open'", (value) => value === 'closed' || value === 'open'],
   tools: LIST,
   state: LIST,

@@ -14,7 +14,10 @@ export interface Hazard {
 }
 
 export function findHazards(plan: Plan): readonly Hazard[] {
-  return CHECKS.flatMap((check) => check(plan));
+  const declared = plan.middleware.flatMap(({ name, middleware }) =>
+    [...(middleware.hazards?.(plan) ?? [])].map(({ id, message, fix }) => hazard(id, [name], [message, fix])),
+  );
+  return [...CHECKS.flatMap((check) => check(plan)), ...declared];
 }
 
 const has = (trait: string) => (one: PlannedMiddleware) => one.middleware.traits?.includes(trait) ?? false;

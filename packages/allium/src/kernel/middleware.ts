@@ -1,6 +1,8 @@
 /** The one interface of middleware. Every member is optional; the kernel calls only what is defined. */
+import type { Plan } from './compose.js';
 import type { Context, ModelContext, RunContext, ToolContext, TurnContext } from './context.js';
 import { invalidOption } from './errors.js';
+import type { Hazard } from './hazards.js';
 import type { Message, ModelResponse, ToolCall, ToolContent } from './messages.js';
 import type { Model } from './model.js';
 import type { RunResult, StoppingReason } from './result.js';
@@ -139,6 +141,8 @@ export interface Middleware {
    * if the price of each is known.
    */
   extraLlmCalls?(): Iterable<Model>;
+  /** What its user should know about this plan beside what the kernel finds: `explain()` lists it. */
+  hazards?(plan: Plan): Iterable<Omit<Hazard, 'between'>>;
   /** Names of options of `run()` and `stream()` that it takes: hooks read them in `ctx.options`. */
   readonly runOptions?: readonly string[];
   /** Checked, never silently re-sorted: names this one must stand outside or inside of, or that must be there. */

@@ -14,24 +14,41 @@ export interface Skill {
   readonly folder: string;
 }
 
+export interface Found {
+  readonly skills: ReadonlyMap<string, Skill>;
+  /** Why others cannot be used: one bad file does not take the good ones with it. */
+  readonly problems: readonly string[];
+}
+
 /** Every folder right below `dir` with a SKILL.md in it, by name. Others, and those that begin with a dot, are no skills. */
-export function findSkills(dir: string): ReadonlyMap<string, Skill> {
+export function findSkills(dir: string): Found {
   const root = folderAt(dir);
+  const problems: string[] = [];
   const found = readdirSync(root)
     .filter((name) => !name.startsWith('.'))
-    .flatMap((name) => skillAt(root, join(dir, name), name) ?? []);
+    .sort()
+    .flatMap((name) => {
+      try {
+        return skillAt(root, join(dir, name), name) ?? [];
+      } catch (error) {
+        // Not only what is wrong in it: it may not be readable at all.
+        const { code, message } = error as Error & { code?: unknown };
+        problems.push(
+          code === 'INVALID_SKILL' ? message : `${join(dir, name, MAIN_FILE)} cannot be read: ${message}`,
+        );
+        return [];
+      }
+    });
   const skills = new Map<string, Skill>();
-  for (const skill of found.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+  for (const skill of found.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0))) {
     const other = skills.get(skill.name);
     if (other)
-      throw invalidSkill(
-        join(skill.folder, MAIN_FILE),
-        1,
-        `has the same name as ${other.folder}: "${skill.name}". Rename one of them.`,
+      problems.push(
+        `${join(skill.folder, MAIN_FILE)}:1 has the same name as ${other.folder}: "${skill.name}". Rename one of them.`,
       );
-    skills.set(skill.name, skill);
+    else skills.set(skill.name, skill);
   }
-  return skills;
+  return { skills, problems };
 }
 
 function folderAt(dir: unknown): string {

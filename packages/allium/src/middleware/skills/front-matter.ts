@@ -1,6 +1,7 @@
 /**
- * The front matter of a SKILL.md. Of YAML only this is read: `key: value` lines, plain or in quotes, and comments.
- * Whatever stands below other keys than `name` and `description` (lists, maps, several lines) is skipped.
+ * The front matter of a SKILL.md. Of YAML only texts are read: plain, in quotes, or as a block (`|` and `>`), on one
+ * line or several, and comments. Whatever stands below other keys than `name` and `description` is skipped. Texts come
+ * out as one line: that is how they are shown.
  */
 import { AlliumError } from '../../kernel/errors.js';
 
@@ -22,27 +23,7 @@ export function frontMatterOf(text: string, file: string): FrontMatter {
   const end = lines.findIndex((line, i) => i > 0 && line.trimEnd() === '---');
   if (end < 0)
     throw invalidSkill(file, lines.length, 'ends within its front matter. Close it with a line ---');
-  const values = new Map<string, { readonly value: string; readonly line: number }>();
-  let above = '';
-  for (let i = 1; i < end; i++) {
-    const line = lines[i]!.trimEnd();
-    if (line === '' || line.startsWith('#')) continue;
-    if (/^\s|^- /.test(line)) {
-      checkBelow(above, file, i + 1);
-      continue;
-    }
-    const [, key = '', value = ''] = /^([A-Za-z][\w-]*):(?:\s+(.*))?$/.exec(line) ?? [];
-    if (key === '')
-      throw invalidSkill(
-        file,
-        i + 1,
-        `is not "key: value", with a space after the colon: ${JSON.stringify(line)}`,
-      );
-    if (values.has(key))
-      throw invalidSkill(file, i + 1, `repeats the key "${key}". Remove one of the lines.`);
-    values.set(key, { value, line: i + 1 });
-    above = key;
-  }
+  const values = entriesOf(lines.slice(1, end), file);
   const read = (key: keyof FrontMatter): string => {
     const found = values.get(key);
     if (!found)
@@ -51,7 +32,7 @@ export function frontMatterOf(text: string, file: string): FrontMatter {
         end + 1,
         `has no "${key}" in its front matter. Add a line "${key}: …" above the ---`,
       );
-    return scalar(key, found.value, file, found.line);
+    return scalar(key, found, file);
   };
   const [name, description] = [read('name'), read('description')];
   if (!/^[\w.-]{1,64}$/.test(name))
@@ -84,40 +65,91 @@ function linesOf(text: string): readonly string[] {
   return text.replace(/^\ufeff/, '').split(/\r?\n/);
 }
 
-function checkBelow(above: string, file: string, line: number): void {
-  if (above === '')
-    throw invalidSkill(file, line, 'is indented below nothing. Begin the line at its left edge.');
-  if (above === 'name' || above === 'description')
-    throw invalidSkill(file, line, `goes on with "${above}", which has to be on one line. Join the lines.`);
+interface Entry {
+  /** What stands behind the colon. */
+  readonly value: string;
+  /** The lines below that are indented, and list items, which need not be. */
+  readonly below: string[];
+  readonly line: number;
 }
 
-function scalar(key: string, value: string, file: string, line: number): string {
-  const quote = value[0];
-  if (quote === '"' || quote === "'") return quoted(key, value, file, line);
-  // A comment, as YAML has it.
-  const plain = value.replace(/(^|\s)#.*$/, '').trim();
-  if (plain === '') throw invalidSkill(file, line, `has no value for "${key}". Write it on the same line.`);
-  if (/^[>|[{&*!%@`]/.test(plain))
+function entriesOf(lines: readonly string[], file: string): ReadonlyMap<string, Entry> {
+  const entries = new Map<string, Entry>();
+  let above: Entry | undefined;
+  for (const [index, raw] of lines.entries()) {
+    const line = raw.trimEnd();
+    const number = index + 2;
+    if (line === '' || line.startsWith('#')) continue;
+    if (/^\s|^- /.test(line)) {
+      if (!above)
+        throw invalidSkill(file, number, 'is indented below nothing. Begin the line at its left edge.');
+      above.below.push(line);
+      continue;
+    }
+    const [, key = '', value = ''] = /^([A-Za-z][\w-]*):(?:\s+(.*))?$/.exec(line) ?? [];
+    if (key === '')
+      throw invalidSkill(
+        file,
+        number,
+        `is not "key: value", with a space after the colon: ${JSON.stringify(line)}`,
+      );
+    if (entries.has(key))
+      throw invalidSkill(file, number, `repeats the key "${key}". Remove one of the lines.`);
+    above = { value, below: [], line: number };
+    entries.set(key, above);
+  }
+  return entries;
+}
+
+/** `|` and `>`, with what may stand beside them: how to end the text, how far it is indented, a comment. */
+const BLOCK = /^[|>](?:[+-]?[1-9]?|[1-9][+-])(?:\s+#.*)?$/;
+
+function scalar(key: string, { value, below, line }: Entry, file: string): string {
+  // In a block, and in quotes, what looks like a comment is none.
+  if (BLOCK.test(value)) return filled(key, below.join('\n'), file, line);
+  if (/^["']/.test(value))
+    return filled(key, quoted(key, [value, ...below].join('\n'), file, line), file, line);
+  if (withoutComment(value) === '' && below.length > 0) {
+    const [first = '', ...rest] = below.map((part) => part.trim());
+    if (/^(?:- |[\w-]+:(?: |$))/.test(first))
+      throw invalidSkill(file, line, `has a list or a map as "${key}". Write text, in double quotes.`);
+    return scalar(key, { value: first, below: rest, line }, file);
+  }
+  const first = withoutComment(value);
+  if (/^[>|[{&*!%@`]/.test(first))
     throw invalidSkill(
       file,
       line,
-      `begins "${key}" with "${plain[0]}", which means something else in YAML. Write one line of text, in double quotes.`,
+      `begins "${key}" with "${first[0]}", which means something else in YAML. Write text, in double quotes.`,
     );
-  return plain;
+  return filled(key, [first, ...below.map(withoutComment)].join(' '), file, line);
+}
+
+function withoutComment(text: string): string {
+  return text.replace(/(^|\s)#.*$/, '').trim();
+}
+
+function filled(key: string, text: string, file: string, line: number): string {
+  const content = text.replace(/\s+/g, ' ').trim();
+  if (content === '') throw invalidSkill(file, line, `has no value for "${key}". Write one.`);
+  return content;
 }
 
 function quoted(key: string, value: string, file: string, line: number): string {
-  const text = unquoted(value.replace(/\s+#[^"']*$/, '').trimEnd());
+  // Line breaks in quotes are spaces.
+  const text = unquoted(
+    value
+      .replace(/\s+#[^"']*$/, '')
+      .trimEnd()
+      .replace(/\s*\n\s*/g, ' '),
+  );
   if (text === undefined)
     throw invalidSkill(
       file,
       line,
       `has a value of "${key}" with quotes that do not close, or an unknown escape: ${value}`,
     );
-  const content = text.replace(/\s+/g, ' ').trim();
-  if (content === '')
-    throw invalidSkill(file, line, `has no value for "${key}". Write it between the quotes.`);
-  return content;
+  return text;
 }
 
 function unquoted(text: string): string | undefined {

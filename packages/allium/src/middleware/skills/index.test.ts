@@ -241,9 +241,9 @@ describe('skills, staying in the folder', () => {
     ['a SKILL.md', { 'a/SKILL.md': '->../../outside.md', '../outside.md': skill('a', 'A.') }],
   ])('refuses %s behind a link that leads out', (_, files) => {
     const own = folder(files as unknown as Record<string, string>);
-    expect(() => skills({ dir: own })).toThrow(
+    expect(problemsIn(own)).toEqual([
       `${join(own, 'a/SKILL.md')}:1 is behind a symbolic link that leads out of the folder. Copy the skill there instead.`,
-    );
+    ]);
   });
 
   it('takes a folder of skills that is a link itself', async () => {
@@ -252,6 +252,10 @@ describe('skills, staying in the folder', () => {
     expect((await read(`${own}-link`, { name: 'a' })).text).toBe('Do a.');
   });
 });
+
+/** What explain() says about a folder of skills. */
+const problemsIn = (dir: string) =>
+  [...(skills({ dir }).hazards?.(undefined as never) ?? [])].map(({ message }) => message);
 
 describe('skills, front matter', () => {
   const prompt = (content: string) =>
@@ -269,6 +273,20 @@ describe('skills, front matter', () => {
     ['double quotes', 'name: "a"\ndescription: "Say \\"hi\\"\\n# now" # why', '- a: Say "hi" # now'],
     ['single quotes', "name: 'a'\ndescription: 'It''s it.'", "- a: It's it."],
     ['comments and empty lines', '# first\n\nname: a # short\ndescription:   Does it.  \n', '- a: Does it.'],
+    [
+      'a folded block',
+      'name: a\ndescription: >\n  Does it,\n  and well.\n\n  Always.',
+      '- a: Does it, and well. Always.',
+    ],
+    [
+      'a block with all that may stand beside its sign',
+      'name: a\ndescription: |2- # why\n  Does: it. # not a comment\n    - well\nlicense: MIT',
+      '- a: Does: it. # not a comment - well',
+    ],
+    ['a block for the name', 'name: >-\n  a\ndescription: >+\n\n  A.\n\n', '- a: A.'],
+    ['a text that goes on', 'description: One, # why\n  two\n  three.\nname: a', '- a: One, two three.'],
+    ['a text that begins on the next line', 'name:\n  a\ndescription:\n  "One\n  two."', '- a: One two.'],
+    ['quotes over several lines', 'name: a\ndescription: "One # one,\n  two."', '- a: One # one, two.'],
     ['a # inside a word', 'name: a\ndescription: Does C#.', '- a: Does C#.'],
     [
       'other keys, whatever is below them',
@@ -298,24 +316,20 @@ describe('skills, front matter', () => {
     ['---\nname:a\n---', 2, 'is not "key: value", with a space after the colon: "name:a"'],
     ['---\nname a\n---', 2, 'is not "key: value"'],
     ['---\n  name: a\n---', 2, 'is indented below nothing. Begin the line at its left edge.'],
+    ['---\nname: a\ndescription: >\n---', 3, 'has no value for "description". Write one.'],
+    ['---\nname: a\ndescription: |2-\n\n---', 3, 'has no value for "description".'],
     [
-      '---\nname: a\ndescription: One\n  two.\n---',
-      4,
-      'goes on with "description", which has to be on one line. Join the lines.',
-    ],
-    [
-      '---\nname: a\ndescription: >\n---',
+      '---\nname: a\ndescription: >x\n  y\n---',
       3,
-      'begins "description" with ">", which means something else in YAML. Write one line of text, in double quotes.',
+      'begins "description" with ">", which means something else in YAML. Write text, in double quotes.',
     ],
+    ['---\nname: a\ndescription:\n  - one\n---', 3, 'has a list or a map as "description".'],
+    ['---\nname: a\ndescription:\n- one\n---', 3, 'has a list or a map as "description".'],
+    ['---\nname: a\ndescription:\n  en: one\n---', 3, 'has a list or a map as "description".'],
     ['---\nname: [a]\ndescription: A.\n---', 2, 'begins "name" with "["'],
-    ['---\nname:\ndescription: A.\n---', 2, 'has no value for "name". Write it on the same line.'],
+    ['---\nname:\ndescription: A.\n---', 2, 'has no value for "name". Write one.'],
     ['---\nname: a\ndescription: # later\n---', 3, 'has no value for "description".'],
-    [
-      '---\nname: a\ndescription: " "\n---',
-      3,
-      'has no value for "description". Write it between the quotes.',
-    ],
+    ['---\nname: a\ndescription: " "\n---', 3, 'has no value for "description". Write one.'],
     [
       '---\nname: a\ndescription: "open\n---',
       3,
@@ -339,16 +353,58 @@ describe('skills, front matter', () => {
   ])('says what to do about %j', (content, line, problem) => {
     const dir = folder({ 'a/SKILL.md': content });
     const file = join(dir, 'a/SKILL.md');
-    const failing = () => skills({ dir });
-    expect(failing).toThrow(`${file}:${line} ${problem}`);
-    expect(failing).toThrow(expect.objectContaining({ code: 'INVALID_SKILL', data: { file, line } }));
+    expect(problemsIn(dir)).toEqual([expect.stringContaining(`${file}:${line} ${problem}`)]);
   });
 
-  it('refuses two skills of one name', () => {
+  it('takes the first of two skills of one name', () => {
     const dir = folder({ 'a/SKILL.md': skill('same', 'A.'), 'b/SKILL.md': skill('same', 'B.') });
-    expect(() => skills({ dir })).toThrow(
-      /SKILL\.md:1 has the same name as .+: "same"\. Rename one of them\./,
+    expect(problemsIn(dir)).toEqual([
+      expect.stringMatching(/b.SKILL\.md:1 has the same name as .+a: "same"\. Rename one of them\./),
+    ]);
+    expect(prompt(skill('same', 'A.'))).toBe('- same: A.');
+  });
+});
+
+describe('a skill that cannot be used', () => {
+  const files = {
+    'a/SKILL.md': skill('good', 'Works.'),
+    'b/SKILL.md': 'no front matter',
+    'c/SKILL.md/x': '',
+  };
+
+  it('takes no other with it, and is named before and after a run', async () => {
+    const dir = folder(files);
+    const model = scriptedModel([toolCalls({ name: 'read_skill', args: { name: 'good' } }), text('ok')]);
+    const agent = new Agent({ model, middleware: [skills({ dir })] });
+    const problem = `${join(dir, 'b/SKILL.md')}:1 has no front matter.`;
+    expect(agent.explain().hazards).toEqual([
+      {
+        id: 'skill-left-out',
+        between: ['skills'],
+        message: expect.stringContaining(problem),
+        fix: expect.any(String),
+      },
+    ]);
+    const result = await agent.run('go');
+    expect(model.requests[0]!.systemPrompt.split('\n').at(-1)).toBe('- good: Works.');
+    expect(textOf(result.messages[2]!)).toBe('Do good.');
+    expect(result.changes).toContainEqual(
+      expect.objectContaining({ by: 'skills', what: expect.stringContaining(problem) }),
     );
+  });
+
+  it('may be the only one', async () => {
+    const dir = folder({ 'b/SKILL.md': '---' });
+    const model = scriptedModel(['ok']);
+    const { status, changes } = await new Agent({ model, middleware: [skills({ dir })] }).run('go');
+    expect(status).toBe('done');
+    expect(changes).toEqual([
+      expect.objectContaining({
+        by: 'skills',
+        what: expect.stringContaining('ends within its front matter'),
+      }),
+    ]);
+    expect(model.requests[0]!.tools).toEqual([]);
   });
 });
 

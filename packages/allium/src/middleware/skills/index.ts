@@ -27,15 +27,32 @@ export function skills(options: SkillsOptions): Middleware {
   checkOptions('skills', options, ['dir', 'maxBytes']);
   const { dir, maxBytes = 100_000 } = options;
   checkInteger('maxBytes', maxBytes, 1);
-  const found = findSkills(dir);
-  if (found.size === 0) return defineMiddleware({ name: 'skills' });
+  const { skills: found, problems } = findSkills(dir);
+  const reports = problems.length === 0 ? {} : reporting(problems);
+  if (found.size === 0) return defineMiddleware({ name: 'skills', ...reports });
   // Made once: the same bytes for every request, so that prompt caches stay valid.
   const list = listOf([...found.values()]);
   return defineMiddleware({
     name: 'skills',
     tools: [readTool(found, maxBytes)],
     transformSystemPrompt: (prompt) => (prompt === '' ? list : `${prompt}\n\n${list}`),
+    ...reports,
   });
+}
+
+/** Tells of skills that are left out: before anything runs, and in the result of every run. */
+function reporting(problems: readonly string[]): Pick<Middleware, 'hazards' | 'beforeRun'> {
+  return {
+    hazards: () =>
+      problems.map((message) => ({
+        id: 'skill-left-out',
+        message,
+        fix: 'The other skills are used. Repair this one and make the middleware again.',
+      })),
+    beforeRun(ctx) {
+      for (const problem of problems) ctx._run.note('skills', `left a skill out: ${problem}`);
+    },
+  };
 }
 
 function listOf(all: readonly Skill[]): string {
