@@ -475,3 +475,17 @@ describe('hazards', () => {
     });
   });
 });
+
+it('lists what a middleware says about itself, with its name', () => {
+  const knows = defineMiddleware({
+    name: 'knows',
+    beforeRun() {},
+    hazards: (plan) =>
+      plan.toolsByName.has('pay') ? [] : [{ id: 'no-tool', message: 'There is no "pay".', fix: 'Add it.' }],
+  });
+  const explanation = new Agent({ model: scriptedModel([]), middleware: [knows] }).explain();
+  expect(explanation.hazards).toEqual([
+    { id: 'no-tool', between: ['knows'], message: 'There is no "pay".', fix: 'Add it.' },
+  ]);
+  expect(String(explanation)).toContain('! no-tool: There is no "pay".');
+});

@@ -16,7 +16,6 @@ import {
 } from './messages.js';
 import { note } from './meters.js';
 import type { ModelPart, ModelRequest, ModelSettings, Price } from './model.js';
-import type { RequestParts } from './model-context.js';
 import { Reading } from './model-stream.js';
 import { withoutOrphans } from './orphans.js';
 import { authorOf, noteRewrites } from './request-changes.js';

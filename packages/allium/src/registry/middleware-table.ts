@@ -394,7 +394,7 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         },
         args: {
           description:
-            'Which arguments are paths, at any depth: names for all tools, or names by tool. Default: path, paths, file, files, …',
+            'Which arguments are paths, at any depth: names for all tools, or names by tool; case makes no difference. Then nothing else is judged. Default: those called like one (path, filePath, src, target, …), and what else looks like one',
           anyOf: [
             { type: 'array', items: { type: 'string' } },
             { type: 'object', additionalProperties: { type: 'array', items: { type: 'string' } } },

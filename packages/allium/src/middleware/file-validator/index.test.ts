@@ -85,8 +85,8 @@ describe('file-validator', () => {
 
   it('tells nothing about what lies outside', async () => {
     const [there, not] = [await given({ path: '../secret.md' }), await given({ path: '../nothing.md' })];
-    expect(there).toBe(`Not run: "../secret.md" ${OUTSIDE}`);
-    expect(not).toBe(`Not run: "../nothing.md" ${OUTSIDE}`);
+    expect(there).toBe(`Not run: "../secret.md" ${OUTSIDE} (Argument: path.)`);
+    expect(not).toBe(`Not run: "../nothing.md" ${OUTSIDE} (Argument: path.)`);
   });
 
   it('allows several roots, and roots that are links', async () => {
@@ -105,7 +105,9 @@ describe('file-validator', () => {
   });
 
   it('lets tools create files only when allowed', async () => {
-    expect(await given({ path: 'new/deep.md' })).toBe('Not run: "new/deep.md" does not exist.');
+    expect(await given({ path: 'new/deep.md' })).toBe(
+      'Not run: "new/deep.md" does not exist. (Argument: path.)',
+    );
     expect(await given({ path: 'new/deep.md' }, { mustExist: false })).toEqual({
       path: join(root, 'new/deep.md'),
     });
@@ -115,10 +117,10 @@ describe('file-validator', () => {
     const extensions = ['md', '.TXT'];
     expect(await given({ path: 'b.TXT' }, { extensions })).toEqual({ path: join(root, 'b.TXT') });
     expect(await given({ path: 'renamed.md' }, { extensions: ['.md'] })).toBe(
-      'Not run: "renamed.md" must end with .md.',
+      'Not run: "renamed.md" must end with .md. (Argument: path.)',
     );
     expect(await given({ path: 'new.exe' }, { extensions, mustExist: false })).toBe(
-      'Not run: "new.exe" must end with .md, .txt.',
+      'Not run: "new.exe" must end with .md, .txt. (Argument: path.)',
     );
     expect(await given({ path: 'sub' }, { extensions })).toEqual({ path: join(root, 'sub') });
   });
@@ -136,7 +138,7 @@ describe('file-validator', () => {
 
   it('refuses files that are too big, and folders never', async () => {
     expect(await given({ path: 'b.TXT' }, { maxBytes: 99 })).toBe(
-      'Not run: "b.TXT" has 100 bytes, more than the 99 allowed.',
+      'Not run: "b.TXT" has 100 bytes, more than the 99 allowed. (Argument: path.)',
     );
     expect(await given({ path: 'b.TXT' }, { maxBytes: 100 })).toEqual({ path: join(root, 'b.TXT') });
     expect(await given({ path: 'many.md' }, { maxBytes: 0 })).toEqual({ path: join(root, 'many.md') });
@@ -149,14 +151,87 @@ describe('file-validator', () => {
   });
 
   it('finds paths at any depth, and in lists', async () => {
-    const args = { files: ['a.md', 'sub'], edit: { file_path: 'a.md', text: '../x' }, path: 5, dir: null };
+    const args = { files: ['a.md', 'sub'], edit: { file_path: 'a.md', text: 'and/or' }, path: 5, dir: null };
     expect(await given(args)).toEqual({
       files: [join(root, 'a.md'), join(root, 'sub')],
-      edit: { file_path: join(root, 'a.md'), text: '../x' },
+      edit: { file_path: join(root, 'a.md'), text: 'and/or' },
       path: 5,
       dir: null,
     });
-    expect(await given({ jobs: [{ path: 'a.md' }, { path: '../secret.md' }] })).toContain(OUTSIDE);
+    expect(await given({ jobs: [{ path: 'a.md' }, { path: '../secret.md' }] })).toContain(
+      `${OUTSIDE} (Argument: jobs[1].path.)`,
+    );
+  });
+
+  it.each([
+    ...['filepath', 'filePath', 'FILE_PATH', 'Path', 'PATHS', 'file-name', 'pathname', 'inputFile'],
+    ...['src', 'source', 'target', 'dest', 'destination', 'SRC', 'sourceDir', 'output_directory', 'cwd'],
+  ])('takes %s for a path by its name', async (name) => {
+    expect(await given({ [name]: 'a.md' })).toEqual({ [name]: join(root, 'a.md') });
+    expect(await given({ deep: [{ [name]: ['a.md', 'link.md'] }] })).toBe(
+      `Not run: "link.md" ${OUTSIDE} (Argument: deep[0].${name}[1].)`,
+    );
+    expect(await given({ [name]: 'nothing' })).toContain('does not exist');
+  });
+
+  describe('under any other name', () => {
+    it.each([
+      ['the top', '/etc/hostname'],
+      ['a drive', 'C:\\Windows\\win.ini'],
+      ['further up, as on Windows', '..\\..\\secret.md'],
+      ['the home folder', '~/.ssh/id_rsa'],
+      ['further up', '../secret.md'],
+      ['further up, on the way', 'sub/../../secret.md'],
+      ['a URL of a file', 'file:///etc/hostname'],
+      ['a URL of a file elsewhere', 'file://host/etc/hostname'],
+      ['a link that leads out', 'link.md'],
+      ['a folder behind such a link', 'up/secret.md'],
+      ['a file in the folder of the process', 'package.json'],
+      ['the same, said clearly', './package.json'],
+    ])('refuses what leads to %s', async (_, value) => {
+      for (const mustExist of [true, false]) {
+        expect(await given({ document: value }, { mustExist })).toContain(`${OUTSIDE} (Argument: document.)`);
+        expect(await given({ a: { B: [1, value] } }, { mustExist })).toContain(
+          `${OUTSIDE} (Argument: a.B[1].)`,
+        );
+      }
+      expect(await given([value])).toContain(OUTSIDE);
+    });
+
+    it('lets through, as it is, what stays inside or is no path', async () => {
+      const args = {
+        document: 'a.md',
+        also: './sub/../a.md',
+        whole: join(root, 'a.md'),
+        type: 'text/plain',
+        choice: 'and/or',
+        site: 'https://x.org/../a',
+        note: 'See ../x\n/etc/passwd',
+        dot: '.',
+        word: 'test',
+        profile: 'ann',
+        fileContent: 'x',
+        n: 1,
+      };
+      expect(await given(args)).toEqual(args);
+    });
+
+    it('looks at nothing where it is told which arguments are paths', async () => {
+      expect(await given({ document: '/etc/hostname' }, { args: ['path'] })).toEqual({
+        document: '/etc/hostname',
+      });
+      expect(await given({ PATH: '../secret.md' }, { args: ['path'] })).toContain(OUTSIDE);
+    });
+  });
+
+  it('says which arguments it judged', async () => {
+    const read = tool({ name: 'read', description: 'Reads.', input: z.any(), execute: () => 'read' });
+    const args = { path: 'a.md', all: [{ src: 'sub' }], also: './a.md', type: 'text/plain', n: 1 };
+    const model = scriptedModel([toolCalls({ name: 'read', args }), text('done')]);
+    const agent = new Agent({ model, tools: [read], middleware: [fileValidator({ roots: [root] })] });
+    const { events } = await collect(agent.stream('go'));
+    const told = events.flatMap((event) => (event.type === 'custom' ? [event.data] : []));
+    expect(told).toEqual([{ tool: 'read', args: ['path', 'all[0].src', 'also'] }]);
   });
 
   it('can be told which arguments are paths, for all tools or by tool', async () => {

@@ -4,7 +4,8 @@ import type { ToolContext } from '../../kernel/context.js';
 import { invalidOption, isControl } from '../../kernel/errors.js';
 import { defineMiddleware, type Middleware, type ToolVerdict } from '../../kernel/middleware.js';
 import { checkInteger, checkOptions } from '../../kernel/options.js';
-import { type Located, locate, Refused } from './locate.js';
+import { checkInside, type Located, locate, Refused } from './locate.js';
+import { type Found, isPathName, looksLikePath, mapTexts } from './path-arguments.js';
 
 export interface FileValidatorOptions {
   /** Folders that paths must stay inside of. Relative paths of a model start from the first. */
@@ -15,15 +16,12 @@ export interface FileValidatorOptions {
   readonly maxBytes?: number;
   /** Refuse paths that do not exist; `false` also lets tools create files and folders. @default true */
   readonly mustExist?: boolean;
-  /** Which arguments are paths, at any depth: names for all tools, or names by tool. @default path, paths, file, files, … */
+  /**
+   * Which arguments are paths, at any depth: names for all tools, or names by tool; case makes no difference. Then nothing
+   * else is judged. @default those called like one (path, filePath, src, target, …), and what else looks like one
+   */
   readonly args?: readonly string[] | Readonly<Record<string, readonly string[]>>;
 }
-
-/** What path arguments are called where nobody says. */
-const USUAL = [
-  ...['path', 'paths', 'file', 'files', 'filePath', 'filePaths', 'file_path', 'file_paths'],
-  ...['filename', 'fileName', 'file_name', 'dir', 'directory', 'folder'],
-];
 
 /**
  * Resolves path arguments, symbolic links included, and refuses calls whose paths leave `roots` or break one of the
@@ -34,18 +32,25 @@ const USUAL = [
  */
 export function fileValidator(options: FileValidatorOptions): Middleware {
   checkOptions('fileValidator', options, ['roots', 'extensions', 'maxBytes', 'mustExist', 'args']);
-  const { mustExist = true, maxBytes, args = USUAL } = options;
+  const { mustExist = true, maxBytes, args } = options;
   // Resolved now: a process that changes its folder later does not move them.
   const roots = texts('roots', options.roots, 1).map((root) => resolve(root));
   const extensions = options.extensions === undefined ? undefined : endingsOf(options.extensions);
   if (maxBytes !== undefined) checkInteger('maxBytes', maxBytes, 0);
   if (typeof mustExist !== 'boolean') throw invalidOption('mustExist', 'true or false', mustExist);
-  const namesFor = namesOf(args);
+  const namesFor = args === undefined ? () => isPathName : namesOf(args);
 
-  async function judged(path: string): Promise<string> {
-    const located = await locate(path, roots);
-    checkRules(path, located);
-    return located.real;
+  /** The text as the tool is to get it. */
+  async function judge({ value, named }: Found): Promise<string | undefined> {
+    if (named) {
+      const located = await locate(value, roots);
+      checkRules(value, located);
+      return located.real;
+    }
+    // Nobody said which arguments are paths, so what looks like one must not lead out either. It is passed on as it is.
+    const looks = args === undefined ? looksLikePath(value) : 'no';
+    if (looks !== 'no') await checkInside(value, roots, looks === 'clearly');
+    return looks === 'clearly' ? value : undefined;
   }
 
   function checkRules(path: string, { real, stats }: Located): void {
@@ -62,10 +67,18 @@ export function fileValidator(options: FileValidatorOptions): Middleware {
     name: 'file-validator',
     traits: ['protects'],
     async beforeToolCall(ctx: ToolContext): Promise<ToolVerdict | undefined> {
-      const names = namesFor(ctx.tool?.name ?? ctx.toolCall.name);
-      if (!names) return undefined;
+      const isNamed = namesFor(ctx.tool?.name ?? ctx.toolCall.name);
+      if (!isNamed) return undefined;
+      const judgedArgs: string[] = [];
       try {
-        const args = await mapped(ctx.rawArgs, names, false, judged);
+        const args = await mapTexts(ctx.rawArgs, isNamed, async (found) => {
+          const judged = await judge(found).catch((error) => {
+            throw error instanceof Refused ? error.at(found.at) : error;
+          });
+          if (judged !== undefined) judgedArgs.push(found.at);
+          return judged ?? found.value;
+        });
+        if (judgedArgs.length > 0) ctx.emit('paths_judged', { tool: ctx.toolCall.name, args: judgedArgs });
         return args === ctx.rawArgs ? undefined : { args };
       } catch (error) {
         if (isControl(error) || !(error instanceof Refused)) throw error;
@@ -89,36 +102,20 @@ function endingsOf(extensions: readonly string[]): readonly string[] {
   return texts('extensions', extensions, 1).map(dotted);
 }
 
-function namesOf(args: unknown): (tool: string) => ReadonlySet<string> | undefined {
+type IsNamed = (name: string) => boolean;
+
+function namesOf(args: unknown): (tool: string) => IsNamed | undefined {
   if (Array.isArray(args)) {
-    const names = new Set(texts('args', args, 1));
-    return () => names;
+    const isNamed = oneOf('args', args);
+    return () => isNamed;
   }
   if (typeof args !== 'object' || args === null)
     throw invalidOption('args', 'a list of names, or lists of names by tool', args);
-  const byTool = new Map(
-    Object.entries(args).map(([tool, names]) => [tool, new Set(texts(`args.${tool}`, names, 1))]),
-  );
+  const byTool = new Map(Object.entries(args).map(([tool, names]) => [tool, oneOf(`args.${tool}`, names)]));
   return (tool) => byTool.get(tool);
 }
 
-/** The value with every path in it as `judged` returns it; the same value when nothing changes. */
-async function mapped(
-  value: unknown,
-  names: ReadonlySet<string>,
-  isPath: boolean,
-  judged: (path: string) => Promise<string>,
-): Promise<unknown> {
-  if (typeof value === 'string') return isPath ? judged(value) : value;
-  if (typeof value !== 'object' || value === null) return value;
-  const list = Array.isArray(value);
-  const entries: [string, unknown][] = [];
-  let changed = false;
-  for (const [key, item] of Object.entries(value)) {
-    const next = await mapped(item, names, list ? isPath : names.has(key), judged);
-    changed ||= next !== item;
-    entries.push([key, next]);
-  }
-  if (!changed) return value;
-  return list ? entries.map(([, item]) => item) : Object.fromEntries(entries);
+function oneOf(option: string, value: unknown): IsNamed {
+  const names = new Set(texts(option, value, 1).map((name) => name.toLowerCase()));
+  return (name) => names.has(name.toLowerCase());
 }

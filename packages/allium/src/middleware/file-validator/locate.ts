@@ -1,12 +1,20 @@
 /** Where a path really leads. */
 import type { Stats } from 'node:fs';
 import { lstat, realpath, stat } from 'node:fs/promises';
+import { homedir } from 'node:os';
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 /** Why a path may not be used, in words for the model. */
 export class Refused extends Error {
   constructor(path: string, why: string) {
     super(`${JSON.stringify(path)} ${why}.`);
+  }
+
+  /** The same, with the argument that the path was in. */
+  at(argument: string): Refused {
+    if (argument !== '') this.message += ` (Argument: ${argument}.)`;
+    return this;
   }
 }
 
@@ -17,10 +25,41 @@ export interface Located {
   readonly stats: Stats | undefined;
 }
 
+/**
+ * Refuses a text that leads out of the roots, be it read from the first root or from the folder of the process: which of
+ * them the tool will take is not known. Of a text that is only maybe a path, nothing is refused that is not there.
+ */
+export async function checkInside(text: string, roots: readonly string[], isClear: boolean): Promise<void> {
+  const path = plainPath(text);
+  if (isClear) await locate(path, roots, text);
+  for (const base of [roots[0]!, process.cwd()]) {
+    const absolute = resolve(base, path);
+    const isThere = await lstat(absolute).then(
+      () => true,
+      () => false,
+    );
+    if (isThere) await locate(absolute, roots, text);
+  }
+}
+
+/** What shells and libraries make of `~`, `file:`, and paths of another system. What nobody can follow is the top. */
+function plainPath(text: string): string {
+  if (/^~(?:[\\/]|$)/.test(text)) return join(homedir(), text.slice(1));
+  if (/^file:/i.test(text)) {
+    try {
+      return fileURLToPath(text);
+    } catch {
+      return sep;
+    }
+  }
+  if (sep === '\\') return text;
+  return /^[a-z]:[\\/]/i.test(text) ? sep : text.replaceAll('\\', '/');
+}
+
 /** Resolves a path; throws Refused when it leads out of the roots or cannot be followed. */
-export async function locate(path: string, roots: readonly string[]): Promise<Located> {
+export async function locate(path: string, roots: readonly string[], told = path): Promise<Located> {
   // What cannot be followed is refused in the same words as what lies outside: nothing is told about what is there.
-  const outside = new Refused(path, 'is outside the allowed folders');
+  const outside = new Refused(told, 'is outside the allowed folders');
   if (path.includes('\0')) throw outside;
   const found = await follow(resolve(roots[0]!, path)).catch(() => undefined);
   if (!found) throw outside;

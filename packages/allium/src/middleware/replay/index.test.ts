@@ -14,7 +14,6 @@ import {
   type Next,
   type RunResult,
   StopRun,
-  type Tool,
   type ToolResult,
   tool,
   toolResult,
