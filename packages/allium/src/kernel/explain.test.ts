@@ -1,4 +1,4 @@
-import { Agent, defineState, type Middleware, pipeline, tool } from 'allium';
+import { Agent, defineMiddleware, defineState, type Middleware, pipeline, tool } from 'allium';
 import { scriptedModel } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';

@@ -94,6 +94,7 @@ const specs = new WeakMap<Tool, Known>();
 
 /** How a model is shown this tool. Worked out, and the tool checked, once for each tool and each copy of one. */
 export function toolSpec(tool: Tool): ToolSpec {
+  if (typeof tool !== 'object' || tool === null) throw invalidOption('tool', 'what tool() made', tool);
   const known = specs.get(tool);
   const { name, description, input, toJsonSchema: convert } = tool;
   // A copy is not frozen, so its fields may have been changed since.

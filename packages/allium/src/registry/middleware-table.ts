@@ -571,9 +571,9 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
             "How long a provider is to keep what it cached, where it lets one choose: `'5m'` or `'1h'`. Default: '5m'",
           enum: ['5m', '1h'],
         },
-        messages: {
+        maxMessages: {
           description:
-            'How many messages are marked, beside the system prompt: an integer from 0 to 3. Default: 2',
+            'Messages that are marked, at most, beside the system prompt: an integer from 0 to 3. Default: 2',
           type: 'number',
         },
       },

@@ -50,8 +50,8 @@ describe('promptCaching', () => {
     [0, []],
     [1, [7]],
     [3, [3, 5, 7]],
-  ])('marks %d messages if told so', async (messages, expected) => {
-    const { session, marked } = setup({ messages });
+  ])('marks %d messages if told so', async (maxMessages, expected) => {
+    const { session, marked } = setup({ maxMessages });
     await session.run('Look.');
     await session.run('And?');
     expect(marked(3)).toEqual(expected);
@@ -108,7 +108,7 @@ describe('promptCaching', () => {
 
   it.each<[object, string]>([
     [{ ttl: '2h' }, "Expected `ttl` to be '5m' or '1h', got \"2h\"."],
-    [{ messages: 4 }, 'Expected `messages` to be an integer from 0 to 3, got 4.'],
+    [{ maxMessages: 4 }, 'Expected `maxMessages` to be an integer from 0 to 3, got 4.'],
     [{ message: 1 }, 'message'],
   ])('refuses %j', (options, message) => {
     expect(() => promptCaching(options as never)).toThrow(message);

@@ -7,8 +7,8 @@ import { checkInteger, checkOptions } from '../../kernel/options.js';
 export interface PromptCachingOptions {
   /** How long a provider is to keep what it cached, where it lets one choose: `'5m'` or `'1h'`. @default '5m' */
   readonly ttl?: '5m' | '1h';
-  /** How many messages are marked, beside the system prompt: an integer from 0 to 3. @default 2 */
-  readonly messages?: number;
+  /** Messages that are marked, at most, beside the system prompt: an integer from 0 to 3. @default 2 */
+  readonly maxMessages?: number;
 }
 
 /**
@@ -19,10 +19,10 @@ export interface PromptCachingOptions {
  * new Agent({ model, systemPrompt: 'Be kind.', middleware: [promptCaching()] });
  */
 export function promptCaching(options: PromptCachingOptions = {}): Middleware {
-  checkOptions('promptCaching', options, ['ttl', 'messages']);
-  const { ttl = '5m', messages: count = 2 } = options;
+  checkOptions('promptCaching', options, ['ttl', 'maxMessages']);
+  const { ttl = '5m', maxMessages = 2 } = options;
   if (ttl !== '5m' && ttl !== '1h') throw invalidOption('ttl', "'5m' or '1h'", ttl);
-  checkInteger('messages', count, 0, 3);
+  checkInteger('maxMessages', maxMessages, 0, 3);
   const marks = marksOf(ttl);
   const system = Object.freeze({ provider: marks });
   return defineMiddleware({
@@ -32,7 +32,7 @@ export function promptCaching(options: PromptCachingOptions = {}): Middleware {
       const { settings, messages } = ctx;
       const given = settings.systemMetadata;
       ctx.settings = { ...settings, systemMetadata: given ? withMarks(given, marks) : system };
-      const places = placesOf(messages, count);
+      const places = placesOf(messages, maxMessages);
       if (places.length > 0) {
         const marked = [...messages];
         for (const index of places) marked[index] = mark(messages[index]!, marks);
