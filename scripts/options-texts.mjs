@@ -11,8 +11,8 @@ what was given and what is expected. Options of middleware are in their READMEs.
 @options kernel/agent.ts AgentOptions
 
 The decision hooks of middleware (\`acceptMessage\`, \`transformContext\`, \`transformSystemPrompt\`, \`convertToLlm\`,
-\`resolveToolCall\`, \`beforeToolCall\`, \`afterToolCall\`, \`afterModelResponse\`, \`shouldStopAfterTurn\`, \`onRunEnd\`) are taken here
-too. One that is given here **replaces** those of all middleware; \`explain()\` names whom it silences, and silencing a guard
+\`resolveToolCall\`, \`beforeToolCall\`, \`afterToolCall\`, \`afterModelResponse\`, \`shouldStopAfterTurn\`, \`onRunEnd\`,
+\`compact\`) are taken here too. One that is given here **replaces** those of all middleware; \`explain()\` names whom it silences, and silencing a guard
 needs \`replaces\`.
 
 ### \`limits\`

@@ -1,5 +1,9 @@
 // `allium sessions`: what is in the store.
 
+import path from 'node:path';
+import { Agent } from 'allium';
+import { fileStore } from 'allium/stores/file';
+import { scriptedModel } from 'allium/testing';
 import { beforeEach, expect, it } from 'vitest';
 import { useProject } from '../../test/project.js';
 import { KEYS } from '../../test/terminal.js';
@@ -54,6 +58,29 @@ it('forks, so that both go on by themselves', async () => {
   expect((await here().allium(['sessions', 'show', 'early'])).stdout).toBe('user: add 1 and 2\n');
 });
 
+it('lists what waits in a session, and takes it back', async () => {
+  expect((await here().allium(['sessions', 'queue', 'first'])).stderr).toContain('No message waits');
+  const store = fileStore({ dir: path.join(here().folder, '.allium/sessions') });
+  const post = new Agent({ store, model: scriptedModel([]) }).session('first');
+  await post.steer('be brief');
+  await post.followUp('and then?');
+  const { stdout } = await here().allium(['sessions', 'queue', 'first']);
+  expect(stdout).toMatch(/^MESSAGE .*\n1 +steer +be brief\n2 +follow_up +and then\?\n$/);
+  const json = await here().allium(['sessions', 'queue', 'first', '--remove', '1', '--json']);
+  expect(JSON.parse(json.stdout)).toMatchObject([{ id: '2', kind: 'follow_up' }]);
+  const twice = await here().allium(['sessions', 'queue', 'first', '--remove', '1']);
+  expect([twice.code, twice.stderr]).toEqual([2, expect.stringContaining('No message "1" waits')]);
+});
+
+it('shows the history as it was rewound', async () => {
+  const store = fileStore({ dir: path.join(here().folder, '.allium/sessions') });
+  const session = new Agent({ store, model: scriptedModel([]) }).session('first');
+  const messages = await session.messages();
+  await session.rewind(messages[2]!.id);
+  expect((await here().allium(['sessions', 'show', 'first'])).stdout).toMatch(/\ntool add: 3\n$/);
+  expect((await here().allium(['trace', 'first'])).stdout).toContain(`rewound to ${messages[2]!.id}`);
+});
+
 it('deletes only what somebody said yes to', async () => {
   const refused = await here().allium(['sessions', 'delete', 'first']);
   expect(refused.code).toBe(2);
@@ -105,7 +132,7 @@ it('says which commands there are when it does not know one, and what to do wher
   const typo = await here().allium(['sessions', 'resmue']);
   expect(typo.code).toBe(2);
   expect(typo.stderr).toContain(
-    'There is no "allium sessions resmue". There are: list, show, fork, delete, resume.',
+    'There is no "allium sessions resmue". There are: list, show, queue, fork, delete, resume.',
   );
   await here().allium(['run', '--session', 'over', 'add 1 and 2']);
   const over = await here().allium(['sessions', 'resume', 'over']);

@@ -25,7 +25,7 @@ import { block, moment, short, table, word } from '../terminal/text.js';
 export const addSessions: AddCommand = (program, shell) => {
   const sessions = program
     .command('sessions')
-    .summary('list, show, fork, delete and resume sessions')
+    .summary('list, show, fork, delete and resume sessions, and what waits in them')
     .description(
       'Sessions are conversations in the store of the config. An id may be shortened as long as it is ' +
         'clear which one is meant; without an id the session that was used last is taken.',
@@ -50,6 +50,13 @@ export const addSessions: AddCommand = (program, shell) => {
     .argument('[id]')
     .option('--json', 'print the messages as JSON')
     .action((id: string | undefined, options: { json?: boolean }) => show(shell, id, options.json === true));
+  sessions
+    .command('queue')
+    .summary('list the messages that no run has taken in yet, or take one back')
+    .argument('[id]')
+    .option('--remove <message>', 'take this message back, by its id in the list')
+    .option('--json', 'print them as JSON')
+    .action((id: string | undefined, options: QueueOptions) => queue(shell, id, options));
   sessions
     .command('fork')
     .summary('copy a session, to go on from there in another way')
@@ -96,6 +103,28 @@ async function show(shell: Shell, wanted: string | undefined, json: boolean): Pr
     if (json) return tellJson(shell, messages);
     note(shell.io, shell.io.err.dim(`session ${word(id)}`));
     for (const message of messages) for (const line of messageLines(message)) tell(shell, line);
+  });
+}
+
+interface QueueOptions {
+  readonly remove?: string;
+  readonly json?: boolean;
+}
+
+async function queue(shell: Shell, wanted: string | undefined, options: QueueOptions): Promise<void> {
+  const { remove, json = false } = options;
+  await withAgent(shell, {}, async ({ agent, store }) => {
+    const id = await findSession(store, wanted);
+    const session = agent.session(id);
+    if (remove !== undefined && !(await session.removeQueued(remove)))
+      throw new UsageError(
+        `No message "${remove}" waits in session "${id}". See ${commandLine(shell, 'sessions', 'queue', id)}`,
+      );
+    const waiting = await session.queued();
+    if (json) return tellJson(shell, waiting);
+    if (waiting.length === 0) return note(shell.io, `No message waits in session ${id}.`);
+    const rows = waiting.map((one) => [one.id, one.kind, short(textOf(one.message), 60)]);
+    for (const line of table([['MESSAGE', 'KIND', 'SAYS'], ...rows])) tell(shell, line);
   });
 }
 
