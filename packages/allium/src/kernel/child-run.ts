@@ -42,6 +42,7 @@ export interface ChildRun {
 
 /** Starts the next child of this call, or goes on with it. Its questions suspend the parent; its failure is an outcome. */
 export async function runChild(ctx: ToolContext, child: ChildRun): Promise<ChildOutcome> {
+  ctx._call.checkAsk();
   const call = new ChildCall(ctx, child);
   const { place } = call;
   ctx._run.children ??= new Map();

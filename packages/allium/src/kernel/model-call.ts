@@ -38,8 +38,7 @@ export function callModel<T>(ctx: ModelContext, ending: Ending<T> = PASS_ON): Pr
     noteRewrites(ctx);
   }
   // A run that is to end makes no further call, whatever a layer swallowed.
-  ctx._call.check();
-  if (ctx._scope.aborted) throw ctx._scope.reason;
+  ctx._checkBegin();
   if (!changesRequest(ctx)) return attempt(ctx, undefined, ending);
   return after(requestMessages(ctx), (messages) => attempt(ctx, messages, ending), ctx, ending);
 }
@@ -139,6 +138,7 @@ export class ModelCall extends Reading {
     this.attempts = ++ctx._call.attempts;
     this.raw = new Assembler(ctx._run.nameOf(ctx.model));
     this.begun = false;
+    ctx._call.workBegins();
     const promise = new Promise<T>(this.executor);
     try {
       this.start();
@@ -188,6 +188,7 @@ export class ModelCall extends Reading {
       this.failed(error);
       return;
     }
+    ctx._call.workEnded(true);
     // From here on this object may be at work for another attempt.
     if (ended) ctx._run.spareCall = this;
     try {
@@ -225,6 +226,7 @@ export class ModelCall extends Reading {
     } catch {
       // Whatever comes in between, somebody waits for this; and what failed first is what they hear of.
     }
+    ctx._call.workEnded(false);
     fail(ending, error, ctx, resolve, reject);
   }
 
@@ -348,7 +350,7 @@ function reserve(ctx: ModelContext, messages: Sent): Awaitable<Reservation | und
   } catch (refusal) {
     if (!isCrowded(refusal)) throw refusal;
     return room(ctx, refusal).then(() => {
-      ctx._call.check();
+      ctx._checkBegin();
       return reserve(ctx, messages);
     });
   }

@@ -66,7 +66,7 @@ function conclude(call: Call, result: ToolResult): Awaitable<void> {
   const { ctx } = call;
   ctx.blocked = call.blocked;
   ctx.result = result;
-  call.phase = 'ending';
+  call.comeOut();
   const judged = guards['tool-result'].length > 0 || rules.afterToolCall.length > 0;
   if (!judged) return record(call, result);
   // After a stop only the record follows.

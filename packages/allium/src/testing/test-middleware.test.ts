@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { sleep } from '../kernel/clock.js';
 import { tool } from '../kernel/tool.js';
-import { farewell, smuggler } from './broken/middleware/abort-calls.js';
+import { smuggler } from './broken/middleware/abort-calls.js';
 import { goodNewsOnly } from './broken/middleware/calls-answered.js';
 import { piecewise, stutterCure } from './broken/middleware/chunk-invariance.js';
 import { offended, stubborn, unstoppable } from './broken/middleware/control-signals.js';
