@@ -6,7 +6,7 @@ import { toldError } from '../../kernel/guards.js';
 import { type ModelResponse, textOf, toolCallsOf } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { modelName } from '../../kernel/model.js';
-import { checkMethods, checkOneOf, checkOptions } from '../../kernel/options.js';
+import { checkMethods, checkNamed, checkOneOf, type NamedOptions } from '../../kernel/options.js';
 import type { RunResult } from '../../kernel/result.js';
 import { terminalText } from '../../kernel/terminal-text.js';
 import type { ToolResult } from '../../kernel/tool.js';
@@ -17,7 +17,7 @@ const LEVELS = ['error', 'info', 'debug'] as const;
 const toStderr = (line: string): void => globalThis.console.error(line);
 const STDERR = { error: toStderr, info: toStderr, debug: toStderr };
 
-export interface ConsoleLoggerOptions {
+export interface ConsoleLoggerOptions extends NamedOptions {
   /** `error`: failures only; `info`: one line per call as well; `debug`: with arguments and text. @default 'info' */
   readonly level?: (typeof LEVELS)[number];
   /**
@@ -35,7 +35,7 @@ export interface ConsoleLoggerOptions {
  * new Agent({ model, tools: [add], middleware: [consoleLogger({ level: 'debug' })] });
  */
 export function consoleLogger(options: ConsoleLoggerOptions = {}): Middleware {
-  checkOptions('consoleLogger', options, ['level', 'console', 'clock']);
+  checkNamed('consoleLogger', options, ['level', 'console', 'clock']);
   const { level = 'info', console: out = STDERR, clock = systemClock } = options;
   checkOneOf('level', level, LEVELS);
   checkMethods('console', out, LEVELS);
@@ -47,7 +47,7 @@ export function consoleLogger(options: ConsoleLoggerOptions = {}): Middleware {
     await out[at](`${run} ${terminalText(line).replaceAll('\n', `\n${run}   `)}`);
   };
   return defineMiddleware({
-    name: 'console-logger',
+    name: options.name ?? 'console-logger',
     sink: true,
     traits: ['exports'],
     // A log that cannot be written does not end a run.

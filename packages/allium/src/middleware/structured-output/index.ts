@@ -4,7 +4,13 @@ import { AlliumError, invalidOption, messageOf } from '../../kernel/errors.js';
 import { type ModelResponse, syntheticUserMessage, textOf, toolCallsOf } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware, type TurnAction } from '../../kernel/middleware.js';
 import type { JsonSchema } from '../../kernel/model.js';
-import { checkFunction, checkInteger, checkOneOf, checkOptions } from '../../kernel/options.js';
+import {
+  checkFunction,
+  checkInteger,
+  checkNamed,
+  checkOneOf,
+  type NamedOptions,
+} from '../../kernel/options.js';
 import type { RunResult } from '../../kernel/result.js';
 import {
   describeIssues,
@@ -15,7 +21,7 @@ import {
 import { defineState } from '../../kernel/state.js';
 import { cut } from '../../texts/cut.js';
 
-export interface StructuredOutputOptions<Output = unknown> {
+export interface StructuredOutputOptions<Output = unknown> extends NamedOptions {
   /** What the answer has to fit: any Standard Schema. A raw JSON Schema goes through `allium/json-schema`. */
   // biome-ignore lint/suspicious/noExplicitAny: what goes in is text of a model; only what comes out is typed.
   readonly schema: StandardSchema<any, Output>;
@@ -46,7 +52,7 @@ const QUOTED = 200;
  * const city = structuredOutput({ schema: z.object({ name: z.string(), people: z.number() }) });
  */
 export function structuredOutput<Output>(options: StructuredOutputOptions<Output>): StructuredOutput<Output> {
-  checkOptions('structuredOutput', options, ['schema', 'maxRepairs', 'mode', 'toJsonSchema']);
+  checkNamed('structuredOutput', options, ['schema', 'maxRepairs', 'mode', 'toJsonSchema']);
   const { schema, maxRepairs = 2, mode = 'auto', toJsonSchema } = options;
   if (!isStandardSchema(schema))
     throw invalidOption(
@@ -62,7 +68,7 @@ export function structuredOutput<Output>(options: StructuredOutputOptions<Output
 
   return {
     ...defineMiddleware({
-      name: 'structured-output',
+      name: options.name ?? 'structured-output',
       state: [repairs],
       // A rule and no layer: calls that other middleware make for themselves are not to follow this schema.
       ...(responseSchema && {

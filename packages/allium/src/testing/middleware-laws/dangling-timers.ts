@@ -49,8 +49,8 @@ const FEW = 4;
 
 function expectFew(signals: ReadonlySet<AbortSignal>): void {
   let left = 0;
+  // Whoever raised the limit, as `fetch` does, knows that there are many.
   for (const signal of signals)
-    // Whoever raised the limit, as `fetch` does, knows that there are many.
     if (getMaxListeners(signal) <= defaultMaxListeners) left += getEventListeners(signal, 'abort').length;
   if (left > FEW)
     throw new Error(
