@@ -57,7 +57,7 @@ export function modelPhase(run: Run): Promise<Phase> {
 /** In the place of turns: those who can compact the history do. Nobody sees a model call of theirs. */
 export async function compactHistory(run: Run): Promise<Stop> {
   checkLimits(run);
-  const seam = new ModelSeam(undefined, run.history.length);
+  const seam = new ModelSeam(run, run.scope, undefined, run.history.length);
   const ctx = new ModelContext(run, run.scope, run.request, seam);
   try {
     for (const planned of run.plan.rules.compact) await rules.ask(planned, ctx);

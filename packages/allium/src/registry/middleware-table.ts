@@ -89,6 +89,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
           anyOf: [code],
         },
         priceOf: { description: 'Prices of models that carry none. Needed for `usd`.', anyOf: [code] },
+        subagents: {
+          description:
+            "Sub-agents that do not have this budget: `limit` stops them when it is used up, `count` only books what they used. Default: 'limit'",
+          enum: ['limit', 'count'],
+        },
         name: {
           description:
             "Needed when two of them `per` session stand in one list; part of the keys in `store`. Default: 'budget'",
