@@ -58,8 +58,8 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
   declare fresh: boolean;
   /** Questions nobody has answered yet. */
   declare pending: readonly PendingRequest[] | undefined;
-  /** What the tool threw, if that was the last thing it did. */
-  declare private failure: { readonly error: unknown } | undefined;
+  /** What the tool threw, if that was the last thing it did, or else a layer around it. */
+  declare failure: { readonly error: unknown } | undefined;
   /** Those that are being asked: whoever does not await the answer has no result before it either. */
   declare private asking: Set<{ readonly ctx: ToolContext; readonly answer: Promise<Decision> }> | undefined;
 
@@ -229,6 +229,7 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
   failureText(error: unknown): string {
     const { middleware: by, hook } = this.raisedBy(error) ?? {};
     const { name } = this.toolCall;
+    this.failure = { error };
     if (!by) return `"${name}" failed: ${messageOf(error)}`;
     this.batch.runner.note(by, `${hook} failed for ${name}: ${toldError(error, this.ctx)}`);
     return `"${name}" was not completed: middleware "${by}" failed: ${messageOf(error)}`;

@@ -9,6 +9,7 @@ import { modelName } from '../../kernel/model.js';
 import { checkMethods, checkNamed, checkOneOf, type NamedOptions } from '../../kernel/options.js';
 import type { RunResult } from '../../kernel/result.js';
 import { terminalText } from '../../kernel/terminal-text.js';
+import { toldFrames } from '../../kernel/told-error.js';
 import type { ToolResult } from '../../kernel/tool.js';
 
 const LEVELS = ['error', 'info', 'debug'] as const;
@@ -60,7 +61,8 @@ export function consoleLogger(options: ConsoleLoggerOptions = {}): Middleware {
       } catch (error) {
         // Stops, suspensions and aborts are ends, not failures.
         if (isControl(error)) await write('info', ctx, `${subject(ctx)}: ended: ${error.message}`);
-        else await write('error', ctx, `${subject(ctx)}: failed: ${toldError(error, ctx)}`);
+        else
+          await write('error', ctx, `${subject(ctx)}: failed: ${toldError(error, ctx)}${frames(ctx, error)}`);
         throw error;
       }
       const took = clock.now() - started;
@@ -74,6 +76,11 @@ export function consoleLogger(options: ConsoleLoggerOptions = {}): Middleware {
       if (ctx.blocked) await write('info', ctx, `${subject(ctx)}: refused`);
     },
   });
+}
+
+/** Where a tool failed. A model or run that fails is told to the caller, with its error. */
+function frames(ctx: AnyContext, error: unknown): string {
+  return ctx.seam === 'tool' ? toldFrames(error, ctx) : '';
 }
 
 type AnyContext = RunContext | ModelContext | ToolContext;
