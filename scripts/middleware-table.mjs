@@ -64,12 +64,22 @@ function shapeOf(/** @type {string} */ name) {
   const properties = {};
   /** @type {string[]} */
   const required = [];
-  for (const member of options.body.body) {
-    const key = member.key.name;
-    const schema = schemaOf(member.typeAnnotation.typeAnnotation, source);
-    if (!schema) continue;
-    if (!member.optional) required.push(key);
-    properties[key] = described(schema, descriptionOf(member, source));
+  const add = (/** @type {Node} */ members, /** @type {Source} */ from) => {
+    for (const member of members.body.body) {
+      const key = member.key.name;
+      const schema = schemaOf(member.typeAnnotation.typeAnnotation, from);
+      if (!schema) continue;
+      if (!member.optional) required.push(key);
+      properties[key] = described(schema, descriptionOf(member, from));
+    }
+  };
+  add(options, source);
+  // What every factory takes stands in one place.
+  const named = options.extends?.some((/** @type {Node} */ one) => one.expression.name === 'NamedOptions');
+  if (named) {
+    const common = sourceAt(join(alliumFolder, 'src/kernel/options.ts'));
+    const found = declarations(common.program).filter((node) => node.id?.name === 'NamedOptions');
+    for (const members of found) add(members, common);
   }
   return {
     type: 'object',

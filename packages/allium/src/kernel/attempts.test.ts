@@ -456,6 +456,34 @@ describe.each(CALL_SEAMS)('next() at the %s seam', (seam) => {
       expect(await stored([choosing(1, true), logging], ['a', 'b', 'c'])).toEqual([['attempt 2 of 0']]);
     });
 
+    it('commits the attempt whose result was returned, also where several came to the same object', async () => {
+      let known: unknown;
+      const same = layerAt(seam, 'same', {
+        async wrap(_, next) {
+          known ??= await next();
+          return known;
+        },
+      });
+      const choosing = (index: number, overlap: boolean, derived = false) =>
+        layerAt(seam, 'choosing', {
+          async wrap(_, next) {
+            const results = overlap
+              ? await Promise.all([next(), next(), next()])
+              : [await next(), await next(), await next()];
+            return derived ? { ...results[index] } : results[index];
+          },
+        });
+      for (const overlap of [false, true])
+        for (const index of [0, 1, 2]) {
+          known = undefined;
+          const wanted = [[`attempt ${index + 1} of 0`]];
+          expect(await stored([choosing(index, overlap), logging, same], ['a', 'b', 'c'])).toEqual(wanted);
+        }
+      // What is made of an object that several came to follows the last of them.
+      known = undefined;
+      expect(await stored([choosing(0, false, true), logging, same], ['a'])).toEqual([['attempt 3 of 0']]);
+    });
+
     it('commits the chosen one of attempts that overlapped, whichever ended last', async () => {
       let release = (): void => {};
       const slowFirst = layerAt(seam, 'slow-first', {

@@ -1,113 +1,25 @@
-/** What every context has, and what the forks of one seam call share. */
+/** What every context has. */
 
 import type { Agent } from './agent.js';
 import type { Attempt } from './attempts.js';
 import type { Plan } from './compose.js';
-import { type Attribution, attribution, controlKind, invalidOption, type Raised, StopRun } from './errors.js';
+import { type Attribution, controlKind, invalidOption, StopRun } from './errors.js';
 import { eventData } from './event-data.js';
-import type { LiveMessage } from './live.js';
 import type { Message, MessageInput, Metadata, ModelResponse, Usage } from './messages.js';
 import type { Seam } from './middleware.js';
 import type { Model, ModelSettings, StreamTransform } from './model.js';
-import type { ModelContext, RequestParts } from './model-context.js';
 import type { StoppingReason } from './result.js';
 import type { Run } from './run.js';
 import type { DeclaredOptions } from './run-options.js';
 import type { Scope } from './scope.js';
+import type { SeamCall } from './seam-call.js';
 import type { Overlay, StateAccess } from './state.js';
 import type { Tool } from './tool.js';
 
 /*
- * Contexts and what they share are made for every call, contexts for every layer of it too: so their fields are
- * declared without being defined twice and are assigned once, in a fixed order.
+ * Contexts are made for every call and every layer of it: so their fields are declared without being defined twice and
+ * are assigned once, in a fixed order.
  */
-
-/** What the forks of one seam call share, its latch included: a control signal that was swallowed still counts. */
-export class SeamCall {
-  /** Calls of the model or tool itself. */
-  declare attempts: number;
-  /** Inward calls beyond the first of a layer. */
-  declare repeats: number;
-  declare latched: unknown;
-  declare latchedBy: string | undefined;
-  /** Errors that an `onError` declared final on their way out. */
-  declare final: Set<unknown> | undefined;
-  /** Guards judge what is sent and what comes back; not so for the model calls of a guard itself. */
-  declare guarded: boolean;
-  /** `convertToLlm` is asked; not so for the model calls of that hook itself, or it would ask for ever. */
-  declare converted: boolean;
-  /** The last thrown value that is no object. */
-  declare raised: Raised | undefined;
-  /** A response or result that the kernel made, and has frozen with all that is in it. */
-  declare frozen: unknown;
-  /** What guards have said of responses, results and calls, by the content, the result, or what tells of the call. */
-  declare judged: Map<unknown, Promise<any>> | undefined;
-
-  constructor() {
-    this.attempts = 0;
-    this.repeats = 0;
-    this.latched = undefined;
-    this.latchedBy = undefined;
-    this.final = undefined;
-    this.guarded = true;
-    this.converted = true;
-    this.raised = undefined;
-    this.frozen = undefined;
-    this.judged = undefined;
-  }
-
-  /** Who raised an error, as far as it is known. */
-  raisedBy(error: unknown): Attribution | undefined {
-    const { raised } = this;
-    return attribution(error) ?? (raised !== undefined && raised.value === error ? raised.by : undefined);
-  }
-
-  latch(signal: unknown, by?: string): void {
-    if (this.latched !== undefined) return;
-    this.latched = signal;
-    this.latchedBy = by;
-  }
-
-  /** A boundary: throws what was latched. */
-  check(): void {
-    if (this.latched !== undefined) throw this.latched;
-  }
-}
-
-/** The same for a model call. */
-export class ModelSeam extends SeamCall {
-  /** Where it streams to; undefined for calls nobody watches. */
-  declare readonly live: LiveMessage | undefined;
-  /** How much of the history the request covers. */
-  declare length: number;
-  /** A layer has registered a transform. */
-  declare transformed: boolean;
-  /** Who asked for it with `generate()`. */
-  declare caller: Context | undefined;
-  /** The request before any layer saw it, where it is not simply the run's. */
-  declare given: RequestParts | undefined;
-  /** What `next({ … })` made of the request, by the context that goes in with it. */
-  declare overridden: Map<ModelContext, RequestParts> | undefined;
-  /** What was noted about the request of this call. */
-  declare rewrites: { readonly by: string; readonly what: string }[] | undefined;
-  /** Somebody set the model, if only to the same one: by that `onError` tells who has no other from who set none. */
-  declare modelSet: boolean;
-  /** The most tokens the last attempt was allowed to write. */
-  declare outputLimit: number | undefined;
-
-  constructor(live: LiveMessage | undefined, length: number) {
-    super();
-    this.live = live;
-    this.length = length;
-    this.transformed = false;
-    this.caller = undefined;
-    this.given = undefined;
-    this.overridden = undefined;
-    this.rewrites = undefined;
-    this.modelSet = false;
-    this.outputLimit = undefined;
-  }
-}
 
 /** What a middleware asks a model itself, with `ctx.generate()`. */
 export interface GenerateRequest {
@@ -271,6 +183,12 @@ export abstract class Context {
   /** @internal A signal that holds even if a layer swallows it. What is said in an attempt that is over does not count. */
   _latch(signal: unknown, by?: string): void {
     if (!this._isOver) this._call.latch(signal, by);
+  }
+
+  /** @internal Throws why nothing may begin here any more, if the run is to end or this attempt was given up. */
+  _checkBegin(): void {
+    const ended = this._call.ended ?? this._scope.reason;
+    if (ended !== undefined) throw ended;
   }
 
   /** Ends the run cleanly. Throws; even if the exception is swallowed, the run ends at the next boundary. */

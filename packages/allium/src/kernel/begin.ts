@@ -12,6 +12,7 @@ import { Journal } from './journal.js';
 import { type Flaw, toJson } from './json-copy.js';
 import { Budget, type Limits, limitsToJson } from './limits.js';
 import type { Message, Metadata } from './messages.js';
+import type { OpenRun } from './open-run.js';
 import type { Stop } from './result.js';
 import { Run } from './run.js';
 import type { DeclaredOptions } from './run-options.js';
@@ -174,9 +175,41 @@ function limitsOf({ agent, options, input, state }: Start): Limits {
   return above === undefined ? limits : { ...limits, depth: Math.min(above, limits.depth ?? MAX_DEPTH) };
 }
 
+/**
+ * Those whose state of the run could go to another one of their kind now. Instances without a name of their own are
+ * told apart by their order, so there have to be as many as before; and one without any name, by its place.
+ */
+function ambiguous(
+  { plan: before, cells }: OpenRun,
+  { middleware, cells: declared }: Plan,
+): readonly string[] {
+  const keys = new Set(declared.values());
+  const lost = [...(cells?.keys() ?? [])].filter((key) => UNNAMED.test(key) && !keys.has(key));
+  const found = lost.map((key) => key.slice(0, key.indexOf(':')));
+  for (const { name, middleware: one } of middleware) {
+    // The first of several has the name as it is.
+    if (one.name !== name || !one.state?.some(({ scope }) => scope === 'run')) continue;
+    const now = middleware.filter((other) => other.middleware.name === name).length;
+    const then = before.filter((other) => other === name || other.startsWith(`${name}#`)).length;
+    if (then > 0 && then !== now) found.push(name);
+  }
+  return [...new Set(found)];
+}
+
+/** What one without a name is called. */
+const UNNAMED = /^middleware-\d+(:|$)/;
+
+function planAmbiguous(runId: string, names: readonly string[]): AlliumError {
+  const which = names.map((name) => `"${name}"`).join(', ');
+  return new AlliumError(
+    'PLAN_MISMATCH',
+    `Run "${runId}" has state of ${which}, and it is not clear whose that is now: the list has another number or order of them. Give each instance a \`name\` of its own, the one of the run the name it had; or resume with allowPlanChange: true.`,
+  );
+}
+
 function planMismatch(runId: string, missing: readonly string[]): AlliumError {
   const names = missing.map((name) => `"${name}"`).join(', ');
-  const unnamed = missing.some((name) => /^middleware-\d+$/.test(name));
+  const unnamed = missing.some((name) => UNNAMED.test(name));
   const place = unnamed ? ' One without a `name` is known by its place in the list.' : '';
   return new AlliumError(
     'PLAN_MISMATCH',
@@ -196,7 +229,11 @@ async function reopen(
   const { open } = journal.state;
   if (!open) throw nothingOpen(journal.state);
   const missing = open.plan.filter((name) => !plan.names.includes(name));
-  if (missing.length > 0 && !options.allowPlanChange) throw planMismatch(open.runId, missing);
+  if (!options.allowPlanChange) {
+    if (missing.length > 0) throw planMismatch(open.runId, missing);
+    const unclear = ambiguous(open, plan);
+    if (unclear.length > 0) throw planAmbiguous(open.runId, unclear);
+  }
   let items: readonly InboxItem[];
   try {
     const look = posted(store, journal.state);

@@ -42,6 +42,7 @@ export interface ChildRun {
 
 /** Starts the next child of this call, or goes on with it. Its questions suspend the parent; its failure is an outcome. */
 export async function runChild(ctx: ToolContext, child: ChildRun): Promise<ChildOutcome> {
+  ctx._call.checkAsk();
   const call = new ChildCall(ctx, child);
   const { place } = call;
   ctx._run.children ??= new Map();
@@ -83,6 +84,11 @@ const HOW = { stopped: 'did not finish', error: 'failed', aborted: 'was cancelle
  */
 export function forward(ctx: ToolContext, event: AgentEvent, sessionId: string): Awaitable<void> {
   if (event.type === 'message_update' || event.type === 'message_reset') return;
+  // Those who watch the child hear of the error itself; further out its message is enough.
+  if (event.type === 'tool_execution_end' && event.error !== undefined) {
+    const { error: _, ...told } = event;
+    return forward(ctx, told, sessionId);
+  }
   return ctx._of._owner.update(ctx, event.type, { agentId: sessionId, event }, true);
 }
 

@@ -1,7 +1,8 @@
 /** What hooks are given: one family of contexts in which a field means the same wherever it appears. */
-export { Context, type GenerateRequest, ModelSeam, SeamCall } from './base-context.js';
+export { Context, type GenerateRequest } from './base-context.js';
 export { ModelContext } from './model-context.js';
 export { RunContext, type Taken } from './run-context.js';
+export { ModelSeam, SeamCall } from './seam-call.js';
 export {
   NO_INPUT,
   type ToolCallOwner,

@@ -287,7 +287,10 @@ describe('a stop and then a crash', () => {
     const { store, agent, ran, tools } = world();
     const make = (name: string, execute: (args: object, ctx: ToolContext) => Promise<string>) =>
       tool({ name, description: '', input: z.object({}), idempotent: true, execute });
-    const stops = make('stops', async (_, ctx) => ctx.stop('stopped', 'enough'));
+    const stops = make('stops', async (_, ctx) => {
+      await Promise.resolve();
+      return ctx.stop('stopped', 'enough');
+    });
     const slow = make('slow', async () => {
       ran.push('slow');
       await settle();

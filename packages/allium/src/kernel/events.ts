@@ -49,6 +49,11 @@ export type AgentEvent = Common &
         /** Absent when the call waits for an answer: it has no result yet and starts again later. */
         readonly message?: ToolMessage;
         readonly suspended?: boolean;
+        /**
+         * What the tool, or a middleware around it, threw, with its stack: the model is told its message only. It is in no
+         * journal, and absent where a guard would take something out of it.
+         */
+        readonly error?: unknown;
       }
     | {
         readonly type: 'turn_end';

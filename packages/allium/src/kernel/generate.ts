@@ -9,6 +9,7 @@ import { callModel } from './model-call.js';
 import { frozenMessages } from './request-checks.js';
 import type { Run } from './run.js';
 import { checkGenerate } from './run-options.js';
+import { Scope } from './scope.js';
 import type { Overlay } from './state.js';
 
 export async function generate(
@@ -25,28 +26,39 @@ export async function generate(
       'MISSING_AWAIT',
       'ctx.generate() was called after the run had ended. Await everything inside the hook or tool.',
     );
+  caller._call.checkAsk();
   const { messages, systemPrompt = '', tools = [], settings = {} } = request;
-  const call = new ModelSeam(undefined, 0);
+  // A signal of its own: many of these may wait at once.
+  const scope = new Scope(caller._scope);
+  const call = new ModelSeam(run, scope, undefined, 0);
   call.caller = caller;
   call.guarded = caller._call.guarded;
   call.converted = caller._call.converted && !(caller instanceof ModelContext && caller._extra?.converting);
   const asked = frozenMessages(toMessages(messages as never));
   const parts = { model, systemPrompt, tools, settings, messages: asked };
-  const ctx = new ModelContext(run, caller._scope, parts, call);
+  const ctx = new ModelContext(run, scope, parts, call);
   call.given = ctx._request;
   const written = (caller.state as Overlay).inner();
   ctx._state = written;
   const layers = run.plan.layers.model;
   const inside = layers.findIndex((layer) => layer.position > caller._position);
   const from = inside < 0 ? layers.length : inside;
+  run.inside.add(call);
+  caller._call.workBegins();
+  let answered = false;
   try {
     const response = (await enter(layers, from, ctx, callModel)) as ModelResponse;
     call.check();
     // What the layers inside wrote goes the way of what the caller writes: an attempt that is left takes it along.
     (caller.state as Overlay).join(written);
+    answered = true;
     return call.guarded ? (await run.judgements.response(response, ctx)).response : response;
   } catch (error) {
     if (isControl(error)) run.cross(error, caller, call.latchedBy);
     throw error;
+  } finally {
+    run.inside.delete(call);
+    caller._call.workEnded(answered);
+    scope.close();
   }
 }

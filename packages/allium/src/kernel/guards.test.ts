@@ -1204,7 +1204,7 @@ describe('tool-result', () => {
   it('of a call that stops the run is cleaned', async () => {
     const stop: Middleware = { name: 'stop', wrapTool: (ctx) => ctx.stop('stopped', 'SECRET') };
     const { texts } = await batch([stop, redacting(['tool-result'])]);
-    expect(texts).toEqual(['Stopped: [redacted]', 'Stopped: [redacted]']);
+    expect(texts).toEqual(['Stopped: [redacted]', 'Not run: the run was stopped: [redacted]']);
   });
 
   it('that afterToolCall makes of a failure of its own is judged like any other', async () => {

@@ -133,8 +133,11 @@ function judgeContext(planned: PlannedGuard, ctx: Context): Context {
   made._state = ctx.state as Context['_state'];
   made._metadata = ctx.metadata;
   made._position = planned.position;
+  const { _call: call, _run: run } = ctx;
   made._call =
-    ctx._call instanceof ModelSeam ? new ModelSeam(ctx._call.live, ctx._call.length) : new SeamCall();
+    call instanceof ModelSeam
+      ? new ModelSeam(run, call.scope, call.live, call.length)
+      : new SeamCall(run, call.scope);
   made._call.guarded = false;
   made._call.converted = ctx._call.converted;
   return made as unknown as Context;

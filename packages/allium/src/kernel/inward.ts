@@ -66,11 +66,18 @@ class Inward extends Attempt {
     const wrong = override === undefined ? undefined : badOverride(outer.seam, override);
     if (wrong) return rejected(wrong);
     if (!again) return this.runFork(this.onion, this.i + 1, 1, override);
-    const attempt = new Attempt(layer, outer);
+    const attempt = new Another(this);
     const { rest } = this;
     rest.more ??= [];
     rest.more.push(attempt);
     return attempt.runFork(this.onion, this.i + 1, 1 + rest.more.length, override);
+  }
+
+  /** Attempts may come to the same object. By a copy the layer says which of them it returns. */
+  distinct(result: unknown): unknown {
+    if (this.rare?.more === undefined) return result;
+    const known = this.all.some((one) => one.state === 'done' && one.value === result);
+    return known ? Object.freeze({ ...(result as object) }) : result;
   }
 
   /** It goes on asking whatever it is told, and would for ever: the run ends without it. */
@@ -89,7 +96,7 @@ class Inward extends Attempt {
   }
 
   protected override keep(result: unknown): Promise<unknown> | unknown {
-    const kept = super.keep(result);
+    const kept = super.keep(this.distinct(result));
     if (this.phase !== 'tail') return kept;
     this.phase = 'over';
     return this.leave();
@@ -178,7 +185,7 @@ class Inward extends Attempt {
     // A result made from that of an attempt shares its content; one made from nothing follows the last attempt.
     const source =
       chosen ??
-      all.find((one) => one.state === 'done' && contentOf(one.value) === contentOf(ctx.result)) ??
+      all.findLast((one) => one.state === 'done' && contentOf(one.value) === contentOf(ctx.result)) ??
       all.findLast((one) => one.state === 'done');
     if (source) ctx._adopt(source.ctx as never);
     if (!chosen)
@@ -224,6 +231,17 @@ class Inward extends Attempt {
     await Promise.allSettled(
       pending.map((one) => supervised(one.promise!, one, clock.setTimer, agent.teardownTimeoutMs)),
     );
+  }
+}
+
+/** An attempt beyond the first. */
+class Another extends Attempt {
+  constructor(private readonly inward: Inward) {
+    super(inward.layer, inward.outer);
+  }
+
+  protected override keep(result: unknown): Promise<unknown> | unknown {
+    return super.keep(this.inward.distinct(result));
   }
 }
 

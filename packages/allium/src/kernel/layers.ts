@@ -32,12 +32,27 @@ export class Onion {
 
   /** Goes in at layer `i`; what comes out is the attempt's, if one is given. */
   enter(i: number, ctx: LayerContext, attempt: Attempt | undefined): Promise<unknown> | unknown {
+    const { ended } = ctx._call;
+    if (ended !== undefined && i > 0) return this.refuse(ended, ctx, attempt);
     const layer = this.layers[i];
     if (layer === undefined)
       return attempt === undefined ? this.final(ctx, undefined) : runFinal(this, ctx, attempt);
     ctx._position = layer.position;
     if (layer.sink && ctx._run.judgements.hides(ctx)) return this.cleaned(layer, i, ctx, attempt);
     return this.through(layer, i, ctx, attempt);
+  }
+
+  /** The run is to end, so no layer further in begins. A run that stopped has a result, which the loop makes. */
+  private refuse(
+    ended: unknown,
+    ctx: LayerContext,
+    attempt: Attempt | undefined,
+  ): Promise<unknown> | unknown {
+    if (ctx.seam !== 'run') {
+      if (attempt !== undefined) return attempt.rejected(ended);
+      throw ended;
+    }
+    return attempt === undefined ? this.final(ctx, undefined) : runFinal(this, ctx, attempt);
   }
 
   /** Goes in from the outside, while the run waits for nothing else. What comes of it is `outcome`'s to say. */

@@ -14,7 +14,7 @@ import {
   UNKNOWN_USAGE,
   type Usage,
 } from './messages.js';
-import { note } from './meters.js';
+import { admit, type Hold, note } from './meters.js';
 import type { ModelPart, ModelRequest, ModelSettings, Price } from './model.js';
 import { Reading } from './model-stream.js';
 import { withoutOrphans } from './orphans.js';
@@ -37,8 +37,7 @@ export function callModel<T>(ctx: ModelContext, ending: Ending<T> = PASS_ON): Pr
     noteRewrites(ctx);
   }
   // A run that is to end makes no further call, whatever a layer swallowed.
-  ctx._call.check();
-  if (ctx._scope.aborted) throw ctx._scope.reason;
+  ctx._checkBegin();
   if (!changesRequest(ctx)) return attempt(ctx, undefined, ending);
   return after(requestMessages(ctx), (messages) => attempt(ctx, messages, ending), ctx, ending);
 }
@@ -48,10 +47,40 @@ function attempt<T>(ctx: ModelContext, messages: Sent, ending: Ending<T>): Promi
   const { budget } = ctx._run;
   // Read before anything is set aside or asked: what is wrong with a price costs nothing.
   const price = budget.priceOf(ctx.model);
-  if (!budget.limited) return spare(ctx._run).run(ctx, messages, price, undefined, ending);
-  const reservation = reserve(ctx, messages);
-  if (!isThenable(reservation)) return spare(ctx._run).run(ctx, messages, price, reservation, ending);
-  return after(reservation, (made) => spare(ctx._run).run(ctx, messages, price, made, ending), ctx, ending);
+  const held = admit(ctx);
+  if (isThenable(held))
+    return after(held, (hold) => reserved(ctx, messages, price, hold, ending), ctx, ending);
+  return reserved(ctx, messages, price, held, ending);
+}
+
+function reserved<T>(
+  ctx: ModelContext,
+  messages: Sent,
+  price: Price | undefined,
+  hold: Hold | undefined,
+  ending: Ending<T>,
+): Promise<T> {
+  const { budget } = ctx._run;
+  const start = (reservation?: Reservation) =>
+    spare(ctx._run).run(ctx, messages, price, reservation, hold, ending);
+  if (!budget.limited) return start();
+  try {
+    const reservation = reserve(ctx, messages);
+    if (!isThenable(reservation)) return start(reservation);
+    if (hold === undefined) return after(reservation, start, ctx, ending);
+    return after(
+      reservation.then(undefined, (error) => {
+        hold.release();
+        throw error;
+      }),
+      start,
+      ctx,
+      ending,
+    );
+  } catch (error) {
+    hold?.release();
+    throw error;
+  }
 }
 
 /** Goes on once `wait` is over. If it failed, or going on throws, that is how the call ended. */
@@ -110,6 +139,7 @@ export class ModelCall extends Reading {
   private ending: Ending<any> = PASS_ON;
   private price: Price | undefined = undefined;
   private reservation: Reservation | undefined = undefined;
+  private hold: Hold | undefined = undefined;
   private raw: Assembler = undefined as never;
   private attempts = 0;
   private staged: ((part: ModelPart) => void) | undefined = undefined;
@@ -128,6 +158,7 @@ export class ModelCall extends Reading {
     messages: Sent,
     price: Price | undefined,
     reservation: Reservation | undefined,
+    hold: Hold | undefined,
     ending: Ending<T>,
   ): Promise<T> {
     this.ctx = ctx;
@@ -135,9 +166,11 @@ export class ModelCall extends Reading {
     this.ending = ending;
     this.price = price;
     this.reservation = reservation;
+    this.hold = hold;
     this.attempts = ++ctx._call.attempts;
     this.raw = new Assembler(ctx._run.nameOf(ctx.model));
     this.begun = false;
+    ctx._call.workBegins();
     const promise = new Promise<T>(this.executor);
     try {
       this.start();
@@ -151,7 +184,7 @@ export class ModelCall extends Reading {
     const { ctx, raw, messages } = this;
     const { _run: kernel } = ctx;
     const shown = ctx._call.live;
-    const settings = capped(ctx.settings, this.reservation);
+    const settings = capped(capped(ctx.settings, this.reservation), this.hold);
     ctx._call.outputLimit = settings.maxOutputTokens;
     const request = requestOf(ctx, messages, settings);
     this.stages = stagesOf(ctx, raw);
@@ -187,6 +220,7 @@ export class ModelCall extends Reading {
       this.failed(error);
       return;
     }
+    ctx._call.workEnded(true);
     // From here on this object may be at work for another attempt.
     if (ended) ctx._run.spareCall = this;
     try {
@@ -224,6 +258,7 @@ export class ModelCall extends Reading {
     } catch {
       // Whatever comes in between, somebody waits for this; and what failed first is what they hear of.
     }
+    ctx._call.workEnded(false);
     fail(ending, error, ctx, resolve, reject);
   }
 
@@ -251,6 +286,7 @@ export class ModelCall extends Reading {
     if (untold !== undefined) run.settle(price, undefined, untold);
     run.settle(price, this.reservation, usage);
     note(run, ctx.model, untold === undefined ? usage : summed(usage, untold));
+    this.hold?.release();
   }
 }
 
@@ -345,7 +381,7 @@ function reserve(ctx: ModelContext, messages: Sent): Awaitable<Reservation | und
   } catch (refusal) {
     if (!isCrowded(refusal)) throw refusal;
     return room(ctx, refusal).then(() => {
-      ctx._call.check();
+      ctx._checkBegin();
       return reserve(ctx, messages);
     });
   }
@@ -362,9 +398,15 @@ function room({ _run: { budget, clock }, _scope: scope }: ModelContext, refusal:
 
 const LONGEST_WAIT_MS = 600_000;
 
-function capped(settings: ModelSettings, reservation: Reservation | undefined): ModelSettings {
-  if (!reservation || !Number.isFinite(reservation.maxOutputTokens)) return settings;
-  return { ...settings, maxOutputTokens: reservation.maxOutputTokens };
+/** With what the model may write at most, where that is limited. */
+function capped(
+  settings: ModelSettings,
+  limit: { readonly maxOutputTokens: number } | undefined,
+): ModelSettings {
+  const { maxOutputTokens: given = Number.POSITIVE_INFINITY } = settings;
+  return limit && limit.maxOutputTokens < given
+    ? { ...settings, maxOutputTokens: limit.maxOutputTokens }
+    : settings;
 }
 
 function ignore(): void {}

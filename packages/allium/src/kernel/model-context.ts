@@ -1,12 +1,13 @@
 /** The context around a model call. */
 
-import { Context, type ModelSeam } from './base-context.js';
+import { Context } from './base-context.js';
 import { AlliumError, shown } from './errors.js';
 import type { Message, ModelResponse } from './messages.js';
 import type { Model, ModelSettings, StreamTransform } from './model.js';
 import { frozenMessages } from './request-checks.js';
 import type { Run } from './run.js';
 import type { Scope } from './scope.js';
+import type { ModelSeam } from './seam-call.js';
 import type { Tool } from './tool.js';
 
 /** Around one model call. What is assigned here is what this call uses. */

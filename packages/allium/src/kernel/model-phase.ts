@@ -21,7 +21,7 @@ import { type CallVerdicts, NO_VERDICTS } from './response-gate.js';
 import type { Stop } from './result.js';
 import * as rules from './rules.js';
 import type { Run } from './run.js';
-import type { Outcome } from './scope.js';
+import { type Outcome, Scope } from './scope.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft } from './store.js';
 import { verdictEntries } from './tool-approval.js';
 import { startsWith } from './tool-starts.js';
@@ -59,7 +59,7 @@ export function modelPhase(run: Run): Promise<Phase> {
 /** In the place of turns: those who can compact the history do. Nobody sees a model call of theirs. */
 export async function compactHistory(run: Run): Promise<Stop> {
   checkLimits(run);
-  const seam = new ModelSeam(undefined, run.history.length);
+  const seam = new ModelSeam(run, run.scope, undefined, run.history.length);
   const ctx = new ModelContext(run, run.scope, run.request, seam);
   try {
     for (const planned of run.plan.rules.compact) await rules.ask(planned, ctx);
@@ -73,7 +73,8 @@ export async function compactHistory(run: Run): Promise<Stop> {
 
 /** One try at an answer. Written without `await`: an async function would cost a good part more. */
 function layeredPhase(run: Run, live: LiveMessage): Promise<Phase> {
-  const phase = new LayeredPhase(contextOf(run, live));
+  const phase = new LayeredPhase(contextOf(run, live, new Scope(run.scope)));
+  run.inside.add(phase.ctx._call);
   try {
     return ask(run, phase);
   } catch (error) {
@@ -81,8 +82,8 @@ function layeredPhase(run: Run, live: LiveMessage): Promise<Phase> {
   }
 }
 
-function contextOf(run: Run, live: LiveMessage): ModelContext {
-  return new ModelContext(run, run.scope, run.request, new ModelSeam(live, run.history.length));
+function contextOf(run: Run, live: LiveMessage, scope: Scope): ModelContext {
+  return new ModelContext(run, scope, run.request, new ModelSeam(run, scope, live, run.history.length));
 }
 
 /** What becomes of the answer that comes out of the layers. */
@@ -94,6 +95,7 @@ class LayeredPhase implements Outcome<ModelResponse, Phase> {
   }
 
   completed(response: ModelResponse): Awaitable<Phase> {
+    this.cameOut();
     try {
       const phase = settle(this.ctx, response);
       return phase instanceof Promise ? phase.catch((error) => this.failed(error)) : phase;
@@ -103,8 +105,15 @@ class LayeredPhase implements Outcome<ModelResponse, Phase> {
   }
 
   async failed(error: unknown): Promise<Phase> {
+    this.cameOut();
     await recover(this.ctx, error);
     return layeredPhase(this.ctx._run, this.ctx._call.live!);
+  }
+
+  private cameOut(): void {
+    const { _call: call, _run: run } = this.ctx;
+    run.inside.delete(call);
+    call.scope.close();
   }
 }
 
@@ -132,7 +141,7 @@ function plainPhase(run: Run, messageId: string): Promise<Phase> {
 function renewed(run: Run, messageId: string): ModelContext {
   const ctx = run.plainCall;
   if (ctx === undefined) {
-    run.plainCall = contextOf(run, new LiveMessage(run, messageId));
+    run.plainCall = contextOf(run, new LiveMessage(run, messageId), run.scope);
     return run.plainCall;
   }
   ctx._request = run.request;

@@ -6,6 +6,20 @@ export function checkOptions(factory: string, options: unknown, allowed: readonl
   checkKeys(`${factory}()`, options, allowed);
 }
 
+/** What the options of every middleware have. */
+export interface NamedOptions {
+  /** What it is called. Its state belongs to this name, so two of a kind in one list need one each. @default its kind */
+  readonly name?: string;
+}
+
+/** The same for the options of a middleware, which may give it a name of its own. */
+export function checkNamed(factory: string, options: unknown, allowed: readonly string[]): void {
+  checkOptions(factory, options, [...allowed, 'name']);
+  const { name } = options as NamedOptions;
+  if (name !== undefined && (typeof name !== 'string' || name === ''))
+    throw invalidOption('name', 'non-empty text', name);
+}
+
 export function checkRecord(option: string, value: unknown): void {
   if (!isOptions(value)) throw invalidOption(option, 'an object', value);
 }
@@ -53,6 +67,25 @@ export function checkInteger(
     to === Number.MAX_SAFE_INTEGER ? `an integer ≥ ${from}` : `an integer from ${from} to ${to}`,
     value,
   );
+}
+
+/** A class of errors: it stands for its instances, those of its subclasses included. */
+export type ErrorClass = abstract new (...args: any[]) => unknown;
+
+/** The function of an option that says which errors are meant: with a function, or with a class of errors. */
+export function errorTest<C, Answer extends boolean | Promise<boolean>>(
+  option: string,
+  value: ((error: unknown, ctx: C) => Answer) | ErrorClass,
+): (error: unknown, ctx: C) => Answer | boolean {
+  if (typeof value !== 'function') throw invalidOption(option, 'a function or a class of errors', value);
+  return isClass(value) ? (error) => error instanceof value : (value as (error: unknown, ctx: C) => Answer);
+}
+
+/** Errors may be made by functions of an older style; anything else that is no function to call says so itself. */
+function isClass(value: object): value is ErrorClass {
+  const { prototype } = value as { readonly prototype?: unknown };
+  if (prototype === Error.prototype || prototype instanceof Error) return true;
+  return /^class\b/.test(Function.prototype.toString.call(value));
 }
 
 /** Infinity passes only as `to`. */

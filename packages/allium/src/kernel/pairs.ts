@@ -49,6 +49,8 @@ class Pairs {
   goIn(): Promise<unknown> | unknown {
     const { start } = this;
     const { layers } = this.onion;
+    // A hook that waited may have been overtaken by the end of the run.
+    if (this.at > start && !this.preset) this.group.ctx._checkBegin();
     for (let layer = layers[this.at]; layer?.kind === 'pair' && !this.preset; layer = layers[++this.at]) {
       // What was assigned is judged on the way in to a sink.
       if (layer.sink && this.at > start && this.group.ctx._run.judgements.hides(this.group.ctx)) break;

@@ -66,6 +66,8 @@ export class Run {
   readonly store: Store;
   readonly forgets: boolean;
   readonly allowPlanChange: boolean;
+  /** Calls under way, and runs of sub-agents: who is told when the run is stopped. */
+  readonly inside = new Set<{ halt(signal: unknown, by: string | undefined): void }>();
   /** Runs of sub-agents that have not ended, by the place of their call. */
   children: Map<string, Promise<ChildOutcome>> | undefined;
   /** Until this process went on with it, somebody was asked about its calls, so none of them had begun. */
@@ -81,7 +83,7 @@ export class Run {
   readonly watched: boolean;
   readonly onRequest: ((request: PendingRequest) => Awaitable<Decision | undefined>) | undefined;
   /** The latch of everything that is not inside a model or tool call. */
-  readonly call = new SeamCall();
+  readonly call: SeamCall;
   readonly changes: Change[] = [];
   readonly judgements = new Judgements(this);
   /** What transforms made of responses, by the content they were made from. */
@@ -137,6 +139,7 @@ export class Run {
     this.tenant = start.tenant;
     this.depth = this.parent ? this.parent.depth + 1 : 0;
     this.scope = start.scope;
+    this.call = new SeamCall(this, this.scope);
     this.budget = budget;
     this.limits = limits;
     this.metadata = metadata;
@@ -154,6 +157,7 @@ export class Run {
     this.watched = this.events.watched;
     this.request = agent.request(plan, 1);
     this.meters = this.parent?.meters;
+    this.parent?.inside.add(this);
     this.turn = this.open.turns;
     if (limits.timeoutMs !== undefined) this.time = this.activeTime();
   }
@@ -162,10 +166,26 @@ export class Run {
     return new ActiveTime(this.clock, this.open.activeMs, this.limits.timeoutMs);
   }
 
+  /**
+   * A stop was latched somewhere in the run. Everything in it hears of that at once, sub-agents included: nothing begins
+   * any more, and whoever waits to begin waits no longer.
+   */
+  halt(signal: unknown, by: string | undefined): void {
+    // Latching it comes back here.
+    if (this.call.latched === undefined) return this.call.latch(signal, by);
+    for (const one of this.inside) one.halt(signal, by);
+  }
+
   /** Remembers what of the history the guards of requests have judged. */
   get requestGate(): RequestGate {
     this.gate ??= new RequestGate();
     return this.gate;
+  }
+
+  /** Its end is told: no event follows, whatever was left running in it. */
+  end(): void {
+    this.over = true;
+    this.parent?.inside.delete(this);
   }
 
   get open(): OpenRun {

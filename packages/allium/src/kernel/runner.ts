@@ -59,7 +59,7 @@ export async function execute(start: Start): Promise<RunResult> {
     const closing = stillborn ? ended : close(run, ended, ctx);
     const { result, failure } = closing instanceof Promise ? await closing : closing;
     if (run.watched) run.emit({ type: 'agent_end', runId: run.runId, sessionId: run.sessionId, result });
-    run.over = true;
+    run.end();
     if (failure) throw toRunError(run, failure.error, result);
     return result;
   } finally {

@@ -91,7 +91,11 @@ export class SessionState implements CellHolder {
         if (run.requests === NO_REQUESTS) run.requests = new Map();
         run.requests.set(entry.request.id, entry.request);
         // A tool that asks has done nothing yet: it begins anew, and only from then on it is in doubt.
-        if (run.batch) run.batch.started = run.batch.started.filter((id) => id !== entry.request.callId);
+        const { notBegun = NOTHING, request } = entry;
+        if (run.batch)
+          run.batch.started = run.batch.started.filter(
+            (id) => id !== request.callId && !notBegun.includes(id),
+          );
         return;
       }
       case 'answer': {

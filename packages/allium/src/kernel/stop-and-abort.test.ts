@@ -215,7 +215,10 @@ describe('StopRun', () => {
           name: 'a',
           description: '',
           input,
-          execute: async ({ n }, ctx) => ctx.stop('stopped', `from ${n}`),
+          execute: async ({ n }, ctx) => {
+            await Promise.resolve();
+            return ctx.stop('stopped', `from ${n}`);
+          },
         }),
       ],
     });

@@ -69,7 +69,13 @@ export type EntryBody =
       /** The run is to end after this batch. */
       readonly stop?: Stop<StoppingReason>;
     }
-  | { readonly type: 'request'; readonly runId: string; readonly request: PendingRequest }
+  | {
+      readonly type: 'request';
+      readonly runId: string;
+      readonly request: PendingRequest;
+      /** Calls beside it that were written down as begun, and had not: they begin after the answer. */
+      readonly notBegun?: readonly string[];
+    }
   | {
       readonly type: 'answer';
       readonly runId: string;

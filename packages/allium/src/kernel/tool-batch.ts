@@ -2,7 +2,7 @@
 
 import { endOf, toolCallLimit } from './boundary.js';
 import type { ToolContext } from './context.js';
-import { controlKind, messageOf, type StopRun, type Suspension } from './errors.js';
+import { Aborted, controlKind, messageOf, type StopRun, type Suspension } from './errors.js';
 import { Onion } from './layers.js';
 import { type AssistantMessage, NOTHING, type ToolMessage } from './messages.js';
 import type { OpenBatch } from './open-run.js';
@@ -43,10 +43,10 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
   declare readonly options: BatchOptions;
   declare readonly message: AssistantMessage;
   declare private approving: ToolApproval | undefined;
-  /** One of the calls stopped the run. */
-  declare private stopped: boolean;
   /** One of the calls asks somebody. */
   declare private waiting: boolean;
+  /** What calls beside it are cut off with. */
+  declare private waits: Aborted | undefined;
   /** A kernel limit that cuts this batch short: what fits still runs. */
   declare limit: StopRun | undefined;
   /** Those that had no result when this process began with them. */
@@ -58,8 +58,8 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
     this.options = options;
     this.message = batch.message;
     this.approving = undefined;
-    this.stopped = false;
     this.waiting = false;
+    this.waits = undefined;
     this.limit = undefined;
     // Results follow each other in call order.
     const first = runner.open.count + 1;
@@ -164,10 +164,24 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
       throw ended;
     }
     const pending = this.open.flatMap((call) => call.pending ?? []);
+    const { runId } = this.runner;
+    const notBegun = this.notBegun();
     await this.runner.append(
-      pending.map((request) => ({ type: 'request', runId: this.runner.runId, request })),
+      pending.map((request, i) => ({
+        type: 'request',
+        runId,
+        request,
+        ...(i === 0 && notBegun.length > 0 && { notBegun }),
+      })),
     );
     return this.outcome(pending);
+  }
+
+  /** Ids of calls that were written down as begun, and wait for the answer before they do. */
+  private notBegun(): readonly string[] {
+    const { started } = this.batch;
+    const ids = this.open.flatMap((call) => (call.done || call.attempts > 0 ? [] : call.toolCall.id));
+    return ids.filter((id) => started.includes(id));
   }
 
   /** Something ends the run in the middle of the batch: every call is answered before it goes on outward. */
@@ -188,6 +202,7 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
   private ending(): unknown {
     const { scope, call: latch } = this.runner;
     if (scope.aborted) return scope.reason;
+    if (latch.latched !== undefined) return latch.latched;
     for (const { latched, latchedBy } of this.open) {
       if (latched === undefined || controlKind(latched) === 'suspend') continue;
       latch.latch(latched, latchedBy);
@@ -241,7 +256,7 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
 
   /** What has not begun does not begin: the run stops, is aborted, or waits for an answer that may change everything. */
   private halted(): boolean {
-    return this.stopped || this.waiting || this.runner.scope.aborted;
+    return this.waiting || endOf(this.runner) !== undefined;
   }
 
   /** One of several. */
@@ -250,7 +265,7 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
     let work: Awaitable<unknown>;
     try {
       const { onion } = this;
-      call.phase = 'running';
+      call.goIn();
       work = onion ? onion.enter(0, call.ctx, undefined) : this.innermost(call, call.ctx);
     } catch (error) {
       return this.gaveUp(call, error);
@@ -272,7 +287,7 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
     }
     try {
       const { onion } = this;
-      call.phase = 'running';
+      call.goIn();
       if (onion) return onion.enterAlone(call.ctx, this);
       work = this.innermost(call, call.ctx);
     } catch (error) {
@@ -330,9 +345,12 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
 
   private gaveUp(call: Call, error: unknown): Awaitable<void> {
     if (this.interrupted(call, error)) return;
-    const { latched } = call;
-    const text = latched === undefined ? call.failureText(error) : `Stopped: ${messageOf(latched)}`;
-    return this.finish(call, errorResult(text));
+    return this.finish(call, errorResult(this.whyNoResult(call, error)));
+  }
+
+  private whyNoResult(call: Call, error: unknown): string {
+    if (call.latched !== undefined) return `Stopped: ${messageOf(call.latched)}`;
+    return call.isCutOff(error) ? call.cutOffText() : call.failureText(error);
   }
 
   private finish(call: Call, result: ToolResult): Awaitable<void> {
@@ -344,13 +362,7 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
   }
 
   private settle(call: Call, result: ToolResult): Awaitable<void> {
-    const wait = finish(call, result);
-    if (wait) return wait.then(() => this.finished(call));
-    this.finished(call);
-  }
-
-  private finished(call: Call): void {
-    if (call.latched !== undefined && controlKind(call.latched) === 'stop') this.stopped = true;
+    return finish(call, result);
   }
 
   innermost(call: Call, ctx: ToolContext): Awaitable<ToolResult> {
@@ -370,19 +382,28 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
     return !this.isFresh && !call.fresh && this.batch.started.includes(call.toolCall.id);
   }
 
+  /** One of the calls asks somebody: those that have not begun begin after the answer, and none is tried again. */
+  wait(): void {
+    this.waiting = true;
+    this.waits ??= new Aborted('The run waits for an answer.');
+    for (const call of this.open) if (call.phase === 'running') call.halt(this.waits);
+  }
+
   /** A control signal came out of a call. True when the call has no result yet. */
   private interrupted(call: Call, error: unknown): boolean {
     const kind = controlKind(error);
+    if (call.isCutOff(error)) {
+      if (call.attempts > 0) return false;
+      if (error === this.waits) told(call, { suspended: true });
+      return true;
+    }
     if (kind === 'suspend') {
       call.pending = (error as Suspension).requests as readonly PendingRequest[];
       this.waiting = true;
       told(call, { suspended: true });
       return true;
     }
-    if (kind === 'stop') {
-      call.latch(error);
-      this.stopped = true;
-    }
+    if (kind === 'stop') call.latch(error);
     return kind === 'abort' && this.runner.scope.aborted;
   }
 }

@@ -24,7 +24,7 @@ import {
 } from './messages.js';
 import { type CallVerdict, judgeArguments } from './response-gate.js';
 import type { CallDecision } from './rules.js';
-import { type Scope, untilAborted } from './scope.js';
+import { Scope, untilAborted } from './scope.js';
 import { describeIssues } from './standard-schema.js';
 import type { Awaitable, Decision, PendingRequest, Request } from './store.js';
 import { errorResult, type Tool, type ToolResult } from './tool.js';
@@ -58,12 +58,14 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
   declare fresh: boolean;
   /** Questions nobody has answered yet. */
   declare pending: readonly PendingRequest[] | undefined;
+  /** What the tool threw, if that was the last thing it did, or else a layer around it. */
+  declare failure: { readonly error: unknown } | undefined;
   /** Those that are being asked: whoever does not await the answer has no result before it either. */
   declare private asking: Set<{ readonly ctx: ToolContext; readonly answer: Promise<Decision> }> | undefined;
 
   constructor(batch: ToolBatch, index: number, number: number, toolCall: ToolCall) {
-    super();
     const { runner: run, options } = batch;
+    super(run, new Scope(run.scope));
     this.batch = batch;
     this.index = index;
     this.number = number;
@@ -79,8 +81,9 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
     this.begun = false;
     this.fresh = false;
     this.pending = undefined;
+    this.failure = undefined;
     this.asking = undefined;
-    this.ctx = new ToolContext(run, run.scope, this, NO_INPUT, this);
+    this.ctx = new ToolContext(run, this.scope, this, NO_INPUT, this);
   }
 
   get assistantMessage(): AssistantMessage {
@@ -91,7 +94,7 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
   renew(toolCall: ToolCall, tool: Tool | undefined): void {
     const { _run: run, _state, _metadata } = this.ctx;
     const of: ToolCallSubject = { assistantMessage: this.assistantMessage, toolCall, tool, _owner: this };
-    this.ctx = new ToolContext(run, run.scope, of, NO_INPUT, this);
+    this.ctx = new ToolContext(run, this.scope, of, NO_INPUT, this);
     this.ctx._state = _state;
     this.ctx._metadata = _metadata;
     this.resolved = NO_VERDICT;
@@ -123,6 +126,47 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
       ({ ctx }) => !ctx._isOver && (inner === undefined || inner.isWithin(ctx._scope)),
     );
     return open.length === 0 ? undefined : Promise.all(open.map(({ answer }) => answer));
+  }
+
+  /** The layers around the tool begin. */
+  goIn(): void {
+    this.phase = 'running';
+    this.run.inside.add(this);
+  }
+
+  /** They have ended: what follows is said about its result. */
+  comeOut(): void {
+    this.phase = 'ending';
+    this.run.inside.delete(this);
+    this.scope.close();
+  }
+
+  /** A question without an answer stops what has not begun beside it: the answer may change everything. */
+  override latch(signal: unknown, by?: string): void {
+    super.latch(signal, by);
+    if (this.phase === 'running' && controlKind(signal) === 'suspend') this.batch.wait();
+  }
+
+  /** The tool has returned. */
+  came(result: ToolResult): void {
+    this.failure = undefined;
+    this.workEnded(result.isError !== true);
+  }
+
+  /** The tool has thrown. */
+  threw(error: unknown): void {
+    this.failure = isControl(error) ? undefined : { error };
+    this.workEnded(false);
+  }
+
+  /** Another call has ended the run while this one waited to begin, or to try again; not so what it did itself. */
+  isCutOff(error: unknown): boolean {
+    return error === this.halted && this.latched === undefined;
+  }
+
+  /** What the model reads of a call that was cut off after its tool had run. */
+  cutOffText(): string {
+    return this.failure ? this.failureText(this.failure.error) : `Stopped: ${messageOf(this.halted)}`;
   }
 
   get _owner(): Call {
@@ -185,6 +229,7 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
   failureText(error: unknown): string {
     const { middleware: by, hook } = this.raisedBy(error) ?? {};
     const { name } = this.toolCall;
+    this.failure = { error };
     if (!by) return `"${name}" failed: ${messageOf(error)}`;
     this.batch.runner.note(by, `${hook} failed for ${name}: ${toldError(error, this.ctx)}`);
     return `"${name}" was not completed: middleware "${by}" failed: ${messageOf(error)}`;

@@ -1,11 +1,12 @@
 /** The context around a tool call. */
 
-import { Context, type SeamCall } from './base-context.js';
+import { Context } from './base-context.js';
 import type { AssistantMessage, ToolCall, ToolContent } from './messages.js';
 import { deepFreeze } from './messages.js';
 import { checkTimeout } from './options.js';
 import type { Run } from './run.js';
 import type { Scope } from './scope.js';
+import type { SeamCall } from './seam-call.js';
 import type { Awaitable, Decision, Request } from './store.js';
 import type { Tool, ToolResult } from './tool.js';
 

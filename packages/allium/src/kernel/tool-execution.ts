@@ -9,27 +9,30 @@ import type { Call } from './tool-call.js';
 
 /** Runs the tool of the context. What comes after an abort or a timeout is dropped. */
 export function executeTool(ctx: ToolContext): Awaitable<ToolResult> {
-  if (ctx._scope.aborted) throw ctx._scope.reason;
-  const attempts = ++ctx._call.attempts;
+  ctx._checkBegin();
+  const call = ctx._call as Call;
+  const attempts = ++call.attempts;
   // From here on it is the tool that acts, inside every layer and on behalf of no middleware.
   ctx._position = -1;
   ctx._children = 0;
   const tool = ctx.tool!;
   const timeoutMs = ctx.timeoutMs ?? tool.timeoutMs;
+  call.workBegins();
   if (timeoutMs !== undefined) return withTimeout(ctx, tool, timeoutMs, attempts);
   try {
     const value = tool.execute(ctx.args, ctx);
     if (isThenable(value)) return settled(untilAborted(value, ctx._scope), ctx, attempts);
-    const asked = (ctx._call as Call).answered(ctx._scope);
+    const asked = call.answered(ctx._scope);
     if (asked) {
       const answered = asked.then(() => value);
       return settled(answered, ctx, attempts);
     }
     const result = toToolResult(value);
-    if (ctx._run.plan.looksAtResults) ctx._call.frozen = freezeResult(result);
+    if (ctx._run.plan.looksAtResults) call.frozen = freezeResult(result);
+    call.came(result);
     return result;
   } catch (error) {
-    throw attributed(error, attempts, ctx);
+    throw failedWith(error, attempts, ctx);
   }
 }
 
@@ -39,14 +42,17 @@ async function settled(work: unknown, ctx: ToolContext, attempts: number): Promi
     // A tool that asks and does not wait for the answer has no result before there is one.
     const asked = (ctx._call as Call).answered(ctx._scope);
     if (asked) await asked;
-    return freezeResult(toToolResult(value));
+    const result = freezeResult(toToolResult(value));
+    (ctx._call as Call).came(result);
+    return result;
   } catch (error) {
-    throw attributed(error, attempts, ctx);
+    throw failedWith(error, attempts, ctx);
   }
 }
 
-function attributed(error: unknown, attempts: number, ctx: ToolContext): unknown {
+function failedWith(error: unknown, attempts: number, ctx: ToolContext): unknown {
   if (!isControl(error)) attribute(error, { hook: 'tool', attempts }, ctx);
+  (ctx._call as Call).threw(error);
   return error;
 }
 

@@ -5,9 +5,11 @@ import { judgeUpdate } from './content-guards.js';
 import type { ToolContext } from './context.js';
 import { AlliumError, controlKind, isControl, messageOf } from './errors.js';
 import { eventData } from './event-data.js';
+import { toldError } from './guards.js';
 import { freezeMessage, type ToolContent, type ToolMessage, textOf } from './messages.js';
 import { afterToolCall } from './rules.js';
 import { type Awaitable, ENTRY_VERSION } from './store.js';
+import { isTellable } from './told-error.js';
 import { errorResult, inDoubtPolicy, isContentList, type ToolResult } from './tool.js';
 import type { ToolBatch } from './tool-batch.js';
 import type { Call } from './tool-call.js';
@@ -66,7 +68,7 @@ function conclude(call: Call, result: ToolResult): Awaitable<void> {
   const { ctx } = call;
   ctx.blocked = call.blocked;
   ctx.result = result;
-  call.phase = 'ending';
+  call.comeOut();
   const judged = guards['tool-result'].length > 0 || rules.afterToolCall.length > 0;
   if (!judged) return record(call, result);
   // After a stop only the record follows.
@@ -131,6 +133,8 @@ function record(call: Call, result: ToolResult): Awaitable<void> {
   const { content, isError, details, terminate } = result;
   const { id: toolCallId, name: toolName } = call.toolCall;
   const id = run.messageId(call.number);
+  if (isError && call.failure && !call.raisedBy(call.failure.error)?.middleware)
+    run.note('kernel', `"${toolName}" failed: ${toldError(call.failure.error, call.ctx)}`);
   const plain = { id, role: 'tool' as const, toolCallId, toolName, content, isError };
   const message: ToolMessage = details === undefined ? plain : { ...plain, details };
   if (result === call.frozen) Object.freeze(message);
@@ -176,8 +180,11 @@ export function told(call: Call, end: { message: ToolMessage } | { suspended: tr
   const run = call.batch.runner;
   const { runId, sessionId } = run;
   call.begun = false;
-  if (run.watched)
-    run.emit({ type: 'tool_execution_end', runId, sessionId, toolCall: call.toolCall, ...end });
+  if (!run.watched) return;
+  const { failure, toolCall } = call;
+  const failed = 'message' in end && end.message.isError && failure && isTellable(failure.error, call.ctx);
+  const error = failed ? { error: failure.error } : undefined;
+  run.emit({ type: 'tool_execution_end', runId, sessionId, toolCall, ...end, ...error });
 }
 
 /** Answers every call that has no result, with the reason why it will get no other. */

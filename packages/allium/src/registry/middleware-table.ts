@@ -32,6 +32,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
           description: 'Answers in place, without suspending the run; undefined suspends after all.',
           anyOf: [code],
         },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
+        },
       },
       additionalProperties: false,
     },
@@ -84,6 +89,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
           anyOf: [code],
         },
         priceOf: { description: 'Prices of models that carry none. Needed for `usd`.', anyOf: [code] },
+        subagents: {
+          description:
+            "Sub-agents that do not have this budget: `limit` stops them when it is used up, `count` only books what they used. Default: 'limit'",
+          enum: ['limit', 'count'],
+        },
         name: {
           description:
             "Needed when two of them `per` session stand in one list; part of the keys in `store`. Default: 'budget'",
@@ -119,6 +129,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
             'Milliseconds to wait for the same request of another run before making the call anyway. Default: 60_000',
           type: 'number',
         },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
+        },
       },
       additionalProperties: false,
     },
@@ -147,6 +162,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
             "`stop` ends the run; `tell-model` refuses the call and lets the model go on without it. Default: 'stop'",
           enum: ['stop', 'tell-model'],
         },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
+        },
       },
       additionalProperties: false,
     },
@@ -173,8 +193,13 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         },
         failsOn: {
           description:
-            'Which errors count. Never asked about stops, suspensions and aborts. Default: isTransient for models, all for tools',
+            'Which errors count: a function, or a class of errors. Never asked about stops, suspensions and aborts. Default: isTransient for models, all for tools',
           anyOf: [code],
+        },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
         },
       },
       additionalProperties: false,
@@ -219,6 +244,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
             'Counts the tokens of a text. Default: `gpt-tokenizer` or `tokenx` where installed, else an estimate',
           anyOf: [code],
         },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
+        },
       },
       required: ['summaryModel', 'maxTokens'],
       additionalProperties: false,
@@ -236,6 +266,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
           type: 'number',
         },
         scope: { description: "What is counted. Default: 'model'", enum: ['model', 'run', 'tool'] },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
+        },
       },
       required: ['max'],
       additionalProperties: false,
@@ -250,6 +285,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
           description:
             "`error`: failures only; `info`: one line per call as well; `debug`: with arguments and text. Default: 'info'",
           enum: ['error', 'info', 'debug'],
+        },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
         },
       },
       additionalProperties: false,
@@ -270,6 +310,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
             '`model` bounds user messages and results in requests, `tool` the results that go into the history. Default: both',
           type: 'array',
           items: { enum: ['model', 'tool'] },
+        },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
         },
       },
       additionalProperties: false,
@@ -293,6 +338,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
           description:
             'Counts the tokens of a text. Default: `gpt-tokenizer` or `tokenx` where installed, else an estimate',
           anyOf: [code],
+        },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
         },
       },
       additionalProperties: false,
@@ -318,6 +368,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
           description: 'Told of each call, and awaited. What it throws fails the run.',
           anyOf: [code],
         },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
+        },
       },
       additionalProperties: false,
     },
@@ -338,6 +393,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
             'Sessions whose loaded tools are kept in memory; beyond it loaders run again: an integer ≥ 1. Default: 1000',
           type: 'number',
         },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
+        },
       },
       required: ['groups'],
       additionalProperties: false,
@@ -355,12 +415,17 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         },
         on: {
           description:
-            'Which errors are worth another model. Never asked about stops, suspensions and aborts. Default: mayFallBack',
+            'Which errors are worth another model: a function, or a class of errors. Never asked about stops, suspensions and aborts. Default: mayFallBack',
           anyOf: [code],
         },
         sticky: {
           description: 'The rest of the run stays with the model that was switched to. Default: false',
           type: 'boolean',
+        },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
         },
       },
       required: ['models'],
@@ -400,6 +465,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
             { type: 'object', additionalProperties: { type: 'array', items: { type: 'string' } } },
           ],
         },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
+        },
       },
       required: ['roots'],
       additionalProperties: false,
@@ -415,6 +485,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
           description:
             'How often it is asked in one run before the goal is given up: an integer from 1 to 100. Default: 10',
           type: 'number',
+        },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
         },
       },
       required: ['evaluator'],
@@ -439,6 +514,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
             'Counts the tokens of a text. Default: `gpt-tokenizer` or `tokenx` where installed, else an estimate',
           anyOf: [code],
         },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
+        },
       },
       additionalProperties: false,
     },
@@ -460,6 +540,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
           anyOf: [code],
         },
         ttlMs: { description: 'Milliseconds a result is kept. Default: 86_400_000, a day', type: 'number' },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
+        },
       },
       required: ['store'],
       additionalProperties: false,
@@ -490,6 +575,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
             "`nudge` tells the model once and stops the run if it goes on; `stop` stops at once. Default: 'nudge'",
           enum: ['nudge', 'stop'],
         },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
+        },
       },
       additionalProperties: false,
     },
@@ -498,7 +588,14 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
     load: async () => (await import('../middleware/max-turns/index.js')).maxTurns,
     shape: {
       type: 'object',
-      properties: { turns: { description: 'Turns a run may take. Default: 10', type: 'number' } },
+      properties: {
+        turns: { description: 'Turns a run may take. Default: 10', type: 'number' },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
+        },
+      },
       additionalProperties: false,
     },
   },
@@ -526,6 +623,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
           description: 'Milliseconds to wait for the memory before going on without it. Default: 3000',
           type: 'number',
         },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
+        },
       },
       required: ['memory'],
       additionalProperties: false,
@@ -543,6 +645,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         },
         counter: { description: 'Adds to a counter.', anyOf: [code] },
         histogram: { description: 'Records a value: seconds or tokens.', anyOf: [code] },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
+        },
       },
       additionalProperties: false,
     },
@@ -555,6 +662,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         text: {
           description:
             "What the model reads in the place of a result that is missing. Default: 'No result: the call was interrupted.'",
+          type: 'string',
+        },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
           type: 'string',
         },
       },
@@ -575,6 +687,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
           description:
             'Messages that are marked, at most, beside the system prompt: an integer from 0 to 3. Default: 2',
           type: 'number',
+        },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
         },
       },
       additionalProperties: false,
@@ -607,6 +724,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
           description: 'Counts for several processes, in the place of `limit` and `perMs`.',
           anyOf: [code],
         },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
+        },
       },
       additionalProperties: false,
     },
@@ -620,6 +742,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
           description:
             'The cassette: a file, begun anew with the first call; a list that lines are added to; or a function that is called with one line after the other and awaited. What it throws fails the call that was recorded.',
           anyOf: [code],
+        },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
         },
       },
       required: ['to'],
@@ -639,6 +766,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
           description:
             "What a call means that was not recorded: the run fails, or the call is made. Default: 'error'",
           enum: ['error', 'passthrough'],
+        },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
         },
       },
       required: ['from'],
@@ -668,11 +800,16 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         },
         retryOn: {
           description:
-            'Which errors are worth another attempt. Never asked about stops, suspensions and aborts. Default: isTransient',
+            'Which errors are worth another attempt: a function, or a class of errors. Never asked about stops, suspensions and aborts. Default: isTransient',
           anyOf: [code],
         },
         on: { description: "What is retried. Default: 'model'", enum: ['model', 'tool'] },
         random: { description: 'From 0 up to 1, for the jitter. Default: Math.random', anyOf: [code] },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
+        },
       },
       additionalProperties: false,
     },
@@ -686,6 +823,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         maxBytes: {
           description: 'Bytes that a file of a skill may have to be read: an integer ≥ 1. Default: 100_000',
           type: 'number',
+        },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
         },
       },
       required: ['dir'],
@@ -701,6 +843,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
           description:
             'Takes one line per call, and is awaited. What it throws is noted in `result.changes`. Default: stderr, by `console.error`: stdout is for what a program is asked for',
           anyOf: [code],
+        },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
         },
       },
       additionalProperties: false,
@@ -725,6 +872,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         toJsonSchema: {
           description: 'Makes the JSON Schema where the schema does not expose one.',
           anyOf: [code],
+        },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
         },
       },
       required: ['schema'],
@@ -773,6 +925,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
             'A middleware that traces; outermost in every sub-agent. The one of the parent finds `ctx.parentRunId`.',
           anyOf: [code],
         },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
+        },
       },
       additionalProperties: false,
     },
@@ -804,6 +961,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
           type: 'object',
           additionalProperties: { type: 'number' },
         },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
+        },
       },
       additionalProperties: false,
     },
@@ -820,6 +982,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         },
         toolDescription: {
           description: 'How `write_todos` is described to the model. Default: what it takes',
+          type: 'string',
+        },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
           type: 'string',
         },
       },
@@ -857,6 +1024,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
             'Milliseconds to wait for the same call of another run before running the tool anyway. Default: 60_000',
           type: 'number',
         },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
+        },
       },
       additionalProperties: false,
     },
@@ -872,6 +1044,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
             'Which tools it plays, by name or as they are; none with an empty list. Default: all of them',
           type: 'array',
           items: { anyOf: [{ type: 'string' }, code] },
+        },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
         },
       },
       required: ['model'],
@@ -894,6 +1071,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
           type: 'array',
           items: { type: 'string' },
         },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
+        },
       },
       additionalProperties: false,
     },
@@ -912,6 +1094,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         tokenCounter: {
           description: 'Counts the tokens of a text. Default: a quarter of its characters',
           anyOf: [code],
+        },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
         },
       },
       additionalProperties: false,
@@ -936,6 +1123,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
           description:
             'Tools that middleware bring are always shown: they may not work without them. False: they are picked like others. Default: true',
           type: 'boolean',
+        },
+        name: {
+          description:
+            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+          type: 'string',
         },
       },
       required: ['model'],

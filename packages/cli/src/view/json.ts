@@ -16,6 +16,8 @@ export function jsonView(
   const shown = (event: AgentEvent): AgentEvent => {
     if (event.type === 'custom' && event.data !== undefined)
       return { ...event, data: withTexts(event.data, redact) };
+    if (event.type === 'tool_execution_end' && event.error !== undefined)
+      return { ...event, error: withTexts(plain(event.error), redact) };
     if (event.type !== 'agent_end') return event;
     return { ...event, result: withoutSecrets(event.result, redact, redactError) };
   };
@@ -25,4 +27,11 @@ export function jsonView(
     request: (request) => put({ type: 'request', runId: request.runId, request }),
     answer: ({ id, runId }, decision) => put({ type: 'answer', runId, requestId: id, decision }),
   };
+}
+
+/** An error as JSON: its properties are not shown by themselves. */
+function plain(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  const { name, message, stack } = error;
+  return { name, message, stack };
 }

@@ -2,7 +2,7 @@
 import type { ToolContext } from '../../kernel/context.js';
 import { AlliumError, invalidOption, shown } from '../../kernel/errors.js';
 import { defineMiddleware, type Middleware, type ToolVerdict } from '../../kernel/middleware.js';
-import { checkFunction, checkNumber, checkOptions } from '../../kernel/options.js';
+import { checkFunction, checkNamed, checkNumber, type NamedOptions } from '../../kernel/options.js';
 import type { Awaitable, Decision, PendingRequest } from '../../kernel/store.js';
 
 /** What a policy says about a call: `'allow'`, `deny(reason)` or `ask(details, timeoutMs)`. */
@@ -24,7 +24,7 @@ export type ApprovalRule = (ctx: ToolContext) => Awaitable<ApprovalVerdict>;
 /** One rule for all calls, or a verdict or rule by the name of the tool. `'*'` is for the tools without a line. */
 export type ApprovalPolicy = ApprovalRule | Readonly<Record<string, ApprovalVerdict | ApprovalRule>>;
 
-export interface ApprovalOptions {
+export interface ApprovalOptions extends NamedOptions {
   /** Who decides about a call. Tools that it does not name are asked about. @default every call is asked about */
   readonly policy?: ApprovalPolicy;
   /**
@@ -59,12 +59,12 @@ export function ask(details?: unknown, timeoutMs?: number): ApprovalVerdict {
  * approval({ policy: { search: 'allow', pay: (ctx) => (ctx.args.amount > 100 ? ask({ limit: 100 }) : 'allow') } })
  */
 export function approval(options: ApprovalOptions = {}): Middleware {
-  checkOptions('approval', options, ['policy', 'onRequest']);
+  checkNamed('approval', options, ['policy', 'onRequest']);
   const { policy = {}, onRequest } = options;
   checkPolicy(policy);
   if (onRequest !== undefined) checkFunction('onRequest', onRequest);
   return defineMiddleware({
-    name: 'approval',
+    name: options.name ?? 'approval',
     suspends: true,
     traits: ['protects'],
     async beforeToolCall(ctx): Promise<ToolVerdict | undefined> {

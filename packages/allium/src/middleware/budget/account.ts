@@ -36,6 +36,29 @@ export interface Account {
   enter(): SideBySide;
   /** It is over. */
   leave(): void;
+  /** Does what is to be booked after a call that nobody of ours waits for, which is over. */
+  later(book: () => Awaitable<unknown>, failed: (problem: unknown) => void): void;
+  /** Settles when all of that is done. */
+  readonly settled: Promise<unknown> | undefined;
+}
+
+/** What two kinds of accounts have in common. */
+abstract class Booking {
+  settled: Promise<unknown> | undefined = undefined;
+
+  abstract leave(): void;
+
+  later(book: () => Awaitable<unknown>, failed: (problem: unknown) => void): void {
+    this.leave();
+    try {
+      const done = book();
+      if (!isThenable(done)) return;
+      const noted = Promise.resolve(done).catch(failed);
+      this.settled = this.settled ? Promise.all([this.settled, noted]) : noted;
+    } catch (problem) {
+      failed(problem);
+    }
+  }
 }
 
 /** The calls of this process that are under way on an account. */
@@ -46,7 +69,7 @@ export interface SideBySide {
 }
 
 /** The account of a run or session while a run is under way. Sub-agents draw on the one of their root. */
-export class RunAccount implements Account {
+export class RunAccount extends Booking implements Account {
   readonly unbooked: Spent[] = [];
   lastPrice: Price | undefined;
   private reservedTokens = 0;
@@ -64,7 +87,9 @@ export class RunAccount implements Account {
       readonly usage: { readonly totalTokens: number };
       readonly costUsd: number | undefined;
     },
-  ) {}
+  ) {
+    super();
+  }
 
   /** Spent, without what is set aside. */
   get spent(): Amount {
@@ -117,7 +142,7 @@ export function isBehind({ run, total }: StoredAmount, other: StoredAmount): boo
 }
 
 /** An account that outlives runs: of a tenant, or of whatever a key names. */
-export class SharedAccount implements Account {
+export class SharedAccount extends Booking implements Account {
   readonly unbooked: Spent[] = [];
   lastPrice: Price | undefined;
 
@@ -128,7 +153,9 @@ export class SharedAccount implements Account {
     private readonly counts: { readonly tokens: boolean; readonly usd: boolean },
     /** By key, for every run has an account object of its own. Those without calls are not kept. */
     private readonly sides: Map<string, SideBySide>,
-  ) {}
+  ) {
+    super();
+  }
 
   enter(): SideBySide {
     const side = this.sides.get(this.key) ?? { calls: 0, asked: NOTHING };

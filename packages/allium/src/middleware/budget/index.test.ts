@@ -6,6 +6,7 @@ import {
   type ModelPart,
   memoryStore,
   type Price,
+  textOf,
   tool,
   type Usage,
 } from 'allium';
@@ -499,6 +500,85 @@ describe('budget', () => {
     const agent = new Agent({ model, tools: [delegate], middleware: [budget({ tokens: 3000 })] });
     expect((await agent.run('go')).stop.reason).toBe('max_tokens');
     expect(model.requests).toHaveLength(1);
+  });
+
+  describe.each(['run', 'session', 'tenant'] as const)('per %s holds for what is below it:', (per) => {
+    const thousand = () => scriptedModel([uses(1000)], { repeat: true });
+    const again = tool({ name: 'again', description: 'Again.', input: z.object({}), execute: () => 'ok' });
+    /** A sub-agent without the budget that would take 40 turns of 1000 tokens. */
+    const greedy = () => {
+      const usage = { inputTokens: 900, outputTokens: 100 };
+      const turns = Array.from({ length: 40 }, (_, n) =>
+        chunks(
+          { type: 'tool-call', id: `c${n}`, name: 'again', arguments: '{}' },
+          { type: 'finish', reason: 'tool-calls', usage },
+        ),
+      );
+      return new Agent({ name: 'greedy', model: scriptedModel([...turns, text('done')]), tools: [again] });
+    };
+    const call = toolCalls({ name: 'ask', args: { prompt: 'go' } });
+    const limit = (more: object = {}) => budget({ tokens: 5000, per, ...more });
+
+    it('sub-agents that do not have it', async () => {
+      const child = greedy();
+      const ask = child.asTool({ name: 'ask', description: 'Asks.' });
+      const model = scriptedModel([call, text('never')]);
+      const result = await new Agent({ model, tools: [ask], middleware: [limit()] }).run('go');
+      expect(result.usage.totalTokens).toBeLessThanOrEqual(6000);
+      const told = result.messages.find(({ role }) => role === 'tool')!;
+      expect(textOf(told)).toContain('did not finish (max_tokens)');
+    });
+
+    it('and those of sub-agents, several at once, and streamed', async () => {
+      const middle = new Agent({
+        model: scriptedModel([call, text('fine')], { repeat: true }),
+        tools: [greedy().asTool({ name: 'ask', description: 'Asks.' })],
+      });
+      const ask = middle.asTool({ name: 'ask', description: 'Asks.' });
+      const calls = toolCalls(...['a', 'b', 'c'].map((id) => ({ name: 'ask', args: { prompt: 'go' }, id })));
+      const model = scriptedModel([calls, text('never')]);
+      const result = await new Agent({ model, tools: [ask], middleware: [limit()] }).stream('go').result;
+      expect(result.stop.reason).toBe('max_tokens');
+      expect(result.usage.totalTokens).toBeLessThanOrEqual(8000);
+    });
+
+    it('model calls of middleware further in, and of tools', async () => {
+      const helper = thousand();
+      const inner = defineMiddleware({
+        name: 'inner',
+        beforeModel: async (ctx) => {
+          for (let i = 0; i < 40; i++) await ctx.generate(helper, { messages: '?' });
+        },
+      });
+      const model = scriptedModel(['never']);
+      const result = await new Agent({ model, middleware: [limit(), inner] }).run('go');
+      expect(result.stop).toMatchObject({ reason: 'max_tokens', by: 'budget' });
+      expect(result.usage.totalTokens).toBeLessThanOrEqual(6000);
+      const asks = tool({
+        name: 'asks',
+        description: 'Asks.',
+        input: z.object({}),
+        execute: async (_, ctx) => {
+          for (let i = 0; i < 40; i++) await ctx.generate(helper, { messages: '?' });
+        },
+      });
+      const other = await new Agent({
+        model: scriptedModel([toolCalls({ name: 'asks' }), text('never')]),
+        tools: [asks],
+        middleware: [limit()],
+      }).run('go');
+      expect(other.stop.reason).toBe('max_tokens');
+      expect(other.usage.totalTokens).toBeLessThanOrEqual(6000);
+    });
+
+    it("unless subagents: 'count' says that they are only booked", async () => {
+      const ask = greedy().asTool({ name: 'ask', description: 'Asks.' });
+      const model = scriptedModel([call, text('never')]);
+      const middleware = [limit({ subagents: 'count' })];
+      const result = await new Agent({ model, tools: [ask], middleware }).run('go');
+      expect(result.stop.reason).toBe('max_tokens');
+      expect(result.usage.totalTokens).toBeGreaterThan(40_000);
+    });
   });
 
   it('books calls that overlap or stand inside each other once', async () => {

@@ -1,16 +1,16 @@
 /** Limits what runs, sessions or tenants may spend, in tokens or US dollars. */
 import type { Context, ModelContext, RunContext } from '../../kernel/context.js';
-import { AlliumError, invalidOption } from '../../kernel/errors.js';
+import { AlliumError, invalidOption, StopRun } from '../../kernel/errors.js';
 import { inputTokens } from '../../kernel/estimates.js';
 import { toldError } from '../../kernel/guards.js';
 import { costOf, SHORT } from '../../kernel/limits.js';
 import { type ModelResponse, NO_USAGE } from '../../kernel/messages.js';
-import { meter } from '../../kernel/meters.js';
+import { type Hold, type Meter, meter } from '../../kernel/meters.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { type ModelSettings, modelName, type Price } from '../../kernel/model.js';
+import { type Model, type ModelSettings, modelName, type Price } from '../../kernel/model.js';
 import { checkFunction, checkNumber, checkOneOf, checkOptions } from '../../kernel/options.js';
 import { type PriceOf, priceReader } from '../../kernel/prices.js';
-import type { RunResult } from '../../kernel/result.js';
+import type { RunResult, StoppingReason } from '../../kernel/result.js';
 import { defineState } from '../../kernel/state.js';
 import type { Awaitable } from '../../kernel/store.js';
 import {
@@ -42,11 +42,13 @@ export interface BudgetOptions {
   readonly store?: BudgetStore | BudgetMap;
   /** Prices of models that carry none. Needed for `usd`. */
   readonly priceOf?: PriceOf;
+  /** Sub-agents that do not have this budget: `limit` stops them when it is used up, `count` only books what they used. @default 'limit' */
+  readonly subagents?: 'limit' | 'count';
   /** Needed when two of them `per` session stand in one list; part of the keys in `store`. @default 'budget' */
   readonly name?: string;
 }
 
-const OPTIONS = ['usd', 'tokens', 'per', 'store', 'priceOf', 'name'];
+const OPTIONS = ['usd', 'tokens', 'per', 'store', 'priceOf', 'subagents', 'name'];
 /** Where others add to the same account at the same moment, a reservation may have to be tried again. */
 const TRIES = 8;
 /** Tokens that few answers have. */
@@ -66,7 +68,7 @@ const CENT_DUST = 1e-9;
 export function budget(options: BudgetOptions): Middleware {
   checkOptions('budget', options, OPTIONS);
   checkBudget(options);
-  const { usd, tokens, per = 'run', store, name = 'budget' } = options;
+  const { usd, tokens, per = 'run', store, subagents = 'limit', name = 'budget' } = options;
   const priceOf = priceReader(options.priceOf);
   const limits = { tokens: tokens ?? Number.POSITIVE_INFINITY, usd: usd ?? Number.POSITIVE_INFINITY };
   const increment = incrementOf(store ?? new Map<string, number>());
@@ -76,6 +78,8 @@ export function budget(options: BudgetOptions): Middleware {
     scope: per === 'session' ? 'session' : 'run',
     initial: { run: '', base: NOTHING, total: NOTHING },
   });
+  /** Model calls that pass through here: those of others are admitted where the model is called. */
+  const passing = new WeakSet<object>();
   /** The account of each run under way. */
   const accounts = new Map<string, Account>();
   const sides = new Map<string, SideBySide>();
@@ -119,7 +123,14 @@ export function budget(options: BudgetOptions): Middleware {
       if (fits(account.add(wanted.amount))) return wanted;
       account.add(minus(wanted.amount));
     }
-    return ctx.stop(...spentUp(limits, left, asked.input));
+    return stop(ctx, spentUp(limits, left, asked.input));
+  }
+
+  /** Also from calls that do not pass through here, where the context is nobody's. */
+  function stop(ctx: ModelContext, [reason, why]: [StoppingReason, string]): never {
+    const signal = new StopRun(reason, why);
+    ctx._latch(signal, name);
+    throw signal;
   }
 
   async function reserveShared(
@@ -136,7 +147,7 @@ export function budget(options: BudgetOptions): Middleware {
         if (fits(await ask(account, wanted.amount, side))) return wanted;
         await account.add(minus(wanted.amount));
       }
-      if (attempt === TRIES) return ctx.stop(...spentUp(limits, left, asked.input));
+      if (attempt === TRIES) return stop(ctx, spentUp(limits, left, asked.input));
     }
   }
 
@@ -212,9 +223,37 @@ export function budget(options: BudgetOptions): Middleware {
     return account.add(sum(booked, minus(amount)));
   }
 
+  /** Calls below that do not pass through here: of sub-agents, and of middleware further in. */
+  function admitter(of: RunContext, account: Account): Meter['admit'] {
+    return (ctx) => {
+      if (passing.has(ctx._call) || (subagents === 'count' && ctx.runId !== of.runId)) return undefined;
+      const price = usd === undefined ? undefined : (priceOf(ctx.model) ?? account.lastPrice);
+      if (usd !== undefined && price === undefined) throw priceUnknown(ctx.model);
+      const leave = (error: unknown): never => {
+        account.leave();
+        throw error;
+      };
+      const held = ({ amount, output }: Reserved): Hold => ({
+        maxOutputTokens: output,
+        release: () =>
+          account.later(
+            () => settle(account, amount),
+            (problem) => failed(ctx, problem),
+          ),
+      });
+      try {
+        const reserved = reserve(ctx, account, price);
+        return reserved instanceof Promise ? reserved.then(held, leave) : held(reserved);
+      } catch (error) {
+        return leave(error);
+      }
+    };
+  }
+
   /** The run is over: what was used since the last call is booked. */
   async function close(ctx: RunContext, account: Account): Promise<void> {
     accounts.delete(ctx.runId);
+    await account.settled;
     await settle(account, NOTHING);
     keep(ctx, account);
   }
@@ -226,7 +265,8 @@ export function budget(options: BudgetOptions): Middleware {
     async wrapRun(ctx, next) {
       const account = accountOf(ctx);
       // A sub-agent's calls are noted for its parent's account already, where that is its own.
-      if (account !== accounts.get(ctx.parentRunId ?? '')) meter(ctx, accounts, account.unbooked);
+      if (account !== accounts.get(ctx.parentRunId ?? ''))
+        meter(ctx, accounts, { list: account.unbooked, admit: admitter(ctx, account) });
       accounts.set(ctx.runId, account);
       let result: RunResult;
       try {
@@ -242,6 +282,7 @@ export function budget(options: BudgetOptions): Middleware {
       const account = accounts.get(ctx.runId);
       // A call that a middleware further out makes before or after the run: nothing to draw on yet, or any more.
       if (!account) return next();
+      passing.add(ctx._call);
       const price = usd === undefined ? undefined : priceFor(ctx, priceOf);
       account.lastPrice = price;
       let setAside: Awaitable<Reserved>;
@@ -308,13 +349,15 @@ export function budget(options: BudgetOptions): Middleware {
   }
 }
 
-function checkBudget({ usd, tokens, per = 'run', store, priceOf, name = 'budget' }: BudgetOptions): void {
+function checkBudget(options: BudgetOptions): void {
+  const { usd, tokens, per = 'run', store, priceOf, subagents = 'limit', name = 'budget' } = options;
   if (usd === undefined && tokens === undefined)
     throw new AlliumError('INVALID_OPTION', 'budget() got nothing to limit. Give `usd` or `tokens`.');
   if (usd !== undefined) checkNumber('usd', usd, 0);
   if (tokens !== undefined) checkNumber('tokens', tokens, 0);
   if (typeof per !== 'function') checkOneOf('per', per, ['run', 'session', 'tenant']);
   if (priceOf !== undefined) checkFunction('priceOf', priceOf);
+  checkOneOf('subagents', subagents, ['limit', 'count']);
   if (typeof name !== 'string' || name === '') throw invalidOption('name', 'non-empty text', name);
   if (store === undefined) return;
   const { increment, get, set } = (store ?? {}) as Partial<BudgetStore & BudgetMap>;
@@ -344,7 +387,11 @@ function failed(ctx: Context, problem: unknown): void {
 function priceFor({ model }: ModelContext, priceOf: PriceOf): Price {
   const price = priceOf(model);
   if (price) return price;
-  throw new AlliumError(
+  throw priceUnknown(model);
+}
+
+function priceUnknown(model: Model): AlliumError {
+  return new AlliumError(
     'PRICE_UNKNOWN',
     `budget({ usd }) needs the price of ${modelName(model)}, which is not known. Set \`price\` on the model or pass \`priceOf\`, or limit \`tokens\` instead.`,
     { data: { model: modelName(model) } },

@@ -9,7 +9,14 @@ import { hash } from '../../kernel/hash.js';
 import type { ModelResponse } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { modelName } from '../../kernel/model.js';
-import { checkFunction, checkMethods, checkNumber, checkOneOf, checkOptions } from '../../kernel/options.js';
+import {
+  checkFunction,
+  checkMethods,
+  checkNamed,
+  checkNumber,
+  checkOneOf,
+  type NamedOptions,
+} from '../../kernel/options.js';
 import { requestKey } from '../../kernel/request-key.js';
 import { hasVerdict } from '../../kernel/response-gate.js';
 
@@ -29,7 +36,7 @@ export interface CacheEntry {
  */
 export type CacheStore = AnswerStore<CacheEntry>;
 
-export interface CacheOptions {
+export interface CacheOptions extends NamedOptions {
   /** @default a store in memory of `maxEntries` answers */
   readonly store?: CacheStore;
   /** Milliseconds an answer is good for. @default for ever */
@@ -56,7 +63,7 @@ const OPTIONS = ['store', 'ttlMs', 'maxEntries', 'scope', 'key', 'maxWaitMs', 'c
  * new Agent({ model, middleware: [cache({ ttlMs: 60_000 })] });
  */
 export function cache(options: CacheOptions = {}): Middleware {
-  checkOptions('cache', options, OPTIONS);
+  checkNamed('cache', options, OPTIONS);
   const { ttlMs, scope = 'tenant', key = cacheKey, maxWaitMs = 60_000, clock } = options;
   const store = storeOf(options);
   if (ttlMs !== undefined) checkNumber('ttlMs', ttlMs, 1);
@@ -83,7 +90,7 @@ export function cache(options: CacheOptions = {}): Middleware {
   };
 
   return defineMiddleware({
-    name: 'cache',
+    name: options.name ?? 'cache',
     traits: ['caches'],
     // It is given what the guards left, so nothing they removed or refused is ever stored.
     sink: true,

@@ -3,10 +3,10 @@ import type { ModelContext, ToolContext } from '../../kernel/context.js';
 import { AlliumError, invalidOption } from '../../kernel/errors.js';
 import { syntheticUserMessage } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { checkInteger, checkOneOf, checkOptions } from '../../kernel/options.js';
+import { checkInteger, checkNamed, checkOneOf, type NamedOptions } from '../../kernel/options.js';
 import { defineState } from '../../kernel/state.js';
 
-export interface CallLimitsOptions {
+export interface CallLimitsOptions extends NamedOptions {
   /** Model calls of a run that pass through here, without those of other middleware: an integer ≥ 1. @default no limit */
   readonly modelCalls?: number;
   /** Tool calls of a run, all tools together: an integer ≥ 0. @default no limit */
@@ -37,7 +37,7 @@ const NONE: ToolCount = { total: 0, tools: {}, message: '', counted: [] };
  * new Agent({ model, tools: [search], middleware: [callLimits({ perTool: { search: 1 }, onExceed: 'tell-model' })] });
  */
 export function callLimits(options: CallLimitsOptions): Middleware {
-  checkOptions('callLimits', options, ['modelCalls', 'toolCalls', 'perTool', 'onExceed']);
+  checkNamed('callLimits', options, ['modelCalls', 'toolCalls', 'perTool', 'onExceed']);
   const { modelCalls, toolCalls, perTool, onExceed = 'stop' } = options;
   checkLimits(options);
   checkOneOf('onExceed', onExceed, ['stop', 'tell-model']);
@@ -72,7 +72,7 @@ export function callLimits(options: CallLimitsOptions): Middleware {
   }
 
   return defineMiddleware({
-    name: 'call-limits',
+    name: options.name ?? 'call-limits',
     traits: ['protects'],
     state: [models, tools],
     ...(modelCalls !== undefined && { beforeModel }),

@@ -388,7 +388,7 @@ describe('circuit-breaker', () => {
     [{ cooldownMs: '30s' }, 'Expected `cooldownMs` to be a finite number ≥ 1, got "30s".'],
     [{ on: 'run' }, "Expected `on` to be 'model' or 'tool', got \"run\"."],
     [{ key: 'model' }, 'Expected `key` to be a function, got "model".'],
-    [{ failsOn: [503] }, 'Expected `failsOn` to be a function, got [503].'],
+    [{ failsOn: [503] }, 'Expected `failsOn` to be a function or a class of errors, got [503].'],
     [{ clock: 5 }, 'Expected `clock` to be an object with now(), setTimer(), got 5.'],
     [{ failure: 3 }, 'Unknown option `failure` of circuitBreaker(). Did you mean `failures`?'],
     [5, 'Expected `options` to be an object with failures,'],

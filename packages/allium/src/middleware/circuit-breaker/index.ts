@@ -8,14 +8,17 @@ import {
   checkFunction,
   checkInteger,
   checkMethods,
+  checkNamed,
   checkNumber,
   checkOneOf,
-  checkOptions,
+  type ErrorClass,
+  errorTest,
+  type NamedOptions,
 } from '../../kernel/options.js';
 import { isTransient } from '../../kernel/transient.js';
 import { type CallOutcome, Circuit } from './circuit.js';
 
-export interface CircuitBreakerOptions {
+export interface CircuitBreakerOptions extends NamedOptions {
   /** Failures in a row that open the circuit. @default 5 */
   readonly failures?: number;
   /** Milliseconds after which a failure is forgotten. @default 60_000 */
@@ -26,8 +29,8 @@ export interface CircuitBreakerOptions {
   readonly on?: 'model' | 'tool';
   /** Which circuit a call belongs to. @default `provider/id` of the model, or the name of the tool */
   readonly key?: (ctx: ModelContext | ToolContext) => string;
-  /** Which errors count. Never asked about stops, suspensions and aborts. @default isTransient for models, all for tools */
-  readonly failsOn?: (error: unknown, ctx: ModelContext | ToolContext) => boolean;
+  /** Which errors count: a function, or a class of errors. Never asked about stops, suspensions and aborts. @default isTransient for models, all for tools */
+  readonly failsOn?: ((error: unknown, ctx: ModelContext | ToolContext) => boolean) | ErrorClass;
   /** @default the agent's */
   readonly clock?: Clock;
 }
@@ -42,7 +45,7 @@ const OPTIONS = ['failures', 'windowMs', 'cooldownMs', 'on', 'key', 'failsOn', '
  * new Agent({ model, middleware: [circuitBreaker({ failures: 2, cooldownMs: 10_000 })] });
  */
 export function circuitBreaker(options: CircuitBreakerOptions = {}): Middleware {
-  checkOptions('circuitBreaker', options, OPTIONS);
+  checkNamed('circuitBreaker', options, OPTIONS);
   const {
     failures = 5,
     windowMs = 60_000,
@@ -51,20 +54,19 @@ export function circuitBreaker(options: CircuitBreakerOptions = {}): Middleware 
     key = targetOf,
     clock,
   } = options;
-  const { failsOn = on === 'model' ? isTransient : () => true } = options;
   checkInteger('failures', failures, 1);
   checkNumber('windowMs', windowMs, 1);
   checkNumber('cooldownMs', cooldownMs, 1);
   checkOneOf('on', on, ['model', 'tool']);
   checkFunction('key', key);
-  checkFunction('failsOn', failsOn);
+  const failsOn = errorTest('failsOn', options.failsOn ?? (on === 'model' ? isTransient : () => true));
   if (clock !== undefined) checkMethods('clock', clock, ['now', 'setTimer']);
   const limits = { failures, windowMs, cooldownMs };
   // For the whole process: that a provider is down is true for every run.
   const circuits = new Map<string, Circuit>();
 
   return defineMiddleware({
-    name: 'circuit-breaker',
+    name: options.name ?? 'circuit-breaker',
     traits: ['trips'],
     seams: [on],
     async process(given, next) {
@@ -103,7 +105,7 @@ export function circuitBreaker(options: CircuitBreakerOptions = {}): Middleware 
 function judged(
   error: unknown,
   ctx: ModelContext | ToolContext,
-  failsOn: NonNullable<CircuitBreakerOptions['failsOn']>,
+  failsOn: (error: unknown, ctx: ModelContext | ToolContext) => boolean,
 ): CallOutcome {
   if (isControl(error)) return 'nothing';
   if (failsOn(error, ctx)) return 'failure';

@@ -6,7 +6,7 @@ import { invalidOption } from '../../kernel/errors.js';
 import type { Message } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import type { Model } from '../../kernel/model.js';
-import { checkInteger, checkMethods, checkOptions } from '../../kernel/options.js';
+import { checkInteger, checkMethods, checkNamed, type NamedOptions } from '../../kernel/options.js';
 import { defineState } from '../../kernel/state.js';
 import { Compactor, type Memory } from './compactor.js';
 import { isContextOverflow } from './overflow.js';
@@ -16,7 +16,7 @@ import { EXISTING_SUMMARY_SUFFIX, SUMMARY_PROMPT } from './summary.js';
 export type { TokenCounter } from '../../context-window/token-counter.js';
 export type { CompactionState } from './state.js';
 
-export interface CompactionOptions {
+export interface CompactionOptions extends NamedOptions {
   /** Writes the summaries. */
   readonly summaryModel: Model;
   /** Tokens of a request from which on it is compacted: an integer ≥ 1. Leave room for the answer. */
@@ -55,7 +55,7 @@ const OPTIONS = [
  * new Agent({ model, middleware: [compaction({ summaryModel, maxTokens: 2000, keepTailTokens: 500 })] });
  */
 export function compaction(options: CompactionOptions): Compaction {
-  checkOptions('compaction', options, OPTIONS);
+  checkNamed('compaction', options, OPTIONS);
   checkCompaction(options);
   const { summaryModel } = options;
   const compactor = compactorOf(options);
@@ -91,7 +91,7 @@ export function compaction(options: CompactionOptions): Compaction {
 
   return {
     ...defineMiddleware({
-      name: 'compaction',
+      name: options.name ?? 'compaction',
       state: [cells.summary, cells.progress, asked],
       seams: ['model'],
       extraLlmCalls: () => [summaryModel],

@@ -7,13 +7,14 @@ import {
   checkFunction,
   checkInteger,
   checkMethods,
+  checkNamed,
   checkNumber,
   checkOneOf,
-  checkOptions,
+  type NamedOptions,
 } from '../../kernel/options.js';
 import { Lane } from './lane.js';
 
-export interface ConcurrencyOptions {
+export interface ConcurrencyOptions extends NamedOptions {
   /** Calls that may be under way at once, for each key. */
   readonly max: number;
   /** Whose limit it is. @default the tenant */
@@ -36,7 +37,7 @@ const OPTIONS = ['max', 'key', 'maxWaitMs', 'scope', 'clock'];
  * new Agent({ model, middleware: [concurrency({ max: 2 })] });
  */
 export function concurrency(options: ConcurrencyOptions): Middleware {
-  checkOptions('concurrency', options, OPTIONS);
+  checkNamed('concurrency', options, OPTIONS);
   const { max, key = tenantOf, maxWaitMs = Number.POSITIVE_INFINITY, scope = 'model', clock } = options;
   checkInteger('max', max, 1);
   checkFunction('key', key);
@@ -46,7 +47,7 @@ export function concurrency(options: ConcurrencyOptions): Middleware {
   const lanes = new Map<string, Lane>();
 
   return defineMiddleware({
-    name: 'concurrency',
+    name: options.name ?? 'concurrency',
     seams: [scope],
     async process(ctx, next) {
       const whose = key(ctx);

@@ -186,7 +186,7 @@ describe('console-logger', () => {
     [{ levle: 'info' }, 'Unknown option `levle` of consoleLogger(). Did you mean `level`?'],
     [
       'info',
-      'Expected `options` to be an object with level, console, clock for consoleLogger(), got "info".',
+      'Expected `options` to be an object with level, console, clock, name for consoleLogger(), got "info".',
     ],
   ])('refuses %j', (options, message) => {
     expect(() => consoleLogger(options as never)).toThrow(message);

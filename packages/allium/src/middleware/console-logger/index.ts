@@ -6,9 +6,10 @@ import { toldError } from '../../kernel/guards.js';
 import { type ModelResponse, textOf, toolCallsOf } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { modelName } from '../../kernel/model.js';
-import { checkMethods, checkOneOf, checkOptions } from '../../kernel/options.js';
+import { checkMethods, checkNamed, checkOneOf, type NamedOptions } from '../../kernel/options.js';
 import type { RunResult } from '../../kernel/result.js';
 import { terminalText } from '../../kernel/terminal-text.js';
+import { toldFrames } from '../../kernel/told-error.js';
 import type { ToolResult } from '../../kernel/tool.js';
 
 const LEVELS = ['error', 'info', 'debug'] as const;
@@ -17,7 +18,7 @@ const LEVELS = ['error', 'info', 'debug'] as const;
 const toStderr = (line: string): void => globalThis.console.error(line);
 const STDERR = { error: toStderr, info: toStderr, debug: toStderr };
 
-export interface ConsoleLoggerOptions {
+export interface ConsoleLoggerOptions extends NamedOptions {
   /** `error`: failures only; `info`: one line per call as well; `debug`: with arguments and text. @default 'info' */
   readonly level?: (typeof LEVELS)[number];
   /**
@@ -35,7 +36,7 @@ export interface ConsoleLoggerOptions {
  * new Agent({ model, tools: [add], middleware: [consoleLogger({ level: 'debug' })] });
  */
 export function consoleLogger(options: ConsoleLoggerOptions = {}): Middleware {
-  checkOptions('consoleLogger', options, ['level', 'console', 'clock']);
+  checkNamed('consoleLogger', options, ['level', 'console', 'clock']);
   const { level = 'info', console: out = STDERR, clock = systemClock } = options;
   checkOneOf('level', level, LEVELS);
   checkMethods('console', out, LEVELS);
@@ -47,7 +48,7 @@ export function consoleLogger(options: ConsoleLoggerOptions = {}): Middleware {
     await out[at](`${run} ${terminalText(line).replaceAll('\n', `\n${run}   `)}`);
   };
   return defineMiddleware({
-    name: 'console-logger',
+    name: options.name ?? 'console-logger',
     sink: true,
     traits: ['exports'],
     // A log that cannot be written does not end a run.
@@ -60,7 +61,8 @@ export function consoleLogger(options: ConsoleLoggerOptions = {}): Middleware {
       } catch (error) {
         // Stops, suspensions and aborts are ends, not failures.
         if (isControl(error)) await write('info', ctx, `${subject(ctx)}: ended: ${error.message}`);
-        else await write('error', ctx, `${subject(ctx)}: failed: ${toldError(error, ctx)}`);
+        else
+          await write('error', ctx, `${subject(ctx)}: failed: ${toldError(error, ctx)}${frames(ctx, error)}`);
         throw error;
       }
       const took = clock.now() - started;
@@ -74,6 +76,11 @@ export function consoleLogger(options: ConsoleLoggerOptions = {}): Middleware {
       if (ctx.blocked) await write('info', ctx, `${subject(ctx)}: refused`);
     },
   });
+}
+
+/** Where a tool failed. A model or run that fails is told to the caller, with its error. */
+function frames(ctx: AnyContext, error: unknown): string {
+  return ctx.seam === 'tool' ? toldFrames(error, ctx) : '';
 }
 
 type AnyContext = RunContext | ModelContext | ToolContext;

@@ -2,10 +2,10 @@
 import { invalidOption } from '../../kernel/errors.js';
 import type { Message } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { checkInteger, checkOptions } from '../../kernel/options.js';
+import { checkInteger, checkNamed, type NamedOptions } from '../../kernel/options.js';
 import { beginning } from '../../texts/cut.js';
 
-export interface ContentTruncatorOptions {
+export interface ContentTruncatorOptions extends NamedOptions {
   /** Characters of text a message or result may have, the note about the cut included: an integer ≥ 100. @default 50_000 */
   readonly maxChars?: number;
   /** `model` bounds user messages and results in requests, `tool` the results that go into the history. @default both */
@@ -19,7 +19,7 @@ export interface ContentTruncatorOptions {
  * new Agent({ model, tools: [read], middleware: [contentTruncator({ maxChars: 100 })] });
  */
 export function contentTruncator(options: ContentTruncatorOptions = {}): Middleware {
-  checkOptions('contentTruncator', options, ['maxChars', 'on']);
+  checkNamed('contentTruncator', options, ['maxChars', 'on']);
   const { maxChars = 50_000, on = ['model', 'tool'] } = options;
   checkInteger('maxChars', maxChars, 100);
   if (!Array.isArray(on) || on.length === 0 || !on.every((seam) => seam === 'model' || seam === 'tool'))
@@ -37,7 +37,7 @@ export function contentTruncator(options: ContentTruncatorOptions = {}): Middlew
     return known;
   };
   return defineMiddleware({
-    name: 'content-truncator',
+    name: options.name ?? 'content-truncator',
     ...(on.includes('model') && {
       // A rule and no layer, after every `transformContext`: what others put into the request is bounded as well, and
       // calls that they make for themselves, a summary of the conversation for example, are left whole.

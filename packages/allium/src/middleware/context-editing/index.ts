@@ -4,11 +4,11 @@ import type { TokenCounter } from '../../context-window/token-counter.js';
 import { meterFor } from '../../context-window/token-meter.js';
 import type { Message, ToolMessage } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { checkInteger, checkOptions } from '../../kernel/options.js';
+import { checkInteger, checkNamed, type NamedOptions } from '../../kernel/options.js';
 
 export type { TokenCounter } from '../../context-window/token-counter.js';
 
-export interface ContextEditingOptions {
+export interface ContextEditingOptions extends NamedOptions {
   /** Tokens of a request from which on old results are cleared: an integer ≥ 0. @default 100_000 */
   readonly clearToolResultsAfterTokens?: number;
   /** How many of the latest results stay: an integer ≥ 0. @default 3 */
@@ -24,7 +24,7 @@ export interface ContextEditingOptions {
  * new Agent({ model, tools: [read], middleware: [contextEditing({ clearToolResultsAfterTokens: 500, keep: 1 })] });
  */
 export function contextEditing(options: ContextEditingOptions = {}): Middleware {
-  checkOptions('contextEditing', options, ['clearToolResultsAfterTokens', 'keep', 'tokenCounter']);
+  checkNamed('contextEditing', options, ['clearToolResultsAfterTokens', 'keep', 'tokenCounter']);
   const { clearToolResultsAfterTokens = 100_000, keep = 3 } = options;
   checkInteger('clearToolResultsAfterTokens', clearToolResultsAfterTokens, 0);
   checkInteger('keep', keep, 0);
@@ -40,7 +40,7 @@ export function contextEditing(options: ContextEditingOptions = {}): Middleware 
     return known;
   };
   return defineMiddleware({
-    name: 'context-editing',
+    name: options.name ?? 'context-editing',
     async transformContext(messages, ctx) {
       const counts = await meter();
       // Not what the model says it has read: that was the short request, and the next one would be long again.

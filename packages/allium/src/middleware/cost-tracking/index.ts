@@ -7,7 +7,13 @@ import { costOf } from '../../kernel/limits.js';
 import type { ModelResponse, Usage } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { modelName, type Price } from '../../kernel/model.js';
-import { checkFunction, checkMethods, checkNumber, checkOptions } from '../../kernel/options.js';
+import {
+  checkFunction,
+  checkMethods,
+  checkNamed,
+  checkNumber,
+  type NamedOptions,
+} from '../../kernel/options.js';
 import { checkPrice } from '../../kernel/prices.js';
 import type { RunResult } from '../../kernel/result.js';
 import { defineState } from '../../kernel/state.js';
@@ -30,7 +36,7 @@ export interface CallCost {
   readonly totalUsd: number | undefined;
 }
 
-export interface CostTrackingOptions {
+export interface CostTrackingOptions extends NamedOptions {
   /**
    * US dollars per million tokens: by `provider/id` or `id`, or a function. Models that are not in here cost what
    * their own `price` says. @default a model's own `price`, else the table of `@pydantic/genai-prices`
@@ -65,7 +71,7 @@ interface Spent {
  * const tracking = costTracking({ prices: { 'test/scripted': { input: 3, output: 15 } } });
  */
 export function costTracking(options: CostTrackingOptions = {}): Middleware {
-  checkOptions('costTracking', options, ['prices', 'onCost', 'clock']);
+  checkNamed('costTracking', options, ['prices', 'onCost', 'clock']);
   const { onCost, clock = systemClock } = options;
   const prices = options.prices === undefined ? undefined : lookup(options.prices);
   if (onCost !== undefined) checkFunction('onCost', onCost);
@@ -99,7 +105,7 @@ export function costTracking(options: CostTrackingOptions = {}): Middleware {
   }
 
   return defineMiddleware({
-    name: 'cost-tracking',
+    name: options.name ?? 'cost-tracking',
     state: [spent],
     async afterModel(ctx) {
       const response = ctx.response!;

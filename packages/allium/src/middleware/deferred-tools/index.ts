@@ -5,7 +5,7 @@ import { toldError } from '../../kernel/guards.js';
 import type { ToolCall } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { objectInput } from '../../kernel/object-input.js';
-import { checkInteger, checkOneOf, checkOptions } from '../../kernel/options.js';
+import { checkInteger, checkNamed, checkOneOf, type NamedOptions } from '../../kernel/options.js';
 import { defineState, type StateCell } from '../../kernel/state.js';
 import { type Tool, type ToolResult, tool, toolResult, toolSpec } from '../../kernel/tool.js';
 import { wasOffered } from '../../kernel/tool-preparation.js';
@@ -14,7 +14,7 @@ import { catalogue, checkGroups, duplicate, LoadedTools, type ToolGroup } from '
 
 export type { ToolGroup } from './groups.js';
 
-export interface DeferredToolsOptions {
+export interface DeferredToolsOptions extends NamedOptions {
   /** A tool may be in one group only. */
   readonly groups: readonly ToolGroup[];
   /**
@@ -42,12 +42,12 @@ const HOW = {
  * new Agent({ model, middleware: [deferredTools({ groups: [billing] })] });
  */
 export function deferredTools(options: DeferredToolsOptions): Middleware {
-  checkOptions('deferredTools', options, ['groups', 'strategy', 'maxSessions']);
+  checkNamed('deferredTools', options, ['groups', 'strategy', 'maxSessions']);
   const { groups, strategy = 'dispatch', maxSessions = 1000 } = options;
   checkOneOf('strategy', strategy, ['dispatch', 'inject']);
   checkInteger('maxSessions', maxSessions, 1);
   const owners = checkGroups(groups, [LOAD, DISPATCH]);
-  if (groups.length === 0) return defineMiddleware({ name: 'deferred-tools' });
+  if (groups.length === 0) return defineMiddleware({ name: options.name ?? 'deferred-tools' });
 
   const cell = defineState<readonly string[]>({ name: 'loaded', scope: 'session', initial: [] });
   const deferred: Deferred = { groups, owners, cell, loads: new LoadedTools(maxSessions) };
@@ -58,7 +58,7 @@ export function deferredTools(options: DeferredToolsOptions): Middleware {
     return prompt === '' ? text : `${prompt}\n\n${text}`;
   };
   const load = loadTool(deferred, strategy);
-  const shared = { name: 'deferred-tools', state: [cell] };
+  const shared = { name: options.name ?? 'deferred-tools', state: [cell] };
   if (strategy === 'dispatch') {
     const dispatch = dispatchTool(deferred);
     return defineMiddleware({

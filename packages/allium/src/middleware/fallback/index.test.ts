@@ -366,7 +366,7 @@ describe('fallback', () => {
     [{}, 'Expected `models` to be a list of at least one model, each with a stream() method, got undefined.'],
     [{ models: [] }, 'Expected `models` to be a list of at least one model'],
     [{ models: ['gpt'] }, 'Expected `models[0]` to be a model with a stream() method, got "gpt".'],
-    [{ models: [spare()], on: 503 }, 'Expected `on` to be a function, got 503.'],
+    [{ models: [spare()], on: 503 }, 'Expected `on` to be a function or a class of errors, got 503.'],
     [{ models: [spare()], sticky: 'run' }, 'Expected `sticky` to be true or false, got "run".'],
     [{ model: spare() }, 'Unknown option `model` of fallback(). Did you mean `models`?'],
   ])('refuses %j', (options, message) => {

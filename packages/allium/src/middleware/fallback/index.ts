@@ -4,15 +4,15 @@ import { AlliumError, attribution, invalidOption, messageOf } from '../../kernel
 import { toldError } from '../../kernel/guards.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { type Model, type ModelSettings, modelName } from '../../kernel/model.js';
-import { checkFunction, checkOptions } from '../../kernel/options.js';
+import { checkNamed, type ErrorClass, errorTest, type NamedOptions } from '../../kernel/options.js';
 import { defineState } from '../../kernel/state.js';
 import { isTransient } from '../../kernel/transient.js';
 
-export interface FallbackOptions {
+export interface FallbackOptions extends NamedOptions {
   /** Asked one after the other when the model of the call fails. At least one, each once. */
   readonly models: readonly Model[];
-  /** Which errors are worth another model. Never asked about stops, suspensions and aborts. @default mayFallBack */
-  readonly on?: (error: unknown, ctx: ModelContext) => boolean | Promise<boolean>;
+  /** Which errors are worth another model: a function, or a class of errors. Never asked about stops, suspensions and aborts. @default mayFallBack */
+  readonly on?: ((error: unknown, ctx: ModelContext) => boolean | Promise<boolean>) | ErrorClass;
   /** The rest of the run stays with the model that was switched to. @default false */
   readonly sticky?: boolean;
 }
@@ -45,10 +45,10 @@ export function mayFallBack(error: unknown): boolean {
  * new Agent({ model, middleware: [fallback({ models: [spare] })] });
  */
 export function fallback(options: FallbackOptions): Middleware {
-  checkOptions('fallback', options, ['models', 'on', 'sticky']);
-  const { models, on = mayFallBack, sticky = false } = options;
+  checkNamed('fallback', options, ['models', 'on', 'sticky']);
+  const { models, sticky = false } = options;
   checkModels(models);
-  checkFunction('on', on);
+  const on = errorTest('on', options.on ?? mayFallBack);
   if (typeof sticky !== 'boolean') throw invalidOption('sticky', 'true or false', sticky);
   const chain = [...models];
   // The cell holds the name and not the place in the list, which may be another one after a resume.
@@ -56,7 +56,7 @@ export function fallback(options: FallbackOptions): Middleware {
   const failures = new WeakMap<object, { readonly model: string; readonly error: unknown }[]>();
 
   return defineMiddleware({
-    name: 'fallback',
+    name: options.name ?? 'fallback',
     seams: ['model'],
     traits: ['retries', 'switches'],
     ...(sticky && {

@@ -3,11 +3,11 @@ import { resolve } from 'node:path';
 import type { ToolContext } from '../../kernel/context.js';
 import { invalidOption, isControl } from '../../kernel/errors.js';
 import { defineMiddleware, type Middleware, type ToolVerdict } from '../../kernel/middleware.js';
-import { checkInteger, checkOptions } from '../../kernel/options.js';
+import { checkInteger, checkNamed, type NamedOptions } from '../../kernel/options.js';
 import { checkInside, type Located, locate, Refused } from './locate.js';
 import { type Found, isPathName, looksLikePath, mapTexts } from './path-arguments.js';
 
-export interface FileValidatorOptions {
+export interface FileValidatorOptions extends NamedOptions {
   /** Folders that paths must stay inside of. Relative paths of a model start from the first. */
   readonly roots: readonly string[];
   /** Endings that files may have, such as `.md`; case makes no difference. @default any */
@@ -31,7 +31,7 @@ export interface FileValidatorOptions {
  * new Agent({ model, tools: [read], middleware: [fileValidator({ roots: ['docs'], extensions: ['.md'] })] });
  */
 export function fileValidator(options: FileValidatorOptions): Middleware {
-  checkOptions('fileValidator', options, ['roots', 'extensions', 'maxBytes', 'mustExist', 'args']);
+  checkNamed('fileValidator', options, ['roots', 'extensions', 'maxBytes', 'mustExist', 'args']);
   const { mustExist = true, maxBytes, args } = options;
   // Resolved now: a process that changes its folder later does not move them.
   const roots = texts('roots', options.roots, 1).map((root) => resolve(root));
@@ -64,7 +64,7 @@ export function fileValidator(options: FileValidatorOptions): Middleware {
   }
 
   return defineMiddleware({
-    name: 'file-validator',
+    name: options.name ?? 'file-validator',
     traits: ['protects'],
     async beforeToolCall(ctx: ToolContext): Promise<ToolVerdict | undefined> {
       const isNamed = namesFor(ctx.tool?.name ?? ctx.toolCall.name);

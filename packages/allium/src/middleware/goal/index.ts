@@ -4,7 +4,7 @@ import { invalidOption } from '../../kernel/errors.js';
 import { isSyntheticMessage, type Message, syntheticUserMessage, textOf } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import type { Model } from '../../kernel/model.js';
-import { checkInteger, checkMethods, checkOptions } from '../../kernel/options.js';
+import { checkInteger, checkMethods, checkNamed, type NamedOptions } from '../../kernel/options.js';
 import type { RunResult } from '../../kernel/result.js';
 import { defineState } from '../../kernel/state.js';
 import { type Evaluation, evaluate } from './evaluation.js';
@@ -17,7 +17,7 @@ declare module '../../index.js' {
   }
 }
 
-export interface GoalOptions {
+export interface GoalOptions extends NamedOptions {
   /** The model that judges. A small one is often enough. */
   readonly evaluator: Model;
   /** How often it is asked in one run before the goal is given up: an integer from 1 to 100. @default 10 */
@@ -54,7 +54,7 @@ const NAME = 'goal';
  * const goals = goal({ evaluator: judge, maxEvaluations: 3 });
  */
 export function goal(options: GoalOptions): Goal {
-  checkOptions('goal', options, ['evaluator', 'maxEvaluations']);
+  checkNamed('goal', options, ['evaluator', 'maxEvaluations']);
   const { evaluator, maxEvaluations = 10 } = options;
   checkMethods('evaluator', evaluator, ['stream']);
   checkInteger('maxEvaluations', maxEvaluations, 1, 100);
@@ -64,7 +64,7 @@ export function goal(options: GoalOptions): Goal {
 
   return {
     ...defineMiddleware({
-      name: NAME,
+      name: options.name ?? NAME,
       runOptions: ['goal'],
       state: [current],
       extraLlmCalls: () => [evaluator],

@@ -6,11 +6,11 @@ import { meterFor, type TokenMeter } from '../../context-window/token-meter.js';
 import { AlliumError } from '../../kernel/errors.js';
 import type { Message } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { checkInteger, checkOptions } from '../../kernel/options.js';
+import { checkInteger, checkNamed, type NamedOptions } from '../../kernel/options.js';
 
 export type { TokenCounter } from '../../context-window/token-counter.js';
 
-export interface HistoryTruncatorOptions {
+export interface HistoryTruncatorOptions extends NamedOptions {
   /** Messages a request may have: an integer ≥ 1. @default no limit */
   readonly maxMessages?: number;
   /** Tokens the messages of a request may take: an integer ≥ 1. @default no limit */
@@ -27,7 +27,7 @@ export interface HistoryTruncatorOptions {
  * new Agent({ model, middleware: [historyTruncator({ maxMessages: 3 })] });
  */
 export function historyTruncator(options: HistoryTruncatorOptions): Middleware {
-  checkOptions('historyTruncator', options, ['maxMessages', 'maxTokens', 'tokenCounter']);
+  checkNamed('historyTruncator', options, ['maxMessages', 'maxTokens', 'tokenCounter']);
   const { maxMessages = Number.POSITIVE_INFINITY, maxTokens = Number.POSITIVE_INFINITY } = options;
   if (options.maxMessages === undefined && options.maxTokens === undefined)
     throw new AlliumError(
@@ -40,7 +40,7 @@ export function historyTruncator(options: HistoryTruncatorOptions): Middleware {
   const pins = new PinIndex();
   const questions = new Questions(pins);
   return defineMiddleware({
-    name: 'history-truncator',
+    name: options.name ?? 'history-truncator',
     async transformContext(messages, ctx) {
       const counts = options.maxTokens === undefined ? undefined : await meter();
       const fits = messages.length <= maxMessages && (!counts || counts.sum(messages) <= maxTokens);

@@ -9,7 +9,13 @@ import { invalidOption } from '../../kernel/errors.js';
 import { toldError } from '../../kernel/guards.js';
 import { hash } from '../../kernel/hash.js';
 import { defineMiddleware, type Middleware, type Next, type ToolOverride } from '../../kernel/middleware.js';
-import { checkFunction, checkMethods, checkNumber, checkOptions } from '../../kernel/options.js';
+import {
+  checkFunction,
+  checkMethods,
+  checkNamed,
+  checkNumber,
+  type NamedOptions,
+} from '../../kernel/options.js';
 import type { ToolResult } from '../../kernel/tool.js';
 
 /** What is stored: JSON, so that any store can hold it. */
@@ -23,7 +29,7 @@ export type IdempotencyEntry = StoredResult;
  */
 export type IdempotencyStore = AnswerStore<IdempotencyEntry>;
 
-export interface IdempotencyOptions {
+export interface IdempotencyOptions extends NamedOptions {
   /** Has to outlive the process to be of use after a crash. */
   readonly store: IdempotencyStore;
   /** Which tools: names, or a function that is asked for each call. @default all that are not declared `idempotent` */
@@ -46,7 +52,7 @@ const OPTIONS = ['store', 'tools', 'key', 'ttlMs', 'clock'];
  * new Agent({ model, tools: [pay], middleware: [again, idempotency({ store })] });
  */
 export function idempotency(options: IdempotencyOptions): Middleware {
-  checkOptions('idempotency', options, OPTIONS);
+  checkNamed('idempotency', options, OPTIONS);
   const { store, tools = isUnsafe, key = keyOf, ttlMs = 86_400_000, clock } = options;
   checkMethods('store', store, ['get', 'set', 'delete']);
   const applies = toolSelector(tools);
@@ -78,7 +84,7 @@ export function idempotency(options: IdempotencyOptions): Middleware {
   }
 
   return defineMiddleware({
-    name: 'idempotency',
+    name: options.name ?? 'idempotency',
     traits: ['keeps'],
     // It is given what the guards left, so nothing they removed is ever stored.
     sink: true,

@@ -4,10 +4,10 @@ import { invalidOption } from '../../kernel/errors.js';
 import { canonical, hash } from '../../kernel/hash.js';
 import { syntheticUserMessage, type ToolCall, type ToolMessage, toolCallsOf } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { checkInteger, checkOneOf, checkOptions } from '../../kernel/options.js';
+import { checkInteger, checkNamed, checkOneOf, type NamedOptions } from '../../kernel/options.js';
 import { defineState } from '../../kernel/state.js';
 
-export interface LoopGuardOptions {
+export interface LoopGuardOptions extends NamedOptions {
   /** How many of the latest turns with tool calls are looked at: an integer from 2 to 1000. @default 6 */
   readonly window?: number;
   /** How many of them may be alike before it is a loop: an integer from 2 to `window`. @default 3 */
@@ -39,7 +39,7 @@ const NUDGE =
  * new Agent({ model, tools: [search], middleware: [loopGuard({ repeats: 2 })] });
  */
 export function loopGuard(options: LoopGuardOptions = {}): Middleware {
-  checkOptions('loopGuard', options, ['window', 'repeats', 'ignore', 'action']);
+  checkNamed('loopGuard', options, ['window', 'repeats', 'ignore', 'action']);
   const { window = 6, repeats = 3, ignore = [], action = 'nudge' } = options;
   checkInteger('window', window, 2, 1000);
   checkInteger('repeats', repeats, 2, window);
@@ -64,7 +64,7 @@ export function loopGuard(options: LoopGuardOptions = {}): Middleware {
     ctx.state.update(resolved, (ids) => [...ids, toolCall.id]);
   };
   return defineMiddleware({
-    name: 'loop-guard',
+    name: options.name ?? 'loop-guard',
     state: [seen, resolved],
     ...((typeof ignore === 'function' || ignore.length > 0) && { afterToolCall: noteResolved }),
     shouldStopAfterTurn(ctx) {

@@ -1,8 +1,8 @@
 /** Ends a run after a number of turns. */
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { checkInteger, checkOptions } from '../../kernel/options.js';
+import { checkInteger, checkNamed, type NamedOptions } from '../../kernel/options.js';
 
-export interface MaxTurnsOptions {
+export interface MaxTurnsOptions extends NamedOptions {
   /** Turns a run may take. @default 10 */
   readonly turns?: number;
 }
@@ -14,11 +14,11 @@ export interface MaxTurnsOptions {
  * new Agent({ model, tools: [search], middleware: [maxTurns({ turns: 2 })] });
  */
 export function maxTurns(options: MaxTurnsOptions = {}): Middleware {
-  checkOptions('maxTurns', options, ['turns']);
+  checkNamed('maxTurns', options, ['turns']);
   const { turns = 10 } = options;
   checkInteger('turns', turns, 1);
   return defineMiddleware({
-    name: 'max-turns',
+    name: options.name ?? 'max-turns',
     shouldStopAfterTurn(ctx) {
       // The run counts its own turns, over resumes too: a counter in here would be shared by concurrent runs.
       // A run that ends by itself in its last turn is done, not stopped.

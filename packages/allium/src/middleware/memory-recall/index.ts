@@ -16,9 +16,10 @@ import {
   checkFunction,
   checkInteger,
   checkMethods,
+  checkNamed,
   checkNumber,
   checkOneOf,
-  checkOptions,
+  type NamedOptions,
 } from '../../kernel/options.js';
 import type { RunResult } from '../../kernel/result.js';
 import type { Awaitable } from '../../kernel/store.js';
@@ -28,7 +29,7 @@ import type { Memory, MemoryItem, MemoryScope } from './memory.js';
 export { localMemory, type Memory, type MemoryItem, type MemoryScope } from './memory.js';
 export { type SqliteMemory, type SqliteMemoryOptions, sqliteMemory } from './sqlite.js';
 
-export interface MemoryRecallOptions {
+export interface MemoryRecallOptions extends NamedOptions {
   readonly memory: Memory;
   /** Items recalled for a run, at most: an integer from 1 to 100. @default 5 */
   readonly k?: number;
@@ -66,7 +67,7 @@ interface Recalled {
  * new Agent({ model, middleware: [memoryRecall({ memory, k: 3 })] });
  */
 export function memoryRecall(options: MemoryRecallOptions): Middleware {
-  checkOptions('memoryRecall', options, OPTIONS);
+  checkNamed('memoryRecall', options, OPTIONS);
   const { memory, k = 5, scope = 'tenant', remember = exchange, timeoutMs = 3000, clock } = options;
   checkMethods('memory', memory, ['recall', 'save']);
   checkInteger('k', k, 1, 100);
@@ -100,7 +101,7 @@ export function memoryRecall(options: MemoryRecallOptions): Middleware {
   }
 
   return defineMiddleware({
-    name: 'memory-recall',
+    name: options.name ?? 'memory-recall',
     // What is saved is what the guards left of the conversation.
     sink: true,
     traits: ['exports'],

@@ -4,7 +4,7 @@ import type { Context, ModelContext, RunContext, ToolContext } from '../../kerne
 import { controlKind, errorKind } from '../../kernel/errors.js';
 import { toldError } from '../../kernel/guards.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { checkFunction, checkMethods, checkOptions } from '../../kernel/options.js';
+import { checkFunction, checkMethods, checkNamed, type NamedOptions } from '../../kernel/options.js';
 import type { ToolResult } from '../../kernel/tool.js';
 
 export type Attributes = Readonly<Record<string, string | number | boolean>>;
@@ -28,7 +28,7 @@ export interface SpanHandle {
  * Contract: all three are called synchronously and not awaited. What they throw is noted in `result.changes` (for
  * a call that failed itself: in a `custom` event) and changes nothing else about the run.
  */
-export interface ObservabilityOptions {
+export interface ObservabilityOptions extends NamedOptions {
   /** Starts a span; `parent` is what it returned for the run, or for a sub-agent's run, for the run that called it. */
   readonly span?: (name: string, attributes: Attributes, parent: SpanHandle | undefined) => SpanHandle | void;
   /** Adds to a counter. */
@@ -48,7 +48,7 @@ const NOTHING: SpanHandle = { end() {} };
  * new Agent({ model, middleware: [observability({ counter: (name, value) => totals.push([name, value]) })] });
  */
 export function observability(options: ObservabilityOptions = {}): Middleware {
-  checkOptions('observability', options, ['span', 'counter', 'histogram', 'clock']);
+  checkNamed('observability', options, ['span', 'counter', 'histogram', 'clock']);
   const { span = () => NOTHING, counter = () => {}, histogram = () => {}, clock = systemClock } = options;
   checkFunction('span', span);
   checkFunction('counter', counter);
@@ -102,7 +102,7 @@ export function observability(options: ObservabilityOptions = {}): Middleware {
   }
 
   return defineMiddleware({
-    name: 'observability',
+    name: options.name ?? 'observability',
     onFail: 'open',
     async wrapRun(ctx, next) {
       try {

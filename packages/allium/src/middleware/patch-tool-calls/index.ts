@@ -3,9 +3,9 @@ import { invalidOption } from '../../kernel/errors.js';
 import type { Message, ToolCall, ToolMessage } from '../../kernel/messages.js';
 import { toolCallsOf } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { checkOptions } from '../../kernel/options.js';
+import { checkNamed, type NamedOptions } from '../../kernel/options.js';
 
-export interface PatchToolCallsOptions {
+export interface PatchToolCallsOptions extends NamedOptions {
   /** What the model reads in the place of a result that is missing. @default 'No result: the call was interrupted.' */
   readonly text?: string;
 }
@@ -18,11 +18,11 @@ export interface PatchToolCallsOptions {
  * new Agent({ model, middleware: [patchToolCalls()] });
  */
 export function patchToolCalls(options: PatchToolCallsOptions = {}): Middleware {
-  checkOptions('patchToolCalls', options, ['text']);
+  checkNamed('patchToolCalls', options, ['text']);
   const { text = 'No result: the call was interrupted.' } = options;
   if (typeof text !== 'string' || text === '') throw invalidOption('text', 'non-empty text', text);
   return defineMiddleware({
-    name: 'patch-tool-calls',
+    name: options.name ?? 'patch-tool-calls',
     beforeRun(ctx) {
       const patched = patch(ctx.input, text);
       if (patched !== ctx.input) ctx.input = patched;

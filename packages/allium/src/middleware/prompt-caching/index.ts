@@ -2,9 +2,9 @@
 import { invalidOption } from '../../kernel/errors.js';
 import type { Message, Metadata } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { checkInteger, checkOptions } from '../../kernel/options.js';
+import { checkInteger, checkNamed, type NamedOptions } from '../../kernel/options.js';
 
-export interface PromptCachingOptions {
+export interface PromptCachingOptions extends NamedOptions {
   /** How long a provider is to keep what it cached, where it lets one choose: `'5m'` or `'1h'`. @default '5m' */
   readonly ttl?: '5m' | '1h';
   /** Messages that are marked, at most, beside the system prompt: an integer from 0 to 3. @default 2 */
@@ -19,14 +19,14 @@ export interface PromptCachingOptions {
  * new Agent({ model, systemPrompt: 'Be kind.', middleware: [promptCaching()] });
  */
 export function promptCaching(options: PromptCachingOptions = {}): Middleware {
-  checkOptions('promptCaching', options, ['ttl', 'maxMessages']);
+  checkNamed('promptCaching', options, ['ttl', 'maxMessages']);
   const { ttl = '5m', maxMessages = 2 } = options;
   if (ttl !== '5m' && ttl !== '1h') throw invalidOption('ttl', "'5m' or '1h'", ttl);
   checkInteger('maxMessages', maxMessages, 0, 3);
   const marks = marksOf(ttl);
   const system = Object.freeze({ provider: marks });
   return defineMiddleware({
-    name: 'prompt-caching',
+    name: options.name ?? 'prompt-caching',
     // A rule and no layer, after every `transformContext`: calls that middleware make for themselves are not repeated.
     transformSystemPrompt(prompt, ctx) {
       const { settings, messages } = ctx;

@@ -7,16 +7,17 @@ import {
   checkFunction,
   checkInteger,
   checkMethods,
+  checkNamed,
   checkNumber,
   checkOneOf,
-  checkOptions,
+  type NamedOptions,
 } from '../../kernel/options.js';
 import { type Asked, Shared, type SharedLimiter } from './shared.js';
 import { Windows } from './windows.js';
 
 export type { SharedLimiter } from './shared.js';
 
-export interface RateLimitOptions {
+export interface RateLimitOptions extends NamedOptions {
   /** Calls that may begin within any `perMs`, for each key. Needed unless there is a `limiter`. */
   readonly limit?: number;
   /** Milliseconds. Needed unless there is a `limiter`. */
@@ -45,7 +46,7 @@ const OPTIONS = ['limit', 'perMs', 'key', 'mode', 'maxWaitMs', 'scope', 'limiter
  * new Agent({ model, middleware: [rateLimit({ limit: 2, perMs: 50 })] });
  */
 export function rateLimit(options: RateLimitOptions): Middleware {
-  checkOptions('rateLimit', options, OPTIONS);
+  checkNamed('rateLimit', options, OPTIONS);
   const { limit, perMs, key = tenantOf, mode = 'wait', scope = 'model', limiter, clock } = options;
   const { maxWaitMs = 60_000 } = options;
   checkFunction('key', key);
@@ -66,7 +67,7 @@ export function rateLimit(options: RateLimitOptions): Middleware {
   };
 
   return defineMiddleware({
-    name: 'rate-limit',
+    name: options.name ?? 'rate-limit',
     // A hook before the call and nothing around it: most calls do not wait, and then nothing is awaited.
     ...(scope === 'model' && { beforeModel: admit }),
     ...(scope === 'tool' && { beforeTool: admit }),

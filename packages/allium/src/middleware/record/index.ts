@@ -18,13 +18,13 @@ import { asJson } from '../../kernel/json-texts.js';
 import type { ModelResponse, ToolContent, Usage } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { modelName } from '../../kernel/model.js';
-import { checkOptions } from '../../kernel/options.js';
+import { checkNamed, type NamedOptions } from '../../kernel/options.js';
 import type { PendingRequest } from '../../kernel/store.js';
 import type { ToolResult } from '../../kernel/tool.js';
 import { type Heard, listen, streamOf } from './heard.js';
 import { type Place, type Sink, writer } from './writer.js';
 
-export interface RecordOptions extends CleaningOptions {
+export interface RecordOptions extends CleaningOptions, NamedOptions {
   /**
    * The cassette: a file, begun anew with the first call; a list that lines are added to; or a function that is
    * called with one line after the other and awaited. What it throws fails the call that was recorded.
@@ -40,11 +40,11 @@ export interface RecordOptions extends CleaningOptions {
  * new Agent({ model, tools: [weather], middleware: [record({ to: 'weather.jsonl' })] });
  */
 export function record(options: RecordOptions): Middleware {
-  checkOptions('record', options, ['to', 'redact', 'normalise']);
+  checkNamed('record', options, ['to', 'redact', 'normalise']);
   const clean = cleaning(options);
   const cassette = writer(options.to);
   return defineMiddleware({
-    name: 'record',
+    name: options.name ?? 'record',
     sink: true,
     traits: ['exports'],
     async wrapRun(ctx, next) {

@@ -5,14 +5,14 @@ import { nextWithTool } from '../../cassette/inward.js';
 import { type Asked, askedModel, askedTool } from '../../cassette/questions.js';
 import type { Context } from '../../kernel/context.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { checkOneOf, checkOptions } from '../../kernel/options.js';
+import { checkNamed, checkOneOf, type NamedOptions } from '../../kernel/options.js';
 import { errorResult } from '../../kernel/tool.js';
 import { checkSource, Library, type Replayed, type Source } from './library.js';
 import { miss } from './miss.js';
 import { type Playback, playbackModel, playbackTool } from './playback.js';
 import { holdGuards, type Refused, saying } from './verdicts.js';
 
-export interface ReplayOptions extends CleaningOptions {
+export interface ReplayOptions extends CleaningOptions, NamedOptions {
   /** The cassette: a file, or its lines. It is read with the first call. */
   readonly from: Source;
   /** What a call means that was not recorded: the run fails, or the call is made. @default 'error' */
@@ -36,7 +36,7 @@ interface ReplayedRun extends Replayed {
  * new Agent({ model, tools: [weather], middleware: [replay({ from: 'weather.jsonl' })] });
  */
 export function replay(options: ReplayOptions): Middleware {
-  checkOptions('replay', options, ['from', 'onMiss', 'redact', 'normalise']);
+  checkNamed('replay', options, ['from', 'onMiss', 'redact', 'normalise']);
   const { from, onMiss = 'error' } = options;
   checkSource(from);
   checkOneOf('onMiss', onMiss, ['error', 'passthrough']);
@@ -66,7 +66,7 @@ export function replay(options: ReplayOptions): Middleware {
       throw miss(asked, library());
     });
   return defineMiddleware({
-    name: 'replay',
+    name: options.name ?? 'replay',
     // It looks up what `record` wrote, which is given the guarded view.
     sink: true,
     traits: ['replays'],

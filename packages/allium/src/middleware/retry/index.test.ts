@@ -254,6 +254,29 @@ describe('retry', () => {
       expect((await run).text).toBe('hello');
     });
 
+    class Overloaded extends Error {}
+    class Drowned extends Overloaded {}
+    // How errors were made before there were classes.
+    function Old(this: Error) {}
+    Old.prototype = Object.create(Error.prototype);
+
+    it.each([
+      ['a class', Overloaded, new Overloaded('no'), new TypeError('no')],
+      ['a class, for those of its subclasses', Overloaded, new Drowned('no'), new Error('no')],
+      ['Error itself', Error, new Drowned('no'), 'no error'],
+      ['a class of the language', TypeError, new TypeError('no'), new Error('no')],
+      ['a class made by a function', Old, Reflect.construct(Old, []), new Error('no')],
+      ['a class of something else', class Odd {}, 0, new Error('no')],
+    ] as const)('may be %s', async (_, retryOn, error, other) => {
+      const wanted = typeof error === 'object' ? error : new (retryOn as new () => object)();
+      const again = setup([failWith(wanted), 'ok'], { retryOn: retryOn as never });
+      const run = again.agent.run('hi');
+      await again.clock.advance(1000);
+      expect((await run).text).toBe('ok');
+      const { agent } = setup([failWith(other), 'ok'], { retryOn: retryOn as never });
+      await expect(agent.run('hi')).rejects.toMatchObject({ cause: other });
+    });
+
     it('may be asynchronous and sees the context', async () => {
       const seen: unknown[] = [];
       const { agent } = setup([failWith(status(503))], {
@@ -355,7 +378,7 @@ describe('retry', () => {
     ],
     [{ factor: 0.5 }, 'Expected `factor` to be a finite number ≥ 1, got 0.5.'],
     [{ jitter: 'some' }, "Expected `jitter` to be 'full' or 'none', got \"some\"."],
-    [{ retryOn: [429] }, 'Expected `retryOn` to be a function, got [429].'],
+    [{ retryOn: [429] }, 'Expected `retryOn` to be a function or a class of errors, got [429].'],
     [{ on: 'run' }, "Expected `on` to be 'model' or 'tool', got \"run\"."],
     [{ clock: { now: 1 } }, 'Expected `clock` to be an object with now(), setTimer(), got {"now":1}.'],
     [{ random: 0.5 }, 'Expected `random` to be a function, got 0.5.'],

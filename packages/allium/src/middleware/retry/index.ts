@@ -8,16 +8,19 @@ import {
   checkFunction,
   checkInteger,
   checkMethods,
+  checkNamed,
   checkNumber,
   checkOneOf,
-  checkOptions,
+  type ErrorClass,
+  errorTest,
+  type NamedOptions,
 } from '../../kernel/options.js';
 import { isTransient } from '../../kernel/transient.js';
 import { retryAfterOf } from './retry-after.js';
 
 export { isTransient };
 
-export interface RetryOptions {
+export interface RetryOptions extends NamedOptions {
   /** Calls in all, the first included: 1 to 100. @default 3 */
   readonly attempts?: number;
   /** Milliseconds before the second attempt. @default 500 */
@@ -28,8 +31,10 @@ export interface RetryOptions {
   readonly factor?: number;
   /** `full`: wait a random part of the delay, so that many clients do not come back at once. @default 'full' */
   readonly jitter?: 'full' | 'none';
-  /** Which errors are worth another attempt. Never asked about stops, suspensions and aborts. @default isTransient */
-  readonly retryOn?: (error: unknown, ctx: ModelContext | ToolContext) => boolean | Promise<boolean>;
+  /** Which errors are worth another attempt: a function, or a class of errors. Never asked about stops, suspensions and aborts. @default isTransient */
+  readonly retryOn?:
+    | ((error: unknown, ctx: ModelContext | ToolContext) => boolean | Promise<boolean>)
+    | ErrorClass;
   /** What is retried. @default 'model' */
   readonly on?: 'model' | 'tool';
   readonly clock?: Clock;
@@ -57,9 +62,9 @@ const OPTIONS = [
  * new Agent({ model, middleware: [retry({ attempts: 3, minDelayMs: 10 })] });
  */
 export function retry(options: RetryOptions = {}): Middleware {
-  checkOptions('retry', options, OPTIONS);
+  checkNamed('retry', options, OPTIONS);
   const { attempts = 3, minDelayMs = 500, maxDelayMs = 30_000, factor = 2, jitter = 'full' } = options;
-  const { retryOn = isTransient, on = 'model', clock: given, random = Math.random } = options;
+  const { on = 'model', clock: given, random = Math.random } = options;
   checkInteger('attempts', attempts, 1, 100);
   checkNumber('minDelayMs', minDelayMs, 0);
   checkNumber('maxDelayMs', maxDelayMs, 0, Number.POSITIVE_INFINITY);
@@ -67,7 +72,7 @@ export function retry(options: RetryOptions = {}): Middleware {
     throw invalidOption('maxDelayMs', `a number ≥ \`minDelayMs\`, which is ${minDelayMs}`, maxDelayMs);
   checkNumber('factor', factor, 1);
   checkOneOf('jitter', jitter, ['full', 'none']);
-  checkFunction('retryOn', retryOn);
+  const retryOn = errorTest('retryOn', options.retryOn ?? isTransient);
   checkOneOf('on', on, ['model', 'tool']);
   if (given !== undefined) checkMethods('clock', given, ['now', 'setTimer']);
   checkFunction('random', random);
@@ -76,7 +81,7 @@ export function retry(options: RetryOptions = {}): Middleware {
     return jitter === 'full' ? random() * delay : delay;
   };
   return defineMiddleware({
-    name: 'retry',
+    name: options.name ?? 'retry',
     seams: [on],
     traits: ['retries'],
     async onError(ctx, error) {

@@ -1,13 +1,13 @@
 /** Shows the model which skills there are, and lets it read one when it needs it. */
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { objectInput } from '../../kernel/object-input.js';
-import { checkInteger, checkOptions } from '../../kernel/options.js';
+import { checkInteger, checkNamed, type NamedOptions } from '../../kernel/options.js';
 import { type Tool, type ToolResult, tool, toolResult } from '../../kernel/tool.js';
 import { didYouMean, failure } from '../../own-tools/answers.js';
 import { filesOf, findSkills, MAIN_FILE, Refused, readSkillFile, type Skill } from './folder.js';
 import { bodyOf } from './front-matter.js';
 
-export interface SkillsOptions {
+export interface SkillsOptions extends NamedOptions {
   /** The folder whose folders are skills: those with a SKILL.md. */
   readonly dir: string;
   /** Bytes that a file of a skill may have to be read: an integer ≥ 1. @default 100_000 */
@@ -24,16 +24,16 @@ const READ = 'read_skill';
  * new Agent({ model, middleware: [skills({ dir: 'skills' })] });
  */
 export function skills(options: SkillsOptions): Middleware {
-  checkOptions('skills', options, ['dir', 'maxBytes']);
+  checkNamed('skills', options, ['dir', 'maxBytes']);
   const { dir, maxBytes = 100_000 } = options;
   checkInteger('maxBytes', maxBytes, 1);
   const { skills: found, problems } = findSkills(dir);
   const reports = problems.length === 0 ? {} : reporting(problems);
-  if (found.size === 0) return defineMiddleware({ name: 'skills', ...reports });
+  if (found.size === 0) return defineMiddleware({ name: options.name ?? 'skills', ...reports });
   // Made once: the same bytes for every request, so that prompt caches stay valid.
   const list = listOf([...found.values()]);
   return defineMiddleware({
-    name: 'skills',
+    name: options.name ?? 'skills',
     tools: [readTool(found, maxBytes)],
     transformSystemPrompt: (prompt) => (prompt === '' ? list : `${prompt}\n\n${list}`),
     ...reports,

@@ -2,10 +2,10 @@
 import type { Clock } from '../../kernel/clock.js';
 import type { Context } from '../../kernel/context.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { checkFunction, checkMethods, checkOptions } from '../../kernel/options.js';
+import { checkFunction, checkMethods, checkNamed, type NamedOptions } from '../../kernel/options.js';
 import { terminalText } from '../../kernel/terminal-text.js';
 
-export interface StopwatchOptions {
+export interface StopwatchOptions extends NamedOptions {
   /**
    * Takes one line per call, and is awaited. What it throws is noted in `result.changes`.
    * @default stderr, by `console.error`: stdout is for what a program is asked for
@@ -23,7 +23,7 @@ export interface StopwatchOptions {
  * new Agent({ model, middleware: [stopwatch({ log: (line) => lines.push(line) })] });
  */
 export function stopwatch(options: StopwatchOptions = {}): Middleware {
-  checkOptions('stopwatch', options, ['log', 'clock']);
+  checkNamed('stopwatch', options, ['log', 'clock']);
   // Looked up for each line: whoever draws on the terminal may have put something in its place since.
   const { log = (line) => console.error(line), clock: given } = options;
   checkFunction('log', log);
@@ -31,7 +31,7 @@ export function stopwatch(options: StopwatchOptions = {}): Middleware {
   const now = (ctx: Context) => (given ?? ctx.agent.clock).now();
   const elapsed = (ctx: Context) => now(ctx) - (ctx.metadata.startedAt as number);
   return defineMiddleware({
-    name: 'stopwatch',
+    name: options.name ?? 'stopwatch',
     onFail: 'open',
     // Scratch is per call and per layer, so two stopwatches and parallel tools do not meet in it.
     beforeModel(ctx) {

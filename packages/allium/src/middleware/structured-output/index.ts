@@ -7,7 +7,13 @@ import { isPlain } from '../../kernel/json-copy.js';
 import { type ModelResponse, syntheticUserMessage, textOf, toolCallsOf } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware, type TurnAction } from '../../kernel/middleware.js';
 import type { JsonSchema } from '../../kernel/model.js';
-import { checkFunction, checkInteger, checkOneOf, checkOptions } from '../../kernel/options.js';
+import {
+  checkFunction,
+  checkInteger,
+  checkNamed,
+  checkOneOf,
+  type NamedOptions,
+} from '../../kernel/options.js';
 import type { RunResult } from '../../kernel/result.js';
 import {
   describeIssues,
@@ -18,7 +24,7 @@ import {
 import { defineState } from '../../kernel/state.js';
 import { cut } from '../../texts/cut.js';
 
-export interface StructuredOutputOptions<Output = unknown> {
+export interface StructuredOutputOptions<Output = unknown> extends NamedOptions {
   /** What the answer has to fit: any Standard Schema, or a raw JSON Schema, which is checked by `ajv`. */
   // biome-ignore lint/suspicious/noExplicitAny: what goes in is text of a model; only what comes out is typed.
   readonly schema: StandardSchema<any, Output> | JsonSchema;
@@ -49,7 +55,7 @@ const QUOTED = 200;
  * const city = structuredOutput({ schema: z.object({ name: z.string(), people: z.number() }) });
  */
 export function structuredOutput<Output>(options: StructuredOutputOptions<Output>): StructuredOutput<Output> {
-  checkOptions('structuredOutput', options, ['schema', 'maxRepairs', 'mode', 'toJsonSchema']);
+  checkNamed('structuredOutput', options, ['schema', 'maxRepairs', 'mode', 'toJsonSchema']);
   const { schema: given, maxRepairs = 2, mode = 'auto', toJsonSchema } = options;
   const isRaw = !isStandardSchema(given);
   if (isRaw && !(isRecord(given) && isPlain(given)))
@@ -67,7 +73,7 @@ export function structuredOutput<Output>(options: StructuredOutputOptions<Output
 
   return {
     ...defineMiddleware({
-      name: 'structured-output',
+      name: options.name ?? 'structured-output',
       state: [repairs],
       ...(isRaw && {
         // Compiles the schema, so that a wrong one, or a missing ajv, is known before a model is paid.

@@ -6,7 +6,7 @@ import type { AgentEvent } from '../../kernel/events.js';
 import { defineMiddleware, type Middleware, type MiddlewareList } from '../../kernel/middleware.js';
 import type { Model } from '../../kernel/model.js';
 import { objectInput } from '../../kernel/object-input.js';
-import { checkFunction, checkInteger, checkOptions } from '../../kernel/options.js';
+import { checkFunction, checkInteger, checkNamed, type NamedOptions } from '../../kernel/options.js';
 import type { Awaitable } from '../../kernel/store.js';
 import { type Tool, type ToolResult, tool, toolResult } from '../../kernel/tool.js';
 import { checkAgents, checkMiddleware, checkModel, checkTools, checkTracer } from './checks.js';
@@ -39,7 +39,7 @@ export interface SubagentResult {
   readonly error?: string;
 }
 
-export interface SubagentsOptions {
+export interface SubagentsOptions extends NamedOptions {
   /** Kinds of sub-agents, by type. `general-purpose` exists always; give it here to change it. @default {} */
   readonly agents?: Readonly<Record<string, SubagentSpec>>;
   /** Of those that have none of their own. @default the model of the agent that calls */
@@ -95,7 +95,7 @@ const GENERAL_PURPOSE: SubagentSpec = {
  * })
  */
 export function subagents(options: SubagentsOptions = {}): Middleware {
-  checkOptions('subagents', options, OPTIONS);
+  checkNamed('subagents', options, OPTIONS);
   const { agents = {}, defaultModel, sharedTools = [], inheritMiddleware = [], excludeTools = [] } = options;
   const { maxDepth = 3, maxConcurrent = 4, mapEvent = eventSummary, onEvent, tracer } = options;
   checkAgents(agents);
@@ -113,7 +113,7 @@ export function subagents(options: SubagentsOptions = {}): Middleware {
   const outer = tracer ? [tracer, inheritMiddleware] : [inheritMiddleware];
   const nests = !excludeTools.includes(TOOL);
   const made = defineMiddleware({
-    name: 'subagents',
+    name: options.name ?? 'subagents',
     suspends: true,
     extraLlmCalls: () => modelsOf(specs, defaultModel),
     tools: [subagentTool(specs, maxConcurrent, delegate)],

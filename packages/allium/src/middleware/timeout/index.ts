@@ -5,10 +5,10 @@ import { AlliumError, invalidOption } from '../../kernel/errors.js';
 import type { ModelResponse } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { modelName, type StreamTransform } from '../../kernel/model.js';
-import { checkMethods, checkNumber, checkOptions } from '../../kernel/options.js';
+import { checkMethods, checkNamed, checkNumber, type NamedOptions } from '../../kernel/options.js';
 import { Alarm } from './alarm.js';
 
-export interface TimeoutOptions {
+export interface TimeoutOptions extends NamedOptions {
   /** Milliseconds a model call may take, everything further in included. */
   readonly modelMs?: number;
   /** Milliseconds a tool call may take, everything further in included. */
@@ -34,7 +34,7 @@ const OPTIONS = [...LIMITS, 'tools', 'clock'];
  * new Agent({ model, tools: [crawl], middleware: [timeout({ modelMs: 60_000, toolMs: 10 })] });
  */
 export function timeout(options: TimeoutOptions): Middleware {
-  checkOptions('timeout', options, OPTIONS);
+  checkNamed('timeout', options, OPTIONS);
   const { modelMs, toolMs, firstTokenMs, idleMs, tools = {}, clock } = options;
   for (const name of LIMITS)
     if (options[name] !== undefined) checkNumber(name, options[name], 1, Number.POSITIVE_INFINITY);
@@ -50,7 +50,7 @@ export function timeout(options: TimeoutOptions): Middleware {
   const watchesTools = toolMs !== undefined || perTool.size > 0;
 
   return defineMiddleware({
-    name: 'timeout',
+    name: options.name ?? 'timeout',
     traits: ['times-out', 'pauses'],
     ...(watchesModel &&
       ({

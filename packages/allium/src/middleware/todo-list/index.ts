@@ -2,7 +2,7 @@
 import { invalidOption } from '../../kernel/errors.js';
 import { syntheticUserMessage, toolCallsOf } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { checkOptions } from '../../kernel/options.js';
+import { checkNamed, type NamedOptions } from '../../kernel/options.js';
 import { defineState, type StateAccess } from '../../kernel/state.js';
 import { type Tool, tool, toolResult } from '../../kernel/tool.js';
 import { afterWriting, CLEAN, type GuardState, step } from './guard.js';
@@ -11,7 +11,7 @@ import { emptying, type Todo, type TodosInput, todosSchema } from './todos.js';
 
 export type { Todo, TodoStatus } from './todos.js';
 
-export interface TodoListOptions {
+export interface TodoListOptions extends NamedOptions {
   /** Stands at the end of the system prompt; empty text for nothing. @default how and when to keep a list */
   readonly systemPrompt?: string;
   /** How `write_todos` is described to the model. @default what it takes */
@@ -30,14 +30,14 @@ const TOOL = 'write_todos';
  * new Agent({ model, tools: [search], middleware: [todoList()] });
  */
 export function todoList(options: TodoListOptions = {}): Middleware {
-  checkOptions('todoList', options, ['systemPrompt', 'toolDescription']);
+  checkNamed('todoList', options, ['systemPrompt', 'toolDescription']);
   const { systemPrompt = texts.SYSTEM_PROMPT, toolDescription = texts.TOOL_DESCRIPTION } = options;
   if (typeof systemPrompt !== 'string') throw invalidOption('systemPrompt', 'text', systemPrompt);
   if (typeof toolDescription !== 'string') throw invalidOption('toolDescription', 'text', toolDescription);
   const cells = makeCells();
 
   return defineMiddleware({
-    name: NAME,
+    name: options.name ?? NAME,
     tools: [writeTodos(toolDescription, cells)],
     state: [cells.todos, cells.watch, cells.episode],
     transformSystemPrompt(prompt) {

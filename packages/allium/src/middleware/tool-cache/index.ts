@@ -6,7 +6,14 @@ import type { Clock } from '../../kernel/clock.js';
 import type { ToolContext } from '../../kernel/context.js';
 import { callHash, hash } from '../../kernel/hash.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { checkFunction, checkMethods, checkNumber, checkOneOf, checkOptions } from '../../kernel/options.js';
+import {
+  checkFunction,
+  checkMethods,
+  checkNamed,
+  checkNumber,
+  checkOneOf,
+  type NamedOptions,
+} from '../../kernel/options.js';
 import type { ToolResult } from '../../kernel/tool.js';
 
 /** What is stored: JSON, so that any store can hold it. */
@@ -20,7 +27,7 @@ export type ToolCacheEntry = StoredResult;
  */
 export type ToolCacheStore = AnswerStore<ToolCacheEntry>;
 
-export interface ToolCacheOptions {
+export interface ToolCacheOptions extends NamedOptions {
   /** Whose results are kept: names, or a function that is asked for each call. @default tools tagged `cacheable` */
   readonly tools?: readonly string[] | ((ctx: ToolContext) => boolean);
   /** Milliseconds a result is good for. @default 300_000 */
@@ -49,7 +56,7 @@ const OPTIONS = ['tools', 'ttlMs', 'store', 'maxEntries', 'scope', 'key', 'maxWa
  * new Agent({ model, tools: [search], middleware: [toolCache({ tools: ['search'], ttlMs: 60_000 })] });
  */
 export function toolCache(options: ToolCacheOptions = {}): Middleware {
-  checkOptions('toolCache', options, OPTIONS);
+  checkNamed('toolCache', options, OPTIONS);
   const { tools = isTagged, ttlMs = 300_000, scope = 'tenant', key = callKey } = options;
   const { maxWaitMs = 60_000, clock } = options;
   const applies = toolSelector(tools);
@@ -72,7 +79,7 @@ export function toolCache(options: ToolCacheOptions = {}): Middleware {
   });
 
   return defineMiddleware({
-    name: 'tool-cache',
+    name: options.name ?? 'tool-cache',
     traits: ['caches'],
     // It is given what the guards left, so nothing they removed is ever stored.
     sink: true,

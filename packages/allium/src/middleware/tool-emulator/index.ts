@@ -4,10 +4,10 @@ import { invalidOption } from '../../kernel/errors.js';
 import { textOf, userMessage } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import type { Model } from '../../kernel/model.js';
-import { checkMethods, checkOptions } from '../../kernel/options.js';
+import { checkMethods, checkNamed, type NamedOptions } from '../../kernel/options.js';
 import { type Tool, toolSpec } from '../../kernel/tool.js';
 
-export interface ToolEmulatorOptions {
+export interface ToolEmulatorOptions extends NamedOptions {
   /** Plays the tools. */
   readonly model: Model;
   /** Which tools it plays, by name or as they are; none with an empty list. @default all of them */
@@ -26,12 +26,12 @@ Answer with what the tool would return for them: plausible, consistent with the 
  * new Agent({ model, tools: [weather], middleware: [toolEmulator({ model: player, tools: ['weather'] })] });
  */
 export function toolEmulator(options: ToolEmulatorOptions): Middleware {
-  checkOptions('toolEmulator', options, ['model', 'tools']);
+  checkNamed('toolEmulator', options, ['model', 'tools']);
   const { model, tools } = options;
   checkMethods('model', model, ['stream']);
   const names = tools === undefined ? undefined : namesOf(tools);
   return defineMiddleware({
-    name: 'tool-emulator',
+    name: options.name ?? 'tool-emulator',
     extraLlmCalls: () => [model],
     async wrapTool(ctx, next) {
       if (names && !names.has(ctx.toolCall.name)) return next();

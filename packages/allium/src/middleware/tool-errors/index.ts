@@ -3,10 +3,10 @@ import type { ToolContext } from '../../kernel/context.js';
 import { AlliumError, invalidOption, isControl, messageOf, shown } from '../../kernel/errors.js';
 import type { ToolContent } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { checkFunction, checkOptions } from '../../kernel/options.js';
+import { checkFunction, checkNamed, type NamedOptions } from '../../kernel/options.js';
 import { errorResult, type ToolResult } from '../../kernel/tool.js';
 
-export interface ToolErrorsOptions {
+export interface ToolErrorsOptions extends NamedOptions {
   /** Words a failure for the model. What it returns still passes through `hide`. @default name of the tool and message, without the stack */
   readonly format?: (error: unknown, ctx: ToolContext) => string | Promise<string>;
   /** What is removed from the text: patterns, or texts to be found as they are. @default nothing */
@@ -23,13 +23,13 @@ const HIDDEN = '[hidden]';
  * new Agent({ model, tools: [query], middleware: [toolErrors({ hide: [/postgres:\S+/] })] });
  */
 export function toolErrors(options: ToolErrorsOptions = {}): Middleware {
-  checkOptions('toolErrors', options, ['format', 'hide']);
+  checkNamed('toolErrors', options, ['format', 'hide']);
   const { format = worded, hide = [] } = options;
   checkFunction('format', format);
   const patterns = patternsOf(hide);
   const cleaned = (text: string) => patterns.reduce((rest, pattern) => rest.replace(pattern, HIDDEN), text);
   return defineMiddleware({
-    name: 'tool-errors',
+    name: options.name ?? 'tool-errors',
     traits: ['settles'],
     async wrapTool(ctx, next) {
       let result: ToolResult;

@@ -7,7 +7,7 @@ import { toldError } from '../../kernel/guards.js';
 import type { ToolContent } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware, type ToolResultPatch } from '../../kernel/middleware.js';
 import { objectInput } from '../../kernel/object-input.js';
-import { checkInteger, checkMethods, checkOptions } from '../../kernel/options.js';
+import { checkInteger, checkMethods, checkNamed, type NamedOptions } from '../../kernel/options.js';
 import { type Tool, type ToolResult, tool, toolResult } from '../../kernel/tool.js';
 import { failure } from '../../own-tools/answers.js';
 import { untilAborted } from '../../own-tools/until-aborted.js';
@@ -16,7 +16,7 @@ import { memorySpill, type SpillStore } from './spill.js';
 
 export { fileSpill, memorySpill, type SpillStore } from './spill.js';
 
-export interface ToolResultLimitOptions {
+export interface ToolResultLimitOptions extends NamedOptions {
   /** Tokens of text a result may have, the note about the rest included: an integer ≥ 100. @default 10_000 */
   readonly maxTokens?: number;
   /** Keeps what is too long. @default memorySpill() */
@@ -38,7 +38,7 @@ const NOTE_TOKENS = 60;
  * new Agent({ model, tools: [log], middleware: [toolResultLimit({ maxTokens: 100 })] });
  */
 export function toolResultLimit(options: ToolResultLimitOptions = {}): Middleware {
-  checkOptions('toolResultLimit', options, ['maxTokens', 'spill', 'tokenCounter']);
+  checkNamed('toolResultLimit', options, ['maxTokens', 'spill', 'tokenCounter']);
   const { maxTokens = 10_000, spill = memorySpill() } = options;
   checkInteger('maxTokens', maxTokens, 100);
   checkMethods('spill', spill, ['get', 'set']);
@@ -46,7 +46,7 @@ export function toolResultLimit(options: ToolResultLimitOptions = {}): Middlewar
   const budget = maxTokens - NOTE_TOKENS;
   const read = readTool(spill, (text) => fitting(text, budget, count));
   return defineMiddleware({
-    name: 'tool-result-limit',
+    name: options.name ?? 'tool-result-limit',
     tools: [read],
     // After the guards: what they removed is not there any more, and nothing of it is stored.
     async afterToolCall(ctx): Promise<ToolResultPatch | undefined> {

@@ -7,12 +7,12 @@ import { hash } from '../../kernel/hash.js';
 import { isSyntheticMessage, type Message, textOf, userMessage } from '../../kernel/messages.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import type { Model } from '../../kernel/model.js';
-import { checkInteger, checkMethods, checkOptions } from '../../kernel/options.js';
+import { checkInteger, checkMethods, checkNamed, type NamedOptions } from '../../kernel/options.js';
 import { defineState } from '../../kernel/state.js';
 import type { Tool } from '../../kernel/tool.js';
 import { cut } from '../../texts/cut.js';
 
-export interface ToolSelectorOptions {
+export interface ToolSelectorOptions extends NamedOptions {
   /** Picks the tools. */
   readonly model: Model;
   /** Tools it may pick, beside those that are always shown: an integer ≥ 1. @default 10 */
@@ -39,7 +39,7 @@ interface Pick {
  * new Agent({ model, tools, middleware: [toolSelector({ model: cheap, maxTools: 2, alwaysInclude: ['help'] })] });
  */
 export function toolSelector(options: ToolSelectorOptions): Middleware {
-  checkOptions('toolSelector', options, ['model', 'maxTools', 'alwaysInclude', 'includeMiddlewareTools']);
+  checkNamed('toolSelector', options, ['model', 'maxTools', 'alwaysInclude', 'includeMiddlewareTools']);
   const { model, maxTools = 10, alwaysInclude = [], includeMiddlewareTools = true } = options;
   checkMethods('model', model, ['stream']);
   checkInteger('maxTools', maxTools, 1);
@@ -51,7 +51,7 @@ export function toolSelector(options: ToolSelectorOptions): Middleware {
   const cell = defineState<Pick | null>({ name: 'pick', scope: 'run', initial: null });
 
   return defineMiddleware({
-    name: 'tool-selector',
+    name: options.name ?? 'tool-selector',
     state: [cell],
     extraLlmCalls: () => [model],
     // What somebody says in the middle of a run may need other tools.

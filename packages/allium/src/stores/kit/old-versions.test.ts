@@ -59,8 +59,7 @@ function read(version: string): Journal {
 describe.each(fs.readdirSync(fixtures))('a session of version %s', (version) => {
   const journal = read(version);
   const today =
-    journal.today ??
-    journal.appends.flat().map((entry, i) => ({ ...entry, v: ENTRY_VERSION, seq: i + 1 }));
+    journal.today ?? journal.appends.flat().map((entry, i) => ({ ...entry, v: ENTRY_VERSION, seq: i + 1 }));
 
   it.each(Object.keys(STORES))('is read from a %s store', async (kind) => {
     const folder = path.join(scratch, `${version}-${kind}`);

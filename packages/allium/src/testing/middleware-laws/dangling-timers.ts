@@ -21,7 +21,7 @@ export const danglingTimers: MiddlewareCheck<'dangling-timers'> = {
       const signals = new Set<AbortSignal>();
       const prepare = (middleware: Middleware) => heard(middleware, signals);
       await fresh(context, { prepare }).run(MANY_TURNS);
-      for (const signal of signals) expectFew(signal);
+      expectFew(signals);
     });
     await eachInterruption(context, ({ ended, timers }) => {
       expectNone(timers, 'after the abort');
@@ -33,7 +33,7 @@ export const danglingTimers: MiddlewareCheck<'dangling-timers'> = {
   },
 };
 
-/** Notes the signals that its hooks are given. A run has one, unless attempts and time limits have their own. */
+/** Notes the signals that its hooks are given: that of the run, and one for each model call and tool call. */
 function heard(middleware: Middleware, signals: Set<AbortSignal>): Middleware {
   const called = (_: string, args: readonly unknown[]): void => {
     for (const arg of args) {
@@ -44,16 +44,17 @@ function heard(middleware: Middleware, signals: Set<AbortSignal>): Middleware {
   return watched(middleware, { called });
 }
 
-/** Listeners that calls leave behind on the signal of their run. One or two of the run itself do no harm. */
+/** Listeners that calls leave behind. One or two of the run itself do no harm. */
 const FEW = 4;
 
-function expectFew(signal: AbortSignal): void {
+function expectFew(signals: ReadonlySet<AbortSignal>): void {
+  let left = 0;
   // Whoever raised the limit, as `fetch` does, knows that there are many.
-  if (getMaxListeners(signal) > defaultMaxListeners) return;
-  const left = getEventListeners(signal, 'abort').length;
+  for (const signal of signals)
+    if (getMaxListeners(signal) <= defaultMaxListeners) left += getEventListeners(signal, 'abort').length;
   if (left > FEW)
     throw new Error(
-      `Expected every call to take its listener off ctx.signal again, but ${left} are left on one. Remove it in a \`finally\`.`,
+      `Expected every call to take its listener off ctx.signal again, but ${left} are left. Remove it in a \`finally\`.`,
     );
 }
 

@@ -104,6 +104,7 @@ const bodies: { readonly [Kind in EntryBody['type']]: Whole<Extract<EntryBody, {
       timeoutMs: 60_000,
       from: { agent: 'sub', sessionId: 's', runId: 'r2', callId: 'c2' },
     },
+    notBegun: ['d'],
   },
   answer: { type: 'answer', runId, requestId: 'q', decision: decisions.edit, admitted: true },
   verdict: { type: 'verdict', runId, callId: 'c', hash, verdict: { block: true, reason: 'No.' } },

@@ -1,18 +1,7 @@
-/** Breaks `abort-calls`: it has the model say goodbye when a run was aborted. */
+/** Breaks `abort-calls`: it calls the model itself when a run was aborted, past the kernel, which would have refused. */
 import { controlKind } from '../../../kernel/errors.js';
 import { defineMiddleware, type Middleware } from '../../../kernel/middleware.js';
 
-export function farewell(): Middleware {
-  return defineMiddleware({
-    name: 'farewell',
-    async afterRun(ctx) {
-      if (controlKind(ctx.error) === 'abort')
-        await ctx.generate(ctx.agent.model, { messages: 'Say goodbye.' });
-    },
-  });
-}
-
-/** Breaks it in another way: it calls the model itself, past the kernel, which would have refused. */
 export function smuggler(): Middleware {
   return defineMiddleware({
     name: 'smuggler',
