@@ -117,7 +117,7 @@ it.each(exported)('%s of %s works, or says what it takes, whatever it is given',
 });
 
 it.each<[string, () => unknown, string]>([
-  ['tool', () => allium.tool(undefined as never), 'Expected `options` to be an object'],
+  ['tool', () => allium.tool(undefined as never), 'Expected `options` to be one object'],
   ['modelName', () => allium.modelName(undefined as never), 'Expected `model` to be a model with provider'],
   ['cacheKey', () => middleware.cacheKey(undefined as never), 'Expected `ctx` to be the context of a model'],
   [
