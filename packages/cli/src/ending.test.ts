@@ -2,7 +2,10 @@
 
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { symlinkSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { root } from '../../../scripts/repository.mjs';
 import { cleanEnvironment } from '../../../scripts/run-command.mjs';
 import { program, useProject } from '../test/project.js';
 
@@ -67,6 +70,19 @@ describe.each([
     expect(ended.code).toBe(code);
     expect(ended.stderr).toContain('Go on with: allium chat --session ann');
   });
+
+  it('ends a chat in the middle of a run, which goes on in another', async () => {
+    const chat = start('chat', '--session', 'ann');
+    chat.child.stdin.write('gate\n');
+    await chat.seen('→ gate');
+    chat.child.kill(signal);
+    const ended = await chat.ended();
+    expect(ended.code).toBe(code);
+    expect(ended.stderr).not.toContain('error:');
+    expect((await here().allium(['sessions', '--json'])).stdout).toContain('"status": "open"');
+    const again = await here().allium(['chat', '--session', 'ann'], { input: '/resume\n' });
+    expect(again.stderr).toContain('done');
+  });
 });
 
 describe('a process that is told to end', () => {
@@ -78,6 +94,18 @@ describe('a process that is told to end', () => {
     expect(code).toBe(143);
     expect(stderr).toContain('allium sessions resume ann');
     expect(stdout).not.toContain('"type":"error"');
+  });
+
+  it('leaves the run open in SQLite, too', async () => {
+    symlinkSync(join(root, 'node_modules/libsql'), join(here().folder, 'node_modules/libsql'), 'junction');
+    const config = here().read('allium.toml');
+    here().write('allium.toml', config.replace(/^store.*$/m, 'store = { use = "sqlite", path = "s.db" }'));
+    const run = start('run', '--session', 'ann', 'gate');
+    await run.seen('→ gate');
+    run.child.kill('SIGTERM');
+    expect(await run.ended()).toMatchObject({ code: 143, stderr: expect.stringContaining('resume ann') });
+    here().write('open', '');
+    expect(await here().allium(['sessions', 'resume', 'ann'])).toMatchObject({ code: 0 });
   });
 
   it('says nothing of a run that nobody could go on with', async () => {
@@ -107,9 +135,12 @@ describe('a process that is told to end', () => {
 });
 
 describe('a terminal that is closed', () => {
-  it('leaves the run to be gone on with', async () => {
-    const run = here().terminal(['run', '--session', 'ann', 'gate']);
-    await run.until('→ gate');
+  it.each([
+    ['at work', 'gate', '→ gate'],
+    ['at a question', 'pay 5', 'Change the arguments'],
+  ])('leaves a run that is %s to be gone on with', async (_, said, seen) => {
+    const run = here().terminal(['run', '--session', 'ann', said]);
+    await run.until(seen);
     run.hangUp();
     await expect
       .poll(async () => (await here().allium(['sessions', 'resume', 'ann', '--yes'])).code, {

@@ -128,6 +128,8 @@ describe('what is wrong with a file', () => {
       'middleware',
       'Everything stands under `allium`: write `allium.middleware`.',
     ],
+    ['[allium]\nsystem = "x"', 2, 'allium.system', 'Unknown option `system`. Here that is `systemPrompt`.'],
+    ['[allium.limits]\nmaxSteps = 3', 2, 'allium.limits.maxSteps', 'Here that is `turns`.'],
     ['\n[alium]\nmodel = "offline"', 2, 'alium', 'Unknown key `alium`. Did you mean `allium`?'],
     ['[allium]\n[Allium.limits]\nturns = 3', 2, 'Allium', 'Unknown key `Allium`. Did you mean `allium`?'],
     [

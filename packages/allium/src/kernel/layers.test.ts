@@ -1026,3 +1026,32 @@ describe('a run that is stopped', () => {
     },
   );
 });
+
+describe('afterRun', () => {
+  const ending: Readonly<Record<string, Middleware>> = {
+    'throws in wrapRun': {
+      wrapRun() {
+        throw new Error('no');
+      },
+    },
+    'throws in beforeRun': {
+      beforeRun() {
+        throw new Error('no');
+      },
+    },
+    'stops in beforeRun': { beforeRun: (ctx) => ctx.stop('stopped', 'no') },
+  };
+  const telling = (name: string, log: string[], more: Middleware = {}): Middleware => ({
+    name,
+    afterRun: () => void log.push(name),
+    ...more,
+  });
+
+  it.each(Object.entries(ending))('of a layer fires if the layer itself %s', async (_, more) => {
+    const log: string[] = [];
+    const middleware = [telling('outer', log), telling('own', log, more), telling('inner', log)];
+    await new Agent({ model: scriptedModel(['ok']), middleware }).run('go').catch(() => {});
+    // Not of the inner one, which was never reached.
+    expect(log).toEqual(['own', 'outer']);
+  });
+});

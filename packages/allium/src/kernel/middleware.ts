@@ -70,7 +70,12 @@ export interface Window {
   readonly chars: number;
 }
 
-/** Holds back `chars` characters: every match up to that length is caught, however the text is chunked. */
+/**
+ * Catches every match of up to `chars` characters (UTF-16 units), however the text is chunked. While text streams, at
+ * least `chars` of it are held back, and less than `chars + max(16, chars / 4)`: it is searched in steps, not at every
+ * delta. Held back longer is only a span that has begun and may still grow, with what follows it. Several guards on one
+ * text stand behind each other, so what they hold back adds up. The end of the block releases everything.
+ */
 export function window(chars: number): Window {
   if (!Number.isInteger(chars) || chars < 1) throw invalidOption('chars', 'an integer ≥ 1', chars);
   return { chars };
@@ -169,6 +174,11 @@ export interface Middleware {
   wrapModel?(ctx: ModelContext, next: Next<ModelResponse, ModelOverride>): Awaitable<ModelResponse | void>;
   wrapTool?(ctx: ToolContext, next: Next<ToolResult, ToolOverride>): Awaitable<ToolResult | void>;
   beforeRun?(ctx: RunContext): Awaitable<void>;
+  /**
+   * Fires once for each run or resume that reached this layer, with `ctx.result` or `ctx.error`, whatever ended it; also
+   * if `beforeRun` or `wrapRun` of this middleware threw. It does not fire where the layer was never reached: one further
+   * out threw, stopped or answered before `next()`, the run was refused before it began, or the process died.
+   */
   afterRun?(ctx: RunContext): Awaitable<void>;
   beforeModel?(ctx: ModelContext): Awaitable<void>;
   afterModel?(ctx: ModelContext): Awaitable<void>;

@@ -214,3 +214,40 @@ describe('normalise', () => {
     );
   });
 });
+
+describe('how much is held back', () => {
+  const heldBy = (windows: readonly number[], letters: string): number[] => {
+    let released = 0;
+    let push = (text: string): void => {
+      released += text.length;
+    };
+    for (const hold of windows) {
+      const out = push;
+      const stage = new SpanStage({ hold, find: () => [], replacement: () => '', out });
+      push = (text) => stage.push(text);
+    }
+    return Array.from({ length: 6000 }, (_, i) => {
+      push(letters[i % letters.length]!);
+      return i + 1 - released;
+    }).slice(-3000);
+  };
+
+  it.each([
+    [1, 16],
+    [19, 34],
+    [64, 79],
+    [100, 124],
+    [1000, 1249],
+  ])('a window of %i holds back that many characters at least, and %i at most', (n, most) => {
+    const held = heldBy([n], 'abc');
+    expect([Math.min(...held), Math.max(...held)]).toEqual([n, most]);
+    expect(most).toBe(n + Math.max(16, n >> 2) - 1);
+    // One more where the cut would fall into a pair.
+    expect(Math.max(...heldBy([n], '🙂'))).toBeLessThanOrEqual(most + 1);
+  });
+
+  it('adds up where several stand behind each other', () => {
+    expect(Math.min(...heldBy([19, 64], 'abc'))).toBeGreaterThanOrEqual(19 + 64);
+    expect(Math.max(...heldBy([19, 64], 'abc'))).toBeLessThanOrEqual(34 + 79);
+  });
+});

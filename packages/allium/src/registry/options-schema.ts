@@ -1,5 +1,12 @@
 /** Checks options against what a plugin declares: any Standard Schema, or the plain part of JSON Schema. */
 import { invalidOption, nearest, shown } from '../kernel/errors.js';
+import {
+  FOREIGN_AGENT,
+  FOREIGN_LIMITS,
+  FOREIGN_SETTINGS,
+  type Foreign,
+  foreignName,
+} from '../kernel/foreign-names.js';
 import type { JsonSchema } from '../kernel/model.js';
 import { isStandardSchema, type StandardSchema } from '../kernel/standard-schema.js';
 
@@ -86,9 +93,19 @@ function memberIssues(schema: JsonSchema, value: Record<string, unknown>, path: 
 }
 
 function unknown(path: Path, known: readonly string[]): OptionIssue {
-  const near = nearest(String(path.at(-1)), known);
-  const message = `Unknown option \`${written(path)}\`.${near ? ` Did you mean \`${near}\`?` : ''} It takes: ${known.join(', ') || 'nothing'}.`;
+  const name = String(path.at(-1));
+  const here = foreignName(foreignTo(path, known), name);
+  const near = nearest(name, known);
+  const hint = here ? ` Here that is \`${here}\`.` : near ? ` Did you mean \`${near}\`?` : '';
+  const message = `Unknown option \`${written(path)}\`.${hint} It takes: ${known.join(', ') || 'nothing'}.`;
   return { path, message };
+}
+
+/** What the options at this place are called by other libraries, where they are those of an agent. */
+function foreignTo(path: Path, known: readonly string[]): Foreign {
+  if (path.at(-2) === 'limits') return FOREIGN_LIMITS;
+  if (path.at(-2) === 'settings') return FOREIGN_SETTINGS;
+  return known.includes('systemPrompt') ? FOREIGN_AGENT : {};
 }
 
 function wrong(path: Path, expected: string, value: unknown): OptionIssue {

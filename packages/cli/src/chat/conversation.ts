@@ -1,6 +1,7 @@
 /** A conversation with an agent: one run after the other in one session, and what they came to. */
 import type { RunResult, RunStream, Session } from 'allium';
 import { planText } from '../commands/explain.js';
+import { endingOf } from '../ending.js';
 import { describeError, EXIT, exitCodeOf } from '../outcome.js';
 import type { Opened, Shell } from '../shell.js';
 import { count, dollars } from '../terminal/text.js';
@@ -76,6 +77,8 @@ export function converse(
       const { result, error } = await follow(start, counting, { ask });
       turn = undefined;
       sofar = { turns: 0, tokens: 0 };
+      // The run is not over, it goes on elsewhere: there is nothing to say of its end.
+      if (endingOf(io.signal)) return;
       if (result) {
         addUp(result);
         shell.exitCode = result.status === 'aborted' ? EXIT.done : exitCodeOf(result.status);

@@ -2,6 +2,7 @@
 import { appendFile, open } from 'node:fs/promises';
 import { checkKeys, invalidOption } from '../../kernel/errors.js';
 import { checkOneOf } from '../../kernel/options.js';
+import { pathFailed } from '../../kernel/store-kit.js';
 
 /** Takes one line, without its line break. Called in order, one line of a session at a time; awaited. */
 export type AuditFunction = (line: string) => void | Promise<void>;
@@ -40,7 +41,11 @@ function fileSink(file: string, fsync: 'line' | 'run' | 'never'): Sink {
   };
   return {
     write(line) {
-      const written = last.then(() => append(line));
+      const written = last
+        .then(() => append(line))
+        .catch((error: unknown) => {
+          throw pathFailed('The audit log', file, error);
+        });
       last = written.catch(() => {});
       return written;
     },

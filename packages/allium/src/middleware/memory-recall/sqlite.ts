@@ -1,10 +1,8 @@
 /** A memory in an SQLite database, with its full-text search. */
 import { createHash } from 'node:crypto';
-import fs from 'node:fs';
-import path from 'node:path';
 import { AlliumError, invalidOption } from '../../kernel/errors.js';
 import { checkMethods, checkOptions } from '../../kernel/options.js';
-import { openDatabase, type SqliteDatabase, type SqliteStatement } from '../../stores/sqlite/driver.js';
+import { openFile, type SqliteDatabase, type SqliteStatement } from '../../stores/sqlite/driver.js';
 import { type Memory, type MemoryItem, type MemoryScope, ownerOf, queryTerms } from './memory.js';
 
 export interface SqliteMemoryOptions {
@@ -50,15 +48,10 @@ export function sqliteMemory(options: SqliteMemoryOptions): SqliteMemory {
   }
   if (typeof file !== 'string' || file === '')
     throw invalidOption('path', 'the path of a file, or `:memory:`', file);
-  if (file !== ':memory:') fs.mkdirSync(path.dirname(file), { recursive: true });
-  const opened = openDatabase(file, undefined, undefined, 'sqliteMemory()');
-  try {
+  return openFile(file, 'sqliteMemory()', (opened) => {
     opened.exec('PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL');
     return new FullTextMemory(opened, true);
-  } catch (error) {
-    opened.close();
-    throw error;
-  }
+  });
 }
 
 interface Row {

@@ -583,7 +583,7 @@ describe('to', () => {
       code: 'MIDDLEWARE_ERROR',
       cause: { message: 'disk full' },
     });
-    await expect(run(folder)).rejects.toMatchObject({ cause: { code: 'EISDIR' } });
+    await expect(run(folder)).rejects.toMatchObject({ code: 'STORE_FAILED' });
   });
 
   it.each([

@@ -11,6 +11,7 @@ import {
 } from '../../cassette/format.js';
 import { invalidOption, isThenable } from '../../kernel/errors.js';
 import type { Awaitable } from '../../kernel/store.js';
+import { pathFailed } from '../../kernel/store-kit.js';
 
 /** Where lines go: a file, a list, or a function that is called with one line at a time and awaited. */
 export type Sink = string | URL | string[] | ((line: string) => Awaitable<void>);
@@ -163,11 +164,16 @@ function sinkOf(to: Sink): (line: string) => Awaitable<void> {
 
 /** The first line begins the file anew. Written at once: a recording is there however its process ends. */
 function fileSink(to: string | URL): (line: string) => void {
+  const path = to instanceof URL ? fileURLToPath(to) : to;
   let begun = false;
   return (line) => {
-    if (begun) return appendFileSync(to, `${line}\n`);
-    mkdirSync(dirname(to instanceof URL ? fileURLToPath(to) : to), { recursive: true });
-    writeFileSync(to, `${line}\n`);
+    try {
+      if (begun) return appendFileSync(path, `${line}\n`);
+      mkdirSync(dirname(path), { recursive: true });
+      writeFileSync(path, `${line}\n`);
+    } catch (error) {
+      throw pathFailed('The recording', path, error);
+    }
     begun = true;
   };
 }

@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { checkKeys, invalidOption, sessionConflict } from '../../kernel/errors.js';
 import type { Entry, InboxItem, ListOptions, NewEntry, SessionInfo } from '../../kernel/store.js';
-import { checkFork, checkStorable, listPage, type SyncStore } from '../../kernel/store-kit.js';
+import { checkFork, checkStorable, listPage, pathFailed, type SyncStore } from '../../kernel/store-kit.js';
 import { fileName, isHashed } from './file-name.js';
 import { appendLine, DELETED_LINE, entriesOf, infoOf, postLine, takenLine } from './journal-file.js';
 import { SessionFile } from './session-file.js';
@@ -35,7 +35,13 @@ export function fileStore(options: FileStoreOptions): SyncStore {
   if (typeof dir !== 'string' || dir === '') throw invalidOption('dir', 'the path of a directory', dir);
   if (!['always', 'run-end', 'never'].includes(fsync))
     throw invalidOption('fsync', "'always', 'run-end' or 'never'", fsync);
-  fs.mkdirSync(dir, { recursive: true });
+  try {
+    fs.mkdirSync(dir, { recursive: true });
+    const { R_OK, W_OK, X_OK } = fs.constants;
+    fs.accessSync(dir, R_OK | W_OK | X_OK);
+  } catch (error) {
+    throw pathFailed('The file store', dir, error);
+  }
   return new FileStore(dir, fsync);
 }
 
@@ -93,12 +99,12 @@ class FileStore implements SyncStore {
 
   list(options: ListOptions = {}): { readonly sessions: readonly SessionInfo[]; readonly next?: string } {
     const infos = new Map<string, KnownInfo>();
-    for (const name of fs.readdirSync(this.#dir)) {
+    for (const name of namesIn(this.#dir)) {
       const file = path.join(this.#dir, name);
       // Left by a process that died while it deleted a session.
       if (name.endsWith('.gone')) fs.rmSync(file, { force: true });
       const stat = name.endsWith('.jsonl') ? fs.statSync(file, { throwIfNoEntry: false }) : undefined;
-      if (stat === undefined) continue;
+      if (!stat?.isFile()) continue;
       // Read only if it has changed since the last list.
       const version = `${stat.ino} ${stat.size} ${stat.mtimeMs} ${stat.ctimeMs}`;
       const known = this.#infos.get(file);
@@ -254,6 +260,14 @@ class FileStore implements SyncStore {
   }
 }
 
+function namesIn(dir: string): string[] {
+  try {
+    return fs.readdirSync(dir);
+  } catch (error) {
+    throw pathFailed('The file store', dir, error);
+  }
+}
+
 function readInfo(file: string, changedAt: number): SessionInfo | undefined {
   let bytes: Buffer;
   try {
@@ -261,7 +275,7 @@ function readInfo(file: string, changedAt: number): SessionInfo | undefined {
   } catch (error) {
     // Deleted since the directory was read.
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
+    throw pathFailed('The file store', file, error);
   }
   return infoOf(bytes, file, Math.trunc(changedAt));
 }

@@ -1,6 +1,7 @@
 /** One session's file, open or at rest, and how far it has been read. */
 import fs from 'node:fs';
 import { AlliumError } from '../../kernel/errors.js';
+import { pathFailed } from '../../kernel/store-kit.js';
 import { JournalState } from './journal-file.js';
 
 export class SessionFile {
@@ -24,7 +25,7 @@ export class SessionFile {
    */
   append(line: string, accept = true): boolean {
     const fd = this.#fd!;
-    const written = fs.writeSync(fd, line);
+    const written = this.#write(fd, line);
     if (written !== Buffer.byteLength(line)) {
       throw new AlliumError(
         'STORE_FAILED',
@@ -39,6 +40,14 @@ export class SessionFile {
     if (!accept || fs.readSync(fd, ONE, 0, 1, this.#end + written) !== 0) return false;
     this.#size = this.#end += written;
     return true;
+  }
+
+  #write(fd: number, line: string): number {
+    try {
+      return fs.writeSync(fd, line);
+    } catch (error) {
+      throw pathFailed('The file store', this.path, error);
+    }
   }
 
   /** Takes in what others wrote. With `writer`: whether the append of that handle at `seq` is among it and counts. */
@@ -87,7 +96,8 @@ export class SessionFile {
     try {
       fd = fs.openSync(this.path, O_RDWR | O_APPEND | (make ? O_CREAT : 0), 0o600);
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+      if (make || (error as NodeJS.ErrnoException).code !== 'ENOENT')
+        throw pathFailed('The file store', this.path, error);
       this.state.deleted = true;
       return;
     }

@@ -25,5 +25,6 @@ export {
   listCursor,
   listPage,
   listQuery,
+  pathFailed,
   type SyncStore,
 } from '../../kernel/store-kit.js';

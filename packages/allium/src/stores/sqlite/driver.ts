@@ -1,6 +1,9 @@
 /** Finds an SQLite: the one built into Node, or the `libsql` package. Neither needs a compiler. */
+import fs from 'node:fs';
 import { createRequire } from 'node:module';
+import path from 'node:path';
 import { AlliumError } from '../../kernel/errors.js';
+import { pathFailed } from '../../kernel/store-kit.js';
 
 export type SqliteValue = string | number | null;
 
@@ -18,6 +21,26 @@ export interface SqliteStatement {
 }
 
 type Constructor = new (path: string) => SqliteDatabase;
+
+/**
+ * Opens the database in a file, made with its folder where there is none, and hands it to `use`; closes it should that
+ * fail. SQLite looks into a file only when it is asked something, so `use` begins by asking.
+ */
+export function openFile<T>(file: string, who: string, use: (database: SqliteDatabase) => T): T {
+  let opened: SqliteDatabase | undefined;
+  try {
+    if (file !== ':memory:') {
+      fs.mkdirSync(path.dirname(file), { recursive: true });
+      // Node says why a file cannot be opened, SQLite does not. And what Node makes, others cannot read.
+      fs.closeSync(fs.openSync(file, 'a', 0o600));
+    }
+    opened = openDatabase(file, undefined, undefined, who);
+    return use(opened);
+  } catch (error) {
+    opened?.close();
+    throw pathFailed(who, file, error);
+  }
+}
 
 /** `who` needs it, for the error when there is none. The other parameters are where to look, for tests. */
 export function openDatabase(

@@ -1,6 +1,4 @@
 /** Sessions in an SQLite database: one file, nothing to run, the store to begin with. */
-import fs from 'node:fs';
-import path from 'node:path';
 import { checkKeys, invalidOption, sessionConflict } from '../../kernel/errors.js';
 import type { Entry, InboxItem, ListOptions, NewEntry, SessionInfo } from '../../kernel/store.js';
 import {
@@ -11,7 +9,7 @@ import {
   listQuery,
   type SyncStore,
 } from '../../kernel/store-kit.js';
-import { openDatabase, type SqliteDatabase, type SqliteStatement } from './driver.js';
+import { openFile, type SqliteDatabase, type SqliteStatement } from './driver.js';
 import { LOWER, makeTables } from './tables.js';
 
 export type { SqliteDatabase, SqliteStatement, SqliteValue } from './driver.js';
@@ -54,17 +52,12 @@ export function sqliteStore(options: SqliteStoreOptions): SyncStore {
   if (database !== undefined) return new SqliteStore(database, false);
   if (typeof file !== 'string' || file === '')
     throw invalidOption('path', 'the path of a file, or `:memory:`', file);
-  if (file !== ':memory:') fs.mkdirSync(path.dirname(file), { recursive: true });
-  const opened = openDatabase(file);
-  try {
+  return openFile(file, 'The SQLite store', (opened) => {
     opened.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
     if (exclusive) opened.exec('PRAGMA locking_mode = EXCLUSIVE');
     opened.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${fsync === 'always' ? 'FULL' : 'NORMAL'}`);
     return new SqliteStore(opened, true);
-  } catch (error) {
-    opened.close();
-    throw error;
-  }
+  });
 }
 
 /** What this handle believes about a session. If it has become wrong, the insert finds out. */
