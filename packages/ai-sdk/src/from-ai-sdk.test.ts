@@ -59,6 +59,7 @@ describe.each(VERSIONS)('an answer of a model of %s', (version) => {
     expect(await partsOf(fromAiSdk(model))).toMatchObject([
       { type: 'text', text: 'Good ' },
       { type: 'text', text: 'morning.' },
+      { type: 'text', text: '', end: true },
       { type: 'text', text: 'And bye.' },
       { type: 'finish', reason: 'stop' },
     ]);

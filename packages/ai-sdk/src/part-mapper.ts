@@ -57,6 +57,8 @@ export class PartMapper {
   /** The stream has come to its end. */
   finished = false;
   private readonly blocks = new Map<string, OpenBlock>();
+  /** Blocks that have ended. That matters only when another one begins, so it is told then. */
+  private readonly ended: OpenBlock[] = [];
   private readonly calls = new Map<string, OpenCall>();
   private readonly late: (CallMetadata | null)[] = [];
   private count = 0;
@@ -149,6 +151,8 @@ export class PartMapper {
   }
 
   private begin(type: OpenBlock['type'], id: string): OpenBlock {
+    for (const { type: kind, key } of this.ended.splice(0))
+      this.emit({ type: kind, text: '', block: key, end: true });
     const block: OpenBlock = { type, key: this.count++, text: '', provider: undefined };
     this.blocks.set(type + id, block);
     return block;
@@ -167,12 +171,16 @@ export class PartMapper {
   private close(type: OpenBlock['type'], id: string): void {
     const block = this.blocks.get(type + id);
     this.blocks.delete(type + id);
-    if (!block?.provider) return;
+    if (!block) return;
+    if (!block.provider) {
+      if (block.text !== '') this.ended.push(block);
+      return;
+    }
     if (type === 'thinking') this.sealed++;
     const sealed = type === 'thinking' ? takeSeal(block.provider) : undefined;
     const { provider, seal, signature } = sealed ?? { provider: block.provider };
     const metadata: Metadata = { provider, digest: digestOf(block.text), ...(seal && { seal }) };
-    const plain = { text: '', block: block.key, metadata };
+    const plain = { text: '', block: block.key, metadata, end: true };
     if (type === 'text') this.emit({ type, ...plain });
     else this.emit({ type, ...plain, signature, ...(seal?.[1] === 'redactedData' && { redacted: true }) });
   }

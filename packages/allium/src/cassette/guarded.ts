@@ -62,5 +62,5 @@ export function judgeFailure(error: unknown, ctx: ToolContext): Promise<Judged> 
   const { toolCall, _run: run } = ctx;
   const message = messageOf(error);
   const subject = { point: 'tool-result', toolCall, result: errorResult(message) } as const;
-  return judge(run.plan.guards['tool-result'], subject, [message], ctx);
+  return judge(run.plan.guards['tool-result'], subject, [[message]], ctx);
 }

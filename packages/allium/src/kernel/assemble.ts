@@ -142,6 +142,8 @@ export class Assembler {
     if (typeof part.text !== 'string') throw this.bad(part, '`text` must be a string');
     const index = this.blockOf(part);
     this.append(index, part.text);
+    // Under the same key another block may begin.
+    if (part.end && part.block !== undefined) this.keyed?.[part.type]?.delete(part.block);
     if (part.type === 'thinking') {
       const block = this.blocks[index] as { signature?: string; redacted?: boolean };
       if (part.signature !== undefined) {

@@ -2,7 +2,17 @@
 import type { Context, ToolContext } from './context.js';
 import { isSame, judge, type Left, type Refusal, redact, skipOrThrow } from './guards.js';
 import { isJson } from './json-copy.js';
-import { asJson, readArguments, textsIn, unescaped, withTexts } from './json-texts.js';
+import {
+  asJson,
+  type Gathered,
+  gather,
+  readArguments,
+  type Text,
+  textsIn,
+  textsOfValue,
+  unescaped,
+  withTexts,
+} from './json-texts.js';
 import type { AssistantContent, Message, ModelResponse, ThinkingContent, ToolContent } from './messages.js';
 import type { GuardPoint } from './middleware.js';
 import type { ToolResult } from './tool.js';
@@ -17,13 +27,15 @@ export async function judgeMessage(
   ctx: Context,
 ): Promise<{ owner: Message; deny?: Refusal }> {
   const given = searchable(message);
-  const texts = given.content.map(textsOfPart);
-  const judged = await judge(ctx.plan.guards[point], { point, message }, texts.flat(), ctx);
+  const said = saidIn(given.content);
+  const judged = await judge(ctx.plan.guards[point], { point, message }, said.texts, ctx);
   const { rewritten, texts: left, deny } = judged;
   if (deny) return { owner: given, deny };
   let owner = given;
   if (judged.changed) {
-    const content = rewritten ? rewrittenContent(given, left.join('')) : redactedContent(given, texts, left);
+    const content = rewritten
+      ? rewrittenContent(given, left.flat().join(''))
+      : redactedContent(given, said.flat(left));
     owner =
       given.role === 'assistant'
         ? withContent([point], given, { content: content as AssistantContent[], rewritten }, ctx)
@@ -44,9 +56,9 @@ export function unjudged(message: Message, ctx: Context): Message {
   const guards = ctx.plan.guards.input;
   if (guards.length === 0) return message;
   if (message.role === 'user' && !guards.some(({ guard }) => guard.judge)) {
-    const given = message.content.map(textsOfPart);
-    const { texts, deny } = redactTexts('input', given.flat(), ctx, true);
-    if (!deny) return { ...message, content: redactedContent(message, given, texts) } as Message;
+    const said = saidIn(message.content);
+    const { texts, deny } = redactTexts('input', said.texts, ctx, true);
+    if (!deny) return { ...message, content: redactedContent(message, said.flat(texts)) } as Message;
   }
   return { id: message.id, role: 'user', content: [] };
 }
@@ -86,22 +98,35 @@ function textsOfPart(part: Part): readonly string[] {
   }
 }
 
-/** `before`: the texts of each part. `after`: what is left of all of them. */
+/** What content says, as its readers read it: its text is one text and its thinking another, whatever stands between. */
+function saidIn(content: readonly Part[]): Gathered {
+  const strings: string[] = [];
+  const keys: unknown[] = [];
+  for (const part of content) {
+    const joined = part.type === 'text' || part.type === 'thinking' ? part.type : undefined;
+    for (const text of textsOfPart(part)) {
+      strings.push(text);
+      keys.push(joined);
+    }
+  }
+  return gather(strings, keys);
+}
+
+/** `left`: what is left of each text of each part. */
 function redactedContent(
-  message: Message,
-  before: readonly (readonly string[])[],
-  after: readonly string[],
+  { role, content }: Pick<Message, 'role' | 'content'>,
+  left: readonly string[],
 ): readonly Part[] {
   let at = 0;
-  return message.content.map((part, i) => {
-    const given = before[i]!;
-    const left = after.slice(at, at + given.length);
+  return content.map((part) => {
+    const given = textsOfPart(part);
+    const mine = left.slice(at, at + given.length);
     at += given.length;
-    return given.every((text, k) => text === left[k]) ? part : withPartTexts(part, left, message);
+    return isSame(mine, given) ? part : withPartTexts(part, mine, role);
   });
 }
 
-function withPartTexts(part: Part, texts: readonly string[], { role }: Message): Part {
+function withPartTexts(part: Part, texts: readonly string[], role: Message['role']): Part {
   switch (part.type) {
     case 'text':
       // What an application noted on a message of its own is its own business.
@@ -127,7 +152,7 @@ function rewrittenContent(message: Message, text: string): readonly Part[] {
     if (part.type === 'thinking' || part.type === 'provider') return [];
     if (part.type === 'tool-call') return { ...withoutMetadata(part), arguments: '{}' };
     if (part.type !== 'text') return part;
-    const made = withPartTexts(part, [rest], message);
+    const made = withPartTexts(part, [rest], message.role);
     rest = '';
     return made;
   });
@@ -155,10 +180,10 @@ export function withoutMetadata<P extends AssistantContent>({
 export async function judgeToolResult(result: ToolResult, ctx: ToolContext): Promise<ToolResult> {
   const guards = ctx.plan.guards['tool-result'];
   const { toolCall } = ctx;
-  const texts = result.content.flatMap(textsOfPart);
-  const judged = await judge(guards, { point: 'tool-result', toolCall, result }, texts, ctx);
+  const said = saidIn(result.content);
+  const judged = await judge(guards, { point: 'tool-result', toolCall, result }, said.texts, ctx);
   if (judged.deny) return withheld(judged.deny);
-  const content = judged.changed ? withPlainTexts(result.content, judged.texts) : result.content;
+  const content = judged.changed ? toolContent(result.content, said.flat(judged.texts)) : result.content;
   const { details: given, ...rest } = { ...result, content };
   if (given === undefined || judged.rewritten) return rest;
   const cleaned = redactDetails(given, ctx);
@@ -166,10 +191,8 @@ export async function judgeToolResult(result: ToolResult, ctx: ToolContext): Pro
   return cleaned.value === undefined ? rest : { ...rest, details: cleaned.value };
 }
 
-/** `texts`: one for each part that is text. */
-function withPlainTexts(content: readonly ToolContent[], texts: readonly string[]): readonly ToolContent[] {
-  let i = 0;
-  return content.map((part) => (part.type === 'text' ? { ...part, text: texts[i++]! } : part));
+function toolContent(content: readonly ToolContent[], left: readonly string[]): readonly ToolContent[] {
+  return redactedContent({ role: 'tool', content }, left) as readonly ToolContent[];
 }
 
 function withheld({ reason }: Refusal): ToolResult {
@@ -187,10 +210,10 @@ export function judgeUpdate(
   quiet = false,
 ): { update: readonly ToolContent[]; details?: unknown } | undefined {
   if (ctx.plan.guards['tool-result'].some((planned) => planned.guard.judge)) return undefined;
-  const given = content.flatMap(textsOfPart);
-  const { texts, deny } = redactTexts('tool-result', given, ctx, quiet);
+  const said = saidIn(content);
+  const { texts, deny } = redactTexts('tool-result', said.texts, ctx, quiet);
   if (deny) return undefined;
-  const update = texts === given ? content : withPlainTexts(content, texts);
+  const update = texts === said.texts ? content : toolContent(content, said.flat(texts));
   if (details === undefined) return { update };
   const cleaned = redactDetails(details, ctx, quiet);
   return cleaned.deny ? undefined : { update, details: cleaned.value };
@@ -248,13 +271,14 @@ export function redactValue(
   ctx: Context,
   quiet = false,
 ): { value: unknown; deny?: Refusal } {
-  const all = textsIn(given);
-  const { texts, deny } = redactTexts(point, all, ctx, quiet);
-  return { value: texts === all ? given : asJson(withTexts(given, texts), withoutSpelling), deny };
+  const said = textsOfValue(given);
+  const { texts, deny } = redactTexts(point, said.texts, ctx, quiet);
+  if (texts === said.texts) return { value: given, deny };
+  return { value: asJson(withTexts(given, said.flat(texts)), withoutSpelling), deny };
 }
 
 /** Texts without what guards found in them; the same list if they found nothing. No judge is asked. */
-function redactTexts(point: GuardPoint, given: readonly string[], ctx: Context, quiet = false): Left {
+function redactTexts(point: GuardPoint, given: readonly Text[], ctx: Context, quiet = false): Left {
   let texts = given;
   for (const planned of ctx.plan.guards[point]) {
     if (!planned.guard.find) continue;

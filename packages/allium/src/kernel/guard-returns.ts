@@ -30,15 +30,41 @@ export function normalise(spans: unknown, text: string, guard: string): readonly
   const strange = spans.find(hasMore);
   if (strange)
     throw new WrongReturn(guard, 'find', strange, 'A span has start, end, replacement and nothing else.');
-  const merged: Span[] = [];
-  for (const span of [...(spans as Span[])].sort((a, b) => a.start - b.start || b.end - a.end)) {
-    const last = merged.at(-1);
+  return merged(spans);
+}
+
+/** Spans in order, those that overlap as one, and without empty ones. */
+function merged(spans: readonly Span[]): readonly Span[] {
+  const made: Span[] = [];
+  for (const span of [...spans].sort((a, b) => a.start - b.start || b.end - a.end)) {
+    const last = made.at(-1);
     if (span.end === span.start) continue;
     if (last && span.start < last.end) {
-      if (span.end > last.end) merged[merged.length - 1] = { ...last, end: span.end };
-    } else merged.push(span);
+      if (span.end > last.end) made[made.length - 1] = { ...last, end: span.end };
+    } else made.push(span);
   }
-  return merged;
+  return made;
+}
+
+type Find = (text: string, from: number) => readonly Span[];
+
+/**
+ * Spans in a text that is made of several pieces, each of which begins at one of `marks`. Some readers join the pieces,
+ * others show them apart, so the whole is searched and then each piece alone.
+ */
+export function spansAcross(text: string, marks: readonly number[], find: Find, from = 0): readonly Span[] {
+  const whole = find(text, from);
+  if (marks.length === 0) return whole;
+  const all = [...whole];
+  let start = 0;
+  for (const end of [...marks, text.length]) {
+    // What ends before `from` is decided.
+    if (end > start && end > from)
+      for (const span of find(text.slice(start, end), Math.max(0, from - start)))
+        all.push({ ...span, start: span.start + start, end: span.end + start });
+    start = end;
+  }
+  return merged(all);
 }
 
 /** What it finds, a guard with a window finds again with every piece that comes in. */

@@ -1394,7 +1394,7 @@ describe('a judge', () => {
       judging(['output'], ({ text: given }) => ({ type: 'rewrite', text: given.toUpperCase() })),
     );
     const { result, shown } = await collect(agent.stream('hi'));
-    expect([result!.text, [...shown.values()].at(-1)]).toEqual(['A\nB', 'A\nB']);
+    expect([result!.text, [...shown.values()].at(-1)]).toEqual(['AB', 'AB']);
   });
 });
 

@@ -4,15 +4,15 @@ import {
   AlliumError,
   attribute,
   attribution,
-  controlKind,
   errorKind,
   isControl,
   isThenable,
   messageOf,
   StopRun,
 } from './errors.js';
-import { checkVerdict, normalise, WrongReturn } from './guard-returns.js';
-import { textsIn, withTexts } from './json-texts.js';
+import { checkVerdict, normalise, spansAcross, WrongReturn } from './guard-returns.js';
+import { type Text, textsOfValue, withTexts } from './json-texts.js';
+import { NOTHING } from './messages.js';
 import type { Guard, GuardPoint, GuardSubject, Span, Verdict } from './middleware.js';
 import { untilAborted } from './scope.js';
 import type { Request } from './store.js';
@@ -33,7 +33,7 @@ export interface Refusal {
 
 /** What is left of some texts. */
 export interface Left {
-  readonly texts: readonly string[];
+  readonly texts: readonly Text[];
   readonly deny?: Refusal;
 }
 
@@ -57,10 +57,11 @@ type Subject = Omit<GuardSubject, 'text'>;
 export async function judge(
   guards: readonly PlannedGuard[],
   subject: Subject,
-  given: readonly string[],
+  given: readonly Text[],
   ctx: Context,
 ): Promise<Judged> {
-  const judging: Judging = { subject, texts: given, args: subject.args, rewritten: false };
+  const { args: base } = subject;
+  const judging: Judging = { subject, texts: given, base, args: base, rewritten: false };
   for (const planned of guards) {
     try {
       if (planned.guard.find) findIn(planned, judging, ctx);
@@ -71,13 +72,15 @@ export async function judge(
     if (judging.deny && subject.point !== 'tool-args') break;
   }
   const { texts, args, rewritten, deny, ask } = judging;
-  const same = args === subject.args && isSame(texts, given);
+  const same = args === base && isSame(texts, given);
   return { texts, changed: !same, rewritten, args, deny, ask: deny ? undefined : ask };
 }
 
 interface Judging {
   readonly subject: Subject;
-  texts: readonly string[];
+  texts: readonly Text[];
+  /** The arguments that the texts were read in, and what they are now. */
+  base: unknown;
   args: unknown;
   rewritten: boolean;
   deny?: Refusal;
@@ -89,7 +92,8 @@ function findIn(planned: PlannedGuard, judging: Judging, ctx: Context): void {
   judging.deny ??= deny;
   if (texts === judging.texts) return;
   judging.texts = texts;
-  if (judging.args !== undefined) judging.args = withTexts(judging.args, texts);
+  const { base } = judging;
+  if (base !== undefined) judging.args = withTexts(base, textsOfValue(base).flat(texts));
 }
 
 async function askJudge(planned: PlannedGuard, judging: Judging, ctx: Context): Promise<void> {
@@ -98,7 +102,7 @@ async function askJudge(planned: PlannedGuard, judging: Judging, ctx: Context): 
   const context = judgeContext(planned, ctx);
   let verdict: Verdict | void;
   try {
-    const text = judging.texts.join('\n');
+    const text = judging.texts.map((pieces) => pieces.join('')).join('\n');
     const asked = guard.judge!(
       { ...subject, args: judging.args, text },
       { point: subject.point, from: 0, context },
@@ -117,9 +121,9 @@ async function askJudge(planned: PlannedGuard, judging: Judging, ctx: Context): 
   const { text, args } = verdict;
   judging.rewritten = true;
   if (args !== undefined) {
-    judging.args = args;
-    judging.texts = textsIn(args);
-  } else judging.texts = judging.texts.map((_, i) => (i === 0 ? text! : ''));
+    judging.args = judging.base = args;
+    judging.texts = textsOfValue(args).texts;
+  } else judging.texts = judging.texts.map((pieces, i) => pieces.map((_, k) => (i + k === 0 ? text! : '')));
   ctx._run.note(name, `rewrote ${subject.point}`);
 }
 
@@ -164,7 +168,7 @@ export function toldError(error: unknown, ctx: Context): string {
 export function redact(
   planned: PlannedGuard,
   point: GuardPoint,
-  given: readonly string[],
+  given: readonly Text[],
   ctx: Context,
   quiet = false,
 ): Left {
@@ -180,22 +184,49 @@ export function redact(
 function redactOne(
   planned: PlannedGuard,
   point: GuardPoint,
-  text: string,
+  pieces: Text,
   ctx: Context,
   quiet: boolean,
-): { readonly text: string; readonly deny?: Refusal } {
-  let out = '';
-  let position = 0;
+): { readonly text: Text; readonly deny?: Refusal } {
+  const text = pieces.length === 1 ? pieces[0]! : pieces.join('');
+  const spans = spansAcross(text, marksOf(pieces), (part) => spansOf(planned, point, part, 0, ctx));
+  if (spans.length === 0) return { text: pieces };
   let deny: Refusal | undefined;
-  for (const span of spansOf(planned, point, text, 0, ctx)) {
+  for (const _ of spans) {
     deny = tell(planned, point, ctx, quiet);
     // A call that is refused stays in the history, though not with what may not pass.
-    if (deny && point !== 'tool-args') return { text, deny };
-    const found = text.slice(span.start, span.end);
-    out += text.slice(position, span.start) + replaced(planned, span, found);
-    position = span.end;
+    if (deny && point !== 'tool-args') return { text: pieces, deny };
   }
-  return { text: out + text.slice(position), deny };
+  return { text: planned.guard.action === 'warn' ? pieces : cut(pieces, text, spans, planned), deny };
+}
+
+/** Where the pieces of a text begin, but for the first. */
+function marksOf(pieces: Text): readonly number[] {
+  if (pieces.length < 2) return NOTHING;
+  let at = 0;
+  return pieces.slice(0, -1).map((piece) => {
+    at += piece.length;
+    return at;
+  });
+}
+
+/** The pieces of a text without its spans. What stands for a span stands where the span begins. */
+function cut(pieces: Text, text: string, spans: readonly Span[], planned: PlannedGuard): Text {
+  let next = 0;
+  let start = 0;
+  return pieces.map((piece) => {
+    const end = start + piece.length;
+    let out = '';
+    let position = start;
+    for (let span = spans[next]; span && span.start < end; span = spans[next]) {
+      if (span.start >= start) out += text.slice(position, span.start) + replaced(planned, span);
+      position = Math.min(span.end, end);
+      if (span.end > end) break;
+      next++;
+    }
+    start = end;
+    return out + text.slice(position, end);
+  });
 }
 
 export function isSame<T>(list: readonly T[], given: readonly T[]): boolean {
@@ -237,9 +268,8 @@ export function tell(
 }
 
 /** What takes the place of something that was found and does not end the run. */
-export function replaced({ guard }: PlannedGuard, span: Span, found: string): string {
-  const { action, replacement = '[redacted]' } = guard;
-  return action === 'warn' ? found : (span.replacement ?? replacement);
+export function replaced({ guard: { replacement = '[redacted]' } }: PlannedGuard, span: Span): string {
+  return span.replacement ?? replacement;
 }
 
 /** Does what it finds end the run? */
@@ -304,36 +334,4 @@ export function latching<T>(ctx: Context, work: () => T): T {
   } catch (error) {
     return latch(error);
   }
-}
-
-/** A map, weak or not. */
-interface Known<K, T> {
-  get(key: K): Promise<T> | undefined;
-  set(key: K, judged: Promise<T>): unknown;
-  delete(key: K): unknown;
-}
-
-/**
- * What was said about `key`, or what `judge` says: asked for once, however many attempts want to know. An attempt that
- * is given up takes its own verdicts with it.
- */
-export function judgedOnce<K, T>(
-  known: Known<K, T>,
-  key: K,
-  ctx: Context,
-  judge: () => Promise<T>,
-): Promise<T> {
-  const before = known.get(key);
-  if (before)
-    return before.catch((error) => {
-      if (controlKind(error) !== 'abort' || ctx._scope.aborted) throw error;
-      // It was another attempt that was given up: this one asks for itself.
-      return judgedOnce(known, key, ctx, judge);
-    });
-  const judged = judge();
-  known.set(key, judged);
-  judged.catch(() => {
-    if (known.get(key) === judged) known.delete(key);
-  });
-  return judged;
 }

@@ -1,38 +1,114 @@
 /** The texts inside a JSON value — keys, strings and numbers, at any depth — taken out and put back. */
 
+/** A text that several pieces make, as their readers join them: by nothing. */
+export type Text = readonly string[];
+
 /** Every text of the value, in order. */
-export function textsIn(value: unknown, out: string[] = []): string[] {
-  if (typeof value === 'string') out.push(value);
-  else if (typeof value === 'number') out.push(String(value));
-  else if (Array.isArray(value)) for (const item of value) textsIn(item, out);
-  else if (typeof value === 'object' && value !== null) {
-    for (const [key, item] of Object.entries(value)) {
-      out.push(key);
-      textsIn(item, out);
-    }
-  }
+export function textsIn(value: unknown): string[] {
+  const out: string[] = [];
+  mapTexts(value, (text) => {
+    out.push(text);
+    return text;
+  });
   return out;
 }
 
 /** The same value with its texts replaced, in the same order. Whatever did not change is kept as it was. */
 export function withTexts(value: unknown, texts: readonly string[]): unknown {
   let i = 0;
-  const walk = (item: unknown): unknown => {
-    if (typeof item === 'string') return texts[i++] ?? '';
+  return mapTexts(value, () => texts[i++] ?? '');
+}
+
+/** Texts to judge, and the way back from what is left of them to a string for each that was given. */
+export interface Gathered {
+  readonly texts: readonly Text[];
+  flat(left: readonly Text[]): string[];
+}
+
+/** Strings as texts: those with the same key are pieces of one text, one without a key is a text of its own. */
+export function gather(strings: readonly string[], keys: readonly unknown[] = []): Gathered {
+  const texts: string[][] = [];
+  const known = new Map<unknown, number>();
+  const places = strings.map((text, i): readonly [number, number] => {
+    const key = keys[i];
+    const at = known.get(key) ?? texts.length;
+    if (at === texts.length) texts.push([]);
+    if (key !== undefined) known.set(key, at);
+    return [at, texts[at]!.push(text) - 1];
+  });
+  return { texts, flat: (left) => places.map(([at, piece]) => left[at]?.[piece] ?? '') };
+}
+
+/** The texts of a JSON value. Text blocks in one list are pieces of one text, as they are in a message. */
+export function textsOfValue(value: unknown): Gathered {
+  const strings: string[] = [];
+  const keys: unknown[] = [];
+  mapTexts(value, (text, key) => {
+    strings.push(text);
+    keys.push(key);
+    return text;
+  });
+  return gather(strings, keys);
+}
+
+/** A list or object on the way through a value, and what is made of it so far. */
+interface Frame {
+  readonly items: readonly unknown[];
+  /** Of an object. */
+  readonly keys: readonly string[] | undefined;
+  readonly list: unknown[];
+  readonly object: Map<string, unknown>;
+  at: number;
+  /** The key of the item that comes next, as it is now. */
+  key: string;
+  /** Of an object in a list that is a block of text: what it shares with the others there. */
+  readonly block: object | undefined;
+  /** Of a list: what its blocks share, by their type. */
+  readonly blocks: Record<string, object>;
+}
+
+const OPEN = Symbol('open');
+
+/**
+ * The value with `each` applied to its texts, in order. `block` is the same for text blocks of one list. No recursion: how
+ * deep a value is was chosen by whoever wrote it.
+ */
+function mapTexts(value: unknown, each: (text: string, block?: object) => string): unknown {
+  const frames: Frame[] = [];
+  const enter = (item: unknown, within?: Frame): unknown => {
+    if (typeof item === 'string') {
+      const inBlock = within?.keys?.[within.at - 1] === 'text';
+      return each(item, inBlock ? within.block : undefined);
+    }
     if (typeof item === 'number') {
-      const text = texts[i++] ?? '';
+      const text = each(String(item));
       return text === String(item) ? item : text;
     }
-    if (Array.isArray(item)) return item.map(walk);
     if (typeof item !== 'object' || item === null) return item;
-    const made = new Map<string, unknown>();
-    for (const inner of Object.values(item)) {
-      const key = unused(texts[i++] ?? '', made);
-      made.set(key, walk(inner));
-    }
-    return Object.fromEntries(made);
+    const keys = Array.isArray(item) ? undefined : Object.keys(item);
+    const { type } = item as { readonly type?: unknown };
+    const isBlock = within !== undefined && !within.keys && (type === 'text' || type === 'thinking');
+    if (isBlock) within.blocks[type] ??= {};
+    const block = isBlock ? within.blocks[type] : undefined;
+    const items = Object.values(item);
+    frames.push({ items, keys, list: [], object: new Map(), at: 0, key: '', block, blocks: {} });
+    return OPEN;
   };
-  return walk(value);
+  let made = enter(value);
+  for (let frame = frames.at(-1); frame; frame = frames.at(-1)) {
+    if (made !== OPEN && frame.at > 0) {
+      if (frame.keys) frame.object.set(frame.key, made);
+      else frame.list.push(made);
+    }
+    if (frame.at === frame.items.length) {
+      frames.pop();
+      made = frame.keys ? Object.fromEntries(frame.object) : frame.list;
+      continue;
+    }
+    if (frame.keys) frame.key = unused(each(frame.keys[frame.at]!), frame.object);
+    made = enter(frame.items[frame.at++], frame);
+  }
+  return made;
 }
 
 /** Two keys may have become the same: neither value may be lost for it. */
@@ -42,49 +118,116 @@ function unused(key: string, made: ReadonlyMap<string, unknown>): string {
   return name;
 }
 
-const STRING_TOKEN = /"(?:[^"\\]|\\.)*"/g;
-
 /** Does valid JSON text hold more than its parsed value does? Of keys that repeat only the last one is left. */
 export function hidesText(json: string, value: unknown): boolean {
-  return (json.match(STRING_TOKEN)?.length ?? 0) !== countStrings(value);
+  let strings = 0;
+  withNumbers(json, undefined, () => strings++);
+  return strings !== countStrings(value);
 }
 
 function countStrings(value: unknown): number {
-  if (typeof value === 'string') return 1;
-  if (typeof value !== 'object' || value === null) return 0;
-  let count = Array.isArray(value) ? 0 : Object.keys(value).length;
-  for (const item of Object.values(value)) count += countStrings(item);
+  let count = 0;
+  const open = [value];
+  while (open.length > 0) {
+    const item = open.pop();
+    if (typeof item === 'string') count++;
+    if (typeof item !== 'object' || item === null) continue;
+    if (!Array.isArray(item)) count += Object.keys(item).length;
+    for (const inner of Object.values(item)) open.push(inner);
+  }
   return count;
 }
 
-const TOKEN = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
+const QUOTE = 34;
+const NUMBER = /-?\d[\d.eE+-]*/y;
+
+/**
+ * Valid JSON with its numbers changed. Read by hand: a regular expression that takes strings in remembers every character,
+ * and fails on a long one.
+ */
+function withNumbers(
+  json: string,
+  change: ((token: string) => string) | undefined,
+  onString?: () => void,
+): string {
+  let out = '';
+  let kept = 0;
+  for (let at = 0; at < json.length; ) {
+    const code = json.charCodeAt(at);
+    if (code === QUOTE) {
+      at = endOfString(json, at);
+      onString?.();
+    } else if (change && (code === 45 || (code >= 48 && code <= 57))) {
+      NUMBER.lastIndex = at;
+      const token = NUMBER.exec(json)?.[0] ?? '-';
+      const made = change(token);
+      if (made !== token) {
+        out += json.slice(kept, at) + made;
+        kept = at + token.length;
+      }
+      at += token.length;
+    } else at++;
+  }
+  return kept === 0 ? json : out + json.slice(kept);
+}
+
+/** Where the string that begins at `start` is over. */
+function endOfString(json: string, start: number): number {
+  for (let at = json.indexOf('"', start + 1); at >= 0; at = json.indexOf('"', at + 1)) {
+    let before = at;
+    while (json[before - 1] === '\\') before--;
+    if ((at - before) % 2 === 0) return at + 1;
+  }
+  return json.length;
+}
+
+/** How many lists and objects deep a JSON text is; reading stops where it is deeper than `enough`. */
+export function depthOf(json: string, enough: number): number {
+  let depth = 0;
+  let deepest = 0;
+  for (let at = 0; at < json.length && deepest <= enough; at++) {
+    const code = json.charCodeAt(at);
+    if (code === QUOTE) at = endOfString(json, at) - 1;
+    else if (code === 91 || code === 123) deepest = Math.max(deepest, ++depth);
+    else if (code === 93 || code === 125) depth--;
+  }
+  return deepest;
+}
 
 /** Valid JSON with every number that would lose digits as text: parsed, it says all that the JSON said. */
 export function withoutRounding(json: string): string {
-  return json.replace(TOKEN, (token) =>
-    token.startsWith('"') || digits(token) === digits(String(Number(token))) ? token : `"${token}"`,
+  return withNumbers(json, (token) =>
+    digits(token) === digits(String(Number(token))) ? token : `"${token}"`,
   );
 }
 
 /** The digits that make the value: `1.0` and `1e3` have those of `1`. */
 function digits(number: string): string {
-  return number.replace(/e.*$|[-.]/gi, '').replace(/^0+|0+$/g, '');
+  const plain = number.replace(/e.*$|[-.]/gi, '');
+  let from = 0;
+  let to = plain.length;
+  while (plain[from] === '0') from++;
+  while (to > from && plain[to - 1] === '0') to--;
+  return plain.slice(from, to);
 }
 
 /** Valid JSON with numbers as guards are shown them: written with an exponent they may spell something else. */
 function withPlainNumbers(json: string): string {
-  return json.replace(TOKEN, (token) => {
-    if (token.startsWith('"')) return token;
+  return withNumbers(json, (token) => {
     const plain = String(Number(token));
     return /e/i.test(token + plain) && digits(token) === digits(plain) ? plain : token;
   });
 }
 
+/** JSON that is deeper is not taken apart: nothing could write it again. */
+const DEEPEST = 1000;
+
 /**
  * Arguments of a call as guards judge them, and the text to keep if they let them pass: what nobody could judge is not
- * kept. Undefined for text that is not JSON.
+ * kept. Undefined for text that is not JSON, or too deep to be taken apart.
  */
 export function readArguments(given: string): { readonly args: unknown; readonly kept: string } | undefined {
+  if (depthOf(given, DEEPEST) > DEEPEST) return undefined;
   try {
     JSON.parse(given || '{}');
   } catch {

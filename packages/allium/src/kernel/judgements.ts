@@ -4,7 +4,7 @@
  */
 import { judgeToolResult } from './content-guards.js';
 import type { Context, ModelContext, SeamCall, ToolContext } from './context.js';
-import { judgedOnce } from './guards.js';
+import { judgedOnce } from './judged-once.js';
 import type { LayerContext } from './layer.js';
 import { deepFreeze, type ModelResponse } from './messages.js';
 import {

@@ -243,7 +243,9 @@ export class LiveStream {
     try {
       // Text without a key goes on in the last block: nothing more comes of that one when another has begun.
       if (last >= 0 && block > last && !this.source.isKeyed(last)) gate.close(last);
-      if (part.type === 'text' || part.type === 'thinking') gate.push(part.type, block, part.text);
+      if (part.type !== 'text' && part.type !== 'thinking') return;
+      gate.push(part.type, block, part.text);
+      if (part.end) gate.close(block);
     } catch (error) {
       if (!(error instanceof Objection)) throw error;
       this.objected = true;

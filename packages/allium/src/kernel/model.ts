@@ -74,6 +74,8 @@ export type ModelPart =
 
 interface Keyed {
   readonly block?: string | number;
+  /** Nothing more comes of this block: guards need not hold back for it what follows. */
+  readonly end?: boolean;
 }
 
 /** US dollars per million tokens. */

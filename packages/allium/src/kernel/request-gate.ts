@@ -2,7 +2,8 @@
 
 import { judgeMessage } from './content-guards.js';
 import type { ModelContext } from './context.js';
-import { judge, judgedOnce, latching, stopFor } from './guards.js';
+import { judge, latching, stopFor } from './guards.js';
+import { judgedOnce } from './judged-once.js';
 import { isFrozenMessage, type Message } from './messages.js';
 import { isWithheld } from './session-state.js';
 
@@ -49,9 +50,9 @@ export class RequestGate {
 
   private async judgePrompt(given: string, ctx: ModelContext): Promise<string> {
     const { request } = ctx.plan.guards;
-    const { texts, deny } = await latching(ctx, () => judge(request, { point: 'request' }, [given], ctx));
+    const { texts, deny } = await latching(ctx, () => judge(request, { point: 'request' }, [[given]], ctx));
     if (deny) throw stopFor(deny, ctx);
-    return texts[0]!;
+    return texts[0]![0]!;
   }
 
   private one(message: Message, ctx: ModelContext): Promise<Message> {

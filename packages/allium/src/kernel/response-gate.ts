@@ -16,7 +16,8 @@ import {
   stopFor,
   tell,
 } from './guards.js';
-import { asJson, readArguments, textsIn, unescaped } from './json-texts.js';
+import { JoinedText, type MakeStages } from './joined-text.js';
+import { asJson, readArguments, type Text, textsOfValue, unescaped } from './json-texts.js';
 import type { AssistantContent, ModelResponse, ProviderContent, ToolCall } from './messages.js';
 import type { GuardPoint } from './middleware.js';
 import { SpanStage } from './span-stage.js';
@@ -34,6 +35,8 @@ export interface JudgedContent {
   /** A judge wrote some of it anew. */
   readonly rewritten: boolean;
 }
+
+const NOTHING_SAID: Pick<JoinedText, 'blocks' | 'safe'> = { blocks: [], safe: [] };
 
 /** Nobody had anything to say. */
 export const NO_VERDICTS: CallVerdicts = new Map();
@@ -61,18 +64,6 @@ function streamable(table: GuardTable, type: Kind): boolean {
   );
 }
 
-interface Block {
-  readonly type: Kind;
-  /** One per guard, in order; undefined when the block has to be complete first. */
-  stages: SpanStage[] | undefined;
-  /** Takes a piece of text. */
-  push: (text: string) => void;
-  /** What has been released. */
-  safe: string;
-  /** What waits for the end. */
-  held: string;
-}
-
 /** A guard objects to text that streams. Whether that counts is known when the layers have agreed on a response. */
 export class Objection extends Error {}
 
@@ -83,7 +74,8 @@ export class ResponseGate {
   private rewritten = false;
   /** What is to be told of text that streamed, once it counts. */
   private untold: (() => void)[] = [];
-  private readonly blocks: (Block | undefined)[] = [];
+  /** What it says, and what it thinks. */
+  private readonly said: { [K in Kind]?: JoinedText } = {};
   private readonly table: GuardTable;
 
   constructor(
@@ -98,28 +90,32 @@ export class ResponseGate {
 
   /** A piece of text or thinking of block `index`. */
   push(type: Kind, index: number, text: string): void {
-    const block = this.blocks[index] ?? this.open(type, index);
-    block.push(text);
+    const joined = this.said[type] ?? this.open(type);
+    joined.push(index, text);
   }
 
   /** No more text of a block comes. */
   close(index: number): void {
-    for (const stage of this.blocks[index]?.stages ?? []) stage.end();
+    this.said.text?.close(index);
+    this.said.thinking?.close(index);
   }
 
   /** The text that has been released, by block, after letting go of what is final by now. */
   settled(): readonly BlockText[] {
     this.streaming = false;
     this.tellAll();
-    for (const block of this.blocks) for (const stage of block?.stages ?? []) stage.settle();
-    return this.blocks.flatMap((block, i) => (block?.type === 'text' ? { block: i, text: block.safe } : []));
+    this.said.thinking?.settle();
+    this.said.text?.settle();
+    const { blocks, safe } = this.said.text ?? NOTHING_SAID;
+    return blocks.map((block, i) => ({ block, text: safe[i]! }));
   }
 
   /** The stream is complete: flushes, judges what had to wait, and returns what may be seen. */
   async end(response: ModelResponse, ctx: Context = this.ctx): Promise<JudgedContent> {
     this.streaming = false;
     this.tellAll();
-    for (const index of this.blocks.keys()) this.close(index);
+    this.said.thinking?.end();
+    this.said.text?.end();
     await this.judgeHeld(response, 'thinking', ctx);
     await this.judgeHeld(response, 'text', ctx);
     const args = await this.judgeCalls(response, ctx);
@@ -141,7 +137,8 @@ export class ResponseGate {
       return text === undefined ? part : { ...withoutMetadata(part), arguments: text };
     }
     if (part.type !== 'text' && part.type !== 'thinking') return part;
-    const text = this.blocks[index]?.safe;
+    const { blocks, safe } = this.said[part.type] ?? NOTHING_SAID;
+    const text = safe[blocks.indexOf(index)];
     if (text === undefined || text === part.text) return part;
     return part.type === 'text' ? { ...withoutMetadata(part), text } : withheldThinking(part, text);
   }
@@ -154,32 +151,40 @@ export class ResponseGate {
     return value === given ? part : { ...withoutMetadata(part), value };
   }
 
-  private open(type: Kind, index: number): Block {
-    const hold = (text: string): void => {
-      block.held += text;
-    };
-    const block: Block = { type, stages: undefined, push: hold, safe: '', held: '' };
-    if (streamable(this.table, type)) this.stream(block, index);
-    this.blocks[index] = block;
-    return block;
+  private open(type: Kind): JoinedText {
+    const make: MakeStages = (out, outNext) => this.stages(POINT_OF[type], out, outNext);
+    const joined = new JoinedText(streamable(this.table, type) ? make : undefined, (block, text) =>
+      this.released(type, block, text),
+    );
+    this.said[type] = joined;
+    return joined;
   }
 
   /** From the last guard to the first: each hands on to the one after it. */
-  private stream(block: Block, index: number): void {
-    const point = POINT_OF[block.type];
-    block.stages = [];
-    block.push = (text) => {
-      block.safe += text;
-      this.released(block.type, index, text);
-    };
+  private stages(point: GuardPoint, out: (text: string) => void, outNext: () => void): SpanStage[] {
+    const stages: SpanStage[] = [];
     for (const planned of this.table[point].toReversed()) {
-      const stage = this.stage(planned, point, block.push);
-      block.stages.unshift(stage);
-      block.push = (text) => stage.push(text);
+      const [next] = stages;
+      stages.unshift(
+        next
+          ? this.stage(
+              planned,
+              point,
+              (text) => next.push(text),
+              () => next.next(),
+            )
+          : this.stage(planned, point, out, outNext),
+      );
     }
+    return stages;
   }
 
-  private stage(planned: PlannedGuard, point: GuardPoint, out: (text: string) => void): SpanStage {
+  private stage(
+    planned: PlannedGuard,
+    point: GuardPoint,
+    out: (text: string) => void,
+    outNext: () => void,
+  ): SpanStage {
     const { ctx } = this;
     return new SpanStage({
       hold: (planned.guard.hold as { chars: number }).chars,
@@ -194,7 +199,7 @@ export class ResponseGate {
           return [];
         }
       },
-      replacement: (span, found) => {
+      replacement: (span) => {
         if (this.streaming) {
           if (refuses(planned)) throw new Objection();
           this.untold.push(() => tell(planned, point, ctx));
@@ -202,21 +207,20 @@ export class ResponseGate {
           const refusal = tell(planned, point, ctx);
           if (refusal) throw stopFor(refusal, ctx);
         }
-        return replaced(planned, span, found);
+        return planned.guard.action === 'warn' ? undefined : replaced(planned, span);
       },
       out,
+      outNext,
     });
   }
 
-  /** Blocks that no window covers: all guards see the complete text. */
+  /** Text that no window covers: all guards see the whole of it. */
   private async judgeHeld(response: ModelResponse, type: Kind, ctx: Context): Promise<void> {
-    const held = this.blocks.flatMap((block, index) =>
-      block?.type === type && !block.stages ? { index, block } : [],
-    );
-    if (held.length === 0) return;
+    const joined = this.said[type];
+    if (!joined?.isHeld) return;
     const points: GuardPoint[] = [POINT_OF[type]];
     if (type === 'text' && !response.content.some((part) => part.type === 'tool-call')) points.push('final');
-    let texts: readonly string[] = held.map(({ block }) => block.held);
+    let texts: readonly Text[] = [joined.held];
     for (const point of points) {
       if (this.table[point].length === 0) continue;
       const judged = await latching(ctx, () =>
@@ -226,10 +230,7 @@ export class ResponseGate {
       texts = judged.texts;
       this.rewritten ||= judged.rewritten;
     }
-    for (const [i, { index, block }] of held.entries()) {
-      block.safe = texts[i]!;
-      if (block.safe !== '') this.released(type, index, block.safe);
-    }
+    for (const [i, text] of texts[0]!.entries()) joined.release(i, text);
   }
 
   private async judgeCalls(response: ModelResponse, ctx: Context): Promise<Map<number, string>> {
@@ -312,7 +313,7 @@ export async function judgeArguments(
   const { arguments: given } = toolCall;
   const read = readArguments(given);
   const subject = { point: 'tool-args', toolCall, ...(read && { args: read.args }) } as const;
-  const said = read ? textsIn(read.args) : [unescaped(given)];
+  const said: readonly Text[] = read ? textsOfValue(read.args).texts : [[unescaped(given)]];
   try {
     const { texts, args, rewritten, deny, ask } = await judge(
       ctx.plan.guards['tool-args'],
@@ -320,7 +321,7 @@ export async function judgeArguments(
       said,
       ctx,
     );
-    const unread = texts[0] === said[0] ? given : (texts[0] ?? '');
+    const unread = texts[0] === said[0] ? given : (texts[0]?.join('') ?? '');
     const kept = args === read?.args ? (read?.kept ?? unread) : JSON.stringify(args);
     return { arguments: kept, rewritten, deny, ask };
   } catch (error) {

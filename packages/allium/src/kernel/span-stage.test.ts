@@ -18,6 +18,7 @@ function stageOf(pattern: RegExp, hold: number) {
     },
     replacement: () => '■',
     out: (text) => void released.push(text),
+    outNext: () => void released.push('|'),
   });
   return { stage, released, looked };
 }
@@ -223,7 +224,7 @@ describe('how much is held back', () => {
     };
     for (const hold of windows) {
       const out = push;
-      const stage = new SpanStage({ hold, find: () => [], replacement: () => '', out });
+      const stage = new SpanStage({ hold, find: () => [], replacement: () => '', out, outNext: () => {} });
       push = (text) => stage.push(text);
     }
     return Array.from({ length: 6000 }, (_, i) => {
@@ -249,5 +250,38 @@ describe('how much is held back', () => {
   it('adds up where several stand behind each other', () => {
     expect(Math.min(...heldBy([19, 64], 'abc'))).toBeGreaterThanOrEqual(19 + 64);
     expect(Math.max(...heldBy([19, 64], 'abc'))).toBeLessThanOrEqual(34 + 79);
+  });
+});
+
+describe('text of several blocks', () => {
+  it('comes out in its blocks, without what was cut over their ends, for any chunking', () => {
+    const blocks = fc.array(fc.array(fc.constantFrom('se', 'cret', 'secret', ' ', 'x'), { maxLength: 8 }), {
+      minLength: 1,
+      maxLength: 5,
+    });
+    fc.assert(
+      fc.property(blocks, fc.integer({ min: 1, max: 7 }), (given, size) => {
+        const { stage, released } = stageOf(/secret/g, 6);
+        for (const [i, words] of given.entries()) {
+          if (i > 0) stage.next();
+          for (const piece of split(words.join(''), [size])) stage.push(piece);
+        }
+        stage.end();
+        const out = released.join('').split('|');
+        const whole = given.map((words) => words.join('')).join('');
+        expect(out.length).toBe(given.length);
+        expect(out.join('')).toBe(whole.replace(/secret/g, '■'));
+      }),
+    );
+  });
+
+  it('puts what stands for a match where the match began', () => {
+    const { stage, released } = stageOf(/secret/g, 6);
+    for (const block of ['a se', 'cr', 'et b']) {
+      stage.push(block);
+      stage.next();
+    }
+    stage.end();
+    expect(released.join('')).toBe('a ■|| b|');
   });
 });

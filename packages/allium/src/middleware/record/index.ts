@@ -162,7 +162,7 @@ async function guardedFailure(
     if (deny) return { result: { content: clean.text(deny.reason), isError: true } };
     const stored = toStoredFailure(error, clean);
     if (!changed && mayBeTold(stored, ctx)) return { error: stored };
-    return { error: clean.value(toBareError(error, texts.join('\n'))) };
+    return { error: clean.value(toBareError(error, texts.flat().join(''))) };
   } catch (ended) {
     // A guard stops the run, or broke: the kernel, which asks it again, hears of it too.
     const stop = stopOf(ended);
