@@ -321,6 +321,8 @@ function located(data: string): { readonly url?: string; readonly base64?: strin
 function inputOf(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text || '{}');
+    // Old histories may hold what is too deep to be written again: that is sent as text.
+    if (text.length > 1000) JSON.stringify(value);
     return isObject(value) && !Array.isArray(value) ? value : { arguments: value };
   } catch {
     return { arguments: text };

@@ -23,6 +23,8 @@ const PLAIN = {
     tokens: { description: 'Input and output, sub-agents included.', ...amount },
     costUsd: amount,
     timeoutMs: { description: 'Active milliseconds: waiting for a human does not count.', ...amount },
+    argsDepth: { description: 'How deep the arguments of a call may be nested. Default: 100', ...count },
+    argsChars: { description: 'How long they may be, in characters of JSON. Default: 4000000', ...count },
   }),
   sessionLimits: table({ turns: count, toolCalls: count, tokens: amount, costUsd: amount }),
   settings: table({

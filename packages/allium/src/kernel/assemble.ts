@@ -1,6 +1,7 @@
 /** Puts the parts of a stream together into a response. */
 import { AlliumError, isRecord, shown } from './errors.js';
 import { failedStream } from './finish-reasons.js';
+import { ARGS_CHARS, excessOf, type Limits, leftOut } from './limits.js';
 import { lackOfJson } from './message-input.js';
 import type { AssistantContent, Metadata, ModelResponse, Usage } from './messages.js';
 import { FINISH_REASONS, NO_USAGE } from './messages.js';
@@ -18,6 +19,9 @@ type Block = {
 /** Long texts are put together from pieces of about this many characters: see `append`. */
 const PIECE = 1024;
 
+/** Of those who put together what was within the limits when it was said. */
+const NO_LIMITS: Limits = { argsDepth: Number.POSITIVE_INFINITY, argsChars: Number.POSITIVE_INFINITY };
+
 const NO_BLOCKS: Block[] = Object.freeze([]) as never;
 
 /** Collects parts; says which block each belongs to; complains about what is not a part. */
@@ -34,7 +38,13 @@ export class Assembler {
   private goesOn = false;
   private finish: (ModelPart & { type: 'finish' }) | undefined = undefined;
 
-  constructor(private readonly model: string) {}
+  /** Some arguments were too large and were left out: the response is not what was shown. */
+  hasLeftOut = false;
+
+  constructor(
+    private readonly model: string,
+    private readonly limits: Limits = NO_LIMITS,
+  ) {}
 
   /** What there is so far. It grows with every part. */
   get content(): readonly Block[] {
@@ -71,7 +81,10 @@ export class Assembler {
         );
         if (index < 0) throw this.bad(part, `no tool-call with id ${shown(part.id)} was begun`);
         if (typeof part.arguments !== 'string') throw this.bad(part, '`arguments` must be text');
-        this.blocks[index]!.arguments += part.arguments;
+        const block = this.blocks[index]!;
+        // What is too long already is left out.
+        if (block.arguments!.length <= (this.limits.argsChars ?? ARGS_CHARS))
+          block.arguments += part.arguments;
         return index;
       }
       case 'file':
@@ -115,6 +128,7 @@ export class Assembler {
     const { reason, usage, metadata } = this.finish;
     if (reason === 'error') throw failedStream(this.model);
     if (this.blocks === NO_BLOCKS) this.blocks = [];
+    this.leaveOut();
     const content = this.content as AssistantContent[];
     const plain = {
       role: 'assistant' as const,
@@ -128,6 +142,16 @@ export class Assembler {
     if (wanted)
       throw new AlliumError('MODEL_STREAM_INVALID', `Expected ${this.model} to yield parts with ${wanted}.`);
     return response;
+  }
+
+  /** Arguments that are too large would be sent back with every request, and may be too deep for whoever sends them. */
+  private leaveOut(): void {
+    for (const block of this.blocks) {
+      const excess = block.type === 'tool-call' && excessOf(block.arguments!, this.limits);
+      if (!excess) continue;
+      block.arguments = leftOut(excess);
+      this.hasLeftOut = true;
+    }
   }
 
   /** Does it hold values of the provider's own? */

@@ -13,7 +13,14 @@ import {
   unescaped,
   withTexts,
 } from './json-texts.js';
-import type { AssistantContent, Message, ModelResponse, ThinkingContent, ToolContent } from './messages.js';
+import type {
+  AssistantContent,
+  Message,
+  ModelResponse,
+  ProviderContent,
+  ThinkingContent,
+  ToolContent,
+} from './messages.js';
 import type { GuardPoint } from './middleware.js';
 import type { ToolResult } from './tool.js';
 
@@ -73,11 +80,17 @@ function searchable(message: Message): Message {
   }
   if (message.role === 'user') return message;
   const content = message.content.map((part) => {
+    if (part.type === 'provider') return readable(part);
     if (part.type !== 'tool-call') return part;
     const { kept = part.arguments } = readArguments(part.arguments) ?? {};
     return kept === part.arguments ? part : { ...part, arguments: kept };
   });
   return isSame(content, message.content) ? message : { ...message, content };
+}
+
+/** Nobody can search a value that has no JSON, or is too deep to be written: it goes. */
+export function readable(part: ProviderContent): ProviderContent {
+  return part.value === undefined || asJson(part.value) !== undefined ? part : { ...part, value: null };
 }
 
 type Part = Message['content'][number];

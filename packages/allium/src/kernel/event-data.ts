@@ -11,16 +11,20 @@ export function eventData<T>(value: T): T {
 
 /** Such a copy in any case, to be changed at will. */
 export function copyOf<T>(value: T): T {
-  return copied(value, new Map());
-}
-
-function copied<T>(value: T, copies: Map<object, unknown>): T {
-  if (typeof value !== 'object' || value === null) return value;
-  if (!Array.isArray(value) && !isPlain(value)) return value;
-  const made = copies.get(value);
-  if (made !== undefined) return made as T;
-  const copy = (Array.isArray(value) ? [...value] : { ...value }) as Record<string, unknown>;
-  copies.set(value, copy);
-  for (const key in copy) copy[key] = copied(copy[key], copies);
+  const copies = new Map<object, unknown>();
+  const made: Record<string, unknown>[] = [];
+  const copied = (item: unknown): unknown => {
+    if (typeof item !== 'object' || item === null) return item;
+    if (!Array.isArray(item) && !isPlain(item)) return item;
+    const known = copies.get(item);
+    if (known !== undefined) return known;
+    const copy = (Array.isArray(item) ? [...item] : { ...item }) as Record<string, unknown>;
+    copies.set(item, copy);
+    made.push(copy);
+    return copy;
+  };
+  const copy = copied(value);
+  // The list grows while it is gone through: no recursion, however deep the value is.
+  for (const one of made) for (const key in one) one[key] = copied(one[key]);
   return copy as T;
 }

@@ -2,21 +2,61 @@
 
 /** Canonical JSON: object keys sorted, undefined left out, dates and the like as their own JSON. */
 export function canonical(value: unknown): string {
-  if (typeof value === 'string') return quoted(value);
-  if (typeof value === 'number' && Number.isFinite(value)) return `${value}`;
-  if (value === null || typeof value !== 'object') return JSON.stringify(value) ?? 'null';
-  if ('toJSON' in value && typeof value.toJSON === 'function') return canonical(value.toJSON());
   let text = '';
-  if (Array.isArray(value)) {
-    for (const item of value) text += text === '' ? canonical(item) : `,${canonical(item)}`;
-    return `[${text}]`;
+  const open: Open[] = [];
+  const write = (given: unknown): void => {
+    const item = hasJson(given) ? given.toJSON() : given;
+    if (typeof item === 'string') text += quoted(item);
+    else if (typeof item === 'number' && Number.isFinite(item)) text += item;
+    else if (item === null || typeof item !== 'object') text += JSON.stringify(item) ?? 'null';
+    else {
+      const isList = Array.isArray(item);
+      if (open.length % DEEP === DEEP - 1 && open.some((one) => one.item === item))
+        throw new RangeError('Expected JSON without cycles.');
+      text += isList ? '[' : '{';
+      open.push({
+        item: item as Open['item'],
+        keys: isList ? undefined : sortedKeys(item),
+        at: 0,
+        isFirst: true,
+      });
+    }
+  };
+  write(value);
+  // No recursion: how deep a value is was chosen by whoever wrote it.
+  for (let last = open.at(-1); last; last = open.at(-1)) {
+    const { item, keys } = last;
+    if (last.at === (keys ?? (item as unknown as unknown[])).length) {
+      text += keys ? '}' : ']';
+      open.pop();
+      continue;
+    }
+    const key = keys ? keys[last.at]! : last.at;
+    last.at++;
+    if (keys && item[key] === undefined) continue;
+    if (!last.isFirst) text += ',';
+    last.isFirst = false;
+    if (keys) text += `${quoted(key as string)}:`;
+    write(item[key]);
   }
-  const record = value as Record<string, unknown>;
-  for (const key of sortedKeys(record)) {
-    if (record[key] === undefined) continue;
-    text += `${text === '' ? '' : ','}${quoted(key)}:${canonical(record[key])}`;
-  }
-  return `{${text}}`;
+  return text;
+}
+
+/** A list or object that is being written. */
+interface Open {
+  readonly item: Readonly<Record<string | number, unknown>>;
+  readonly keys: readonly string[] | undefined;
+  at: number;
+  isFirst: boolean;
+}
+
+/** Every so many levels a value is looked at for cycles. */
+const DEEP = 1000;
+
+function hasJson(value: unknown): value is { toJSON(): unknown } {
+  return (
+    typeof value === 'object' && value !== null && 'toJSON' in value && typeof value.toJSON === 'function'
+  );
 }
 
 /** By their codes, characters that need no escapes. */

@@ -1,5 +1,6 @@
 /** Copies of JSON values, frozen, with an error that says where a value is that is none. */
 import { AlliumError, messageOf, shown } from './errors.js';
+import { DEEPEST, depthOf } from './json-texts.js';
 
 /**
  * What JSON can hold of `T`: the same type if it can hold all of it. Interfaces and recursive types are fine; dates,
@@ -60,8 +61,9 @@ export function isFrozenJson(value: unknown, depth = 0): boolean {
 export function unwritable(value: unknown): string | undefined {
   if (typeof value !== 'bigint' && (typeof value !== 'object' || value === null)) return undefined;
   try {
-    JSON.stringify(value);
-    return undefined;
+    const json: string | undefined = JSON.stringify(value);
+    const tooDeep = json !== undefined && depthOf(json, DEEPEST) > DEEPEST;
+    return tooDeep ? `it is nested more than ${DEEPEST} levels deep` : undefined;
   } catch (error) {
     return messageOf(error).split('\n')[0];
   }
@@ -76,10 +78,8 @@ export interface Flaw {
 }
 
 const NOT_JSON = Symbol('not JSON');
-/** A value that is deeper is a cycle, or might as well be one. */
-const DEEPEST = 1000;
 
-/** Every write of every turn goes through here, so it keeps no record of where it is. */
+/** Every write of every turn goes through here, so it keeps no record of where it is. What is too deep may be a cycle. */
 function copied(value: unknown, depth: number): unknown {
   if (isSimple(value)) return value;
   if (typeof value !== 'object' || depth === DEEPEST) return NOT_JSON;

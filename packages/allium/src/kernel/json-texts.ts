@@ -219,8 +219,8 @@ function withPlainNumbers(json: string): string {
   });
 }
 
-/** JSON that is deeper is not taken apart: nothing could write it again. */
-const DEEPEST = 1000;
+/** JSON that is deeper is not taken apart, and nothing deeper is stored: `JSON.stringify` fails somewhere beyond. */
+export const DEEPEST = 1000;
 
 /**
  * Arguments of a call as guards judge them, and the text to keep if they let them pass: what nobody could judge is not

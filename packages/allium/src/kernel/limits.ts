@@ -3,6 +3,7 @@ import { soon } from './clock.js';
 import { AlliumError, checkKeys, invalidOption, kernelStop, type StopRun } from './errors.js';
 import type { ExtraModel } from './extra-models.js';
 import { FOREIGN_LIMITS } from './foreign-names.js';
+import { DEEPEST, depthOf } from './json-texts.js';
 import { NO_USAGE, UNKNOWN_USAGE, type Usage, UsageTotal } from './messages.js';
 import { type Model, modelName, type Price } from './model.js';
 import type { PriceOf } from './prices.js';
@@ -20,6 +21,36 @@ export interface Limits {
   readonly costUsd?: number;
   /** Active milliseconds: waiting for the consumer or a human does not count. */
   readonly timeoutMs?: number;
+  /** How deep the arguments of a call may be nested, up to 1000. A call with deeper ones gets an error result. @default 100 */
+  readonly argsDepth?: number;
+  /** How long the arguments of a call may be, in characters of JSON. A call with longer ones gets an error result. @default 4000000 */
+  readonly argsChars?: number;
+}
+
+export const ARGS_CHARS = 4_000_000;
+
+/** What is wrong with the size of arguments, if anything. */
+export function excessOf(
+  args: string,
+  { argsDepth = 100, argsChars = ARGS_CHARS }: Limits,
+): string | undefined {
+  if (args.length > argsChars) return `they are longer than ${argsChars} characters`;
+  const depth = Math.min(argsDepth, DEEPEST);
+  // Each level takes a character at least.
+  if (args.length <= depth || depthOf(args, depth) <= depth) return undefined;
+  return `they are nested more than ${depth} levels deep`;
+}
+
+const LEFT_OUT = 'Left out: ';
+
+/** What stands in a message for arguments that are too large. It is no JSON, so nothing ever runs with it. */
+export function leftOut(excess: string): string {
+  return `${LEFT_OUT}${excess}.`;
+}
+
+/** Why arguments are too large, or were when the call was written down. */
+export function tooLarge(args: string, limits: Limits): string | undefined {
+  return args.startsWith(LEFT_OUT) ? args.slice(LEFT_OUT.length, -1) : excessOf(args, limits);
 }
 
 /** As they are journaled. JSON has no infinity: what is not limited is null. */
@@ -38,14 +69,15 @@ export function limitsFromJson(stored: StoredLimits): Limits {
 /** Limits over all runs of a session. */
 export type SessionLimits = Pick<Limits, 'turns' | 'toolCalls' | 'tokens' | 'costUsd'>;
 
-const LIMITS = ['turns', 'depth', 'toolCalls', 'tokens', 'costUsd', 'timeoutMs'];
+const WHOLE = ['turns', 'depth', 'toolCalls', 'argsDepth', 'argsChars'];
+const LIMITS = [...WHOLE, 'tokens', 'costUsd', 'timeoutMs'];
 
 export function checkLimits(limits: Limits, what = 'limits', allowed: readonly string[] = LIMITS): void {
   if (typeof limits !== 'object' || limits === null) throw invalidOption(what, 'an object', limits);
   checkKeys(what, limits, allowed, FOREIGN_LIMITS);
   for (const [key, value] of Object.entries(limits)) {
     if (value === undefined) continue;
-    const whole = key === 'turns' || key === 'depth' || key === 'toolCalls';
+    const whole = WHOLE.includes(key);
     const amount = typeof value === 'number' && value >= 0;
     if (!amount || (whole && value !== Number.POSITIVE_INFINITY && !Number.isInteger(value)))
       throw invalidOption(`${what}.${key}`, whole ? 'an integer ≥ 0' : 'a number ≥ 0', value);

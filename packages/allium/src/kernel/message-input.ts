@@ -43,7 +43,7 @@ export function toMessages(input: MessageInput | readonly MessageInput[]): Messa
   return messages;
 }
 
-function listOf(input: MessageInput | readonly MessageInput[]): Message[] {
+function listOf(input: MessageInput | readonly MessageInput[], isInner = false): Message[] {
   if (typeof input === 'string') return [userMessage(input)];
   if (!Array.isArray(input)) return [checkMessage(input as Message)];
   if (
@@ -52,7 +52,8 @@ function listOf(input: MessageInput | readonly MessageInput[]): Message[] {
   ) {
     return [checkMessage(userMessage(input as readonly UserContent[]))];
   }
-  return (input as readonly MessageInput[]).flatMap((item) => listOf(item));
+  if (isInner) throw invalidMessage('text, content or a message in a list', input);
+  return (input as readonly MessageInput[]).flatMap((item) => listOf(item, true));
 }
 
 /** A message with everything it needs, or an error that says what is wrong with it. */

@@ -254,10 +254,13 @@ export function freezeMessage<M extends Message | ModelResponse>(message: M): M 
 
 /** As `deepFreeze`, for what has no cycles: what is frozen may hold something that is not. */
 function freezeJson(value: unknown): void {
-  if (value === null || typeof value !== 'object') return;
-  if (!Array.isArray(value) && !isPlain(value)) return;
-  Object.freeze(value);
-  for (const item of Object.values(value)) freezeJson(item);
+  const open = [value];
+  while (open.length > 0) {
+    const item = open.pop();
+    if (item === null || typeof item !== 'object' || (!Array.isArray(item) && !isPlain(item))) continue;
+    Object.freeze(item);
+    for (const inner of Object.values(item)) open.push(inner);
+  }
 }
 
 /** Can nobody change what it says any more? */
@@ -271,12 +274,16 @@ export function isFrozenMessage(message: Message): boolean {
 /** Freezes plain objects and arrays all the way down; leaves instances of classes alone. Returns its argument. */
 export function deepFreeze<T>(value: T): T {
   if (value === null || typeof value !== 'object' || Object.isFrozen(value)) return value;
-  const proto = Object.getPrototypeOf(value);
-  if (proto !== Object.prototype && proto !== Array.prototype && proto !== null) return value;
-  Object.freeze(value);
-  for (const key in value) {
-    const item: unknown = value[key];
-    if (typeof item === 'object' && item !== null) deepFreeze(item);
+  // No recursion: how deep a value is was chosen by whoever wrote it.
+  const open: object[] = [value];
+  for (let item = open.pop(); item !== undefined; item = open.pop()) {
+    const proto = Object.getPrototypeOf(item);
+    if (proto !== Object.prototype && proto !== Array.prototype && proto !== null) continue;
+    Object.freeze(item);
+    for (const key in item) {
+      const inner: unknown = item[key as never];
+      if (typeof inner === 'object' && inner !== null && !Object.isFrozen(inner)) open.push(inner);
+    }
   }
   return value;
 }

@@ -168,7 +168,7 @@ export class ModelCall extends Reading {
     this.reservation = reservation;
     this.hold = hold;
     this.attempts = ++ctx._call.attempts;
-    this.raw = new Assembler(ctx._run.nameOf(ctx.model));
+    this.raw = new Assembler(ctx._run.nameOf(ctx.model), ctx._run.limits);
     this.begun = false;
     ctx._call.workBegins();
     const promise = new Promise<T>(this.executor);
@@ -234,7 +234,9 @@ export class ModelCall extends Reading {
     const { raw, stages, ctx } = this;
     const response = raw.response();
     if (ctx._run.plan.looksAtResponses) ctx._call.frozen = freezeMessage(response);
-    ctx._call.live?.claim(this.live, (stages?.finish(response) ?? response).content);
+    const { content } = stages?.finish(response) ?? response;
+    // What was left out had been shown as it came: the response is shown anew.
+    if (!(stages?.last ?? raw).hasLeftOut) ctx._call.live?.claim(this.live, content);
     const { usage = NO_USAGE } = response;
     if (usage.totalTokens === 0) this.settle(this.unreported());
     else {

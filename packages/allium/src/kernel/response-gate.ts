@@ -1,5 +1,5 @@
 /** Judges one response, piece by piece as it streams or whole. */
-import { redactValue, withContent, withheldThinking, withoutMetadata } from './content-guards.js';
+import { readable, redactValue, withContent, withheldThinking, withoutMetadata } from './content-guards.js';
 import type { Context, SeamCall } from './context.js';
 import { attribution, codeOf, isControl } from './errors.js';
 import {
@@ -144,7 +144,8 @@ export class ResponseGate {
   }
 
   /** What a provider returned beside text. It is searched like text; a judge finds it in the message. */
-  private seenData(part: ProviderContent, ctx: Context): AssistantContent {
+  private seenData(found: ProviderContent, ctx: Context): AssistantContent {
+    const part = readable(found);
     const given = asJson(part.value);
     const { value, deny } = latching(ctx, () => redactValue('output', given, ctx));
     if (deny) throw stopFor(deny, ctx);

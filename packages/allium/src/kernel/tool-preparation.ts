@@ -1,6 +1,7 @@
 /** Before a call is judged: which tool it means, and whether its arguments are any good. */
 import { NO_INPUT, type ToolContext } from './context.js';
 import { isThenable, messageOf } from './errors.js';
+import { tooLarge } from './limits.js';
 import { type CallVerdict, judgeArguments } from './response-gate.js';
 import { type Hooks, resolveToolCall } from './rules.js';
 import type { Awaitable } from './store.js';
@@ -46,6 +47,11 @@ function parse(call: Call): Awaitable<void> {
   const denied = call.guardVerdict?.deny;
   if (denied) return call.refuse(denied.reason, denied.by);
   if (!tool) return call.refuse(unknown(toolCall.name, call.batch));
+  const excess = tooLarge(toolCall.arguments, call.batch.runner.limits);
+  if (excess) {
+    const advice = 'Call it again with less, or in several calls.';
+    return call.refuse(`The arguments of "${tool.name}" were not taken: ${excess}. ${advice}`);
+  }
   let raw: unknown;
   try {
     raw = JSON.parse(toolCall.arguments || '{}');

@@ -12,7 +12,8 @@ export function stagesOf(ctx: ModelContext, raw: Assembler): Stages | undefined 
   if (!ctx._call.transformed) return undefined;
   const made: Stage[] = [];
   for (let at: ModelContext | undefined = ctx; at; at = at._outer)
-    if (at._transforms) made.push({ ctx: at, assembler: new Assembler(modelName(ctx.model)) });
+    if (at._transforms)
+      made.push({ ctx: at, assembler: new Assembler(modelName(ctx.model), ctx._run.limits) });
   return made.length > 0 ? new Stages(made, raw) : undefined;
 }
 
@@ -67,7 +68,7 @@ export class Stages {
 
 /** Applies transforms to a response that did not stream through them: one that was cached, preset or replaced. */
 export function transformed(response: ModelResponse, owner: ModelContext): ModelResponse {
-  const assembler = new Assembler(response.model ?? 'response');
+  const assembler = new Assembler(response.model ?? 'response', owner._run.limits);
   const first = chain(owner, (part) => void assembler.add(part));
   for (const part of partsOf(response)) first(part);
   const { content } = assembler.response();
