@@ -1,8 +1,9 @@
 /** Cassettes: JSON lines made to be read and reviewed. A header, then one line for each model and tool call. */
+
+import type { CallVerdict } from '../kernel/call-verdicts.js';
 import { AlliumError, messageOf } from '../kernel/errors.js';
 import type { FinishReason, Message, Metadata, ToolContent, Usage } from '../kernel/messages.js';
 import type { ModelSettings, ToolSpec } from '../kernel/model.js';
-import type { CallVerdict } from '../kernel/response-gate.js';
 import type { StoppingReason } from '../kernel/result.js';
 import type { Request } from '../kernel/store.js';
 import { flawOf } from './flaws.js';

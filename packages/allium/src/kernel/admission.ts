@@ -1,10 +1,11 @@
 /** What people answer comes from outside: it is journaled as guards and hooks leave it, and judged once. */
+
+import { judgeArguments } from './call-verdicts.js';
 import type { Plan } from './compose.js';
 import { RunContext } from './context.js';
 import type { Due } from './inbox.js';
 import { type Admission, judge, judgesMessages, type Refusal } from './incoming.js';
 import { textOf, userMessage } from './messages.js';
-import { judgeArguments } from './response-gate.js';
 import type { Run } from './run.js';
 import type { Overlay } from './state.js';
 import type { Decision, EntryBody, PendingRequest } from './store.js';

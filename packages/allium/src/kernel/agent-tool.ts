@@ -1,6 +1,7 @@
 /** An agent as a tool of another agent. */
 import type { Agent } from './agent.js';
 import { childResult, forward, runChild } from './child-run.js';
+import { agentTags } from './child-tags.js';
 import { checkKeys, invalidOption } from './errors.js';
 import type { MessageInput } from './messages.js';
 import { objectInput } from './object-input.js';
@@ -16,6 +17,8 @@ export interface AsToolOptions<Input = { prompt: string }, Output = Input>
   readonly input?: StandardSchema<Input, Output>;
   /** What the agent is told, made of the input. @default `prompt`, or the input as JSON where it is another */
   readonly prompt?: (args: Output) => MessageInput | readonly MessageInput[];
+  /** Whether the guards of the calling agent judge what this one is told, says and does, after its own. @default true */
+  readonly inheritGuards?: boolean;
 }
 
 const OPTIONS = [
@@ -27,6 +30,7 @@ const OPTIONS = [
   'concurrency',
   'timeoutMs',
   'tags',
+  'inheritGuards',
 ];
 
 /** See `agent.asTool()`. */
@@ -36,12 +40,15 @@ export function agentTool<Input, Output>(
 ): Tool<Input, Output> {
   if (typeof options !== 'object' || options === null) throw invalidOption('options', 'an object', options);
   checkKeys('asTool()', options, OPTIONS);
-  const { input, prompt, ...rest } = options;
+  const { input, prompt, inheritGuards = true, tags = [], ...rest } = options;
   if (prompt !== undefined && typeof prompt !== 'function')
     throw invalidOption('prompt', 'a function of the input', prompt);
+  if (typeof inheritGuards !== 'boolean')
+    throw invalidOption('inheritGuards', 'true or false', inheritGuards);
   const told = prompt ?? (input ? (args: Output) => JSON.stringify(args) : promptOf);
   return tool<Input, Output>({
     ...rest,
+    tags: [...tags, ...agentTags(inheritGuards)],
     input: input ?? (PROMPT as unknown as StandardSchema<Input, Output>),
     // Called again, it goes on where it was: nothing is in doubt.
     onInDoubt: 'retry',
@@ -49,7 +56,7 @@ export function agentTool<Input, Output>(
       const onEvent = ctx._run.watched
         ? (event: Parameters<typeof forward>[1], id: string) => forward(ctx, event, id)
         : undefined;
-      return childResult(await runChild(ctx, { agent, input: told(args), onEvent }));
+      return childResult(await runChild(ctx, { agent, input: told(args), onEvent, inheritGuards }));
     },
   });
 }

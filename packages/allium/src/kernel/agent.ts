@@ -2,7 +2,14 @@
 import { checkAgentOptions } from './agent-options.js';
 import { type AsToolOptions, agentTool } from './agent-tool.js';
 import { type Clock, systemClock } from './clock.js';
-import { type ComposeOptions, compose, type ExplicitHooks, flatten, type Plan } from './compose.js';
+import {
+  type ComposeOptions,
+  compose,
+  type ExplicitHooks,
+  flatten,
+  guardsFrom,
+  type Plan,
+} from './compose.js';
 import type { Context } from './context.js';
 import { invalidOption, messageOf, shown } from './errors.js';
 import type { RunStream } from './event-stream.js';
@@ -92,6 +99,8 @@ export interface RunOptions {
   readonly onRequest?: (request: PendingRequest) => Awaitable<Decision | undefined>;
   /** Makes this run a child: it shares the parent's budgets, abort and tenant. */
   readonly parent?: Context;
+  /** Whether the guards of the parent's run judge in this one, after its own. @default true */
+  readonly inheritGuards?: boolean;
 }
 
 export class Agent {
@@ -120,6 +129,8 @@ export class Agent {
   private readonly laterSettings: ModelSettings;
   private readonly middleware: readonly Middleware[];
   private readonly composing: ComposeOptions;
+  /** Plans as a sub-agent, by the plan of the caller. */
+  private readonly inherited = new WeakMap<Plan, Plan>();
 
   constructor(options: AgentOptions) {
     checkAgentOptions(options);
@@ -204,11 +215,18 @@ export class Agent {
     await Promise.all(this._feeds.map((feed) => feed.idle()));
   }
 
-  /** @internal The plan with per-run middleware inside. */
-  planFor(middleware: MiddlewareList | undefined): Plan {
-    return middleware === undefined
-      ? this.plan
-      : compose([...this.middleware, ...flatten(middleware)], this.composing);
+  /** @internal The plan with per-run middleware inside, and the guards of the plan above. */
+  planFor(middleware: MiddlewareList | undefined, above?: Plan): Plan {
+    if (middleware === undefined && above === undefined) return this.plan;
+    const own = middleware === undefined ? this.middleware : [...this.middleware, ...flatten(middleware)];
+    if (above === undefined) return compose(own, this.composing);
+    const known = middleware === undefined ? this.inherited.get(above) : undefined;
+    if (known) return known;
+    const guards = guardsFrom(above, own);
+    const plan =
+      guards.length === 0 ? this.planFor(middleware) : compose([...own, ...guards], this.composing);
+    if (middleware === undefined) this.inherited.set(above, plan);
+    return plan;
   }
 
   /** @internal What the model calls of a turn start from; `before`: those of the turn before. */

@@ -68,7 +68,8 @@ function notBegun(error: unknown): never {
 function opened(start: Start): Awaitable<Run> {
   const { agent, store, state, options, input } = start;
   state.checkTenant(start.tenant);
-  const plan = agent.planFor(options.middleware);
+  const { parent, inheritGuards = true } = options;
+  const plan = agent.planFor(options.middleware, inheritGuards ? parent?._run.plan : undefined);
   const journal = new Journal(store, state, agent.clock);
   const metadata = options.metadata && toJson(options.metadata, 'metadata', notJson);
   const asked = state.open !== undefined && isAsked(state.open);

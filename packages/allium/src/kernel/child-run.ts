@@ -38,6 +38,8 @@ export interface ChildRun {
    * Contract: it is awaited, so a slow one slows the child down. What it throws ends the child and fails the call.
    */
   readonly onEvent?: ((event: AgentEvent, sessionId: string) => Awaitable<void>) | undefined;
+  /** See `RunOptions.inheritGuards`. */
+  readonly inheritGuards?: boolean;
 }
 
 /** Starts the next child of this call, or goes on with it. Its questions suspend the parent; its failure is an outcome. */
@@ -203,11 +205,12 @@ class ChildCall {
 
   private optionsOf(session: Session): RunOptions {
     const { metadata, limits, onRequest } = this.run;
-    const { agent } = this.child;
+    const { agent, inheritGuards = true } = this.child;
     const handler = agent._onRequest ?? onRequest;
     const depth = Math.min(limits.depth ?? Number.POSITIVE_INFINITY, agent.limits.depth ?? 8);
     return {
       parent: this.ctx,
+      inheritGuards,
       limits: { depth },
       ...(Object.keys(metadata).length > 0 && { metadata }),
       ...(handler && { onRequest: (request) => this.relay(handler, this.lifted(request, session)) }),

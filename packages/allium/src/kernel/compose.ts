@@ -267,6 +267,18 @@ function rulesOf(
   return { rules, replaced };
 }
 
+/** The guards of a plan as middleware of a sub-agent, without those that it has itself. */
+export function guardsFrom(above: Plan, own: readonly Middleware[]): readonly Middleware[] {
+  const guards = new Set(own.map(({ guard }) => guard));
+  const names = new Set(own.map(({ name }) => name));
+  return above.middleware.flatMap(({ name, middleware: { guard, state, onFail } }) => {
+    if (!guard || guards.has(guard)) return [];
+    // Cells are known by the name of their owner.
+    const inherited = names.has(name) ? `${name} (inherited)` : name;
+    return { name: inherited, guard, ...(state && { state }), ...(onFail && { onFail }) };
+  });
+}
+
 function guardsOf(middleware: readonly PlannedMiddleware[]): GuardTable {
   const table = Object.fromEntries(POINTS.map((point) => [point, [] as PlannedGuard[]])) as Record<
     GuardPoint,

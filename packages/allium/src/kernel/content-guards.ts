@@ -267,14 +267,26 @@ export function withContent<R extends ModelResponse>(
 ): R {
   const { metadata, ...rest } = response;
   if (metadata === undefined) return { ...response, content };
-  let value = asJson(metadata, (key, item) =>
-    rewritten && typeof item === 'string' ? undefined : withoutSpelling(key, item),
-  );
+  const isNew = content !== response.content;
+  const given = asJson(metadata, (key, item) => {
+    if (!isNew) return item;
+    return rewritten && typeof item === 'string' ? undefined : withoutSpelling(key, item);
+  });
+  let value = given;
   for (const point of points) {
     const cleaned = redactValue(point, value, ctx);
     value = cleaned.deny ? undefined : cleaned.value;
   }
+  if (!isNew && value === given) return response;
   return { ...rest, content, ...(value !== undefined && { metadata: value }) } as R;
+}
+
+/** The part without metadata that guards object to: what is left of it could not be told from what a provider wrote. */
+export function withCleanMetadata(part: AssistantContent, point: GuardPoint, ctx: Context): AssistantContent {
+  if (part.metadata === undefined || ctx.plan.guards[point].length === 0) return part;
+  const given = asJson(part.metadata);
+  const { value, deny } = redactValue(point, given, ctx, true);
+  return given !== undefined && value === given && !deny ? part : (withoutMetadata(part) as AssistantContent);
 }
 
 /** A JSON value without what guards found in its texts; the same one if they found nothing. */
@@ -291,9 +303,15 @@ export function redactValue(
 }
 
 /** Texts without what guards found in them; the same list if they found nothing. No judge is asked. */
-function redactTexts(point: GuardPoint, given: readonly Text[], ctx: Context, quiet = false): Left {
+export function redactTexts(
+  point: GuardPoint,
+  given: readonly Text[],
+  ctx: Context,
+  quiet = false,
+  guards = ctx.plan.guards[point],
+): Left {
   let texts = given;
-  for (const planned of ctx.plan.guards[point]) {
+  for (const planned of guards) {
     if (!planned.guard.find) continue;
     try {
       const left = redact(planned, point, texts, ctx, quiet);

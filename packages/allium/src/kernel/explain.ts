@@ -1,4 +1,5 @@
 /** What a plan does, before anything runs: the chain at every seam, rule and guard point, and its hazards. */
+import { RUNS_AGENTS, UNGUARDED_AGENTS } from './child-tags.js';
 import type { Plan } from './compose.js';
 import { extraModels } from './extra-models.js';
 import { findHazards, type Hazard } from './hazards.js';
@@ -28,6 +29,8 @@ export interface Explanation {
   readonly tools: readonly string[];
   /** Models that middleware may call for themselves, beside the agent's. */
   readonly models: readonly { readonly by: string; readonly model: string }[];
+  /** Tools that run other agents, and the guards of this one that judge there too. */
+  readonly subagents: readonly { readonly tool: string; readonly guards: readonly string[] }[];
   readonly state: readonly string[];
   readonly hazards: readonly Hazard[];
   toString(): string;
@@ -47,10 +50,19 @@ export function explainPlan(plan: Plan): Explanation {
       .map((point) => ({ point, members: plan.guards[point].map(({ name }) => name) })),
     tools: plan.tools.map(({ name }) => name),
     models: extraModels(plan).map(({ by, model }) => ({ by, model: modelName(model) })),
+    subagents: subagentsIn(plan),
     state: [...plan.cells].map(([cell, key]) => `${key} (${cell.scope})`),
     hazards: findHazards(plan),
   };
   return { ...explanation, toString: () => render(explanation) };
+}
+
+function subagentsIn(plan: Plan): Explanation['subagents'] {
+  const guards = plan.middleware.filter(({ middleware }) => middleware.guard).map(({ name }) => name);
+  return plan.tools.flatMap(({ name: tool, tags }) => {
+    if (tags?.includes(RUNS_AGENTS)) return { tool, guards };
+    return tags?.includes(UNGUARDED_AGENTS) ? { tool, guards: [] } : [];
+  });
 }
 
 function layersAt(plan: Plan, seam: Seam): { name: string; hooks: string[] }[] {
@@ -99,6 +111,10 @@ function render(plan: Omit<Explanation, 'toString'>): string {
   if (plan.guards.length > 0) lines.push('', 'Guards');
   for (const { point, members } of plan.guards) lines.push(`  ${point}: ${members.join(' → ')}`);
   if (plan.tools.length > 0) lines.push('', `Tools: ${plan.tools.join(', ')}`);
+  for (const { tool, guards } of plan.subagents)
+    lines.push(
+      `  ${tool} runs agents under ${guards.length > 0 ? guards.join(', ') : 'no guards of this one'}`,
+    );
   if (plan.models.length > 0)
     lines.push('', `Further models: ${plan.models.map(({ by, model }) => `${model} (${by})`).join(', ')}`);
   if (plan.state.length > 0) lines.push('', `State: ${plan.state.join(', ')}`);

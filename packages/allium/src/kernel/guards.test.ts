@@ -922,13 +922,27 @@ describe('what a guard removed is not told beside the text either', () => {
     expect(message.metadata).toEqual({ cacheHit: true, openai: { id: 'a', note: '[redacted]' } });
   });
 
-  it('metadata stays as it is when nothing was removed', async () => {
+  it('metadata stays as it is when nothing is in it', async () => {
+    const plain = { id: 'm1', logprobs: [{ token: 'h' }, { token: 'm' }] };
     const { message } = await answer(
-      quoting({ type: 'text', text: 'hm', metadata: { a: 1 } }, metadata),
+      quoting({ type: 'text', text: 'hm', metadata: { a: 1 } }, plain),
       redacting(['output']),
     );
-    expect(message.metadata).toEqual(metadata);
+    expect(message.metadata).toEqual(plain);
     expect(message.content[0]).toMatchObject({ metadata: { a: 1 } });
+  });
+
+  it('metadata is searched although the text is clean: of the response, and of its parts', async () => {
+    const { message, leaks } = await answer(
+      quoting(
+        { type: 'text', text: 'hm', metadata: { quote: 'SECRET' } },
+        { a: { note: 'it is SECRET' }, n: 1 },
+      ),
+      redacting(['output']),
+    );
+    expect(message.metadata).toEqual({ a: { note: 'it is [redacted]' }, n: 1 });
+    expect(message.content[0]).toEqual({ type: 'text', text: 'hm' });
+    expect(leaks).toBe(false);
   });
 
   it('after a rewrite of a judge no text of the metadata stays', async () => {

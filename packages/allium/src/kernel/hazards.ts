@@ -1,5 +1,6 @@
 /** Combinations that work and still surprise. Found from what middleware declare, never from their names. */
 import { SEAMS } from './check-middleware.js';
+import { UNGUARDED_AGENTS } from './child-tags.js';
 import type { Plan, PlannedMiddleware } from './compose.js';
 import type { Layer } from './layer.js';
 import type { GuardPoint, Seam } from './middleware.js';
@@ -267,6 +268,18 @@ const CHECKS: readonly Check[] = [
           : 'Let one middleware own the cell and the others read it.',
       ]);
     });
+  },
+  function unguardedSubagents(plan) {
+    const guards = plan.middleware.filter(({ middleware }) => middleware.guard).map(({ name }) => name);
+    if (guards.length === 0) return [];
+    return plan.tools
+      .filter(({ tags }) => tags?.includes(UNGUARDED_AGENTS))
+      .map(({ name }) =>
+        hazard('unguarded-subagent', guards, [
+          `"${name}" runs agents that do not inherit ${quoted(guards)}: what they are told, say and do is judged by their own guards only.`,
+          'Leave out `inheritGuards: false`, or give those agents guards of their own.',
+        ]),
+      );
   },
   pairs('budget-inside-retry', has('retries'), has('budgets'), ({ name: retry }, { name: budget }) => [
     `"${budget}" stands inside "${retry}": it counts every attempt, and its refusals pass through the retry.`,

@@ -12,6 +12,7 @@ import * as rules from './rules.js';
 import type { Run } from './run.js';
 import type { Overlay } from './state.js';
 import { type Awaitable, ENTRY_VERSION, type EntryBody, type EntryDraft } from './store.js';
+import { toldBeside } from './told-beside.js';
 
 /** Why a message from outside does not get in, and who says so. */
 export interface Refusal {
@@ -131,7 +132,8 @@ function withWaiting(entry: InboxEntry, messages: readonly PostedMessage[]): Inb
   return waits.length === 0 ? entry : { ...entry, waits };
 }
 
-export function tellRefusal(run: Run, { reason, by }: Refusal): void {
+export function tellRefusal(run: Run, { reason: given, by }: Refusal): void {
+  const reason = toldBeside(given, run) ?? 'no reason that may be told.';
   run.note(by, `refused a message: ${reason}`);
   run.emitCustom('message_refused', { reason }, by);
 }

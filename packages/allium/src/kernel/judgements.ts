@@ -2,20 +2,14 @@
  * What guards have said of a call, so that nothing is judged twice in it, and what layers get to see because of it. Apart
  * for each call: the same object may be fine as the answer to one and not to another.
  */
+
+import { type CallVerdict, type CallVerdicts, judgeArguments, NO_VERDICTS } from './call-verdicts.js';
 import { judgeToolResult } from './content-guards.js';
 import type { Context, ModelContext, SeamCall, ToolContext } from './context.js';
 import { judgedOnce } from './judged-once.js';
 import type { LayerContext } from './layer.js';
 import { deepFreeze, type ModelResponse } from './messages.js';
-import {
-  asJudged,
-  type CallVerdict,
-  type CallVerdicts,
-  guardResponse,
-  type JudgedContent,
-  judgeArguments,
-  NO_VERDICTS,
-} from './response-gate.js';
+import { asJudged, guardResponse, type JudgedContent } from './response-gate.js';
 import type { Run } from './run.js';
 import type { Awaitable } from './store.js';
 import type { ToolResult } from './tool.js';

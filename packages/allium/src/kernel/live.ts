@@ -152,6 +152,13 @@ export class LiveMessage {
     }
   }
 
+  /** Parts were taken out, so that what was shown stands elsewhere now: it is shown anew. */
+  replay(content: Content): void {
+    if (!this.watched) return;
+    if (this.dirty) this.tellReset();
+    this.play(content);
+  }
+
   /**
    * The text that was released before an abort, or would have been if somebody had watched. Where more than that
    * was shown, or it now stands elsewhere, it is shown anew.
@@ -283,7 +290,9 @@ export class LiveStream {
     const guarded = await gate.end(response, ctx);
     this.live.run.judgements.remember(guarded, this.ctx._call);
     this.claim(guarded.content);
-    if (this.holdsCalls && this.live.isLive(this)) {
+    if (!this.live.isLive(this)) return guarded;
+    if (guarded.content.length !== response.content.length) this.live.replay(guarded.content);
+    else if (this.holdsCalls) {
       for (const [index, part] of guarded.content.entries()) {
         if (part.type === 'tool-call') this.live.showCall(index, part, part.arguments, guarded.content);
       }

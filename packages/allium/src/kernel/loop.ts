@@ -9,6 +9,7 @@
  */
 import { takeAnswers } from './admission.js';
 import { boundary, checkLimits, restoreStop } from './boundary.js';
+import { NO_VERDICTS } from './call-verdicts.js';
 import { type ModelContext, type RunContext, TurnContext } from './context.js';
 import { onRunEnd, shouldStopAfterTurn } from './end-rules.js';
 import { kernelStop } from './errors.js';
@@ -20,7 +21,6 @@ import { acceptInput, acceptQueued, appendMessages, stamped } from './incoming.j
 import { type AssistantMessage, NOTHING, type ToolMessage } from './messages.js';
 import { type Answer, compactHistory, modelPhase } from './model-phase.js';
 import type { OpenBatch } from './open-run.js';
-import { NO_VERDICTS } from './response-gate.js';
 import type { Stop } from './result.js';
 import type { Run } from './run.js';
 import type { Awaitable } from './store.js';

@@ -1,5 +1,6 @@
 /** The first half of a turn: the request, the model inside its layers, guards, `afterModelResponse`, the message. */
 import { checkLimits } from './boundary.js';
+import { type CallVerdicts, NO_VERDICTS } from './call-verdicts.js';
 import { ModelContext, ModelSeam, TurnContext } from './context.js';
 import { controlKind, type RestartTurn } from './errors.js';
 import { failedStream, naturalEnd, notWhole } from './finish-reasons.js';
@@ -17,7 +18,6 @@ import {
 } from './messages.js';
 import { callModel } from './model-call.js';
 import { causedBy, withoutOrphans } from './orphans.js';
-import { type CallVerdicts, NO_VERDICTS } from './response-gate.js';
 import type { Stop } from './result.js';
 import * as rules from './rules.js';
 import type { Run } from './run.js';

@@ -1,11 +1,19 @@
 /** Judges one response, piece by piece as it streams or whole. */
-import { readable, redactValue, withContent, withheldThinking, withoutMetadata } from './content-guards.js';
-import type { Context, SeamCall } from './context.js';
-import { attribution, codeOf, isControl } from './errors.js';
+
+import { type CallVerdicts, heldTo, judgeArguments, remember } from './call-verdicts.js';
+import {
+  readable,
+  redactValue,
+  withCleanMetadata,
+  withContent,
+  withheldThinking,
+  withoutMetadata,
+} from './content-guards.js';
+import type { Context } from './context.js';
+import { isControl } from './errors.js';
 import {
   type GuardTable,
   isSame,
-  type Judged,
   judge,
   latching,
   type PlannedGuard,
@@ -17,16 +25,10 @@ import {
   tell,
 } from './guards.js';
 import { JoinedText, type MakeStages } from './joined-text.js';
-import { asJson, readArguments, type Text, textsOfValue, unescaped } from './json-texts.js';
+import { asJson, type Text, textsOfValue, withTexts } from './json-texts.js';
 import type { AssistantContent, ModelResponse, ProviderContent, ToolCall } from './messages.js';
 import type { GuardPoint } from './middleware.js';
 import { SpanStage } from './span-stage.js';
-
-/** A guard refused a call because of its arguments, or wants a human to agree. */
-export type CallVerdict = Pick<Judged, 'deny' | 'ask'>;
-
-/** By place in the content. */
-export type CallVerdicts = Map<number, CallVerdict>;
 
 /** What the guards left of the content of a response. */
 export interface JudgedContent {
@@ -36,10 +38,24 @@ export interface JudgedContent {
   readonly rewritten: boolean;
 }
 
-const NOTHING_SAID: Pick<JoinedText, 'blocks' | 'safe'> = { blocks: [], safe: [] };
+/** Where the metadata of a part is searched. */
+const PART_POINT = {
+  text: 'output',
+  thinking: 'thinking',
+  'tool-call': 'tool-args',
+  file: 'output',
+  provider: 'output',
+} as const satisfies Record<AssistantContent['type'], GuardPoint>;
 
-/** Nobody had anything to say. */
-export const NO_VERDICTS: CallVerdicts = new Map();
+/** Provider content of a response, with the texts in it. */
+function dataIn({ content }: ModelResponse) {
+  return content.flatMap((part, index) => {
+    const json = part.type === 'provider' ? asJson(readable(part).value) : undefined;
+    return json === undefined ? [] : { index, json, said: textsOfValue(json) };
+  });
+}
+
+const NOTHING_SAID: Pick<JoinedText, 'blocks' | 'safe'> = { blocks: [], safe: [] };
 
 /** Text of the block at this place in the content. */
 export interface BlockText {
@@ -72,6 +88,10 @@ export class ResponseGate {
   /** Verdicts about calls, for the tool phase. */
   private readonly calls: CallVerdicts = new Map();
   private rewritten = false;
+  /** The text of a judge that rewrote a response which had none. */
+  private anew: string | undefined;
+  /** What is left of provider content that was judged with the text, by place. */
+  private readonly data = new Map<number, unknown>();
   /** What is to be told of text that streamed, once it counts. */
   private untold: (() => void)[] = [];
   /** What it says, and what it thinks. */
@@ -119,10 +139,18 @@ export class ResponseGate {
     await this.judgeHeld(response, 'thinking', ctx);
     await this.judgeHeld(response, 'text', ctx);
     const args = await this.judgeCalls(response, ctx);
-    const content = response.content.map((part, index) =>
-      part.type === 'provider' ? this.seenData(part, ctx) : this.seen(part, index, args),
-    );
-    const { calls, rewritten } = this;
+    const content: AssistantContent[] = this.anew === undefined ? [] : [{ type: 'text', text: this.anew }];
+    const calls: CallVerdicts = new Map();
+    for (const [index, given] of response.content.entries()) {
+      // Nobody knows what of the old text it repeats.
+      if (given.type === 'provider' && this.rewritten) continue;
+      const said = this.calls.get(index);
+      if (said) calls.set(content.length, said);
+      const part =
+        given.type === 'provider' ? this.seenData(given, index, ctx) : this.seen(given, index, args);
+      content.push(withCleanMetadata(part, PART_POINT[part.type], ctx));
+    }
+    const { rewritten } = this;
     return { content: isSame(content, response.content) ? response.content : content, calls, rewritten };
   }
 
@@ -134,7 +162,7 @@ export class ResponseGate {
   private seen(part: AssistantContent, index: number, args: ReadonlyMap<number, string>): AssistantContent {
     if (part.type === 'tool-call') {
       const text = args.get(index);
-      return text === undefined ? part : { ...withoutMetadata(part), arguments: text };
+      return this.named(text === undefined ? part : { ...withoutMetadata(part), arguments: text });
     }
     if (part.type !== 'text' && part.type !== 'thinking') return part;
     const { blocks, safe } = this.said[part.type] ?? NOTHING_SAID;
@@ -143,9 +171,24 @@ export class ResponseGate {
     return part.type === 'text' ? { ...withoutMetadata(part), text } : withheldThinking(part, text);
   }
 
-  /** What a provider returned beside text. It is searched like text; a judge finds it in the message. */
-  private seenData(found: ProviderContent, ctx: Context): AssistantContent {
+  /** A model also chooses the id of a call, and a name where there is no such tool: a call without an id is given one. */
+  private named(call: ToolCall): ToolCall {
+    const { ctx } = this;
+    if (this.table['tool-args'].length === 0) return call;
+    const clean = (text: string): boolean => {
+      const { value, deny } = redactValue('tool-args', text, ctx, true);
+      return value === text && !deny;
+    };
+    const id = call.id && !clean(call.id) ? '' : call.id;
+    const name = ctx.plan.toolsByName.has(call.name) || clean(call.name) ? call.name : 'unknown';
+    return id === call.id && name === call.name ? call : { ...call, id, name };
+  }
+
+  /** What a provider returned beside text. It is searched like text. */
+  private seenData(found: ProviderContent, index: number, ctx: Context): AssistantContent {
+    if (this.data.has(index)) return { ...withoutMetadata(found), value: this.data.get(index) };
     const part = readable(found);
+    if (this.said.text?.isHeld) return part;
     const given = asJson(part.value);
     const { value, deny } = latching(ctx, () => redactValue('output', given, ctx));
     if (deny) throw stopFor(deny, ctx);
@@ -217,11 +260,15 @@ export class ResponseGate {
 
   /** Text that no window covers: all guards see the whole of it. */
   private async judgeHeld(response: ModelResponse, type: Kind, ctx: Context): Promise<void> {
-    const joined = this.said[type];
-    if (!joined?.isHeld) return;
+    const joined = this.said[type] ?? this.open(type);
+    if (!joined.isHeld) return;
+    const data = type === 'text' ? dataIn(response) : [];
+    if (joined.blocks.length === 0 && data.length === 0) return;
     const points: GuardPoint[] = [POINT_OF[type]];
     if (type === 'text' && !response.content.some((part) => part.type === 'tool-call')) points.push('final');
-    let texts: readonly Text[] = [joined.held];
+    const said = joined.blocks.length > 0 ? [joined.held] : [];
+    const given: readonly Text[] = [...said, ...data.flatMap((one) => one.said.texts)];
+    let texts = given;
     for (const point of points) {
       if (this.table[point].length === 0) continue;
       const judged = await latching(ctx, () =>
@@ -230,8 +277,16 @@ export class ResponseGate {
       if (judged.deny) throw stopFor(judged.deny, ctx);
       texts = judged.texts;
       this.rewritten ||= judged.rewritten;
+      // There is no text it could stand in for.
+      if (judged.rewritten && said.length === 0) this.anew = texts.flat().join('');
     }
-    for (const [i, text] of texts[0]!.entries()) joined.release(i, text);
+    for (const [i, text] of said.length > 0 ? texts[0]!.entries() : []) joined.release(i, text);
+    let at = said.length;
+    for (const { index, json, said: before } of data) {
+      const left = texts.slice(at, at + before.texts.length);
+      if (!isSame(left, before.texts)) this.data.set(index, withTexts(json, before.flat(left)));
+      at += before.texts.length;
+    }
   }
 
   private async judgeCalls(response: ModelResponse, ctx: Context): Promise<Map<number, string>> {
@@ -254,41 +309,6 @@ export class ResponseGate {
   }
 }
 
-/**
- * What guards said of a call holds as well for what they left of it, which a sink, layer or hook may put into another
- * response to the same request: of that they could not say it. It is known by what it says, and until the model is asked
- * again by its id.
- */
-export function remember(call: ToolCall, left: string, said: CallVerdict, { _call: seam }: Context): void {
-  seam.judged ??= new Map();
-  for (const key of [textKey({ ...call, arguments: left }), idKey(call, seam)])
-    seam.judged.set(key, Promise.resolve(said));
-}
-
-async function heldTo(call: ToolCall, { _call: seam }: Context): Promise<CallVerdict | undefined> {
-  return seam.judged?.get(textKey(call)) ?? seam.judged?.get(idKey(call, seam));
-}
-
-function textKey({ name, arguments: args }: ToolCall): string {
-  return `${name}\n${args}`;
-}
-
-/** Without an id it is known by what it says only. */
-function idKey(call: ToolCall, { attempts }: SeamCall): string {
-  return call.id ? `${attempts} ${call.id}` : textKey(call);
-}
-
-/**
- * Did guards refuse a call of what they left here, or want to ask about one? They could not say so again, as they would
- * see only what they left: such an answer serves no other call.
- */
-export function hasVerdict({ content }: ModelResponse, ctx: Context): boolean {
-  const { judged } = ctx._call;
-  return (
-    judged !== undefined && content.some((part) => part.type === 'tool-call' && judged.has(textKey(part)))
-  );
-}
-
 /** Judges a response that did not stream: a preset, cached or replaced one. */
 export async function guardResponse(response: ModelResponse, ctx: Context): Promise<JudgedContent> {
   const gate = new ResponseGate(ctx, false, () => {});
@@ -299,36 +319,6 @@ export async function guardResponse(response: ModelResponse, ctx: Context): Prom
 
 /** The response as it may be seen. */
 export function asJudged(response: ModelResponse, judged: JudgedContent, ctx: Context): ModelResponse {
-  if (judged.content === response.content) return response;
+  if (judged.content === response.content && response.metadata === undefined) return response;
   return latching(ctx, () => withContent(POINTS, response, judged, ctx));
-}
-
-/**
- * Judges the arguments of a call, parsed; text that is not JSON is judged as it reads. A guard that breaks refuses the
- * call and withholds its arguments; the run goes on.
- */
-export async function judgeArguments(
-  toolCall: ToolCall,
-  ctx: Context,
-): Promise<{ arguments: string } & Pick<Judged, 'rewritten' | 'deny' | 'ask'>> {
-  const { arguments: given } = toolCall;
-  const read = readArguments(given);
-  const subject = { point: 'tool-args', toolCall, ...(read && { args: read.args }) } as const;
-  const said: readonly Text[] = read ? textsOfValue(read.args).texts : [[unescaped(given)]];
-  try {
-    const { texts, args, rewritten, deny, ask } = await judge(
-      ctx.plan.guards['tool-args'],
-      subject,
-      said,
-      ctx,
-    );
-    const unread = texts[0] === said[0] ? given : (texts[0]?.join('') ?? '');
-    const kept = args === read?.args ? (read?.kept ?? unread) : JSON.stringify(args);
-    return { arguments: kept, rewritten, deny, ask };
-  } catch (error) {
-    if (codeOf(error) !== 'GUARD_FAILED') throw error;
-    const reason = 'A guard failed while judging this call, so it was not run.';
-    const by = attribution(error)?.middleware ?? 'guard';
-    return { arguments: read ? '{}' : '', rewritten: true, deny: { reason, by }, ask: undefined };
-  }
 }

@@ -27,6 +27,7 @@ const RUN_CHECKS: Checks = {
   metadata: checkRecord,
   onRequest: checkFunction,
   parent: checkParent,
+  inheritGuards: checkFlag,
 };
 
 const RESUME_CHECKS: Checks = {

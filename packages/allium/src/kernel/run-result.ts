@@ -1,15 +1,15 @@
 /** The result of a run under way or ended. What still grows is made when it is read. */
+
 import { type Due, queuedIn } from './inbox.js';
 import { type Message, NOTHING, textOf, type Usage } from './messages.js';
 import type { OpenRun } from './open-run.js';
 import type { Change, RunResult, RunStatus, Stop } from './result.js';
 import type { Run } from './run.js';
 import type { PendingRequest } from './store.js';
-
-const SOURCE = Symbol('source');
+import { toldStop } from './told-beside.js';
 
 export function resultOf(run: Run, status: RunStatus, stop: Stop): RunResult {
-  return new Result(run, status, stop);
+  return new Result(run, status, toldStop(stop, run));
 }
 
 /**
@@ -40,9 +40,6 @@ class Result implements RunResult {
   declare readonly costUsd: number | undefined;
   declare readonly queued: readonly Message[];
   declare readonly changes: readonly Change[];
-  /** Where the lazy properties come from. Of the object itself, so that a copy of its properties has it too. */
-  declare readonly [SOURCE]: Run;
-
   constructor(run: Run, status: RunStatus, stop: Stop) {
     const { history, open } = run;
     const last = history.lastAnswer(open.from);
@@ -56,7 +53,7 @@ class Result implements RunResult {
     this.sessionId = run.sessionId;
     this.messages = history.from(open.from);
     if (run.plan.layers.run.length > 0) {
-      Object.defineProperty(this, SOURCE, { value: run });
+      sources.set(this, run);
       // One by one, which costs half of what all at once does.
       for (const name of GROWING) Object.defineProperty(this, name, LAZY[name]);
     } else {
@@ -96,10 +93,14 @@ function changesOf({ changes }: Run): readonly Change[] {
   return changes.length === 0 ? NOTHING : Object.freeze([...changes]);
 }
 
+/** Where the lazy properties come from. A run holds what guards removed, so nobody finds it by way of a result. */
+const sources = new WeakMap<Result, Run>();
+
 function lazily(read: (run: Run) => unknown): PropertyDescriptor {
   return {
     get(this: Result) {
-      return read(this[SOURCE]);
+      const run = sources.get(this);
+      return run && read(run);
     },
     enumerable: true,
   };

@@ -1,4 +1,5 @@
 /** A run under way: what the loop, the contexts and the layers share. */
+
 import type { GivenUp } from './abandoned.js';
 import { ActiveTime } from './active-time.js';
 import type { Agent } from './agent.js';
@@ -38,6 +39,7 @@ import { type Outcome, type Outermost, type Scope, Supervisor, supervised, until
 import type { SessionState } from './session-state.js';
 import { type CellChange, Cells } from './state.js';
 import type { Awaitable, Decision, EntryDraft, PendingRequest, Posted, Store } from './store.js';
+import { toldBeside } from './told-beside.js';
 import type { Tool } from './tool.js';
 
 type Content = readonly AssistantContent[];
@@ -213,16 +215,17 @@ export class Run {
     this.events.emit(event);
   }
 
-  emitCustom(name: string, data: unknown, by: string | undefined): void {
-    if (this.watched && !this.over)
-      this.emit({
-        type: 'custom',
-        runId: this.runId,
-        sessionId: this.sessionId,
-        name,
-        ...(by && { by }),
-        ...(data !== undefined && { data }),
-      });
+  emitCustom(name: string, given: unknown, by: string | undefined): void {
+    if (!this.watched || this.over) return;
+    const data = given === undefined ? given : toldBeside(given, this);
+    this.emit({
+      type: 'custom',
+      runId: this.runId,
+      sessionId: this.sessionId,
+      name,
+      ...(by && { by }),
+      ...(data !== undefined && { data }),
+    });
   }
 
   /** A promise while the consumer is behind; the time it takes does not count as the run's. */

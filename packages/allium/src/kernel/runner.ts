@@ -1,4 +1,5 @@
 /** One run from its start to its end: session, limits, run layers around the loop, and what is told and written at the end. */
+
 import { endChildren, waiting } from './abandoned.js';
 import { afterActive } from './active-time.js';
 import { leaveAnswers } from './admission.js';
@@ -11,6 +12,7 @@ import {
   attribute,
   codeOf,
   controlKind,
+  errorKind,
   isControl,
   isThenable,
   messageOf,
@@ -25,6 +27,7 @@ import type { Run } from './run.js';
 import { resultOf, withLatest } from './run-result.js';
 import { type Outcome, type Scope, Supervisor } from './scope.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft } from './store.js';
+import { toldBeside } from './told-beside.js';
 import { unanswered } from './unanswered.js';
 
 /** Runs. Resolves when done, stopped or suspended; throws RunError otherwise, or a plain coded error if it could not begin. */
@@ -96,7 +99,6 @@ function endedBy(run: Run, error: unknown, ctx: RunContext): Ended {
   const stop = stopOf(error, latched === error ? latchedBy : undefined);
   if (stop) return { result: resultOf(run, 'stopped', stop) };
   const failure = { error };
-  // In the words of the caller, who is told nothing that guards removed.
   if (controlKind(error) === 'abort')
     return { result: resultOf(run, 'aborted', { reason: 'aborted', message: messageOf(error) }), failure };
   return { result: resultOf(run, 'error', failedWith(error, ctx)), failure };
@@ -220,10 +222,17 @@ function whyNot({ plan }: Run, { status, stop }: RunResult): string {
   return told ? `${ended}: ${told}` : `${ended}.`;
 }
 
+/** Its message goes to logs, so it is without what guards find in it; the cause is the error as it is. */
 function toRunError(run: Run, error: unknown, result: RunResult): RunError {
   if (controlKind(error) === 'abort') {
     const cause = (error as Aborted).cause ?? error;
-    return new RunError('ABORTED', `The run was aborted: ${messageOf(cause)}`, result, cause);
+    const why = toldBeside(messageOf(cause), run);
+    return new RunError(
+      'ABORTED',
+      why ? `The run was aborted: ${why}` : 'The run was aborted.',
+      result,
+      cause,
+    );
   }
   const raisedBy = run.call.raisedBy(error);
   const { middleware, hook } = raisedBy ?? {};
@@ -233,7 +242,8 @@ function toRunError(run: Run, error: unknown, result: RunResult): RunError {
   const where = middleware ? ` (in ${hook} of "${middleware}")` : hook === 'onRequest' ? ` (in ${hook})` : '';
   // Of a guard that broke, the cause is what the guard threw.
   const cause = code === 'GUARD_FAILED' ? ((error as AlliumError).cause ?? error) : error;
-  const failure = new RunError(code, `The run failed: ${messageOf(error)}${where}`, result, cause);
+  const told = toldBeside(messageOf(error), run) ?? errorKind(error);
+  const failure = new RunError(code, `The run failed: ${told}${where}`, result, cause);
   // A cause that is no object has nothing beside it, so whoever asks may ask the error itself.
   if (raisedBy) attribute(failure, raisedBy);
   return failure;

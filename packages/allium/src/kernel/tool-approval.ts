@@ -2,6 +2,7 @@
 
 import { admit, isJudged } from './admission.js';
 import { firstAnswer, hasLapsed } from './answers.js';
+import type { CallVerdict, CallVerdicts } from './call-verdicts.js';
 import { judgeUpdate } from './content-guards.js';
 import type { Context, ToolContext } from './context.js';
 import { AlliumError, isThenable, Suspension, shown } from './errors.js';
@@ -10,7 +11,6 @@ import { isRequest } from './hook-shapes.js';
 import { posted } from './inbox.js';
 import { LAPSED, LiveQuestions } from './live-questions.js';
 import { type AssistantMessage, deepFreeze, type ToolCall, textOf } from './messages.js';
-import type { CallVerdict, CallVerdicts } from './response-gate.js';
 import { beforeToolCall, type CallDecision } from './rules.js';
 import type { Run } from './run.js';
 import { type Scope, untilAborted } from './scope.js';

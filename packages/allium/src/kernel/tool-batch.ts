@@ -1,12 +1,12 @@
 /** The tool phase of a turn: every call gets exactly one result, in call order, whatever happens. */
 
 import { endOf, toolCallLimit } from './boundary.js';
+import type { CallVerdicts } from './call-verdicts.js';
 import type { ToolContext } from './context.js';
 import { Aborted, controlKind, messageOf, type StopRun, type Suspension } from './errors.js';
 import { Onion } from './layers.js';
 import { type AssistantMessage, NOTHING, type ToolMessage } from './messages.js';
 import type { OpenBatch } from './open-run.js';
-import type { CallVerdicts } from './response-gate.js';
 import type { Run } from './run.js';
 import type { Outcome } from './scope.js';
 import type { Awaitable, EntryDraft, PendingRequest } from './store.js';

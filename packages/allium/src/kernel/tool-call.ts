@@ -1,4 +1,6 @@
 /** One tool call on its way through a turn: its context, its arguments, and what it came to. */
+
+import { type CallVerdict, judgeArguments } from './call-verdicts.js';
 import { NO_INPUT, SeamCall, type ToolCallOwner, type ToolCallSubject, ToolContext } from './context.js';
 import {
   AlliumError,
@@ -22,7 +24,6 @@ import {
   type ToolMessage,
   textOf,
 } from './messages.js';
-import { type CallVerdict, judgeArguments } from './response-gate.js';
 import type { CallDecision } from './rules.js';
 import { Scope, untilAborted } from './scope.js';
 import { describeIssues } from './standard-schema.js';

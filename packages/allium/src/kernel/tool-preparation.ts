@@ -1,8 +1,9 @@
 /** Before a call is judged: which tool it means, and whether its arguments are any good. */
+
+import { type CallVerdict, judgeArguments } from './call-verdicts.js';
 import { NO_INPUT, type ToolContext } from './context.js';
 import { isThenable, messageOf } from './errors.js';
 import { tooLarge } from './limits.js';
-import { type CallVerdict, judgeArguments } from './response-gate.js';
 import { type Hooks, resolveToolCall } from './rules.js';
 import type { Awaitable } from './store.js';
 import type { ToolBatch } from './tool-batch.js';

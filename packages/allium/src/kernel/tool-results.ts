@@ -1,4 +1,5 @@
 /** What becomes of the results of a batch: judged, journaled and told, one for each call. */
+
 import { endChildren } from './abandoned.js';
 import { stopOf } from './boundary.js';
 import { judgeUpdate } from './content-guards.js';
@@ -9,6 +10,7 @@ import { toldError } from './guards.js';
 import { freezeMessage, type ToolContent, type ToolMessage, textOf } from './messages.js';
 import { afterToolCall } from './rules.js';
 import { type Awaitable, ENTRY_VERSION } from './store.js';
+import { toldStop } from './told-beside.js';
 import { isTellable } from './told-error.js';
 import { errorResult, inDoubtPolicy, isContentList, type ToolResult } from './tool.js';
 import type { ToolBatch } from './tool-batch.js';
@@ -149,7 +151,8 @@ function record(call: Call, result: ToolResult): Awaitable<void> {
     const last = run.state.lacksOneResult(runId);
     const { latched, latchedBy } = call.latched === undefined ? run.call : call;
     // A limit lets the other calls run; a stop does not.
-    const stop = stopOf(latched, latchedBy) ?? (last ? stopOf(call.batch.limit, 'kernel') : undefined);
+    const ends = stopOf(latched, latchedBy) ?? (last ? stopOf(call.batch.limit, 'kernel') : undefined);
+    const stop = ends && toldStop(ends, run);
     const entries = [
       terminate || stop ? { ...entry, ...(terminate && { terminate }), ...(stop && { stop }) } : entry,
     ];

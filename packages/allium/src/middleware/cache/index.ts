@@ -18,7 +18,7 @@ import {
   type NamedOptions,
 } from '../../kernel/options.js';
 import { requestKey } from '../../kernel/request-key.js';
-import { hasVerdict } from '../../kernel/response-gate.js';
+import { hasVerdict } from '../../kernel/call-verdicts.js';
 
 /** What is stored: JSON, so that any store can hold it. */
 export interface CacheEntry {

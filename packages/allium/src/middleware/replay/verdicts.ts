@@ -3,9 +3,9 @@ import type { Cleaner } from '../../cassette/clean.js';
 import type { StoredAnswer } from '../../cassette/format.js';
 import { partsOfStored } from '../../cassette/pieces.js';
 import { Assembler } from '../../kernel/assemble.js';
+import { remember } from '../../kernel/call-verdicts.js';
 import type { ModelContext } from '../../kernel/context.js';
 import { type AssistantContent, type ToolCall, toolCallsOf } from '../../kernel/messages.js';
-import { remember } from '../../kernel/response-gate.js';
 
 /** Why calls do not run, by what they say. */
 export type Refused = Map<string, string>;

@@ -1,7 +1,9 @@
 /** A tool that hands a task to another agent, which works on it in a session of its own and answers with its result. */
 
 import { childResult, runChild } from '../../kernel/child-run.js';
+import { agentTags } from '../../kernel/child-tags.js';
 import type { ToolContext } from '../../kernel/context.js';
+import { invalidOption } from '../../kernel/errors.js';
 import type { AgentEvent } from '../../kernel/events.js';
 import { defineMiddleware, type Middleware, type MiddlewareList } from '../../kernel/middleware.js';
 import type { Model } from '../../kernel/model.js';
@@ -48,6 +50,8 @@ export interface SubagentsOptions extends NamedOptions {
   readonly sharedTools?: readonly Tool[];
   /** Middleware of every sub-agent, outside its own: guards, tracing, approval. @default [] */
   readonly inheritMiddleware?: MiddlewareList;
+  /** Whether the guards of the calling agent judge in sub-agents too, after their own. @default true */
+  readonly inheritGuards?: boolean;
   /** Names of tools no sub-agent gets, wherever they come from. @default [] */
   readonly excludeTools?: readonly string[];
   /** How deep sub-agents may start sub-agents. @default 3 */
@@ -71,7 +75,7 @@ export interface SubagentsOptions extends NamedOptions {
 }
 
 const OPTIONS = [
-  ...['agents', 'defaultModel', 'sharedTools', 'inheritMiddleware', 'excludeTools'],
+  ...['agents', 'defaultModel', 'sharedTools', 'inheritMiddleware', 'inheritGuards', 'excludeTools'],
   ...['maxDepth', 'maxConcurrent', 'mapEvent', 'onEvent', 'tracer'],
 ];
 
@@ -97,11 +101,20 @@ const GENERAL_PURPOSE: SubagentSpec = {
 export function subagents(options: SubagentsOptions = {}): Middleware {
   checkNamed('subagents', options, OPTIONS);
   const { agents = {}, defaultModel, sharedTools = [], inheritMiddleware = [], excludeTools = [] } = options;
-  const { maxDepth = 3, maxConcurrent = 4, mapEvent = eventSummary, onEvent, tracer } = options;
+  const {
+    inheritGuards = true,
+    maxDepth = 3,
+    maxConcurrent = 4,
+    mapEvent = eventSummary,
+    onEvent,
+    tracer,
+  } = options;
   checkAgents(agents);
   if (defaultModel !== undefined) checkModel('defaultModel', defaultModel);
   checkTools('sharedTools', sharedTools);
   checkMiddleware('inheritMiddleware', inheritMiddleware);
+  if (typeof inheritGuards !== 'boolean')
+    throw invalidOption('inheritGuards', 'true or false', inheritGuards);
   checkTools('excludeTools', excludeTools, 'names');
   checkInteger('maxDepth', maxDepth, 1);
   checkInteger('maxConcurrent', maxConcurrent, 1);
@@ -116,7 +129,7 @@ export function subagents(options: SubagentsOptions = {}): Middleware {
     name: options.name ?? 'subagents',
     suspends: true,
     extraLlmCalls: () => modelsOf(specs, defaultModel),
-    tools: [subagentTool(specs, maxConcurrent, delegate)],
+    tools: [subagentTool(specs, maxConcurrent, agentTags(inheritGuards), delegate)],
   });
   const children = new Children({ defaultModel, sharedTools, excludeTools, outer });
   for (const spec of specs.values()) children.check(spec, nests && maxDepth > 1 ? [made] : []);
@@ -130,7 +143,7 @@ export function subagents(options: SubagentsOptions = {}): Middleware {
     const inner = nests && ctx.depth + 1 < maxDepth ? [made] : [];
     const agent = children.of(ctx.agent, task.subagent_type, spec, inner);
     const { events, onEvent: told } = listener(ctx, mapEvent, onEvent);
-    const outcome = await runChild(ctx, { agent, input: promptOf(task), onEvent: told });
+    const outcome = await runChild(ctx, { agent, input: promptOf(task), onEvent: told, inheritGuards });
     return childResult(outcome, events);
   }
 }
@@ -142,6 +155,7 @@ type Task = Readonly<Record<'name' | 'role' | 'task' | 'prompt' | 'subagent_type
 function subagentTool(
   specs: ReadonlyMap<string, SubagentSpec>,
   concurrency: number,
+  tags: readonly string[],
   execute: (task: Task, ctx: ToolContext) => Promise<ToolResult>,
 ): Tool {
   const lines = [...specs].map(([type, { description }]) => `- ${type}: ${description}`);
@@ -165,6 +179,7 @@ function subagentTool(
       },
     }),
     concurrency,
+    tags,
     // Called again, it goes on with the same child: nothing is in doubt.
     onInDoubt: 'retry',
     execute,

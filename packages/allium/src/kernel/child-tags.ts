@@ -1,0 +1,7 @@
+/** The tags of tools that run agents: what `explain()` knows them by. */
+export const RUNS_AGENTS = 'runs-agents';
+export const UNGUARDED_AGENTS = 'runs-unguarded-agents';
+
+export function agentTags(inheritGuards: boolean): readonly string[] {
+  return [inheritGuards ? RUNS_AGENTS : UNGUARDED_AGENTS];
+}
