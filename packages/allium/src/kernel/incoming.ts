@@ -4,10 +4,12 @@ import type { Plan } from './compose.js';
 import { judgeMessage } from './content-guards.js';
 import { RunContext, type Taken } from './context.js';
 import { AlliumError, isKernelStop, StopRun, shown } from './errors.js';
-import { toldError } from './guards.js';
+import { judge as judgeTexts, latching, stopFor, toldError } from './guards.js';
 import type { Due, InboxEntry, PostedMessage } from './inbox.js';
+import { isJson } from './json-copy.js';
+import { textsOfValue, withTexts } from './json-texts.js';
 import { checkMessage, misplacedIn, placed } from './message-input.js';
-import { freezeMessage, isSyntheticMessage, type Message } from './messages.js';
+import { freezeMessage, isSyntheticMessage, type Message, NOTHING, userMessage } from './messages.js';
 import * as rules from './rules.js';
 import type { Run } from './run.js';
 import type { Overlay } from './state.js';
@@ -178,6 +180,46 @@ export async function judge(
     } else current = answer.message;
   }
   return { message: current, written: ctx._state };
+}
+
+/**
+ * Messages of middleware as guards of input leave them: they may quote what came from elsewhere. One that is refused is left
+ * out, visibly.
+ */
+export async function judgeInjected(
+  run: Run,
+  given: readonly rules.Injected[],
+): Promise<readonly rules.Injected[]> {
+  if (given.length === 0 || run.plan.guards.input.length === 0) return given;
+  const ctx = new RunContext(run, run.scope, NOTHING);
+  const left: rules.Injected[] = [];
+  for (const { message, by } of given) {
+    const { owner, deny } = await latching(ctx, () => judgeMessage('input', message, ctx));
+    if (deny) tellRefusal(run, deny);
+    else left.push({ message: freezeMessage(owner), by });
+  }
+  return left;
+}
+
+/**
+ * Options that middleware take come from outside too, and may become messages: what they say is judged as input, before any
+ * hook reads them. Where it is refused, the run ends before its layers begin.
+ */
+export async function judgeOptions(run: Run, ctx: RunContext): Promise<void> {
+  const { input: guards } = run.plan.guards;
+  const options: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(run.options)) {
+    const said = textsOfValue(typeof value !== 'number' && isJson(value) ? value : undefined);
+    const message = userMessage(said.texts.flat().join('\n'));
+    options[name] = value;
+    if (said.texts.length === 0) continue;
+    const { texts, deny } = await latching(ctx, () =>
+      judgeTexts(guards, { point: 'input', message }, said.texts, ctx),
+    );
+    if (deny) throw stopFor(deny, ctx);
+    if (texts !== said.texts) options[name] = withTexts(value, said.flat(texts));
+  }
+  run.options = Object.freeze(options);
 }
 
 /** User messages of middleware that nobody typed say so. */

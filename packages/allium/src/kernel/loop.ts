@@ -17,7 +17,7 @@ import { extraModels } from './extra-models.js';
 import { endsWith, naturalEnd, notWhole } from './finish-reasons.js';
 import { isAnswered } from './history.js';
 import { type Due, drain } from './inbox.js';
-import { acceptInput, acceptQueued, appendMessages, stamped } from './incoming.js';
+import { acceptInput, acceptQueued, appendMessages, judgeInjected, stamped } from './incoming.js';
 import { type AssistantMessage, NOTHING, type ToolMessage } from './messages.js';
 import { type Answer, compactHistory, modelPhase } from './model-phase.js';
 import type { OpenBatch } from './open-run.js';
@@ -271,7 +271,7 @@ async function atRunEnd(
 ): Promise<Stop | undefined> {
   const hooks = run.plan.rules.onRunEnd;
   const ctx = new TurnContext(run, message, toolResults, false);
-  const injected = await ctx._asked(() => onRunEnd(hooks, ctx));
+  const injected = await judgeInjected(run, await ctx._asked(() => onRunEnd(hooks, ctx)));
   if (injected.length === 0) return stop ?? final;
   if (run.open.cycles >= MAX_CYCLES)
     return { reason: 'loop', message: `onRunEnd kept the run going ${MAX_CYCLES} times.`, by: 'kernel' };

@@ -4,7 +4,7 @@ import { type CallVerdicts, NO_VERDICTS } from './call-verdicts.js';
 import { ModelContext, ModelSeam, TurnContext } from './context.js';
 import { controlKind, type RestartTurn } from './errors.js';
 import { failedStream, naturalEnd, notWhole } from './finish-reasons.js';
-import { stamped } from './incoming.js';
+import { judgeInjected, stamped } from './incoming.js';
 import { Onion } from './layers.js';
 import { LiveMessage } from './live.js';
 import {
@@ -256,6 +256,12 @@ function decide(ctx: ModelContext, response: ModelResponse): Awaitable<Answer> {
 
 /** Appends the assistant message, and what guards said of its calls: after a crash they could not say it again. */
 function keep(answer: Answer): Awaitable<Phase> {
+  const { inject, ctx } = answer;
+  if (inject.length === 0 || ctx.plan.guards.input.length === 0) return keepJudged(answer);
+  return judgeInjected(ctx._run, inject).then((left) => keepJudged({ ...answer, inject: left }));
+}
+
+function keepJudged(answer: Answer): Awaitable<Phase> {
   const { response, ctx } = answer;
   const { plan, judgements } = ctx._run;
   // Whoever answered in the place of the model.

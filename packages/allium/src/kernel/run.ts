@@ -105,7 +105,7 @@ export class Run {
   /** A finished attempt, to be used again. */
   spareCall: ModelCall | undefined;
   /** What the caller passed for middleware. */
-  readonly options: DeclaredOptions;
+  options: DeclaredOptions;
   /** The run whose tool started this one. */ private readonly parent: Run | undefined;
   private readonly journal: Journal;
   readonly events: RunEvents;

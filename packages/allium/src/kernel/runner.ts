@@ -20,10 +20,12 @@ import {
 } from './errors.js';
 import { toldError } from './guards.js';
 import { type Due, drain } from './inbox.js';
+import { judgeOptions } from './incoming.js';
 import { enter } from './layers.js';
 import { converse } from './loop.js';
 import type { RunResult, RunStatus, Stop } from './result.js';
 import type { Run } from './run.js';
+import { NONE_DECLARED } from './run-options.js';
 import { resultOf, withLatest } from './run-result.js';
 import { type Outcome, type Scope, Supervisor } from './scope.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft } from './store.js';
@@ -46,6 +48,7 @@ export async function execute(start: Start): Promise<RunResult> {
       run.emit({ type: 'agent_start', runId: run.runId, sessionId: run.sessionId, resumed: run.resumed });
     let ended: Ended;
     try {
+      if (run.options !== NONE_DECLARED && run.plan.guards.input.length > 0) await judgeOptions(run, ctx);
       const result = (await inLayers(run, ctx)) as RunResult;
       const { latched } = run.call;
       // What a layer swallowed counts all the same.

@@ -155,3 +155,14 @@ export function pathFailed(what: string, path: string, cause: unknown): unknown 
     data: { path },
   });
 }
+
+/**
+ * Which items of the inbox these entries take over, if any: what is written in their place is in the entries, so a store
+ * forgets the items together with the append, as far as it can.
+ */
+export function takenBy(entries: readonly NewEntry[]): ((n: number) => boolean) | undefined {
+  const last = entries.findLast(({ type }) => type === 'inbox');
+  if (last?.type !== 'inbox') return undefined;
+  const { cursor, waits = [] } = last;
+  return (n) => n <= cursor && !waits.includes(n);
+}

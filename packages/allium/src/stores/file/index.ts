@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { checkKeys, invalidOption, sessionConflict } from '../../kernel/errors.js';
 import type { Entry, InboxItem, ListOptions, NewEntry, SessionInfo } from '../../kernel/store.js';
-import { checkFork, checkStorable, listPage, pathFailed, type SyncStore } from '../../kernel/store-kit.js';
+import { checkFork, checkStorable, listPage, pathFailed, type SyncStore, takenBy } from '../../kernel/store-kit.js';
 import { fileName, isHashed } from './file-name.js';
 import { appendLine, DELETED_LINE, entriesOf, infoOf, postLine, takenLine } from './journal-file.js';
 import { SessionFile } from './session-file.js';
@@ -85,7 +85,10 @@ class FileStore implements SyncStore {
     );
     const there = this.#write(sessionId, file, expectedSeq, entries.length, line, this.#syncs(entries));
     // What was deleted may have been made again: the file of today decides.
-    return there ? expectedSeq + entries.length : this.append(sessionId, expectedSeq, entries);
+    if (!there) return this.append(sessionId, expectedSeq, entries);
+    const taken = takenBy(entries);
+    if (taken) this.#wipe(file, taken);
+    return expectedSeq + entries.length;
   }
 
   read(sessionId: string, fromSeq: number): readonly Entry[] {
@@ -159,12 +162,18 @@ class FileStore implements SyncStore {
     const file = this.#current(sessionId);
     if (file === undefined) return [];
     const oldest = file.state.items[0];
-    if (oldest === undefined) return [];
-    if (oldest.n <= after) {
+    if (oldest !== undefined && oldest.n <= after) {
       file.append(takenLine(after), false);
       file.refresh();
     }
+    // Also those that somebody took who did not come to write over them.
+    if (file.state.places.size > file.state.items.length) this.#wipe(file, (n) => n <= after);
     return file.state.items.slice();
+  }
+
+  #wipe(file: SessionFile, isTaken: (n: number) => boolean): void {
+    file.wipe(isTaken);
+    if (this.#fsync === 'always') file.sync();
   }
 
   close(): void {

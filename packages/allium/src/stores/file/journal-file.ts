@@ -1,4 +1,4 @@
-/** The format of a session's file: lines of JSON, each one append, post or note, never changed once written. */
+/** The format of a session's file: lines of JSON, each one append, post or note. */
 import path from 'node:path';
 import { AlliumError, shown } from '../../kernel/errors.js';
 import { deepFreeze } from '../../kernel/messages.js';
@@ -12,6 +12,8 @@ import { idOfDamaged, isFileName } from './file-name.js';
  *   append is one line, so a write that was cut short leaves either all of its entries or none. The line with number 1
  *   has the session's `id`; that of a fork also says after which number its `inbox` begins.
  * - `{"post":…}`: an item of the inbox; its number is the count of such lines before it, plus one.
+ * - `{"post":0 …}`: the same, once somebody took it over: the item is written over, so that nothing is left on the disk of
+ *   what guards took out of it. The only lines that are ever changed.
  * - `{"taken":5}`: the items up to number 5 are forgotten.
  * - `{"deleted":true}`: the session was deleted; whoever still has the file open learns it from this.
  * - A line that ends with a space counts for nothing; complete ones end with `}`. Every write begins by ending a line
@@ -39,6 +41,10 @@ export function appendLine(
 }
 
 export const postLine = (item: InboxItem): string => `${CLOSE}{"post":${JSON.stringify(item)}}\n`;
+/** What a line of a post becomes, in as many bytes. A reader looks at its beginning only. */
+export const wipedLine = (bytes: number): string => `${WIPED}${' '.repeat(bytes - WIPED.length - 1)}}`;
+const WIPED = '{"post":0';
+
 export const takenLine = (after: number): string => `${CLOSE}{"taken":${after}}\n`;
 export const DELETED_LINE = `${CLOSE}{"deleted":true}\n`;
 
@@ -58,12 +64,17 @@ export class JournalState {
   /** The number of the newest item ever posted. */
   posted = 0;
   items: { readonly n: number; readonly item: InboxItem }[] = [];
+  /** Where the line of each of these items is in the file. */
+  readonly places = new Map<number, readonly [start: number, end: number]>();
+  /** Where the bytes that are being taken in begin. */
+  private base = 0;
 
   /**
    * Takes in the complete lines of `bytes`, which go on where those before ended, and returns how many bytes they
-   * are. `counts` is called for every append line that counts.
+   * are. `counts` is called for every append line that counts; `base` is their place in the file.
    */
-  take(bytes: Buffer, file: string, counts?: (place: AppendPlace) => void): number {
+  take(bytes: Buffer, file: string, counts?: (place: AppendPlace) => void, base = 0): number {
+    this.base = base;
     // A disk that lost power may show blocks of zeros where a line was to be. JSON text has none.
     const damaged = bytes.includes(0);
     let start = 0;
@@ -92,9 +103,12 @@ export class JournalState {
       if (seq === 1) this.shiftInbox(bytes, start, end, file);
       this.head += count;
       counts?.({ seq, count, writer: append[3]!, start, end });
+    } else if (beginning.startsWith(WIPED)) {
+      this.posted++;
     } else if (beginning.startsWith('{"post":')) {
       const { post } = parse(bytes, start, end, file) as { post: InboxItem };
       this.items.push(deepFreeze({ n: ++this.posted, item: post }));
+      this.places.set(this.posted, [this.base + start, this.base + end]);
     } else if (beginning.startsWith('{"taken":')) {
       const { taken } = parse(bytes, start, end, file) as { taken: number };
       this.items = this.items.filter(({ n }) => n > taken);
@@ -111,6 +125,9 @@ export class JournalState {
     if (inbox === 0) return;
     this.posted += inbox;
     this.items = this.items.map(({ n, item }) => deepFreeze({ n: n + inbox, item }));
+    const places = [...this.places];
+    this.places.clear();
+    for (const [n, place] of places) this.places.set(n + inbox, place);
   }
 }
 

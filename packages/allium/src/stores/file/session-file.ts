@@ -2,7 +2,7 @@
 import fs from 'node:fs';
 import { AlliumError } from '../../kernel/errors.js';
 import { pathFailed } from '../../kernel/store-kit.js';
-import { JournalState } from './journal-file.js';
+import { type AppendPlace, JournalState, wipedLine } from './journal-file.js';
 
 export class SessionFile {
   state = new JournalState();
@@ -58,9 +58,11 @@ export class SessionFile {
     const end = fs.fstatSync(fd).size;
     let found = false;
     try {
-      this.#size += this.state.take(this.#bytes(fd, this.#size, end), this.path, (place) => {
-        found ||= place.writer === writer && place.seq === seq;
-      });
+      const noted = ({ writer: by, seq: at }: AppendPlace): void => {
+        found ||= by === writer && at === seq;
+      };
+      const bytes = this.#bytes(fd, this.#size, end);
+      this.#size += this.state.take(bytes, this.path, noted, this.#size);
     } catch (error) {
       // A damaged file is read from its beginning next time: somebody may have repaired it.
       this.#reset();
@@ -81,6 +83,28 @@ export class SessionFile {
 
   sync(): void {
     fs.fdatasyncSync(this.#fd!);
+  }
+
+  /** Writes over the lines of items that were taken over: what guards took out of them is not to stay on the disk. */
+  wipe(isTaken: (n: number) => boolean): void {
+    const { state } = this;
+    const waiting = new Set(state.items.map(({ n }) => n));
+    const taken = [...state.places].filter(([n]) => isTaken(n) || !waiting.has(n));
+    if (taken.length === 0) return;
+    // What is opened for appending cannot be written to elsewhere.
+    const fd = fs.openSync(this.path, fs.constants.O_WRONLY);
+    try {
+      const { ino, birthtimeMs } = fs.fstatSync(fd);
+      // Deleted meanwhile, and made again.
+      if (this.#identity !== `${ino} ${birthtimeMs}`) return;
+      for (const [n, [start, end]] of taken) {
+        fs.writeSync(fd, wipedLine(end - start), start);
+        state.places.delete(n);
+      }
+    } finally {
+      fs.closeSync(fd);
+    }
+    state.items = state.items.filter(({ n }) => !isTaken(n));
   }
 
   /** Gives the file descriptor back. What was read stays known, and the next use opens the file again. */

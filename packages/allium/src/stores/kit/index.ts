@@ -27,4 +27,5 @@ export {
   listQuery,
   pathFailed,
   type SyncStore,
+  takenBy,
 } from '../../kernel/store-kit.js';

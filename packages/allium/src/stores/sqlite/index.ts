@@ -8,6 +8,7 @@ import {
   listCursor,
   listQuery,
   type SyncStore,
+  takenBy,
 } from '../../kernel/store-kit.js';
 import { openFile, type SqliteDatabase, type SqliteStatement } from './driver.js';
 import { LOWER, makeTables } from './tables.js';
@@ -56,7 +57,7 @@ export function sqliteStore(options: SqliteStoreOptions): SyncStore {
     opened.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
     if (exclusive) opened.exec('PRAGMA locking_mode = EXCLUSIVE');
     opened.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${fsync === 'always' ? 'FULL' : 'NORMAL'}`);
-    return new SqliteStore(opened, true);
+    return new SqliteStore(opened, true, busyTimeoutMs);
   });
 }
 
@@ -76,16 +77,21 @@ const NOTHING: readonly never[] = Object.freeze([]);
 class SqliteStore implements SyncStore {
   readonly #database: SqliteDatabase;
   readonly #owned: boolean;
+  readonly #busyTimeoutMs: number;
   readonly #statements = new Map<string, SqliteStatement>();
   readonly #known = new Map<string, Known>();
   readonly #insert: SqliteStatement;
   readonly #insertFirst: SqliteStatement;
   readonly #maybePosted: SqliteStatement;
 
-  constructor(database: SqliteDatabase, owned: boolean) {
+  constructor(database: SqliteDatabase, owned: boolean, busyTimeoutMs = 0) {
     this.#database = database;
     this.#owned = owned;
+    this.#busyTimeoutMs = busyTimeoutMs;
+    // What is deleted is written over with zeros.
+    database.exec('PRAGMA secure_delete = ON');
     this.#transaction(() => makeTables(database));
+    this.#scrub();
     // Nothing is inserted if the place was taken meanwhile, or if the append before it is gone with its session: the
     // count is then NULL, which the column refuses.
     this.#insert = database.prepare(`
@@ -116,13 +122,42 @@ class SqliteStore implements SyncStore {
     }
     known.last = expectedSeq + 1;
     known.head += entries.length;
+    this.#forgetTaken(known.key, entries);
     return known.head;
+  }
+
+  /** Items of the inbox that these entries take over are removed, from the disk as well. */
+  #forgetTaken(key: number, entries: readonly NewEntry[]): void {
+    const isTaken = takenBy(entries);
+    if (!isTaken) return;
+    const rows = this.#all<{ n: number }>(
+      `SELECT id & ${LOWER} AS n FROM allium_inbox WHERE id > ?1 << 32 AND id < (?1 + 1) << 32`,
+      key,
+    ).filter(({ n }) => isTaken(n));
+    for (const { n } of rows) this.#run('DELETE FROM allium_inbox WHERE id = (?1 << 32) | ?2', key, n);
+    if (rows.length > 0) this.#scrub();
+  }
+
+  /**
+   * What was deleted is written over in the database, but still stands in its log until that is emptied. Not while others
+   * read from the log: then it is tried again with the next removal, and when the store is opened or closed.
+   */
+  #scrub(): void {
+    if (!this.#owned) return;
+    this.#database.exec('PRAGMA busy_timeout = 0');
+    try {
+      this.#database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+    } catch {
+      // Somebody else is at it.
+    } finally {
+      this.#database.exec(`PRAGMA busy_timeout = ${this.#busyTimeoutMs}`);
+    }
   }
 
   /** The first append of this handle, one that starts the session's first run, or one that found things changed. */
   #appendSlowly(sessionId: string, expectedSeq: number, entries: readonly NewEntry[]): number {
     checkStorable('sessionId', sessionId);
-    return this.#transaction(() => {
+    const head = this.#transaction(() => {
       const session = this.#session(sessionId);
       if ((session?.head ?? 0) !== expectedSeq)
         throw sessionConflict(sessionId, expectedSeq, session?.head ?? 0);
@@ -146,6 +181,9 @@ class SqliteStore implements SyncStore {
       this.#remember(sessionId, { key, head, last: expectedSeq + 1, started });
       return head;
     });
+    const known = this.#known.get(sessionId);
+    if (known) this.#forgetTaken(known.key, entries);
+    return head;
   }
 
   read(sessionId: string, fromSeq: number): readonly Entry[] {
@@ -263,12 +301,14 @@ class SqliteStore implements SyncStore {
     );
     if (rows.length === 0) return NOTHING;
     const { n, key } = rows[0]!;
-    if (n <= after)
+    if (n <= after) {
       this.#run(
         'DELETE FROM allium_inbox WHERE id > ?1 << 32 AND id <= (?1 << 32) | ?2',
         key,
         Math.min(after, LOWER),
       );
+      this.#scrub();
+    }
     return rows
       .filter((row) => row.n > after)
       .map((row) => ({ n: row.n, item: JSON.parse(row.item) as InboxItem }));
