@@ -14,6 +14,7 @@ import {
   type SessionInfo,
   type Store,
   sessionConflict,
+  takenBy,
 } from 'allium/stores/kit';
 import { openPool, type PostgresClient, type PostgresPool, repeated, transaction } from './client.js';
 import { checkVersion, setUp } from './schema.js';
@@ -91,8 +92,12 @@ class PostgresStore implements Store {
         : `UPDATE ${s}.sessions SET seq = $2::integer + $3::integer, created_at = coalesce(created_at, $5), updated_at = $6,
              started = started OR $7, tenant = CASE WHEN started THEN tenant ELSE $8 END
            WHERE id = $1 AND seq = $2 RETURNING key`;
+    const taken = takenBy(entries);
+    // What the entries take over of the inbox goes with them.
+    const gone = `, gone AS (DELETE FROM ${s}.inbox i USING moved WHERE i.session = moved.key
+      AND i.n <= $9::double precision AND NOT i.n = ANY($10::integer[]))`;
     const { rowCount } = await this.#query(
-      `WITH moved AS (${moved}) INSERT INTO ${s}.appends (session, seq, entries) SELECT key, $2::integer + 1, $4 FROM moved`,
+      `WITH moved AS (${moved})${taken ? gone : ''} INSERT INTO ${s}.appends (session, seq, entries) SELECT key, $2::integer + 1, $4 FROM moved`,
       // The types are told by how the values are used, save for a tenant that is null.
       [
         sessionId,
@@ -103,6 +108,7 @@ class PostgresStore implements Store {
         entries.at(-1)!.at,
         run !== undefined,
         run?.tenant ?? null,
+        ...(taken ? [taken.cursor, taken.waits] : []),
       ],
     );
     return rowCount === 1;

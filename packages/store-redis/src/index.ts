@@ -15,9 +15,10 @@ import {
   type SessionInfo,
   type Store,
   sessionConflict,
+  takenBy,
 } from 'allium/stores/kit';
 import { Redis } from 'ioredis';
-import { APPEND, DELETE, HEAD, LIST, POST, READ, TAKE } from './scripts.js';
+import { APPEND, DELETE, FORGET, FORGOTTEN, HEAD, LIST, POST, READ, TAKE } from './scripts.js';
 
 /** The part of a client that the store uses: that of `ioredis`, single or cluster, has it. */
 export interface RedisClient {
@@ -80,6 +81,8 @@ class RedisStore implements Store {
     const head =
       entries.length === 0 ? await this.head(sessionId) : await this.#append(sessionId, expectedSeq, entries);
     if (head !== expectedSeq) throw sessionConflict(sessionId, expectedSeq, head);
+    const taken = takenBy(entries);
+    if (taken) await this.#run(FORGET, [sessionId, String(taken.cursor), ...taken.waits.map(String)]);
     return expectedSeq + entries.length;
   }
 
@@ -171,7 +174,9 @@ class RedisStore implements Store {
   ): Promise<readonly { readonly n: number; readonly item: InboxItem }[]> {
     checkStorable('sessionId', sessionId);
     const [first, items] = (await this.#run(TAKE, [sessionId, String(after)])) as [number, string[]];
-    return items.map((json, i) => ({ n: first + i, item: JSON.parse(json) as InboxItem }));
+    return items.flatMap((json, i) =>
+      json === FORGOTTEN ? [] : { n: first + i, item: JSON.parse(json) as InboxItem },
+    );
   }
 
   async close(): Promise<void> {

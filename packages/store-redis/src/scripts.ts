@@ -83,3 +83,17 @@ if after >= first then
   first = tonumber(redis.call('HGET', info, 'posted') or 0) - redis.call('LLEN', inbox) + 1
 end
 return { first, redis.call('LRANGE', inbox, 0, -1) }`;
+
+/** What stands in the list for an item that was taken over before one in front of it. */
+export const FORGOTTEN = '0';
+
+/** `id, cursor, …waits`: writes over the items up to the cursor, but for those that wait. */
+export const FORGET = `${NAMES}
+local count = redis.call('LLEN', inbox)
+local first = tonumber(redis.call('HGET', info, 'posted') or 0) - count + 1
+local waits = {}
+for i = 3, #ARGV do waits[tonumber(ARGV[i])] = true end
+for n = first, math.min(tonumber(ARGV[2]), first + count - 1) do
+  if not waits[n] then redis.call('LSET', inbox, n - first, '${FORGOTTEN}') end
+end
+return 0`;

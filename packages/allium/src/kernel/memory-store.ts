@@ -3,7 +3,7 @@ import { checkKeys, sessionConflict } from './errors.js';
 import { deepFreeze, NOTHING } from './messages.js';
 import { MostlyOne } from './mostly-one.js';
 import type { Entry, InboxItem, ListOptions, NewEntry, Posted, SessionInfo, SessionPage } from './store.js';
-import { checkFork, firstRun, listPage, type SyncStore } from './store-kit.js';
+import { checkFork, firstRun, listPage, type SyncStore, takenBy } from './store-kit.js';
 
 /**
  * A store that keeps sessions in memory.
@@ -49,7 +49,17 @@ class MemoryStore implements SyncStore {
       this.#journals.set(sessionId, journal);
     }
     for (let i = 0; i < entries.length; i++) journal.entries.push(entries[i]!);
+    if (this.#inboxes.size > 0) this.#forget(sessionId, entries);
     return seq + entries.length;
+  }
+
+  /** What the entries take over is in the inbox no more. */
+  #forget(sessionId: string, entries: readonly NewEntry[]): void {
+    const inbox = this.#inboxes.get(sessionId);
+    const taken = inbox && takenBy(entries);
+    if (!taken) return;
+    const left = inbox.items.filter(({ n }) => n > taken.cursor || taken.waits.includes(n));
+    inbox.items.splice(0, inbox.items.length, ...left);
   }
 
   read(sessionId: string, fromSeq: number): readonly Entry[] {

@@ -157,12 +157,12 @@ export function pathFailed(what: string, path: string, cause: unknown): unknown 
 }
 
 /**
- * Which items of the inbox these entries take over, if any: what is written in their place is in the entries, so a store
- * forgets the items together with the append, as far as it can.
+ * Which items of the inbox these entries take over, if any: those up to `cursor` but for `waits`. What is left of them is in
+ * the entries, so a store forgets them together with the append.
  */
-export function takenBy(entries: readonly NewEntry[]): ((n: number) => boolean) | undefined {
+export function takenBy(
+  entries: readonly NewEntry[],
+): { readonly cursor: number; readonly waits: readonly number[] } | undefined {
   const last = entries.findLast(({ type }) => type === 'inbox');
-  if (last?.type !== 'inbox') return undefined;
-  const { cursor, waits = [] } = last;
-  return (n) => n <= cursor && !waits.includes(n);
+  return last?.type === 'inbox' ? { cursor: last.cursor, waits: last.waits ?? [] } : undefined;
 }

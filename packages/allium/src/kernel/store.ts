@@ -226,7 +226,9 @@ export interface ListOptions {
  * Contract: `append` is atomic and durable when it returns, and fails with `SESSION_CONFLICT` (see
  * `sessionConflict`) unless the last `seq` of the session equals `expectedSeq` (0 for a new session); it
  * returns the new last `seq`. Methods may answer synchronously; the kernel awaits only promises.
- * The tenant of a session is that of its first `run_start` entry.
+ * The tenant of a session is that of its first `run_start` entry. An `inbox` entry takes items over: those up to its
+ * `cursor`, but for `waits`, are in the inbox no more. They hold what guards may have removed, so a store keeps nothing of
+ * them, as far as it can: `takenBy` tells which they are.
  */
 export interface Store {
   append(sessionId: string, expectedSeq: number, entries: readonly NewEntry[]): Awaitable<number>;

@@ -15,6 +15,7 @@ import { carelessStore } from './broken/stores/ignores-expected-seq.js';
 import { destructiveInboxStore } from './broken/stores/inbox-cursor.js';
 import { strictInboxStore } from './broken/stores/inbox-early.js';
 import { stackInboxStore } from './broken/stores/inbox-order.js';
+import { hoardingInboxStore } from './broken/stores/inbox-taken.js';
 import { prefixDeletingStore } from './broken/stores/independent-sessions.js';
 import { cuttingStore, shortMessageStore } from './broken/stores/large-values.js';
 import { endlessStore, offsetPagingStore, unlimitedStore } from './broken/stores/list-paging.js';
@@ -70,6 +71,7 @@ const BROKEN: Record<
   delete: [{ open: mailKeepingStore }],
   'inbox-order': [{ open: stackInboxStore }],
   'inbox-cursor': [{ open: destructiveInboxStore }],
+  'inbox-taken': [{ open: hoardingInboxStore }],
   'inbox-early': [{ open: strictInboxStore }],
   'two-handles': [{ open: cachingStore, reopen: cachingStoreAgain }],
   crash: [{ open: bufferingStore, reopen: bufferingStoreAgain }],

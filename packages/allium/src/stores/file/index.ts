@@ -87,7 +87,7 @@ class FileStore implements SyncStore {
     // What was deleted may have been made again: the file of today decides.
     if (!there) return this.append(sessionId, expectedSeq, entries);
     const taken = takenBy(entries);
-    if (taken) this.#wipe(file, taken);
+    if (taken) this.#wipe(file, (n) => n <= taken.cursor && !taken.waits.includes(n));
     return expectedSeq + entries.length;
   }
 

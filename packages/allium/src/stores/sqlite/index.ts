@@ -128,12 +128,14 @@ class SqliteStore implements SyncStore {
 
   /** Items of the inbox that these entries take over are removed, from the disk as well. */
   #forgetTaken(key: number, entries: readonly NewEntry[]): void {
-    const isTaken = takenBy(entries);
-    if (!isTaken) return;
+    const taken = takenBy(entries);
+    if (!taken) return;
+    const { cursor, waits } = taken;
     const rows = this.#all<{ n: number }>(
-      `SELECT id & ${LOWER} AS n FROM allium_inbox WHERE id > ?1 << 32 AND id < (?1 + 1) << 32`,
+      `SELECT id & ${LOWER} AS n FROM allium_inbox WHERE id > ?1 << 32 AND id <= (?1 << 32) | ?2`,
       key,
-    ).filter(({ n }) => isTaken(n));
+      Math.min(cursor, LOWER),
+    ).filter(({ n }) => !waits.includes(n));
     for (const { n } of rows) this.#run('DELETE FROM allium_inbox WHERE id = (?1 << 32) | ?2', key, n);
     if (rows.length > 0) this.#scrub();
   }

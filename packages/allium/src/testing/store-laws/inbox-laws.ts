@@ -67,6 +67,27 @@ export const INBOX_LAWS = [
     },
   },
   {
+    law: 'inbox-taken',
+    async check({ open, prefix }) {
+      const store = await open();
+      await store.append(prefix, 0, [text('a')]);
+      for (const reason of ['one', 'two', 'three']) await store.post(prefix, cancel(reason));
+      equal(
+        reasons(await store.take(prefix, 0)),
+        ['one', 'two', 'three'],
+        'the items before any was taken over',
+      );
+      await store.append(prefix, 1, [{ v: 1, at: 1, type: 'inbox', cursor: 3, waits: [2] }]);
+      await store.post(prefix, cancel('four'));
+      const left = (await store.take(prefix, 0)).filter(({ n }) => n !== 2);
+      equal(
+        left,
+        [{ n: 4, item: cancel('four') }],
+        'the items after an entry took over one and three: they are gone, and it goes on counting',
+      );
+    },
+  },
+  {
     law: 'inbox-early',
     async check({ open, prefix }) {
       const store = await open();
