@@ -73,8 +73,8 @@ export const INBOX_LAWS = [
       await store.append(prefix, 0, [text('a')]);
       for (const reason of ['one', 'two', 'three']) await store.post(prefix, cancel(reason));
       equal(
-        reasons(await store.take(prefix, 0)),
-        ['one', 'two', 'three'],
+        reasons(await store.take(prefix, 0)).sort(),
+        ['one', 'three', 'two'],
         'the items before any was taken over',
       );
       await store.append(prefix, 1, [{ v: 1, at: 1, type: 'inbox', cursor: 3, waits: [2] }]);
