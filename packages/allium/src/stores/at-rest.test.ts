@@ -29,8 +29,8 @@ const ask = tool({
 
 const dirs: string[] = [];
 const stores: (Store & { close?(): unknown })[] = [];
-afterEach(() => {
-  for (const store of stores.splice(0)) store.close?.();
+afterEach(async () => {
+  for (const store of stores.splice(0)) await store.close?.();
   for (const dir of dirs.splice(0)) fs.rmSync(dir, { recursive: true, force: true });
 });
 
@@ -140,7 +140,7 @@ describe.each(Object.entries(KINDS))('%s', (_, { open, remembered }) => {
     const result = await session(other, text('done')).resume();
     expect(result).toMatchObject({ status: 'done' });
     expect(JSON.stringify(result.messages)).toContain('It is [mail]');
-    for (const store of stores) store.close?.();
+    for (const store of stores) await store.close?.();
     stores.length = 0;
     expect(bytesIn(dir)).not.toContain(SECRET);
   });
@@ -151,7 +151,7 @@ describe.each(Object.entries(KINDS))('%s', (_, { open, remembered }) => {
     await one.steer(`now ${SECRET}`);
     const undo = remembered(dir);
     await one.run('go');
-    stores.pop()!.close?.();
+    await stores.pop()!.close?.();
     undo();
     expect(bytesIn(dir)).toContain(SECRET);
     const again = session(opened(dir), text('on'));

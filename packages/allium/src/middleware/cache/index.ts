@@ -1,6 +1,7 @@
 /** Answers a request that was answered before from a store. */
 
 import { type AnswerStore, Answers, ownerOf, SCOPES, type Scope, storeOf } from '../../caching/answers.js';
+import { hasVerdict } from '../../kernel/call-verdicts.js';
 import type { Clock } from '../../kernel/clock.js';
 import { specsOf } from '../../kernel/compose.js';
 import type { ModelContext } from '../../kernel/context.js';
@@ -18,7 +19,6 @@ import {
   type NamedOptions,
 } from '../../kernel/options.js';
 import { requestKey } from '../../kernel/request-key.js';
-import { hasVerdict } from '../../kernel/call-verdicts.js';
 
 /** What is stored: JSON, so that any store can hold it. */
 export interface CacheEntry {

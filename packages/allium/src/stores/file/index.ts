@@ -4,7 +4,14 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { checkKeys, invalidOption, sessionConflict } from '../../kernel/errors.js';
 import type { Entry, InboxItem, ListOptions, NewEntry, SessionInfo } from '../../kernel/store.js';
-import { checkFork, checkStorable, listPage, pathFailed, type SyncStore, takenBy } from '../../kernel/store-kit.js';
+import {
+  checkFork,
+  checkStorable,
+  listPage,
+  pathFailed,
+  type SyncStore,
+  takenBy,
+} from '../../kernel/store-kit.js';
 import { fileName, isHashed } from './file-name.js';
 import { appendLine, DELETED_LINE, entriesOf, infoOf, postLine, takenLine } from './journal-file.js';
 import { SessionFile } from './session-file.js';

@@ -92,6 +92,7 @@ export class SessionFile {
     const taken = [...state.places].filter(([n]) => isTaken(n) || !waiting.has(n));
     if (taken.length === 0) return;
     // What is opened for appending cannot be written to elsewhere.
+    if (!fs.existsSync(this.path)) return;
     const fd = fs.openSync(this.path, fs.constants.O_WRONLY);
     try {
       const { ino, birthtimeMs } = fs.fstatSync(fd);
