@@ -92,7 +92,7 @@ it.each(Object.entries(LISTS))('%s', async (_, list) => {
   });
   const running = agent.run('go');
   let over = false;
-  running.finally(() => {
+  void running.finally(() => {
     over = true;
   });
   while (!over) {

@@ -1,4 +1,6 @@
 // One trial for the rules that hold at both the model and the tool seam: a run with exactly one such call in it.
+export { runResult } from 'allium';
+
 import {
   Agent,
   type AgentOptions,
@@ -6,7 +8,6 @@ import {
   type Middleware,
   type MiddlewareList,
   type ModelResponse,
-  type RunContext,
   RunError,
   type RunResult,
   type ToolResult,
@@ -142,10 +143,4 @@ export function answerAt(seam: CallSeam, content: string): ModelResponse | ToolR
   return seam === 'model'
     ? assistantMessage(content)
     : { content: [{ type: 'text', text: content }], isError: false };
-}
-
-/** A whole result of a run that a layer answers itself. */
-export function runResult({ runId, sessionId, usage, turn: turns }: RunContext, text: string): RunResult {
-  const nothing = { messages: [], pending: [], queued: [], changes: [] };
-  return { ...nothing, status: 'done', stop: { reason: 'final' }, text, usage, turns, runId, sessionId };
 }

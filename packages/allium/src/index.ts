@@ -99,8 +99,10 @@ export { type Pipeline, type PipelineLayer, pipeline } from './kernel/pipeline.j
 export type { PriceOf } from './kernel/prices.js';
 export { type KeyedRequest, requestKey } from './kernel/request-key.js';
 export type { Change, RunResult, RunStatus, Stop, StoppingReason, StopReason } from './kernel/result.js';
+export type { StateReader } from './kernel/result-state.js';
 export type { HistoryPoint } from './kernel/rewind.js';
 export { RULES, type RuleHook } from './kernel/rules.js';
+export { runResult } from './kernel/run-result.js';
 export type { ForkOptions, ResumeOptions, Session, SessionOptions } from './kernel/session.js';
 export type { SchemaIssue, SchemaResult, StandardSchema } from './kernel/standard-schema.js';
 export { defineState, type StateAccess, type StateCell, type StateScope } from './kernel/state.js';

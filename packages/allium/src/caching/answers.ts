@@ -5,7 +5,7 @@ import { invalidOption, isControl, isThenable } from '../kernel/errors.js';
 import { checkInteger, checkMethods } from '../kernel/options.js';
 import type { Awaitable } from '../kernel/store.js';
 import { abortable } from './abortable.js';
-import { GONE, InFlight, NONE, type Outcome } from './in-flight.js';
+import { GONE, InFlight, NONE, type Outcome, type Underway } from './in-flight.js';
 import { Lru } from './lru.js';
 
 /** Who shares answers. */
@@ -26,6 +26,8 @@ export interface AnswersOptions<Call extends Context, Result, Answer, Entry> {
   readonly ttlMs: number | undefined;
   /** Milliseconds to wait for the same question of another run. */
   readonly maxWaitMs: number;
+  /** A call whose stream nobody reads is not waited for. */
+  readonly leavesStalled?: boolean;
   readonly clock: Clock | undefined;
   /** The answer in what a store holds, if it is one: stores hold what others wrote, too. */
   readonly read: (
@@ -48,8 +50,13 @@ export class Answers<Call extends Context, Result, Answer, Entry> {
     const { calls } = this;
     const { clock = ctx.agent.clock } = this.options;
     if (calls.has(id)) return this.follow(ctx, id, make, clock);
-    calls.begin(id);
-    return new Question(this, ctx, id, clock, false).ask(make);
+    return this.first(ctx, id, clock, make);
+  }
+
+  /** Others who ask the same wait for this one. */
+  private first(ctx: Call, id: string, clock: Clock, make: () => Promise<Result>): Awaitable<Result> {
+    const call = this.calls.begin(id, this.options.leavesStalled ? () => ctx.pausedMs : undefined);
+    return new Question(this, ctx, id, clock, call).ask(make);
   }
 
   /** Somebody asks the same already. */
@@ -57,14 +64,14 @@ export class Answers<Call extends Context, Result, Answer, Entry> {
     const { calls } = this;
     const { maxWaitMs, given } = this.options;
     // Each for itself after an error: it is nobody else's, and a queue of failing calls helps nobody.
-    let alone = false;
-    while (!alone && calls.has(id)) {
+    for (let ahead = calls.get(id); ahead !== undefined; ahead = calls.get(id)) {
       const first = await calls.follow(id, ctx.signal, { clock, maxWaitMs });
       if (first.type === 'answer') return given(ctx, first.answer);
-      alone = first.type === 'none';
+      if (first.type === 'none') return new Question(this, ctx, id, clock, undefined).ask(make);
+      // Whoever notices first takes its place, and the others wait for that one.
+      if (first.type === 'stalled' && calls.get(id) === ahead) break;
     }
-    if (!alone) calls.begin(id);
-    return new Question(this, ctx, id, clock, alone).ask(make);
+    return this.first(ctx, id, clock, make);
   }
 }
 
@@ -75,8 +82,8 @@ class Question<Call extends Context, Result, Answer, Entry> {
     private readonly ctx: Call,
     private readonly id: string,
     private readonly clock: Clock,
-    /** Nobody waits for it. */
-    private readonly alone: boolean,
+    /** What others wait for; undefined where nobody does. */
+    private readonly call: Underway<Answer> | undefined,
   ) {}
 
   ask(make: () => Promise<Result>): Awaitable<Result> {
@@ -138,7 +145,7 @@ class Question<Call extends Context, Result, Answer, Entry> {
   }
 
   private ended(outcome: Outcome<Answer>): void {
-    if (!this.alone) this.answers.calls.end(this.id, outcome);
+    if (this.call) this.answers.calls.end(this.id, this.call, outcome);
   }
 
   private stored(): Answer | undefined | Promise<Answer | undefined> {

@@ -7,30 +7,48 @@ export type Outcome<T> =
   /** It failed, its answer is not to be shared, or it took too long. */
   | { readonly type: 'none' }
   /** It was stopped or aborted, which says nothing about the question. */
-  | { readonly type: 'gone' };
+  | { readonly type: 'gone' }
+  /** Nobody reads the stream it is in, so it does not get on. */
+  | { readonly type: 'stalled' };
+
+/** A call under way, and who waits for it. */
+export interface Underway<T> {
+  /** Most calls have nobody waiting for them, and no set for those. */
+  waiters: Set<Waiter<T>> | undefined;
+  /** How long its run was held up so far by whoever reads it; undefined where that is not looked at. */
+  readonly pausedMs: (() => number) | undefined;
+}
 
 export const NONE = { type: 'none' } as const;
 export const GONE = { type: 'gone' } as const;
+const STALLED = { type: 'stalled' } as const;
+/** Milliseconds for which a reader may hold up those who ask the same. */
+const STALL_MS = 1000;
 
 type Waiter<T> = (outcome: Outcome<T>) => void;
 
 export class InFlight<T> {
-  // Most calls have nobody waiting for them, and no set for those.
-  private readonly calls = new Map<string, Set<Waiter<T>> | undefined>();
+  private readonly calls = new Map<string, Underway<T>>();
 
   has(key: string): boolean {
     return this.calls.has(key);
   }
 
-  /** The first call begins; `end` has to follow, however it ends. */
-  begin(key: string): void {
-    this.calls.set(key, undefined);
+  /** The call that others wait for, if there is one. */
+  get(key: string): Underway<T> | undefined {
+    return this.calls.get(key);
   }
 
-  end(key: string, outcome: Outcome<T>): void {
-    const waiters = this.calls.get(key);
-    this.calls.delete(key);
-    if (waiters !== undefined) for (const tell of waiters) tell(outcome);
+  /** A call begins, and takes the place of one that is held up; `end` has to follow, however it ends. */
+  begin(key: string, pausedMs?: () => number): Underway<T> {
+    const call: Underway<T> = { waiters: undefined, pausedMs };
+    this.calls.set(key, call);
+    return call;
+  }
+
+  end(key: string, call: Underway<T>, outcome: Outcome<T>): void {
+    if (this.calls.get(key) === call) this.calls.delete(key);
+    if (call.waiters !== undefined) for (const tell of call.waiters) tell(outcome);
   }
 
   /** Waits for the first call, not longer than `patience` says; rejects with the reason of the signal when that aborts. */
@@ -39,12 +57,14 @@ export class InFlight<T> {
     signal: AbortSignal,
     patience?: { readonly clock: Clock; readonly maxWaitMs: number },
   ): Promise<Outcome<T>> {
-    const waiters = this.calls.get(key) ?? new Set<Waiter<T>>();
-    this.calls.set(key, waiters);
+    const call = this.calls.get(key)!;
+    call.waiters ??= new Set();
+    const { waiters, pausedMs } = call;
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason);
       const leave = (): void => {
         cancel?.();
+        unwatch?.();
         waiters.delete(told);
         signal.removeEventListener('abort', aborted);
       };
@@ -57,6 +77,14 @@ export class InFlight<T> {
         reject(signal.reason);
       };
       const cancel = patience?.clock.setTimer(() => told(NONE), patience.maxWaitMs);
+      // Held up for all of the time since the last look: a reader that keeps pace is not.
+      const watch = (before: number): (() => void) | undefined =>
+        patience?.clock.setTimer(() => {
+          const now = pausedMs!();
+          if (now - before >= STALL_MS) told(STALLED);
+          else unwatch = watch(now);
+        }, STALL_MS);
+      let unwatch = pausedMs && watch(pausedMs());
       waiters.add(told);
       signal.addEventListener('abort', aborted);
     });

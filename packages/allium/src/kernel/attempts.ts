@@ -1,4 +1,5 @@
 /** What a layer sets going inward: each `next()` is an attempt of its own, in its own fork of the context. */
+import { carry } from './ended.js';
 import { AlliumError, isControl, isThenable } from './errors.js';
 import { ignore, type Layer, type LayerContext } from './layer.js';
 import type { Onion } from './layers.js';
@@ -98,6 +99,7 @@ export class Attempt extends Scope {
     this.close();
     this.promise?.then(undefined, ignore);
     if (isControl(error) && !this.dropped) this.outer._run.cross(error, this.ctx);
+    if (this.outer.seam === 'run') carry(error, this.outer);
     return error;
   }
 

@@ -162,6 +162,8 @@ class ChildCall {
       result = failed;
     }
     this.checkAbort();
+    this.run.childStates ??= new Map();
+    this.run.childStates.set(session.id, result.state);
     const { status, stop, text, pending } = result;
     const open = status === 'suspended' ? pending.map((one) => this.lifted(one, session)) : [];
     await this.closeOthers(open);

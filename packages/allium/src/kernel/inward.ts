@@ -57,7 +57,7 @@ class Inward extends Attempt {
   }
 
   private startOther(override: Override): Promise<unknown> {
-    const { layer, outer } = this;
+    const { outer } = this;
     const again = this.state !== 'none';
     if (this.phase !== 'running' || again) {
       const refusal = this.refusal();

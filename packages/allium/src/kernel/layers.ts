@@ -1,6 +1,7 @@
 /** The onion. A middleware is compiled into up to four primitive layers: process, a before/after pair, wrap, and its catch. */
 import type { Attempt } from './attempts.js';
 import type { ModelContext, RunContext, ToolContext } from './context.js';
+import { carry } from './ended.js';
 import { AlliumError, isControl, isThenable } from './errors.js';
 import { toldError } from './guards.js';
 import { runWrap } from './inward.js';
@@ -117,6 +118,7 @@ async function aroundRun(
     // A run happens once: what its layers wrote holds, also when it failed.
     if (inner) ctx._adopt(inner);
     failure = { error };
+    carry(error, ctx);
     ctx.result = undefined;
     ctx.error = error;
   }

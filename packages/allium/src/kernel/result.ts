@@ -1,5 +1,6 @@
 /** How a run ended. */
 import type { Message, Usage } from './messages.js';
+import type { StateReader } from './result-state.js';
 import type { PendingRequest } from './store.js';
 
 export type RunStatus = 'done' | 'stopped' | 'suspended' | 'error' | 'aborted';
@@ -62,6 +63,8 @@ export interface RunResult<Output = unknown> {
   readonly changes: readonly Change[];
   readonly runId: string;
   readonly sessionId: string;
+  /** Cells as they were when the run ended: `result.state.get(cell)`. Those of sub-agents: `result.state.of(agentId)`. */
+  readonly state: StateReader;
 }
 
 /** A middleware acted: it replaced a response, rewrote a request, blocked a call, … */

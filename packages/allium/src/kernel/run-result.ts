@@ -1,15 +1,29 @@
 /** The result of a run under way or ended. What still grows is made when it is read. */
-
+import type { RunContext } from './context.js';
+import { invalidOption, isRecord } from './errors.js';
 import { type Due, queuedIn } from './inbox.js';
 import { type Message, NOTHING, textOf, type Usage } from './messages.js';
 import type { OpenRun } from './open-run.js';
 import type { Change, RunResult, RunStatus, Stop } from './result.js';
+import { finalState, liveState, type StateReader, stateIn } from './result-state.js';
 import type { Run } from './run.js';
 import type { PendingRequest } from './store.js';
 import { toldStop } from './told-beside.js';
 
 export function resultOf(run: Run, status: RunStatus, stop: Stop): RunResult {
-  return new Result(run, status, toldStop(stop, run));
+  const result = new Result(run, status, toldStop(stop, run));
+  liveState(result, run);
+  return result;
+}
+
+/** The result that the caller gets. What a layer made of one is a plain object, which lacks what others have. */
+export function finalResult(run: Run, given: RunResult): RunResult {
+  const result: RunResult =
+    given instanceof Result
+      ? given
+      : Object.freeze(Object.create(Result.prototype, Object.getOwnPropertyDescriptors(withoutState(given))));
+  finalState(result, run);
+  return result;
 }
 
 /**
@@ -24,6 +38,31 @@ export function withLatest(run: Run, result: RunResult, from: number, due: Due |
   const pending = due ? Object.freeze(asked.filter(({ id }) => !due.answers.has(id))) : asked;
   const latest = { ...result, messages, pending, queued: queuedIn(run) };
   return Object.freeze(Object.assign(Object.create(Result.prototype), latest));
+}
+
+/**
+ * A whole result for a `wrapRun` that answers itself: the text, or any fields that are to be other than those of the run
+ * as it is now. Without more it is `done`.
+ *
+ * @example
+ * const closed = defineMiddleware({ name: 'closed', wrapRun: (ctx) => runResult(ctx, 'We are closed.') });
+ */
+export function runResult(
+  ctx: RunContext,
+  given: string | Partial<Omit<RunResult, 'state'>> = {},
+): RunResult {
+  const run = (ctx as Partial<RunContext> | undefined)?._run;
+  if (!run) throw invalidOption('ctx', 'the context of a run', ctx);
+  const fields = typeof given === 'string' ? { text: given } : given;
+  if (!isRecord(fields)) throw invalidOption('given', 'text, or fields of a result', given);
+  const { status = 'done' } = fields;
+  const stop: Stop = { reason: status === 'done' ? 'final' : (status as 'stopped') };
+  const { state: _, ...rest } = resultOf(run, status, stop);
+  const made: RunResult = Object.freeze(
+    Object.assign(Object.create(Result.prototype), { ...rest, ...fields }),
+  );
+  liveState(made, run);
+  return made;
 }
 
 class Result implements RunResult {
@@ -66,6 +105,11 @@ class Result implements RunResult {
     Object.freeze(this);
   }
 
+  /** Not a property of the object itself: results are copied, compared and sent elsewhere as JSON. */
+  get state(): StateReader {
+    return stateIn(this);
+  }
+
   /** Loggers print values, not getters. */
   [Symbol.for('nodejs.util.inspect.custom')](): RunResult {
     return { ...this };
@@ -104,4 +148,9 @@ function lazily(read: (run: Run) => unknown): PropertyDescriptor {
     },
     enumerable: true,
   };
+}
+
+/** `state` is a getter of the class; what a layer copied of it is void. */
+function withoutState({ state: _, ...rest }: RunResult): Omit<RunResult, 'state'> {
+  return rest;
 }

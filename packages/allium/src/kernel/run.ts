@@ -33,6 +33,7 @@ import type { RequestParts } from './model-context.js';
 import type { OpenRun } from './open-run.js';
 import { RequestGate } from './request-gate.js';
 import type { Change } from './result.js';
+import type { StateReader } from './result-state.js';
 import { type RunEvents, runEvents } from './run-events.js';
 import type { DeclaredOptions } from './run-options.js';
 import { type Outcome, type Outermost, type Scope, Supervisor, supervised, untilAborted } from './scope.js';
@@ -70,6 +71,8 @@ export class Run {
   readonly allowPlanChange: boolean;
   /** Calls under way, and runs of sub-agents: who is told when the run is stopped. */
   readonly inside = new Set<{ halt(signal: unknown, by: string | undefined): void }>();
+  /** What sub-agents that have ended left in their cells, by the id of their session. */
+  childStates: Map<string, StateReader> | undefined;
   /** Runs of sub-agents that have not ended, by the place of their call. */
   children: Map<string, Promise<ChildOutcome>> | undefined;
   /** Until this process went on with it, somebody was asked about its calls, so none of them had begun. */
@@ -174,8 +177,8 @@ export class Run {
    */
   halt(signal: unknown, by: string | undefined): void {
     // Latching it comes back here.
-    if (this.call.latched === undefined) return this.call.latch(signal, by);
-    for (const one of this.inside) one.halt(signal, by);
+    if (this.call.latched === undefined) this.call.latch(signal, by);
+    else for (const one of this.inside) one.halt(signal, by);
   }
 
   /** Remembers what of the history the guards of requests have judged. */

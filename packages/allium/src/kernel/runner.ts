@@ -4,8 +4,9 @@ import { endChildren, waiting } from './abandoned.js';
 import { afterActive } from './active-time.js';
 import { leaveAnswers } from './admission.js';
 import { begin, type Start } from './begin.js';
-import { outOfTime, stopOf } from './boundary.js';
+import { outOfTime } from './boundary.js';
 import { RunContext } from './context.js';
+import { type Ended, endedBy, failedWith } from './ended.js';
 import {
   Aborted,
   type AlliumError,
@@ -18,7 +19,6 @@ import {
   messageOf,
   RunError,
 } from './errors.js';
-import { toldError } from './guards.js';
 import { type Due, drain } from './inbox.js';
 import { judgeOptions } from './incoming.js';
 import { enter } from './layers.js';
@@ -26,7 +26,7 @@ import { converse } from './loop.js';
 import type { RunResult, RunStatus, Stop } from './result.js';
 import type { Run } from './run.js';
 import { NONE_DECLARED } from './run-options.js';
-import { resultOf, withLatest } from './run-result.js';
+import { finalResult, resultOf, withLatest } from './run-result.js';
 import { type Outcome, type Scope, Supervisor } from './scope.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft } from './store.js';
 import { toldBeside } from './told-beside.js';
@@ -63,7 +63,8 @@ export async function execute(start: Start): Promise<RunResult> {
     // A sub-agent whose call was given up may still be winding down: it does not outlive the run.
     if (run.children) await Promise.allSettled(run.children.values());
     const closing = stillborn ? ended : close(run, ended, ctx);
-    const { result, failure } = closing instanceof Promise ? await closing : closing;
+    const { result: given, failure } = closing instanceof Promise ? await closing : closing;
+    const result = finalResult(run, given);
     if (run.watched) run.emit({ type: 'agent_end', runId: run.runId, sessionId: run.sessionId, result });
     run.end();
     if (failure) throw toRunError(run, failure.error, result);
@@ -73,12 +74,6 @@ export async function execute(start: Start): Promise<RunResult> {
     unlink?.();
     scope.close();
   }
-}
-
-/** How a run ended, and the error it failed with. */
-interface Ended {
-  readonly result: RunResult;
-  readonly failure?: { readonly error: unknown };
 }
 
 /** The run layers around the loop. Code in them that ignores an abort is left behind. */
@@ -95,23 +90,6 @@ function inLayers(run: Run, ctx: RunContext): Awaitable<unknown> {
   }
   const work = enter(layers.run, 0, ctx, (inner: RunContext) => core(run, inner));
   return isThenable(work) ? run.supervise(work, graceMs) : work;
-}
-
-function endedBy(run: Run, error: unknown, ctx: RunContext): Ended {
-  const { latched, latchedBy } = run.call;
-  const stop = stopOf(error, latched === error ? latchedBy : undefined);
-  if (stop) return { result: resultOf(run, 'stopped', stop) };
-  const failure = { error };
-  if (controlKind(error) === 'abort')
-    return { result: resultOf(run, 'aborted', { reason: 'aborted', message: messageOf(error) }), failure };
-  return { result: resultOf(run, 'error', failedWith(error, ctx)), failure };
-}
-
-/** What events and the journal tell of an error. It may quote what guards removed; the caller gets it as it is. */
-function failedWith(error: unknown, ctx: RunContext): Stop {
-  // That of a broken guard is worded for everybody.
-  const known = codeOf(error) === 'GUARD_FAILED';
-  return { reason: 'error', message: known ? messageOf(error) : toldError(error, ctx) };
 }
 
 /** Inside all run layers: the loop. */

@@ -18,6 +18,8 @@ export class SessionState implements CellHolder {
   tenant: string | undefined;
   history = new History();
   cells: CellHolder['cells'] = undefined;
+  /** Those of the run that ended last. */
+  lastCells: CellHolder['cells'] = undefined;
   readonly callIds = new IdSet();
   inboxCursor = 0;
   /** Numbers of messages up to there that are in the inbox still. */
@@ -205,6 +207,7 @@ export class SessionState implements CellHolder {
 
   private close(run: OpenRun): void {
     this.open = undefined;
+    this.lastCells = run.cells;
     this.usage.add(run.usage.snapshot());
     this.costUsd = sum(this.costUsd, run.costUsd);
   }

@@ -9,6 +9,7 @@ import { ownMessage, toMessages } from './message-input.js';
 import { freezeMessage, type Message, type MessageInput, userMessage } from './messages.js';
 import { checkOptions } from './options.js';
 import type { RunResult } from './result.js';
+import { storedState } from './result-state.js';
 import { fork, type HistoryPoint, type Place, rewind } from './rewind.js';
 import {
   checkRunOptions,
@@ -21,6 +22,7 @@ import {
 import { execute } from './runner.js';
 import { Scope } from './scope.js';
 import { catchUp, SessionState } from './session-state.js';
+import type { StateCell } from './state.js';
 import type { Awaitable, Decision, PendingRequest, Queued, Store } from './store.js';
 
 export interface SessionOptions {
@@ -41,7 +43,7 @@ export interface ForkOptions {
 }
 
 export class Session {
-  private state: SessionState;
+  private known: SessionState;
   /** Of the run under way. */
   private control: Scope | undefined;
 
@@ -53,7 +55,7 @@ export class Session {
     private readonly store: Store = agent.store,
     private readonly tenant?: string,
   ) {
-    this.state = new SessionState(id);
+    this.known = new SessionState(id);
   }
 
   run(input: MessageInput | readonly MessageInput[], options: RunOptions = NO_OPTIONS): Promise<RunResult> {
@@ -188,6 +190,16 @@ export class Session {
     return [...((await reached(() => this.look())).open?.requests.values() ?? [])];
   }
 
+  /**
+   * The value of a cell: of the session, or of its run under way or else the last one. `agentId`: of a sub-agent, by the id
+   * of its session, which the result of its call has in `details.agentId`.
+   */
+  async state<T>(cell: StateCell<T>, agentId?: string): Promise<T> {
+    const { agent, store, tenant } = this;
+    const from = agentId === undefined ? this : new Session(agent, agentId, false, store, tenant);
+    return storedState(await reached(() => from.look()), agent.plan.cells, cell);
+  }
+
   /** What the session says to whoever opened it; another tenant is told nothing. */
   private look(): Awaitable<SessionState> {
     const tenant = this.tenant ?? this.agent.tenant;
@@ -198,9 +210,9 @@ export class Session {
   /** @internal The state of the run under way, or a look at the journal that disturbs none. */
   peek(): Awaitable<SessionState> {
     const { holder } = this;
-    if (holder && holder.state.reading === 0) return holder.state;
+    if (holder && holder.known.reading === 0) return holder.known;
     // A run of this object that just begins reads into its state by itself.
-    const state = holder === this ? new SessionState(this.id) : this.state;
+    const state = holder === this ? new SessionState(this.id) : this.known;
     const wait = catchUp(this.store, state);
     return wait ? wait.then(() => state) : state;
   }
@@ -262,7 +274,7 @@ export class Session {
       );
     }
     // A look at the journal that is still under way goes on with the state it has.
-    if (this.state.reading > 0) this.state = new SessionState(this.id);
+    if (this.known.reading > 0) this.known = new SessionState(this.id);
     busy.set(this.id, this);
   }
 
@@ -284,7 +296,7 @@ export class Session {
         agent,
         store: this.store,
         forgets: this.forget,
-        state: this.state,
+        state: this.known,
         input: messages,
         tenant: options.tenant ?? this.tenant ?? options.parent?.tenant ?? agent.tenant,
         compacts,
@@ -295,14 +307,14 @@ export class Session {
       });
     } catch (error) {
       // A run that failed around a question can be gone on with.
-      waits = this.state.open !== undefined;
+      waits = this.known.open !== undefined;
       // What is in memory may be ahead of the journal: the next look starts from it again.
-      this.state = new SessionState(this.id);
+      this.known = new SessionState(this.id);
       throw error;
     } finally {
       this.control = undefined;
       agent._busy.delete(this.id);
-      if (this.forget && !waits && this.state.open === undefined) {
+      if (this.forget && !waits && this.known.open === undefined) {
         const wait = this.store.delete(this.id);
         if (wait) await wait;
       }

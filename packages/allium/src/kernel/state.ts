@@ -257,6 +257,11 @@ export class Cells implements Base {
     return new Overlay(this);
   }
 
+  /** The values as they are now. */
+  copy(): Cells {
+    return new Cells(this.keys, copyOf(this.session), copyOf(this.run));
+  }
+
   check(cell: StateCell<any>): void {
     this.keyOf(cell);
   }
@@ -347,6 +352,10 @@ function isFirst(writes: readonly Write[], place: number): boolean {
 export interface CellHolder {
   /** By durable name; undefined until there is one: most runs have none, and maps are dear. */
   cells: Map<string, StoredCell> | undefined;
+}
+
+function copyOf({ cells }: CellHolder): CellHolder {
+  return { cells: cells && new Map(cells) };
 }
 
 export function storedIn(holder: CellHolder): Map<string, StoredCell> {

@@ -126,7 +126,7 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         },
         maxWaitMs: {
           description:
-            'Milliseconds to wait for the same request of another run before making the call anyway. Default: 60_000',
+            'Milliseconds to wait for the same request of another run before making the call anyway; a run whose stream nobody reads is not waited for. Default: 60_000',
           type: 'number',
         },
         name: {

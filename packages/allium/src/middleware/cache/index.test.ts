@@ -216,13 +216,34 @@ describe('cache', () => {
       const first = agent.run('hi', { signal: one.signal }).catch((error) => error);
       const second = agent.run('hi', { signal: two.signal }).catch((error) => error);
       await settle();
-      expect(clock.pending).toBe(1);
+      expect(clock.pending).toBe(2);
       two.abort();
       expect(await second).toMatchObject({ code: 'ABORTED' });
       expect(clock.pending).toBe(0);
       one.abort();
       await first;
       expect(model.requests).toHaveLength(1);
+    });
+
+    it('is not held up by a run whose stream nobody reads; those who wait follow one of them', async () => {
+      const clock = fakeClock();
+      const long = () => chunks(...Array.from({ length: 600 }, (_, n) => `${n} `));
+      const model = scriptedModel([long(), long()]);
+      const agent = new Agent({ model, clock, middleware: [cache()] });
+      const stalled = agent.stream('hi');
+      const reader = stalled[Symbol.asyncIterator]();
+      await reader.next();
+      await settle();
+      const others = [agent.run('hi'), agent.stream('hi').result, agent.run('hi')];
+      await settle();
+      expect(model.requests).toHaveLength(1);
+      await clock.advance(1000);
+      const texts = (await Promise.all(others)).map(({ text }) => text.length);
+      expect(new Set(texts).size).toBe(1);
+      expect(model.requests).toHaveLength(2);
+      // The first one gets on as soon as it is read.
+      while (!(await reader.next()).done);
+      expect((await stalled.result).text).toHaveLength(texts[0]!);
     });
 
     it('make a call of their own after the longest wait', async () => {

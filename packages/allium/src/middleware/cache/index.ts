@@ -47,7 +47,7 @@ export interface CacheOptions extends NamedOptions {
   readonly scope?: Scope;
   /** What makes two requests the same, within the scope; undefined leaves this call out. @default cacheKey */
   readonly key?: (ctx: ModelContext) => string | undefined;
-  /** Milliseconds to wait for the same request of another run before making the call anyway. @default 60_000 */
+  /** Milliseconds to wait for the same request of another run before making the call anyway; a run whose stream nobody reads is not waited for. @default 60_000 */
   readonly maxWaitMs?: number;
   /** @default the agent's */
   readonly clock?: Clock;
@@ -75,6 +75,7 @@ export function cache(options: CacheOptions = {}): Middleware {
     store,
     ttlMs,
     maxWaitMs,
+    leavesStalled: true,
     clock,
     read,
     entry: (response, expiresAt) =>

@@ -98,14 +98,14 @@ export function idempotency(options: IdempotencyOptions): Middleware {
         const outcome = await calls.follow(id, ctx.signal);
         if (outcome.type === 'answer') return replay(ctx, outcome.answer);
       }
-      calls.begin(id);
+      const call = calls.begin(id);
       let outcome: Outcome<ToolResult> = NONE;
       try {
         const result = await once(ctx, id, next);
         outcome = { type: 'answer', answer: result };
         return result;
       } finally {
-        calls.end(id, outcome);
+        calls.end(id, call, outcome);
       }
     },
   });
