@@ -404,10 +404,10 @@ it('D13 what is posted to the inbox is taken over once, wherever the runner dies
   const whole = await agentOn(calm, parts).session('s').run('go');
   expect(whole.messages.map(textOf)).toEqual([
     'go',
+    'Left, please.',
     '',
     'saw a',
     'saw b',
-    'Left, please.',
     'Steered.',
     'Thank you.',
     'Followed.',

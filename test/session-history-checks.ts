@@ -83,7 +83,7 @@ export function sessionHistoryChecks(name: string, open: () => Store, again?: ()
     });
 
     it('is forked at a message: the two go their own ways', async () => {
-      const { session, elsewhere, id } = setup('one', toolCalls({ name: 'look' }), 'two', 'three');
+      const { store, session, elsewhere, id } = setup('one', toolCalls({ name: 'look' }), 'two', 'three');
       await session.run('first');
       const { messages } = await session.run('second');
       const copy = await elsewhere('other').session.fork({ before: messages[0]!.id }, { id: `${id}-copy` });
@@ -96,6 +96,9 @@ export function sessionHistoryChecks(name: string, open: () => Store, again?: ()
       expectValidHistory(await inside.messages());
       const again = await inside.continue();
       expect(again.text).toBe('three');
+      // A fork between two runs holds nothing of the later one.
+      const between = await session.fork((await session.messages())[1]!.id, { id: `${id}-between` });
+      expect((await store.read(between.id, 1)).at(-1)).toMatchObject({ type: 'run_end', status: 'done' });
       const whole = await session.fork();
       expect(await whole.messages()).toEqual(await session.messages());
     });

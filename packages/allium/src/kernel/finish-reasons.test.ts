@@ -1,14 +1,18 @@
 /** How a run goes on after an answer that its model did not end by itself. */
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import {
   Agent,
   defineMiddleware,
   type FinishReason,
   type Middleware,
   memoryStore,
+  type RunResult,
   textOf,
   tool,
 } from 'allium';
-import { cache, fallback, retry, structuredOutput } from 'allium/middleware';
+import { cache, fallback, record, replay, retry, structuredOutput } from 'allium/middleware';
 import { collect, scriptedModel, text } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -228,6 +232,21 @@ describe('together with middleware', () => {
     expect(await agent.run('go')).toMatchObject({ status: 'done', text: 'whole' });
     expect(model.requests).toHaveLength(2);
   });
+
+  it.each(['length', 'content-filter', 'error'] as const)(
+    'a replay ends as the recorded run: %s',
+    async (reason) => {
+      const to = join(mkdtempSync(join(tmpdir(), 'allium-finish-')), 'cassette.jsonl');
+      const ends = (result: Promise<RunResult>) =>
+        result.then(
+          ({ stop }) => stop.reason,
+          ({ code }) => code,
+        );
+      const recorded = await ends(setup([ending(reason)], { middleware: [record({ to })] }).agent.run('go'));
+      expect(['cut_off', 'content_filter', 'MODEL_STREAM_FAILED']).toContain(recorded);
+      expect(await ends(setup([], { middleware: [replay({ from: to })] }).agent.run('go'))).toBe(recorded);
+    },
+  );
 
   it('a sub-agent that was cut off is an error result that says so', async () => {
     const { agent: child } = setup([ending('length')]);

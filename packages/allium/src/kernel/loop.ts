@@ -10,6 +10,7 @@
 import { takeAnswers } from './admission.js';
 import { boundary, checkLimits, restoreStop } from './boundary.js';
 import { NO_VERDICTS } from './call-verdicts.js';
+import { compactHistory } from './compact.js';
 import { type ModelContext, type RunContext, TurnContext } from './context.js';
 import { onRunEnd, shouldStopAfterTurn } from './end-rules.js';
 import { kernelStop } from './errors.js';
@@ -19,7 +20,7 @@ import { isAnswered } from './history.js';
 import { type Due, drain } from './inbox.js';
 import { acceptInput, acceptQueued, appendMessages, judgeInjected, stamped } from './incoming.js';
 import { type AssistantMessage, NOTHING, type ToolMessage } from './messages.js';
-import { type Answer, compactHistory, modelPhase } from './model-phase.js';
+import { type Answer, modelPhase } from './model-phase.js';
 import type { OpenBatch } from './open-run.js';
 import type { Stop } from './result.js';
 import type { Run } from './run.js';

@@ -1,9 +1,8 @@
 /** The first half of a turn: the request, the model inside its layers, guards, `afterModelResponse`, the message. */
-import { checkLimits } from './boundary.js';
 import { type CallVerdicts, NO_VERDICTS } from './call-verdicts.js';
 import { ModelContext, ModelSeam, TurnContext } from './context.js';
 import { controlKind, type RestartTurn } from './errors.js';
-import { failedStream, naturalEnd, notWhole } from './finish-reasons.js';
+import { failedStream, notWhole } from './finish-reasons.js';
 import { judgeInjected, stamped } from './incoming.js';
 import { Onion } from './layers.js';
 import { LiveMessage } from './live.js';
@@ -18,7 +17,6 @@ import {
 } from './messages.js';
 import { callModel } from './model-call.js';
 import { causedBy, withoutOrphans } from './orphans.js';
-import type { Stop } from './result.js';
 import * as rules from './rules.js';
 import type { Run } from './run.js';
 import { type Outcome, Scope } from './scope.js';
@@ -54,21 +52,6 @@ export function modelPhase(run: Run): Promise<Phase> {
   return run.plan.seesModelCalls
     ? layeredPhase(run, new LiveMessage(run, messageId))
     : plainPhase(run, messageId);
-}
-
-/** In the place of turns: those who can compact the history do. Nobody sees a model call of theirs. */
-export async function compactHistory(run: Run): Promise<Stop> {
-  checkLimits(run);
-  const seam = new ModelSeam(run, run.scope, undefined, run.history.length);
-  const ctx = new ModelContext(run, run.scope, run.request, seam);
-  try {
-    for (const planned of run.plan.rules.compact) await rules.ask(planned, ctx);
-  } catch (error) {
-    if (controlKind(error) === 'stop') run.call.latch(error, seam.latchedBy);
-    throw error;
-  }
-  if (ctx._state) run.cells.stage(ctx._state);
-  return naturalEnd(undefined, undefined);
 }
 
 /** One try at an answer. Written without `await`: an async function would cost a good part more. */

@@ -106,12 +106,17 @@ interface Past {
 function pastAt(sessionId: string, entries: readonly Entry[], to: string | null): Past {
   const past = new SessionState(sessionId);
   let found: Past | undefined;
+  /** The start of a run that has not ended: where it adds the next message, it is no part of what came before. */
+  let start: number | undefined;
   for (const entry of entries) {
     const { cells } = past;
     const there = idOf(past) === to;
+    if (entry.type === 'run_end' || !there) start = undefined;
+    if (entry.type === 'run_start') start = entry.seq;
     takeIn(past, entry);
+    if (!there || idOf(past) === to) continue;
     // The map goes on being written to, unless this entry has put another one in its place.
-    if (there && idOf(past) !== to) found = { seq: entry.seq - 1, cells: cells && new Map(cells) };
+    found = { seq: Math.max(1, (start ?? entry.seq) - 1), cells: cells && new Map(cells) };
   }
   return idOf(past) === to ? past : found!;
 }
