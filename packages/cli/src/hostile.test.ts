@@ -111,6 +111,7 @@ describe('in a pipe', () => {
     ['sessions fork', ['sessions', 'fork', ID]],
     ['sessions delete', ['sessions', 'delete', ID]],
     ['sessions delete --yes', ['sessions', 'delete', '--yes', ID]],
+    ['sessions queue', ['sessions', 'queue', ID]],
     ['sessions resume', ['sessions', 'resume', ID]],
     ['sessions resume of what is not there', ['sessions', 'resume', `none${EVIL}`]],
     ['trace', ['trace', '--state']],

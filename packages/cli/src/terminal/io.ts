@@ -16,9 +16,9 @@ export interface Io {
   readonly cwd: string;
   /** Somebody sits there and can be asked. */
   readonly interactive: boolean;
-  /** Styles text for stdout. */
+  /** Styles text for stdout. What it returns is for `print` alone: styles are marks until it is written. */
   readonly out: Style;
-  /** Styles text for stderr. */
+  /** Styles text for stderr, to be written with `note`. */
   readonly err: Style;
   /** Aborts when the process is told to end (Ctrl-C). */
   readonly signal: AbortSignal;
