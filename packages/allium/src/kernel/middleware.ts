@@ -74,7 +74,8 @@ export interface Window {
  * Catches every match of up to `chars` characters (UTF-16 units), however the text is chunked. While text streams, at
  * least `chars` of it are held back, and less than `chars + max(16, chars / 4)`: it is searched in steps, not at every
  * delta. Held back longer is only a span that has begun and may still grow, with what follows it. Several guards on one
- * text stand behind each other, so what they hold back adds up. Adjacent blocks of a kind are one text; its end releases everything.
+ * text stand behind each other, so what they hold back adds up. Adjacent blocks of a kind are one text; its end releases
+ * everything.
  */
 export function window(chars: number): Window {
   if (!Number.isInteger(chars) || chars < 1) throw invalidOption('chars', 'an integer ≥ 1', chars);
