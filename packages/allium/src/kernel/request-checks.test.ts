@@ -34,7 +34,7 @@ const WRONG: [string, object, string][] = [
   [
     'model',
     { model: 'gpt' },
-    'Expected `ctx.model` to be a model with provider, id and stream(), got "gpt".',
+    'Expected `ctx.model` to be a model with provider, id and stream(), got "gpt". A name is not enough here: write resolveModel("gpt") of "@allium/ai-sdk", or fromAiSdk( … ) with a model of the AI SDK.',
   ],
   [
     'model',
@@ -68,7 +68,7 @@ const WRONG: [string, object, string][] = [
   [
     'settings',
     { settings: { max_tokens: 5 } },
-    'Unknown option `max_tokens` of ctx.settings. It takes: maxOutputTokens, temperature, topP, stopSequences, seed, toolChoice, responseSchema, provider, systemMetadata.',
+    'Unknown option `max_tokens` of ctx.settings. Here that is `maxOutputTokens`. It takes: maxOutputTokens, temperature, topP, stopSequences, seed, toolChoice, responseSchema, provider, systemMetadata.',
   ],
 ];
 
