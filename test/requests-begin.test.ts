@@ -95,6 +95,28 @@ describe('a run that goes on in another process', () => {
   });
 });
 
+describe('a run that a program began, in a session with a person', () => {
+  it.each(Object.keys(windows(2)).slice(0, 3))('%s', async (name) => {
+    const model = scriptedModel([text('Hello.'), ...batches(5), text('Done.')]);
+    const session = new Agent({ model, tools: [look], middleware: [windows(2)[name]!()] }).session('s');
+    await session.run('Hi.');
+    await session.run(syntheticUserMessage('Every morning: look.', { source: 'cron' }));
+    for (const { messages } of model.requests.slice(1)) expectSound(messages, 'Every morning: look.');
+  });
+});
+
+describe('a sub-agent', () => {
+  it.each(Object.keys(windows(2)).slice(0, 3))('%s', async (name) => {
+    const child = scriptedModel([...batches(5), text('Rain.')]);
+    const inner = new Agent({ model: child, tools: [look], middleware: [windows(2)[name]!()] });
+    const model = scriptedModel([toolCalls({ name: 'scout', args: { prompt: 'Look out.' } }), text('Done.')]);
+    const scout = inner.asTool({ name: 'scout', description: 'Looks.' });
+    await new Agent({ model, tools: [scout] }).run('Go.');
+    expect(child.requests).toHaveLength(6);
+    for (const { messages } of child.requests) expectSound(messages, 'Look out.');
+  });
+});
+
 describe('a run that is steered keeps the question it began with, too', () => {
   it.each([1, 2, 3, 4])('with %i', async (size) => {
     for (const make of Object.values(windows(size)).slice(0, 3)) {

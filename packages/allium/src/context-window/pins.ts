@@ -66,23 +66,24 @@ export class Questions {
   /** Their indexes in the messages of a request, in order. */
   of(messages: readonly Message[], ctx: Asking): readonly number[] {
     const { lastUser } = this.pins.of(messages);
-    if (lastUser < 0) return NONE;
     const first = this.placeOf(messages, this.firstOf(ctx));
-    return first < 0 || first >= lastUser ? [lastUser] : [first, lastUser];
+    const known = [first, lastUser].filter((index) => index >= 0).sort((a, b) => a - b);
+    return first === lastUser ? known.slice(1) : known;
   }
 
   /** The id of the message that the run was started with; undefined as long as nothing came after it. */
   private firstOf({ history, runId }: Asking): string | undefined {
     const known = this.begun.get(history);
     if (known?.runId === runId) return known.id;
-    const from = history.findLastIndex(({ id }) => !id.startsWith(`${runId}.`)) + 1;
-    const answer = history.findIndex(({ role }, index) => index >= from && role !== 'user');
+    const own = history.slice(history.findLastIndex(({ id }) => !id.startsWith(`${runId}.`)) + 1);
+    const answer = own.findIndex(({ role }) => role !== 'user');
     if (answer < 0) return undefined;
-    const asked = history.slice(from, answer).findLast((message) => !isSyntheticMessage(message));
-    const answered = history[answer]!;
+    const given = own.slice(0, answer);
+    const asked = given.findLast((message) => !isSyntheticMessage(message)) ?? given.at(-1);
+    const answered = own[answer]!;
     // An answer that came with the input is of no model here: then the question is what came with it last.
-    const own = answered.role === 'assistant' && answered.model !== undefined;
-    const id = own ? asked?.id : undefined;
+    const isOurs = answered.role === 'assistant' && answered.model !== undefined;
+    const id = isOurs ? asked?.id : undefined;
     this.begun.set(history, { runId, id });
     return id;
   }
@@ -100,8 +101,6 @@ export class Questions {
 
 /** The run that a request is for. */
 type Asking = Pick<Context, 'history' | 'runId'>;
-
-const NONE: readonly number[] = Object.freeze([]);
 
 /** The user message nearest before this one, for requests have to begin with one; -1 for none. */
 export function leadOf(messages: readonly Message[], index: number): number {
