@@ -237,7 +237,7 @@ describe('events of a child', () => {
     return new Agent({
       model: scriptedModel([toolCalls({ name: 'kid', args: { prompt: 'go' } }), 'ok']),
       middleware: [{ name: 'g', guard }],
-      tools: [child.asTool({ name: 'kid', description: 'A child.' })],
+      tools: [child.asTool({ name: 'kid', description: 'A child.', inheritGuards: false })],
       observers,
     });
   };

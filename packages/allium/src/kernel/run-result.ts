@@ -83,7 +83,7 @@ class Result implements RunResult {
     const { history, open } = run;
     const last = history.lastAnswer(open.from);
     this.status = status;
-    this.stop = stop;
+    this.stop = run.plan.layers.run.length > 0 ? Object.freeze({ ...stop }) : stop;
     this.text = last ? textOf(last) : '';
     this.output = run.output;
     this.turns = open.turns;
@@ -92,7 +92,7 @@ class Result implements RunResult {
     this.sessionId = run.sessionId;
     this.messages = history.from(open.from);
     if (run.plan.layers.run.length > 0) {
-      sources.set(this, run);
+      sources.set(this.stop, run);
       // One by one, which costs half of what all at once does.
       for (const name of GROWING) Object.defineProperty(this, name, LAZY[name]);
     } else {
@@ -137,13 +137,16 @@ function changesOf({ changes }: Run): readonly Change[] {
   return changes.length === 0 ? NOTHING : Object.freeze([...changes]);
 }
 
-/** Where the lazy properties come from. A run holds what guards removed, so nobody finds it by way of a result. */
-const sources = new WeakMap<Result, Run>();
+/**
+ * Where the lazy properties come from. A run holds what guards removed, so nobody finds it by way of a result. Known by the
+ * `stop` of the result, which copies of its properties have too.
+ */
+const sources = new WeakMap<Stop, Run>();
 
 function lazily(read: (run: Run) => unknown): PropertyDescriptor {
   return {
     get(this: Result) {
-      const run = sources.get(this);
+      const run = sources.get(this.stop);
       return run && read(run);
     },
     enumerable: true,

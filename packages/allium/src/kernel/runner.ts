@@ -223,7 +223,9 @@ function toRunError(run: Run, error: unknown, result: RunResult): RunError {
   const where = middleware ? ` (in ${hook} of "${middleware}")` : hook === 'onRequest' ? ` (in ${hook})` : '';
   // Of a guard that broke, the cause is what the guard threw.
   const cause = code === 'GUARD_FAILED' ? ((error as AlliumError).cause ?? error) : error;
-  const told = toldBeside(messageOf(error), run) ?? errorKind(error);
+  // That of a broken guard is worded for everybody, and the guard would break over it again.
+  const words = messageOf(error);
+  const told = code === 'GUARD_FAILED' ? words : (toldBeside(words, run) ?? errorKind(error));
   const failure = new RunError(code, `The run failed: ${told}${where}`, result, cause);
   // A cause that is no object has nothing beside it, so whoever asks may ask the error itself.
   if (raisedBy) attribute(failure, raisedBy);
