@@ -343,6 +343,57 @@ it('a tool that runs finishes when another one asks somebody, models and sub-age
   expect(messages.length).toBeGreaterThan(0);
 });
 
+it('a question that a tool waits for is dropped when another call stops the run, and none is asked after it', async () => {
+  const asked: string[] = [];
+  const goOn = deferred<void>();
+  const { agent, go } = pair(
+    stop,
+    async (_, ctx) => {
+      const first = await ctx.suspend({ title: 'First?' }).catch((error) => error);
+      await ctx.suspend({ title: 'Second?' }).catch(() => {});
+      throw first;
+    },
+    () => [],
+    {
+      onRequest: ({ title }) => {
+        asked.push(title!);
+        return goOn.promise as never;
+      },
+    },
+  );
+  const running = agent.run('go');
+  await settle();
+  go();
+  const { status, messages } = await running;
+  expect([status, asked]).toEqual(['stopped', ['First?']]);
+  expect(results(messages)).toEqual(['Stopped: Enough.', 'Stopped: Enough.']);
+});
+
+it('holds in a run that was resumed', async () => {
+  const store = memoryStore();
+  let runs = 0;
+  const { make, go } = pair(
+    async (_, ctx) => {
+      if ((await ctx.suspend({ title: 'May I?' })).type === 'approve') ctx.stop('stopped', 'Enough.');
+    },
+    async (_, ctx) => {
+      await ctx.suspend({ title: 'May I, too?' });
+      runs++;
+      throw new Error('busy');
+    },
+    () => [WAITS['retry()']!],
+    { store },
+  );
+  go();
+  const { pending } = await make([calls('other', 'ends')])
+    .session('s')
+    .run('go');
+  const answers = Object.fromEntries(pending.map(({ id }) => [id, { type: 'approve' as const }]));
+  const { status, messages } = await make([]).session('s').resume({ answers });
+  expect([status, runs]).toEqual(['stopped', 1]);
+  expect(results(messages)).toEqual(['"other" failed: busy', 'Stopped: Enough.']);
+});
+
 describe('a sub-agent beside a call that stops the run', () => {
   it('ends at its next step, and its waits at once', async () => {
     let asked = 0;

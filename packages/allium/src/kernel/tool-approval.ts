@@ -301,6 +301,7 @@ export class ToolApproval {
         `ctx.suspend() takes a request { title?, details?, timeoutMs?, onRequest? }, got ${shown(request)}.`,
       );
     }
+    this.run.call.check();
     if (call.phase === 'ending') {
       throw new AlliumError(
         'INVALID_HOOK_RESULT',

@@ -148,6 +148,13 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
     if (this.phase === 'running' && controlKind(signal) === 'suspend') this.batch.wait();
   }
 
+  /** Nobody is asked for the sake of a run that is stopped. */
+  override halt(signal: unknown): void {
+    super.halt(signal);
+    if (this.asking !== undefined && this.asking.size > 0 && controlKind(signal) === 'stop')
+      this.scope.abort(signal);
+  }
+
   /** The tool has returned. */
   came(result: ToolResult): void {
     this.failure = undefined;

@@ -552,7 +552,7 @@ describe('what became of a goal is known', () => {
 describe('options', () => {
   const evaluator = scriptedModel([]);
   it.each([
-    [undefined, 'Expected `options` to be an object with evaluator, maxEvaluations for goal()'],
+    [undefined, 'Expected `options` to be an object with evaluator, maxEvaluations, name for goal()'],
     [{}, 'Expected `evaluator` to be an object with stream(), got undefined.'],
     [{ evaluator: 'gpt' }, 'Expected `evaluator` to be an object with stream(), got "gpt".'],
     [{ evaluator, maxEvaluations: 0 }, 'Expected `maxEvaluations` to be an integer from 1 to 100, got 0.'],

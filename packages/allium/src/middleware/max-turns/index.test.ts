@@ -95,7 +95,7 @@ describe('max-turns', () => {
     [{ turns: 2.5 }, 'Expected `turns` to be an integer ≥ 1, got 2.5.'],
     [{ turns: '3' }, 'Expected `turns` to be an integer ≥ 1, got "3".'],
     [{ turn: 3 }, 'Unknown option `turn` of maxTurns(). Did you mean `turns`?'],
-    [5, 'Expected `options` to be an object with turns for maxTurns(), got 5.'],
+    [5, 'Expected `options` to be an object with turns, name for maxTurns(), got 5.'],
   ])('refuses %j', (options, message) => {
     expect(() => maxTurns(options as never)).toThrow(message);
   });

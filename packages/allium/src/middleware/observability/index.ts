@@ -116,7 +116,8 @@ export function observability(options: ObservabilityOptions = {}): Middleware {
           }),
           ({ status }) => counter('allium.runs', 1, { 'gen_ai.agent.name': ctx.agent.name, status }),
           ({ changes }) => {
-            for (const { by, what, turn } of changes) acted(ctx, by, what, turn);
+            // That a tool failed is told by its own span.
+            for (const { by, what, turn } of changes) if (by !== 'kernel') acted(ctx, by, what, turn);
           },
         );
       } finally {

@@ -104,8 +104,8 @@ describe('stopwatch', () => {
   it.each([
     [{ log: 'stdout' }, 'Expected `log` to be a function, got "stdout".'],
     [{ clock: {} }, 'Expected `clock` to be an object with now(), got {}.'],
-    [{ logger: () => {} }, 'Unknown option `logger` of stopwatch(). It takes: log, clock.'],
-    [5, 'Expected `options` to be an object with log, clock for stopwatch(), got 5.'],
+    [{ logger: () => {} }, 'Unknown option `logger` of stopwatch(). It takes: log, clock, name.'],
+    [5, 'Expected `options` to be an object with log, clock, name for stopwatch(), got 5.'],
   ])('refuses %j', (options, message) => {
     expect(() => stopwatch(options as never)).toThrow(message);
   });

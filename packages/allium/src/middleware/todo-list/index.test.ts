@@ -188,7 +188,7 @@ describe('what the model is told', () => {
     [{ systemPrompt: 5 }, 'Expected `systemPrompt` to be text, got 5.'],
     [{ toolDescription: null }, 'Expected `toolDescription` to be text, got null.'],
     [{ prompt: 'x' }, 'Unknown option `prompt` of todoList().'],
-    ['x', 'Expected `options` to be an object with systemPrompt, toolDescription for todoList()'],
+    ['x', 'Expected `options` to be an object with systemPrompt, toolDescription, name for todoList()'],
   ])('refuses options %j', (options, message) => {
     expect(() => todoList(options as never)).toThrow(message);
   });
