@@ -904,6 +904,11 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
             'Middleware of every sub-agent, outside its own: guards, tracing, approval. Default: []',
           anyOf: [code],
         },
+        inheritGuards: {
+          description:
+            'Whether the guards of the calling agent judge in sub-agents too, after their own. Default: true',
+          type: 'boolean',
+        },
         excludeTools: {
           description: 'Names of tools no sub-agent gets, wherever they come from. Default: []',
           type: 'array',
