@@ -1,5 +1,5 @@
 /** Reads the stream of a model, whatever the model does. */
-import { soon } from './clock.js';
+import { monotonic, soon, systemClock } from './clock.js';
 import { AlliumError, isThenable, shown } from './errors.js';
 import { type Model, type ModelPart, type ModelRequest, modelName } from './model.js';
 import type { Run } from './run.js';
@@ -131,7 +131,7 @@ export abstract class Reading extends Link {
 
   private breather(): Promise<void> | undefined {
     if (++this.looks % FAIR_LOOKS !== 0) return undefined;
-    const now = Date.now();
+    const now = monotonic(systemClock);
     if (this.since === 0) this.since = now;
     if (now - this.since <= FAIR_MS) return undefined;
     this.since = 0;
