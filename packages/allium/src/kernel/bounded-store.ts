@@ -1,5 +1,5 @@
 /** A store whose answers are not waited for without end. */
-import { type Clock, systemClock } from './clock.js';
+import { type Clock, monotonic, systemClock } from './clock.js';
 import { AlliumError, isThenable } from './errors.js';
 import { checkNumber, checkOptions } from './options.js';
 import type { Scope } from './scope.js';
@@ -40,7 +40,7 @@ export function withStoreTimeout(store: Store, options: StoreTimeoutOptions = {}
 
 /** Whose waits these are. */
 interface Waiter {
-  /** Once it is aborted, the store gets `graceMs` more, but at least a second, and no longer its whole time. */
+  /** Once it is aborted, an answer may take `graceMs`, but at least a second, and no longer the whole time. */
   readonly scope: Scope;
   readonly graceMs: number;
   /** That of the run whose tool started this one: both fail when the store does not answer one of them. */
@@ -50,6 +50,8 @@ interface Waiter {
 export class BoundedStore implements Store {
   /** The run has waited in vain once. It cannot go on, so it waits for nothing more. */
   private lost: AlliumError | undefined = undefined;
+  /** Set by the first wait of a run that is to end. */
+  private endsBy: number | undefined = undefined;
 
   constructor(
     readonly raw: Store,
@@ -117,7 +119,7 @@ export class BoundedStore implements Store {
       let cancel = alarm(timeoutMs);
       const unlink = waiter?.scope.onAbort(() => {
         cancel();
-        cancel = alarm(Math.min(timeoutMs, Math.max(waiter.graceMs, LEAST_GRACE_MS)));
+        cancel = alarm(this.grace(waiter));
       });
       const over = (): void => {
         cancel();
@@ -138,6 +140,18 @@ export class BoundedStore implements Store {
         },
       );
     });
+  }
+
+  /**
+   * What one wait may take once the run is to end. All of them together may take twice as long, those of sub-agents
+   * that end with it included: a store that answers everything a little late does not hold up the end without end.
+   */
+  private grace({ graceMs, above }: Waiter): number {
+    const most = Math.min(this.timeoutMs, Math.max(graceMs, LEAST_GRACE_MS));
+    if (above?.waiter?.scope.aborted) return Math.min(most, above.grace(above.waiter));
+    const now = monotonic(this.clock);
+    this.endsBy ??= now + 2 * most;
+    return Math.max(0, Math.min(most, this.endsBy - now));
   }
 
   private timedOut(method: keyof Store, ms: number): AlliumError {
