@@ -49,7 +49,16 @@ export function openDatabase(
   load: (name: string) => unknown = createRequire(import.meta.url),
   who = 'The SQLite store',
 ): SqliteDatabase {
-  return new (findBuiltIn() ?? libsql(load, who))(path);
+  const Database = findBuiltIn() ?? libsql(load, who);
+  makeFile(path);
+  return new Database(path);
+}
+
+/** Made by SQLite, it could be read by every user of the machine. What it puts beside it (-wal, -shm) gets the same mode. */
+function makeFile(path: string): void {
+  // In memory, or a URL.
+  if (path === '' || /^:|^\w\w+:/.test(path)) return;
+  fs.closeSync(fs.openSync(path, 'a', 0o600));
 }
 
 function builtIn(): Constructor | undefined {
