@@ -31,7 +31,8 @@ export function openFile<T>(file: string, who: string, use: (database: SqliteDat
   try {
     if (file !== ':memory:') {
       fs.mkdirSync(path.dirname(file), { recursive: true });
-      // Node says why a file cannot be opened, SQLite does not. And what Node makes, others cannot read.
+      // Node says why a file cannot be opened, SQLite does not. And what Node makes, others cannot read,
+      // nor what SQLite puts beside it (-wal, -shm) with the same mode.
       fs.closeSync(fs.openSync(file, 'a', 0o600));
     }
     opened = openDatabase(file, undefined, undefined, who);
@@ -49,16 +50,7 @@ export function openDatabase(
   load: (name: string) => unknown = createRequire(import.meta.url),
   who = 'The SQLite store',
 ): SqliteDatabase {
-  const Database = findBuiltIn() ?? libsql(load, who);
-  makeFile(path);
-  return new Database(path);
-}
-
-/** Made by SQLite, it could be read by every user of the machine. What it puts beside it (-wal, -shm) gets the same mode. */
-function makeFile(path: string): void {
-  // In memory, or a URL.
-  if (path === '' || /^:|^\w\w+:/.test(path)) return;
-  fs.closeSync(fs.openSync(path, 'a', 0o600));
+  return new (findBuiltIn() ?? libsql(load, who))(path);
 }
 
 function builtIn(): Constructor | undefined {
