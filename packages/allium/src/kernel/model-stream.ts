@@ -177,6 +177,7 @@ export abstract class Reading extends Link {
 
   /** It has not ended when it was looked for. */
   overdue(): void {
+    this.watch.end();
     this.cancel ??= this.setGrace(() => this.letGo());
   }
 
