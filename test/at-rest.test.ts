@@ -103,7 +103,7 @@ describe('a journal in which a field was renamed or damaged', () => {
     }
   }
 
-  it('is read, or refused with SESSION_CORRUPT, and never ends in a TypeError', async () => {
+  it('D25 is read, or refused with SESSION_CORRUPT, and never ends in a TypeError', async () => {
     const entries = await journal();
     const seen = new Set<string>();
     for (let i = 0; i < entries.length; i++)

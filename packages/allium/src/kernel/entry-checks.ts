@@ -65,17 +65,17 @@ const FIELDS: Readonly<Record<string, Readonly<Record<string, Check>>>> = {
 };
 
 /** Throws `SESSION_CORRUPT` for an entry that is none, naming the field. */
-export function checkEntry(entry: unknown, sessionId: string, place: number): void {
+export function checkEntry(entry: unknown, sessionId: string): void {
   const known = isRecord(entry) && typeof entry.type === 'string' ? entry : undefined;
   const lack = known
     ? lackIn(known, Object.hasOwn(FIELDS, known.type as string) ? FIELDS[known.type as string]! : {})
     : 'type';
   if (lack === undefined) return;
-  const value = isRecord(entry) ? entry[lack] : entry;
+  const { [lack]: value, seq } = isRecord(entry) ? entry : { [lack]: entry };
   throw new AlliumError(
     'SESSION_CORRUPT',
-    `Entry ${place} of session ${shown(sessionId)}${known ? `, a ${known.type}` : ''} has the \`${lack}\` ${shown(value)}. The journal was changed by something else, or damaged: restore it from a backup, or delete the session.`,
-    { data: { sessionId, seq: place, field: lack } },
+    `Entry ${shown(seq)} of session ${shown(sessionId)}${known ? `, a ${known.type}` : ''} has the \`${lack}\` ${shown(value)}. The journal was changed by something else, or damaged: restore it from a backup, or delete the session.`,
+    { data: { sessionId, seq, field: lack } },
   );
 }
 

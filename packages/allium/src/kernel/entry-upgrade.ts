@@ -1,4 +1,5 @@
 /** Entries of older journals, turned into those of today: one step per version, all of them in one table. */
+import { checkEntry } from './entry-checks.js';
 import { AlliumError, shown } from './errors.js';
 import { ENTRY_VERSION, type Entry } from './store.js';
 
@@ -28,6 +29,7 @@ export function upgradeEntries(
   steps: Readonly<Record<number, (entry: StoredEntry) => StoredEntry>> = STEPS,
   current: number = ENTRY_VERSION,
 ): readonly Entry[] {
+  for (let i = 0; i < entries.length; i++) checkEntry(entries[i], sessionId);
   // The same array where there is nothing to do, which is nearly always.
   const old = entries.some((entry) => entry.v !== current);
   return (old
