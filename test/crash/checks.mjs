@@ -23,6 +23,7 @@ import { AT_MOST_ONCE } from './scenario.mjs';
  * @property {readonly Effect[]} ledger
  * @property {readonly { seq: number, entries: readonly object[] }[]} acks
  * @property {readonly Snapshot[]} snapshots
+ * @property {boolean} [failing] Runs failed and were resumed by the same process: nobody looked in between.
  */
 
 /** @typedef {Pick<Evidence, 'entries' | 'messages'>} Baseline The same session, uninterrupted. */
@@ -89,7 +90,7 @@ function identityOf(/** @type {Entry} */ entry) {
 
 /** The history is the uninterrupted one, message for message and id for id, up to results in doubt. */
 function checkMessages(
-  /** @type {Evidence} */ { messages, snapshots },
+  /** @type {Evidence} */ { entries: journal, messages, snapshots, failing },
   /** @type {Baseline} */ baseline,
   /** @type {Report} */ report,
 ) {
@@ -113,7 +114,9 @@ function checkMessages(
       continue;
     }
     const { toolCallId, toolName } = message;
-    const broken = snapshots.some(({ entries }) => wasUnderWay(entries, toolCallId));
+    const broken =
+      snapshots.some(({ entries }) => wasUnderWay(entries, toolCallId)) ||
+      (failing && wasUnderWay(untilFinished(journal, toolCallId), toolCallId));
     if (!broken || !AT_MOST_ONCE.includes(toolName))
       report('lost', `the result of ${toolName} ${toolCallId} is said to be in doubt and is not`);
     doubtful.add(toolCallId);
@@ -129,6 +132,13 @@ function wasUnderWay(/** @type {readonly Entry[]} */ entries, /** @type {string}
         (entry.type === 'tool_started' && entry.callId === callId) ||
         (entry.type === 'message' && entry.started && makes(entry.message, callId)),
     ) && !isFinished(entries, callId)
+  );
+}
+
+function untilFinished(/** @type {readonly Entry[]} */ entries, /** @type {string} */ callId) {
+  return entries.slice(
+    0,
+    entries.findIndex((entry) => entry.type === 'tool_finished' && entry.message.toolCallId === callId),
   );
 }
 

@@ -1,10 +1,13 @@
 // The harness itself: a small run of it finds nothing wrong with our stores, and finds out the stores that are wrong.
 
+import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { build } from '../../scripts/build.mjs';
 import { root } from '../../scripts/repository.mjs';
 import { runCommand } from '../../scripts/run-command.mjs';
+import { line, readLines } from './ledger.mjs';
 import { KINDS } from './stopping-store.mjs';
 
 beforeAll(() => build(), 120_000);
@@ -26,6 +29,7 @@ async function crash(...args: string[]) {
       doubled: number;
       repeatedEffects: number;
       inDoubt: number;
+      broken: number;
     },
   };
 }
@@ -85,4 +89,40 @@ describe('the crash harness', () => {
     expect(counts, stderr).toMatchObject({ lost: 0, doubled: 0, repeatedEffects: 0 });
     expect(code).toBe(0);
   }, 60_000);
+
+  it.each(['slow', 'late', 'silent'])(
+    'a store that is %s does no harm',
+    async (trouble) => {
+      const { code, stderr, counts } = await crash(
+        '--each',
+        '1',
+        '--random',
+        '0',
+        '--store',
+        'file',
+        '--trouble',
+        trouble,
+        '--only',
+        'after (effect|tool_finished)|revived before run_end',
+      );
+      expect(counts, stderr).toMatchObject({ lost: 0, doubled: 0, repeatedEffects: 0, broken: 0 });
+      expect(code).toBe(0);
+    },
+    120_000,
+  );
+
+  it('survives half a line in the files that its victims write', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'allium-ledger-'));
+    const file = join(folder, 'acks');
+    writeFileSync(file, `${line({ seq: 1 })}${line({ seq: 2, text: 'cut short' }).slice(0, -5)}`);
+    appendFileSync(file, line({ seq: 3 }));
+    expect(readLines(file)).toEqual([{ seq: 1 }, { seq: 3 }]);
+    rmSync(folder, { recursive: true });
+  });
+
+  it('ends with its verdict when it breaks off itself', async () => {
+    const { code, stderr, counts } = await crash('--store', 'file', '--saboteur', 'not-there', '--each', '1');
+    expect(counts, stderr).toMatchObject({ kills: 0 });
+    expect(code).toBe(1);
+  }, 120_000);
 });

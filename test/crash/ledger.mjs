@@ -8,15 +8,28 @@ import fs from 'node:fs';
 export function openLedger(/** @type {string} */ path) {
   const file = fs.openSync(path, 'a');
   return (/** @type {Omit<Effect, 'pid'>} */ effect) => {
-    fs.writeSync(file, `${JSON.stringify({ ...effect, pid: process.pid })}\n`);
+    fs.writeSync(file, line({ ...effect, pid: process.pid }));
     fs.fsyncSync(file);
   };
+}
+
+/** A line begins with a line break, which ends what a process before it left half-written when it was killed. */
+export function line(/** @type {unknown} */ value) {
+  return `\n${JSON.stringify(value)}\n`;
 }
 
 /** @returns {any[]} The lines of a file of JSON lines; none if it is not there. */
 export function readLines(/** @type {string} */ path) {
   if (!fs.existsSync(path)) return [];
-  const lines = fs.readFileSync(path, 'utf8').split('\n');
-  // What comes after the last line break was being written when the process was killed.
-  return lines.slice(0, -1).map((line) => JSON.parse(line));
+  return fs.readFileSync(path, 'utf8').split('\n').flatMap(whole);
+}
+
+/** Half a line was being written when its process was killed, and says nothing. */
+function whole(/** @type {string} */ text) {
+  if (text === '') return [];
+  try {
+    return [JSON.parse(text)];
+  } catch {
+    return [];
+  }
 }

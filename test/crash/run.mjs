@@ -6,6 +6,7 @@
 //   --quick            one kill for each phase, each on one of the stores, and a few random ones
 //   --store NAME       file, sqlite or postgres; default: all of them, one after the other
 //   --saboteur NAME    puts a store from saboteurs/ in between, which must be found out
+//   --trouble NAME     makes the store slow, late or silent (see troubles.mjs), which must do no harm
 //   --only PATTERN     only the phases that match
 //   --each N           kills for each phase and store; default 20
 //   --random N         random kills in all; default 500
@@ -46,6 +47,7 @@ const { values: options } = parseArgs({
     quick: { type: 'boolean', default: false },
     store: { type: 'string', multiple: true },
     saboteur: { type: 'string' },
+    trouble: { type: 'string' },
     only: { type: 'string' },
     each: { type: 'string' },
     random: { type: 'string' },
@@ -73,6 +75,8 @@ const counts = () => ({
   doubled: 0,
   repeatedEffects: 0,
   inDoubt: 0,
+  /** Trials that broke off for a reason of the harness's own. */
+  broken: 0,
 });
 const total = counts();
 
@@ -81,23 +85,33 @@ if (stores.length === 0)
   throw new Error(`Expected --store to be ${STORES.join(', ')}, got ${options.store}.`);
 console.log(`seed ${seed}, ${jobs} sessions at a time`);
 for (const [place, kind] of stores.entries()) {
+  // Whatever goes wrong with one store, the others have their turn, and there is a verdict in the end.
+  await onStore(kind, place).catch((error) => {
+    total.broken++;
+    console.error(`${kind}: the harness broke off: ${error instanceof Error ? error.stack : error}`);
+  });
+}
+console.log(JSON.stringify(total));
+if (total.lost + total.doubled + total.repeatedEffects + total.broken > 0) process.exitCode = 1;
+
+async function onStore(/** @type {typeof STORES[number]} */ kind, /** @type {number} */ place) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'allium-crash-'));
   const { address, stop } = await startStore(kind, folder);
   const store = await openStore(address);
+  const { saboteur, trouble } = options;
   try {
-    await on({ address, store, folder, ...(options.saboteur && { saboteur: options.saboteur }) }, place);
+    await on({ address, store, folder, ...(saboteur && { saboteur }), ...(trouble && { trouble }) }, place);
   } finally {
     await store.close?.();
     await stop();
     fs.rmSync(folder, { recursive: true, force: true });
   }
 }
-console.log(JSON.stringify(total));
-if (total.lost + total.doubled + total.repeatedEffects > 0) process.exitCode = 1;
 
 /** All trials on one store. */
 async function on(/** @type {Site} */ site, /** @type {number} */ place) {
-  const { kind } = site.address;
+  const { address, store, folder } = site;
+  const { kind } = address;
   const mine = (/** @type {string} */ phase, /** @type {number} */ i) =>
     wanted.test(phase) && (!options.quick || (i + seed) % stores.length === place);
   const phases = PHASES.filter(mine);
@@ -108,7 +122,7 @@ async function on(/** @type {Site} */ site, /** @type {number} */ place) {
   let revived = 0;
   const sessionId = () => `crash-${seed}-${++sessions}`;
 
-  const uninterrupted = await trial({ ...site, saboteur: undefined }, sessionId(), [], undefined, 1);
+  const uninterrupted = await trial({ address, store, folder }, sessionId(), [], undefined, 1);
   if (uninterrupted.violations.length > 0)
     throw new Error(`The uninterrupted session is not in order: ${JSON.stringify(uninterrupted.violations)}`);
   const baseline = uninterrupted.evidence;
@@ -116,7 +130,13 @@ async function on(/** @type {Site} */ site, /** @type {number} */ place) {
 
   /** @returns {Promise<string[]>} The phases it was killed in. */
   const tried = async (/** @type {readonly Kill[]} */ kills) => {
-    const outcome = await trial(site, sessionId(), kills, baseline, Math.floor(random() * 1e9));
+    const id = sessionId();
+    const outcome = await trial(site, id, kills, baseline, Math.floor(random() * 1e9)).catch((error) => {
+      if (own.broken++ < 5) console.error(`${kind}: ${id} broke off: ${error.stack ?? error}`);
+      return undefined;
+    });
+    // Counted as if it had been met: trying again and again would end nothing.
+    if (outcome === undefined) return ['broken'];
     count(outcome, own, kind, kills);
     if (outcome.kills[0]?.startsWith('revived ')) revived++;
     return outcome.kills;
@@ -149,9 +169,17 @@ async function on(/** @type {Site} */ site, /** @type {number} */ place) {
   await inParallel(work);
   for (const [phase, n] of Object.entries(own.byPhase))
     total.byPhase[phase] = (total.byPhase[phase] ?? 0) + n;
-  for (const key of /** @type {const} */ (['kills', 'lost', 'doubled', 'repeatedEffects', 'inDoubt']))
+  for (const key of /** @type {const} */ ([
+    'kills',
+    'lost',
+    'doubled',
+    'repeatedEffects',
+    'inDoubt',
+    'broken',
+  ]))
     total[key] += own[key];
-  const missed = options.saboteur ? [] : phases.filter((phase) => (own.byPhase[phase] ?? 0) < each);
+  const missed =
+    options.saboteur || own.broken > 0 ? [] : phases.filter((phase) => (own.byPhase[phase] ?? 0) < each);
   if (missed.length > 0) {
     console.error(`${kind}: fewer than ${each} kills came about in: ${missed.join(', ')}.`);
     process.exitCode = 1;

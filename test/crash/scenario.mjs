@@ -44,11 +44,15 @@ function calls(/** @type {string} */ before, /** @type {string[][]} */ ...list) 
  * @property {Store} store
  * @property {(effect: { tool: string, callId: string, key: string }) => void} effect Does what cannot be undone.
  * @property {() => number} delayMs How long the next step of a tool takes.
+ * @property {number} [storeTimeoutMs]
  * @property {() => void} [posted] Told when an answer is in the inbox.
  */
 
 /** The agent for the run that begins with input number `place`. */
-function agentFor(/** @type {Surroundings} */ { store, effect, delayMs }, /** @type {number} */ place) {
+function agentFor(
+  /** @type {Surroundings} */ { store, effect, delayMs, storeTimeoutMs = 30_000 },
+  /** @type {number} */ place,
+) {
   const answers = defineState({ name: 'answers', scope: 'run', initial: 0 });
   const results = defineState({ name: 'results', scope: 'session', initial: 0 });
   const advisor = scriptedModel([text('Go on.')], { id: 'advisor', repeat: true });
@@ -89,7 +93,14 @@ function agentFor(/** @type {Surroundings} */ { store, effect, delayMs }, /** @t
     ],
     { repeat: true },
   );
-  return new Agent({ model, tools, store, middleware: [tally], newId: () => `trip${place + 1}` });
+  return new Agent({
+    model,
+    tools,
+    store,
+    storeTimeoutMs,
+    middleware: [tally],
+    newId: () => `trip${place + 1}`,
+  });
 }
 
 /** The second run asks about payments; the first has nothing that decides about calls. */

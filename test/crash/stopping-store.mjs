@@ -2,6 +2,7 @@
 // outside of the store what was confirmed.
 
 import fs from 'node:fs';
+import { line } from './ledger.mjs';
 
 /** @import { NewEntry, Store } from 'allium' */
 
@@ -38,9 +39,9 @@ export function stoppingStore(store, { at, acks }) {
     append(sessionId, expectedSeq, entries) {
       const kinds = [...new Set(entries.map(kindOf))];
       // As they are now: what the runner does with them afterwards is its own affair.
-      const written = JSON.stringify(entries);
+      const written = structuredClone(entries);
       const confirm = (/** @type {number} */ seq) => {
-        fs.writeSync(file, `{"seq":${seq},"pid":${process.pid},"entries":${written}}\n`);
+        fs.writeSync(file, line({ seq, pid: process.pid, entries: written }));
         at(kinds.map((kind) => `after ${kind}`));
         return seq;
       };

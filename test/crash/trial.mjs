@@ -24,6 +24,7 @@ import { addressFor, untilGone } from './stores.mjs';
  * @property {Store} store The same store, for looking at it from outside.
  * @property {string} folder
  * @property {string} [saboteur]
+ * @property {string} [trouble]
  */
 
 /**
@@ -85,6 +86,7 @@ export async function trial(site, sessionId, kills, baseline, seed) {
     acks: acks ?? '',
     seed,
     ...(site.saboteur && { saboteur: site.saboteur }),
+    ...(site.trouble && { trouble: site.trouble }),
   };
   /** @type {Snapshot[]} */
   const snapshots = [];
@@ -149,7 +151,13 @@ export async function trial(site, sessionId, kills, baseline, seed) {
   }
   const evidence = { entries, messages };
   const found = verify(
-    { ...evidence, ledger: readLines(task.ledger), acks: readLines(task.acks), snapshots },
+    {
+      ...evidence,
+      ledger: readLines(task.ledger),
+      acks: readLines(task.acks),
+      snapshots,
+      failing: site.trouble !== undefined,
+    },
     baseline ?? evidence,
   );
   return { kills: done, violations: [...violations, ...found.violations], inDoubt: found.inDoubt, evidence };

@@ -1,7 +1,8 @@
 /** Allium: a runtime for LLM agents in which every cross-cutting concern is middleware. */
 export { Agent, type AgentOptions, type RunOptions } from './kernel/agent.js';
 export type { AsToolOptions } from './kernel/agent-tool.js';
-export { type Clock, sleep, systemClock } from './kernel/clock.js';
+export { type StoreTimeoutOptions, withStoreTimeout } from './kernel/bounded-store.js';
+export { type Clock, monotonic, sleep, systemClock } from './kernel/clock.js';
 export { type ComposeOptions, compose, type ExplicitHooks, type Plan } from './kernel/compose.js';
 export type {
   Context,

@@ -1,5 +1,5 @@
 /** The questions of a suspended run, and the answers that lie ready for when it goes on. */
-import type { Agent, Decision, PendingRequest } from 'allium';
+import { type Agent, type Decision, type PendingRequest, withStoreTimeout } from 'allium';
 import type { Shell } from './shell.js';
 import { note } from './terminal/io.js';
 import { short, word } from './terminal/text.js';
@@ -20,7 +20,7 @@ export async function inboxOf(agent: Agent, sessionId: string): Promise<Inbox> {
   if (asked.length === 0) return { asked, open: asked, decided };
   const answers = new Map<string, Decision>();
   // The first answer is the one that counts.
-  for (const { item } of await agent.store.take(sessionId, 0))
+  for (const { item } of await withStoreTimeout(agent.store).take(sessionId, 0))
     if (item.type === 'answer' && !answers.has(item.requestId)) answers.set(item.requestId, item.decision);
   for (const { id, callId } of asked) if (answers.has(id)) decided.set(callId, answers.get(id)!);
   return { asked, open: asked.filter(({ id }) => !answers.has(id)), decided };

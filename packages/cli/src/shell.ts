@@ -7,7 +7,7 @@ import {
   loadConfig,
   resolveConfigStore,
 } from '@allium/config';
-import type { Entry, SessionInfo, Store } from 'allium';
+import { type Entry, type SessionInfo, type Store, withStoreTimeout } from 'allium';
 import type { Command } from 'commander';
 import { untilEnding } from './ending.js';
 import { describeError, isConfigError, isDamage, UsageError } from './outcome.js';
@@ -131,7 +131,7 @@ export async function withStore<T>(
   const loaded = await openConfig(shell);
   const { store, close } = await resolveConfigStore(loaded);
   try {
-    return await use(store, loaded);
+    return await use(withStoreTimeout(store), loaded);
   } finally {
     await close();
   }

@@ -7,6 +7,7 @@ import {
   type Observer,
   type Store,
   type Tool,
+  withStoreTimeout,
 } from 'allium';
 import { checkKeys, shown } from 'allium/stores/kit';
 import { ConfigError } from './config-error.js';
@@ -153,7 +154,7 @@ async function makeStore(
       new ConfigError('CONFIG_INVALID', `Expected a store, got ${shown(store)}.`),
       () => path,
     );
-  return { store, close: async () => void (named && (await store.close?.())) };
+  return { store, close: async () => void (named && (await withStoreTimeout(store).close?.())) };
 }
 
 async function makeTools(resolver: Resolver): Promise<Tool[]> {

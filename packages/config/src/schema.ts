@@ -12,6 +12,9 @@ const table = (properties: Record<string, object>, more: object = {}) => ({
   ...more,
 });
 
+/** A time that can be turned off. */
+const untilNone = { anyOf: [{ type: 'number', minimum: 1 }, { const: 'none' }] };
+
 /** Parts of both schemas that name nothing. */
 const PLAIN = {
   name: { description: "The agent's. Default: agent", type: 'string', minLength: 1 },
@@ -25,6 +28,8 @@ const PLAIN = {
     timeoutMs: { description: 'Active milliseconds: waiting for a human does not count.', ...amount },
     argsDepth: { description: 'How deep the arguments of a call may be nested. Default: 100', ...count },
     argsChars: { description: 'How long they may be, in characters of JSON. Default: 4000000', ...count },
+    modelIdleMs: { description: 'Milliseconds a model may send nothing. Default: 120000', ...untilNone },
+    modelMs: { description: 'Milliseconds one model call may take. Default: 600000', ...untilNone },
   }),
   sessionLimits: table({ turns: count, toolCalls: count, tokens: amount, costUsd: amount }),
   settings: table({

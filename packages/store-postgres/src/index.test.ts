@@ -1,13 +1,14 @@
 import { type EventEmitter, once } from 'node:events';
 import fs from 'node:fs';
 import path from 'node:path';
-import { Agent, type InboxItem, type Middleware, type Model, type NewEntry, type Store } from 'allium';
+import { Agent, type InboxItem, type Middleware, type Model, type NewEntry, type Store, tool } from 'allium';
 import { budget } from 'allium/middleware/budget';
 import { rateLimit } from 'allium/middleware/rate-limit';
-import { testStore } from 'allium/testing';
+import { scriptedModel, testStore, toolCalls } from 'allium/testing';
 import pg from 'pg';
 import { RateLimiterPostgres } from 'rate-limiter-flexible';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { startPostgres } from '../../../scripts/postgres.mjs';
 import { sessionHistoryChecks } from '../../../test/session-history-checks.js';
 import { type PostgresStoreOptions, postgresStore } from './index.js';
@@ -342,4 +343,59 @@ describe('middleware that share a PostgreSQL', () => {
     );
     expect(ends).toEqual({ final: 10, RATE_LIMITED: 14 });
   });
+});
+
+describe('a table that somebody has locked', () => {
+  it.each([
+    ['for longer than everything in the run is given', 1500],
+    ['for longer than the run waits', 4000],
+  ])(
+    '%s: an abort leaves a valid journal that can be gone on with',
+    async (_, lockMs) => {
+      const store = open();
+      const id = newId();
+      const locker = new pg.Client({ connectionString });
+      await locker.connect();
+      const hold = tool({
+        name: 'hold',
+        description: 'Waits.',
+        input: z.any(),
+        execute: (_args, ctx) =>
+          new Promise((_resolve, reject) => {
+            ctx.signal.addEventListener('abort', () => reject(new Error('aborted')));
+          }),
+      });
+      const agent = new Agent({
+        model: scriptedModel([toolCalls({ name: 'hold' }, { name: 'hold' }, { name: 'hold' }), 'done']),
+        tools: [hold],
+        store,
+        teardownTimeoutMs: 100,
+      });
+      const session = agent.session(id);
+      const stream = session.stream('go');
+      const ended = (async () => {
+        for await (const event of stream)
+          if (event.type === 'tool_execution_start') {
+            // Reads stay quick, writes wait.
+            await locker.query('BEGIN; LOCK TABLE allium.sessions IN SHARE MODE');
+            setTimeout(() => void locker.query('COMMIT'), lockMs);
+            await session.abort('enough');
+            break;
+          }
+        return stream.result;
+      })();
+      await expect(ended).rejects.toMatchObject({ code: 'ABORTED' });
+      await new Promise((resolve) => setTimeout(resolve, lockMs + 200));
+      const entries = await store.read(id, 1);
+      const answered = entries.flatMap((entry) =>
+        entry.type === 'tool_finished' ? [entry.message.toolCallId] : [],
+      );
+      expect(new Set(answered).size).toBe(answered.length);
+      expect(entries.slice(0, -1).filter(({ type }) => type === 'run_end')).toEqual([]);
+      expect(await agent.session(id).run('and now?')).toMatchObject({ text: 'done' });
+      await locker.end();
+      await store.close?.();
+    },
+    60_000,
+  );
 });

@@ -6,11 +6,14 @@ import {
   type Entry,
   firstRun,
   type InboxItem,
+  idsBelow,
   invalidOption,
+  isBelow,
   type ListOptions,
   listCursor,
   listQuery,
   type NewEntry,
+  parseEntries,
   type SessionInfo,
   type Store,
   sessionConflict,
@@ -200,7 +203,11 @@ class PostgresStore implements Store {
 
   async delete(sessionId: string): Promise<void> {
     checkStorable('sessionId', sessionId);
-    await this.#query(`DELETE FROM ${this.#schema}.sessions WHERE id = $1`, [sessionId]);
+    const s = this.#schema;
+    const { from, to } = idsBelow(sessionId);
+    const { rows } = await this.#query(`SELECT id FROM ${s}.sessions WHERE id >= $1 AND id < $2`, [from, to]);
+    const below = (rows as { id: string }[]).map(({ id }) => id).filter((id) => isBelow(id, sessionId));
+    await this.#query(`DELETE FROM ${s}.sessions WHERE id = ANY($1)`, [[sessionId, ...below]]);
   }
 
   async post(sessionId: string, item: InboxItem): Promise<void> {
@@ -251,9 +258,7 @@ class PostgresStore implements Store {
       [sessionId, Math.max(1, fromSeq)],
     );
     return (rows as { seq: number; entries: string }[])
-      .flatMap(({ seq, entries }) =>
-        (JSON.parse(entries) as object[]).map((entry, i) => ({ ...entry, seq: seq + i }) as Entry),
-      )
+      .flatMap(({ seq, entries }) => parseEntries(entries, seq, sessionId))
       .filter(({ seq }) => seq >= fromSeq);
   }
 

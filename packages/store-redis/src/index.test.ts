@@ -1,9 +1,10 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import type { InboxItem, NewEntry, Store } from 'allium';
-import { testStore } from 'allium/testing';
+import { Agent, type InboxItem, type NewEntry, type Store, tool } from 'allium';
+import { scriptedModel, testStore, toolCalls } from 'allium/testing';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { sessionHistoryChecks } from '../../../test/session-history-checks.js';
 import { type RedisServer, startRedis } from '../test/redis-server.js';
 import { type RedisStoreOptions, redisStore } from './index.js';
@@ -219,4 +220,60 @@ describe('redisStore', () => {
     );
     await store.close?.();
   });
+});
+
+describe('a server that stands still', () => {
+  /** A run whose tool brings the server to a halt; `end` ends it, and then the server goes on. */
+  async function halted(options: { timeoutMs?: number; storeTimeoutMs?: number; abort?: boolean }) {
+    const store = open();
+    const controller = new AbortController();
+    const { timeoutMs, storeTimeoutMs = 60_000 } = options;
+    const pause = tool({
+      name: 'pause',
+      description: 'Stops the server.',
+      input: z.any(),
+      onInDoubt: 'retry',
+      execute() {
+        if (first) server.pause();
+        first = false;
+        if (options.abort) setTimeout(() => controller.abort(), 50);
+        return 'paused';
+      },
+    });
+    let first = true;
+    const agent = new Agent({
+      model: scriptedModel([toolCalls({ name: 'pause' }, { name: 'pause' }), 'done'], { repeat: true }),
+      tools: [pause],
+      store,
+      storeTimeoutMs,
+      teardownTimeoutMs: 200,
+      ...(timeoutMs !== undefined && { limits: { timeoutMs } }),
+    });
+    const session = agent.session(newId());
+    const started = performance.now();
+    const error = await session.run('go', { signal: controller.signal }).catch((e: unknown) => e);
+    const took = performance.now() - started;
+    server.continue();
+    const after = agent.session(session.id);
+    const result = await after.resume({ limits: { timeoutMs: 60_000 } });
+    const messages = await after.messages();
+    await store.close?.();
+    return { error, took, result, results: messages.filter(({ role }) => role === 'tool').length };
+  }
+
+  it.each([
+    ['storeTimeoutMs', { storeTimeoutMs: 300 }, 'STORE_TIMEOUT'],
+    ['limits.timeoutMs', { timeoutMs: 300 }, 'STORE_TIMEOUT'],
+    ['an abort', { abort: true }, 'ABORTED'],
+  ])(
+    'holds a run no longer than %s, and the session can be resumed',
+    async (_, options, code) => {
+      const { error, took, result, results } = await halted(options);
+      expect(error).toMatchObject({ code });
+      expect(took).toBeLessThan(20_000);
+      expect(result).toMatchObject({ status: 'done', text: 'done' });
+      expect(results).toBe(2);
+    },
+    60_000,
+  );
 });

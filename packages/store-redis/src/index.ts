@@ -12,6 +12,8 @@ import {
   listCursor,
   listQuery,
   type NewEntry,
+  parentOf,
+  parseEntries,
   type SessionInfo,
   type Store,
   sessionConflict,
@@ -103,6 +105,7 @@ class RedisStore implements Store {
       run === undefined ? '0' : '1',
       optional(run?.tenant),
       optional(forkOf),
+      optional(parentOf(sessionId)),
       ...entries.map((entry) => JSON.stringify(entry)),
     ]);
     return head as number;
@@ -112,7 +115,7 @@ class RedisStore implements Store {
     checkStorable('sessionId', sessionId);
     const from = Math.max(1, fromSeq);
     const entries = (await this.#run(READ, [sessionId, String(from)])) as string[];
-    return entries.map((json, i) => ({ ...JSON.parse(json), seq: from + i }) as Entry);
+    return entries.flatMap((json, i) => parseEntries(`[${json}]`, from + i, sessionId));
   }
 
   async head(sessionId: string): Promise<number> {

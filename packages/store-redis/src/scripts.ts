@@ -2,7 +2,8 @@
 
 /**
  * All keys begin with `KEYS[1]`, which has a hash tag: in a cluster they live on one node, where one script can reach
- * them. `j:` journal, a list of entries; `s:` what `list` tells; `i:` inbox, a list; `all` and `t:` sessions by time.
+ * them. `j:` journal, a list of entries; `s:` what `list` tells; `i:` inbox, a list; `c:` sessions of its sub-agents, a
+ * set; `all` and `t:` sessions by time.
  * The number of an item is told by its place: the last one has the number `posted`.
  */
 const NAMES = `
@@ -11,14 +12,17 @@ local journal, info, inbox = base .. 'j:' .. id, base .. 's:' .. id, base .. 'i:
 `;
 
 /**
- * `id, expectedSeq, createdAt, updatedAt, started, tenant?, source of a fork?, entries…` → the head before it. The
+ * `id, expectedSeq, createdAt, updatedAt, started, tenant?, source of a fork?, parent?, entries…` → the head before it. The
  * caller compares that with what it expected. The journal is written last: should anything before it fail, the session
  * is as long as it was.
  */
 export const APPEND = `${NAMES}
 local head = redis.call('LLEN', journal)
 if head ~= tonumber(ARGV[2]) then return head end
-if head == 0 then redis.call('HSET', info, 'created', ARGV[3]) end
+if head == 0 then
+  redis.call('HSET', info, 'created', ARGV[3])
+  if ARGV[8] ~= '' then redis.call('SADD', base .. 'c:' .. string.sub(ARGV[8], 2), id) end
+end
 redis.call('HSET', info, 'updated', ARGV[4])
 if ARGV[5] == '1' and redis.call('HSETNX', info, 'started', '1') == 1 and ARGV[6] ~= '' then
   redis.call('HSET', info, 'tenant', string.sub(ARGV[6], 2))
@@ -30,7 +34,7 @@ end
 redis.call('ZADD', base .. 'all', ARGV[4], id)
 local tenant = redis.call('HGET', info, 'tenant')
 if tenant then redis.call('ZADD', base .. 't:' .. tenant, ARGV[4], id) end
-for i = 8, #ARGV, 1000 do
+for i = 9, #ARGV, 1000 do
   redis.call('RPUSH', journal, unpack(ARGV, i, math.min(i + 999, #ARGV)))
 end
 return head`;
@@ -63,11 +67,21 @@ for _, id in ipairs(ids) do
 end
 return found`;
 
-export const DELETE = `${NAMES}
-local tenant = redis.call('HGET', info, 'tenant')
-if tenant then redis.call('ZREM', base .. 't:' .. tenant, id) end
-redis.call('ZREM', base .. 'all', id)
-return redis.call('DEL', journal, info, inbox)`;
+/** `id`; with it go the sessions of its sub-agents, and of theirs. */
+export const DELETE = `
+local base, ids = KEYS[1], { ARGV[1] }
+local at = 1
+while at <= #ids do
+  local id = ids[at]
+  local journal, info, inbox, children = base .. 'j:' .. id, base .. 's:' .. id, base .. 'i:' .. id, base .. 'c:' .. id
+  for _, child in ipairs(redis.call('SMEMBERS', children)) do ids[#ids + 1] = child end
+  local tenant = redis.call('HGET', info, 'tenant')
+  if tenant then redis.call('ZREM', base .. 't:' .. tenant, id) end
+  redis.call('ZREM', base .. 'all', id)
+  redis.call('DEL', journal, info, inbox, children)
+  at = at + 1
+end
+return #ids`;
 
 /** `id, item` → its number. */
 export const POST = `${NAMES}

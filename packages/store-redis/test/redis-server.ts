@@ -11,6 +11,9 @@ export interface RedisServer {
   readonly url: string;
   /** Kills it as a crash would, and starts it again on what it had on disk. */
   crash(): Promise<void>;
+  /** Makes it stand still: connections stay open and nothing is answered, until it is `continued`. */
+  pause(): void;
+  continue(): void;
   stop(): Promise<void>;
 }
 
@@ -50,6 +53,8 @@ export async function startRedis(): Promise<RedisServer> {
       await end('SIGKILL');
       child = await start();
     },
+    pause: () => void child.kill('SIGSTOP'),
+    continue: () => void child.kill('SIGCONT'),
     async stop() {
       await end('SIGTERM');
       fs.rmSync(folder, { recursive: true, force: true });

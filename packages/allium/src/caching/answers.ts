@@ -1,5 +1,5 @@
 /** Finds in a store what was answered before; whoever asks the same at the same time waits for the first one. */
-import type { Clock } from '../kernel/clock.js';
+import { type Clock, monotonic } from '../kernel/clock.js';
 import type { Context } from '../kernel/context.js';
 import { invalidOption, isControl, isThenable } from '../kernel/errors.js';
 import { checkInteger, checkMethods } from '../kernel/options.js';
@@ -160,7 +160,7 @@ class Question<Call extends Context, Result, Answer, Entry> {
     const { store, read } = this.answers.options;
     const found = read(value);
     if (!found) return undefined;
-    if (found.expiresAt === undefined || found.expiresAt > clock.now()) return found.answer;
+    if (found.expiresAt === undefined || found.expiresAt > timeOf(store, clock)) return found.answer;
     const gone = store.delete(id);
     return isThenable(gone) ? abortable(gone, ctx.signal).then(() => undefined) : undefined;
   }
@@ -168,10 +168,15 @@ class Question<Call extends Context, Result, Answer, Entry> {
   private keep(answer: Answer): Promise<unknown> | undefined {
     const { ctx, id, clock } = this;
     const { store, entry, ttlMs } = this.answers.options;
-    const expiresAt = ttlMs === undefined ? undefined : clock.now() + ttlMs;
+    const expiresAt = ttlMs === undefined ? undefined : timeOf(store, clock) + ttlMs;
     const kept = store.set(id, entry(answer, expiresAt), ttlMs);
     return isThenable(kept) ? abortable(kept, ctx.signal) : undefined;
   }
+}
+
+/** What an expiry is told by: other processes share only the wall clock, memory is spared its jumps. */
+function timeOf(store: unknown, clock: Clock): number {
+  return store instanceof Lru ? monotonic(clock) : clock.now();
 }
 
 /** The store of the options, or one in memory. */

@@ -1,5 +1,5 @@
 /** How long a run is active: what it waits for readers and for people does not count. */
-import type { Clock } from './clock.js';
+import { type Clock, monotonic } from './clock.js';
 
 /** Active time is written when it has grown by this part of its limit, so that a crash makes a run forget little of it. */
 const SHARE = 0.01;
@@ -14,10 +14,10 @@ export function afterActive(
   fn: () => void,
 ): () => void {
   const { clock } = run;
-  const start = clock.now() - run.pausedMs;
+  const start = monotonic(clock) - run.pausedMs;
   let cancel: () => void;
   const check = (): void => {
-    const left = start + ms - (clock.now() - run.pausedMs);
+    const left = start + ms - (monotonic(clock) - run.pausedMs);
     if (left <= 0) fn();
     else cancel = clock.setTimer(check, run.isPaused ? Math.max(left, LOOK_MS) : left);
   };
@@ -37,17 +37,17 @@ export class ActiveTime {
     private readonly before: number,
     private readonly limitMs: number | undefined,
   ) {
-    this.started = clock.now();
+    this.started = monotonic(clock);
   }
 
   /** Over all parts of the run. */
   get ms(): number {
-    return this.before + (this.clock.now() - this.started - this.pausedMs);
+    return this.before + (monotonic(this.clock) - this.started - this.pausedMs);
   }
 
   /** How long the run has not been active, a pause under way included. */
   get pausedMs(): number {
-    return this.pausedFor + (this.pauses > 0 ? this.clock.now() - this.pausedSince : 0);
+    return this.pausedFor + (this.pauses > 0 ? monotonic(this.clock) - this.pausedSince : 0);
   }
 
   get isPaused(): boolean {
@@ -56,11 +56,11 @@ export class ActiveTime {
 
   /** Time spent in here does not count. Pauses that overlap count once. */
   async paused<T>(wait: () => Promise<T>): Promise<T> {
-    if (this.pauses++ === 0) this.pausedSince = this.clock.now();
+    if (this.pauses++ === 0) this.pausedSince = monotonic(this.clock);
     try {
       return await wait();
     } finally {
-      if (--this.pauses === 0) this.pausedFor += this.clock.now() - this.pausedSince;
+      if (--this.pauses === 0) this.pausedFor += monotonic(this.clock) - this.pausedSince;
     }
   }
 

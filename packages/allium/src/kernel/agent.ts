@@ -1,6 +1,7 @@
 /** An agent: a model, tools and middleware. It keeps nothing per run, so one agent serves any number at once. */
 import { checkAgentOptions } from './agent-options.js';
 import { type AsToolOptions, agentTool } from './agent-tool.js';
+import { STORE_TIMEOUT_MS } from './bounded-store.js';
 import { type Clock, systemClock } from './clock.js';
 import {
   type ComposeOptions,
@@ -71,6 +72,8 @@ export interface AgentOptions extends ExplicitHooks {
   readonly replaces?: readonly string[];
   /** Prices of models that do not carry one. */
   readonly priceOf?: PriceOf;
+  /** Milliseconds to wait for one answer of the store: later it is `STORE_TIMEOUT`, and the session can be resumed. A run that is aborted or out of time waits for `teardownTimeoutMs` at most, but at least a second. `Infinity` for no limit. @default 30000 */
+  readonly storeTimeoutMs?: number;
   /** Whom new sessions belong to. A session of another tenant is not opened: `TENANT_MISMATCH`. */
   readonly tenant?: string;
   /** Answers questions to a human in place, while the run waits. Returning undefined suspends the run; throwing fails it, or the call of a tool that asked itself. */
@@ -115,6 +118,7 @@ export class Agent {
   readonly toolExecution: 'parallel' | 'sequential';
   readonly queue: QueueModes;
   readonly teardownTimeoutMs: number;
+  readonly storeTimeoutMs: number;
   readonly clock: Clock;
   /** What the middleware list came to. */
   readonly plan: Plan;
@@ -148,6 +152,7 @@ export class Agent {
     this.toolExecution = options.toolExecution ?? 'parallel';
     this.queue = Object.freeze({ ...options.queue });
     this.teardownTimeoutMs = options.teardownTimeoutMs ?? 5000;
+    this.storeTimeoutMs = options.storeTimeoutMs ?? STORE_TIMEOUT_MS;
     this.clock = options.clock ?? systemClock;
     this._onRequest = options.onRequest;
     const report = options.onObserverError ?? warn;

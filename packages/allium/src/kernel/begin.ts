@@ -3,6 +3,7 @@ import { endChildren, waiting } from './abandoned.js';
 import { isJudged } from './admission.js';
 import type { Agent } from './agent.js';
 import { checkAnswer, checkEdit, firstAnswers, unknownRequest } from './answers.js';
+import type { BoundedStore } from './bounded-store.js';
 import type { Plan } from './compose.js';
 import { AlliumError, kernelStop, storeFailed } from './errors.js';
 import type { EventQueue } from './event-queue.js';
@@ -19,21 +20,14 @@ import type { DeclaredOptions } from './run-options.js';
 import type { Scope } from './scope.js';
 import type { ResumeOptions } from './session.js';
 import { catchUp, type SessionState, sum } from './session-state.js';
-import {
-  type Awaitable,
-  type Decision,
-  ENTRY_VERSION,
-  type EntryDraft,
-  type InboxItem,
-  type Store,
-} from './store.js';
+import { type Awaitable, type Decision, ENTRY_VERSION, type EntryDraft, type InboxItem } from './store.js';
 import { isAsked, unanswered } from './unanswered.js';
 
 /** What a run begins with. */
 export interface Start {
   readonly agent: Agent;
   /** Where the session is kept: for a sub-agent's, the store of its parent. */
-  readonly store: Store;
+  readonly store: BoundedStore;
   /** The session is deleted when the run has ended. */
   readonly forgets: boolean;
   readonly state: SessionState;

@@ -8,7 +8,7 @@ import { admit, isJudged } from './admission.js';
 import type { Agent, RunOptions } from './agent.js';
 import { checkAnswer } from './answers.js';
 import type { ToolContext } from './context.js';
-import { codeOf, RunError, Suspension } from './errors.js';
+import { codeOf, isStoreTrouble, RunError, Suspension } from './errors.js';
 import type { AgentEvent } from './events.js';
 import { deepFreeze, type MessageInput, textOf, toolCallsOf } from './messages.js';
 import type { OpenRun } from './open-run.js';
@@ -133,7 +133,7 @@ class ChildCall {
     const again = this.ctx._call.attempts > 1;
     const idOf = (n: number): string => childId(sessionId, this.place, n);
     for (let n = 1; ; n++) {
-      const session = new Session(this.child.agent, idOf(n), forgets, store);
+      const session = new Session(this.child.agent, idOf(n), forgets, store.raw);
       const { open, ended } = await this.reached(() => session.peek());
       const failed = !open && isFailure(ended?.status);
       if (!failed || (!again && (await this.reached(() => store.head(idOf(n + 1)))) === 0)) return session;
@@ -186,8 +186,7 @@ class ChildCall {
     try {
       return await ask();
     } catch (error) {
-      const code = codeOf(error);
-      throw code === undefined || code === 'STORE_FAILED' ? this.run.surrender(error) : error;
+      throw codeOf(error) === undefined || isStoreTrouble(error) ? this.run.surrender(error) : error;
     }
   }
 
@@ -267,8 +266,7 @@ class ChildCall {
  * answer of the tool would end it for good.
  */
 function isLost(error: unknown, { open }: SessionState): boolean {
-  const code = codeOf(error);
-  if (code === 'SESSION_CONFLICT' || code === 'STORE_FAILED') return true;
+  if (codeOf(error) === 'SESSION_CONFLICT' || isStoreTrouble(error)) return true;
   return open !== undefined && !(error instanceof RunError);
 }
 

@@ -1,4 +1,4 @@
-import { sleep, systemClock } from 'allium';
+import { monotonic, sleep, systemClock } from 'allium';
 import { fakeClock } from 'allium/testing';
 import { describe, expect, it, vi } from 'vitest';
 
@@ -54,5 +54,21 @@ describe('systemClock', () => {
     cancel();
     vi.useRealTimers();
     expect(fired).not.toHaveBeenCalled();
+  });
+});
+
+describe('systemClock', () => {
+  it('measures durations by a clock that nobody can set', () => {
+    const now = vi.spyOn(Date, 'now');
+    const before = systemClock.monotonic!();
+    now.mockReturnValue(0);
+    expect(systemClock.now()).toBe(0);
+    expect(systemClock.monotonic!()).toBeGreaterThanOrEqual(before);
+    expect(Number.isInteger(systemClock.monotonic!())).toBe(true);
+    now.mockRestore();
+  });
+
+  it('takes the wall clock of a clock that has nothing else', () => {
+    expect(monotonic({ now: () => 7, setTimer: () => () => {} })).toBe(7);
   });
 });

@@ -1,19 +1,28 @@
 /** Time, injectable. */
 
 export interface Clock {
-  /** Milliseconds since the epoch. */
+  /** Milliseconds since the epoch: for timestamps, and for what other processes compare. It may jump. */
   now(): number;
+  /** Milliseconds since some moment, never set back: for durations and limits. @default now() */
+  monotonic?(): number;
   /** Calls `fn` once after `ms`; returns what cancels it. */
   setTimer(fn: () => void, ms: number): () => void;
 }
 
 export const systemClock: Clock = {
   now: () => Date.now(),
+  // Whole milliseconds, like `now`: durations are shown and stored.
+  monotonic: () => Math.floor(performance.now()),
   setTimer(fn, ms) {
     const timer = setTimeout(fn, Math.min(ms, 2_147_483_647));
     return () => clearTimeout(timer);
   },
 };
+
+/** What durations are measured by: the wall clock may be set back or forward while something lasts. */
+export function monotonic(clock: Clock): number {
+  return clock.monotonic === undefined ? clock.now() : clock.monotonic();
+}
 
 const immediate = globalThis.setImmediate;
 

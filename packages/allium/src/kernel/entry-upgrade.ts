@@ -1,5 +1,6 @@
 /** Entries of older journals, turned into those of today: one step per version, all of them in one table. */
-import { AlliumError, shown } from './errors.js';
+import { checkEntry } from './entry-checks.js';
+import { AlliumError, isRecord, shown } from './errors.js';
 import { ENTRY_VERSION, type Entry } from './store.js';
 
 /** An entry of some version, of which only the frame is known. */
@@ -29,10 +30,10 @@ export function upgradeEntries(
   current: number = ENTRY_VERSION,
 ): readonly Entry[] {
   // The same array where there is nothing to do, which is nearly always.
-  const old = entries.some((entry) => entry.v !== current);
-  return (old
-    ? entries.map((entry) => upgrade(sessionId, entry, steps, current))
-    : entries) as unknown as readonly Entry[];
+  const old = entries.some((entry) => entry?.v !== current);
+  const all = old ? entries.map((entry) => upgrade(sessionId, entry, steps, current)) : entries;
+  for (let i = 0; i < all.length; i++) checkEntry(all[i], sessionId);
+  return all as unknown as readonly Entry[];
 }
 
 function upgrade(
@@ -41,6 +42,7 @@ function upgrade(
   steps: Readonly<Record<number, (entry: StoredEntry) => StoredEntry>>,
   current: number,
 ): StoredEntry {
+  if (!isRecord(entry)) checkEntry(entry, sessionId);
   let upgraded = entry;
   while (upgraded.v !== current) {
     const step = steps[upgraded.v];

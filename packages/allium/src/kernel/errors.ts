@@ -48,6 +48,8 @@ export const ERROR_CODES = {
   SESSION_CORRUPT: 'The journal of a session holds something this code cannot read.',
   STORE_FAILED:
     'A store threw, wrote only part of a record, as on a full disk (it does not count), or answered with what is no answer.',
+  STORE_TIMEOUT:
+    'A store did not answer in time. What it was asked for may still happen; the session can be resumed.',
   TENANT_MISMATCH: 'The session belongs to another tenant.',
   PLAN_MISMATCH: 'A run is resumed without a middleware it was started with.',
   REQUEST_UNKNOWN: 'An answer names a question that is not open: never asked, already answered or lapsed.',
@@ -368,6 +370,12 @@ export function storeAnswered(method: string, answer: unknown, wanted: string): 
 export function storeFailed(error: unknown, when = ''): AlliumError {
   if (codeOf(error) !== undefined) return error as AlliumError;
   return new AlliumError('STORE_FAILED', `The store failed${when}: ${messageOf(error)}`, { cause: error });
+}
+
+/** Is it the store that failed or fell silent, so that nobody knows what it holds? */
+export function isStoreTrouble(error: unknown): boolean {
+  const code = codeOf(error);
+  return code === 'STORE_FAILED' || code === 'STORE_TIMEOUT';
 }
 
 /** What was thrown, as text. Not shortened: who takes secrets out of it would not find one that is cut off. */

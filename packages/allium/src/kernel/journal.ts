@@ -18,6 +18,8 @@ export class Journal {
   private waiting: NewEntry[] = [];
   private busy: Promise<void> | undefined;
   /** Set by a failure, here or elsewhere: nothing more is written. */ broken: unknown;
+  /** The run is being ended: only `end` writes. */
+  private sealed = false;
   /** What the state has and the store has not: the start of a run, or a result that may come late. Written first. */
   private ahead: readonly NewEntry[] | undefined;
 
@@ -38,6 +40,7 @@ export class Journal {
 
   /** Durable, and part of the state, when it returns or resolves. */
   append(bodies: readonly EntryDraft[]): Awaitable<void> {
+    this.check();
     const entries = this.dated(bodies, this.clock.now());
     // An append that has just ended leaves a moment in which others still wait: they come first.
     if (!this.busy && this.waiting.length === 0) return this.begun(this.write(entries));
@@ -50,6 +53,7 @@ export class Journal {
    * something. If it cannot be written then, the next append throws why.
    */
   appendLate(bodies: readonly EntryDraft[]): Awaitable<void> {
+    this.check();
     if (this.busy || this.waiting.length > 0 || this.ahead) return this.append(bodies);
     // The time is that of the append which takes them along.
     const entries = this.dated(bodies, UNDATED);
@@ -66,6 +70,7 @@ export class Journal {
   appendOne(body: EntryDraft): Awaitable<void> {
     const { ahead, state } = this;
     if (this.busy || ahead?.length !== 1) return this.append([body]);
+    this.check();
     const entry = this.datedOne(body, this.clock.now());
     const late = ahead[0] as NewEntry & { at: number };
     if (late.at === UNDATED) late.at = entry.at;
@@ -92,6 +97,35 @@ export class Journal {
     if (state.seq !== last) this.fail(astray(state, last));
   }
 
+  /**
+   * From here on nobody writes but `end`: code that was left behind may still come with something. Settles when what
+   * was under way is written, or cannot be; only then the state says what there is to end.
+   */
+  seal(): Awaitable<void> {
+    this.sealed = true;
+    if (!this.busy && this.waiting.length === 0) return;
+    return this.drained();
+  }
+
+  private async drained(): Promise<void> {
+    try {
+      while (this.busy || this.waiting.length > 0) await this.flush();
+    } catch {
+      // `broken` says why, and `end` throws it.
+    }
+  }
+
+  /** The last entries of a run, once it is sealed. */
+  end(bodies: readonly EntryDraft[]): Awaitable<void> {
+    return this.begun(this.write(this.dated(bodies, this.clock.now())));
+  }
+
+  /** Throws if nothing more can be written by a run that is under way. */
+  check(): void {
+    if (this.broken !== undefined) throw this.broken;
+    if (this.sealed) throw tooLate(this.state.open?.runId, this.state.sessionId);
+  }
+
   /** Writes what is late, unless an append took it along. */
   writeLate(): void {
     if (this.ahead === undefined || this.broken !== undefined) return;
@@ -114,7 +148,6 @@ export class Journal {
   }
 
   private dated(bodies: readonly EntryDraft[], at: number): readonly NewEntry[] {
-    if (this.broken !== undefined) throw this.broken;
     // The bodies were made for this append; completing them in place is several times cheaper than copying.
     const entries = bodies as readonly (NewEntry & { v: number; at: number })[];
     for (let i = 0; i < entries.length; i++) this.datedOne(entries[i]!, at);
@@ -141,11 +174,8 @@ export class Journal {
 
   /** Code that ignored an abort may come late: for a run that has ended nothing more is written. */
   private checkOpen({ runId, type }: EntryBody & { readonly runId?: string }): void {
-    if (runId === undefined || runId === this.state.open?.runId) return;
-    throw new AlliumError(
-      'SESSION_CONFLICT',
-      `Run "${runId}" of session "${this.state.sessionId}" has ended. A ${type} entry that came late was not written.`,
-    );
+    if (runId !== undefined && runId !== this.state.open?.runId)
+      throw tooLate(runId, this.state.sessionId, type);
   }
 
   private flush(): Awaitable<void> {
@@ -217,6 +247,13 @@ function astray({ sessionId, seq }: SessionState, last: number): AlliumError {
   return new AlliumError(
     'SESSION_CORRUPT',
     `The store says session "${sessionId}" is at entry ${last} after an append; it should be at ${seq}.`,
+  );
+}
+
+function tooLate(runId: string | undefined, sessionId: string, type = 'late'): AlliumError {
+  return new AlliumError(
+    'SESSION_CONFLICT',
+    `Run "${runId}" of session "${sessionId}" has ended. A ${type} entry that came late was not written.`,
   );
 }
 

@@ -21,6 +21,10 @@ export interface Limits {
   readonly costUsd?: number;
   /** Active milliseconds: waiting for the consumer or a human does not count. */
   readonly timeoutMs?: number;
+  /** Milliseconds a model may send nothing, from when it is asked: then the call fails with `MODEL_TIMEOUT`, which is worth another try. Waiting for the consumer does not count. `'none'` for no limit. @default 120000 */
+  readonly modelIdleMs?: number | 'none';
+  /** Milliseconds one call of a model may take, however much it sends. `'none'` for no limit. @default 600000 */
+  readonly modelMs?: number | 'none';
   /** How deep the arguments of a call may be nested, up to 1000. A call with deeper ones gets an error result. @default 100 */
   readonly argsDepth?: number;
   /** How long the arguments of a call may be, in characters of JSON. A call with longer ones gets an error result. @default 4000000 */
@@ -70,13 +74,18 @@ export function limitsFromJson(stored: StoredLimits): Limits {
 export type SessionLimits = Pick<Limits, 'turns' | 'toolCalls' | 'tokens' | 'costUsd'>;
 
 const WHOLE = ['turns', 'depth', 'toolCalls', 'argsDepth', 'argsChars'];
-const LIMITS = [...WHOLE, 'tokens', 'costUsd', 'timeoutMs'];
+const LIMITS = [...WHOLE, 'tokens', 'costUsd', 'timeoutMs', 'modelIdleMs', 'modelMs'];
 
 export function checkLimits(limits: Limits, what = 'limits', allowed: readonly string[] = LIMITS): void {
   if (typeof limits !== 'object' || limits === null) throw invalidOption(what, 'an object', limits);
   checkKeys(what, limits, allowed, FOREIGN_LIMITS);
   for (const [key, value] of Object.entries(limits)) {
     if (value === undefined) continue;
+    if (key === 'modelIdleMs' || key === 'modelMs') {
+      if (value !== 'none' && !(typeof value === 'number' && value >= 1))
+        throw invalidOption(`${what}.${key}`, "a number ≥ 1 or 'none'", value);
+      continue;
+    }
     const whole = WHOLE.includes(key);
     const amount = typeof value === 'number' && value >= 0;
     if (!amount || (whole && value !== Number.POSITIVE_INFINITY && !Number.isInteger(value)))

@@ -3,7 +3,7 @@ import { checkKeys, sessionConflict } from './errors.js';
 import { deepFreeze, NOTHING } from './messages.js';
 import { MostlyOne } from './mostly-one.js';
 import type { Entry, InboxItem, ListOptions, NewEntry, Posted, SessionInfo, SessionPage } from './store.js';
-import { checkFork, firstRun, listPage, type SyncStore, takenBy } from './store-kit.js';
+import { checkFork, firstRun, listPage, parentOf, type SyncStore, takenBy } from './store-kit.js';
 
 /**
  * A store that keeps sessions in memory.
@@ -36,6 +36,8 @@ class Inbox {
 class MemoryStore implements SyncStore {
   readonly #journals = new MostlyOne<Journal>();
   readonly #inboxes = new Map<string, Inbox>();
+  /** The sessions of sub-agents, by that of the agent that called them. */
+  readonly #children = new Map<string, string[]>();
 
   append(sessionId: string, expectedSeq: number, entries: readonly NewEntry[]): number {
     let journal = this.#journals.get(sessionId);
@@ -47,6 +49,7 @@ class MemoryStore implements SyncStore {
     if (journal === undefined) {
       journal = new Journal();
       this.#journals.set(sessionId, journal);
+      if (sessionId.includes('/')) this.#noteChild(sessionId);
     }
     for (let i = 0; i < entries.length; i++) journal.entries.push(entries[i]!);
     if (this.#inboxes.size > 0) this.#forget(sessionId, entries);
@@ -60,6 +63,14 @@ class MemoryStore implements SyncStore {
     if (!taken) return;
     const left = inbox.items.filter(({ n }) => n > taken.cursor || taken.waits.includes(n));
     inbox.items.splice(0, inbox.items.length, ...left);
+  }
+
+  #noteChild(sessionId: string): void {
+    const parent = parentOf(sessionId);
+    if (parent === undefined) return;
+    const known = this.#children.get(parent);
+    if (known) known.push(sessionId);
+    else this.#children.set(parent, [sessionId]);
   }
 
   read(sessionId: string, fromSeq: number): readonly Entry[] {
@@ -106,6 +117,11 @@ class MemoryStore implements SyncStore {
   }
 
   delete(sessionId: string): void {
+    const children = this.#children.get(sessionId);
+    if (children !== undefined) {
+      this.#children.delete(sessionId);
+      for (const child of children) this.delete(child);
+    }
     // Emptied first: the tables a Map has outgrown go on pointing at what they held until the next full collection.
     const journal = this.#journals.get(sessionId);
     if (journal !== undefined) journal.entries.length = 0;

@@ -1,5 +1,6 @@
 /** The innermost point of the model seam: one attempt with the model really called. */
 import { Assembler, toldInPart } from './assemble.js';
+import type { Clock } from './clock.js';
 import { specsOf } from './compose.js';
 import type { ModelContext } from './context.js';
 import { attribute, isControl, isThenable } from './errors.js';
@@ -24,6 +25,7 @@ import { convertToLlm } from './rules.js';
 import type { Run } from './run.js';
 import { untilAborted } from './scope.js';
 import { isWithheld } from './session-state.js';
+import { modelTime } from './stalls.js';
 import type { Awaitable } from './store.js';
 import { type Stages, stagesOf } from './transforms.js';
 
@@ -191,7 +193,16 @@ export class ModelCall extends Reading {
     this.live = shown?.begin(ctx, this.stages?.last ?? raw);
     this.begun = true;
     this.staged = this.stages?.taker(this.live);
-    this.read(ctx.model, request, ctx._scope, shown && kernel.watched ? kernel : undefined);
+    const consumer = shown && kernel.watched ? kernel : undefined;
+    this.read(ctx.model, request, ctx._scope, consumer, modelTime(kernel.limits, ctx._call.time));
+  }
+
+  get clock(): Clock {
+    return this.ctx._run.clock;
+  }
+
+  get pausedMs(): number {
+    return this.ctx._run.pausedMs;
   }
 
   protected take(part: ModelPart): boolean {

@@ -1,9 +1,10 @@
 /** Reads the stream of a model, whatever the model does. */
-import { soon } from './clock.js';
+import { type Clock, monotonic, soon, systemClock } from './clock.js';
 import { AlliumError, isThenable, shown } from './errors.js';
 import { type Model, type ModelPart, type ModelRequest, modelName } from './model.js';
 import type { Run } from './run.js';
 import { Link, type Scope, SignalCarrier } from './scope.js';
+import { type ModelTime, StallWatch } from './stalls.js';
 
 type Step = IteratorResult<ModelPart>;
 
@@ -23,10 +24,11 @@ export abstract class Reading extends Link {
   /** `finish` has come: the stream only has to end. */
   private finished = false;
   private parts = 0;
+  private readonly watch = new StallWatch();
   /** Over all streams it has read: turns that never wait are like one long stream. */
   private looks = 0;
   private since = 0;
-  private model: Model | undefined = undefined;
+  private called: Model | undefined = undefined;
   private scope: Scope | undefined = undefined;
   private iterator: ModelIterator | undefined = undefined;
   private consumer: Pick<Run, 'pressure'> | undefined = undefined;
@@ -37,6 +39,10 @@ export abstract class Reading extends Link {
     if (this.open && !this.took(step)) this.pull();
   };
   private readonly onError = (error: unknown): void => this.fail(error);
+
+  /** Run time that is not the model's. */
+  abstract readonly pausedMs: number;
+  abstract readonly clock: Clock;
 
   /** True: the answer is complete with it. */
   protected abstract take(part: ModelPart): boolean;
@@ -51,9 +57,10 @@ export abstract class Reading extends Link {
     request: ModelRequest,
     scope: Scope,
     consumer: Pick<Run, 'pressure'> | undefined,
+    time: ModelTime,
   ): void {
     if (scope.aborted) throw scope.reason;
-    this.model = model;
+    this.called = model;
     this.scope = scope;
     this.consumer = consumer;
     this.finished = false;
@@ -65,7 +72,25 @@ export abstract class Reading extends Link {
     else {
       scope.add(this);
       this.pull();
+      if (this.open) this.watch.begin(this, time);
     }
+  }
+
+  get model(): Model {
+    return this.called!;
+  }
+
+  get received(): number {
+    return this.parts;
+  }
+
+  /** It is too slow. The model hears of it after those who wait for it. */
+  stalled(error: AlliumError): void {
+    if (!this.open) return;
+    const iterator = this.iterator!;
+    this.fail(error);
+    this.carrier!.abort(error);
+    queueMicrotask(() => void abandon(iterator));
   }
 
   /** The scope was aborted. */
@@ -118,7 +143,7 @@ export abstract class Reading extends Link {
     if (typeof step === 'object' && step !== null) {
       this.fail(error);
       void abandon(iterator);
-    } else this.fail(noStep(step, this.model!));
+    } else this.fail(noStep(step, this.model));
     return true;
   }
 
@@ -131,7 +156,7 @@ export abstract class Reading extends Link {
 
   private breather(): Promise<void> | undefined {
     if (++this.looks % FAIR_LOOKS !== 0) return undefined;
-    const now = Date.now();
+    const now = monotonic(systemClock);
     if (this.since === 0) this.since = now;
     if (now - this.since <= FAIR_MS) return undefined;
     this.since = 0;
@@ -152,6 +177,7 @@ export abstract class Reading extends Link {
 
   /** It has not ended when it was looked for. */
   overdue(): void {
+    this.watch.end();
     this.cancel ??= this.setGrace(() => this.letGo());
   }
 
@@ -171,6 +197,7 @@ export abstract class Reading extends Link {
   private close(): void {
     this.open = false;
     this.scope!.remove(this);
+    this.watch.end();
     if (this.expected !== undefined) this.expected.reading = undefined;
     if (this.cancel === undefined) return;
     this.cancel();

@@ -4,6 +4,7 @@ import type { GivenUp } from './abandoned.js';
 import { ActiveTime } from './active-time.js';
 import type { Agent } from './agent.js';
 import type { Start } from './begin.js';
+import type { BoundedStore } from './bounded-store.js';
 import type { ChildOutcome } from './child-run.js';
 import type { Clock } from './clock.js';
 import type { Plan } from './compose.js';
@@ -39,7 +40,7 @@ import type { DeclaredOptions } from './run-options.js';
 import { type Outcome, type Outermost, type Scope, Supervisor, supervised, untilAborted } from './scope.js';
 import type { SessionState } from './session-state.js';
 import { type CellChange, Cells } from './state.js';
-import type { Awaitable, Decision, EntryDraft, PendingRequest, Posted, Store } from './store.js';
+import type { Awaitable, Decision, EntryDraft, PendingRequest, Posted } from './store.js';
 import { toldBeside } from './told-beside.js';
 import type { Tool } from './tool.js';
 
@@ -66,7 +67,7 @@ export class Run {
   readonly continues: boolean;
   readonly compacts: boolean;
   readonly queue: QueueModes;
-  readonly store: Store;
+  readonly store: BoundedStore;
   readonly forgets: boolean;
   readonly allowPlanChange: boolean;
   /** Calls under way, and runs of sub-agents: who is told when the run is stopped. */
@@ -110,7 +111,7 @@ export class Run {
   /** What the caller passed for middleware. */
   options: DeclaredOptions;
   /** The run whose tool started this one. */ private readonly parent: Run | undefined;
-  private readonly journal: Journal;
+  readonly journal: Journal;
   readonly events: RunEvents;
   private restarts: Set<string> | undefined;
   private named: { readonly model: Model; readonly name: string } | undefined;
@@ -257,15 +258,17 @@ export class Run {
     if (this.changes.length < MAX_CHANGES) this.changes.push({ turn: this.turn, by, what });
   }
 
-  /** Writes entries together with the state changes that wait, and tells of those. `late`: see `Journal.appendLate`. */
-  append(entries: readonly EntryDraft[], late = false): Awaitable<void> {
+  /** Writes entries together with the state changes that wait, and tells of those. `how`: see `Journal`. */
+  append(entries: readonly EntryDraft[], how: 'append' | 'appendLate' | 'end' = 'append'): Awaitable<void> {
     const { journal } = this;
+    // What waits in cells is not taken along by an append that is refused.
+    if (how !== 'end') journal.check();
     const due = this.time?.isDue(this.open.activeMs);
-    if (!this.hasUnwritten && !due) return late ? journal.appendLate(entries) : journal.append(entries);
+    if (!this.hasUnwritten && !due) return journal[how](entries);
     const changes = this.cells.commit();
     const all = together(this.runId, due ? [this.active(), ...entries] : entries, changes, this.unjournaled);
     this.unjournaled = [];
-    const wait = late ? journal.appendLate(all) : journal.append(all);
+    const wait = journal[how](all);
     if (wait) return wait.then(() => this.tellChanges(changes));
     if (this.watched) this.tellChanges(changes);
   }

@@ -9,7 +9,7 @@ import { RunContext } from './context.js';
 import { type Ended, endedBy, failedWith } from './ended.js';
 import {
   Aborted,
-  type AlliumError,
+  AlliumError,
   attribute,
   codeOf,
   controlKind,
@@ -41,7 +41,7 @@ export async function execute(start: Start): Promise<RunResult> {
   let stopTimer: (() => void) | undefined;
   try {
     const begun = begin(start);
-    const run = begun instanceof Promise ? await begun : begun;
+    const run = begun instanceof Promise ? await inTime(begun, start) : begun;
     stopTimer = timeLimit(run, scope);
     const ctx = new RunContext(run, run.scope, start.input ?? [], { input: undefined });
     if (run.watched)
@@ -73,6 +73,23 @@ export async function execute(start: Start): Promise<RunResult> {
     stopTimer?.();
     unlink?.();
     scope.close();
+  }
+}
+
+/** The time of a run is counted from here, so a store that is silent before it begins does not get more. */
+async function inTime(begun: Promise<Run>, { agent, options, scope }: Start): Promise<Run> {
+  const { timeoutMs = Number.POSITIVE_INFINITY } = { ...agent.limits, ...options.limits };
+  const expire = (): void => scope.abort(outOfTime(timeoutMs));
+  const cancel = timeoutMs === Number.POSITIVE_INFINITY ? undefined : agent.clock.setTimer(expire, timeoutMs);
+  try {
+    return await begun;
+  } catch (error) {
+    if (controlKind(scope.reason) !== 'abort' || codeOf(error) !== 'STORE_TIMEOUT') throw error;
+    throw new AlliumError('ABORTED', `The run was aborted before it began: ${messageOf(scope.reason)}`, {
+      cause: error,
+    });
+  } finally {
+    cancel?.();
   }
 }
 
@@ -135,6 +152,8 @@ function close(run: Run, given: Ended, ctx: RunContext): Awaitable<Ended> {
     if (run.scope.aborted && staysOpen(run, ended.result.status)) ended = endedBy(run, run.scope.reason, ctx);
     return writeEnd(run, ended, due);
   };
+  // Code that was left behind may have an append under way: what there is left to end is known when that has settled.
+  const sealed = run.journal.seal();
   const refused = (error: unknown): Ended => {
     const { status } = ended.result;
     // The journal refused: the run ends as it is; what failed first is what the caller hears of.
@@ -144,13 +163,18 @@ function close(run: Run, given: Ended, ctx: RunContext): Awaitable<Ended> {
       failure: { error: run.ofStore(error) },
     };
   };
-  try {
-    const due = drain(run, 'none');
-    const written = due instanceof Promise ? due.then(write) : write(due);
-    return written instanceof Promise ? written.catch(refused) : written;
-  } catch (error) {
-    return refused(error);
-  }
+  const finish = (): Awaitable<Ended> => {
+    try {
+      // Nobody takes what was posted, or ends what is below, while the end itself cannot be written.
+      if (run.journal.broken !== undefined) return refused(run.journal.broken);
+      const due = drain(run, 'none');
+      const written = due instanceof Promise ? due.then(write) : write(due);
+      return written instanceof Promise ? written.catch(refused) : written;
+    } catch (error) {
+      return refused(error);
+    }
+  };
+  return sealed ? sealed.then(finish) : finish();
 }
 
 function writeEnd(run: Run, ended: Ended, due: Due | undefined): Awaitable<Ended> {
@@ -158,7 +182,7 @@ function writeEnd(run: Run, ended: Ended, due: Due | undefined): Awaitable<Ended
   if (stays || run.open.batch || run.givenUp || run.posted.length > 0)
     return writeRest(run, ended, due, stays);
   // Most runs leave nothing behind.
-  const wait = run.append([endOfRun(run, ended)]);
+  const wait = run.append([endOfRun(run, ended)], 'end');
   return wait ? wait.then(() => ended) : ended;
 }
 
@@ -177,7 +201,7 @@ async function writeRest(run: Run, ended: Ended, due: Due | undefined, stays: bo
   } else if (run.limits.timeoutMs !== undefined) end.push(run.active());
   const posted = stays ? await leaveAnswers(run, due) : due?.entries;
   if (posted?.length || end.length > 0 || run.hasUnwritten) {
-    const wait = run.append(posted ? [...posted, ...end] : end);
+    const wait = run.append(posted ? [...posted, ...end] : end, 'end');
     if (wait) await wait;
   }
   const last =

@@ -86,11 +86,6 @@ export class Scope {
     return this.ears.controller.signal;
   }
 
-  /** Has anybody read the signal? */
-  get signals(): boolean {
-    return this.ears?.controller !== undefined;
-  }
-
   /** Tells everyone in here and further in, in the order they came; whoever is taken back meanwhile is not told. */
   abort(reason: unknown): void {
     if (this.aborted) return;
@@ -151,12 +146,13 @@ export class Scope {
 }
 
 /**
- * What carries the signal of a scope to a model that may want it. A property of the object itself, so that
- * `{ ...options }` has it; made when somebody reads it.
+ * What carries a signal to a model that may want it: it is aborted with the scope, or alone. A property of the object
+ * itself, so that `{ ...options }` has it; made when somebody reads it.
  */
 export class SignalCarrier {
   declare readonly signal: AbortSignal;
   #scope: Scope;
+  #controller: AbortController | undefined = undefined;
 
   constructor(scope: Scope) {
     this.#scope = scope;
@@ -165,10 +161,29 @@ export class SignalCarrier {
 
   /** One for this scope. An earlier one whose signal nobody wanted is used again: making one costs as much as a layer. */
   static of(scope: Scope, earlier: SignalCarrier | undefined): SignalCarrier {
-    if (earlier === undefined || (earlier.#scope !== scope && earlier.#scope.signals))
-      return new SignalCarrier(scope);
+    if (earlier === undefined || earlier.isTaken(scope)) return new SignalCarrier(scope);
     earlier.#scope = scope;
     return earlier;
+  }
+
+  /** Has a model a signal of it that is of no use for another call? */
+  private isTaken(scope: Scope): boolean {
+    const controller = this.#controller;
+    return controller !== undefined && (this.#scope !== scope || controller.signal.aborted);
+  }
+
+  /** This call only: the scope goes on. */
+  abort(reason: unknown): void {
+    this.#made().abort(reason);
+  }
+
+  #made(): AbortController {
+    if (this.#controller === undefined) {
+      const controller = new AbortController();
+      this.#controller = controller;
+      this.#scope.onAbort((reason) => controller.abort(reason));
+    }
+    return this.#controller;
   }
 
   static readonly #signal: PropertyDescriptor = {
@@ -176,7 +191,7 @@ export class SignalCarrier {
       let carrier: SignalCarrier = this;
       // Somebody may have made an object that inherits from it.
       while (!(#scope in carrier)) carrier = Object.getPrototypeOf(carrier);
-      return carrier.#scope.signal;
+      return carrier.#made().signal;
     },
     enumerable: true,
   };

@@ -6,6 +6,7 @@ import type { LiveMessage } from './live.js';
 import type { ModelContext, RequestParts } from './model-context.js';
 import type { Run } from './run.js';
 import type { Scope } from './scope.js';
+import type { ModelTime } from './stalls.js';
 
 /*
  * One is made for every call, so the fields are declared without being defined twice and are assigned once, in a fixed
@@ -41,6 +42,8 @@ export class SeamCall {
   declare frozen: unknown;
   /** What guards have said of responses, results and calls, by the content, the result, or what tells of the call. */
   declare judged: Map<unknown, Promise<any>> | undefined;
+  /** At the model seam: what a layer with time limits of its own allows, where that is more than the defaults. */
+  declare time: Partial<ModelTime> | undefined;
 
   constructor(run: Run, scope: Scope) {
     this.run = run;
@@ -58,6 +61,7 @@ export class SeamCall {
     this.raised = undefined;
     this.frozen = undefined;
     this.judged = undefined;
+    this.time = undefined;
   }
 
   /** Who raised an error, as far as it is known. */

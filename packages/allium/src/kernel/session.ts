@@ -1,6 +1,7 @@
 /** A conversation and the ways into it. */
 import type { Agent, RunOptions } from './agent.js';
 import { checkAnswer, checkEdit, firstAnswer, unknownRequest } from './answers.js';
+import { BoundedStore } from './bounded-store.js';
 import { Aborted, AlliumError, invalidOption, isOptions, isThenable, storeFailed } from './errors.js';
 import { EventQueue } from './event-queue.js';
 import { EventStream, type RunStream } from './event-stream.js';
@@ -138,14 +139,14 @@ export class Session {
 
   /** What `steer()` and `followUp()` said and no run has taken in yet, in the order it was said. */
   queued(): Promise<readonly QueuedMessage[]> {
-    return reached(async () => queued(this.store, await this.look()));
+    return reached(async () => queued(this.bounded, await this.look()));
   }
 
   /** Takes a message back. False if it does not wait any more: a run has taken it in, or somebody else took it back. */
   async removeQueued(id: string): Promise<boolean> {
     const waiting = await this.queued();
     if (!waiting.some((one) => one.id === id)) return false;
-    await reached(() => this.store.post(this.id, { type: 'unqueue', n: Number(id) }));
+    await reached(() => this.bounded.post(this.id, { type: 'unqueue', n: Number(id) }));
     return true;
   }
 
@@ -155,7 +156,7 @@ export class Session {
     const { open } = state;
     const request = open?.requests.get(requestId);
     const now = this.agent.clock.now();
-    const items = await reached(() => posted(this.store, state));
+    const items = await reached(() => posted(this.bounded, state));
     if (!request || firstAnswer(items, request, now))
       throw unknownRequest(
         requestId,
@@ -164,7 +165,7 @@ export class Session {
     const checked = checkAnswer(request, decision, now);
     await checkEdit(this.agent.plan, open!, request, checked);
     const item = { type: 'answer', requestId, decision: checked, at: now } as const;
-    await reached(() => this.store.post(this.id, item));
+    await reached(() => this.bounded.post(this.id, item));
   }
 
   /**
@@ -177,7 +178,7 @@ export class Session {
     if (control) control.abort(new Aborted(reason));
     else
       await reached(() =>
-        this.store.post(this.id, { type: 'cancel', ...(reason !== undefined && { reason }) }),
+        this.bounded.post(this.id, { type: 'cancel', ...(reason !== undefined && { reason }) }),
       );
   }
 
@@ -213,7 +214,7 @@ export class Session {
     if (holder && holder.known.reading === 0) return holder.known;
     // A run of this object that just begins reads into its state by itself.
     const state = holder === this ? new SessionState(this.id) : this.known;
-    const wait = catchUp(this.store, state);
+    const wait = catchUp(this.bounded, state);
     return wait ? wait.then(() => state) : state;
   }
 
@@ -223,6 +224,11 @@ export class Session {
     return holder?.store === this.store ? holder : undefined;
   }
 
+  /** For what is not part of a run. */
+  private get bounded(): Store {
+    return new BoundedStore(this.store, this.agent.clock, this.agent.storeTimeoutMs);
+  }
+
   /** Without a wait where nothing has to be waited for: what is said in a tool is heard in the turn after it. */
   private async post(type: Queued['type'], given: MessageInput): Promise<void> {
     for (const one of toMessages(given)) {
@@ -230,7 +236,7 @@ export class Session {
       await reached(async () => {
         const looked = this.look();
         if (isThenable(looked)) await looked;
-        await this.store.post(this.id, { type, message });
+        await this.bounded.post(this.id, { type, message });
       });
     }
   }
@@ -260,7 +266,7 @@ export class Session {
   }
 
   private get place(): Place {
-    const { agent, store, id: sessionId, tenant = agent.tenant } = this;
+    const { agent, bounded: store, id: sessionId, tenant = agent.tenant } = this;
     return { agent, store, sessionId, tenant };
   }
 
@@ -290,15 +296,21 @@ export class Session {
     const messages = input?.();
     this.claim();
     this.control = scope;
+    const { parent } = options;
+    const store = new BoundedStore(this.store, agent.clock, agent.storeTimeoutMs, {
+      scope,
+      graceMs: agent.teardownTimeoutMs,
+      above: parent?._run.store,
+    });
     let waits = false;
     try {
       return await execute({
         agent,
-        store: this.store,
+        store,
         forgets: this.forget,
         state: this.known,
         input: messages,
-        tenant: options.tenant ?? this.tenant ?? options.parent?.tenant ?? agent.tenant,
+        tenant: options.tenant ?? this.tenant ?? parent?.tenant ?? agent.tenant,
         compacts,
         options,
         declared,
@@ -315,7 +327,7 @@ export class Session {
       this.control = undefined;
       agent._busy.delete(this.id);
       if (this.forget && !waits && this.known.open === undefined) {
-        const wait = this.store.delete(this.id);
+        const wait = store.delete(this.id);
         if (wait) await wait;
       }
     }

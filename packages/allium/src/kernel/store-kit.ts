@@ -35,6 +35,43 @@ export function checkStorable(option: 'sessionId' | 'tenant', value: string): vo
 
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
+/** The session whose run started this one as a sub-agent: `delete` of it deletes both. Undefined of any other session. */
+export function parentOf(sessionId: string): string | undefined {
+  return /^(.*)\/r_[^/]*\.\d+\.\d+(?:\+\d+)?(?:~\d+)?$/s.exec(sessionId)?.[1];
+}
+
+/** Is it the session of a sub-agent of the other one, or of a sub-agent of that? */
+export function isBelow(sessionId: string, ancestor: string): boolean {
+  for (let at = parentOf(sessionId); at !== undefined; at = parentOf(at)) if (at === ancestor) return true;
+  return false;
+}
+
+/** From and up to where the ids of such sessions are, in the order of their code units. */
+export function idsBelow(sessionId: string): { readonly from: string; readonly to: string } {
+  // '`' comes next after '_'.
+  return { from: `${sessionId}/r_`, to: `${sessionId}/r\`` };
+}
+
+/** The entries of one append as they were stored, the first of them number `seq`. */
+export function parseEntries(json: string, seq: number, sessionId: string): Entry[] {
+  let entries: unknown;
+  try {
+    entries = JSON.parse(json);
+  } catch (cause) {
+    throw damaged(sessionId, seq, cause);
+  }
+  if (!Array.isArray(entries)) throw damaged(sessionId, seq, undefined);
+  return entries.map((entry, i) => ({ ...entry, seq: seq + i }) as Entry);
+}
+
+function damaged(sessionId: string, seq: number, cause: unknown): AlliumError {
+  return new AlliumError(
+    'SESSION_CORRUPT',
+    `Entry ${seq} of session ${shown(sessionId)} cannot be read. It was changed by something else, or damaged: restore it from a backup, or delete the session.`,
+    { cause, data: { sessionId, seq } },
+  );
+}
+
 /** What `list` needs to know of entries: a session has the tenant of its first `run_start`, with or without one. */
 export function firstRun(entries: readonly NewEntry[]): { readonly tenant: string | undefined } | undefined {
   for (const entry of entries) if (entry.type === 'run_start') return { tenant: entry.tenant };

@@ -240,6 +240,7 @@ export interface Store {
   list(options?: ListOptions): Awaitable<SessionPage>;
   /** Copies the entries up to `seq` into a new session. The two are independent from then on. */
   fork(sessionId: string, seq: number, newId: string): Awaitable<void>;
+  /** With it go the sessions of its sub-agents (see `parentOf`), also where it is gone already. */
   delete(sessionId: string): Awaitable<void>;
   /** Adds to the inbox of the session, which need not exist yet. */
   post(sessionId: string, item: InboxItem): Awaitable<void>;

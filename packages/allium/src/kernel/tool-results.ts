@@ -157,7 +157,7 @@ function record(call: Call, result: ToolResult): Awaitable<void> {
       terminate || stop ? { ...entry, ...(terminate && { terminate }), ...(stop && { stop }) } : entry,
     ];
     // Nobody hears of the last result before the model has answered to it: both may be written together.
-    wait = run.append(entries, !run.watched && last);
+    wait = run.append(entries, !run.watched && last ? 'appendLate' : 'append');
   } catch (error) {
     throw unrecorded(call, error);
   }

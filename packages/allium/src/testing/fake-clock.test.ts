@@ -12,6 +12,22 @@ describe('fakeClock', () => {
     expect(clock.now()).toBe(1250);
   });
 
+  it('can be set like a wall clock, which moves no timer and no duration', async () => {
+    const clock = fakeClock(1000);
+    let fired = false;
+    clock.setTimer(() => {
+      fired = true;
+    }, 100);
+    await clock.advance(40);
+    clock.setNow(-5000);
+    expect([clock.now(), clock.monotonic!()]).toEqual([-5000, 40]);
+    await clock.advance(59);
+    expect(fired).toBe(false);
+    await clock.advance(1);
+    expect([fired, clock.now(), clock.monotonic!()]).toEqual([true, -4940, 100]);
+    expect(() => clock.setNow(Number.NaN)).toThrow('Expected `time` to be a time in milliseconds');
+  });
+
   it('fires timers at their time, in order of time and then of setting', async () => {
     const clock = fakeClock();
     const fired: string[] = [];

@@ -7,6 +7,8 @@ export interface FakeClock extends Clock {
   advance(ms: number): Promise<void>;
   /** Moves time on to the next timer and fires it; false when there is none. */
   advanceToNext(): Promise<boolean>;
+  /** Sets the wall clock, as a person or a time server does. Timers and durations do not notice. */
+  setNow(time: number): void;
   /** Timers that have been set and neither fired nor cancelled. */
   readonly pending: number;
 }
@@ -28,7 +30,8 @@ interface Timer {
  */
 export function fakeClock(start = 0): FakeClock {
   if (!Number.isFinite(start)) throw invalidOption('start', 'a time in milliseconds', start);
-  let now = start;
+  let elapsed = 0;
+  let wall = start;
   let order = 0;
   const timers = new Set<Timer>();
   const fireNext = async (end: number): Promise<boolean> => {
@@ -36,30 +39,35 @@ export function fakeClock(start = 0): FakeClock {
     const due = first(timers, end);
     if (!due) return false;
     timers.delete(due);
-    now = Math.max(now, due.at);
+    elapsed = Math.max(elapsed, due.at);
     due.fn();
     return true;
   };
   return {
-    now: () => now,
+    now: () => wall + elapsed,
+    monotonic: () => elapsed,
     setTimer(fn, ms) {
       if (typeof fn !== 'function') throw invalidOption('fn', 'a function', fn);
       // Like setTimeout, which takes what is no number for "at once".
-      const timer = { at: now + (ms > 0 ? ms : 0), order: order++, fn };
+      const timer = { at: elapsed + (ms > 0 ? ms : 0), order: order++, fn };
       timers.add(timer);
       return () => void timers.delete(timer);
     },
     async advance(ms) {
       if (!(ms >= 0 && ms < Number.POSITIVE_INFINITY)) throw invalidOption('ms', 'a number ≥ 0', ms);
-      const end = now + ms;
+      const end = elapsed + ms;
       while (await fireNext(end));
-      now = Math.max(now, end);
+      elapsed = Math.max(elapsed, end);
       await settle();
     },
     async advanceToNext() {
       const fired = await fireNext(Number.MAX_VALUE);
       await settle();
       return fired;
+    },
+    setNow(time) {
+      if (!Number.isFinite(time)) throw invalidOption('time', 'a time in milliseconds', time);
+      wall = time - elapsed;
     },
     get pending() {
       return timers.size;

@@ -6,6 +6,7 @@ import { hastyStore } from './broken/stores/conflict-writes-nothing.js';
 import { bufferingStore, bufferingStoreAgain } from './broken/stores/crash.js';
 import { broken } from './broken/stores/delegate.js';
 import { mailKeepingStore } from './broken/stores/delete.js';
+import { transcriptKeepingStore } from './broken/stores/delete-sub-agents.js';
 import { trustingStore } from './broken/stores/expected-seq.js';
 import { wholeForkStore } from './broken/stores/fork-copies.js';
 import { mailCopyingForkStore, recountingForkStore } from './broken/stores/fork-inbox.js';
@@ -68,6 +69,7 @@ const BROKEN: Record<
   'fork-copies': [{ open: wholeForkStore }],
   'fork-isolation': [{ open: dependentForkStore }],
   'fork-inbox': [{ open: recountingForkStore }, { open: mailCopyingForkStore }],
+  'delete-sub-agents': [{ open: transcriptKeepingStore }],
   delete: [{ open: mailKeepingStore }],
   'inbox-order': [{ open: stackInboxStore }],
   'inbox-cursor': [{ open: destructiveInboxStore }],

@@ -26,11 +26,11 @@ export function makeSpinner(io: Io, enabled = true): Spinner {
   return {
     start(what) {
       stop();
-      if (what !== shown) started = Date.now();
+      if (what !== shown) started = performance.now();
       shown = what;
       let frame = 0;
       const draw = (): void => {
-        const text = `${FRAMES[frame++ % FRAMES.length]} ${word(what)} ${seconds(Date.now() - started)}`;
+        const text = `${FRAMES[frame++ % FRAMES.length]} ${word(what)} ${seconds(performance.now() - started)}`;
         const fits = text.slice(0, (io.stderr.columns ?? 80) - 1);
         io.stderr.write(`\r\u001b[K${onScreen(io.err.dim(fits))}`);
       };

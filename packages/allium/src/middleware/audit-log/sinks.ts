@@ -37,7 +37,7 @@ function fileSink(file: string, fsync: 'line' | 'run' | 'never'): Sink {
     // A crash may have left half a line behind: it must not swallow the next one.
     const lead = begun || (await endsClean(file)) ? '' : '\n';
     begun = true;
-    await appendFile(file, `${lead}${line}\n`, { flush: fsync === 'line' });
+    await appendFile(file, `${lead}${line}\n`, { flush: fsync === 'line', mode: 0o600 });
   };
   return {
     write(line) {
@@ -72,7 +72,7 @@ async function endsClean(file: string): Promise<boolean> {
 }
 
 async function sync(file: string): Promise<void> {
-  const handle = await open(file, 'a');
+  const handle = await open(file, 'a', 0o600);
   try {
     await handle.sync();
   } finally {

@@ -42,7 +42,9 @@ const look = tool({ name: 'look', description: 'Looks.', input: z.object({}), ex
 function setup(script: readonly Script[], options: CacheOptions = {}) {
   const clock = fakeClock(1000);
   const model = scriptedModel(script);
-  const agent = new Agent({ model, tools: [look], clock, middleware: [cache(options)] });
+  // Timers are counted, and those of the agent are none of its business.
+  const limits = { modelIdleMs: 'none', modelMs: 'none' } as const;
+  const agent = new Agent({ model, tools: [look], clock, limits, middleware: [cache(options)] });
   return { agent, clock, model };
 }
 

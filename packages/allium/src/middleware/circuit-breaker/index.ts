@@ -1,5 +1,5 @@
 /** Stops calling a model or tool that keeps failing, and tries it again after a while. */
-import type { Clock } from '../../kernel/clock.js';
+import { type Clock, monotonic } from '../../kernel/clock.js';
 import type { ModelContext, ToolContext } from '../../kernel/context.js';
 import { AlliumError, attribution, invalidOption, isControl, messageOf } from '../../kernel/errors.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
@@ -76,12 +76,12 @@ export function circuitBreaker(options: CircuitBreakerOptions = {}): Middleware 
       if (typeof target !== 'string') throw invalidOption('key()', 'a function that returns text', target);
       const circuit = circuits.get(target) ?? new Circuit(limits);
       circuits.set(target, circuit);
-      const pass = circuit.enter(time.now(), ctx);
+      const pass = circuit.enter(monotonic(time), ctx);
       if (!('era' in pass)) throw refusal(target, pass.retryAfterMs, circuit.lastError);
       if (pass.as === 'probe') ctx.emit('circuit-breaker', { key: target, state: 'half-open' });
 
       const end = (outcome: CallOutcome, error?: unknown): void => {
-        const state = circuit.leave(pass, outcome, time.now(), error);
+        const state = circuit.leave(pass, outcome, monotonic(time), error);
         if (state) ctx.emit('circuit-breaker', { key: target, state });
         if (circuit.isFresh) circuits.delete(target);
       };

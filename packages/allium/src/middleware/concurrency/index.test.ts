@@ -25,6 +25,9 @@ for (const scope of ['model', 'tool', 'run'] as const)
     it,
   });
 
+/** Timers are counted, and those of the agent are none of its business. */
+const UNTIMED = { modelIdleMs: 'none', modelMs: 'none' } as const;
+
 /** An agent whose model answers when told to, and notes how many calls were under way. */
 function setup(options: Partial<ConcurrencyOptions> = {}) {
   const clock = fakeClock();
@@ -44,7 +47,7 @@ function setup(options: Partial<ConcurrencyOptions> = {}) {
   };
   const middleware = concurrency({ max: 2, ...options });
   const agentOf = (tenant?: string) =>
-    new Agent({ model, clock, middleware: [middleware], ...(tenant && { tenant }) });
+    new Agent({ model, clock, limits: UNTIMED, middleware: [middleware], ...(tenant && { tenant }) });
   /** Lets everything that is ready run, and answers one call after the other until none is left. */
   const drain = async () => {
     for (await clock.advance(0); open.length > 0; await clock.advance(0)) open.shift()!();
@@ -167,7 +170,7 @@ describe('concurrency', () => {
       const clock = fakeClock();
       const limit = concurrency({ max: 1, maxWaitMs: 0, key: () => 'acme' });
       const model = scriptedModel([hang(), text('never')]);
-      const agent = new Agent({ model, clock, middleware: [retry({ clock }), limit] });
+      const agent = new Agent({ model, clock, limits: UNTIMED, middleware: [retry({ clock }), limit] });
       const abort = new AbortController();
       const first = agent.run('hi', { signal: abort.signal }).catch(() => {});
       await clock.advance(0);

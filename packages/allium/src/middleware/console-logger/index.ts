@@ -1,5 +1,5 @@
 /** Writes a line for every run, model call and tool call. */
-import { type Clock, systemClock } from '../../kernel/clock.js';
+import { type Clock, monotonic, systemClock } from '../../kernel/clock.js';
 import type { ModelContext, RunContext, ToolContext } from '../../kernel/context.js';
 import { isControl } from '../../kernel/errors.js';
 import { toldError } from '../../kernel/guards.js';
@@ -54,7 +54,7 @@ export function consoleLogger(options: ConsoleLoggerOptions = {}): Middleware {
     // A log that cannot be written does not end a run.
     onFail: 'open',
     async process(ctx, next) {
-      const started = clock.now();
+      const started = monotonic(clock);
       let result: unknown;
       try {
         result = await next();
@@ -65,7 +65,7 @@ export function consoleLogger(options: ConsoleLoggerOptions = {}): Middleware {
           await write('error', ctx, `${subject(ctx)}: failed: ${toldError(error, ctx)}${frames(ctx, error)}`);
         throw error;
       }
-      const took = clock.now() - started;
+      const took = monotonic(clock) - started;
       await write('info', ctx, `${subject(ctx)}: ${outcome(ctx, result)}, ${took} ms`);
       const more = content(ctx, result);
       if (more) await write('debug', ctx, more);

@@ -1,5 +1,5 @@
 /** Spans and metrics of runs, model calls, tool calls and of the middleware that acted, for whatever takes them. */
-import { type Clock, systemClock } from '../../kernel/clock.js';
+import { type Clock, monotonic, systemClock } from '../../kernel/clock.js';
 import type { Context, ModelContext, RunContext, ToolContext } from '../../kernel/context.js';
 import { controlKind, errorKind } from '../../kernel/errors.js';
 import { toldError } from '../../kernel/guards.js';
@@ -70,12 +70,12 @@ export function observability(options: ObservabilityOptions = {}): Middleware {
     const above = ctx.seam === 'run' ? ctx.parentRunId : ctx.runId;
     const handle = span(name, attributes, above === undefined ? undefined : runs.get(above)) ?? NOTHING;
     if (ctx.seam === 'run') runs.set(ctx.runId, handle);
-    const startedAt = clock.now();
+    const startedAt = monotonic(clock);
     const finish = (outcome: SpanOutcome): void => {
       handle.end(outcome);
       const kind = outcome.attributes['error.type'];
       const failed: Attributes = kind === undefined ? {} : { 'error.type': kind };
-      histogram('gen_ai.client.operation.duration', (clock.now() - startedAt) / 1000, {
+      histogram('gen_ai.client.operation.duration', (monotonic(clock) - startedAt) / 1000, {
         ...measured(attributes),
         ...failed,
       });

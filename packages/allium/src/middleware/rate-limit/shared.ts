@@ -1,5 +1,5 @@
 /** Counts somewhere else, for several processes. */
-import { type Clock, sleep } from '../../kernel/clock.js';
+import { type Clock, monotonic, sleep } from '../../kernel/clock.js';
 
 /**
  * What counts: any limiter of rate-limiter-flexible, or anything like it.
@@ -30,9 +30,9 @@ export class Shared {
   constructor(private readonly limiter: SharedLimiter) {}
 
   async take(asked: Asked): Promise<void> {
-    if (asked.patienceMs === 0) return this.ask(asked, asked.clock.now());
+    if (asked.patienceMs === 0) return this.ask(asked, monotonic(asked.clock));
     const { key, clock } = asked;
-    const until = clock.now() + asked.patienceMs;
+    const until = monotonic(clock) + asked.patienceMs;
     const line = this.lines.get(key) ?? new Line();
     this.lines.set(key, line);
     try {
@@ -53,8 +53,8 @@ export class Shared {
     for (;;) {
       const waitMs = await this.consume(key, asked.signal());
       if (waitMs === undefined) return;
-      if (clock.now() + waitMs > until) throw asked.refused(waitMs);
-      if (line) line.nextAt = clock.now() + waitMs;
+      if (monotonic(clock) + waitMs > until) throw asked.refused(waitMs);
+      if (line) line.nextAt = monotonic(clock) + waitMs;
       asked.waits(waitMs);
       await sleep(waitMs, asked.signal(), clock);
     }
@@ -111,7 +111,7 @@ class Line {
       };
       const admit = go(resolve);
       const aborted = go(() => reject(signal.reason));
-      const late = go(() => reject(asked.refused(Math.max(1, this.nextAt - clock.now()))));
+      const late = go(() => reject(asked.refused(Math.max(1, this.nextAt - monotonic(clock)))));
       const cancel = patienceMs === Number.POSITIVE_INFINITY ? undefined : clock.setTimer(late, patienceMs);
       signal.addEventListener('abort', aborted);
       this.waiting.add(admit);

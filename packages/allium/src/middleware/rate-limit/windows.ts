@@ -1,5 +1,5 @@
 /** Counts in memory: at most `limit` starts in any window of `perMs`, per key, first come first served. */
-import type { Clock } from '../../kernel/clock.js';
+import { type Clock, monotonic } from '../../kernel/clock.js';
 import type { Asked } from './shared.js';
 
 /** Keys there may be before those are dropped that have nothing to remember. */
@@ -92,7 +92,7 @@ class Window {
 
   /** Drops what has left the window; returns the time. */
   private forget(): number {
-    const now = this.clock.now();
+    const now = monotonic(this.clock);
     while (this.first < this.starts.length && this.starts[this.first]! + this.perMs <= now) this.first++;
     if (this.first > 64 && this.first * 2 > this.starts.length) {
       this.starts = this.starts.slice(this.first);
@@ -113,7 +113,8 @@ class Window {
 
   private arm(): void {
     if (this.cancel !== undefined || this.waiting.size === 0) return;
-    const ms = this.turnOf(0, this.clock.now()) - this.clock.now();
+    const now = monotonic(this.clock);
+    const ms = this.turnOf(0, now) - now;
     this.cancel = this.clock.setTimer(() => this.admit(), Math.max(1, ms));
   }
 

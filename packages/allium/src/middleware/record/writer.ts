@@ -168,9 +168,9 @@ function fileSink(to: string | URL): (line: string) => void {
   let begun = false;
   return (line) => {
     try {
-      if (begun) return appendFileSync(path, `${line}\n`);
+      if (begun) return appendFileSync(path, `${line}\n`, { mode: 0o600 });
       mkdirSync(dirname(path), { recursive: true });
-      writeFileSync(path, `${line}\n`);
+      writeFileSync(path, `${line}\n`, { mode: 0o600 });
     } catch (error) {
       throw pathFailed('The recording', path, error);
     }

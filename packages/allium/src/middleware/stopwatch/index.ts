@@ -1,5 +1,5 @@
 /** Says how long each model and tool call took, and how many tokens the run has used so far. */
-import type { Clock } from '../../kernel/clock.js';
+import { type Clock, monotonic } from '../../kernel/clock.js';
 import type { Context } from '../../kernel/context.js';
 import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
 import { checkFunction, checkMethods, checkNamed, type NamedOptions } from '../../kernel/options.js';
@@ -28,7 +28,7 @@ export function stopwatch(options: StopwatchOptions = {}): Middleware {
   const { log = (line) => console.error(line), clock: given } = options;
   checkFunction('log', log);
   if (given !== undefined) checkMethods('clock', given, ['now']);
-  const now = (ctx: Context) => (given ?? ctx.agent.clock).now();
+  const now = (ctx: Context) => monotonic(given ?? ctx.agent.clock);
   const elapsed = (ctx: Context) => now(ctx) - (ctx.metadata.startedAt as number);
   return defineMiddleware({
     name: options.name ?? 'stopwatch',

@@ -1,6 +1,6 @@
 /** A timer of active time that can be set back at no cost. */
 import { LOOK_MS } from '../../kernel/active-time.js';
-import type { Clock } from '../../kernel/clock.js';
+import { type Clock, monotonic } from '../../kernel/clock.js';
 
 export class Alarm {
   private cancel: (() => void) | undefined = undefined;
@@ -28,7 +28,7 @@ export class Alarm {
   /** Begins to count anew. The timer is left as it is: when it fires, it sees that it is early and goes on. */
   restart(): void {
     if (this.cancel === undefined) return;
-    this.since = this.clock.now();
+    this.since = monotonic(this.clock);
     this.pausedBefore = this.call.pausedMs;
   }
 
@@ -42,7 +42,7 @@ export class Alarm {
   }
 
   private fire(): void {
-    const active = this.clock.now() - this.since - (this.call.pausedMs - this.pausedBefore);
+    const active = monotonic(this.clock) - this.since - (this.call.pausedMs - this.pausedBefore);
     const left = this.ms - active;
     this.cancel = undefined;
     if (left > 0) this.start(Math.max(left, this.call._run.isPaused ? LOOK_MS : 1));

@@ -56,6 +56,7 @@ export function timeout(options: TimeoutOptions): Middleware {
       ({
         wrapModel(ctx, next) {
           const total = alarm(ctx, clock);
+          allow(ctx, modelMs, Math.max(firstTokenMs ?? 0, idleMs ?? 0));
           if (!watchesParts) return within(ctx, total, modelMs, modelTooSlow, next);
           const gap = alarm(ctx, clock);
           return new Promise<ModelResponse>((resolve, reject) => {
@@ -118,6 +119,14 @@ function settle<T>(
       reject(error);
     },
   );
+}
+
+/** More time than the agent gives a model by default is not taken back by that. */
+function allow({ _call: call }: ModelContext, totalMs = 0, idleMs = 0): void {
+  call.time = {
+    totalMs: Math.max(totalMs, call.time?.totalMs ?? 0),
+    idleMs: Math.max(idleMs, call.time?.idleMs ?? 0),
+  };
 }
 
 /** Counts active time: neither a model whose consumer is behind nor a tool that asks a human is slow. */

@@ -5,8 +5,12 @@ import { createHash } from 'node:crypto';
 export function fileName(sessionId: string): string {
   if (/^[a-z0-9][a-z0-9_-]{0,99}$/.test(sessionId) && !/^(con|prn|aux|nul|com\d|lpt\d)$/.test(sessionId))
     return sessionId;
-  const readable = sessionId.replace(/[^A-Za-z0-9_-]+/g, '-').slice(0, 40);
-  return `${readable}~${createHash('sha256').update(sessionId).digest('hex').slice(0, 32)}`;
+  return `${readable(sessionId)}~${createHash('sha256').update(sessionId).digest('hex').slice(0, 32)}`;
+}
+
+/** What names with a hash begin with. */
+export function readable(sessionId: string): string {
+  return sessionId.replace(/[^A-Za-z0-9_-]+/g, '-').slice(0, 40);
 }
 
 /** Whether it is a name with a hash, which does not tell the id. */

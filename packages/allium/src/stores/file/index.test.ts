@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -285,7 +286,7 @@ describe('fileStore, bad input', () => {
     expect(sessions.map(({ sessionId, seq, updatedAt }) => [sessionId, seq, updatedAt])).toEqual([
       ['beginning', 0, changed],
       ['fine', 3, 12],
-      ['end', 3, 10],
+      ['end', 2, 11],
       ['gap', 1, 10],
     ]);
     for (const session of ['end', 'gap', 'beginning'])
@@ -401,5 +402,114 @@ describe('fileStore, sizes', () => {
     // The number itself grows by a digit at 10, 100 and 1000.
     expect(sizes[999]! - sizes[10]!).toBeLessThanOrEqual(2);
     expect(sizes[999]).toBeLessThanOrEqual(2 * JSON.stringify(text('same')).length);
+  });
+});
+
+describe('fileStore, checksums', () => {
+  /** A session with two appends and a posted item, and its lines. */
+  function written(): { dir: string; file: string; lines: string[] } {
+    const dir = newDir();
+    const store = fileStore({ dir });
+    store.append('s', 0, [text('first'), text('second')]);
+    store.append('s', 2, [text('third')]);
+    store.post('s', { type: 'cancel', reason: 'enough' });
+    store.close();
+    const file = path.join(dir, 's.jsonl');
+    const lines = fs
+      .readFileSync(file, 'utf8')
+      .split('\n')
+      .filter((line) => line.startsWith('{'));
+    return { dir, file, lines };
+  }
+
+  it('end every line', () => {
+    for (const line of written().lines) expect(line).toMatch(/,"c":"[0-9a-f]{8}"\}$/);
+  });
+
+  it('find every byte that was changed in a line', () => {
+    const { dir, file, lines } = written();
+    const whole = fileStore({ dir });
+    const all = [...whole.read('s', 1), ...whole.take('s', 0)];
+    whole.close();
+    for (let n = 0; n < lines.length; n++)
+      for (let at = 0; at < lines[n]!.length; at++) {
+        const changed = [...lines];
+        const byte = lines[n]!.charCodeAt(at);
+        changed[n] = lines[n]!.slice(0, at) + String.fromCharCode(byte ^ 1) + lines[n]!.slice(at + 1);
+        fs.writeFileSync(file, `${changed.join('\n')}\n`);
+        const store = fileStore({ dir });
+        let read: readonly unknown[] = [];
+        try {
+          read = [...store.read('s', 1), ...store.take('s', 0)];
+        } catch (error) {
+          expect(error).toMatchObject({ code: 'SESSION_CORRUPT' });
+        }
+        store.close();
+        // Read are the things that were written, or nothing: the checksum itself may be what was hit.
+        if (read.length > 0) expect(read, `line ${n}, byte ${at}`).toEqual(all);
+      }
+  });
+
+  it('are not needed in lines that were written before there were any, and follow them', () => {
+    const { dir, file, lines } = written();
+    const old = lines.map((line) => line.replace(/,"c":"[0-9a-f]{8}"\}$/, '}'));
+    fs.writeFileSync(file, `${old.join('\n')}\n`);
+    const store = fileStore({ dir });
+    expect(store.read('s', 1)).toHaveLength(3);
+    expect(store.take('s', 0)).toHaveLength(1);
+    store.append('s', 3, [text('fourth')]);
+    store.close();
+    expect(fileStore({ dir }).read('s', 1)).toHaveLength(4);
+    // One that lost its checksum behind those that have one is damaged.
+    fs.writeFileSync(file, `${[lines[0], old[1], lines[2]].join('\n')}\n`);
+    expect(() => fileStore({ dir }).read('s', 1)).toThrow(
+      expect.objectContaining({
+        code: 'SESSION_CORRUPT',
+        message: expect.stringContaining('the checksum of the line'),
+      }),
+    );
+  });
+});
+
+describe.skipIf(process.platform === 'win32')('fileStore, files of others', () => {
+  const mode = (file: string) => fs.statSync(file).mode & 0o777;
+
+  it('keeps what it makes to its user', () => {
+    const dir = path.join(newDir(), 'made');
+    const store = fileStore({ dir });
+    store.append('s', 0, [text('a')]);
+    expect([mode(dir), mode(path.join(dir, 's.jsonl'))]).toEqual([0o700, 0o600]);
+  });
+
+  it.each([
+    ['a link to a file', (place: string, victim: string) => fs.symlinkSync(victim, place)],
+    [
+      'a link to nothing',
+      (place: string, victim: string) => {
+        fs.rmSync(victim);
+        fs.symlinkSync(victim, place);
+      },
+    ],
+    ['a link to a folder', (place: string, victim: string) => fs.symlinkSync(path.dirname(victim), place)],
+    ['a folder', (place: string) => fs.mkdirSync(place)],
+    ['a pipe', (place: string) => execFileSync('mkfifo', [place])],
+  ])('does not write to, read or list %s in the place of a session', (_, plant) => {
+    const dir = newDir();
+    const victim = path.join(newDir(), 'victim.jsonl');
+    for (const made of [dir, path.dirname(victim)]) fs.mkdirSync(made);
+    fs.writeFileSync(victim, 'precious\n');
+    const place = path.join(dir, 's.jsonl');
+    plant(place, victim);
+    const store = fileStore({ dir });
+    const code = expect.objectContaining({ code: 'STORE_FAILED' });
+    expect(() => store.append('s', 0, [text('a')])).toThrow(code);
+    expect(() => store.post('s', { type: 'cancel' })).toThrow(code);
+    expect(store.list().sessions).toEqual([]);
+    store.append('t', 0, [text('b')]);
+    expect(store.list().sessions).toHaveLength(1);
+    if (!fs.statSync(place, { throwIfNoEntry: false })?.isDirectory() || fs.lstatSync(place).isSymbolicLink())
+      store.delete('s');
+    if (fs.existsSync(victim)) expect(fs.readFileSync(victim, 'utf8')).toBe('precious\n');
+    expect(fs.readdirSync(path.dirname(victim)).length).toBeLessThanOrEqual(1);
   });
 });

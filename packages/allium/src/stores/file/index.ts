@@ -7,14 +7,15 @@ import type { Entry, InboxItem, ListOptions, NewEntry, SessionInfo } from '../..
 import {
   checkFork,
   checkStorable,
+  isBelow,
   listPage,
   pathFailed,
   type SyncStore,
   takenBy,
 } from '../../kernel/store-kit.js';
-import { fileName, isHashed } from './file-name.js';
+import { fileName, isHashed, readable } from './file-name.js';
 import { appendLine, DELETED_LINE, entriesOf, infoOf, postLine, takenLine } from './journal-file.js';
-import { SessionFile } from './session-file.js';
+import { openPlain, SessionFile } from './session-file.js';
 
 export interface FileStoreOptions {
   /** The directory of the files. Made if it does not exist. */
@@ -43,7 +44,7 @@ export function fileStore(options: FileStoreOptions): SyncStore {
   if (!['always', 'run-end', 'never'].includes(fsync))
     throw invalidOption('fsync', "'always', 'run-end' or 'never'", fsync);
   try {
-    fs.mkdirSync(dir, { recursive: true });
+    fs.mkdirSync(dir, { recursive: true, mode: 0o700 });
     const { R_OK, W_OK, X_OK } = fs.constants;
     fs.accessSync(dir, R_OK | W_OK | X_OK);
   } catch (error) {
@@ -113,7 +114,8 @@ class FileStore implements SyncStore {
       const file = path.join(this.#dir, name);
       // Left by a process that died while it deleted a session.
       if (name.endsWith('.gone')) fs.rmSync(file, { force: true });
-      const stat = name.endsWith('.jsonl') ? fs.statSync(file, { throwIfNoEntry: false }) : undefined;
+      const stat = name.endsWith('.jsonl') ? fs.lstatSync(file, { throwIfNoEntry: false }) : undefined;
+      // Links and the like are not the store's, see `openPlain`.
       if (!stat?.isFile()) continue;
       // Read only if it has changed since the last list.
       const version = `${stat.ino} ${stat.size} ${stat.mtimeMs} ${stat.ctimeMs}`;
@@ -141,21 +143,42 @@ class FileStore implements SyncStore {
 
   delete(sessionId: string): void {
     checkStorable('sessionId', sessionId);
+    // Those of its sub-agents first: while the session is there, whoever died in the middle can delete it again.
+    for (const child of this.#below(sessionId)) this.#remove(child);
+    this.#remove(sessionId);
+    if (this.#fsync !== 'never') syncDirectory(this.#dir);
+  }
+
+  #remove(sessionId: string): void {
     this.#forget(sessionId);
     // Moved away first: whoever opens the session from now on finds none. Then those who have it open are told.
     // The file is not read: one that is damaged can be deleted too.
     const file = this.#path(sessionId);
     const gone = `${file}.${randomBytes(6).toString('hex')}.gone`;
-    if (!fs.existsSync(file)) return;
+    const stat = fs.lstatSync(file, { throwIfNoEntry: false });
+    if (stat === undefined) return;
     try {
       fs.renameSync(file, gone);
-      fs.appendFileSync(gone, DELETED_LINE);
+      const fd = stat.isFile() ? openPlain(gone, fs.constants.O_WRONLY | fs.constants.O_APPEND) : undefined;
+      if (fd !== undefined) {
+        fs.writeSync(fd, DELETED_LINE);
+        fs.closeSync(fd);
+      }
     } catch (error) {
       // Somebody else deleted it at the same moment.
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
     }
     fs.rmSync(gone, { force: true });
-    if (this.#fsync !== 'never') syncDirectory(this.#dir);
+  }
+
+  /** The sessions of its sub-agents, and of theirs. Their files have names that begin like its own. */
+  #below(sessionId: string): string[] {
+    const beginning = readable(`${sessionId}/r_`);
+    return namesIn(this.#dir).flatMap((name) => {
+      if (!name.startsWith(beginning) || !name.endsWith('.jsonl')) return [];
+      const id = readInfo(path.join(this.#dir, name), 0)?.sessionId;
+      return id !== undefined && isBelow(id, sessionId) ? [id] : [];
+    });
   }
 
   post(sessionId: string, item: InboxItem): void {
@@ -285,15 +308,15 @@ function namesIn(dir: string): string[] {
 }
 
 function readInfo(file: string, changedAt: number): SessionInfo | undefined {
-  let bytes: Buffer;
+  if (fs.lstatSync(file, { throwIfNoEntry: false })?.isFile() !== true) return undefined;
+  const fd = openPlain(file, fs.constants.O_RDONLY);
+  // Deleted since the directory was read.
+  if (fd === undefined) return undefined;
   try {
-    bytes = fs.readFileSync(file);
-  } catch (error) {
-    // Deleted since the directory was read.
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw pathFailed('The file store', file, error);
+    return infoOf(fs.readFileSync(fd), file, Math.trunc(changedAt));
+  } finally {
+    fs.closeSync(fd);
   }
-  return infoOf(bytes, file, Math.trunc(changedAt));
 }
 
 /** A new name in a directory is on the disk only when the directory is. */

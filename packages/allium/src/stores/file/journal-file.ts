@@ -1,5 +1,6 @@
 /** The format of a session's file: lines of JSON, each one append, post or note. */
 import path from 'node:path';
+import { crc32 } from 'node:zlib';
 import { AlliumError, shown } from '../../kernel/errors.js';
 import { deepFreeze } from '../../kernel/messages.js';
 import type { Entry, InboxItem, SessionInfo } from '../../kernel/store.js';
@@ -16,6 +17,8 @@ import { idOfDamaged, isFileName } from './file-name.js';
  *   what guards took out of it. The only lines that are ever changed.
  * - `{"taken":5}`: the items up to number 5 are forgotten.
  * - `{"deleted":true}`: the session was deleted; whoever still has the file open learns it from this.
+ * - Each of these ends with `,"c":"1c291ca3"}`, the CRC-32 of the line up to there: a line that says something else than
+ *   what was written is damaged. Lines of earlier code have none, and come before all that have one.
  * - A line that ends with a space counts for nothing; complete ones end with `}`. Every write begins by ending a line
  *   so: behind a complete line that makes a blank one, and one that was cut short is closed by it. A writer need not know
  *   whether another process died in the middle of a line since it last looked. A line that is neither is damaged.
@@ -37,16 +40,33 @@ export function appendLine(
     first === undefined
       ? ''
       : `,"id":${JSON.stringify(first.id)}${first.inbox ? `,"inbox":${first.inbox}` : ''}`;
-  return `${CLOSE}{"seq":${seq},"n":${entries.length},"w":"${writer}"${more},"e":${JSON.stringify(entries)}}\n`;
+  return checked(`{"seq":${seq},"n":${entries.length},"w":"${writer}"${more},"e":${JSON.stringify(entries)}`);
 }
 
-export const postLine = (item: InboxItem): string => `${CLOSE}{"post":${JSON.stringify(item)}}\n`;
-/** What a line of a post becomes, in as many bytes. A reader looks at its beginning only. */
+export const postLine = (item: InboxItem): string => checked(`{"post":${JSON.stringify(item)}`);
+/** What a line of a post becomes, in as many bytes. A reader looks at its beginning only, so it needs no checksum. */
 export const wipedLine = (bytes: number): string => `${WIPED}${' '.repeat(bytes - WIPED.length - 1)}}`;
 const WIPED = '{"post":0';
 
-export const takenLine = (after: number): string => `${CLOSE}{"taken":${after}}\n`;
-export const DELETED_LINE = `${CLOSE}{"deleted":true}\n`;
+export const takenLine = (after: number): string => checked(`{"taken":${after}`);
+export const DELETED_LINE = checked('{"deleted":true');
+
+/** A whole line of an object that lacks its end. */
+function checked(object: string): string {
+  return `${CLOSE}${object},"c":"${crc(object)}"}\n`;
+}
+
+function crc(bytes: string | Buffer): string {
+  return crc32(bytes).toString(16).padStart(8, '0');
+}
+
+/** What the end of a line looks like that has a checksum, and how long it is. */
+const CHECKSUM = /^,"c":"([0-9a-f]{8})"\}$/;
+const CHECKSUM_LENGTH = 16;
+
+function isWiped(bytes: Buffer, start: number, end: number): boolean {
+  return bytes.toString('latin1', start, Math.min(end, start + WIPED.length)) === WIPED;
+}
 
 /** An append line that counts, as a place in the bytes. */
 export interface AppendPlace {
@@ -68,6 +88,8 @@ export class JournalState {
   readonly places = new Map<number, readonly [start: number, end: number]>();
   /** Where the bytes that are being taken in begin. */
   private base = 0;
+  /** From here on every line has a checksum. */
+  private checked = false;
 
   /**
    * Takes in the complete lines of `bytes`, which go on where those before ended, and returns how many bytes they
@@ -81,9 +103,20 @@ export class JournalState {
     for (let end = bytes.indexOf(NEWLINE); end !== -1; start = end + 1, end = bytes.indexOf(NEWLINE, start)) {
       if (closed(bytes, start, end)) continue;
       if (damaged && bytes.subarray(start, end).includes(0)) continue;
+      this.verify(bytes, start, end, file);
       this.line(bytes, start, end, file, counts);
     }
     return start;
+  }
+
+  private verify(bytes: Buffer, start: number, end: number, file: string): void {
+    const from = Math.max(start, end - CHECKSUM_LENGTH);
+    const checksum = CHECKSUM.exec(bytes.toString('latin1', from, end))?.[1];
+    if (checksum === undefined && (!this.checked || isWiped(bytes, start, end))) return;
+    this.checked = true;
+    if (checksum === crc(bytes.subarray(start, from))) return;
+    const line = shown(bytes.toString('latin1', start, Math.min(end, start + 80)));
+    throw corrupt(file, `the checksum of the line ${line} does not fit it`);
   }
 
   private line(

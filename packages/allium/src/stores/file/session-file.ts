@@ -117,12 +117,8 @@ export class SessionFile {
   /** Opens the file; if it does not exist and is not to be made, the session counts as deleted. */
   wake(make: boolean): void {
     const { O_RDWR, O_APPEND, O_CREAT } = fs.constants;
-    let fd: number;
-    try {
-      fd = fs.openSync(this.path, O_RDWR | O_APPEND | (make ? O_CREAT : 0), 0o600);
-    } catch (error) {
-      if (make || (error as NodeJS.ErrnoException).code !== 'ENOENT')
-        throw pathFailed('The file store', this.path, error);
+    const fd = openPlain(this.path, O_RDWR | O_APPEND | (make ? O_CREAT : 0));
+    if (fd === undefined) {
       this.state.deleted = true;
       return;
     }
@@ -155,3 +151,32 @@ export class SessionFile {
 }
 
 const ONE = Buffer.alloc(1);
+
+/**
+ * Opens a file of the store, or nothing if it is not there. A link that somebody put in its place is not followed: it may
+ * lead to any file of the user. Nor is anything else opened that is no plain file: a pipe would wait for ever.
+ */
+export function openPlain(file: string, flags: number): number | undefined {
+  // Windows has neither flag.
+  const { O_NOFOLLOW = 0, O_NONBLOCK = 0 } = fs.constants;
+  let fd: number;
+  try {
+    fd = fs.openSync(file, flags | O_NOFOLLOW | O_NONBLOCK, 0o600);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' && (flags & fs.constants.O_CREAT) === 0) return undefined;
+    if (code === 'ELOOP' || code === 'ENXIO') throw notPlain(file);
+    throw pathFailed('The file store', file, error);
+  }
+  if (fs.fstatSync(fd).isFile()) return fd;
+  fs.closeSync(fd);
+  throw notPlain(file);
+}
+
+function notPlain(file: string): AlliumError {
+  return new AlliumError(
+    'STORE_FAILED',
+    `${file} is a link, or something else that is not a plain file, so the store does not open it. It did not put it there: remove it.`,
+    { data: { file } },
+  );
+}

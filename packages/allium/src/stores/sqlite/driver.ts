@@ -31,7 +31,8 @@ export function openFile<T>(file: string, who: string, use: (database: SqliteDat
   try {
     if (file !== ':memory:') {
       fs.mkdirSync(path.dirname(file), { recursive: true });
-      // Node says why a file cannot be opened, SQLite does not. And what Node makes, others cannot read.
+      // Node says why a file cannot be opened, SQLite does not. And what Node makes, others cannot read,
+      // nor what SQLite puts beside it (-wal, -shm) with the same mode.
       fs.closeSync(fs.openSync(file, 'a', 0o600));
     }
     opened = openDatabase(file, undefined, undefined, who);

@@ -5,8 +5,11 @@ import {
   checkFork,
   checkStorable,
   firstRun,
+  idsBelow,
+  isBelow,
   listCursor,
   listQuery,
+  parseEntries,
   type SyncStore,
   takenBy,
 } from '../../kernel/store-kit.js';
@@ -190,7 +193,7 @@ class SqliteStore implements SyncStore {
 
   read(sessionId: string, fromSeq: number): readonly Entry[] {
     const session = this.#session(sessionId);
-    return session === undefined ? [] : this.#entries(session.key, fromSeq);
+    return session === undefined ? [] : this.#entries(sessionId, session.key, fromSeq);
   }
 
   head(sessionId: string): number {
@@ -235,7 +238,7 @@ class SqliteStore implements SyncStore {
       const source = this.#session(sessionId);
       const target = this.#session(newId);
       checkFork(sessionId, seq, source?.head ?? 0, newId, target?.head ?? 0);
-      const entries = this.#entries(source!.key, 1).slice(0, seq);
+      const entries = this.#entries(sessionId, source!.key, 1).slice(0, seq);
       const current = target ?? this.#create(newId);
       const { key } = current;
       const run = firstRun(entries);
@@ -268,14 +271,19 @@ class SqliteStore implements SyncStore {
   }
 
   delete(sessionId: string): void {
-    this.#known.delete(sessionId);
     this.#transaction(() => {
-      const session = this.#session(sessionId);
-      if (session === undefined) return;
-      for (const table of ['allium_appends', 'allium_inbox'])
-        this.#run(`DELETE FROM ${table} WHERE id > ?1 << 32 AND id < (?1 + 1) << 32`, session.key);
-      this.#run('DELETE FROM allium_sessions WHERE key = ?', session.key);
+      const { from, to } = idsBelow(sessionId);
+      const named = 'SELECT key, id FROM allium_sessions WHERE id = ?1 OR (id >= ?2 AND id < ?3)';
+      for (const { key, id } of this.#all<{ key: number; id: string }>(named, sessionId, from, to))
+        if (id === sessionId || isBelow(id, sessionId)) this.#remove(key, id);
     });
+  }
+
+  #remove(key: number, sessionId: string): void {
+    this.#known.delete(sessionId);
+    for (const table of ['allium_appends', 'allium_inbox'])
+      this.#run(`DELETE FROM ${table} WHERE id > ?1 << 32 AND id < (?1 + 1) << 32`, key);
+    this.#run('DELETE FROM allium_sessions WHERE key = ?', key);
   }
 
   post(sessionId: string, item: InboxItem): void {
@@ -348,7 +356,7 @@ class SqliteStore implements SyncStore {
     return this.#insert.run(key, head + 1, entries.length, at, json, last);
   }
 
-  #entries(key: number, fromSeq: number): Entry[] {
+  #entries(sessionId: string, key: number, fromSeq: number): Entry[] {
     // The first wanted entry may stand in the middle of an append.
     const rows = this.#all<{ seq: number; entries: string }>(
       `SELECT id & ${LOWER} AS seq, entries FROM allium_appends
@@ -359,9 +367,7 @@ class SqliteStore implements SyncStore {
       Math.max(1, Math.min(fromSeq, LOWER)),
     );
     return rows
-      .flatMap(({ seq, entries }) =>
-        (JSON.parse(entries) as object[]).map((entry, i) => ({ ...entry, seq: seq + i }) as Entry),
-      )
+      .flatMap(({ seq, entries }) => parseEntries(entries, seq, sessionId))
       .filter(({ seq }) => seq >= fromSeq);
   }
 

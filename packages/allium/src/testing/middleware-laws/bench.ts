@@ -1,6 +1,6 @@
 /** One agent with the middleware under test, a model that follows scenarios, and a clock that stands still. */
 import { Agent, type RunOptions } from '../../kernel/agent.js';
-import type { Clock } from '../../kernel/clock.js';
+import { type Clock, monotonic } from '../../kernel/clock.js';
 import { invalidOption, isThenable, RunError } from '../../kernel/errors.js';
 import type { RunStream } from '../../kernel/event-stream.js';
 import { memoryStore } from '../../kernel/memory-store.js';
@@ -360,6 +360,7 @@ function counting(clock: Clock): CountingClock {
   let set = 0;
   return {
     now: () => clock.now(),
+    monotonic: () => monotonic(clock),
     setTimer(fn, ms) {
       const timer = {};
       open.add(timer);

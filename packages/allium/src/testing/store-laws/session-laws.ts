@@ -12,6 +12,9 @@ export const SESSION_LAWS = [
       const store = await open();
       // One id is the beginning of the other, which is where stores built on key prefixes go wrong.
       const [a, b] = [prefix, `${prefix}-b`];
+      // Looks a little like those of sub-agents, which go with the session of their agent.
+      const others = [`${prefix}/r_1`, `${prefix}/b`, `${prefix}-b/r_1.2.0`];
+      for (const id of others) await store.append(id, 0, [text(id)]);
       await store.append(a, 0, [text('a1')]);
       await store.append(b, 0, [text('b1')]);
       await store.append(a, 1, [text('a2')]);
@@ -31,6 +34,8 @@ export const SESSION_LAWS = [
         ['for b'],
         'the inbox of the second session, the first being deleted',
       );
+      for (const id of others)
+        equal(texts(await store.read(id, 1)), [id], `the entries of ${id}, with ${a} deleted`);
     },
   },
   {
@@ -238,6 +243,23 @@ export const SESSION_LAWS = [
         ['three', 'for the source'],
         'the items of the source after its cursor',
       );
+    },
+  },
+  {
+    law: 'delete-sub-agents',
+    async check({ open, prefix }) {
+      const store = await open();
+      const child = `${prefix}/r_1.2.0`;
+      const below = [child, `${prefix}/r_1.2.0+2~3`, `${child}/r_2.4.1`, `${prefix}/r_9.11.12`];
+      for (const id of [prefix, ...below]) await store.append(id, 0, [run('r', prefix, 10), text(id)]);
+      await store.delete(prefix);
+      for (const id of below)
+        equal(
+          await store.read(id, 1),
+          [],
+          `the entries of ${id}, a sub-agent's session, with ${prefix} deleted`,
+        );
+      equal(await sessionsOf(store, { tenant: prefix }), [], `the list, with ${prefix} deleted`);
     },
   },
   {
