@@ -175,7 +175,7 @@ async function writeRest(run: Run, ended: Ended, due: Due | undefined, stays: bo
     await endChildren(run, sessionId, waiting(run.open) ?? run.givenUp);
     end.push(...unanswered(run.open, whyNot(run, ended.result), plan.tools, agent), endOfRun(run, ended));
   } else if (run.limits.timeoutMs !== undefined) end.push(run.active());
-  const posted = stays ? await leaveAnswers(run, due) : due?.entries;
+  const posted = stays ? leaveAnswers(run, due) : due?.entries;
   if (posted?.length || end.length > 0 || run.hasUnwritten) {
     const wait = run.append(posted ? [...posted, ...end] : end);
     if (wait) await wait;

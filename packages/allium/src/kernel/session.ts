@@ -1,6 +1,14 @@
 /** A conversation and the ways into it. */
 import type { Agent, RunOptions } from './agent.js';
-import { checkAnswer, checkEdit, firstAnswer, unknownRequest } from './answers.js';
+import {
+  cameTooLate,
+  checkEdit,
+  checkFits,
+  firstAnswer,
+  ownDecision,
+  ownDecisions,
+  unknownRequest,
+} from './answers.js';
 import { Aborted, AlliumError, invalidOption, isOptions, isThenable, storeFailed } from './errors.js';
 import { EventQueue } from './event-queue.js';
 import { EventStream, type RunStream } from './event-stream.js';
@@ -8,6 +16,8 @@ import { posted, type QueuedMessage, queued } from './inbox.js';
 import { ownMessage, toMessages } from './message-input.js';
 import { freezeMessage, type Message, type MessageInput, userMessage } from './messages.js';
 import { checkOptions } from './options.js';
+import { post } from './posting.js';
+import { randomId } from './random-id.js';
 import type { RunResult } from './result.js';
 import { storedState } from './result-state.js';
 import { fork, type HistoryPoint, type Place, rewind } from './rewind.js';
@@ -145,31 +155,52 @@ export class Session {
   async removeQueued(id: string): Promise<boolean> {
     const waiting = await this.queued();
     if (!waiting.some((one) => one.id === id)) return false;
-    await reached(() => this.store.post(this.id, { type: 'unqueue', n: Number(id) }));
+    await reached(() => post(this.store, this.id, { type: 'unqueue', n: Number(id) }));
     return true;
   }
 
-  /** Answers a pending request; a run that is suspended goes on with `resume()`. */
-  async answer(requestId: string, decision: Decision): Promise<void> {
+  /**
+   * Answers a pending request. A run that waits for it goes on, wherever it is; one that is suspended goes on with
+   * `resume()`. The first answer counts: whoever comes later is told so with `REQUEST_UNKNOWN`.
+   */
+  async answer(requestId: string, given: Decision): Promise<void> {
+    // Whoever changes the object after the call does not change what they said.
+    const decision = ownDecision(requestId, given);
     const state = await reached(() => this.look());
-    const { open } = state;
+    const { open, seq } = state;
     const request = open?.requests.get(requestId);
     const now = this.agent.clock.now();
     const items = await reached(() => posted(this.store, state));
-    if (!request || firstAnswer(items, request, now))
-      throw unknownRequest(
-        requestId,
-        [...(open?.requests.values() ?? [])].filter(({ id }) => id !== requestId),
-      );
-    const checked = checkAnswer(request, decision, now);
-    await checkEdit(this.agent.plan, open!, request, checked);
-    const item = { type: 'answer', requestId, decision: checked, at: now } as const;
-    await reached(() => this.store.post(this.id, item));
+    const others = [...(open?.requests.values() ?? [])].filter(({ id }) => id !== requestId);
+    if (open?.decided?.answers.has(requestId) || (request && firstAnswer(items, request, now)))
+      throw cameTooLate(requestId, others);
+    if (!request) throw unknownRequest(requestId, others);
+    checkFits(request, decision, now);
+    await checkEdit(this.agent.plan, open!, request, decision);
+    const postId = randomId();
+    const item = { type: 'answer', requestId, decision, at: now, postId } as const;
+    await reached(() => post(this.store, this.id, item));
+    if (!(await reached(() => this.isFirst(request, postId, seq)))) throw cameTooLate(requestId, others);
+  }
+
+  /**
+   * Did this post come before every other answer? What the inbox says holds as long as the question is open; afterwards
+   * the journal has the answer that was taken, behind `seq`.
+   */
+  private async isFirst(request: PendingRequest, postId: string, seq: number): Promise<boolean> {
+    const items = await posted(this.store, this.known);
+    const { open } = await this.look();
+    if (open?.requests.has(request.id)) {
+      const first = firstAnswer(items, request, request.createdAt);
+      return first === undefined || first.postId === postId;
+    }
+    const entries = await this.store.read(this.id, seq + 1);
+    return entries.some((entry) => entry.type === 'answer' && entry.postId === postId);
   }
 
   /**
    * Aborts the run under way: at once where this agent runs it, whichever Session object it was started with, and
-   * through the inbox where another does, which looks there between turns.
+   * through the inbox where another does, which looks there between turns and while it waits for an answer.
    */
   async abort(reason?: string): Promise<void> {
     if (!this.control) await reached(() => this.look());
@@ -177,7 +208,7 @@ export class Session {
     if (control) control.abort(new Aborted(reason));
     else
       await reached(() =>
-        this.store.post(this.id, { type: 'cancel', ...(reason !== undefined && { reason }) }),
+        post(this.store, this.id, { type: 'cancel', ...(reason !== undefined && { reason }) }),
       );
   }
 
@@ -230,7 +261,7 @@ export class Session {
       await reached(async () => {
         const looked = this.look();
         if (isThenable(looked)) await looked;
-        await this.store.post(this.id, { type, message });
+        await post(this.store, this.id, { type, message });
       });
     }
   }
@@ -280,13 +311,14 @@ export class Session {
 
   private async start(
     input: (() => Message[]) | undefined,
-    options: ResumeOptions,
+    given: ResumeOptions,
     queue?: EventQueue,
-    scope = new Scope(options?.parent?._scope),
+    scope = new Scope(given?.parent?._scope),
     compacts = false,
   ): Promise<RunResult> {
     const { agent } = this;
-    const declared = options === NO_OPTIONS ? NONE_DECLARED : this.declared(options, !input);
+    const declared = given === NO_OPTIONS ? NONE_DECLARED : this.declared(given, !input);
+    const options = given.answers ? { ...given, answers: ownDecisions(given.answers) } : given;
     const messages = input?.();
     this.claim();
     this.control = scope;

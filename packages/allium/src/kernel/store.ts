@@ -83,6 +83,8 @@ export type EntryBody =
       readonly decision: Decision;
       /** Guards and `acceptMessage` have had their say: this is what they left of it, and replaces what was given. */
       readonly admitted?: true;
+      /** That of the inbox item it came with. */
+      readonly postId?: string;
     }
   /** What guards or `beforeToolCall` decided about a call, so that a resume does not ask again. */
   | {
@@ -134,7 +136,27 @@ export interface Request {
   /** The question lapses after this many milliseconds; the call then counts as rejected. */
   readonly timeoutMs?: number;
   /** Answers in place, without suspending. Not stored. Undefined means: suspend. */
-  readonly onRequest?: (request: PendingRequest) => Awaitable<Decision | undefined>;
+  readonly onRequest?: RequestHandler;
+}
+
+/**
+ * Answers a question while the run waits. An answer that anybody posts with `session.answer()` wakes the run as well, and
+ * the first one counts.
+ *
+ * Contract: it is awaited, but not longer than the question is open. Undefined suspends the run, unless somebody else has
+ * answered by then.
+ */
+export type RequestHandler = (
+  request: PendingRequest,
+  ctx: RequestContext,
+) => Awaitable<Decision | undefined>;
+
+export interface RequestContext {
+  /**
+   * Aborts when nobody needs the answer any more: somebody else gave one, the question lapsed, or the run ended. Its
+   * `reason` is an error whose message says which. Close the prompt then.
+   */
+  readonly signal: AbortSignal;
 }
 
 export interface PendingRequest extends Omit<Request, 'onRequest'> {
@@ -186,6 +208,8 @@ export type InboxItem =
       readonly decision: Decision;
       /** When it was given, in milliseconds: what decides whether it was in time. Otherwise that is when it is taken. */
       readonly at?: number;
+      /** Tells this answer from others to the same question: whoever posted it looks by it whether it was the first. */
+      readonly postId?: string;
     }
   | { readonly type: 'cancel'; readonly reason?: string }
   /** Takes back the message of that number, if nobody has taken it in yet. */

@@ -193,6 +193,7 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
   }
 
   private answerRest(why: unknown): Promise<void> {
+    this.approving?.questions.close();
     for (const call of this.open)
       if (!call.done && this.hadBegun(call)) call.result ??= inDoubt(call.toolCall.name);
     return answerRest(this, why);
@@ -215,6 +216,7 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
   }
 
   private outcome(pending: readonly PendingRequest[]): BatchOutcome {
+    this.approving?.questions.close();
     const { answered, calls, results, terminating } = this.batch;
     const all = answered === calls.length ? results : results.filter((result) => result !== undefined);
     return { results: all as readonly ToolMessage[], pending, terminate: terminating === calls.length };

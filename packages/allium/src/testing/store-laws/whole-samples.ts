@@ -106,7 +106,7 @@ const bodies: { readonly [Kind in EntryBody['type']]: Whole<Extract<EntryBody, {
     },
     notBegun: ['d'],
   },
-  answer: { type: 'answer', runId, requestId: 'q', decision: decisions.edit, admitted: true },
+  answer: { type: 'answer', runId, requestId: 'q', decision: decisions.edit, admitted: true, postId: 'p' },
   verdict: { type: 'verdict', runId, callId: 'c', hash, verdict: { block: true, reason: 'No.' } },
   usage: { type: 'usage', runId, usage, costUsd: 0.5 },
   active: { type: 'active', runId, ms: 12.5 },
@@ -120,7 +120,7 @@ type Posted = { readonly [Kind in InboxItem['type']]: Whole<Extract<InboxItem, {
 const posted: Posted = {
   steer: { type: 'steer', message: asked },
   follow_up: { type: 'follow_up', message: asked },
-  answer: { type: 'answer', requestId: 'q', decision: decisions.approve, at: NOW },
+  answer: { type: 'answer', requestId: 'q', decision: decisions.approve, at: NOW, postId: 'p' },
   cancel: { type: 'cancel', reason: 'Enough.' },
   unqueue: { type: 'unqueue', n: 1 },
 };
