@@ -378,3 +378,45 @@ describe('answers that come with a resume', () => {
     expect(ran).toEqual([]);
   });
 });
+
+describe('a resume that comes late', () => {
+  it('does not report answered questions as pending when the run went on elsewhere meanwhile', async () => {
+    const store = memoryStore();
+    const ran: string[] = [];
+    const { pending } = await payingAgent(store, ran, [calls(0)])
+      .session('s')
+      .run('go');
+    const { id } = pending[0]!;
+    // The second process has read the session, and is slow from there on.
+    const gate = deferred();
+    const slow = storeWith(store, {
+      take: async (sessionId, after) => {
+        await gate.promise;
+        return store.take(sessionId, after);
+      },
+    });
+    const late = payingAgent(slow, ran, ['late']).session('s').resume();
+    await settle();
+    const first = await payingAgent(store, ran, ['end'])
+      .session('s')
+      .resume({ answers: { [id]: { type: 'approve' } } });
+    expect(first.status).toBe('done');
+    gate.resolve();
+    await expect(late).rejects.toMatchObject({ code: 'SESSION_CONFLICT' });
+    expect(ran).toEqual(['pay 0']);
+  });
+
+  it('closes the prompt of a process whose run went on in another', async () => {
+    const store = memoryStore();
+    // Another object, so that only looking now and then can tell.
+    const it = waiting({}, payingAgent(storeWith(store, {}), [], [calls(0), 'end']));
+    await it.asked;
+    const { request, signal } = it.questions[0]!;
+    const ended = expect(it.running).rejects.toMatchObject({ code: 'SESSION_CONFLICT' });
+    const other = payingAgent(store, [], ['end']).session('s');
+    const result = await other.resume({ answers: { [request.id]: { type: 'approve' } } });
+    expect(result.status).toBe('done');
+    await ended;
+    expect(signal.aborted).toBe(true);
+  });
+});

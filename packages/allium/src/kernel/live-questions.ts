@@ -1,16 +1,16 @@
 /** Questions that are open here: a handler of this process is asked, and whoever posts an answer is heard. */
 import { checkAnswer, firstAnswer } from './answers.js';
-import { Aborted, type AlliumError, attribute } from './errors.js';
+import { Aborted, type AlliumError, attribute, isThenable } from './errors.js';
 import { posted } from './inbox.js';
 import { onPost } from './posting.js';
 import type { Run } from './run.js';
 import { Scope } from './scope.js';
-import type { Decision, PendingRequest, Posted, RequestHandler } from './store.js';
+import type { Decision, Entry, PendingRequest, Posted, RequestHandler } from './store.js';
 
 /** How often the inbox is looked at for what other processes post. */
 const LOOK_MS = 250;
 
-/** What came first: the answer of the handler (undefined: none for now), one in the inbox, or the end of its time. */
+/** What came first: the answer of the handler (undefined: none for now), one of somebody else, or the end of its time. */
 export type Said = Decision | 'posted' | 'lapsed' | undefined;
 
 export interface Question {
@@ -150,10 +150,14 @@ export class LiveQuestions {
   }
 
   private async lookOnce(): Promise<void> {
-    const { store, state, scope, clock } = this.run;
+    const { store, sessionId, state, scope, clock } = this.run;
     let items: readonly Posted[];
+    let news: readonly Entry[] = [];
     try {
       items = await posted(store, state);
+      const head = store.head(sessionId);
+      if ((isThenable(head) ? await head : head) > state.seq)
+        news = await store.read(sessionId, state.seq + 1);
     } catch {
       // A store that fails for a moment is looked at again. What counts is read once more when an answer is taken.
       return;
@@ -162,6 +166,11 @@ export class LiveQuestions {
     for (const { item } of items)
       if (item.type === 'cancel') scope.abort(new Aborted(item.reason ?? 'The run was cancelled.'));
     for (const { request, heard } of this.asked.values())
-      if (firstAnswer(items, request, clock.now())) heard();
+      if (firstAnswer(items, request, clock.now()) || news.some((entry) => settles(entry, request))) heard();
   }
+}
+
+/** Another runner went on with the run, and has taken an answer or ended it. */
+function settles(entry: Entry, { id, runId }: PendingRequest): boolean {
+  return entry.type === 'answer' ? entry.requestId === id : entry.type === 'run_end' && entry.runId === runId;
 }

@@ -18,6 +18,7 @@ import {
   isThenable,
   messageOf,
   RunError,
+  sessionConflict,
 } from './errors.js';
 import { type Due, drain } from './inbox.js';
 import { judgeOptions } from './incoming.js';
@@ -179,12 +180,18 @@ async function writeRest(run: Run, ended: Ended, due: Due | undefined, stays: bo
   if (posted?.length || end.length > 0 || run.hasUnwritten) {
     const wait = run.append(posted ? [...posted, ...end] : end);
     if (wait) await wait;
-  }
+  } else if (ended.result.status === 'suspended') await checkHead(run);
   const last =
     batch || run.posted.length > 0 ? { ...ended, result: withLatest(run, ended.result, from, due) } : ended;
   if (last.result.status === 'suspended' && run.watched)
     run.emit({ type: 'suspended', runId, sessionId, pending: last.result.pending });
   return last;
+}
+
+/** Nothing was written, so no append has found out whether another runner went on with the run, or ended it. */
+async function checkHead({ store, sessionId, state }: Run): Promise<void> {
+  const head = await store.head(sessionId);
+  if (head !== state.seq) throw sessionConflict(sessionId, state.seq, head);
 }
 
 /**

@@ -153,7 +153,7 @@ export class ToolQuestions {
       }
       if (said === undefined || said === 'posted') {
         const decision = await this.decide(call, request);
-        if (decision) scope.abort(cameTooLate(request.id, []));
+        if (decision || said === 'posted') scope.abort(cameTooLate(request.id, []));
         return decision;
       }
       return await this.decide(call, request, await admit(run, request, said), () => {
