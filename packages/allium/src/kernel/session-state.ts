@@ -94,10 +94,11 @@ export class SessionState implements CellHolder {
         run.requests.set(entry.request.id, entry.request);
         // A tool that asks has done nothing yet: it begins anew, and only from then on it is in doubt.
         const { notBegun = NOTHING, request } = entry;
-        if (run.batch)
-          run.batch.started = run.batch.started.filter(
-            (id) => id !== request.callId && !notBegun.includes(id),
-          );
+        if (run.batch) {
+          const { callId } = request;
+          run.batch.started = run.batch.started.filter((id) => id !== callId && !notBegun.includes(id));
+          run.batch.asked = [...new Set([...run.batch.asked, callId, ...notBegun])];
+        }
         return;
       }
       case 'answer': {
@@ -168,6 +169,7 @@ export class SessionState implements CellHolder {
       terminating: 0,
       offered: entry.offered,
       started: entry.started ? idsOf(calls) : NOTHING,
+      asked: NOTHING,
     };
   }
 

@@ -44,6 +44,7 @@ export class ToolApproval {
     const pending = calls.flatMap((call) => call.pending ?? []);
     for (const request of pending) this.questions.post(request);
     await this.questions.flush();
+    this.questions.tellAll(calls);
     return pending;
   }
 

@@ -53,7 +53,7 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
   declare approved: string | undefined;
   declare edits: number;
   declare phase: 'judging' | 'running' | 'ending';
-  /** `tool_execution_start` was told, and its end was not yet. */
+  /** `tool_execution_start` was told, perhaps before a resume, and its end was not yet. */
   declare begun: boolean;
   /** It begins in this process; otherwise one that had begun is in doubt. */
   declare fresh: boolean;
@@ -79,7 +79,7 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
     this.approved = undefined;
     this.edits = 0;
     this.phase = 'judging';
-    this.begun = false;
+    this.begun = !batch.isFresh && batch.batch.asked.includes(toolCall.id);
     this.fresh = false;
     this.pending = undefined;
     this.failure = undefined;

@@ -23,11 +23,14 @@ import type {
 import { inDoubtPolicy } from './tool.js';
 import type { ToolBatch } from './tool-batch.js';
 import type { Call } from './tool-call.js';
+import { waits } from './tool-results.js';
 import { startOf } from './tool-starts.js';
 
 export class ToolQuestions {
   /** What waits to be written: verdicts and questions. */
   entries: EntryBody[] = [];
+  /** Ids of questions that events have told of. */
+  private readonly told = new Set<string>();
   /** Made for the first question to a handler here. */
   private live: LiveQuestions | undefined;
 
@@ -89,7 +92,10 @@ export class ToolQuestions {
     if (!handler) return undefined;
     this.live ??= new LiveQuestions(run);
     const by = given.onRequest && !request.from ? request.by : undefined;
-    const question = this.live.ask(request, handler, by, () => this.write(request));
+    const question = this.live.ask(request, handler, by, async () => {
+      await this.write(request);
+      this.tell(call, [request]);
+    });
     question.waiting++;
     this.live.watch();
     try {
@@ -240,6 +246,17 @@ export class ToolQuestions {
   }
 
   // ── The journal ────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Tells what calls wait for, once it is journaled. */
+  tellAll(calls: readonly Call[]): void {
+    for (const call of calls) if (call.pending) this.tell(call, call.pending);
+  }
+
+  private tell(call: Call, pending: readonly PendingRequest[]): void {
+    const news = pending.filter(({ id }) => !this.told.has(id));
+    for (const { id } of news) this.told.add(id);
+    waits(call, news);
+  }
 
   private async write(request: PendingRequest): Promise<void> {
     this.post(request);

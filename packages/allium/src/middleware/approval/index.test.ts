@@ -239,7 +239,7 @@ describe('decisions, taken over by another agent on the same store', () => {
 
   it('of a mixed batch: what is approved or automatic runs, the others get their reason, in the order of the calls', async () => {
     const it = world({ policy: { ...policy, drop: deny('Never.') } });
-    const { result } = await it.start('pay', 'look', 'pay', 'drop', 'pay', 'pay');
+    const { result, events: before } = await it.start('pay', 'look', 'pay', 'drop', 'pay', 'pay');
     expect(it.ran).toEqual([]);
     const { events, ...done } = await it.resume({
       [idOf(result.pending, 'c0')]: { type: 'reject', reason: 'No.' },
@@ -256,7 +256,9 @@ describe('decisions, taken over by another agent on the same store', () => {
       'pay 50',
     ]);
     expect(it.ran).toEqual(['look 1', 'pay 2', 'pay 50']);
-    expect(events.filter(({ type }) => type === 'tool_execution_start')).toHaveLength(6);
+    const all = [...before, ...events];
+    expect(all.filter(({ type }) => type === 'tool_execution_start')).toHaveLength(6);
+    expect(all.filter(({ type }) => type === 'tool_execution_end')).toHaveLength(6);
   });
 
   it('may come one by one: nothing runs before the last', async () => {
