@@ -91,6 +91,7 @@ export class SessionState implements CellHolder {
       case 'request': {
         const run = this.running(entry);
         if (run.requests === NO_REQUESTS) run.requests = new Map();
+        for (const id of entry.replaces ?? NOTHING) run.requests.delete(id);
         run.requests.set(entry.request.id, entry.request);
         // A tool that asks has done nothing yet: it begins anew, and only from then on it is in doubt.
         const { notBegun = NOTHING, request } = entry;

@@ -75,6 +75,8 @@ export type EntryBody =
       readonly request: PendingRequest;
       /** Calls beside it that were written down as begun, and had not: they begin after the answer. */
       readonly notBegun?: readonly string[];
+      /** Questions about the same call that are not asked any more: its arguments mean something else by now. */
+      readonly replaces?: readonly string[];
     }
   | {
       readonly type: 'answer';
@@ -168,11 +170,16 @@ export interface PendingRequest extends Omit<Request, 'onRequest'> {
   readonly callId: string;
   /** The tool of that call. */
   readonly toolName: string;
-  /** Its arguments, as JSON text. */
+  /** Its arguments as the model wrote them, as JSON text. */
   readonly arguments: string;
+  /**
+   * What the tool is called with: the arguments after defaults and transforms of its schema, as JSON text. Absent where
+   * the question was asked by an earlier release.
+   */
+  readonly effectiveArguments?: string;
   /** `ask`: may the call happen? `suspend`: a tool body asks something in the middle of its work. */
   readonly kind: 'ask' | 'suspend';
-  /** Hash of tool and arguments: an answer counts only for what was shown. */
+  /** Hash of the tool and both forms of its arguments: an answer counts only for what was shown. */
   readonly hash: string;
   /** The middleware that asked. */
   readonly by?: string;

@@ -3,6 +3,7 @@
 import type { CallVerdict, CallVerdicts } from './call-verdicts.js';
 import { judgeUpdate } from './content-guards.js';
 import type { Context, ToolContext } from './context.js';
+import { hashOf } from './effective-arguments.js';
 import { AlliumError, Suspension, shown } from './errors.js';
 import { isRequest } from './hook-shapes.js';
 import { type AssistantMessage, type ToolCall, textOf } from './messages.js';
@@ -12,7 +13,7 @@ import type { Decision, EntryDraft, PendingRequest, Request } from './store.js';
 import { asToolResult, errorResult, type ToolResult, textResult } from './tool.js';
 import type { ToolBatch } from './tool-batch.js';
 import { BY_GUARDS, type Call, judgeRaw, released, validate } from './tool-call.js';
-import { hashOf, ToolQuestions } from './tool-questions.js';
+import { ToolQuestions } from './tool-questions.js';
 
 const MAX_EDITS = 8;
 
@@ -39,8 +40,10 @@ export class ToolApproval {
 
   /** The whole batch is judged in call order before anything executes; questions that are open come back. */
   async judgeAll(calls: readonly Call[]): Promise<readonly PendingRequest[]> {
-    for (const call of calls)
+    for (const call of calls) {
+      if (call.misfit) await this.rescue(call);
       if (!call.result && !call.pending) await this.settle(call, await this.verdict(call));
+    }
     const pending = calls.flatMap((call) => call.pending ?? []);
     for (const request of pending) this.questions.post(request);
     await this.questions.flush();
@@ -109,7 +112,11 @@ export class ToolApproval {
     const { block, ask, result } = verdict;
     if (block) return call.refuse(block.reason, block.by);
     if (ask && call.approved !== hashOf(call.ctx)) {
-      const request = this.questions.make(call, call.ctx, 'ask', ask.request, ask.by);
+      const request = await this.questions.make(call, call.ctx, 'ask', ask.request, ask.by);
+      const answered = this.run.open.decided?.answers.has(request.id);
+      const edit = answered || call.edits > 0 ? undefined : this.questions.editOf(call);
+      // The schema has changed since somebody edited the arguments: they are shown what it makes of them now.
+      if (edit) return this.edit(call, edit.args, false);
       const answer = await this.questions.answer(call, request, ask.request, this.run.scope);
       if (!answer) {
         call.pending = [request];
@@ -123,8 +130,18 @@ export class ToolApproval {
     if (result) call.result ??= result.value as ToolResult;
   }
 
+  /** What the model wrote does not fit a schema that has changed, but what a person wrote instead may. */
+  private async rescue(call: Call): Promise<void> {
+    const edit = this.questions.editOf(call);
+    if (!edit) return;
+    call.misfit = false;
+    call.result = undefined;
+    call.blocked = false;
+    await this.edit(call, edit.args);
+  }
+
   /** Arguments of a human are raw input, validated and judged like the model's own. Who writes them agrees to them. */
-  private async edit(call: Call, args: unknown): Promise<void> {
+  private async edit(call: Call, args: unknown, approved = true): Promise<void> {
     const { ctx } = call;
     if (++call.edits > MAX_EDITS)
       return call.refuse(`Not run: its arguments were edited more than ${MAX_EDITS} times.`, 'kernel');
@@ -132,7 +149,7 @@ export class ToolApproval {
     const problem = await call.closed(() => validate(ctx, args));
     if (problem) return call.refuse(`The edited arguments are invalid.\n${problem}`, 'human');
     if (call.result) return;
-    call.approved = hashOf(ctx);
+    if (approved) call.approved = hashOf(ctx);
     await this.settle(call, await this.verdict(call));
   }
 
@@ -162,7 +179,7 @@ export class ToolApproval {
     const by = this.run.nameAt(ctx._position);
     // A layer and the tool inside it count in contexts of their own, so the id says who asks.
     const asker = call.phase === 'judging' ? 'hook' : by === undefined ? 'tool' : `${by}-`;
-    const pending = this.questions.make(call, ctx, 'suspend', request, by, `-${asker}${count}`);
+    const pending = await this.questions.make(call, ctx, 'suspend', request, by, `-${asker}${count}`);
     const answer = await this.questions.answer(call, pending, request, ctx._scope);
     if (answer) return answer;
     throw this.suspension(ctx, pending);
@@ -173,7 +190,7 @@ export class ToolApproval {
     const { block, ask, result } = await this.judge(call, ctx);
     if (block) return errorResult(block.reason);
     if (ask && call.approved !== hashOf(ctx)) {
-      const pending = this.questions.make(call, ctx, 'ask', ask.request, ask.by);
+      const pending = await this.questions.make(call, ctx, 'ask', ask.request, ask.by);
       const answer = await this.questions.answer(call, pending, ask.request, ctx._scope);
       if (!answer) throw this.suspension(ctx, pending);
       if (answer.type === 'respond') return textResult(answer.text);

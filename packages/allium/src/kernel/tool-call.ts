@@ -49,6 +49,8 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
   /** Decided before anything ran: an unknown tool, bad arguments, a refusal, a preset. */
   declare result: ToolResult | undefined;
   declare blocked: boolean;
+  /** It was refused because its arguments do not fit the schema. */
+  declare misfit: boolean;
   /** Hash of the tool and arguments that were asked about and agreed to. */
   declare approved: string | undefined;
   declare edits: number;
@@ -76,6 +78,7 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
     this.resolved = undefined;
     this.result = undefined;
     this.blocked = false;
+    this.misfit = false;
     this.approved = undefined;
     this.edits = 0;
     this.phase = 'judging';

@@ -2,8 +2,8 @@
 import { type Admitted, admit, answerEntry, isJudged } from './admission.js';
 import { type Answer, cameTooLate, firstAnswer, hasLapsed } from './answers.js';
 import type { ToolContext } from './context.js';
+import { hashOf, shownArguments } from './effective-arguments.js';
 import { AlliumError, isThenable } from './errors.js';
-import { callHash } from './hash.js';
 import { posted, tookAnswers } from './inbox.js';
 import { LiveQuestions, type Question, type Said } from './live-questions.js';
 import { deepFreeze } from './messages.js';
@@ -41,24 +41,25 @@ export class ToolQuestions {
   }
 
   /** The id names call and arguments, so an answer is found again after a resume and never serves other arguments. */
-  make(
+  async make(
     call: Call,
     ctx: ToolContext,
     kind: PendingRequest['kind'],
     given: Request,
     by?: string,
     part = '',
-  ): PendingRequest {
+  ): Promise<PendingRequest> {
     const { onRequest: _, timeoutMs, ...request } = given;
     const { runId, open, clock } = this.run;
     const hash = hashOf(ctx);
-    const id = `${this.batch.message.id}.${call.index}.${kind}${part}.${hash.slice(0, 8)}`;
+    const id = `${this.prefixOf(call, kind)}${part}.${hash.slice(0, 8)}`;
     const known = open.requests.get(id);
     if (known) return known;
     const about = {
       callId: call.toolCall.id,
       toolName: ctx.toolCall.name,
       arguments: JSON.stringify(ctx._input.raw ?? null),
+      effectiveArguments: await shownArguments(ctx),
     };
     return deepFreeze({
       ...request,
@@ -72,6 +73,19 @@ export class ToolQuestions {
       ...(by && { by }),
       createdAt: clock.now(),
     });
+  }
+
+  private prefixOf({ index }: Call, kind: PendingRequest['kind']): string {
+    return `${this.batch.message.id}.${index}.${kind}`;
+  }
+
+  /** Arguments that a person has written for this call, whatever became of those that were asked about. */
+  editOf(call: Call): (Decision & { readonly type: 'edit' }) | undefined {
+    const prefix = `${this.prefixOf(call, 'ask')}.`;
+    let last: (Decision & { readonly type: 'edit' }) | undefined;
+    for (const [id, { decision }] of this.run.open.decided?.answers ?? [])
+      if (id.startsWith(prefix) && decision.type === 'edit') last = decision;
+    return last;
   }
 
   /** A stored answer, one that came while the question was open here, or none. */
@@ -268,7 +282,18 @@ export class ToolQuestions {
     // A call that began anew to ask again is at work by the journal, until it is written that it asks.
     if (requests.has(request.id) && !batch?.started.includes(request.callId)) return;
     if (this.entries.some((entry) => entry.type === 'request' && entry.request.id === request.id)) return;
-    this.entries.push({ type: 'request', runId: this.run.runId, request });
+    const { runId } = this.run;
+    const replaces = requests.has(request.id) ? [] : this.replacedBy(request);
+    this.entries.push({ type: 'request', runId, request, ...(replaces.length > 0 && { replaces }) });
+  }
+
+  /** Before a call begins one question about it is open. If there is another, the schema has changed since it was asked. */
+  private replacedBy({ id, kind, from, callId }: PendingRequest): string[] {
+    const call = this.batch.open.find(({ toolCall }) => toolCall.id === callId);
+    if (kind !== 'ask' || from || call?.phase !== 'judging') return [];
+    return [...this.run.open.requests.values()]
+      .filter((other) => other.callId === callId && other.kind === 'ask' && !other.from && other.id !== id)
+      .map((other) => other.id);
   }
 
   async flush(): Promise<void> {
@@ -278,11 +303,6 @@ export class ToolQuestions {
     const wait = this.run.append(entries);
     if (isThenable(wait)) await wait;
   }
-}
-
-/** Of the tool and the arguments as they are now. */
-export function hashOf({ tool, toolCall, _input }: ToolContext): string {
-  return callHash(tool?.name ?? toolCall.name, _input.raw);
 }
 
 /** What a question counts as that nobody has answered in time. */
