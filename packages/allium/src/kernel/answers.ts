@@ -8,7 +8,7 @@ import { describeIssues } from './standard-schema.js';
 import type { Decision, PendingRequest, Posted } from './store.js';
 
 const FIELDS: Readonly<Record<Decision['type'], readonly string[]>> = {
-  approve: [],
+  approve: ['remember'],
   edit: ['args'],
   reject: ['reason'],
   respond: ['text'],
@@ -43,6 +43,8 @@ export function ownDecision(requestId: string, decision: Decision): Decision {
   if (decision.type === 'reject' && decision.reason !== undefined && typeof decision.reason !== 'string') {
     throw fail("{ type: 'reject', reason } with a reason that is text");
   }
+  if (decision.type === 'approve' && ![undefined, 'tool', 'arguments'].includes(decision.remember))
+    throw fail("{ type: 'approve', remember: 'tool' | 'arguments' }");
   const fields = ['type', 'hash', ...FIELDS[decision.type]];
   const unknown = Object.keys(decision).find((key) => !fields.includes(key));
   if (unknown !== undefined)
@@ -56,7 +58,14 @@ export function ownDecisions(given: Readonly<Record<string, Decision>>): Record<
 }
 
 /** Throws unless the answer is for what was asked, and in time. */
-export function checkFits(request: PendingRequest, { hash }: Decision, now: number): void {
+export function checkFits(request: PendingRequest, decision: Decision, now: number): void {
+  const { hash } = decision;
+  if (decision.type === 'approve' && decision.remember && request.kind !== 'ask')
+    throw new AlliumError(
+      'INVALID_OPTION',
+      `The answer to "${request.id}" cannot be remembered: a tool asks it in the middle of its work, and may ask something else next time. Leave \`remember\` out.`,
+      { data: { requestId: request.id } },
+    );
   if (hash !== undefined && hash !== request.hash) {
     throw new AlliumError(
       'REQUEST_MISMATCH',
@@ -151,4 +160,23 @@ export function cameTooLate(requestId: string, open: readonly PendingRequest[]):
 
 function listed(open: readonly PendingRequest[]): string {
   return open.length > 0 ? `Open: ${open.map(({ id }) => id).join(', ')}.` : 'None is open.';
+}
+
+// ── What is allowed for the rest of a session ────────────────────────────────────────────────────────────────
+
+/** By what a remembered approval is found. An approval that was given to one asker, or to a sub-agent, is for no other. */
+function allowanceOf({ by, from, toolName, hash }: PendingRequest, remember: 'tool' | 'arguments'): string {
+  return JSON.stringify([from?.agent, by, toolName, remember === 'arguments' ? hash : undefined]);
+}
+
+/** What this answer allows from now on, if anything. */
+export function allowance(request: PendingRequest | undefined, decision: Decision): string | undefined {
+  if (decision.type !== 'approve' || !decision.remember || request?.kind !== 'ask') return undefined;
+  return allowanceOf(request, decision.remember);
+}
+
+/** Has somebody said that this need not be asked again? */
+export function isAllowed(allowed: ReadonlySet<string> | undefined, request: PendingRequest): boolean {
+  if (!allowed || request.kind !== 'ask') return false;
+  return allowed.has(allowanceOf(request, 'tool')) || allowed.has(allowanceOf(request, 'arguments'));
 }

@@ -5,6 +5,7 @@
  */
 import { childId, endRun, placeOf } from './abandoned.js';
 import type { Agent, RunOptions } from './agent.js';
+import { isAllowed } from './answers.js';
 import type { ToolContext } from './context.js';
 import { codeOf, RunError, Suspension } from './errors.js';
 import type { AgentEvent } from './events.js';
@@ -205,7 +206,9 @@ class ChildCall {
   private optionsOf(session: Session): RunOptions {
     const { metadata, limits, onRequest } = this.run;
     const { agent, inheritGuards = true } = this.child;
-    const handler = agent._onRequest ?? onRequest;
+    const { allowed } = this.run.state;
+    // What is allowed in the session of the parent need not be asked here either.
+    const handler = agent._onRequest ?? onRequest ?? (allowed && nobody);
     const depth = Math.min(limits.depth ?? Number.POSITIVE_INFINITY, agent.limits.depth ?? 8);
     return {
       parent: this.ctx,
@@ -238,6 +241,7 @@ class ChildCall {
     answering: RequestContext,
   ): Promise<Decision | undefined> {
     if (this.child.agent._onRequest) return handler(request, answering);
+    if (handler === nobody && !isAllowed(this.run.state.allowed, request)) return undefined;
     const { signal } = answering;
     const call = this.ctx._call as Call;
     const { questions } = call.batch.approval;
@@ -273,6 +277,9 @@ class ChildCall {
     await this.run.append(closed.map((requestId) => ({ type: 'answer', runId, requestId, decision })));
   }
 }
+
+/** Of a parent that has no handler. */
+function nobody(): undefined {}
 
 /**
  * The child has another runner, and so has the parent: whoever that is goes on with both. Or the store fails, and nobody

@@ -1,5 +1,6 @@
 /** What the journal of a session says: one function takes entries in, whether they were just written or are read back. */
 
+import { allowance } from './answers.js';
 import { upgradeEntries } from './entry-upgrade.js';
 import { AlliumError, isThenable, shown, storeAnswered } from './errors.js';
 import { History } from './history.js';
@@ -26,6 +27,8 @@ export class SessionState implements CellHolder {
   waits: readonly number[] = NOTHING;
   /** Some thinking was rewritten by a guard and may not be sent back. */
   withheld = false;
+  /** What people do not want to be asked again in this session. */
+  allowed: ReadonlySet<string> | undefined = undefined;
   open: OpenRun | undefined;
   /** How the last run ended. */ ended: (EntryBody & { readonly type: 'run_end' }) | undefined;
   turns = 0;
@@ -104,6 +107,8 @@ export class SessionState implements CellHolder {
       }
       case 'answer': {
         const run = this.running(entry);
+        const allows = allowance(run.requests.get(entry.requestId), entry.decision);
+        if (allows) this.allowed = new Set([...(this.allowed ?? []), allows]);
         run.requests.delete(entry.requestId);
         decided(run).answers.set(entry.requestId, entry);
         return;

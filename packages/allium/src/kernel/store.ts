@@ -196,7 +196,14 @@ export interface PendingRequest extends Omit<Request, 'onRequest'> {
 
 /** What a human decided. `hash`, where given, must be the request's. */
 export type Decision = { readonly hash?: string } & (
-  | { readonly type: 'approve' }
+  | {
+      readonly type: 'approve';
+      /**
+       * For the rest of the session, the same asker does not ask about this tool again: whatever its arguments (`tool`), or
+       * with these arguments (`arguments`). What is refused stays refused. Only for questions of kind `ask`.
+       */
+      readonly remember?: 'tool' | 'arguments';
+    }
   | { readonly type: 'edit'; readonly args: unknown }
   | { readonly type: 'reject'; readonly reason?: string }
   | { readonly type: 'respond'; readonly text: string }

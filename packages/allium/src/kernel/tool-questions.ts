@@ -1,6 +1,6 @@
 /** Questions about the calls of a batch: they are journaled, put to whoever can answer here, and their answers taken in. */
 import { type Admitted, admit, answerEntry, isJudged } from './admission.js';
-import { type Answer, cameTooLate, firstAnswer, hasLapsed } from './answers.js';
+import { type Answer, cameTooLate, firstAnswer, hasLapsed, isAllowed } from './answers.js';
 import type { ToolContext } from './context.js';
 import { hashOf, shownArguments } from './effective-arguments.js';
 import { AlliumError, isThenable } from './errors.js';
@@ -101,6 +101,7 @@ export class ToolQuestions {
       return stored.admitted || !isJudged(run.plan, stored.decision)
         ? stored.decision
         : this.takeIn(call, request, await admit(run, request, stored.decision), stored, []);
+    if (isAllowed(run.state.allowed, request)) return this.allow(call, request);
     if (hasLapsed(request, run.clock.now())) return this.decide(call, request, lapsed(request));
     const handler = given.onRequest ?? run.onRequest;
     if (!handler) return undefined;
@@ -127,6 +128,15 @@ export class ToolQuestions {
       question.waiting--;
       this.live.rest();
     }
+  }
+
+  /** Somebody said before that this need not be asked. A question that is open already may have been answered otherwise. */
+  private async allow(call: Call, request: PendingRequest): Promise<Decision | undefined> {
+    const { run } = this;
+    const decision: Decision = { type: 'approve' };
+    if (run.open.requests.has(request.id)) return this.decide(call, request, { decision });
+    run.note(request.by ?? 'kernel', `did not ask about ${request.toolName}: it is allowed for this session`);
+    return decision;
   }
 
   /**

@@ -55,7 +55,7 @@ const done: Whole<ToolMessage> = {
 };
 
 const decisions: { readonly [Kind in Decision['type']]: Whole<Extract<Decision, { type: Kind }>> } = {
-  approve: { type: 'approve', hash },
+  approve: { type: 'approve', hash, remember: 'tool' },
   edit: { type: 'edit', args: { a: [2] }, hash },
   reject: { type: 'reject', reason: 'No.', hash },
   respond: { type: 'respond', text: 'Three.', hash },
