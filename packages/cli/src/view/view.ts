@@ -3,6 +3,7 @@ import {
   type AgentEvent,
   type Decision,
   type PendingRequest,
+  type RequestContext,
   RunError,
   type RunResult,
   type RunStream,
@@ -40,8 +41,8 @@ export function withoutSecrets(
   return { ...result, stop: { ...stop, message } };
 }
 
-/** Undefined: not now, the run is suspended. */
-export type Asker = (request: PendingRequest) => Promise<Decision | undefined>;
+/** Undefined: not now, the run is suspended. The signal aborts when somebody else has answered. */
+export type Asker = (request: PendingRequest, ctx: RequestContext) => Promise<Decision | undefined>;
 
 export interface FollowOptions {
   /** Answers what the run asks. @default nobody: it is suspended */
@@ -61,14 +62,14 @@ export async function follow(
   { ask, paceMs = 0 }: FollowOptions = {},
 ): Promise<Ended> {
   const line = makeQueue();
-  const onRequest: Asker = async (request) => {
+  const onRequest: Asker = async (request, ctx) => {
     // What was told before stands in the stream: let the reader below take it first.
     await new Promise(setImmediate);
     return line.add(async () => {
       view.pause();
       view.request?.(request);
-      const decision = await ask?.(request);
-      if (decision) view.answer?.(request, decision);
+      const decision = ctx.signal.aborted ? undefined : await ask?.(request, ctx);
+      if (decision && !ctx.signal.aborted) view.answer?.(request, decision);
       return decision;
     });
   };
