@@ -1,23 +1,15 @@
 /** A conversation and the ways into it. */
 import type { Agent, RunOptions } from './agent.js';
-import {
-  cameTooLate,
-  checkEdit,
-  checkFits,
-  firstAnswer,
-  ownDecision,
-  ownDecisions,
-  unknownRequest,
-} from './answers.js';
+import { giveAnswer } from './answering.js';
+import { ownDecision, ownDecisions } from './answers.js';
 import { Aborted, AlliumError, invalidOption, isOptions, isThenable, storeFailed } from './errors.js';
 import { EventQueue } from './event-queue.js';
 import { EventStream, type RunStream } from './event-stream.js';
-import { posted, type QueuedMessage, queued } from './inbox.js';
+import { type QueuedMessage, queued } from './inbox.js';
 import { ownMessage, toMessages } from './message-input.js';
 import { freezeMessage, type Message, type MessageInput, userMessage } from './messages.js';
 import { checkOptions } from './options.js';
 import { post } from './posting.js';
-import { randomId } from './random-id.js';
 import type { RunResult } from './result.js';
 import { storedState } from './result-state.js';
 import { fork, type HistoryPoint, type Place, rewind } from './rewind.js';
@@ -166,36 +158,8 @@ export class Session {
   async answer(requestId: string, given: Decision): Promise<void> {
     // Whoever changes the object after the call does not change what they said.
     const decision = ownDecision(requestId, given);
-    const state = await reached(() => this.look());
-    const { open, seq } = state;
-    const request = open?.requests.get(requestId);
-    const now = this.agent.clock.now();
-    const items = await reached(() => posted(this.store, state));
-    const others = [...(open?.requests.values() ?? [])].filter(({ id }) => id !== requestId);
-    if (open?.decided?.answers.has(requestId) || (request && firstAnswer(items, request, now)))
-      throw cameTooLate(requestId, others);
-    if (!request) throw unknownRequest(requestId, others);
-    checkFits(request, decision, now);
-    await checkEdit(this.agent.plan, open!, request, decision);
-    const postId = randomId();
-    const item = { type: 'answer', requestId, decision, at: now, postId } as const;
-    await reached(() => post(this.store, this.id, item));
-    if (!(await reached(() => this.isFirst(request, postId, seq)))) throw cameTooLate(requestId, others);
-  }
-
-  /**
-   * Did this post come before every other answer? What the inbox says holds as long as the question is open; afterwards
-   * the journal has the answer that was taken, behind `seq`.
-   */
-  private async isFirst(request: PendingRequest, postId: string, seq: number): Promise<boolean> {
-    const items = await posted(this.store, this.known);
-    const { open } = await this.look();
-    if (open?.requests.has(request.id)) {
-      const first = firstAnswer(items, request, request.createdAt);
-      return first === undefined || first.postId === postId;
-    }
-    const entries = await this.store.read(this.id, seq + 1);
-    return entries.some((entry) => entry.type === 'answer' && entry.postId === postId);
+    const { agent, store, id } = this;
+    await giveAnswer({ agent, store, id, reached, look: () => this.look() }, requestId, decision);
   }
 
   /**
