@@ -18,6 +18,8 @@ export interface View {
   /** The run asks something, and is answered in place. */
   request?(request: PendingRequest): void;
   answer?(request: PendingRequest, decision: Decision): void;
+  /** It is shown every event. Otherwise not the start of a call that is asked about: the question shows that. */
+  readonly everything?: boolean;
   /** Tools and middleware wrote this line to the console. Without it the console is left alone. */
   log?(line: string): void;
 }
@@ -94,9 +96,17 @@ export async function follow(
   const release = view.log && catchConsole((text) => line.run(() => logged(text)));
   try {
     const stream = start(onRequest);
+    const asked = new Set<string>();
     for await (const event of stream) {
       const at = performance.now();
-      line.run(() => show(event, at));
+      if (event.type === 'tool_execution_waiting') asked.add(event.toolCall.id);
+      if (event.type === 'tool_execution_start' && !view.everything)
+        void line.add(async () => {
+          // That a call waits is told right after its start.
+          await new Promise(setImmediate);
+          if (!asked.has(event.toolCall.id)) show(event, at);
+        });
+      else line.run(() => show(event, at));
       if (paceMs > 0 && event.type === 'message_update')
         void line.add(() => new Promise((resolve) => setTimeout(resolve, paceMs)));
     }
