@@ -105,7 +105,7 @@ describe('an answer posted while a handler is asked', () => {
     const { request } = it.questions[0]!;
     const store = it.agent.store;
     // Not through a session: nobody is woken.
-    store.post('s', { type: 'answer', requestId: request.id, decision: { type: 'approve' } });
+    await store.post('s', { type: 'answer', requestId: request.id, decision: { type: 'approve' } });
     it.answers[0]!(undefined);
     expect(await it.running).toMatchObject({ status: 'done', pending: [] });
   });
@@ -114,7 +114,7 @@ describe('an answer posted while a handler is asked', () => {
     const it = waiting();
     await it.asked;
     const { request, signal } = it.questions[0]!;
-    it.agent.store.post('s', {
+    await it.agent.store.post('s', {
       type: 'answer',
       requestId: request.id,
       decision: { type: 'reject', reason: 'No.' },
@@ -148,8 +148,12 @@ describe('an answer posted while a handler is asked', () => {
     await it.asked;
     const { request } = it.questions[0]!;
     const { store } = it.agent;
-    store.post('s', { type: 'answer', requestId: request.id, decision: { type: 'approve', hash: 'x' } });
-    store.post('s', { type: 'answer', requestId: request.id, decision: { type: 'nonsense' } as never });
+    await store.post('s', {
+      type: 'answer',
+      requestId: request.id,
+      decision: { type: 'approve', hash: 'x' },
+    });
+    await store.post('s', { type: 'answer', requestId: request.id, decision: { type: 'nonsense' } as never });
     await it.session.answer(request.id, { type: 'respond', text: 'fine' });
     expect(results(await it.running)).toEqual(['fine']);
   });
@@ -188,7 +192,12 @@ describe('an answer posted while a handler is asked', () => {
     const it = waiting({}, agent);
     await it.asked;
     const { request, signal } = it.questions[0]!;
-    agent.store.post('s', { type: 'answer', requestId: request.id, decision: { type: 'approve' }, at: 1001 });
+    await agent.store.post('s', {
+      type: 'answer',
+      requestId: request.id,
+      decision: { type: 'approve' },
+      at: 1001,
+    });
     await clock.advance(1000);
     expect(results(await it.running)).toEqual(['Nobody answered within 1000 ms.']);
     expect(signal.reason).toMatchObject({ message: expect.stringContaining('lapsed') });

@@ -55,24 +55,6 @@ export function ask(details?: unknown, timeoutMs?: number): ApprovalVerdict {
 }
 
 /**
- * A line of a policy for one tool, with the types of its arguments. Where another tool of that name is called, with another
- * schema, a person is asked.
- *
- * @example
- * approval({ policy: { search: 'allow', ...policyFor(pay, (ctx) => (ctx.args.amount > 100 ? ask() : 'allow')) } })
- */
-export function policyFor<Args>(
-  tool: Tool<any, Args>,
-  rule: ApprovalVerdict | ApprovalRule<Args>,
-): Readonly<Record<string, ApprovalVerdict | ApprovalRule>> {
-  if (typeof tool?.name !== 'string' || tool.input === undefined) throw invalidOption('tool', 'a tool', tool);
-  if (typeof rule !== 'function') return { [tool.name]: rule };
-  return {
-    [tool.name]: (ctx) => (ctx.tool?.input === tool.input ? rule(ctx as ToolContext<any>) : 'ask'),
-  };
-}
-
-/**
  * Allows, refuses, or asks a person about each tool call before it runs. A run with open questions is suspended, and
  * goes on with `session.resume()`, here or in another process.
  *
@@ -106,6 +88,24 @@ export function approval(options: ApprovalOptions = {}): Middleware {
       };
     },
   });
+}
+
+/**
+ * A line of a policy for one tool, with the types of its arguments. Where another tool of that name is called, with another
+ * schema, a person is asked.
+ *
+ * @example
+ * approval({ policy: { search: 'allow', ...policyFor(pay, (ctx) => (ctx.args.amount > 100 ? ask() : 'allow')) } })
+ */
+export function policyFor<Args>(
+  tool: Tool<any, Args>,
+  rule: ApprovalVerdict | ApprovalRule<Args>,
+): Readonly<Record<string, ApprovalVerdict | ApprovalRule>> {
+  if (typeof tool?.name !== 'string' || tool.input === undefined) throw invalidOption('tool', 'a tool', tool);
+  if (typeof rule !== 'function') return { [tool.name]: rule };
+  return {
+    [tool.name]: (ctx) => (ctx.tool?.input === tool.input ? rule(ctx as ToolContext<any>) : 'ask'),
+  };
 }
 
 /** What the policy says. One that fails, or says something that is no verdict, allows nothing: a person is asked. */
