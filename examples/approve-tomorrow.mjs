@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Agent, terminalText, textOf, tool } from 'allium';
-import { approval, ask, deny } from 'allium/middleware/approval';
+import { approval, ask, deny, policyFor } from 'allium/middleware/approval';
 import { fileStore } from 'allium/stores/file';
 import { scriptedModel, text, toolCalls } from 'allium/testing';
 import { z } from 'zod';
@@ -37,10 +37,10 @@ const pay = tool({
 const policy = approval({
   policy: {
     balance: 'allow',
-    pay: ({ args }) => {
+    ...policyFor(pay, ({ args }) => {
       if (args.euros > 1000) return deny('More than 1000 euros are never paid.');
       return args.euros > 100 ? ask({ why: 'more than 100 euros' }) : 'allow';
-    },
+    }),
   },
 });
 

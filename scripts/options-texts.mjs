@@ -73,7 +73,8 @@ then that of the agent. It is given:
 
 @options kernel/store.ts PendingRequest
 
-and returns a decision: \`{ type: 'approve' }\`, \`{ type: 'edit', args }\`, \`{ type: 'reject', reason }\` or
+and \`{ signal }\`, which aborts when nobody needs the answer any more. It returns a decision: \`{ type: 'approve' }\` (with
+\`remember: 'tool'\` or \`'arguments'\` for the rest of the session), \`{ type: 'edit', args }\`, \`{ type: 'reject', reason }\` or
 \`{ type: 'respond', text }\`. Undefined suspends after all. What it throws, or an answer that is no decision, fails the run, with "(in onRequest)" in the message; where a tool asked
 itself, it fails the call.
 
@@ -114,7 +115,7 @@ Left alone.
 
 Beside its hooks, which [Concepts](../guide/concepts.md) shows, a middleware may say of itself:
 
-@options kernel/middleware.ts Middleware name tools state extraLlmCalls runOptions order onFail suspends sink traits seams guard
+@options kernel/middleware.ts Middleware name tools mentions brings state extraLlmCalls runOptions order onFail suspends sink traits seams guard
 
 ### \`ctx.generate(model, request)\`
 

@@ -15,6 +15,7 @@ import {
   type NewEntry,
   type PendingRequest,
   type Store,
+  type ToolContext,
   textOf,
   tool,
   toolResult,
@@ -358,7 +359,7 @@ it('D9 a resumed run goes on with its id, its counters and its limits', async ()
   const store = memoryStore();
   const parts: Parts = {
     answers: [lookTwice, toolCalls({ name: 'look', args: { at: 'c' }, id: 'c' }), text('Done.')],
-    middleware: [approval({ policy: (ctx) => (ctx.args.at === 'c' ? 'ask' : 'allow') })],
+    middleware: [approval({ policy: (ctx: ToolContext) => (ctx.args.at === 'c' ? 'ask' : 'allow') })],
     limits: { turns: 2, toolCalls: 3 },
   };
   const first = await agentOn(store, parts).session('s').run('go');
@@ -432,7 +433,9 @@ it('D13 what is posted to the inbox is taken over once, wherever the runner dies
 describe('questions', () => {
   const parts: Parts = {
     answers: [lookTwice, text('Done.')],
-    middleware: [approval({ policy: (ctx) => (ctx.args.at === 'b' ? ask({ about: 'b' }, 1000) : 'allow') })],
+    middleware: [
+      approval({ policy: (ctx: ToolContext) => (ctx.args.at === 'b' ? ask({ about: 'b' }, 1000) : 'allow') }),
+    ],
   };
 
   it('D14 survive the process that asked, and keep their id', async () => {
@@ -451,7 +454,7 @@ describe('questions', () => {
       ...parts,
       middleware: [
         approval({
-          policy: (ctx) => {
+          policy: (ctx: ToolContext) => {
             judged.push(ctx.args.at);
             return ctx.args.at === 'b' ? 'ask' : 'allow';
           },

@@ -160,15 +160,23 @@ const PAIRS = [
 function balance({ events }: Ended): string | undefined {
   for (const [start, end] of PAIRS) {
     const open = new Set<string>();
+    const waiting = new Set<string>();
+    const first = events[0];
+    const last = events.at(-1);
+    // A call that somebody is asked about starts once and ends once, though a resume may lie between.
+    const resumed = first?.type === 'agent_start' && first.resumed && end === 'tool_execution_end';
+    const suspended = last?.type === 'agent_end' && last.result.pending.length > 0;
     for (const event of events) {
       const key = keyOf(event);
+      if (event.type === 'tool_execution_waiting') waiting.add(key);
       if (event.type === start) {
         if (open.has(key)) return `${start} of ${key} comes twice.`;
         open.add(key);
       }
-      if (event.type === end && !open.delete(key)) return `${end} of ${key} has no start.`;
+      if (event.type === end && !open.delete(key) && !resumed) return `${end} of ${key} has no start.`;
     }
-    if (open.size > 0) return `${start} of ${[...open].join()} has no end.`;
+    const left = [...open].filter((key) => !(suspended && waiting.has(key)));
+    if (left.length > 0) return `${start} of ${left.join()} has no end.`;
   }
   if (events.at(-1)?.type !== 'agent_end') return `the last event is ${events.at(-1)?.type}.`;
   return undefined;

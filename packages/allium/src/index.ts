@@ -119,6 +119,8 @@ export {
   type PendingRequest,
   type Queued,
   type Request,
+  type RequestContext,
+  type RequestHandler,
   type SessionInfo,
   type Store,
   type TurnPlan,

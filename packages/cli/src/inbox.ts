@@ -75,9 +75,9 @@ export async function problemWith(
 
 /** Asks again as long as the answer does not fit the tool. */
 export function untilItFits(agent: Agent, answerer: Answerer, tell: (problem: string) => void): Answerer {
-  return async (io, request) => {
+  return async (io, request, signal) => {
     for (;;) {
-      const decision = await answerer(io, request);
+      const decision = await answerer(io, request, signal);
       const problem = decision && (await problemWith(agent, request, decision));
       if (problem === undefined) return decision;
       tell(problem);

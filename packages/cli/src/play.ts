@@ -44,7 +44,7 @@ export async function play(
   const asks = untilItFits(agent, askPerson, (problem) => note(io, io.err.red(redact(problem))));
   // Without somebody to ask the run is suspended: it goes on when somebody has answered.
   const answerer = yes ? approveAll('--yes') : io.interactive && !json ? asks : undefined;
-  const ask: Asker = async (request) => answerer?.(io, request);
+  const ask: Asker = async (request, { signal }) => answerer?.(io, request, signal);
   const ended = await follow((onRequest) => start({ signal: io.signal, onRequest }), view, { ask });
   const ending = endingOf(io.signal);
   if (ending) await tellHowToResume(shell, agent, ended, ending, forgets);

@@ -10,6 +10,7 @@ import { RateLimiterPostgres } from 'rate-limiter-flexible';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { startPostgres } from '../../../scripts/postgres.mjs';
+import { expectAnswersFromElsewhere } from '../../../test/answered-elsewhere.js';
 import { sessionHistoryChecks } from '../../../test/session-history-checks.js';
 import { type PostgresStoreOptions, postgresStore } from './index.js';
 import { tables } from './schema.js';
@@ -25,6 +26,10 @@ beforeAll(async () => {
 afterAll(() => stop?.(), 60_000);
 
 const open = (options: PostgresStoreOptions = {}): Store => postgresStore({ connectionString, ...options });
+
+it('wakes a run that waits for its handler when another process answers, and lets the first answer count', async () => {
+  await expectAnswersFromElsewhere(() => open(), `answered-${Date.now()}`);
+}, 30_000);
 
 testStore({ name: 'postgresStore', open: () => open(), reopen: () => open(), it, describe });
 sessionHistoryChecks('Postgres', open, open);

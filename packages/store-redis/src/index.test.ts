@@ -5,6 +5,7 @@ import { scriptedModel, testStore, toolCalls } from 'allium/testing';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { expectAnswersFromElsewhere } from '../../../test/answered-elsewhere.js';
 import { sessionHistoryChecks } from '../../../test/session-history-checks.js';
 import { type RedisServer, startRedis } from '../test/redis-server.js';
 import { type RedisStoreOptions, redisStore } from './index.js';
@@ -16,6 +17,10 @@ beforeAll(async () => {
 afterAll(() => server?.stop());
 
 const open = (options: RedisStoreOptions = {}): Store => redisStore({ url: server.url, ...options });
+
+it('wakes a run that waits for its handler when another process answers, and lets the first answer count', async () => {
+  await expectAnswersFromElsewhere(() => open(), `answered-${Date.now()}`);
+}, 30_000);
 
 testStore({ name: 'redisStore', open: () => open(), reopen: () => open(), it, describe });
 sessionHistoryChecks('Redis', open, open);

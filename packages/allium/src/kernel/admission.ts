@@ -1,5 +1,5 @@
 /** What people answer comes from outside: it is journaled as guards and hooks leave it, and judged once. */
-
+import type { Answer } from './answers.js';
 import { judgeArguments } from './call-verdicts.js';
 import type { Plan } from './compose.js';
 import { RunContext } from './context.js';
@@ -9,8 +9,6 @@ import { textOf, userMessage } from './messages.js';
 import type { Run } from './run.js';
 import type { Overlay } from './state.js';
 import type { Decision, EntryBody, PendingRequest } from './store.js';
-
-type Answers = ReadonlyMap<string, Decision>;
 
 /** Does anything judge what this answer says? */
 export function isJudged(plan: Plan, decision: Decision): boolean {
@@ -64,44 +62,44 @@ function admitted(given: Decision, judged: Admission | Refusal): Decision {
   return given.type === 'respond' ? { ...given, text } : { type: 'reject', reason: text };
 }
 
-/**
- * Takes over the answers that came with a resume or were posted before it. Those in the inbox are taken from it together
- * with what is left of them: a crash loses none.
- */
-export async function takeAnswers(run: Run, due: Due | undefined): Promise<void> {
+/** Takes the answers out of the inbox, together with what is left of them: a crash loses none. */
+export async function takeAnswers(run: Run, due: Due): Promise<void> {
   const { runId, open } = run;
-  const answers = new Map([...(due?.answers ?? NONE), ...(run.unjudged ?? NONE)]);
   const entries: EntryBody[] = [];
   const written: Overlay[] = [];
-  for (const [requestId, given] of answers) {
-    const left = await admit(run, open.requests.get(requestId)!, given, written.at(-1));
-    const judged = isJudged(run.plan, given) && { admitted: true as const };
-    entries.push({ type: 'answer', runId, requestId, decision: left.decision, ...judged });
+  for (const [requestId, { decision, postId }] of due.answers) {
+    const left = await admit(run, open.requests.get(requestId)!, decision, written.at(-1));
+    const judged = isJudged(run.plan, decision);
+    entries.push(answerEntry(runId, requestId, { decision: left.decision, postId }, judged));
     if (left.written) written.push(left.written);
   }
   for (const one of written) run.cells.stage(one);
-  if (due) entries.push(...due.entries);
-  if (entries.length > 0) await run.append(entries);
-  run.unjudged = undefined;
+  await run.append([...entries, ...due.entries]);
 }
 
 /**
  * What of the inbox is taken over where a run goes to wait. Nobody judges there any more: answers that have to be stay in
- * the inbox with all that came with them, and those that came with a resume which a run layer kept from going on are put
- * there.
+ * the inbox with all that came with them.
  */
-export async function leaveAnswers(run: Run, due: Due | undefined): Promise<readonly EntryBody[]> {
-  const { runId, plan, store, sessionId, open } = run;
-  for (const [requestId, decision] of (run.loop === 'to come' && run.unjudged) || NONE) {
-    const at = open.requests.get(requestId)!.createdAt;
-    await store.post(sessionId, { type: 'answer', requestId, decision, at });
-  }
-  const answers = [...(due?.answers ?? NONE)];
-  if (answers.some(([, decision]) => isJudged(plan, decision))) return [];
-  const taken = answers.map(([requestId, decision]): EntryBody => {
-    return { type: 'answer', runId, requestId, decision };
-  });
-  return [...taken, ...(due?.entries ?? [])];
+export function leaveAnswers({ runId, plan }: Run, due: Due | undefined): readonly EntryBody[] {
+  if (!due) return [];
+  const answers = [...due.answers];
+  if (answers.some(([, { decision }]) => isJudged(plan, decision))) return [];
+  return [...answers.map(([requestId, answer]) => answerEntry(runId, requestId, answer)), ...due.entries];
 }
 
-const NONE: Answers = new Map();
+export function answerEntry(
+  runId: string,
+  requestId: string,
+  { decision, postId }: Answer,
+  admitted = false,
+): EntryBody {
+  return {
+    type: 'answer',
+    runId,
+    requestId,
+    decision,
+    ...(admitted && { admitted }),
+    ...(postId !== undefined && { postId }),
+  };
+}

@@ -27,11 +27,12 @@ import { MostlyOne } from './mostly-one.js';
 import { ObserverFeed, type ObserverProblem } from './observer-feed.js';
 import { checkOptions, checkText } from './options.js';
 import { type PriceOf, priceReader } from './prices.js';
+import { randomId } from './random-id.js';
 import type { RunResult } from './result.js';
 import { RULES, type RuleHook } from './rules.js';
 import { checkSessionId, Session, type SessionOptions } from './session.js';
 import type { StateCell } from './state.js';
-import type { Awaitable, Decision, PendingRequest, Store } from './store.js';
+import type { RequestHandler, Store } from './store.js';
 import { terminalText } from './terminal-text.js';
 import type { Tool } from './tool.js';
 
@@ -77,7 +78,7 @@ export interface AgentOptions extends ExplicitHooks {
   /** Whom new sessions belong to. A session of another tenant is not opened: `TENANT_MISMATCH`. */
   readonly tenant?: string;
   /** Answers questions to a human in place, while the run waits. Returning undefined suspends the run; throwing fails it, or the call of a tool that asked itself. */
-  readonly onRequest?: (request: PendingRequest) => Awaitable<Decision | undefined>;
+  readonly onRequest?: RequestHandler;
   /** Where all time comes from. @default the time of the system */
   readonly clock?: Clock;
   /** Makes run and session ids. @default random */
@@ -99,7 +100,7 @@ export interface RunOptions {
   /** For hooks: `ctx.runMetadata`. JSON. */
   readonly metadata?: Metadata;
   /** Instead of the agent's. */
-  readonly onRequest?: (request: PendingRequest) => Awaitable<Decision | undefined>;
+  readonly onRequest?: RequestHandler;
   /** Makes this run a child: it shares the parent's budgets, abort and tenant. */
   readonly parent?: Context;
   /** Whether the guards of the parent's run judge in this one, after its own. @default true */
@@ -274,19 +275,4 @@ function warn(problem: ObserverProblem): void {
 function checkId(id: unknown): string {
   if (typeof id !== 'string' || id === '') throw invalidOption('newId()', 'non-empty text, at once', id);
   return id;
-}
-
-const ALPHABET = new TextEncoder().encode('0123456789abcdefghijklmnopqrstuvwxyz');
-const pool = new Uint8Array(4096);
-const codes = new Array<number>(16).fill(0);
-let used = pool.length;
-
-/** 16 characters, about 80 bits. Random bytes are drawn many at a time: each draw costs more than a turn. */
-function randomId(): string {
-  if (used + 16 > pool.length) {
-    globalThis.crypto.getRandomValues(pool);
-    used = 0;
-  }
-  for (let i = 0; i < 16; i++) codes[i] = ALPHABET[pool[used++]! % 36]!;
-  return String.fromCharCode(...codes);
 }

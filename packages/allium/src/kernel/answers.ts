@@ -5,21 +5,34 @@ import { copyOf } from './event-data.js';
 import { type Flaw, toJson } from './json-copy.js';
 import type { OpenRun } from './open-run.js';
 import { describeIssues } from './standard-schema.js';
-import type { Decision, InboxItem, PendingRequest } from './store.js';
+import type { Decision, PendingRequest, Posted } from './store.js';
 
 const FIELDS: Readonly<Record<Decision['type'], readonly string[]>> = {
-  approve: [],
+  approve: ['remember'],
   edit: ['args'],
   reject: ['reason'],
   respond: ['text'],
 };
 const TYPES = Object.keys(FIELDS);
 
+/** An answer, and which post it came with. */
+export interface Answer {
+  readonly decision: Decision;
+  readonly postId?: string | undefined;
+}
+
 /** A copy of the answer. Throws unless it is one to that question, complete, in time, and JSON: that is what is journaled. */
 export function checkAnswer(request: PendingRequest, decision: Decision, now: number): Decision {
+  const own = ownDecision(request.id, decision);
+  checkFits(request, own, now);
+  return own;
+}
+
+/** A copy of the answer. Throws unless it is complete and JSON. */
+export function ownDecision(requestId: string, decision: Decision): Decision {
   const fail = (expected: string): AlliumError =>
     new AlliumError('INVALID_OPTION', `Expected ${expected}, got ${shown(decision)}.`, {
-      data: { requestId: request.id },
+      data: { requestId },
     });
   if (!TYPES.includes(decision?.type))
     throw fail(`a decision { type: ${TYPES.map((type) => `'${type}'`).join(' | ')} }`);
@@ -30,18 +43,36 @@ export function checkAnswer(request: PendingRequest, decision: Decision, now: nu
   if (decision.type === 'reject' && decision.reason !== undefined && typeof decision.reason !== 'string') {
     throw fail("{ type: 'reject', reason } with a reason that is text");
   }
+  if (decision.type === 'approve' && ![undefined, 'tool', 'arguments'].includes(decision.remember))
+    throw fail("{ type: 'approve', remember: 'tool' | 'arguments' }");
   const fields = ['type', 'hash', ...FIELDS[decision.type]];
   const unknown = Object.keys(decision).find((key) => !fields.includes(key));
   if (unknown !== undefined)
     throw fail(`a decision of type '${decision.type}' with ${fields.join(', ')} and no \`${unknown}\``);
-  if (decision.hash !== undefined && decision.hash !== request.hash) {
+  return toJson(decision, requestId, notJson);
+}
+
+/** The same for all answers of a resume. */
+export function ownDecisions(given: Readonly<Record<string, Decision>>): Record<string, Decision> {
+  return Object.fromEntries(Object.entries(given).map(([id, decision]) => [id, ownDecision(id, decision)]));
+}
+
+/** Throws unless the answer is for what was asked, and in time. */
+export function checkFits(request: PendingRequest, decision: Decision, now: number): void {
+  const { hash } = decision;
+  if (decision.type === 'approve' && decision.remember && request.kind !== 'ask')
+    throw new AlliumError(
+      'INVALID_OPTION',
+      `The answer to "${request.id}" cannot be remembered: a tool asks it in the middle of its work, and may ask something else next time. Leave \`remember\` out.`,
+      { data: { requestId: request.id } },
+    );
+  if (hash !== undefined && hash !== request.hash) {
     throw new AlliumError(
       'REQUEST_MISMATCH',
       `The answer to "${request.id}" is for other arguments than those asked about. Show the request again and answer it anew.`,
     );
   }
   if (hasLapsed(request, now)) throw unknownRequest(request.id, []);
-  return toJson(decision, request.id, notJson);
 }
 
 /**
@@ -78,16 +109,17 @@ function notJson(requestId: string, { what, at }: Flaw): AlliumError {
 
 /** The answers in an inbox that count: the first to each open question, if it is one, for what was asked, and in time. */
 export function firstAnswers(
-  posted: readonly InboxItem[],
+  posted: readonly Posted[],
   open: ReadonlyMap<string, PendingRequest>,
   now: number,
-): Map<string, Decision> {
-  const answers = new Map<string, Decision>();
-  for (const item of posted) {
+): Map<string, Answer> {
+  const answers = new Map<string, Answer>();
+  for (const { item } of posted) {
     const request = item.type === 'answer' && !answers.has(item.requestId) && open.get(item.requestId);
     if (!request) continue;
     try {
-      answers.set(request.id, checkAnswer(request, item.decision, item.at ?? now));
+      const decision = checkAnswer(request, item.decision, item.at ?? now);
+      answers.set(request.id, { decision, postId: item.postId });
     } catch {
       // Whoever posts without session.answer() is told nothing; the question stays open.
     }
@@ -97,10 +129,10 @@ export function firstAnswers(
 
 /** The same for one question. */
 export function firstAnswer(
-  posted: readonly InboxItem[],
+  posted: readonly Posted[],
   request: PendingRequest,
   now: number,
-): Decision | undefined {
+): Answer | undefined {
   return firstAnswers(posted, new Map([[request.id, request]]), now).get(request.id);
 }
 
@@ -110,9 +142,41 @@ export function hasLapsed({ timeoutMs, createdAt }: PendingRequest, now: number)
 }
 
 export function unknownRequest(requestId: string, open: readonly PendingRequest[]): AlliumError {
-  const list = open.length > 0 ? `Open: ${open.map(({ id }) => id).join(', ')}.` : 'None is open.';
   return new AlliumError(
     'REQUEST_UNKNOWN',
-    `There is no open request ${shown(requestId)}: it was never asked, is answered, or lapsed. ${list}`,
+    `There is no open request ${shown(requestId)}: it was never asked, is answered, or lapsed. ${listed(open)}`,
+    { data: { requestId } },
   );
+}
+
+/** Somebody was faster. `open`: other questions. */
+export function cameTooLate(requestId: string, open: readonly PendingRequest[]): AlliumError {
+  return new AlliumError(
+    'REQUEST_UNKNOWN',
+    `The answer to "${requestId}" came too late and does not count: somebody else has answered, or the question is not open any more. ${listed(open)}`,
+    { data: { requestId, late: true } },
+  );
+}
+
+function listed(open: readonly PendingRequest[]): string {
+  return open.length > 0 ? `Open: ${open.map(({ id }) => id).join(', ')}.` : 'None is open.';
+}
+
+// ── What is allowed for the rest of a session ────────────────────────────────────────────────────────────────
+
+/** By what a remembered approval is found. An approval that was given to one asker, or to a sub-agent, is for no other. */
+function allowanceOf({ by, from, toolName, hash }: PendingRequest, remember: 'tool' | 'arguments'): string {
+  return JSON.stringify([from?.agent, by, toolName, remember === 'arguments' ? hash : undefined]);
+}
+
+/** What this answer allows from now on, if anything. */
+export function allowance(request: PendingRequest | undefined, decision: Decision): string | undefined {
+  if (decision.type !== 'approve' || !decision.remember || request?.kind !== 'ask') return undefined;
+  return allowanceOf(request, decision.remember);
+}
+
+/** Has somebody said that this need not be asked again? */
+export function isAllowed(allowed: ReadonlySet<string> | undefined, request: PendingRequest): boolean {
+  if (!allowed || request.kind !== 'ask') return false;
+  return allowed.has(allowanceOf(request, 'tool')) || allowed.has(allowanceOf(request, 'arguments'));
 }

@@ -1,26 +1,29 @@
 /** The beginning of a run: its session is loaded, and its start written or the run to go on with found. */
 import { endChildren, waiting } from './abandoned.js';
-import { isJudged } from './admission.js';
+import { answerEntry, isJudged } from './admission.js';
 import type { Agent } from './agent.js';
-import { checkAnswer, checkEdit, firstAnswers, unknownRequest } from './answers.js';
+import { type Answer, cameTooLate, checkEdit, checkFits, firstAnswers, unknownRequest } from './answers.js';
 import type { BoundedStore } from './bounded-store.js';
 import type { Plan } from './compose.js';
 import { AlliumError, kernelStop, storeFailed } from './errors.js';
 import type { EventQueue } from './event-queue.js';
+import { canonical } from './hash.js';
 import { isAnswered } from './history.js';
-import { posted, type QueuedMessage, queued } from './inbox.js';
+import { posted, type QueuedMessage, queued, tookAnswers } from './inbox.js';
 import { Journal } from './journal.js';
 import { type Flaw, toJson } from './json-copy.js';
 import { Budget, type Limits, limitsToJson } from './limits.js';
 import type { Message, Metadata } from './messages.js';
 import type { OpenRun } from './open-run.js';
+import { post } from './posting.js';
+import { randomId } from './random-id.js';
 import type { Stop } from './result.js';
 import { Run } from './run.js';
 import type { DeclaredOptions } from './run-options.js';
 import type { Scope } from './scope.js';
 import type { ResumeOptions } from './session.js';
 import { catchUp, type SessionState, sum } from './session-state.js';
-import { type Awaitable, type Decision, ENTRY_VERSION, type EntryDraft, type InboxItem } from './store.js';
+import { type Awaitable, ENTRY_VERSION, type EntryDraft, type Posted } from './store.js';
 import { isAsked, unanswered } from './unanswered.js';
 
 /** What a run begins with. */
@@ -69,9 +72,8 @@ function opened(start: Start): Awaitable<Run> {
   const asked = state.open !== undefined && isAsked(state.open);
   if (input?.length === 0) return continuable(start).then(() => newRun(start, plan, journal, metadata));
   if (!input)
-    return reopen(journal, plan, start).then((unjudged) => {
+    return reopen(journal, plan, start).then(() => {
       const run = runOf(start, plan, journal, metadata);
-      run.unjudged = unjudged;
       run.asked = asked;
       return run;
     });
@@ -213,14 +215,11 @@ function planMismatch(runId: string, missing: readonly string[]): AlliumError {
 }
 
 /**
- * Checks that a run can be resumed here and takes the answers that came with it. Returns those that have to be judged:
- * that is done inside the run, and those of the inbox are found there again.
+ * Checks that a run can be resumed here and takes over the answers that nobody has to judge. The others are judged inside
+ * the run, which finds them in the inbox.
  */
-async function reopen(
-  journal: Journal,
-  plan: Plan,
-  { options, agent, store }: Start,
-): Promise<ReadonlyMap<string, Decision>> {
+async function reopen(journal: Journal, plan: Plan, start: Start): Promise<void> {
+  const { options } = start;
   const { open } = journal.state;
   if (!open) throw nothingOpen(journal.state);
   const missing = open.plan.filter((name) => !plan.names.includes(name));
@@ -229,41 +228,70 @@ async function reopen(
     const unclear = ambiguous(open, plan);
     if (unclear.length > 0) throw planAmbiguous(open.runId, unclear);
   }
-  let items: readonly InboxItem[];
+  const own = await postAnswers(start, plan, open);
+  const { found, answers } = await answered(start, open);
+  const late = [...own].find(([requestId, postId]) => answers.get(requestId)?.postId !== postId);
+  // What reached a sub-agent before it was answered through its caller counts there.
+  if (late && !options.parent) throw cameTooLate(late[0], []);
+  const plain = new Map([...answers].filter(([, { decision }]) => !isJudged(plan, decision)));
+  if (plain.size === 0) return;
+  const entries = [...plain].map(([requestId, answer]) => answerEntry(open.runId, requestId, answer));
   try {
-    const look = posted(store, journal.state);
-    items = look instanceof Promise ? await look : look;
+    await journal.append([...entries, tookAnswers(found, plain)]);
   } catch (error) {
     notBegun(error);
   }
-  const now = agent.clock.now();
-  const answers = firstAnswers(items, open.requests, now);
-  const unjudged = new Map<string, Decision>();
-  for (const [requestId, decision] of Object.entries(options.answers ?? {})) {
-    const request = open.requests.get(requestId);
-    if (!request || answers.has(requestId))
-      throw unknownRequest(
-        requestId,
-        [...open.requests.values()].filter(({ id }) => !answers.has(id)),
-      );
-    // What comes through the parent of a sub-agent was in time when the parent took it.
-    const checked = checkAnswer(request, decision, options.parent ? request.createdAt : now);
-    // Nobody who could write them anew reads what a sub-agent is answered.
-    if (!options.parent) await checkEdit(plan, open, request, checked);
-    answers.set(requestId, checked);
-    if (isJudged(plan, checked)) unjudged.set(requestId, checked);
+}
+
+interface Answered {
+  readonly found: readonly Posted[];
+  readonly answers: ReadonlyMap<string, Answer>;
+}
+
+async function answered({ store, state, agent }: Start, { requests }: OpenRun): Promise<Answered> {
+  try {
+    const found = await posted(store, state);
+    return { found, answers: firstAnswers(found, requests, agent.clock.now()) };
+  } catch (error) {
+    notBegun(error);
   }
-  // All of them or none: a wrong answer beside good ones changes nothing.
-  const plain = [...answers].filter(([, decision]) => !isJudged(plan, decision));
-  if (plain.length > 0)
-    try {
-      await journal.append(
-        plain.map(([requestId, decision]) => ({ type: 'answer', runId: open.runId, requestId, decision })),
-      );
-    } catch (error) {
-      notBegun(error);
+}
+
+/**
+ * Answers that come with a resume get in line behind those that were posted: the first one counts. All of them or none: a
+ * wrong answer beside good ones changes nothing. Returns the ids of the posts by request.
+ */
+async function postAnswers(start: Start, plan: Plan, open: OpenRun): Promise<ReadonlyMap<string, string>> {
+  const { options, agent, store, state } = start;
+  const given = Object.entries(options.answers ?? {});
+  const ids = new Map<string, string>();
+  if (given.length === 0) return ids;
+  const { answers: before } = await answered(start, open);
+  const now = agent.clock.now();
+  for (const [requestId, decision] of given) {
+    const request = open.requests.get(requestId);
+    const first = before.get(requestId);
+    // A resume that is tried again with the same answers brings nothing new.
+    if (first && (options.parent || canonical(first.decision) === canonical(decision))) continue;
+    const others = [...open.requests.values()].filter(({ id }) => !before.has(id));
+    if (first || open.decided?.answers.has(requestId)) throw cameTooLate(requestId, others);
+    if (!request) throw unknownRequest(requestId, others);
+    // What comes through the parent of a sub-agent was in time when the parent took it.
+    checkFits(request, decision, options.parent ? request.createdAt : now);
+    // Nobody who could write them anew reads what a sub-agent is answered.
+    if (!options.parent) await checkEdit(plan, open, request, decision);
+    ids.set(requestId, randomId());
+  }
+  try {
+    for (const [requestId, postId] of ids) {
+      const at = options.parent ? open.requests.get(requestId)!.createdAt : now;
+      const decision = options.answers![requestId]!;
+      await post(store, state.sessionId, { type: 'answer', requestId, decision, at, postId });
     }
-  return unjudged;
+  } catch (error) {
+    notBegun(error);
+  }
+  return ids;
 }
 
 function nothingOpen({ sessionId, ended }: SessionState): AlliumError {

@@ -25,6 +25,7 @@ const HOOKS: readonly string[] = [
 ];
 type Declared = readonly [wanted: string, fine: (value: any) => boolean];
 const LIST: Declared = ['a list', Array.isArray];
+const NAMES: Declared = ['a list of names', (value) => isListOf(value, (one) => typeof one === 'string')];
 const FLAG: Declared = ['true or false', (value) => typeof value === 'boolean'];
 /** What each declaration has to be. What is in lists and objects is looked at afterwards. */
 const DECLARED = {
@@ -35,7 +36,9 @@ const DECLARED = {
   tools: LIST,
   state: LIST,
   runOptions: LIST,
-  traits: ['a list of names', (value) => isListOf(value, (one) => typeof one === 'string')],
+  traits: NAMES,
+  mentions: NAMES,
+  brings: NAMES,
   seams: LIST,
   suspends: FLAG,
   sink: FLAG,

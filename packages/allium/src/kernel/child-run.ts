@@ -4,9 +4,8 @@
  * suspension or a crash, the child goes on, or its result is found, and nothing is done twice.
  */
 import { childId, endRun, placeOf } from './abandoned.js';
-import { admit, isJudged } from './admission.js';
 import type { Agent, RunOptions } from './agent.js';
-import { checkAnswer } from './answers.js';
+import { isAllowed } from './answers.js';
 import type { ToolContext } from './context.js';
 import { codeOf, isStoreTrouble, RunError, Suspension } from './errors.js';
 import type { AgentEvent } from './events.js';
@@ -16,8 +15,9 @@ import type { RunResult, RunStatus, Stop } from './result.js';
 import type { Run } from './run.js';
 import { Session } from './session.js';
 import type { SessionState } from './session-state.js';
-import type { Awaitable, Decision, PendingRequest, Request } from './store.js';
+import type { Awaitable, Decision, PendingRequest, RequestContext, RequestHandler } from './store.js';
 import { type ToolResult, toolResult } from './tool.js';
+import type { Call } from './tool-call.js';
 
 /** How the run of a child ended. */
 export interface ChildOutcome {
@@ -93,8 +93,6 @@ export function forward(ctx: ToolContext, event: AgentEvent, sessionId: string):
   }
   return ctx._of._owner.update(ctx, event.type, { agentId: sessionId, event }, true);
 }
-
-type Handler = NonNullable<Request['onRequest']>;
 
 /** One child of one call. */
 class ChildCall {
@@ -207,14 +205,18 @@ class ChildCall {
   private optionsOf(session: Session): RunOptions {
     const { metadata, limits, onRequest } = this.run;
     const { agent, inheritGuards = true } = this.child;
-    const handler = agent._onRequest ?? onRequest;
+    const { allowed } = this.run.state;
+    // What is allowed in the session of the parent need not be asked here either.
+    const handler = agent._onRequest ?? onRequest ?? (allowed && nobody);
     const depth = Math.min(limits.depth ?? Number.POSITIVE_INFINITY, agent.limits.depth ?? 8);
     return {
       parent: this.ctx,
       inheritGuards,
       limits: { depth },
       ...(Object.keys(metadata).length > 0 && { metadata }),
-      ...(handler && { onRequest: (request) => this.relay(handler, this.lifted(request, session)) }),
+      ...(handler && {
+        onRequest: (request, answering) => this.relay(handler, this.lifted(request, session), answering),
+      }),
     };
   }
 
@@ -228,13 +230,22 @@ class ChildCall {
     return deepFreeze({ ...request, id, runId: this.run.runId, callId: this.ctx.toolCall.id, from });
   }
 
-  /** A handler of the parent answers in its session, so its guards judge what is said, as they do after a resume. */
-  private async relay(handler: Handler, request: PendingRequest): Promise<Decision | undefined> {
-    const given = await handler(request);
-    if (!given || this.child.agent._onRequest || !isJudged(this.run.plan, given)) return given;
-    const answer = checkAnswer(request, given, request.createdAt);
-    const { decision, written } = await admit(this.run, request, answer);
-    if (written) this.run.cells.stage(written);
+  /**
+   * A handler of the parent answers in its session, so its guards judge what is said, as they do after a resume; and
+   * whoever is asked there can answer there. That of the child itself is the child's affair.
+   */
+  private async relay(
+    handler: RequestHandler,
+    request: PendingRequest,
+    answering: RequestContext,
+  ): Promise<Decision | undefined> {
+    if (this.child.agent._onRequest) return handler(request, answering);
+    if (handler === nobody && !isAllowed(this.run.state.allowed, request)) return undefined;
+    const { signal } = answering;
+    const call = this.ctx._call as Call;
+    const { questions } = call.batch.approval;
+    const decision = await questions.relay(call, this.ctx, request, handler, signal);
+    if (signal.aborted) await this.close([request.id]);
     return decision;
   }
 
@@ -250,15 +261,24 @@ class ChildCall {
 
   /** Questions the child no longer asks, because they lapsed or were answered to it alone, are closed here as well. */
   private async closeOthers(open: readonly PendingRequest[]): Promise<void> {
-    const { runId, open: parent } = this.run;
+    const { open: parent } = this.run;
     const closed = [...parent.requests.keys()].filter(
       (id) => id.startsWith(`${this.place}/`) && !open.some((request) => request.id === id),
     );
-    if (closed.length === 0) return;
+    await this.close(closed);
+  }
+
+  private async close(ids: readonly string[]): Promise<void> {
+    const { runId, open } = this.run;
     const decision: Decision = { type: 'reject', reason: 'Settled inside the sub-agent.' };
+    const closed = ids.filter((id) => open.requests.has(id));
+    if (closed.length === 0) return;
     await this.run.append(closed.map((requestId) => ({ type: 'answer', runId, requestId, decision })));
   }
 }
+
+/** Of a parent that has no handler. */
+function nobody(): undefined {}
 
 /**
  * The child has another runner, and so has the parent: whoever that is goes on with both. Or the store fails, and nobody

@@ -1,4 +1,7 @@
-/** What a run tells while it goes on. Starts and ends always balance; what is told has been journaled. */
+/**
+ * What a run tells while it goes on. Starts and ends always balance, those of calls that wait over a resume; what is told
+ * has been journaled.
+ */
 import type { AssistantMessage, ToolCall, ToolContent, ToolMessage, UserMessage } from './messages.js';
 import type { RunResult } from './result.js';
 import type { PendingRequest } from './store.js';
@@ -43,12 +46,19 @@ export type AgentEvent = Common &
         readonly update: readonly ToolContent[];
         readonly details?: unknown;
       }
+    /**
+     * The call waits for answers to these questions. Its end follows: in the same stream, or, where the run is suspended,
+     * in that of the resume, which does not start the call again.
+     */
+    | {
+        readonly type: 'tool_execution_waiting';
+        readonly toolCall: ToolCall;
+        readonly pending: readonly PendingRequest[];
+      }
     | {
         readonly type: 'tool_execution_end';
         readonly toolCall: ToolCall;
-        /** Absent when the call waits for an answer: it has no result yet and starts again later. */
-        readonly message?: ToolMessage;
-        readonly suspended?: boolean;
+        readonly message: ToolMessage;
         /**
          * What the tool, or a middleware around it, threw, with its stack: the model is told its message only. It is in no
          * journal, and absent where a guard would take something out of it.

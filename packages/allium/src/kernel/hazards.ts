@@ -329,6 +329,26 @@ const CHECKS: readonly Check[] = [
     ],
     (plan, timeout, human) => waitFix(plan, timeout, human) !== undefined,
   ),
+  function unknownTool(plan) {
+    const known = new Set(plan.middleware.flatMap(({ middleware }) => middleware.brings ?? []));
+    for (const { name } of plan.tools) known.add(name);
+    return plan.middleware.flatMap(({ name, middleware }) =>
+      [...new Set(middleware.mentions ?? [])]
+        .filter((mentioned) => !known.has(mentioned))
+        .map((mentioned) =>
+          hazard(
+            'unknown-tool',
+            [name],
+            [
+              `"${name}" speaks of tool "${mentioned}", and there is none of that name: what it says of it does nothing.`,
+              known.size === 0
+                ? 'Give the agent that tool.'
+                : `Name one of ${quoted([...known].slice(0, 20))}.`,
+            ],
+          ),
+        ),
+    );
+  },
   each(
     'undeclared-sink',
     (one) => has('exports')(one) && one.middleware.sink !== true,

@@ -1,5 +1,5 @@
 /** What other processes, and other code of this one, posted to a session while it runs. */
-import { firstAnswers } from './answers.js';
+import { type Answer, firstAnswers } from './answers.js';
 import { unjudged } from './content-guards.js';
 import { RunContext } from './context.js';
 import { Aborted, isRecord, isThenable, storeAnswered } from './errors.js';
@@ -8,12 +8,12 @@ import { lackOf } from './message-input.js';
 import { deepFreeze, type Message, NOTHING } from './messages.js';
 import type { Run } from './run.js';
 import type { SessionState } from './session-state.js';
-import type { Awaitable, Decision, EntryBody, InboxItem, Posted, Queued, Store } from './store.js';
+import type { Awaitable, EntryBody, Posted, Queued, Store } from './store.js';
 
 /** Messages that are due, answers to open questions by request id, and the entries to be written together with them. */
 export interface Due {
   readonly messages: readonly PostedMessage[];
-  readonly answers: ReadonlyMap<string, Decision>;
+  readonly answers: ReadonlyMap<string, Answer>;
   readonly entries: readonly [InboxEntry];
 }
 
@@ -56,8 +56,18 @@ export function drain(run: Run, wanted: Wanted, begins = false): Awaitable<Due |
 }
 
 /** The same for those who only look. */
-export function posted(store: Store, state: SessionState): Awaitable<readonly InboxItem[]> {
-  return looked(store, state, itemsOf);
+export function posted(store: Store, state: SessionState): Awaitable<readonly Posted[]> {
+  return looked(store, state, (found) => found);
+}
+
+/** Answers to these questions are taken over; everything else that was posted stays. */
+export function tookAnswers(
+  found: readonly Posted[],
+  questions: { has(requestId: string): boolean },
+): EntryBody {
+  const others = found.filter(({ item }) => item.type !== 'answer' || !questions.has(item.requestId));
+  const waits = others.map(({ n }) => n);
+  return { type: 'inbox', cursor: found.at(-1)!.n, ...(waits.length > 0 && { waits }) };
 }
 
 /** The messages among them, steering and follow-ups in the order they were posted. */
@@ -103,10 +113,6 @@ function left(taken: readonly Posted[], { inboxCursor, waits }: SessionState): r
     : found.filter((one) => !isPostedMessage(one) || !removed.includes(one.n));
 }
 
-function itemsOf(taken: readonly Posted[]): readonly InboxItem[] {
-  return taken.map(({ item }) => item);
-}
-
 export type PostedMessage = Posted & { readonly item: Queued };
 
 function isPostedMessage(one: Posted): one is PostedMessage {
@@ -144,11 +150,12 @@ function sort(run: Run, taken: readonly Posted[], wanted: Wanted, begins: boolea
   const waiting = messagesIn(found);
   const ready = wanted === 'none' ? NOTHING : dueOf(waiting, wanted, run.queue);
   const cursor = Math.max(state.inboxCursor, found.at(-1)!.n);
-  if (cursor === state.inboxCursor && ready.length === 0) return undefined;
+  const answers = firstAnswers(found, run.open.requests, run.clock.now());
+  if (cursor === state.inboxCursor && ready.length === 0 && answers.size === 0) return undefined;
   const waits = waiting.filter((one) => !ready.includes(one)).map(({ n }) => n);
   return {
     messages: ready,
-    answers: firstAnswers(itemsOf(found), run.open.requests, run.clock.now()),
+    answers,
     entries: [{ type: 'inbox', cursor, ...(waits.length > 0 && { waits }) }],
   };
 }

@@ -26,6 +26,7 @@ import type { Stop } from './result.js';
 import type { Run } from './run.js';
 import type { Awaitable } from './store.js';
 import { type BatchOutcome, ToolBatch } from './tool-batch.js';
+import { isAsked } from './unanswered.js';
 
 const MAX_CYCLES = 100;
 const SUSPENDED: Stop = Object.freeze({ reason: 'suspended', message: 'The run waits for an answer.' });
@@ -78,7 +79,11 @@ export async function converse(run: Run, ctx: RunContext): Promise<Stop> {
         if (wait) await wait;
       }
     }
-    if (end.suspended) return SUSPENDED;
+    while (end.suspended) {
+      const woken: TurnEnd | undefined = await wake(run);
+      if (!woken) return SUSPENDED;
+      end = woken;
+    }
     boundary(run);
     if (end.over) return end.over;
     if (end.more) checkLimits(run);
@@ -124,8 +129,19 @@ async function takeQueue(run: Run): Promise<undefined> {
 async function goOn(run: Run, taken: Awaitable<Due | undefined>): Promise<TurnEnd | undefined> {
   const posted = await taken;
   // A cancel is taken over together with the end of the run: should that not be written, it still counts.
-  if (!run.scope.aborted) await takeAnswers(run, posted);
+  if (posted && !run.scope.aborted) await takeAnswers(run, posted);
   restoreStop(run);
+  return resumeTurn(run);
+}
+
+/** All that the run was going to wait for was answered meanwhile: it goes on at once. */
+async function wake(run: Run): Promise<TurnEnd | undefined> {
+  const due = await drain(run, 'none');
+  const { requests } = run.open;
+  if (!due || run.scope.aborted || requests.size === 0) return undefined;
+  for (const id of requests.keys()) if (!due.answers.has(id)) return undefined;
+  run.asked = isAsked(run.open);
+  await takeAnswers(run, due);
   return resumeTurn(run);
 }
 

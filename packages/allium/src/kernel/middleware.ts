@@ -140,6 +140,10 @@ export interface Middleware {
   readonly name?: string;
   /** Offered to the model beside those of the agent. */
   readonly tools?: readonly Tool[];
+  /** Names of tools that its options speak of: `explain()` warns of a name that no tool has. */
+  readonly mentions?: readonly string[];
+  /** Names of tools that it adds while a run goes on, and that `tools` does not hold. */
+  readonly brings?: readonly string[];
   /** The durable cells it owns, made in its factory. */
   readonly state?: readonly StateCell<any>[];
   /**

@@ -25,6 +25,8 @@ export interface OpenBatch {
   readonly offered: readonly string[] | undefined;
   /** Ids of calls whose effects may have happened. */
   started: readonly string[];
+  /** Ids of calls that somebody was asked about. */
+  asked: readonly string[];
 }
 
 /** A run that has begun and not ended: running, suspended or crashed. */

@@ -40,7 +40,7 @@ import type { DeclaredOptions } from './run-options.js';
 import { type Outcome, type Outermost, type Scope, Supervisor, supervised, untilAborted } from './scope.js';
 import type { SessionState } from './session-state.js';
 import { type CellChange, Cells } from './state.js';
-import type { Awaitable, Decision, EntryDraft, PendingRequest, Posted } from './store.js';
+import type { Awaitable, EntryDraft, Posted, RequestHandler } from './store.js';
 import { toldBeside } from './told-beside.js';
 import type { Tool } from './tool.js';
 
@@ -78,8 +78,6 @@ export class Run {
   children: Map<string, Promise<ChildOutcome>> | undefined;
   /** Until this process went on with it, somebody was asked about its calls, so none of them had begun. */
   asked = false;
-  /** Answers that came with a resume, until guards and hooks have judged them; by request id. */
-  unjudged: ReadonlyMap<string, Decision> | undefined;
   /** Calls that may have started sub-agents, and were answered without them. */
   givenUp: GivenUp | undefined;
   /** What nobody had taken over when the inbox was last looked at. */
@@ -87,7 +85,7 @@ export class Run {
   readonly history: History;
   readonly cells: Cells;
   readonly watched: boolean;
-  readonly onRequest: ((request: PendingRequest) => Awaitable<Decision | undefined>) | undefined;
+  readonly onRequest: RequestHandler | undefined;
   /** The latch of everything that is not inside a model or tool call. */
   readonly call: SeamCall;
   readonly changes: Change[] = [];

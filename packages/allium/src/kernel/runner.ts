@@ -18,6 +18,7 @@ import {
   isThenable,
   messageOf,
   RunError,
+  sessionConflict,
 } from './errors.js';
 import { type Due, drain } from './inbox.js';
 import { judgeOptions } from './incoming.js';
@@ -199,16 +200,22 @@ async function writeRest(run: Run, ended: Ended, due: Due | undefined, stays: bo
     await endChildren(run, sessionId, waiting(run.open) ?? run.givenUp);
     end.push(...unanswered(run.open, whyNot(run, ended.result), plan.tools, agent), endOfRun(run, ended));
   } else if (run.limits.timeoutMs !== undefined) end.push(run.active());
-  const posted = stays ? await leaveAnswers(run, due) : due?.entries;
+  const posted = stays ? leaveAnswers(run, due) : due?.entries;
   if (posted?.length || end.length > 0 || run.hasUnwritten) {
     const wait = run.append(posted ? [...posted, ...end] : end, 'end');
     if (wait) await wait;
-  }
+  } else if (ended.result.status === 'suspended') await checkHead(run);
   const last =
     batch || run.posted.length > 0 ? { ...ended, result: withLatest(run, ended.result, from, due) } : ended;
   if (last.result.status === 'suspended' && run.watched)
     run.emit({ type: 'suspended', runId, sessionId, pending: last.result.pending });
   return last;
+}
+
+/** Nothing was written, so no append has found out whether another runner went on with the run, or ended it. */
+async function checkHead({ store, sessionId, state }: Run): Promise<void> {
+  const head = await store.head(sessionId);
+  if (head !== state.seq) throw sessionConflict(sessionId, state.seq, head);
 }
 
 /**

@@ -1,5 +1,6 @@
 /** What the journal of a session says: one function takes entries in, whether they were just written or are read back. */
 
+import { allowance } from './answers.js';
 import { upgradeEntries } from './entry-upgrade.js';
 import { AlliumError, isThenable, shown, storeAnswered } from './errors.js';
 import { History } from './history.js';
@@ -26,6 +27,8 @@ export class SessionState implements CellHolder {
   waits: readonly number[] = NOTHING;
   /** Some thinking was rewritten by a guard and may not be sent back. */
   withheld = false;
+  /** What people do not want to be asked again in this session. */
+  allowed: ReadonlySet<string> | undefined = undefined;
   open: OpenRun | undefined;
   /** How the last run ended. */ ended: (EntryBody & { readonly type: 'run_end' }) | undefined;
   turns = 0;
@@ -91,17 +94,21 @@ export class SessionState implements CellHolder {
       case 'request': {
         const run = this.running(entry);
         if (run.requests === NO_REQUESTS) run.requests = new Map();
+        for (const id of entry.replaces ?? NOTHING) run.requests.delete(id);
         run.requests.set(entry.request.id, entry.request);
         // A tool that asks has done nothing yet: it begins anew, and only from then on it is in doubt.
         const { notBegun = NOTHING, request } = entry;
-        if (run.batch)
-          run.batch.started = run.batch.started.filter(
-            (id) => id !== request.callId && !notBegun.includes(id),
-          );
+        if (run.batch) {
+          const { callId } = request;
+          run.batch.started = run.batch.started.filter((id) => id !== callId && !notBegun.includes(id));
+          run.batch.asked = [...new Set([...run.batch.asked, callId, ...notBegun])];
+        }
         return;
       }
       case 'answer': {
         const run = this.running(entry);
+        const allows = allowance(run.requests.get(entry.requestId), entry.decision);
+        if (allows) this.allowed = new Set([...(this.allowed ?? []), allows]);
         run.requests.delete(entry.requestId);
         decided(run).answers.set(entry.requestId, entry);
         return;
@@ -168,6 +175,7 @@ export class SessionState implements CellHolder {
       terminating: 0,
       offered: entry.offered,
       started: entry.started ? idsOf(calls) : NOTHING,
+      asked: NOTHING,
     };
   }
 

@@ -1,14 +1,16 @@
 /** A conversation and the ways into it. */
 import type { Agent, RunOptions } from './agent.js';
-import { checkAnswer, checkEdit, firstAnswer, unknownRequest } from './answers.js';
+import { giveAnswer } from './answering.js';
+import { ownDecision, ownDecisions } from './answers.js';
 import { BoundedStore } from './bounded-store.js';
 import { Aborted, AlliumError, invalidOption, isOptions, isThenable, storeFailed } from './errors.js';
 import { EventQueue } from './event-queue.js';
 import { EventStream, type RunStream } from './event-stream.js';
-import { posted, type QueuedMessage, queued } from './inbox.js';
+import { type QueuedMessage, queued } from './inbox.js';
 import { ownMessage, toMessages } from './message-input.js';
 import { freezeMessage, type Message, type MessageInput, userMessage } from './messages.js';
 import { checkOptions } from './options.js';
+import { post } from './posting.js';
 import type { RunResult } from './result.js';
 import { storedState } from './result-state.js';
 import { fork, type HistoryPoint, type Place, rewind } from './rewind.js';
@@ -146,31 +148,24 @@ export class Session {
   async removeQueued(id: string): Promise<boolean> {
     const waiting = await this.queued();
     if (!waiting.some((one) => one.id === id)) return false;
-    await reached(() => this.bounded.post(this.id, { type: 'unqueue', n: Number(id) }));
+    await reached(() => post(this.bounded, this.id, { type: 'unqueue', n: Number(id) }));
     return true;
   }
 
-  /** Answers a pending request; a run that is suspended goes on with `resume()`. */
-  async answer(requestId: string, decision: Decision): Promise<void> {
-    const state = await reached(() => this.look());
-    const { open } = state;
-    const request = open?.requests.get(requestId);
-    const now = this.agent.clock.now();
-    const items = await reached(() => posted(this.bounded, state));
-    if (!request || firstAnswer(items, request, now))
-      throw unknownRequest(
-        requestId,
-        [...(open?.requests.values() ?? [])].filter(({ id }) => id !== requestId),
-      );
-    const checked = checkAnswer(request, decision, now);
-    await checkEdit(this.agent.plan, open!, request, checked);
-    const item = { type: 'answer', requestId, decision: checked, at: now } as const;
-    await reached(() => this.bounded.post(this.id, item));
+  /**
+   * Answers a pending request. A run that waits for it goes on, wherever it is; one that is suspended goes on with
+   * `resume()`. The first answer counts: whoever comes later is told so with `REQUEST_UNKNOWN`.
+   */
+  async answer(requestId: string, given: Decision): Promise<void> {
+    // Whoever changes the object after the call does not change what they said.
+    const decision = ownDecision(requestId, given);
+    const { agent, bounded: store, id } = this;
+    await giveAnswer({ agent, store, id, reached, look: () => this.look() }, requestId, decision);
   }
 
   /**
    * Aborts the run under way: at once where this agent runs it, whichever Session object it was started with, and
-   * through the inbox where another does, which looks there between turns.
+   * through the inbox where another does, which looks there between turns and while it waits for an answer.
    */
   async abort(reason?: string): Promise<void> {
     if (!this.control) await reached(() => this.look());
@@ -178,7 +173,7 @@ export class Session {
     if (control) control.abort(new Aborted(reason));
     else
       await reached(() =>
-        this.bounded.post(this.id, { type: 'cancel', ...(reason !== undefined && { reason }) }),
+        post(this.bounded, this.id, { type: 'cancel', ...(reason !== undefined && { reason }) }),
       );
   }
 
@@ -236,7 +231,7 @@ export class Session {
       await reached(async () => {
         const looked = this.look();
         if (isThenable(looked)) await looked;
-        await this.bounded.post(this.id, { type, message });
+        await post(this.bounded, this.id, { type, message });
       });
     }
   }
@@ -286,13 +281,14 @@ export class Session {
 
   private async start(
     input: (() => Message[]) | undefined,
-    options: ResumeOptions,
+    given: ResumeOptions,
     queue?: EventQueue,
-    scope = new Scope(options?.parent?._scope),
+    scope = new Scope(given?.parent?._scope),
     compacts = false,
   ): Promise<RunResult> {
     const { agent } = this;
-    const declared = options === NO_OPTIONS ? NONE_DECLARED : this.declared(options, !input);
+    const declared = given === NO_OPTIONS ? NONE_DECLARED : this.declared(given, !input);
+    const options = given.answers ? { ...given, answers: ownDecisions(given.answers) } : given;
     const messages = input?.();
     this.claim();
     this.control = scope;

@@ -75,6 +75,8 @@ export type EntryBody =
       readonly request: PendingRequest;
       /** Calls beside it that were written down as begun, and had not: they begin after the answer. */
       readonly notBegun?: readonly string[];
+      /** Questions about the same call that are not asked any more: its arguments mean something else by now. */
+      readonly replaces?: readonly string[];
     }
   | {
       readonly type: 'answer';
@@ -83,6 +85,8 @@ export type EntryBody =
       readonly decision: Decision;
       /** Guards and `acceptMessage` have had their say: this is what they left of it, and replaces what was given. */
       readonly admitted?: true;
+      /** That of the inbox item it came with. */
+      readonly postId?: string;
     }
   /** What guards or `beforeToolCall` decided about a call, so that a resume does not ask again. */
   | {
@@ -134,7 +138,27 @@ export interface Request {
   /** The question lapses after this many milliseconds; the call then counts as rejected. */
   readonly timeoutMs?: number;
   /** Answers in place, without suspending. Not stored. Undefined means: suspend. */
-  readonly onRequest?: (request: PendingRequest) => Awaitable<Decision | undefined>;
+  readonly onRequest?: RequestHandler;
+}
+
+/**
+ * Answers a question while the run waits. An answer that anybody posts with `session.answer()` wakes the run as well, and
+ * the first one counts.
+ *
+ * Contract: it is awaited, but not longer than the question is open. Undefined suspends the run, unless somebody else has
+ * answered by then.
+ */
+export type RequestHandler = (
+  request: PendingRequest,
+  ctx: RequestContext,
+) => Awaitable<Decision | undefined>;
+
+export interface RequestContext {
+  /**
+   * Aborts when nobody needs the answer any more: somebody else gave one, the question lapsed, or the run ended. Its
+   * `reason` is an error whose message says which. Close the prompt then.
+   */
+  readonly signal: AbortSignal;
 }
 
 export interface PendingRequest extends Omit<Request, 'onRequest'> {
@@ -146,11 +170,16 @@ export interface PendingRequest extends Omit<Request, 'onRequest'> {
   readonly callId: string;
   /** The tool of that call. */
   readonly toolName: string;
-  /** Its arguments, as JSON text. */
+  /** Its arguments as the model wrote them, as JSON text. */
   readonly arguments: string;
+  /**
+   * What the tool is called with: the arguments after defaults and transforms of its schema, as JSON text. Absent where
+   * the question was asked by an earlier release.
+   */
+  readonly effectiveArguments?: string;
   /** `ask`: may the call happen? `suspend`: a tool body asks something in the middle of its work. */
   readonly kind: 'ask' | 'suspend';
-  /** Hash of tool and arguments: an answer counts only for what was shown. */
+  /** Hash of the tool and both forms of its arguments: an answer counts only for what was shown. */
   readonly hash: string;
   /** The middleware that asked. */
   readonly by?: string;
@@ -167,7 +196,14 @@ export interface PendingRequest extends Omit<Request, 'onRequest'> {
 
 /** What a human decided. `hash`, where given, must be the request's. */
 export type Decision = { readonly hash?: string } & (
-  | { readonly type: 'approve' }
+  | {
+      readonly type: 'approve';
+      /**
+       * For the rest of the session, the same asker does not ask about this tool again: whatever its arguments (`tool`), or
+       * with these arguments (`arguments`). What is refused stays refused. Only for questions of kind `ask`.
+       */
+      readonly remember?: 'tool' | 'arguments';
+    }
   | { readonly type: 'edit'; readonly args: unknown }
   | { readonly type: 'reject'; readonly reason?: string }
   | { readonly type: 'respond'; readonly text: string }
@@ -186,6 +222,8 @@ export type InboxItem =
       readonly decision: Decision;
       /** When it was given, in milliseconds: what decides whether it was in time. Otherwise that is when it is taken. */
       readonly at?: number;
+      /** Tells this answer from others to the same question: whoever posted it looks by it whether it was the first. */
+      readonly postId?: string;
     }
   | { readonly type: 'cancel'; readonly reason?: string }
   /** Takes back the message of that number, if nobody has taken it in yet. */

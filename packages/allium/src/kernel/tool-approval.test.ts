@@ -702,9 +702,9 @@ describe('ctx.suspend() in a tool', () => {
       status: 'suspended',
       pending: [{ kind: 'suspend', title: 'Book 0?', callId: 'c0' }],
     });
-    expect(events.filter((event) => event.type === 'tool_execution_end')).toMatchObject(
-      [{ toolCall: { id: 'c1' } }, { toolCall: { id: 'c0' }, suspended: true }].sort(),
-    );
+    const waits = { type: 'tool_execution_waiting', toolCall: { id: 'c0' }, pending: result.pending };
+    const last = events.filter(({ type }) => /^tool_execution_(end|waiting)$/.test(type));
+    expect(last).toMatchObject([{ type: 'tool_execution_end', toolCall: { id: 'c1' } }, waits]);
     const done = await it.resume({ [result.pending[0]!.id]: { type: 'respond', text: 'window seat' } });
     expect(results(done)).toEqual(['window seat', 'free']);
     expect(ran).toEqual(['begin 0', 'free', 'begin 0']);
@@ -900,8 +900,10 @@ describe('ctx.suspend() in a tool', () => {
     const ran: string[] = [];
     const it = world([], { tools: [booking(ran)] });
     const { result } = await it.start('book');
-    // Nobody ever hears of this one again.
-    void it.session('end').resume({ onRequest: silent });
+    // For everybody else this one is dead. Whoever goes on in its place takes the journal from it.
+    it.session('end')
+      .resume({ onRequest: silent })
+      .catch(() => {});
     await settle();
     expect(results(await it.resume({ [result.pending[0]!.id]: { type: 'approve' } }))).toEqual(['approve']);
   });
@@ -1248,4 +1250,89 @@ it('an answer that was posted in time counts, also when a handler here lets the 
   await clock.advance(100);
   expect(await running).toMatchObject({ status: 'done', text: 'end' });
   expect(ran).toEqual(['a 0']);
+});
+
+describe('events of calls that somebody is asked about', () => {
+  const about = (...streams: readonly Watched[]) =>
+    streams
+      .flatMap(({ events }) => events)
+      .flatMap((event) => ('toolCall' in event ? [`${event.type.slice(15)} ${event.toolCall.id}`] : []));
+  const asking = tool({
+    name: 'a',
+    description: '',
+    input: z.any(),
+    execute: async (_, ctx) => (await ctx.suspend({ title: 'Sure?' })).type,
+  });
+  const approve = { type: 'approve' } as const;
+
+  it('start, wait and end, where a handler answers in place', async () => {
+    const it = world([asks()]);
+    const session = it.session(calls('a', 'free'), 'end');
+    const done = await watch(session.stream('go', { onRequest: () => approve }));
+    expect(about(done).sort()).toEqual(['end c0', 'end c1', 'start c0', 'start c1', 'waiting c0']);
+    expect(about(done).slice(0, 2)).toEqual(['start c0', 'waiting c0']);
+  });
+
+  it.each<[string, readonly Middleware[], { tools?: readonly Tool[] }]>([
+    ['by beforeToolCall', [asks()], {}],
+    ['by the tool', [], { tools: [asking] }],
+    [
+      'by a guard',
+      [{ name: 'g', guard: { on: ['tool-args'], judge: () => ({ type: 'ask', request: { title: '?' } }) } }],
+      {},
+    ],
+  ])('start once and end once over a resume: asked %s', async (_, middleware, options) => {
+    const it = world(middleware, options);
+    const first = await it.start('a');
+    expect(about(first)).toEqual(['start c0', 'waiting c0']);
+    const waiting = first.events.find(({ type }) => type === 'tool_execution_waiting');
+    expect(waiting).toMatchObject({ pending: first.result.pending });
+    const done = await it.resume({ [first.result.pending[0]!.id]: approve });
+    expect(about(done)).toEqual(['end c0']);
+  });
+
+  it('wait again when a resume brings part of the answers', async () => {
+    const it = world([asks()]);
+    const first = await it.start('a', 'a', 'free');
+    const partly = await it.resume({ [idOf(first.result.pending, 'c1')]: approve });
+    const done = await it.resume({ [idOf(first.result.pending, 'c0')]: approve });
+    expect(about(first)).toEqual(['start c0', 'waiting c0', 'start c1', 'waiting c1']);
+    expect(about(partly)).toEqual(['waiting c0']);
+    expect(about(done).sort()).toEqual(['end c0', 'end c1', 'end c2', 'start c2']);
+  });
+
+  it('end when they are rejected, and when the run is aborted while they wait', async () => {
+    const it = world([asks()]);
+    const first = await it.start('a');
+    const done = await it.resume({ [first.result.pending[0]!.id]: { type: 'reject' } });
+    expect(about(first, done)).toEqual(['start c0', 'waiting c0', 'end c0']);
+    const stop = new AbortController();
+    const aborted = await watch(
+      world([asks()])
+        .session(calls('a'))
+        .stream('go', { signal: stop.signal, onRequest: () => stop.abort() as undefined }),
+    );
+    expect(about(aborted)).toEqual(['start c0', 'waiting c0', 'end c0']);
+  });
+
+  it('of a sub-agent: the call that started it waits', async () => {
+    const store = memoryStore();
+    const make = (
+      script: Parameters<typeof scriptedModel>[0],
+      inner: Parameters<typeof scriptedModel>[0],
+    ) => {
+      const child = new Agent({ model: scriptedModel(inner), tools: [asking] });
+      return new Agent({
+        model: scriptedModel(script),
+        tools: [child.asTool({ name: 'child', description: '' })],
+        store,
+      }).session('s');
+    };
+    const call = toolCalls({ name: 'child', args: { prompt: 'go' }, id: 'p' });
+    const first = await watch(make([call], [calls('a')]).stream('go'));
+    const answers = { [first.result.pending[0]!.id]: approve };
+    const done = await watch(make(['end'], ['inner end']).resumeStream({ answers }));
+    expect(done.result.status).toBe('done');
+    expect(about(first, done)).toEqual(['start p', 'waiting p', 'end p']);
+  });
 });

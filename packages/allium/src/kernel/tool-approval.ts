@@ -1,24 +1,19 @@
 /** Whether calls may happen: verdicts of hooks and guards, the questions they ask, and what people answer. */
 
-import { admit, isJudged } from './admission.js';
-import { firstAnswer, hasLapsed } from './answers.js';
 import type { CallVerdict, CallVerdicts } from './call-verdicts.js';
 import { judgeUpdate } from './content-guards.js';
 import type { Context, ToolContext } from './context.js';
-import { AlliumError, isThenable, Suspension, shown } from './errors.js';
-import { callHash } from './hash.js';
+import { hashOf } from './effective-arguments.js';
+import { AlliumError, Suspension, shown } from './errors.js';
 import { isRequest } from './hook-shapes.js';
-import { posted } from './inbox.js';
-import { LAPSED, LiveQuestions } from './live-questions.js';
-import { type AssistantMessage, deepFreeze, type ToolCall, textOf } from './messages.js';
+import { type AssistantMessage, type ToolCall, textOf } from './messages.js';
 import { beforeToolCall, type CallDecision } from './rules.js';
 import type { Run } from './run.js';
-import { type Scope, untilAborted } from './scope.js';
-import type { Decision, EntryBody, EntryDraft, InboxItem, PendingRequest, Request } from './store.js';
-import { asToolResult, errorResult, inDoubtPolicy, type ToolResult, textResult } from './tool.js';
+import type { Decision, EntryDraft, PendingRequest, Request } from './store.js';
+import { asToolResult, errorResult, type ToolResult, textResult } from './tool.js';
 import type { ToolBatch } from './tool-batch.js';
 import { BY_GUARDS, type Call, judgeRaw, released, validate } from './tool-call.js';
-import { startOf } from './tool-starts.js';
+import { ToolQuestions } from './tool-questions.js';
 
 const MAX_EDITS = 8;
 
@@ -32,13 +27,12 @@ export function needsApproval({ plan, open }: Run): boolean {
 }
 
 export class ToolApproval {
-  /** What waits to be written: verdicts and questions. */
-  private entries: EntryBody[] = [];
+  readonly questions: ToolQuestions;
   private asked: WeakMap<ToolContext, number> | undefined;
-  /** Made for the first question to a handler here. */
-  private questions: LiveQuestions | undefined;
 
-  constructor(private readonly batch: ToolBatch) {}
+  constructor(private readonly batch: ToolBatch) {
+    this.questions = new ToolQuestions(batch);
+  }
 
   private get run(): Run {
     return this.batch.runner;
@@ -46,11 +40,14 @@ export class ToolApproval {
 
   /** The whole batch is judged in call order before anything executes; questions that are open come back. */
   async judgeAll(calls: readonly Call[]): Promise<readonly PendingRequest[]> {
-    for (const call of calls)
+    for (const call of calls) {
+      if (call.misfit) await this.rescue(call);
       if (!call.result && !call.pending) await this.settle(call, await this.verdict(call));
+    }
     const pending = calls.flatMap((call) => call.pending ?? []);
-    for (const request of pending) this.post(request);
-    await this.flush();
+    for (const request of pending) this.questions.post(request);
+    await this.questions.flush();
+    this.questions.tellAll(calls);
     return pending;
   }
 
@@ -67,7 +64,7 @@ export class ToolApproval {
     if (judged?.block) call.refuse(judged.block.reason, judged.block.by);
     const verdict: Verdict = await released(call, judged ?? {});
     if (ctx.revision > revision || (ctx._input.raw !== raw && !verdict.block)) verdict.args = ctx._input.raw;
-    this.entries.push({
+    this.questions.entries.push({
       type: 'verdict',
       runId: this.run.runId,
       callId: toolCall.id,
@@ -115,8 +112,12 @@ export class ToolApproval {
     const { block, ask, result } = verdict;
     if (block) return call.refuse(block.reason, block.by);
     if (ask && call.approved !== hashOf(call.ctx)) {
-      const request = this.request(call, call.ctx, 'ask', ask.request, ask.by);
-      const answer = await this.answer(call, request, ask.request, this.run.scope);
+      const request = await this.questions.make(call, call.ctx, 'ask', ask.request, ask.by);
+      const answered = this.run.open.decided?.answers.has(request.id);
+      const edit = answered || call.edits > 0 ? undefined : this.questions.editOf(call);
+      // The schema has changed since somebody edited the arguments: they are shown what it makes of them now.
+      if (edit) return this.edit(call, edit.args, false);
+      const answer = await this.questions.answer(call, request, ask.request, this.run.scope);
       if (!answer) {
         call.pending = [request];
         return;
@@ -129,8 +130,18 @@ export class ToolApproval {
     if (result) call.result ??= result.value as ToolResult;
   }
 
+  /** What the model wrote does not fit a schema that has changed, but what a person wrote instead may. */
+  private async rescue(call: Call): Promise<void> {
+    const edit = this.questions.editOf(call);
+    if (!edit) return;
+    call.misfit = false;
+    call.result = undefined;
+    call.blocked = false;
+    await this.edit(call, edit.args);
+  }
+
   /** Arguments of a human are raw input, validated and judged like the model's own. Who writes them agrees to them. */
-  private async edit(call: Call, args: unknown): Promise<void> {
+  private async edit(call: Call, args: unknown, approved = true): Promise<void> {
     const { ctx } = call;
     if (++call.edits > MAX_EDITS)
       return call.refuse(`Not run: its arguments were edited more than ${MAX_EDITS} times.`, 'kernel');
@@ -138,157 +149,8 @@ export class ToolApproval {
     const problem = await call.closed(() => validate(ctx, args));
     if (problem) return call.refuse(`The edited arguments are invalid.\n${problem}`, 'human');
     if (call.result) return;
-    call.approved = hashOf(ctx);
+    if (approved) call.approved = hashOf(ctx);
     await this.settle(call, await this.verdict(call));
-  }
-
-  // ── Questions ──────────────────────────────────────────────────────────────────────────────────────────────
-
-  /** The id names call and arguments, so an answer is found again after a resume and never serves other arguments. */
-  private request(
-    call: Call,
-    ctx: ToolContext,
-    kind: PendingRequest['kind'],
-    given: Request,
-    by?: string,
-    part = '',
-  ): PendingRequest {
-    const { onRequest: _, timeoutMs, ...request } = given;
-    const { runId, open, clock } = this.run;
-    const hash = hashOf(ctx);
-    const id = `${this.batch.message.id}.${call.index}.${kind}${part}.${hash.slice(0, 8)}`;
-    const known = open.requests.get(id);
-    if (known) return known;
-    const about = {
-      callId: call.toolCall.id,
-      toolName: ctx.toolCall.name,
-      arguments: JSON.stringify(ctx._input.raw ?? null),
-    };
-    return deepFreeze({
-      ...request,
-      // JSON has no infinity: what never lapses says nothing of it.
-      ...(Number.isFinite(timeoutMs) && { timeoutMs }),
-      id,
-      runId,
-      ...about,
-      kind,
-      hash,
-      ...(by && { by }),
-      createdAt: clock.now(),
-    });
-  }
-
-  /** A stored answer, one given in place, or none. */
-  private async answer(
-    call: Call,
-    request: PendingRequest,
-    given: Request,
-    scope: Scope,
-  ): Promise<Decision | undefined> {
-    const { run } = this;
-    const stored = run.open.decided?.answers.get(request.id);
-    if (stored)
-      return stored.admitted || !isJudged(run.plan, stored.decision)
-        ? stored.decision
-        : this.admit(call, request, stored.decision);
-    if (hasLapsed(request, run.clock.now())) return this.lapse(call, request);
-    const handler = given.onRequest ?? run.onRequest;
-    if (!handler) return undefined;
-    this.questions ??= new LiveQuestions(run);
-    const question = this.questions.ask(request, given, handler, () => this.write(request));
-    question.waiting++;
-    try {
-      // By the journal the call may have begun anew since it was first asked.
-      if (run.open.requests.has(request.id)) await this.write(request);
-      const decision = await run.paused(() => untilAborted(question.answer, scope));
-      if (decision === undefined) return undefined;
-      question.taken ??= this.take(call, request, decision);
-      return await question.taken;
-    } catch (error) {
-      // A tool may catch it and go on with its work, unless another attempt of it still waits.
-      const going = question.waiting === 1 ? this.goingOn(call) : [];
-      if (going.length > 0) await run.append(going);
-      throw error;
-    } finally {
-      question.waiting--;
-    }
-  }
-
-  private async take(call: Call, request: PendingRequest, decision: Decision): Promise<Decision> {
-    try {
-      if (decision === LAPSED) return await this.lapse(call, request);
-      return await this.admit(call, request, decision);
-    } catch (error) {
-      this.questions?.forget(request);
-      throw error;
-    }
-  }
-
-  /** Its time is over. Somebody may have answered in time elsewhere, while a handler here was asked. */
-  private async lapse(call: Call, request: PendingRequest): Promise<Decision> {
-    const { run } = this;
-    const items = await this.posted();
-    const answer = firstAnswer(items, request, run.clock.now());
-    if (answer) return this.admit(call, request, answer);
-    const decision: Decision = { type: 'reject', reason: `Nobody answered within ${request.timeoutMs} ms.` };
-    if (run.open.requests.has(request.id)) await this.record(call, request, decision);
-    return decision;
-  }
-
-  /** That the store fails is nobody's answer. */
-  private async posted(): Promise<readonly InboxItem[]> {
-    const { run } = this;
-    try {
-      return await posted(run.store, run.state);
-    } catch (error) {
-      throw run.surrender(error);
-    }
-  }
-
-  private async admit(call: Call, request: PendingRequest, given: Decision): Promise<Decision> {
-    const { decision, written } = await admit(this.run, request, given);
-    if (written) this.run.cells.stage(written);
-    await this.record(call, request, decision);
-    return decision;
-  }
-
-  private async record(call: Call, request: PendingRequest, decision: Decision): Promise<void> {
-    const { runId } = this.run;
-    const { id: requestId } = request;
-    await this.run.append([
-      { type: 'answer', runId, requestId, decision, admitted: true },
-      ...this.goingOn(call),
-    ]);
-  }
-
-  /**
-   * By the journal a call that asks has not begun. One that asked in the middle of its work goes on with it, and is in
-   * doubt again from here.
-   */
-  private goingOn(call: Call): readonly EntryDraft[] {
-    if (call.phase !== 'running' || inDoubtPolicy(call.ctx.tool) !== 'fail') return [];
-    return [startOf(this.run.runId, this.batch.message.id, call.toolCall.id)];
-  }
-
-  private async write(request: PendingRequest): Promise<void> {
-    this.post(request);
-    await this.flush();
-  }
-
-  private post(request: PendingRequest): void {
-    const { requests, batch } = this.run.open;
-    // A call that began anew to ask again is at work by the journal, until it is written that it asks.
-    if (requests.has(request.id) && !batch?.started.includes(request.callId)) return;
-    if (this.entries.some((entry) => entry.type === 'request' && entry.request.id === request.id)) return;
-    this.entries.push({ type: 'request', runId: this.run.runId, request });
-  }
-
-  private async flush(): Promise<void> {
-    if (this.entries.length === 0) return;
-    const { entries } = this;
-    this.entries = [];
-    const wait = this.run.append(entries);
-    if (isThenable(wait)) await wait;
   }
 
   // ── While a call runs ──────────────────────────────────────────────────────────────────────────────────────
@@ -318,8 +180,8 @@ export class ToolApproval {
     const by = this.run.nameAt(ctx._position);
     // A layer and the tool inside it count in contexts of their own, so the id says who asks.
     const asker = call.phase === 'judging' ? 'hook' : by === undefined ? 'tool' : `${by}-`;
-    const pending = this.request(call, ctx, 'suspend', request, by, `-${asker}${count}`);
-    const answer = await this.answer(call, pending, request, ctx._scope);
+    const pending = await this.questions.make(call, ctx, 'suspend', request, by, `-${asker}${count}`);
+    const answer = await this.questions.answer(call, pending, request, ctx._scope);
     if (answer) return answer;
     throw this.suspension(ctx, pending);
   }
@@ -329,8 +191,8 @@ export class ToolApproval {
     const { block, ask, result } = await this.judge(call, ctx);
     if (block) return errorResult(block.reason);
     if (ask && call.approved !== hashOf(ctx)) {
-      const pending = this.request(call, ctx, 'ask', ask.request, ask.by);
-      const answer = await this.answer(call, pending, ask.request, ctx._scope);
+      const pending = await this.questions.make(call, ctx, 'ask', ask.request, ask.by);
+      const answer = await this.questions.answer(call, pending, ask.request, ctx._scope);
       if (!answer) throw this.suspension(ctx, pending);
       if (answer.type === 'respond') return textResult(answer.text);
       if (answer.type === 'reject') return errorResult(rejection(answer));
@@ -345,11 +207,6 @@ export class ToolApproval {
     ctx._latch(signal);
     return signal;
   }
-}
-
-/** Of the tool and the arguments as they are now. */
-function hashOf({ tool, toolCall, _input }: ToolContext): string {
-  return callHash(tool?.name ?? toolCall.name, _input.raw);
 }
 
 function rejection({ reason }: Decision & { type: 'reject' }): string {

@@ -16,7 +16,7 @@ import { Call } from './tool-call.js';
 import { executeTool } from './tool-execution.js';
 import { executeMany } from './tool-lanes.js';
 import { prepare } from './tool-preparation.js';
-import { answerRest, begin, finish, told } from './tool-results.js';
+import { answerRest, begin, finish, waits } from './tool-results.js';
 import { startOf } from './tool-starts.js';
 import { inDoubt } from './unanswered.js';
 
@@ -174,14 +174,17 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
         ...(i === 0 && notBegun.length > 0 && { notBegun }),
       })),
     );
+    this.approval.questions.tellAll(this.open);
+    for (const call of this.open) if (call.begun && !call.done && !call.pending) waits(call, pending);
     return this.outcome(pending);
   }
 
-  /** Ids of calls that were written down as begun, and wait for the answer before they do. */
+  /** Ids of calls that were written down, or told, as begun, and wait for the answer before they do. */
   private notBegun(): readonly string[] {
     const { started } = this.batch;
-    const ids = this.open.flatMap((call) => (call.done || call.attempts > 0 ? [] : call.toolCall.id));
-    return ids.filter((id) => started.includes(id));
+    const left = this.open.filter((call) => !call.done && call.attempts === 0);
+    const begun = left.filter(({ begun, toolCall }) => begun || started.includes(toolCall.id));
+    return begun.map(({ toolCall }) => toolCall.id);
   }
 
   /** Something ends the run in the middle of the batch: every call is answered before it goes on outward. */
@@ -193,6 +196,7 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
   }
 
   private answerRest(why: unknown): Promise<void> {
+    this.approving?.questions.close();
     for (const call of this.open)
       if (!call.done && this.hadBegun(call)) call.result ??= inDoubt(call.toolCall.name);
     return answerRest(this, why);
@@ -215,6 +219,7 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
   }
 
   private outcome(pending: readonly PendingRequest[]): BatchOutcome {
+    this.approving?.questions.close();
     const { answered, calls, results, terminating } = this.batch;
     const all = answered === calls.length ? results : results.filter((result) => result !== undefined);
     return { results: all as readonly ToolMessage[], pending, terminate: terminating === calls.length };
@@ -394,13 +399,11 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
     const kind = controlKind(error);
     if (call.isCutOff(error)) {
       if (call.attempts > 0) return false;
-      if (error === this.waits) told(call, { suspended: true });
       return true;
     }
     if (kind === 'suspend') {
       call.pending = (error as Suspension).requests as readonly PendingRequest[];
       this.waiting = true;
-      told(call, { suspended: true });
       return true;
     }
     if (kind === 'stop') call.latch(error);

@@ -49,11 +49,13 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
   /** Decided before anything ran: an unknown tool, bad arguments, a refusal, a preset. */
   declare result: ToolResult | undefined;
   declare blocked: boolean;
+  /** It was refused because its arguments do not fit the schema. */
+  declare misfit: boolean;
   /** Hash of the tool and arguments that were asked about and agreed to. */
   declare approved: string | undefined;
   declare edits: number;
   declare phase: 'judging' | 'running' | 'ending';
-  /** `tool_execution_start` was told, and its end was not yet. */
+  /** `tool_execution_start` was told, perhaps before a resume, and its end was not yet. */
   declare begun: boolean;
   /** It begins in this process; otherwise one that had begun is in doubt. */
   declare fresh: boolean;
@@ -76,10 +78,11 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
     this.resolved = undefined;
     this.result = undefined;
     this.blocked = false;
+    this.misfit = false;
     this.approved = undefined;
     this.edits = 0;
     this.phase = 'judging';
-    this.begun = false;
+    this.begun = !batch.isFresh && batch.batch.asked.includes(toolCall.id);
     this.fresh = false;
     this.pending = undefined;
     this.failure = undefined;

@@ -63,15 +63,20 @@ function parse(call: Call): Awaitable<void> {
   try {
     const problem = validate(call.ctx, raw, raw);
     if (isThenable(problem)) return refusedLater(call, problem);
-    if (problem) call.refuse(problem);
+    if (problem) misfit(call, problem);
   } catch (error) {
     call.failed(error);
   }
 }
 
+function misfit(call: Call, problem: string): void {
+  call.refuse(problem);
+  call.misfit = true;
+}
+
 async function refusedLater(call: Call, checking: PromiseLike<string | undefined>): Promise<void> {
   const problem = await call.closed(async () => checking);
-  if (problem) call.refuse(problem);
+  if (problem) misfit(call, problem);
 }
 
 function unknown(name: string, { batch, options: { tools } }: ToolBatch): string {

@@ -9,7 +9,7 @@ import { eventData } from './event-data.js';
 import { toldError } from './guards.js';
 import { freezeMessage, type ToolContent, type ToolMessage, textOf } from './messages.js';
 import { afterToolCall } from './rules.js';
-import { type Awaitable, ENTRY_VERSION } from './store.js';
+import { type Awaitable, ENTRY_VERSION, type PendingRequest } from './store.js';
 import { toldStop } from './told-beside.js';
 import { isTellable } from './told-error.js';
 import { errorResult, inDoubtPolicy, isContentList, type ToolResult } from './tool.js';
@@ -161,9 +161,9 @@ function record(call: Call, result: ToolResult): Awaitable<void> {
   } catch (error) {
     throw unrecorded(call, error);
   }
-  if (wait === undefined) return run.watched ? told(call, { message }) : undefined;
+  if (wait === undefined) return run.watched ? told(call, message) : undefined;
   return wait.then(
-    () => told(call, { message }),
+    () => told(call, message),
     (error) => {
       throw unrecorded(call, error);
     },
@@ -173,21 +173,28 @@ function record(call: Call, result: ToolResult): Awaitable<void> {
 /** The journal refused a result: the execution has ended all the same, and nobody is shown what is not written. */
 function unrecorded(call: Call, error: unknown): unknown {
   const { content } = errorResult(`Not recorded: ${messageOf(error)}`);
-  told(call, {
-    message: Object.freeze({ ...call.done!, content, details: undefined, isError: true }),
-  });
+  told(call, Object.freeze({ ...call.done!, content, details: undefined, isError: true }));
   return error;
 }
 
-export function told(call: Call, end: { message: ToolMessage } | { suspended: true }): void {
+function told(call: Call, message: ToolMessage): void {
   const run = call.batch.runner;
   const { runId, sessionId } = run;
   call.begun = false;
   if (!run.watched) return;
   const { failure, toolCall } = call;
-  const failed = 'message' in end && end.message.isError && failure && isTellable(failure.error, call.ctx);
+  const failed = message.isError && failure && isTellable(failure.error, call.ctx);
   const error = failed ? { error: failure.error } : undefined;
-  run.emit({ type: 'tool_execution_end', runId, sessionId, toolCall, ...end, ...error });
+  run.emit({ type: 'tool_execution_end', runId, sessionId, toolCall, message, ...error });
+}
+
+/** Tells that a call waits for these answers. */
+export function waits(call: Call, pending: readonly PendingRequest[]): void {
+  begin(call);
+  const { runId, sessionId, watched } = call.batch.runner;
+  const { toolCall } = call;
+  if (watched && pending.length > 0)
+    call.batch.runner.emit({ type: 'tool_execution_waiting', runId, sessionId, toolCall, pending });
 }
 
 /** Answers every call that has no result, with the reason why it will get no other. */

@@ -18,6 +18,8 @@ const request = (kind: 'ask' | 'suspend'): PendingRequest => ({
 it.each([
   ['y', { type: 'approve', hash: 'h' }],
   [' YES ', { type: 'approve', hash: 'h' }],
+  ['a', { type: 'approve', hash: 'h', remember: 'tool' }],
+  ['Always', { type: 'approve', hash: 'h', remember: 'tool' }],
   ['n', { type: 'reject', hash: 'h' }],
   ['no, not today', { type: 'reject', hash: 'h', reason: 'not today' }],
   ['no not today', { type: 'reject', hash: 'h', reason: 'not today' }],

@@ -2,7 +2,8 @@
 import type { Decision, PendingRequest } from 'allium';
 import { parsed } from '../view/ask.js';
 
-export const HOW_TO_ANSWER = '[y]es, [n]o and why, [e]dit {"new":"arguments"}, [l]ater';
+export const HOW_TO_ANSWER =
+  '[y]es, [a]lways in this session, [n]o and why, [e]dit {"new":"arguments"}, [l]ater';
 export const HOW_TO_RESPOND = 'type the answer; [n]o and why; [l]ater';
 
 /** A decision, `'later'`, or what is wrong with the answer. */
@@ -22,6 +23,10 @@ export function readAnswer(
     case 'y':
     case 'yes':
       if (request.kind === 'ask') return { type: 'approve', hash };
+      break;
+    case 'a':
+    case 'always':
+      if (request.kind === 'ask') return { type: 'approve', hash, remember: 'tool' };
       break;
     case 'e':
     case 'edit': {

@@ -5,7 +5,7 @@ import { problemWith } from '../inbox.js';
 import type { Opened, Shell } from '../shell.js';
 import { makeScreen, openReadline, type Screen } from '../terminal/screen.js';
 import { logLine, seconds } from '../terminal/text.js';
-import { describeRequest } from '../view/ask.js';
+import { describeRequest, isSettled, SETTLED_ELSEWHERE } from '../view/ask.js';
 import { narrate } from '../view/live.js';
 import type { View } from '../view/view.js';
 import { HOW_TO_ANSWER, HOW_TO_RESPOND, readAnswer } from './answer.js';
@@ -99,7 +99,7 @@ class TerminalChat {
       log: (line) => paper.line(shell.io.out.dim(`  ${logLine(line)}`)),
     };
     this.working = this.conversation
-      .take(input, view, (request) => this.ask(request))
+      .take(input, view, (request, { signal }) => this.ask(request, signal))
       .finally(() => {
         clearInterval(timer);
         this.working = undefined;
@@ -108,10 +108,18 @@ class TerminalChat {
       });
   }
 
-  private ask(request: PendingRequest): Promise<Decision | undefined> {
+  private ask(request: PendingRequest, signal: AbortSignal): Promise<Decision | undefined> {
     const { screen, shell } = this;
     return new Promise((resolve) => {
-      this.question = { request, answer: resolve };
+      const question = { request, answer: resolve };
+      this.question = question;
+      signal.addEventListener('abort', () => {
+        if (this.question !== question || !isSettled(signal)) return;
+        this.question = undefined;
+        screen.line(shell.io.out.yellow(`  ${SETTLED_ELSEWHERE}`));
+        screen.prompt(IDLE);
+        resolve(undefined);
+      });
       for (const line of describeRequest(request)) screen.line(shell.io.out.yellow(line));
       screen.line(shell.io.out.dim(`  ${request.kind === 'ask' ? HOW_TO_ANSWER : HOW_TO_RESPOND}`));
       screen.prompt('? ');

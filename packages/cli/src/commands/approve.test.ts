@@ -255,3 +255,52 @@ it('warns when a new message gives up an open question', async () => {
   );
   expect((await here().allium(['run', '--session', 'ann', 'add 1 and 2'])).stderr).not.toContain('warning');
 });
+
+describe('a run that waits at a prompt in another terminal', () => {
+  it.each([
+    [['--reject', 'too dear', '--no-resume'], 'pay failed: too dear'],
+    [['--all'], 'pay: paid 7'],
+  ])('is answered with %s: the prompt closes, and the run goes on there', async (args, answer) => {
+    const run = here().terminal(['run', '--session', 'bob', 'pay 7']);
+    await run.until('Run "pay"?');
+    const { code, stderr } = await here().allium(['approve', 'bob', ...args]);
+    expect([code, stderr]).toEqual([0, expect.stringContaining('Answered. The run goes on where it waits.')]);
+    await run.until('answered elsewhere');
+    await run.until(answer);
+    expect(await run.exit()).toBe(0);
+    const late = await here().allium(['approve', 'bob', '--all']);
+    expect(late.code).toBe(2);
+  });
+
+  it('closes its prompt in a chat, too', async () => {
+    const chat = here().terminal(['chat', '--session', 'bob']);
+    await chat.until('›');
+    chat.type(`pay 7${KEYS.enter}`);
+    await chat.until('[a]lways');
+    await here().allium(['approve', 'bob', '--reject', 'too dear']);
+    await chat.until('answered elsewhere');
+    await chat.until('pay failed: too dear');
+    chat.type(KEYS.ctrlD);
+    expect(await chat.exit()).toBe(0);
+  });
+});
+
+describe('for the rest of the session', () => {
+  const payAgain = () => here().allium(['run', '--session', 'ann', 'pay 6']);
+
+  it('approves with --remember', async () => {
+    const both = await here().allium(['approve', 'ann', '--remember', '--reject']);
+    expect([both.code, both.stderr]).toEqual([2, expect.stringContaining('not several')]);
+    expect((await here().allium(['approve', 'ann', '--remember'])).stdout).toContain('pay: paid 5');
+    expect((await payAgain()).stdout).toContain('pay: paid 6');
+  });
+
+  it('approves in a terminal', async () => {
+    const approve = here().terminal(['approve', 'ann']);
+    await approve.until('Approve for this session');
+    approve.type(KEYS.down + KEYS.enter);
+    await approve.until('pay: paid 5');
+    expect(await approve.exit()).toBe(0);
+    expect((await payAgain()).stdout).toContain('pay: paid 6');
+  });
+});

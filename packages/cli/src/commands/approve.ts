@@ -21,6 +21,7 @@ import { askPerson, describeRequest, parsed } from '../view/ask.js';
 
 interface Options extends PlayOptions {
   readonly all?: boolean;
+  readonly remember?: boolean;
   readonly reject?: string | true;
   readonly edit?: string;
   readonly respond?: string;
@@ -38,6 +39,7 @@ export const addApprove: AddCommand = (program, shell) => {
     )
     .argument('[session]')
     .option('--all', 'approve every open question')
+    .option('--remember', 'approve, and do not ask about these tools again in this session')
     .option('--reject [reason]', 'reject instead; the model reads the reason')
     .option('--edit <json>', 'approve with these arguments instead')
     .option('--respond <text>', 'answer in the place of the tool')
@@ -53,8 +55,8 @@ export const addApprove: AddCommand = (program, shell) => {
 };
 
 /** Whoever gives one of these wants an answer to be given; a list with exit code 0 would look like one. */
-function answers({ all, reject, edit, respond, request, resume }: Options): boolean {
-  return !resume || [all, reject, edit, respond, request].some((one) => one !== undefined);
+function answers({ all, remember, reject, edit, respond, request, resume }: Options): boolean {
+  return !resume || [all, remember, reject, edit, respond, request].some((one) => one !== undefined);
 }
 
 interface Question {
@@ -150,10 +152,23 @@ async function approve(shell: Shell, wanted: string | undefined, options: Option
       shell.exitCode = EXIT.suspended;
       return note(io, 'Left open. The run stays suspended.');
     }
+    if (await isTaken(session, asked)) return note(io, 'Answered. The run goes on where it waits.');
     if (!options.resume) return note(io, `Answered. Go on with: ${goOn}`);
     const { decided } = await inboxOf(agent, id);
     await play(shell, agent, { ...options, decided }, (run) => session.resumeStream(run));
   });
+}
+
+/** A run that waits at a prompt elsewhere looks for answers several times a second, and goes on there. */
+const TAKEN_MS = 600;
+
+async function isTaken(session: Session, answered: readonly PendingRequest[]): Promise<boolean> {
+  for (const end = Date.now() + TAKEN_MS; Date.now() < end; ) {
+    const open = new Set((await session.pending()).map(({ id }) => id));
+    if (answered.some(({ id }) => !open.has(id))) return true;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  return false;
 }
 
 /** Posts the answers; returns how many questions somebody did not want to answer now. */
@@ -165,7 +180,9 @@ async function answerAll(
 ): Promise<number> {
   const fixed = decisionOf(options);
   if (!fixed && !shell.io.interactive)
-    throw new UsageError('There is no terminal to ask on. Say --all, --reject, --edit or --respond.');
+    throw new UsageError(
+      'There is no terminal to ask on. Say --all, --remember, --reject, --edit or --respond.',
+    );
   if (fixed && !options.all && requests.length > 1 && options.reject === undefined)
     throw new UsageError(
       `There are ${requests.length} open questions. Say which with --request: ${requests.map(({ id }) => id).join(', ')}.`,
@@ -184,12 +201,13 @@ async function answerAll(
   return left;
 }
 
-function decisionOf({ all, reject, edit, respond }: Options): Decision | undefined {
-  const given = [all, reject, edit, respond].filter((one) => one !== undefined);
+function decisionOf({ all, remember, reject, edit, respond }: Options): Decision | undefined {
+  const given = [all ?? remember, reject, edit, respond].filter((one) => one !== undefined);
   if (given.length > 1)
-    throw new UsageError('Say one of --all, --reject, --edit and --respond, not several.');
+    throw new UsageError('Say one of --all, --remember, --reject, --edit and --respond, not several.');
   if (reject !== undefined) return { type: 'reject', ...(reject !== true && { reason: reject }) };
   if (respond !== undefined) return { type: 'respond', text: respond };
+  if (remember) return { type: 'approve', remember: 'tool' };
   if (all) return { type: 'approve' };
   if (edit === undefined) return undefined;
   const args = parsed(edit);

@@ -1,11 +1,16 @@
 /** Puts the questions of a run to a person, or answers them for one. */
+import { isDeepStrictEqual } from 'node:util';
 import { type Decision, type PendingRequest, terminalJson } from 'allium';
 import { type Io, note } from '../terminal/io.js';
 import { askText, askWhich } from '../terminal/prompts.js';
 import { block, word } from '../terminal/text.js';
 
 /** Undefined: not now, the run is suspended. */
-export type Answerer = (io: Io, request: PendingRequest) => Promise<Decision | undefined>;
+export type Answerer = (
+  io: Io,
+  request: PendingRequest,
+  signal?: AbortSignal,
+) => Promise<Decision | undefined>;
 
 /**
  * What is asked about. The arguments in full, and what hides in them spelled out: nobody should approve what they were
@@ -14,6 +19,9 @@ export type Answerer = (io: Io, request: PendingRequest) => Promise<Decision | u
 export function describeRequest(request: PendingRequest): string[] {
   const title = request.title ?? `Run "${request.toolName}"?`;
   const lines = [block(title), `  ${word(request.toolName)} ${block(request.arguments)}`];
+  const effective = request.effectiveArguments;
+  if (effective !== undefined && !sameJson(effective, request.arguments))
+    lines.push(`  runs as ${block(effective)}`);
   if (request.details !== undefined) lines.push(`  ${block(JSON.stringify(request.details) ?? '')}`);
   return lines;
 }
@@ -27,11 +35,33 @@ export function approveAll(why: string): Answerer {
   };
 }
 
-/** Asks on the terminal. */
-export async function askPerson(io: Io, request: PendingRequest): Promise<Decision | undefined> {
+export const SETTLED_ELSEWHERE = 'This question is settled: it was answered elsewhere, or its time is over.';
+
+/** Not for an abort of the run, which speaks for itself. */
+export function isSettled({ aborted, reason }: AbortSignal): boolean {
+  return aborted && reason?.code === 'REQUEST_UNKNOWN';
+}
+
+/** Asks on the terminal, until somebody has answered elsewhere. */
+export async function askPerson(
+  io: Io,
+  request: PendingRequest,
+  signal?: AbortSignal,
+): Promise<Decision | undefined> {
+  if (!signal) return ask(io, request);
+  const decision = await ask({ ...io, signal: AbortSignal.any([io.signal, signal]) }, request);
+  if (!isSettled(signal)) return decision;
+  note(io, io.err.yellow(`  ${SETTLED_ELSEWHERE}`));
+  return undefined;
+}
+
+async function ask(io: Io, request: PendingRequest): Promise<Decision | undefined> {
   const choice = await askWhich(io, describeRequest(request).join('\n'), [
     ...(request.kind === 'ask' ? [] : [{ value: 'respond', label: 'Answer' }]),
     { value: 'approve', label: 'Approve' },
+    ...(request.kind === 'ask'
+      ? [{ value: 'always', label: 'Approve for this session', hint: 'any call of this tool' }]
+      : []),
     { value: 'reject', label: 'Reject' },
     ...(request.kind === 'ask' ? [{ value: 'edit', label: 'Change the arguments' }] : []),
     { value: 'later', label: 'Decide later', hint: 'suspends the run' },
@@ -40,6 +70,8 @@ export async function askPerson(io: Io, request: PendingRequest): Promise<Decisi
   switch (choice) {
     case 'approve':
       return { type: 'approve', hash };
+    case 'always':
+      return { type: 'approve', hash, remember: 'tool' };
     case 'reject': {
       const reason = await askText(io, 'Why not? The model reads it.', { defaultValue: '' });
       return reason === undefined ? undefined : { type: 'reject', hash, ...(reason && { reason }) };
@@ -63,6 +95,10 @@ export async function askPerson(io: Io, request: PendingRequest): Promise<Decisi
 /** On one line, hidden characters escaped as JSON does: what is not changed says the same as before. */
 function editable(json: string): string {
   return terminalJson(json.replace(/[\n\r\t]/g, ' '));
+}
+
+function sameJson(one: string, other: string): boolean {
+  return isDeepStrictEqual(parsed(one), parsed(other));
 }
 
 /** JSON, or undefined. */

@@ -136,7 +136,9 @@ export function narrate(
       case 'tool_execution_end': {
         const since = begun.get(event.toolCall.id);
         const ms = since === undefined ? undefined : at - since;
-        if (event.message) paper.line(resultLine(io.err, short(event.toolCall.name), event.message, ms));
+        // Somebody was asked about it: only now it is known what was done.
+        if (since === undefined) paper.line(callLine(io.err, event.toolCall, decided.get(event.toolCall.id)));
+        paper.line(resultLine(io.err, short(event.toolCall.name), event.message, ms));
         break;
       }
       case 'custom':

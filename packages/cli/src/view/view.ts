@@ -3,6 +3,7 @@ import {
   type AgentEvent,
   type Decision,
   type PendingRequest,
+  type RequestContext,
   RunError,
   type RunResult,
   type RunStream,
@@ -17,6 +18,8 @@ export interface View {
   /** The run asks something, and is answered in place. */
   request?(request: PendingRequest): void;
   answer?(request: PendingRequest, decision: Decision): void;
+  /** It is shown every event. Otherwise not the start of a call that is asked about: the question shows that. */
+  readonly everything?: boolean;
   /** Tools and middleware wrote this line to the console. Without it the console is left alone. */
   log?(line: string): void;
 }
@@ -40,8 +43,8 @@ export function withoutSecrets(
   return { ...result, stop: { ...stop, message } };
 }
 
-/** Undefined: not now, the run is suspended. */
-export type Asker = (request: PendingRequest) => Promise<Decision | undefined>;
+/** Undefined: not now, the run is suspended. The signal aborts when somebody else has answered. */
+export type Asker = (request: PendingRequest, ctx: RequestContext) => Promise<Decision | undefined>;
 
 export interface FollowOptions {
   /** Answers what the run asks. @default nobody: it is suspended */
@@ -61,14 +64,14 @@ export async function follow(
   { ask, paceMs = 0 }: FollowOptions = {},
 ): Promise<Ended> {
   const line = makeQueue();
-  const onRequest: Asker = async (request) => {
+  const onRequest: Asker = async (request, ctx) => {
     // What was told before stands in the stream: let the reader below take it first.
     await new Promise(setImmediate);
     return line.add(async () => {
       view.pause();
       view.request?.(request);
-      const decision = await ask?.(request);
-      if (decision) view.answer?.(request, decision);
+      const decision = ctx.signal.aborted ? undefined : await ask?.(request, ctx);
+      if (decision && !ctx.signal.aborted) view.answer?.(request, decision);
       return decision;
     });
   };
@@ -93,9 +96,17 @@ export async function follow(
   const release = view.log && catchConsole((text) => line.run(() => logged(text)));
   try {
     const stream = start(onRequest);
+    const asked = new Set<string>();
     for await (const event of stream) {
       const at = performance.now();
-      line.run(() => show(event, at));
+      if (event.type === 'tool_execution_waiting') asked.add(event.toolCall.id);
+      if (event.type === 'tool_execution_start' && !view.everything)
+        void line.add(async () => {
+          // That a call waits is told right after its start.
+          await new Promise(setImmediate);
+          if (!asked.has(event.toolCall.id)) show(event, at);
+        });
+      else line.run(() => show(event, at));
       if (paceMs > 0 && event.type === 'message_update')
         void line.add(() => new Promise((resolve) => setTimeout(resolve, paceMs)));
     }

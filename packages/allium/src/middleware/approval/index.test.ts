@@ -4,11 +4,20 @@ import {
   type Middleware,
   memoryStore,
   type PendingRequest,
+  StopRun,
   type Store,
+  type ToolContext,
   textOf,
   tool,
 } from 'allium';
-import { type ApprovalOptions, type ApprovalPolicy, approval, ask, deny } from 'allium/middleware/approval';
+import {
+  type ApprovalOptions,
+  type ApprovalPolicy,
+  approval,
+  ask,
+  deny,
+  policyFor,
+} from 'allium/middleware/approval';
 import { fakeClock, scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -129,9 +138,9 @@ describe('the policy', () => {
 
   it('is a function of the call, or a function for one tool', async () => {
     const policies: ApprovalPolicy[] = [
-      async ({ args, tool }) =>
+      async ({ args, tool }: ToolContext) =>
         tool!.name === 'look' ? 'allow' : args.n > 1 ? ask() : deny(`Too little: ${args.n}`),
-      { look: 'allow', pay: ({ args }) => (args.n > 1 ? 'ask' : deny(`Too little: ${args.n}`)) },
+      { look: 'allow', pay: ({ args }: ToolContext) => (args.n > 1 ? 'ask' : deny(`Too little: ${args.n}`)) },
     ];
     for (const policy of policies) {
       const it = world({ policy });
@@ -148,14 +157,17 @@ describe('the policy', () => {
       () => {
         throw new Error('no idea');
       },
-      'middleware "approval" failed: no idea',
+      'no idea',
     ],
+    ['rejects', () => Promise.reject(new Error('no idea')), 'no idea'],
     [
       'says nothing',
       () => undefined,
       "Expected the policy to answer 'allow', deny(reason) or ask(details, timeoutMs), got undefined.",
     ],
     ['says something else', () => 'perhaps', 'got "perhaps"'],
+    ['says yes', () => true, 'got true'],
+    ['misspells a verdict', () => ({ type: 'alow' }), 'alow'],
     [
       'asks with details that are not JSON',
       () => ask(1n),
@@ -166,17 +178,81 @@ describe('the policy', () => {
       () => ask('why', -1),
       'Expected `timeoutMs` to be a finite number ≥ 0, got -1.',
     ],
-  ])('that %s refuses the call', async (_, policy, message) => {
-    const it = world({ policy: policy as never });
-    const done = await it.start('pay');
-    expect(results(done)[0]).toContain(message);
-    expect(done.result.status).toBe('done');
-    expect(it.ran).toEqual([]);
+  ])('that %s makes a person decide', async (_, rule, message) => {
+    for (const policy of [rule, { pay: rule, '*': 'allow' }]) {
+      const it = world({ policy: policy as never });
+      const { result, events } = await it.start('pay');
+      const problem = expect.stringContaining(message);
+      expect(result).toMatchObject({
+        status: 'suspended',
+        pending: [{ title: 'Run "pay"?', details: { problem } }],
+      });
+      expect(events).toContainEqual(
+        expect.objectContaining({ type: 'custom', name: 'policy_failed', data: { tool: 'pay', problem } }),
+      );
+      expect(it.ran).toEqual([]);
+      expect(results(await it.resume({ [result.pending[0]!.id]: { type: 'approve' } }))).toEqual(['pay 0']);
+    }
+  });
+
+  it('may stop the run', async () => {
+    const it = world({
+      policy: () => {
+        throw new StopRun('stopped', 'Enough.');
+      },
+    });
+    expect((await it.start('pay')).result).toMatchObject({ status: 'stopped', stop: { message: 'Enough.' } });
+  });
+
+  it('for a tool as it is, with policyFor(), asks where another tool of that name is called', async () => {
+    const input = z.object({ amount: z.number() });
+    const pay = tool({ name: 'pay', description: '', input, execute: () => 'paid' });
+    const policy = policyFor(pay, (ctx) => (ctx.args.amount > 100 ? 'ask' : 'allow'));
+    const run = async (own: typeof pay, args: object) => {
+      const model = scriptedModel([toolCalls({ name: 'pay', args }), 'end']);
+      return (await new Agent({ model, tools: [own], middleware: [approval({ policy })] }).run('go')).status;
+    };
+    expect(await run(pay, { amount: 5 })).toBe('done');
+    expect(await run(pay, { amount: 500 })).toBe('suspended');
+    // The same schema, so the same arguments.
+    expect(
+      await run(tool({ name: 'pay', description: 'A copy.', input, execute: () => '' }), { amount: 5 }),
+    ).toBe('done');
+    const other = tool({
+      name: 'pay',
+      description: '',
+      input: z.object({ sum: z.number() }),
+      execute: () => 'paid',
+    });
+    expect(await run(other as never, { sum: 500 })).toBe('suspended');
+    expect(policyFor(pay, deny('No.'))).toEqual({ pay: deny('No.') });
+    expect(() => policyFor({} as never, 'ask')).toThrow('Expected `tool` to be a tool');
+  });
+
+  it('that names a tool which is not there is a hazard, unless a middleware brings that tool', () => {
+    const own = tool({ name: 'pay', description: '', input: z.object({}), execute: () => '' });
+    const hazards = (policy: ApprovalPolicy, more: readonly Middleware[] = []) =>
+      new Agent({
+        model: scriptedModel([]),
+        tools: [own],
+        middleware: [approval({ policy }), ...more],
+      }).explain().hazards;
+    expect(hazards({ pay: 'ask', '*': 'allow' })).toEqual([]);
+    expect(hazards(() => 'ask')).toEqual([]);
+    expect(hazards({ pya: 'ask', '*': 'allow' })).toMatchObject([
+      {
+        id: 'unknown-tool',
+        between: ['approval'],
+        message: expect.stringContaining('"pya"'),
+        fix: expect.stringContaining('"pay"'),
+      },
+    ]);
+    expect(hazards({ later: 'ask' }, [{ name: 'brings', brings: ['later'] }])).toEqual([]);
   });
 
   it('is asked once for each call and its arguments, over resumes and after a crash', async () => {
     const judged: string[] = [];
-    const policy: ApprovalPolicy = ({ toolCall, args }) => {
+    const policy: ApprovalPolicy = ({ toolCall, args }: ToolContext) => {
       judged.push(`${toolCall.id} ${args.n}`);
       return toolCall.name === 'look' ? 'allow' : 'ask';
     };
@@ -239,7 +315,7 @@ describe('decisions, taken over by another agent on the same store', () => {
 
   it('of a mixed batch: what is approved or automatic runs, the others get their reason, in the order of the calls', async () => {
     const it = world({ policy: { ...policy, drop: deny('Never.') } });
-    const { result } = await it.start('pay', 'look', 'pay', 'drop', 'pay', 'pay');
+    const { result, events: before } = await it.start('pay', 'look', 'pay', 'drop', 'pay', 'pay');
     expect(it.ran).toEqual([]);
     const { events, ...done } = await it.resume({
       [idOf(result.pending, 'c0')]: { type: 'reject', reason: 'No.' },
@@ -256,7 +332,9 @@ describe('decisions, taken over by another agent on the same store', () => {
       'pay 50',
     ]);
     expect(it.ran).toEqual(['look 1', 'pay 2', 'pay 50']);
-    expect(events.filter(({ type }) => type === 'tool_execution_start')).toHaveLength(6);
+    const all = [...before, ...events];
+    expect(all.filter(({ type }) => type === 'tool_execution_start')).toHaveLength(6);
+    expect(all.filter(({ type }) => type === 'tool_execution_end')).toHaveLength(6);
   });
 
   it('may come one by one: nothing runs before the last', async () => {
@@ -282,7 +360,7 @@ describe('decisions, taken over by another agent on the same store', () => {
   });
 
   it('to edit are judged by the policy and by everyone else', async () => {
-    const it = world({ policy: ({ args }) => (args.n > 99 ? deny('Too much.') : 'ask') });
+    const it = world({ policy: ({ args }: ToolContext) => (args.n > 99 ? deny('Too much.') : 'ask') });
     const { result } = await it.start('pay', 'pay');
     const done = await it.resume({
       [idOf(result.pending, 'c0')]: { type: 'edit', args: { n: 100 } },

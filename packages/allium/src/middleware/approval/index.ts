@@ -1,9 +1,10 @@
 /** Asks a person before a tool runs. */
 import type { ToolContext } from '../../kernel/context.js';
-import { AlliumError, invalidOption, shown } from '../../kernel/errors.js';
+import { AlliumError, invalidOption, isControl, messageOf, shown } from '../../kernel/errors.js';
 import { defineMiddleware, type Middleware, type ToolVerdict } from '../../kernel/middleware.js';
 import { checkFunction, checkNamed, checkNumber, type NamedOptions } from '../../kernel/options.js';
-import type { Awaitable, Decision, PendingRequest } from '../../kernel/store.js';
+import type { Awaitable, RequestHandler } from '../../kernel/store.js';
+import type { Tool } from '../../kernel/tool.js';
 
 /** What a policy says about a call: `'allow'`, `deny(reason)` or `ask(details, timeoutMs)`. */
 export type ApprovalVerdict =
@@ -14,12 +15,14 @@ export type ApprovalVerdict =
   | { readonly type: 'ask'; readonly details?: unknown; readonly timeoutMs?: number };
 
 /**
- * A function of the call. `ctx.args` are the validated arguments.
+ * A function of the call. `ctx.args` are the validated arguments: of the type of the tool in `policyFor(tool, rule)`, or
+ * once `ctx.is(tool)` has said which tool it is.
  *
  * Contract: it is awaited, and asked once for each call and its arguments, also over a resume; when a person or another
- * middleware changes the arguments it is asked about the new ones. If it throws, the call is refused.
+ * middleware changes the arguments it is asked about the new ones. If it throws, or returns something that is no verdict,
+ * a person is asked.
  */
-export type ApprovalRule = (ctx: ToolContext) => Awaitable<ApprovalVerdict>;
+export type ApprovalRule<Args = unknown> = (ctx: ToolContext<Args>) => Awaitable<ApprovalVerdict>;
 
 /** One rule for all calls, or a verdict or rule by the name of the tool. `'*'` is for the tools without a line. */
 export type ApprovalPolicy = ApprovalRule | Readonly<Record<string, ApprovalVerdict | ApprovalRule>>;
@@ -30,11 +33,11 @@ export interface ApprovalOptions extends NamedOptions {
   /**
    * Answers in place, without suspending the run; undefined suspends after all.
    *
-   * Contract: it is awaited, but not longer than the request allows or the run goes on. The questions of a batch come
-   * one after the other. What it throws becomes the error of the run. A question that is open already when a run is
-   * resumed is for the handler of `resume()` or of the agent.
+   * Contract: it is awaited, but not longer than the request allows, the run goes on, or nobody else has answered; its
+   * signal tells when. The questions of a batch come one after the other. What it throws becomes the error of the run. A
+   * question that is open already when a run is resumed is for the handler of `resume()` or of the agent.
    */
-  readonly onRequest?: (request: PendingRequest) => Awaitable<Decision | undefined>;
+  readonly onRequest?: RequestHandler;
 }
 
 /** The call does not run; the model reads the reason. */
@@ -56,7 +59,7 @@ export function ask(details?: unknown, timeoutMs?: number): ApprovalVerdict {
  * goes on with `session.resume()`, here or in another process.
  *
  * @example
- * approval({ policy: { search: 'allow', pay: (ctx) => (ctx.args.amount > 100 ? ask({ limit: 100 }) : 'allow') } })
+ * approval({ policy: policyFor(pay, (ctx) => (ctx.args.amount > 100 ? ask({ limit: 100 }) : 'allow')) })
  */
 export function approval(options: ApprovalOptions = {}): Middleware {
   checkNamed('approval', options, ['policy', 'onRequest']);
@@ -67,23 +70,56 @@ export function approval(options: ApprovalOptions = {}): Middleware {
     name: options.name ?? 'approval',
     suspends: true,
     traits: ['protects'],
+    mentions: Object.keys(policy).filter((name) => name !== '*'),
     async beforeToolCall(ctx): Promise<ToolVerdict | undefined> {
-      const verdict = asObject(await judge(policy, ctx));
-      if (verdict.type === 'allow') return undefined;
       const { name } = ctx.tool!;
+      const verdict = await judged(policy, ctx, name);
+      if (verdict.type === 'allow') return undefined;
       if (verdict.type === 'deny')
         return { block: true, reason: verdict.reason ?? `"${name}" is not allowed.` };
       const { details, timeoutMs } = verdict;
       return {
         ask: {
           title: `Run "${name}"?`,
-          ...(details !== undefined && { details: plain(details, name) }),
+          ...(details !== undefined && { details }),
           ...(timeoutMs !== undefined && { timeoutMs }),
           ...(onRequest && { onRequest }),
         },
       };
     },
   });
+}
+
+/**
+ * A line of a policy for one tool, with the types of its arguments. Where another tool of that name is called, with another
+ * schema, a person is asked.
+ *
+ * @example
+ * approval({ policy: { search: 'allow', ...policyFor(pay, (ctx) => (ctx.args.amount > 100 ? ask() : 'allow')) } })
+ */
+export function policyFor<Args>(
+  tool: Tool<any, Args>,
+  rule: ApprovalVerdict | ApprovalRule<Args>,
+): Readonly<Record<string, ApprovalVerdict | ApprovalRule>> {
+  if (typeof tool?.name !== 'string' || tool.input === undefined) throw invalidOption('tool', 'a tool', tool);
+  if (typeof rule !== 'function') return { [tool.name]: rule };
+  return {
+    [tool.name]: (ctx) => (ctx.tool?.input === tool.input ? rule(ctx as ToolContext<any>) : 'ask'),
+  };
+}
+
+/** What the policy says. One that fails, or says something that is no verdict, allows nothing: a person is asked. */
+async function judged(policy: ApprovalPolicy, ctx: ToolContext, name: string): Promise<VerdictObject> {
+  try {
+    const verdict = asObject(await judge(policy, ctx));
+    if (verdict.type !== 'ask' || verdict.details === undefined) return verdict;
+    return { ...verdict, details: plain(verdict.details, name) };
+  } catch (error) {
+    if (isControl(error)) throw error;
+    const problem = `The approval policy failed: ${messageOf(error)}`;
+    ctx.emit('policy_failed', { tool: name, problem });
+    return { type: 'ask', details: { problem } };
+  }
 }
 
 function judge(policy: ApprovalPolicy, ctx: ToolContext): Awaitable<ApprovalVerdict> {
@@ -96,7 +132,7 @@ function judge(policy: ApprovalPolicy, ctx: ToolContext): Awaitable<ApprovalVerd
 
 type VerdictObject = Exclude<ApprovalVerdict, string> | { readonly type: 'allow' };
 
-/** Throws for what is no verdict: a policy that forgot to answer allows nothing. */
+/** Throws for what is no verdict. */
 function asObject(verdict: unknown): VerdictObject {
   const made = (typeof verdict === 'string' ? { type: verdict } : verdict) as
     | Partial<VerdictObject>

@@ -73,6 +73,7 @@ export function callLimits(options: CallLimitsOptions): Middleware {
 
   return defineMiddleware({
     name: options.name ?? 'call-limits',
+    mentions: Object.keys(limits.perTool),
     traits: ['protects'],
     state: [models, tools],
     ...(modelCalls !== undefined && { beforeModel }),

@@ -58,7 +58,11 @@ export function deferredTools(options: DeferredToolsOptions): Middleware {
     return prompt === '' ? text : `${prompt}\n\n${text}`;
   };
   const load = loadTool(deferred, strategy);
-  const shared = { name: options.name ?? 'deferred-tools', state: [cell] };
+  const shared = {
+    name: options.name ?? 'deferred-tools',
+    brings: [...owners.keys()],
+    state: [cell],
+  };
   if (strategy === 'dispatch') {
     const dispatch = dispatchTool(deferred);
     return defineMiddleware({

@@ -362,7 +362,10 @@ describe('fallback', () => {
   });
 
   it.each([
-    [undefined, 'Expected `options` to be an object with models, on, sticky, name for fallback(), got undefined.'],
+    [
+      undefined,
+      'Expected `options` to be an object with models, on, sticky, name for fallback(), got undefined.',
+    ],
     [{}, 'Expected `models` to be a list of at least one model, each with a stream() method, got undefined.'],
     [{ models: [] }, 'Expected `models` to be a list of at least one model'],
     [{ models: ['gpt'] }, 'Expected `models[0]` to be a model with a stream() method, got "gpt".'],

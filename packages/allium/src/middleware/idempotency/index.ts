@@ -85,6 +85,7 @@ export function idempotency(options: IdempotencyOptions): Middleware {
 
   return defineMiddleware({
     name: options.name ?? 'idempotency',
+    ...(typeof tools !== 'function' && { mentions: tools }),
     traits: ['keeps'],
     // It is given what the guards left, so nothing they removed is ever stored.
     sink: true,

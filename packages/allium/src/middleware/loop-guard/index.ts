@@ -65,6 +65,7 @@ export function loopGuard(options: LoopGuardOptions = {}): Middleware {
   };
   return defineMiddleware({
     name: options.name ?? 'loop-guard',
+    ...(typeof ignore !== 'function' && { mentions: ignore }),
     state: [seen, resolved],
     ...((typeof ignore === 'function' || ignore.length > 0) && { afterToolCall: noteResolved }),
     shouldStopAfterTurn(ctx) {

@@ -587,7 +587,10 @@ describe('to', () => {
   });
 
   it.each([
-    [undefined, 'Expected `options` to be an object with to, redact, normalise, name for record(), got undefined.'],
+    [
+      undefined,
+      'Expected `options` to be an object with to, redact, normalise, name for record(), got undefined.',
+    ],
     [{}, 'Expected `to` to be the path of a file, a list, or a function that takes a line, got undefined.'],
     [{ to: '' }, 'Expected `to` to be the path of a file, a list, or a function that takes a line, got "".'],
     [{ to: [], redact: [7] }, 'Expected `redact` to be a list of texts and regular expressions, got [7].'],

@@ -51,6 +51,7 @@ export function timeout(options: TimeoutOptions): Middleware {
 
   return defineMiddleware({
     name: options.name ?? 'timeout',
+    mentions: [...perTool.keys()],
     traits: ['times-out', 'pauses'],
     ...(watchesModel &&
       ({

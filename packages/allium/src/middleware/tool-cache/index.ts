@@ -80,6 +80,7 @@ export function toolCache(options: ToolCacheOptions = {}): Middleware {
 
   return defineMiddleware({
     name: options.name ?? 'tool-cache',
+    ...(typeof tools !== 'function' && { mentions: tools }),
     traits: ['caches'],
     // It is given what the guards left, so nothing they removed is ever stored.
     sink: true,

@@ -32,6 +32,7 @@ export function toolEmulator(options: ToolEmulatorOptions): Middleware {
   const names = tools === undefined ? undefined : namesOf(tools);
   return defineMiddleware({
     name: options.name ?? 'tool-emulator',
+    ...(names && { mentions: [...names] }),
     extraLlmCalls: () => [model],
     async wrapTool(ctx, next) {
       if (names && !names.has(ctx.toolCall.name)) return next();

@@ -137,6 +137,7 @@ function lineOf(event: AgentEvent): unknown {
     case 'message_end':
       return [event.type, event.messageId];
     case 'tool_execution_start':
+    case 'tool_execution_waiting':
     case 'tool_execution_end':
       return [event.type, event.toolCall.id];
     case 'tool_execution_update':

@@ -55,7 +55,7 @@ const done: Whole<ToolMessage> = {
 };
 
 const decisions: { readonly [Kind in Decision['type']]: Whole<Extract<Decision, { type: Kind }>> } = {
-  approve: { type: 'approve', hash },
+  approve: { type: 'approve', hash, remember: 'tool' },
   edit: { type: 'edit', args: { a: [2] }, hash },
   reject: { type: 'reject', reason: 'No.', hash },
   respond: { type: 'respond', text: 'Three.', hash },
@@ -95,6 +95,7 @@ const bodies: { readonly [Kind in EntryBody['type']]: Whole<Extract<EntryBody, {
       callId: 'c',
       toolName: 'add',
       arguments: '{ "a": 1 }',
+      effectiveArguments: '{ "a": 1 }',
       kind: 'ask',
       hash,
       by: 'kit',
@@ -105,8 +106,9 @@ const bodies: { readonly [Kind in EntryBody['type']]: Whole<Extract<EntryBody, {
       from: { agent: 'sub', sessionId: 's', runId: 'r2', callId: 'c2' },
     },
     notBegun: ['d'],
+    replaces: ['p'],
   },
-  answer: { type: 'answer', runId, requestId: 'q', decision: decisions.edit, admitted: true },
+  answer: { type: 'answer', runId, requestId: 'q', decision: decisions.edit, admitted: true, postId: 'p' },
   verdict: { type: 'verdict', runId, callId: 'c', hash, verdict: { block: true, reason: 'No.' } },
   usage: { type: 'usage', runId, usage, costUsd: 0.5 },
   active: { type: 'active', runId, ms: 12.5 },
@@ -120,7 +122,7 @@ type Posted = { readonly [Kind in InboxItem['type']]: Whole<Extract<InboxItem, {
 const posted: Posted = {
   steer: { type: 'steer', message: asked },
   follow_up: { type: 'follow_up', message: asked },
-  answer: { type: 'answer', requestId: 'q', decision: decisions.approve, at: NOW },
+  answer: { type: 'answer', requestId: 'q', decision: decisions.approve, at: NOW, postId: 'p' },
   cancel: { type: 'cancel', reason: 'Enough.' },
   unqueue: { type: 'unqueue', n: 1 },
 };
