@@ -121,7 +121,18 @@ describe('the crash harness', () => {
   });
 
   it('ends with its verdict when it breaks off itself', async () => {
-    const { code, stderr, counts } = await crash('--store', 'file', '--saboteur', 'not-there', '--each', '1');
+    const { code, stderr, counts } = await crash(
+      '--store',
+      'file',
+      '--saboteur',
+      'not-there',
+      '--only',
+      'random|after effect',
+      '--each',
+      '1',
+      '--random',
+      '2',
+    );
     expect(counts, stderr).toMatchObject({ kills: 0 });
     expect(code).toBe(1);
   }, 120_000);

@@ -158,11 +158,13 @@ async function on(/** @type {Site} */ site, /** @type {number} */ place) {
   let open = wanted.test('random') ? Math.ceil(randomKills / stores.length) : 0;
   for (let job = 0; job < jobs; job++) {
     work.push(async () => {
-      while (open > 0) {
+      // A process that ends by itself each time is never killed: that is reported, and no reason to go on for ever.
+      for (let missed = 0; open > 0 && missed < 20; ) {
         const some = Math.min(open, 1 + Math.floor(random() * 4));
         open -= some;
         const hits = await tried(Array.from({ length: some }, random1));
         open += some - hits.length;
+        missed = hits.length === 0 ? missed + 1 : 0;
       }
     });
   }
