@@ -1,4 +1,5 @@
 /** Time, injectable. */
+import { invalidOption } from './errors.js';
 
 export interface Clock {
   /** Milliseconds since the epoch: for timestamps, and for what other processes compare. It may jump. */
@@ -20,7 +21,9 @@ export const systemClock: Clock = {
 };
 
 /** What durations are measured by: the wall clock may be set back or forward while something lasts. */
-export function monotonic(clock: Clock): number {
+export function monotonic(clock: Clock = systemClock): number {
+  if (typeof clock?.now !== 'function')
+    throw invalidOption('clock', 'an object with now() and setTimer()', clock);
   return clock.monotonic === undefined ? clock.now() : clock.monotonic();
 }
 

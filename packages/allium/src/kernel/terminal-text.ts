@@ -1,5 +1,5 @@
 /** Text from elsewhere, made safe to write to a terminal: what would steer it or hide in it is spelled out. */
-import { checkText } from './options.js';
+import { invalidOption } from './errors.js';
 
 /**
  * Everything a reader would not see for what it is: controls (C0, DEL, C1), what turns the direction of writing, what
@@ -37,7 +37,7 @@ const IN_JSON = new RegExp(HIDDEN, 'gu');
  * console.log(terminalText(`the model calls ${name}`));
  */
 export function terminalText(text: string): string {
-  checkText('text', text);
+  if (typeof text !== 'string') throw invalidOption('text', 'text', text);
   if (!ANY_HIDDEN.test(text)) return text;
   return text
     .replaceAll('\r\n', '\n')
@@ -48,7 +48,7 @@ export function terminalText(text: string): string {
 
 /** The same for JSON: hidden characters become `\uXXXX`, so it says to a program what it said before. */
 export function terminalJson(json: string): string {
-  checkText('json', json);
+  if (typeof json !== 'string') throw invalidOption('json', 'text', json);
   return json.replace(IN_JSON, (found) => {
     const units = Array.from({ length: found.length }, (_, i) => found.charCodeAt(i));
     return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('');

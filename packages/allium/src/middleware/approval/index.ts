@@ -98,13 +98,14 @@ export function approval(options: ApprovalOptions = {}): Middleware {
  * approval({ policy: { search: 'allow', ...policyFor(pay, (ctx) => (ctx.args.amount > 100 ? ask() : 'allow')) } })
  */
 export function policyFor<Args>(
+  // biome-ignore lint/suspicious/noExplicitAny: what the schema takes has no say here, only what it makes.
   tool: Tool<any, Args>,
   rule: ApprovalVerdict | ApprovalRule<Args>,
 ): Readonly<Record<string, ApprovalVerdict | ApprovalRule>> {
   if (typeof tool?.name !== 'string' || tool.input === undefined) throw invalidOption('tool', 'a tool', tool);
   if (typeof rule !== 'function') return { [tool.name]: rule };
   return {
-    [tool.name]: (ctx) => (ctx.tool?.input === tool.input ? rule(ctx as ToolContext<any>) : 'ask'),
+    [tool.name]: (ctx) => (ctx.tool?.input === tool.input ? rule(ctx as ToolContext<Args>) : 'ask'),
   };
 }
 
