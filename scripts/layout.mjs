@@ -183,7 +183,7 @@ export function camelCase(/** @type {string} */ kebab) {
  * @param {string} specifier
  * @param {ReadonlyMap<string, string>} sources
  */
-function resolveSource(from, specifier, sources) {
+export function resolveSource(from, specifier, sources) {
   const path = posix.join(posix.dirname(from), specifier);
   return [path.replace(/\.js$/, '.ts'), path].find((candidate) => sources.has(candidate));
 }
@@ -192,6 +192,6 @@ function inside(/** @type {string[]} */ ...folders) {
   return (/** @type {string} */ path) => folders.some((folder) => path.startsWith(folder));
 }
 
-function isTest(/** @type {string} */ path) {
+export function isTest(/** @type {string} */ path) {
   return /\.test(-d)?\.ts$/.test(path);
 }

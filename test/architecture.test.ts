@@ -1,14 +1,59 @@
-// The map in ARCHITECTURE.md names every file of the kernel, each once.
+// The rooms of the kernel: which way imports go, and that ARCHITECTURE.md maps them as they are.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { alliumFolder, root } from '../scripts/repository.mjs';
+import { exceptions, readSources, rooms, upwardImports } from '../scripts/rooms.mjs';
 
-it('ARCHITECTURE.md maps the kernel as it is', () => {
-  const page = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8');
-  const map = page.slice(page.indexOf('| concern | files |'));
-  const named = [...map.matchAll(/`([\w-]+)`/g)].map(([, name]) => name);
-  const files = readdirSync(join(alliumFolder, 'src/kernel')).filter((file) => /^[\w-]+\.ts$/.test(file));
-  expect(named.sort()).toEqual(files.map((file) => file.replace(/\.ts$/, '')).sort());
+const kernel = join(alliumFolder, 'src/kernel');
+const isSource = (file: string) => /\.ts$/.test(file) && !/\.test(-d)?\.ts$/.test(file);
+
+describe('the rooms of the kernel', () => {
+  it('hold all of its files', () => {
+    expect(readdirSync(kernel).sort()).toEqual(Object.keys(rooms).sort());
+  });
+
+  it('import downward only, but for the exceptions that are left', () => {
+    expect(upwardImports(readSources())).toEqual([...exceptions]);
+  });
+
+  it('are mapped in ARCHITECTURE.md, file by file', () => {
+    const page = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8');
+    const rows = [...page.matchAll(/^\| `(\w+)` \| (.+) \| (.+) \|$/gm)].map(([, room, what, files]) => [
+      room,
+      what,
+      files,
+    ]);
+    expect(rows).toEqual(
+      Object.entries(rooms).map(([room, what]) => {
+        const files = readdirSync(join(kernel, room)).filter(isSource).sort();
+        return [room, what, files.map((file) => `\`${file.replace(/\.ts$/, '')}\``).join(', ')];
+      }),
+    );
+  });
+});
+
+describe('upwardImports', () => {
+  const found = (path: string, code: string) =>
+    upwardImports(
+      new Map([
+        ['kernel/run/loop.ts', ''],
+        ['kernel/lib/clock.ts', ''],
+        [path, code],
+      ]),
+    );
+
+  it.each([
+    ['a value', `import { loop } from '../run/loop.js';`],
+    ['only a type', `import type { Loop } from '../run/loop.js';`],
+    ['a type in place', `export type A = import('../run/loop.js').Loop;`],
+  ])('finds %s that comes from a room above', (_, code) => {
+    expect(found('kernel/lib/hash.ts', code)).toEqual(['lib/hash.ts → run/loop.ts']);
+  });
+
+  it('lets a room import from itself and from below, and a test from anywhere', () => {
+    expect(found('kernel/run/begin.ts', `import './loop.js'; import '../lib/clock.js';`)).toEqual([]);
+    expect(found('kernel/lib/hash.test.ts', `import '../run/loop.js';`)).toEqual([]);
+  });
 });

@@ -1,9 +1,11 @@
 /** Allium: a runtime for LLM agents in which every cross-cutting concern is middleware. */
-export { Agent, type AgentOptions, type RunOptions } from './kernel/agent.js';
-export type { AsToolOptions } from './kernel/agent-tool.js';
-export { type StoreTimeoutOptions, withStoreTimeout } from './kernel/bounded-store.js';
-export { type Clock, monotonic, sleep, systemClock } from './kernel/clock.js';
-export { type ComposeOptions, compose, type ExplicitHooks, type Plan } from './kernel/compose.js';
+export { Agent, type AgentOptions, type RunOptions } from './kernel/agent/agent.js';
+export type { AsToolOptions } from './kernel/agent/agent-tool.js';
+export type { Explanation } from './kernel/agent/explain.js';
+export type { Hazard } from './kernel/agent/hazards.js';
+export { type Pipeline, type PipelineLayer, pipeline } from './kernel/agent/pipeline.js';
+export type { HistoryPoint } from './kernel/agent/rewind.js';
+export type { ForkOptions, ResumeOptions, Session, SessionOptions } from './kernel/agent/session.js';
 export type {
   Context,
   GenerateRequest,
@@ -11,7 +13,14 @@ export type {
   RunContext,
   ToolContext,
   TurnContext,
-} from './kernel/context.js';
+} from './kernel/context/context.js';
+export type { RunStream } from './kernel/events/event-stream.js';
+export type { ObserverProblem } from './kernel/events/observer-feed.js';
+export type { QueuedMessage, QueueModes } from './kernel/inbox/inbox.js';
+export { type StoreTimeoutOptions, withStoreTimeout } from './kernel/journal/bounded-store.js';
+export { memoryStore } from './kernel/journal/memory-store.js';
+export { type KeyedRequest, requestKey } from './kernel/journal/request-key.js';
+export { type Clock, monotonic, sleep, systemClock } from './kernel/lib/clock.js';
 export {
   Aborted,
   AlliumError,
@@ -23,15 +32,13 @@ export {
   RunError,
   StopRun,
   sessionConflict,
-} from './kernel/errors.js';
-export type { RunStream } from './kernel/event-stream.js';
-export type { AgentEvent, MessageDelta, Observer } from './kernel/events.js';
-export type { Explanation } from './kernel/explain.js';
-export type { Hazard } from './kernel/hazards.js';
-export type { QueuedMessage, QueueModes } from './kernel/inbox.js';
-export type { JsonOnly } from './kernel/json-copy.js';
-export type { Limits, SessionLimits } from './kernel/limits.js';
-export { memoryStore } from './kernel/memory-store.js';
+} from './kernel/lib/errors.js';
+export type { JsonOnly } from './kernel/lib/json-copy.js';
+export { terminalJson, terminalText } from './kernel/lib/terminal-text.js';
+export { type ComposeOptions, compose, type ExplicitHooks, type Plan } from './kernel/plan/compose.js';
+export { RULES, type RuleHook } from './kernel/plan/rules.js';
+export type { AgentEvent, MessageDelta, Observer } from './kernel/protocol/events.js';
+export type { Limits, SessionLimits } from './kernel/protocol/limits.js';
 export {
   type AssistantContent,
   type AssistantMessage,
@@ -59,7 +66,7 @@ export {
   type UserInput,
   type UserMessage,
   userMessage,
-} from './kernel/messages.js';
+} from './kernel/protocol/messages.js';
 export {
   type AcceptVerdict,
   BaseMiddleware,
@@ -83,7 +90,7 @@ export {
   type Verdict,
   type Window,
   window,
-} from './kernel/middleware.js';
+} from './kernel/protocol/middleware.js';
 export {
   type JsonSchema,
   type Model,
@@ -94,19 +101,18 @@ export {
   type Price,
   type StreamTransform,
   type ToolSpec,
-} from './kernel/model.js';
-export type { ObserverProblem } from './kernel/observer-feed.js';
-export { type Pipeline, type PipelineLayer, pipeline } from './kernel/pipeline.js';
-export type { PriceOf } from './kernel/prices.js';
-export { type KeyedRequest, requestKey } from './kernel/request-key.js';
-export type { Change, RunResult, RunStatus, Stop, StoppingReason, StopReason } from './kernel/result.js';
-export type { StateReader } from './kernel/result-state.js';
-export type { HistoryPoint } from './kernel/rewind.js';
-export { RULES, type RuleHook } from './kernel/rules.js';
-export { runResult } from './kernel/run-result.js';
-export type { ForkOptions, ResumeOptions, Session, SessionOptions } from './kernel/session.js';
-export type { SchemaIssue, SchemaResult, StandardSchema } from './kernel/standard-schema.js';
-export { defineState, type StateAccess, type StateCell, type StateScope } from './kernel/state.js';
+} from './kernel/protocol/model.js';
+export type { PriceOf } from './kernel/protocol/prices.js';
+export type {
+  Change,
+  RunResult,
+  RunStatus,
+  Stop,
+  StoppingReason,
+  StopReason,
+} from './kernel/protocol/result.js';
+export type { SchemaIssue, SchemaResult, StandardSchema } from './kernel/protocol/standard-schema.js';
+export { defineState, type StateAccess, type StateCell, type StateScope } from './kernel/protocol/state.js';
 export {
   type Awaitable,
   type Decision,
@@ -124,7 +130,15 @@ export {
   type SessionInfo,
   type Store,
   type TurnPlan,
-} from './kernel/store.js';
-export { terminalJson, terminalText } from './kernel/terminal-text.js';
-export { type Tool, type ToolOptions, type ToolResult, tool, toolResult, toolSpec } from './kernel/tool.js';
-export { isTransient } from './kernel/transient.js';
+} from './kernel/protocol/store.js';
+export {
+  type Tool,
+  type ToolOptions,
+  type ToolResult,
+  tool,
+  toolResult,
+  toolSpec,
+} from './kernel/protocol/tool.js';
+export { isTransient } from './kernel/protocol/transient.js';
+export type { StateReader } from './kernel/run/result-state.js';
+export { runResult } from './kernel/run/run-result.js';

@@ -1,9 +1,10 @@
 /** Finds in a store what was answered before; whoever asks the same at the same time waits for the first one. */
-import { type Clock, monotonic } from '../kernel/clock.js';
-import type { Context } from '../kernel/context.js';
-import { invalidOption, isControl, isThenable } from '../kernel/errors.js';
-import { checkInteger, checkMethods } from '../kernel/options.js';
-import type { Awaitable } from '../kernel/store.js';
+
+import type { Context } from '../kernel/context/context.js';
+import { type Clock, monotonic } from '../kernel/lib/clock.js';
+import { invalidOption, isControl, isThenable } from '../kernel/lib/errors.js';
+import { checkInteger, checkMethods } from '../kernel/protocol/options.js';
+import type { Awaitable } from '../kernel/protocol/store.js';
 import { abortable } from './abortable.js';
 import { GONE, InFlight, NONE, type Outcome, type Underway } from './in-flight.js';
 import { Lru } from './lru.js';

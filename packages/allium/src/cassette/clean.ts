@@ -1,7 +1,7 @@
 /** What differs from run to run, and what nobody may read, taken out of everything that is written or compared. */
 
-import { hidesText } from '../kernel/json-texts.js';
-import { checkFunction } from '../kernel/options.js';
+import { hidesText } from '../kernel/lib/json-texts.js';
+import { checkFunction } from '../kernel/protocol/options.js';
 import { checkPatterns, isCredentialHeader, MASK, masking, type Pattern } from './secrets.js';
 
 /** Options that `record` and `replay` share: both have to be given the same, or keys differ. */

@@ -1,7 +1,7 @@
 /** What was thrown, as JSON and back: name, message, code and status, so that whoever handles it does the same again. */
-import { AlliumError, controlKind, messageOf, type StopRun } from '../kernel/errors.js';
-import { asJson } from '../kernel/json-texts.js';
-import { headerOf, isTransient } from '../kernel/transient.js';
+import { AlliumError, controlKind, messageOf, type StopRun } from '../kernel/lib/errors.js';
+import { asJson } from '../kernel/lib/json-texts.js';
+import { headerOf, isTransient } from '../kernel/protocol/transient.js';
 import type { Cleaner } from './clean.js';
 import type { StoredError, StoredStop } from './format.js';
 

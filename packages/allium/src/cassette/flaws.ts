@@ -1,9 +1,9 @@
 /** What is wrong with a line of a cassette: people edit them. */
-import { Assembler } from '../kernel/assemble.js';
-import { messageOf, shown } from '../kernel/errors.js';
-import { type ModelResponse, toolCallsOf } from '../kernel/messages.js';
-import type { ModelPart } from '../kernel/model.js';
-import { isContentList, toolResult } from '../kernel/tool.js';
+import { Assembler } from '../kernel/guards/assemble.js';
+import { messageOf, shown } from '../kernel/lib/errors.js';
+import { type ModelResponse, toolCallsOf } from '../kernel/protocol/messages.js';
+import type { ModelPart } from '../kernel/protocol/model.js';
+import { isContentList, toolResult } from '../kernel/protocol/tool.js';
 import type { Cleaner } from './clean.js';
 import type { Entry, StoredAnswer, StoredPart, StoredRequest, StoredVerdict, ToolEntry } from './format.js';
 import { partsOfStored, textFieldOf } from './pieces.js';

@@ -1,11 +1,11 @@
 /** Cassettes: JSON lines made to be read and reviewed. A header, then one line for each model and tool call. */
 
-import type { CallVerdict } from '../kernel/call-verdicts.js';
-import { AlliumError, messageOf } from '../kernel/errors.js';
-import type { FinishReason, Message, Metadata, ToolContent, Usage } from '../kernel/messages.js';
-import type { ModelSettings, ToolSpec } from '../kernel/model.js';
-import type { StoppingReason } from '../kernel/result.js';
-import type { Request } from '../kernel/store.js';
+import type { CallVerdict } from '../kernel/guards/call-verdicts.js';
+import { AlliumError, messageOf } from '../kernel/lib/errors.js';
+import type { FinishReason, Message, Metadata, ToolContent, Usage } from '../kernel/protocol/messages.js';
+import type { ModelSettings, ToolSpec } from '../kernel/protocol/model.js';
+import type { StoppingReason } from '../kernel/protocol/result.js';
+import type { Request } from '../kernel/protocol/store.js';
 import { flawOf } from './flaws.js';
 
 export const CASSETTE_VERSION = 1;

@@ -2,13 +2,13 @@
  * What a sink has to know about guards. The kernel hands a sink guarded results; what goes in, what breaks off and
  * what a tool shows meanwhile it does not, so that is asked here, and nowhere else.
  */
-import type { Context, ModelContext, ToolContext } from '../kernel/context.js';
-import { messageOf } from '../kernel/errors.js';
-import { type Judged, judge, toldError } from '../kernel/guards.js';
-import { asJson, textsIn } from '../kernel/json-texts.js';
-import type { Message, ModelResponse } from '../kernel/messages.js';
-import { errorResult } from '../kernel/tool.js';
-import { tellable } from '../kernel/tool-approval.js';
+import type { Context, ModelContext, ToolContext } from '../kernel/context/context.js';
+import { type Judged, judge, toldError } from '../kernel/guards/guards.js';
+import { messageOf } from '../kernel/lib/errors.js';
+import { asJson, textsIn } from '../kernel/lib/json-texts.js';
+import type { Message, ModelResponse } from '../kernel/protocol/messages.js';
+import { errorResult } from '../kernel/protocol/tool.js';
+import { tellable } from '../kernel/tools/tool-approval.js';
 import type { StoredVerdict } from './format.js';
 
 /** The messages of a request without what guards keep from the model. Each is judged once per run in any case. */

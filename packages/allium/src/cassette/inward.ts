@@ -1,7 +1,7 @@
 /** What a layer hands inward that `next()` has no override for: another tool, and an ear for its progress. */
-import type { ToolCallOwner, ToolCallSubject, ToolContext } from '../kernel/context.js';
-import type { Next, ToolOverride } from '../kernel/middleware.js';
-import type { Tool, ToolResult } from '../kernel/tool.js';
+import type { ToolCallOwner, ToolCallSubject, ToolContext } from '../kernel/context/context.js';
+import type { Next, ToolOverride } from '../kernel/protocol/middleware.js';
+import type { Tool, ToolResult } from '../kernel/protocol/tool.js';
 
 type NextTool = Next<ToolResult, ToolOverride>;
 

@@ -1,7 +1,7 @@
 /** Streams as they are stored: text in one, with the places where it was cut. */
-import type { Assembler } from '../kernel/assemble.js';
-import type { AssistantContent } from '../kernel/messages.js';
-import type { ModelPart } from '../kernel/model.js';
+import type { Assembler } from '../kernel/guards/assemble.js';
+import type { AssistantContent } from '../kernel/protocol/messages.js';
+import type { ModelPart } from '../kernel/protocol/model.js';
 import type { Cleaner } from './clean.js';
 import type { StoredPart } from './format.js';
 

@@ -1,11 +1,11 @@
 /** What a call asks, in the form it is compared and written in, and the key of it. */
-import type { ModelContext, ToolContext } from '../kernel/context.js';
-import { callHash } from '../kernel/hash.js';
-import { asJson } from '../kernel/json-texts.js';
-import { type Message, toolCallsOf } from '../kernel/messages.js';
-import { modelName } from '../kernel/model.js';
-import { requestKey } from '../kernel/request-key.js';
-import { toolSpec } from '../kernel/tool.js';
+import type { ModelContext, ToolContext } from '../kernel/context/context.js';
+import { requestKey } from '../kernel/journal/request-key.js';
+import { callHash } from '../kernel/lib/hash.js';
+import { asJson } from '../kernel/lib/json-texts.js';
+import { type Message, toolCallsOf } from '../kernel/protocol/messages.js';
+import { modelName } from '../kernel/protocol/model.js';
+import { toolSpec } from '../kernel/protocol/tool.js';
 import type { Cleaner } from './clean.js';
 import type { PlainMessage, PlainRequest } from './format.js';
 import { guardedMessages, guardedPrompt } from './guarded.js';

@@ -1,5 +1,5 @@
 /** Where a list of messages may be cut: never between a call and its result. */
-import { type Message, toolCallsOf } from '../kernel/messages.js';
+import { type Message, toolCallsOf } from '../kernel/protocol/messages.js';
 
 /**
  * The last place at or before `cut`, and not before `from`, after which no result lacks its call. Results whose call

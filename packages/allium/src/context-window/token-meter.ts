@@ -1,7 +1,7 @@
 /** Counts messages and requests, each message once: what was counted is remembered for as long as it is in memory. */
-import { specsOf } from '../kernel/compose.js';
-import type { FileContent, ImageContent, Message, Usage } from '../kernel/messages.js';
-import type { Tool } from '../kernel/tool.js';
+import { specsOf } from '../kernel/plan/compose.js';
+import type { FileContent, ImageContent, Message, Usage } from '../kernel/protocol/messages.js';
+import type { Tool } from '../kernel/protocol/tool.js';
 import { checkedCounter, installedCounter, type TokenCounter } from './token-counter.js';
 
 /** What surrounds the content of a message on the wire. */

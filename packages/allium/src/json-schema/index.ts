@@ -1,13 +1,13 @@
 /** Raw JSON Schema where a Standard Schema is wanted: for tools that come from elsewhere with a schema of their own. */
-import { AlliumError, invalidOption, messageOf } from '../kernel/errors.js';
-import { deepFreeze } from '../kernel/messages.js';
-import type { JsonSchema } from '../kernel/model.js';
+import { AlliumError, invalidOption, messageOf } from '../kernel/lib/errors.js';
+import { deepFreeze } from '../kernel/protocol/messages.js';
+import type { JsonSchema } from '../kernel/protocol/model.js';
 import {
   isStandardSchema,
   type SchemaIssue,
   type SchemaResult,
   type StandardSchema,
-} from '../kernel/standard-schema.js';
+} from '../kernel/protocol/standard-schema.js';
 
 type Validate = (value: unknown) => SchemaIssue[] | undefined;
 

@@ -1,6 +1,6 @@
 /** What tools of middleware say when they cannot do what was asked. */
-import { nearest } from '../kernel/errors.js';
-import { type ToolResult, toolResult } from '../kernel/tool.js';
+import { nearest } from '../kernel/lib/errors.js';
+import { type ToolResult, toolResult } from '../kernel/protocol/tool.js';
 
 /** A result that says what is wrong. */
 export function failure(text: string): ToolResult {

@@ -1,6 +1,6 @@
 /** Written by scripts/middleware-table.mjs from the folders of src/middleware. Do not edit. */
-import type { Middleware } from '../kernel/middleware.js';
-import type { JsonSchema } from '../kernel/model.js';
+import type { Middleware } from '../kernel/protocol/middleware.js';
+import type { JsonSchema } from '../kernel/protocol/model.js';
 
 export interface MiddlewareModule {
   /** Imports the module and gives its factory. */

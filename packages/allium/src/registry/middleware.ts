@@ -1,8 +1,8 @@
 /** Middleware by name. Those of the box are loaded when they are asked for. */
 import { resolve } from 'node:path';
-import type { Middleware } from '../kernel/middleware.js';
-import type { JsonSchema } from '../kernel/model.js';
-import type { Awaitable } from '../kernel/store.js';
+import type { Middleware } from '../kernel/protocol/middleware.js';
+import type { JsonSchema } from '../kernel/protocol/model.js';
+import type { Awaitable } from '../kernel/protocol/store.js';
 import { MIDDLEWARE } from './middleware-table.js';
 import { resolveModel } from './models.js';
 import {

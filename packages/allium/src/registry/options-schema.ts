@@ -1,14 +1,14 @@
 /** Checks options against what a plugin declares: any Standard Schema, or the plain part of JSON Schema. */
-import { invalidOption, nearest, shown } from '../kernel/errors.js';
+import { invalidOption, nearest, shown } from '../kernel/lib/errors.js';
 import {
   FOREIGN_AGENT,
   FOREIGN_LIMITS,
   FOREIGN_SETTINGS,
   type Foreign,
   foreignName,
-} from '../kernel/foreign-names.js';
-import type { JsonSchema } from '../kernel/model.js';
-import { isStandardSchema, type StandardSchema } from '../kernel/standard-schema.js';
+} from '../kernel/lib/foreign-names.js';
+import type { JsonSchema } from '../kernel/protocol/model.js';
+import { isStandardSchema, type StandardSchema } from '../kernel/protocol/standard-schema.js';
 
 /**
  * What options have to be like. Of JSON Schema these words are understood: `type`, `enum`, `const`, `properties`,

@@ -1,6 +1,6 @@
 /** Things by name: what is registered, what comes with the package, and what to say about a name nobody knows. */
-import { AlliumError, invalidOption, nearest, shown } from '../kernel/errors.js';
-import type { Awaitable } from '../kernel/store.js';
+import { AlliumError, invalidOption, nearest, shown } from '../kernel/lib/errors.js';
+import type { Awaitable } from '../kernel/protocol/store.js';
 import { checkOptionsSchema, checkSchema, type OptionsSchema } from './options-schema.js';
 
 export type Kind = 'middleware' | 'model' | 'store' | 'tool';

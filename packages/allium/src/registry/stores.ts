@@ -1,8 +1,8 @@
 /** Stores by name: `memory`, `file`, `sqlite`, `postgres`, `redis`, and what is registered. */
 import { mkdirSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { AlliumError, invalidOption } from '../kernel/errors.js';
-import type { Store } from '../kernel/store.js';
+import { AlliumError, invalidOption } from '../kernel/lib/errors.js';
+import type { Store } from '../kernel/protocol/store.js';
 import {
   type Factory,
   type FactoryContext,

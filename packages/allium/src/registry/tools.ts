@@ -1,5 +1,5 @@
-import { AlliumError, shown } from '../kernel/errors.js';
-import { isTool, type Tool } from '../kernel/tool.js';
+import { AlliumError, shown } from '../kernel/lib/errors.js';
+import { isTool, type Tool } from '../kernel/protocol/tool.js';
 import { type Factory, type RegisterOptions, Registry, type ResolveContext } from './registry.js';
 
 // `resolveTool` looks at each of several.

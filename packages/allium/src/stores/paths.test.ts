@@ -11,7 +11,7 @@ import { fileStore } from 'allium/stores/file';
 import { sqliteStore } from 'allium/stores/sqlite';
 import { scriptedModel } from 'allium/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { pathFailed } from '../kernel/store-kit.js';
+import { pathFailed } from '../kernel/journal/store-kit.js';
 
 let root: string;
 const at = (...parts: string[]): string => path.join(root, ...parts);

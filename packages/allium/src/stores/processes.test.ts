@@ -5,7 +5,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { rolldown } from 'rolldown';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Store } from '../kernel/store.js';
+import type { Store } from '../kernel/protocol/store.js';
 import { fileStore } from './file/index.js';
 import { sqliteStore } from './sqlite/index.js';
 

@@ -1,8 +1,9 @@
 /** Reads a stream to its end and keeps what it told. */
-import { AlliumError, invalidOption, isThenable, RunError } from '../kernel/errors.js';
-import type { RunStream } from '../kernel/event-stream.js';
-import type { AgentEvent } from '../kernel/events.js';
-import type { RunResult } from '../kernel/result.js';
+
+import type { RunStream } from '../kernel/events/event-stream.js';
+import { AlliumError, invalidOption, isThenable, RunError } from '../kernel/lib/errors.js';
+import type { AgentEvent } from '../kernel/protocol/events.js';
+import type { RunResult } from '../kernel/protocol/result.js';
 
 export interface Collected {
   readonly events: readonly AgentEvent[];

@@ -1,6 +1,6 @@
 /** A clock that stands still until it is told to go on. */
-import type { Clock } from '../kernel/clock.js';
-import { invalidOption } from '../kernel/errors.js';
+import type { Clock } from '../kernel/lib/clock.js';
+import { invalidOption } from '../kernel/lib/errors.js';
 
 export interface FakeClock extends Clock {
   /** Moves time on and fires what is due, in order, letting promises settle in between. */

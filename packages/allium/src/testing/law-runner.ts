@@ -1,5 +1,5 @@
 /** Laws as data: how they are tried one by one, declared as tests, and skipped with a reason. */
-import { AlliumError, invalidOption, messageOf, nearest, shown } from '../kernel/errors.js';
+import { AlliumError, invalidOption, messageOf, nearest, shown } from '../kernel/lib/errors.js';
 
 export interface Law<Name extends string, Context> {
   readonly law: Name;

@@ -1,13 +1,13 @@
 /** A model that follows a script: no network, no keys, the same every time. */
-import { AlliumError, checkKeys, invalidOption, isThenable, shown } from '../kernel/errors.js';
+import { AlliumError, checkKeys, invalidOption, isThenable, shown } from '../kernel/lib/errors.js';
 import {
   type AssistantContent,
   assistantMessage,
   type FinishReason,
   type ModelResponse,
   type Usage,
-} from '../kernel/messages.js';
-import type { Model, ModelPart, ModelRequest, Price } from '../kernel/model.js';
+} from '../kernel/protocol/messages.js';
+import type { Model, ModelPart, ModelRequest, Price } from '../kernel/protocol/model.js';
 
 /** One answer of a scripted model: parts, an error, or a wait. */
 export interface ScriptStep {

@@ -1,17 +1,17 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { type Clock, sleep } from '../kernel/clock.js';
-import { type Message, type ModelResponse, textOf } from '../kernel/messages.js';
+import { requestKey } from '../kernel/journal/request-key.js';
+import { type Clock, sleep } from '../kernel/lib/clock.js';
+import { type Message, type ModelResponse, textOf } from '../kernel/protocol/messages.js';
 import {
   BaseMiddleware,
   defineMiddleware,
   type GuardPoint,
   type Middleware,
   window,
-} from '../kernel/middleware.js';
-import { requestKey } from '../kernel/request-key.js';
-import { isTransient } from '../kernel/transient.js';
+} from '../kernel/protocol/middleware.js';
+import { isTransient } from '../kernel/protocol/transient.js';
 import { approval } from '../middleware/approval/index.js';
 import { cache } from '../middleware/cache/index.js';
 import { consoleLogger } from '../middleware/console-logger/index.js';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { sleep } from '../kernel/clock.js';
-import { tool } from '../kernel/tool.js';
+import { sleep } from '../kernel/lib/clock.js';
+import { tool } from '../kernel/protocol/tool.js';
 import { smuggler } from './broken/middleware/abort-calls.js';
 import { goodNewsOnly } from './broken/middleware/calls-answered.js';
 import { piecewise, stutterCure } from './broken/middleware/chunk-invariance.js';

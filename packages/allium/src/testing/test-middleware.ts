@@ -1,8 +1,8 @@
 /** The laws any middleware can be held to: one test per law, for the middleware here and for yours. */
 
-import type { Clock } from '../kernel/clock.js';
-import { AlliumError, checkKeys, invalidOption, nearest, shown } from '../kernel/errors.js';
-import type { Middleware } from '../kernel/middleware.js';
+import type { Clock } from '../kernel/lib/clock.js';
+import { AlliumError, checkKeys, invalidOption, nearest, shown } from '../kernel/lib/errors.js';
+import type { Middleware } from '../kernel/protocol/middleware.js';
 import { checkLaws, declareLaws, type LawReport, type RunnerOptions, type Skips } from './law-runner.js';
 import type { MiddlewareFactory } from './middleware-laws/bench.js';
 import type { MiddlewareLawContext } from './middleware-laws/context.js';

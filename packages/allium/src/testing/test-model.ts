@@ -1,8 +1,8 @@
 /** The conformance suite of the model port: one test per law, for the adapters here and for yours. */
-import { checkKeys, invalidOption } from '../kernel/errors.js';
-import { toMessages } from '../kernel/message-input.js';
-import type { Message, ModelResponse } from '../kernel/messages.js';
-import type { Model, ModelRequest, ToolSpec } from '../kernel/model.js';
+import { checkKeys, invalidOption } from '../kernel/lib/errors.js';
+import { toMessages } from '../kernel/protocol/message-input.js';
+import type { Message, ModelResponse } from '../kernel/protocol/messages.js';
+import type { Model, ModelRequest, ToolSpec } from '../kernel/protocol/model.js';
 import { checkLaws, declareLaws, type LawReport, type RunnerOptions, type Skips } from './law-runner.js';
 import type { Capability, ModelLawContext } from './model-laws/context.js';
 import { MODEL_LAWS, type ModelLaw } from './model-laws/index.js';

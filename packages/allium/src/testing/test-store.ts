@@ -1,6 +1,6 @@
 /** The conformance suite of the store port: one test per law, for the stores here and for yours. */
-import { checkKeys, invalidOption } from '../kernel/errors.js';
-import type { Awaitable, Store } from '../kernel/store.js';
+import { checkKeys, invalidOption } from '../kernel/lib/errors.js';
+import type { Awaitable, Store } from '../kernel/protocol/store.js';
 import {
   checkLaws,
   declareLaws,

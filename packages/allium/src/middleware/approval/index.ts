@@ -1,10 +1,10 @@
 /** Asks a person before a tool runs. */
-import type { ToolContext } from '../../kernel/context.js';
-import { AlliumError, invalidOption, isControl, messageOf, shown } from '../../kernel/errors.js';
-import { defineMiddleware, type Middleware, type ToolVerdict } from '../../kernel/middleware.js';
-import { checkFunction, checkNamed, checkNumber, type NamedOptions } from '../../kernel/options.js';
-import type { Awaitable, RequestHandler } from '../../kernel/store.js';
-import type { Tool } from '../../kernel/tool.js';
+import type { ToolContext } from '../../kernel/context/context.js';
+import { AlliumError, invalidOption, isControl, messageOf, shown } from '../../kernel/lib/errors.js';
+import { defineMiddleware, type Middleware, type ToolVerdict } from '../../kernel/protocol/middleware.js';
+import { checkFunction, checkNamed, checkNumber, type NamedOptions } from '../../kernel/protocol/options.js';
+import type { Awaitable, RequestHandler } from '../../kernel/protocol/store.js';
+import type { Tool } from '../../kernel/protocol/tool.js';
 
 /** What a policy says about a call: `'allow'`, `deny(reason)` or `ask(details, timeoutMs)`. */
 export type ApprovalVerdict =

@@ -1,21 +1,22 @@
 /** Writes a line for every run, model call and tool call, chained so that a missing or changed one is noticed. */
-import { type Clock, systemClock } from '../../kernel/clock.js';
-import type { Context, RunContext, ToolContext } from '../../kernel/context.js';
-import { controlKind, errorKind, invalidOption, isThenable } from '../../kernel/errors.js';
-import { toldError } from '../../kernel/guards.js';
+
+import type { Context, RunContext, ToolContext } from '../../kernel/context/context.js';
+import { toldError } from '../../kernel/guards/guards.js';
+import { type Clock, systemClock } from '../../kernel/lib/clock.js';
+import { controlKind, errorKind, invalidOption, isThenable } from '../../kernel/lib/errors.js';
 import {
   isSyntheticMessage,
   type Message,
   type ToolMessage,
   textOf,
   toolCallsOf,
-} from '../../kernel/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { modelName } from '../../kernel/model.js';
-import { checkMethods, checkOptions, checkText } from '../../kernel/options.js';
-import { defineState } from '../../kernel/state.js';
-import type { Awaitable, Store } from '../../kernel/store.js';
-import { isDoubtful } from '../../kernel/unanswered.js';
+} from '../../kernel/protocol/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
+import { modelName } from '../../kernel/protocol/model.js';
+import { checkMethods, checkOptions, checkText } from '../../kernel/protocol/options.js';
+import { defineState } from '../../kernel/protocol/state.js';
+import type { Awaitable, Store } from '../../kernel/protocol/store.js';
+import { isDoubtful } from '../../kernel/tools/unanswered.js';
 import { answered, ended, finished, lately, textOfFields } from './lines.js';
 import { type AuditHead, type AuditKey, type AuditLine, sealed, sealWith } from './seal.js';
 import { type AuditFile, type AuditFunction, sinkOf } from './sinks.js';

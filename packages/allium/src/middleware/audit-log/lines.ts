@@ -1,7 +1,7 @@
 /** What the lines of an audit log say. Most of them are written by hand: that costs half of what JSON does. */
-import type { RunContext, ToolContext } from '../../kernel/context.js';
-import { canonical } from '../../kernel/hash.js';
-import { type Message, type ModelResponse, textOf, type Usage } from '../../kernel/messages.js';
+import type { RunContext, ToolContext } from '../../kernel/context/context.js';
+import { canonical } from '../../kernel/lib/hash.js';
+import { type Message, type ModelResponse, textOf, type Usage } from '../../kernel/protocol/messages.js';
 
 /** Remembers what it made of the last thing: names are mostly those of the line before. */
 export function lately<T, R>(make: (of: T) => R): (of: T) => R {

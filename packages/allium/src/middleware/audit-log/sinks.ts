@@ -1,8 +1,8 @@
 /** Where audit lines go. */
 import { appendFile, open } from 'node:fs/promises';
-import { checkKeys, invalidOption } from '../../kernel/errors.js';
-import { checkOneOf } from '../../kernel/options.js';
-import { pathFailed } from '../../kernel/store-kit.js';
+import { pathFailed } from '../../kernel/journal/store-kit.js';
+import { checkKeys, invalidOption } from '../../kernel/lib/errors.js';
+import { checkOneOf } from '../../kernel/protocol/options.js';
 
 /** Takes one line, without its line break. Called in order, one line of a session at a time; awaited. */
 export type AuditFunction = (line: string) => void | Promise<void>;

@@ -1,9 +1,9 @@
 /** Who has spent how much: in memory for one process, or in a store that several share. */
 
-import { isThenable } from '../../kernel/errors.js';
-import type { Spent } from '../../kernel/meters.js';
-import type { Price } from '../../kernel/model.js';
-import type { Awaitable } from '../../kernel/store.js';
+import type { Spent } from '../../kernel/context/meters.js';
+import { isThenable } from '../../kernel/lib/errors.js';
+import type { Price } from '../../kernel/protocol/model.js';
+import type { Awaitable } from '../../kernel/protocol/store.js';
 
 export interface Amount {
   readonly tokens: number;

@@ -1,18 +1,18 @@
 /** Limits what runs, sessions or tenants may spend, in tokens or US dollars. */
-import type { Context, ModelContext, RunContext } from '../../kernel/context.js';
-import { AlliumError, invalidOption, StopRun } from '../../kernel/errors.js';
-import { inputTokens } from '../../kernel/estimates.js';
-import { toldError } from '../../kernel/guards.js';
-import { costOf, SHORT } from '../../kernel/limits.js';
-import { type ModelResponse, NO_USAGE } from '../../kernel/messages.js';
-import { type Hold, type Meter, meter } from '../../kernel/meters.js';
-import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { type Model, type ModelSettings, modelName, type Price } from '../../kernel/model.js';
-import { checkFunction, checkNumber, checkOneOf, checkOptions } from '../../kernel/options.js';
-import { type PriceOf, priceReader } from '../../kernel/prices.js';
-import type { RunResult, StoppingReason } from '../../kernel/result.js';
-import { defineState } from '../../kernel/state.js';
-import type { Awaitable } from '../../kernel/store.js';
+import type { Context, ModelContext, RunContext } from '../../kernel/context/context.js';
+import { type Hold, type Meter, meter } from '../../kernel/context/meters.js';
+import { toldError } from '../../kernel/guards/guards.js';
+import { AlliumError, invalidOption, StopRun } from '../../kernel/lib/errors.js';
+import { inputTokens } from '../../kernel/model/estimates.js';
+import { costOf, SHORT } from '../../kernel/protocol/limits.js';
+import { type ModelResponse, NO_USAGE } from '../../kernel/protocol/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
+import { type Model, type ModelSettings, modelName, type Price } from '../../kernel/protocol/model.js';
+import { checkFunction, checkNumber, checkOneOf, checkOptions } from '../../kernel/protocol/options.js';
+import { type PriceOf, priceReader } from '../../kernel/protocol/prices.js';
+import type { RunResult, StoppingReason } from '../../kernel/protocol/result.js';
+import { defineState } from '../../kernel/protocol/state.js';
+import type { Awaitable } from '../../kernel/protocol/store.js';
 import {
   type Account,
   type Amount,

@@ -1,15 +1,16 @@
 /** Answers a request that was answered before from a store. */
 
 import { type AnswerStore, Answers, ownerOf, SCOPES, type Scope, storeOf } from '../../caching/answers.js';
-import { hasVerdict } from '../../kernel/call-verdicts.js';
-import type { Clock } from '../../kernel/clock.js';
-import { specsOf } from '../../kernel/compose.js';
-import type { ModelContext } from '../../kernel/context.js';
-import { invalidOption } from '../../kernel/errors.js';
-import { hash } from '../../kernel/hash.js';
-import type { ModelResponse } from '../../kernel/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { modelName } from '../../kernel/model.js';
+import type { ModelContext } from '../../kernel/context/context.js';
+import { hasVerdict } from '../../kernel/guards/call-verdicts.js';
+import { requestKey } from '../../kernel/journal/request-key.js';
+import type { Clock } from '../../kernel/lib/clock.js';
+import { invalidOption } from '../../kernel/lib/errors.js';
+import { hash } from '../../kernel/lib/hash.js';
+import { specsOf } from '../../kernel/plan/compose.js';
+import type { ModelResponse } from '../../kernel/protocol/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
+import { modelName } from '../../kernel/protocol/model.js';
 import {
   checkFunction,
   checkMethods,
@@ -17,8 +18,7 @@ import {
   checkNumber,
   checkOneOf,
   type NamedOptions,
-} from '../../kernel/options.js';
-import { requestKey } from '../../kernel/request-key.js';
+} from '../../kernel/protocol/options.js';
 
 /** What is stored: JSON, so that any store can hold it. */
 export interface CacheEntry {

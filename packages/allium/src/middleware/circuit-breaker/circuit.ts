@@ -1,5 +1,5 @@
 /** One circuit: closed until too many calls fail in a row, then open, then tried with a single call. */
-import type { Context } from '../../kernel/context.js';
+import type { Context } from '../../kernel/context/context.js';
 
 export interface CircuitLimits {
   readonly failures: number;

@@ -1,9 +1,10 @@
 /** Stops calling a model or tool that keeps failing, and tries it again after a while. */
-import { type Clock, monotonic } from '../../kernel/clock.js';
-import type { ModelContext, ToolContext } from '../../kernel/context.js';
-import { AlliumError, attribution, invalidOption, isControl, messageOf } from '../../kernel/errors.js';
-import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { modelName } from '../../kernel/model.js';
+
+import type { ModelContext, ToolContext } from '../../kernel/context/context.js';
+import { type Clock, monotonic } from '../../kernel/lib/clock.js';
+import { AlliumError, attribution, invalidOption, isControl, messageOf } from '../../kernel/lib/errors.js';
+import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
+import { modelName } from '../../kernel/protocol/model.js';
 import {
   checkFunction,
   checkInteger,
@@ -14,8 +15,8 @@ import {
   type ErrorClass,
   errorTest,
   type NamedOptions,
-} from '../../kernel/options.js';
-import { isTransient } from '../../kernel/transient.js';
+} from '../../kernel/protocol/options.js';
+import { isTransient } from '../../kernel/protocol/transient.js';
 import { type CallOutcome, Circuit } from './circuit.js';
 
 export interface CircuitBreakerOptions extends NamedOptions {

@@ -1,11 +1,11 @@
 /** One round of compaction: is it time, what goes, who summarises it, and was it worth it. */
 import { PinIndex, Questions } from '../../context-window/pins.js';
 import type { TokenMeter } from '../../context-window/token-meter.js';
-import type { ModelContext } from '../../kernel/context.js';
-import { AlliumError, isControl } from '../../kernel/errors.js';
-import { toldError } from '../../kernel/guards.js';
-import { type Message, textOf, userMessage } from '../../kernel/messages.js';
-import type { Model } from '../../kernel/model.js';
+import type { ModelContext } from '../../kernel/context/context.js';
+import { toldError } from '../../kernel/guards/guards.js';
+import { AlliumError, isControl } from '../../kernel/lib/errors.js';
+import { type Message, textOf, userMessage } from '../../kernel/protocol/messages.js';
+import type { Model } from '../../kernel/protocol/model.js';
 import {
   afterFailure,
   afterRound,

@@ -1,6 +1,6 @@
 /** Did the provider refuse a request because it was too long? Providers have no common code for it. */
-import { isControl } from '../../kernel/errors.js';
-import { chainOf } from '../../kernel/transient.js';
+import { isControl } from '../../kernel/lib/errors.js';
+import { chainOf } from '../../kernel/protocol/transient.js';
 
 const CODES = new Set([
   'context_length_exceeded',

@@ -1,5 +1,5 @@
 /** What compaction remembers with the session. */
-import { defineState, type StateCell } from '../../kernel/state.js';
+import { defineState, type StateCell } from '../../kernel/protocol/state.js';
 
 /** The summary and what it stands for. JSON. */
 export interface CompactionState {

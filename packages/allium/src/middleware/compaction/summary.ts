@@ -7,7 +7,7 @@ import {
   toolCallsOf,
   type UserMessage,
   userMessage,
-} from '../../kernel/messages.js';
+} from '../../kernel/protocol/messages.js';
 import { beginning } from '../../texts/cut.js';
 
 export const SUMMARY_PROMPT = `You write the memory of an assistant whose conversation has become too long to be kept as it is.

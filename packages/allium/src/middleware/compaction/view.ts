@@ -2,7 +2,7 @@
 import { cutBackward } from '../../context-window/cut.js';
 import { isPassing, lastLasting, type PinIndex } from '../../context-window/pins.js';
 import type { TokenMeter } from '../../context-window/token-meter.js';
-import type { Message, UserMessage } from '../../kernel/messages.js';
+import type { Message, UserMessage } from '../../kernel/protocol/messages.js';
 import type { CompactionState } from './state.js';
 import { summaryMessage } from './summary.js';
 

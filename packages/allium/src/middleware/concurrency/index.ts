@@ -1,8 +1,9 @@
 /** Lets only so many model calls, tool calls or runs be under way at once. */
-import type { Clock } from '../../kernel/clock.js';
-import type { ModelContext, RunContext, ToolContext } from '../../kernel/context.js';
-import { AlliumError, invalidOption, shown } from '../../kernel/errors.js';
-import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+
+import type { ModelContext, RunContext, ToolContext } from '../../kernel/context/context.js';
+import type { Clock } from '../../kernel/lib/clock.js';
+import { AlliumError, invalidOption, shown } from '../../kernel/lib/errors.js';
+import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
 import {
   checkFunction,
   checkInteger,
@@ -11,7 +12,7 @@ import {
   checkNumber,
   checkOneOf,
   type NamedOptions,
-} from '../../kernel/options.js';
+} from '../../kernel/protocol/options.js';
 import { Lane } from './lane.js';
 
 export interface ConcurrencyOptions extends NamedOptions {

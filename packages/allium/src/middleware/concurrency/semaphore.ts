@@ -1,5 +1,5 @@
 /** At most `max` at once; the others wait in order. */
-import type { Clock } from '../../kernel/clock.js';
+import type { Clock } from '../../kernel/lib/clock.js';
 
 export class Semaphore {
   private active = 0;

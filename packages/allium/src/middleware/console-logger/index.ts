@@ -1,16 +1,17 @@
 /** Writes a line for every run, model call and tool call. */
-import { type Clock, monotonic, systemClock } from '../../kernel/clock.js';
-import type { ModelContext, RunContext, ToolContext } from '../../kernel/context.js';
-import { isControl } from '../../kernel/errors.js';
-import { toldError } from '../../kernel/guards.js';
-import { type ModelResponse, textOf, toolCallsOf } from '../../kernel/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { modelName } from '../../kernel/model.js';
-import { checkMethods, checkNamed, checkOneOf, type NamedOptions } from '../../kernel/options.js';
-import type { RunResult } from '../../kernel/result.js';
-import { terminalText } from '../../kernel/terminal-text.js';
-import { toldFrames } from '../../kernel/told-error.js';
-import type { ToolResult } from '../../kernel/tool.js';
+
+import type { ModelContext, RunContext, ToolContext } from '../../kernel/context/context.js';
+import { toldError } from '../../kernel/guards/guards.js';
+import { toldFrames } from '../../kernel/guards/told-error.js';
+import { type Clock, monotonic, systemClock } from '../../kernel/lib/clock.js';
+import { isControl } from '../../kernel/lib/errors.js';
+import { terminalText } from '../../kernel/lib/terminal-text.js';
+import { type ModelResponse, textOf, toolCallsOf } from '../../kernel/protocol/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
+import { modelName } from '../../kernel/protocol/model.js';
+import { checkMethods, checkNamed, checkOneOf, type NamedOptions } from '../../kernel/protocol/options.js';
+import type { RunResult } from '../../kernel/protocol/result.js';
+import type { ToolResult } from '../../kernel/protocol/tool.js';
 
 const LEVELS = ['error', 'info', 'debug'] as const;
 

@@ -1,8 +1,8 @@
 /** Bounds how much text goes into a request and comes out of a tool, and says how much was cut. */
-import { invalidOption } from '../../kernel/errors.js';
-import type { Message } from '../../kernel/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { checkInteger, checkNamed, type NamedOptions } from '../../kernel/options.js';
+import { invalidOption } from '../../kernel/lib/errors.js';
+import type { Message } from '../../kernel/protocol/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
+import { checkInteger, checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
 import { beginning } from '../../texts/cut.js';
 
 export interface ContentTruncatorOptions extends NamedOptions {

@@ -2,9 +2,9 @@
 import { isPinned } from '../../context-window/pins.js';
 import type { TokenCounter } from '../../context-window/token-counter.js';
 import { meterFor } from '../../context-window/token-meter.js';
-import type { Message, ToolMessage } from '../../kernel/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { checkInteger, checkNamed, type NamedOptions } from '../../kernel/options.js';
+import type { Message, ToolMessage } from '../../kernel/protocol/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
+import { checkInteger, checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
 
 export type { TokenCounter } from '../../context-window/token-counter.js';
 

@@ -1,22 +1,23 @@
 /** Says what model calls cost. A price that is not known makes the cost unknown, never zero. */
-import { toldInPart } from '../../kernel/assemble.js';
-import { type Clock, systemClock } from '../../kernel/clock.js';
-import type { ModelContext } from '../../kernel/context.js';
-import { invalidOption, messageOf } from '../../kernel/errors.js';
-import { costOf } from '../../kernel/limits.js';
-import type { ModelResponse, Usage } from '../../kernel/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { modelName, type Price } from '../../kernel/model.js';
+
+import type { ModelContext } from '../../kernel/context/context.js';
+import { toldInPart } from '../../kernel/guards/assemble.js';
+import { type Clock, systemClock } from '../../kernel/lib/clock.js';
+import { invalidOption, messageOf } from '../../kernel/lib/errors.js';
+import { costOf } from '../../kernel/protocol/limits.js';
+import type { ModelResponse, Usage } from '../../kernel/protocol/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
+import { modelName, type Price } from '../../kernel/protocol/model.js';
 import {
   checkFunction,
   checkMethods,
   checkNamed,
   checkNumber,
   type NamedOptions,
-} from '../../kernel/options.js';
-import { checkPrice } from '../../kernel/prices.js';
-import type { RunResult } from '../../kernel/result.js';
-import { defineState } from '../../kernel/state.js';
+} from '../../kernel/protocol/options.js';
+import { checkPrice } from '../../kernel/protocol/prices.js';
+import type { RunResult } from '../../kernel/protocol/result.js';
+import { defineState } from '../../kernel/protocol/state.js';
 import { loadTable, type PriceTable } from './table.js';
 
 /** A model as prices name it. */

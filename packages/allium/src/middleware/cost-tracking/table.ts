@@ -1,6 +1,6 @@
 /** The maintained table of prices, which is loaded when it is first needed. */
-import { AlliumError } from '../../kernel/errors.js';
-import type { Usage } from '../../kernel/messages.js';
+import { AlliumError } from '../../kernel/lib/errors.js';
+import type { Usage } from '../../kernel/protocol/messages.js';
 
 export interface PriceTable {
   /** US dollars; undefined for a model that is not in the table. */

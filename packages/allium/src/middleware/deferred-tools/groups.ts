@@ -1,8 +1,8 @@
 /** Groups of deferred tools: what they declare, and what their loaders bring. */
-import type { Context } from '../../kernel/context.js';
-import { AlliumError, checkKeys, invalidOption, isControl, messageOf } from '../../kernel/errors.js';
-import { checkFunction } from '../../kernel/options.js';
-import { isTool, type Tool } from '../../kernel/tool.js';
+import type { Context } from '../../kernel/context/context.js';
+import { AlliumError, checkKeys, invalidOption, isControl, messageOf } from '../../kernel/lib/errors.js';
+import { checkFunction } from '../../kernel/protocol/options.js';
+import { isTool, type Tool } from '../../kernel/protocol/tool.js';
 import { untilAborted } from '../../own-tools/until-aborted.js';
 
 export interface ToolGroup {

@@ -1,14 +1,14 @@
 /** Keeps large sets of tools out of requests: the model sees a catalogue and loads the groups it needs. */
-import type { Context, ModelContext, ToolContext } from '../../kernel/context.js';
-import { isControl, messageOf } from '../../kernel/errors.js';
-import { toldError } from '../../kernel/guards.js';
-import type { ToolCall } from '../../kernel/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { objectInput } from '../../kernel/object-input.js';
-import { checkInteger, checkNamed, checkOneOf, type NamedOptions } from '../../kernel/options.js';
-import { defineState, type StateCell } from '../../kernel/state.js';
-import { type Tool, type ToolResult, tool, toolResult, toolSpec } from '../../kernel/tool.js';
-import { wasOffered } from '../../kernel/tool-preparation.js';
+import type { Context, ModelContext, ToolContext } from '../../kernel/context/context.js';
+import { toldError } from '../../kernel/guards/guards.js';
+import { isControl, messageOf } from '../../kernel/lib/errors.js';
+import type { ToolCall } from '../../kernel/protocol/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
+import { objectInput } from '../../kernel/protocol/object-input.js';
+import { checkInteger, checkNamed, checkOneOf, type NamedOptions } from '../../kernel/protocol/options.js';
+import { defineState, type StateCell } from '../../kernel/protocol/state.js';
+import { type Tool, type ToolResult, tool, toolResult, toolSpec } from '../../kernel/protocol/tool.js';
+import { wasOffered } from '../../kernel/tools/tool-preparation.js';
 import { didYouMean } from '../../own-tools/answers.js';
 import { catalogue, checkGroups, duplicate, LoadedTools, type ToolGroup } from './groups.js';
 

@@ -1,12 +1,12 @@
 /** Asks another model when the one that was asked has failed for good. */
-import type { ModelContext, ToolContext } from '../../kernel/context.js';
-import { AlliumError, attribution, invalidOption, messageOf } from '../../kernel/errors.js';
-import { toldError } from '../../kernel/guards.js';
-import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { type Model, type ModelSettings, modelName } from '../../kernel/model.js';
-import { checkNamed, type ErrorClass, errorTest, type NamedOptions } from '../../kernel/options.js';
-import { defineState } from '../../kernel/state.js';
-import { isTransient } from '../../kernel/transient.js';
+import type { ModelContext, ToolContext } from '../../kernel/context/context.js';
+import { toldError } from '../../kernel/guards/guards.js';
+import { AlliumError, attribution, invalidOption, messageOf } from '../../kernel/lib/errors.js';
+import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
+import { type Model, type ModelSettings, modelName } from '../../kernel/protocol/model.js';
+import { checkNamed, type ErrorClass, errorTest, type NamedOptions } from '../../kernel/protocol/options.js';
+import { defineState } from '../../kernel/protocol/state.js';
+import { isTransient } from '../../kernel/protocol/transient.js';
 
 export interface FallbackOptions extends NamedOptions {
   /** Asked one after the other when the model of the call fails. At least one, each once. */

@@ -1,9 +1,9 @@
 /** Keeps the paths that a model hands to tools inside given folders. */
 import { resolve } from 'node:path';
-import type { ToolContext } from '../../kernel/context.js';
-import { invalidOption, isControl } from '../../kernel/errors.js';
-import { defineMiddleware, type Middleware, type ToolVerdict } from '../../kernel/middleware.js';
-import { checkInteger, checkNamed, type NamedOptions } from '../../kernel/options.js';
+import type { ToolContext } from '../../kernel/context/context.js';
+import { invalidOption, isControl } from '../../kernel/lib/errors.js';
+import { defineMiddleware, type Middleware, type ToolVerdict } from '../../kernel/protocol/middleware.js';
+import { checkInteger, checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
 import { checkInside, type Located, locate, Refused } from './locate.js';
 import { type Found, isPathName, looksLikePath, mapTexts } from './path-arguments.js';
 

@@ -1,9 +1,9 @@
 /** Asks a model whether a goal has been reached, and reads its answer. */
-import type { TurnContext } from '../../kernel/context.js';
-import { isControl } from '../../kernel/errors.js';
-import { toldError } from '../../kernel/guards.js';
-import { type Message, textOf, toolCallsOf, userMessage } from '../../kernel/messages.js';
-import type { JsonSchema, Model } from '../../kernel/model.js';
+import type { TurnContext } from '../../kernel/context/context.js';
+import { toldError } from '../../kernel/guards/guards.js';
+import { isControl } from '../../kernel/lib/errors.js';
+import { type Message, textOf, toolCallsOf, userMessage } from '../../kernel/protocol/messages.js';
+import type { JsonSchema, Model } from '../../kernel/protocol/model.js';
 import { beginning, cut, ending } from '../../texts/cut.js';
 
 /** What the evaluator said, or why it said nothing that can be used. */

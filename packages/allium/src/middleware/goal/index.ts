@@ -1,12 +1,17 @@
 /** Keeps a run going until a model says that its goal is reached. */
-import type { RunContext } from '../../kernel/context.js';
-import { invalidOption } from '../../kernel/errors.js';
-import { isSyntheticMessage, type Message, syntheticUserMessage, textOf } from '../../kernel/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import type { Model } from '../../kernel/model.js';
-import { checkInteger, checkMethods, checkNamed, type NamedOptions } from '../../kernel/options.js';
-import type { RunResult } from '../../kernel/result.js';
-import { defineState } from '../../kernel/state.js';
+import type { RunContext } from '../../kernel/context/context.js';
+import { invalidOption } from '../../kernel/lib/errors.js';
+import {
+  isSyntheticMessage,
+  type Message,
+  syntheticUserMessage,
+  textOf,
+} from '../../kernel/protocol/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
+import type { Model } from '../../kernel/protocol/model.js';
+import { checkInteger, checkMethods, checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
+import type { RunResult } from '../../kernel/protocol/result.js';
+import { defineState } from '../../kernel/protocol/state.js';
 import { type Evaluation, evaluate } from './evaluation.js';
 
 // By way of the public entry, as plugins do it: TypeScript keeps only one of two ways to the same interface.

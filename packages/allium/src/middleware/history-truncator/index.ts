@@ -3,10 +3,10 @@ import { cutBackward, cutForward } from '../../context-window/cut.js';
 import { lastLasting, leadOf, PinIndex, Questions } from '../../context-window/pins.js';
 import type { TokenCounter } from '../../context-window/token-counter.js';
 import { meterFor, type TokenMeter } from '../../context-window/token-meter.js';
-import { AlliumError } from '../../kernel/errors.js';
-import type { Message } from '../../kernel/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { checkInteger, checkNamed, type NamedOptions } from '../../kernel/options.js';
+import { AlliumError } from '../../kernel/lib/errors.js';
+import type { Message } from '../../kernel/protocol/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
+import { checkInteger, checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
 
 export type { TokenCounter } from '../../context-window/token-counter.js';
 

@@ -3,20 +3,25 @@ import { abortable } from '../../caching/abortable.js';
 import type { AnswerStore } from '../../caching/answers.js';
 import { InFlight, NONE, type Outcome } from '../../caching/in-flight.js';
 import { isStoredResult, type StoredResult, toolSelector } from '../../caching/stored-result.js';
-import type { Clock } from '../../kernel/clock.js';
-import type { ToolContext } from '../../kernel/context.js';
-import { invalidOption } from '../../kernel/errors.js';
-import { toldError } from '../../kernel/guards.js';
-import { hash } from '../../kernel/hash.js';
-import { defineMiddleware, type Middleware, type Next, type ToolOverride } from '../../kernel/middleware.js';
+import type { ToolContext } from '../../kernel/context/context.js';
+import { toldError } from '../../kernel/guards/guards.js';
+import type { Clock } from '../../kernel/lib/clock.js';
+import { invalidOption } from '../../kernel/lib/errors.js';
+import { hash } from '../../kernel/lib/hash.js';
+import {
+  defineMiddleware,
+  type Middleware,
+  type Next,
+  type ToolOverride,
+} from '../../kernel/protocol/middleware.js';
 import {
   checkFunction,
   checkMethods,
   checkNamed,
   checkNumber,
   type NamedOptions,
-} from '../../kernel/options.js';
-import type { ToolResult } from '../../kernel/tool.js';
+} from '../../kernel/protocol/options.js';
+import type { ToolResult } from '../../kernel/protocol/tool.js';
 
 /** What is stored: JSON, so that any store can hold it. */
 export type IdempotencyEntry = StoredResult;

@@ -1,11 +1,16 @@
 /** Notices that a run goes in circles: the same calls, with the same arguments and the same results. */
-import type { ToolContext, TurnContext } from '../../kernel/context.js';
-import { invalidOption } from '../../kernel/errors.js';
-import { canonical, hash } from '../../kernel/hash.js';
-import { syntheticUserMessage, type ToolCall, type ToolMessage, toolCallsOf } from '../../kernel/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { checkInteger, checkNamed, checkOneOf, type NamedOptions } from '../../kernel/options.js';
-import { defineState } from '../../kernel/state.js';
+import type { ToolContext, TurnContext } from '../../kernel/context/context.js';
+import { invalidOption } from '../../kernel/lib/errors.js';
+import { canonical, hash } from '../../kernel/lib/hash.js';
+import {
+  syntheticUserMessage,
+  type ToolCall,
+  type ToolMessage,
+  toolCallsOf,
+} from '../../kernel/protocol/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
+import { checkInteger, checkNamed, checkOneOf, type NamedOptions } from '../../kernel/protocol/options.js';
+import { defineState } from '../../kernel/protocol/state.js';
 
 export interface LoopGuardOptions extends NamedOptions {
   /** How many of the latest turns with tool calls are looked at: an integer from 2 to 1000. @default 6 */

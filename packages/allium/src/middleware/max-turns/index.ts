@@ -1,6 +1,6 @@
 /** Ends a run after a number of turns. */
-import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { checkInteger, checkNamed, type NamedOptions } from '../../kernel/options.js';
+import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
+import { checkInteger, checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
 
 export interface MaxTurnsOptions extends NamedOptions {
   /** Turns a run may take. @default 10 */

@@ -1,8 +1,9 @@
 /** Gives a run what earlier conversations left behind, and keeps what it leaves. */
-import type { Clock } from '../../kernel/clock.js';
-import type { Context, ModelContext, RunContext } from '../../kernel/context.js';
-import { isControl } from '../../kernel/errors.js';
-import { toldError } from '../../kernel/guards.js';
+
+import type { Context, ModelContext, RunContext } from '../../kernel/context/context.js';
+import { toldError } from '../../kernel/guards/guards.js';
+import type { Clock } from '../../kernel/lib/clock.js';
+import { isControl } from '../../kernel/lib/errors.js';
 import {
   freezeMessage,
   isSyntheticMessage,
@@ -10,8 +11,8 @@ import {
   syntheticUserMessage,
   textOf,
   type UserMessage,
-} from '../../kernel/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+} from '../../kernel/protocol/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
 import {
   checkFunction,
   checkInteger,
@@ -20,9 +21,9 @@ import {
   checkNumber,
   checkOneOf,
   type NamedOptions,
-} from '../../kernel/options.js';
-import type { RunResult } from '../../kernel/result.js';
-import type { Awaitable } from '../../kernel/store.js';
+} from '../../kernel/protocol/options.js';
+import type { RunResult } from '../../kernel/protocol/result.js';
+import type { Awaitable } from '../../kernel/protocol/store.js';
 import { cut } from '../../texts/cut.js';
 import type { Memory, MemoryItem, MemoryScope } from './memory.js';
 

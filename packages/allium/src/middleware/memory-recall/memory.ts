@@ -1,6 +1,6 @@
 /** The port of memories, and one in this process. */
-import { checkInteger, checkOptions } from '../../kernel/options.js';
-import type { Awaitable } from '../../kernel/store.js';
+import { checkInteger, checkOptions } from '../../kernel/protocol/options.js';
+import type { Awaitable } from '../../kernel/protocol/store.js';
 
 export interface MemoryItem {
   /** Saving an item again under the same id replaces it. */

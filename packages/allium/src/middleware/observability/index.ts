@@ -1,11 +1,12 @@
 /** Spans and metrics of runs, model calls, tool calls and of the middleware that acted, for whatever takes them. */
-import { type Clock, monotonic, systemClock } from '../../kernel/clock.js';
-import type { Context, ModelContext, RunContext, ToolContext } from '../../kernel/context.js';
-import { controlKind, errorKind } from '../../kernel/errors.js';
-import { toldError } from '../../kernel/guards.js';
-import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { checkFunction, checkMethods, checkNamed, type NamedOptions } from '../../kernel/options.js';
-import type { ToolResult } from '../../kernel/tool.js';
+
+import type { Context, ModelContext, RunContext, ToolContext } from '../../kernel/context/context.js';
+import { toldError } from '../../kernel/guards/guards.js';
+import { type Clock, monotonic, systemClock } from '../../kernel/lib/clock.js';
+import { controlKind, errorKind } from '../../kernel/lib/errors.js';
+import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
+import { checkFunction, checkMethods, checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
+import type { ToolResult } from '../../kernel/protocol/tool.js';
 
 export type Attributes = Readonly<Record<string, string | number | boolean>>;
 

@@ -1,9 +1,9 @@
 /** Repairs conversations from elsewhere in which calls lack their results. */
-import { invalidOption } from '../../kernel/errors.js';
-import type { Message, ToolCall, ToolMessage } from '../../kernel/messages.js';
-import { toolCallsOf } from '../../kernel/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { checkNamed, type NamedOptions } from '../../kernel/options.js';
+import { invalidOption } from '../../kernel/lib/errors.js';
+import type { Message, ToolCall, ToolMessage } from '../../kernel/protocol/messages.js';
+import { toolCallsOf } from '../../kernel/protocol/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
+import { checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
 
 export interface PatchToolCallsOptions extends NamedOptions {
   /** What the model reads in the place of a result that is missing. @default 'No result: the call was interrupted.' */

@@ -1,8 +1,8 @@
 /** Marks the beginning of requests that stays the same, for providers that bill by cache. */
-import { invalidOption } from '../../kernel/errors.js';
-import type { Message, Metadata } from '../../kernel/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { checkInteger, checkNamed, type NamedOptions } from '../../kernel/options.js';
+import { invalidOption } from '../../kernel/lib/errors.js';
+import type { Message, Metadata } from '../../kernel/protocol/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
+import { checkInteger, checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
 
 export interface PromptCachingOptions extends NamedOptions {
   /** How long a provider is to keep what it cached, where it lets one choose: `'5m'` or `'1h'`. @default '5m' */

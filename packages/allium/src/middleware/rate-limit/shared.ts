@@ -1,5 +1,5 @@
 /** Counts somewhere else, for several processes. */
-import { type Clock, monotonic, sleep } from '../../kernel/clock.js';
+import { type Clock, monotonic, sleep } from '../../kernel/lib/clock.js';
 
 /**
  * What counts: any limiter of rate-limiter-flexible, or anything like it.

@@ -1,9 +1,9 @@
 /** Listens to the streams of a model call and says how the one that counts was cut up. */
 import type { HeardPart } from '../../cassette/pieces.js';
-import { Assembler, partsOf } from '../../kernel/assemble.js';
-import type { ModelContext } from '../../kernel/context.js';
-import type { ModelResponse } from '../../kernel/messages.js';
-import type { ModelPart } from '../../kernel/model.js';
+import type { ModelContext } from '../../kernel/context/context.js';
+import { Assembler, partsOf } from '../../kernel/guards/assemble.js';
+import type { ModelResponse } from '../../kernel/protocol/messages.js';
+import type { ModelPart } from '../../kernel/protocol/model.js';
 
 type Blocks = Assembler['content'];
 

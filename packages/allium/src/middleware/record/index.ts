@@ -12,15 +12,15 @@ import { judgeFailure, judgesAnswers, judgesResults, mayBeTold, verdictsOn } fro
 import { nextHearing, type Progress } from '../../cassette/inward.js';
 import { storedParts } from '../../cassette/pieces.js';
 import { askedModel, askedTool } from '../../cassette/questions.js';
-import type { ModelContext, ToolContext } from '../../kernel/context.js';
-import { AlliumError, controlKind, errorKind, isControl, type Suspension } from '../../kernel/errors.js';
-import { asJson } from '../../kernel/json-texts.js';
-import type { ModelResponse, ToolContent, Usage } from '../../kernel/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { modelName } from '../../kernel/model.js';
-import { checkNamed, type NamedOptions } from '../../kernel/options.js';
-import type { PendingRequest } from '../../kernel/store.js';
-import type { ToolResult } from '../../kernel/tool.js';
+import type { ModelContext, ToolContext } from '../../kernel/context/context.js';
+import { AlliumError, controlKind, errorKind, isControl, type Suspension } from '../../kernel/lib/errors.js';
+import { asJson } from '../../kernel/lib/json-texts.js';
+import type { ModelResponse, ToolContent, Usage } from '../../kernel/protocol/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
+import { modelName } from '../../kernel/protocol/model.js';
+import { checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
+import type { PendingRequest } from '../../kernel/protocol/store.js';
+import type { ToolResult } from '../../kernel/protocol/tool.js';
 import { type Heard, listen, streamOf } from './heard.js';
 import { type Place, type Sink, writer } from './writer.js';
 

@@ -9,9 +9,9 @@ import {
   type PlainRequest,
   type StoredRequest,
 } from '../../cassette/format.js';
-import { invalidOption, isThenable } from '../../kernel/errors.js';
-import type { Awaitable } from '../../kernel/store.js';
-import { pathFailed } from '../../kernel/store-kit.js';
+import { pathFailed } from '../../kernel/journal/store-kit.js';
+import { invalidOption, isThenable } from '../../kernel/lib/errors.js';
+import type { Awaitable } from '../../kernel/protocol/store.js';
 
 /** Where lines go: a file, a list, or a function that is called with one line at a time and awaited. */
 export type Sink = string | URL | string[] | ((line: string) => Awaitable<void>);

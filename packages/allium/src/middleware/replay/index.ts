@@ -3,10 +3,10 @@ import { type CleaningOptions, cleaning, withIds } from '../../cassette/clean.js
 import type { Entry, ModelEntry, Question, ToolEntry } from '../../cassette/format.js';
 import { nextWithTool } from '../../cassette/inward.js';
 import { type Asked, askedModel, askedTool } from '../../cassette/questions.js';
-import type { Context } from '../../kernel/context.js';
-import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { checkNamed, checkOneOf, type NamedOptions } from '../../kernel/options.js';
-import { errorResult } from '../../kernel/tool.js';
+import type { Context } from '../../kernel/context/context.js';
+import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
+import { checkNamed, checkOneOf, type NamedOptions } from '../../kernel/protocol/options.js';
+import { errorResult } from '../../kernel/protocol/tool.js';
 import { checkSource, Library, type Replayed, type Source } from './library.js';
 import { miss } from './miss.js';
 import { type Playback, playbackModel, playbackTool } from './playback.js';

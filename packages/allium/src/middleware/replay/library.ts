@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { type Entry, type Line, type PlainRequest, parseCassette } from '../../cassette/format.js';
 import type { Asked } from '../../cassette/questions.js';
-import { AlliumError, invalidOption, shown } from '../../kernel/errors.js';
+import { AlliumError, invalidOption, shown } from '../../kernel/lib/errors.js';
 
 /** A file, or the lines of one. */
 export type Source = string | URL | readonly string[];

@@ -3,9 +3,9 @@ import type { Cleaner } from '../../cassette/clean.js';
 import { fromStoredError } from '../../cassette/failures.js';
 import type { Question, StoredAnswer, StoredStop, ToolEntry } from '../../cassette/format.js';
 import { partsOfStored } from '../../cassette/pieces.js';
-import { StopRun } from '../../kernel/errors.js';
-import type { Model, ModelPart } from '../../kernel/model.js';
-import { type Tool, toolResult } from '../../kernel/tool.js';
+import { StopRun } from '../../kernel/lib/errors.js';
+import type { Model, ModelPart } from '../../kernel/protocol/model.js';
+import { type Tool, toolResult } from '../../kernel/protocol/tool.js';
 
 /** Streams a recorded answer, in the pieces it came in. `restore` puts the ids of this run into it. */
 export function playbackModel(asked: Model, answer: StoredAnswer, restore: Cleaner): Model {

@@ -2,10 +2,10 @@
 import type { Cleaner } from '../../cassette/clean.js';
 import type { StoredAnswer } from '../../cassette/format.js';
 import { partsOfStored } from '../../cassette/pieces.js';
-import { Assembler } from '../../kernel/assemble.js';
-import { remember } from '../../kernel/call-verdicts.js';
-import type { ModelContext } from '../../kernel/context.js';
-import { type AssistantContent, type ToolCall, toolCallsOf } from '../../kernel/messages.js';
+import type { ModelContext } from '../../kernel/context/context.js';
+import { Assembler } from '../../kernel/guards/assemble.js';
+import { remember } from '../../kernel/guards/call-verdicts.js';
+import { type AssistantContent, type ToolCall, toolCallsOf } from '../../kernel/protocol/messages.js';
 
 /** Why calls do not run, by what they say. */
 export type Refused = Map<string, string>;

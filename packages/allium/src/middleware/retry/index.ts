@@ -1,9 +1,10 @@
 /** Tries a model or tool call again when what went wrong will pass. */
-import { type Clock, sleep } from '../../kernel/clock.js';
-import type { ModelContext, ToolContext } from '../../kernel/context.js';
-import { invalidOption } from '../../kernel/errors.js';
-import { toldError } from '../../kernel/guards.js';
-import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+
+import type { ModelContext, ToolContext } from '../../kernel/context/context.js';
+import { toldError } from '../../kernel/guards/guards.js';
+import { type Clock, sleep } from '../../kernel/lib/clock.js';
+import { invalidOption } from '../../kernel/lib/errors.js';
+import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
 import {
   checkFunction,
   checkInteger,
@@ -14,8 +15,8 @@ import {
   type ErrorClass,
   errorTest,
   type NamedOptions,
-} from '../../kernel/options.js';
-import { isTransient } from '../../kernel/transient.js';
+} from '../../kernel/protocol/options.js';
+import { isTransient } from '../../kernel/protocol/transient.js';
 import { retryAfterOf } from './retry-after.js';
 
 export { isTransient };

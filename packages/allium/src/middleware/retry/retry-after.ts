@@ -1,5 +1,5 @@
 /** How long the other side asks to wait. */
-import { chainOf, headerOf } from '../../kernel/transient.js';
+import { chainOf, headerOf } from '../../kernel/protocol/transient.js';
 
 /** Milliseconds, from the error or a cause of it; undefined when there is no wish, or one that has passed. */
 export function retryAfterOf(error: unknown, now: number): number | undefined {

@@ -2,7 +2,7 @@
 import { constants, readdirSync, readFileSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { open, readdir, realpath } from 'node:fs/promises';
 import { isAbsolute, join, relative, sep, win32 } from 'node:path';
-import { invalidOption } from '../../kernel/errors.js';
+import { invalidOption } from '../../kernel/lib/errors.js';
 import { frontMatterOf, invalidSkill } from './front-matter.js';
 
 export const MAIN_FILE = 'SKILL.md';

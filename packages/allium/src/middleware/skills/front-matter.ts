@@ -3,7 +3,7 @@
  * line or several, and comments. Whatever stands below other keys than `name` and `description` is skipped. Texts come
  * out as one line: that is how they are shown.
  */
-import { AlliumError } from '../../kernel/errors.js';
+import { AlliumError } from '../../kernel/lib/errors.js';
 
 export interface FrontMatter {
   readonly name: string;

@@ -1,8 +1,8 @@
 /** Shows the model which skills there are, and lets it read one when it needs it. */
-import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { objectInput } from '../../kernel/object-input.js';
-import { checkInteger, checkNamed, type NamedOptions } from '../../kernel/options.js';
-import { type Tool, type ToolResult, tool, toolResult } from '../../kernel/tool.js';
+import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
+import { objectInput } from '../../kernel/protocol/object-input.js';
+import { checkInteger, checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
+import { type Tool, type ToolResult, tool, toolResult } from '../../kernel/protocol/tool.js';
 import { didYouMean, failure } from '../../own-tools/answers.js';
 import { filesOf, findSkills, MAIN_FILE, Refused, readSkillFile, type Skill } from './folder.js';
 import { bodyOf } from './front-matter.js';

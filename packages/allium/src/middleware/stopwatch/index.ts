@@ -1,9 +1,10 @@
 /** Says how long each model and tool call took, and how many tokens the run has used so far. */
-import { type Clock, monotonic } from '../../kernel/clock.js';
-import type { Context } from '../../kernel/context.js';
-import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { checkFunction, checkMethods, checkNamed, type NamedOptions } from '../../kernel/options.js';
-import { terminalText } from '../../kernel/terminal-text.js';
+
+import type { Context } from '../../kernel/context/context.js';
+import { type Clock, monotonic } from '../../kernel/lib/clock.js';
+import { terminalText } from '../../kernel/lib/terminal-text.js';
+import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
+import { checkFunction, checkMethods, checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
 
 export interface StopwatchOptions extends NamedOptions {
   /**

@@ -1,27 +1,32 @@
 /** Makes the final answer of a run JSON that fits a schema. */
 
 import { jsonSchema } from '../../json-schema/index.js';
-import type { ModelContext, TurnContext } from '../../kernel/context.js';
-import { AlliumError, invalidOption, isRecord, messageOf } from '../../kernel/errors.js';
-import { isPlain } from '../../kernel/json-copy.js';
-import { type ModelResponse, syntheticUserMessage, textOf, toolCallsOf } from '../../kernel/messages.js';
-import { defineMiddleware, type Middleware, type TurnAction } from '../../kernel/middleware.js';
-import type { JsonSchema } from '../../kernel/model.js';
+import type { ModelContext, TurnContext } from '../../kernel/context/context.js';
+import { AlliumError, invalidOption, isRecord, messageOf } from '../../kernel/lib/errors.js';
+import { isPlain } from '../../kernel/lib/json-copy.js';
+import {
+  type ModelResponse,
+  syntheticUserMessage,
+  textOf,
+  toolCallsOf,
+} from '../../kernel/protocol/messages.js';
+import { defineMiddleware, type Middleware, type TurnAction } from '../../kernel/protocol/middleware.js';
+import type { JsonSchema } from '../../kernel/protocol/model.js';
 import {
   checkFunction,
   checkInteger,
   checkNamed,
   checkOneOf,
   type NamedOptions,
-} from '../../kernel/options.js';
-import type { RunResult } from '../../kernel/result.js';
+} from '../../kernel/protocol/options.js';
+import type { RunResult } from '../../kernel/protocol/result.js';
 import {
   describeIssues,
   isStandardSchema,
   jsonSchemaOf,
   type StandardSchema,
-} from '../../kernel/standard-schema.js';
-import { defineState } from '../../kernel/state.js';
+} from '../../kernel/protocol/standard-schema.js';
+import { defineState } from '../../kernel/protocol/state.js';
 import { cut } from '../../texts/cut.js';
 
 export interface StructuredOutputOptions<Output = unknown> extends NamedOptions {

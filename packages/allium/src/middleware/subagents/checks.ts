@@ -1,11 +1,12 @@
 /** Whether the options are what they have to be, before anything runs. */
-import { checkMembers } from '../../kernel/check-middleware.js';
-import { flatten } from '../../kernel/compose.js';
-import { invalidOption } from '../../kernel/errors.js';
-import type { Middleware } from '../../kernel/middleware.js';
-import type { Model } from '../../kernel/model.js';
-import { checkMethods, checkOptions } from '../../kernel/options.js';
-import { isTool } from '../../kernel/tool.js';
+
+import { invalidOption } from '../../kernel/lib/errors.js';
+import { checkMembers } from '../../kernel/plan/check-middleware.js';
+import { flatten } from '../../kernel/plan/compose.js';
+import type { Middleware } from '../../kernel/protocol/middleware.js';
+import type { Model } from '../../kernel/protocol/model.js';
+import { checkMethods, checkOptions } from '../../kernel/protocol/options.js';
+import { isTool } from '../../kernel/protocol/tool.js';
 
 const SPEC = ['name', 'description', 'systemPrompt', 'model', 'tools', 'middleware'];
 

@@ -1,9 +1,9 @@
 /** The agents behind the types: made when they are first needed, once for each agent that calls. */
-import { Agent } from '../../kernel/agent.js';
-import { compose, flatten } from '../../kernel/compose.js';
-import { defineMiddleware, type Middleware, type MiddlewareList } from '../../kernel/middleware.js';
-import type { Model } from '../../kernel/model.js';
-import type { Tool } from '../../kernel/tool.js';
+import { Agent } from '../../kernel/agent/agent.js';
+import { compose, flatten } from '../../kernel/plan/compose.js';
+import { defineMiddleware, type Middleware, type MiddlewareList } from '../../kernel/protocol/middleware.js';
+import type { Model } from '../../kernel/protocol/model.js';
+import type { Tool } from '../../kernel/protocol/tool.js';
 import type { SubagentSpec } from './index.js';
 
 export interface ChildParts {

@@ -1,11 +1,11 @@
 /** What becomes of the events of a sub-agent: told to the parent's stream and to `onEvent`, and kept with its result. */
-import { forward } from '../../kernel/child-run.js';
-import type { ToolContext } from '../../kernel/context.js';
-import { isThenable, shown } from '../../kernel/errors.js';
-import type { AgentEvent } from '../../kernel/events.js';
-import { toldError } from '../../kernel/guards.js';
-import { textOf } from '../../kernel/messages.js';
-import type { Awaitable } from '../../kernel/store.js';
+import { forward } from '../../kernel/agent/child-run.js';
+import type { ToolContext } from '../../kernel/context/context.js';
+import { toldError } from '../../kernel/guards/guards.js';
+import { isThenable, shown } from '../../kernel/lib/errors.js';
+import type { AgentEvent } from '../../kernel/protocol/events.js';
+import { textOf } from '../../kernel/protocol/messages.js';
+import type { Awaitable } from '../../kernel/protocol/store.js';
 import { untilAborted } from '../../own-tools/until-aborted.js';
 import { cut } from '../../texts/cut.js';
 import type { SubagentsOptions } from './index.js';

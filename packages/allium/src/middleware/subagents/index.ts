@@ -1,16 +1,16 @@
 /** A tool that hands a task to another agent, which works on it in a session of its own and answers with its result. */
 
-import { childResult, runChild } from '../../kernel/child-run.js';
-import { agentTags } from '../../kernel/child-tags.js';
-import type { ToolContext } from '../../kernel/context.js';
-import { invalidOption } from '../../kernel/errors.js';
-import type { AgentEvent } from '../../kernel/events.js';
-import { defineMiddleware, type Middleware, type MiddlewareList } from '../../kernel/middleware.js';
-import type { Model } from '../../kernel/model.js';
-import { objectInput } from '../../kernel/object-input.js';
-import { checkFunction, checkInteger, checkNamed, type NamedOptions } from '../../kernel/options.js';
-import type { Awaitable } from '../../kernel/store.js';
-import { type Tool, type ToolResult, tool, toolResult } from '../../kernel/tool.js';
+import { childResult, runChild } from '../../kernel/agent/child-run.js';
+import type { ToolContext } from '../../kernel/context/context.js';
+import { invalidOption } from '../../kernel/lib/errors.js';
+import { agentTags } from '../../kernel/protocol/child-tags.js';
+import type { AgentEvent } from '../../kernel/protocol/events.js';
+import { defineMiddleware, type Middleware, type MiddlewareList } from '../../kernel/protocol/middleware.js';
+import type { Model } from '../../kernel/protocol/model.js';
+import { objectInput } from '../../kernel/protocol/object-input.js';
+import { checkFunction, checkInteger, checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
+import type { Awaitable } from '../../kernel/protocol/store.js';
+import { type Tool, type ToolResult, tool, toolResult } from '../../kernel/protocol/tool.js';
 import { checkAgents, checkMiddleware, checkModel, checkTools, checkTracer } from './checks.js';
 import { Children } from './children.js';
 import { eventSummary, listener } from './events.js';

@@ -1,6 +1,6 @@
 /** A timer of active time that can be set back at no cost. */
-import { LOOK_MS } from '../../kernel/active-time.js';
-import { type Clock, monotonic } from '../../kernel/clock.js';
+import { LOOK_MS } from '../../kernel/journal/active-time.js';
+import { type Clock, monotonic } from '../../kernel/lib/clock.js';
 
 export class Alarm {
   private cancel: (() => void) | undefined = undefined;

@@ -1,11 +1,12 @@
 /** Cancels model and tool calls that take too long. */
-import type { Clock } from '../../kernel/clock.js';
-import type { ModelContext, ToolContext } from '../../kernel/context.js';
-import { AlliumError, invalidOption } from '../../kernel/errors.js';
-import type { ModelResponse } from '../../kernel/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { modelName, type StreamTransform } from '../../kernel/model.js';
-import { checkMethods, checkNamed, checkNumber, type NamedOptions } from '../../kernel/options.js';
+
+import type { ModelContext, ToolContext } from '../../kernel/context/context.js';
+import type { Clock } from '../../kernel/lib/clock.js';
+import { AlliumError, invalidOption } from '../../kernel/lib/errors.js';
+import type { ModelResponse } from '../../kernel/protocol/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
+import { modelName, type StreamTransform } from '../../kernel/protocol/model.js';
+import { checkMethods, checkNamed, checkNumber, type NamedOptions } from '../../kernel/protocol/options.js';
 import { Alarm } from './alarm.js';
 
 export interface TimeoutOptions extends NamedOptions {

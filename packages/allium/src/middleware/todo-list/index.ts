@@ -1,10 +1,10 @@
 /** Gives the model a todo list and keeps it to it: a tool, a view of the list in every request, and guards. */
-import { invalidOption } from '../../kernel/errors.js';
-import { syntheticUserMessage, toolCallsOf } from '../../kernel/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { checkNamed, type NamedOptions } from '../../kernel/options.js';
-import { defineState, type StateAccess } from '../../kernel/state.js';
-import { type Tool, tool, toolResult } from '../../kernel/tool.js';
+import { invalidOption } from '../../kernel/lib/errors.js';
+import { syntheticUserMessage, toolCallsOf } from '../../kernel/protocol/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
+import { checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
+import { defineState, type StateAccess } from '../../kernel/protocol/state.js';
+import { type Tool, tool, toolResult } from '../../kernel/protocol/tool.js';
 import { afterWriting, CLEAN, type GuardState, step } from './guard.js';
 import * as texts from './texts.js';
 import { emptying, type Todo, type TodosInput, todosSchema } from './todos.js';

@@ -2,10 +2,10 @@
 
 import { type AnswerStore, Answers, ownerOf, SCOPES, type Scope, storeOf } from '../../caching/answers.js';
 import { isStoredResult, type StoredResult, toolSelector } from '../../caching/stored-result.js';
-import type { Clock } from '../../kernel/clock.js';
-import type { ToolContext } from '../../kernel/context.js';
-import { callHash, hash } from '../../kernel/hash.js';
-import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
+import type { ToolContext } from '../../kernel/context/context.js';
+import type { Clock } from '../../kernel/lib/clock.js';
+import { callHash, hash } from '../../kernel/lib/hash.js';
+import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
 import {
   checkFunction,
   checkMethods,
@@ -13,8 +13,8 @@ import {
   checkNumber,
   checkOneOf,
   type NamedOptions,
-} from '../../kernel/options.js';
-import type { ToolResult } from '../../kernel/tool.js';
+} from '../../kernel/protocol/options.js';
+import type { ToolResult } from '../../kernel/protocol/tool.js';
 
 /** What is stored: JSON, so that any store can hold it. */
 export type ToolCacheEntry = StoredResult;

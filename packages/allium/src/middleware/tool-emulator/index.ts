@@ -1,11 +1,11 @@
 /** Lets a model play the tools, for tests: nothing is really done. */
-import type { ToolContext } from '../../kernel/context.js';
-import { invalidOption } from '../../kernel/errors.js';
-import { textOf, userMessage } from '../../kernel/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import type { Model } from '../../kernel/model.js';
-import { checkMethods, checkNamed, type NamedOptions } from '../../kernel/options.js';
-import { type Tool, toolSpec } from '../../kernel/tool.js';
+import type { ToolContext } from '../../kernel/context/context.js';
+import { invalidOption } from '../../kernel/lib/errors.js';
+import { textOf, userMessage } from '../../kernel/protocol/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
+import type { Model } from '../../kernel/protocol/model.js';
+import { checkMethods, checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
+import { type Tool, toolSpec } from '../../kernel/protocol/tool.js';
 
 export interface ToolEmulatorOptions extends NamedOptions {
   /** Plays the tools. */

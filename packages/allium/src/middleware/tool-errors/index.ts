@@ -1,10 +1,10 @@
 /** Decides what the model is told when a tool fails. */
-import type { ToolContext } from '../../kernel/context.js';
-import { AlliumError, invalidOption, isControl, messageOf, shown } from '../../kernel/errors.js';
-import type { ToolContent } from '../../kernel/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import { checkFunction, checkNamed, type NamedOptions } from '../../kernel/options.js';
-import { errorResult, type ToolResult } from '../../kernel/tool.js';
+import type { ToolContext } from '../../kernel/context/context.js';
+import { AlliumError, invalidOption, isControl, messageOf, shown } from '../../kernel/lib/errors.js';
+import type { ToolContent } from '../../kernel/protocol/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
+import { checkFunction, checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
+import { errorResult, type ToolResult } from '../../kernel/protocol/tool.js';
 
 export interface ToolErrorsOptions extends NamedOptions {
   /** Words a failure for the model. What it returns still passes through `hide`. @default name of the tool and message, without the stack */

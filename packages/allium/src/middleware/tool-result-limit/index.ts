@@ -1,14 +1,14 @@
 /** Keeps long results of tools out of the conversation: the model gets a preview, and a tool to read the rest. */
 import { hash } from 'node:crypto';
 import { checkedCounter, type TokenCounter } from '../../context-window/token-counter.js';
-import type { Context, ToolContext } from '../../kernel/context.js';
-import { isControl, isThenable } from '../../kernel/errors.js';
-import { toldError } from '../../kernel/guards.js';
-import type { ToolContent } from '../../kernel/messages.js';
-import { defineMiddleware, type Middleware, type ToolResultPatch } from '../../kernel/middleware.js';
-import { objectInput } from '../../kernel/object-input.js';
-import { checkInteger, checkMethods, checkNamed, type NamedOptions } from '../../kernel/options.js';
-import { type Tool, type ToolResult, tool, toolResult } from '../../kernel/tool.js';
+import type { Context, ToolContext } from '../../kernel/context/context.js';
+import { toldError } from '../../kernel/guards/guards.js';
+import { isControl, isThenable } from '../../kernel/lib/errors.js';
+import type { ToolContent } from '../../kernel/protocol/messages.js';
+import { defineMiddleware, type Middleware, type ToolResultPatch } from '../../kernel/protocol/middleware.js';
+import { objectInput } from '../../kernel/protocol/object-input.js';
+import { checkInteger, checkMethods, checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
+import { type Tool, type ToolResult, tool, toolResult } from '../../kernel/protocol/tool.js';
 import { failure } from '../../own-tools/answers.js';
 import { untilAborted } from '../../own-tools/until-aborted.js';
 import { beginning, splitsPair } from '../../texts/cut.js';

@@ -2,8 +2,8 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { invalidOption } from '../../kernel/errors.js';
-import { checkInteger, checkOptions } from '../../kernel/options.js';
+import { invalidOption } from '../../kernel/lib/errors.js';
+import { checkInteger, checkOptions } from '../../kernel/protocol/options.js';
 
 /**
  * A Map, a Keyv, or anything with these methods, which may return promises.

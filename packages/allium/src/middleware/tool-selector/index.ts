@@ -1,15 +1,16 @@
 /** Lets a cheap model pick the tools that a request needs, so that the dear one reads fewer schemas. */
-import type { Plan } from '../../kernel/compose.js';
-import type { ModelContext } from '../../kernel/context.js';
-import { invalidOption, isControl } from '../../kernel/errors.js';
-import { toldError } from '../../kernel/guards.js';
-import { hash } from '../../kernel/hash.js';
-import { isSyntheticMessage, type Message, textOf, userMessage } from '../../kernel/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/middleware.js';
-import type { Model } from '../../kernel/model.js';
-import { checkInteger, checkMethods, checkNamed, type NamedOptions } from '../../kernel/options.js';
-import { defineState } from '../../kernel/state.js';
-import type { Tool } from '../../kernel/tool.js';
+
+import type { ModelContext } from '../../kernel/context/context.js';
+import { toldError } from '../../kernel/guards/guards.js';
+import { invalidOption, isControl } from '../../kernel/lib/errors.js';
+import { hash } from '../../kernel/lib/hash.js';
+import type { Plan } from '../../kernel/plan/compose.js';
+import { isSyntheticMessage, type Message, textOf, userMessage } from '../../kernel/protocol/messages.js';
+import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
+import type { Model } from '../../kernel/protocol/model.js';
+import { checkInteger, checkMethods, checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
+import { defineState } from '../../kernel/protocol/state.js';
+import type { Tool } from '../../kernel/protocol/tool.js';
 import { cut } from '../../texts/cut.js';
 
 export interface ToolSelectorOptions extends NamedOptions {

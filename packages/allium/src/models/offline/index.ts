@@ -1,8 +1,8 @@
 /** A model without a network: it plans tool calls by the rules in its README and writes an answer from their results. */
-import { AlliumError } from '../../kernel/errors.js';
-import { type Message, textOf } from '../../kernel/messages.js';
-import type { Model, ModelPart, ModelRequest, Price } from '../../kernel/model.js';
-import { checkOptions } from '../../kernel/options.js';
+import { AlliumError } from '../../kernel/lib/errors.js';
+import { type Message, textOf } from '../../kernel/protocol/messages.js';
+import type { Model, ModelPart, ModelRequest, Price } from '../../kernel/protocol/model.js';
+import { checkOptions } from '../../kernel/protocol/options.js';
 import { answerOf } from './answer.js';
 import { type PlannedCall, planOf } from './plan.js';
 

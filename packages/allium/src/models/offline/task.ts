@@ -5,7 +5,7 @@ import {
   type ToolCall,
   textOf,
   toolCallsOf,
-} from '../../kernel/messages.js';
+} from '../../kernel/protocol/messages.js';
 
 export interface TaskResult {
   readonly tool: string;

@@ -2,8 +2,6 @@
 import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
-import { checkKeys, invalidOption, sessionConflict } from '../../kernel/errors.js';
-import type { Entry, InboxItem, ListOptions, NewEntry, SessionInfo } from '../../kernel/store.js';
 import {
   checkFork,
   checkStorable,
@@ -12,7 +10,9 @@ import {
   pathFailed,
   type SyncStore,
   takenBy,
-} from '../../kernel/store-kit.js';
+} from '../../kernel/journal/store-kit.js';
+import { checkKeys, invalidOption, sessionConflict } from '../../kernel/lib/errors.js';
+import type { Entry, InboxItem, ListOptions, NewEntry, SessionInfo } from '../../kernel/protocol/store.js';
 import { fileName, isHashed, readable } from './file-name.js';
 import { appendLine, DELETED_LINE, entriesOf, infoOf, postLine, takenLine } from './journal-file.js';
 import { openPlain, SessionFile } from './session-file.js';

@@ -1,9 +1,9 @@
 /** The format of a session's file: lines of JSON, each one append, post or note. */
 import path from 'node:path';
 import { crc32 } from 'node:zlib';
-import { AlliumError, shown } from '../../kernel/errors.js';
-import { deepFreeze } from '../../kernel/messages.js';
-import type { Entry, InboxItem, SessionInfo } from '../../kernel/store.js';
+import { AlliumError, shown } from '../../kernel/lib/errors.js';
+import { deepFreeze } from '../../kernel/protocol/messages.js';
+import type { Entry, InboxItem, SessionInfo } from '../../kernel/protocol/store.js';
 import { idOfDamaged, isFileName } from './file-name.js';
 
 /**

@@ -1,7 +1,7 @@
 /** One session's file, open or at rest, and how far it has been read. */
 import fs from 'node:fs';
-import { AlliumError } from '../../kernel/errors.js';
-import { pathFailed } from '../../kernel/store-kit.js';
+import { pathFailed } from '../../kernel/journal/store-kit.js';
+import { AlliumError } from '../../kernel/lib/errors.js';
 import { type AppendPlace, JournalState, wipedLine } from './journal-file.js';
 
 export class SessionFile {

@@ -1,22 +1,5 @@
 /** What implementations of the store port share, for those who write one. */
-export {
-  AlliumError,
-  checkKeys,
-  invalidOption,
-  nearest,
-  sessionConflict,
-  shown,
-} from '../../kernel/errors.js';
-export { deepFreeze } from '../../kernel/messages.js';
-export type {
-  Awaitable,
-  Entry,
-  InboxItem,
-  ListOptions,
-  NewEntry,
-  SessionInfo,
-  Store,
-} from '../../kernel/store.js';
+
 export {
   checkFork,
   checkStorable,
@@ -32,4 +15,22 @@ export {
   pathFailed,
   type SyncStore,
   takenBy,
-} from '../../kernel/store-kit.js';
+} from '../../kernel/journal/store-kit.js';
+export {
+  AlliumError,
+  checkKeys,
+  invalidOption,
+  nearest,
+  sessionConflict,
+  shown,
+} from '../../kernel/lib/errors.js';
+export { deepFreeze } from '../../kernel/protocol/messages.js';
+export type {
+  Awaitable,
+  Entry,
+  InboxItem,
+  ListOptions,
+  NewEntry,
+  SessionInfo,
+  Store,
+} from '../../kernel/protocol/store.js';

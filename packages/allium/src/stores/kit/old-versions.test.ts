@@ -2,14 +2,14 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { upgradeEntries } from '../../kernel/entry-upgrade.js';
+import { upgradeEntries } from '../../kernel/journal/entry-upgrade.js';
 import {
   ENTRY_VERSION,
   type EntryBody,
   type InboxItem,
   type NewEntry,
   type Store,
-} from '../../kernel/store.js';
+} from '../../kernel/protocol/store.js';
 import { fileStore } from '../file/index.js';
 import { memoryStore } from '../memory/index.js';
 import { sqliteStore } from '../sqlite/index.js';

@@ -2,8 +2,8 @@
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import { AlliumError } from '../../kernel/errors.js';
-import { pathFailed } from '../../kernel/store-kit.js';
+import { pathFailed } from '../../kernel/journal/store-kit.js';
+import { AlliumError } from '../../kernel/lib/errors.js';
 
 export type SqliteValue = string | number | null;
 

@@ -1,6 +1,5 @@
 /** Sessions in an SQLite database: one file, nothing to run, the store to begin with. */
-import { checkKeys, invalidOption, sessionConflict } from '../../kernel/errors.js';
-import type { Entry, InboxItem, ListOptions, NewEntry, SessionInfo } from '../../kernel/store.js';
+
 import {
   checkFork,
   checkStorable,
@@ -12,7 +11,9 @@ import {
   parseEntries,
   type SyncStore,
   takenBy,
-} from '../../kernel/store-kit.js';
+} from '../../kernel/journal/store-kit.js';
+import { checkKeys, invalidOption, sessionConflict } from '../../kernel/lib/errors.js';
+import type { Entry, InboxItem, ListOptions, NewEntry, SessionInfo } from '../../kernel/protocol/store.js';
 import { openFile, type SqliteDatabase, type SqliteStatement } from './driver.js';
 import { LOWER, makeTables } from './tables.js';
 

@@ -1,14 +1,14 @@
 /** One agent with the middleware under test, a model that follows scenarios, and a clock that stands still. */
-import { Agent, type RunOptions } from '../../kernel/agent.js';
-import { type Clock, monotonic } from '../../kernel/clock.js';
-import { invalidOption, isThenable, RunError } from '../../kernel/errors.js';
-import type { RunStream } from '../../kernel/event-stream.js';
-import { memoryStore } from '../../kernel/memory-store.js';
-import { deepFreeze, type Metadata, type UserMessage } from '../../kernel/messages.js';
-import type { Middleware } from '../../kernel/middleware.js';
-import type { Model, ModelSettings } from '../../kernel/model.js';
-import type { Session } from '../../kernel/session.js';
-import type { Tool } from '../../kernel/tool.js';
+import { Agent, type RunOptions } from '../../kernel/agent/agent.js';
+import type { Session } from '../../kernel/agent/session.js';
+import type { RunStream } from '../../kernel/events/event-stream.js';
+import { memoryStore } from '../../kernel/journal/memory-store.js';
+import { type Clock, monotonic } from '../../kernel/lib/clock.js';
+import { invalidOption, isThenable, RunError } from '../../kernel/lib/errors.js';
+import { deepFreeze, type Metadata, type UserMessage } from '../../kernel/protocol/messages.js';
+import type { Middleware } from '../../kernel/protocol/middleware.js';
+import type { Model, ModelSettings } from '../../kernel/protocol/model.js';
+import type { Tool } from '../../kernel/protocol/tool.js';
 import { collect } from '../collect.js';
 import { type FakeClock, fakeClock, settle } from '../fake-clock.js';
 import { play, snapshot, toStep, untilAborted } from '../scripted-model.js';

@@ -1,7 +1,7 @@
 /** A middleware with every hook observed from outside: what it is given, what comes back through `next()`, how it ends. */
-import { isThenable } from '../../kernel/errors.js';
-import { LAYER_HOOKS, type Middleware } from '../../kernel/middleware.js';
-import { RULES } from '../../kernel/rules.js';
+import { isThenable } from '../../kernel/lib/errors.js';
+import { RULES } from '../../kernel/plan/rules.js';
+import { LAYER_HOOKS, type Middleware } from '../../kernel/protocol/middleware.js';
 
 export interface Watch {
   /** A hook is about to be called. */

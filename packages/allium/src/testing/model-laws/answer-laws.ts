@@ -1,6 +1,6 @@
 /** Laws about answers: what is in them, by capability. */
-import { messageOf, shown } from '../../kernel/errors.js';
-import { type AssistantContent, type ToolCall, textOf, toolCallsOf } from '../../kernel/messages.js';
+import { messageOf, shown } from '../../kernel/lib/errors.js';
+import { type AssistantContent, type ToolCall, textOf, toolCallsOf } from '../../kernel/protocol/messages.js';
 import {
   type Capability,
   contentOf,

@@ -1,7 +1,7 @@
 /** Laws about calls: how they are ended, how they fail, and that they do not get in each other's way. */
-import { messageOf, shown } from '../../kernel/errors.js';
-import { deepFreeze } from '../../kernel/messages.js';
-import type { Model, ModelPart, ModelRequest } from '../../kernel/model.js';
+import { messageOf, shown } from '../../kernel/lib/errors.js';
+import { deepFreeze } from '../../kernel/protocol/messages.js';
+import type { Model, ModelPart, ModelRequest } from '../../kernel/protocol/model.js';
 import { expectSame } from '../same.js';
 import {
   capabilities,

@@ -1,7 +1,7 @@
 /** What each law of models is given, and how it reads a stream. */
-import { Assembler } from '../../kernel/assemble.js';
-import type { ModelResponse } from '../../kernel/messages.js';
-import { type Model, type ModelPart, type ModelRequest, modelName } from '../../kernel/model.js';
+import { Assembler } from '../../kernel/guards/assemble.js';
+import type { ModelResponse } from '../../kernel/protocol/messages.js';
+import { type Model, type ModelPart, type ModelRequest, modelName } from '../../kernel/protocol/model.js';
 import type { Law } from '../law-runner.js';
 
 export interface Capability {

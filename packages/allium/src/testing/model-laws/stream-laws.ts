@@ -1,7 +1,7 @@
 /** Laws about the stream itself: its shape, its parts, its end. */
-import { Assembler } from '../../kernel/assemble.js';
-import { isThenable, shown } from '../../kernel/errors.js';
-import { type ModelPart, modelName } from '../../kernel/model.js';
+import { Assembler } from '../../kernel/guards/assemble.js';
+import { isThenable, shown } from '../../kernel/lib/errors.js';
+import { type ModelPart, modelName } from '../../kernel/protocol/model.js';
 import { expectSame } from '../same.js';
 import { capabilities, type ModelCheck, read, within } from './context.js';
 

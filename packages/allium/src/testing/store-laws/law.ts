@@ -1,5 +1,5 @@
 /** What a law of the store port is. */
-import type { Store } from '../../kernel/store.js';
+import type { Store } from '../../kernel/protocol/store.js';
 
 export interface LawContext {
   /** Begins every session id and tenant of this trial. */

@@ -1,6 +1,6 @@
 /** Breaks `abort-calls`: it calls the model itself when a run was aborted, past the kernel, which would have refused. */
-import { controlKind } from '../../../kernel/errors.js';
-import { defineMiddleware, type Middleware } from '../../../kernel/middleware.js';
+import { controlKind } from '../../../kernel/lib/errors.js';
+import { defineMiddleware, type Middleware } from '../../../kernel/protocol/middleware.js';
 
 export function smuggler(): Middleware {
   return defineMiddleware({

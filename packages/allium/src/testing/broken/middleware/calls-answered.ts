@@ -1,5 +1,5 @@
 /** Breaks `calls-answered`: it keeps bad news from the model, and leaves calls without a result. */
-import { defineMiddleware, type Middleware } from '../../../kernel/middleware.js';
+import { defineMiddleware, type Middleware } from '../../../kernel/protocol/middleware.js';
 
 export function goodNewsOnly(): Middleware {
   return defineMiddleware({

@@ -1,5 +1,5 @@
 /** Breaks `chunk-invariance`: it looks for a word in each piece of a stream, and misses it where a piece ends inside. */
-import { defineMiddleware, type Middleware } from '../../../kernel/middleware.js';
+import { defineMiddleware, type Middleware } from '../../../kernel/protocol/middleware.js';
 
 export function piecewise(word = 'Rumpelstiltskin'): Middleware {
   return defineMiddleware({

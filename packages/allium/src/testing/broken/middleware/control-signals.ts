@@ -1,7 +1,7 @@
 /** Breaks `control-signals`: it takes every end for a failure and makes something up. */
-import { controlKind, isControl } from '../../../kernel/errors.js';
-import { assistantMessage } from '../../../kernel/messages.js';
-import { defineMiddleware, type Middleware } from '../../../kernel/middleware.js';
+import { controlKind, isControl } from '../../../kernel/lib/errors.js';
+import { assistantMessage } from '../../../kernel/protocol/messages.js';
+import { defineMiddleware, type Middleware } from '../../../kernel/protocol/middleware.js';
 
 export function unstoppable(): Middleware {
   return defineMiddleware({

@@ -1,6 +1,6 @@
 /** Breaks `error-identity`: it replaces errors by friendlier ones and forgets the cause. */
-import { isControl, messageOf } from '../../../kernel/errors.js';
-import { defineMiddleware, type Middleware } from '../../../kernel/middleware.js';
+import { isControl, messageOf } from '../../../kernel/lib/errors.js';
+import { defineMiddleware, type Middleware } from '../../../kernel/protocol/middleware.js';
 
 export function friendly(): Middleware {
   return defineMiddleware({

@@ -1,6 +1,6 @@
 /** Breaks `neutrality`: it has something to say even when nobody asked. */
-import type { Message } from '../../../kernel/messages.js';
-import { defineMiddleware, type Middleware } from '../../../kernel/middleware.js';
+import type { Message } from '../../../kernel/protocol/messages.js';
+import { defineMiddleware, type Middleware } from '../../../kernel/protocol/middleware.js';
 
 export function talkative(): Middleware {
   return defineMiddleware({

@@ -1,6 +1,6 @@
 /** Breaks `no-mutation`: it writes on the model of its caller. */
-import { isControl } from '../../../kernel/errors.js';
-import { defineMiddleware, type Middleware } from '../../../kernel/middleware.js';
+import { isControl } from '../../../kernel/lib/errors.js';
+import { defineMiddleware, type Middleware } from '../../../kernel/protocol/middleware.js';
 
 export function scribbling(): Middleware {
   return defineMiddleware({

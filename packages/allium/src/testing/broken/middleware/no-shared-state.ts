@@ -1,7 +1,7 @@
 /** Breaks `no-shared-state`: what it keeps between two hooks belongs to the instance, not to the run. */
-import { type Message, type ModelResponse, textOf } from '../../../kernel/messages.js';
-import { defineMiddleware, type Middleware } from '../../../kernel/middleware.js';
-import { defineState } from '../../../kernel/state.js';
+import { type Message, type ModelResponse, textOf } from '../../../kernel/protocol/messages.js';
+import { defineMiddleware, type Middleware } from '../../../kernel/protocol/middleware.js';
+import { defineState } from '../../../kernel/protocol/state.js';
 
 export function forgetful(): Middleware {
   let current: readonly Message[] = [];

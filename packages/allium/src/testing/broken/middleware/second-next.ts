@@ -1,5 +1,5 @@
 /** Breaks `second-next`: it takes a second attempt for a mistake. */
-import { defineMiddleware, type Middleware } from '../../../kernel/middleware.js';
+import { defineMiddleware, type Middleware } from '../../../kernel/protocol/middleware.js';
 
 export function oncePerTurn(): Middleware {
   const seen = new Set<string>();

@@ -1,5 +1,5 @@
 /** Breaks `unhandled-rejections`: it makes a promise for the abort and looks at it too late. */
-import { defineMiddleware, type Middleware } from '../../../kernel/middleware.js';
+import { defineMiddleware, type Middleware } from '../../../kernel/protocol/middleware.js';
 
 export function lateRace(): Middleware {
   return defineMiddleware({

@@ -1,6 +1,6 @@
 /** Breaks `atomic-append`: writes a batch entry by entry, so one that cannot be written leaves those before it. */
-import { memoryStore } from '../../../kernel/memory-store.js';
-import type { Store } from '../../../kernel/store.js';
+import { memoryStore } from '../../../kernel/journal/memory-store.js';
+import type { Store } from '../../../kernel/protocol/store.js';
 import { broken } from './delegate.js';
 
 export function piecemealStore(): Store {

@@ -1,7 +1,8 @@
 /** Breaks `conflict-writes-nothing`: reports the conflict when the entries are in the journal already. */
-import { sessionConflict } from '../../../kernel/errors.js';
-import { memoryStore } from '../../../kernel/memory-store.js';
-import type { Store } from '../../../kernel/store.js';
+
+import { memoryStore } from '../../../kernel/journal/memory-store.js';
+import { sessionConflict } from '../../../kernel/lib/errors.js';
+import type { Store } from '../../../kernel/protocol/store.js';
 import { broken } from './delegate.js';
 
 export function hastyStore(): Store {

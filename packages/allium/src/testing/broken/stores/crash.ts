@@ -1,7 +1,7 @@
 /** Breaks `crash`: confirms a post while it is still on its way to the disk. */
-import { memoryStore } from '../../../kernel/memory-store.js';
-import type { Store } from '../../../kernel/store.js';
-import type { SyncStore } from '../../../kernel/store-kit.js';
+import { memoryStore } from '../../../kernel/journal/memory-store.js';
+import type { SyncStore } from '../../../kernel/journal/store-kit.js';
+import type { Store } from '../../../kernel/protocol/store.js';
 import { broken } from './delegate.js';
 
 const disks = new WeakMap<Store, SyncStore>();

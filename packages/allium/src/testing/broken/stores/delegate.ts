@@ -1,7 +1,7 @@
 /** A memory store with some of its methods replaced: what every broken store here is made from. */
-import { memoryStore } from '../../../kernel/memory-store.js';
-import type { Entry, Store } from '../../../kernel/store.js';
-import type { SyncStore } from '../../../kernel/store-kit.js';
+import { memoryStore } from '../../../kernel/journal/memory-store.js';
+import type { SyncStore } from '../../../kernel/journal/store-kit.js';
+import type { Entry, Store } from '../../../kernel/protocol/store.js';
 
 export function broken(inner: SyncStore, replaced: Partial<Store>): Store {
   return {

@@ -1,7 +1,7 @@
 /** Breaks `delete-sub-agents`: what sub-agents said stays when the session of their agent is deleted. */
-import { memoryStore } from '../../../kernel/memory-store.js';
-import type { Store } from '../../../kernel/store.js';
-import { parentOf } from '../../../kernel/store-kit.js';
+import { memoryStore } from '../../../kernel/journal/memory-store.js';
+import { parentOf } from '../../../kernel/journal/store-kit.js';
+import type { Store } from '../../../kernel/protocol/store.js';
 import { broken } from './delegate.js';
 
 export function transcriptKeepingStore(): Store {

@@ -1,6 +1,6 @@
 /** Breaks `delete`: the inbox stays, so a session made again under the same id gets the mail of the old one. */
-import { memoryStore } from '../../../kernel/memory-store.js';
-import type { InboxItem, Store } from '../../../kernel/store.js';
+import { memoryStore } from '../../../kernel/journal/memory-store.js';
+import type { InboxItem, Store } from '../../../kernel/protocol/store.js';
 import { broken } from './delegate.js';
 
 export function mailKeepingStore(): Store {

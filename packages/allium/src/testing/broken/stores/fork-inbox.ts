@@ -1,6 +1,6 @@
 /** Breaks `fork-inbox`: the inbox of a fork counts from 1, though its journal says that more were taken. */
-import { memoryStore } from '../../../kernel/memory-store.js';
-import type { Store } from '../../../kernel/store.js';
+import { memoryStore } from '../../../kernel/journal/memory-store.js';
+import type { Store } from '../../../kernel/protocol/store.js';
 import { broken } from './delegate.js';
 
 export function recountingForkStore(): Store {

@@ -1,6 +1,6 @@
 /** Ignores `expectedSeq` altogether, and so breaks every law that stands on it. */
-import { memoryStore } from '../../../kernel/memory-store.js';
-import type { Store } from '../../../kernel/store.js';
+import { memoryStore } from '../../../kernel/journal/memory-store.js';
+import type { Store } from '../../../kernel/protocol/store.js';
 import { broken } from './delegate.js';
 
 export function carelessStore(): Store {

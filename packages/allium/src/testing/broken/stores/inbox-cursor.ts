@@ -1,6 +1,6 @@
 /** Breaks `inbox-cursor`: what was taken is gone, even when the runner dies before it is in the journal. */
-import { memoryStore } from '../../../kernel/memory-store.js';
-import type { Store } from '../../../kernel/store.js';
+import { memoryStore } from '../../../kernel/journal/memory-store.js';
+import type { Store } from '../../../kernel/protocol/store.js';
 import { broken } from './delegate.js';
 
 export function destructiveInboxStore(): Store {

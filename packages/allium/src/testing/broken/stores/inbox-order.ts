@@ -1,6 +1,6 @@
 /** Breaks `inbox-order`: the numbers are right, the items stand the wrong way round. */
-import { memoryStore } from '../../../kernel/memory-store.js';
-import type { Store } from '../../../kernel/store.js';
+import { memoryStore } from '../../../kernel/journal/memory-store.js';
+import type { Store } from '../../../kernel/protocol/store.js';
 import { broken } from './delegate.js';
 
 export function stackInboxStore(): Store {

@@ -1,6 +1,6 @@
 /** Breaks `inbox-taken`: what an entry took over stays in the inbox, for whoever reads the disk. */
-import { memoryStore } from '../../../kernel/memory-store.js';
-import type { Entry, NewEntry, Store } from '../../../kernel/store.js';
+import { memoryStore } from '../../../kernel/journal/memory-store.js';
+import type { Entry, NewEntry, Store } from '../../../kernel/protocol/store.js';
 import { broken } from './delegate.js';
 
 export function hoardingInboxStore(): Store {

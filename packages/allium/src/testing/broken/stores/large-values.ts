@@ -1,6 +1,6 @@
 /** Breaks `large-values`: cuts text after a million characters, as a column with a limit does. */
-import { memoryStore } from '../../../kernel/memory-store.js';
-import type { Entry, Store } from '../../../kernel/store.js';
+import { memoryStore } from '../../../kernel/journal/memory-store.js';
+import type { Entry, Store } from '../../../kernel/protocol/store.js';
 import { broken, brokenText } from './delegate.js';
 
 export function cuttingStore(): Store {

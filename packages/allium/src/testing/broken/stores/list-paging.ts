@@ -1,7 +1,7 @@
 /** Breaks `list-paging`: its cursor counts from the newest session, and newer ones come in while somebody pages. */
-import { memoryStore } from '../../../kernel/memory-store.js';
-import type { Store } from '../../../kernel/store.js';
-import { listCursor } from '../../../kernel/store-kit.js';
+import { memoryStore } from '../../../kernel/journal/memory-store.js';
+import { listCursor } from '../../../kernel/journal/store-kit.js';
+import type { Store } from '../../../kernel/protocol/store.js';
 import { broken } from './delegate.js';
 
 export function offsetPagingStore(): Store {

@@ -1,6 +1,6 @@
 /** Breaks `list-tenant`: shows every tenant the sessions of all. */
-import { memoryStore } from '../../../kernel/memory-store.js';
-import type { Store } from '../../../kernel/store.js';
+import { memoryStore } from '../../../kernel/journal/memory-store.js';
+import type { Store } from '../../../kernel/protocol/store.js';
 import { broken } from './delegate.js';
 
 export function tenantBlindStore(): Store {

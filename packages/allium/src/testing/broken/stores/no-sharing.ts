@@ -1,6 +1,6 @@
 /** Breaks `no-sharing`: keeps and hands out the very objects it was given, unfrozen. */
-import { memoryStore } from '../../../kernel/memory-store.js';
-import type { Entry, NewEntry, Store } from '../../../kernel/store.js';
+import { memoryStore } from '../../../kernel/journal/memory-store.js';
+import type { Entry, NewEntry, Store } from '../../../kernel/protocol/store.js';
 import { broken } from './delegate.js';
 
 export function sharingStore(): Store {

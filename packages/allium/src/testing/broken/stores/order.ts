@@ -1,6 +1,6 @@
 /** Breaks `order`: the second half of a journal comes back before the first, numbered as if nothing had happened. */
-import { memoryStore } from '../../../kernel/memory-store.js';
-import type { Entry, Store } from '../../../kernel/store.js';
+import { memoryStore } from '../../../kernel/journal/memory-store.js';
+import type { Entry, Store } from '../../../kernel/protocol/store.js';
 import { broken } from './delegate.js';
 
 export function disorderlyStore(): Store {

@@ -1,6 +1,6 @@
 /** Breaks `read-from`: in the middle of a batch it begins with the next one. */
-import { memoryStore } from '../../../kernel/memory-store.js';
-import type { Store } from '../../../kernel/store.js';
+import { memoryStore } from '../../../kernel/journal/memory-store.js';
+import type { Store } from '../../../kernel/protocol/store.js';
 import { broken } from './delegate.js';
 
 export function batchReadingStore(): Store {

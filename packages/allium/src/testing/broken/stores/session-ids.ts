@@ -1,6 +1,6 @@
 /** Breaks `session-ids`: keeps sessions under names that do not tell upper from lower case. */
-import { memoryStore } from '../../../kernel/memory-store.js';
-import type { Store } from '../../../kernel/store.js';
+import { memoryStore } from '../../../kernel/journal/memory-store.js';
+import type { Store } from '../../../kernel/protocol/store.js';
 import { broken } from './delegate.js';
 
 export function caseFoldingStore(): Store {

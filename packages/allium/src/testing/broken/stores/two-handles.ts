@@ -1,8 +1,9 @@
 /** Breaks `two-handles`: a handle asks for the head once and then believes itself. */
-import { sessionConflict } from '../../../kernel/errors.js';
-import { memoryStore } from '../../../kernel/memory-store.js';
-import type { Store } from '../../../kernel/store.js';
-import type { SyncStore } from '../../../kernel/store-kit.js';
+
+import { memoryStore } from '../../../kernel/journal/memory-store.js';
+import type { SyncStore } from '../../../kernel/journal/store-kit.js';
+import { sessionConflict } from '../../../kernel/lib/errors.js';
+import type { Store } from '../../../kernel/protocol/store.js';
 import { broken } from './delegate.js';
 
 const data = new WeakMap<Store, SyncStore>();

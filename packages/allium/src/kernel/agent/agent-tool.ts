@@ -1,0 +1,71 @@
+/** An agent as a tool of another agent. */
+
+import { checkKeys, invalidOption } from '../lib/errors.js';
+import { agentTags } from '../protocol/child-tags.js';
+import type { MessageInput } from '../protocol/messages.js';
+import { objectInput } from '../protocol/object-input.js';
+import type { StandardSchema } from '../protocol/standard-schema.js';
+import { type Tool, type ToolOptions, tool } from '../protocol/tool.js';
+import type { Agent } from './agent.js';
+import { childResult, forward, runChild } from './child-run.js';
+
+export interface AsToolOptions<Input = { prompt: string }, Output = Input>
+  extends Pick<
+    ToolOptions<Input, Output>,
+    'name' | 'description' | 'toJsonSchema' | 'concurrency' | 'timeoutMs' | 'tags'
+  > {
+  /** What the calling model has to give. @default `{ prompt: string }` */
+  readonly input?: StandardSchema<Input, Output>;
+  /** What the agent is told, made of the input. @default `prompt`, or the input as JSON where it is another */
+  readonly prompt?: (args: Output) => MessageInput | readonly MessageInput[];
+  /** Whether the guards of the calling agent judge what this one is told, says and does, after its own. @default true */
+  readonly inheritGuards?: boolean;
+}
+
+const OPTIONS = [
+  'name',
+  'description',
+  'input',
+  'prompt',
+  'toJsonSchema',
+  'concurrency',
+  'timeoutMs',
+  'tags',
+  'inheritGuards',
+];
+
+/** See `agent.asTool()`. */
+export function agentTool<Input, Output>(
+  agent: Agent,
+  options: AsToolOptions<Input, Output>,
+): Tool<Input, Output> {
+  if (typeof options !== 'object' || options === null) throw invalidOption('options', 'an object', options);
+  checkKeys('asTool()', options, OPTIONS);
+  const { input, prompt, inheritGuards = true, tags = [], ...rest } = options;
+  if (prompt !== undefined && typeof prompt !== 'function')
+    throw invalidOption('prompt', 'a function of the input', prompt);
+  if (typeof inheritGuards !== 'boolean')
+    throw invalidOption('inheritGuards', 'true or false', inheritGuards);
+  const told = prompt ?? (input ? (args: Output) => JSON.stringify(args) : promptOf);
+  return tool<Input, Output>({
+    ...rest,
+    tags: [...tags, ...agentTags(inheritGuards)],
+    input: input ?? (PROMPT as unknown as StandardSchema<Input, Output>),
+    // Called again, it goes on where it was: nothing is in doubt.
+    onInDoubt: 'retry',
+    async execute(args, ctx) {
+      const onEvent = ctx._run.watched
+        ? (event: Parameters<typeof forward>[1], id: string) => forward(ctx, event, id)
+        : undefined;
+      return childResult(await runChild(ctx, { agent, input: told(args), onEvent, inheritGuards }));
+    },
+  });
+}
+
+const PROMPT = objectInput<{ prompt: string }>({
+  prompt: { type: 'text', description: 'What to do, with everything needed to do it.' },
+});
+
+function promptOf(args: unknown): string {
+  return (args as { prompt: string }).prompt;
+}

@@ -1,0 +1,279 @@
+/** An agent: a model, tools and middleware. It keeps nothing per run, so one agent serves any number at once. */
+
+import type { Context } from '../context/context.js';
+import type { RequestParts } from '../context/model-context.js';
+import type { RunStream } from '../events/event-stream.js';
+import { ObserverFeed, type ObserverProblem } from '../events/observer-feed.js';
+import type { QueueModes } from '../inbox/inbox.js';
+import { STORE_TIMEOUT_MS } from '../journal/bounded-store.js';
+import { memoryStore } from '../journal/memory-store.js';
+import { type Clock, systemClock } from '../lib/clock.js';
+import { invalidOption, messageOf, shown } from '../lib/errors.js';
+import { MostlyOne } from '../lib/mostly-one.js';
+import { randomId } from '../lib/random-id.js';
+import { terminalText } from '../lib/terminal-text.js';
+import {
+  type ComposeOptions,
+  compose,
+  type ExplicitHooks,
+  flatten,
+  guardsFrom,
+  type Plan,
+} from '../plan/compose.js';
+import { RULES, type RuleHook } from '../plan/rules.js';
+import type { Observer } from '../protocol/events.js';
+import type { Limits, SessionLimits } from '../protocol/limits.js';
+import { deepFreeze, type MessageInput, type Metadata } from '../protocol/messages.js';
+import type { Middleware, MiddlewareList } from '../protocol/middleware.js';
+import type { Model, ModelSettings } from '../protocol/model.js';
+import { checkOptions, checkText } from '../protocol/options.js';
+import { type PriceOf, priceReader } from '../protocol/prices.js';
+import type { RunResult } from '../protocol/result.js';
+import type { StateCell } from '../protocol/state.js';
+import type { RequestHandler, Store } from '../protocol/store.js';
+import type { Tool } from '../protocol/tool.js';
+import { checkAgentOptions } from './agent-options.js';
+import { type AsToolOptions, agentTool } from './agent-tool.js';
+import { type Explanation, explainPlan } from './explain.js';
+import { checkSessionId, Session, type SessionOptions } from './session.js';
+
+export interface AgentOptions extends ExplicitHooks {
+  /** What is asked in every turn, unless a layer sets another one. */
+  readonly model: Model;
+  /** Of the agent, for people and logs: hooks see it as `ctx.agent.name`. @default 'agent' */
+  readonly name?: string;
+  /** Told to the model before the conversation. @default '' */
+  readonly systemPrompt?: string;
+  /** What the model may call, beside the tools that middleware bring. */
+  readonly tools?: readonly Tool[];
+  /** First is outermost. */
+  readonly middleware?: MiddlewareList;
+  /** How the model is asked: see `ModelSettings`. @default {} */
+  readonly settings?: ModelSettings;
+  /** In which turns of a run a `toolChoice` that demands a call holds. In all of them, a model that obeys never ends by itself. @default 'first' */
+  readonly toolChoiceTurns?: 'first' | 'all';
+  /** Of one run: see `Limits`. */
+  readonly limits?: Limits;
+  /** Over all runs of a session: `turns`, `toolCalls`, `tokens` and `costUsd`. */
+  readonly sessionLimits?: SessionLimits;
+  /** Where sessions are kept. @default in memory, forgetting each `agent.run()` when it has ended */
+  readonly store?: Store;
+  /** Functions, or objects with `onEvent()`, that are told every event of every run and can change nothing. */
+  readonly observers?: readonly Observer[];
+  /** Told when an observer throws or is too slow. @default a warning on stderr */
+  readonly onObserverError?: (problem: ObserverProblem) => void;
+  /** How the calls of one answer run. @default 'parallel' */
+  readonly toolExecution?: 'parallel' | 'sequential';
+  /** How many steering and follow-up messages are taken in at a time: `steering` and `followUps` are each `'all'` or `'one'`. @default all */
+  readonly queue?: QueueModes;
+  /** Milliseconds that each `afterRun` hook, and code that ignores an abort, may take before the run goes on without it. @default 5000 */
+  readonly teardownTimeoutMs?: number;
+  /** State cells that belong to no middleware. */
+  readonly state?: readonly StateCell<any>[];
+  /** Names of guarding middleware whose hooks the explicit ones here may replace. */
+  readonly replaces?: readonly string[];
+  /** Prices of models that do not carry one. */
+  readonly priceOf?: PriceOf;
+  /** Milliseconds to wait for one answer of the store: later it is `STORE_TIMEOUT`, and the session can be resumed. A run that is aborted or out of time waits for `teardownTimeoutMs` at most, but at least a second. `Infinity` for no limit. @default 30000 */
+  readonly storeTimeoutMs?: number;
+  /** Whom new sessions belong to. A session of another tenant is not opened: `TENANT_MISMATCH`. */
+  readonly tenant?: string;
+  /** Answers questions to a human in place, while the run waits. Returning undefined suspends the run; throwing fails it, or the call of a tool that asked itself. */
+  readonly onRequest?: RequestHandler;
+  /** Where all time comes from. @default the time of the system */
+  readonly clock?: Clock;
+  /** Makes run and session ids. @default random */
+  readonly newId?: () => string;
+}
+
+/** What a run takes. Middleware that take options of their own add them with `declare module 'allium'`. */
+export interface RunOptions {
+  /** More middleware for this run: inside the agent's for layers and after them for rules. */
+  readonly middleware?: MiddlewareList;
+  /** Aborts the run: it rejects with `ABORTED`, and everything that waits inside it is cancelled. */
+  readonly signal?: AbortSignal;
+  /** Override the agent's, one by one. */
+  readonly limits?: Limits;
+  /** Instead of the session's or the agent's, for this run only. */
+  readonly tenant?: string;
+  /** Override the agent's, one by one. A resume that should keep them gives them again. */
+  readonly queue?: QueueModes;
+  /** For hooks: `ctx.runMetadata`. JSON. */
+  readonly metadata?: Metadata;
+  /** Instead of the agent's. */
+  readonly onRequest?: RequestHandler;
+  /** Makes this run a child: it shares the parent's budgets, abort and tenant. */
+  readonly parent?: Context;
+  /** Whether the guards of the parent's run judge in this one, after its own. @default true */
+  readonly inheritGuards?: boolean;
+}
+
+export class Agent {
+  readonly name: string;
+  readonly model: Model;
+  readonly systemPrompt: string;
+  readonly settings: ModelSettings;
+  readonly limits: Limits;
+  readonly sessionLimits: SessionLimits;
+  readonly store: Store;
+  readonly tenant: string | undefined;
+  readonly toolExecution: 'parallel' | 'sequential';
+  readonly queue: QueueModes;
+  readonly teardownTimeoutMs: number;
+  readonly storeTimeoutMs: number;
+  readonly clock: Clock;
+  /** What the middleware list came to. */
+  readonly plan: Plan;
+  /** @internal */ readonly _feeds: readonly ObserverFeed[];
+  /** @internal What holds the run under way of a session, by its id. */ readonly _busy =
+    new MostlyOne<Session>();
+  /** @internal Nobody asked for a store: single runs are forgotten when they have ended. */
+  readonly _forgets: boolean;
+  /** @internal */ readonly _onRequest: AgentOptions['onRequest'];
+  /** @internal */ readonly _priceOf: PriceOf;
+  /** @internal */ readonly newId: () => string;
+  private readonly laterSettings: ModelSettings;
+  private readonly middleware: readonly Middleware[];
+  private readonly composing: ComposeOptions;
+  /** Plans as a sub-agent, by the plan of the caller. */
+  private readonly inherited = new WeakMap<Plan, Plan>();
+
+  constructor(options: AgentOptions) {
+    checkAgentOptions(options);
+    const { settings = {}, middleware = [], observers = [] } = options;
+    this.name = options.name ?? 'agent';
+    this.model = options.model;
+    this.systemPrompt = options.systemPrompt ?? '';
+    this.settings = ownSettings(settings);
+    this.laterSettings = options.toolChoiceTurns === 'all' ? this.settings : undemanding(this.settings);
+    this.limits = Object.freeze({ ...options.limits });
+    this.sessionLimits = Object.freeze({ ...options.sessionLimits });
+    this._forgets = options.store === undefined;
+    this.store = options.store ?? memoryStore();
+    this.tenant = options.tenant;
+    this.toolExecution = options.toolExecution ?? 'parallel';
+    this.queue = Object.freeze({ ...options.queue });
+    this.teardownTimeoutMs = options.teardownTimeoutMs ?? 5000;
+    this.storeTimeoutMs = options.storeTimeoutMs ?? STORE_TIMEOUT_MS;
+    this.clock = options.clock ?? systemClock;
+    this._onRequest = options.onRequest;
+    const report = options.onObserverError ?? warn;
+    this._feeds = observers.map((observer, index) => new ObserverFeed(observer, index, report));
+    this._priceOf = priceReader(options.priceOf);
+    this.newId = options.newId ? () => checkId(options.newId!()) : randomId;
+    this.middleware = flatten(middleware);
+    const hooks: Partial<Record<RuleHook, unknown>> = {};
+    for (const hook of Object.keys(RULES) as RuleHook[])
+      if (options[hook] !== undefined) hooks[hook] = options[hook];
+    this.composing = {
+      tools: options.tools ?? [],
+      state: options.state ?? [],
+      hooks: hooks as ExplicitHooks,
+      replaces: options.replaces,
+    };
+    this.plan = compose(this.middleware, this.composing);
+  }
+
+  /** Runs to the end. Resolves when done, stopped or suspended; rejects with a `RunError` when it fails or is aborted. */
+  run(input: MessageInput | readonly MessageInput[], options?: RunOptions): Promise<RunResult> {
+    try {
+      return this.single().run(input, options);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  /** Runs and hands out events as they happen. `result` settles like `run()`; leaving the loop early aborts. */
+  stream(input: MessageInput | readonly MessageInput[], options?: RunOptions): RunStream {
+    return this.single().stream(input, options);
+  }
+
+  /** A conversation that goes on: the same id brings back the same history. */
+  session(id: string, options: SessionOptions = {}): Session {
+    checkSessionId(id);
+    checkOptions('session', options, ['tenant']);
+    const { tenant } = options;
+    if (tenant !== undefined) checkText('tenant', tenant);
+    return new Session(this, id, false, this.store, tenant);
+  }
+
+  /**
+   * This agent as a tool of another: each call is a run of it, in a session under the caller's and in the caller's
+   * store, that shares budgets, abort and tenant. Its questions suspend the caller, and their answers reach it.
+   *
+   * @example
+   * const clerk = new Agent({ name: 'clerk', model, tools: [lookUp] });
+   * const boss = new Agent({ model, tools: [clerk.asTool({ name: 'ask_clerk', description: 'Asks the clerk.' })] });
+   */
+  asTool<Input = { prompt: string }, Output = Input>(
+    options: AsToolOptions<Input, Output>,
+  ): Tool<Input, Output> {
+    return agentTool(this, options);
+  }
+
+  /** What is composed, in which order, and what is dangerous about it. `String(explanation)` is for people. */
+  explain(options: Pick<RunOptions, 'middleware'> = {}): Explanation {
+    checkOptions('explain', options, ['middleware']);
+    return explainPlan(this.planFor(options.middleware));
+  }
+
+  /** Settles when observers have seen every event so far. */
+  async observersIdle(): Promise<void> {
+    await Promise.all(this._feeds.map((feed) => feed.idle()));
+  }
+
+  /** @internal The plan with per-run middleware inside, and the guards of the plan above. */
+  planFor(middleware: MiddlewareList | undefined, above?: Plan): Plan {
+    if (middleware === undefined && above === undefined) return this.plan;
+    const own = middleware === undefined ? this.middleware : [...this.middleware, ...flatten(middleware)];
+    if (above === undefined) return compose(own, this.composing);
+    const known = middleware === undefined ? this.inherited.get(above) : undefined;
+    if (known) return known;
+    const guards = guardsFrom(above, own);
+    const plan =
+      guards.length === 0 ? this.planFor(middleware) : compose([...own, ...guards], this.composing);
+    if (middleware === undefined) this.inherited.set(above, plan);
+    return plan;
+  }
+
+  /** @internal What the model calls of a turn start from; `before`: those of the turn before. */
+  request({ tools }: Plan, turn: number, before?: RequestParts): RequestParts {
+    const { model, systemPrompt } = this;
+    const settings = turn <= 1 ? this.settings : this.laterSettings;
+    if (before?.settings === settings) return before;
+    return { systemPrompt, tools, model, settings, messages: undefined };
+  }
+
+  private single(): Session {
+    return new Session(this, `s_${this.newId()}`, this._forgets);
+  }
+}
+
+/** Without a choice that demands a call; one that allows or forbids calls holds on. */
+function undemanding(settings: ModelSettings): ModelSettings {
+  const { toolChoice, ...rest } = settings;
+  return toolChoice === 'required' || typeof toolChoice === 'object' ? Object.freeze(rest) : settings;
+}
+
+/** A copy: what the caller keeps is the caller's. */
+function ownSettings(settings: ModelSettings): ModelSettings {
+  try {
+    return deepFreeze(structuredClone(settings));
+  } catch (cause) {
+    throw invalidOption('settings', `plain data (${messageOf(cause)})`, settings);
+  }
+}
+
+function warn(problem: ObserverProblem): void {
+  const what =
+    problem.error === undefined
+      ? `is too slow: ${problem.dropped} events dropped`
+      : `threw: ${shown(problem.error instanceof Error ? problem.error.message : problem.error)}`;
+  globalThis.console.warn(terminalText(`[allium] observer "${problem.observer}" ${what}`));
+}
+
+/** Ids that are all alike, such as those of a promise, would make one session of all. */
+function checkId(id: unknown): string {
+  if (typeof id !== 'string' || id === '') throw invalidOption('newId()', 'non-empty text, at once', id);
+  return id;
+}

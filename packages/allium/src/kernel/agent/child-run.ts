@@ -1,0 +1,306 @@
+/**
+ * A run inside a tool call: the one way in which agents call agents. The child has a session of its own under the
+ * parent's, in the parent's store, named by the call that started it. So when the call is made again, after a
+ * suspension or a crash, the child goes on, or its result is found, and nothing is done twice.
+ */
+
+import type { ToolContext } from '../context/context.js';
+import { isAllowed } from '../inbox/answers.js';
+import type { OpenRun } from '../journal/open-run.js';
+import type { SessionState } from '../journal/session-state.js';
+import { codeOf, isStoreTrouble, RunError, Suspension } from '../lib/errors.js';
+import type { AgentEvent } from '../protocol/events.js';
+import { deepFreeze, type MessageInput, textOf, toolCallsOf } from '../protocol/messages.js';
+import type { RunResult, RunStatus, Stop } from '../protocol/result.js';
+import type {
+  Awaitable,
+  Decision,
+  PendingRequest,
+  RequestContext,
+  RequestHandler,
+} from '../protocol/store.js';
+import { type ToolResult, toolResult } from '../protocol/tool.js';
+import { childId, endRun, placeOf } from '../run/abandoned.js';
+import type { Run } from '../run/run.js';
+import type { Call } from '../tools/tool-call.js';
+import type { Agent, RunOptions } from './agent.js';
+import { Session } from './session.js';
+
+/** How the run of a child ended. */
+export interface ChildOutcome {
+  readonly agent: Agent;
+  /** The id of its session. */
+  readonly sessionId: string;
+  readonly status: Exclude<RunStatus, 'suspended'>;
+  readonly stop: Stop;
+  readonly text: string;
+}
+
+export interface ChildRun {
+  readonly agent: Agent;
+  readonly input: MessageInput | readonly MessageInput[];
+  /**
+   * Told what the child does, in order.
+   *
+   * Contract: it is awaited, so a slow one slows the child down. What it throws ends the child and fails the call.
+   */
+  readonly onEvent?: ((event: AgentEvent, sessionId: string) => Awaitable<void>) | undefined;
+  /** See `RunOptions.inheritGuards`. */
+  readonly inheritGuards?: boolean;
+}
+
+/** Starts the next child of this call, or goes on with it. Its questions suspend the parent; its failure is an outcome. */
+export async function runChild(ctx: ToolContext, child: ChildRun): Promise<ChildOutcome> {
+  ctx._call.checkAsk();
+  const call = new ChildCall(ctx, child);
+  const { place } = call;
+  ctx._run.children ??= new Map();
+  const { children } = ctx._run;
+  const work = call.after(children.get(place));
+  children.set(place, work);
+  try {
+    return await work;
+  } finally {
+    if (children.get(place) === work) children.delete(place);
+  }
+}
+
+function isFailure(status: RunStatus | undefined): boolean {
+  return status === 'error' || status === 'aborted';
+}
+
+/** What the model, and in `details` the application, is told. */
+export function childResult(outcome: ChildOutcome, events?: readonly unknown[]): ToolResult {
+  const { agent, sessionId: agentId, status, stop, text } = outcome;
+  const why = stop.message ?? stop.reason;
+  const error =
+    status === 'done'
+      ? undefined
+      : `Sub-agent "${agent.name}" ${HOW[status]} (${status === 'stopped' ? stop.reason : status}): ${why}`;
+  const last = error && text ? `\nIts last answer was: ${text}` : '';
+  return toolResult({
+    content: error === undefined ? text || '(no output)' : error + last,
+    isError: error !== undefined,
+    details: { agentId, text, ...(events && { events }), ...(error !== undefined && { error }) },
+  });
+}
+
+const HOW = { stopped: 'did not finish', error: 'failed', aborted: 'was cancelled' } as const;
+
+/**
+ * Puts events of a child into the parent's stream, as updates of the call. Pieces of messages stay out: the whole
+ * message follows, and what a parent tells about a child grows with its turns, not with its words.
+ */
+export function forward(ctx: ToolContext, event: AgentEvent, sessionId: string): Awaitable<void> {
+  if (event.type === 'message_update' || event.type === 'message_reset') return;
+  // Those who watch the child hear of the error itself; further out its message is enough.
+  if (event.type === 'tool_execution_end' && event.error !== undefined) {
+    const { error: _, ...told } = event;
+    return forward(ctx, told, sessionId);
+  }
+  return ctx._of._owner.update(ctx, event.type, { agentId: sessionId, event }, true);
+}
+
+/** One child of one call. */
+class ChildCall {
+  private readonly run: Run;
+  /** Names the child in the session of the parent. */
+  readonly place: string;
+
+  /**
+   * The children of one execution are told apart by their order, so a tool that has several starts them in the same order
+   * each time.
+   */
+  constructor(
+    private readonly ctx: ToolContext,
+    private readonly child: ChildRun,
+  ) {
+    const { assistantMessage, toolCall } = ctx;
+    const index = toolCallsOf(assistantMessage).findIndex(({ id }) => id === toolCall.id);
+    this.run = ctx._run;
+    this.place = placeOf(assistantMessage.id, index, ++ctx._children);
+  }
+
+  /** Attempts of one call that overlap are one after the other here, and share what the first comes to. */
+  async after(before: Promise<ChildOutcome> | undefined): Promise<ChildOutcome> {
+    const outcome = await before?.catch(() => {});
+    this.checkAbort();
+    if (outcome && !isFailure(outcome.status)) return outcome;
+    return this.goOn(await this.find());
+  }
+
+  /**
+   * The session of the child. A failed child is the last word about its call, unless a layer calls the tool again in
+   * the same breath: that is a new try, and gets a session of its own.
+   */
+  private async find(): Promise<Session> {
+    const { sessionId, forgets, store } = this.run;
+    const again = this.ctx._call.attempts > 1;
+    const idOf = (n: number): string => childId(sessionId, this.place, n);
+    for (let n = 1; ; n++) {
+      const session = new Session(this.child.agent, idOf(n), forgets, store.raw);
+      const { open, ended } = await this.reached(() => session.peek());
+      const failed = !open && isFailure(ended?.status);
+      if (!failed || (!again && (await this.reached(() => store.head(idOf(n + 1)))) === 0)) return session;
+    }
+  }
+
+  private async goOn(session: Session): Promise<ChildOutcome> {
+    const of = { agent: this.child.agent, sessionId: session.id };
+    const state = await this.reached(() => session.peek());
+    if (!state.open && state.ended) {
+      await this.closeOthers([]);
+      return { ...of, ...stored(state, state.ended) };
+    }
+    let result: RunResult;
+    try {
+      result = await this.execute(session, state.open);
+    } catch (error) {
+      this.checkAbort();
+      if (isLost(error, state)) throw this.run.surrender(error);
+      const failed = error instanceof RunError ? error.result : undefined;
+      // It may have failed around a question: the parent goes on without it, so nobody could answer that.
+      await endRun(this.run, session.id, failed).catch((cause) => {
+        throw this.run.surrender(cause);
+      });
+      if (!failed) throw error;
+      result = failed;
+    }
+    this.checkAbort();
+    this.run.childStates ??= new Map();
+    this.run.childStates.set(session.id, result.state);
+    const { status, stop, text, pending } = result;
+    const open = status === 'suspended' ? pending.map((one) => this.lifted(one, session)) : [];
+    await this.closeOthers(open);
+    if (status !== 'suspended') return { ...of, status, stop, text };
+    // Everything it asked was answered to it alone meanwhile.
+    if (open.length === 0) return this.goOn(session);
+    const [first, ...more] = open;
+    const signal = new Suspension(first!, ...more);
+    this.ctx._latch(signal);
+    throw signal;
+  }
+
+  private checkAbort(): void {
+    const { _scope: scope } = this.ctx;
+    if (scope.aborted) throw scope.reason;
+  }
+
+  /** What the store says of a child. That it fails is no answer to the call: the parent fails, too. */
+  private async reached<T>(ask: () => Awaitable<T>): Promise<T> {
+    try {
+      return await ask();
+    } catch (error) {
+      throw codeOf(error) === undefined || isStoreTrouble(error) ? this.run.surrender(error) : error;
+    }
+  }
+
+  private async execute(session: Session, open: OpenRun | undefined): Promise<RunResult> {
+    const { input, onEvent } = this.child;
+    const options = this.optionsOf(session);
+    const { allowPlanChange } = this.run;
+    const resuming = open && { ...options, allowPlanChange, answers: this.answersFor(open) };
+    if (!onEvent) return resuming ? session.resume(resuming) : session.run(input, options);
+    const stream = resuming ? session.resumeStream(resuming) : session.stream(input, options);
+    for await (const event of stream) {
+      const wait = onEvent(event, session.id);
+      if (wait) await wait;
+    }
+    return stream.result;
+  }
+
+  private optionsOf(session: Session): RunOptions {
+    const { metadata, limits, onRequest } = this.run;
+    const { agent, inheritGuards = true } = this.child;
+    const { allowed } = this.run.state;
+    // What is allowed in the session of the parent need not be asked here either.
+    const handler = agent._onRequest ?? onRequest ?? (allowed && nobody);
+    const depth = Math.min(limits.depth ?? Number.POSITIVE_INFINITY, agent.limits.depth ?? 8);
+    return {
+      parent: this.ctx,
+      inheritGuards,
+      limits: { depth },
+      ...(Object.keys(metadata).length > 0 && { metadata }),
+      ...(handler && {
+        onRequest: (request, answering) => this.relay(handler, this.lifted(request, session), answering),
+      }),
+    };
+  }
+
+  // ── Its questions ────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** A question of the child as one of the parent: unlike any other of its session, about the same tool and arguments. */
+  private lifted(request: PendingRequest, session: Session): PendingRequest {
+    const { runId, callId } = request;
+    const from = request.from ?? { agent: this.child.agent.name, sessionId: session.id, runId, callId };
+    const id = `${this.place}/${request.id}`;
+    return deepFreeze({ ...request, id, runId: this.run.runId, callId: this.ctx.toolCall.id, from });
+  }
+
+  /**
+   * A handler of the parent answers in its session, so its guards judge what is said, as they do after a resume; and
+   * whoever is asked there can answer there. That of the child itself is the child's affair.
+   */
+  private async relay(
+    handler: RequestHandler,
+    request: PendingRequest,
+    answering: RequestContext,
+  ): Promise<Decision | undefined> {
+    if (this.child.agent._onRequest) return handler(request, answering);
+    if (handler === nobody && !isAllowed(this.run.state.allowed, request)) return undefined;
+    const { signal } = answering;
+    const call = this.ctx._call as Call;
+    const { questions } = call.batch.approval;
+    const decision = await questions.relay(call, this.ctx, request, handler, signal);
+    if (signal.aborted) await this.close([request.id]);
+    return decision;
+  }
+
+  /** What the parent was answered and the child has not heard yet. */
+  private answersFor({ requests }: OpenRun): Record<string, Decision> {
+    const answers: Record<string, Decision> = {};
+    for (const id of requests.keys()) {
+      const answer = this.run.open.decided?.answers.get(`${this.place}/${id}`);
+      if (answer) answers[id] = answer.decision;
+    }
+    return answers;
+  }
+
+  /** Questions the child no longer asks, because they lapsed or were answered to it alone, are closed here as well. */
+  private async closeOthers(open: readonly PendingRequest[]): Promise<void> {
+    const { open: parent } = this.run;
+    const closed = [...parent.requests.keys()].filter(
+      (id) => id.startsWith(`${this.place}/`) && !open.some((request) => request.id === id),
+    );
+    await this.close(closed);
+  }
+
+  private async close(ids: readonly string[]): Promise<void> {
+    const { runId, open } = this.run;
+    const decision: Decision = { type: 'reject', reason: 'Settled inside the sub-agent.' };
+    const closed = ids.filter((id) => open.requests.has(id));
+    if (closed.length === 0) return;
+    await this.run.append(closed.map((requestId) => ({ type: 'answer', runId, requestId, decision })));
+  }
+}
+
+/** Of a parent that has no handler. */
+function nobody(): undefined {}
+
+/**
+ * The child has another runner, and so has the parent: whoever that is goes on with both. Or the store fails, and nobody
+ * knows how far the child got. Or it is under way and cannot be gone on with here, for want of a middleware perhaps: an
+ * answer of the tool would end it for good.
+ */
+function isLost(error: unknown, { open }: SessionState): boolean {
+  if (codeOf(error) === 'SESSION_CONFLICT' || isStoreTrouble(error)) return true;
+  return open !== undefined && !(error instanceof RunError);
+}
+
+function stored(
+  { history }: SessionState,
+  { status, stop }: { readonly status: RunStatus; readonly stop: Stop },
+): Pick<ChildOutcome, 'status' | 'stop' | 'text'> {
+  const last = history.lastAnswer(0);
+  return { status: status as ChildOutcome['status'], stop, text: last ? textOf(last) : '' };
+}

@@ -1,0 +1,127 @@
+/** Going back in a session: to which points, and what the journal says of them. Nothing is deleted. */
+
+import { upgradeEntries } from '../journal/entry-upgrade.js';
+import { SessionState, takeIn } from '../journal/session-state.js';
+import { AlliumError, invalidOption, shown } from '../lib/errors.js';
+import { type Message, toolCallsOf } from '../protocol/messages.js';
+import type { Stop } from '../protocol/result.js';
+import type { StoredCell } from '../protocol/state.js';
+import { ENTRY_VERSION, type Entry, type NewEntry, type Store } from '../protocol/store.js';
+import { endRun } from '../run/abandoned.js';
+import type { Agent } from './agent.js';
+
+/** A message, by its id: with it the history ends, or `before` it. */
+export type HistoryPoint = string | { readonly before: string };
+
+/** Where a session is kept, and for whom it is opened. */
+export interface Place {
+  readonly agent: Agent;
+  readonly store: Store;
+  readonly sessionId: string;
+  readonly tenant: string | undefined;
+}
+
+/**
+ * Appends that the history goes on from an earlier point, and what the cells of the session held there. A run that is
+ * open is ended first, as by a new message.
+ */
+export async function rewind(place: Place, point: HistoryPoint): Promise<void> {
+  const { agent, store, sessionId } = place;
+  const before = await readAll(place);
+  const to = lastOf(before.state, point);
+  if (before.state.open) await endOpen(place, 'The session was rewound.');
+  else if (idOf(before.state) === to) return;
+  const { state, entries } = before.state.open ? await readAll(place) : before;
+  const frame = { v: ENTRY_VERSION, at: agent.clock.now() };
+  const cells = [...(pastAt(sessionId, entries, to).cells ?? [])];
+  await store.append(sessionId, state.seq, [
+    { ...frame, type: 'rewind', to },
+    ...cells.map(([cell, held]): NewEntry => ({ ...frame, type: 'state', cell, ...held })),
+  ]);
+}
+
+/** Copies a session up to a point. A run that was open there is ended in the copy, and goes on in the original. */
+export async function fork(place: Place, point: HistoryPoint | undefined, newId: string): Promise<void> {
+  const { store, sessionId } = place;
+  const { state, entries } = await readAll(place);
+  const to = point === undefined ? undefined : lastOf(state, point);
+  const seq = to === undefined ? state.seq : pastAt(sessionId, entries, to).seq;
+  await store.fork(sessionId, seq, newId);
+  await endOpen({ ...place, sessionId: newId }, 'The session was forked.');
+}
+
+function endOpen({ store, agent, sessionId }: Place, message: string): Promise<void> {
+  const stop: Stop = { reason: 'stopped', message, by: 'kernel' };
+  return endRun({ store, agent, forgets: false }, sessionId, { status: 'stopped', stop });
+}
+
+async function readAll(place: Place): Promise<{ state: SessionState; entries: readonly Entry[] }> {
+  const { store, sessionId, tenant } = place;
+  const entries = upgradeEntries(sessionId, await store.read(sessionId, 1));
+  const state = new SessionState(sessionId);
+  for (const entry of entries) takeIn(state, entry);
+  return { state: state.checkTenant(tenant), entries };
+}
+
+/** The id of the last message up to a point; null where the history is empty there. */
+function lastOf({ sessionId, history }: SessionState, point: HistoryPoint): string | null {
+  const before = typeof point === 'object' && point !== null;
+  const id = before ? point.before : point;
+  if (typeof id !== 'string')
+    throw invalidOption('point', "a message id, or { before: '…' } with one", point);
+  const messages = history.all();
+  const at = messages.findIndex((message) => message.id === id);
+  if (at < 0)
+    throw new AlliumError(
+      'MESSAGE_UNKNOWN',
+      `Session "${sessionId}" has no message ${shown(id)} in its history. The ids are those of session.messages(); what came after a point it was rewound to is no part of it.`,
+      { data: { sessionId, messageId: id } },
+    );
+  const length = before ? at : at + 1;
+  checkWhole(messages, length);
+  return messages[length - 1]?.id ?? null;
+}
+
+/** A history that ends between calls and their results could not be sent to any model. */
+function checkWhole(messages: readonly Message[], length: number): void {
+  const last = messages[length - 1];
+  const open = last?.role === 'assistant' && toolCallsOf(last).length > 0;
+  if (!open && messages[length]?.role !== 'tool') return;
+  const asking = messages.slice(0, length).findLast(({ role }) => role === 'assistant')!;
+  const end = messages.findIndex(({ role }, i) => i >= length && role !== 'tool');
+  const result = messages.at(end < 0 ? -1 : end - 1)!;
+  const after = result.role === 'tool' ? `, or with the last result, "${result.id}"` : '';
+  throw new AlliumError(
+    'CALLS_UNANSWERED',
+    `The history cannot end there: calls of message "${asking.id}" would have no result. End it with { before: "${asking.id}" }${after}.`,
+    { data: { before: asking.id, ...(after && { after: result.id }) } },
+  );
+}
+
+interface Past {
+  readonly seq: number;
+  readonly cells: ReadonlyMap<string, StoredCell> | undefined;
+}
+
+/** Up to which entry the history last ended with this message, and what the cells of the session held then. */
+function pastAt(sessionId: string, entries: readonly Entry[], to: string | null): Past {
+  const past = new SessionState(sessionId);
+  let found: Past | undefined;
+  /** The start of a run that has not ended: where it adds the next message, it is no part of what came before. */
+  let start: number | undefined;
+  for (const entry of entries) {
+    const { cells } = past;
+    const there = idOf(past) === to;
+    if (entry.type === 'run_end' || !there) start = undefined;
+    if (entry.type === 'run_start') start = entry.seq;
+    takeIn(past, entry);
+    if (!there || idOf(past) === to) continue;
+    // The map goes on being written to, unless this entry has put another one in its place.
+    found = { seq: Math.max(1, (start ?? entry.seq) - 1), cells: cells && new Map(cells) };
+  }
+  return idOf(past) === to ? past : found!;
+}
+
+function idOf({ history }: SessionState): string | null {
+  return history.at(-1)?.id ?? null;
+}

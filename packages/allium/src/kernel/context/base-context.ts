@@ -1,0 +1,283 @@
+/** What every context has. */
+
+import type { Agent } from '../agent/agent.js';
+import type { Attempt } from '../layers/attempts.js';
+import { type Attribution, controlKind, invalidOption, StopRun } from '../lib/errors.js';
+import { eventData } from '../lib/event-data.js';
+import type { Scope } from '../lib/scope.js';
+import type { Plan } from '../plan/compose.js';
+import type { DeclaredOptions } from '../plan/run-options.js';
+import type { Message, MessageInput, Metadata, ModelResponse, Usage } from '../protocol/messages.js';
+import type { Seam } from '../protocol/middleware.js';
+import type { Model, ModelSettings, StreamTransform } from '../protocol/model.js';
+import type { StoppingReason } from '../protocol/result.js';
+import type { Overlay, StateAccess } from '../protocol/state.js';
+import type { Tool } from '../protocol/tool.js';
+import type { Run } from '../run/run.js';
+import type { SeamCall } from './seam-call.js';
+
+/*
+ * Contexts are made for every call and every layer of it: so their fields are declared without being defined twice and
+ * are assigned once, in a fixed order.
+ */
+
+/** What a middleware asks a model itself, with `ctx.generate()`. */
+export interface GenerateRequest {
+  /** What is asked: text, content, or a whole conversation. */
+  readonly messages: MessageInput | readonly Message[];
+  /** Told to the model before the messages. @default '' */
+  readonly systemPrompt?: string;
+  /** What the model may answer with calls of; nobody runs them. @default [] */
+  readonly tools?: readonly Tool[];
+  /** How the model is asked. @default {} */
+  readonly settings?: ModelSettings;
+}
+
+/** What most contexts never have: made with the first of it. */
+export class Extras {
+  state: Overlay | undefined = undefined;
+  metadata: Record<string, unknown> | undefined = undefined;
+  /** What of `metadata` an attempt brought: it goes when another attempt is taken instead. */
+  brought: Record<string, unknown> | undefined = undefined;
+  /** Transforms of the stream of a model call. */
+  transforms: (() => StreamTransform)[] | undefined = undefined;
+  /** `forceContinue` came from an attempt. */
+  forced = false;
+  /** The system prompt as guards let it go; undefined where none judges it. */
+  prompt: string | undefined = undefined;
+  /** `convertToLlm` is at work with this context. */
+  converting = false;
+
+  /** Remembers all of it as it is now; the returned function has it so again, but for what `generate()` left in cells. */
+  mark(): () => Extras {
+    const kept = Object.assign(new Extras(), this);
+    if (this.metadata) kept.metadata = { ...this.metadata };
+    const count = this.transforms?.length;
+    const state = this.state?.mark();
+    return () => {
+      if (count !== undefined) kept.transforms!.length = count;
+      kept.state ??= this.state;
+      kept.state?.restore(state);
+      return kept;
+    };
+  }
+
+  /** The same where there was nothing before. */
+  undone(): Extras {
+    const left = new Extras();
+    left.state = this.state;
+    left.state?.restore();
+    return left;
+  }
+}
+
+/**
+ * Those who extend it assign its fields: a base class with a constructor of its own is called, and not inlined, where the
+ * compiler has put the making of a context into an async function.
+ */
+export abstract class Context {
+  abstract readonly seam: Seam;
+  /** @internal */ declare _run: Run;
+  /** @internal The place in the list of the middleware this context is handed to; -1 for the kernel's own. */
+  declare _position: number;
+  /** @internal */ declare _scope: Scope;
+  /** @internal */ declare _call: SeamCall;
+  /** @internal */ declare _extra: Extras | undefined;
+
+  get agent(): Agent {
+    return this._run.agent;
+  }
+  /** What was composed for this run, per-run middleware included. */
+  get plan(): Plan {
+    return this._run.plan;
+  }
+  get runId(): string {
+    return this._run.runId;
+  }
+  /** The run whose tool started this one, for a sub-agent. */
+  get parentRunId(): string | undefined {
+    return this._run.parentRunId;
+  }
+  get sessionId(): string {
+    return this._run.sessionId;
+  }
+  get tenant(): string | undefined {
+    return this._run.tenant;
+  }
+  /** The turn under way, from 1; 0 before the first. */
+  get turn(): number {
+    return this._run.turn;
+  }
+  /** 0 for a run of its own, 1 for a sub-agent's, … */
+  get depth(): number {
+    return this._run.depth;
+  }
+  /** Aborts when this call is cancelled, times out, or the run ends early. */
+  get signal(): AbortSignal {
+    return this._scope.signal;
+  }
+  /** Tokens of the run so far, sub-agents and middleware's own calls included. */
+  get usage(): Usage {
+    return this._run.budget.usage;
+  }
+  /** Milliseconds so far in which the run only waited: for a human's answer, or for whoever reads its stream. */
+  get pausedMs(): number {
+    return this._run.pausedMs;
+  }
+  /** Dollars spent so far; undefined when a price, or what was used, is unknown. */
+  get costUsd(): number | undefined {
+    return this._run.budget.costUsd;
+  }
+  /** The whole conversation: one read-only view that grows as messages are appended. Copy it to keep it as it is. */
+  get history(): readonly Message[] {
+    return this._run.history.view();
+  }
+  /** Durable cells. */
+  get state(): StateAccess {
+    const extra = this._extras();
+    extra.state ??= this._run.cells.overlay();
+    return extra.state;
+  }
+  /** Scratch of this call. Inner layers see it; what they add reaches outer layers, what outer layers set stays theirs. */
+  get metadata(): Record<string, unknown> {
+    const extra = this._extras();
+    extra.metadata ??= {};
+    return extra.metadata;
+  }
+  /** What the caller passed as `metadata` with this run. */
+  get runMetadata(): Metadata {
+    return this._run.metadata;
+  }
+  /** Options of this run that middleware declare with `runOptions`, as the caller passed them; the record is frozen. */
+  get options(): DeclaredOptions {
+    return this._run.options;
+  }
+
+  /** @internal */
+  _extras(): Extras {
+    this._extra ??= new Extras();
+    return this._extra;
+  }
+
+  /** @internal What it wrote to cells. */
+  get _state(): Overlay | undefined {
+    return this._extra?.state;
+  }
+  set _state(state: Overlay | undefined) {
+    if (state !== this._state) this._extras().state = state;
+  }
+
+  /** @internal */
+  get _metadata(): Record<string, unknown> | undefined {
+    return this._extra?.metadata;
+  }
+  set _metadata(metadata: Record<string, unknown> | undefined) {
+    if (metadata !== this._metadata) this._extras().metadata = metadata;
+  }
+
+  /** @internal Its time is up, or its attempt was given up, while the run goes on: what it still says counts for nothing. */
+  get _isOver(): boolean {
+    return this._scope.aborted && !this._run.scope.aborted;
+  }
+
+  /** @internal A signal that holds even if a layer swallows it. What is said in an attempt that is over does not count. */
+  _latch(signal: unknown, by?: string): void {
+    if (!this._isOver) this._call.latch(signal, by);
+  }
+
+  /** @internal Throws why nothing may begin here any more, if the run is to end or this attempt was given up. */
+  _checkBegin(): void {
+    const ended = this._call.ended ?? this._scope.reason;
+    if (ended !== undefined) throw ended;
+  }
+
+  /** Ends the run cleanly. Throws; even if the exception is swallowed, the run ends at the next boundary. */
+  stop(reason: StoppingReason = 'stopped', why?: string): never {
+    const signal = new StopRun(reason, why);
+    this._latch(signal, this._run.nameAt(this._position));
+    throw signal;
+  }
+
+  /** Puts a `custom` event into the stream, with a copy of the data. Instances of classes are told as they are. */
+  emit(name: string, data?: unknown): void {
+    if (typeof name !== 'string' || name === '')
+      throw invalidOption('name', 'text in ctx.emit(name, data)', name);
+    const { _run: run } = this;
+    if (run.watched && !this._isOver) run.emitCustom(name, eventData(data), run.nameAt(this._position));
+  }
+
+  /** Calls a model for a middleware's own purposes: same signal, budget and inner layers, never in the user's stream. */
+  generate(model: Model, request: GenerateRequest): Promise<ModelResponse> {
+    const answer = this._run.generate(this, model, request).catch((error) => {
+      // There is no turn to start again here, so the error stands.
+      throw controlKind(error) === 'restart' ? error.cause : error;
+    });
+    // Whoever does not await it has nothing of it, its error included.
+    answer.catch(() => {});
+    return answer;
+  }
+
+  /**
+   * Is this call under way inside `next()` of the model or tool layer that was given that context? So is the model
+   * call of a guard inside the call it judges, and a sub-agent inside the tool that asked it.
+   */
+  isInside(layer: Context): boolean {
+    for (let at: Scope | undefined = this._scope; at !== undefined; at = at.parent)
+      if ((at as Partial<Attempt>).outer === layer) return true;
+    return false;
+  }
+
+  /** @internal */
+  _raised(value: unknown, by: Attribution): void {
+    this._run._raised(value, by, this._call);
+  }
+
+  /** @internal Copies what every context has into a fork of it: its own writes, not those of earlier attempts. */
+  protected _inherit<C extends Context>(fork: C): C {
+    fork._position = this._position;
+    if (this._extra !== undefined) inheritWrites(this._extra, fork);
+    return fork;
+  }
+
+  /** @internal Takes over what an attempt wrote, instead of what the attempt taken over before wrote. */
+  _adopt(fork: Context): void {
+    if (fork._extra !== undefined || this._extra !== undefined)
+      this._adoptWrites(fork._state, fork._metadata);
+  }
+
+  /**
+   * @internal Takes over what an attempt wrote to cells whose error goes on outward: nothing else was tried, so it counts
+   * with the error as it would with a result.
+   */
+  _adoptFailed(fork: Context): void {
+    if (fork !== this) this._adoptState(fork._state);
+  }
+
+  private _adoptState(state: Overlay | undefined): void {
+    if (state === undefined) this._extra?.state?.adopt(undefined);
+    else (this.state as Overlay).adopt(state);
+  }
+
+  private _adoptWrites(state: Overlay | undefined, metadata: Record<string, unknown> | undefined): void {
+    this._adoptState(state);
+    if (metadata !== undefined || this._extra?.brought !== undefined)
+      adoptMetadata(this._extras(), metadata ?? {});
+  }
+}
+
+function inheritWrites({ state, metadata, brought }: Extras, fork: Context): void {
+  if (state !== undefined) fork._extras().state = state.fork();
+  if (metadata === undefined) return;
+  const copy = { ...metadata };
+  fork._extras().metadata = copy;
+  for (const key in brought) if (copy[key] === brought[key]) delete copy[key];
+}
+
+function adoptMetadata(extra: Extras, from: Record<string, unknown>): void {
+  extra.metadata ??= {};
+  const { metadata: mine, brought: before } = extra;
+  for (const key in before) if (mine[key] === before[key]) delete mine[key];
+  extra.brought = {};
+  for (const key of Object.keys(from))
+    if (!Object.hasOwn(mine, key)) mine[key] = extra.brought[key] = from[key];
+}

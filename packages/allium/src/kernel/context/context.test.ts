@@ -1,0 +1,749 @@
+import {
+  Agent,
+  assistantMessage,
+  attribution,
+  type Middleware,
+  type Model,
+  type ModelContext,
+  type ModelPart,
+  type RunError,
+  type StreamTransform,
+  type ToolContext,
+  textOf,
+  tool,
+} from 'allium';
+import { chunks, collect, failWith, fakeClock, hang, scriptedModel, text, toolCalls } from 'allium/testing';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { CALL_SEAMS, layerAt, trial } from '../../../../../test/seams.js';
+
+type Emit = (part: ModelPart) => void;
+
+const look = tool({ name: 'look', description: '', input: z.object({}), execute: () => 'seen' });
+
+describe('ctx.isInside', () => {
+  it('is true of calls made inside next() of a layer, and of no others', async () => {
+    const seen: Record<string, boolean> = {};
+    let around: ModelContext | undefined;
+    const ask = scriptedModel(['ok'], { repeat: true });
+    const before: Middleware = {
+      name: 'before',
+      async wrapModel(ctx, next) {
+        if (ctx.model === ask) return void (await next());
+        seen.outer = ctx.isInside(ctx);
+        await Promise.all([next(), ctx.generate(ask, { messages: 'Beside?' })]);
+      },
+    };
+    const guard: Middleware = {
+      name: 'guard',
+      guard: {
+        on: ['request'],
+        judge: async ({ text: about }, { context }) => {
+          if (about === 'hello') await context.generate(ask, { messages: 'May it?' });
+        },
+      },
+    };
+    const layer: Middleware = {
+      name: 'layer',
+      async wrapModel(ctx, next) {
+        if (ctx.model !== ask) around = ctx;
+        else seen[textOf(ctx.messages[0]!)] = ctx.isInside(around!);
+        await next();
+      },
+    };
+    const inner: Middleware = {
+      name: 'inner',
+      beforeModel(ctx) {
+        if (ctx.model !== ask) seen.inner = ctx.isInside(around!);
+      },
+    };
+    await new Agent({ model: scriptedModel(['hi']), middleware: [before, guard, layer, inner] }).run('hello');
+    expect(seen).toEqual({ outer: false, 'Beside?': false, 'May it?': true, inner: true });
+  });
+
+  it('is true of a sub-agent inside the tool that asked it', async () => {
+    const inside: boolean[] = [];
+    let around: ToolContext | undefined;
+    const watch: Middleware = {
+      name: 'watch',
+      beforeModel: (ctx) => void (around && inside.push(ctx.isInside(around))),
+      async wrapTool(ctx, next) {
+        around = ctx;
+        await next();
+      },
+    };
+    const child = new Agent({ model: scriptedModel(['done']), middleware: [watch] });
+    const tools = [child.asTool({ name: 'child', description: 'A child.' })];
+    const model = scriptedModel([toolCalls({ name: 'child', args: { prompt: 'Go.' } }), text('end')]);
+    await new Agent({ model, tools, middleware: [watch] }).run('hello');
+    expect(inside).toEqual([true, false]);
+  });
+});
+
+describe('ctx.caller', () => {
+  it('is who asked for a call, for every layer of it, and nobody for a call of the run itself', async () => {
+    const seen: unknown[] = [];
+    const note: Middleware = {
+      name: 'note',
+      beforeModel: (ctx) => void seen.push(ctx.caller?.seam),
+      async wrapModel(ctx, next) {
+        seen.push(ctx.caller?.seam);
+        await next();
+      },
+    };
+    const asks: Middleware = {
+      name: 'asks',
+      async wrapTool(ctx, next) {
+        await ctx.generate(scriptedModel(['ok']), { messages: 'May it?' });
+        await next();
+      },
+    };
+    const model = scriptedModel([toolCalls({ name: 'look' }), text('end')]);
+    await new Agent({ model, tools: [look], middleware: [asks, note] }).run('hello');
+    expect(seen).toEqual([undefined, undefined, 'tool', 'tool', undefined, undefined]);
+  });
+});
+
+describe('ctx.pausedMs', () => {
+  it('is the time a human took to answer, also while the question is open', async () => {
+    const clock = fakeClock();
+    const seen: number[] = [];
+    const wait = (ms: number) => new Promise<void>((resolve) => void clock.setTimer(resolve, ms));
+    const asks: Middleware = {
+      name: 'asks',
+      suspends: true,
+      beforeModel: (ctx) => void seen.push(ctx.pausedMs),
+      beforeToolCall: (ctx) => ({
+        ask: {
+          title: 'Sure?',
+          async onRequest() {
+            await wait(400);
+            seen.push(ctx.pausedMs);
+            await wait(600);
+            return { type: 'approve' };
+          },
+        },
+      }),
+      async wrapTool(ctx, next) {
+        await wait(50);
+        seen.push(ctx.pausedMs);
+        return next();
+      },
+    };
+    const agent = new Agent({
+      model: scriptedModel([toolCalls({ name: 'look' }), 'done']),
+      tools: [look],
+      clock,
+      middleware: [asks],
+    });
+    const run = agent.run('go');
+    await clock.advance(5000);
+    expect((await run).text).toBe('done');
+    expect(seen).toEqual([0, 400, 1000, 1000]);
+  });
+});
+
+describe('ctx.generate', () => {
+  const helper = () =>
+    scriptedModel([text('summary', { inputTokens: 100, outputTokens: 50 })], { id: 'helper' });
+
+  it('runs through the layers inside the caller only', async () => {
+    const seen: string[] = [];
+    const looking = (name: string): Middleware => ({
+      name,
+      wrapModel(ctx, next) {
+        seen.push(`${name} ${ctx.model.id}`);
+        return next();
+      },
+    });
+    const model = helper();
+    const calling: Middleware = {
+      name: 'calling',
+      beforeModel: async (ctx) => void (await ctx.generate(model, { messages: 'sum up' })),
+    };
+    await new Agent({
+      model: scriptedModel(['ok']),
+      middleware: [looking('outer'), calling, looking('inner')],
+    }).run('go');
+    expect(seen).toEqual(['outer scripted', 'inner helper', 'inner scripted']);
+  });
+
+  it('knows its place in an after hook, also where another hook ran innermost meanwhile', async () => {
+    const seen: string[] = [];
+    const looking = (name: string): Middleware => ({
+      name,
+      beforeModel: (ctx) => void seen.push(`${name} ${ctx.model.id}`),
+    });
+    const model = helper();
+    const calling: Middleware = {
+      name: 'calling',
+      afterModel: async (ctx) => void (await ctx.generate(model, { messages: 'sum up' })),
+    };
+    const converting: Middleware = { name: 'converting', convertToLlm: (messages) => messages };
+    await new Agent({
+      model: scriptedModel(['ok']),
+      middleware: [looking('outer'), converting, looking('middle'), calling],
+    }).run('go');
+    expect(seen).toEqual(['outer scripted', 'middle scripted']);
+  });
+
+  it.each(['at once', 'later'])(
+    'convertToLlm may call it %s: its call is not converted in turn',
+    async (when) => {
+      const seen: string[] = [];
+      const describing = scriptedModel(['a cat'], { id: 'describing', repeat: true });
+      const model = scriptedModel([toolCalls({ name: 'look' }), 'ok']);
+      const helps: Middleware = {
+        name: 'helps',
+        async wrapModel(ctx, next) {
+          seen.push(ctx.model.id!);
+          await ctx.generate(describing, { messages: 'from further in' });
+          return next();
+        },
+      };
+      const images: Middleware = {
+        name: 'images',
+        async convertToLlm(messages, ctx) {
+          if (when === 'later') await undefined;
+          seen.push(`convert for ${ctx.model.id}`);
+          await ctx.generate(describing, { messages: 'what is on it?' });
+          return messages;
+        },
+      };
+      await new Agent({ model, tools: [look], middleware: [images, helps] }).run('go');
+      const turn = ['scripted', 'convert for describing', 'describing', 'convert for scripted', 'describing'];
+      expect(seen).toEqual([...turn, ...turn]);
+    },
+  );
+
+  it('a guard that is asked about a call of convertToLlm does not convert either', async () => {
+    const converted: string[] = [];
+    const describing = scriptedModel(['a cat'], { id: 'describing', repeat: true });
+    const judging = scriptedModel(['fine'], { id: 'judging', repeat: true });
+    const images: Middleware = {
+      name: 'images',
+      async convertToLlm(messages, ctx) {
+        converted.push(ctx.model.id!);
+        if (ctx.model.id === 'scripted') await ctx.generate(describing, { messages: 'what is on it?' });
+        return messages;
+      },
+    };
+    const asks: Middleware = {
+      name: 'asks',
+      guard: {
+        on: ['request'],
+        async judge({ text: sent }, { context }) {
+          if (sent === 'what is on it?') await context.generate(judging, { messages: sent });
+          return undefined;
+        },
+      },
+    };
+    await new Agent({ model: scriptedModel(['ok']), middleware: [images, asks] }).run('go');
+    expect(judging.requests).toHaveLength(1);
+    expect(converted).toEqual(['scripted']);
+  });
+
+  it('sends its own messages, prompt, tools and settings', async () => {
+    const model = helper();
+    const calling: Middleware = {
+      name: 'calling',
+      beforeModel: async (ctx) =>
+        void (await ctx.generate(model, {
+          messages: 'sum up',
+          systemPrompt: 'be brief',
+          settings: { temperature: 0 },
+        })),
+    };
+    await new Agent({ model: scriptedModel(['ok']), systemPrompt: 'main', middleware: [calling] }).run('go');
+    expect(model.requests[0]).toMatchObject({
+      systemPrompt: 'be brief',
+      tools: [],
+      settings: { temperature: 0 },
+    });
+    expect(model.requests[0]?.messages.map(textOf)).toEqual(['sum up']);
+  });
+
+  it("counts in the run's usage and is held to its budget", async () => {
+    const calling: Middleware = {
+      name: 'calling',
+      beforeModel: async (ctx) => void (await ctx.generate(helper(), { messages: 'sum up' })),
+    };
+    const result = await new Agent({ model: scriptedModel(['ok']), middleware: [calling] }).run('go');
+    expect(result.usage.totalTokens).toBe(165);
+    const small = await new Agent({
+      model: scriptedModel(['ok']),
+      middleware: [calling],
+      limits: { tokens: 1 },
+    }).run('a longer question than one token');
+    expect(small.stop.reason).toBe('max_tokens');
+  });
+
+  it("carries the caller's signal", async () => {
+    const controller = new AbortController();
+    const model = scriptedModel([hang()]);
+    const calling: Middleware = {
+      name: 'calling',
+      beforeModel: async (ctx) => void (await ctx.generate(model, { messages: 'sum up' })),
+    };
+    const run = new Agent({ model: scriptedModel(['ok']), middleware: [calling] }).run('go', {
+      signal: controller.signal,
+    });
+    setImmediate(() => controller.abort());
+    await expect(run).rejects.toMatchObject({ code: 'ABORTED' });
+    expect(model.aborted).toBe(1);
+  });
+
+  it("never reaches the user's stream", async () => {
+    const calling: Middleware = {
+      name: 'calling',
+      afterModel: async (ctx) => void (await ctx.generate(helper(), { messages: 'sum up' })),
+    };
+    const { events, shown } = await collect(
+      new Agent({ model: scriptedModel(['answer']), middleware: [calling] }).stream('go'),
+    );
+    expect([...shown.values()]).toEqual(['answer']);
+    expect(JSON.stringify(events)).not.toContain('summary');
+  });
+
+  it('leaves the tools of the turn alone', async () => {
+    const { agent } = trial(
+      'tool',
+      [
+        {
+          name: 'calling',
+          afterModel: async (ctx) => void (await ctx.generate(scriptedModel(['x']), { messages: 'y' })),
+        },
+      ],
+      ['worked'],
+    );
+    const result = await agent.run('go');
+    expect(result.messages.filter(({ role }) => role === 'tool').map(textOf)).toEqual(['worked']);
+  });
+
+  it("gives the error back where an inner onError says 'restart': there is no turn to start again", async () => {
+    const inside = new Error('down');
+    const seen: unknown[] = [];
+    const calling: Middleware = {
+      name: 'calling',
+      onRunEnd: (ctx) =>
+        ctx.generate(scriptedModel([failWith(inside)]), { messages: 'x' }).then(
+          () => [],
+          (error) => void seen.push(error),
+        ),
+    };
+    const result = await new Agent({
+      model: scriptedModel(['ok']),
+      middleware: [calling, { name: 'restarting', seams: ['model'], onError: () => 'restart' }],
+    }).run('go');
+    expect(result.status).toBe('done');
+    expect(seen).toEqual([inside]);
+  });
+
+  it('stops the run when a layer inside it stops', async () => {
+    const calling: Middleware = {
+      name: 'calling',
+      beforeModel: (ctx) =>
+        ctx.generate(helper(), { messages: 'x' }).then(
+          () => {},
+          () => {},
+        ),
+    };
+    const stopping: Middleware = { name: 'stopping', beforeModel: (ctx) => ctx.stop('guardrail', 'no') };
+    const model = scriptedModel(['ok']);
+    const result = await new Agent({ model, middleware: [calling, stopping] }).run('go');
+    expect(result).toMatchObject({ status: 'stopped', stop: { reason: 'guardrail', by: 'stopping' } });
+    expect(model.requests).toHaveLength(0);
+  });
+});
+
+describe('ctx.usage', () => {
+  it('is settled before afterModel: it includes the call just made', async () => {
+    const seen: number[] = [];
+    const looking: Middleware = {
+      name: 'looking',
+      beforeModel: (ctx) => void seen.push(ctx.usage.totalTokens),
+      afterModel: (ctx) => void seen.push(ctx.usage.totalTokens),
+    };
+    await trial('tool', [looking]).run();
+    expect(seen).toEqual([0, 15, 15, 30]);
+  });
+
+  it('includes every attempt of the call', async () => {
+    const seen: number[] = [];
+    const again: Middleware = {
+      name: 'again',
+      async wrapModel(_, next) {
+        await next();
+        await next();
+      },
+      afterModel: (ctx) => void seen.push(ctx.usage.totalTokens),
+    };
+    await trial('model', [again], ['a', 'b']).run();
+    expect(seen).toEqual([30]);
+  });
+});
+
+describe.each(CALL_SEAMS)('ctx.metadata at the %s seam', (seam) => {
+  it('is scratch of this call: empty at the start of the next one', async () => {
+    const seen: unknown[] = [];
+    const marking: Middleware = {
+      name: 'marking',
+      beforeModel: (ctx) => {
+        seen.push({ ...ctx.metadata });
+        ctx.metadata.mark = ctx.turn;
+      },
+    };
+    await trial('tool', [marking]).run();
+    expect(seen).toEqual([{}, {}]);
+  });
+
+  it('is seen by inner layers; what they add reaches outer ones, what outer ones set stays theirs', async () => {
+    const seen: unknown[] = [];
+    const outer = layerAt(seam, 'outer', {
+      before(ctx) {
+        ctx.metadata.mine = 'outer';
+      },
+      after: (ctx) => void seen.push({ ...ctx.metadata }),
+    });
+    const inner = layerAt(seam, 'inner', {
+      before(ctx) {
+        seen.push({ ...ctx.metadata });
+        ctx.metadata.mine = 'inner';
+        ctx.metadata.added = true;
+      },
+      after: (ctx) => void seen.push({ ...ctx.metadata }),
+    });
+    for (const stack of [
+      [outer, inner],
+      [outer, layerAt(seam, 'between', { wrap: (_, next) => next() }), inner],
+    ]) {
+      seen.length = 0;
+      await trial(seam, stack).run();
+      expect(seen).toEqual([
+        { mine: 'outer' },
+        { mine: 'inner', added: true },
+        { mine: 'outer', added: true },
+      ]);
+    }
+  });
+
+  it('stays the same object, so a layer may keep a reference over next()', async () => {
+    const seen: unknown[] = [];
+    const keeping = layerAt(seam, 'keeping', {
+      async wrap(ctx, next) {
+        const { metadata } = ctx;
+        await next();
+        seen.push(metadata.added, metadata === ctx.metadata);
+      },
+    });
+    await trial(seam, [
+      keeping,
+      layerAt(seam, 'adding', {
+        after: (ctx) => {
+          ctx.metadata.added = 1;
+        },
+      }),
+    ]).run();
+    expect(seen).toEqual([1, true]);
+  });
+
+  it('keeps what the chosen attempt added, and nothing of the others', async () => {
+    const seen: unknown[] = [];
+    const choosing = layerAt(seam, 'choosing', {
+      async wrap(_, next) {
+        const first = await next();
+        await next();
+        return first;
+      },
+      after: (ctx) => void seen.push({ ...ctx.metadata }),
+    });
+    const adding = layerAt(seam, 'adding', {
+      before(ctx) {
+        seen.push({ ...ctx.metadata });
+        ctx.metadata[`attempt${ctx.attempt}`] = true;
+        ctx.metadata.last = ctx.attempt;
+      },
+    });
+    await trial(seam, [choosing, adding], ['a', 'b']).run();
+    expect(seen).toEqual([{}, {}, { attempt1: true, last: 1 }]);
+  });
+});
+
+describe('ctx.forceContinue', () => {
+  it('makes one more turn although the model asked for no tool', async () => {
+    const force: Middleware = {
+      name: 'force',
+      afterModel: (ctx) => {
+        ctx.forceContinue = ctx.turn === 1;
+      },
+    };
+    const result = await trial(
+      'model',
+      [{ name: 'outer', wrapModel: (_, next) => next() }, force],
+      ['one', 'two'],
+    ).run();
+    expect(result.result.turns).toBe(2);
+  });
+
+  it('counts only from the attempt that was chosen', async () => {
+    const choosing = (index: number): Middleware => ({
+      name: 'choosing',
+      wrapModel: async (_, next) => [await next(), await next()][index]!,
+    });
+    const force: Middleware = {
+      name: 'force',
+      afterModel: (ctx) => {
+        ctx.forceContinue = ctx.attempt === 1 && ctx.turn === 1;
+      },
+    };
+    expect((await trial('model', [choosing(1), force], ['a', 'b']).run()).result.turns).toBe(1);
+    expect((await trial('model', [choosing(0), force], ['a', 'b', 'c', 'd']).run()).result.turns).toBe(2);
+  });
+});
+
+describe('ctx.transform', () => {
+  const appending = (mark: string, log: string[] = []): StreamTransform => ({
+    part(part, emit) {
+      if (part.type === 'text') emit({ ...part, text: `${part.text}${mark}` });
+      else emit(part);
+    },
+    end: () => void log.push(mark),
+  });
+  const marking = (name: string, mark: string): Middleware => ({
+    name,
+    beforeModel: (ctx) => ctx.transform(() => appending(mark)),
+  });
+
+  it('is applied inside-out: the innermost layer transforms first', async () => {
+    const { text: answer } = await trial('model', [marking('outer', '1'), marking('inner', '2')]).run();
+    expect(answer).toBe('ok21');
+  });
+
+  it('gives each layer the response as it comes in to it', async () => {
+    const seen: string[] = [];
+    const looking = (name: string, mark: string): Middleware => ({
+      ...marking(name, mark),
+      afterModel: (ctx) => void seen.push(textOf(ctx.response!)),
+    });
+    await trial('model', [looking('outer', '1'), looking('inner', '2')]).run();
+    expect(seen).toEqual(['ok2', 'ok21']);
+  });
+
+  it('is registered from wrap and process as well', async () => {
+    const wrapping: Middleware = {
+      name: 'wrapping',
+      async wrapModel(ctx, next) {
+        ctx.transform(() => appending('!'));
+        return { ...(await next()), metadata: { wrapped: true } };
+      },
+    };
+    const { text: answer, result } = await trial('model', [marking('outer', '?'), wrapping]).run();
+    expect(answer).toBe('ok!?');
+    expect(result.messages[1]?.metadata).toEqual({ wrapped: true });
+  });
+
+  it('is made anew for each attempt', async () => {
+    let made = 0;
+    const counting: Middleware = {
+      name: 'counting',
+      beforeModel: (ctx) =>
+        ctx.transform(() => {
+          made++;
+          let chunk = 0;
+          return {
+            part: (part, emit) =>
+              emit(part.type === 'text' ? { ...part, text: `${part.text}${++chunk}` } : part),
+          };
+        }),
+    };
+    const retry: Middleware = { name: 'retry', onError: () => 'retry' };
+    const { text: answer } = await trial('model', [counting, retry], [new Error('x'), 'ok']).run();
+    expect(answer).toBe('ok1');
+    expect(made).toBe(2);
+  });
+
+  it('applies to cached, preset and replaced responses too', async () => {
+    const answers: Record<string, Middleware> = {
+      preset: {
+        name: 'preset',
+        beforeModel: (ctx) => {
+          ctx.response = assistantMessage('ok');
+        },
+      },
+      cached: { name: 'cached', wrapModel: () => assistantMessage('ok') },
+      replaced: {
+        name: 'replaced',
+        afterModel: (ctx) => {
+          ctx.response = assistantMessage('ok');
+        },
+      },
+    };
+    for (const answering of Object.values(answers)) {
+      expect((await trial('model', [marking('outer', '!'), answering], ['raw']).run()).text).toBe('ok!');
+    }
+  });
+
+  it.each(['live', 'retried', 'preset'])(
+    'makes the final message equal to what was streamed: %s',
+    async (kind) => {
+      const inner: Record<string, Middleware[]> = {
+        live: [],
+        retried: [{ name: 'retry', onError: () => 'retry' }],
+        preset: [
+          {
+            name: 'preset',
+            beforeModel: (ctx) => {
+              ctx.response = assistantMessage('one two');
+            },
+          },
+        ],
+      };
+      const script =
+        kind === 'retried'
+          ? [failWith(new Error('cut'), 'one'), chunks('one ', 'two')]
+          : [chunks('one ', 'two')];
+      const agent = new Agent({
+        model: scriptedModel(script),
+        middleware: [marking('a', '1'), ...inner[kind]!, marking('b', '2')],
+      });
+      const { shown, result } = await collect(agent.stream('go'));
+      expect(result!.text).toContain('1');
+      expect([...shown.values()]).toEqual([result!.text]);
+    },
+  );
+
+  it('ends its transforms before the stream is finished', async () => {
+    const holding: Middleware = {
+      name: 'holding',
+      beforeModel: (ctx: ModelContext) =>
+        ctx.transform(() => {
+          let held = '';
+          return {
+            part(part, emit) {
+              if (part.type === 'text') held += part.text;
+              else emit(part);
+            },
+            end: (emit) => emit({ type: 'text', text: held.toUpperCase() }),
+          };
+        }),
+    };
+    const { shown, result } = await collect(
+      new Agent({ model: scriptedModel([chunks('a', 'b', 'c')]), middleware: [holding] }).stream('go'),
+    );
+    expect(result!.text).toBe('ABC');
+    expect([...shown.values()]).toEqual(['ABC']);
+  });
+
+  it('rejects what is not a factory', async () => {
+    const { cause } = await trial('model', [
+      { name: 'odd', beforeModel: (ctx) => ctx.transform(appending('!') as never) },
+    ]).run();
+    expect(cause).toMatchObject({
+      code: 'INVALID_HOOK_RESULT',
+      message: expect.stringContaining('ctx.transform() takes a function'),
+    });
+  });
+
+  describe('does not wait for anybody', () => {
+    const soon = () => new Promise<void>((resolve) => setImmediate(resolve));
+    const transforming = (factory: () => unknown, model: Model = scriptedModel([chunks('a', 'b', 'c')])) =>
+      new Agent({
+        model,
+        middleware: [{ name: 'slow', beforeModel: (ctx) => ctx.transform(factory as () => StreamTransform) }],
+      });
+    const unhandled: unknown[] = [];
+    const note = (reason: unknown): void => void unhandled.push(reason);
+    beforeEach(() => {
+      unhandled.length = 0;
+      process.on('unhandledRejection', note);
+      process.on('uncaughtException', note);
+    });
+    afterEach(() => {
+      process.off('unhandledRejection', note);
+      process.off('uncaughtException', note);
+    });
+
+    it.each<[string, () => unknown]>([
+      ['an async part()', () => ({ part: (part: ModelPart, emit: Emit) => soon().then(() => emit(part)) })],
+      ['an async part() that fails', () => ({ part: () => Promise.reject(new Error('lost')) })],
+      ['an async end()', () => ({ part() {}, end: () => Promise.reject(new Error('lost')) })],
+      ['an async factory', () => Promise.reject(new Error('lost'))],
+    ])('%s is an error of its middleware', async (_, factory) => {
+      const failure = await transforming(factory)
+        .run('go')
+        .catch((error: RunError) => error);
+      expect(failure).toMatchObject({ code: 'INVALID_HOOK_RESULT' });
+      expect(attribution(failure)).toMatchObject({ middleware: 'slow', hook: 'transform' });
+      await soon();
+      await soon();
+      expect(unhandled).toEqual([]);
+    });
+
+    it('what is emitted after the end is dropped', async () => {
+      let late = 0;
+      const factory = () => ({
+        part(part: ModelPart, emit: Emit) {
+          setImmediate(() => {
+            late++;
+            emit(part);
+          });
+        },
+      });
+      expect((await transforming(factory).run('go')).text).toBe('');
+      while (late < 3) await soon();
+      expect(unhandled).toEqual([]);
+    });
+
+    it('what is emitted between two parts fails at the next one', async () => {
+      const model: Model = {
+        provider: 'test',
+        id: 'slow',
+        async *stream() {
+          yield { type: 'text', text: 'a' };
+          await soon();
+          await soon();
+          yield { type: 'finish', reason: 'stop' };
+        },
+      };
+      const factory = () => ({ part: (part: ModelPart, emit: Emit) => void soon().then(() => emit(part)) });
+      const failure = await transforming(factory, model)
+        .run('go')
+        .catch((error: RunError) => error);
+      expect(failure).toMatchObject({
+        code: 'INVALID_HOOK_RESULT',
+        message: expect.stringContaining('called emit() after part() had returned'),
+        result: { changes: [{ by: 'slow', what: 'emitted a part too late: it is lost' }] },
+      });
+    });
+  });
+});
+
+it('tells every context where it is', async () => {
+  const seen: unknown[] = [];
+  const look = (ctx: any) =>
+    void seen.push([
+      ctx.seam,
+      ctx.turn,
+      ctx.depth,
+      ctx.agent.name,
+      ctx.tenant,
+      ctx.runMetadata.who,
+      Array.isArray(ctx.history),
+      ctx.sessionId,
+      typeof ctx.runId,
+    ]);
+  const { agent } = trial(
+    'tool',
+    [{ name: 'looking', beforeRun: look, beforeModel: look, beforeTool: look }],
+    ['ok'],
+    { name: 'me', tenant: 't' },
+  );
+  await agent.session('s').run('go', { metadata: { who: 'x' } });
+  const rest = [0, 'me', 't', 'x', true, 's', 'string'];
+  expect(seen).toEqual([
+    ['run', 0, ...rest],
+    ['model', 1, ...rest],
+    ['tool', 1, ...rest],
+    ['model', 2, ...rest],
+  ]);
+});

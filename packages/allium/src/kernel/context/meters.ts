@@ -1,0 +1,81 @@
+/** Who counts and limits what the model calls of a run use, those of its sub-agents and of middleware included. */
+
+import { isThenable } from '../lib/errors.js';
+import type { Usage } from '../protocol/messages.js';
+import type { Model } from '../protocol/model.js';
+import type { Awaitable } from '../protocol/store.js';
+import type { Run } from '../run/run.js';
+import type { ModelContext, RunContext } from './context.js';
+
+/** What an attempt used that answered or broke off. */
+export interface Spent {
+  readonly model: Model;
+  readonly usage: Usage;
+}
+
+export interface Meter {
+  /** Every attempt of the run is put into it, once. */
+  readonly list: Spent[];
+  /** Asked before every attempt. Throws where there may be none; returns what is set aside for it, if anything. */
+  readonly admit?: (ctx: ModelContext) => Awaitable<Hold | undefined>;
+}
+
+/** What is set aside for an attempt. */
+export interface Hold {
+  /** The most the model may write. */
+  readonly maxOutputTokens: number;
+  /** The attempt is over, and what it used is in the list. */
+  release(): void;
+}
+
+/** By whose they are. */
+export type Meters = ReadonlyMap<object, Meter>;
+
+/** From now on the run has this meter. So have its sub-agents, until one of them has one of the same owner. */
+export function meter({ _run: run }: RunContext, owner: object, one: Meter): void {
+  run.meters = new Map(run.meters).set(owner, one);
+}
+
+/** @internal */
+export function note({ meters }: Run, model: Model, usage: Usage): void {
+  if (meters === undefined || usage.totalTokens === 0) return;
+  for (const { list } of meters.values()) list.push({ model, usage });
+}
+
+/** @internal What all meters set aside for an attempt; undefined where none does. At once where all answer at once. */
+export function admit(ctx: ModelContext): Awaitable<Hold | undefined> {
+  const { meters } = ctx._run;
+  if (meters === undefined) return undefined;
+  const holds: Awaitable<Hold | undefined>[] = [];
+  try {
+    for (const one of meters.values()) {
+      const hold = one.admit?.(ctx);
+      if (hold !== undefined) holds.push(hold);
+    }
+  } catch (error) {
+    for (const hold of holds) Promise.resolve(hold).then(release, ignore);
+    throw error;
+  }
+  if (holds.length === 0) return undefined;
+  return holds.some(isThenable) ? allOf(holds) : together(holds as Hold[]);
+}
+
+async function allOf(holds: readonly Awaitable<Hold | undefined>[]): Promise<Hold | undefined> {
+  const outcomes = await Promise.allSettled(holds);
+  const made = outcomes.flatMap((one) => (one.status === 'fulfilled' ? (one.value ?? []) : []));
+  const failure = outcomes.find((one) => one.status === 'rejected');
+  if (failure === undefined) return made.length === 0 ? undefined : together(made);
+  for (const hold of made) hold.release();
+  throw failure.reason;
+}
+
+function together(holds: readonly Hold[]): Hold {
+  const maxOutputTokens = Math.min(...holds.map((hold) => hold.maxOutputTokens));
+  return { maxOutputTokens, release: () => holds.forEach(release) };
+}
+
+function release(hold: Hold | undefined): void {
+  hold?.release();
+}
+
+function ignore(): void {}

@@ -1,0 +1,167 @@
+/** The context around a model call. */
+
+import { AlliumError, shown } from '../lib/errors.js';
+import type { Scope } from '../lib/scope.js';
+import type { Message, ModelResponse } from '../protocol/messages.js';
+import type { Model, ModelSettings, StreamTransform } from '../protocol/model.js';
+import type { Tool } from '../protocol/tool.js';
+import type { Run } from '../run/run.js';
+import { Context } from './base-context.js';
+import { frozenMessages } from './request-checks.js';
+import type { ModelSeam } from './seam-call.js';
+
+/** Around one model call. What is assigned here is what this call uses. */
+export class ModelContext extends Context {
+  /** Which try this is, from 1, of the nearest layer that called inward more than once. */
+  declare attempt: number;
+  /** One more turn although the model asked for no tool. */
+  declare forceContinue: boolean;
+  /** What the model answered; set it in `beforeModel` to answer without calling inward. */
+  declare response: ModelResponse | undefined;
+  /** @internal */ declare _call: ModelSeam;
+  /** @internal What the call asks, as far as layers may assign it. */ declare _request: RequestParts;
+  /** @internal */ declare readonly _outer: ModelContext | undefined;
+  /** @internal The tools at the place further in where the answer came from. */
+  declare _inner: readonly Tool[] | undefined;
+
+  /** @internal */
+  constructor(run: Run, scope: Scope, request: RequestParts, call: ModelSeam, outer?: ModelContext) {
+    super();
+    this._run = run;
+    this._position = -1;
+    this._scope = scope;
+    this._call = call;
+    this._extra = undefined;
+    this._request = request;
+    this.attempt = 1;
+    this.forceContinue = false;
+    this.response = undefined;
+    this._outer = outer;
+    this._inner = undefined;
+  }
+
+  /** @internal The tools the answer was given with: those its calls may name. */
+  get _offered(): readonly Tool[] {
+    return this._inner ?? this.tools;
+  }
+
+  get seam(): 'model' {
+    return 'model';
+  }
+
+  /** Who asked for this call with `ctx.generate()`; undefined for a call of the run itself. */
+  get caller(): Context | undefined {
+    return this._call.caller;
+  }
+
+  get systemPrompt(): string {
+    return this._request.systemPrompt;
+  }
+  set systemPrompt(systemPrompt: string) {
+    if (systemPrompt !== this._request.systemPrompt) this._request = { ...this._request, systemPrompt };
+  }
+
+  get tools(): readonly Tool[] {
+    return this._request.tools;
+  }
+  set tools(tools: readonly Tool[]) {
+    if (tools !== this._request.tools) this._request = { ...this._request, tools };
+  }
+
+  get model(): Model {
+    return this._request.model;
+  }
+  set model(model: Model) {
+    this._call.modelSet = true;
+    if (model !== this._request.model) this._request = { ...this._request, model };
+  }
+
+  get settings(): ModelSettings {
+    return this._request.settings;
+  }
+  set settings(settings: ModelSettings) {
+    if (settings !== this._request.settings) this._request = { ...this._request, settings };
+  }
+
+  /** What the model will receive; reassign to change it for this call. */
+  get messages(): readonly Message[] {
+    return this._request.messages ?? this._run.history.first(this._call.length);
+  }
+  set messages(messages: readonly Message[]) {
+    if (messages !== this._request.messages)
+      this._request = { ...this._request, messages: frozenMessages(messages, this.messages) };
+  }
+
+  /** The same as `response`. */
+  get result(): ModelResponse | undefined {
+    return this.response;
+  }
+  set result(response: ModelResponse | undefined) {
+    this.response = response;
+  }
+
+  /** Registers a transform of the stream that comes in to this layer; made anew for each attempt. Not for safety: use a guard. */
+  transform(factory: () => StreamTransform): void {
+    if (typeof factory !== 'function')
+      throw new AlliumError(
+        'INVALID_HOOK_RESULT',
+        `ctx.transform() takes a function that makes a transform, got ${shown(factory)}.`,
+      );
+    const extra = this._extras();
+    extra.transforms ??= [];
+    extra.transforms.push(factory);
+    this._call.transformed = true;
+  }
+
+  /** @internal */
+  get _transforms(): (() => StreamTransform)[] | undefined {
+    return this._extra?.transforms;
+  }
+
+  /** @internal What layers may assign, as it is now. */
+  _mark(): RequestParts {
+    return this._request;
+  }
+
+  /** @internal Did a layer assign something that others further out must not see? */
+  _isWritten(mark: RequestParts): boolean {
+    if (this._request !== mark || this.forceContinue) return true;
+    return this._extra !== undefined && (this._transforms !== undefined || this._metadata !== undefined);
+  }
+
+  /** @internal */
+  _takeBack(mark: RequestParts): void {
+    this._inner = this._offered;
+    this._request = mark;
+    if (this._extra !== undefined) this._extra.transforms = undefined;
+  }
+
+  /** @internal */
+  _fork(scope: Scope = this._scope): ModelContext {
+    const fork = new ModelContext(this._run, scope, this._request, this._call, this);
+    fork.attempt = this.attempt;
+    return this._inherit(fork);
+  }
+
+  override _adopt(fork: ModelContext): void {
+    super._adopt(fork);
+    this._inner = fork._offered;
+    if (this.forceContinue === fork.forceContinue) return;
+    const extra = this._extras();
+    if (extra.forced) this.forceContinue = extra.forced = false;
+    if (fork.forceContinue && !this.forceContinue) this.forceContinue = extra.forced = true;
+  }
+}
+
+/**
+ * What layers may assign of a request. A record is never changed: forks share it, an assignment makes another
+ * one, and two contexts with the same one ask for the same.
+ */
+export interface RequestParts {
+  readonly systemPrompt: string;
+  readonly tools: readonly Tool[];
+  readonly model: Model;
+  readonly settings: ModelSettings;
+  /** Undefined: the history. */
+  readonly messages: readonly Message[] | undefined;
+}

@@ -1,0 +1,93 @@
+/** Which middleware rewrote what of a request: found out at the innermost point, and only if something was rewritten. */
+import type { Attribution } from '../lib/errors.js';
+import { modelName } from '../protocol/model.js';
+import type { ModelContext, RequestParts } from './model-context.js';
+
+/** Notes who rewrote the request of this call on its way in. A call that is tried again notes the same once. */
+export function noteRewrites(ctx: ModelContext): void {
+  if (ctx._request !== (ctx._call.given ?? ctx._run.request)) walk(ctx);
+}
+
+/** A transform of the request assigned to its context what it does not return. */
+export function noteAssigned(ctx: ModelContext, before: RequestParts, hook: string): void {
+  // Sent is what `convertToLlm` returns, whatever messages it assigns.
+  const { messages } = hook === 'convertToLlm' ? ctx._request : before;
+  note(ctx, { ...before, messages }, ctx._request);
+}
+
+/** `next({ … })` wrote this context before anybody was handed it. */
+export function noteOverride(ctx: ModelContext): void {
+  ctx._call.overridden ??= new Map();
+  ctx._call.overridden.set(ctx, ctx._request);
+}
+
+/**
+ * From the outermost layer inward. A context is a copy of the one around it, so what differs was assigned by the layer
+ * it was handed to (the last of those that shared it: who writes gets one of its own), or by `next({ … })` further out.
+ */
+function walk(ctx: ModelContext): void {
+  const { _outer: outer, _call: call } = ctx;
+  if (outer) walk(outer);
+  const before = outer ? outer._request : (call.given ?? ctx._run.request);
+  // Most layers change nothing, and there is nothing to compare in detail.
+  if (call.overridden === undefined && ctx._request === before) return;
+  const overridden = call.overridden?.get(ctx);
+  if (outer && overridden) note(outer, before, overridden);
+  note(ctx, overridden ?? before, ctx._request);
+}
+
+/** Who made a request wrong that is: the last of those that were handed a sound one. For the error, not for every call. */
+export function authorOf(
+  ctx: ModelContext,
+  isWrong: (request: RequestParts) => boolean,
+): Attribution | undefined {
+  const { _outer: outer, _call: call } = ctx;
+  const before = outer ? outer._request : (call.given ?? ctx._run.request);
+  if (isWrong(before)) return outer && authorOf(outer, isWrong);
+  const overridden = call.overridden?.get(ctx);
+  return writerOf(outer && overridden && isWrong(overridden) ? outer : ctx);
+}
+
+/** The layers of one middleware follow each other, and each has a context of its own. */
+function writerOf({ _run: run, _position: position, _outer }: ModelContext): Attribution | undefined {
+  const middleware = run.nameAt(position);
+  if (middleware === undefined) return undefined;
+  let index = 0;
+  for (let outer = _outer; outer?._position === position; outer = outer._outer) index++;
+  const layers = run.plan.layers.model.filter((layer) => layer.position === position);
+  return { middleware, hook: layers[index]!.hooks[0]! };
+}
+
+/** Written out, for some stacks rewrite every request: a table of the five parts would cost several times as much. */
+function note(ctx: ModelContext, before: RequestParts, after: RequestParts): void {
+  const by = ctx._run.nameAt(ctx._position);
+  if (by === undefined) return;
+  if (before.messages !== after.messages && !isHistory(before, after, ctx))
+    noteOnce(ctx, by, 'rewrote the messages of the request');
+  if (before.systemPrompt !== after.systemPrompt)
+    noteOnce(ctx, by, 'rewrote the system prompt of the request');
+  if (before.tools !== after.tools) noteOnce(ctx, by, 'rewrote the tools of the request');
+  // What stands in for a model goes by its name.
+  if (before.model !== after.model && modelName(before.model) !== modelName(after.model))
+    noteOnce(ctx, by, 'rewrote the model of the request');
+  if (before.settings !== after.settings) noteOnce(ctx, by, 'rewrote the settings of the request');
+}
+
+/** The history, assigned as it is. */
+function isHistory(
+  before: RequestParts,
+  after: RequestParts,
+  { _run: run, _call: { length } }: ModelContext,
+): boolean {
+  return before.messages === undefined && after.messages === run.history.first(length);
+}
+
+function noteOnce({ _run: run, _call: call }: ModelContext, by: string, what: string): void {
+  const noted = { by, what };
+  if (call.rewrites === undefined) call.rewrites = [noted];
+  else {
+    if (call.rewrites.some((one) => one.by === by && one.what === what)) return;
+    call.rewrites.push(noted);
+  }
+  run.note(by, what);
+}

@@ -1,0 +1,72 @@
+/** The context around a whole run. */
+
+import type { Scope } from '../lib/scope.js';
+import type { Message } from '../protocol/messages.js';
+import type { RunResult } from '../protocol/result.js';
+import type { Run } from '../run/run.js';
+import { Context } from './base-context.js';
+
+/** What a run has taken in of its input: undefined before it has. */
+export interface Taken {
+  input: readonly Message[] | undefined;
+}
+
+/** Around a whole run. */
+export class RunContext extends Context {
+  declare result: RunResult | undefined;
+  /** In `afterRun`: why the run failed. */
+  declare error: unknown;
+  /** @internal */ declare _input: readonly Message[];
+  /** @internal What became of the input of the run; not so where other messages are judged. */
+  declare readonly _taken: Taken | undefined;
+
+  /** @internal */
+  constructor(run: Run, scope: Scope, input: readonly Message[], taken?: Taken) {
+    super();
+    this._run = run;
+    this._position = -1;
+    this._scope = scope;
+    this._call = run.call;
+    this._extra = undefined;
+    this._input = Object.freeze(input);
+    this._taken = taken;
+    this.result = undefined;
+    this.error = undefined;
+  }
+
+  get seam(): 'run' {
+    return 'run';
+  }
+
+  /**
+   * The messages the run was started with; reassign to change them. Once they are taken in, what guards and hooks left
+   * of them. Empty for a resume.
+   */
+  get input(): readonly Message[] {
+    return this._taken?.input ?? this._input;
+  }
+  set input(input: readonly Message[]) {
+    this._input = input;
+  }
+
+  /** History and input. */
+  get messages(): readonly Message[] {
+    return this._taken?.input ? this.history : Object.freeze([...this.history, ...this.input]);
+  }
+
+  /** @internal */
+  _fork(_scope?: Scope): RunContext {
+    this._commit();
+    return this._inherit(new RunContext(this._run, this._scope, this.input, this._taken));
+  }
+
+  /** @internal A run happens once, so what its layers write before it holds inside it; cells of the call stay here. */
+  private _commit(): void {
+    const written = this._state;
+    if (!written) return;
+    this._run.cells.stage(written);
+    this._state = undefined;
+    for (const write of written.standing())
+      if (write.cell.scope === 'call') this.state.update(write.cell, (value) => write.apply(value));
+  }
+}

@@ -1,0 +1,153 @@
+/** What the forks of one seam call share: its counters, its latch, and whether something in it is under way. */
+
+import type { LiveMessage } from '../events/live.js';
+import { type Attribution, attribution, controlKind, type Raised } from '../lib/errors.js';
+import type { Scope } from '../lib/scope.js';
+import type { ModelTime } from '../model/stalls.js';
+import type { Run } from '../run/run.js';
+import type { Context } from './base-context.js';
+import type { ModelContext, RequestParts } from './model-context.js';
+
+/*
+ * One is made for every call, so the fields are declared without being defined twice and are assigned once, in a fixed
+ * order.
+ */
+
+/** A control signal that was swallowed still counts: it is latched here. */
+export class SeamCall {
+  declare readonly run: Run;
+  /** Around everything that happens in the call. */
+  declare readonly scope: Scope;
+  /** Calls of the model or tool itself. */
+  declare attempts: number;
+  /** Inward calls beyond the first of a layer. */
+  declare repeats: number;
+  declare latched: unknown;
+  declare latchedBy: string | undefined;
+  /** A signal that ends the run and was latched elsewhere: what is under way here may finish, nothing begins. */
+  declare halted: unknown;
+  /** Tools and models of the call that are under way. */
+  declare private running: number;
+  /** The last one came to a result, with which the layers around it are at work. */
+  declare private hasResult: boolean;
+  /** Errors that an `onError` declared final on their way out. */
+  declare final: Set<unknown> | undefined;
+  /** Guards judge what is sent and what comes back; not so for the model calls of a guard itself. */
+  declare guarded: boolean;
+  /** `convertToLlm` is asked; not so for the model calls of that hook itself, or it would ask for ever. */
+  declare converted: boolean;
+  /** The last thrown value that is no object. */
+  declare raised: Raised | undefined;
+  /** A response or result that the kernel made, and has frozen with all that is in it. */
+  declare frozen: unknown;
+  /** What guards have said of responses, results and calls, by the content, the result, or what tells of the call. */
+  declare judged: Map<unknown, Promise<any>> | undefined;
+  /** At the model seam: what a layer with time limits of its own allows, where that is more than the defaults. */
+  declare time: Partial<ModelTime> | undefined;
+
+  constructor(run: Run, scope: Scope) {
+    this.run = run;
+    this.scope = scope;
+    this.attempts = 0;
+    this.repeats = 0;
+    this.latched = undefined;
+    this.latchedBy = undefined;
+    this.halted = undefined;
+    this.running = 0;
+    this.hasResult = false;
+    this.final = undefined;
+    this.guarded = true;
+    this.converted = true;
+    this.raised = undefined;
+    this.frozen = undefined;
+    this.judged = undefined;
+    this.time = undefined;
+  }
+
+  /** Who raised an error, as far as it is known. */
+  raisedBy(error: unknown): Attribution | undefined {
+    const { raised } = this;
+    return attribution(error) ?? (raised !== undefined && raised.value === error ? raised.by : undefined);
+  }
+
+  /** A stop holds for the whole run, from now on. */
+  latch(signal: unknown, by?: string): void {
+    if (this.latched !== undefined || signal === this.halted) return;
+    this.latched = signal;
+    this.latchedBy = by;
+    if (controlKind(signal) === 'stop') this.run.halt(signal, by);
+  }
+
+  /** A boundary: throws what was latched. */
+  check(): void {
+    if (this.latched !== undefined) throw this.latched;
+  }
+
+  /** Why nothing may begin in here any more; undefined while something may. */
+  get ended(): unknown {
+    return this.latched ?? this.halted ?? this.run.scope.reason;
+  }
+
+  /** Throws where no model may be asked any more. A tool that runs beside one that asks a person may still do so. */
+  checkAsk(): void {
+    const ended = this.run.call.latched ?? this.latched ?? (this.isIdle ? this.halted : undefined);
+    if (ended !== undefined) throw ended;
+  }
+
+  /** Nothing is under way, and no result has come that somebody is at work with. */
+  private get isIdle(): boolean {
+    return this.running === 0 && !this.hasResult;
+  }
+
+  /** The run is to end: waits for another try, or for a first one, end at once. What is under way comes to its end. */
+  halt(signal: unknown): void {
+    this.halted ??= signal;
+    if (this.isIdle) this.scope.abort(this.halted);
+  }
+
+  /** A tool or model of the call begins; `workEnded` has to follow. */
+  workBegins(): void {
+    this.running++;
+  }
+
+  workEnded(hasResult: boolean): void {
+    this.running--;
+    this.hasResult = hasResult;
+    if (this.halted !== undefined) this.halt(this.halted);
+  }
+}
+
+/** The same for a model call. */
+export class ModelSeam extends SeamCall {
+  /** Where it streams to; undefined for calls nobody watches. */
+  declare readonly live: LiveMessage | undefined;
+  /** How much of the history the request covers. */
+  declare length: number;
+  /** A layer has registered a transform. */
+  declare transformed: boolean;
+  /** Who asked for it with `generate()`. */
+  declare caller: Context | undefined;
+  /** The request before any layer saw it, where it is not simply the run's. */
+  declare given: RequestParts | undefined;
+  /** What `next({ … })` made of the request, by the context that goes in with it. */
+  declare overridden: Map<ModelContext, RequestParts> | undefined;
+  /** What was noted about the request of this call. */
+  declare rewrites: { readonly by: string; readonly what: string }[] | undefined;
+  /** Somebody set the model, if only to the same one: by that `onError` tells who has no other from who set none. */
+  declare modelSet: boolean;
+  /** The most tokens the last attempt was allowed to write. */
+  declare outputLimit: number | undefined;
+
+  constructor(run: Run, scope: Scope, live: LiveMessage | undefined, length: number) {
+    super(run, scope);
+    this.live = live;
+    this.length = length;
+    this.transformed = false;
+    this.caller = undefined;
+    this.given = undefined;
+    this.overridden = undefined;
+    this.rewrites = undefined;
+    this.modelSet = false;
+    this.outputLimit = undefined;
+  }
+}

@@ -1,0 +1,216 @@
+/** The context around a tool call. */
+
+import type { Scope } from '../lib/scope.js';
+import type { AssistantMessage, ToolCall, ToolContent } from '../protocol/messages.js';
+import { deepFreeze } from '../protocol/messages.js';
+import { checkTimeout } from '../protocol/options.js';
+import type { Awaitable, Decision, Request } from '../protocol/store.js';
+import type { Tool, ToolResult } from '../protocol/tool.js';
+import type { Run } from '../run/run.js';
+import { Context } from './base-context.js';
+import type { SeamCall } from './seam-call.js';
+
+/** Around one tool call, in the hooks that decide about it, and in the tool itself. */
+export class ToolContext<Args = any> extends Context {
+  declare result: ToolResult | undefined;
+  /** The call was refused and did not run. */
+  declare blocked: boolean;
+  /** Set together with `result` in `beforeTool`: answer without running the tool. */
+  declare skip: boolean;
+  declare attempt: number;
+  /** @internal */ declare _of: ToolCallSubject;
+  /** @internal What it is called with, as far as layers may assign it. */ declare _input: ToolInput<Args>;
+  /** @internal Runs of other agents that this execution has asked for. */
+  declare _children: number;
+
+  /** @internal */
+  constructor(run: Run, scope: Scope, of: ToolCallSubject, input: ToolInput<Args>, call: SeamCall) {
+    super();
+    this._run = run;
+    this._position = -1;
+    this._scope = scope;
+    this._call = call;
+    this._extra = undefined;
+    this.result = undefined;
+    this.blocked = false;
+    this.skip = false;
+    this.attempt = 1;
+    this._of = of;
+    this._input = input;
+    this._children = 0;
+  }
+
+  get assistantMessage(): AssistantMessage {
+    return this._of.assistantMessage;
+  }
+
+  /** The call, with its arguments as the model wrote them. */
+  get toolCall(): ToolCall {
+    return this._of.toolCall;
+  }
+
+  /** Undefined when the model named a tool that does not exist. */
+  get tool(): Tool | undefined {
+    return this._of.tool;
+  }
+
+  get seam(): 'tool' {
+    return 'tool';
+  }
+
+  /** The same for every attempt of this call, also after a crash: hand it to services that de-duplicate. */
+  get idempotencyKey(): string {
+    return this._of._owner.idempotencyKey;
+  }
+
+  /** Parsed and frozen. Reassigning takes raw input, like the model's own: it is validated and judged again. */
+  get args(): Args {
+    return this._input.args;
+  }
+  set args(args: Args) {
+    const { args: before, raw, revision, timeoutMs } = this._input;
+    if (args === before) return;
+    // What guards said of arguments before they cleaned them holds for what is made of the rest.
+    const said = this._call.judged?.get(raw);
+    if (said) this._call.judged!.set(args, said);
+    this._input = { args, raw: args, assigned: true, revision: revision + 1, timeoutMs };
+  }
+
+  /** The arguments as JSON, before the schema touched them: what to spread when rewriting `args`. */
+  get rawArgs(): unknown {
+    return deepFreeze(this._input.raw);
+  }
+
+  /** What a layer or hook rewrote: 0 until arguments were changed. */
+  get revision(): number {
+    return this._input.revision;
+  }
+
+  /** Milliseconds this execution may take, not counting those that people and readers take. */
+  get timeoutMs(): number | undefined {
+    return this._input.timeoutMs;
+  }
+  set timeoutMs(timeoutMs: number | undefined) {
+    if (timeoutMs !== undefined) checkTimeout('ctx.timeoutMs', timeoutMs);
+    if (timeoutMs !== this._input.timeoutMs) this._input = { ...this._input, timeoutMs };
+  }
+
+  get isError(): boolean {
+    return this.result?.isError ?? false;
+  }
+
+  /** Is this a call of that tool, or of a copy of it that has its name and its `input`? Narrows `args`. */
+  is<T extends Tool<any, any>>(
+    tool: T,
+  ): this is ToolContext<T extends Tool<any, infer Output> ? Output : never> {
+    return this.tool === tool || (this.tool?.name === tool.name && this.tool.input === tool.input);
+  }
+
+  /**
+   * Shows progress: an event with a copy of what is given, never sent to the model. Whoever shows a lot awaits it, so as
+   * not to outrun the consumer.
+   */
+  update(partial: string | readonly ToolContent[], details?: unknown): Awaitable<void> {
+    return this._of._owner.update(this, partial, details);
+  }
+
+  /**
+   * Asks a human. Returns the answer, or ends this attempt: the run is then suspended, and once there is an answer
+   * the tool runs again from its start. So ask before side effects.
+   */
+  suspend(request: Request): Promise<Decision> {
+    const answer = this._isOver ? Promise.reject(this._scope.reason) : this._of._owner.suspend(this, request);
+    // Even unawaited it ends the run: the call waits for it, and the signal is latched.
+    answer.catch(() => {});
+    return answer;
+  }
+
+  /** @internal Other arguments are about to come. */
+  _revise(): void {
+    this._input = { ...this._input, revision: this._input.revision + 1 };
+  }
+
+  /** @internal Arguments that are no layer's: `raw`, and what the schema made of it. */
+  _take(raw: unknown, args: Args): void {
+    const { revision, timeoutMs } = this._input;
+    this._input = { args, raw, assigned: false, revision, timeoutMs };
+  }
+
+  /** @internal What guards leave of the arguments of a call that no model made. */
+  _rewriteCall(args: string): void {
+    const { assistantMessage, toolCall, tool, _owner } = this._of;
+    this._of = { assistantMessage, toolCall: Object.freeze({ ...toolCall, arguments: args }), tool, _owner };
+  }
+
+  /** @internal What layers may assign, as it is now. */
+  _mark(): ToolInput<Args> {
+    return this._input;
+  }
+
+  /** @internal Did a layer assign something that others further out must not see? */
+  _isWritten(mark: ToolInput): boolean {
+    return this._input !== mark || this._metadata !== undefined;
+  }
+
+  /** @internal */
+  _takeBack(mark: ToolInput<Args>): void {
+    this._input = mark;
+  }
+
+  /** @internal Arguments that a rule hook assigned: raw input, which nobody is to see before it is judged. */
+  _takeOut(mark: ToolInput<Args>): { readonly args: unknown } | undefined {
+    const { assigned, raw: args, timeoutMs } = this._input;
+    if (!assigned) return undefined;
+    this._input = { ...mark, timeoutMs };
+    return { args };
+  }
+
+  /** @internal */
+  _fork(scope: Scope = this._scope): ToolContext<Args> {
+    const fork = new ToolContext<Args>(this._run, scope, this._of, this._input, this._call);
+    fork.blocked = this.blocked;
+    fork.attempt = this.attempt;
+    return this._inherit(fork);
+  }
+}
+
+/** What layers may assign of a call. A record is never changed: forks share it, an assignment makes another one. */
+export interface ToolInput<Args = any> {
+  readonly args: Args;
+  /** The arguments as JSON, before the schema touched them. */
+  readonly raw: unknown;
+  /** A layer assigned them: they are raw input again. */
+  readonly assigned: boolean;
+  readonly revision: number;
+  readonly timeoutMs: number | undefined;
+}
+
+/** Of a call whose arguments nobody has looked at yet. */
+export const NO_INPUT: ToolInput<undefined> = {
+  args: undefined,
+  raw: undefined,
+  assigned: false,
+  revision: 0,
+  timeoutMs: undefined,
+};
+
+/** What a tool context is about. */
+export interface ToolCallSubject {
+  readonly assistantMessage: AssistantMessage;
+  readonly toolCall: ToolCall;
+  readonly tool: Tool | undefined;
+  readonly _owner: ToolCallOwner;
+}
+
+/** The call itself: what it does for its contexts. Its key is read only when somebody needs it: it costs more than a fork. */
+export interface ToolCallOwner {
+  readonly idempotencyKey: string;
+  /** `forwarded`: an event of a child. */
+  update(
+    ctx: ToolContext,
+    partial: string | readonly ToolContent[],
+    details: unknown,
+    forwarded?: boolean,
+  ): Awaitable<void>;
+  suspend(ctx: ToolContext, request: Request): Promise<Decision>;
+}

@@ -1,0 +1,76 @@
+/** The context after a response and at the end of a turn or run. */
+
+import type { AssistantMessage, Message, ModelResponse, ToolMessage } from '../protocol/messages.js';
+import type { Awaitable } from '../protocol/store.js';
+import type { Run } from '../run/run.js';
+import { Context } from './base-context.js';
+
+/** After a response and at the end of a turn or run. */
+export class TurnContext extends Context {
+  /** The assistant message of the turn; undefined when there was none. */
+  declare readonly message: AssistantMessage | undefined;
+  declare readonly toolResults: readonly ToolMessage[];
+  /** The run goes on by itself: there are tool results to answer, or somebody asked for another turn. */
+  declare readonly more: boolean;
+
+  /** @internal */
+  constructor(
+    run: Run,
+    message: AssistantMessage | undefined,
+    toolResults: readonly ToolMessage[],
+    more: boolean,
+  ) {
+    super();
+    this._run = run;
+    this._position = -1;
+    this._scope = run.scope;
+    this._call = run.call;
+    this._extra = undefined;
+    this.message = message;
+    this.toolResults = Object.freeze(toolResults);
+    this.more = more;
+  }
+
+  get seam(): 'run' {
+    return 'run';
+  }
+
+  /** @internal A hook put another response in the place of the one before: the hooks after it see that one here too. */
+  _answeredWith(response: ModelResponse): void {
+    const message: AssistantMessage = Object.freeze({ ...response, id: this.message!.id });
+    Object.assign(this, { message });
+  }
+
+  /** Everything this run has added to the history. */
+  get newMessages(): readonly Message[] {
+    return this._run.newMessages();
+  }
+
+  /** @internal Asks hooks. What they write holds, also if one of them then ends the run. */
+  _asked<T>(ask: () => Awaitable<T>): Awaitable<T> {
+    let asked: Awaitable<T>;
+    try {
+      asked = ask();
+    } catch (error) {
+      this._stage();
+      throw error;
+    }
+    if (asked instanceof Promise) return asked.finally(() => this._stage());
+    this._stage();
+    return asked;
+  }
+
+  private _stage(): void {
+    if (this._state) this._run.cells.stage(this._state);
+  }
+
+  /** @internal */
+  get _output(): unknown {
+    return this._run.output;
+  }
+
+  /** Sets the structured output of the run. Another turn takes it back. */
+  setOutput(output: unknown): void {
+    this._run.output = output;
+  }
+}

@@ -1,0 +1,154 @@
+/**
+ * Hands events to the consumer of a stream, each once and in order. Bounded: a producer that is ahead waits, unless
+ * somebody waits for the result. Who reads and who awaits the result may be one and the same, so neither may hold up
+ * the other: then the producer goes on, and events are kept until they are read, or let go if nobody reads.
+ */
+import { whenIdle } from '../lib/clock.js';
+import { Fifo } from '../lib/fifo.js';
+import type { AgentEvent } from '../protocol/events.js';
+
+const HIGH_WATER = 256;
+const LOW_WATER = 64;
+/** After so many deltas in a row that a reader waited for, so many are handed over at once. */
+const BURST = 64;
+const BATCH = 64;
+
+type Step = IteratorResult<AgentEvent, undefined>;
+type Waiter = (step: Step | Promise<Step>) => void;
+
+export class EventQueue {
+  private readonly items = new Fifo<AgentEvent>();
+  /** Who asked for an event that is not there yet; the list is for the rare case of several. */
+  private waiter: Waiter | undefined = undefined;
+  private readonly moreWaiters: Waiter[] = [];
+  private room: { readonly promise: Promise<void>; readonly resolve: () => void } | undefined = undefined;
+  private ended: { readonly error?: unknown } | undefined = undefined;
+  /** False when nobody will read any more: events are let go. */
+  private open = true;
+  private iterated = false;
+  private resultWanted = false;
+
+  /** Deltas in a row that somebody waited for. */
+  private burst = 0;
+  private waking = false;
+  private readonly wakeUp = (): void => {
+    this.waking = false;
+    this.wake();
+  };
+
+  /** One function for all promises: making one per event shows in the time a stream takes. */
+  private readonly wait = (resolve: Waiter): void => {
+    if (this.waiter === undefined) this.waiter = resolve;
+    else this.moreWaiters.push(resolve);
+  };
+
+  /** Events that wait to be read. */
+  get length(): number {
+    return this.items.length;
+  }
+
+  push(event: AgentEvent): void {
+    if (!this.open) return;
+    this.burst = 0;
+    this.items.push(event);
+    this.wake();
+  }
+
+  /**
+   * A piece of a message. Of many that come right after each other, a reader who waits is handed several at once:
+   * waking it is what takes longest. It is never kept waiting once no promise can go on.
+   */
+  pushDelta(event: AgentEvent): void {
+    if (!this.open) return;
+    this.items.push(event);
+    if (this.waiter !== undefined) this.wakeSoon();
+  }
+
+  private wakeSoon(): void {
+    if (++this.burst <= BURST || this.items.length >= BATCH) this.wake();
+    else if (!this.waking) {
+      this.waking = true;
+      whenIdle(this.wakeUp);
+    }
+  }
+
+  /** A promise while the consumer is behind, undefined when there is room. */
+  pressure(): Promise<void> | undefined {
+    if (this.items.length < HIGH_WATER) return undefined;
+    if (this.resultWanted) {
+      if (!this.iterated) this.drain();
+      return undefined;
+    }
+    if (!this.room) {
+      let resolve!: () => void;
+      const promise = new Promise<void>((done) => {
+        resolve = done;
+      });
+      this.room = { promise, resolve };
+    }
+    return this.room.promise;
+  }
+
+  next(): Promise<Step> {
+    // Whoever asked before is first.
+    if (this.waiter !== undefined) this.wake();
+    const value = this.items.shift();
+    if (value !== undefined) {
+      if (this.room !== undefined && this.items.length <= LOW_WATER) this.makeRoom();
+      return Promise.resolve({ done: false, value });
+    }
+    return this.ended ? this.last() : new Promise(this.wait);
+  }
+
+  /** No event follows. With an error, the consumer is thrown it after the last event, once. */
+  end(failure?: { readonly error: unknown }): void {
+    this.ended ??= failure ?? {};
+    this.wake();
+    for (; this.waiter; this.waiter = this.moreWaiters.shift()) this.waiter(this.last());
+  }
+
+  /** Somebody iterates: nothing is lost from now on. */
+  attach(): void {
+    this.iterated = true;
+  }
+
+  /**
+   * Somebody wants the result: the run does not wait for readers any more. Whether events are let go is seen when there are
+   * too many again: whoever asked may be about to read.
+   */
+  detach(): void {
+    this.resultWanted = true;
+    this.makeRoom();
+  }
+
+  /** The consumer has left: it is given nothing more, not even the error. */
+  leave(): void {
+    this.drain();
+    this.end();
+  }
+
+  private wake(): void {
+    for (let { waiter } = this; waiter !== undefined && this.items.length > 0; waiter = this.waiter) {
+      this.waiter = this.moreWaiters.length === 0 ? undefined : this.moreWaiters.shift();
+      waiter({ done: false, value: this.items.shift()! });
+    }
+  }
+
+  private drain(): void {
+    this.open = false;
+    this.items.clear();
+    this.makeRoom();
+  }
+
+  private last(): Promise<Step> {
+    const { ended } = this;
+    if (!ended || !('error' in ended)) return Promise.resolve({ done: true, value: undefined });
+    this.ended = {};
+    return Promise.reject(ended.error);
+  }
+
+  private makeRoom(): void {
+    this.room?.resolve();
+    this.room = undefined;
+  }
+}

@@ -1,0 +1,79 @@
+/** What `stream()` returns: the events of a run for one reader, and its result. */
+import { Aborted, AlliumError } from '../lib/errors.js';
+import type { Scope } from '../lib/scope.js';
+import type { AgentEvent } from '../protocol/events.js';
+import type { RunResult } from '../protocol/result.js';
+import type { EventQueue } from './event-queue.js';
+
+/** Events as they happen, for one reader, and the result. Not a promise: await `result`. */
+export interface RunStream extends AsyncIterable<AgentEvent> {
+  /** For one reader: whoever iterates a second time gets `STREAM_TAKEN`. */
+  [Symbol.asyncIterator](): AsyncIterableIterator<AgentEvent, undefined>;
+  /**
+   * Settles when the run has ended. Once it was asked for, the run waits for no reader: where nobody iterates, events are
+   * let go; where somebody does, all of them are kept until they are read.
+   */
+  readonly result: Promise<RunResult>;
+}
+
+/** One class, not an object literal: a getter of its own would give each stream a hidden class of its own. */
+export class EventStream implements RunStream {
+  readonly #queue: EventQueue;
+  readonly #result: Promise<RunResult>;
+  readonly #scope: Scope;
+  #taken = false;
+
+  constructor(queue: EventQueue, result: Promise<RunResult>, scope: Scope) {
+    this.#queue = queue;
+    this.#result = result;
+    this.#scope = scope;
+  }
+
+  get result(): Promise<RunResult> {
+    this.#queue.detach();
+    return this.#result;
+  }
+
+  [Symbol.asyncIterator](): AsyncIterableIterator<AgentEvent, undefined> {
+    if (this.#taken)
+      throw new AlliumError(
+        'STREAM_TAKEN',
+        'This stream has a reader already, and hands each event out once: a second reader would take events from the first. Pass them on from one loop, or watch runs with `observers` of the agent.',
+      );
+    this.#taken = true;
+    this.#queue.attach();
+    return new EventReader(this.#queue, () => {
+      this.#scope.abort(new Aborted('The consumer stopped reading.'));
+      return this.#result.catch(ignore);
+    });
+  }
+}
+
+/** Whoever iterates. Methods of a class: functions made for every stream would cost more to call. */
+class EventReader implements AsyncIterableIterator<AgentEvent, undefined> {
+  readonly #queue: EventQueue;
+  readonly #endRun: () => Promise<unknown>;
+
+  constructor(queue: EventQueue, endRun: () => Promise<unknown>) {
+    this.#queue = queue;
+    this.#endRun = endRun;
+  }
+
+  /** Whoever read some by hand reads the rest in a loop over this. */
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  next(): Promise<IteratorResult<AgentEvent, undefined>> {
+    return this.#queue.next();
+  }
+
+  /** Ends the run this was the stream of, if it is still under way. */
+  async return(): Promise<IteratorResult<AgentEvent, undefined>> {
+    this.#queue.leave();
+    await this.#endRun();
+    return { done: true, value: undefined };
+  }
+}
+
+function ignore(): void {}

@@ -1,0 +1,97 @@
+/** Feeds one observer, in order, never making a run wait. */
+import { isThenable } from '../lib/errors.js';
+import { Fifo } from '../lib/fifo.js';
+import type { AgentEvent, Observer } from '../protocol/events.js';
+
+export interface ObserverProblem {
+  readonly observer: string;
+  /** What it threw, when it did. */
+  readonly error?: unknown;
+  /** Events it was too slow for, in all. */
+  readonly dropped: number;
+}
+
+/** What waits is kept alive and moved by every sweep of young garbage: a longer queue would slow the run down. */
+const CAPACITY = 2000;
+/** Drops are reported at the first one, then once per this many, and when the observer has caught up. */
+const REPORT_EVERY = 1000;
+
+export class ObserverFeed {
+  private readonly queue = new Fifo<AgentEvent>();
+  private busy: Promise<void> | undefined;
+  /** The observer is at work on an event. */
+  private waits = false;
+  /** It was so still when everything that could go on had gone on. */
+  private slow = false;
+  private dropped = 0;
+  private reported = 0;
+  private readonly name: string;
+  private readonly call: (event: AgentEvent) => void | Promise<void>;
+
+  constructor(
+    observer: Observer,
+    index: number,
+    private readonly onProblem: (problem: ObserverProblem) => unknown,
+    private readonly capacity: number = CAPACITY,
+  ) {
+    this.name = observer.name || `observer ${index + 1}`;
+    this.call = typeof observer === 'function' ? observer : (event) => observer.onEvent(event);
+  }
+
+  push(event: AgentEvent): void {
+    if (this.queue.length >= this.capacity) {
+      this.queue.shift();
+      if (this.dropped++ % REPORT_EVERY === 0) this.reportDrops();
+    }
+    this.queue.push(event);
+    this.busy ??= this.drain();
+  }
+
+  /** Is much to be told to an observer that has not had its turn? One that is slow has had it. */
+  get isDue(): boolean {
+    return !this.slow && this.queue.length >= this.capacity / 2;
+  }
+
+  /** It has had its turn. */
+  hadTurn(): void {
+    this.slow = this.waits;
+  }
+
+  /** Settles when every event so far has been seen. */
+  async idle(): Promise<void> {
+    while (this.busy) await this.busy;
+  }
+
+  private async drain(): Promise<void> {
+    // Whoever told of the event goes on first.
+    await undefined;
+    for (let event = this.queue.shift(); event; event = this.queue.shift()) {
+      try {
+        const wait = this.call(event);
+        if (isThenable(wait)) {
+          this.waits = true;
+          await wait;
+        }
+      } catch (error) {
+        void this.report({ observer: this.name, error, dropped: this.dropped });
+      }
+      this.waits = this.slow = false;
+    }
+    if (this.dropped > this.reported) this.reportDrops();
+    this.busy = undefined;
+  }
+
+  private reportDrops(): void {
+    this.reported = this.dropped;
+    void this.report({ observer: this.name, dropped: this.dropped });
+  }
+
+  /** An error handler that fails has nobody left to tell, and must not reach the run. */
+  private async report(problem: ObserverProblem): Promise<void> {
+    try {
+      await this.onProblem(problem);
+    } catch {
+      // As above.
+    }
+  }
+}

@@ -1,0 +1,54 @@
+/** Where the events of a run go: to the consumer of its stream, and to observers. */
+import { whenIdle } from '../lib/clock.js';
+import type { AgentEvent } from '../protocol/events.js';
+import { deepFreeze } from '../protocol/messages.js';
+import type { EventQueue } from './event-queue.js';
+import type { ObserverFeed } from './observer-feed.js';
+
+/** A class: every event passes here, and functions made for each run would cost more to call. */
+export class RunEvents {
+  /** Does anybody watch? Where nobody does, events are not even made. */
+  readonly watched: boolean;
+
+  constructor(
+    private readonly queue: EventQueue | undefined,
+    private readonly feeds: readonly ObserverFeed[],
+  ) {
+    this.watched = queue !== undefined || feeds.length > 0;
+  }
+
+  emit(event: AgentEvent): void {
+    if (this.feeds.length > 0) this.feed(event);
+    if (this.queue !== undefined) this.queue.push(event);
+  }
+
+  /** A piece of a message. */
+  emitDelta(event: AgentEvent): void {
+    if (this.feeds.length > 0) this.feed(event);
+    if (this.queue !== undefined) this.queue.pushDelta(event);
+  }
+
+  /** A promise while the consumer is behind, or observers have had no turn; undefined when there is room. */
+  pressure(): Promise<void> | undefined {
+    const wait = this.queue === undefined ? undefined : this.queue.pressure();
+    if (wait !== undefined || this.feeds.length === 0) return wait;
+    return this.feeds.some((feed) => feed.isDue) ? this.turn() : undefined;
+  }
+
+  /** Observers are told as soon as whoever tells of events waits; async ones that wait for nothing are done by then. */
+  private async turn(): Promise<void> {
+    await new Promise<void>(whenIdle);
+    for (const feed of this.feeds) feed.hadTurn();
+  }
+
+  private feed(event: AgentEvent): void {
+    deepFreeze(event);
+    for (const feed of this.feeds) feed.push(event);
+  }
+}
+
+const UNWATCHED = new RunEvents(undefined, []);
+
+export function runEvents(queue: EventQueue | undefined, feeds: readonly ObserverFeed[]): RunEvents {
+  return queue === undefined && feeds.length === 0 ? UNWATCHED : new RunEvents(queue, feeds);
+}

@@ -1,0 +1,326 @@
+/** Guards on whole messages, and on results and progress of tools. */
+import type { Context, ToolContext } from '../context/context.js';
+import { isJson } from '../lib/json-copy.js';
+import {
+  asJson,
+  type Gathered,
+  gather,
+  readArguments,
+  type Text,
+  textsIn,
+  textsOfValue,
+  unescaped,
+  withTexts,
+} from '../lib/json-texts.js';
+import type {
+  AssistantContent,
+  Message,
+  ModelResponse,
+  ProviderContent,
+  ThinkingContent,
+  ToolContent,
+} from '../protocol/messages.js';
+import type { GuardPoint } from '../protocol/middleware.js';
+import type { ToolResult } from '../protocol/tool.js';
+import { isSame, judge, type Left, type Refusal, redact, skipOrThrow } from './guards.js';
+
+/**
+ * A message as the guards of a point leave it. All it says is judged: what was thought and called as well. With details
+ * it is as in results of tools.
+ */
+export async function judgeMessage(
+  point: 'input' | 'request',
+  message: Message,
+  ctx: Context,
+): Promise<{ owner: Message; deny?: Refusal }> {
+  const given = searchable(message);
+  const said = saidIn(given.content);
+  const judged = await judge(ctx.plan.guards[point], { point, message }, said.texts, ctx);
+  const { rewritten, texts: left, deny } = judged;
+  if (deny) return { owner: given, deny };
+  let owner = given;
+  if (judged.changed) {
+    const content = rewritten
+      ? rewrittenContent(given, left.flat().join(''))
+      : redactedContent(given, said.flat(left));
+    owner =
+      given.role === 'assistant'
+        ? withContent([point], given, { content: content as AssistantContent[], rewritten }, ctx)
+        : ({ ...given, content } as Message);
+  }
+  if (owner.role !== 'tool' || owner.details === undefined) return { owner };
+  const { details, ...rest } = owner;
+  if (rewritten) return { owner: rest };
+  const { value, deny: objection } = redactValue(point, details, ctx);
+  return { owner: value === details ? owner : { ...rest, details: value }, deny: objection };
+}
+
+/**
+ * A message that waits to be judged, as it is told of meanwhile: as far as guards that can answer at once allow it,
+ * otherwise without what it says.
+ */
+export function unjudged(message: Message, ctx: Context): Message {
+  const guards = ctx.plan.guards.input;
+  if (guards.length === 0) return message;
+  if (message.role === 'user' && !guards.some(({ guard }) => guard.judge)) {
+    const said = saidIn(message.content);
+    const { texts, deny } = redactTexts('input', said.texts, ctx, true);
+    if (!deny) return { ...message, content: redactedContent(message, said.flat(texts)) } as Message;
+  }
+  return { id: message.id, role: 'user', content: [] };
+}
+
+/** The message in the form in which guards can see all of it; itself if they can. */
+function searchable(message: Message): Message {
+  if (message.role === 'tool') {
+    const { details, ...rest } = message;
+    if (details === undefined || isJson(details)) return message;
+    const json = asJson(details);
+    return json === undefined ? rest : { ...rest, details: json };
+  }
+  if (message.role === 'user') return message;
+  const content = message.content.map((part) => {
+    if (part.type === 'provider') return readable(part);
+    if (part.type !== 'tool-call') return part;
+    const { kept = part.arguments } = readArguments(part.arguments) ?? {};
+    return kept === part.arguments ? part : { ...part, arguments: kept };
+  });
+  return isSame(content, message.content) ? message : { ...message, content };
+}
+
+/** Nobody can search a value that has no JSON, or is too deep to be written: it goes. */
+export function readable(part: ProviderContent): ProviderContent {
+  return part.value === undefined || asJson(part.value) !== undefined ? part : { ...part, value: null };
+}
+
+type Part = Message['content'][number];
+
+function textsOfPart(part: Part): readonly string[] {
+  switch (part.type) {
+    case 'text':
+    case 'thinking':
+      return [part.text];
+    case 'tool-call': {
+      const read = readArguments(part.arguments);
+      return read ? textsIn(read.args) : [unescaped(part.arguments)];
+    }
+    case 'provider':
+      return textsIn(asJson(part.value));
+    default:
+      return [];
+  }
+}
+
+/** What content says, as its readers read it: its text is one text and its thinking another, whatever stands between. */
+function saidIn(content: readonly Part[]): Gathered {
+  const strings: string[] = [];
+  const keys: unknown[] = [];
+  for (const part of content) {
+    const joined = part.type === 'text' || part.type === 'thinking' ? part.type : undefined;
+    for (const text of textsOfPart(part)) {
+      strings.push(text);
+      keys.push(joined);
+    }
+  }
+  return gather(strings, keys);
+}
+
+/** `left`: what is left of each text of each part. */
+function redactedContent(
+  { role, content }: Pick<Message, 'role' | 'content'>,
+  left: readonly string[],
+): readonly Part[] {
+  let at = 0;
+  return content.map((part) => {
+    const given = textsOfPart(part);
+    const mine = left.slice(at, at + given.length);
+    at += given.length;
+    return isSame(mine, given) ? part : withPartTexts(part, mine, role);
+  });
+}
+
+function withPartTexts(part: Part, texts: readonly string[], role: Message['role']): Part {
+  switch (part.type) {
+    case 'text':
+      // What an application noted on a message of its own is its own business.
+      return { ...(role === 'assistant' ? withoutMetadata(part) : part), text: texts[0]! };
+    case 'thinking':
+      return withheldThinking(part, texts[0]!);
+    case 'tool-call': {
+      const read = readArguments(part.arguments);
+      const made = read ? JSON.stringify(withTexts(read.args, texts)) : texts[0]!;
+      return { ...withoutMetadata(part), arguments: made };
+    }
+    case 'provider':
+      return { ...withoutMetadata(part), value: withTexts(asJson(part.value), texts) };
+    default:
+      return part;
+  }
+}
+
+/** A judge put one text in the place of all that the message says. Calls stay, or their results would answer nobody. */
+function rewrittenContent(message: Message, text: string): readonly Part[] {
+  let rest = text;
+  const content = message.content.flatMap((part): Part | readonly Part[] => {
+    if (part.type === 'thinking' || part.type === 'provider') return [];
+    if (part.type === 'tool-call') return { ...withoutMetadata(part), arguments: '{}' };
+    if (part.type !== 'text') return part;
+    const made = withPartTexts(part, [rest], message.role);
+    rest = '';
+    return made;
+  });
+  return rest === '' ? content : [{ type: 'text', text: rest }, ...content];
+}
+
+/** Thinking with other text. The provider's seal is on the old one, so this can never be sent back. */
+export function withheldThinking(part: ThinkingContent, text: string): ThinkingContent {
+  const { signature: _, ...rest } = withoutMetadata(part);
+  return { ...rest, text, redacted: true };
+}
+
+/** What a provider notes on a block is about the block as it was, and may quote it. */
+export function withoutMetadata<P extends AssistantContent>({
+  metadata: _,
+  ...part
+}: P): Omit<P, 'metadata'> {
+  return part;
+}
+
+/**
+ * A result as the guards leave it. Its details are searched like its text; where a judge rewrote or refused the
+ * text they go, because nobody knows what of it they repeat.
+ */
+export async function judgeToolResult(result: ToolResult, ctx: ToolContext): Promise<ToolResult> {
+  const guards = ctx.plan.guards['tool-result'];
+  const { toolCall } = ctx;
+  const said = saidIn(result.content);
+  const judged = await judge(guards, { point: 'tool-result', toolCall, result }, said.texts, ctx);
+  if (judged.deny) return withheld(judged.deny);
+  const content = judged.changed ? toolContent(result.content, said.flat(judged.texts)) : result.content;
+  const { details: given, ...rest } = { ...result, content };
+  if (given === undefined || judged.rewritten) return rest;
+  const cleaned = redactDetails(given, ctx);
+  if (cleaned.deny) return withheld(cleaned.deny);
+  return cleaned.value === undefined ? rest : { ...rest, details: cleaned.value };
+}
+
+function toolContent(content: readonly ToolContent[], left: readonly string[]): readonly ToolContent[] {
+  return redactedContent({ role: 'tool', content }, left) as readonly ToolContent[];
+}
+
+function withheld({ reason }: Refusal): ToolResult {
+  return { content: [{ type: 'text', text: reason }], isError: true };
+}
+
+/**
+ * Progress of a tool, as far as guards that can answer at once allow it; otherwise nothing is shown. `quiet`: it is told
+ * only where somebody watches, so nothing but what they see may depend on it.
+ */
+export function judgeUpdate(
+  content: readonly ToolContent[],
+  details: unknown,
+  ctx: Context,
+  quiet = false,
+): { update: readonly ToolContent[]; details?: unknown } | undefined {
+  if (ctx.plan.guards['tool-result'].some((planned) => planned.guard.judge)) return undefined;
+  const said = saidIn(content);
+  const { texts, deny } = redactTexts('tool-result', said.texts, ctx, quiet);
+  if (deny) return undefined;
+  const update = texts === said.texts ? content : toolContent(content, said.flat(texts));
+  if (details === undefined) return { update };
+  const cleaned = redactDetails(details, ctx, quiet);
+  return cleaned.deny ? undefined : { update, details: cleaned.value };
+}
+
+/**
+ * What applications are told beside the text of a result, without what guards found in it. It is the JSON it would be
+ * stored as: nobody can search what else a value may hold.
+ */
+function redactDetails(details: unknown, ctx: Context, quiet = false): { value: unknown; deny?: Refusal } {
+  if (ctx.plan.guards['tool-result'].length === 0) return { value: details };
+  return redactValue('tool-result', asJson(details, quiet ? withPlainArguments : undefined), ctx, quiet);
+}
+
+/** Calls in events of a sub-agent: their arguments are searched as they read, not as they are escaped. */
+function withPlainArguments(key: string, value: unknown): unknown {
+  if (key !== 'arguments' || typeof value !== 'string' || !value.includes('\\')) return value;
+  const read = readArguments(value);
+  return read ? JSON.stringify(read.args) : unescaped(value);
+}
+
+/** Probabilities of tokens spell the whole text out, in pieces that no guard knows. */
+const SPELLS = /logprobs/i;
+
+function withoutSpelling(key: string, value: unknown): unknown {
+  return SPELLS.test(key) ? undefined : value;
+}
+
+/**
+ * A response with what guards left of its content. Its metadata may quote what is gone, so it is searched too. Where a
+ * judge wrote anew nobody knows what quotes it, and no text of it stays. Numbers do: adapters count by them.
+ */
+export function withContent<R extends ModelResponse>(
+  points: readonly GuardPoint[],
+  response: R,
+  { content, rewritten }: { readonly content: ModelResponse['content']; readonly rewritten: boolean },
+  ctx: Context,
+): R {
+  const { metadata, ...rest } = response;
+  if (metadata === undefined) return { ...response, content };
+  const isNew = content !== response.content;
+  const given = asJson(metadata, (key, item) => {
+    if (!isNew) return item;
+    return rewritten && typeof item === 'string' ? undefined : withoutSpelling(key, item);
+  });
+  let value = given;
+  for (const point of points) {
+    const cleaned = redactValue(point, value, ctx);
+    value = cleaned.deny ? undefined : cleaned.value;
+  }
+  if (!isNew && value === given) return response;
+  return { ...rest, content, ...(value !== undefined && { metadata: value }) } as R;
+}
+
+/** The part without metadata that guards object to: what is left of it could not be told from what a provider wrote. */
+export function withCleanMetadata(part: AssistantContent, point: GuardPoint, ctx: Context): AssistantContent {
+  if (part.metadata === undefined || ctx.plan.guards[point].length === 0) return part;
+  const given = asJson(part.metadata);
+  const { value, deny } = redactValue(point, given, ctx, true);
+  return given !== undefined && value === given && !deny ? part : (withoutMetadata(part) as AssistantContent);
+}
+
+/** A JSON value without what guards found in its texts; the same one if they found nothing. */
+export function redactValue(
+  point: GuardPoint,
+  given: unknown,
+  ctx: Context,
+  quiet = false,
+): { value: unknown; deny?: Refusal } {
+  const said = textsOfValue(given);
+  const { texts, deny } = redactTexts(point, said.texts, ctx, quiet);
+  if (texts === said.texts) return { value: given, deny };
+  return { value: asJson(withTexts(given, said.flat(texts)), withoutSpelling), deny };
+}
+
+/** Texts without what guards found in them; the same list if they found nothing. No judge is asked. */
+export function redactTexts(
+  point: GuardPoint,
+  given: readonly Text[],
+  ctx: Context,
+  quiet = false,
+  guards = ctx.plan.guards[point],
+): Left {
+  let texts = given;
+  for (const planned of guards) {
+    if (!planned.guard.find) continue;
+    try {
+      const left = redact(planned, point, texts, ctx, quiet);
+      if (left.deny) return { texts, deny: left.deny };
+      texts = left.texts;
+    } catch (error) {
+      if (!quiet) skipOrThrow(planned, error, ctx);
+      else if (!planned.open) return { texts, deny: { reason: '', by: planned.name } };
+    }
+  }
+  return { texts };
+}

@@ -1,0 +1,138 @@
+/** What guards return, checked. What is wrong is said in full to the caller, and without content to everybody else. */
+import { AlliumError, shown } from '../lib/errors.js';
+import { hasOnly, isRequest } from '../plan/hook-shapes.js';
+import type { GuardPoint, Span, Verdict } from '../protocol/middleware.js';
+
+/** The contract that a guard broke. Its message may quote what was judged; `told` says the same without any of it. */
+export class WrongReturn extends AlliumError {
+  readonly told: string;
+
+  constructor(guard: string, hook: 'find' | 'judge', returned: unknown, wanted: string) {
+    super('INVALID_HOOK_RESULT', `${hook} of guard "${guard}" returned ${shown(returned)}. ${wanted}`);
+    this.told = `its ${hook} returned ${shapeOf(returned)}. ${wanted}`;
+  }
+}
+
+/** What `find` returned for `text`: sorted, merged, and without empty spans. */
+export function normalise(spans: unknown, text: string, guard: string): readonly Span[] {
+  if (!Array.isArray(spans))
+    throw new WrongReturn(guard, 'find', spans, 'Return a list of { start, end }, at once.');
+  if (spans.length === 0) return spans;
+  const wrong = spans.findIndex((span) => !isSpan(span, text.length));
+  if (wrong >= 0) {
+    const wanted = `Return spans with 0 ≤ start ≤ end ≤ ${text.length}, the length of the text.`;
+    throw new WrongReturn(guard, 'find', spans[wrong], wanted);
+  }
+  const unlike = spans.find(
+    ({ replacement }) => replacement !== undefined && typeof replacement !== 'string',
+  );
+  if (unlike) throw new WrongReturn(guard, 'find', unlike, 'A `replacement` is text.');
+  const strange = spans.find(hasMore);
+  if (strange)
+    throw new WrongReturn(guard, 'find', strange, 'A span has start, end, replacement and nothing else.');
+  return merged(spans);
+}
+
+/** Spans in order, those that overlap as one, and without empty ones. */
+function merged(spans: readonly Span[]): readonly Span[] {
+  const made: Span[] = [];
+  for (const span of [...spans].sort((a, b) => a.start - b.start || b.end - a.end)) {
+    const last = made.at(-1);
+    if (span.end === span.start) continue;
+    if (last && span.start < last.end) {
+      if (span.end > last.end) made[made.length - 1] = { ...last, end: span.end };
+    } else made.push(span);
+  }
+  return made;
+}
+
+type Find = (text: string, from: number) => readonly Span[];
+
+/**
+ * Spans in a text that is made of several pieces, each of which begins at one of `marks`. Some readers join the pieces,
+ * others show them apart, so the whole is searched and then each piece alone.
+ */
+export function spansAcross(text: string, marks: readonly number[], find: Find, from = 0): readonly Span[] {
+  const whole = find(text, from);
+  if (marks.length === 0) return whole;
+  const all = [...whole];
+  let start = 0;
+  for (const end of [...marks, text.length]) {
+    // What ends before `from` is decided.
+    if (end > start && end > from)
+      for (const span of find(text.slice(start, end), Math.max(0, from - start)))
+        all.push({ ...span, start: span.start + start, end: span.end + start });
+    start = end;
+  }
+  return merged(all);
+}
+
+/** What it finds, a guard with a window finds again with every piece that comes in. */
+function hasMore(span: object): boolean {
+  for (const key in span) if (key !== 'start' && key !== 'end' && key !== 'replacement') return true;
+  return false;
+}
+
+function isSpan(span: Partial<Span> | null | undefined, length: number): boolean {
+  const { start, end } = span ?? {};
+  if (!Number.isInteger(start) || !Number.isInteger(end)) return false;
+  return start! >= 0 && start! <= end! && end! <= length;
+}
+
+/** What each verdict may say: one with more was meant to do something that it does not. */
+const FIELDS: Readonly<Record<string, readonly string[]>> = {
+  __proto__: null as never,
+  allow: ['type'],
+  deny: ['type', 'reason'],
+  ask: ['type', 'request'],
+  rewrite: ['type', 'text', 'args'],
+};
+
+/** `args`: those that were judged, if it was a call. */
+export function checkVerdict(guard: string, verdict: Verdict, point: GuardPoint, args: unknown): void {
+  const atArgs = point === 'tool-args';
+  // By kind first: a list of one word would be taken for the word.
+  const fields = typeof verdict?.type === 'string' ? FIELDS[verdict.type] : undefined;
+  const fail = (wanted: string) => new WrongReturn(guard, 'judge', verdict, wanted);
+  if (!fields) throw fail("Return { type: 'allow' | 'deny' | 'ask' | 'rewrite' } or nothing.");
+  if (!hasOnly(verdict, fields))
+    throw fail(`A verdict to ${verdict.type} has ${fields.join(', ')} and nothing else.`);
+  if (verdict.type === 'deny' && verdict.reason !== undefined && typeof verdict.reason !== 'string')
+    throw fail('`reason` is text.');
+  if (verdict.type === 'ask') {
+    if (!atArgs) throw fail(`A human can be asked about a call (tool-args), not at ${point}: deny it.`);
+    if (!isRequest(verdict.request))
+      throw fail('`request` is { title?, details?, timeoutMs?, onRequest? }, with details that are JSON.');
+  }
+  if (verdict.type !== 'rewrite') return;
+  if (verdict.args !== undefined) {
+    if (!atArgs || JSON.stringify(verdict.args) === undefined)
+      throw fail('`args` is for tool-args, and JSON.');
+    return;
+  }
+  if (typeof verdict.text !== 'string') throw fail(`A rewrite brings ${atArgs ? '`args`' : '`text`'}.`);
+  if (atArgs && args !== undefined) throw fail('Arguments are rewritten with `args`, not `text`.');
+}
+
+/** What kind of value it is. Texts are left out, for they may be what the guard should have kept back. */
+function shapeOf(value: unknown): string {
+  if (value === null || value === undefined || typeof value === 'boolean') return String(value);
+  if (typeof value === 'string') return 'text';
+  if (typeof value !== 'object') return `a ${typeof value}`;
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
+  if (typeof (value as { then?: unknown }).then === 'function') return 'a promise';
+  const keys = Object.keys(value);
+  const fields = keys.slice(0, 6).map((key) => fieldOf(key, (value as Record<string, unknown>)[key]));
+  if (keys.length > 6) fields.push('…');
+  return fields.length === 0 ? '{}' : `{ ${fields.join(', ')} }`;
+}
+
+function fieldOf(key: string, value: unknown): string {
+  const name = WORD.test(key) ? key : '…';
+  // The offsets of a span and the word for a verdict are what people get wrong, and no content.
+  if ((key === 'start' || key === 'end') && typeof value === 'number') return `${name}: ${value}`;
+  if (key === 'type' && typeof value === 'string' && WORD.test(value)) return `${name}: '${value}'`;
+  return `${name}: ${typeof value === 'object' && value !== null ? 'an object' : shapeOf(value)}`;
+}
+
+const WORD = /^[\w-]{1,20}$/;

@@ -1,0 +1,337 @@
+/** The guard ring: text and calls are judged at fixed points, wherever the guards stand in the list. */
+import { type Context, type ModelContext, ModelSeam, SeamCall } from '../context/context.js';
+import {
+  AlliumError,
+  attribute,
+  attribution,
+  errorKind,
+  isControl,
+  isThenable,
+  messageOf,
+  StopRun,
+} from '../lib/errors.js';
+import { type Text, textsOfValue, withTexts } from '../lib/json-texts.js';
+import { untilAborted } from '../lib/scope.js';
+import { NOTHING } from '../protocol/messages.js';
+import type { Guard, GuardPoint, GuardSubject, Span, Verdict } from '../protocol/middleware.js';
+import type { Request } from '../protocol/store.js';
+import { checkVerdict, normalise, spansAcross, WrongReturn } from './guard-returns.js';
+
+export interface PlannedGuard {
+  readonly name: string;
+  readonly position: number;
+  readonly guard: Guard;
+  readonly open: boolean;
+}
+
+export type GuardTable = Readonly<Record<GuardPoint, readonly PlannedGuard[]>>;
+
+export interface Refusal {
+  readonly reason: string;
+  readonly by: string;
+}
+
+/** What is left of some texts. */
+export interface Left {
+  readonly texts: readonly Text[];
+  readonly deny?: Refusal;
+}
+
+/** What the guards of a point made of some texts. */
+export interface Judged extends Left {
+  readonly changed: boolean;
+  /** A judge wrote them anew, so nobody knows what else repeats what is gone. */
+  readonly rewritten: boolean;
+  /** Of a call, as they are now. */
+  readonly args: unknown;
+  readonly ask?: { readonly request: Request; readonly by: string };
+}
+
+type Subject = Omit<GuardSubject, 'text'>;
+
+/**
+ * Judges complete texts: each guard in list order sees what the one before it let through. Deny beats ask beats
+ * rewrite beats allow. What is refused is not shown at all, so nobody looks further; except for a call, which
+ * stays in the history: there the guards that follow still clean its arguments.
+ */
+export async function judge(
+  guards: readonly PlannedGuard[],
+  subject: Subject,
+  given: readonly Text[],
+  ctx: Context,
+): Promise<Judged> {
+  const { args: base } = subject;
+  const judging: Judging = { subject, texts: given, base, args: base, rewritten: false };
+  for (const planned of guards) {
+    try {
+      if (planned.guard.find) findIn(planned, judging, ctx);
+      if (planned.guard.judge) await askJudge(planned, judging, ctx);
+    } catch (error) {
+      skipOrThrow(planned, error, ctx);
+    }
+    if (judging.deny && subject.point !== 'tool-args') break;
+  }
+  const { texts, args, rewritten, deny, ask } = judging;
+  const same = args === base && isSame(texts, given);
+  return { texts, changed: !same, rewritten, args, deny, ask: deny ? undefined : ask };
+}
+
+interface Judging {
+  readonly subject: Subject;
+  texts: readonly Text[];
+  /** The arguments that the texts were read in, and what they are now. */
+  base: unknown;
+  args: unknown;
+  rewritten: boolean;
+  deny?: Refusal;
+  ask?: Judged['ask'];
+}
+
+function findIn(planned: PlannedGuard, judging: Judging, ctx: Context): void {
+  const { texts, deny } = redact(planned, judging.subject.point, judging.texts, ctx);
+  judging.deny ??= deny;
+  if (texts === judging.texts) return;
+  judging.texts = texts;
+  const { base } = judging;
+  if (base !== undefined) judging.args = withTexts(base, textsOfValue(base).flat(texts));
+}
+
+async function askJudge(planned: PlannedGuard, judging: Judging, ctx: Context): Promise<void> {
+  const { guard, name } = planned;
+  const { subject } = judging;
+  const context = judgeContext(planned, ctx);
+  let verdict: Verdict | void;
+  try {
+    const text = judging.texts.map((pieces) => pieces.join('')).join('\n');
+    const asked = guard.judge!(
+      { ...subject, args: judging.args, text },
+      { point: subject.point, from: 0, context },
+    );
+    verdict = isThenable(asked) ? await untilAborted(asked, ctx._scope) : asked;
+  } finally {
+    const { latched, latchedBy } = context._call;
+    if (latched !== undefined) ctx._latch(latched, latchedBy);
+  }
+  ctx._call.check();
+  if (verdict === undefined) return;
+  checkVerdict(name, verdict, subject.point, judging.args);
+  if (verdict.type === 'deny') judging.deny ??= refuse(planned, subject.point, ctx, verdict.reason);
+  if (verdict.type === 'ask') judging.ask ??= { request: verdict.request, by: name };
+  if (verdict.type !== 'rewrite') return;
+  const { text, args } = verdict;
+  judging.rewritten = true;
+  if (args !== undefined) {
+    judging.args = judging.base = args;
+    judging.texts = textsOfValue(args).texts;
+  } else judging.texts = judging.texts.map((pieces, i) => pieces.map((_, k) => (i + k === 0 ? text! : '')));
+  ctx._run.note(name, `rewrote ${subject.point}`);
+}
+
+/**
+ * What a judge is given: the context under its own name, with the same state. Model calls it makes are not judged
+ * in turn, or a guard that asks a model would ask it about its own answers for ever.
+ */
+function judgeContext(planned: PlannedGuard, ctx: Context): Context {
+  const made = (ctx as ModelContext)._fork() as { -readonly [K in keyof Context]: Context[K] };
+  // After the fork, with which a run writes down what it has so far.
+  made._state = ctx.state as Context['_state'];
+  made._metadata = ctx.metadata;
+  made._position = planned.position;
+  const { _call: call, _run: run } = ctx;
+  made._call =
+    call instanceof ModelSeam
+      ? new ModelSeam(run, call.scope, call.live, call.length)
+      : new SeamCall(run, call.scope);
+  made._call.guarded = false;
+  made._call.converted = ctx._call.converted;
+  return made as unknown as Context;
+}
+
+/**
+ * How notes, events and log lines tell of an error: by its message, or where a guard would object to that, or could not
+ * say so at once, only by its kind. A message may quote what guards take out everywhere else.
+ */
+export function toldError(error: unknown, ctx: Context): string {
+  const text = messageOf(error);
+  const points = Object.entries(ctx.plan.guards) as [GuardPoint, readonly PlannedGuard[]][];
+  const objects = (planned: PlannedGuard, point: GuardPoint): boolean =>
+    Boolean(planned.guard.judge) || spansOf(planned, point, text, 0, ctx).length > 0;
+  try {
+    const clean = !points.some(([point, guards]) => guards.some((planned) => objects(planned, point)));
+    return clean ? text : errorKind(error);
+  } catch {
+    return errorKind(error);
+  }
+}
+
+/** Texts without what one guard found in them; the same list if it found nothing to take out. `quiet`: see `tell`. */
+export function redact(
+  planned: PlannedGuard,
+  point: GuardPoint,
+  given: readonly Text[],
+  ctx: Context,
+  quiet = false,
+): Left {
+  let deny: Refusal | undefined;
+  const texts = given.map((text) => {
+    const left = redactOne(planned, point, text, ctx, quiet);
+    deny ??= left.deny;
+    return left.text;
+  });
+  return { texts: isSame(texts, given) ? given : texts, deny };
+}
+
+function redactOne(
+  planned: PlannedGuard,
+  point: GuardPoint,
+  pieces: Text,
+  ctx: Context,
+  quiet: boolean,
+): { readonly text: Text; readonly deny?: Refusal } {
+  const text = pieces.length === 1 ? pieces[0]! : pieces.join('');
+  const spans = spansAcross(text, marksOf(pieces), (part) => spansOf(planned, point, part, 0, ctx));
+  if (spans.length === 0) return { text: pieces };
+  let deny: Refusal | undefined;
+  for (const _ of spans) {
+    deny = tell(planned, point, ctx, quiet);
+    // A call that is refused stays in the history, though not with what may not pass.
+    if (deny && point !== 'tool-args') return { text: pieces, deny };
+  }
+  return { text: planned.guard.action === 'warn' ? pieces : cut(pieces, text, spans, planned), deny };
+}
+
+/** Where the pieces of a text begin, but for the first. */
+function marksOf(pieces: Text): readonly number[] {
+  if (pieces.length < 2) return NOTHING;
+  let at = 0;
+  return pieces.slice(0, -1).map((piece) => {
+    at += piece.length;
+    return at;
+  });
+}
+
+/** The pieces of a text without its spans. What stands for a span stands where the span begins. */
+function cut(pieces: Text, text: string, spans: readonly Span[], planned: PlannedGuard): Text {
+  let next = 0;
+  let start = 0;
+  return pieces.map((piece) => {
+    const end = start + piece.length;
+    let out = '';
+    let position = start;
+    for (let span = spans[next]; span && span.start < end; span = spans[next]) {
+      if (span.start >= start) out += text.slice(position, span.start) + replaced(planned, span);
+      position = Math.min(span.end, end);
+      if (span.end > end) break;
+      next++;
+    }
+    start = end;
+    return out + text.slice(position, end);
+  });
+}
+
+export function isSame<T>(list: readonly T[], given: readonly T[]): boolean {
+  return list.length === given.length && list.every((item, i) => item === given[i]);
+}
+
+export function spansOf(
+  planned: PlannedGuard,
+  point: GuardPoint,
+  text: string,
+  from: number,
+  context: Context,
+): readonly Span[] {
+  // It answers at once: meanwhile what it does with the context is done in its name.
+  const { _position: position } = context;
+  context._position = planned.position;
+  try {
+    return normalise(planned.guard.find!(text, { point, from, context }), text, planned.name);
+  } finally {
+    context._position = position;
+  }
+}
+
+/**
+ * Says that something was found: a note, a warning, or a refusal; a stop is thrown. Quietly, where it was found in what
+ * only those who watch would see: then it is kept from them, and nothing else comes of it.
+ */
+export function tell(
+  planned: PlannedGuard,
+  point: GuardPoint,
+  ctx: Context,
+  quiet = false,
+): Refusal | undefined {
+  if (quiet) return refuses(planned) ? { reason: '', by: planned.name } : undefined;
+  const { action = 'redact' } = planned.guard;
+  if (action !== 'redact') return refuse(planned, point, ctx);
+  ctx._run.note(planned.name, `redacted ${point}`);
+  return undefined;
+}
+
+/** What takes the place of something that was found and does not end the run. */
+export function replaced({ guard: { replacement = '[redacted]' } }: PlannedGuard, span: Span): string {
+  return span.replacement ?? replacement;
+}
+
+/** Does what it finds end the run? */
+export function refuses({ guard: { action } }: PlannedGuard): boolean {
+  return action === 'block' || action === 'stop';
+}
+
+/** A refusal, for a guard that may refuse; one that only warns reports. A stop is thrown. */
+function refuse(planned: PlannedGuard, point: GuardPoint, ctx: Context, why?: string): Refusal | undefined {
+  const { name, guard } = planned;
+  if (guard.action === 'warn') {
+    ctx._run.note(name, `warned about ${point}`);
+    ctx._run.emitCustom('guard_warning', { point }, name);
+    return undefined;
+  }
+  // A call that is refused is noted as such where it is answered.
+  if (point !== 'tool-args') ctx._run.note(name, `refused ${point}`);
+  if (guard.action === 'stop') throw stopFor({ reason: why ?? `Stopped by guard "${name}".`, by: name }, ctx);
+  return { reason: why ?? `Refused by guard "${name}".`, by: name };
+}
+
+/** A refusal as the signal that ends the run, latched: no layer can swallow it. */
+export function stopFor({ reason, by }: Refusal, ctx: Context): StopRun {
+  const signal = new StopRun('guardrail', reason);
+  ctx._latch(signal, by);
+  return signal;
+}
+
+/** A guard that fails open is skipped; otherwise its error becomes GUARD_FAILED, which no retry can get past. */
+export function skipOrThrow(planned: PlannedGuard, error: unknown, ctx: Context): void {
+  const { name, open } = planned;
+  if (isControl(error)) {
+    ctx._run.cross(error, ctx, name);
+    throw error;
+  }
+  if (open) {
+    ctx._run.note(name, `failed and was skipped: ${toldError(error, ctx)}`);
+    return;
+  }
+  // Its message may quote what it judged, so it is told to the caller only, as the cause.
+  const why = error instanceof WrongReturn ? `: ${error.told}` : '.';
+  const told = `Guard "${name}" failed, so nothing more was released${why}`;
+  const failure = new AlliumError('GUARD_FAILED', told, { cause: error });
+  const by = { middleware: name, hook: 'guard' };
+  attribute(error, by, ctx);
+  attribute(failure, by, ctx);
+  throw failure;
+}
+
+/**
+ * A guard that broke ends the run: a layer that swallows the error or tries again gets no further. Not so what it did in
+ * an attempt that was given up.
+ */
+export function latching<T>(ctx: Context, work: () => T): T {
+  const latch = (error: unknown): never => {
+    ctx._latch(error, attribution(error)?.middleware);
+    throw error;
+  };
+  try {
+    const made = work();
+    return isThenable(made) ? (made.then(undefined, latch) as T) : made;
+  } catch (error) {
+    return latch(error);
+  }
+}

@@ -1,0 +1,70 @@
+/** Judges what is sent to the model, messages and system prompt: each once per run, so that a turn costs only what is new. */
+
+import type { ModelContext } from '../context/context.js';
+import { isWithheld } from '../journal/session-state.js';
+import { isFrozenMessage, type Message } from '../protocol/messages.js';
+import { judgeMessage } from './content-guards.js';
+import { judge, latching, stopFor } from './guards.js';
+import { judgedOnce } from './judged-once.js';
+
+export class RequestGate {
+  private readonly judged = new WeakMap<Message, Promise<Message>>();
+  /** The beginning of the history as it may be sent. */
+  private readonly kept: Message[] = [];
+  private changed = false;
+  /** The last system prompt. */
+  private readonly prompts = new Map<string, Promise<string>>();
+  /** Some thinking was changed and may not be sent back. */
+  withheld = false;
+
+  /** The first messages of the history; undefined when all of them may go as they are. */
+  async history(messages: readonly Message[], ctx: ModelContext): Promise<readonly Message[] | undefined> {
+    const start = this.kept.length;
+    if (start < messages.length) {
+      const judged = await this.all(messages.slice(start), ctx);
+      // Another attempt may have been faster.
+      for (let i = this.kept.length; i < messages.length; i++) {
+        const made = judged[i - start]!;
+        this.kept.push(made);
+        if (made !== messages[i]) this.changed = true;
+      }
+    }
+    return this.changed ? Object.freeze(this.kept.slice(0, messages.length)) : undefined;
+  }
+
+  /** Any list of messages. */
+  async all(messages: readonly Message[], ctx: ModelContext): Promise<readonly Message[]> {
+    const settled = await Promise.allSettled(messages.map((message) => this.one(message, ctx)));
+    return settled.map((one) => {
+      if (one.status === 'rejected') throw one.reason;
+      return one.value;
+    });
+  }
+
+  /** The system prompt, which is mostly the same from turn to turn: the last one is remembered. */
+  async prompt(given: string, ctx: ModelContext): Promise<string> {
+    if (given === '') return given;
+    if (!this.prompts.has(given)) this.prompts.clear();
+    return judgedOnce(this.prompts, given, ctx, () => this.judgePrompt(given, ctx));
+  }
+
+  private async judgePrompt(given: string, ctx: ModelContext): Promise<string> {
+    const { request } = ctx.plan.guards;
+    const { texts, deny } = await latching(ctx, () => judge(request, { point: 'request' }, [[given]], ctx));
+    if (deny) throw stopFor(deny, ctx);
+    return texts[0]![0]!;
+  }
+
+  private one(message: Message, ctx: ModelContext): Promise<Message> {
+    // What a hook keeps and changes is looked at each time it is sent.
+    if (!isFrozenMessage(message)) return this.judge(message, ctx);
+    return judgedOnce(this.judged, message, ctx, () => this.judge(message, ctx));
+  }
+
+  private async judge(message: Message, ctx: ModelContext): Promise<Message> {
+    const { owner, deny } = await latching(ctx, () => judgeMessage('request', message, ctx));
+    if (deny) throw stopFor(deny, ctx);
+    if (owner !== message && owner.role === 'assistant') this.withheld ||= owner.content.some(isWithheld);
+    return owner;
+  }
+}

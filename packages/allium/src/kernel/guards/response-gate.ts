@@ -1,0 +1,324 @@
+/** Judges one response, piece by piece as it streams or whole. */
+
+import type { Context } from '../context/context.js';
+import { isControl } from '../lib/errors.js';
+import { asJson, type Text, textsOfValue, withTexts } from '../lib/json-texts.js';
+import type { AssistantContent, ModelResponse, ProviderContent, ToolCall } from '../protocol/messages.js';
+import type { GuardPoint } from '../protocol/middleware.js';
+import { type CallVerdicts, heldTo, judgeArguments, remember } from './call-verdicts.js';
+import {
+  readable,
+  redactValue,
+  withCleanMetadata,
+  withContent,
+  withheldThinking,
+  withoutMetadata,
+} from './content-guards.js';
+import {
+  type GuardTable,
+  isSame,
+  judge,
+  latching,
+  type PlannedGuard,
+  refuses,
+  replaced,
+  skipOrThrow,
+  spansOf,
+  stopFor,
+  tell,
+} from './guards.js';
+import { JoinedText, type MakeStages } from './joined-text.js';
+import { SpanStage } from './span-stage.js';
+
+/** What the guards left of the content of a response. */
+export interface JudgedContent {
+  readonly content: ModelResponse['content'];
+  readonly calls: CallVerdicts;
+  /** A judge wrote some of it anew. */
+  readonly rewritten: boolean;
+}
+
+/** Where the metadata of a part is searched. */
+const PART_POINT = {
+  text: 'output',
+  thinking: 'thinking',
+  'tool-call': 'tool-args',
+  file: 'output',
+  provider: 'output',
+} as const satisfies Record<AssistantContent['type'], GuardPoint>;
+
+/** Provider content of a response, with the texts in it. */
+function dataIn({ content }: ModelResponse) {
+  return content.flatMap((part, index) => {
+    const json = part.type === 'provider' ? asJson(readable(part).value) : undefined;
+    return json === undefined ? [] : { index, json, said: textsOfValue(json) };
+  });
+}
+
+const NOTHING_SAID: Pick<JoinedText, 'blocks' | 'safe'> = { blocks: [], safe: [] };
+
+/** Text of the block at this place in the content. */
+export interface BlockText {
+  readonly block: number;
+  readonly text: string;
+}
+
+type Kind = 'text' | 'thinking';
+
+const POINT_OF = { text: 'output', thinking: 'thinking' } as const;
+const POINTS = ['output', 'thinking', 'final', 'tool-args'] as const;
+
+export function guardsResponses(table: GuardTable): boolean {
+  return POINTS.some((point) => table[point].length > 0);
+}
+
+/** Can text of this kind go out while it streams, or only when it is complete? */
+function streamable(table: GuardTable, type: Kind): boolean {
+  if (type === 'text' && table.final.length > 0) return false;
+  return table[POINT_OF[type]].every(
+    ({ guard }) => guard.find && !guard.judge && typeof guard.hold === 'object',
+  );
+}
+
+/** A guard objects to text that streams. Whether that counts is known when the layers have agreed on a response. */
+export class Objection extends Error {}
+
+/** A refusal is thrown as StopRun, a broken guard as GUARD_FAILED. Both are latched, at the end of the stream. */
+export class ResponseGate {
+  /** Verdicts about calls, for the tool phase. */
+  private readonly calls: CallVerdicts = new Map();
+  private rewritten = false;
+  /** The text of a judge that rewrote a response which had none. */
+  private anew: string | undefined;
+  /** What is left of provider content that was judged with the text, by place. */
+  private readonly data = new Map<number, unknown>();
+  /** What is to be told of text that streamed, once it counts. */
+  private untold: (() => void)[] = [];
+  /** What it says, and what it thinks. */
+  private readonly said: { [K in Kind]?: JoinedText } = {};
+  private readonly table: GuardTable;
+
+  constructor(
+    private readonly ctx: Context,
+    /** Others may yet take the place of the response: until its end an Objection is thrown, and nothing is latched. */
+    private streaming: boolean,
+    /** Takes what leaves the ring while the response streams. */
+    private readonly released: (type: Kind, block: number, text: string) => void,
+  ) {
+    this.table = ctx.plan.guards;
+  }
+
+  /** A piece of text or thinking of block `index`. */
+  push(type: Kind, index: number, text: string): void {
+    const joined = this.said[type] ?? this.open(type);
+    joined.push(index, text);
+  }
+
+  /** No more text of a block comes. */
+  close(index: number): void {
+    this.said.text?.close(index);
+    this.said.thinking?.close(index);
+  }
+
+  /** The text that has been released, by block, after letting go of what is final by now. */
+  settled(): readonly BlockText[] {
+    this.streaming = false;
+    this.tellAll();
+    this.said.thinking?.settle();
+    this.said.text?.settle();
+    const { blocks, safe } = this.said.text ?? NOTHING_SAID;
+    return blocks.map((block, i) => ({ block, text: safe[i]! }));
+  }
+
+  /** The stream is complete: flushes, judges what had to wait, and returns what may be seen. */
+  async end(response: ModelResponse, ctx: Context = this.ctx): Promise<JudgedContent> {
+    this.streaming = false;
+    this.tellAll();
+    this.said.thinking?.end();
+    this.said.text?.end();
+    await this.judgeHeld(response, 'thinking', ctx);
+    await this.judgeHeld(response, 'text', ctx);
+    const args = await this.judgeCalls(response, ctx);
+    const content: AssistantContent[] = this.anew === undefined ? [] : [{ type: 'text', text: this.anew }];
+    const calls: CallVerdicts = new Map();
+    for (const [index, given] of response.content.entries()) {
+      // Nobody knows what of the old text it repeats.
+      if (given.type === 'provider' && this.rewritten) continue;
+      const said = this.calls.get(index);
+      if (said) calls.set(content.length, said);
+      const part =
+        given.type === 'provider' ? this.seenData(given, index, ctx) : this.seen(given, index, args);
+      content.push(withCleanMetadata(part, PART_POINT[part.type], ctx));
+    }
+    const { rewritten } = this;
+    return { content: isSame(content, response.content) ? response.content : content, calls, rewritten };
+  }
+
+  private tellAll(): void {
+    for (const tellOne of this.untold) tellOne();
+    this.untold = [];
+  }
+
+  private seen(part: AssistantContent, index: number, args: ReadonlyMap<number, string>): AssistantContent {
+    if (part.type === 'tool-call') {
+      const text = args.get(index);
+      return this.named(text === undefined ? part : { ...withoutMetadata(part), arguments: text });
+    }
+    if (part.type !== 'text' && part.type !== 'thinking') return part;
+    const { blocks, safe } = this.said[part.type] ?? NOTHING_SAID;
+    const text = safe[blocks.indexOf(index)];
+    if (text === undefined || text === part.text) return part;
+    return part.type === 'text' ? { ...withoutMetadata(part), text } : withheldThinking(part, text);
+  }
+
+  /** A model also chooses the id of a call, and a name where there is no such tool: a call without an id is given one. */
+  private named(call: ToolCall): ToolCall {
+    const { ctx } = this;
+    if (this.table['tool-args'].length === 0) return call;
+    const clean = (text: string): boolean => {
+      const { value, deny } = redactValue('tool-args', text, ctx, true);
+      return value === text && !deny;
+    };
+    const id = call.id && !clean(call.id) ? '' : call.id;
+    const name = ctx.plan.toolsByName.has(call.name) || clean(call.name) ? call.name : 'unknown';
+    return id === call.id && name === call.name ? call : { ...call, id, name };
+  }
+
+  /** What a provider returned beside text. It is searched like text. */
+  private seenData(found: ProviderContent, index: number, ctx: Context): AssistantContent {
+    if (this.data.has(index)) return { ...withoutMetadata(found), value: this.data.get(index) };
+    const part = readable(found);
+    if (this.said.text?.isHeld) return part;
+    const given = asJson(part.value);
+    const { value, deny } = latching(ctx, () => redactValue('output', given, ctx));
+    if (deny) throw stopFor(deny, ctx);
+    return value === given ? part : { ...withoutMetadata(part), value };
+  }
+
+  private open(type: Kind): JoinedText {
+    const make: MakeStages = (out, outNext) => this.stages(POINT_OF[type], out, outNext);
+    const joined = new JoinedText(streamable(this.table, type) ? make : undefined, (block, text) =>
+      this.released(type, block, text),
+    );
+    this.said[type] = joined;
+    return joined;
+  }
+
+  /** From the last guard to the first: each hands on to the one after it. */
+  private stages(point: GuardPoint, out: (text: string) => void, outNext: () => void): SpanStage[] {
+    const stages: SpanStage[] = [];
+    for (const planned of this.table[point].toReversed()) {
+      const [next] = stages;
+      stages.unshift(
+        next
+          ? this.stage(
+              planned,
+              point,
+              (text) => next.push(text),
+              () => next.next(),
+            )
+          : this.stage(planned, point, out, outNext),
+      );
+    }
+    return stages;
+  }
+
+  private stage(
+    planned: PlannedGuard,
+    point: GuardPoint,
+    out: (text: string) => void,
+    outNext: () => void,
+  ): SpanStage {
+    const { ctx } = this;
+    return new SpanStage({
+      hold: (planned.guard.hold as { chars: number }).chars,
+      find: (text, from) => {
+        try {
+          return spansOf(planned, point, text, from, ctx);
+        } catch (error) {
+          if (this.streaming && !planned.open) throw new Objection();
+          const skip = (): void => latching(ctx, () => skipOrThrow(planned, error, ctx));
+          if (this.streaming && !isControl(error)) this.untold.push(skip);
+          else skip();
+          return [];
+        }
+      },
+      replacement: (span) => {
+        if (this.streaming) {
+          if (refuses(planned)) throw new Objection();
+          this.untold.push(() => tell(planned, point, ctx));
+        } else {
+          const refusal = tell(planned, point, ctx);
+          if (refusal) throw stopFor(refusal, ctx);
+        }
+        return planned.guard.action === 'warn' ? undefined : replaced(planned, span);
+      },
+      out,
+      outNext,
+    });
+  }
+
+  /** Text that no window covers: all guards see the whole of it. */
+  private async judgeHeld(response: ModelResponse, type: Kind, ctx: Context): Promise<void> {
+    const joined = this.said[type] ?? this.open(type);
+    if (!joined.isHeld) return;
+    const data = type === 'text' ? dataIn(response) : [];
+    if (joined.blocks.length === 0 && data.length === 0) return;
+    const points: GuardPoint[] = [POINT_OF[type]];
+    if (type === 'text' && !response.content.some((part) => part.type === 'tool-call')) points.push('final');
+    const said = joined.blocks.length > 0 ? [joined.held] : [];
+    const given: readonly Text[] = [...said, ...data.flatMap((one) => one.said.texts)];
+    let texts = given;
+    for (const point of points) {
+      if (this.table[point].length === 0) continue;
+      const judged = await latching(ctx, () =>
+        judge(this.table[point], { point, message: response }, texts, ctx),
+      );
+      if (judged.deny) throw stopFor(judged.deny, ctx);
+      texts = judged.texts;
+      this.rewritten ||= judged.rewritten;
+      // There is no text it could stand in for.
+      if (judged.rewritten && said.length === 0) this.anew = texts.flat().join('');
+    }
+    for (const [i, text] of said.length > 0 ? texts[0]!.entries() : []) joined.release(i, text);
+    let at = said.length;
+    for (const { index, json, said: before } of data) {
+      const left = texts.slice(at, at + before.texts.length);
+      if (!isSame(left, before.texts)) this.data.set(index, withTexts(json, before.flat(left)));
+      at += before.texts.length;
+    }
+  }
+
+  private async judgeCalls(response: ModelResponse, ctx: Context): Promise<Map<number, string>> {
+    const rewritten = new Map<number, string>();
+    if (this.table['tool-args'].length === 0) return rewritten;
+    for (const [index, call] of response.content.entries()) {
+      if (call.type !== 'tool-call') continue;
+      const before = await heldTo(call, ctx);
+      const judged = await judgeArguments(call, ctx);
+      const { arguments: text, rewritten: anew, deny = before?.deny, ask = before?.ask } = judged;
+      this.rewritten ||= anew;
+      if (deny || ask) this.calls.set(index, { deny, ask });
+      if (text !== call.arguments) rewritten.set(index, text);
+    }
+    for (const [index, left] of rewritten) {
+      const said = this.calls.get(index);
+      if (said) remember(response.content[index] as ToolCall, left, said, ctx);
+    }
+    return rewritten;
+  }
+}
+
+/** Judges a response that did not stream: a preset, cached or replaced one. */
+export async function guardResponse(response: ModelResponse, ctx: Context): Promise<JudgedContent> {
+  const gate = new ResponseGate(ctx, false, () => {});
+  for (const [index, part] of response.content.entries())
+    if (part.type === 'text' || part.type === 'thinking') gate.push(part.type, index, part.text);
+  return gate.end(response);
+}
+
+/** The response as it may be seen. */
+export function asJudged(response: ModelResponse, judged: JudgedContent, ctx: Context): ModelResponse {
+  if (judged.content === response.content && response.metadata === undefined) return response;
+  return latching(ctx, () => withContent(POINTS, response, judged, ctx));
+}

@@ -1,0 +1,106 @@
+/** What people answer comes from outside: it is journaled as guards and hooks leave it, and judged once. */
+
+import { RunContext } from '../context/context.js';
+import { judgeArguments } from '../guards/call-verdicts.js';
+import type { Plan } from '../plan/compose.js';
+import { textOf, userMessage } from '../protocol/messages.js';
+import type { Overlay } from '../protocol/state.js';
+import type { Decision, EntryBody, PendingRequest } from '../protocol/store.js';
+import type { Run } from '../run/run.js';
+import type { Answer } from './answers.js';
+import type { Due } from './inbox.js';
+import { type Admission, judge, judgesMessages, type Refusal } from './incoming.js';
+
+/** Does anything judge what this answer says? */
+export function isJudged(plan: Plan, decision: Decision): boolean {
+  if (decision.type === 'edit') return plan.guards['tool-args'].length > 0;
+  return saidIn(decision) !== undefined && judgesMessages(plan);
+}
+
+/** What is left of an answer, and what hooks wrote to their cells, which goes into the append of the answer. */
+export interface Admitted {
+  readonly decision: Decision;
+  readonly written?: Overlay | undefined;
+}
+
+/** `before`: what was written about an answer that is appended together with this one. */
+export async function admit(
+  run: Run,
+  request: PendingRequest,
+  given: Decision,
+  before?: Overlay,
+): Promise<Admitted> {
+  if (!isJudged(run.plan, given)) return { decision: given };
+  if (given.type === 'edit') return { decision: await admitEdit(run, request, given) };
+  const message = userMessage(saidIn(given)!);
+  const judged = await judge(run, message, [message], before);
+  return { decision: admitted(given, judged), ...('message' in judged && { written: judged.written }) };
+}
+
+/** Arguments are judged once more before they run, like those of a model after a resume. */
+async function admitEdit(
+  run: Run,
+  { callId, toolName }: PendingRequest,
+  given: Decision & { readonly type: 'edit' },
+): Promise<Decision> {
+  const text = JSON.stringify(given.args);
+  const toolCall = { type: 'tool-call', id: callId, name: toolName, arguments: text } as const;
+  const ctx = new RunContext(run, run.scope, []);
+  const { arguments: kept, deny } = await judgeArguments(toolCall, ctx);
+  if (deny) return { type: 'reject', reason: deny.reason };
+  return kept === text ? given : { ...given, args: JSON.parse(kept) };
+}
+
+/** What an answer says in the words of whoever gave it. */
+function saidIn(decision: Decision): string | undefined {
+  if (decision.type === 'respond') return decision.text;
+  return decision.type === 'reject' ? decision.reason : undefined;
+}
+
+function admitted(given: Decision, judged: Admission | Refusal): Decision {
+  if ('reason' in judged) return { type: 'reject', reason: `The answer was refused: ${judged.reason}` };
+  const text = textOf(judged.message);
+  return given.type === 'respond' ? { ...given, text } : { type: 'reject', reason: text };
+}
+
+/** Takes the answers out of the inbox, together with what is left of them: a crash loses none. */
+export async function takeAnswers(run: Run, due: Due): Promise<void> {
+  const { runId, open } = run;
+  const entries: EntryBody[] = [];
+  const written: Overlay[] = [];
+  for (const [requestId, { decision, postId }] of due.answers) {
+    const left = await admit(run, open.requests.get(requestId)!, decision, written.at(-1));
+    const judged = isJudged(run.plan, decision);
+    entries.push(answerEntry(runId, requestId, { decision: left.decision, postId }, judged));
+    if (left.written) written.push(left.written);
+  }
+  for (const one of written) run.cells.stage(one);
+  await run.append([...entries, ...due.entries]);
+}
+
+/**
+ * What of the inbox is taken over where a run goes to wait. Nobody judges there any more: answers that have to be stay in
+ * the inbox with all that came with them.
+ */
+export function leaveAnswers({ runId, plan }: Run, due: Due | undefined): readonly EntryBody[] {
+  if (!due) return [];
+  const answers = [...due.answers];
+  if (answers.some(([, { decision }]) => isJudged(plan, decision))) return [];
+  return [...answers.map(([requestId, answer]) => answerEntry(runId, requestId, answer)), ...due.entries];
+}
+
+export function answerEntry(
+  runId: string,
+  requestId: string,
+  { decision, postId }: Answer,
+  admitted = false,
+): EntryBody {
+  return {
+    type: 'answer',
+    runId,
+    requestId,
+    decision,
+    ...(admitted && { admitted }),
+    ...(postId !== undefined && { postId }),
+  };
+}

@@ -1,0 +1,183 @@
+/** Answers to questions: what they look like, and whether they still count. */
+
+import type { OpenRun } from '../journal/open-run.js';
+import { AlliumError, shown } from '../lib/errors.js';
+import { copyOf } from '../lib/event-data.js';
+import { type Flaw, toJson } from '../lib/json-copy.js';
+import type { Plan } from '../plan/compose.js';
+import { describeIssues } from '../protocol/standard-schema.js';
+import type { Decision, PendingRequest, Posted } from '../protocol/store.js';
+
+const FIELDS: Readonly<Record<Decision['type'], readonly string[]>> = {
+  approve: ['remember'],
+  edit: ['args'],
+  reject: ['reason'],
+  respond: ['text'],
+};
+const TYPES = Object.keys(FIELDS);
+
+/** An answer, and which post it came with. */
+export interface Answer {
+  readonly decision: Decision;
+  readonly postId?: string | undefined;
+}
+
+/** A copy of the answer. Throws unless it is one to that question, complete, in time, and JSON: that is what is journaled. */
+export function checkAnswer(request: PendingRequest, decision: Decision, now: number): Decision {
+  const own = ownDecision(request.id, decision);
+  checkFits(request, own, now);
+  return own;
+}
+
+/** A copy of the answer. Throws unless it is complete and JSON. */
+export function ownDecision(requestId: string, decision: Decision): Decision {
+  const fail = (expected: string): AlliumError =>
+    new AlliumError('INVALID_OPTION', `Expected ${expected}, got ${shown(decision)}.`, {
+      data: { requestId },
+    });
+  if (!TYPES.includes(decision?.type))
+    throw fail(`a decision { type: ${TYPES.map((type) => `'${type}'`).join(' | ')} }`);
+  if (decision.type === 'edit' && decision.args === undefined)
+    throw fail("{ type: 'edit', args } with the new arguments");
+  if (decision.type === 'respond' && typeof decision.text !== 'string')
+    throw fail("{ type: 'respond', text } with text");
+  if (decision.type === 'reject' && decision.reason !== undefined && typeof decision.reason !== 'string') {
+    throw fail("{ type: 'reject', reason } with a reason that is text");
+  }
+  if (decision.type === 'approve' && ![undefined, 'tool', 'arguments'].includes(decision.remember))
+    throw fail("{ type: 'approve', remember: 'tool' | 'arguments' }");
+  const fields = ['type', 'hash', ...FIELDS[decision.type]];
+  const unknown = Object.keys(decision).find((key) => !fields.includes(key));
+  if (unknown !== undefined)
+    throw fail(`a decision of type '${decision.type}' with ${fields.join(', ')} and no \`${unknown}\``);
+  return toJson(decision, requestId, notJson);
+}
+
+/** The same for all answers of a resume. */
+export function ownDecisions(given: Readonly<Record<string, Decision>>): Record<string, Decision> {
+  return Object.fromEntries(Object.entries(given).map(([id, decision]) => [id, ownDecision(id, decision)]));
+}
+
+/** Throws unless the answer is for what was asked, and in time. */
+export function checkFits(request: PendingRequest, decision: Decision, now: number): void {
+  const { hash } = decision;
+  if (decision.type === 'approve' && decision.remember && request.kind !== 'ask')
+    throw new AlliumError(
+      'INVALID_OPTION',
+      `The answer to "${request.id}" cannot be remembered: a tool asks it in the middle of its work, and may ask something else next time. Leave \`remember\` out.`,
+      { data: { requestId: request.id } },
+    );
+  if (hash !== undefined && hash !== request.hash) {
+    throw new AlliumError(
+      'REQUEST_MISMATCH',
+      `The answer to "${request.id}" is for other arguments than those asked about. Show the request again and answer it anew.`,
+    );
+  }
+  if (hasLapsed(request, now)) throw unknownRequest(request.id, []);
+}
+
+/**
+ * Throws for arguments that the tool cannot take, so that whoever wrote them can write them anew: once a run has taken
+ * them, the model reads what is wrong. Only where the tool is known for sure: one that a hook or layer brought may have
+ * the same name, also where its middleware came with the run and is not here, and that of a sub-agent is the sub-agent's.
+ */
+export async function checkEdit(
+  { toolsByName, rules, names }: Plan,
+  { batch, plan }: OpenRun,
+  { id, kind, from, toolName }: PendingRequest,
+  decision: Decision,
+): Promise<void> {
+  if (decision.type !== 'edit' || kind !== 'ask' || from) return;
+  const others =
+    rules.resolveToolCall.length > 0 || batch?.offered || plan.some((name) => !names.includes(name));
+  const tool = others ? undefined : toolsByName.get(toolName);
+  const checked = await tool?.input['~standard'].validate(copyOf(decision.args));
+  if (!checked?.issues) return;
+  throw new AlliumError(
+    'INVALID_OPTION',
+    `The answer to "${id}" is refused, and the question still waits. Invalid arguments for "${toolName}":\n${describeIssues(checked.issues)}`,
+    { data: { requestId: id } },
+  );
+}
+
+function notJson(requestId: string, { what, at }: Flaw): AlliumError {
+  return new AlliumError(
+    'INVALID_OPTION',
+    `Expected a decision of JSON values only, got ${what}${at && ` at ${at}`}. Give plain data.`,
+    { data: { requestId, path: at } },
+  );
+}
+
+/** The answers in an inbox that count: the first to each open question, if it is one, for what was asked, and in time. */
+export function firstAnswers(
+  posted: readonly Posted[],
+  open: ReadonlyMap<string, PendingRequest>,
+  now: number,
+): Map<string, Answer> {
+  const answers = new Map<string, Answer>();
+  for (const { item } of posted) {
+    const request = item.type === 'answer' && !answers.has(item.requestId) && open.get(item.requestId);
+    if (!request) continue;
+    try {
+      const decision = checkAnswer(request, item.decision, item.at ?? now);
+      answers.set(request.id, { decision, postId: item.postId });
+    } catch {
+      // Whoever posts without session.answer() is told nothing; the question stays open.
+    }
+  }
+  return answers;
+}
+
+/** The same for one question. */
+export function firstAnswer(
+  posted: readonly Posted[],
+  request: PendingRequest,
+  now: number,
+): Answer | undefined {
+  return firstAnswers(posted, new Map([[request.id, request]]), now).get(request.id);
+}
+
+/** Nobody answered in time: the call counts as rejected. */
+export function hasLapsed({ timeoutMs, createdAt }: PendingRequest, now: number): boolean {
+  return timeoutMs !== undefined && now > createdAt + timeoutMs;
+}
+
+export function unknownRequest(requestId: string, open: readonly PendingRequest[]): AlliumError {
+  return new AlliumError(
+    'REQUEST_UNKNOWN',
+    `There is no open request ${shown(requestId)}: it was never asked, is answered, or lapsed. ${listed(open)}`,
+    { data: { requestId } },
+  );
+}
+
+/** Somebody was faster. `open`: other questions. */
+export function cameTooLate(requestId: string, open: readonly PendingRequest[]): AlliumError {
+  return new AlliumError(
+    'REQUEST_UNKNOWN',
+    `The answer to "${requestId}" came too late and does not count: somebody else has answered, or the question is not open any more. ${listed(open)}`,
+    { data: { requestId, late: true } },
+  );
+}
+
+function listed(open: readonly PendingRequest[]): string {
+  return open.length > 0 ? `Open: ${open.map(({ id }) => id).join(', ')}.` : 'None is open.';
+}
+
+// ── What is allowed for the rest of a session ────────────────────────────────────────────────────────────────
+
+/** By what a remembered approval is found. An approval that was given to one asker, or to a sub-agent, is for no other. */
+function allowanceOf({ by, from, toolName, hash }: PendingRequest, remember: 'tool' | 'arguments'): string {
+  return JSON.stringify([from?.agent, by, toolName, remember === 'arguments' ? hash : undefined]);
+}
+
+/** What this answer allows from now on, if anything. */
+export function allowance(request: PendingRequest | undefined, decision: Decision): string | undefined {
+  if (decision.type !== 'approve' || !decision.remember || request?.kind !== 'ask') return undefined;
+  return allowanceOf(request, decision.remember);
+}
+
+/** Has somebody said that this need not be asked again? */
+export function isAllowed(allowed: ReadonlySet<string> | undefined, request: PendingRequest): boolean {
+  if (!allowed || request.kind !== 'ask') return false;
+  return allowed.has(allowanceOf(request, 'tool')) || allowed.has(allowanceOf(request, 'arguments'));
+}

@@ -1,0 +1,173 @@
+/** What other processes, and other code of this one, posted to a session while it runs. */
+
+import { RunContext } from '../context/context.js';
+import { unjudged } from '../guards/content-guards.js';
+import type { SessionState } from '../journal/session-state.js';
+import { Aborted, isRecord, isThenable, storeAnswered } from '../lib/errors.js';
+import { lackOf } from '../protocol/message-input.js';
+import { deepFreeze, type Message, NOTHING } from '../protocol/messages.js';
+import type { Awaitable, EntryBody, Posted, Queued, Store } from '../protocol/store.js';
+import type { Run } from '../run/run.js';
+import { type Answer, firstAnswers } from './answers.js';
+import { tellRefusal } from './incoming.js';
+
+/** Messages that are due, answers to open questions by request id, and the entries to be written together with them. */
+export interface Due {
+  readonly messages: readonly PostedMessage[];
+  readonly answers: ReadonlyMap<string, Answer>;
+  readonly entries: readonly [InboxEntry];
+}
+
+export type InboxEntry = EntryBody & { readonly type: 'inbox' };
+
+/** Which messages are due: steering before every turn, follow-ups (`all`) when nothing else is left to do. */
+export type Wanted = 'steer' | 'all' | 'none';
+
+/** How many messages of a kind are taken in at a time: all that wait, or one, which is answered before the next. */
+export interface QueueModes {
+  /** Steering, before each turn. @default 'all' */
+  readonly steering?: 'all' | 'one';
+  /** Follow-ups, each time the run would end. @default 'all' */
+  readonly followUps?: 'all' | 'one';
+}
+
+/** A message that waits in the inbox of a session, as it was posted: nobody has judged it yet. */
+export interface QueuedMessage {
+  /** For `session.removeQueued(id)`. */
+  readonly id: string;
+  readonly kind: Queued['type'];
+  readonly message: Message;
+}
+
+/**
+ * Takes over what was posted; nothing is taken before the entries are written. A cancel aborts the run, unless it was
+ * posted before the run began (`begins`). A store that cannot say what was posted leaves the run as one that cannot
+ * write does.
+ */
+export function drain(run: Run, wanted: Wanted, begins = false): Awaitable<Due | undefined> {
+  try {
+    const items = run.store.take(run.sessionId, forgotten(run.state));
+    if (!isThenable(items)) return sort(run, items, wanted, begins);
+    return Promise.resolve(items)
+      .then((taken) => sort(run, taken, wanted, begins))
+      .catch((error) => run.lose(error));
+  } catch (error) {
+    return run.lose(error);
+  }
+}
+
+/** The same for those who only look. */
+export function posted(store: Store, state: SessionState): Awaitable<readonly Posted[]> {
+  return looked(store, state, (found) => found);
+}
+
+/** Answers to these questions are taken over; everything else that was posted stays. */
+export function tookAnswers(
+  found: readonly Posted[],
+  questions: { has(requestId: string): boolean },
+): EntryBody {
+  const others = found.filter(({ item }) => item.type !== 'answer' || !questions.has(item.requestId));
+  const waits = others.map(({ n }) => n);
+  return { type: 'inbox', cursor: found.at(-1)!.n, ...(waits.length > 0 && { waits }) };
+}
+
+/** The messages among them, steering and follow-ups in the order they were posted. */
+export function queued(store: Store, state: SessionState): Awaitable<readonly QueuedMessage[]> {
+  return looked(store, state, (found) =>
+    messagesIn(found).map(({ n, item: { type: kind, message } }) => ({ id: String(n), kind, message })),
+  );
+}
+
+function looked<T>(store: Store, state: SessionState, pick: (found: readonly Posted[]) => T): Awaitable<T> {
+  const taken = store.take(state.sessionId, forgotten(state));
+  if (!isThenable(taken)) return pick(left(taken, state));
+  return Promise.resolve(taken).then((items) => pick(left(items, state)));
+}
+
+/** Messages of the inbox that wait on, as results tell of them: nobody has judged them yet. */
+export function queuedIn(run: Run): readonly Message[] {
+  const { posted, state } = run;
+  if (posted.length === 0) return NOTHING;
+  const ctx = new RunContext(run, run.scope, NOTHING);
+  return Object.freeze(
+    messagesIn(left(posted, state)).map(({ item }) => deepFreeze(unjudged(item.message, ctx))),
+  );
+}
+
+/** Up to here everything is taken over: the store need not keep it. */
+function forgotten({ inboxCursor, waits }: SessionState): number {
+  return waits.length === 0 ? inboxCursor : waits[0]! - 1;
+}
+
+/** What nobody has taken over. Items behind one that waits are in the inbox still, taken or not. */
+function left(taken: readonly Posted[], { inboxCursor, waits }: SessionState): readonly Posted[] {
+  if (!Array.isArray(taken)) throw storeAnswered('take', taken, 'a list of items');
+  if (taken.length === 0) return taken;
+  // By index: a hole in a list is no item either.
+  for (let i = 0; i < taken.length; i++)
+    if (!Number.isInteger(taken[i]?.n) || !isRecord(taken[i].item))
+      throw storeAnswered('take', taken[i], 'an item with its number');
+  const found = taken.filter(({ n }) => n > inboxCursor || waits.includes(n));
+  const removed = found.flatMap(({ item }) => (item.type === 'unqueue' ? item.n : []));
+  return removed.length === 0
+    ? found
+    : found.filter((one) => !isPostedMessage(one) || !removed.includes(one.n));
+}
+
+export type PostedMessage = Posted & { readonly item: Queued };
+
+function isPostedMessage(one: Posted): one is PostedMessage {
+  return one.item.type === 'steer' || one.item.type === 'follow_up';
+}
+
+/** Whoever posts without `steer()` and `followUp()` may post anything: what is no message is left out. */
+function messagesIn(items: readonly Posted[]): PostedMessage[] {
+  return items.filter((one): one is PostedMessage => isPostedMessage(one) && lackIn(one) === undefined);
+}
+
+function lackIn({ item }: PostedMessage): string | undefined {
+  return lackOf(item.message, 'user', 'assistant', 'tool');
+}
+
+/** Visibly, and once: what is not taken is found again. */
+function tellUnfit(run: Run, found: readonly Posted[]): void {
+  const seen = run.posted.at(-1)?.n ?? 0;
+  for (const one of found) {
+    const lack = one.n > seen && isPostedMessage(one) ? lackIn(one) : undefined;
+    if (lack !== undefined) tellRefusal(run, { reason: `Expected ${lack}.`, by: 'kernel' });
+  }
+}
+
+function sort(run: Run, taken: readonly Posted[], wanted: Wanted, begins: boolean): Due | undefined {
+  const { state } = run;
+  const found = left(taken, state);
+  if (found.length > 0) tellUnfit(run, found);
+  run.posted = found;
+  if (found.length === 0) return undefined;
+  for (const { item } of found) {
+    if (item.type === 'cancel' && !begins)
+      run.scope.abort(new Aborted(item.reason ?? 'The run was cancelled.'));
+  }
+  const waiting = messagesIn(found);
+  const ready = wanted === 'none' ? NOTHING : dueOf(waiting, wanted, run.queue);
+  const cursor = Math.max(state.inboxCursor, found.at(-1)!.n);
+  const answers = firstAnswers(found, run.open.requests, run.clock.now());
+  if (cursor === state.inboxCursor && ready.length === 0 && answers.size === 0) return undefined;
+  const waits = waiting.filter((one) => !ready.includes(one)).map(({ n }) => n);
+  return {
+    messages: ready,
+    answers,
+    entries: [{ type: 'inbox', cursor, ...(waits.length > 0 && { waits }) }],
+  };
+}
+
+/** Steering comes first; follow-ups are due when there is none. */
+function dueOf(
+  waiting: readonly PostedMessage[],
+  wanted: Wanted,
+  { steering = 'all', followUps = 'all' }: QueueModes,
+): readonly PostedMessage[] {
+  const steers = waiting.filter(({ item }) => item.type === 'steer');
+  if (steers.length > 0 || wanted === 'steer') return steering === 'one' ? steers.slice(0, 1) : steers;
+  return followUps === 'one' ? waiting.slice(0, 1) : waiting;
+}

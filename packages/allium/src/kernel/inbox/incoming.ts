@@ -1,0 +1,271 @@
+/** Messages on their way into the history: from outside through guards and `acceptMessage`, or from middleware. */
+
+import { RunContext, type Taken } from '../context/context.js';
+import { judgeMessage } from '../guards/content-guards.js';
+import { judge as judgeTexts, latching, stopFor, toldError } from '../guards/guards.js';
+import { toldBeside } from '../guards/told-beside.js';
+import { AlliumError, isKernelStop, StopRun, shown } from '../lib/errors.js';
+import { isJson } from '../lib/json-copy.js';
+import { textsOfValue, withTexts } from '../lib/json-texts.js';
+import type { Plan } from '../plan/compose.js';
+import * as rules from '../plan/rules.js';
+import { checkMessage, misplacedIn, placed } from '../protocol/message-input.js';
+import {
+  freezeMessage,
+  isSyntheticMessage,
+  type Message,
+  NOTHING,
+  userMessage,
+} from '../protocol/messages.js';
+import type { Overlay } from '../protocol/state.js';
+import { type Awaitable, ENTRY_VERSION, type EntryBody, type EntryDraft } from '../protocol/store.js';
+import type { Run } from '../run/run.js';
+import type { Due, InboxEntry, PostedMessage } from './inbox.js';
+
+/** Why a message from outside does not get in, and who says so. */
+export interface Refusal {
+  readonly reason: string;
+  readonly by: string;
+}
+
+/** A message as guards and hooks leave it, and what they wrote to their cells, which counts once the message is taken in. */
+export interface Admission {
+  readonly message: Message;
+  readonly written?: Overlay | undefined;
+}
+
+/** Takes in what a run was started with. All of it, or the run stops. */
+export function acceptInput(run: Run, ctx: RunContext, entries: readonly EntryBody[] = []): Awaitable<void> {
+  const { input, _taken: taken } = ctx;
+  // Run layers may have assigned it; otherwise it was checked when it came in.
+  const given = run.plan.layers.run.length === 0 ? input : checkAssigned(input);
+  if (!judgesMessages(run.plan)) return appendInput(run, given, entries, taken);
+  return judgeAll(run, given).then(
+    (accepted) => appendInput(run, accepted, entries, taken),
+    (error) => {
+      // Nothing is left of it for whoever looks at it afterwards.
+      if (taken) taken.input = [];
+      throw error;
+    },
+  );
+}
+
+function checkAssigned(input: readonly Message[]): readonly Message[] {
+  if (!Array.isArray(input))
+    throw new AlliumError(
+      'INVALID_MESSAGE',
+      `Expected \`ctx.input\` to be a list of messages, got ${shown(input)}.`,
+    );
+  return input.map(checkMessage);
+}
+
+async function judgeAll(run: Run, given: readonly Message[]): Promise<readonly Message[]> {
+  const accepted: Admission[] = [];
+  for (const message of given) {
+    const answer = await judge(run, message, given, accepted.at(-1)?.written);
+    if ('reason' in answer) {
+      const stop = new StopRun('guardrail', answer.reason);
+      run.call.latch(stop, answer.by);
+      throw stop;
+    }
+    accepted.push(answer);
+  }
+  return takenIn(run, accepted);
+}
+
+function appendInput(
+  run: Run,
+  accepted: readonly Message[],
+  entries: readonly EntryBody[],
+  taken: Taken | undefined,
+): Awaitable<void> {
+  if (taken) taken.input = accepted;
+  const problem = misplacedIn(accepted);
+  if (problem) throw new AlliumError('INVALID_MESSAGE', `The input cannot be appended: ${problem}`);
+  return appendMessages(run, accepted, entries);
+}
+
+/**
+ * Takes in steering and follow-ups; those that are refused are taken from the inbox and left out, visibly. Returns how
+ * many got in. One that stops or fails the run is gone as well, or it would stop every later run; those after it wait on.
+ */
+export async function acceptQueued(run: Run, { messages, entries }: Due): Promise<number> {
+  let [entry] = entries;
+  const given = messages.map(({ item }) => item.message);
+  const accepted: Admission[] = [];
+  const refused: (Refusal & { readonly n: number })[] = [];
+  let ended: { readonly error: unknown } | undefined;
+  for (let i = 0; i < messages.length && !ended; i++) {
+    const { n } = messages[i]!;
+    try {
+      const answer = await admitted(run, given[i]!, given, accepted.at(-1)?.written);
+      if ('message' in answer) accepted.push(answer);
+      else refused.push({ n, ...answer });
+    } catch (error) {
+      // Not because of what the message says.
+      if (run.scope.aborted || isKernelStop(error)) throw error;
+      ended = { error };
+      refused.push({ n, ...refusalOf(run, error) });
+      entry = withWaiting(entry, messages.slice(i + 1));
+    }
+  }
+  const taken = refused.length > 0 ? { ...entry, refused } : entry;
+  await appendMessages(run, takenIn(run, accepted), [taken]);
+  for (const one of refused) tellRefusal(run, one);
+  if (ended) throw ended.error;
+  return accepted.length;
+}
+
+async function admitted(
+  run: Run,
+  message: Message,
+  given: readonly Message[],
+  before: Overlay | undefined,
+): Promise<Admission | Refusal> {
+  const answer = judgesMessages(run.plan) ? await judge(run, message, given, before) : { message };
+  const problem = 'message' in answer ? misplacedIn([answer.message]) : undefined;
+  return problem ? { reason: problem, by: 'kernel' } : answer;
+}
+
+/** Who stopped or failed the run over a message, and why, in words that quote nothing a guard removes. */
+function refusalOf(run: Run, error: unknown): Refusal {
+  const { call } = run;
+  const by = call.latched === error ? call.latchedBy : call.raisedBy(error)?.middleware;
+  const ctx = new RunContext(run, run.scope, []);
+  return { reason: toldError(error, ctx), by: by ?? 'kernel' };
+}
+
+function withWaiting(entry: InboxEntry, messages: readonly PostedMessage[]): InboxEntry {
+  const waits = [...(entry.waits ?? []), ...messages.map(({ n }) => n)].sort((a, b) => a - b);
+  return waits.length === 0 ? entry : { ...entry, waits };
+}
+
+export function tellRefusal(run: Run, { reason: given, by }: Refusal): void {
+  const reason = toldBeside(given, run) ?? 'no reason that may be told.';
+  run.note(by, `refused a message: ${reason}`);
+  run.emitCustom('message_refused', { reason }, by);
+}
+
+export function judgesMessages({ guards, rules: planned }: Plan): boolean {
+  return guards.input.length > 0 || planned.acceptMessage.length > 0;
+}
+
+/** The messages, for the append that comes next: what was written about them goes into it too, and not before. */
+function takenIn(run: Run, admitted: readonly Admission[]): readonly Message[] {
+  return admitted.map(({ message, written }) => {
+    if (written) run.cells.stage(written);
+    return message;
+  });
+}
+
+/** Guards and `acceptMessage` about one message from outside. `before`: what was written about the one before it. */
+export async function judge(
+  run: Run,
+  message: Message,
+  given: readonly Message[],
+  before?: Overlay,
+): Promise<Admission | Refusal> {
+  const { guards, rules: planned } = run.plan;
+  const ctx = new RunContext(run, run.scope, given);
+  if (before) ctx._state = before.inner();
+  let current = message;
+  if (guards.input.length > 0) {
+    const { owner, deny } = await judgeMessage('input', message, ctx);
+    if (deny) return deny;
+    // An edit in place would pass the guards by.
+    current = freezeMessage(owner);
+  }
+  if (planned.acceptMessage.length > 0) {
+    const answer = await rules.acceptMessage(planned.acceptMessage, current, ctx);
+    if ('block' in answer) return { reason: answer.block, by: answer.by };
+    // What a hook put in comes from outside as well.
+    if (answer.message !== current && guards.input.length > 0) {
+      const { owner, deny } = await judgeMessage('input', answer.message, ctx);
+      if (deny) return deny;
+      current = owner;
+    } else current = answer.message;
+  }
+  return { message: current, written: ctx._state };
+}
+
+/**
+ * Messages of middleware as guards of input leave them: they may quote what came from elsewhere. One that is refused is left
+ * out, visibly.
+ */
+export async function judgeInjected(
+  run: Run,
+  given: readonly rules.Injected[],
+): Promise<readonly rules.Injected[]> {
+  if (given.length === 0 || run.plan.guards.input.length === 0) return given;
+  const ctx = new RunContext(run, run.scope, NOTHING);
+  const left: rules.Injected[] = [];
+  for (const { message, by } of given) {
+    const { owner, deny } = await latching(ctx, () => judgeMessage('input', message, ctx));
+    if (deny) tellRefusal(run, deny);
+    else left.push({ message: freezeMessage(owner), by });
+  }
+  return left;
+}
+
+/**
+ * Options that middleware take come from outside too, and may become messages: what they say is judged as input, before any
+ * hook reads them. Where it is refused, the run ends before its layers begin.
+ */
+export async function judgeOptions(run: Run, ctx: RunContext): Promise<void> {
+  const { input: guards } = run.plan.guards;
+  const options: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(run.options)) {
+    const said = textsOfValue(typeof value !== 'number' && isJson(value) ? value : undefined);
+    const message = userMessage(said.texts.flat().join('\n'));
+    options[name] = value;
+    if (said.texts.length === 0) continue;
+    const { texts, deny } = await latching(ctx, () =>
+      judgeTexts(guards, { point: 'input', message }, said.texts, ctx),
+    );
+    if (deny) throw stopFor(deny, ctx);
+    if (texts !== said.texts) options[name] = withTexts(value, said.flat(texts));
+  }
+  run.options = Object.freeze(options);
+}
+
+/** User messages of middleware that nobody typed say so. */
+export function stamped(messages: readonly rules.Injected[]): readonly Message[] {
+  return messages.map(({ message, by }) => {
+    if (message.role !== 'user' || isSyntheticMessage(message)) return message;
+    return { ...message, metadata: { ...message.metadata, synthetic: true, source: by } };
+  });
+}
+
+/** One append for all of them, and for what must not be lost or done twice with them. */
+export function appendMessages(
+  run: Run,
+  given: readonly Message[],
+  entries: readonly EntryBody[] = [],
+  cycle = false,
+): Awaitable<void> {
+  const { runId } = run;
+  const first = run.open.count + 1;
+  const messages = given.map((message, i) => placed(message, run.messageId(first + i)));
+  const added = messages.map((message) => entryOf(runId, message));
+  if (cycle) added[0] = { ...added[0]!, cycle } as EntryDraft;
+  const wait = run.append(entries.length === 0 ? added : [...entries, ...added]);
+  if (wait) return wait.then(() => tell(run, messages));
+  tell(run, messages);
+}
+
+function tell(run: Run, messages: readonly Message[]): void {
+  const { runId, sessionId, watched } = run;
+  if (!watched) return;
+  for (const message of messages) {
+    if (message.role === 'tool') continue;
+    run.emit({ type: 'message_start', runId, sessionId, messageId: message.id, role: message.role });
+    run.emit({ type: 'message_end', runId, sessionId, messageId: message.id, message });
+  }
+}
+
+/** Written out like those of every turn: entries of a few shapes are cheaper to look at than entries of many. */
+function entryOf(runId: string, message: Message): EntryDraft {
+  if (message.role === 'tool') return { v: ENTRY_VERSION, at: 0, type: 'tool_finished', runId, message };
+  if (message.role === 'user') return { v: ENTRY_VERSION, at: 0, type: 'message', runId, message };
+  return { v: ENTRY_VERSION, at: 0, type: 'message', runId, message, seeded: true };
+}

@@ -1,0 +1,177 @@
+/** A store whose answers are not waited for without end. */
+import { type Clock, monotonic, systemClock } from '../lib/clock.js';
+import { AlliumError, isThenable } from '../lib/errors.js';
+import type { Scope } from '../lib/scope.js';
+import { checkNumber, checkOptions } from '../protocol/options.js';
+import type {
+  Awaitable,
+  Entry,
+  InboxItem,
+  ListOptions,
+  NewEntry,
+  Posted,
+  SessionPage,
+  Store,
+} from '../protocol/store.js';
+
+/** How long anybody waits for an answer of the store where nothing else is said. */
+export const STORE_TIMEOUT_MS = 30_000;
+
+export interface StoreTimeoutOptions {
+  /** Milliseconds one answer may take; `Infinity` for no limit. @default 30000 */
+  readonly timeoutMs?: number;
+  /** @default the time of the system */
+  readonly clock?: Clock;
+}
+
+/**
+ * The store with a limit on every wait: what is not answered in time rejects with `STORE_TIMEOUT`. Agents do this by
+ * themselves (`storeTimeoutMs`); this is for those who call a store directly.
+ *
+ * @example
+ * const { sessions } = await withStoreTimeout(store, { timeoutMs: 5000 }).list();
+ */
+export function withStoreTimeout(store: Store, options: StoreTimeoutOptions = {}): Store {
+  checkOptions('withStoreTimeout', options, ['timeoutMs', 'clock']);
+  const { timeoutMs = STORE_TIMEOUT_MS, clock = systemClock } = options;
+  checkNumber('timeoutMs', timeoutMs, 1, Number.POSITIVE_INFINITY);
+  return new BoundedStore(store, clock, timeoutMs);
+}
+
+/** Whose waits these are. */
+interface Waiter {
+  /** Once it is aborted, an answer may take `graceMs`, but at least a second, and no longer the whole time. */
+  readonly scope: Scope;
+  readonly graceMs: number;
+  /** That of the run whose tool started this one: both fail when the store does not answer one of them. */
+  readonly above: BoundedStore | undefined;
+}
+
+export class BoundedStore implements Store {
+  /** The run has waited in vain once. It cannot go on, so it waits for nothing more. */
+  private lost: AlliumError | undefined = undefined;
+  /** Set by the first wait of a run that is to end. */
+  private endsBy: number | undefined = undefined;
+
+  constructor(
+    readonly raw: Store,
+    private readonly clock: Clock,
+    private readonly timeoutMs: number,
+    private readonly waiter?: Waiter,
+  ) {}
+
+  append(sessionId: string, expectedSeq: number, entries: readonly NewEntry[]): Awaitable<number> {
+    this.check();
+    return this.bounded('append', this.raw.append(sessionId, expectedSeq, entries));
+  }
+
+  read(sessionId: string, fromSeq: number): Awaitable<readonly Entry[]> {
+    this.check();
+    return this.bounded('read', this.raw.read(sessionId, fromSeq));
+  }
+
+  head(sessionId: string): Awaitable<number> {
+    this.check();
+    return this.bounded('head', this.raw.head(sessionId));
+  }
+
+  list(options?: ListOptions): Awaitable<SessionPage> {
+    return this.bounded('list', this.raw.list(options));
+  }
+
+  fork(sessionId: string, seq: number, newId: string): Awaitable<void> {
+    return this.bounded('fork', this.raw.fork(sessionId, seq, newId));
+  }
+
+  delete(sessionId: string): Awaitable<void> {
+    this.check();
+    return this.bounded('delete', this.raw.delete(sessionId));
+  }
+
+  post(sessionId: string, item: InboxItem): Awaitable<void> {
+    this.check();
+    return this.bounded('post', this.raw.post(sessionId, item));
+  }
+
+  take(sessionId: string, after: number): Awaitable<readonly Posted[]> {
+    this.check();
+    return this.bounded('take', this.raw.take(sessionId, after));
+  }
+
+  close(): Awaitable<void> {
+    return this.bounded('close', this.raw.close?.());
+  }
+
+  private check(): void {
+    if (this.lost !== undefined) throw this.lost;
+  }
+
+  /** Stores that answer at once cost no timer. */
+  private bounded<T>(method: keyof Store, answer: Awaitable<T>): Awaitable<T> {
+    return isThenable(answer) ? this.wait(method, answer) : answer;
+  }
+
+  private wait<T>(method: keyof Store, answer: PromiseLike<T>): Promise<T> {
+    const { clock, timeoutMs, waiter } = this;
+    return new Promise((resolve, reject) => {
+      const alarm = (ms: number): (() => void) =>
+        ms === Number.POSITIVE_INFINITY ? nothing : clock.setTimer(() => late(ms), ms);
+      let cancel = alarm(timeoutMs);
+      const unlink = waiter?.scope.onAbort(() => {
+        cancel();
+        cancel = alarm(this.grace(waiter));
+      });
+      const over = (): void => {
+        cancel();
+        unlink?.();
+      };
+      const late = (ms: number): void => {
+        over();
+        reject(this.timedOut(method, ms));
+      };
+      answer.then(
+        (value) => {
+          over();
+          resolve(value);
+        },
+        (error) => {
+          over();
+          reject(error);
+        },
+      );
+    });
+  }
+
+  /**
+   * What one wait may take once the run is to end. All of them together may take twice as long, those of sub-agents
+   * that end with it included: a store that answers everything a little late does not hold up the end without end.
+   */
+  private grace({ graceMs, above }: Waiter): number {
+    const most = Math.min(this.timeoutMs, Math.max(graceMs, LEAST_GRACE_MS));
+    if (above?.waiter?.scope.aborted) return Math.min(most, above.grace(above.waiter));
+    const now = monotonic(this.clock);
+    this.endsBy ??= now + 2 * most;
+    return Math.max(0, Math.min(most, this.endsBy - now));
+  }
+
+  private timedOut(method: keyof Store, ms: number): AlliumError {
+    const aborted = this.waiter?.scope.aborted ? ' after the run was told to end' : '';
+    const error = new AlliumError(
+      'STORE_TIMEOUT',
+      `${method}() of the store did not answer within ${ms} ms${aborted}. What it was asked for may still happen. Check the store, then resume the session; \`storeTimeoutMs\` of the agent allows more time.`,
+      { data: { method, ms } },
+    );
+    if (this.waiter !== undefined) this.lose(error);
+    return error;
+  }
+
+  private lose(error: AlliumError): void {
+    this.lost ??= error;
+    this.waiter?.above?.lose(error);
+  }
+}
+
+/** A store that works has written what is under way by then, however little time tools are given. */
+const LEAST_GRACE_MS = 1000;
+
+function nothing(): void {}

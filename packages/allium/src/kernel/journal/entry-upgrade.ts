@@ -1,0 +1,68 @@
+/** Entries of older journals, turned into those of today: one step per version, all of them in one table. */
+
+import { AlliumError, isRecord, shown } from '../lib/errors.js';
+import { ENTRY_VERSION, type Entry } from '../protocol/store.js';
+import { checkEntry } from './entry-checks.js';
+
+/** An entry of some version, of which only the frame is known. */
+export interface StoredEntry {
+  readonly v: number;
+  readonly seq: number;
+  readonly [field: string]: unknown;
+}
+
+/**
+ * `STEPS[n]` turns an entry of version `n` into one of version `n + 1`; it sets `v` itself and keeps `seq` and `at`.
+ * Whoever raises `ENTRY_VERSION` adds a step here and leaves the fixtures of the old version in place.
+ */
+const STEPS: Readonly<Record<number, (entry: StoredEntry) => StoredEntry>> = {
+  // Version 2 adds `rewind` entries, which whoever reads version 1 must not overlook.
+  1: (entry) => ({ ...entry, v: 2 }),
+};
+
+/**
+ * What a store returned, in the current version. Stores give back what they were given; this is the one place that
+ * knows about versions. Throws `SESSION_CORRUPT` for an entry that no step leads up from.
+ */
+export function upgradeEntries(
+  sessionId: string,
+  entries: readonly StoredEntry[],
+  steps: Readonly<Record<number, (entry: StoredEntry) => StoredEntry>> = STEPS,
+  current: number = ENTRY_VERSION,
+): readonly Entry[] {
+  // The same array where there is nothing to do, which is nearly always.
+  const old = entries.some((entry) => entry?.v !== current);
+  const all = old ? entries.map((entry) => upgrade(sessionId, entry, steps, current)) : entries;
+  for (let i = 0; i < all.length; i++) checkEntry(all[i], sessionId);
+  return all as unknown as readonly Entry[];
+}
+
+function upgrade(
+  sessionId: string,
+  entry: StoredEntry,
+  steps: Readonly<Record<number, (entry: StoredEntry) => StoredEntry>>,
+  current: number,
+): StoredEntry {
+  if (!isRecord(entry)) checkEntry(entry, sessionId);
+  let upgraded = entry;
+  while (upgraded.v !== current) {
+    const step = steps[upgraded.v];
+    if (step === undefined) throw unreadable(sessionId, entry, current);
+    const next = step(upgraded);
+    if (next.v !== upgraded.v + 1) throw unreadable(sessionId, entry, current);
+    upgraded = next;
+  }
+  return upgraded === entry ? entry : Object.freeze(upgraded);
+}
+
+function unreadable(sessionId: string, { v, seq }: StoredEntry, current: number): AlliumError {
+  const advice =
+    v > current
+      ? 'It was written by a newer release: update this one.'
+      : 'The journal was not written by this library, or is damaged.';
+  return new AlliumError(
+    'SESSION_CORRUPT',
+    `Entry ${seq} of session ${shown(sessionId)} has version ${shown(v)}; this release reads versions up to ${current}. ${advice}`,
+    { data: { sessionId, seq, version: v, readable: current } },
+  );
+}

@@ -1,0 +1,170 @@
+/** The reference implementation of the store port: everything in this process, synchronous, gone with it. */
+import { checkKeys, sessionConflict } from '../lib/errors.js';
+import { MostlyOne } from '../lib/mostly-one.js';
+import { deepFreeze, NOTHING } from '../protocol/messages.js';
+import type {
+  Entry,
+  InboxItem,
+  ListOptions,
+  NewEntry,
+  Posted,
+  SessionInfo,
+  SessionPage,
+} from '../protocol/store.js';
+import { checkFork, firstRun, listPage, parentOf, type SyncStore, takenBy } from './store-kit.js';
+
+/**
+ * A store that keeps sessions in memory.
+ *
+ * Entries belong to the store from the moment they are appended: they are kept by reference, never copied, and frozen
+ * when somebody reads them. An append costs the same however long the session is.
+ *
+ * @example
+ * ```ts
+ * const agent = new Agent({ model, store: memoryStore() });
+ * ```
+ */
+export function memoryStore(options: Readonly<Record<string, never>> = {}): SyncStore {
+  checkKeys('memoryStore()', options, []);
+  return new MemoryStore();
+}
+
+class Journal {
+  /** Entry `seq` stands at index `seq - 1`; it is given its number when somebody reads it. */
+  readonly entries: NewEntry[] = [];
+  numbered = 0;
+}
+
+class Inbox {
+  /** The number of the newest item ever posted: numbers are never used twice. */
+  last = 0;
+  readonly items: Posted[] = [];
+}
+
+class MemoryStore implements SyncStore {
+  readonly #journals = new MostlyOne<Journal>();
+  readonly #inboxes = new Map<string, Inbox>();
+  /** The sessions of sub-agents, by that of the agent that called them. */
+  readonly #children = new Map<string, string[]>();
+
+  append(sessionId: string, expectedSeq: number, entries: readonly NewEntry[]): number {
+    let journal = this.#journals.get(sessionId);
+    const seq = journal === undefined ? 0 : journal.entries.length;
+    if (seq !== expectedSeq) throw sessionConflict(sessionId, expectedSeq, seq);
+    if (entries.length === 0) return seq;
+    // Before anything is kept: a getter that throws must not leave half a batch behind.
+    for (let i = 0; i < entries.length; i++) settle(entries[i]!);
+    if (journal === undefined) {
+      journal = new Journal();
+      this.#journals.set(sessionId, journal);
+      if (sessionId.includes('/')) this.#noteChild(sessionId);
+    }
+    for (let i = 0; i < entries.length; i++) journal.entries.push(entries[i]!);
+    if (this.#inboxes.size > 0) this.#forget(sessionId, entries);
+    return seq + entries.length;
+  }
+
+  /** What the entries take over is in the inbox no more. */
+  #forget(sessionId: string, entries: readonly NewEntry[]): void {
+    const inbox = this.#inboxes.get(sessionId);
+    const taken = inbox && takenBy(entries);
+    if (!taken) return;
+    const left = inbox.items.filter(({ n }) => n > taken.cursor || taken.waits.includes(n));
+    inbox.items.splice(0, inbox.items.length, ...left);
+  }
+
+  #noteChild(sessionId: string): void {
+    const parent = parentOf(sessionId);
+    if (parent === undefined) return;
+    const known = this.#children.get(parent);
+    if (known) known.push(sessionId);
+    else this.#children.set(parent, [sessionId]);
+  }
+
+  read(sessionId: string, fromSeq: number): readonly Entry[] {
+    const journal = this.#journals.get(sessionId);
+    if (journal === undefined) return [];
+    const { entries } = journal;
+    for (; journal.numbered < entries.length; journal.numbered++) {
+      const entry: Entry = deepFreeze({ ...entries[journal.numbered]!, seq: journal.numbered + 1 });
+      entries[journal.numbered] = entry;
+    }
+    return entries.slice(Math.max(0, fromSeq - 1)) as Entry[];
+  }
+
+  head(sessionId: string): number {
+    return this.#journals.get(sessionId)?.entries.length ?? 0;
+  }
+
+  list(options: ListOptions = {}): SessionPage {
+    const infos: SessionInfo[] = [];
+    for (const [sessionId, { entries }] of this.#journals.entries()) {
+      const tenant = firstRun(entries)?.tenant;
+      const times = { createdAt: entries[0]!.at, updatedAt: entries[entries.length - 1]!.at };
+      infos.push({ sessionId, ...(tenant === undefined ? {} : { tenant }), seq: entries.length, ...times });
+    }
+    return listPage(infos, options);
+  }
+
+  fork(sessionId: string, seq: number, newId: string): void {
+    const source = this.#journals.get(sessionId);
+    checkFork(sessionId, seq, source?.entries.length ?? 0, newId, this.head(newId));
+    const copy = new Journal();
+    for (let i = 0; i < seq; i++) copy.entries.push(source!.entries[i]!);
+    copy.numbered = Math.min(seq, source!.numbered);
+    this.#journals.set(newId, copy);
+
+    // The copied journal says how far the inbox was taken over. The fork's own inbox counts on from there:
+    // with numbers from 1 its first items would look as if they had been taken already.
+    const before = this.#inboxes.get(sessionId)?.last ?? 0;
+    if (before === 0) return;
+    const own = this.#inboxes.get(newId) ?? new Inbox();
+    own.last += before;
+    for (const [i, { n, item }] of own.items.entries()) own.items[i] = Object.freeze({ n: n + before, item });
+    this.#inboxes.set(newId, own);
+  }
+
+  delete(sessionId: string): void {
+    const children = this.#children.get(sessionId);
+    if (children !== undefined) {
+      this.#children.delete(sessionId);
+      for (const child of children) this.delete(child);
+    }
+    // Emptied first: the tables a Map has outgrown go on pointing at what they held until the next full collection.
+    const journal = this.#journals.get(sessionId);
+    if (journal !== undefined) journal.entries.length = 0;
+    this.#journals.delete(sessionId);
+    this.#inboxes.delete(sessionId);
+  }
+
+  post(sessionId: string, item: InboxItem): void {
+    deepFreeze(item);
+    const inbox = this.#inboxes.get(sessionId) ?? new Inbox();
+    this.#inboxes.set(sessionId, inbox);
+    inbox.items.push(Object.freeze({ n: ++inbox.last, item }));
+  }
+
+  take(sessionId: string, after: number): readonly Posted[] {
+    const inbox = this.#inboxes.get(sessionId);
+    if (inbox === undefined || inbox.items.length === 0) return NOTHING;
+    const taken = inbox.items.findIndex((item) => item.n > after);
+    inbox.items.splice(0, taken === -1 ? inbox.items.length : taken);
+    return inbox.items.slice();
+  }
+
+  close(): void {
+    // Nothing is held outside of this object, and whoever closes a store may still want to read it in a test.
+  }
+}
+
+/**
+ * Entries are given away by whoever appends them; what they hold may still be somebody's. Messages are the kernel's
+ * own and frozen before anybody else sees them, so the entries that every turn writes cost nothing here.
+ */
+function settle(entry: NewEntry): void {
+  const { type } = entry;
+  if (type === 'message' || type === 'tool_finished' || type === 'tool_started') return;
+  // Also written in every turn, and of it only the value can be somebody's.
+  if (type === 'state') deepFreeze(entry.value);
+  else if (type !== 'run_start' && type !== 'run_end') deepFreeze(entry);
+}

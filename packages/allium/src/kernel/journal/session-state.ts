@@ -1,0 +1,326 @@
+/** What the journal of a session says: one function takes entries in, whether they were just written or are read back. */
+
+import { allowance } from '../inbox/answers.js';
+import { AlliumError, isThenable, shown, storeAnswered } from '../lib/errors.js';
+import { IdSet } from '../lib/id-set.js';
+import {
+  type AssistantContent,
+  NO_USAGE,
+  NOTHING,
+  toolCallsOf,
+  type Usage,
+  UsageTotal,
+} from '../protocol/messages.js';
+import { type CellHolder, storedIn } from '../protocol/state.js';
+import type { Awaitable, Entry, EntryBody, NewEntry, Store } from '../protocol/store.js';
+import { upgradeEntries } from './entry-upgrade.js';
+import { History } from './history.js';
+import { decided, idsOf, NO_PLAN, NO_REQUESTS, newRun, type OpenRun, startedIn } from './open-run.js';
+
+export class SessionState implements CellHolder {
+  seq = 0;
+  /** The entry of that number: what is known stands and falls with it. */
+  last: NewEntry | undefined = undefined;
+  /** How many read the journal into it right now. */
+  reading = 0;
+  tenant: string | undefined;
+  history = new History();
+  cells: CellHolder['cells'] = undefined;
+  /** Those of the run that ended last. */
+  lastCells: CellHolder['cells'] = undefined;
+  readonly callIds = new IdSet();
+  inboxCursor = 0;
+  /** Numbers of messages up to there that are in the inbox still. */
+  waits: readonly number[] = NOTHING;
+  /** Some thinking was rewritten by a guard and may not be sent back. */
+  withheld = false;
+  /** What people do not want to be asked again in this session. */
+  allowed: ReadonlySet<string> | undefined = undefined;
+  open: OpenRun | undefined;
+  /** How the last run ended. */ ended: (EntryBody & { readonly type: 'run_end' }) | undefined;
+  turns = 0;
+  toolCalls = 0;
+  /** Of the runs that have ended. */
+  readonly usage = new UsageTotal();
+  costUsd: number | undefined = 0;
+
+  constructor(readonly sessionId: string) {}
+
+  /** Throws unless the session is this tenant's. One without a run is nobody's yet. */
+  checkTenant(tenant: string | undefined): this {
+    if (this.tenant === tenant || (this.seq === 0 && !this.open)) return this;
+    throw new AlliumError(
+      'TENANT_MISMATCH',
+      `Session "${this.sessionId}" belongs to tenant ${shown(this.tenant)}, not ${shown(tenant)}. The tenant is the agent's, or the one of agent.session(id, { tenant }).`,
+    );
+  }
+
+  /** As it was when it was made. */
+  forget(): void {
+    const { reading } = this;
+    Object.assign(this, new SessionState(this.sessionId), { reading });
+  }
+
+  /** Does the run wait for one result only? */
+  lacksOneResult(runId: string): boolean {
+    const batch = this.open?.runId === runId ? this.open.batch : undefined;
+    return batch !== undefined && batch.answered === batch.calls.length - 1;
+  }
+
+  /** Call ids have to be unique in a session: missing and repeated ones are made anew, the same way each time. */
+  callId(id: string, messageId: string, block: number, content: readonly AssistantContent[]): string {
+    if (id !== '' && !this.callIds.has(id) && !hasCall(content, id, block)) return id;
+    let made = `${messageId}.call${block}`;
+    // A model may have written just that itself.
+    while (this.callIds.has(made) || hasCall(content, made, content.length)) made += '_';
+    return made;
+  }
+
+  /** Takes an entry in. Entries come in order and exactly once. */
+  apply(entry: EntryBody): void {
+    switch (entry.type) {
+      case 'run_start':
+        if (this.seq <= 1) this.tenant = entry.tenant;
+        this.open = newRun(entry, this.history.length);
+        return;
+      case 'message':
+        this.takeMessage(this.running(entry), entry);
+        return;
+      case 'tool_started':
+        startedIn(this.running(entry), entry.callId);
+        return;
+      case 'tool_finished':
+        this.finished(this.running(entry), entry);
+        return;
+      case 'state':
+        storedIn(entry.runId === undefined ? this : this.running(entry)).set(entry.cell, {
+          version: entry.version,
+          value: entry.value,
+        });
+        return;
+      case 'request': {
+        const run = this.running(entry);
+        if (run.requests === NO_REQUESTS) run.requests = new Map();
+        for (const id of entry.replaces ?? NOTHING) run.requests.delete(id);
+        run.requests.set(entry.request.id, entry.request);
+        // A tool that asks has done nothing yet: it begins anew, and only from then on it is in doubt.
+        const { notBegun = NOTHING, request } = entry;
+        if (run.batch) {
+          const { callId } = request;
+          run.batch.started = run.batch.started.filter((id) => id !== callId && !notBegun.includes(id));
+          run.batch.asked = [...new Set([...run.batch.asked, callId, ...notBegun])];
+        }
+        return;
+      }
+      case 'answer': {
+        const run = this.running(entry);
+        const allows = allowance(run.requests.get(entry.requestId), entry.decision);
+        if (allows) this.allowed = new Set([...(this.allowed ?? []), allows]);
+        run.requests.delete(entry.requestId);
+        decided(run).answers.set(entry.requestId, entry);
+        return;
+      }
+      case 'verdict':
+        decided(this.running(entry)).verdicts.set(`${entry.callId}\n${entry.hash}`, entry.verdict);
+        return;
+      case 'usage':
+        // Without tokens: those of a call that were not told.
+        this.spend(this.running(entry), entry.usage, entry.costUsd);
+        return;
+      case 'active':
+        this.running(entry).activeMs = entry.ms;
+        return;
+      case 'inbox':
+        this.inboxCursor = entry.cursor;
+        this.waits = entry.waits ?? NOTHING;
+        return;
+      case 'rewind':
+        this.history = this.history.upTo(entry.to);
+        this.cells = undefined;
+        return;
+      case 'run_end':
+        if (this.open) this.close(this.open);
+        this.ended = entry;
+        return;
+      default:
+        throw new AlliumError(
+          'SESSION_CORRUPT',
+          `Session "${this.sessionId}" holds an entry of unknown type ${JSON.stringify((entry as { type?: unknown }).type)} after entry ${this.seq}. It was written by newer code, or damaged.`,
+        );
+    }
+  }
+
+  private takeMessage(run: OpenRun, entry: EntryBody & { type: 'message' }): void {
+    this.history.append(entry.message);
+    run.count++;
+    if (entry.cycle) run.cycles++;
+    // Messages of middleware belong to the turn; anything else from outside comes after it.
+    if (run.inject.length > 0) run.injected = run.inject.length;
+    run.inject = entry.inject ?? NOTHING;
+    if (run.injected > 0) run.injected--;
+    else run.answer = undefined;
+    if (entry.message.role !== 'assistant') return;
+    if (!entry.seeded) {
+      run.answer = entry.message;
+      run.follows = entry.follows ?? NO_PLAN;
+      run.terminate = false;
+      run.turns++;
+      run.cutOff = entry.message.stopReason === 'length' ? run.cutOff + 1 : 0;
+      this.turns++;
+      const { usage = NO_USAGE } = entry.message;
+      this.spend(run, usage, usage.totalTokens === 0 ? 0 : entry.costUsd);
+    }
+    if (!this.withheld && holdsWithheld(entry.message.content)) this.withheld = true;
+    const calls = toolCallsOf(entry.message);
+    if (calls.length === 0) return;
+    for (let i = 0; i < calls.length; i++) this.callIds.add(calls[i]!.id);
+    run.batch = {
+      message: entry.message,
+      calls,
+      results: calls.length === 1 ? [undefined] : new Array(calls.length).fill(undefined),
+      answered: 0,
+      terminating: 0,
+      offered: entry.offered,
+      started: entry.started ? idsOf(calls) : NOTHING,
+      asked: NOTHING,
+    };
+  }
+
+  private finished(run: OpenRun, { message, terminate, stop }: EntryBody & { type: 'tool_finished' }): void {
+    const { batch } = run;
+    run.stop ??= stop;
+    if (!batch)
+      throw new AlliumError(
+        'SESSION_CORRUPT',
+        `Session "${this.sessionId}" holds a result for call "${message.toolCallId}", which nobody made.`,
+      );
+    const place = batch.calls.findIndex((call) => call.id === message.toolCallId);
+    if (place < 0 || batch.results[place])
+      throw new AlliumError(
+        'SESSION_CORRUPT',
+        `Session "${this.sessionId}" holds a result for call "${message.toolCallId}", which was not made or is answered.`,
+      );
+    batch.results[place] = message;
+    if (terminate) batch.terminating++;
+    run.toolCalls++;
+    this.toolCalls++;
+    if (++batch.answered < batch.calls.length) return;
+    // Results arrive as tools finish; the history has them in the order of the calls.
+    for (const result of batch.results) this.history.append(result!);
+    run.count += batch.calls.length;
+    run.terminate = batch.terminating === batch.calls.length;
+    run.batch = undefined;
+    run.decided = undefined;
+    if (run.requests.size > 0) run.requests.clear();
+  }
+
+  private spend(run: OpenRun, usage: Usage, costUsd: number | undefined): void {
+    if (usage === NO_USAGE) return;
+    run.usage.add(usage);
+    run.costUsd = sum(run.costUsd, costUsd);
+  }
+
+  private close(run: OpenRun): void {
+    this.open = undefined;
+    this.lastCells = run.cells;
+    this.usage.add(run.usage.snapshot());
+    this.costUsd = sum(this.costUsd, run.costUsd);
+  }
+
+  private running(entry: EntryBody & { runId?: string }): OpenRun {
+    if (this.open && this.open.runId === entry.runId) return this.open;
+    throw new AlliumError(
+      'SESSION_CORRUPT',
+      `Session "${this.sessionId}" holds a ${entry.type} entry of run "${entry.runId}", which is not under way.`,
+    );
+  }
+}
+
+/** Of costs; what is not known stays so. */
+export function sum(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined || b === undefined ? undefined : a + b;
+}
+
+/** Thinking that lost its seal: the provider would not take it back. */
+export function isWithheld(part: AssistantContent): boolean {
+  return part.type === 'thinking' && part.redacted === true && part.signature === undefined;
+}
+
+/** Is this the id of one of the calls before `end`? */
+function hasCall(content: readonly AssistantContent[], id: string, end: number): boolean {
+  for (let i = 0; i < end; i++) {
+    const part = content[i]!;
+    if (part.type === 'tool-call' && part.id === id) return true;
+  }
+  return false;
+}
+
+/** By index: `some` takes a slow way through frozen lists. */
+function holdsWithheld(content: readonly AssistantContent[]): boolean {
+  for (let i = 0; i < content.length; i++) if (isWithheld(content[i]!)) return true;
+  return false;
+}
+
+/** Reads what is new in the journal into the state. */
+export function catchUp(store: Store, state: SessionState): Awaitable<void> {
+  const { seq, last } = state;
+  // The last known entry once more: if it is another one by now, the session was deleted and perhaps made anew.
+  const entries = store.read(state.sessionId, Math.max(seq, 1));
+  if (!isThenable(entries)) return takeAll(store, state, last, entries);
+  state.reading++;
+  return entries.then(
+    (read) => {
+      state.reading--;
+      return takeAll(store, state, last, read);
+    },
+    (error) => {
+      state.reading--;
+      throw error;
+    },
+  );
+}
+
+/** `known`: the last entry of the state when these were asked for. */
+function takeAll(
+  store: Store,
+  state: SessionState,
+  known: NewEntry | undefined,
+  read: readonly Entry[],
+): Awaitable<void> {
+  if (!Array.isArray(read)) throw storeAnswered('read', read, 'a list of entries');
+  // Somebody who read at the same time was faster.
+  if (state.last !== known) return catchUp(store, state);
+  if (read.length === 0 && !known) return;
+  const entries = upgradeEntries(state.sessionId, read);
+  if (known && !isSame(known, entries[0])) {
+    state.forget();
+    return catchUp(store, state);
+  }
+  try {
+    for (let i = known ? 1 : 0; i < entries.length; i++) takeIn(state, entries[i]!);
+  } catch (error) {
+    // Half of a journal is none: whoever looks again is told the same.
+    state.forget();
+    throw error;
+  }
+}
+
+/** No two runs share an id. The few entries that belong to no run are told apart by their time. */
+function isSame(
+  known: NewEntry & { readonly runId?: string },
+  entry: (Entry & { readonly runId?: string }) | undefined,
+): boolean {
+  return known.type === entry?.type && known.at === entry.at && known.runId === entry.runId;
+}
+
+/** Applies an entry that was read. */
+export function takeIn(state: SessionState, entry: Entry): void {
+  if (entry.seq !== state.seq + 1)
+    throw new AlliumError(
+      'SESSION_CORRUPT',
+      `Session "${state.sessionId}" goes from entry ${state.seq} to ${entry.seq}: entries are missing or out of order.`,
+    );
+  state.seq = entry.seq;
+  state.last = entry;
+  state.apply(entry);
+}

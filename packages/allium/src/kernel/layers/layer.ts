@@ -1,0 +1,115 @@
+/** One layer of the onion, and what is common to the ways layers are run: who failed, and how it is undone. */
+import type { Context, ModelContext, RunContext, ToolContext } from '../context/context.js';
+import { toldError } from '../guards/guards.js';
+import { AlliumError, attribute, isControl, shown } from '../lib/errors.js';
+import { wrongInResult } from '../plan/hook-shapes.js';
+import { lackOf } from '../protocol/message-input.js';
+import { deepFreeze } from '../protocol/messages.js';
+import type { RunResult } from '../protocol/result.js';
+import { asToolResult } from '../protocol/tool.js';
+
+export type LayerContext = ModelContext | ToolContext | RunContext;
+
+/** One primitive layer, bound to its middleware. All of them have the same fields in the same order. */
+export interface Layer {
+  readonly kind: 'wrap' | 'pair' | 'catch';
+  readonly position: number;
+  readonly name: string;
+  /** Its members, for attribution: one, or those of a pair. */
+  readonly hooks: readonly string[];
+  /** It fails open. */
+  readonly open: boolean;
+  readonly sink: boolean;
+  readonly wrap: ((ctx: any, next: (override?: any) => Promise<any>) => unknown) | undefined;
+  readonly before: ((ctx: any) => unknown) | undefined;
+  readonly after: ((ctx: any) => unknown) | undefined;
+  readonly onError: ((ctx: any, error: unknown) => unknown) | undefined;
+}
+
+/** Notes that this error is the middleware's own, and returns it. A control signal is latched instead. */
+export function owned(name: string, hook: string, error: unknown, ctx: LayerContext): unknown {
+  if (isControl(error)) ctx._run.cross(error, ctx, name);
+  else attribute(error, { middleware: name, hook }, ctx);
+  return error;
+}
+
+/** Undoes what a hook assigned that failed and may fail open; throws its error otherwise. */
+export function undone(
+  layer: Layer,
+  hook: string,
+  error: unknown,
+  ctx: LayerContext,
+  undo: (() => void) | undefined,
+): void {
+  ctx._call.check();
+  if (undo === undefined || isControl(error)) throw owned(layer.name, hook, error, ctx);
+  undo();
+  ctx._run.note(layer.name, `${hook} failed and was skipped: ${toldError(error, ctx)}`);
+}
+
+/** Remembers what a hook may assign; the returned function puts it back. Undefined for layers that fail closed. */
+export function save({ open }: Pick<Layer, 'open'>, ctx: Context): (() => void) | undefined {
+  if (!open) return undefined;
+  const fields: Partial<Context> = ctx.seam === 'model' ? assignable(ctx as ModelContext) : { ...ctx };
+  const extra = ctx._extra?.mark();
+  const { _run: run } = ctx;
+  // Hooks of a turn may set it. Other hooks may have a whole turn inside them.
+  const output = 'setOutput' in ctx ? { output: run.output } : undefined;
+  return () => {
+    const { _extra: now } = ctx;
+    Object.assign(ctx, fields);
+    if (output) run.output = output.output;
+    ctx._extra = extra ? extra() : now?.undone();
+  };
+}
+
+/** What can change in the context of a model call. Listed, for caches stand around every call: spreading all costs more. */
+function assignable(ctx: ModelContext): Partial<ModelContext> {
+  return {
+    _request: ctx._request,
+    attempt: ctx.attempt,
+    forceContinue: ctx.forceContinue,
+    response: ctx.response,
+    _inner: ctx._inner,
+    _position: ctx._position,
+    _scope: ctx._scope,
+  };
+}
+
+/** Checks a result that a layer made itself, brings it into shape and freezes it. */
+export function takeResult({ name }: Pick<Layer, 'name'>, hook: string, ctx: LayerContext): void {
+  const problem = badResult(ctx);
+  if (problem) throw new AlliumError('INVALID_HOOK_RESULT', `${hook} of "${name}": ${problem}`);
+  if (ctx.seam === 'tool') ctx.result = asToolResult(ctx.result);
+  if (ctx.seam === 'run') Object.freeze(ctx.result);
+  else deepFreeze(ctx.result);
+}
+
+/** What is wrong with a result that a layer set, if anything. */
+function badResult(ctx: LayerContext): string | undefined {
+  const { result } = ctx;
+  if (result === undefined) return 'it left no result.';
+  if ((result as unknown) === ctx) return 'it returned its context. Return a result, or nothing.';
+  if (ctx.seam === 'tool') return undefined;
+  if (ctx.seam === 'model') {
+    const wanted = lackOf(result, 'assistant');
+    return wanted && `expected ${wanted}, got ${shown(result)}. assistantMessage(text) makes a response.`;
+  }
+  const { status } = (result ?? {}) as { readonly status?: unknown };
+  if (status === 'error' || status === 'aborted')
+    return `it set a result with the status "${status}". A run that fails throws: throw an error.`;
+  if (status !== 'done' && status !== 'stopped' && status !== 'suspended')
+    return `expected a run result, got ${shown(result)}. Spread the one next() returned.`;
+  const wrong = wrongInResult(result as RunResult);
+  if (wrong.length === 0) return undefined;
+  return `expected a whole run result, got ${shown(result)}, which lacks a valid ${wrong.join(', ')}. Spread the one next() returned, or give all of them.`;
+}
+
+export function wrongReturn(layer: Layer, hook: string, returned: unknown): AlliumError {
+  return new AlliumError(
+    'INVALID_HOOK_RESULT',
+    `${hook} of "${layer.name}" returned ${shown(returned)}; it returns nothing. Assign to the context instead.`,
+  );
+}
+
+export function ignore(): void {}

@@ -1,0 +1,113 @@
+/** `onError`: the catch of a layer around everything further in, at the model and tool seams. */
+
+import { toldError } from '../guards/guards.js';
+import { AlliumError, attribute, isControl, RestartTurn, shown } from '../lib/errors.js';
+import { Attempt, repeat } from './attempts.js';
+import { ignore, type Layer, type LayerContext, owned, undone } from './layer.js';
+import type { Onion } from './layers.js';
+
+/** Runs an `onError`: the catch around everything further in. Mostly nothing fails, and that is all there is to do. */
+export function runCatch(
+  onion: Onion,
+  layer: Layer,
+  i: number,
+  ctx: LayerContext,
+  attempt: Attempt | undefined,
+): Promise<unknown> {
+  const one = new Attempt(layer, ctx);
+  const tryAgain = (error: unknown): Promise<unknown> => repeatedly(onion, i, attempt, one, error);
+  return one.runFork(onion, i + 1, 1).then((result) => {
+    try {
+      return attempt === undefined ? result : attempt.succeed(result);
+    } catch (error) {
+      return tryAgain(error);
+    }
+  }, tryAgain);
+}
+
+/** Goes in again as long as `onError` wants to, after the first try failed. */
+async function repeatedly(
+  onion: Onion,
+  i: number,
+  attempt: Attempt | undefined,
+  first: Attempt,
+  error: unknown,
+): Promise<unknown> {
+  const { layer, outer: ctx } = first;
+  let one = first;
+  let failure = error;
+  try {
+    for (let ordinal = 1; ; ordinal++) {
+      await again(layer, ctx as Exclude<LayerContext, { seam: 'run' }>, failure, ordinal);
+      try {
+        one = new Attempt(layer, ctx);
+        const result = await one.runFork(onion, i + 1, ordinal + 1);
+        return attempt === undefined ? result : attempt.succeed(result);
+      } catch (next) {
+        failure = next;
+      }
+    }
+  } catch (final) {
+    if (final === failure) ctx._adoptFailed(one.ctx);
+    throw attempt === undefined ? final : attempt.fail(final);
+  }
+}
+
+/** Asks `onError`; returns when there should be another attempt, throws otherwise. */
+async function again(
+  layer: Layer,
+  ctx: Exclude<LayerContext, { seam: 'run' }>,
+  error: unknown,
+  ordinal: number,
+): Promise<void> {
+  checkEnded(ctx);
+  if (isControl(error) || ctx._call.final?.has(error)) throw error;
+  ctx.attempt = ordinal;
+  const asked = ctx.seam === 'model' ? ctx.model : undefined;
+  if (ctx.seam === 'model') ctx._call.modelSet = false;
+  const before = ctx._state?.mark();
+  let action: unknown;
+  try {
+    action = await layer.onError!(ctx, error);
+    checkAction(layer, ctx, action, error);
+  } catch (thrown) {
+    if (thrown === error) throw error;
+    undone(layer, 'onError', thrown, ctx, layer.open ? ignore : undefined);
+    throw error;
+  }
+  checkEnded(ctx);
+  if (action === 'fail') {
+    ctx._call.final ??= new Set();
+    ctx._call.final.add(error);
+    attribute(error, { hook: ctx.seam }, ctx, { final: true });
+  }
+  if (action === 'restart' && ctx._run.mayRestart(layer.name))
+    throw new RestartTurn(error, ctx._state?.since(before));
+  // The model that has just failed is no other one: nothing is left to fall back to.
+  const exhausted = action === 'fallback' && ctx.seam === 'model' && ctx.model === asked;
+  if ((action !== 'retry' && action !== 'fallback') || exhausted) throw error;
+  const refusal = repeat(layer, ctx, error);
+  if (refusal) throw owned(layer.name, 'onError', refusal, ctx);
+  ctx._run.note(layer.name, `${action} after: ${toldError(error, ctx)}`);
+}
+
+/** Nothing is tried again after a stop or an abort, whoever swallowed it. */
+function checkEnded(ctx: LayerContext): void {
+  ctx._call.check();
+  const { reason } = ctx._scope;
+  if (reason !== undefined) throw reason;
+}
+
+function checkAction(layer: Layer, ctx: LayerContext, action: unknown, cause: unknown): void {
+  const wrong = (what: string) =>
+    new AlliumError('INVALID_HOOK_RESULT', `onError of "${layer.name}" returned ${shown(action)}${what}`, {
+      cause,
+    });
+  if (action === undefined || action === 'retry' || action === 'fail') return;
+  if (action !== 'fallback' && action !== 'restart')
+    throw wrong(". Return 'retry', 'fallback', 'restart', 'fail' or nothing.");
+  if (ctx.seam !== 'model')
+    throw wrong(` at the ${ctx.seam} seam. There it may return 'retry', 'fail' or nothing.`);
+  if (action === 'fallback' && !ctx._call.modelSet)
+    throw wrong(" without setting ctx.model. Set it, or return 'retry'.");
+}

@@ -1,0 +1,411 @@
+/** Every error the kernel raises has a code from this table. `docs/reference/errors.md` is kept equal by a test. */
+
+import { type RunResult, STOPPING, type StoppingReason } from '../protocol/result.js';
+import type { Write } from '../protocol/state.js';
+import { type Foreign, foreignName } from './foreign-names.js';
+
+export const ERROR_CODES = {
+  INVALID_OPTION: 'An option has an unknown name, a wrong type or a value out of range.',
+  INVALID_MIDDLEWARE: 'Something in a middleware list is not a middleware, or a member of it is misspelt.',
+  INVALID_TOOL: 'A tool definition is incomplete, or its schema cannot be shown to a model.',
+  DUPLICATE_TOOL: 'Two tools of one agent, or of one request, have the same name.',
+  DUPLICATE_STATE: 'Two middleware own a durable cell under the same name.',
+  ORDER_IMPOSSIBLE: 'The list order breaks an `order` constraint, or two constraints contradict each other.',
+  REQUIRED_MIDDLEWARE_MISSING: 'A middleware requires another one that is not in the list.',
+  GUARD_REPLACED: 'A hook given to the agent would replace the hook of a middleware that guards.',
+  INVALID_HOOK_RESULT: 'A hook returned something other than its contract allows.',
+  MISSING_AWAIT:
+    'A layer ended while its `next()` was still pending, without a result of its own, or code called `next()` or `ctx.generate()` when it was too late.',
+  NO_RESULT:
+    'A layer ended without a result: it neither called `next()` nor set one, or it swallowed an error.',
+  NEXT_TWICE: 'A layer at the run seam called `next()` more than once.',
+  TOO_MANY_ATTEMPTS: 'The layers around one call called inward more than 100 times.',
+  INVALID_MESSAGE: 'A message has a role, content or id that cannot be used.',
+  INVALID_STATE: 'A state cell was given a value that is not JSON, or is not declared by any middleware.',
+  STATE_VERSION: 'A stored cell has a version this code cannot read.',
+  MODEL_ERROR: 'The model failed. `cause` is the error of its client.',
+  MODEL_STREAM_INVALID:
+    'A model yielded something that is not a stream part, or parts that contradict each other.',
+  MODEL_STREAM_CUT: 'A model stream ended without its `finish` part: the answer is incomplete.',
+  MODEL_STREAM_FAILED: "A model ended its answer with `finish` and the reason 'error': the call has failed.",
+  MIDDLEWARE_ERROR:
+    'A middleware threw, or a handler such as `onRequest`. `cause` is what it threw; `attribution(error)` tells which one.',
+  GUARD_FAILED: 'A guard threw while judging, so nothing more was released.',
+  TOOL_TIMEOUT: 'A tool did not finish within its time.',
+  PRICE_UNKNOWN: 'A cost limit is set, but the price of the model is not known.',
+  ABORTED: 'The run was aborted by its caller.',
+  STREAM_TAKEN: 'A stream of events is read a second time. It hands each event out once, to one reader.',
+  SESSION_BUSY: 'The session already has a run under way in this process.',
+  NOTHING_TO_CONTINUE:
+    'The history ends with an answer, and no message waits, so `continue()` has nothing to go on with.',
+  RUN_OPEN: 'A run of the session has not ended, and what was asked for needs one that has none.',
+  MESSAGE_UNKNOWN: 'A message is named that is not in the history of the session.',
+  CALLS_UNANSWERED:
+    'A history was to end between tool calls and their results. The message names the nearest points where it can.',
+  NO_COMPACTION: 'No middleware of the agent can do what `session.compact()` asks for.',
+  SESSION_CONFLICT: 'Another runner appended to the session meanwhile. Nothing was written.',
+  SESSION_UNKNOWN:
+    'The session does not exist, or its last run has ended: there is nothing to resume. The message says which.',
+  SESSION_CORRUPT: 'The journal of a session holds something this code cannot read.',
+  STORE_FAILED:
+    'A store threw, wrote only part of a record, as on a full disk (it does not count), or answered with what is no answer.',
+  STORE_TIMEOUT:
+    'A store did not answer in time. What it was asked for may still happen; the session can be resumed.',
+  TENANT_MISMATCH: 'The session belongs to another tenant.',
+  PLAN_MISMATCH: 'A run is resumed without a middleware it was started with.',
+  REQUEST_UNKNOWN: 'An answer names a question that is not open: never asked, already answered or lapsed.',
+  REQUEST_MISMATCH: 'An answer was given for other arguments than those that were asked about.',
+  FALLBACK_EXHAUSTED:
+    'Every model of a fallback failed. `cause` is the first error, `errors` are all of them.',
+  MODEL_TIMEOUT: 'A model did not answer, or not go on, within its time.',
+  RATE_LIMITED: 'A rate limit is used up. `data.retryAfterMs` says when to come back.',
+  CONCURRENCY_LIMITED: 'Too many calls are under way, and no place became free in time.',
+  CIRCUIT_OPEN: 'A model or tool failed too often and is not called for a while.',
+  OUTPUT_INVALID:
+    'The final answer does not fit the schema of `structuredOutput`, and the repairs are used up.',
+  CASSETTE_MISS: 'A replay was asked something its cassette has no recording of.',
+  CASSETTE_INVALID: 'A cassette cannot be read: its header or one of its lines is not what `record` writes.',
+  MISSING_API_KEY: 'A model named by a string needs a key, and the environment variable for it is not set.',
+  MISSING_BASE_URL: 'A model named by a string needs the address of its server.',
+  SCRIPT_EXHAUSTED: 'A scripted model was called more often than its script has steps.',
+  UNKNOWN_NAME: 'A middleware, model, store or tool is named that is neither registered nor installed.',
+  CONFIG_NOT_FOUND: 'There is no config file here or in a folder above.',
+  CONFIG_INVALID: 'A config file cannot be read, or holds something it cannot hold.',
+  CONFIG_UNTRUSTED: 'The config file that was found in a folder above belongs to somebody else.',
+  CONFIG_VARIABLE: 'A config file names an environment variable that is not set and has no default.',
+  PLUGIN_INVALID: 'An installed plugin is not what its package says, or is no plugin.',
+  MISSING_DEPENDENCY: 'An optional package is needed and not installed.',
+} as const;
+
+export type ErrorCode = keyof typeof ERROR_CODES;
+
+/** An error with a stable code. The message says what happened, what was received and what to do. */
+export class AlliumError extends Error {
+  override readonly name: string = 'AlliumError';
+  readonly code: string;
+  readonly data: Readonly<Record<string, unknown>>;
+
+  constructor(
+    code: ErrorCode | (string & {}),
+    message: string,
+    options: { cause?: unknown; data?: Record<string, unknown> } = {},
+  ) {
+    super(message, 'cause' in options ? { cause: options.cause } : undefined);
+    this.code = code;
+    this.data = options.data ?? {};
+  }
+}
+
+/** What `run()` rejects with: the code, the result so far, and as `cause` the very object that was thrown. */
+export class RunError extends AlliumError {
+  override readonly name = 'RunError';
+  readonly result: RunResult;
+
+  constructor(code: string, message: string, result: RunResult, cause: unknown) {
+    super(code, message, { cause });
+    this.result = result;
+  }
+}
+
+/** Shows a received value in an error message. */
+export function shown(value: unknown): string {
+  if (typeof value === 'string')
+    return JSON.stringify(value.length > 80 ? `${value.slice(0, 77)}...` : value);
+  if (typeof value === 'function') {
+    const name = readOr<unknown>(undefined, () => value.name);
+    return `a function${typeof name === 'string' && name ? ` (${name})` : ''}`;
+  }
+  if (typeof value === 'bigint') return `${value}n`;
+  if (value === null || typeof value !== 'object') return String(value);
+  const json = jsonOr(value);
+  return json.length > 120 ? `${json.slice(0, 117)}...` : json;
+}
+
+/** An object as JSON; by its kind, where JSON keeps nothing of it. */
+function jsonOr(value: object): string {
+  const json = readOr(undefined, () => JSON.stringify(value));
+  if (json !== undefined && json !== '{}') return json;
+  const kind = readOr('an object that cannot be read', () => Object.prototype.toString.call(value));
+  return json !== undefined && kind === PLAIN ? json : kind;
+}
+
+const PLAIN = '[object Object]';
+
+/** What is read of a value from outside. Some throw whatever they are asked: proxies, getters, objects in a circle. */
+function readOr<T>(otherwise: T, read: () => T): T {
+  try {
+    return read();
+  } catch {
+    return otherwise;
+  }
+}
+
+export function invalidOption(option: string, expected: string, value: unknown): AlliumError {
+  return new AlliumError('INVALID_OPTION', `Expected \`${option}\` to be ${expected}, got ${shown(value)}.`, {
+    data: { option, value },
+  });
+}
+
+/** Throws for what is no object, and for keys that are not in `allowed`, naming what is meant. */
+export function checkKeys(
+  what: string,
+  value: unknown,
+  allowed: readonly string[],
+  foreign: Foreign = {},
+): void {
+  const names = allowed.join(', ');
+  if (!isOptions(value))
+    throw invalidOption('options', names ? `an object with ${names} for ${what}` : `{} for ${what}`, value);
+  for (const key of Object.keys(value as object)) {
+    if (allowed.includes(key)) continue;
+    const here = foreignName(foreign, key);
+    const near = nearest(key, allowed);
+    const hint = here ? ` Here that is \`${here}\`.` : near ? ` Did you mean \`${near}\`?` : '';
+    throw new AlliumError(
+      'INVALID_OPTION',
+      `Unknown option \`${key}\` of ${what}.${hint} It takes${names ? `: ${names}` : ' none'}.`,
+      { data: { option: key, allowed } },
+    );
+  }
+}
+
+/** An object with names, and not a list. */
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The same, but a map, a date or a signal, which hold nothing under a name, would be taken for one without options. */
+export function isOptions(value: unknown): boolean {
+  return (
+    isRecord(value) && (Object.keys(value).length > 0 || Object.prototype.toString.call(value) === PLAIN)
+  );
+}
+
+/** The candidate within two edits of `word`, ignoring case, dashes and underscores. */
+export function nearest(word: string, candidates: Iterable<string>): string | undefined {
+  const flat = (text: string) => text.replace(/[-_]/g, '').toLowerCase();
+  const wanted = flat(word);
+  let best: string | undefined;
+  let least = wanted.length < 5 ? 2 : 3;
+  for (const candidate of candidates) {
+    const distance = editDistance(wanted, flat(candidate), least);
+    if (distance < least) [least, best] = [distance, candidate];
+  }
+  return best;
+}
+
+function editDistance(a: string, b: string, limit: number): number {
+  if (Math.abs(a.length - b.length) >= limit) return limit;
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const change = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next[j] = Math.min(change, row[j]! + 1, next[j - 1]! + 1);
+    }
+    row = next;
+  }
+  return row[b.length]!;
+}
+
+// ── Control signals ──────────────────────────────────────────────────────────────────────────────────────────
+// Recognised by brand, so that two copies of this package in one process understand each other.
+
+const CONTROL = Symbol.for('allium.control');
+
+/** Ends the run cleanly from any hook, layer or tool. `ctx.stop(reason, why)` throws one. */
+export class StopRun extends Error {
+  override readonly name = 'StopRun';
+  readonly [CONTROL] = 'stop' as const;
+  readonly reason: StoppingReason;
+
+  constructor(reason: StoppingReason = 'stopped', why?: string) {
+    super(why ?? `The run was stopped: ${reason}.`);
+    if (!STOPPING.has(reason))
+      throw invalidOption('reason', `what a run can be stopped for (${[...STOPPING].join(', ')})`, reason);
+    this.reason = reason;
+  }
+}
+
+const kernelStops = new WeakSet<StopRun>();
+
+/** A limit of the kernel was reached: whatever layer it passes, no middleware stopped the run. */
+export function kernelStop(reason: StoppingReason, why: string): StopRun {
+  const stop = new StopRun(reason, why);
+  kernelStops.add(stop);
+  return stop;
+}
+
+export function isKernelStop(signal: unknown): boolean {
+  return kernelStops.has(signal as StopRun);
+}
+
+/** Thrown by `ctx.suspend()` when there is no answer yet. */
+export class Suspension extends Error {
+  override readonly name = 'Suspension';
+  readonly [CONTROL] = 'suspend' as const;
+  readonly request: object;
+  /** All that is asked: a sub-agent may have several questions. */
+  readonly requests: readonly object[];
+
+  constructor(request: object, ...more: readonly object[]) {
+    super('The run waits for an answer.');
+    this.request = request;
+    this.requests = [request, ...more];
+  }
+}
+
+/** The reason of an aborted scope, thrown by whatever was waiting. */
+export class Aborted extends Error {
+  override readonly name = 'AbortError';
+  readonly [CONTROL] = 'abort' as const;
+
+  constructor(reason?: unknown) {
+    const message = reason instanceof Error ? reason.message : reason;
+    super(typeof message === 'string' ? message : 'The run was aborted.', { cause: reason });
+  }
+}
+
+/** Asks for the current turn to be started again because of `cause`; made by `onError: 'restart'`. */
+export class RestartTurn extends Error {
+  override readonly name = 'RestartTurn';
+  readonly [CONTROL] = 'restart' as const;
+
+  constructor(
+    cause: unknown,
+    /** What `onError` wrote to cells: it has learnt something of the error, and the next try should know. */
+    readonly written: readonly Write[] = [],
+  ) {
+    super('The turn starts again.', { cause });
+  }
+}
+
+export type ControlSignal = StopRun | Suspension | Aborted | RestartTurn;
+
+export function isControl(error: unknown): error is ControlSignal {
+  try {
+    return typeof error === 'object' && error !== null && CONTROL in error;
+  } catch {
+    // A proxy that cannot be asked anything.
+    return false;
+  }
+}
+
+export function controlKind(error: unknown): 'stop' | 'suspend' | 'abort' | 'restart' | undefined {
+  return isControl(error) ? error[CONTROL] : undefined;
+}
+
+// ── Attribution ──────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Who raised an error, recorded beside it: the error itself passes through every layer unchanged. */
+export interface Attribution {
+  /** Absent when a model, a tool or the store raised it. */
+  readonly middleware?: string;
+  /** The hook, or `model`, `tool` or `store`. */
+  readonly hook: string;
+  /** How many calls of that model or tool were made in the same seam call, up to and including this one. */
+  readonly attempts?: number;
+  /** An `onError` hook declared it final. */
+  readonly final?: boolean;
+}
+
+/** With the run it was noted in: what another run raises anew has nothing to do with it. */
+const attributions = new WeakMap<object, { readonly by: Attribution; readonly runId: string | undefined }>();
+
+/** A thrown value that is no object, and who raised it: nothing can be recorded beside it. */
+export interface Raised {
+  readonly value: unknown;
+  readonly by: Attribution;
+}
+
+/** Where such a value is noted instead: the run, or a context of it. */
+export interface Raiser {
+  readonly runId: string;
+  _raised(value: unknown, by: Attribution): void;
+}
+
+/** Which middleware and hook (or model, or tool) raised this error, if it passed through a run. */
+export function attribution(error: unknown): Attribution | undefined {
+  return typeof error === 'object' && error !== null ? attributions.get(error)?.by : undefined;
+}
+
+/**
+ * Notes who raised `error`; `more` is added to it. The first note stands, except that a model or tool that throws
+ * the same object once more has raised it anew.
+ */
+export function attribute(
+  error: unknown,
+  first: Attribution,
+  within?: Raiser,
+  more?: Partial<Attribution>,
+): void {
+  if (typeof error !== 'object' || error === null) {
+    within?._raised(error, first);
+    return;
+  }
+  const before = attributions.get(error);
+  const runId = within?.runId ?? before?.runId;
+  const noted = before?.runId === runId ? before?.by : undefined;
+  const anew = first.attempts !== undefined && noted?.middleware === undefined;
+  attributions.set(error, { by: { ...(anew ? first : (noted ?? first)), ...more }, runId });
+}
+
+/** The error of a store whose session has moved on: shared by all stores. */
+export function sessionConflict(sessionId: string, expectedSeq: number, actualSeq: number): AlliumError {
+  return new AlliumError(
+    'SESSION_CONFLICT',
+    `Session ${shown(sessionId)} is at entry ${actualSeq}, not ${expectedSeq}: another runner wrote to it. Nothing was written; load it again and retry.`,
+    { data: { sessionId, expectedSeq, actualSeq } },
+  );
+}
+
+/** A store that does not keep to its port. */
+export function storeAnswered(method: string, answer: unknown, wanted: string): AlliumError {
+  return new AlliumError(
+    'STORE_FAILED',
+    `${method}() of the store returned ${shown(answer)} instead of ${wanted}. testStore() of allium/testing finds such mistakes.`,
+  );
+}
+
+/** An error of the store, as one of ours; one that is stays what it is. `when`: with a space before it. */
+export function storeFailed(error: unknown, when = ''): AlliumError {
+  if (codeOf(error) !== undefined) return error as AlliumError;
+  return new AlliumError('STORE_FAILED', `The store failed${when}: ${messageOf(error)}`, { cause: error });
+}
+
+/** Is it the store that failed or fell silent, so that nobody knows what it holds? */
+export function isStoreTrouble(error: unknown): boolean {
+  const code = codeOf(error);
+  return code === 'STORE_FAILED' || code === 'STORE_TIMEOUT';
+}
+
+/** What was thrown, as text. Not shortened: who takes secrets out of it would not find one that is cut off. */
+export function messageOf(error: unknown): string {
+  if (typeof error === 'string') return error;
+  return readOr('an object that cannot be read', () => {
+    if (error instanceof Error) return error.message;
+    return typeof error === 'object' && error !== null ? jsonOr(error) : shown(error);
+  });
+}
+
+/** The code of an error of ours; undefined of any other. */
+export function codeOf(error: unknown): string | undefined {
+  return readOr(undefined, () => (error instanceof AlliumError ? error.code : undefined));
+}
+
+/** Of an error only its kind: its code, or else its name. */
+export function errorKind(error: unknown): string {
+  if (typeof error !== 'object' || error === null) return typeof error;
+  return readOr('object', () => {
+    const { code, name } = error as { readonly code?: unknown; readonly name?: unknown };
+    return typeof code === 'string' ? code : typeof name === 'string' ? name : 'object';
+  });
+}
+
+export function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
+  // Nearly all that are thenable are promises, and asking objects of every kind for `then` is slow.
+  if (value instanceof Promise) return true;
+  return (
+    typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
+  );
+}

@@ -1,0 +1,145 @@
+/** What a call will use, or has used, where nobody reports it. */
+
+import type { ModelContext } from '../context/context.js';
+import type { Assembler } from '../guards/assemble.js';
+import { specsOf } from '../plan/compose.js';
+import type { Reservation } from '../protocol/limits.js';
+import { type Message, NO_USAGE, type Usage, UsageTotal } from '../protocol/messages.js';
+import type { ToolSpec } from '../protocol/model.js';
+import type { Tool } from '../protocol/tool.js';
+
+/** Of the messages given, or else of those the context has. */
+export function inputTokens(ctx: ModelContext, messages?: readonly Message[]): number {
+  const { systemPrompt, tools, history } = ctx;
+  return estimateTokens(messages ?? ctx.messages, systemPrompt.length + charsOfTools(tools), history);
+}
+
+const counted = new WeakMap<readonly ToolSpec[] | ToolSpec, number>();
+
+/** Once for each list, and each tool: most calls are offered the same. */
+function charsOfTools(tools: readonly Tool[]): number {
+  const specs = specsOf(tools);
+  return remembered(specs, () =>
+    specs.reduce((sum, spec) => sum + remembered(spec, () => JSON.stringify(spec).length), 0),
+  );
+}
+
+function remembered(key: readonly ToolSpec[] | ToolSpec, count: () => number): number {
+  let chars = counted.get(key);
+  if (chars === undefined) {
+    chars = count();
+    counted.set(key, chars);
+  }
+  return chars;
+}
+
+export function charsIn({ content }: Assembler): number {
+  let chars = 0;
+  for (const block of content) chars += (block.text?.length ?? 0) + (block.arguments?.length ?? 0);
+  return chars;
+}
+
+export function estimated(
+  ctx: ModelContext,
+  messages: readonly Message[] | undefined,
+  reservation: Reservation | undefined,
+  chars: number,
+): Usage {
+  const reserved = reservation ? reservation.tokens - reservation.maxOutputTokens : Number.NaN;
+  const input = Number.isFinite(reserved) ? reserved : countable(ctx, messages);
+  const outputTokens = Math.ceil(chars / 4);
+  return { ...NO_USAGE, inputTokens: input, outputTokens, totalTokens: input + outputTokens };
+}
+
+/** What a model did not tell of an answer that it told of in part, as `estimate` has it: counted beside that part. */
+export function leftOut(
+  { cacheRead, cacheWrite }: Usage,
+  { inputTokens, outputTokens, totalTokens }: Partial<Usage>,
+  estimate: Usage,
+): Usage {
+  const cached = cacheRead + cacheWrite;
+  // Of a total alone it is only to be told what was read and what was written.
+  if (totalTokens !== undefined) {
+    const both = Math.max(0, totalTokens - cached);
+    const written = Math.min(both, estimate.outputTokens);
+    return { ...NO_USAGE, inputTokens: both - written, outputTokens: written };
+  }
+  const read = inputTokens === undefined ? Math.max(0, estimate.inputTokens - cached) : 0;
+  const written = outputTokens === undefined ? estimate.outputTokens : 0;
+  return { ...NO_USAGE, inputTokens: read, outputTokens: written, totalTokens: read + written };
+}
+
+export function summed(told: Usage, untold: Usage): Usage {
+  const total = new UsageTotal();
+  total.add(told);
+  total.add(untold);
+  return total.snapshot();
+}
+
+/** The input, or 0 where it cannot be counted: that must not stand in the way of the error that is told. */
+function countable(ctx: ModelContext, messages: readonly Message[] | undefined): number {
+  try {
+    return inputTokens(ctx, messages);
+  } catch {
+    return 0;
+  }
+}
+
+/**
+ * A rough count of the tokens of a request: what the last answer reported, plus a quarter of the characters since. An
+ * answer to a request that has been shortened since says nothing of this one: then all characters are counted. So they
+ * are where a model tells only what it wrote, which is the least that is sent back to it.
+ */
+export function estimateTokens(
+  messages: readonly Message[],
+  fixedChars: number,
+  history: readonly Message[],
+): number {
+  let chars = 0;
+  let counts = false;
+  let least = 0;
+  for (let i = messages.length - 1; i >= 0; i--) {
+    const message = messages[i]!;
+    if (!counts && message.role === 'assistant' && message.usage && message.usage.totalTokens > 0) {
+      const whole = message.usage.totalTokens > message.usage.outputTokens;
+      if (whole || least === 0) {
+        if (keepsAll(messages, i, history)) {
+          const told = toldBy(message, message.usage) + Math.ceil(chars / 4);
+          if (whole) return Math.max(told, least);
+          least = told;
+        } else counts = true;
+      }
+    }
+    chars += charsOfMessage(message);
+  }
+  return Math.max(Math.ceil((chars + fixedChars) / 4), least);
+}
+
+/** What an answer reported, and its own length where a model tells only what it read. */
+function toldBy(answer: Message, { totalTokens, inputTokens, cacheRead, cacheWrite }: Usage): number {
+  const written = totalTokens > inputTokens + cacheRead + cacheWrite;
+  return written ? totalTokens : totalTokens + Math.ceil(charsOfMessage(answer) / 4);
+}
+
+/** Is everything that came before the answer at `end` still in the request, beside whatever was put in? */
+function keepsAll(messages: readonly Message[], end: number, history: readonly Message[]): boolean {
+  if (messages === history) return true;
+  const { content: answer } = messages[end]!;
+  let at = 0;
+  for (const { content } of history) {
+    if (content === answer) return true;
+    while (at < end && messages[at]!.content !== content) at++;
+    if (at++ >= end) return false;
+  }
+  return false;
+}
+
+function charsOfMessage(message: Message): number {
+  let chars = 8;
+  for (const part of message.content) {
+    if (part.type === 'text' || part.type === 'thinking') chars += part.text.length;
+    else if (part.type === 'tool-call') chars += part.name.length + part.arguments.length;
+    else chars += 4000;
+  }
+  return chars;
+}

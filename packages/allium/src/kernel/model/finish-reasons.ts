@@ -1,0 +1,65 @@
+/** What it means for a run how its model ended an answer: by itself, at a limit, or because a filter ended it. */
+import { AlliumError } from '../lib/errors.js';
+import type { AssistantMessage } from '../protocol/messages.js';
+import type { Stop } from '../protocol/result.js';
+import type { Run } from '../run/run.js';
+
+const FINAL: Stop = Object.freeze({ reason: 'final' });
+
+/** Why the calls of an answer do not run, where its model did not get to its end. `limit`: of output tokens. */
+export function notWhole(message: AssistantMessage, limit: number | undefined): string | undefined {
+  if (message.stopReason === 'length')
+    return `the answer was cut off ${at(message, limit)}, so its calls may be incomplete. Ask for less at once: fewer calls, or shorter arguments.`;
+  if (message.stopReason === 'content-filter') return 'a content filter of the provider ended the answer.';
+  return undefined;
+}
+
+/**
+ * The run ends with this answer, whatever waits: a model that is cut off twice in a row would be so for ever. Who has
+ * decided to ask again after a content filter may.
+ */
+export function endsWith(
+  run: Run,
+  message: AssistantMessage,
+  decision: 'natural' | 'loop_to_model',
+  limit: number | undefined,
+): Stop | undefined {
+  if (message.stopReason === 'content-filter' && decision === 'natural')
+    return {
+      reason: 'content_filter',
+      message: 'A content filter of the provider ended the answer.',
+      by: 'kernel',
+    };
+  if (run.open.cutOff < 2) return undefined;
+  return cutOff(`Two answers in a row were cut off, the last one ${at(message, limit)}.`);
+}
+
+/** How a run ends that nothing keeps going. */
+export function naturalEnd(message: AssistantMessage | undefined, limit: number | undefined): Stop {
+  if (message?.stopReason !== 'length') return FINAL;
+  return cutOff(`The answer was cut off ${at(message, limit)}.`);
+}
+
+function cutOff(what: string): Stop {
+  return {
+    reason: 'cut_off',
+    message: `${what} Raise \`settings.maxOutputTokens\`, or ask for less.`,
+    by: 'kernel',
+  };
+}
+
+/** The limit where it is known; otherwise what the answer used, which is about the same. */
+function at({ usage }: AssistantMessage, limit: number | undefined): string {
+  if (limit !== undefined) return `at its limit of ${limit} output tokens`;
+  return usage && usage.outputTokens > 0
+    ? `after ${usage.outputTokens} output tokens`
+    : 'at its limit of output tokens';
+}
+
+/** An answer that ended with an error is none: the call has failed, and can be tried again. */
+export function failedStream(model: string): AlliumError {
+  return new AlliumError(
+    'MODEL_STREAM_FAILED',
+    `The answer of ${model} ended with an error of the provider. Try again.`,
+  );
+}

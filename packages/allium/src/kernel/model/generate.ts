@@ -1,0 +1,64 @@
+/** A model call of a middleware's own, through the layers inside it. */
+import { type Context, type GenerateRequest, ModelContext, ModelSeam } from '../context/context.js';
+import { frozenMessages } from '../context/request-checks.js';
+import { enter } from '../layers/layers.js';
+import { AlliumError, isControl } from '../lib/errors.js';
+import { Scope } from '../lib/scope.js';
+import { checkGenerate } from '../plan/run-options.js';
+import { toMessages } from '../protocol/message-input.js';
+import type { ModelResponse } from '../protocol/messages.js';
+import { checkModel, type Model } from '../protocol/model.js';
+import type { Overlay } from '../protocol/state.js';
+import type { Run } from '../run/run.js';
+import { callModel } from './model-call.js';
+
+export async function generate(
+  run: Run,
+  caller: Context,
+  model: Model,
+  request: GenerateRequest,
+): Promise<ModelResponse> {
+  checkModel('model of ctx.generate()', model);
+  checkGenerate(request);
+  // What it used would be in no journal, and count for no limit.
+  if (run.over)
+    throw new AlliumError(
+      'MISSING_AWAIT',
+      'ctx.generate() was called after the run had ended. Await everything inside the hook or tool.',
+    );
+  caller._call.checkAsk();
+  const { messages, systemPrompt = '', tools = [], settings = {} } = request;
+  // A signal of its own: many of these may wait at once.
+  const scope = new Scope(caller._scope);
+  const call = new ModelSeam(run, scope, undefined, 0);
+  call.caller = caller;
+  call.guarded = caller._call.guarded;
+  call.converted = caller._call.converted && !(caller instanceof ModelContext && caller._extra?.converting);
+  const asked = frozenMessages(toMessages(messages as never));
+  const parts = { model, systemPrompt, tools, settings, messages: asked };
+  const ctx = new ModelContext(run, scope, parts, call);
+  call.given = ctx._request;
+  const written = (caller.state as Overlay).inner();
+  ctx._state = written;
+  const layers = run.plan.layers.model;
+  const inside = layers.findIndex((layer) => layer.position > caller._position);
+  const from = inside < 0 ? layers.length : inside;
+  run.inside.add(call);
+  caller._call.workBegins();
+  let answered = false;
+  try {
+    const response = (await enter(layers, from, ctx, callModel)) as ModelResponse;
+    call.check();
+    // What the layers inside wrote goes the way of what the caller writes: an attempt that is left takes it along.
+    (caller.state as Overlay).join(written);
+    answered = true;
+    return call.guarded ? (await run.judgements.response(response, ctx)).response : response;
+  } catch (error) {
+    if (isControl(error)) run.cross(error, caller, call.latchedBy);
+    throw error;
+  } finally {
+    run.inside.delete(call);
+    caller._call.workEnded(answered);
+    scope.close();
+  }
+}

@@ -1,0 +1,131 @@
+/** Ends model calls that stall or never end, at no cost per part. */
+import { type Clock, monotonic, soon } from '../lib/clock.js';
+import { AlliumError } from '../lib/errors.js';
+import type { Limits } from '../protocol/limits.js';
+import { type Model, modelName } from '../protocol/model.js';
+
+/** How long a model may send nothing, and how long one call of it may take, where nothing else is said. */
+const IDLE_MS = 120_000;
+const TOTAL_MS = 600_000;
+
+/** A stream that is looked at this often while it may be idle finds that out at most an eighth too late. */
+const LOOKS = 8;
+
+export interface ModelTime {
+  readonly idleMs: number;
+  readonly totalMs: number;
+}
+
+/** What a call may take. A layer that sets limits of its own may allow more than the defaults, see `SeamCall.time`. */
+export function modelTime(
+  { modelIdleMs, modelMs }: Limits,
+  allowed: Partial<ModelTime> | undefined,
+): ModelTime {
+  if (modelIdleMs === undefined && modelMs === undefined && allowed === undefined) return DEFAULT;
+  return {
+    idleMs: modelIdleMs === undefined ? Math.max(IDLE_MS, allowed?.idleMs ?? 0) : endless(modelIdleMs),
+    totalMs: modelMs === undefined ? Math.max(TOTAL_MS, allowed?.totalMs ?? 0) : endless(modelMs),
+  };
+}
+
+const DEFAULT: ModelTime = { idleMs: IDLE_MS, totalMs: TOTAL_MS };
+
+function endless(ms: number | 'none'): number {
+  return ms === 'none' ? Number.POSITIVE_INFINITY : ms;
+}
+
+/** A stream that is being read. */
+interface Subject {
+  /** How many parts have come. */
+  readonly received: number;
+  readonly model: Model;
+  readonly clock: Clock;
+  /** Time that does not count: the reader, and not the model, is slow. */
+  readonly pausedMs: number;
+  stalled(error: AlliumError): void;
+}
+
+/**
+ * Watches one stream after the other. Most answers of fast models are over before the process waits for anything, and
+ * cost no timer; the others cost one at a time, however many parts they have.
+ */
+export class StallWatch {
+  private subject: Subject | undefined = undefined;
+  private time: ModelTime | undefined = undefined;
+  private queued = false;
+  private cancel: (() => void) | undefined = undefined;
+  private began = 0;
+  private seen = 0;
+  /** When the last part was known to have come. */
+  private since = 0;
+
+  begin(subject: Subject, time: ModelTime): void {
+    this.subject = subject;
+    this.time = time;
+    if (this.queued) return;
+    this.queued = true;
+    if (fresh.push(this) === 1) soon(armAll);
+  }
+
+  end(): void {
+    this.subject = undefined;
+    this.cancel?.();
+    this.cancel = undefined;
+  }
+
+  /** Sets the timer, if the stream is still read. */
+  arm(): void {
+    this.queued = false;
+    const { subject } = this;
+    if (subject === undefined || this.cancel !== undefined) return;
+    this.began = activeTime(subject);
+    this.since = this.began;
+    this.seen = subject.received;
+    this.wait(subject, this.began);
+  }
+
+  private wait({ clock }: Subject, now: number): void {
+    const { idleMs, totalMs } = this.time!;
+    const ms = Math.min(idleMs / LOOKS, this.began + totalMs - now);
+    if (ms === Number.POSITIVE_INFINITY) return;
+    this.cancel = clock.setTimer(() => this.look(), Math.max(1, Math.ceil(ms)));
+  }
+
+  private look(): void {
+    this.cancel = undefined;
+    const { subject } = this;
+    if (subject === undefined) return;
+    const { idleMs, totalMs } = this.time!;
+    const now = activeTime(subject);
+    if (subject.received !== this.seen) {
+      this.seen = subject.received;
+      this.since = now;
+    }
+    if (now - this.began >= totalMs)
+      subject.stalled(timedOut(subject, 'modelMs', `did not finish within ${totalMs} ms`));
+    else if (now - this.since >= idleMs)
+      subject.stalled(timedOut(subject, 'modelIdleMs', `sent nothing for ${idleMs} ms`));
+    else this.wait(subject, now);
+  }
+}
+
+let fresh: StallWatch[] = [];
+
+function armAll(): void {
+  const due = fresh;
+  fresh = [];
+  for (const watch of due) watch.arm();
+}
+
+function activeTime({ clock, pausedMs }: Subject): number {
+  return monotonic(clock) - pausedMs;
+}
+
+function timedOut({ model }: Subject, limit: keyof Limits, what: string): AlliumError {
+  const name = modelName(model);
+  return new AlliumError(
+    'MODEL_TIMEOUT',
+    `${name} ${what}. \`limits.${limit}\` allows more, or 'none' for no limit.`,
+    { data: { model: name, limit } },
+  );
+}

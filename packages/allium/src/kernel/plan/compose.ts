@@ -1,0 +1,348 @@
+/** Turns a middleware list into a plan: per seam, rule and guard point only the functions that exist, in order. */
+
+import type { GuardTable, PlannedGuard } from '../guards/guards.js';
+import { guardsResponses } from '../guards/response-gate.js';
+import type { Layer } from '../layers/layer.js';
+import type { Onion } from '../layers/layers.js';
+import { AlliumError, isThenable, shown } from '../lib/errors.js';
+import {
+  type GuardPoint,
+  LAYER_HOOKS,
+  type Middleware,
+  type MiddlewareList,
+  type Seam,
+} from '../protocol/middleware.js';
+import type { ToolSpec } from '../protocol/model.js';
+import {
+  type Checks,
+  checkEach,
+  checkFunction,
+  checkList,
+  checkNames,
+  checkOptions,
+  checkRecord,
+} from '../protocol/options.js';
+import type { StateCell } from '../protocol/state.js';
+import { isTool, type Tool, toolSpec } from '../protocol/tool.js';
+import { checkMembers, POINTS } from './check-middleware.js';
+import { checkOrder } from './order.js';
+import { type PlannedHook, RULES, type RuleHook } from './rules.js';
+
+/** A middleware in a plan, under a name that is unique there. */
+export interface PlannedMiddleware {
+  readonly name: string;
+  readonly position: number;
+  readonly middleware: Middleware;
+}
+
+export interface Plan {
+  readonly middleware: readonly PlannedMiddleware[];
+  readonly names: readonly string[];
+  readonly layers: Readonly<Record<Seam, readonly Layer[]>>;
+  /** The same with what is inside them; made with the first call. */
+  readonly onions: { model: Onion | undefined; tool: Onion | undefined };
+  readonly rules: Readonly<Record<RuleHook, readonly PlannedHook[]>>;
+  readonly guards: GuardTable;
+  /** Some guard looks at responses. */
+  readonly guardsResponses: boolean;
+  /** Somebody looks at responses before they are messages: layers, hooks or guards. */
+  readonly looksAtResponses: boolean;
+  /** Somebody looks at results of tools before they are messages. */
+  readonly looksAtResults: boolean;
+  /** Something of a middleware has to do with model calls: layers, rules or guards. */
+  readonly seesModelCalls: boolean;
+  /** Something decides about calls between the message and their start. */
+  readonly decidesOnCalls: boolean;
+  /** Names of run options that somebody declares. */
+  readonly runOptions: readonly string[];
+  readonly tools: readonly Tool[];
+  /** How the tools are shown to a model. */
+  readonly specs: readonly ToolSpec[];
+  readonly toolsByName: ReadonlyMap<string, Tool>;
+  /** Durable name of each declared cell. */
+  readonly cells: ReadonlyMap<StateCell<any>, string>;
+  /** Hooks given to the agent itself, and whose they replaced. */
+  readonly replaced: readonly { readonly hook: RuleHook; readonly names: readonly string[] }[];
+}
+
+/** Decision hooks given directly to an agent: each replaces the composed hook of its name. */
+export type ExplicitHooks = Pick<Middleware, RuleHook>;
+
+export interface ComposeOptions {
+  /** Tools beside those of the middleware. */
+  readonly tools?: readonly Tool[];
+  /** Cells that belong to no middleware. */
+  readonly state?: readonly StateCell<any>[];
+  readonly hooks?: ExplicitHooks;
+  /** Names of guarding middleware whose hooks may be replaced. */
+  readonly replaces?: readonly string[];
+}
+
+const CHECKS: Checks<keyof ComposeOptions> = {
+  tools: checkList,
+  state: checkList,
+  hooks: checkRecord,
+  replaces: checkNames,
+};
+const RULE_HOOKS = Object.keys(RULES) as RuleHook[];
+
+/** Composes middleware. First in the list is outermost for layers and first for rules. Throws for what cannot work. */
+export function compose(list: MiddlewareList, options: ComposeOptions = {}): Plan {
+  checkOptions('compose', options, Object.keys(CHECKS));
+  checkEach(options, CHECKS);
+  const middleware = named(flatten(list));
+  checkOrder(middleware);
+  const layersAt = (seam: Seam): Layer[] => middleware.flatMap((planned) => layersOf(planned, seam));
+  const layers = { run: layersAt('run'), model: layersAt('model'), tool: layersAt('tool') };
+  const { rules, replaced } = rulesOf(middleware, options);
+  const tools = toolsOf(middleware, options.tools ?? []);
+  const guards = guardsOf(middleware);
+  const gated = guardsResponses(guards);
+  const looksAtResponses = gated || any(layers.model, rules.afterModelResponse);
+  const { transformContext, transformSystemPrompt, convertToLlm } = rules;
+  return Object.freeze({
+    middleware,
+    names: Object.freeze(middleware.map(({ name }) => name)),
+    layers,
+    onions: { model: undefined, tool: undefined },
+    rules,
+    guards,
+    guardsResponses: gated,
+    looksAtResponses,
+    looksAtResults: any(layers.tool, rules.afterToolCall, guards['tool-result']),
+    seesModelCalls:
+      looksAtResponses || any(transformContext, transformSystemPrompt, convertToLlm, guards.request),
+    decidesOnCalls: any(rules.resolveToolCall, rules.beforeToolCall, guards['tool-args']),
+    runOptions: Object.freeze([...new Set(middleware.flatMap((one) => one.middleware.runOptions ?? []))]),
+    tools,
+    specs: specsOf(tools),
+    toolsByName: new Map(tools.map((tool) => [tool.name, tool])),
+    cells: cellsOf(middleware, options.state ?? []),
+    replaced,
+  });
+}
+
+function any(...lists: (readonly unknown[])[]): boolean {
+  return lists.some((list) => list.length > 0);
+}
+
+const specs = new WeakMap<readonly Tool[], readonly ToolSpec[]>();
+
+/** How these tools are shown to a model; made once for a list that stays as it is. */
+export function specsOf(tools: readonly Tool[]): readonly ToolSpec[] {
+  let made = specs.get(tools);
+  if (!made) {
+    made = Object.freeze(tools.map(toolSpec));
+    if (Object.isFrozen(tools)) specs.set(tools, made);
+  }
+  return made;
+}
+
+/** The middleware of lists and pipelines, in order. `option` is what the list is called. */
+export function flatten(
+  list: MiddlewareList,
+  option = 'middleware',
+  above: readonly unknown[] = [],
+): Middleware[] {
+  if (isPipeline(list)) return flatten(list.layers, option, above);
+  if (!Array.isArray(list)) {
+    const hint = typeof list === 'object' && list !== null ? ' One middleware goes into a list of one.' : '';
+    throw new AlliumError(
+      'INVALID_MIDDLEWARE',
+      `Expected \`${option}\` to be a list or a pipeline, got ${shown(list)}.${hint}`,
+    );
+  }
+  return [...list].flatMap((item: unknown, index): Middleware[] => {
+    if (Array.isArray(item) || isPipeline(item)) {
+      if (item === list || above.includes(item))
+        throw new AlliumError('INVALID_MIDDLEWARE', `${option}[${index}] is a list that holds itself.`);
+      return flatten(item, `${option}[${index}]`, [...above, list]);
+    }
+    if (typeof item !== 'object' || item === null || isThenable(item)) {
+      throw new AlliumError(
+        'INVALID_MIDDLEWARE',
+        `${option}[${index}] is ${shown(item)}, not a middleware object.${hintFor(item)}`,
+      );
+    }
+    checkMembers(item as Middleware, option === 'middleware' ? `at index ${index}` : `${option}[${index}]`);
+    return [item as Middleware];
+  });
+}
+
+function hintFor(item: unknown): string {
+  if (isThenable(item)) return ' Await it first.';
+  if (typeof item === 'function' && /^class\b/.test(String(item)))
+    return ` A class has to be instantiated: write \`new ${item.name || 'Retry'}()\`.`;
+  if (typeof item === 'function')
+    return item.length >= 2
+      ? ' A function of (ctx, next) is a hook of one: write { process: … }, or wrapModel, wrapTool or wrapRun.'
+      : ` A factory has to be called: write \`${item.name || 'retry'}()\`, not \`${item.name || 'retry'}\`.`;
+  return item === false || item === undefined || item === null
+    ? ' To leave one out, spread a list: ...(wanted ? [one] : []).'
+    : '';
+}
+
+function isPipeline(value: unknown): value is { readonly layers: MiddlewareList } {
+  return typeof value === 'object' && value !== null && 'layers' in value && Array.isArray(value.layers);
+}
+
+/** Names are unique in a plan: the second `retry` is `retry#2`. */
+function named(list: readonly Middleware[]): PlannedMiddleware[] {
+  const taken = new Set<string>();
+  return list.map((middleware, position) => {
+    const base = middleware.name ?? `middleware-${position + 1}`;
+    let name = base;
+    for (let count = 2; taken.has(name); count++) name = `${base}#${count}`;
+    taken.add(name);
+    return { name, position, middleware };
+  });
+}
+
+function bound(middleware: Middleware, hook: string): ((...args: any[]) => any) | undefined {
+  const fn = (middleware as Record<string, unknown>)[hook];
+  return typeof fn === 'function' ? fn.bind(middleware) : undefined;
+}
+
+/** One middleware is one layer: process around before/after around wrap around the catch of `onError`. */
+function layersOf({ name, position, middleware }: PlannedMiddleware, seam: Seam): Layer[] {
+  const open = middleware.onFail === 'open';
+  const sink = middleware.sink === true;
+  const layer = (
+    kind: Layer['kind'],
+    hooks: string[],
+    { wrap, before, after, onError }: Partial<Layer>,
+  ): Layer => ({ kind, position, name, hooks, open, sink, wrap, before, after, onError });
+  const names = LAYER_HOOKS[seam];
+  const listed = middleware.seams?.includes(seam) ?? true;
+  const process = listed ? bound(middleware, 'process') : undefined;
+  const wrap = bound(middleware, names.wrap);
+  const [before, after] = [bound(middleware, names.before), bound(middleware, names.after)];
+  const onError = listed && seam !== 'run' ? bound(middleware, 'onError') : undefined;
+  const layers: Layer[] = [];
+  if (process) layers.push(layer('wrap', ['process'], { wrap: process }));
+  if (before || after)
+    layers.push(
+      layer('pair', [...(before ? [names.before] : []), ...(after ? [names.after] : [])], { before, after }),
+    );
+  if (wrap) layers.push(layer('wrap', [names.wrap], { wrap }));
+  if (onError) layers.push(layer('catch', ['onError'], { onError }));
+  return layers;
+}
+
+function rulesOf(
+  middleware: readonly PlannedMiddleware[],
+  { hooks = {}, replaces = [] }: ComposeOptions,
+): Pick<Plan, 'rules' | 'replaced'> {
+  const all = middleware.map(({ name }) => name);
+  const unknown = replaces.find((name) => !all.includes(name));
+  if (unknown !== undefined)
+    throw new AlliumError(
+      'INVALID_OPTION',
+      `\`replaces\` names ${shown(unknown)}, which no middleware is called. There are: ${all.join(', ') || 'none'}.`,
+    );
+  const rules = {} as Record<RuleHook, PlannedHook[]>;
+  const replaced: { hook: RuleHook; names: string[] }[] = [];
+  for (const hook of RULE_HOOKS) {
+    rules[hook] = middleware.flatMap(({ name, position, middleware: one }) => {
+      const fn = bound(one, hook);
+      const { onFail, sink = false } = one;
+      return fn ? [{ hook, name, position, open: onFail === 'open', sink, fn }] : [];
+    });
+    const explicit = hooks[hook];
+    if (explicit === undefined) continue;
+    checkFunction(hook, explicit);
+    const names = rules[hook].map(({ name }) => name);
+    const guarding = middleware.find(
+      ({ name, middleware: one }) =>
+        (one.guard || one.traits?.includes('protects')) && names.includes(name) && !replaces.includes(name),
+    );
+    if (guarding)
+      throw new AlliumError(
+        'GUARD_REPLACED',
+        `\`${hook}\` of the agent would replace the one of "${guarding.name}", which guards. Make yours a middleware, or say replaces: ['${guarding.name}'].`,
+      );
+    if (names.length > 0) replaced.push({ hook, names });
+    const fn = explicit as PlannedHook['fn'];
+    rules[hook] = [{ hook, name: 'agent', position: -1, open: false, sink: false, fn }];
+  }
+  return { rules, replaced };
+}
+
+/** The guards of a plan as middleware of a sub-agent, without those that it has itself. */
+export function guardsFrom(above: Plan, own: readonly Middleware[]): readonly Middleware[] {
+  const guards = new Set(own.map(({ guard }) => guard));
+  const names = new Set(own.map(({ name }) => name));
+  return above.middleware.flatMap(({ name, middleware: { guard, state, onFail } }) => {
+    if (!guard || guards.has(guard)) return [];
+    // Cells are known by the name of their owner.
+    const inherited = names.has(name) ? `${name} (inherited)` : name;
+    return { name: inherited, guard, ...(state && { state }), ...(onFail && { onFail }) };
+  });
+}
+
+function guardsOf(middleware: readonly PlannedMiddleware[]): GuardTable {
+  const table = Object.fromEntries(POINTS.map((point) => [point, [] as PlannedGuard[]])) as Record<
+    GuardPoint,
+    PlannedGuard[]
+  >;
+  for (const { name, position, middleware: one } of middleware) {
+    for (const point of one.guard?.on ?? [])
+      table[point].push({ name, position, guard: one.guard!, open: one.onFail === 'open' });
+  }
+  return table;
+}
+
+function toolsOf(middleware: readonly PlannedMiddleware[], own: readonly Tool[]): readonly Tool[] {
+  const owners = new Map<string, string>();
+  const tools: Tool[] = [];
+  const add = (tool: Tool, owner: string): void => {
+    if (!isTool(tool))
+      throw new AlliumError(
+        'INVALID_TOOL',
+        `${owner} lists ${shown(tool)} as a tool. Make tools with tool({ … }).`,
+      );
+    const other = owners.get(tool.name);
+    if (other)
+      throw new AlliumError(
+        'DUPLICATE_TOOL',
+        `Tool "${tool.name}" is brought by ${other} ${other === owner ? 'twice' : `and by ${owner}`}. Rename one, or leave one out.`,
+      );
+    owners.set(tool.name, owner);
+    tools.push(tool);
+  };
+  for (const tool of own) add(tool, 'the agent');
+  for (const { name, middleware: one } of middleware)
+    for (const tool of one.tools ?? []) add(tool, `middleware "${name}"`);
+  return Object.freeze(tools);
+}
+
+function cellsOf(
+  middleware: readonly PlannedMiddleware[],
+  own: readonly StateCell<any>[],
+): Map<StateCell<any>, string> {
+  const cells = new Map<StateCell<any>, string>();
+  const add = (cell: StateCell<any>, owner: PlannedMiddleware | undefined): void => {
+    if (typeof cell?.name !== 'string' || !('scope' in cell))
+      throw new AlliumError(
+        'INVALID_STATE',
+        `${owner ? `Middleware "${owner.name}"` : 'The agent'} lists ${shown(cell)} in \`state\`. Make cells with defineState({ … }).`,
+      );
+    const base = owner ? owner.middleware.name : 'agent';
+    // A stored session value is found by the name its middleware gave itself, wherever that stands in the list.
+    const prefix = cell.scope === 'session' ? base : (owner?.name ?? 'agent');
+    const key = prefix === undefined ? cell.name : `${prefix}:${cell.name}`;
+    // Middleware of different names may share a cell, which explain() reports; the first one's name is stored.
+    if (cells.has(cell) && cells.get(cell) !== key) return;
+    if ([...cells.values()].includes(key)) {
+      const who = base === undefined ? 'without a name' : `named "${base}"`;
+      throw new AlliumError(
+        'DUPLICATE_STATE',
+        `Two middleware ${who} own a cell "${cell.name}". Give each instance a \`name\` of its own, so that their stored values stay apart.`,
+      );
+    }
+    cells.set(cell, key);
+  };
+  for (const cell of own) add(cell, undefined);
+  for (const planned of middleware) for (const cell of planned.middleware.state ?? []) add(cell, planned);
+  return cells;
+}

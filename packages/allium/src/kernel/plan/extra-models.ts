@@ -1,0 +1,24 @@
+/** Models that middleware call for themselves, as they declare them in `extraLlmCalls()`. */
+
+import { AlliumError, shown } from '../lib/errors.js';
+import type { Model } from '../protocol/model.js';
+import type { Plan } from './compose.js';
+
+export interface ExtraModel {
+  /** The middleware that may call it. */
+  readonly by: string;
+  readonly model: Model;
+}
+
+export function extraModels(plan: Plan): readonly ExtraModel[] {
+  return plan.middleware.flatMap(({ name: by, middleware }) => {
+    if (!middleware.extraLlmCalls) return [];
+    return [...middleware.extraLlmCalls()].map((model) => {
+      if (typeof model?.id === 'string' && typeof model.provider === 'string') return { by, model };
+      throw new AlliumError(
+        'INVALID_MIDDLEWARE',
+        `Middleware "${by}": \`extraLlmCalls\` must return models, got ${shown(model)} among them.`,
+      );
+    });
+  });
+}

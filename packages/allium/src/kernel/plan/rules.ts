@@ -1,0 +1,399 @@
+/** The decision hooks and their composition rules: a table, and one small function per rule. */
+import type { Context, ModelContext, RunContext, ToolContext, TurnContext } from '../context/context.js';
+import type { RequestParts } from '../context/model-context.js';
+import { noteAssigned } from '../context/request-changes.js';
+import { checkRequest, frozenMessages } from '../context/request-checks.js';
+import { toldError } from '../guards/guards.js';
+import { save, takeResult } from '../layers/layer.js';
+import { AlliumError, attribute, isControl, isThenable } from '../lib/errors.js';
+import { untilAborted } from '../lib/scope.js';
+import {
+  freezeMessage,
+  type Message,
+  type ModelResponse,
+  NOTHING,
+  type ToolCall,
+} from '../protocol/messages.js';
+import type { AcceptVerdict, ToolResultPatch, TurnAction } from '../protocol/middleware.js';
+import type { Awaitable, Request } from '../protocol/store.js';
+import { patched, type Tool, type ToolResult } from '../protocol/tool.js';
+import type { Call } from '../tools/tool-call.js';
+import { SHAPES, wrongAnswer } from './hook-shapes.js';
+
+export const RULES = {
+  acceptMessage: {
+    rule: 'chain, first block stops',
+    detail: 'each sees the message as the one before left it',
+  },
+  transformContext: {
+    rule: 'chain',
+    detail: 'each sees the output of the one before; history is untouched',
+  },
+  transformSystemPrompt: { rule: 'chain', detail: 'each sees the output of the one before' },
+  convertToLlm: { rule: 'last wins', detail: 'runs innermost, once per attempt' },
+  resolveToolCall: { rule: 'first answer wins', detail: 'before validation; the call id is kept' },
+  beforeToolCall: {
+    rule: 'first block stops',
+    detail: 'an ask does not end the chain; rewritten arguments are judged again by all',
+  },
+  afterToolCall: {
+    rule: 'merge by field, later wins',
+    detail: 'fires for blocked, skipped and failed calls too',
+  },
+  afterModelResponse: {
+    rule: 'chain with merge',
+    detail: 'responses chain, injected messages concatenate, the last decision wins',
+  },
+  shouldStopAfterTurn: { rule: 'any true', detail: 'the first that says stop ends the question' },
+  onRunEnd: { rule: 'concatenate', detail: 'any message keeps the run going' },
+  compact: { rule: 'each in turn', detail: 'only when session.compact() asks for it' },
+} as const satisfies Record<string, { rule: string; detail: string }>;
+
+export type RuleHook = keyof typeof RULES;
+
+/** A hook of one middleware, bound to it. */
+export interface PlannedHook {
+  readonly hook: RuleHook;
+  /** Of its middleware. */
+  readonly name: string;
+  readonly position: number;
+  readonly open: boolean;
+  readonly sink: boolean;
+  readonly fn: (...args: any[]) => any;
+}
+
+export type Hooks = readonly PlannedHook[];
+
+/** A message of a middleware on its way into the history. */
+export interface Injected {
+  readonly message: Message;
+  readonly by: string;
+}
+
+const MAX_REWRITES = 8;
+
+/** Looks at what a hook assigned to its context instead of `before`; throws where it may not. */
+type Look = (planned: PlannedHook, ctx: any, before: any) => void;
+
+/**
+ * Calls one hook and checks what it answers and assigns. Notes who threw, skips those that fail open, and stops at a
+ * latched signal. Waits only where the hook does; an abort ends the wait, and what the hook answers later is dropped.
+ */
+export function ask<T>(
+  planned: PlannedHook,
+  ctx: Context,
+  subject: unknown = ctx,
+  look?: Look,
+  before?: unknown,
+): Awaitable<T | undefined> {
+  ctx._position = planned.position;
+  const undo = save(planned, ctx);
+  try {
+    const given: unknown = subject === ctx ? planned.fn(ctx) : planned.fn(subject, ctx);
+    if (isThenable(given)) return awaited(planned, ctx, given, subject, undo, look, before);
+    return checked<T>(planned, ctx, given, subject, look, before);
+  } catch (error) {
+    return failed(planned, ctx, error, undo);
+  }
+}
+
+async function awaited<T>(
+  planned: PlannedHook,
+  ctx: Context,
+  given: PromiseLike<unknown>,
+  subject: unknown,
+  undo: (() => void) | undefined,
+  look: Look | undefined,
+  before: unknown,
+): Promise<T | undefined> {
+  try {
+    return checked<T>(planned, ctx, await untilAborted(given, ctx._scope), subject, look, before);
+  } catch (error) {
+    return failed(planned, ctx, error, undo);
+  }
+}
+
+function checked<T>(
+  planned: PlannedHook,
+  ctx: Context,
+  answer: unknown,
+  subject: unknown,
+  look: Look | undefined,
+  before: unknown,
+): T | undefined {
+  if (answer !== undefined && !SHAPES[planned.hook].fine(answer, subject)) throw wrongAnswer(planned, answer);
+  ctx._call.check();
+  look?.(planned, ctx, before);
+  return answer as T | undefined;
+}
+
+/** Returns where the hook is skipped, and `undo` what it assigned. What was latched before goes on in the place of an error. */
+function failed(planned: PlannedHook, ctx: Context, error: unknown, undo?: () => void): undefined {
+  const { hook, name, open } = planned;
+  if (isControl(error)) ctx._latch(error, error === ctx._scope.reason ? 'kernel' : name);
+  else attribute(error, { middleware: name, hook }, ctx);
+  ctx._call.check();
+  if (isControl(error) || !open) throw error;
+  undo?.();
+  ctx._run.note(name, `${hook} failed and was skipped: ${toldError(error, ctx)}`);
+}
+
+/** A transform of the request assigned to its context what it does not return. */
+function assigned({ hook }: PlannedHook, ctx: ModelContext, before: RequestParts): void {
+  if (ctx._request === before) return;
+  checkRequest(ctx._request, before, ctx);
+  noteAssigned(ctx, before, hook);
+}
+
+// ── The rules ────────────────────────────────────────────────────────────────────────────────────────────────
+
+type Acceptance = { readonly message: Message } | { readonly block: string; readonly by: string };
+
+export async function acceptMessage(hooks: Hooks, message: Message, ctx: RunContext): Promise<Acceptance> {
+  let current = message;
+  for (const planned of hooks) {
+    const answer = await ask<AcceptVerdict>(planned, ctx, current);
+    if (answer === undefined || answer === current) continue;
+    const { name } = planned;
+    if ('block' in answer)
+      return { block: String(answer.reason ?? `The message was refused by "${name}".`), by: name };
+    ctx._run.note(name, 'rewrote a message from outside');
+    // Guards may take their time over it.
+    current = freezeMessage(answer);
+  }
+  return { message: current };
+}
+
+/** What each hook that changed the messages made of them, in order. */
+export interface Transformed {
+  readonly by: string;
+  readonly messages: readonly Message[];
+}
+
+export async function transformContext(
+  hooks: Hooks,
+  given: readonly Message[],
+  ctx: ModelContext,
+): Promise<readonly Transformed[]> {
+  const steps: Transformed[] = [];
+  await chain(hooks, given, ctx, 'rewrote the messages of the request', (made, by, before) => {
+    const messages = frozenMessages(made, before);
+    steps.push({ by, messages });
+    return messages;
+  });
+  return steps;
+}
+
+export function transformSystemPrompt(hooks: Hooks, prompt: string, ctx: ModelContext): Promise<string> {
+  return chain(hooks, prompt, ctx, 'rewrote the system prompt of the request');
+}
+
+/** The last one that answers: one that returns nothing leaves it to those before. */
+export async function convertToLlm(
+  hooks: Hooks,
+  messages: readonly Message[],
+  ctx: ModelContext,
+): Promise<readonly Message[]> {
+  for (const planned of hooks.toReversed()) {
+    const answer = await ask<readonly Message[]>(planned, ctx, messages, assigned, ctx._request);
+    if (answer === undefined) continue;
+    if (answer !== messages) ctx._run.note(planned.name, 'converted the messages of the request');
+    return answer;
+  }
+  return messages;
+}
+
+/** Each hook is given what the one before made of a part of the request. */
+async function chain<T>(
+  hooks: Hooks,
+  given: T,
+  ctx: ModelContext,
+  what: string,
+  take?: (made: T, by: string, before: T) => T,
+): Promise<T> {
+  let current = given;
+  for (const planned of hooks) {
+    const answer = await ask<T>(planned, ctx, current, assigned, ctx._request);
+    if (answer === undefined || answer === current) continue;
+    current = take ? take(answer, planned.name, current) : answer;
+    ctx._run.note(planned.name, what);
+  }
+  return current;
+}
+
+type Resolved = { readonly toolCall: ToolCall; readonly tool?: Tool };
+
+export async function resolveToolCall(
+  hooks: Hooks,
+  toolCall: ToolCall,
+  ctx: ToolContext,
+): Promise<Resolved | undefined> {
+  for (const planned of hooks) {
+    const answer = await ask<Resolved>(planned, ctx, toolCall, unanswered);
+    if (answer === undefined) continue;
+    ctx._run.note(planned.name, `resolved the call of ${toolCall.name}`);
+    return { ...answer, toolCall: { ...answer.toolCall, type: 'tool-call', id: toolCall.id } };
+  }
+  return undefined;
+}
+
+/** What the chain came to about a call. A block rules out the rest; an ask comes before a result. */
+export interface CallDecision {
+  block?: { readonly reason: string; readonly by: string };
+  ask?: { readonly request: Request; readonly by: string };
+  result?: { readonly value: unknown; readonly by: string };
+}
+
+type ToolAnswer = { block?: true; reason?: string; args?: unknown; ask?: Request; result?: unknown };
+
+/**
+ * `rewrite` takes rewritten raw arguments into the context, or says why it does not. After a rewrite every hook
+ * that has not seen these arguments is asked (again), from the first on.
+ */
+export async function beforeToolCall(
+  hooks: Hooks,
+  ctx: ToolContext,
+  rewrite: (raw: unknown) => Promise<string | undefined>,
+): Promise<CallDecision> {
+  const answers: (ToolAnswer | undefined)[] = hooks.map(() => undefined);
+  const seen = hooks.map(() => -1);
+  for (let k = 0, rewrites = 0; k < hooks.length; k++) {
+    if (seen[k] === rewrites) continue;
+    const { name } = hooks[k]!;
+    const block = (reason: string): CallDecision => ({ block: { reason, by: name } });
+    seen[k] = rewrites;
+    const before = ctx._mark();
+    let answer: ToolAnswer | undefined;
+    let written: { readonly args?: unknown } | undefined;
+    try {
+      answer = await ask<ToolAnswer>(hooks[k]!, ctx, ctx, unanswered);
+    } finally {
+      written = ctx._takeOut(before);
+    }
+    const asked = (ctx._call as Call).answered();
+    if (asked) await asked;
+    answers[k] = answer;
+    if (answer?.block) return block(String(answer.reason ?? `Refused by "${name}".`));
+    if (answer && 'args' in answer) written = answer;
+    // What the schema made of the arguments is not parsed again.
+    if (!written || written.args === ctx.args) continue;
+    if (++rewrites > MAX_REWRITES)
+      return block(`Not run: its arguments were rewritten more than ${MAX_REWRITES} times.`);
+    const problem = await rewrite(written.args);
+    if (problem) return block(`Not run: the arguments that "${name}" wrote were refused.\n${problem}`);
+    ctx._run.note(name, `rewrote the arguments of ${ctx.toolCall.name}`);
+    seen[k] = rewrites;
+    // From the first on.
+    k = -1;
+  }
+  const asking = answers.findIndex((answer) => answer?.ask);
+  const answering = answers.findIndex((answer) => answer && 'result' in answer);
+  return {
+    ...(asking >= 0 && { ask: { request: answers[asking]!.ask!, by: hooks[asking]!.name } }),
+    ...(answering >= 0 && { result: { value: answers[answering]!.result, by: hooks[answering]!.name } }),
+  };
+}
+
+/** A result that is assigned answers a call only in `beforeTool`. Nothing of it may be left for the layers. */
+function unanswered({ hook, name }: PlannedHook, ctx: ToolContext): void {
+  if (!ctx.skip && ctx.result === undefined) return;
+  ctx.result = undefined;
+  ctx.skip = false;
+  const why = `${hook} of "${name}" set ctx.result or ctx.skip, which are for beforeTool. Return { result } in beforeToolCall to answer without the tool.`;
+  throw new AlliumError('INVALID_HOOK_RESULT', why);
+}
+
+/** Each hook sees the merge so far in `ctx.result`; a sink, what guards leave of it. */
+export function afterToolCall(hooks: Hooks, ctx: ToolContext, from = 0): Awaitable<void> {
+  for (let i = from; i < hooks.length; i++) {
+    const judging = hooks[i]!.sink ? ctx._run.judgements.patched(ctx) : undefined;
+    if (judging) return judging.then(() => afterToolCall(hooks, ctx, i));
+    const before = ctx.result!;
+    const patch = ask<ToolResultPatch>(hooks[i]!, ctx, ctx, replaced, before);
+    if (patch instanceof Promise)
+      return patch.then((given) => {
+        patchResult(hooks[i]!.name, ctx, before, given);
+        return afterToolCall(hooks, ctx, i + 1);
+      });
+    patchResult(hooks[i]!.name, ctx, before, patch);
+  }
+}
+
+/** Assigned instead of returned, it may be anything a layer could assign. */
+function replaced(planned: PlannedHook, ctx: ToolContext, before: ToolResult): void {
+  if (ctx.result !== before) takeResult(planned, planned.hook, ctx);
+}
+
+function patchResult(name: string, ctx: ToolContext, before: ToolResult, patch?: ToolResultPatch): void {
+  if (patch !== undefined) ctx.result = patched(ctx.result!, patch);
+  else if (ctx.result === before) return;
+  ctx._run.note(name, `changed the result of ${ctx.toolCall.name}`);
+}
+
+export interface MergedAction {
+  readonly response: ModelResponse;
+  readonly inject: readonly Injected[];
+  readonly decision: NonNullable<TurnAction['decision']>;
+  readonly by: string | undefined;
+  readonly why: string | undefined;
+}
+
+export function afterModelResponse(
+  hooks: Hooks,
+  response: ModelResponse,
+  ctx: TurnContext,
+  model: ModelContext,
+): Awaitable<MergedAction> {
+  const so: MergedAction = { response, inject: NOTHING, decision: 'natural', by: undefined, why: undefined };
+  return askOn(hooks, 0, so, response, ctx, model);
+}
+
+/** Goes on from hook `from`, with what the hooks before came to. Guards have seen `seen`; a sink gets nothing else. */
+function askOn(
+  hooks: Hooks,
+  from: number,
+  before: MergedAction,
+  seen: ModelResponse,
+  ctx: TurnContext,
+  model: ModelContext,
+): Awaitable<MergedAction> {
+  let so = before;
+  for (let i = from; i < hooks.length; i++) {
+    const planned = hooks[i]!;
+    const until = so;
+    if (planned.sink && so.response !== seen)
+      return ctx._run.judgements.response(so.response, model).then(({ response }) => {
+        ctx._answeredWith(freezeMessage(response));
+        return askOn(hooks, i, { ...until, response }, response, ctx, model);
+      });
+    const action = ask<TurnAction>(planned, ctx, so.response);
+    if (action instanceof Promise)
+      return action.then((given) =>
+        askOn(hooks, i + 1, mergedAction(planned, until, given, ctx), seen, ctx, model),
+      );
+    so = mergedAction(planned, so, action, ctx);
+  }
+  return so;
+}
+
+function mergedAction(
+  { name }: PlannedHook,
+  before: MergedAction,
+  action: TurnAction | undefined,
+  ctx: TurnContext,
+): MergedAction {
+  if (action === undefined) return before;
+  const { response = before.response, injectMessages = [] } = action;
+  if (response !== before.response) {
+    freezeMessage(response);
+    ctx._answeredWith(response);
+    ctx._run.note(name, 'replaced the response');
+  }
+  return {
+    response,
+    inject: [...before.inject, ...injectMessages.map((message) => ({ message, by: name }))],
+    decision: action.decision ?? before.decision,
+    by: action.decision ? name : before.by,
+    why: action.decision ? action.why : before.why,
+  };
+}

@@ -1,0 +1,289 @@
+/** Messages: what people, models and tools said. Frozen once they are in a history. */
+import { AlliumError, shown } from '../lib/errors.js';
+import { isPlain } from '../lib/json-copy.js';
+import { checkOptions, checkText } from './options.js';
+
+/** Plain text. */
+export interface TextContent {
+  readonly type: 'text';
+  readonly text: string;
+  readonly metadata?: Metadata;
+}
+
+/** An image. `data` is base64 text, or a URL. */
+export interface ImageContent {
+  readonly type: 'image';
+  readonly data: string;
+  readonly mimeType: string;
+  readonly metadata?: Metadata;
+}
+
+/** Any other file. `data` is base64 text, or a URL. */
+export interface FileContent {
+  readonly type: 'file';
+  readonly data: string;
+  readonly mimeType: string;
+  readonly name?: string;
+  readonly metadata?: Metadata;
+}
+
+/** What the model thought aloud. `signature` is the provider's seal; a guard that rewrites the text removes it. */
+export interface ThinkingContent {
+  readonly type: 'thinking';
+  readonly text: string;
+  readonly signature?: string;
+  readonly redacted?: boolean;
+  readonly metadata?: Metadata;
+}
+
+/** A call the model asks for. `arguments` is the JSON text exactly as the model wrote it. */
+export interface ToolCall {
+  readonly type: 'tool-call';
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: string;
+  readonly metadata?: Metadata;
+}
+
+/** Anything else a provider returns beside text: sources, results of tools it ran itself, … */
+export interface ProviderContent {
+  readonly type: 'provider';
+  readonly kind: string;
+  readonly value: unknown;
+  readonly metadata?: Metadata;
+}
+
+export type UserContent = TextContent | ImageContent | FileContent;
+export type AssistantContent = TextContent | ThinkingContent | ToolCall | FileContent | ProviderContent;
+export type ToolContent = UserContent;
+export type Metadata = Readonly<Record<string, unknown>>;
+
+export interface Usage {
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cacheRead: number;
+  readonly cacheWrite: number;
+  readonly totalTokens: number;
+}
+
+export const FINISH_REASONS = [
+  'stop',
+  'tool-calls',
+  'length',
+  'content-filter',
+  'error',
+  'other',
+  'aborted',
+] as const;
+
+export type FinishReason = (typeof FINISH_REASONS)[number];
+
+/** What a person said, or somebody in their place. */
+export interface UserMessage {
+  readonly id: string;
+  readonly role: 'user';
+  readonly content: readonly UserContent[];
+  readonly metadata?: Metadata;
+}
+
+/** What a model answered, before it has a place in a history. */
+export interface ModelResponse {
+  readonly role: 'assistant';
+  readonly content: readonly AssistantContent[];
+  readonly usage?: Usage;
+  readonly stopReason: FinishReason;
+  /** `provider/id` of the model that answered. */
+  readonly model?: string;
+  readonly metadata?: Metadata;
+}
+
+/** What the model said, in the history. */
+export interface AssistantMessage extends ModelResponse {
+  readonly id: string;
+}
+
+/** What came of a tool call. */
+export interface ToolMessage {
+  readonly id: string;
+  readonly role: 'tool';
+  readonly toolCallId: string;
+  readonly toolName: string;
+  readonly content: readonly ToolContent[];
+  readonly isError: boolean;
+  /** For the application, never sent to the model. */
+  readonly details?: unknown;
+  readonly metadata?: Metadata;
+}
+
+export type Message = UserMessage | AssistantMessage | ToolMessage;
+
+/** A user message as it is written by hand. */
+export interface UserInput {
+  readonly role: 'user';
+  readonly content: string | readonly UserContent[];
+  readonly metadata?: Metadata;
+}
+
+/** What may be handed in where a user message is wanted. Ids are given when the message is appended. */
+export type MessageInput = string | readonly UserContent[] | Message | UserInput;
+
+export const NO_USAGE: Usage = Object.freeze({
+  inputTokens: 0,
+  outputTokens: 0,
+  cacheRead: 0,
+  cacheWrite: 0,
+  totalTokens: 0,
+});
+
+/** Of a call that nobody told the tokens of: none are counted, but what it cost is not known. */
+export const UNKNOWN_USAGE: Usage = Object.freeze({ ...NO_USAGE });
+
+export function isNothing({ totalTokens, inputTokens, outputTokens }: Usage): boolean {
+  return totalTokens === 0 && inputTokens === 0 && outputTokens === 0;
+}
+
+/** A sum that grows; readers get a frozen copy, made when they ask. */
+export class UsageTotal {
+  private inputTokens = 0;
+  private outputTokens = 0;
+  private cacheRead = 0;
+  private cacheWrite = 0;
+  totalTokens = 0;
+  private copy: Usage | undefined = NO_USAGE;
+
+  add(usage: Usage): void {
+    if (usage === NO_USAGE) return;
+    this.inputTokens += usage.inputTokens;
+    this.outputTokens += usage.outputTokens;
+    this.cacheRead += usage.cacheRead;
+    this.cacheWrite += usage.cacheWrite;
+    this.totalTokens += usage.totalTokens;
+    this.copy = undefined;
+  }
+
+  snapshot(): Usage {
+    const { inputTokens, outputTokens, cacheRead, cacheWrite, totalTokens } = this;
+    this.copy ??= Object.freeze({ inputTokens, outputTokens, cacheRead, cacheWrite, totalTokens });
+    return this.copy;
+  }
+}
+
+/** A user message from text or content. The id is given when it is appended to a history. */
+export function userMessage(content: string | readonly UserContent[], metadata?: Metadata): UserMessage {
+  return { id: '', role: 'user', content: partsOf(content), ...(metadata && { metadata }) };
+}
+
+/** Content as a list. What is in it is looked at where the message is handed in. */
+function partsOf<Part>(content: string | readonly Part[]): readonly (Part | TextContent)[] {
+  if (typeof content === 'string') return [{ type: 'text', text: content }];
+  return contentOf({ content });
+}
+
+/** A model response from text or content: for presets, caches and replacements. */
+export function assistantMessage(
+  content: string | readonly AssistantContent[],
+  rest: Partial<Omit<ModelResponse, 'role' | 'content'>> = {},
+): ModelResponse {
+  const parts = partsOf(content);
+  const calls = parts.some((part) => part.type === 'tool-call');
+  return { role: 'assistant', content: parts, stopReason: calls ? 'tool-calls' : 'stop', ...rest };
+}
+
+/** A user message that no human typed: a nudge, a reminder, a correction. `source` says who wrote it. */
+export function syntheticUserMessage(text: string, options: { readonly source: string }): UserMessage {
+  checkOptions('syntheticUserMessage', options, ['source']);
+  checkText('source', options.source);
+  return userMessage(text, { synthetic: true, source: options.source });
+}
+
+export function isSyntheticMessage(message: Message): boolean {
+  return message?.metadata?.synthetic === true;
+}
+
+/** All text of a message, its text blocks joined. */
+export function textOf(message: { readonly content: readonly { readonly type: string }[] }): string {
+  let text = '';
+  for (const part of contentOf(message)) if (part.type === 'text') text += (part as TextContent).text;
+  return text;
+}
+
+export function toolCallsOf(message: {
+  readonly content: readonly { readonly type: string }[];
+}): readonly ToolCall[] {
+  const content = contentOf(message);
+  let calls: ToolCall[] | undefined;
+  // By index, here and below: walking a frozen list with `for … of` costs a call for each step.
+  for (let i = 0; i < content.length; i++) {
+    const part = content[i]!;
+    if (part.type === 'tool-call') {
+      if (calls === undefined) calls = [part as ToolCall];
+      else calls.push(part as ToolCall);
+    }
+  }
+  return calls ?? NOTHING;
+}
+
+/** A list without anything in it, whatever would be. */
+export const NOTHING: readonly never[] = Object.freeze([]);
+
+function contentOf<Part>(message: { readonly content: readonly Part[] }): readonly Part[] {
+  const content = message?.content;
+  if (Array.isArray(content)) return content;
+  throw new AlliumError(
+    'INVALID_MESSAGE',
+    `Expected a message with a list of content, got ${shown(message)}.`,
+  );
+}
+
+/** Freezes a message, whose parts are flat but for metadata: several times cheaper than looking at everything. */
+export function freezeMessage<M extends Message | ModelResponse>(message: M): M {
+  if (Object.isFrozen(message)) return message;
+  const { content, metadata } = message;
+  for (let i = 0; i < content.length; i++) {
+    const part = content[i]!;
+    if (part.metadata !== undefined) freezeJson(part.metadata);
+    if (part.type === 'provider') freezeJson(part.value);
+    Object.freeze(part);
+  }
+  Object.freeze(content);
+  if (metadata !== undefined) freezeJson(metadata);
+  if (message.role === 'assistant' && message.usage !== undefined) Object.freeze(message.usage);
+  if (message.role === 'tool' && message.details !== undefined) deepFreeze(message.details);
+  return Object.freeze(message);
+}
+
+/** As `deepFreeze`, for what has no cycles: what is frozen may hold something that is not. */
+function freezeJson(value: unknown): void {
+  const open = [value];
+  while (open.length > 0) {
+    const item = open.pop();
+    if (item === null || typeof item !== 'object' || (!Array.isArray(item) && !isPlain(item))) continue;
+    Object.freeze(item);
+    for (const inner of Object.values(item)) open.push(inner);
+  }
+}
+
+/** Can nobody change what it says any more? */
+export function isFrozenMessage(message: Message): boolean {
+  const { content } = message;
+  return (
+    Object.isFrozen(message) && Object.isFrozen(content) && content.every((part) => Object.isFrozen(part))
+  );
+}
+
+/** Freezes plain objects and arrays all the way down; leaves instances of classes alone. Returns its argument. */
+export function deepFreeze<T>(value: T): T {
+  if (value === null || typeof value !== 'object' || Object.isFrozen(value)) return value;
+  // No recursion: how deep a value is was chosen by whoever wrote it.
+  const open: object[] = [value];
+  for (let item = open.pop(); item !== undefined; item = open.pop()) {
+    const proto = Object.getPrototypeOf(item);
+    if (proto !== Object.prototype && proto !== Array.prototype && proto !== null) continue;
+    Object.freeze(item);
+    for (const key in item) {
+      const inner: unknown = item[key as never];
+      if (typeof inner === 'object' && inner !== null && !Object.isFrozen(inner)) open.push(inner);
+    }
+  }
+  return value;
+}

@@ -1,0 +1,76 @@
+/** How a run ended. */
+
+import type { StateReader } from '../run/result-state.js';
+import type { Message, Usage } from './messages.js';
+import type { PendingRequest } from './store.js';
+
+export type RunStatus = 'done' | 'stopped' | 'suspended' | 'error' | 'aborted';
+
+const STOPPING_REASONS = [
+  'final',
+  'stopped',
+  'max_turns',
+  'max_tool_calls',
+  'max_tokens',
+  'max_cost',
+  'timeout',
+  'max_depth',
+  'loop',
+  'guardrail',
+  'cut_off',
+  'content_filter',
+] as const;
+
+/** Why a run can be stopped: what `ctx.stop()` takes. */
+export type StoppingReason = (typeof STOPPING_REASONS)[number];
+
+export const STOPPING: ReadonlySet<string> = new Set(STOPPING_REASONS);
+
+/** Why a run ended. */
+export type StopReason = StoppingReason | 'suspended' | 'aborted' | 'error';
+
+export const STOP_REASONS: ReadonlySet<string> = new Set([
+  ...STOPPING_REASONS,
+  'suspended',
+  'aborted',
+  'error',
+]);
+
+/** Why a run ended, in words, and which middleware (or the kernel) ended it. */
+export interface Stop<Reason extends StopReason = StopReason> {
+  readonly reason: Reason;
+  readonly message?: string;
+  readonly by?: string;
+}
+
+export interface RunResult<Output = unknown> {
+  readonly status: RunStatus;
+  readonly stop: Stop;
+  /** Text of the last assistant message of this run. */
+  readonly text: string;
+  /** Structured output, where a middleware produced one. */
+  readonly output?: Output;
+  /** The messages this run added to the history. */
+  readonly messages: readonly Message[];
+  readonly usage: Usage;
+  /** Undefined when the price of some call, or what it used, is unknown. */
+  readonly costUsd?: number;
+  readonly turns: number;
+  /** Questions waiting for a human, when suspended. */
+  readonly pending: readonly PendingRequest[];
+  /** Steering and follow-up messages nobody has taken yet, as far as guards show them; they stay with the session. */
+  readonly queued: readonly Message[];
+  /** Which middleware changed what on the way: see `explain()`. */
+  readonly changes: readonly Change[];
+  readonly runId: string;
+  readonly sessionId: string;
+  /** Cells as they were when the run ended: `result.state.get(cell)`. Those of sub-agents: `result.state.of(agentId)`. */
+  readonly state: StateReader;
+}
+
+/** A middleware acted: it replaced a response, rewrote a request, blocked a call, … */
+export interface Change {
+  readonly turn: number;
+  readonly by: string;
+  readonly what: string;
+}

@@ -1,0 +1,80 @@
+/** Schemas with fields that JSON Schema cannot express: what a model may send for them, or which field it is. */
+import { isRecord } from '../lib/errors.js';
+import type { StandardSchema } from './standard-schema.js';
+
+/** The part of zod that is used: it asks about every schema it has no JSON Schema for. */
+interface Unrepresentable {
+  readonly zodSchema: {
+    readonly _zod?: { readonly def?: { readonly type?: string; readonly coerce?: boolean } };
+  };
+  readonly path: readonly (string | number)[];
+  readonly message: string;
+}
+
+/** What these accept as input, and JSON has: `z.coerce.date()` takes a text, for one. */
+const COERCED: Readonly<Record<string, object>> = {
+  date: { type: 'string', format: 'date-time' },
+  bigint: { type: 'string', pattern: '^-?[0-9]+$' },
+};
+
+/** Converts again with what coerced fields accept. Throws if another field has no JSON Schema. */
+export function coercedByZod(
+  convert: (libraryOptions: Record<string, unknown>) => object,
+): object | undefined {
+  let asked = false;
+  const unrepresentable = ({ zodSchema, path, message }: Unrepresentable): object => {
+    asked = true;
+    const { type = '', coerce } = zodSchema._zod?.def ?? {};
+    const accepted = coerce ? COERCED[type] : undefined;
+    if (!accepted) throw new TypeError(unshown(pathIn(path), message));
+    return accepted;
+  };
+  const made = convert({ unrepresentable });
+  // Older versions do not ask: they would show the model a field that takes anything.
+  return asked ? made : undefined;
+}
+
+/** The error of a field. */
+export function unshown(field: string, message: string): string {
+  const what = message.replace(/\.$/, '');
+  const where = field === '' ? what : `field \`${field}\`: ${what}`;
+  return `${where}. A model sends JSON. Describe the text, number, list or object that it sends, and convert that: z.coerce.date(), or z.string().transform(…). Or write the JSON Schema yourself, in \`toJsonSchema\`.`;
+}
+
+/** `['properties', 'trips', 'items', 'properties', 'start']` → `trips[].start`. */
+function pathIn(steps: readonly (string | number)[]): string {
+  let path = '';
+  for (let i = 0; i < steps.length; i++) {
+    const step = steps[i]!;
+    if (step === 'properties') path += `${path && '.'}${steps[++i]}`;
+    else if (step === 'items') path += '[]';
+    else if (step === 'prefixItems') path += `[${steps[++i]}]`;
+    else if (step === 'additionalProperties') path += `${path && '.'}*`;
+  }
+  return path;
+}
+
+/** For libraries that do not say where they failed: looks for the first field that cannot be converted by itself. */
+export function failingField(
+  schema: unknown,
+  convert: (schema: StandardSchema) => object,
+  path = '',
+): string {
+  if (!isRecord(schema)) return path;
+  // By the names that valibot and zod have for them.
+  const { entries, shape, item, element, wrapped } = schema;
+  const named = isRecord(entries) ? entries : isRecord(shape) ? shape : {};
+  const fields = Object.entries(named).map(
+    ([name, field]) => [field, `${path && `${path}.`}${name}`] as const,
+  );
+  const inner = [[item ?? element, `${path}[]`] as const, [wrapped, path] as const];
+  for (const [part, where] of [...fields, ...inner]) {
+    if (!isRecord(part)) continue;
+    try {
+      convert(part as unknown as StandardSchema);
+    } catch {
+      return failingField(part, convert, where);
+    }
+  }
+  return path;
+}

@@ -1,0 +1,99 @@
+/** Runs of sub-agents whose call has got its answer without them: nobody can go on with those, so they end. */
+import type { Agent } from '../agent/agent.js';
+import { Journal } from '../journal/journal.js';
+import type { OpenRun } from '../journal/open-run.js';
+import { catchUp, SessionState } from '../journal/session-state.js';
+import { AlliumError } from '../lib/errors.js';
+import type { RunStatus, Stop } from '../protocol/result.js';
+import type { Store } from '../protocol/store.js';
+import { unanswered } from '../tools/unanswered.js';
+
+/** Where sub-agents are kept. */
+export interface Home {
+  readonly store: Store;
+  /** Of the parent. */
+  readonly agent: Agent;
+  /** Sessions are deleted when their run has ended. */
+  readonly forgets: boolean;
+}
+
+/** Names a call in its session, and which of its children is meant: the same after a resume, unlike any other. */
+export function placeOf(messageId: string, index: number, ordinal: number): string {
+  return `${messageId}.${index}${ordinal > 1 ? `+${ordinal}` : ''}`;
+}
+
+/** The session of a child; a new try has one of its own. */
+export function childId(parentId: string, place: string, tries: number): string {
+  return `${parentId}/${place}${tries > 1 ? `~${tries}` : ''}`;
+}
+
+/** Ends the run of a session if one is open, and those below it first: after a crash it is still found. */
+export async function endRun(
+  home: Home,
+  sessionId: string,
+  { status, stop }: { readonly status: RunStatus; readonly stop: Stop } = GIVEN_UP,
+): Promise<void> {
+  const state = new SessionState(sessionId);
+  await catchUp(home.store, state);
+  const { open } = state;
+  if (open) {
+    await endChildren(home, sessionId, waiting(open));
+    const { runId, turns } = open;
+    await new Journal(home.store, state, home.agent.clock).append([
+      ...unanswered(open, 'the run was given up.'),
+      { type: 'run_end', runId, status, stop, turns },
+    ]);
+  }
+  if (home.forgets) await home.store.delete(sessionId);
+}
+
+const GIVEN_UP = {
+  status: 'aborted',
+  stop: { reason: 'aborted', message: 'The call that started it was answered without it.' },
+} as const;
+
+/** Calls of a message that have no result of their own. */
+export interface GivenUp {
+  readonly messageId: string;
+  readonly calls: readonly number[];
+}
+
+/** Ends the runs of all children of these calls. */
+export async function endChildren(home: Home, parentId: string, left: GivenUp | undefined): Promise<void> {
+  if (!left) return;
+  const { messageId, calls } = left;
+  for (const index of calls)
+    await inTurn(home, (ordinal) => {
+      const place = placeOf(messageId, index, ordinal);
+      return inTurn(home, (tries) => endIfThere(home, childId(parentId, place, tries)));
+    });
+}
+
+/** Goes through numbered things until there are no more. Sessions that are forgotten when they have ended leave gaps. */
+async function inTurn(home: Home, end: (number: number) => Promise<boolean>): Promise<boolean> {
+  let found = false;
+  for (let number = 1, missed = 0; missed <= (home.agent._forgets ? LONGEST_GAP : 0); number++) {
+    const there = await end(number);
+    missed = there ? 0 : missed + 1;
+    found ||= there;
+  }
+  return found;
+}
+
+const LONGEST_GAP = 8;
+
+async function endIfThere(home: Home, sessionId: string): Promise<boolean> {
+  if ((await home.store.head(sessionId)) === 0) return false;
+  await endRun(home, sessionId).catch((error) => {
+    // Nobody can go on with one that is damaged, and its parent need not wait for that.
+    if (!(error instanceof AlliumError) || error.code !== 'SESSION_CORRUPT') throw error;
+  });
+  return true;
+}
+
+/** The calls of a run that have no result yet, if there are any. */
+export function waiting({ batch }: OpenRun): GivenUp | undefined {
+  if (!batch) return undefined;
+  const { message, calls, results } = batch;
+  return { messageId: message.id, calls: [...calls.keys()].filter((index) => !results[index]) };
+}

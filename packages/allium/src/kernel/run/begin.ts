@@ -1,0 +1,333 @@
+/** The beginning of a run: its session is loaded, and its start written or the run to go on with found. */
+
+import type { Agent } from '../agent/agent.js';
+import type { ResumeOptions } from '../agent/session.js';
+import type { EventQueue } from '../events/event-queue.js';
+import { answerEntry, isJudged } from '../inbox/admission.js';
+import {
+  type Answer,
+  cameTooLate,
+  checkEdit,
+  checkFits,
+  firstAnswers,
+  unknownRequest,
+} from '../inbox/answers.js';
+import { posted, type QueuedMessage, queued, tookAnswers } from '../inbox/inbox.js';
+import { post } from '../inbox/posting.js';
+import type { BoundedStore } from '../journal/bounded-store.js';
+import { isAnswered } from '../journal/history.js';
+import { Journal } from '../journal/journal.js';
+import type { OpenRun } from '../journal/open-run.js';
+import { catchUp, type SessionState, sum } from '../journal/session-state.js';
+import { AlliumError, kernelStop, storeFailed } from '../lib/errors.js';
+import { canonical } from '../lib/hash.js';
+import { type Flaw, toJson } from '../lib/json-copy.js';
+import { randomId } from '../lib/random-id.js';
+import type { Scope } from '../lib/scope.js';
+import type { Plan } from '../plan/compose.js';
+import type { DeclaredOptions } from '../plan/run-options.js';
+import { Budget, type Limits, limitsToJson } from '../protocol/limits.js';
+import type { Message, Metadata } from '../protocol/messages.js';
+import type { Stop } from '../protocol/result.js';
+import { type Awaitable, ENTRY_VERSION, type EntryDraft, type Posted } from '../protocol/store.js';
+import { isAsked, unanswered } from '../tools/unanswered.js';
+import { endChildren, waiting } from './abandoned.js';
+import { Run } from './run.js';
+
+/** What a run begins with. */
+export interface Start {
+  readonly agent: Agent;
+  /** Where the session is kept: for a sub-agent's, the store of its parent. */
+  readonly store: BoundedStore;
+  /** The session is deleted when the run has ended. */
+  readonly forgets: boolean;
+  readonly state: SessionState;
+  readonly tenant: string | undefined;
+  /** Undefined for a resume, empty to go on with the history and with what waits. */
+  readonly input: readonly Message[] | undefined;
+  /** It has no turns: the history is compacted, and that is all. */
+  readonly compacts?: boolean;
+  readonly options: ResumeOptions;
+  /** Those of the options that belong to middleware. */
+  readonly declared: DeclaredOptions;
+  readonly queue: EventQueue | undefined;
+  readonly scope: Scope;
+}
+
+/** Loads the session and writes the start of the run, or finds the run to go on with. */
+export function begin(start: Start): Awaitable<Run> {
+  try {
+    const read = catchUp(start.store, start.state);
+    if (read) return read.then(() => opened(start), notBegun);
+  } catch (error) {
+    notBegun(error);
+  }
+  return opened(start);
+}
+
+/** Without a run there is no result to fail with. */
+function notBegun(error: unknown): never {
+  throw storeFailed(error, ' before the run began');
+}
+
+function opened(start: Start): Awaitable<Run> {
+  const { agent, store, state, options, input } = start;
+  state.checkTenant(start.tenant);
+  const { parent, inheritGuards = true } = options;
+  const plan = agent.planFor(options.middleware, inheritGuards ? parent?._run.plan : undefined);
+  const journal = new Journal(store, state, agent.clock);
+  const metadata = options.metadata && toJson(options.metadata, 'metadata', notJson);
+  const asked = state.open !== undefined && isAsked(state.open);
+  if (input?.length === 0) return continuable(start).then(() => newRun(start, plan, journal, metadata));
+  if (!input)
+    return reopen(journal, plan, start).then(() => {
+      const run = runOf(start, plan, journal, metadata);
+      run.asked = asked;
+      return run;
+    });
+  // One that was aborted before it began writes nothing, so it ends nothing either.
+  if (!state.open || options.signal?.aborted) return newRun(start, plan, journal, metadata);
+  return settleOpen(journal, start, plan).then(() => newRun(start, plan, journal, metadata), notBegun);
+}
+
+/** Throws unless there is something to go on with, or to compact. */
+async function continuable({ state, store, compacts }: Start): Promise<void> {
+  const { open, history, sessionId } = state;
+  if (open)
+    throw new AlliumError(
+      'RUN_OPEN',
+      `Run "${open.runId}" of session "${sessionId}" has not ended. Go on with it by resume(), or end it with a new message by run().`,
+      { data: { sessionId, runId: open.runId } },
+    );
+  if (compacts || !isAnswered(history)) return;
+  let waiting: readonly QueuedMessage[];
+  try {
+    waiting = await queued(store, state);
+  } catch (error) {
+    notBegun(error);
+  }
+  if (waiting.length > 0) return;
+  const why = history.length === 0 ? 'has no messages' : 'ends with an answer';
+  throw new AlliumError(
+    'NOTHING_TO_CONTINUE',
+    `Session "${sessionId}" ${why}, and no message waits, so there is nothing to go on with. Say something with run(), or go back with rewind() first.`,
+    { data: { sessionId } },
+  );
+}
+
+function newRun(start: Start, plan: Plan, journal: Journal, metadata: Metadata | undefined): Run {
+  const { agent, tenant, options } = start;
+  const entry: { -readonly [K in keyof RunStart]: RunStart[K] } = {
+    v: ENTRY_VERSION,
+    at: 0,
+    type: 'run_start',
+    runId: `r_${agent.newId()}`,
+    plan: plan.names,
+  };
+  if (tenant !== undefined) entry.tenant = tenant;
+  if (options.parent) entry.parent = options.parent.runId;
+  if (metadata) entry.metadata = metadata;
+  if (options.limits) entry.limits = limitsToJson(options.limits);
+  journal.begin(entry);
+  return runOf(start, plan, journal, metadata);
+}
+
+function notJson(option: string, { at, what }: Flaw): AlliumError {
+  return new AlliumError(
+    'INVALID_OPTION',
+    `Expected \`${option}\` to be JSON, got ${what}${at && ` at ${at}`}. It is stored with the run.`,
+    { data: { option } },
+  );
+}
+
+type RunStart = EntryDraft & { readonly type: 'run_start' };
+
+function runOf(start: Start, plan: Plan, journal: Journal, metadata: Metadata | undefined): Run {
+  const { agent, state, options, input } = start;
+  const open = state.open!;
+  const limits = limitsOf(start);
+  const budget = new Budget(limits, agent._priceOf, sessionBudget(start) ?? options.parent?._run.budget);
+  budget.start(open.usage.snapshot(), open.costUsd);
+  const given = input ? (metadata ?? {}) : { ...(open.metadata as Metadata | undefined), ...metadata };
+  const run = new Run(start, plan, journal, limits, budget, given);
+  const { depth: maxDepth = MAX_DEPTH } = limits;
+  if (run.depth > maxDepth)
+    run.call.latch(kernelStop('max_depth', `Sub-agents may nest ${maxDepth} deep.`), 'kernel');
+  return run;
+}
+
+/** What the whole session has left, where that is limited. */
+function sessionBudget({ agent, state, options }: Start): Budget | undefined {
+  const { tokens, costUsd } = agent.sessionLimits;
+  if (tokens === undefined && costUsd === undefined) return undefined;
+  const budget = new Budget(agent.sessionLimits, agent._priceOf, options.parent?._run.budget);
+  const { usage, costUsd: spent } = state.open!;
+  // Runs that have ended, and this one so far.
+  budget.start(state.usage.snapshot(), state.costUsd);
+  budget.start(usage.snapshot(), sum(state.costUsd, spent));
+  return budget;
+}
+
+/** How deep sub-agents may nest where nothing else is said. */
+const MAX_DEPTH = 8;
+
+function limitsOf({ agent, options, input, state }: Start): Limits {
+  // A resume goes on with what the run was begun with.
+  const begun = input ? undefined : state.open!.limits;
+  const limits = begun || options.limits ? { ...agent.limits, ...begun, ...options.limits } : agent.limits;
+  const above = options.parent?._run.limits.depth;
+  // Nobody allows those further in more than was allowed further out.
+  return above === undefined ? limits : { ...limits, depth: Math.min(above, limits.depth ?? MAX_DEPTH) };
+}
+
+/**
+ * Those whose state of the run could go to another one of their kind now. Instances without a name of their own are
+ * told apart by their order, so there have to be as many as before; and one without any name, by its place.
+ */
+function ambiguous(
+  { plan: before, cells }: OpenRun,
+  { middleware, cells: declared }: Plan,
+): readonly string[] {
+  const keys = new Set(declared.values());
+  const lost = [...(cells?.keys() ?? [])].filter((key) => UNNAMED.test(key) && !keys.has(key));
+  const found = lost.map((key) => key.slice(0, key.indexOf(':')));
+  for (const { name, middleware: one } of middleware) {
+    // The first of several has the name as it is.
+    if (one.name !== name || !one.state?.some(({ scope }) => scope === 'run')) continue;
+    const now = middleware.filter((other) => other.middleware.name === name).length;
+    const then = before.filter((other) => other === name || other.startsWith(`${name}#`)).length;
+    if (then > 0 && then !== now) found.push(name);
+  }
+  return [...new Set(found)];
+}
+
+/** What one without a name is called. */
+const UNNAMED = /^middleware-\d+(:|$)/;
+
+function planAmbiguous(runId: string, names: readonly string[]): AlliumError {
+  const which = names.map((name) => `"${name}"`).join(', ');
+  return new AlliumError(
+    'PLAN_MISMATCH',
+    `Run "${runId}" has state of ${which}, and it is not clear whose that is now: the list has another number or order of them. Give each instance a \`name\` of its own, the one of the run the name it had; or resume with allowPlanChange: true.`,
+  );
+}
+
+function planMismatch(runId: string, missing: readonly string[]): AlliumError {
+  const names = missing.map((name) => `"${name}"`).join(', ');
+  const unnamed = missing.some((name) => UNNAMED.test(name));
+  const place = unnamed ? ' One without a `name` is known by its place in the list.' : '';
+  return new AlliumError(
+    'PLAN_MISMATCH',
+    `Run "${runId}" was started with ${names}, which is missing now.${place} Add it to the agent, or to resume({ middleware }) if it came with the run; or resume with allowPlanChange: true.`,
+  );
+}
+
+/**
+ * Checks that a run can be resumed here and takes over the answers that nobody has to judge. The others are judged inside
+ * the run, which finds them in the inbox.
+ */
+async function reopen(journal: Journal, plan: Plan, start: Start): Promise<void> {
+  const { options } = start;
+  const { open } = journal.state;
+  if (!open) throw nothingOpen(journal.state);
+  const missing = open.plan.filter((name) => !plan.names.includes(name));
+  if (!options.allowPlanChange) {
+    if (missing.length > 0) throw planMismatch(open.runId, missing);
+    const unclear = ambiguous(open, plan);
+    if (unclear.length > 0) throw planAmbiguous(open.runId, unclear);
+  }
+  const own = await postAnswers(start, plan, open);
+  const { found, answers } = await answered(start, open);
+  const late = [...own].find(([requestId, postId]) => answers.get(requestId)?.postId !== postId);
+  // What reached a sub-agent before it was answered through its caller counts there.
+  if (late && !options.parent) throw cameTooLate(late[0], []);
+  const plain = new Map([...answers].filter(([, { decision }]) => !isJudged(plan, decision)));
+  if (plain.size === 0) return;
+  const entries = [...plain].map(([requestId, answer]) => answerEntry(open.runId, requestId, answer));
+  try {
+    await journal.append([...entries, tookAnswers(found, plain)]);
+  } catch (error) {
+    notBegun(error);
+  }
+}
+
+interface Answered {
+  readonly found: readonly Posted[];
+  readonly answers: ReadonlyMap<string, Answer>;
+}
+
+async function answered({ store, state, agent }: Start, { requests }: OpenRun): Promise<Answered> {
+  try {
+    const found = await posted(store, state);
+    return { found, answers: firstAnswers(found, requests, agent.clock.now()) };
+  } catch (error) {
+    notBegun(error);
+  }
+}
+
+/**
+ * Answers that come with a resume get in line behind those that were posted: the first one counts. All of them or none: a
+ * wrong answer beside good ones changes nothing. Returns the ids of the posts by request.
+ */
+async function postAnswers(start: Start, plan: Plan, open: OpenRun): Promise<ReadonlyMap<string, string>> {
+  const { options, agent, store, state } = start;
+  const given = Object.entries(options.answers ?? {});
+  const ids = new Map<string, string>();
+  if (given.length === 0) return ids;
+  const { answers: before } = await answered(start, open);
+  const now = agent.clock.now();
+  for (const [requestId, decision] of given) {
+    const request = open.requests.get(requestId);
+    const first = before.get(requestId);
+    // A resume that is tried again with the same answers brings nothing new.
+    if (first && (options.parent || canonical(first.decision) === canonical(decision))) continue;
+    const others = [...open.requests.values()].filter(({ id }) => !before.has(id));
+    if (first || open.decided?.answers.has(requestId)) throw cameTooLate(requestId, others);
+    if (!request) throw unknownRequest(requestId, others);
+    // What comes through the parent of a sub-agent was in time when the parent took it.
+    checkFits(request, decision, options.parent ? request.createdAt : now);
+    // Nobody who could write them anew reads what a sub-agent is answered.
+    if (!options.parent) await checkEdit(plan, open, request, decision);
+    ids.set(requestId, randomId());
+  }
+  try {
+    for (const [requestId, postId] of ids) {
+      const at = options.parent ? open.requests.get(requestId)!.createdAt : now;
+      const decision = options.answers![requestId]!;
+      await post(store, state.sessionId, { type: 'answer', requestId, decision, at, postId });
+    }
+  } catch (error) {
+    notBegun(error);
+  }
+  return ids;
+}
+
+function nothingOpen({ sessionId, ended }: SessionState): AlliumError {
+  if (!ended)
+    return new AlliumError(
+      'SESSION_UNKNOWN',
+      `There is no run of session "${sessionId}" in this store, so there is none to resume. Check the id and the store, or start with run().`,
+    );
+  const { runId, status } = ended;
+  return new AlliumError(
+    'SESSION_UNKNOWN',
+    `Session "${sessionId}" has no run to resume: the last one, "${runId}", has ended as '${status}'. Start another with run().`,
+    { data: { runId, status } },
+  );
+}
+
+/** A new message ends what was left open: every pending call is answered, visibly, before the history goes on. */
+async function settleOpen(
+  journal: Journal,
+  { agent, store, forgets }: Start,
+  { tools }: Plan,
+): Promise<void> {
+  const open = journal.state.open!;
+  const { runId, turns } = open;
+  const stop: Stop = { reason: 'stopped', message: 'A new message came.' };
+  await endChildren({ store, agent, forgets }, journal.state.sessionId, waiting(open));
+  await journal.append([
+    ...unanswered(open, 'a new message came before this call was settled.', tools, agent),
+    { type: 'run_end', runId, status: 'stopped', stop, turns },
+  ]);
+}

@@ -1,0 +1,23 @@
+/** What a run does that has no turns: those who can compact the history do so. */
+import { checkLimits } from '../context/boundary.js';
+import { ModelContext, ModelSeam } from '../context/context.js';
+import { controlKind } from '../lib/errors.js';
+import { naturalEnd } from '../model/finish-reasons.js';
+import { ask } from '../plan/rules.js';
+import type { Stop } from '../protocol/result.js';
+import type { Run } from './run.js';
+
+/** Nobody watches the model calls that they make. */
+export async function compactHistory(run: Run): Promise<Stop> {
+  checkLimits(run);
+  const seam = new ModelSeam(run, run.scope, undefined, run.history.length);
+  const ctx = new ModelContext(run, run.scope, run.request, seam);
+  try {
+    for (const planned of run.plan.rules.compact) await ask(planned, ctx);
+  } catch (error) {
+    if (controlKind(error) === 'stop') run.call.latch(error, seam.latchedBy);
+    throw error;
+  }
+  if (ctx._state) run.cells.stage(ctx._state);
+  return naturalEnd(undefined, undefined);
+}

@@ -1,0 +1,50 @@
+/** What the end of a run comes to, by the signal or error it ended with. */
+import { stopOf } from '../context/boundary.js';
+import type { RunContext } from '../context/context.js';
+import { toldError } from '../guards/guards.js';
+import { codeOf, controlKind, messageOf } from '../lib/errors.js';
+import type { RunResult, Stop } from '../protocol/result.js';
+import type { Run } from './run.js';
+import { resultOf } from './run-result.js';
+
+/** How a run ended, and the error it failed with. */
+export interface Ended {
+  readonly result: RunResult;
+  readonly failure?: { readonly error: unknown };
+}
+
+export function endedBy(run: Run, error: unknown, ctx: RunContext): Ended {
+  const { latched, latchedBy } = run.call;
+  const stop = stopOf(error, latched === error ? latchedBy : undefined);
+  if (stop) return { result: resultOf(run, 'stopped', stop) };
+  const failure = { error };
+  if (controlKind(error) === 'abort')
+    return { result: resultOf(run, 'aborted', { reason: 'aborted', message: messageOf(error) }), failure };
+  return { result: resultOf(run, 'error', failedWith(error, ctx)), failure };
+}
+
+/** What events and the journal tell of an error. It may quote what guards removed; the caller gets it as it is. */
+export function failedWith(error: unknown, ctx: RunContext): Stop {
+  // That of a broken guard is worded for everybody.
+  const known = codeOf(error) === 'GUARD_FAILED';
+  return { reason: 'error', message: known ? messageOf(error) : toldError(error, ctx) };
+}
+
+/**
+ * Puts what there is of a result on the error that a run fails with, as `RunError` has it: a layer that catches it can tell
+ * how far the run got. Not listed among its properties, and left out where the error is no object, or has a `result`.
+ */
+export function carry(error: unknown, ctx: RunContext): void {
+  if (typeof error !== 'object' || error === null || stopOf(error, undefined)) return;
+  try {
+    if (!carried.has(error) && 'result' in error) return;
+    const { result } = endedBy(ctx._run, error, ctx);
+    Object.defineProperty(error, 'result', { value: result, configurable: true });
+    carried.add(error);
+  } catch {
+    // Frozen, or a proxy: it goes on as it is.
+  }
+}
+
+/** Errors whose result is ours: the same one may end another run. */
+const carried = new WeakSet<object>();

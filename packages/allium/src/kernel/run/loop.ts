@@ -1,0 +1,299 @@
+/**
+ * The loop. Read it from the top:
+ *
+ *   input → turn → turn → … → end
+ *   turn: limits → transforms → model layers { model } → guards → afterModelResponse → append → tools → turn_end
+ *
+ * Every exit is either a returned Stop or something thrown: a control signal, an abort or an error. Whatever the
+ * exit, each tool call has its result and each event that started has ended.
+ */
+
+import { boundary, checkLimits, restoreStop } from '../context/boundary.js';
+import { type ModelContext, type RunContext, TurnContext } from '../context/context.js';
+import { NO_VERDICTS } from '../guards/call-verdicts.js';
+import { takeAnswers } from '../inbox/admission.js';
+import { type Due, drain } from '../inbox/inbox.js';
+import { acceptInput, acceptQueued, appendMessages, judgeInjected, stamped } from '../inbox/incoming.js';
+import { isAnswered } from '../journal/history.js';
+import type { OpenBatch } from '../journal/open-run.js';
+import { kernelStop } from '../lib/errors.js';
+import { endsWith, naturalEnd, notWhole } from '../model/finish-reasons.js';
+import { type Answer, modelPhase } from '../model/model-phase.js';
+import { extraModels } from '../plan/extra-models.js';
+import { type AssistantMessage, NOTHING, type ToolMessage } from '../protocol/messages.js';
+import type { Stop } from '../protocol/result.js';
+import type { Awaitable } from '../protocol/store.js';
+import { type BatchOutcome, ToolBatch } from '../tools/tool-batch.js';
+import { isAsked } from '../tools/unanswered.js';
+import { compactHistory } from './compact.js';
+import { onRunEnd, shouldStopAfterTurn } from './end-rules.js';
+import type { Run } from './run.js';
+
+const MAX_CYCLES = 100;
+const SUSPENDED: Stop = Object.freeze({ reason: 'suspended', message: 'The run waits for an answer.' });
+type Results = readonly ToolMessage[];
+
+/**
+ * How a turn ended. `stop`: a decision to end the run; `over`: it ends with no further question; `more`: the model is to
+ * be called again; `final`: why it ends if nothing keeps it going.
+ */
+interface TurnEnd {
+  readonly message: AssistantMessage | undefined;
+  readonly toolResults: Results;
+  readonly more: boolean;
+  readonly stop?: Stop | undefined;
+  readonly over?: Stop | undefined;
+  readonly final: Stop;
+  readonly suspended?: boolean;
+}
+
+/** From the input, or from where the journal left off, turn after turn. In one function: an async call for each shows. */
+export async function converse(run: Run, ctx: RunContext): Promise<Stop> {
+  if (run.compacts) return compactHistory(run);
+  const begun = begin(run, ctx);
+  let end = begun instanceof Promise ? await begun : begun;
+  // What was said before the first turn is heard in it. Nothing can have come where nothing had to be waited for.
+  if (end === undefined && !run.continues && (begun instanceof Promise || run.posted.length > 0))
+    await takeIn(run, true, drain(run, 'steer'));
+  if (run.budget.limited) run.budget.checkPrices(extraModels(run.plan));
+  for (; ; end = undefined) {
+    if (end === undefined) {
+      checkLimits(run);
+      run.turn++;
+      // What was said so far was not the last word.
+      run.output = undefined;
+      const wait = run.watched ? tellStart(run) : undefined;
+      if (wait) await wait;
+      let message: AssistantMessage | undefined;
+      let tools: BatchOutcome | undefined;
+      try {
+        const phase = await modelPhase(run);
+        message = phase.message;
+        const { batch } = run.open;
+        const work = batch && toolPhase(run, phase, batch);
+        tools = work instanceof Promise ? await work : work;
+        const suspended = tools !== undefined && tools.pending.length > 0;
+        if (run.open.inject.length > 0 && !suspended) await injectWaiting(run);
+        end = turnEnd(run, phase, message, tools, suspended, limitOf(phase.ctx));
+      } finally {
+        const wait = endTurn(run, message, tools?.results);
+        if (wait) await wait;
+      }
+    }
+    while (end.suspended) {
+      const woken: TurnEnd | undefined = await wake(run);
+      if (!woken) return SUSPENDED;
+      end = woken;
+    }
+    boundary(run);
+    if (end.over) return end.over;
+    if (end.more) checkLimits(run);
+    const asked = end.stop ?? shouldStop(run, end);
+    const stop = asked instanceof Promise ? await asked : asked;
+    const on = stop === undefined && goesOn(run, end);
+    if (on instanceof Promise ? await on : on) continue;
+    const last = run.plan.rules.onRunEnd.length === 0 ? (stop ?? end.final) : await atRunEnd(run, end, stop);
+    if (last) return last;
+  }
+}
+
+/** Takes in the input, or what is left of the turn that a resumed run was in. Waits only where something does. */
+function begin(run: Run, ctx: RunContext): Awaitable<TurnEnd | undefined> {
+  if (run.resumed) {
+    // One that is aborted still has calls to answer.
+    run.call.check();
+    return goOn(run, drain(run, 'none'));
+  }
+  boundary(run);
+  if (run.continues && ctx.input.length === 0) return takeQueue(run);
+  const taken = drain(run, 'none', true);
+  if (taken instanceof Promise) return taken.then((due) => takeInput(run, ctx, due));
+  return takeInput(run, ctx, taken);
+}
+
+function takeInput(run: Run, ctx: RunContext, due: Due | undefined): Awaitable<undefined> {
+  return acceptInput(run, ctx, due?.entries) as Awaitable<undefined>;
+}
+
+/** Without an input, what waits is taken in its place: follow-ups too, where the history has nothing left to answer. */
+async function takeQueue(run: Run): Promise<undefined> {
+  const more = !isAnswered(run.history);
+  if (await takeIn(run, more, drain(run, more ? 'steer' : 'all', true))) return;
+  const stop = kernelStop(
+    'guardrail',
+    'Every message that waited was refused, so there is nothing to answer.',
+  );
+  run.call.latch(stop, 'kernel');
+  throw stop;
+}
+
+async function goOn(run: Run, taken: Awaitable<Due | undefined>): Promise<TurnEnd | undefined> {
+  const posted = await taken;
+  // A cancel is taken over together with the end of the run: should that not be written, it still counts.
+  if (posted && !run.scope.aborted) await takeAnswers(run, posted);
+  restoreStop(run);
+  return resumeTurn(run);
+}
+
+/** All that the run was going to wait for was answered meanwhile: it goes on at once. */
+async function wake(run: Run): Promise<TurnEnd | undefined> {
+  const due = await drain(run, 'none');
+  const { requests } = run.open;
+  if (!due || run.scope.aborted || requests.size === 0) return undefined;
+  for (const id of requests.keys()) if (!due.answers.has(id)) return undefined;
+  run.asked = isAsked(run.open);
+  await takeAnswers(run, due);
+  return resumeTurn(run);
+}
+
+function turnEnd(
+  run: Run,
+  { decision, by, why, forceContinue }: Pick<Answer, 'decision' | 'by' | 'why' | 'forceContinue'>,
+  message: AssistantMessage,
+  tools: BatchOutcome | undefined,
+  suspended: boolean,
+  limit: number | undefined,
+): TurnEnd {
+  // `forceContinue` is looked at last: nothing else decided, and no tool was asked for.
+  const natural = tools ? !tools.terminate : forceContinue;
+  return {
+    message,
+    toolResults: tools?.results ?? NOTHING,
+    more: !suspended && (decision === 'loop_to_model' || (decision === 'natural' && natural)),
+    stop:
+      decision === 'stop' ? { reason: 'stopped', message: why ?? `"${by}" stopped the run.`, by } : undefined,
+    over: decision === 'stop' ? undefined : endsWith(run, message, decision, limit),
+    final: naturalEnd(message, limit),
+    suspended,
+  };
+}
+
+function toolPhase(run: Run, { decision, response, ctx }: Answer, batch: OpenBatch): Awaitable<BatchOutcome> {
+  const tools = ctx._offered;
+  const notRun = NOT_RUN[decision] ?? notWhole(batch.message, limitOf(ctx));
+  if (!run.plan.guardsResponses)
+    return new ToolBatch(run, batch, { tools, notRun, verdicts: NO_VERDICTS }).run();
+  return run.judgements
+    .response(response, ctx)
+    .then(({ calls: verdicts }) => new ToolBatch(run, batch, { tools, notRun, verdicts }).run());
+}
+
+/** Of the tokens that an answer may have. One that came from elsewhere had none of its own. */
+function limitOf({ _call, settings }: ModelContext): number | undefined {
+  return _call.outputLimit ?? settings.maxOutputTokens;
+}
+
+/** Why calls are not run, by what `afterModelResponse` decided. */
+const NOT_RUN = {
+  natural: undefined,
+  stop: 'the run was stopped.',
+  loop_to_model: 'the model was asked again instead.',
+} as const;
+
+/** After a resume: the calls of the last message that have no result yet come first. */
+async function resumeTurn(run: Run): Promise<TurnEnd | undefined> {
+  const { batch, answer: last, follows, terminate } = run.open;
+  const { decision = 'natural' as const, by, why, forceContinue = false } = follows;
+  const answer = { decision, by, why, forceContinue };
+  const { maxOutputTokens: limit } = run.agent.settings;
+  if (!batch) {
+    boundary(run);
+    if (!last) return undefined;
+    await injectWaiting(run);
+    const all = run.newMessages();
+    const from = all.findLastIndex(({ id }) => id === last.id) + 1;
+    const results = all.slice(from).filter(({ role }) => role === 'tool') as ToolMessage[];
+    const outcome = results.length > 0 ? { results, terminate, pending: [] } : undefined;
+    return turnEnd(run, answer, last, outcome, false, limit);
+  }
+  if (run.watched) await tellStart(run);
+  let outcome: BatchOutcome | undefined;
+  try {
+    const { offered } = batch;
+    const tools = offered ? run.plan.tools.filter(({ name }) => offered.includes(name)) : run.plan.tools;
+    const notRun = NOT_RUN[decision] ?? notWhole(batch.message, limit);
+    outcome = await new ToolBatch(run, batch, { tools, notRun }).run();
+    const suspended = outcome.pending.length > 0;
+    if (!suspended) await injectWaiting(run);
+    return turnEnd(run, answer, batch.message, outcome, suspended, limit);
+  } finally {
+    await endTurn(run, batch.message, outcome?.results);
+  }
+}
+
+function tellStart(run: Run): Promise<void> | undefined {
+  run.emit({ type: 'turn_start', runId: run.runId, sessionId: run.sessionId, turn: run.turn });
+  return run.pressure();
+}
+
+/** State that nothing else carried is written, then the turn has ended, whatever became of it. */
+function endTurn(
+  run: Run,
+  message: AssistantMessage | undefined,
+  results: Results = NOTHING,
+): Awaitable<void> {
+  if (run.watched || run.hasUnwritten) return tellEnd(run, message, results);
+}
+
+async function tellEnd(run: Run, message: AssistantMessage | undefined, toolResults: Results): Promise<void> {
+  const { runId, sessionId, turn } = run;
+  try {
+    if (run.hasUnwritten) await run.append([]);
+  } finally {
+    if (run.watched) run.emit({ type: 'turn_end', runId, sessionId, turn, message, toolResults });
+  }
+}
+
+// ── Between turns ────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Steering, and follow-ups when nothing else is left to do. True: there is another turn. */
+function goesOn(run: Run, { more }: TurnEnd): Awaitable<boolean> {
+  const due = drain(run, more ? 'steer' : 'all');
+  if (due !== undefined) return takeIn(run, more, due);
+  boundary(run);
+  return more;
+}
+
+async function takeIn(run: Run, more: boolean, first: Awaitable<Due | undefined>): Promise<boolean> {
+  for (let next = first; ; next = drain(run, more ? 'steer' : 'all')) {
+    const due = await next;
+    boundary(run);
+    if (!due) return more;
+    // A limit ends the run before the queue is touched: what nobody answers stays queued.
+    if (due.messages.length > 0) checkLimits(run);
+    const taken = await acceptQueued(run, due);
+    boundary(run);
+    if (more || taken > 0) return true;
+    if (due.messages.length === 0) return false;
+  }
+}
+
+/** Messages of `afterModelResponse`, after the results of the turn. */
+async function injectWaiting(run: Run): Promise<void> {
+  const { inject } = run.open;
+  if (inject.length > 0) await appendMessages(run, inject);
+}
+
+function shouldStop(run: Run, { message, toolResults, more }: TurnEnd): Awaitable<Stop | undefined> {
+  const hooks = run.plan.rules.shouldStopAfterTurn;
+  if (hooks.length === 0) return undefined;
+  const ctx = new TurnContext(run, message, toolResults, more);
+  return ctx._asked(() => shouldStopAfterTurn(hooks, ctx));
+}
+
+/** The run would end. Undefined: `onRunEnd` has something more to say, and there is another turn. */
+async function atRunEnd(
+  run: Run,
+  { message, toolResults, final }: TurnEnd,
+  stop: Stop | undefined,
+): Promise<Stop | undefined> {
+  const hooks = run.plan.rules.onRunEnd;
+  const ctx = new TurnContext(run, message, toolResults, false);
+  const injected = await judgeInjected(run, await ctx._asked(() => onRunEnd(hooks, ctx)));
+  if (injected.length === 0) return stop ?? final;
+  if (run.open.cycles >= MAX_CYCLES)
+    return { reason: 'loop', message: `onRunEnd kept the run going ${MAX_CYCLES} times.`, by: 'kernel' };
+  checkLimits(run);
+  await appendMessages(run, stamped(injected), [], true);
+  return undefined;
+}

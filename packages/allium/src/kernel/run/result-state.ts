@@ -1,0 +1,67 @@
+/** Cells read from outside a run: `result.state` and `session.state()`. */
+
+import type { SessionState } from '../journal/session-state.js';
+import { AlliumError } from '../lib/errors.js';
+import type { RunResult } from '../protocol/result.js';
+import { type CellHolder, Cells, type StateCell } from '../protocol/state.js';
+import type { Run } from './run.js';
+
+/** Reads cells as they were when a run ended. It can be called, and has the `get` of `ctx.state`. */
+export interface StateReader {
+  <T>(cell: StateCell<T>): T;
+  get<T>(cell: StateCell<T>): T;
+  /** The cells of a sub-agent of this run, or of one of its sub-agents, by the id of its session (`details.agentId` of its call). */
+  of(agentId: string): StateReader | undefined;
+}
+
+type Keys = ReadonlyMap<StateCell<any>, string>;
+
+const readers = new WeakMap<RunResult, StateReader>();
+const NO_CELLS: Keys = new Map();
+const NONE: CellHolder = { cells: undefined };
+
+/** The reader of a result; of one that nobody kept one for, one that knows no cell. */
+export function stateIn(result: RunResult): StateReader {
+  return readers.get(result) ?? readerOf(new Cells(NO_CELLS, NONE, NONE), { childStates: undefined });
+}
+
+/** While the run is under way its cells are read as they are at the moment. */
+export function liveState(result: RunResult, run: Run): void {
+  readers.set(result, readerOf(run.cells, run));
+}
+
+/** From here on they stay as they are, whatever the session goes on to do. */
+export function finalState(result: RunResult, run: Run): void {
+  readers.set(result, readerOf(run.cells.copy(), { childStates: run.childStates }));
+}
+
+/** The value of a cell in the journal. One that the agent does not declare, as a sub-agent's, is found by its name. */
+export function storedState<T>(state: SessionState, keys: Keys, cell: StateCell<T>): T {
+  const run: CellHolder = { cells: state.open ? state.open.cells : state.lastCells };
+  const key = keys.get(cell) ?? keyOf(cell, cell.scope === 'session' ? state : run);
+  return new Cells(new Map([[cell, key]]), state, run).get(cell);
+}
+
+function keyOf({ name }: StateCell<any>, { cells }: CellHolder): string {
+  const found = [...(cells?.keys() ?? [])].filter((key) => key === name || key.endsWith(`:${name}`));
+  if (found.length < 2) return found[0] ?? name;
+  throw new AlliumError(
+    'INVALID_STATE',
+    `Several middleware own a cell "${name}" in this session: ${found.join(', ')}. Ask with an agent that declares the one you mean.`,
+  );
+}
+
+function readerOf(cells: Cells, below: Pick<Run, 'childStates'>): StateReader {
+  const get = <T>(cell: StateCell<T>): T => cells.get(cell);
+  const of = (agentId: string): StateReader | undefined => {
+    const { childStates: children } = below;
+    const direct = children?.get(agentId);
+    if (direct || !children) return direct;
+    for (const child of children.values()) {
+      const found = child.of(agentId);
+      if (found) return found;
+    }
+    return undefined;
+  };
+  return Object.freeze(Object.assign(<T>(cell: StateCell<T>): T => get(cell), { get, of }));
+}

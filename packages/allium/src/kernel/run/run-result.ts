@@ -1,0 +1,159 @@
+/** The result of a run under way or ended. What still grows is made when it is read. */
+import type { RunContext } from '../context/context.js';
+import { toldStop } from '../guards/told-beside.js';
+import { type Due, queuedIn } from '../inbox/inbox.js';
+import type { OpenRun } from '../journal/open-run.js';
+import { invalidOption, isRecord } from '../lib/errors.js';
+import { type Message, NOTHING, textOf, type Usage } from '../protocol/messages.js';
+import type { Change, RunResult, RunStatus, Stop } from '../protocol/result.js';
+import type { PendingRequest } from '../protocol/store.js';
+import { finalState, liveState, type StateReader, stateIn } from './result-state.js';
+import type { Run } from './run.js';
+
+export function resultOf(run: Run, status: RunStatus, stop: Stop): RunResult {
+  const result = new Result(run, status, toldStop(stop, run));
+  liveState(result, run);
+  return result;
+}
+
+/** The result that the caller gets. What a layer made of one is a plain object, which lacks what others have. */
+export function finalResult(run: Run, given: RunResult): RunResult {
+  const result: RunResult =
+    given instanceof Result
+      ? given
+      : Object.freeze(Object.create(Result.prototype, Object.getOwnPropertyDescriptors(withoutState(given))));
+  finalState(result, run);
+  return result;
+}
+
+/**
+ * The result with what came in while the end of the run was written; its messages begin at `from`. Requests that were
+ * answered meanwhile are pending no more, also where their answers wait to be judged.
+ */
+export function withLatest(run: Run, result: RunResult, from: number, due: Due | undefined): RunResult {
+  const { open } = run.state;
+  const messages = run.history.from(from);
+  const asked = open ? pendingIn(open) : NOTHING;
+  // What was posted may stay in the inbox until somebody can judge it.
+  const pending = due ? Object.freeze(asked.filter(({ id }) => !due.answers.has(id))) : asked;
+  const latest = { ...result, messages, pending, queued: queuedIn(run) };
+  return Object.freeze(Object.assign(Object.create(Result.prototype), latest));
+}
+
+/**
+ * A whole result for a `wrapRun` that answers itself: the text, or any fields that are to be other than those of the run
+ * as it is now. Without more it is `done`.
+ *
+ * @example
+ * const closed = defineMiddleware({ name: 'closed', wrapRun: (ctx) => runResult(ctx, 'We are closed.') });
+ */
+export function runResult(
+  ctx: RunContext,
+  given: string | Partial<Omit<RunResult, 'state'>> = {},
+): RunResult {
+  const run = (ctx as Partial<RunContext> | undefined)?._run;
+  if (!run) throw invalidOption('ctx', 'the context of a run', ctx);
+  const fields = typeof given === 'string' ? { text: given } : given;
+  if (!isRecord(fields)) throw invalidOption('given', 'text, or fields of a result', given);
+  const { status = 'done' } = fields;
+  const stop: Stop = { reason: status === 'done' ? 'final' : (status as 'stopped') };
+  const { state: _, ...rest } = resultOf(run, status, stop);
+  const made: RunResult = Object.freeze(
+    Object.assign(Object.create(Result.prototype), { ...rest, ...fields }),
+  );
+  liveState(made, run);
+  return made;
+}
+
+class Result implements RunResult {
+  readonly status: RunStatus;
+  readonly stop: Stop;
+  readonly text: string;
+  readonly output: unknown;
+  readonly turns: number;
+  readonly pending: readonly PendingRequest[];
+  readonly runId: string;
+  readonly sessionId: string;
+  readonly messages: readonly Message[];
+  declare readonly usage: Usage;
+  declare readonly costUsd: number | undefined;
+  declare readonly queued: readonly Message[];
+  declare readonly changes: readonly Change[];
+  constructor(run: Run, status: RunStatus, stop: Stop) {
+    const { history, open } = run;
+    const last = history.lastAnswer(open.from);
+    this.status = status;
+    this.stop = run.plan.layers.run.length > 0 ? Object.freeze({ ...stop }) : stop;
+    this.text = last ? textOf(last) : '';
+    this.output = run.output;
+    this.turns = open.turns;
+    this.pending = pendingIn(open);
+    this.runId = run.runId;
+    this.sessionId = run.sessionId;
+    this.messages = history.from(open.from);
+    if (run.plan.layers.run.length > 0) {
+      sources.set(this.stop, run);
+      // One by one, which costs half of what all at once does.
+      for (const name of GROWING) Object.defineProperty(this, name, LAZY[name]);
+    } else {
+      // No hook of a middleware is still to come, so nothing grows any more.
+      this.usage = run.budget.usage;
+      this.costUsd = run.budget.costUsd;
+      this.queued = queuedIn(run);
+      this.changes = changesOf(run);
+    }
+    Object.freeze(this);
+  }
+
+  /** Not a property of the object itself: results are copied, compared and sent elsewhere as JSON. */
+  get state(): StateReader {
+    return stateIn(this);
+  }
+
+  /** Loggers print values, not getters. */
+  [Symbol.for('nodejs.util.inspect.custom')](): RunResult {
+    return { ...this };
+  }
+}
+
+/**
+ * Properties of the object itself, so that `{ ...result }` has them; the same functions for every result. Functions
+ * made for each would give each a hidden class, which lives on, with all it can reach, until a full collection.
+ */
+const LAZY = {
+  usage: lazily((run) => run.budget.usage),
+  costUsd: lazily((run) => run.budget.costUsd),
+  queued: lazily(queuedIn),
+  changes: lazily(changesOf),
+};
+
+const GROWING = ['usage', 'costUsd', 'queued', 'changes'] as const;
+
+function pendingIn({ requests }: OpenRun): readonly PendingRequest[] {
+  return requests.size === 0 ? NOTHING : Object.freeze([...requests.values()]);
+}
+
+function changesOf({ changes }: Run): readonly Change[] {
+  return changes.length === 0 ? NOTHING : Object.freeze([...changes]);
+}
+
+/**
+ * Where the lazy properties come from. A run holds what guards removed, so nobody finds it by way of a result. Known by the
+ * `stop` of the result, which copies of its properties have too.
+ */
+const sources = new WeakMap<Stop, Run>();
+
+function lazily(read: (run: Run) => unknown): PropertyDescriptor {
+  return {
+    get(this: Result) {
+      const run = sources.get(this.stop);
+      return run && read(run);
+    },
+    enumerable: true,
+  };
+}
+
+/** `state` is a getter of the class; what a layer copied of it is void. */
+function withoutState({ state: _, ...rest }: RunResult): Omit<RunResult, 'state'> {
+  return rest;
+}

@@ -1,0 +1,311 @@
+/** One run from its start to its end: session, limits, run layers around the loop, and what is told and written at the end. */
+
+import { outOfTime } from '../context/boundary.js';
+import { RunContext } from '../context/context.js';
+import { toldBeside } from '../guards/told-beside.js';
+import { leaveAnswers } from '../inbox/admission.js';
+import { type Due, drain } from '../inbox/inbox.js';
+import { judgeOptions } from '../inbox/incoming.js';
+import { afterActive } from '../journal/active-time.js';
+import { enter } from '../layers/layers.js';
+import {
+  Aborted,
+  AlliumError,
+  attribute,
+  codeOf,
+  controlKind,
+  errorKind,
+  isControl,
+  isThenable,
+  messageOf,
+  RunError,
+  sessionConflict,
+} from '../lib/errors.js';
+import { type Outcome, type Scope, Supervisor } from '../lib/scope.js';
+import { NONE_DECLARED } from '../plan/run-options.js';
+import type { RunResult, RunStatus, Stop } from '../protocol/result.js';
+import { type Awaitable, ENTRY_VERSION, type EntryDraft } from '../protocol/store.js';
+import { unanswered } from '../tools/unanswered.js';
+import { endChildren, waiting } from './abandoned.js';
+import { begin, type Start } from './begin.js';
+import { type Ended, endedBy, failedWith } from './ended.js';
+import { converse } from './loop.js';
+import type { Run } from './run.js';
+import { finalResult, resultOf, withLatest } from './run-result.js';
+
+/** Runs. Resolves when done, stopped or suspended; throws RunError otherwise, or a plain coded error if it could not begin. */
+export async function execute(start: Start): Promise<RunResult> {
+  const { options, scope } = start;
+  const unlink = follow(options.signal, scope);
+  // Aborted before it began: hooks and observers are told, and nothing is written.
+  const stillborn = start.input !== undefined && options.signal?.aborted;
+  let stopTimer: (() => void) | undefined;
+  try {
+    const begun = begin(start);
+    const run = begun instanceof Promise ? await inTime(begun, start) : begun;
+    stopTimer = timeLimit(run, scope);
+    const ctx = new RunContext(run, run.scope, start.input ?? [], { input: undefined });
+    if (run.watched)
+      run.emit({ type: 'agent_start', runId: run.runId, sessionId: run.sessionId, resumed: run.resumed });
+    let ended: Ended;
+    try {
+      if (run.options !== NONE_DECLARED && run.plan.guards.input.length > 0) await judgeOptions(run, ctx);
+      const result = (await inLayers(run, ctx)) as RunResult;
+      const { latched } = run.call;
+      // What a layer swallowed counts all the same.
+      const swallowed = latched !== undefined && result.status === 'done';
+      ended = swallowed ? endedBy(run, latched, ctx) : { result };
+    } catch (error) {
+      // What fails because of an abort fails with it.
+      const aborted = run.scope.aborted && run.loop !== 'given up' && !isControl(error);
+      ended = endedBy(run, aborted ? run.scope.reason : error, ctx);
+    }
+    if (stillborn) ended = endedBy(run, abortOf(options.signal!), ctx);
+    // A sub-agent whose call was given up may still be winding down: it does not outlive the run.
+    if (run.children) await Promise.allSettled(run.children.values());
+    const closing = stillborn ? ended : close(run, ended, ctx);
+    const { result: given, failure } = closing instanceof Promise ? await closing : closing;
+    const result = finalResult(run, given);
+    if (run.watched) run.emit({ type: 'agent_end', runId: run.runId, sessionId: run.sessionId, result });
+    run.end();
+    if (failure) throw toRunError(run, failure.error, result);
+    return result;
+  } finally {
+    stopTimer?.();
+    unlink?.();
+    scope.close();
+  }
+}
+
+/** The time of a run is counted from here, so a store that is silent before it begins does not get more. */
+async function inTime(begun: Promise<Run>, { agent, options, scope }: Start): Promise<Run> {
+  const { timeoutMs = Number.POSITIVE_INFINITY } = { ...agent.limits, ...options.limits };
+  const expire = (): void => scope.abort(outOfTime(timeoutMs));
+  const cancel = timeoutMs === Number.POSITIVE_INFINITY ? undefined : agent.clock.setTimer(expire, timeoutMs);
+  try {
+    return await begun;
+  } catch (error) {
+    if (controlKind(scope.reason) !== 'abort' || codeOf(error) !== 'STORE_TIMEOUT') throw error;
+    throw new AlliumError('ABORTED', `The run was aborted before it began: ${messageOf(scope.reason)}`, {
+      cause: error,
+    });
+  } finally {
+    cancel?.();
+  }
+}
+
+/** The run layers around the loop. Code in them that ignores an abort is left behind. */
+function inLayers(run: Run, ctx: RunContext): Awaitable<unknown> {
+  const { layers } = run.plan;
+  // Twice the time of what is further in, which has to be over first: it answers the calls that are still open.
+  const graceMs = 2 * run.agent.teardownTimeoutMs;
+  if (layers.run.length === 0) {
+    run.loop = 'begun';
+    return new Supervisor(run.scope, run.clock.setTimer, graceMs).wait(
+      converse(run, ctx),
+      new Core(run, ctx),
+    );
+  }
+  const work = enter(layers.run, 0, ctx, (inner: RunContext) => core(run, inner));
+  return isThenable(work) ? run.supervise(work, graceMs) : work;
+}
+
+/** Inside all run layers: the loop. */
+function core(run: Run, ctx: RunContext): Promise<RunResult> {
+  if (run.loop === 'to come') run.loop = 'begun';
+  const outcome = new Core(run, ctx);
+  return converse(run, ctx).then(
+    (stop) => outcome.completed(stop),
+    (error) => outcome.failed(error),
+  );
+}
+
+/** What becomes of the end of the loop. A stop becomes a result here; errors and aborts go on outward. */
+class Core implements Outcome<Stop, RunResult> {
+  constructor(
+    private readonly run: Run,
+    private readonly ctx: RunContext,
+  ) {}
+
+  completed(stop: Stop): RunResult {
+    return resultOf(this.run, STATUS[stop.reason] ?? 'stopped', stop);
+  }
+
+  failed(error: unknown): RunResult {
+    const { run } = this;
+    const kind = controlKind(error);
+    if (kind === 'stop') return endedBy(run, error, this.ctx).result;
+    // Whoever swallows an abort has not undone it.
+    if (kind === 'abort' && run.loop !== 'given up') run.call.latch(error);
+    throw error;
+  }
+}
+
+/** How a run ended that the loop has ended. */
+const STATUS: { readonly [R in Stop['reason']]?: RunStatus } = { final: 'done', suspended: 'suspended' };
+
+/** Writes the end, unless the run can go on later. What was posted and not taken is kept with the session. */
+function close(run: Run, given: Ended, ctx: RunContext): Awaitable<Ended> {
+  if (ctx._state) run.cells.stage(ctx._state);
+  let ended = given;
+  const write = (due: Due | undefined): Awaitable<Ended> => {
+    // A cancel that came while the run went to ask somebody, or failed: nobody is to go on with it.
+    if (run.scope.aborted && staysOpen(run, ended.result.status)) ended = endedBy(run, run.scope.reason, ctx);
+    return writeEnd(run, ended, due);
+  };
+  // Code that was left behind may have an append under way: what there is left to end is known when that has settled.
+  const sealed = run.journal.seal();
+  const refused = (error: unknown): Ended => {
+    const { status } = ended.result;
+    // The journal refused: the run ends as it is; what failed first is what the caller hears of.
+    if (status === 'error' || status === 'aborted') return ended;
+    return {
+      result: { ...ended.result, status: 'error', stop: failedWith(error, ctx) },
+      failure: { error: run.ofStore(error) },
+    };
+  };
+  const finish = (): Awaitable<Ended> => {
+    try {
+      // Nobody takes what was posted, or ends what is below, while the end itself cannot be written.
+      if (run.journal.broken !== undefined) return refused(run.journal.broken);
+      const due = drain(run, 'none');
+      const written = due instanceof Promise ? due.then(write) : write(due);
+      return written instanceof Promise ? written.catch(refused) : written;
+    } catch (error) {
+      return refused(error);
+    }
+  };
+  return sealed ? sealed.then(finish) : finish();
+}
+
+function writeEnd(run: Run, ended: Ended, due: Due | undefined): Awaitable<Ended> {
+  const stays = staysOpen(run, ended.result.status);
+  if (stays || run.open.batch || run.givenUp || run.posted.length > 0)
+    return writeRest(run, ended, due, stays);
+  // Most runs leave nothing behind.
+  const wait = run.append([endOfRun(run, ended)], 'end');
+  return wait ? wait.then(() => ended) : ended;
+}
+
+function endOfRun({ runId, open }: Run, { result: { status, stop } }: Ended): EntryDraft {
+  return { v: ENTRY_VERSION, at: 0, type: 'run_end', runId, status, stop, turns: open.turns };
+}
+
+/** What is left goes on later, or is answered and ended together with the run. */
+async function writeRest(run: Run, ended: Ended, due: Due | undefined, stays: boolean): Promise<Ended> {
+  const { runId, sessionId, plan, agent } = run;
+  const { from, batch } = run.open;
+  const end: EntryDraft[] = [];
+  if (!stays) {
+    await endChildren(run, sessionId, waiting(run.open) ?? run.givenUp);
+    end.push(...unanswered(run.open, whyNot(run, ended.result), plan.tools, agent), endOfRun(run, ended));
+  } else if (run.limits.timeoutMs !== undefined) end.push(run.active());
+  const posted = stays ? leaveAnswers(run, due) : due?.entries;
+  if (posted?.length || end.length > 0 || run.hasUnwritten) {
+    const wait = run.append(posted ? [...posted, ...end] : end, 'end');
+    if (wait) await wait;
+  } else if (ended.result.status === 'suspended') await checkHead(run);
+  const last =
+    batch || run.posted.length > 0 ? { ...ended, result: withLatest(run, ended.result, from, due) } : ended;
+  if (last.result.status === 'suspended' && run.watched)
+    run.emit({ type: 'suspended', runId, sessionId, pending: last.result.pending });
+  return last;
+}
+
+/** Nothing was written, so no append has found out whether another runner went on with the run, or ended it. */
+async function checkHead({ store, sessionId, state }: Run): Promise<void> {
+  const head = await store.head(sessionId);
+  if (head !== state.seq) throw sessionConflict(sessionId, state.seq, head);
+}
+
+/**
+ * A run that waits, and one that failed with calls still open or before it went on at all, stays open: what was asked
+ * and agreed to is not lost because somebody else's code failed.
+ */
+function staysOpen(run: Run, status: RunStatus): boolean {
+  if (status !== 'error') return status === 'suspended';
+  return run.open.batch !== undefined || (run.resumed && run.loop === 'to come');
+}
+
+/** Why calls were not run that the run has left open. Where guards judge results, a message that passed none is left out. */
+function whyNot({ plan }: Run, { status, stop }: RunResult): string {
+  const ended = status === 'aborted' ? 'the run was aborted' : 'the run was stopped';
+  const told = plan.guards['tool-result'].length === 0 && stop?.message;
+  return told ? `${ended}: ${told}` : `${ended}.`;
+}
+
+/** Its message goes to logs, so it is without what guards find in it; the cause is the error as it is. */
+function toRunError(run: Run, error: unknown, result: RunResult): RunError {
+  if (controlKind(error) === 'abort') {
+    const cause = (error as Aborted).cause ?? error;
+    const why = toldBeside(messageOf(cause), run);
+    return new RunError(
+      'ABORTED',
+      why ? `The run was aborted: ${why}` : 'The run was aborted.',
+      result,
+      cause,
+    );
+  }
+  const raisedBy = run.call.raisedBy(error);
+  const { middleware, hook } = raisedBy ?? {};
+  const others = hook === 'model' ? 'MODEL_ERROR' : 'MIDDLEWARE_ERROR';
+  const ofStore = hook === 'store' || run.isOfStore(error);
+  const code = codeOf(error) ?? (ofStore ? 'STORE_FAILED' : others);
+  const where = middleware ? ` (in ${hook} of "${middleware}")` : hook === 'onRequest' ? ` (in ${hook})` : '';
+  // Of a guard that broke, the cause is what the guard threw.
+  const cause = code === 'GUARD_FAILED' ? ((error as AlliumError).cause ?? error) : error;
+  // That of a broken guard is worded for everybody, and the guard would break over it again.
+  const words = messageOf(error);
+  const told = code === 'GUARD_FAILED' ? words : (toldBeside(words, run) ?? errorKind(error));
+  const failure = new RunError(code, `The run failed: ${told}${where}`, result, cause);
+  // A cause that is no object has nothing beside it, so whoever asks may ask the error itself.
+  if (raisedBy) attribute(failure, raisedBy);
+  return failure;
+}
+
+/** The runs that end with a signal. One listener for all of them: of many on one signal, Node warns as of a leak. */
+const followers = new WeakMap<AbortSignal, Followers>();
+
+interface Followers {
+  readonly scopes: Set<Scope>;
+  readonly listener: () => void;
+}
+
+function follow(signal: AbortSignal | undefined, scope: Scope): (() => void) | undefined {
+  if (!signal) return undefined;
+  if (signal.aborted) return abortAll([scope], signal);
+  const { scopes, listener } = followersOf(signal);
+  scopes.add(scope);
+  return () => {
+    scopes.delete(scope);
+    if (scopes.size > 0 || signal.aborted) return;
+    signal.removeEventListener('abort', listener);
+    followers.delete(signal);
+  };
+}
+
+function followersOf(signal: AbortSignal): Followers {
+  let found = followers.get(signal);
+  if (found === undefined) {
+    const scopes = new Set<Scope>();
+    found = { scopes, listener: () => abortAll(scopes, signal) };
+    followers.set(signal, found);
+    signal.addEventListener('abort', found.listener, { once: true });
+  }
+  return found;
+}
+
+function abortAll(scopes: Iterable<Scope>, signal: AbortSignal): undefined {
+  for (const scope of scopes) scope.abort(abortOf(signal));
+}
+
+function abortOf({ reason }: AbortSignal): Aborted {
+  return reason instanceof Aborted ? reason : new Aborted(reason);
+}
+
+function timeLimit(run: Run, scope: Scope): (() => void) | undefined {
+  const { timeoutMs } = run.limits;
+  if (timeoutMs === undefined || timeoutMs === Number.POSITIVE_INFINITY) return undefined;
+  const left = Math.max(0, timeoutMs - run.open.activeMs);
+  return afterActive(run, left, () => scope.abort(outOfTime(timeoutMs)));
+}

@@ -1,0 +1,254 @@
+/** Whether calls may happen: verdicts of hooks and guards, the questions they ask, and what people answer. */
+
+import type { Context, ToolContext } from '../context/context.js';
+import type { CallVerdict, CallVerdicts } from '../guards/call-verdicts.js';
+import { judgeUpdate } from '../guards/content-guards.js';
+import { AlliumError, Suspension, shown } from '../lib/errors.js';
+import { isRequest } from '../plan/hook-shapes.js';
+import { beforeToolCall, type CallDecision } from '../plan/rules.js';
+import { type AssistantMessage, type ToolCall, textOf } from '../protocol/messages.js';
+import type { Decision, EntryDraft, PendingRequest, Request } from '../protocol/store.js';
+import { asToolResult, errorResult, type ToolResult, textResult } from '../protocol/tool.js';
+import type { Run } from '../run/run.js';
+import { hashOf } from './effective-arguments.js';
+import type { ToolBatch } from './tool-batch.js';
+import { BY_GUARDS, type Call, judgeRaw, released, validate } from './tool-call.js';
+import { ToolQuestions } from './tool-questions.js';
+
+const MAX_EDITS = 8;
+
+/** A verdict with the arguments the hooks rewrote, if they did. */
+type Verdict = CallDecision & { args?: unknown };
+
+/** Does anything judge calls before they run? What was said of them holds, also without the middleware that said it. */
+export function needsApproval({ plan, open }: Run): boolean {
+  if (plan.rules.beforeToolCall.length > 0 || plan.guards['tool-args'].length > 0) return true;
+  return open.decided !== undefined && open.decided.verdicts.size > 0;
+}
+
+export class ToolApproval {
+  readonly questions: ToolQuestions;
+  private asked: WeakMap<ToolContext, number> | undefined;
+
+  constructor(private readonly batch: ToolBatch) {
+    this.questions = new ToolQuestions(batch);
+  }
+
+  private get run(): Run {
+    return this.batch.runner;
+  }
+
+  /** The whole batch is judged in call order before anything executes; questions that are open come back. */
+  async judgeAll(calls: readonly Call[]): Promise<readonly PendingRequest[]> {
+    for (const call of calls) {
+      if (call.misfit) await this.rescue(call);
+      if (!call.result && !call.pending) await this.settle(call, await this.verdict(call));
+    }
+    const pending = calls.flatMap((call) => call.pending ?? []);
+    for (const request of pending) this.questions.post(request);
+    await this.questions.flush();
+    this.questions.tellAll(calls);
+    return pending;
+  }
+
+  /** What hooks and guards say about the arguments as they are now: from the journal, or judged and journaled. */
+  private async verdict(call: Call): Promise<Verdict> {
+    const { ctx, toolCall } = call;
+    const hash = hashOf(ctx);
+    const stored = this.run.open.decided?.verdicts.get(`${toolCall.id}\n${hash}`) as Verdict | undefined;
+    if (stored) return this.restored(call, stored);
+    const { revision, raw } = ctx._input;
+    const before = ctx._state?.mark();
+    const judged = await call.closed(() => this.judge(call, ctx));
+    if (call.pending) return {};
+    if (judged?.block) call.refuse(judged.block.reason, judged.block.by);
+    const verdict: Verdict = await released(call, judged ?? {});
+    if (ctx.revision > revision || (ctx._input.raw !== raw && !verdict.block)) verdict.args = ctx._input.raw;
+    this.questions.entries.push({
+      type: 'verdict',
+      runId: this.run.runId,
+      callId: toolCall.id,
+      hash,
+      verdict: storable(verdict),
+    });
+    // It is not taken again, so what its hooks wrote is written with it. Cells of the call stay with the call.
+    if (ctx._state) this.run.cells.stageAll(ctx._state.take(before));
+    return verdict;
+  }
+
+  private async restored(call: Call, verdict: Verdict): Promise<Verdict> {
+    if (!('args' in verdict)) return verdict;
+    call.ctx._revise();
+    const problem = await call.closed(() => validate(call.ctx, verdict.args));
+    return problem ? { block: { reason: problem, by: 'kernel' } } : verdict;
+  }
+
+  /** Guards first: what they refuse no hook is asked about. Deny beats ask. */
+  private async judge(call: Call, ctx: ToolContext): Promise<CallDecision> {
+    let guard: Partial<CallVerdict> | undefined = call.guardVerdict;
+    // A response is judged before it is kept, and a call that a hook brought when it comes. Arguments that came from
+    // elsewhere, or after a crash, are judged here.
+    if ((!this.batch.isFresh && !call.resolved) || ctx.revision > 0) {
+      const before = ctx.revision === 0 ? guard?.ask : undefined;
+      const { deny, ask = before } = await judgeRaw(ctx);
+      guard = { deny, ask };
+    }
+    if (guard?.deny) return { block: guard.deny };
+    let { ask } = guard ?? {};
+    const decision = await beforeToolCall(this.run.plan.rules.beforeToolCall, ctx, async (raw) => {
+      ctx._revise();
+      const judged = await judgeRaw(ctx, raw);
+      ask = judged.ask;
+      return judged.deny?.reason;
+    });
+    if (ask && !decision.block) decision.ask ??= ask;
+    if (!decision.result) return decision;
+    return { ...decision, result: { ...decision.result, value: asToolResult(decision.result.value) } };
+  }
+
+  /** Acts on a verdict: refuse, preset, or find what a human answered. */
+  private async settle(call: Call, verdict: Verdict): Promise<void> {
+    if (call.result || call.pending) return;
+    const { block, ask, result } = verdict;
+    if (block) return call.refuse(block.reason, block.by);
+    if (ask && call.approved !== hashOf(call.ctx)) {
+      const request = await this.questions.make(call, call.ctx, 'ask', ask.request, ask.by);
+      const answered = this.run.open.decided?.answers.has(request.id);
+      const edit = answered || call.edits > 0 ? undefined : this.questions.editOf(call);
+      // The schema has changed since somebody edited the arguments: they are shown what it makes of them now.
+      if (edit) return this.edit(call, edit.args, false);
+      const answer = await this.questions.answer(call, request, ask.request, this.run.scope);
+      if (!answer) {
+        call.pending = [request];
+        return;
+      }
+      if (answer.type === 'edit') return this.edit(call, answer.args);
+      if (answer.type === 'approve') call.approved = request.hash;
+      else if (answer.type === 'reject') call.refuse(rejection(answer), 'human');
+      else call.result = textResult(answer.text);
+    }
+    if (result) call.result ??= result.value as ToolResult;
+  }
+
+  /** What the model wrote does not fit a schema that has changed, but what a person wrote instead may. */
+  private async rescue(call: Call): Promise<void> {
+    const edit = this.questions.editOf(call);
+    if (!edit) return;
+    call.misfit = false;
+    call.result = undefined;
+    call.blocked = false;
+    await this.edit(call, edit.args);
+  }
+
+  /** Arguments of a human are raw input, validated and judged like the model's own. Who writes them agrees to them. */
+  private async edit(call: Call, args: unknown, approved = true): Promise<void> {
+    const { ctx } = call;
+    if (++call.edits > MAX_EDITS)
+      return call.refuse(`Not run: its arguments were edited more than ${MAX_EDITS} times.`, 'kernel');
+    ctx._revise();
+    const problem = await call.closed(() => validate(ctx, args));
+    if (problem) return call.refuse(`The edited arguments are invalid.\n${problem}`, 'human');
+    if (call.result) return;
+    if (approved) call.approved = hashOf(ctx);
+    await this.settle(call, await this.verdict(call));
+  }
+
+  // ── While a call runs ──────────────────────────────────────────────────────────────────────────────────────
+
+  /** `ctx.suspend()`: the answer, or the signal that ends this attempt. */
+  async suspend(call: Call, ctx: ToolContext, request: Request): Promise<Decision> {
+    if (!isRequest(request)) {
+      throw new AlliumError(
+        'INVALID_HOOK_RESULT',
+        `ctx.suspend() takes a request { title?, details?, timeoutMs?, onRequest? }, got ${shown(request)}.`,
+      );
+    }
+    this.run.call.check();
+    if (call.phase === 'ending') {
+      throw new AlliumError(
+        'INVALID_HOOK_RESULT',
+        'ctx.suspend() came after the tool had run. Ask in beforeToolCall, or in the tool before it acts.',
+      );
+    }
+    // What a layer assigned is written with the question, and told.
+    const { judgements } = this.run;
+    if (judgements.hides(ctx)) await judgements.assigned(ctx);
+    // Counted per context: an attempt that starts anew finds the answers of the one before.
+    this.asked ??= new WeakMap();
+    const count = (this.asked.get(ctx) ?? 0) + 1;
+    this.asked.set(ctx, count);
+    const by = this.run.nameAt(ctx._position);
+    // A layer and the tool inside it count in contexts of their own, so the id says who asks.
+    const asker = call.phase === 'judging' ? 'hook' : by === undefined ? 'tool' : `${by}-`;
+    const pending = await this.questions.make(call, ctx, 'suspend', request, by, `-${asker}${count}`);
+    const answer = await this.questions.answer(call, pending, request, ctx._scope);
+    if (answer) return answer;
+    throw this.suspension(ctx, pending);
+  }
+
+  /** Arguments a layer changed are validated and judged like new ones; an approval for others does not count. */
+  async rejudge(call: Call, ctx: ToolContext): Promise<ToolResult | undefined> {
+    const { block, ask, result } = await this.judge(call, ctx);
+    if (block) return errorResult(block.reason);
+    if (ask && call.approved !== hashOf(ctx)) {
+      const pending = await this.questions.make(call, ctx, 'ask', ask.request, ask.by);
+      const answer = await this.questions.answer(call, pending, ask.request, ctx._scope);
+      if (!answer) throw this.suspension(ctx, pending);
+      if (answer.type === 'respond') return textResult(answer.text);
+      if (answer.type === 'reject') return errorResult(rejection(answer));
+      if (answer.type === 'edit')
+        return errorResult('Not run: arguments that a middleware rewrites cannot be edited.');
+    }
+    return result?.value as ToolResult | undefined;
+  }
+
+  private suspension(ctx: ToolContext, pending: PendingRequest): Suspension {
+    const signal = new Suspension(pending);
+    ctx._latch(signal);
+    return signal;
+  }
+}
+
+function rejection({ reason }: Decision & { type: 'reject' }): string {
+  return reason ?? 'The call was rejected.';
+}
+
+/** What guards said of the calls of a message, as it is written with the message. */
+export function verdictEntries(
+  ctx: Context,
+  { content }: AssistantMessage,
+  verdicts: CallVerdicts,
+): readonly EntryDraft[] {
+  return [...verdicts].map(([index, said]) => {
+    const { id: callId } = content[index] as ToolCall;
+    const { deny: block, ask } = tellable(said, ctx);
+    return {
+      type: 'verdict',
+      runId: ctx.runId,
+      callId,
+      hash: BY_GUARDS,
+      verdict: { ...(block && { block }), ...(ask && { ask }) },
+    };
+  });
+}
+
+/**
+ * What guards said of a call as it may be written: a refusal as far as guards of results that can answer at once allow
+ * it, as the result that it becomes is judged later.
+ */
+export function tellable({ deny, ask }: CallVerdict, ctx: Context): CallVerdict {
+  if (!deny) return storable({ ask });
+  const { reason, by } = deny;
+  const shown = judgeUpdate([{ type: 'text', text: reason }], undefined, ctx, true);
+  return { deny: { reason: shown ? textOf({ content: shown.update }) : `Refused by guard "${by}".`, by } };
+}
+
+/** Without the functions of a request, which no journal can hold. */
+function storable<V extends Pick<Verdict, 'ask'>>({
+  ask,
+  ...rest
+}: V): Omit<V, 'ask'> & Pick<Verdict, 'ask'> {
+  if (!ask) return rest;
+  const { onRequest: _, ...request } = ask.request;
+  return { ...rest, ask: { ...ask, request } };
+}

@@ -1,0 +1,35 @@
+/** That calls begin is written before they do: after a crash those without a result are in doubt. */
+import type { AssistantMessage } from '../protocol/messages.js';
+import { ENTRY_VERSION, type EntryDraft } from '../protocol/store.js';
+import { inDoubtPolicy, type Tool } from '../protocol/tool.js';
+import type { Run } from '../run/run.js';
+
+/**
+ * Where nothing decides about calls in between, that they begin is journaled with the message that makes them: one
+ * write less for every turn. Does it matter for these calls whether they have begun?
+ */
+export function startsWith(run: Run, message: AssistantMessage, tools: readonly Tool[]): boolean {
+  const { plan, agent } = run;
+  if (
+    plan.decidesOnCalls ||
+    agent.toolExecution === 'sequential' ||
+    run.toolCallsLeft() !== Number.POSITIVE_INFINITY
+  )
+    return false;
+  let matters = false;
+  const { content } = message;
+  for (let i = 0; i < content.length; i++) {
+    const part = content[i]!;
+    if (part.type !== 'tool-call') continue;
+    const tool = run.findTool(part.name, tools);
+    // Not all of them begin at once: each is journaled when it does.
+    if (tool?.sequential || tool?.concurrency !== undefined) return false;
+    if (inDoubtPolicy(tool) === 'fail') matters = true;
+  }
+  return matters;
+}
+
+/** The entry for a call that begins by itself. */
+export function startOf(runId: string, messageId: string, callId: string): EntryDraft {
+  return { v: ENTRY_VERSION, at: 0, type: 'tool_started', runId, messageId, callId };
+}

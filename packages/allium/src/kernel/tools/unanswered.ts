@@ -1,0 +1,80 @@
+/** Calls that get no result of their own any more: what the history says of them instead. */
+import type { Agent } from '../agent/agent.js';
+import type { OpenRun } from '../journal/open-run.js';
+import { deepFreeze, type Message, textOf } from '../protocol/messages.js';
+import type { EntryBody } from '../protocol/store.js';
+import { errorResult, inDoubtPolicy, type Tool, type ToolResult } from '../protocol/tool.js';
+
+const IN_DOUBT = 'In doubt: ';
+const PERHAPS = 'May have run, result unknown: ';
+
+/** Of a call that had begun, and of whose effects nobody knows. */
+export function inDoubt(name: string): ToolResult {
+  const result = errorResult(
+    `${IN_DOUBT}"${name}" had started when the run broke off, and nobody knows whether it took effect. It was not run again.`,
+  );
+  made.add(result);
+  return result;
+}
+
+const made = new WeakSet<ToolResult>();
+
+/** Are these the kernel's words, and not those of a tool or hook that happen to begin like them? */
+export function isInDoubt(result: ToolResult): boolean {
+  return made.has(result);
+}
+
+/** Of a call that will get no other result, and of which is known that it did not run, or nothing. */
+export function withoutResult(why: string, mayHaveRun: boolean): string {
+  return `${mayHaveRun ? PERHAPS : 'Not run: '}${why}`;
+}
+
+/** Does this result say that the call may have had effects? */
+export function isDoubtful(result: Pick<Message, 'content'>): boolean {
+  const text = textOf(result);
+  return text.startsWith(IN_DOUBT) || text.startsWith(PERHAPS);
+}
+
+/**
+ * Is somebody asked whether a call may happen? Until all is answered, nothing of its batch runs. Not so where it was asked
+ * about arguments that a layer wrote: by then calls beside it had a result, or a sub-agent that asks.
+ */
+export function isAsked({ requests, batch }: OpenRun): boolean {
+  const asked = [...requests.values()];
+  return asked.some(({ kind }) => kind === 'ask') && batch?.answered === 0 && !asked.some(({ from }) => from);
+}
+
+/**
+ * May a call without a result have begun before this process went on with the run? That a tool begins which may be run
+ * again is not written down.
+ */
+export function mayHaveBegun(open: OpenRun, index: number, tools: readonly Tool[], agent?: Agent): boolean {
+  const { calls, results } = open.batch!;
+  const toolOf = ({ name }: { readonly name: string }) => tools.find((tool) => tool.name === name);
+  if (inDoubtPolicy(toolOf(calls[index]!)) === 'fail') return false;
+  if (isAsked(open)) return false;
+  if (agent?.toolExecution !== 'sequential' && !calls.some((call) => toolOf(call)?.sequential)) return true;
+  // One after the other: the next to come, unless the one before it stopped the run.
+  return !open.stop && results.indexOf(undefined) === index;
+}
+
+/** A result for every open call of a run, with the reason why it will get no other. */
+export function unanswered(
+  open: OpenRun,
+  why: string,
+  tools: readonly Tool[] = [],
+  agent?: Agent,
+): EntryBody[] {
+  const { runId, batch, count } = open;
+  if (!batch) return [];
+  return [...batch.calls.entries()]
+    .filter(([index]) => !batch.results[index])
+    .map(([index, { id, name }]): EntryBody => {
+      const { content, isError } = batch.started.includes(id)
+        ? inDoubt(name)
+        : errorResult(withoutResult(why, mayHaveBegun(open, index, tools, agent)));
+      const number = count + 1 + index;
+      const message = { role: 'tool' as const, toolCallId: id, toolName: name, content, isError };
+      return { type: 'tool_finished', runId, message: deepFreeze({ id: `${runId}.${number}`, ...message }) };
+    });
+}

@@ -1,0 +1,142 @@
+// The rooms of the kernel, top to bottom. A room may import from itself and from rooms below it, types included.
+//   node scripts/rooms.mjs    prints the rooms, their sizes, and who breaks the arrows
+
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { importsOf } from './imports.mjs';
+import { isTest, resolveSource } from './layout.mjs';
+import { alliumFolder } from './repository.mjs';
+
+/** Name of a folder in `kernel/` → what lives there. The order is that of the arrows. */
+export const rooms = {
+  agent: 'what users hold: agent, session, explain, sub-agents, the standalone pipeline',
+  run: 'one run from start to end, and the loop',
+  tools: 'a batch of calls: resolve, validate, ask, execute, record',
+  model: 'one model call: request, attempt, stream, answer',
+  inbox: 'what comes in meanwhile: messages, answers, cancel',
+  events: 'what goes out meanwhile: live messages, queue, observers',
+  plan: 'composing a list into a plan, the rule table',
+  layers: 'the onion',
+  guards: 'the guard ring and its streams',
+  context: 'what hooks are given',
+  journal: 'what is written, and what it comes to when read',
+  protocol: 'the types and constructors that users import',
+  lib: 'nothing about agents: errors, clock, scope, hash, JSON, queues',
+};
+
+/** Imports that still go upward, as `from → to`. This list may only get shorter. */
+export const exceptions = new Set([
+  'context/base-context.ts → agent/agent.ts',
+  'context/base-context.ts → layers/attempts.ts',
+  'context/base-context.ts → plan/compose.ts',
+  'context/base-context.ts → plan/run-options.ts',
+  'context/base-context.ts → run/run.ts',
+  'context/boundary.ts → run/run.ts',
+  'context/meters.ts → run/run.ts',
+  'context/model-context.ts → run/run.ts',
+  'context/run-context.ts → run/run.ts',
+  'context/seam-call.ts → events/live.ts',
+  'context/seam-call.ts → model/stalls.ts',
+  'context/seam-call.ts → run/run.ts',
+  'context/tool-context.ts → run/run.ts',
+  'context/turn-context.ts → run/run.ts',
+  'events/live.ts → run/run.ts',
+  'guards/assemble.ts → model/finish-reasons.ts',
+  'guards/guard-returns.ts → plan/hook-shapes.ts',
+  'guards/judgements.ts → layers/layer.ts',
+  'guards/judgements.ts → run/run.ts',
+  'guards/told-beside.ts → run/run.ts',
+  'guards/transforms.ts → events/live.ts',
+  'guards/transforms.ts → layers/layer.ts',
+  'inbox/admission.ts → run/run.ts',
+  'inbox/inbox.ts → run/run.ts',
+  'inbox/incoming.ts → run/run.ts',
+  'inbox/orphans.ts → run/run.ts',
+  'journal/session-state.ts → inbox/answers.ts',
+  'layers/attempts.ts → run/ended.ts',
+  'layers/layer.ts → plan/hook-shapes.ts',
+  'layers/layers.ts → run/ended.ts',
+  'lib/errors.ts → protocol/result.ts',
+  'lib/errors.ts → protocol/state.ts',
+  'model/finish-reasons.ts → run/run.ts',
+  'model/generate.ts → run/run.ts',
+  'model/model-call.ts → run/run.ts',
+  'model/model-phase.ts → run/run.ts',
+  'model/model-phase.ts → tools/tool-approval.ts',
+  'model/model-phase.ts → tools/tool-starts.ts',
+  'model/model-stream.ts → run/run.ts',
+  'plan/rules.ts → tools/tool-call.ts',
+  'plan/run-options.ts → agent/session.ts',
+  'protocol/limits.ts → plan/extra-models.ts',
+  'protocol/middleware.ts → agent/hazards.ts',
+  'protocol/middleware.ts → context/context.ts',
+  'protocol/middleware.ts → plan/compose.ts',
+  'protocol/result.ts → run/result-state.ts',
+  'protocol/tool.ts → context/context.ts',
+  'run/abandoned.ts → agent/agent.ts',
+  'run/begin.ts → agent/agent.ts',
+  'run/begin.ts → agent/session.ts',
+  'run/run.ts → agent/agent.ts',
+  'run/run.ts → agent/child-run.ts',
+  'tools/live-questions.ts → run/run.ts',
+  'tools/tool-approval.ts → run/run.ts',
+  'tools/tool-batch.ts → run/run.ts',
+  'tools/tool-questions.ts → run/run.ts',
+  'tools/tool-results.ts → run/abandoned.ts',
+  'tools/tool-starts.ts → run/run.ts',
+  'tools/unanswered.ts → agent/agent.ts',
+]);
+
+/**
+ * @param {ReadonlyMap<string, string>} sources Path below `src` (forward slashes) to code.
+ * @returns {string[]} Every import that goes upward, as `from → to`, in order, each once.
+ */
+export function upwardImports(sources) {
+  const order = Object.keys(rooms);
+  const found = new Set();
+  for (const [path, code] of sources) {
+    const from = roomOf(path);
+    if (from === undefined || isTest(path)) continue;
+    for (const { specifier } of importsOf(path, code)) {
+      const target = specifier?.startsWith('.') ? resolveSource(path, specifier, sources) : undefined;
+      const to = target && roomOf(target);
+      if (to && order.indexOf(to) < order.indexOf(from))
+        found.add(`${path.slice('kernel/'.length)} → ${target.slice('kernel/'.length)}`);
+    }
+  }
+  return [...found].sort();
+}
+
+/** The room of a file of the kernel; undefined for files elsewhere and for those that lie in no room. */
+export function roomOf(/** @type {string} */ path) {
+  const [, room] = /^kernel\/([^/]+)\//.exec(path) ?? [];
+  return room !== undefined && room in rooms ? room : undefined;
+}
+
+/** @returns {Map<string, string>} */
+export function readSources(folder = join(alliumFolder, 'src')) {
+  const paths = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((path) =>
+    path.endsWith('.ts'),
+  );
+  return new Map(paths.map((path) => [path.replaceAll('\\', '/'), readFileSync(join(folder, path), 'utf8')]));
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) report();
+
+function report() {
+  const sources = readSources();
+  const upward = upwardImports(sources);
+  let total = 0;
+  for (const [room, what] of Object.entries(rooms)) {
+    const files = [...sources].filter(([path]) => roomOf(path) === room && !isTest(path));
+    const lines = files.reduce((sum, [, code]) => sum + code.split('\n').length - 1, 0);
+    total += lines;
+    console.log(
+      `${room.padEnd(10)}${String(files.length).padStart(4)} files ${String(lines).padStart(6)} lines   ${what}`,
+    );
+  }
+  console.log(`${'kernel'.padEnd(10)}${' '.repeat(10)} ${String(total).padStart(6)} lines`);
+  console.log(`\n${upward.length} imports go upward; ${exceptions.size} are known.`);
+  for (const one of upward) console.log(`  ${one}`);
+}
