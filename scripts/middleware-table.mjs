@@ -31,8 +31,8 @@ export function middlewareTable() {
 }
 
 const header = `/** Written by scripts/middleware-table.mjs from the folders of src/middleware. Do not edit. */
-import type { Middleware } from '../kernel/middleware.js';
-import type { JsonSchema } from '../kernel/model.js';
+import type { Middleware } from '../kernel/protocol/middleware.js';
+import type { JsonSchema } from '../kernel/protocol/model.js';
 
 export interface MiddlewareModule {
   /** Imports the module and gives its factory. */

@@ -8,7 +8,7 @@ what was given and what is expected. Options of middleware are in their READMEs.
 
 ## \`new Agent(options)\`
 
-@options kernel/agent.ts AgentOptions
+@options kernel/agent/agent.ts AgentOptions
 
 The decision hooks of middleware (\`acceptMessage\`, \`transformContext\`, \`transformSystemPrompt\`, \`convertToLlm\`,
 \`resolveToolCall\`, \`beforeToolCall\`, \`afterToolCall\`, \`afterModelResponse\`, \`shouldStopAfterTurn\`, \`onRunEnd\`,
@@ -19,32 +19,32 @@ needs \`replaces\`.
 
 Reaching one ends the run as \`stopped\`, with \`stop.by\` \`'kernel'\`. More in [Limits and budgets](../guide/limits.md).
 
-@options kernel/limits.ts Limits
+@options kernel/protocol/limits.ts Limits
 
 ### \`settings\`
 
-@options kernel/model.ts ModelSettings
+@options kernel/protocol/model.ts ModelSettings
 
 ## \`agent.session(id, options)\`
 
-@options kernel/session.ts SessionOptions
+@options kernel/agent/session.ts SessionOptions
 
 ## \`run(input, options)\`, \`stream(input, options)\`
 
 Of an agent and of a session. \`input\` is text, content, a message or a list of them: see [Messages](messages.md).
 Middleware that declare \`runOptions\` add names of their own.
 
-@options kernel/agent.ts RunOptions
+@options kernel/agent/agent.ts RunOptions
 
 ## \`resume(options)\`, \`resumeStream(options)\`
 
 Of a session, to go on with a run that was suspended or broke off. They take everything \`run()\` takes, and:
 
-@options kernel/session.ts ResumeOptions
+@options kernel/agent/session.ts ResumeOptions
 
 ## \`tool(options)\`
 
-@options kernel/tool.ts ToolOptions
+@options kernel/protocol/tool.ts ToolOptions
 
 A schema that cannot be expressed as JSON Schema, or is not one of objects, is refused here, with \`INVALID_TOOL\`. A raw
 JSON Schema that is wrong further in fails the first call the same way.
@@ -53,25 +53,25 @@ JSON Schema that is wrong further in fails the first call the same way.
 
 What \`execute\` may return where text or JSON is not enough. \`content\` may be text.
 
-@options kernel/tool.ts ToolResult
+@options kernel/protocol/tool.ts ToolResult
 
 ### \`agent.asTool(options)\`
 
 Takes \`name\`, \`description\`, \`toJsonSchema\`, \`concurrency\`, \`timeoutMs\` and \`tags\` of \`tool()\`, and:
 
-@options kernel/agent-tool.ts AsToolOptions
+@options kernel/agent/agent-tool.ts AsToolOptions
 
 ## Questions to people
 
 \`beforeToolCall\` returns \`{ ask: request }\`, a tool calls \`ctx.suspend(request)\`. A request holds:
 
-@options kernel/store.ts Request
+@options kernel/protocol/store.ts Request
 
 Without an \`onRequest\` the run is suspended: \`result.pending\` holds the questions, and \`session.resume({ answers })\` goes on.
 With one, the run waits for it, and the wait counts for no limit: that of the request comes first, then that of the run,
 then that of the agent. It is given:
 
-@options kernel/store.ts PendingRequest
+@options kernel/protocol/store.ts PendingRequest
 
 and \`{ signal }\`, which aborts when nobody needs the answer any more. It returns a decision: \`{ type: 'approve' }\` (with
 \`remember: 'tool'\` or \`'arguments'\` for the rest of the session), \`{ type: 'edit', args }\`, \`{ type: 'reject', reason }\` or
@@ -115,13 +115,13 @@ Left alone.
 
 Beside its hooks, which [Concepts](../guide/concepts.md) shows, a middleware may say of itself:
 
-@options kernel/middleware.ts Middleware name tools mentions brings state extraLlmCalls runOptions order onFail suspends sink traits seams guard
+@options kernel/protocol/middleware.ts Middleware name tools mentions brings state extraLlmCalls runOptions order onFail suspends sink traits seams guard
 
 ### \`ctx.generate(model, request)\`
 
 A middleware's own call of a model. It is refused with \`INVALID_OPTION\` where it names anything else.
 
-@options kernel/base-context.ts GenerateRequest
+@options kernel/context/base-context.ts GenerateRequest
 `;
 
 export const MESSAGES_TEXT = `
@@ -159,14 +159,14 @@ console.log(messages.map((message) => \`\${message.role}: \${textOf(message)}\`)
 
 ## Roles
 
-@shapes kernel/messages.ts UserMessage ModelResponse AssistantMessage ToolMessage
+@shapes kernel/protocol/messages.ts UserMessage ModelResponse AssistantMessage ToolMessage
 
 An \`AssistantMessage\` is a \`ModelResponse\` with an id. Each may carry \`metadata\`, a record of JSON that no model is shown;
 its \`provider\` holds options by provider name, which that provider does see.
 
 ## Content
 
-@shapes kernel/messages.ts TextContent ImageContent FileContent ThinkingContent ToolCall ProviderContent
+@shapes kernel/protocol/messages.ts TextContent ImageContent FileContent ThinkingContent ToolCall ProviderContent
 
 | role | content |
 |---|---|

@@ -27,8 +27,9 @@ describe('the rooms of the kernel', () => {
     ]);
     expect(rows).toEqual(
       Object.entries(rooms).map(([room, what]) => {
-        const files = readdirSync(join(kernel, room)).filter(isSource).sort();
-        return [room, what, files.map((file) => `\`${file.replace(/\.ts$/, '')}\``).join(', ')];
+        const files = readdirSync(join(kernel, room)).filter(isSource);
+        const names = files.map((file) => file.replace(/\.ts$/, '')).sort();
+        return [room, what, names.map((name) => `\`${name}\``).join(', ')];
       }),
     );
   });

@@ -97,15 +97,23 @@ describe('npm start -- --json FILE', () => {
     expect(JSON.stringify(found?.message)).toContain('ingrid@bergen.example');
   });
 
-  it('asks before it books, and has the answer before the call starts', () => {
+  it('asks before it books, and has the answer before the call ends', () => {
     const [request] = ofType('request');
     const [answer] = ofType('answer');
     expect(request?.request).toMatchObject({ toolName: 'book_room', kind: 'ask', by: 'approval' });
     expect(answer).toMatchObject({ requestId: request?.request.id, decision: { type: 'approve' } });
     const booked = lines.findIndex(
-      (line) => line.type === 'tool_execution_start' && line.toolCall.name === 'book_room',
+      (line) => line.type === 'tool_execution_end' && line.toolCall.name === 'book_room',
     );
     expect(lines.indexOf(answer!)).toBeLessThan(booked);
+    const states = lines
+      .filter((line) => 'toolCall' in line && line.toolCall.name === 'book_room')
+      .slice(0, 3);
+    expect(states.map(({ type }) => type)).toEqual([
+      'tool_execution_start',
+      'tool_execution_waiting',
+      'tool_execution_end',
+    ]);
   });
 
   it('answers the second run from the cache', () => {

@@ -77,8 +77,12 @@ async function run() {
   const screen = liveView(io, { stream: true });
   const both = {
     ...screen,
-    event(/** @type {import('allium').AgentEvent} */ event, /** @type {number | undefined} */ at) {
-      screen.event(event, at);
+    event(
+      /** @type {import('allium').AgentEvent} */ event,
+      /** @type {number | undefined} */ at,
+      /** @type {boolean | undefined} */ asked,
+    ) {
+      screen.event(event, at, asked);
       file.event(event);
     },
     request: file.request,

@@ -66,12 +66,12 @@ export function converse(
           : session.stream(input, { signal, onRequest });
       const counting: View = {
         ...view,
-        event(event, at) {
+        event(event, at, asked) {
           if (event.type === 'message_end' && event.message?.role === 'assistant') {
             const spent = event.message.usage?.totalTokens ?? 0;
             sofar = { turns: sofar.turns + 1, tokens: sofar.tokens + spent };
           }
-          view.event(event, at);
+          view.event(event, at, asked);
         },
       };
       const { result, error } = await follow(start, counting, { ask });

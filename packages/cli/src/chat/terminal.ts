@@ -90,8 +90,8 @@ class TerminalChat {
     };
     const timer = setInterval(show, 500);
     const view: View = {
-      event(event, at) {
-        narrator(event, at);
+      event(event, at, asked) {
+        narrator(event, at, asked);
         if (event.type === 'message_end' || event.type === 'message_reset') screen.endLine();
       },
       pause() {},

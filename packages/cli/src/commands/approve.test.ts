@@ -298,7 +298,7 @@ describe('for the rest of the session', () => {
   it('approves in a terminal', async () => {
     const approve = here().terminal(['approve', 'ann']);
     await approve.until('Approve for this session');
-    approve.type(KEYS.down + KEYS.enter);
+    approve.type(KEYS.down.repeat(3) + KEYS.enter);
     await approve.until('pay: paid 5');
     expect(await approve.exit()).toBe(0);
     expect((await payAgain()).stdout).toContain('pay: paid 6');

@@ -59,11 +59,13 @@ async function ask(io: Io, request: PendingRequest): Promise<Decision | undefine
   const choice = await askWhich(io, describeRequest(request).join('\n'), [
     ...(request.kind === 'ask' ? [] : [{ value: 'respond', label: 'Answer' }]),
     { value: 'approve', label: 'Approve' },
-    ...(request.kind === 'ask'
-      ? [{ value: 'always', label: 'Approve for this session', hint: 'any call of this tool' }]
-      : []),
     { value: 'reject', label: 'Reject' },
-    ...(request.kind === 'ask' ? [{ value: 'edit', label: 'Change the arguments' }] : []),
+    ...(request.kind === 'ask'
+      ? [
+          { value: 'edit', label: 'Change the arguments' },
+          { value: 'always', label: 'Approve for this session', hint: 'any call of this tool' },
+        ]
+      : []),
     { value: 'later', label: 'Decide later', hint: 'suspends the run' },
   ]);
   const { hash } = request;

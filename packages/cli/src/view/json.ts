@@ -22,7 +22,6 @@ export function jsonView(
     return { ...event, result: withoutSecrets(event.result, redact, redactError) };
   };
   return {
-    everything: true,
     event: (event) => put(shown(event)),
     pause() {},
     request: (request) => put({ type: 'request', runId: request.runId, request }),

@@ -69,10 +69,10 @@ export function liveView(io: Io, options: LiveOptions = {}): View {
   );
   let waitsFor: string | undefined;
   return {
-    event(event, at = now()) {
+    event(event, at = now(), asked = false) {
       spinner.stop();
       waitsFor = undefined;
-      inner(event, at);
+      inner(event, at, asked);
       if (event.type === 'message_end') paper.endLine();
       if (event.type === 'agent_end') {
         if (!stream && event.result.text !== '') paper.text(`${event.result.text}\n`);
@@ -107,12 +107,14 @@ export function narrate(
   now: () => number,
   /** What was answered about calls, by their id: the line of a call says what is really done. */
   decided: ReadonlyMap<string, Decision> = new Map(),
-): (event: AgentEvent, at?: number) => void {
+): View['event'] {
   const begun = new Map<string, number>();
   /** Middleware that have spoken for themselves: the list at the end need not repeat them. */
   const heard = new Set<string>();
   const said = makePieces((text) => paper.text(text));
-  return (event, at = now()) => {
+  return (event, at = now(), asked = false) => {
+    // The question shows it; what is done with it is shown when it is over.
+    if (asked) return;
     switch (event.type) {
       case 'message_update':
         if (event.delta.type === 'text') said.add(event.delta.text);

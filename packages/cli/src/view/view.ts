@@ -11,15 +11,16 @@ import {
 import { catchConsole } from '../terminal/console.js';
 
 export interface View {
-  /** `at` is when it came, by `performance.now()`: it may have waited for its turn. */
-  event(event: AgentEvent, at?: number): void;
+  /**
+   * `at` is when it came, by `performance.now()`: it may have waited for its turn. `asked`: it is the start of a call that
+   * somebody is asked about, which the question shows too.
+   */
+  event(event: AgentEvent, at?: number, asked?: boolean): void;
   /** Something is going to be asked: leave the screen alone. */
   pause(): void;
   /** The run asks something, and is answered in place. */
   request?(request: PendingRequest): void;
   answer?(request: PendingRequest, decision: Decision): void;
-  /** It is shown every event. Otherwise not the start of a call that is asked about: the question shows that. */
-  readonly everything?: boolean;
   /** Tools and middleware wrote this line to the console. Without it the console is left alone. */
   log?(line: string): void;
 }
@@ -81,8 +82,8 @@ export async function follow(
   const tell = (): void => {
     for (const text of held.splice(0)) view.log?.(text);
   };
-  const show = (event: AgentEvent, at: number): void => {
-    view.event(event, at);
+  const show = (event: AgentEvent, at: number, asked?: boolean): void => {
+    view.event(event, at, asked);
     if (event.type === 'message_start') speaking = true;
     else if (event.type === 'message_end') {
       speaking = false;
@@ -100,11 +101,11 @@ export async function follow(
     for await (const event of stream) {
       const at = performance.now();
       if (event.type === 'tool_execution_waiting') asked.add(event.toolCall.id);
-      if (event.type === 'tool_execution_start' && !view.everything)
+      if (event.type === 'tool_execution_start')
         void line.add(async () => {
           // That a call waits is told right after its start.
           await new Promise(setImmediate);
-          if (!asked.has(event.toolCall.id)) show(event, at);
+          show(event, at, asked.has(event.toolCall.id));
         });
       else line.run(() => show(event, at));
       if (paceMs > 0 && event.type === 'message_update')
