@@ -1,4 +1,4 @@
-/** The promises of DESIGN 5 as properties: any chunking, any stack of guards, every way a response can come. */
+/** What guards promise, as properties: any chunking, any stack of guards, every way a response can come. */
 
 import {
   Agent,

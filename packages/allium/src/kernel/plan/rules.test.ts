@@ -1,4 +1,4 @@
-/** DESIGN 3.1: one composition rule per decision hook, each tried at its edges. */
+/** One composition rule per decision hook, each tried at its edges. */
 import {
   Agent,
   assistantMessage,

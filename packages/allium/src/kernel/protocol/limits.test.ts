@@ -1,4 +1,4 @@
-/** DESIGN 4, kernel limits: hard, shared with sub-agents, and a cached answer costs nothing. */
+/** Limits of the kernel: hard, shared with sub-agents, and a cached answer costs nothing. */
 import {
   Agent,
   type AgentOptions,

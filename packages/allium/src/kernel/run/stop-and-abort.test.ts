@@ -1,4 +1,4 @@
-/** DESIGN 3.3: stopping and aborting from everywhere, and a valid history after it. */
+/** Stopping and aborting from everywhere, and a valid history after it. */
 import { getEventListeners } from 'node:events';
 import {
   Agent,

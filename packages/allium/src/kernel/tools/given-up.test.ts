@@ -1,4 +1,4 @@
-/** DESIGN 3.2: attempts that are given up end alone; what hooks, guards and layers say in them counts for nothing. */
+/** Attempts that are given up end alone; what hooks, guards and layers say in them counts for nothing. */
 import { Agent, defineMiddleware, type Middleware, type Model, StopRun, textOf, tool } from 'allium';
 import { scriptedModel, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-/** DESIGN 7: questions to humans, what their answers do, and that nobody is asked or judged twice. */
+/** Questions to people, what their answers do, and that nobody is asked or judged twice. */
 import {
   Agent,
   type AgentOptions,

@@ -1,4 +1,4 @@
-/** DESIGN 4, tool batches: every call gets exactly one result, in call order, whatever happens. */
+/** Tool batches: every call gets exactly one result, in call order, whatever happens. */
 import {
   Agent,
   assistantMessage,
