@@ -13,6 +13,26 @@ import { importsOf, packageOf } from './imports.mjs';
  * @property {string} says The rule in words, for the message.
  */
 
+/** What everybody outside the kernel writes with: the names that users have, too. */
+const PUBLIC = ['index.ts', 'kit/index.ts'];
+
+/**
+ * Folders that some middleware share, and who may import them beside the public names. Whoever is not listed has none.
+ *
+ * @type {readonly { folders: RegExp, shared: readonly string[] }[]}
+ */
+const SHARED = [
+  { folders: /^(?:record|replay)$/, shared: ['cassette/'] },
+  { folders: /^(?:cache|tool-cache|idempotency)$/, shared: ['caching/'] },
+  { folders: /^(?:compaction|context-editing|history-truncator)$/, shared: ['context-window/'] },
+  {
+    folders: /^(?:deferred-tools|skills|subagents|tool-result-limit)$/,
+    shared: ['own-tools/', 'context-window/token-counter.ts'],
+  },
+  { folders: /^memory-recall$/, shared: ['stores/sqlite/driver.ts'] },
+  { folders: /^structured-output$/, shared: ['json-schema/index.ts'] },
+];
+
 /** @type {readonly Arrow[]} */
 export const arrows = [
   {
@@ -23,53 +43,18 @@ export const arrows = [
     says: 'kernel/ imports nothing outside kernel/',
   },
   {
+    from: /^(kit\/)/,
+    may: inside('kernel/', 'kit/'),
+    builtins: false,
+    packages: false,
+    says: 'kit/ hands out what the kernel has for authors, and imports nothing else',
+  },
+  {
     from: /^middleware\/index\.ts$/,
     may: (path) => /^middleware\/[^/]+\/index\.ts$/.test(path),
     builtins: false,
     packages: false,
     says: 'middleware/index.ts only lists the middleware',
-  },
-  {
-    from: /^(cassette\/)/,
-    may: inside('kernel/', 'cassette/'),
-    builtins: true,
-    packages: false,
-    says: 'cassette/, which record and replay share, imports the kernel',
-  },
-  {
-    from: /^(middleware\/(?:record|replay)\/)/,
-    may: (path, own) => inside('kernel/', 'cassette/', own)(path) || path === 'index.ts',
-    builtins: true,
-    packages: true,
-    says: 'record and replay import the kernel, cassette/ and their own folder',
-  },
-  {
-    from: /^(caching\/)/,
-    may: inside('kernel/', 'caching/'),
-    builtins: false,
-    packages: false,
-    says: 'caching/, which cache, tool-cache and idempotency share, imports the kernel',
-  },
-  {
-    from: /^(middleware\/(?:cache|tool-cache|idempotency)\/)/,
-    may: (path, own) => inside('kernel/', 'caching/', own)(path) || path === 'index.ts',
-    builtins: true,
-    packages: true,
-    says: 'cache, tool-cache and idempotency import the kernel, caching/ and their own folder',
-  },
-  {
-    from: /^(context-window\/)/,
-    may: inside('kernel/', 'context-window/'),
-    builtins: false,
-    packages: true,
-    says: 'context-window/, which the middleware that fit requests into a window share, imports the kernel',
-  },
-  {
-    from: /^(middleware\/(?:compaction|context-editing|history-truncator)\/)/,
-    may: (path, own) => inside('kernel/', 'texts/', 'context-window/', own)(path) || path === 'index.ts',
-    builtins: true,
-    packages: true,
-    says: 'compaction, context-editing and history-truncator import the kernel, texts/, context-window/ and their own folder',
   },
   {
     from: /^(texts\/)/,
@@ -79,50 +64,46 @@ export const arrows = [
     says: 'texts/, which every middleware may use, imports nothing',
   },
   {
-    from: /^(own-tools\/)/,
-    may: inside('kernel/', 'own-tools/'),
+    from: /^((?:caching|own-tools)\/)/,
+    may: (path, own) => inside(...PUBLIC, own)(path),
     builtins: false,
     packages: false,
-    says: 'own-tools/, which middleware with tools of their own share, imports the kernel',
+    says: 'what some middleware share imports ../index.js, ../kit/index.js and its own folder',
   },
   {
-    from: /^(middleware\/(?:deferred-tools|skills|subagents|tool-result-limit)\/)/,
-    may: (path, own) =>
-      inside('kernel/', 'texts/', 'own-tools/', own)(path) ||
-      ['index.ts', 'context-window/token-counter.ts'].includes(path),
+    from: /^(cassette\/)/,
+    may: (path, own) => inside(...PUBLIC, own)(path),
     builtins: true,
-    packages: true,
-    says: 'middleware with tools of their own import the kernel, texts/, own-tools/, their own folder and the counter of tokens',
+    packages: false,
+    says: 'cassette/, which record and replay share, imports ../index.js, ../kit/index.js and its own folder',
   },
   {
-    from: /^(middleware\/memory-recall\/)/,
-    may: (path, own) =>
-      inside('kernel/', 'texts/', own)(path) || ['index.ts', 'stores/sqlite/driver.ts'].includes(path),
-    builtins: true,
+    from: /^((?:context-window|json-schema)\/)/,
+    may: (path, own) => inside(...PUBLIC, own)(path),
+    builtins: false,
     packages: true,
-    says: 'memory-recall imports the kernel, texts/, its own folder and the driver of the SQLite store',
-  },
-  {
-    from: /^(middleware\/structured-output\/)/,
-    may: (path, own) =>
-      inside('kernel/', 'texts/', own)(path) || ['index.ts', 'json-schema/index.ts'].includes(path),
-    builtins: true,
-    packages: true,
-    says: 'structured-output imports the kernel, texts/, json-schema/ and its own folder',
+    says: 'it imports ../index.js, ../kit/index.js and its own folder',
   },
   {
     from: /^(middleware\/[^/]+\/)/,
-    may: (path, own) => inside('kernel/', 'texts/', own)(path) || path === 'index.ts',
+    may: (path, own) => inside(...PUBLIC, 'texts/', own, ...sharedBy(own))(path),
     builtins: true,
     packages: true,
-    says: 'a middleware imports the kernel (or ../../index.js), texts/ and its own folder',
+    says: 'a middleware imports ../../index.js, ../../kit/index.js, its own folder and what it shares with others, as anybody could',
   },
   {
-    from: /^((?:models|stores)\/[^/]+\/)/,
-    may: (path, own) => inside('kernel/', own)(path) || path === 'index.ts',
+    from: /^(stores\/[^/]+\/)/,
+    may: (path, own) => inside(...PUBLIC, 'kit/stores.ts', 'stores/kit/index.ts', own)(path),
     builtins: true,
     packages: true,
-    says: 'a model or store imports the kernel (or ../../index.js) and its own folder',
+    says: 'a store imports ../../index.js, ../../kit/index.js, ../kit/index.js and its own folder',
+  },
+  {
+    from: /^(models\/[^/]+\/)/,
+    may: (path, own) => inside(...PUBLIC, own)(path),
+    builtins: true,
+    packages: true,
+    says: 'a model imports ../../index.js, ../../kit/index.js and its own folder',
   },
   {
     from: /^/,
@@ -133,11 +114,17 @@ export const arrows = [
   },
 ];
 
+/** Whose code may read fields that begin with an underscore: they are not in the types that users see. */
+const INSIDERS = /^(?:kernel|kit|testing)\/|^index\.ts$/;
+
+/** `ctx._run`, and `{ _run }` or `{ _run: run }` taken apart. */
+const SECRET = /\._[a-z]\w*|[{,]\s*_[a-z]\w*\s*(?=[:,}=])/gi;
+
 /**
  * Checks all sources of a package. Tests are free: they may import the test kit and development dependencies.
  *
  * @param {ReadonlyMap<string, string>} sources Path below `src` (forward slashes) to code.
- * @returns {string[]} One message per import that breaks an arrow; empty when all is well.
+ * @returns {string[]} One message per import that breaks an arrow, and per private field that is read outside; empty when all is well.
  */
 export function layoutViolations(sources) {
   /** @type {string[]} */
@@ -147,6 +134,7 @@ export function layoutViolations(sources) {
     const arrow = arrows.find(({ from }) => from.test(path));
     if (!arrow) continue;
     const own = arrow.from.exec(path)?.[1] ?? '';
+    if (!INSIDERS.test(path)) violations.push(...secretsOf(path, code));
     for (const { specifier, kind, line } of importsOf(path, code)) {
       const broken = judge(specifier, kind);
       if (broken) violations.push(`${path}:${line} imports ${specifier ?? 'a computed path'}: ${broken}.`);
@@ -171,6 +159,13 @@ export function layoutViolations(sources) {
   return violations;
 }
 
+function secretsOf(/** @type {string} */ path, /** @type {string} */ code) {
+  return [...code.matchAll(SECRET)].map(({ 0: read, index }) => {
+    const line = code.slice(0, index).split('\n').length;
+    return `${path}:${line} reads ${read.replace(/^[{,]\s*/, '').trim()}: only the kernel, kit/ and testing/ may, for users cannot.`;
+  });
+}
+
 /** `max-turns` → `maxTurns`. */
 export function camelCase(/** @type {string} */ kebab) {
   return kebab.replace(/-([a-z0-9])/g, (_, letter) => letter.toUpperCase());
@@ -186,6 +181,11 @@ export function camelCase(/** @type {string} */ kebab) {
 export function resolveSource(from, specifier, sources) {
   const path = posix.join(posix.dirname(from), specifier);
   return [path.replace(/\.js$/, '.ts'), path].find((candidate) => sources.has(candidate));
+}
+
+function sharedBy(/** @type {string} */ own) {
+  const name = own.split('/')[1] ?? '';
+  return SHARED.filter(({ folders }) => folders.test(name)).flatMap(({ shared }) => shared);
 }
 
 function inside(/** @type {string[]} */ ...folders) {

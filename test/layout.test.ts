@@ -113,10 +113,13 @@ describe('layoutViolations', () => {
     'kernel/agent.test.ts': `import { it } from 'vitest'; import { text } from '../testing/index.js';`,
     'testing/index.ts': `export { agent } from '../index.js';`,
     'middleware/index.ts': `export { cache } from './cache/index.js';`,
-    'middleware/cache/index.ts': `import { createHash } from 'node:crypto'; import { agent } from '../../kernel/agent.js'; import './key.js';`,
+    'middleware/cache/index.ts': `import { createHash } from 'node:crypto'; import { agent } from '../../index.js'; import '../../kit/index.js'; import './key.js';`,
     'middleware/cache/key.ts': `import { agent } from '../../index.js'; const lru = await import('lru-cache');`,
     'middleware/retry/index.ts': `export const retry = 1;`,
-    'stores/memory/index.ts': `import { agent } from '../../kernel/agent.js';`,
+    'kit/index.ts': `export { agent } from '../kernel/agent.js';`,
+    'kit/stores.ts': `export { agent } from '../kernel/agent.js';`,
+    'stores/kit/index.ts': `export { agent } from '../../kit/stores.js';`,
+    'stores/memory/index.ts': `import { agent } from '../../index.js'; import '../kit/index.js';`,
   };
   const violationsOf = (files: Record<string, string>) =>
     layoutViolations(new Map(Object.entries({ ...clean, ...files })));
@@ -144,6 +147,21 @@ describe('layoutViolations', () => {
       `export const load = (path: string) => import(path);`,
     ],
     ['a middleware importing another', 'middleware/retry/index.ts', `import '../cache/index.js';`],
+    ['a middleware importing the kernel', 'middleware/retry/index.ts', `import '../../kernel/agent.js';`],
+    [
+      'a middleware importing a type of the kernel',
+      'middleware/retry/index.ts',
+      `import type { Agent } from '../../kernel/agent.js';`,
+    ],
+    [
+      'a middleware importing the kit of stores',
+      'middleware/retry/index.ts',
+      `import '../../kit/stores.js';`,
+    ],
+    ['a store importing the kernel', 'stores/memory/index.ts', `import '../../kernel/agent.js';`],
+    ['a model importing the kernel', 'models/offline/index.ts', `import '../../kernel/agent.js';`],
+    ['a shared folder importing the kernel', 'caching/lru.ts', `import '../kernel/agent.js';`],
+    ['the kit importing a middleware', 'kit/a.ts', `import '../middleware/cache/index.js';`],
     ['a middleware importing the test kit', 'middleware/retry/index.ts', `import '../../testing/index.js';`],
     ['a middleware importing a package', 'middleware/retry/index.ts', `import pRetry from 'p-retry';`],
     [
@@ -160,6 +178,18 @@ describe('layoutViolations', () => {
     const violations = violationsOf({ [path]: `\n${code}` });
     expect(violations).toHaveLength(1);
     expect(violations[0]).toContain(`${path}:2 imports `);
+  });
+
+  it.each([
+    ['read', 'export const f = (ctx: any) => ctx._run;', '._run'],
+    ['taken apart', 'export const f = ({ _call: call }: any) => call;', '_call'],
+    ['taken apart under its own name', 'export const f = ({ agent, _of }: any) => [agent, _of];', '_of'],
+  ])('catches a private field that is %s outside the kernel', (_, code, field) => {
+    const [found, ...more] = violationsOf({ 'middleware/retry/index.ts': `\n${code}` });
+    expect(found).toContain(`middleware/retry/index.ts:2 reads ${field}:`);
+    expect(more).toEqual([]);
+    for (const insider of ['kernel/a.ts', 'kit/a.ts', 'testing/a.ts'])
+      expect(violationsOf({ [insider]: code })).toEqual([]);
   });
 });
 

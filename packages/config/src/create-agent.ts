@@ -9,7 +9,7 @@ import {
   type Tool,
   withStoreTimeout,
 } from 'allium';
-import { checkKeys, shown } from 'allium/stores/kit';
+import { checkKeys, describeValue } from 'allium/kit';
 import { ConfigError } from './config-error.js';
 import { hideSecrets, observerReport, type SecretsHidden } from './hide-secrets.js';
 import { isTable } from './interpolate.js';
@@ -134,7 +134,7 @@ async function makeModel(resolver: Resolver, override: string | Model | undefine
   throw resolver.failure(
     new ConfigError(
       'CONFIG_INVALID',
-      `Expected a model with provider, id and stream(), got ${shown(model)}.`,
+      `Expected a model with provider, id and stream(), got ${describeValue(model)}.`,
     ),
     () => path,
   );
@@ -151,7 +151,7 @@ async function makeStore(
   const store = (named ? await resolver.make('store', named) : item) as Store;
   if (typeof store?.append !== 'function')
     throw resolver.failure(
-      new ConfigError('CONFIG_INVALID', `Expected a store, got ${shown(store)}.`),
+      new ConfigError('CONFIG_INVALID', `Expected a store, got ${describeValue(store)}.`),
       () => path,
     );
   return { store, close: async () => void (named && (await withStoreTimeout(store).close?.())) };
@@ -182,7 +182,7 @@ function wrongTools(found: readonly Tool[], before: readonly Tool[], from: strin
     if (names.includes(name))
       return new ConfigError(
         'DUPLICATE_TOOL',
-        `There is a tool called ${shown(name)} already. Rename one, or leave one out.`,
+        `There is a tool called ${describeValue(name)} already. Rename one, or leave one out.`,
       );
     names.push(name);
   }
@@ -207,7 +207,7 @@ async function makeObservers(resolver: Resolver): Promise<Observer[]> {
         if (!isPath(named.name))
           throw new ConfigError(
             'CONFIG_INVALID',
-            `Observers are files of yours, got ${shown(named.name)}. ${OWN_FILE}`,
+            `Observers are files of yours, got ${describeValue(named.name)}. ${OWN_FILE}`,
           );
         const { module, chosen } = await importUser(dir, named.name);
         if (chosen === undefined)

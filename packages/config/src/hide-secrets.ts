@@ -9,7 +9,7 @@ import {
   type ToolResult,
   terminalText,
 } from 'allium';
-import { shown } from 'allium/stores/kit';
+import { describeValue } from 'allium/kit';
 import { isTable } from './interpolate.js';
 import { redactor, secretsIn } from './redact.js';
 import { LONG } from './secret.js';
@@ -210,7 +210,7 @@ export function observerReport(
     const what =
       error === undefined
         ? `is too slow: ${dropped} events dropped`
-        : `threw: ${shown(typeof thrown === 'string' ? redact(thrown) : redactDeep(thrown, redact))}`;
+        : `threw: ${describeValue(typeof thrown === 'string' ? redact(thrown) : redactDeep(thrown, redact))}`;
     const line = `[allium] observer "${observer}" ${what}`;
     if (said.has(line) || said.size >= REMEMBERED) return;
     said.add(line);

@@ -1,8 +1,8 @@
 /** Finds, reads and checks a config file. */
 import { existsSync, lstatSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
+import { checkKeys, closestName } from 'allium/kit';
 import { checkOptionsSchema } from 'allium/registry';
-import { checkKeys, nearest } from 'allium/stores/kit';
 import { parse, TomlError } from 'smol-toml';
 import { ConfigError } from './config-error.js';
 import { interpolate, isTable, variablesIn } from './interpolate.js';
@@ -172,7 +172,7 @@ function underAllium(file: string, source: ConfigSource, value: unknown): unknow
   const stranger = Object.keys(value).find((key) => key !== 'allium' && key !== '$schema');
   if (stranger !== undefined) {
     const where = place(file, source, [stranger]);
-    const advice = nearest(stranger, ['allium'])
+    const advice = closestName(stranger, ['allium'])
       ? `Unknown key \`${stranger}\`. Did you mean \`allium\`?`
       : `Everything stands under \`allium\`: write \`allium.${stranger}\`.`;
     throw new ConfigError('CONFIG_INVALID', advice, where);

@@ -1,10 +1,7 @@
 /** Finds in a store what was answered before; whoever asks the same at the same time waits for the first one. */
 
-import type { Context } from '../kernel/context/context.js';
-import { type Clock, monotonic } from '../kernel/lib/clock.js';
-import { invalidOption, isControl, isThenable } from '../kernel/lib/errors.js';
-import { checkInteger, checkMethods } from '../kernel/protocol/options.js';
-import type { Awaitable } from '../kernel/protocol/store.js';
+import { type Awaitable, type Clock, type Context, isControl, monotonic } from '../index.js';
+import { checkInteger, checkMethods, invalidOption, isThenable } from '../kit/index.js';
 import { abortable } from './abortable.js';
 import { GONE, InFlight, NONE, type Outcome, type Underway } from './in-flight.js';
 import { Lru } from './lru.js';

@@ -1,8 +1,7 @@
 /** Results of tools in a store, and which tools they are of. */
-import type { ToolContext } from '../kernel/context/context.js';
-import { invalidOption } from '../kernel/lib/errors.js';
-import type { ToolResult } from '../kernel/protocol/tool.js';
 
+import type { ToolContext, ToolResult } from '../index.js';
+import { invalidOption } from '../kit/index.js';
 /** What is stored: JSON, so that any store can hold it. */
 export interface StoredResult {
   readonly version: 1;

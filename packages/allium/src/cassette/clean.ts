@@ -1,7 +1,6 @@
 /** What differs from run to run, and what nobody may read, taken out of everything that is written or compared. */
 
-import { hidesText } from '../kernel/lib/json-texts.js';
-import { checkFunction } from '../kernel/protocol/options.js';
+import { checkFunction, hasRepeatedKeys } from '../kit/index.js';
 import { checkPatterns, isCredentialHeader, MASK, masking, type Pattern } from './secrets.js';
 
 /** Options that `record` and `replay` share: both have to be given the same, or keys differ. */
@@ -92,7 +91,7 @@ function cleaner(text: (text: string) => string): Cleaner {
       return plain;
     }
     const cleaned = JSON.stringify(walk(value));
-    const same = plain === given && cleaned === JSON.stringify(value) && !hidesText(given, value);
+    const same = plain === given && cleaned === JSON.stringify(value) && !hasRepeatedKeys(given, value);
     return same ? given : cleaned;
   };
   return { text, value: <T>(value: T) => walk(value) as T, json };

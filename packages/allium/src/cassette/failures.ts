@@ -1,7 +1,6 @@
 /** What was thrown, as JSON and back: name, message, code and status, so that whoever handles it does the same again. */
-import { AlliumError, controlKind, messageOf, type StopRun } from '../kernel/lib/errors.js';
-import { asJson } from '../kernel/lib/json-texts.js';
-import { headerOf, isTransient } from '../kernel/protocol/transient.js';
+import { AlliumError, isTransient, type StopRun } from '../index.js';
+import { controlKind, errorHeader, messageOf, toStoredJson } from '../kit/index.js';
 import type { Cleaner } from './clean.js';
 import type { StoredError, StoredStop } from './format.js';
 
@@ -44,14 +43,14 @@ export function toStoredFailure(error: unknown, clean: Cleaner): StoredError {
 }
 
 function described(error: unknown, causes: number): StoredError {
-  if (!(error instanceof Error)) return { thrown: asJson(error) ?? null };
+  if (!(error instanceof Error)) return { thrown: toStoredJson(error) ?? null };
   const { name, message, cause } = error;
   const fields = Object.entries(error).filter(([, value]) =>
     ['string', 'number', 'boolean'].includes(typeof value),
   );
   const plain = error as unknown as Record<string, unknown>;
   const headers = HEADERS.flatMap((header) => {
-    const value = headerOf(plain, header);
+    const value = errorHeader(plain, header);
     return value === undefined ? [] : [[header, value]];
   });
   return {
@@ -59,7 +58,7 @@ function described(error: unknown, causes: number): StoredError {
     name,
     message,
     ...(headers.length > 0 && { headers: Object.fromEntries(headers) }),
-    ...(error instanceof AlliumError && { data: asJson(error.data) }),
+    ...(error instanceof AlliumError && { data: toStoredJson(error.data) }),
     ...(cause !== undefined && causes > 0 && { cause: described(cause, causes - 1) }),
   };
 }

@@ -1,9 +1,7 @@
 /** What is wrong with a line of a cassette: people edit them. */
-import { Assembler } from '../kernel/guards/assemble.js';
-import { messageOf, shown } from '../kernel/lib/errors.js';
-import { type ModelResponse, toolCallsOf } from '../kernel/protocol/messages.js';
-import type { ModelPart } from '../kernel/protocol/model.js';
-import { isContentList, toolResult } from '../kernel/protocol/tool.js';
+
+import { type ModelPart, type ModelResponse, toolCallsOf, toolResult } from '../index.js';
+import { describeValue, isToolContent, messageOf, ResponseAssembler } from '../kit/index.js';
 import type { Cleaner } from './clean.js';
 import type { Entry, StoredAnswer, StoredPart, StoredRequest, StoredVerdict, ToolEntry } from './format.js';
 import { partsOfStored, textFieldOf } from './pieces.js';
@@ -27,7 +25,7 @@ function flawOfAnswer(answer: StoredAnswer): string | undefined {
   const flaw = flawOfEnd('answer', answer, ['finish', 'error', 'stop']);
   if (flaw || 'stop' in answer) return flaw;
   const { content = [] } = answer;
-  if (!Array.isArray(content)) return `has \`answer.content\` that is no list: ${shown(content)}`;
+  if (!Array.isArray(content)) return `has \`answer.content\` that is no list: ${describeValue(content)}`;
   for (const [i, part] of content.entries()) {
     const wrong = flawOfText(part, `answer.content[${i}]`);
     if (wrong) return wrong;
@@ -37,20 +35,20 @@ function flawOfAnswer(answer: StoredAnswer): string | undefined {
 
 /** Texts are put together from pieces, so a stream would not show what is wrong with them. */
 function flawOfText(part: StoredPart, name: string): string | undefined {
-  if (!isObject(part)) return `has \`${name}\` that is no part: ${shown(part)}`;
+  if (!isObject(part)) return `has \`${name}\` that is no part: ${describeValue(part)}`;
   const { cuts = [] } = part;
   const field = textFieldOf(part);
   if (field === undefined) return undefined;
   const text = part[field];
-  if (typeof text !== 'string') return `has \`${name}.${field}\` that is no text: ${shown(text)}`;
+  if (typeof text !== 'string') return `has \`${name}.${field}\` that is no text: ${describeValue(text)}`;
   const inOrder = (cut: number, i: number) => cut >= (cuts[i - 1] ?? 0) && cut <= text.length;
   if (Array.isArray(cuts) && cuts.every(Number.isInteger) && cuts.every(inOrder)) return undefined;
-  return `has \`${name}.cuts\` that are not places in its text, in order: ${shown(cuts)}. Leave them out to have it in one piece`;
+  return `has \`${name}.cuts\` that are not places in its text, in order: ${describeValue(cuts)}. Leave them out to have it in one piece`;
 }
 
 /** Says what would be said of a model that answered like this. */
 function flawOfStream(content: readonly StoredPart[], answer: StoredAnswer): string | undefined {
-  const assembler = new Assembler('It');
+  const assembler = new ResponseAssembler('It');
   try {
     for (const part of partsOfStored(content, AS_IT_IS)) assembler.add(part);
     if (!('finish' in answer)) return undefined;
@@ -71,13 +69,13 @@ function flawOfVerdicts(given: unknown, content: ModelResponse['content']): stri
     return deny ? typeof deny.reason === 'string' : typeof ask?.by === 'string' && isObject(ask.request);
   };
   if (given === undefined || (Array.isArray(given) && given.every(isSound))) return undefined;
-  return `has \`answer.verdicts\` that are not about calls in it, each { call, deny } or { call, ask }: ${shown(given)}`;
+  return `has \`answer.verdicts\` that are not about calls in it, each { call, deny } or { call, ask }: ${describeValue(given)}`;
 }
 
 function flawOfTool({ outcome, updates = [] }: ToolEntry): string | undefined {
-  const isContent = (content: unknown) => typeof content === 'string' || isContentList(content);
+  const isContent = (content: unknown) => typeof content === 'string' || isToolContent(content);
   if (!Array.isArray(updates) || !updates.every((update) => isContent(update?.content)))
-    return `has \`updates\` that are no list of content: ${shown(updates)}`;
+    return `has \`updates\` that are no list of content: ${describeValue(updates)}`;
   const flaw = flawOfEnd('outcome', outcome, ['result', 'error', 'stop', 'suspend']);
   if (flaw || !('result' in outcome)) return flaw;
   try {
@@ -93,7 +91,7 @@ function flawOfEnd(name: string, given: object, ways: readonly string[]): string
   if (!end) return `has \`${name}\` without one of ${ways.map((way) => `\`${way}\``).join(', ')}`;
   const [way, value] = end;
   if (way === 'finish' || isObject(value)) return undefined;
-  return `has \`${name}.${way}\` that is no object: ${shown(value)}`;
+  return `has \`${name}.${way}\` that is no object: ${describeValue(value)}`;
 }
 
 function sentence(error: unknown): string {

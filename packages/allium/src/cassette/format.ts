@@ -1,11 +1,18 @@
 /** Cassettes: JSON lines made to be read and reviewed. A header, then one line for each model and tool call. */
 
-import type { CallVerdict } from '../kernel/guards/call-verdicts.js';
-import { AlliumError, messageOf } from '../kernel/lib/errors.js';
-import type { FinishReason, Message, Metadata, ToolContent, Usage } from '../kernel/protocol/messages.js';
-import type { ModelSettings, ToolSpec } from '../kernel/protocol/model.js';
-import type { StoppingReason } from '../kernel/protocol/result.js';
-import type { Request } from '../kernel/protocol/store.js';
+import {
+  AlliumError,
+  type FinishReason,
+  type Message,
+  type Metadata,
+  type ModelSettings,
+  type Request,
+  type StoppingReason,
+  type ToolContent,
+  type ToolSpec,
+  type Usage,
+} from '../index.js';
+import { type CallVerdict, messageOf } from '../kit/index.js';
 import { flawOf } from './flaws.js';
 
 export const CASSETTE_VERSION = 1;

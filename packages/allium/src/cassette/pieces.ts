@@ -1,7 +1,7 @@
 /** Streams as they are stored: text in one, with the places where it was cut. */
-import type { Assembler } from '../kernel/guards/assemble.js';
-import type { AssistantContent } from '../kernel/protocol/messages.js';
-import type { ModelPart } from '../kernel/protocol/model.js';
+
+import type { AssistantContent, ModelPart } from '../index.js';
+import type { ResponseAssembler } from '../kit/index.js';
 import type { Cleaner } from './clean.js';
 import type { StoredPart } from './format.js';
 
@@ -11,7 +11,7 @@ export interface HeardPart {
   readonly block: number;
 }
 
-type Block = Assembler['content'][number];
+type Block = ResponseAssembler['content'][number];
 type Fields = Record<string, unknown> & { readonly type: string };
 
 /**

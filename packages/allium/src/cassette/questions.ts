@@ -1,14 +1,16 @@
 /** What a call asks, in the form it is compared and written in, and the key of it. */
-import type { ModelContext, ToolContext } from '../kernel/context/context.js';
-import { requestKey } from '../kernel/journal/request-key.js';
-import { callHash } from '../kernel/lib/hash.js';
-import { asJson } from '../kernel/lib/json-texts.js';
-import { type Message, toolCallsOf } from '../kernel/protocol/messages.js';
-import { modelName } from '../kernel/protocol/model.js';
-import { toolSpec } from '../kernel/protocol/tool.js';
+import {
+  type Message,
+  type ModelContext,
+  modelName,
+  requestKey,
+  type ToolContext,
+  toolCallsOf,
+  toolSpec,
+} from '../index.js';
+import { guardedMessages, guardedPrompt, toolCallKey, toStoredJson } from '../kit/index.js';
 import type { Cleaner } from './clean.js';
 import type { PlainMessage, PlainRequest } from './format.js';
-import { guardedMessages, guardedPrompt } from './guarded.js';
 
 export interface AskedModel {
   readonly type: 'model';
@@ -51,9 +53,9 @@ export async function askedModel(ctx: ModelContext, clean: Cleaner): Promise<Ask
 export function askedTool(ctx: ToolContext, clean: Cleaner): AskedTool {
   const { toolCall, assistantMessage, turn } = ctx;
   const name = ctx.tool?.name ?? toolCall.name;
-  const args = clean.value(asJson(ctx.rawArgs) ?? null);
+  const args = clean.value(toStoredJson(ctx.rawArgs) ?? null);
   const call = toolCallsOf(assistantMessage).findIndex(({ id }) => id === toolCall.id);
-  return { type: 'tool', key: callHash(name, args), turn, call, tool: name, args };
+  return { type: 'tool', key: toolCallKey(name, args), turn, call, tool: name, args };
 }
 
 /** Ids of messages and calls are made anew in each run, and usage is nothing a model is shown. */

@@ -1,6 +1,6 @@
 /** Finds secrets in text: values of the environment, authorization headers, and what the user says. */
-import { invalidOption } from '../kernel/lib/errors.js';
 
+import { invalidOption } from '../kit/index.js';
 /** Text that may not be written, or an expression that finds it. */
 export type Pattern = string | RegExp;
 

@@ -1,7 +1,6 @@
 /** Messages that stay in every request: those marked `metadata.pinned`, each with the calls and results it belongs to. */
-import type { Context } from '../kernel/context/context.js';
-import { isSyntheticMessage, type Message, toolCallsOf } from '../kernel/protocol/messages.js';
 
+import { type Context, isSyntheticMessage, type Message, toolCallsOf } from '../index.js';
 export function isPinned(message: Message): boolean {
   return message.metadata?.pinned === true;
 }

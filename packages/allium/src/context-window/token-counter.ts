@@ -1,7 +1,6 @@
 /** Counts the tokens of a text: with a tokenizer where one is installed, by rule of thumb otherwise. */
-import { invalidOption } from '../kernel/lib/errors.js';
-import { checkFunction } from '../kernel/protocol/options.js';
 
+import { checkFunction, invalidOption } from '../kit/index.js';
 /** Tokens of a text. Called once per text and kept, so it may take its time; it must not throw. */
 export type TokenCounter = (text: string) => number;
 

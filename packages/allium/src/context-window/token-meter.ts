@@ -1,7 +1,7 @@
 /** Counts messages and requests, each message once: what was counted is remembered for as long as it is in memory. */
-import { specsOf } from '../kernel/plan/compose.js';
-import type { FileContent, ImageContent, Message, Usage } from '../kernel/protocol/messages.js';
-import type { Tool } from '../kernel/protocol/tool.js';
+
+import type { FileContent, ImageContent, Message, Tool, Usage } from '../index.js';
+import { toolSpecs } from '../kit/index.js';
 import { checkedCounter, installedCounter, type TokenCounter } from './token-counter.js';
 
 /** What surrounds the content of a message on the wire. */
@@ -43,7 +43,7 @@ export class TokenMeter {
     let tokens = this.ofTools.get(tools);
     if (tokens === undefined) {
       tokens = 0;
-      for (const spec of specsOf(tools)) tokens += this.count(JSON.stringify(spec));
+      for (const spec of toolSpecs(tools)) tokens += this.count(JSON.stringify(spec));
       this.ofTools.set(tools, tokens);
     }
     return this.prompt.tokens + tokens;

@@ -1,13 +1,13 @@
 /** Raw JSON Schema where a Standard Schema is wanted: for tools that come from elsewhere with a schema of their own. */
-import { AlliumError, invalidOption, messageOf } from '../kernel/lib/errors.js';
-import { deepFreeze } from '../kernel/protocol/messages.js';
-import type { JsonSchema } from '../kernel/protocol/model.js';
+
 import {
-  isStandardSchema,
+  AlliumError,
+  type JsonSchema,
   type SchemaIssue,
   type SchemaResult,
   type StandardSchema,
-} from '../kernel/protocol/standard-schema.js';
+} from '../index.js';
+import { deepFreeze, invalidOption, isStandardSchema, messageOf } from '../kit/index.js';
 
 type Validate = (value: unknown) => SchemaIssue[] | undefined;
 

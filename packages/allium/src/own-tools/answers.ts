@@ -1,7 +1,7 @@
 /** What tools of middleware say when they cannot do what was asked. */
-import { nearest } from '../kernel/lib/errors.js';
-import { type ToolResult, toolResult } from '../kernel/protocol/tool.js';
 
+import { type ToolResult, toolResult } from '../index.js';
+import { closestName } from '../kit/index.js';
 /** A result that says what is wrong. */
 export function failure(text: string): ToolResult {
   return toolResult({ content: text, isError: true });
@@ -9,6 +9,6 @@ export function failure(text: string): ToolResult {
 
 /** Ends a sentence about a name that does not exist; empty when no name is like it. */
 export function didYouMean(name: string, names: Iterable<string>): string {
-  const near = nearest(name, names);
+  const near = closestName(name, names);
   return near ? ` Did you mean "${near}"?` : '';
 }

@@ -130,8 +130,10 @@ export class Agent {
   /** @internal Nobody asked for a store: single runs are forgotten when they have ended. */
   readonly _forgets: boolean;
   /** @internal */ readonly _onRequest: AgentOptions['onRequest'];
-  /** @internal */ readonly _priceOf: PriceOf;
-  /** @internal */ readonly newId: () => string;
+  /** The price of a model: its own, or what the option `priceOf` says. */
+  readonly priceOf: PriceOf;
+  /** Makes the ids of runs, messages and sessions. */
+  readonly newId: () => string;
   private readonly laterSettings: ModelSettings;
   private readonly middleware: readonly Middleware[];
   private readonly composing: ComposeOptions;
@@ -159,7 +161,7 @@ export class Agent {
     this._onRequest = options.onRequest;
     const report = options.onObserverError ?? warn;
     this._feeds = observers.map((observer, index) => new ObserverFeed(observer, index, report));
-    this._priceOf = priceReader(options.priceOf);
+    this.priceOf = priceReader(options.priceOf);
     this.newId = options.newId ? () => checkId(options.newId!()) : randomId;
     this.middleware = flatten(middleware);
     const hooks: Partial<Record<RuleHook, unknown>> = {};

@@ -124,6 +124,10 @@ export abstract class Context {
   get pausedMs(): number {
     return this._run.pausedMs;
   }
+  /** Is the run only waiting right now, as `pausedMs` counts it? */
+  get isPaused(): boolean {
+    return this._run.isPaused;
+  }
   /** Dollars spent so far; undefined when a price, or what was used, is unknown. */
   get costUsd(): number | undefined {
     return this._run.budget.costUsd;
@@ -204,6 +208,13 @@ export abstract class Context {
       throw invalidOption('name', 'text in ctx.emit(name, data)', name);
     const { _run: run } = this;
     if (run.watched && !this._isOver) run.emitCustom(name, eventData(data), run.nameAt(this._position));
+  }
+
+  /** Adds a line to `result.changes`, under the name of this middleware: what it did, or could not do. */
+  note(what: string): void {
+    if (typeof what !== 'string' || what === '') throw invalidOption('what', 'text in ctx.note(what)', what);
+    const { _run: run } = this;
+    run.note(run.nameAt(this._position) ?? 'kernel', what);
   }
 
   /** Calls a model for a middleware's own purposes: same signal, budget and inner layers, never in the user's stream. */

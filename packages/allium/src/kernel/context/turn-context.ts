@@ -64,8 +64,8 @@ export class TurnContext extends Context {
     if (this._state) this._run.cells.stage(this._state);
   }
 
-  /** @internal */
-  get _output(): unknown {
+  /** The structured output that `setOutput()` was given; undefined until then. */
+  get output(): unknown {
     return this._run.output;
   }
 

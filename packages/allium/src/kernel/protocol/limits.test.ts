@@ -292,7 +292,7 @@ describe('a price', () => {
         throw thrown;
       },
     });
-    await expect(run(outer._priceOf).ended).rejects.toMatchObject({ cause: { cause: thrown } });
+    await expect(run(outer.priceOf).ended).rejects.toMatchObject({ cause: { cause: thrown } });
   });
   it('needs a function', () => {
     expect(() => run(5)).toThrow('Expected `priceOf` to be a function from a model to its price, got 5.');

@@ -146,7 +146,7 @@ function runOf(start: Start, plan: Plan, journal: Journal, metadata: Metadata | 
   const { agent, state, options, input } = start;
   const open = state.open!;
   const limits = limitsOf(start);
-  const budget = new Budget(limits, agent._priceOf, sessionBudget(start) ?? options.parent?._run.budget);
+  const budget = new Budget(limits, agent.priceOf, sessionBudget(start) ?? options.parent?._run.budget);
   budget.start(open.usage.snapshot(), open.costUsd);
   const given = input ? (metadata ?? {}) : { ...(open.metadata as Metadata | undefined), ...metadata };
   const run = new Run(start, plan, journal, limits, budget, given);
@@ -160,7 +160,7 @@ function runOf(start: Start, plan: Plan, journal: Journal, metadata: Metadata | 
 function sessionBudget({ agent, state, options }: Start): Budget | undefined {
   const { tokens, costUsd } = agent.sessionLimits;
   if (tokens === undefined && costUsd === undefined) return undefined;
-  const budget = new Budget(agent.sessionLimits, agent._priceOf, options.parent?._run.budget);
+  const budget = new Budget(agent.sessionLimits, agent.priceOf, options.parent?._run.budget);
   const { usage, costUsd: spent } = state.open!;
   // Runs that have ended, and this one so far.
   budget.start(state.usage.snapshot(), state.costUsd);

@@ -1,11 +1,25 @@
 /** Asks a person before a tool runs. */
-import type { ToolContext } from '../../kernel/context/context.js';
-import { AlliumError, invalidOption, isControl, messageOf, shown } from '../../kernel/lib/errors.js';
-import { defineMiddleware, type Middleware, type ToolVerdict } from '../../kernel/protocol/middleware.js';
-import { checkFunction, checkNamed, checkNumber, type NamedOptions } from '../../kernel/protocol/options.js';
-import type { Awaitable, RequestHandler } from '../../kernel/protocol/store.js';
-import type { Tool } from '../../kernel/protocol/tool.js';
 
+import {
+  AlliumError,
+  type Awaitable,
+  defineMiddleware,
+  isControl,
+  type Middleware,
+  type RequestHandler,
+  type Tool,
+  type ToolContext,
+  type ToolVerdict,
+} from '../../index.js';
+import {
+  checkFunction,
+  checkNamed,
+  checkNumber,
+  describeValue,
+  invalidOption,
+  messageOf,
+  type NamedOptions,
+} from '../../kit/index.js';
 /** What a policy says about a call: `'allow'`, `deny(reason)` or `ask(details, timeoutMs)`. */
 export type ApprovalVerdict =
   | 'allow'
@@ -148,7 +162,7 @@ function asObject(verdict: unknown): VerdictObject {
   }
   throw new AlliumError(
     'INVALID_HOOK_RESULT',
-    `Expected the policy to answer 'allow', deny(reason) or ask(details, timeoutMs), got ${shown(verdict)}.`,
+    `Expected the policy to answer 'allow', deny(reason) or ask(details, timeoutMs), got ${describeValue(verdict)}.`,
   );
 }
 
@@ -186,7 +200,7 @@ function plain(details: unknown, name: string): unknown {
   if (json === undefined)
     throw new AlliumError(
       'INVALID_HOOK_RESULT',
-      `Expected the details of the question about "${name}" to be JSON, got ${shown(details)}.`,
+      `Expected the details of the question about "${name}" to be JSON, got ${describeValue(details)}.`,
     );
   return JSON.parse(json);
 }

@@ -1,22 +1,34 @@
 /** Writes a line for every run, model call and tool call, chained so that a missing or changed one is noticed. */
 
-import type { Context, RunContext, ToolContext } from '../../kernel/context/context.js';
-import { toldError } from '../../kernel/guards/guards.js';
-import { type Clock, systemClock } from '../../kernel/lib/clock.js';
-import { controlKind, errorKind, invalidOption, isThenable } from '../../kernel/lib/errors.js';
 import {
+  type Awaitable,
+  type Clock,
+  type Context,
+  defineMiddleware,
+  defineState,
   isSyntheticMessage,
   type Message,
+  type Middleware,
+  modelName,
+  type RunContext,
+  type Store,
+  systemClock,
+  type ToolContext,
   type ToolMessage,
   textOf,
   toolCallsOf,
-} from '../../kernel/protocol/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
-import { modelName } from '../../kernel/protocol/model.js';
-import { checkMethods, checkOptions, checkText } from '../../kernel/protocol/options.js';
-import { defineState } from '../../kernel/protocol/state.js';
-import type { Awaitable, Store } from '../../kernel/protocol/store.js';
-import { isDoubtful } from '../../kernel/tools/unanswered.js';
+} from '../../index.js';
+import {
+  checkMethods,
+  checkOptions,
+  checkText,
+  controlKind,
+  errorKind,
+  invalidOption,
+  isThenable,
+  mayHaveRun,
+  safeErrorMessage,
+} from '../../kit/index.js';
 import { answered, ended, finished, lately, textOfFields } from './lines.js';
 import { type AuditHead, type AuditKey, type AuditLine, sealed, sealWith } from './seal.js';
 import { type AuditFile, type AuditFunction, sinkOf } from './sinks.js';
@@ -132,7 +144,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
     try {
       await log(ctx, type, textOfFields(fields));
     } catch (problem) {
-      ctx.emit('audit_failed', { error: toldError(problem, ctx) });
+      ctx.emit('audit_failed', { error: safeErrorMessage(problem, ctx) });
     }
   }
 
@@ -147,7 +159,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
       const result = text(() => textOf(message));
       const fields = { turn: ctx.turn, tool: message.toolName, call, args: text(() => args) };
       // One that was cut off may have had its effects: it was not blocked.
-      const blocked = !begun.includes(call) && !isDoubtful(message);
+      const blocked = !begun.includes(call) && !mayHaveRun(message);
       const said = textOfFields({ ...fields, blocked, isError: message.isError, result });
       await log(ctx, 'tool', said, { message: of, call });
     }

@@ -1,8 +1,14 @@
 /** What the lines of an audit log say. Most of them are written by hand: that costs half of what JSON does. */
-import type { RunContext, ToolContext } from '../../kernel/context/context.js';
-import { canonical } from '../../kernel/lib/hash.js';
-import { type Message, type ModelResponse, textOf, type Usage } from '../../kernel/protocol/messages.js';
 
+import {
+  type Message,
+  type ModelResponse,
+  type RunContext,
+  type ToolContext,
+  textOf,
+  type Usage,
+} from '../../index.js';
+import { canonicalJson } from '../../kit/index.js';
 /** Remembers what it made of the last thing: names are mostly those of the line before. */
 export function lately<T, R>(make: (of: T) => R): (of: T) => R {
   let last: { readonly of: T; readonly made: R } | undefined;
@@ -35,7 +41,7 @@ export function answered(
   if (answeredBy !== undefined) said += `,"answeredBy":${modelText(answeredBy)}`;
   if (stopReason !== undefined) said += `,"stopReason":${reasonText(stopReason)}`;
   if (usage !== undefined) said += `,"usage":${usageText(usage)}`;
-  if (content) said += `,"text":${canonical(textOf(response))}`;
+  if (content) said += `,"text":${canonicalJson(textOf(response))}`;
   return `${said},"calls":[${callsText(response, content)}]`;
 }
 
@@ -63,13 +69,13 @@ function usageText(usage: Usage): string {
 export function finished(ctx: ToolContext, content: boolean): string {
   const { toolCall, blocked, rawArgs } = ctx;
   const { isError } = ctx.result!;
-  let said = `"turn":${ctx.turn},"tool":${toolText(toolCall.name)},"call":${canonical(toolCall.id)}`;
+  let said = `"turn":${ctx.turn},"tool":${toolText(toolCall.name)},"call":${canonicalJson(toolCall.id)}`;
   if (content) {
     const args = rawArgs === undefined ? toolCall.arguments : JSON.stringify(rawArgs);
     if (args !== undefined) said += `,"args":${JSON.stringify(args)}`;
   }
   said += `,"blocked":${blocked === true},"isError":${isError === true}`;
-  return content ? `${said},"result":${canonical(textOf(ctx.result!))}` : said;
+  return content ? `${said},"result":${canonicalJson(textOf(ctx.result!))}` : said;
 }
 
 /** Of a run that has ended. `input` is what people said in it; `outcome` tells what an error comes to. */
@@ -80,8 +86,8 @@ export function ended(
   outcome: (error: unknown) => Readonly<Record<string, unknown>>,
 ): string {
   const { agent, tenant, usage, result, error } = ctx;
-  let said = `"agent":${canonical(agent.name)}`;
-  if (tenant !== undefined) said += `,"tenant":${canonical(tenant)}`;
+  let said = `"agent":${canonicalJson(agent.name)}`;
+  if (tenant !== undefined) said += `,"tenant":${canonicalJson(tenant)}`;
   if (content) said += `,"input":${JSON.stringify(input.map(textOf))}`;
   said += `,"usage":${usageText(usage)}`;
   if (!result) return `${said},${textOfFields(outcome(error))}`;

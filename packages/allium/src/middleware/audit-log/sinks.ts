@@ -1,8 +1,7 @@
 /** Where audit lines go. */
+
 import { appendFile, open } from 'node:fs/promises';
-import { pathFailed } from '../../kernel/journal/store-kit.js';
-import { checkKeys, invalidOption } from '../../kernel/lib/errors.js';
-import { checkOneOf } from '../../kernel/protocol/options.js';
+import { checkKeys, checkOneOf, invalidOption, pathError } from '../../kit/index.js';
 
 /** Takes one line, without its line break. Called in order, one line of a session at a time; awaited. */
 export type AuditFunction = (line: string) => void | Promise<void>;
@@ -44,7 +43,7 @@ function fileSink(file: string, fsync: 'line' | 'run' | 'never'): Sink {
       const written = last
         .then(() => append(line))
         .catch((error: unknown) => {
-          throw pathFailed('The audit log', file, error);
+          throw pathError('The audit log', file, error);
         });
       last = written.catch(() => {});
       return written;

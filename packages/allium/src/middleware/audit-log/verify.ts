@@ -1,5 +1,5 @@
 /** Checks an audit log against its head: which lines are missing, edited, moved or cut off. */
-import { invalidOption } from '../../kernel/lib/errors.js';
+import { invalidOption } from '../../kit/index.js';
 import { type AuditHead, type AuditKey, type AuditLine, opened, sealWith } from './seal.js';
 
 export interface AuditProblem {

@@ -1,9 +1,7 @@
 /** Who has spent how much: in memory for one process, or in a store that several share. */
 
-import type { Spent } from '../../kernel/context/meters.js';
-import { isThenable } from '../../kernel/lib/errors.js';
-import type { Price } from '../../kernel/protocol/model.js';
-import type { Awaitable } from '../../kernel/protocol/store.js';
+import type { Awaitable, Price } from '../../index.js';
+import { isThenable, type MeteredUsage } from '../../kit/index.js';
 
 export interface Amount {
   readonly tokens: number;
@@ -27,7 +25,7 @@ export interface BudgetMap {
 /** What is spent and set aside of one budget. */
 export interface Account {
   /** What the kernel has counted and nobody has booked yet. */
-  readonly unbooked: Spent[];
+  readonly unbooked: MeteredUsage[];
   /** Of the call before: a model further in whose price nobody knows is taken to cost the same. */
   lastPrice: Price | undefined;
   /** Adds, and returns what is spent and set aside together. */
@@ -70,7 +68,7 @@ export interface SideBySide {
 
 /** The account of a run or session while a run is under way. Sub-agents draw on the one of their root. */
 export class RunAccount extends Booking implements Account {
-  readonly unbooked: Spent[] = [];
+  readonly unbooked: MeteredUsage[] = [];
   lastPrice: Price | undefined;
   private reservedTokens = 0;
   private reservedUsd = 0;
@@ -143,7 +141,7 @@ export function isBehind({ run, total }: StoredAmount, other: StoredAmount): boo
 
 /** An account that outlives runs: of a tenant, or of whatever a key names. */
 export class SharedAccount extends Booking implements Account {
-  readonly unbooked: Spent[] = [];
+  readonly unbooked: MeteredUsage[] = [];
   lastPrice: Price | undefined;
 
   constructor(

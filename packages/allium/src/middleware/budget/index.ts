@@ -1,18 +1,39 @@
 /** Limits what runs, sessions or tenants may spend, in tokens or US dollars. */
-import type { Context, ModelContext, RunContext } from '../../kernel/context/context.js';
-import { type Hold, type Meter, meter } from '../../kernel/context/meters.js';
-import { toldError } from '../../kernel/guards/guards.js';
-import { AlliumError, invalidOption, StopRun } from '../../kernel/lib/errors.js';
-import { inputTokens } from '../../kernel/model/estimates.js';
-import { costOf, SHORT } from '../../kernel/protocol/limits.js';
-import { type ModelResponse, NO_USAGE } from '../../kernel/protocol/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
-import { type Model, type ModelSettings, modelName, type Price } from '../../kernel/protocol/model.js';
-import { checkFunction, checkNumber, checkOneOf, checkOptions } from '../../kernel/protocol/options.js';
-import { type PriceOf, priceReader } from '../../kernel/protocol/prices.js';
-import type { RunResult, StoppingReason } from '../../kernel/protocol/result.js';
-import { defineState } from '../../kernel/protocol/state.js';
-import type { Awaitable } from '../../kernel/protocol/store.js';
+import {
+  AlliumError,
+  type Awaitable,
+  type Context,
+  defineMiddleware,
+  defineState,
+  type Middleware,
+  type Model,
+  type ModelContext,
+  type ModelResponse,
+  type ModelSettings,
+  modelName,
+  NO_USAGE,
+  type Price,
+  type PriceOf,
+  type RunContext,
+  type RunResult,
+  type StoppingReason,
+} from '../../index.js';
+import {
+  callKey,
+  checkFunction,
+  checkNumber,
+  checkOneOf,
+  checkOptions,
+  costOf,
+  estimateInputTokens,
+  invalidOption,
+  type Meter,
+  type MeterHold,
+  meterUsage,
+  priceReader,
+  safeErrorMessage,
+  stopRunAs,
+} from '../../kit/index.js';
 import {
   type Account,
   type Amount,
@@ -49,6 +70,8 @@ export interface BudgetOptions {
 }
 
 const OPTIONS = ['usd', 'tokens', 'per', 'store', 'priceOf', 'subagents', 'name'];
+/** Fewer tokens than this are too short for most answers. */
+const SHORT = 1024;
 /** Where others add to the same account at the same moment, a reservation may have to be tried again. */
 const TRIES = 8;
 /** Tokens that few answers have. */
@@ -108,7 +131,7 @@ export function budget(options: BudgetOptions): Middleware {
   /** Sets aside what the call may use, or ends the run. */
   function reserve(ctx: ModelContext, account: Account, price: Price | undefined): Awaitable<Reserved> {
     const side = account.enter();
-    const asked = { input: inputTokens(ctx), price, others: side.calls - 1 };
+    const asked = { input: estimateInputTokens(ctx), price, others: side.calls - 1 };
     return account instanceof RunAccount
       ? reserveOwn(ctx, account, asked)
       : reserveShared(ctx, account, asked, side);
@@ -128,9 +151,7 @@ export function budget(options: BudgetOptions): Middleware {
 
   /** Also from calls that do not pass through here, where the context is nobody's. */
   function stop(ctx: ModelContext, [reason, why]: [StoppingReason, string]): never {
-    const signal = new StopRun(reason, why);
-    ctx._latch(signal, name);
-    throw signal;
+    return stopRunAs(name, ctx, reason, why);
   }
 
   async function reserveShared(
@@ -226,14 +247,14 @@ export function budget(options: BudgetOptions): Middleware {
   /** Calls below that do not pass through here: of sub-agents, and of middleware further in. */
   function admitter(of: RunContext, account: Account): Meter['admit'] {
     return (ctx) => {
-      if (passing.has(ctx._call) || (subagents === 'count' && ctx.runId !== of.runId)) return undefined;
+      if (passing.has(callKey(ctx)) || (subagents === 'count' && ctx.runId !== of.runId)) return undefined;
       const price = usd === undefined ? undefined : (priceOf(ctx.model) ?? account.lastPrice);
       if (usd !== undefined && price === undefined) throw priceUnknown(ctx.model);
       const leave = (error: unknown): never => {
         account.leave();
         throw error;
       };
-      const held = ({ amount, output }: Reserved): Hold => ({
+      const held = ({ amount, output }: Reserved): MeterHold => ({
         maxOutputTokens: output,
         release: () =>
           account.later(
@@ -266,7 +287,7 @@ export function budget(options: BudgetOptions): Middleware {
       const account = accountOf(ctx);
       // A sub-agent's calls are noted for its parent's account already, where that is its own.
       if (account !== accounts.get(ctx.parentRunId ?? ''))
-        meter(ctx, accounts, { list: account.unbooked, admit: admitter(ctx, account) });
+        meterUsage(ctx, accounts, { list: account.unbooked, admit: admitter(ctx, account) });
       accounts.set(ctx.runId, account);
       let result: RunResult;
       try {
@@ -282,7 +303,7 @@ export function budget(options: BudgetOptions): Middleware {
       const account = accounts.get(ctx.runId);
       // A call that a middleware further out makes before or after the run: nothing to draw on yet, or any more.
       if (!account) return next();
-      passing.add(ctx._call);
+      passing.add(callKey(ctx));
       const price = usd === undefined ? undefined : priceFor(ctx, priceOf);
       account.lastPrice = price;
       let setAside: Awaitable<Reserved>;
@@ -381,7 +402,7 @@ interface Reserved {
 
 /** Booking failed beside a failure, which goes on. */
 function failed(ctx: Context, problem: unknown): void {
-  ctx.emit('budget_failed', { error: toldError(problem, ctx) });
+  ctx.emit('budget_failed', { error: safeErrorMessage(problem, ctx) });
 }
 
 function priceFor({ model }: ModelContext, priceOf: PriceOf): Price {

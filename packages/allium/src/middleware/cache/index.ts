@@ -1,24 +1,27 @@
 /** Answers a request that was answered before from a store. */
 
 import { type AnswerStore, Answers, ownerOf, SCOPES, type Scope, storeOf } from '../../caching/answers.js';
-import type { ModelContext } from '../../kernel/context/context.js';
-import { hasVerdict } from '../../kernel/guards/call-verdicts.js';
-import { requestKey } from '../../kernel/journal/request-key.js';
-import type { Clock } from '../../kernel/lib/clock.js';
-import { invalidOption } from '../../kernel/lib/errors.js';
-import { hash } from '../../kernel/lib/hash.js';
-import { specsOf } from '../../kernel/plan/compose.js';
-import type { ModelResponse } from '../../kernel/protocol/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
-import { modelName } from '../../kernel/protocol/model.js';
+import {
+  type Clock,
+  defineMiddleware,
+  type Middleware,
+  type ModelContext,
+  type ModelResponse,
+  modelName,
+  requestKey,
+} from '../../index.js';
 import {
   checkFunction,
   checkMethods,
   checkNamed,
   checkNumber,
   checkOneOf,
+  hasCallVerdict,
+  hashText,
+  invalidOption,
   type NamedOptions,
-} from '../../kernel/protocol/options.js';
+  toolSpecs,
+} from '../../kit/index.js';
 
 /** What is stored: JSON, so that any store can hold it. */
 export interface CacheEntry {
@@ -87,7 +90,7 @@ export function cache(options: CacheOptions = {}): Middleware {
     const owner = ownerOf(ctx, scope);
     if (key === cacheKey) return `allium:cache:${keyWithin(owner, ctx)}`;
     const wanted = key(ctx);
-    return wanted === undefined ? undefined : `allium:cache:${hash(`${owner}\n${wanted}`)}`;
+    return wanted === undefined ? undefined : `allium:cache:${hashText(`${owner}\n${wanted}`)}`;
   };
 
   return defineMiddleware({
@@ -113,7 +116,7 @@ export function cacheKey(ctx: ModelContext): string {
 }
 
 function keyWithin(owner: string, { model, messages, systemPrompt, tools, settings }: ModelContext): string {
-  return requestKey({ model, messages, systemPrompt, tools: specsOf(tools), settings }, owner);
+  return requestKey({ model, messages, systemPrompt, tools: toolSpecs(tools), settings }, owner);
 }
 
 /** Without usage: only calls that were made cost something. */
@@ -130,7 +133,7 @@ function storable(ctx: ModelContext, response: ModelResponse): CacheEntry['respo
   const { role, content, stopReason, model, metadata } = response;
   const whole = stopReason === 'stop' || stopReason === 'tool-calls';
   if (!whole || (model !== undefined && model !== modelName(ctx.model))) return undefined;
-  if (hasVerdict(response, ctx)) return undefined;
+  if (hasCallVerdict(response, ctx)) return undefined;
   if (metadata !== undefined)
     return { role, content, stopReason, metadata, ...(model !== undefined && { model }) };
   return model === undefined ? { role, content, stopReason } : { role, content, stopReason, model };

@@ -1,11 +1,15 @@
 /** Limits how often a run may call the model and its tools. */
-import type { ModelContext, ToolContext } from '../../kernel/context/context.js';
-import { AlliumError, invalidOption } from '../../kernel/lib/errors.js';
-import { syntheticUserMessage } from '../../kernel/protocol/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
-import { checkInteger, checkNamed, checkOneOf, type NamedOptions } from '../../kernel/protocol/options.js';
-import { defineState } from '../../kernel/protocol/state.js';
 
+import {
+  AlliumError,
+  defineMiddleware,
+  defineState,
+  type Middleware,
+  type ModelContext,
+  syntheticUserMessage,
+  type ToolContext,
+} from '../../index.js';
+import { checkInteger, checkNamed, checkOneOf, invalidOption, type NamedOptions } from '../../kit/index.js';
 export interface CallLimitsOptions extends NamedOptions {
   /** Model calls of a run that pass through here, without those of other middleware: an integer ≥ 1. @default no limit */
   readonly modelCalls?: number;

@@ -1,10 +1,18 @@
 /** Stops calling a model or tool that keeps failing, and tries it again after a while. */
 
-import type { ModelContext, ToolContext } from '../../kernel/context/context.js';
-import { type Clock, monotonic } from '../../kernel/lib/clock.js';
-import { AlliumError, attribution, invalidOption, isControl, messageOf } from '../../kernel/lib/errors.js';
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
-import { modelName } from '../../kernel/protocol/model.js';
+import {
+  AlliumError,
+  attribution,
+  type Clock,
+  defineMiddleware,
+  isControl,
+  isTransient,
+  type Middleware,
+  type ModelContext,
+  modelName,
+  monotonic,
+  type ToolContext,
+} from '../../index.js';
 import {
   checkFunction,
   checkInteger,
@@ -14,9 +22,10 @@ import {
   checkOneOf,
   type ErrorClass,
   errorTest,
+  invalidOption,
+  messageOf,
   type NamedOptions,
-} from '../../kernel/protocol/options.js';
-import { isTransient } from '../../kernel/protocol/transient.js';
+} from '../../kit/index.js';
 import { type CallOutcome, Circuit } from './circuit.js';
 
 export interface CircuitBreakerOptions extends NamedOptions {

@@ -1,11 +1,17 @@
 /** One round of compaction: is it time, what goes, who summarises it, and was it worth it. */
+
 import { PinIndex, Questions } from '../../context-window/pins.js';
 import type { TokenMeter } from '../../context-window/token-meter.js';
-import type { ModelContext } from '../../kernel/context/context.js';
-import { toldError } from '../../kernel/guards/guards.js';
-import { AlliumError, isControl } from '../../kernel/lib/errors.js';
-import { type Message, textOf, userMessage } from '../../kernel/protocol/messages.js';
-import type { Model } from '../../kernel/protocol/model.js';
+import {
+  AlliumError,
+  isControl,
+  type Message,
+  type Model,
+  type ModelContext,
+  textOf,
+  userMessage,
+} from '../../index.js';
+import { safeErrorMessage } from '../../kit/index.js';
 import {
   afterFailure,
   afterRound,
@@ -153,7 +159,10 @@ export class Compactor {
     const text = await this.summarise(round);
     if (text instanceof Failure) {
       const progress = afterFailure(before.progress);
-      ctx.emit('compaction_failed', { error: toldError(text.cause, ctx), failures: progress.failures });
+      ctx.emit('compaction_failed', {
+        error: safeErrorMessage(text.cause, ctx),
+        failures: progress.failures,
+      });
       // A turn that was refused for its length must become shorter, with a summary or without.
       return isOpen(progress) || forced ? this.withFallback(round, progress) : { ...before, progress };
     }

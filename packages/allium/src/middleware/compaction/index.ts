@@ -1,13 +1,17 @@
 /** Keeps long conversations within the context window: older messages are summarised in the request, not in the history. */
+
 import type { TokenCounter } from '../../context-window/token-counter.js';
 import { meterFor } from '../../context-window/token-meter.js';
-import type { Context, ModelContext } from '../../kernel/context/context.js';
-import { invalidOption } from '../../kernel/lib/errors.js';
-import type { Message } from '../../kernel/protocol/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
-import type { Model } from '../../kernel/protocol/model.js';
-import { checkInteger, checkMethods, checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
-import { defineState } from '../../kernel/protocol/state.js';
+import {
+  type Context,
+  defineMiddleware,
+  defineState,
+  type Message,
+  type Middleware,
+  type Model,
+  type ModelContext,
+} from '../../index.js';
+import { checkInteger, checkMethods, checkNamed, invalidOption, type NamedOptions } from '../../kit/index.js';
 import { Compactor, type Memory } from './compactor.js';
 import { isContextOverflow } from './overflow.js';
 import { type CompactionState, compactionCells } from './state.js';

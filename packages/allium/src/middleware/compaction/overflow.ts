@@ -1,6 +1,7 @@
 /** Did the provider refuse a request because it was too long? Providers have no common code for it. */
-import { isControl } from '../../kernel/lib/errors.js';
-import { chainOf } from '../../kernel/protocol/transient.js';
+
+import { isControl } from '../../index.js';
+import { errorChain } from '../../kit/index.js';
 
 const CODES = new Set([
   'context_length_exceeded',
@@ -27,7 +28,7 @@ const WORDINGS = [
 const STATUSES = new Set([200, 400, 413, 422, 500]);
 
 export function isContextOverflow(error: unknown): boolean {
-  for (const one of chainOf(error)) {
+  for (const one of errorChain(error)) {
     if (isControl(one)) return false;
     const status = one.statusCode ?? one.status;
     if (typeof status === 'number' && !STATUSES.has(status)) return false;

@@ -1,13 +1,14 @@
 /** The texts of compaction: what the summariser is asked, and what stands in when it cannot be asked. */
+
 import {
-  deepFreeze,
   isSyntheticMessage,
   type Message,
   textOf,
   toolCallsOf,
   type UserMessage,
   userMessage,
-} from '../../kernel/protocol/messages.js';
+} from '../../index.js';
+import { deepFreeze } from '../../kit/index.js';
 import { beginning } from '../../texts/cut.js';
 
 export const SUMMARY_PROMPT = `You write the memory of an assistant whose conversation has become too long to be kept as it is.

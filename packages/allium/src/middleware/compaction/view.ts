@@ -1,8 +1,9 @@
 /** The request as compaction shows it: the summary, what stays as it was, and the latest messages. */
+
 import { cutBackward } from '../../context-window/cut.js';
 import { isPassing, lastLasting, type PinIndex } from '../../context-window/pins.js';
 import type { TokenMeter } from '../../context-window/token-meter.js';
-import type { Message, UserMessage } from '../../kernel/protocol/messages.js';
+import type { Message, UserMessage } from '../../index.js';
 import type { CompactionState } from './state.js';
 import { summaryMessage } from './summary.js';
 

@@ -1,9 +1,14 @@
 /** Lets only so many model calls, tool calls or runs be under way at once. */
 
-import type { ModelContext, RunContext, ToolContext } from '../../kernel/context/context.js';
-import type { Clock } from '../../kernel/lib/clock.js';
-import { AlliumError, invalidOption, shown } from '../../kernel/lib/errors.js';
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
+import {
+  AlliumError,
+  type Clock,
+  defineMiddleware,
+  type Middleware,
+  type ModelContext,
+  type RunContext,
+  type ToolContext,
+} from '../../index.js';
 import {
   checkFunction,
   checkInteger,
@@ -11,8 +16,10 @@ import {
   checkNamed,
   checkNumber,
   checkOneOf,
+  describeValue,
+  invalidOption,
   type NamedOptions,
-} from '../../kernel/protocol/options.js';
+} from '../../kit/index.js';
 import { Lane } from './lane.js';
 
 export interface ConcurrencyOptions extends NamedOptions {
@@ -81,7 +88,7 @@ function tenantOf(ctx: RunContext | ModelContext | ToolContext): string {
 }
 
 function refusal(key: string, max: number, waitedMs: number): AlliumError {
-  const whose = key === '' ? '' : ` of ${shown(key)}`;
+  const whose = key === '' ? '' : ` of ${describeValue(key)}`;
   const waited = waitedMs === 0 ? '' : ` There was no place within ${waitedMs} ms.`;
   return new AlliumError('CONCURRENCY_LIMITED', `All ${max} places${whose} are taken.${waited}`, {
     data: { key, max, waitedMs },

@@ -1,5 +1,5 @@
 /** The places of one key, and who has them. */
-import type { Context } from '../../kernel/context/context.js';
+import type { Context } from '../../index.js';
 import { Semaphore } from './semaphore.js';
 
 export class Lane {

@@ -1,17 +1,31 @@
 /** Writes a line for every run, model call and tool call. */
 
-import type { ModelContext, RunContext, ToolContext } from '../../kernel/context/context.js';
-import { toldError } from '../../kernel/guards/guards.js';
-import { toldFrames } from '../../kernel/guards/told-error.js';
-import { type Clock, monotonic, systemClock } from '../../kernel/lib/clock.js';
-import { isControl } from '../../kernel/lib/errors.js';
-import { terminalText } from '../../kernel/lib/terminal-text.js';
-import { type ModelResponse, textOf, toolCallsOf } from '../../kernel/protocol/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
-import { modelName } from '../../kernel/protocol/model.js';
-import { checkMethods, checkNamed, checkOneOf, type NamedOptions } from '../../kernel/protocol/options.js';
-import type { RunResult } from '../../kernel/protocol/result.js';
-import type { ToolResult } from '../../kernel/protocol/tool.js';
+import {
+  type Clock,
+  defineMiddleware,
+  isControl,
+  type Middleware,
+  type ModelContext,
+  type ModelResponse,
+  modelName,
+  monotonic,
+  type RunContext,
+  type RunResult,
+  systemClock,
+  type ToolContext,
+  type ToolResult,
+  terminalText,
+  textOf,
+  toolCallsOf,
+} from '../../index.js';
+import {
+  checkMethods,
+  checkNamed,
+  checkOneOf,
+  type NamedOptions,
+  safeErrorMessage,
+  safeStackFrames,
+} from '../../kit/index.js';
 
 const LEVELS = ['error', 'info', 'debug'] as const;
 
@@ -63,7 +77,11 @@ export function consoleLogger(options: ConsoleLoggerOptions = {}): Middleware {
         // Stops, suspensions and aborts are ends, not failures.
         if (isControl(error)) await write('info', ctx, `${subject(ctx)}: ended: ${error.message}`);
         else
-          await write('error', ctx, `${subject(ctx)}: failed: ${toldError(error, ctx)}${frames(ctx, error)}`);
+          await write(
+            'error',
+            ctx,
+            `${subject(ctx)}: failed: ${safeErrorMessage(error, ctx)}${frames(ctx, error)}`,
+          );
         throw error;
       }
       const took = monotonic(clock) - started;
@@ -81,7 +99,7 @@ export function consoleLogger(options: ConsoleLoggerOptions = {}): Middleware {
 
 /** Where a tool failed. A model or run that fails is told to the caller, with its error. */
 function frames(ctx: AnyContext, error: unknown): string {
-  return ctx.seam === 'tool' ? toldFrames(error, ctx) : '';
+  return ctx.seam === 'tool' ? safeStackFrames(error, ctx) : '';
 }
 
 type AnyContext = RunContext | ModelContext | ToolContext;

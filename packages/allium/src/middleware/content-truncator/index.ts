@@ -1,8 +1,7 @@
 /** Bounds how much text goes into a request and comes out of a tool, and says how much was cut. */
-import { invalidOption } from '../../kernel/lib/errors.js';
-import type { Message } from '../../kernel/protocol/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
-import { checkInteger, checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
+
+import { defineMiddleware, type Message, type Middleware } from '../../index.js';
+import { checkInteger, checkNamed, invalidOption, type NamedOptions } from '../../kit/index.js';
 import { beginning } from '../../texts/cut.js';
 
 export interface ContentTruncatorOptions extends NamedOptions {

@@ -1,10 +1,10 @@
 /** Takes the content of old tool results out of long requests: the calls stay, what they returned does not. */
+
 import { isPinned } from '../../context-window/pins.js';
 import type { TokenCounter } from '../../context-window/token-counter.js';
 import { meterFor } from '../../context-window/token-meter.js';
-import type { Message, ToolMessage } from '../../kernel/protocol/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
-import { checkInteger, checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
+import { defineMiddleware, type Message, type Middleware, type ToolMessage } from '../../index.js';
+import { checkInteger, checkNamed, type NamedOptions } from '../../kit/index.js';
 
 export type { TokenCounter } from '../../context-window/token-counter.js';
 

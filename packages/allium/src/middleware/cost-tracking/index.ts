@@ -1,23 +1,30 @@
 /** Says what model calls cost. A price that is not known makes the cost unknown, never zero. */
 
-import type { ModelContext } from '../../kernel/context/context.js';
-import { toldInPart } from '../../kernel/guards/assemble.js';
-import { type Clock, systemClock } from '../../kernel/lib/clock.js';
-import { invalidOption, messageOf } from '../../kernel/lib/errors.js';
-import { costOf } from '../../kernel/protocol/limits.js';
-import type { ModelResponse, Usage } from '../../kernel/protocol/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
-import { modelName, type Price } from '../../kernel/protocol/model.js';
+import {
+  type Clock,
+  defineMiddleware,
+  defineState,
+  type Middleware,
+  type ModelContext,
+  type ModelResponse,
+  modelName,
+  type Price,
+  type RunResult,
+  systemClock,
+  type Usage,
+} from '../../index.js';
 import {
   checkFunction,
   checkMethods,
   checkNamed,
   checkNumber,
+  checkPrice,
+  costOf,
+  invalidOption,
+  messageOf,
   type NamedOptions,
-} from '../../kernel/protocol/options.js';
-import { checkPrice } from '../../kernel/protocol/prices.js';
-import type { RunResult } from '../../kernel/protocol/result.js';
-import { defineState } from '../../kernel/protocol/state.js';
+  partialUsage,
+} from '../../kit/index.js';
 import { loadTable, type PriceTable } from './table.js';
 
 /** A model as prices name it. */
@@ -89,7 +96,7 @@ export function costTracking(options: CostTrackingOptions = {}): Middleware {
     // Another model than this layer's may have answered further in; then its own price is not in sight.
     const own = model === modelName(ctx.model) ? ctx.model.price : undefined;
     const price = prices ? (prices({ provider, id }) ?? own) : own;
-    if (!usage || usage.totalTokens === 0 || toldInPart(usage))
+    if (!usage || usage.totalTokens === 0 || partialUsage(usage))
       return { problem: `${model} did not say how many tokens it used.` };
     if (price) return { usd: costOf(price, usage) };
     if (prices) return { problem: `There is no price for ${model} in \`prices\`.` };
@@ -115,7 +122,7 @@ export function costTracking(options: CostTrackingOptions = {}): Middleware {
       const tokens = free ? 0 : (response.usage?.totalTokens ?? 0);
       // Said once in a run; from then on its cost is known to be unknown.
       const isNews = problem !== undefined && !ctx.state.get(spent).unknown;
-      if (isNews) ctx._run.note('cost-tracking', `does not know the cost: ${problem}`);
+      if (isNews) ctx.note(`does not know the cost: ${problem}`);
       ctx.state.update(spent, (total) => added(total, usd, tokens));
       const total = ctx.state.get(spent);
       const totalUsd = total.unknown ? undefined : total.usd;

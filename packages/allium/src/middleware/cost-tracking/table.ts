@@ -1,7 +1,6 @@
 /** The maintained table of prices, which is loaded when it is first needed. */
-import { AlliumError } from '../../kernel/lib/errors.js';
-import type { Usage } from '../../kernel/protocol/messages.js';
 
+import { AlliumError, type Usage } from '../../index.js';
 export interface PriceTable {
   /** US dollars; undefined for a model that is not in the table. */
   costOf(

@@ -1,8 +1,6 @@
 /** Groups of deferred tools: what they declare, and what their loaders bring. */
-import type { Context } from '../../kernel/context/context.js';
-import { AlliumError, checkKeys, invalidOption, isControl, messageOf } from '../../kernel/lib/errors.js';
-import { checkFunction } from '../../kernel/protocol/options.js';
-import { isTool, type Tool } from '../../kernel/protocol/tool.js';
+import { AlliumError, type Context, isControl, type Tool } from '../../index.js';
+import { checkFunction, checkKeys, invalidOption, isTool, messageOf } from '../../kit/index.js';
 import { untilAborted } from '../../own-tools/until-aborted.js';
 
 export interface ToolGroup {

@@ -1,14 +1,30 @@
 /** Keeps large sets of tools out of requests: the model sees a catalogue and loads the groups it needs. */
-import type { Context, ModelContext, ToolContext } from '../../kernel/context/context.js';
-import { toldError } from '../../kernel/guards/guards.js';
-import { isControl, messageOf } from '../../kernel/lib/errors.js';
-import type { ToolCall } from '../../kernel/protocol/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
-import { objectInput } from '../../kernel/protocol/object-input.js';
-import { checkInteger, checkNamed, checkOneOf, type NamedOptions } from '../../kernel/protocol/options.js';
-import { defineState, type StateCell } from '../../kernel/protocol/state.js';
-import { type Tool, type ToolResult, tool, toolResult, toolSpec } from '../../kernel/protocol/tool.js';
-import { wasOffered } from '../../kernel/tools/tool-preparation.js';
+import {
+  type Context,
+  defineMiddleware,
+  defineState,
+  isControl,
+  type Middleware,
+  type ModelContext,
+  type StateCell,
+  type Tool,
+  type ToolCall,
+  type ToolContext,
+  type ToolResult,
+  tool,
+  toolResult,
+  toolSpec,
+} from '../../index.js';
+import {
+  checkInteger,
+  checkNamed,
+  checkOneOf,
+  messageOf,
+  type NamedOptions,
+  objectInput,
+  safeErrorMessage,
+  wasToolOffered,
+} from '../../kit/index.js';
 import { didYouMean } from '../../own-tools/answers.js';
 import { catalogue, checkGroups, duplicate, LoadedTools, type ToolGroup } from './groups.js';
 
@@ -256,7 +272,7 @@ async function offered(
     return [...(await deferred.loads.load(group, ctx)).values()];
   } catch (error) {
     if (isControl(error)) throw error;
-    ctx.emit('deferred-tools', { group: id, error: toldError(error, ctx) });
+    ctx.emit('deferred-tools', { group: id, error: safeErrorMessage(error, ctx) });
     return undefined;
   }
 }
@@ -271,7 +287,7 @@ async function reopened(
   ctx: ToolContext,
 ): Promise<{ toolCall: ToolCall; tool: Tool } | undefined> {
   const group = deferred.owners.get(call.name);
-  if (ctx.tool || !group || !wasOffered(ctx, call.name)) return undefined;
+  if (ctx.tool || !group || !wasToolOffered(ctx, call.name)) return undefined;
   const found = await find(deferred, call.name, ctx);
   return found && { toolCall: call, tool: found };
 }

@@ -1,13 +1,27 @@
 /** Asks another model when the one that was asked has failed for good. */
-import type { ModelContext, ToolContext } from '../../kernel/context/context.js';
-import { toldError } from '../../kernel/guards/guards.js';
-import { AlliumError, attribution, invalidOption, messageOf } from '../../kernel/lib/errors.js';
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
-import { type Model, type ModelSettings, modelName } from '../../kernel/protocol/model.js';
-import { checkNamed, type ErrorClass, errorTest, type NamedOptions } from '../../kernel/protocol/options.js';
-import { defineState } from '../../kernel/protocol/state.js';
-import { isTransient } from '../../kernel/protocol/transient.js';
 
+import {
+  AlliumError,
+  attribution,
+  defineMiddleware,
+  defineState,
+  isTransient,
+  type Middleware,
+  type Model,
+  type ModelContext,
+  type ModelSettings,
+  modelName,
+  type ToolContext,
+} from '../../index.js';
+import {
+  checkNamed,
+  type ErrorClass,
+  errorTest,
+  invalidOption,
+  messageOf,
+  type NamedOptions,
+  safeErrorMessage,
+} from '../../kit/index.js';
 export interface FallbackOptions extends NamedOptions {
   /** Asked one after the other when the model of the call fails. At least one, each once. */
   readonly models: readonly Model[];
@@ -81,7 +95,7 @@ export function fallback(options: FallbackOptions): Middleware {
       }
       switchTo(ctx, next);
       if (sticky) ctx.state.set(current, modelName(next));
-      ctx.emit('fallback', { from, to: modelName(next), error: toldError(error, ctx) });
+      ctx.emit('fallback', { from, to: modelName(next), error: safeErrorMessage(error, ctx) });
       return 'fallback';
     },
   });

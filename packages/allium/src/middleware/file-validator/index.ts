@@ -1,9 +1,14 @@
 /** Keeps the paths that a model hands to tools inside given folders. */
+
 import { resolve } from 'node:path';
-import type { ToolContext } from '../../kernel/context/context.js';
-import { invalidOption, isControl } from '../../kernel/lib/errors.js';
-import { defineMiddleware, type Middleware, type ToolVerdict } from '../../kernel/protocol/middleware.js';
-import { checkInteger, checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
+import {
+  defineMiddleware,
+  isControl,
+  type Middleware,
+  type ToolContext,
+  type ToolVerdict,
+} from '../../index.js';
+import { checkInteger, checkNamed, invalidOption, type NamedOptions } from '../../kit/index.js';
 import { checkInside, type Located, locate, Refused } from './locate.js';
 import { type Found, isPathName, looksLikePath, mapTexts } from './path-arguments.js';
 

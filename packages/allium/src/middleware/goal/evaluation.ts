@@ -1,9 +1,15 @@
 /** Asks a model whether a goal has been reached, and reads its answer. */
-import type { TurnContext } from '../../kernel/context/context.js';
-import { toldError } from '../../kernel/guards/guards.js';
-import { isControl } from '../../kernel/lib/errors.js';
-import { type Message, textOf, toolCallsOf, userMessage } from '../../kernel/protocol/messages.js';
-import type { JsonSchema, Model } from '../../kernel/protocol/model.js';
+import {
+  isControl,
+  type JsonSchema,
+  type Message,
+  type Model,
+  type TurnContext,
+  textOf,
+  toolCallsOf,
+  userMessage,
+} from '../../index.js';
+import { safeErrorMessage } from '../../kit/index.js';
 import { beginning, cut, ending } from '../../texts/cut.js';
 
 /** What the evaluator said, or why it said nothing that can be used. */
@@ -39,7 +45,7 @@ export async function evaluate(ctx: TurnContext, evaluator: Model, condition: st
     return read(textOf(response));
   } catch (error) {
     if (isControl(error) || ctx.signal.aborted) throw error;
-    return { problem: `The evaluator failed: ${toldError(error, ctx)}` };
+    return { problem: `The evaluator failed: ${safeErrorMessage(error, ctx)}` };
   }
 }
 

@@ -1,17 +1,17 @@
 /** Keeps a run going until a model says that its goal is reached. */
-import type { RunContext } from '../../kernel/context/context.js';
-import { invalidOption } from '../../kernel/lib/errors.js';
 import {
+  defineMiddleware,
+  defineState,
   isSyntheticMessage,
   type Message,
+  type Middleware,
+  type Model,
+  type RunContext,
+  type RunResult,
   syntheticUserMessage,
   textOf,
-} from '../../kernel/protocol/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
-import type { Model } from '../../kernel/protocol/model.js';
-import { checkInteger, checkMethods, checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
-import type { RunResult } from '../../kernel/protocol/result.js';
-import { defineState } from '../../kernel/protocol/state.js';
+} from '../../index.js';
+import { checkInteger, checkMethods, checkNamed, invalidOption, type NamedOptions } from '../../kit/index.js';
 import { type Evaluation, evaluate } from './evaluation.js';
 
 // By way of the public entry, as plugins do it: TypeScript keeps only one of two ways to the same interface.

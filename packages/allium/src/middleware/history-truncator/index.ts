@@ -1,12 +1,11 @@
 /** Shows the model the latest messages only: a window that slides over the history. */
+
 import { cutBackward, cutForward } from '../../context-window/cut.js';
 import { lastLasting, leadOf, PinIndex, Questions } from '../../context-window/pins.js';
 import type { TokenCounter } from '../../context-window/token-counter.js';
 import { meterFor, type TokenMeter } from '../../context-window/token-meter.js';
-import { AlliumError } from '../../kernel/lib/errors.js';
-import type { Message } from '../../kernel/protocol/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
-import { checkInteger, checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
+import { AlliumError, defineMiddleware, type Message, type Middleware } from '../../index.js';
+import { checkInteger, checkNamed, type NamedOptions } from '../../kit/index.js';
 
 export type { TokenCounter } from '../../context-window/token-counter.js';
 

@@ -1,27 +1,28 @@
 /** Runs a tool at most once per call: a call that comes back gets the result it had. */
+
 import { abortable } from '../../caching/abortable.js';
 import type { AnswerStore } from '../../caching/answers.js';
 import { InFlight, NONE, type Outcome } from '../../caching/in-flight.js';
 import { isStoredResult, type StoredResult, toolSelector } from '../../caching/stored-result.js';
-import type { ToolContext } from '../../kernel/context/context.js';
-import { toldError } from '../../kernel/guards/guards.js';
-import type { Clock } from '../../kernel/lib/clock.js';
-import { invalidOption } from '../../kernel/lib/errors.js';
-import { hash } from '../../kernel/lib/hash.js';
 import {
+  type Clock,
   defineMiddleware,
   type Middleware,
   type Next,
+  type ToolContext,
   type ToolOverride,
-} from '../../kernel/protocol/middleware.js';
+  type ToolResult,
+} from '../../index.js';
 import {
   checkFunction,
   checkMethods,
   checkNamed,
   checkNumber,
+  hashText,
+  invalidOption,
   type NamedOptions,
-} from '../../kernel/protocol/options.js';
-import type { ToolResult } from '../../kernel/protocol/tool.js';
+  safeErrorMessage,
+} from '../../kit/index.js';
 
 /** What is stored: JSON, so that any store can hold it. */
 export type IdempotencyEntry = StoredResult;
@@ -83,7 +84,7 @@ export function idempotency(options: IdempotencyOptions): Middleware {
       await store.set(id, { version: 1, expiresAt: time.now() + ttlMs, result }, ttlMs);
     } catch (error) {
       // An error now would tell the model that the call did not happen, and it would make it again.
-      ctx.emit('idempotency', { toolCallId: ctx.toolCall.id, key: id, error: toldError(error, ctx) });
+      ctx.emit('idempotency', { toolCallId: ctx.toolCall.id, key: id, error: safeErrorMessage(error, ctx) });
     }
     return result;
   }
@@ -99,7 +100,7 @@ export function idempotency(options: IdempotencyOptions): Middleware {
       if (wanted === undefined) return next();
       if (typeof wanted !== 'string' || wanted === '')
         throw invalidOption('key()', 'a function that returns non-empty text or undefined', wanted);
-      const id = `allium:idempotency:${hash(JSON.stringify([ctx.tenant, ctx.toolCall.name, wanted]))}`;
+      const id = `allium:idempotency:${hashText(JSON.stringify([ctx.tenant, ctx.toolCall.name, wanted]))}`;
       while (calls.has(id)) {
         const outcome = await calls.follow(id, ctx.signal);
         if (outcome.type === 'answer') return replay(ctx, outcome.answer);

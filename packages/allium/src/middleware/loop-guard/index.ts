@@ -1,17 +1,25 @@
 /** Notices that a run goes in circles: the same calls, with the same arguments and the same results. */
-import type { ToolContext, TurnContext } from '../../kernel/context/context.js';
-import { invalidOption } from '../../kernel/lib/errors.js';
-import { canonical, hash } from '../../kernel/lib/hash.js';
+
 import {
+  defineMiddleware,
+  defineState,
+  type Middleware,
   syntheticUserMessage,
   type ToolCall,
+  type ToolContext,
   type ToolMessage,
+  type TurnContext,
   toolCallsOf,
-} from '../../kernel/protocol/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
-import { checkInteger, checkNamed, checkOneOf, type NamedOptions } from '../../kernel/protocol/options.js';
-import { defineState } from '../../kernel/protocol/state.js';
-
+} from '../../index.js';
+import {
+  canonicalJson,
+  checkInteger,
+  checkNamed,
+  checkOneOf,
+  hashText,
+  invalidOption,
+  type NamedOptions,
+} from '../../kit/index.js';
 export interface LoopGuardOptions extends NamedOptions {
   /** How many of the latest turns with tool calls are looked at: an integer from 2 to 1000. @default 6 */
   readonly window?: number;
@@ -127,10 +135,10 @@ function fingerprint(
     const call = calls[i]!;
     if (ignored(call)) continue;
     const result = resultOf(call, i, toolResults);
-    lines.push(`${canonical(call.name)} ${argumentsOf(call)} ${result?.isError} ${contentOf(result)}`);
+    lines.push(`${canonicalJson(call.name)} ${argumentsOf(call)} ${result?.isError} ${contentOf(result)}`);
   }
   if (lines.length === 0) return undefined;
-  return hash(lines.length === 1 ? lines[0]! : lines.sort().join('\n'));
+  return hashText(lines.length === 1 ? lines[0]! : lines.sort().join('\n'));
 }
 
 /** Mostly every call has its result, and they stand in the same order. */
@@ -142,15 +150,15 @@ function resultOf({ id }: ToolCall, place: number, results: readonly ToolMessage
 /** Mostly one text, which needs no putting in order. */
 function contentOf(result: ToolMessage | undefined): string {
   const only = result?.content.length === 1 ? result.content[0] : undefined;
-  if (only?.type === 'text' && Object.keys(only).length === 2) return canonical(only.text);
-  return canonical(result?.content);
+  if (only?.type === 'text' && Object.keys(only).length === 2) return canonicalJson(only.text);
+  return canonicalJson(result?.content);
 }
 
 /** Parsed, so that spaces and the order of keys make no difference. */
 function argumentsOf({ arguments: text }: ToolCall): string {
   try {
-    return canonical(text === '' ? {} : JSON.parse(text));
+    return canonicalJson(text === '' ? {} : JSON.parse(text));
   } catch {
-    return canonical(text);
+    return canonicalJson(text);
   }
 }

@@ -1,7 +1,7 @@
 /** Ends a run after a number of turns. */
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
-import { checkInteger, checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
 
+import { defineMiddleware, type Middleware } from '../../index.js';
+import { checkInteger, checkNamed, type NamedOptions } from '../../kit/index.js';
 export interface MaxTurnsOptions extends NamedOptions {
   /** Turns a run may take. @default 10 */
   readonly turns?: number;

@@ -1,18 +1,21 @@
 /** Gives a run what earlier conversations left behind, and keeps what it leaves. */
 
-import type { Context, ModelContext, RunContext } from '../../kernel/context/context.js';
-import { toldError } from '../../kernel/guards/guards.js';
-import type { Clock } from '../../kernel/lib/clock.js';
-import { isControl } from '../../kernel/lib/errors.js';
 import {
-  freezeMessage,
+  type Awaitable,
+  type Clock,
+  type Context,
+  defineMiddleware,
+  isControl,
   isSyntheticMessage,
   type Message,
+  type Middleware,
+  type ModelContext,
+  type RunContext,
+  type RunResult,
   syntheticUserMessage,
   textOf,
   type UserMessage,
-} from '../../kernel/protocol/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
+} from '../../index.js';
 import {
   checkFunction,
   checkInteger,
@@ -20,10 +23,10 @@ import {
   checkNamed,
   checkNumber,
   checkOneOf,
+  freezeMessage,
   type NamedOptions,
-} from '../../kernel/protocol/options.js';
-import type { RunResult } from '../../kernel/protocol/result.js';
-import type { Awaitable } from '../../kernel/protocol/store.js';
+  safeErrorMessage,
+} from '../../kit/index.js';
 import { cut } from '../../texts/cut.js';
 import type { Memory, MemoryItem, MemoryScope } from './memory.js';
 
@@ -135,7 +138,7 @@ export function memoryRecall(options: MemoryRecallOptions): Middleware {
 /** A memory that fails costs what it would have known, never the run. Stops and aborts are no failures of it. */
 function told(ctx: Context, during: 'recall' | 'save', error: unknown): void {
   if (isControl(error)) throw error;
-  ctx.emit('memory-recall', { during, error: toldError(error, ctx) });
+  ctx.emit('memory-recall', { during, error: safeErrorMessage(error, ctx) });
 }
 
 function scopeOf({ tenant, sessionId }: Context, scope: 'tenant' | 'session'): MemoryScope {

@@ -1,7 +1,7 @@
 /** The port of memories, and one in this process. */
-import { checkInteger, checkOptions } from '../../kernel/protocol/options.js';
-import type { Awaitable } from '../../kernel/protocol/store.js';
 
+import type { Awaitable } from '../../index.js';
+import { checkInteger, checkOptions } from '../../kit/index.js';
 export interface MemoryItem {
   /** Saving an item again under the same id replaces it. */
   readonly id: string;

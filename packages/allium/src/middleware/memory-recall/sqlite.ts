@@ -1,7 +1,8 @@
 /** A memory in an SQLite database, with its full-text search. */
+
 import { createHash } from 'node:crypto';
-import { AlliumError, invalidOption } from '../../kernel/lib/errors.js';
-import { checkMethods, checkOptions } from '../../kernel/protocol/options.js';
+import { AlliumError } from '../../index.js';
+import { checkMethods, checkOptions, invalidOption } from '../../kit/index.js';
 import { openFile, type SqliteDatabase, type SqliteStatement } from '../../stores/sqlite/driver.js';
 import { type Memory, type MemoryItem, type MemoryScope, ownerOf, queryTerms } from './memory.js';
 

@@ -1,12 +1,26 @@
 /** Spans and metrics of runs, model calls, tool calls and of the middleware that acted, for whatever takes them. */
 
-import type { Context, ModelContext, RunContext, ToolContext } from '../../kernel/context/context.js';
-import { toldError } from '../../kernel/guards/guards.js';
-import { type Clock, monotonic, systemClock } from '../../kernel/lib/clock.js';
-import { controlKind, errorKind } from '../../kernel/lib/errors.js';
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
-import { checkFunction, checkMethods, checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
-import type { ToolResult } from '../../kernel/protocol/tool.js';
+import {
+  type Clock,
+  type Context,
+  defineMiddleware,
+  type Middleware,
+  type ModelContext,
+  monotonic,
+  type RunContext,
+  systemClock,
+  type ToolContext,
+  type ToolResult,
+} from '../../index.js';
+import {
+  checkFunction,
+  checkMethods,
+  checkNamed,
+  controlKind,
+  errorKind,
+  type NamedOptions,
+  safeErrorMessage,
+} from '../../kit/index.js';
 
 export type Attributes = Readonly<Record<string, string | number | boolean>>;
 
@@ -90,7 +104,7 @@ export function observability(options: ObservabilityOptions = {}): Middleware {
         finish(failure(error));
       } catch (problem) {
         // What came through `next()` goes on, whatever happens here.
-        ctx.emit('observability_failed', { error: toldError(problem, ctx) });
+        ctx.emit('observability_failed', { error: safeErrorMessage(problem, ctx) });
       }
       throw error;
     }

@@ -1,10 +1,14 @@
 /** Repairs conversations from elsewhere in which calls lack their results. */
-import { invalidOption } from '../../kernel/lib/errors.js';
-import type { Message, ToolCall, ToolMessage } from '../../kernel/protocol/messages.js';
-import { toolCallsOf } from '../../kernel/protocol/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
-import { checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
 
+import {
+  defineMiddleware,
+  type Message,
+  type Middleware,
+  type ToolCall,
+  type ToolMessage,
+  toolCallsOf,
+} from '../../index.js';
+import { checkNamed, invalidOption, type NamedOptions } from '../../kit/index.js';
 export interface PatchToolCallsOptions extends NamedOptions {
   /** What the model reads in the place of a result that is missing. @default 'No result: the call was interrupted.' */
   readonly text?: string;

@@ -1,9 +1,7 @@
 /** Marks the beginning of requests that stays the same, for providers that bill by cache. */
-import { invalidOption } from '../../kernel/lib/errors.js';
-import type { Message, Metadata } from '../../kernel/protocol/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
-import { checkInteger, checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
 
+import { defineMiddleware, type Message, type Metadata, type Middleware } from '../../index.js';
+import { checkInteger, checkNamed, invalidOption, type NamedOptions } from '../../kit/index.js';
 export interface PromptCachingOptions extends NamedOptions {
   /** How long a provider is to keep what it cached, where it lets one choose: `'5m'` or `'1h'`. @default '5m' */
   readonly ttl?: '5m' | '1h';

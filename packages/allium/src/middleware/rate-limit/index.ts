@@ -1,9 +1,14 @@
 /** Lets only so many model calls, tool calls or runs begin in a given time. */
 
-import type { ModelContext, RunContext, ToolContext } from '../../kernel/context/context.js';
-import type { Clock } from '../../kernel/lib/clock.js';
-import { AlliumError, invalidOption, shown } from '../../kernel/lib/errors.js';
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
+import {
+  AlliumError,
+  type Clock,
+  defineMiddleware,
+  type Middleware,
+  type ModelContext,
+  type RunContext,
+  type ToolContext,
+} from '../../index.js';
 import {
   checkFunction,
   checkInteger,
@@ -11,8 +16,10 @@ import {
   checkNamed,
   checkNumber,
   checkOneOf,
+  describeValue,
+  invalidOption,
   type NamedOptions,
-} from '../../kernel/protocol/options.js';
+} from '../../kit/index.js';
 import { type Asked, Shared, type SharedLimiter } from './shared.js';
 import { Windows } from './windows.js';
 
@@ -124,7 +131,7 @@ function shared(limiter: SharedLimiter, limit: unknown, perMs: unknown): Shared 
 function refusal(key: string, retryAfterMs: number): AlliumError {
   return new AlliumError(
     'RATE_LIMITED',
-    `The rate limit${key === '' ? '' : ` of ${shown(key)}`} is used up. Try again in ${retryAfterMs} ms.`,
+    `The rate limit${key === '' ? '' : ` of ${describeValue(key)}`} is used up. Try again in ${retryAfterMs} ms.`,
     { data: { key, retryAfterMs } },
   );
 }

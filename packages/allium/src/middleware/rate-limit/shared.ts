@@ -1,6 +1,6 @@
 /** Counts somewhere else, for several processes. */
-import { type Clock, monotonic, sleep } from '../../kernel/lib/clock.js';
 
+import { type Clock, monotonic, sleep } from '../../index.js';
 /**
  * What counts: any limiter of rate-limiter-flexible, or anything like it.
  *

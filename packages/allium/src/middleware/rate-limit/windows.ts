@@ -1,5 +1,5 @@
 /** Counts in memory: at most `limit` starts in any window of `perMs`, per key, first come first served. */
-import { type Clock, monotonic } from '../../kernel/lib/clock.js';
+import { type Clock, monotonic } from '../../index.js';
 import type { Asked } from './shared.js';
 
 /** Keys there may be before those are dropped that have nothing to remember. */

@@ -1,17 +1,16 @@
 /** Listens to the streams of a model call and says how the one that counts was cut up. */
-import type { HeardPart } from '../../cassette/pieces.js';
-import type { ModelContext } from '../../kernel/context/context.js';
-import { Assembler, partsOf } from '../../kernel/guards/assemble.js';
-import type { ModelResponse } from '../../kernel/protocol/messages.js';
-import type { ModelPart } from '../../kernel/protocol/model.js';
 
-type Blocks = Assembler['content'];
+import type { HeardPart } from '../../cassette/pieces.js';
+import type { ModelContext, ModelPart, ModelResponse } from '../../index.js';
+import { ResponseAssembler, responseParts } from '../../kit/index.js';
+
+type Blocks = ResponseAssembler['content'];
 
 /** What was heard of one stream. */
 export class Heard {
   readonly parts: HeardPart[] = [];
   ended = false;
-  private readonly assembler = new Assembler('The recorded stream');
+  private readonly assembler = new ResponseAssembler('The recorded stream');
 
   add(part: ModelPart): void {
     this.parts.push({ part, block: this.assembler.add(part) });
@@ -47,7 +46,7 @@ export function streamOf(response: ModelResponse, streams: readonly Heard[]): He
   const found = alike.findLast(({ blocks }) => sameBlocks(blocks, response.content, true)) ?? alike.at(-1);
   if (found) return found;
   const whole = new Heard();
-  for (const part of partsOf(response)) if (part.type !== 'finish') whole.add(part);
+  for (const part of responseParts(response)) if (part.type !== 'finish') whole.add(part);
   return whole;
 }
 

@@ -1,4 +1,5 @@
 /** Writes every model and tool call to a cassette, from which `replay` answers them again. */
+
 import { type Cleaner, type CleaningOptions, cleaning } from '../../cassette/clean.js';
 import { stopOf, toBareError, toStoredError, toStoredFailure } from '../../cassette/failures.js';
 import type {
@@ -8,19 +9,36 @@ import type {
   StoredResult,
   ToolEntry,
 } from '../../cassette/format.js';
-import { judgeFailure, judgesAnswers, judgesResults, mayBeTold, verdictsOn } from '../../cassette/guarded.js';
-import { nextHearing, type Progress } from '../../cassette/inward.js';
 import { storedParts } from '../../cassette/pieces.js';
 import { askedModel, askedTool } from '../../cassette/questions.js';
-import type { ModelContext, ToolContext } from '../../kernel/context/context.js';
-import { AlliumError, controlKind, errorKind, isControl, type Suspension } from '../../kernel/lib/errors.js';
-import { asJson } from '../../kernel/lib/json-texts.js';
-import type { ModelResponse, ToolContent, Usage } from '../../kernel/protocol/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
-import { modelName } from '../../kernel/protocol/model.js';
-import { checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
-import type { PendingRequest } from '../../kernel/protocol/store.js';
-import type { ToolResult } from '../../kernel/protocol/tool.js';
+import {
+  AlliumError,
+  defineMiddleware,
+  isControl,
+  type Middleware,
+  type ModelContext,
+  type ModelResponse,
+  modelName,
+  type PendingRequest,
+  type ToolContent,
+  type ToolContext,
+  type ToolResult,
+  type Usage,
+} from '../../index.js';
+import {
+  checkNamed,
+  controlKind,
+  errorKind,
+  isTellable,
+  judgeFailure,
+  judgesAnswers,
+  judgesResults,
+  type NamedOptions,
+  nextWithProgress,
+  type ToolProgress,
+  toStoredJson,
+  verdictsOf,
+} from '../../kit/index.js';
 import { type Heard, listen, streamOf } from './heard.js';
 import { type Place, type Sink, writer } from './writer.js';
 
@@ -76,14 +94,14 @@ export function record(options: RecordOptions): Middleware {
     async wrapTool(ctx, next) {
       const asked = askedTool(ctx, clean.question(ctx));
       const place = cassette.begin(ctx.runId);
-      const progress: Progress[] = [];
+      const progress: ToolProgress[] = [];
       const write = (outcome: StoredOutcome | undefined, cleaner: Cleaner) => {
         const updates = judgesResults(ctx) ? [] : progress.map((one) => storedUpdate(one, cleaner));
         return place.fill(outcome && { ...asked, ...(updates.length > 0 && { updates }), outcome });
       };
       let result: ToolResult;
       try {
-        result = await nextHearing(ctx, (...heard) => progress.push(heard), next);
+        result = await nextWithProgress(ctx, (...heard) => progress.push(heard), next);
       } catch (error) {
         const cleaner = clean.answer(ctx);
         await write(await failedOutcome(error, ctx, cleaner, place), cleaner);
@@ -103,7 +121,7 @@ async function answerOf(
   clean: Cleaner,
 ): Promise<StoredAnswer> {
   const { content, stopReason, usage, metadata, model } = response;
-  const verdicts = await verdictsOn(response, ctx);
+  const verdicts = await verdictsOf(response, ctx);
   return {
     content: storedParts(streamOf(response, streams).parts, content, clean),
     finish: stopReason,
@@ -130,7 +148,7 @@ function failedAnswer(
   // Guards have not seen all of what broke off, so nobody knows whether it may be written.
   const content = judgesAnswers(ctx) ? [] : storedParts(parts, blocks, clean);
   const stored = toStoredError(error);
-  const told = mayBeTold(stored, ctx) ? stored : toBareError(error, errorKind(error));
+  const told = isTellable(stored, ctx) ? stored : toBareError(error, errorKind(error));
   return { ...(content.length > 0 && { content }), error: clean.value(told) };
 }
 
@@ -143,8 +161,8 @@ async function failedOutcome(
   const stop = stopOf(error);
   if (stop) return { stop: clean.value(stop) };
   if (controlKind(error) === 'suspend') {
-    const { id, title, details, timeoutMs } = (error as Suspension).request as PendingRequest;
-    const suspend = clean.value({ title, details: asJson(details), timeoutMs });
+    const { id, title, details, timeoutMs } = (error as { readonly request: PendingRequest }).request;
+    const suspend = clean.value({ title, details: toStoredJson(details), timeoutMs });
     return { suspend, ...(place.waitsAgain(id) && { again: true }) };
   }
   if (isControl(error) || ctx.signal.aborted || isComplaint(error)) return undefined;
@@ -158,11 +176,11 @@ async function guardedFailure(
   clean: Cleaner,
 ): Promise<StoredOutcome | undefined> {
   try {
-    const { texts, changed, deny } = await judgeFailure(error, ctx);
-    if (deny) return { result: { content: clean.text(deny.reason), isError: true } };
+    const { text, changed, refused } = await judgeFailure(error, ctx);
+    if (refused !== undefined) return { result: { content: clean.text(refused), isError: true } };
     const stored = toStoredFailure(error, clean);
-    if (!changed && mayBeTold(stored, ctx)) return { error: stored };
-    return { error: clean.value(toBareError(error, texts.flat().join(''))) };
+    if (!changed && isTellable(stored, ctx)) return { error: stored };
+    return { error: clean.value(toBareError(error, text)) };
   } catch (ended) {
     // A guard stops the run, or broke: the kernel, which asks it again, hears of it too.
     const stop = stopOf(ended);
@@ -177,18 +195,18 @@ function isComplaint(error: unknown): boolean {
 function storedResult({ content, details, isError, terminate }: ToolResult, clean: Cleaner): StoredResult {
   return {
     content: storedContent(content, clean),
-    ...(details !== undefined && { details: clean.value(asJson(details)) }),
+    ...(details !== undefined && { details: clean.value(toStoredJson(details)) }),
     ...(isError && { isError }),
     ...(terminate && { terminate }),
   };
 }
 
 function storedUpdate(
-  [partial, details]: Progress,
+  [partial, details]: ToolProgress,
   clean: Cleaner,
 ): NonNullable<ToolEntry['updates']>[number] {
   const content = typeof partial === 'string' ? clean.text(partial) : storedContent(partial, clean);
-  return { content, ...(details !== undefined && { details: clean.value(asJson(details)) }) };
+  return { content, ...(details !== undefined && { details: clean.value(toStoredJson(details)) }) };
 }
 
 function storedContent(content: readonly ToolContent[], clean: Cleaner): StoredContent {

@@ -1,4 +1,5 @@
 /** Writes a cassette: the lines of a run in the order its calls began, however they end. */
+
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,9 +10,8 @@ import {
   type PlainRequest,
   type StoredRequest,
 } from '../../cassette/format.js';
-import { pathFailed } from '../../kernel/journal/store-kit.js';
-import { invalidOption, isThenable } from '../../kernel/lib/errors.js';
-import type { Awaitable } from '../../kernel/protocol/store.js';
+import type { Awaitable } from '../../index.js';
+import { invalidOption, isThenable, pathError } from '../../kit/index.js';
 
 /** Where lines go: a file, a list, or a function that is called with one line at a time and awaited. */
 export type Sink = string | URL | string[] | ((line: string) => Awaitable<void>);
@@ -172,7 +172,7 @@ function fileSink(to: string | URL): (line: string) => void {
       mkdirSync(dirname(path), { recursive: true });
       writeFileSync(path, `${line}\n`, { mode: 0o600 });
     } catch (error) {
-      throw pathFailed('The recording', path, error);
+      throw pathError('The recording', path, error);
     }
     begun = true;
   };

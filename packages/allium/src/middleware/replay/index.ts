@@ -1,12 +1,10 @@
 /** Answers model and tool calls from a cassette that `record` wrote. */
+
 import { type CleaningOptions, cleaning, withIds } from '../../cassette/clean.js';
 import type { Entry, ModelEntry, Question, ToolEntry } from '../../cassette/format.js';
-import { nextWithTool } from '../../cassette/inward.js';
 import { type Asked, askedModel, askedTool } from '../../cassette/questions.js';
-import type { Context } from '../../kernel/context/context.js';
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
-import { checkNamed, checkOneOf, type NamedOptions } from '../../kernel/protocol/options.js';
-import { errorResult } from '../../kernel/protocol/tool.js';
+import { type Context, defineMiddleware, type Middleware } from '../../index.js';
+import { checkNamed, checkOneOf, errorResult, type NamedOptions, nextWithTool } from '../../kit/index.js';
 import { checkSource, Library, type Replayed, type Source } from './library.js';
 import { miss } from './miss.js';
 import { type Playback, playbackModel, playbackTool } from './playback.js';

@@ -1,8 +1,10 @@
 /** The recordings of a cassette, and which of them answers which call. */
+
 import { readFileSync } from 'node:fs';
 import { type Entry, type Line, type PlainRequest, parseCassette } from '../../cassette/format.js';
 import type { Asked } from '../../cassette/questions.js';
-import { AlliumError, invalidOption, shown } from '../../kernel/lib/errors.js';
+import { AlliumError } from '../../index.js';
+import { describeValue, invalidOption } from '../../kit/index.js';
 
 /** A file, or the lines of one. */
 export type Source = string | URL | readonly string[];
@@ -78,7 +80,7 @@ export class Library {
   private broken({ number }: Line, after: string): AlliumError {
     return new AlliumError(
       'CASSETTE_INVALID',
-      `Line ${number} of ${this.name} goes on from the request ${shown(after)}, which is not there. Put it back, or record again.`,
+      `Line ${number} of ${this.name} goes on from the request ${describeValue(after)}, which is not there. Put it back, or record again.`,
       { data: { line: number, after } },
     );
   }

@@ -1,7 +1,8 @@
 /** The error for a call nobody recorded: it shows how the nearest recording differs. */
+
 import type { Line } from '../../cassette/format.js';
 import type { Asked } from '../../cassette/questions.js';
-import { AlliumError } from '../../kernel/lib/errors.js';
+import { AlliumError } from '../../index.js';
 import { type Difference, describe, differences, distance } from './difference.js';
 import type { Library } from './library.js';
 

@@ -1,11 +1,10 @@
 /** Recordings in the place of what was recorded: a model and a tool that do it all again, without doing anything. */
+
 import type { Cleaner } from '../../cassette/clean.js';
 import { fromStoredError } from '../../cassette/failures.js';
 import type { Question, StoredAnswer, StoredStop, ToolEntry } from '../../cassette/format.js';
 import { partsOfStored } from '../../cassette/pieces.js';
-import { StopRun } from '../../kernel/lib/errors.js';
-import type { Model, ModelPart } from '../../kernel/protocol/model.js';
-import { type Tool, toolResult } from '../../kernel/protocol/tool.js';
+import { type Model, type ModelPart, StopRun, type Tool, toolResult } from '../../index.js';
 
 /** Streams a recorded answer, in the pieces it came in. `restore` puts the ids of this run into it. */
 export function playbackModel(asked: Model, answer: StoredAnswer, restore: Cleaner): Model {

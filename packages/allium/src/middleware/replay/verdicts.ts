@@ -1,11 +1,10 @@
 /** What guards said of recorded calls when they saw them whole. */
+
 import type { Cleaner } from '../../cassette/clean.js';
 import type { StoredAnswer } from '../../cassette/format.js';
 import { partsOfStored } from '../../cassette/pieces.js';
-import type { ModelContext } from '../../kernel/context/context.js';
-import { Assembler } from '../../kernel/guards/assemble.js';
-import { remember } from '../../kernel/guards/call-verdicts.js';
-import { type AssistantContent, type ToolCall, toolCallsOf } from '../../kernel/protocol/messages.js';
+import { type AssistantContent, type ModelContext, type ToolCall, toolCallsOf } from '../../index.js';
+import { ResponseAssembler, rememberVerdict } from '../../kit/index.js';
 
 /** Why calls do not run, by what they say. */
 export type Refused = Map<string, string>;
@@ -18,12 +17,12 @@ export function holdGuards(
   refused: Refused,
 ): void {
   if (!('finish' in answer) || !answer.verdicts) return;
-  const assembler = new Assembler('The recording');
+  const assembler = new ResponseAssembler('The recording');
   for (const part of partsOfStored(answer.content, restore)) assembler.add(part);
   const calls = toolCallsOf({ content: assembler.content as readonly AssistantContent[] });
   for (const { call: index, deny, ask } of restore.value(answer.verdicts)) {
     const call = calls[index]!;
-    if (ctx.plan.guards['tool-args'].length > 0) remember(call, call.arguments, { deny, ask }, ctx);
+    if (ctx.plan.guards['tool-args'].length > 0) rememberVerdict(call, call.arguments, { deny, ask }, ctx);
     else refused.set(saying(call), deny?.reason ?? `Not run: guard "${ask!.by}" wanted somebody to agree.`);
   }
 }

@@ -1,10 +1,14 @@
 /** Tries a model or tool call again when what went wrong will pass. */
 
-import type { ModelContext, ToolContext } from '../../kernel/context/context.js';
-import { toldError } from '../../kernel/guards/guards.js';
-import { type Clock, sleep } from '../../kernel/lib/clock.js';
-import { invalidOption } from '../../kernel/lib/errors.js';
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
+import {
+  type Clock,
+  defineMiddleware,
+  isTransient,
+  type Middleware,
+  type ModelContext,
+  sleep,
+  type ToolContext,
+} from '../../index.js';
 import {
   checkFunction,
   checkInteger,
@@ -14,9 +18,10 @@ import {
   checkOneOf,
   type ErrorClass,
   errorTest,
+  invalidOption,
   type NamedOptions,
-} from '../../kernel/protocol/options.js';
-import { isTransient } from '../../kernel/protocol/transient.js';
+  safeErrorMessage,
+} from '../../kit/index.js';
 import { retryAfterOf } from './retry-after.js';
 
 export { isTransient };
@@ -97,7 +102,7 @@ export function retry(options: RetryOptions = {}): Middleware {
         ...call,
         attempt: ctx.attempt,
         delayMs,
-        error: toldError(error, ctx),
+        error: safeErrorMessage(error, ctx),
       });
       await sleep(delayMs, ctx.signal, clock);
       return 'retry';

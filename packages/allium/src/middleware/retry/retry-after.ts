@@ -1,6 +1,6 @@
 /** How long the other side asks to wait. */
-import { chainOf, headerOf } from '../../kernel/protocol/transient.js';
 
+import { errorChain, errorHeader } from '../../kit/index.js';
 /** Milliseconds, from the error or a cause of it; undefined when there is no wish, or one that has passed. */
 export function retryAfterOf(error: unknown, now: number): number | undefined {
   try {
@@ -12,13 +12,13 @@ export function retryAfterOf(error: unknown, now: number): number | undefined {
 }
 
 function wishOf(error: unknown, now: number): number | undefined {
-  for (const one of chainOf(error)) {
+  for (const one of errorChain(error)) {
     const data = one.data as { retryAfterMs?: unknown } | null | undefined;
     const ms = first(
       positive(one.retryAfterMs),
       positive(data?.retryAfterMs),
-      positive(headerOf(one, 'retry-after-ms')),
-      fromHeader(headerOf(one, 'retry-after'), now),
+      positive(errorHeader(one, 'retry-after-ms')),
+      fromHeader(errorHeader(one, 'retry-after'), now),
     );
     if (ms !== undefined) return ms;
   }

@@ -1,8 +1,9 @@
 /** Skills on disk: which there are, and their files, read so that nothing outside a skill's folder ever is. */
+
 import { constants, readdirSync, readFileSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { open, readdir, realpath } from 'node:fs/promises';
 import { isAbsolute, join, relative, sep, win32 } from 'node:path';
-import { invalidOption } from '../../kernel/lib/errors.js';
+import { invalidOption } from '../../kit/index.js';
 import { frontMatterOf, invalidSkill } from './front-matter.js';
 
 export const MAIN_FILE = 'SKILL.md';

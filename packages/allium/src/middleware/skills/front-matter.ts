@@ -3,8 +3,8 @@
  * line or several, and comments. Whatever stands below other keys than `name` and `description` is skipped. Texts come
  * out as one line: that is how they are shown.
  */
-import { AlliumError } from '../../kernel/lib/errors.js';
 
+import { AlliumError } from '../../index.js';
 export interface FrontMatter {
   readonly name: string;
   readonly description: string;

@@ -1,8 +1,13 @@
 /** Shows the model which skills there are, and lets it read one when it needs it. */
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
-import { objectInput } from '../../kernel/protocol/object-input.js';
-import { checkInteger, checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
-import { type Tool, type ToolResult, tool, toolResult } from '../../kernel/protocol/tool.js';
+import {
+  defineMiddleware,
+  type Middleware,
+  type Tool,
+  type ToolResult,
+  tool,
+  toolResult,
+} from '../../index.js';
+import { checkInteger, checkNamed, type NamedOptions, objectInput } from '../../kit/index.js';
 import { didYouMean, failure } from '../../own-tools/answers.js';
 import { filesOf, findSkills, MAIN_FILE, Refused, readSkillFile, type Skill } from './folder.js';
 import { bodyOf } from './front-matter.js';
@@ -50,7 +55,7 @@ function reporting(problems: readonly string[]): Pick<Middleware, 'hazards' | 'b
         fix: 'The other skills are used. Repair this one and make the middleware again.',
       })),
     beforeRun(ctx) {
-      for (const problem of problems) ctx._run.note('skills', `left a skill out: ${problem}`);
+      for (const problem of problems) ctx.note(`left a skill out: ${problem}`);
     },
   };
 }

@@ -1,10 +1,14 @@
 /** Says how long each model and tool call took, and how many tokens the run has used so far. */
 
-import type { Context } from '../../kernel/context/context.js';
-import { type Clock, monotonic } from '../../kernel/lib/clock.js';
-import { terminalText } from '../../kernel/lib/terminal-text.js';
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
-import { checkFunction, checkMethods, checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
+import {
+  type Clock,
+  type Context,
+  defineMiddleware,
+  type Middleware,
+  monotonic,
+  terminalText,
+} from '../../index.js';
+import { checkFunction, checkMethods, checkNamed, type NamedOptions } from '../../kit/index.js';
 
 export interface StopwatchOptions extends NamedOptions {
   /**

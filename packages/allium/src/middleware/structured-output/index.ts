@@ -1,32 +1,36 @@
 /** Makes the final answer of a run JSON that fits a schema. */
 
-import { jsonSchema } from '../../json-schema/index.js';
-import type { ModelContext, TurnContext } from '../../kernel/context/context.js';
-import { AlliumError, invalidOption, isRecord, messageOf } from '../../kernel/lib/errors.js';
-import { isPlain } from '../../kernel/lib/json-copy.js';
 import {
+  AlliumError,
+  defineMiddleware,
+  defineState,
+  type JsonSchema,
+  type Middleware,
+  type ModelContext,
   type ModelResponse,
+  type RunResult,
+  type StandardSchema,
   syntheticUserMessage,
+  type TurnAction,
+  type TurnContext,
   textOf,
   toolCallsOf,
-} from '../../kernel/protocol/messages.js';
-import { defineMiddleware, type Middleware, type TurnAction } from '../../kernel/protocol/middleware.js';
-import type { JsonSchema } from '../../kernel/protocol/model.js';
+} from '../../index.js';
+import { jsonSchema } from '../../json-schema/index.js';
 import {
   checkFunction,
   checkInteger,
   checkNamed,
   checkOneOf,
-  type NamedOptions,
-} from '../../kernel/protocol/options.js';
-import type { RunResult } from '../../kernel/protocol/result.js';
-import {
   describeIssues,
+  invalidOption,
+  isPlainObject,
+  isRecord,
   isStandardSchema,
   jsonSchemaOf,
-  type StandardSchema,
-} from '../../kernel/protocol/standard-schema.js';
-import { defineState } from '../../kernel/protocol/state.js';
+  messageOf,
+  type NamedOptions,
+} from '../../kit/index.js';
 import { cut } from '../../texts/cut.js';
 
 export interface StructuredOutputOptions<Output = unknown> extends NamedOptions {
@@ -63,7 +67,7 @@ export function structuredOutput<Output>(options: StructuredOutputOptions<Output
   checkNamed('structuredOutput', options, ['schema', 'maxRepairs', 'mode', 'toJsonSchema']);
   const { schema: given, maxRepairs = 2, mode = 'auto', toJsonSchema } = options;
   const isRaw = !isStandardSchema(given);
-  if (isRaw && !(isRecord(given) && isPlain(given)))
+  if (isRaw && !(isRecord(given) && isPlainObject(given)))
     throw invalidOption(
       'schema',
       'a Standard Schema (zod, valibot, arktype, …) or a JSON Schema object',
@@ -100,7 +104,7 @@ export function structuredOutput<Output>(options: StructuredOutputOptions<Output
       // The journal has the answer but not what it was parsed to: after a crash in between it is parsed again.
       async onRunEnd(ctx) {
         const { message } = ctx;
-        if (ctx._output !== undefined || !message || toolCallsOf(message).length > 0) return;
+        if (ctx.output !== undefined || !message || toolCallsOf(message).length > 0) return;
         const checked = await check(schema, message);
         if ('value' in checked) ctx.setOutput(checked.value);
       },

@@ -1,12 +1,14 @@
 /** Whether the options are what they have to be, before anything runs. */
 
-import { invalidOption } from '../../kernel/lib/errors.js';
-import { checkMembers } from '../../kernel/plan/check-middleware.js';
-import { flatten } from '../../kernel/plan/compose.js';
-import type { Middleware } from '../../kernel/protocol/middleware.js';
-import type { Model } from '../../kernel/protocol/model.js';
-import { checkMethods, checkOptions } from '../../kernel/protocol/options.js';
-import { isTool } from '../../kernel/protocol/tool.js';
+import type { Middleware, Model } from '../../index.js';
+import {
+  checkMethods,
+  checkMiddleware,
+  checkOptions,
+  flattenMiddleware,
+  invalidOption,
+  isTool,
+} from '../../kit/index.js';
 
 const SPEC = ['name', 'description', 'systemPrompt', 'model', 'tools', 'middleware'];
 
@@ -22,7 +24,7 @@ export function checkAgents(agents: unknown): void {
       throw invalidOption(`${at}.name`, 'text', spec.name);
     if (spec.model !== undefined) checkModel(`${at}.model`, spec.model);
     if (spec.tools !== undefined) checkTools(`${at}.tools`, spec.tools);
-    if (spec.middleware !== undefined) checkMiddleware(`${at}.middleware`, spec.middleware);
+    if (spec.middleware !== undefined) checkMiddlewareList(`${at}.middleware`, spec.middleware);
   }
 }
 
@@ -40,15 +42,15 @@ export function checkTools(option: string, tools: unknown, what: 'tools' | 'name
 }
 
 /** Throws what the agent would, but when the list is given and not when the first task is. */
-export function checkMiddleware(option: string, list: unknown): void {
+export function checkMiddlewareList(option: string, list: unknown): void {
   const object = typeof list === 'object' && list !== null;
   if (!object || !(Array.isArray(list) || 'layers' in list))
     throw invalidOption(option, 'a list of middleware', list);
-  flatten(list as never, option);
+  flattenMiddleware(list as never, option);
 }
 
 export function checkTracer(tracer: unknown): asserts tracer is Middleware {
   if (typeof tracer !== 'object' || tracer === null || Array.isArray(tracer))
     throw invalidOption('tracer', 'a middleware', tracer);
-  checkMembers(tracer, '`tracer`');
+  checkMiddleware(tracer, '`tracer`');
 }

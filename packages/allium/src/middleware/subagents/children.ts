@@ -1,9 +1,13 @@
 /** The agents behind the types: made when they are first needed, once for each agent that calls. */
-import { Agent } from '../../kernel/agent/agent.js';
-import { compose, flatten } from '../../kernel/plan/compose.js';
-import { defineMiddleware, type Middleware, type MiddlewareList } from '../../kernel/protocol/middleware.js';
-import type { Model } from '../../kernel/protocol/model.js';
-import type { Tool } from '../../kernel/protocol/tool.js';
+import {
+  Agent,
+  compose,
+  defineMiddleware,
+  type Middleware,
+  type MiddlewareList,
+  type Model,
+  type Tool,
+} from '../../index.js';
 import type { SubagentSpec } from './index.js';
 
 export interface ChildParts {
@@ -45,7 +49,7 @@ export class Children {
 
   /** Throws what making the agent would, before there is one that calls. */
   check(spec: SubagentSpec, inner: readonly Middleware[]): void {
-    compose(flatten(this.middlewareOf(spec, inner)), { tools: this.toolsOf(spec) });
+    compose(this.middlewareOf(spec, inner), { tools: this.toolsOf(spec) });
   }
 
   private make(root: Agent, type: string, spec: SubagentSpec, inner: readonly Middleware[]): Agent {
@@ -58,7 +62,7 @@ export class Children {
       middleware: this.middlewareOf(spec, inner),
       toolExecution: root.toolExecution,
       teardownTimeoutMs: root.teardownTimeoutMs,
-      priceOf: root._priceOf,
+      priceOf: root.priceOf,
       clock: root.clock,
       newId: () => root.newId(),
     });

@@ -1,11 +1,7 @@
 /** What becomes of the events of a sub-agent: told to the parent's stream and to `onEvent`, and kept with its result. */
-import { forward } from '../../kernel/agent/child-run.js';
-import type { ToolContext } from '../../kernel/context/context.js';
-import { toldError } from '../../kernel/guards/guards.js';
-import { isThenable, shown } from '../../kernel/lib/errors.js';
-import type { AgentEvent } from '../../kernel/protocol/events.js';
-import { textOf } from '../../kernel/protocol/messages.js';
-import type { Awaitable } from '../../kernel/protocol/store.js';
+
+import { type AgentEvent, type Awaitable, type ToolContext, textOf } from '../../index.js';
+import { describeValue, forwardChildEvent, isThenable, safeErrorMessage } from '../../kit/index.js';
 import { untilAborted } from '../../own-tools/until-aborted.js';
 import { cut } from '../../texts/cut.js';
 import type { SubagentsOptions } from './index.js';
@@ -23,7 +19,7 @@ export function listener(
   const tell = (event: AgentEvent, agentId: string): Awaitable<void> => {
     const failed = (error: unknown): void => {
       if (ctx.signal.aborted && error === ctx.signal.reason) return;
-      ctx.emit('subagent_event_failed', { agentId, event: event.type, error: toldError(error, ctx) });
+      ctx.emit('subagent_event_failed', { agentId, event: event.type, error: safeErrorMessage(error, ctx) });
     };
     try {
       const payload = mapEvent(event, agentId);
@@ -38,7 +34,7 @@ export function listener(
   return {
     events,
     onEvent(event, agentId) {
-      const wait = forward(ctx, event, agentId);
+      const wait = forwardChildEvent(ctx, event, agentId);
       return wait ? wait.then(() => tell(event, agentId)) : tell(event, agentId);
     },
   };
@@ -47,7 +43,8 @@ export function listener(
 /** What is kept goes into the journal. */
 function plain(payload: unknown): unknown {
   const json = JSON.stringify(payload);
-  if (json === undefined) throw new TypeError(`Expected mapEvent to return JSON, got ${shown(payload)}.`);
+  if (json === undefined)
+    throw new TypeError(`Expected mapEvent to return JSON, got ${describeValue(payload)}.`);
   return JSON.parse(json);
 }
 

@@ -1,17 +1,30 @@
 /** A tool that hands a task to another agent, which works on it in a session of its own and answers with its result. */
 
-import { childResult, runChild } from '../../kernel/agent/child-run.js';
-import type { ToolContext } from '../../kernel/context/context.js';
-import { invalidOption } from '../../kernel/lib/errors.js';
-import { agentTags } from '../../kernel/protocol/child-tags.js';
-import type { AgentEvent } from '../../kernel/protocol/events.js';
-import { defineMiddleware, type Middleware, type MiddlewareList } from '../../kernel/protocol/middleware.js';
-import type { Model } from '../../kernel/protocol/model.js';
-import { objectInput } from '../../kernel/protocol/object-input.js';
-import { checkFunction, checkInteger, checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
-import type { Awaitable } from '../../kernel/protocol/store.js';
-import { type Tool, type ToolResult, tool, toolResult } from '../../kernel/protocol/tool.js';
-import { checkAgents, checkMiddleware, checkModel, checkTools, checkTracer } from './checks.js';
+import {
+  type AgentEvent,
+  type Awaitable,
+  defineMiddleware,
+  type Middleware,
+  type MiddlewareList,
+  type Model,
+  type Tool,
+  type ToolContext,
+  type ToolResult,
+  tool,
+  toolResult,
+} from '../../index.js';
+import {
+  checkFunction,
+  checkInteger,
+  checkNamed,
+  childResult,
+  childToolTags,
+  invalidOption,
+  type NamedOptions,
+  objectInput,
+  runChild,
+} from '../../kit/index.js';
+import { checkAgents, checkMiddlewareList, checkModel, checkTools, checkTracer } from './checks.js';
 import { Children } from './children.js';
 import { eventSummary, listener } from './events.js';
 
@@ -112,7 +125,7 @@ export function subagents(options: SubagentsOptions = {}): Middleware {
   checkAgents(agents);
   if (defaultModel !== undefined) checkModel('defaultModel', defaultModel);
   checkTools('sharedTools', sharedTools);
-  checkMiddleware('inheritMiddleware', inheritMiddleware);
+  checkMiddlewareList('inheritMiddleware', inheritMiddleware);
   if (typeof inheritGuards !== 'boolean')
     throw invalidOption('inheritGuards', 'true or false', inheritGuards);
   checkTools('excludeTools', excludeTools, 'names');
@@ -129,7 +142,7 @@ export function subagents(options: SubagentsOptions = {}): Middleware {
     name: options.name ?? 'subagents',
     suspends: true,
     extraLlmCalls: () => modelsOf(specs, defaultModel),
-    tools: [subagentTool(specs, maxConcurrent, agentTags(inheritGuards), delegate)],
+    tools: [subagentTool(specs, maxConcurrent, childToolTags(inheritGuards), delegate)],
   });
   const children = new Children({ defaultModel, sharedTools, excludeTools, outer });
   for (const spec of specs.values()) children.check(spec, nests && maxDepth > 1 ? [made] : []);

@@ -1,6 +1,9 @@
 /** A timer of active time that can be set back at no cost. */
-import { LOOK_MS } from '../../kernel/journal/active-time.js';
-import { type Clock, monotonic } from '../../kernel/lib/clock.js';
+
+import { type Clock, monotonic } from '../../index.js';
+
+/** While a run only waits, its time is looked at no more often than this. */
+const LOOK_MS = 50;
 
 export class Alarm {
   private cancel: (() => void) | undefined = undefined;
@@ -12,7 +15,7 @@ export class Alarm {
   /** `pausedMs` of the call grows with the time that does not count. */
   constructor(
     private readonly clock: Clock,
-    private readonly call: { readonly pausedMs: number; readonly _run: { readonly isPaused: boolean } },
+    private readonly call: { readonly pausedMs: number; readonly isPaused: boolean },
   ) {}
 
   /** Calls `late` after `ms`, in the place of what was set before; never without a limit. */
@@ -45,7 +48,7 @@ export class Alarm {
     const active = monotonic(this.clock) - this.since - (this.call.pausedMs - this.pausedBefore);
     const left = this.ms - active;
     this.cancel = undefined;
-    if (left > 0) this.start(Math.max(left, this.call._run.isPaused ? LOOK_MS : 1));
+    if (left > 0) this.start(Math.max(left, this.call.isPaused ? LOOK_MS : 1));
     else this.late(this.ms);
   }
 }

@@ -1,12 +1,24 @@
 /** Cancels model and tool calls that take too long. */
 
-import type { ModelContext, ToolContext } from '../../kernel/context/context.js';
-import type { Clock } from '../../kernel/lib/clock.js';
-import { AlliumError, invalidOption } from '../../kernel/lib/errors.js';
-import type { ModelResponse } from '../../kernel/protocol/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
-import { modelName, type StreamTransform } from '../../kernel/protocol/model.js';
-import { checkMethods, checkNamed, checkNumber, type NamedOptions } from '../../kernel/protocol/options.js';
+import {
+  AlliumError,
+  type Clock,
+  defineMiddleware,
+  type Middleware,
+  type ModelContext,
+  type ModelResponse,
+  modelName,
+  type StreamTransform,
+  type ToolContext,
+} from '../../index.js';
+import {
+  allowModelTime,
+  checkMethods,
+  checkNamed,
+  checkNumber,
+  invalidOption,
+  type NamedOptions,
+} from '../../kit/index.js';
 import { Alarm } from './alarm.js';
 
 export interface TimeoutOptions extends NamedOptions {
@@ -58,7 +70,8 @@ export function timeout(options: TimeoutOptions): Middleware {
       ({
         wrapModel(ctx, next) {
           const total = alarm(ctx, clock);
-          allow(ctx, modelMs, Math.max(firstTokenMs ?? 0, idleMs ?? 0));
+          // More time than the agent gives a model by default is not taken back by that.
+          allowModelTime(ctx, { totalMs: modelMs, idleMs: Math.max(firstTokenMs ?? 0, idleMs ?? 0) });
           if (!watchesParts) return within(ctx, total, modelMs, modelTooSlow, next);
           const gap = alarm(ctx, clock);
           return new Promise<ModelResponse>((resolve, reject) => {
@@ -121,14 +134,6 @@ function settle<T>(
       reject(error);
     },
   );
-}
-
-/** More time than the agent gives a model by default is not taken back by that. */
-function allow({ _call: call }: ModelContext, totalMs = 0, idleMs = 0): void {
-  call.time = {
-    totalMs: Math.max(totalMs, call.time?.totalMs ?? 0),
-    idleMs: Math.max(idleMs, call.time?.idleMs ?? 0),
-  };
 }
 
 /** Counts active time: neither a model whose consumer is behind nor a tool that asks a human is slow. */

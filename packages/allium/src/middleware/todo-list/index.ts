@@ -1,10 +1,17 @@
 /** Gives the model a todo list and keeps it to it: a tool, a view of the list in every request, and guards. */
-import { invalidOption } from '../../kernel/lib/errors.js';
-import { syntheticUserMessage, toolCallsOf } from '../../kernel/protocol/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
-import { checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
-import { defineState, type StateAccess } from '../../kernel/protocol/state.js';
-import { type Tool, tool, toolResult } from '../../kernel/protocol/tool.js';
+
+import {
+  defineMiddleware,
+  defineState,
+  type Middleware,
+  type StateAccess,
+  syntheticUserMessage,
+  type Tool,
+  tool,
+  toolCallsOf,
+  toolResult,
+} from '../../index.js';
+import { checkNamed, invalidOption, type NamedOptions } from '../../kit/index.js';
 import { afterWriting, CLEAN, type GuardState, step } from './guard.js';
 import * as texts from './texts.js';
 import { emptying, type Todo, type TodosInput, todosSchema } from './todos.js';

@@ -2,19 +2,23 @@
 
 import { type AnswerStore, Answers, ownerOf, SCOPES, type Scope, storeOf } from '../../caching/answers.js';
 import { isStoredResult, type StoredResult, toolSelector } from '../../caching/stored-result.js';
-import type { ToolContext } from '../../kernel/context/context.js';
-import type { Clock } from '../../kernel/lib/clock.js';
-import { callHash, hash } from '../../kernel/lib/hash.js';
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
+import {
+  type Clock,
+  defineMiddleware,
+  type Middleware,
+  type ToolContext,
+  type ToolResult,
+} from '../../index.js';
 import {
   checkFunction,
   checkMethods,
   checkNamed,
   checkNumber,
   checkOneOf,
+  hashText,
   type NamedOptions,
-} from '../../kernel/protocol/options.js';
-import type { ToolResult } from '../../kernel/protocol/tool.js';
+  toolCallKey,
+} from '../../kit/index.js';
 
 /** What is stored: JSON, so that any store can hold it. */
 export type ToolCacheEntry = StoredResult;
@@ -89,7 +93,7 @@ export function toolCache(options: ToolCacheOptions = {}): Middleware {
     async wrapTool(ctx, next) {
       const wanted = applies(ctx) ? key(ctx) : undefined;
       if (wanted === undefined) return next();
-      const id = `allium:tool-cache:${hash(`${ownerOf(ctx, scope)}\n${wanted}`)}`;
+      const id = `allium:tool-cache:${hashText(`${ownerOf(ctx, scope)}\n${wanted}`)}`;
       return answers.find(ctx, id, next);
     },
   });
@@ -100,7 +104,7 @@ function isTagged(ctx: ToolContext): boolean {
 }
 
 function callKey(ctx: ToolContext): string {
-  return callHash(ctx.toolCall.name, ctx.rawArgs);
+  return toolCallKey(ctx.toolCall.name, ctx.rawArgs);
 }
 
 function hit(ctx: ToolContext, result: ToolResult): ToolResult {

@@ -1,12 +1,16 @@
 /** Lets a model play the tools, for tests: nothing is really done. */
-import type { ToolContext } from '../../kernel/context/context.js';
-import { invalidOption } from '../../kernel/lib/errors.js';
-import { textOf, userMessage } from '../../kernel/protocol/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
-import type { Model } from '../../kernel/protocol/model.js';
-import { checkMethods, checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
-import { type Tool, toolSpec } from '../../kernel/protocol/tool.js';
 
+import {
+  defineMiddleware,
+  type Middleware,
+  type Model,
+  type Tool,
+  type ToolContext,
+  textOf,
+  toolSpec,
+  userMessage,
+} from '../../index.js';
+import { checkMethods, checkNamed, invalidOption, type NamedOptions } from '../../kit/index.js';
 export interface ToolEmulatorOptions extends NamedOptions {
   /** Plays the tools. */
   readonly model: Model;

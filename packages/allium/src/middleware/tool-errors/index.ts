@@ -1,11 +1,23 @@
 /** Decides what the model is told when a tool fails. */
-import type { ToolContext } from '../../kernel/context/context.js';
-import { AlliumError, invalidOption, isControl, messageOf, shown } from '../../kernel/lib/errors.js';
-import type { ToolContent } from '../../kernel/protocol/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
-import { checkFunction, checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
-import { errorResult, type ToolResult } from '../../kernel/protocol/tool.js';
 
+import {
+  AlliumError,
+  defineMiddleware,
+  isControl,
+  type Middleware,
+  type ToolContent,
+  type ToolContext,
+  type ToolResult,
+} from '../../index.js';
+import {
+  checkFunction,
+  checkNamed,
+  describeValue,
+  errorResult,
+  invalidOption,
+  messageOf,
+  type NamedOptions,
+} from '../../kit/index.js';
 export interface ToolErrorsOptions extends NamedOptions {
   /** Words a failure for the model. What it returns still passes through `hide`. @default name of the tool and message, without the stack */
   readonly format?: (error: unknown, ctx: ToolContext) => string | Promise<string>;
@@ -41,7 +53,7 @@ export function toolErrors(options: ToolErrorsOptions = {}): Middleware {
         if (typeof text !== 'string')
           throw new AlliumError(
             'INVALID_HOOK_RESULT',
-            `\`format\` of toolErrors() returned ${shown(text)}. Return the text for the model.`,
+            `\`format\` of toolErrors() returned ${describeValue(text)}. Return the text for the model.`,
             { cause: error },
           );
         return errorResult(cleaned(text));

@@ -1,14 +1,29 @@
 /** Keeps long results of tools out of the conversation: the model gets a preview, and a tool to read the rest. */
+
 import { hash } from 'node:crypto';
 import { checkedCounter, type TokenCounter } from '../../context-window/token-counter.js';
-import type { Context, ToolContext } from '../../kernel/context/context.js';
-import { toldError } from '../../kernel/guards/guards.js';
-import { isControl, isThenable } from '../../kernel/lib/errors.js';
-import type { ToolContent } from '../../kernel/protocol/messages.js';
-import { defineMiddleware, type Middleware, type ToolResultPatch } from '../../kernel/protocol/middleware.js';
-import { objectInput } from '../../kernel/protocol/object-input.js';
-import { checkInteger, checkMethods, checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
-import { type Tool, type ToolResult, tool, toolResult } from '../../kernel/protocol/tool.js';
+import {
+  type Context,
+  defineMiddleware,
+  isControl,
+  type Middleware,
+  type Tool,
+  type ToolContent,
+  type ToolContext,
+  type ToolResult,
+  type ToolResultPatch,
+  tool,
+  toolResult,
+} from '../../index.js';
+import {
+  checkInteger,
+  checkMethods,
+  checkNamed,
+  isThenable,
+  type NamedOptions,
+  objectInput,
+  safeErrorMessage,
+} from '../../kit/index.js';
 import { failure } from '../../own-tools/answers.js';
 import { untilAborted } from '../../own-tools/until-aborted.js';
 import { beginning, splitsPair } from '../../texts/cut.js';
@@ -73,7 +88,7 @@ async function keep(spill: SpillStore, text: string, shown: number, ctx: ToolCon
   } catch (error) {
     if (isControl(error)) throw error;
     // The tool has run and its result is worth something; an error would tell the model to run it again.
-    ctx.emit('tool-result-limit', { toolCallId: ctx.toolCall.id, error: toldError(error, ctx) });
+    ctx.emit('tool-result-limit', { toolCallId: ctx.toolCall.id, error: safeErrorMessage(error, ctx) });
     return `${begin} The rest could not be stored.]`;
   }
 }

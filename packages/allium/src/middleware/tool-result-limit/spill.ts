@@ -1,9 +1,9 @@
 /** Where results that are too long are kept: the port, one in memory and one in files. */
+
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { invalidOption } from '../../kernel/lib/errors.js';
-import { checkInteger, checkOptions } from '../../kernel/protocol/options.js';
+import { checkInteger, checkOptions, invalidOption } from '../../kit/index.js';
 
 /**
  * A Map, a Keyv, or anything with these methods, which may return promises.

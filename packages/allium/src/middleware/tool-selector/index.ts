@@ -1,16 +1,28 @@
 /** Lets a cheap model pick the tools that a request needs, so that the dear one reads fewer schemas. */
 
-import type { ModelContext } from '../../kernel/context/context.js';
-import { toldError } from '../../kernel/guards/guards.js';
-import { invalidOption, isControl } from '../../kernel/lib/errors.js';
-import { hash } from '../../kernel/lib/hash.js';
-import type { Plan } from '../../kernel/plan/compose.js';
-import { isSyntheticMessage, type Message, textOf, userMessage } from '../../kernel/protocol/messages.js';
-import { defineMiddleware, type Middleware } from '../../kernel/protocol/middleware.js';
-import type { Model } from '../../kernel/protocol/model.js';
-import { checkInteger, checkMethods, checkNamed, type NamedOptions } from '../../kernel/protocol/options.js';
-import { defineState } from '../../kernel/protocol/state.js';
-import type { Tool } from '../../kernel/protocol/tool.js';
+import {
+  defineMiddleware,
+  defineState,
+  isControl,
+  isSyntheticMessage,
+  type Message,
+  type Middleware,
+  type Model,
+  type ModelContext,
+  type Plan,
+  type Tool,
+  textOf,
+  userMessage,
+} from '../../index.js';
+import {
+  checkInteger,
+  checkMethods,
+  checkNamed,
+  hashText,
+  invalidOption,
+  type NamedOptions,
+  safeErrorMessage,
+} from '../../kit/index.js';
 import { cut } from '../../texts/cut.js';
 
 export interface ToolSelectorOptions extends NamedOptions {
@@ -108,7 +120,7 @@ function choices(always: ReadonlySet<string>): (tools: readonly Tool[]) => Choic
     let choice = known.get(all);
     if (!choice) {
       const tools = all.filter(({ name }) => !always.has(name));
-      choice = { tools, key: hash(tools.map(({ name }) => name).join('\n')) };
+      choice = { tools, key: hashText(tools.map(({ name }) => name).join('\n')) };
       if (Object.isFrozen(all)) known.set(all, choice);
     }
     return choice;
@@ -163,7 +175,7 @@ async function pickTools(
   } catch (error) {
     if (isControl(error)) throw error;
     // Too many tools cost money, too few cost the answer.
-    ctx.emit('tool-selector', { error: toldError(error, ctx) });
+    ctx.emit('tool-selector', { error: safeErrorMessage(error, ctx) });
     return null;
   }
 }

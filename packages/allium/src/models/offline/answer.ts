@@ -1,5 +1,5 @@
 /** Writes the answer from what the tools gave, or says why there is none. */
-import type { JsonSchema, ModelRequest } from '../../kernel/protocol/model.js';
+import type { JsonSchema, ModelRequest } from '../../index.js';
 import { fill } from './arguments.js';
 import type { Plan } from './plan.js';
 import { type Subschema, Walk, whole } from './schema.js';

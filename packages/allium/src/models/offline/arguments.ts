@@ -1,5 +1,5 @@
 /** Fills the arguments of a call from the values of a message, by the JSON Schema of the tool. */
-import type { JsonSchema } from '../../kernel/protocol/model.js';
+import type { JsonSchema } from '../../index.js';
 import { choicesOf, FORMATS, fitsNumber, fitsText, itemsOf, type Subschema, whole } from './schema.js';
 import type { Task } from './task.js';
 import { EMAIL, URL_TEXT, type Value, type Values } from './values.js';

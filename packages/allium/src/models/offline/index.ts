@@ -1,8 +1,14 @@
 /** A model without a network: it plans tool calls by the rules in its README and writes an answer from their results. */
-import { AlliumError } from '../../kernel/lib/errors.js';
-import { type Message, textOf } from '../../kernel/protocol/messages.js';
-import type { Model, ModelPart, ModelRequest, Price } from '../../kernel/protocol/model.js';
-import { checkOptions } from '../../kernel/protocol/options.js';
+import {
+  AlliumError,
+  type Message,
+  type Model,
+  type ModelPart,
+  type ModelRequest,
+  type Price,
+  textOf,
+} from '../../index.js';
+import { checkOptions } from '../../kit/index.js';
 import { answerOf } from './answer.js';
 import { type PlannedCall, planOf } from './plan.js';
 

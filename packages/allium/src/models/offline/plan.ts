@@ -1,6 +1,5 @@
 /** Which tools a message means, and the calls that come next. */
-import type { ToolCall } from '../../kernel/protocol/messages.js';
-import type { ModelRequest, ToolSpec } from '../../kernel/protocol/model.js';
+import type { ModelRequest, ToolCall, ToolSpec } from '../../index.js';
 import { type Filled, fill } from './arguments.js';
 import { type Task, taskOf } from './task.js';
 import { findValues, type Values } from './values.js';

@@ -1,18 +1,26 @@
 /** Sessions as files of JSON lines: one file each, readable with any text tool, safe for several processes. */
+
 import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
+import {
+  type Entry,
+  type InboxItem,
+  type ListOptions,
+  type NewEntry,
+  type SessionInfo,
+  sessionConflict,
+} from '../../index.js';
+import { checkKeys, invalidOption } from '../../kit/index.js';
 import {
   checkFork,
   checkStorable,
   isBelow,
   listPage,
-  pathFailed,
+  pathError,
   type SyncStore,
   takenBy,
-} from '../../kernel/journal/store-kit.js';
-import { checkKeys, invalidOption, sessionConflict } from '../../kernel/lib/errors.js';
-import type { Entry, InboxItem, ListOptions, NewEntry, SessionInfo } from '../../kernel/protocol/store.js';
+} from '../kit/index.js';
 import { fileName, isHashed, readable } from './file-name.js';
 import { appendLine, DELETED_LINE, entriesOf, infoOf, postLine, takenLine } from './journal-file.js';
 import { openPlain, SessionFile } from './session-file.js';
@@ -48,7 +56,7 @@ export function fileStore(options: FileStoreOptions): SyncStore {
     const { R_OK, W_OK, X_OK } = fs.constants;
     fs.accessSync(dir, R_OK | W_OK | X_OK);
   } catch (error) {
-    throw pathFailed('The file store', dir, error);
+    throw pathError('The file store', dir, error);
   }
   return new FileStore(dir, fsync);
 }
@@ -303,7 +311,7 @@ function namesIn(dir: string): string[] {
   try {
     return fs.readdirSync(dir);
   } catch (error) {
-    throw pathFailed('The file store', dir, error);
+    throw pathError('The file store', dir, error);
   }
 }
 

@@ -1,9 +1,9 @@
 /** The format of a session's file: lines of JSON, each one append, post or note. */
+
 import path from 'node:path';
 import { crc32 } from 'node:zlib';
-import { AlliumError, shown } from '../../kernel/lib/errors.js';
-import { deepFreeze } from '../../kernel/protocol/messages.js';
-import type { Entry, InboxItem, SessionInfo } from '../../kernel/protocol/store.js';
+import { AlliumError, type Entry, type InboxItem, type SessionInfo } from '../../index.js';
+import { deepFreeze, describeValue } from '../../kit/index.js';
 import { idOfDamaged, isFileName } from './file-name.js';
 
 /**
@@ -115,7 +115,7 @@ export class JournalState {
     if (checksum === undefined && (!this.checked || isWiped(bytes, start, end))) return;
     this.checked = true;
     if (checksum === crc(bytes.subarray(start, from))) return;
-    const line = shown(bytes.toString('latin1', start, Math.min(end, start + 80)));
+    const line = describeValue(bytes.toString('latin1', start, Math.min(end, start + 80)));
     throw corrupt(file, `the checksum of the line ${line} does not fit it`);
   }
 
@@ -148,7 +148,7 @@ export class JournalState {
     } else if (beginning.startsWith('{"deleted":')) {
       this.deleted = true;
     } else {
-      throw corrupt(file, `it has the line ${shown(beginning)}`);
+      throw corrupt(file, `it has the line ${describeValue(beginning)}`);
     }
   }
 
@@ -240,7 +240,7 @@ function parse(bytes: Buffer, start: number, end: number, file: string): unknown
   } catch (cause) {
     throw corrupt(
       file,
-      `it has a line that is not JSON, ${shown(bytes.toString('latin1', start, Math.min(end, start + 80)))}`,
+      `it has a line that is not JSON, ${describeValue(bytes.toString('latin1', start, Math.min(end, start + 80)))}`,
       cause,
     );
   }

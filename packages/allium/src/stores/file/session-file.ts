@@ -1,7 +1,8 @@
 /** One session's file, open or at rest, and how far it has been read. */
+
 import fs from 'node:fs';
-import { pathFailed } from '../../kernel/journal/store-kit.js';
-import { AlliumError } from '../../kernel/lib/errors.js';
+import { AlliumError } from '../../index.js';
+import { pathError } from '../kit/index.js';
 import { type AppendPlace, JournalState, wipedLine } from './journal-file.js';
 
 export class SessionFile {
@@ -46,7 +47,7 @@ export class SessionFile {
     try {
       return fs.writeSync(fd, line);
     } catch (error) {
-      throw pathFailed('The file store', this.path, error);
+      throw pathError('The file store', this.path, error);
     }
   }
 
@@ -166,7 +167,7 @@ export function openPlain(file: string, flags: number): number | undefined {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT' && (flags & fs.constants.O_CREAT) === 0) return undefined;
     if (code === 'ELOOP' || code === 'ENXIO') throw notPlain(file);
-    throw pathFailed('The file store', file, error);
+    throw pathError('The file store', file, error);
   }
   if (fs.fstatSync(fd).isFile()) return fd;
   fs.closeSync(fd);

@@ -1,6 +1,18 @@
 /** What implementations of the store port share, for those who write one. */
 
 export {
+  AlliumError,
+  type Awaitable,
+  type Entry,
+  type InboxItem,
+  type ListOptions,
+  type NewEntry,
+  type SessionInfo,
+  type Store,
+  sessionConflict,
+} from '../../index.js';
+export { checkKeys, closestName, deepFreeze, describeValue, invalidOption } from '../../kit/index.js';
+export {
   checkFork,
   checkStorable,
   firstRun,
@@ -12,25 +24,7 @@ export {
   listQuery,
   parentOf,
   parseEntries,
-  pathFailed,
+  pathError,
   type SyncStore,
   takenBy,
-} from '../../kernel/journal/store-kit.js';
-export {
-  AlliumError,
-  checkKeys,
-  invalidOption,
-  nearest,
-  sessionConflict,
-  shown,
-} from '../../kernel/lib/errors.js';
-export { deepFreeze } from '../../kernel/protocol/messages.js';
-export type {
-  Awaitable,
-  Entry,
-  InboxItem,
-  ListOptions,
-  NewEntry,
-  SessionInfo,
-  Store,
-} from '../../kernel/protocol/store.js';
+} from '../../kit/stores.js';

@@ -1,2 +1,2 @@
 /** Sessions in memory: for tests, demos and runs that need not outlive the process. */
-export { memoryStore } from '../../kernel/journal/memory-store.js';
+export { memoryStore } from '../../index.js';

@@ -1,9 +1,10 @@
 /** Finds an SQLite: the one built into Node, or the `libsql` package. Neither needs a compiler. */
+
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import { pathFailed } from '../../kernel/journal/store-kit.js';
-import { AlliumError } from '../../kernel/lib/errors.js';
+import { AlliumError } from '../../index.js';
+import { pathError } from '../kit/index.js';
 
 export type SqliteValue = string | number | null;
 
@@ -39,7 +40,7 @@ export function openFile<T>(file: string, who: string, use: (database: SqliteDat
     return use(opened);
   } catch (error) {
     opened?.close();
-    throw pathFailed(who, file, error);
+    throw pathError(who, file, error);
   }
 }
 

@@ -1,6 +1,15 @@
 /** Sessions in an SQLite database: one file, nothing to run, the store to begin with. */
 
 import {
+  type Entry,
+  type InboxItem,
+  type ListOptions,
+  type NewEntry,
+  type SessionInfo,
+  sessionConflict,
+} from '../../index.js';
+import { checkKeys, invalidOption } from '../../kit/index.js';
+import {
   checkFork,
   checkStorable,
   firstRun,
@@ -11,9 +20,7 @@ import {
   parseEntries,
   type SyncStore,
   takenBy,
-} from '../../kernel/journal/store-kit.js';
-import { checkKeys, invalidOption, sessionConflict } from '../../kernel/lib/errors.js';
-import type { Entry, InboxItem, ListOptions, NewEntry, SessionInfo } from '../../kernel/protocol/store.js';
+} from '../kit/index.js';
 import { openFile, type SqliteDatabase, type SqliteStatement } from './driver.js';
 import { LOWER, makeTables } from './tables.js';
 

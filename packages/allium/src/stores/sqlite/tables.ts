@@ -1,5 +1,5 @@
 /** The tables of the SQLite store. */
-import { AlliumError } from '../../kernel/lib/errors.js';
+import { AlliumError } from '../../index.js';
 import type { SqliteDatabase } from './driver.js';
 
 /**

@@ -1,22 +1,23 @@
-/** What a layer hands inward that `next()` has no override for: another tool, and an ear for its progress. */
+/** What a tool layer hands inward that `next()` has no override for: another tool, and a listener for its progress. */
 import type { ToolCallOwner, ToolCallSubject, ToolContext } from '../kernel/context/context.js';
 import type { Next, ToolOverride } from '../kernel/protocol/middleware.js';
 import type { Tool, ToolResult } from '../kernel/protocol/tool.js';
 
 type NextTool = Next<ToolResult, ToolOverride>;
 
-/** Goes inward with `tool` in the place of the one that was called: everything else about the call stays as it is. */
+/** Calls `next()` with another tool in place of the one that was called. Everything else about the call stays. */
 export function nextWithTool(ctx: ToolContext, tool: Tool, next: NextTool): Promise<ToolResult> {
   const { assistantMessage, toolCall, _owner } = ctx._of;
   return nextWith(ctx, { assistantMessage, toolCall, tool, _owner }, next);
 }
 
-export type Progress = Parameters<ToolContext['update']>;
+/** What a tool shows while it works: the arguments of its `ctx.update()`. */
+export type ToolProgress = Parameters<ToolContext['update']>;
 
-/** Goes inward and tells `heard` what the tool shows while it works. */
-export function nextHearing(
+/** Calls `next()` and tells `heard` what the tool shows while it works. */
+export function nextWithProgress(
   ctx: ToolContext,
-  heard: (...progress: Progress) => void,
+  heard: (...progress: ToolProgress) => void,
   next: NextTool,
 ): Promise<ToolResult> {
   const { assistantMessage, toolCall, tool, _owner } = ctx._of;
@@ -27,7 +28,7 @@ export function nextHearing(
 class Hearing implements ToolCallOwner {
   constructor(
     private readonly owner: ToolCallOwner,
-    private readonly heard: (...progress: Progress) => void,
+    private readonly heard: (...progress: ToolProgress) => void,
   ) {}
 
   get idempotencyKey(): string {

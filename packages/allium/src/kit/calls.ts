@@ -1,0 +1,36 @@
+/** Calls: telling them apart, giving them time, and ending a run in somebody's name. */
+import type { Context, ModelContext } from '../kernel/context/context.js';
+import { StopRun } from '../kernel/lib/errors.js';
+import type { StoppingReason } from '../kernel/protocol/result.js';
+
+/**
+ * The same object for every context of one model or tool call, in all its layers and attempts: a key for a `WeakMap` or
+ * `WeakSet`. Calls that somebody makes in between, with `ctx.generate()`, have a key of their own.
+ */
+export function callKey(ctx: Context): object {
+  return ctx._call;
+}
+
+/**
+ * Like `ctx.stop()`, in the name of the middleware `by`: for a context that was handed to somebody else, as in
+ * `admit` of a meter. Throws; the run ends even if the exception is swallowed.
+ */
+export function stopRunAs(by: string, ctx: Context, reason: StoppingReason, why?: string): never {
+  const signal = new StopRun(reason, why);
+  ctx._latch(signal, by);
+  throw signal;
+}
+
+/**
+ * Lets the model of this call take longer than the kernel's defaults (`limits.modelIdleMs`, `limits.modelMs`): for a layer
+ * with time limits of its own. Limits that the agent sets itself still hold.
+ */
+export function allowModelTime(
+  { _call: call }: ModelContext,
+  { totalMs = 0, idleMs = 0 }: { readonly totalMs?: number; readonly idleMs?: number },
+): void {
+  call.time = {
+    totalMs: Math.max(totalMs, call.time?.totalMs ?? 0),
+    idleMs: Math.max(idleMs, call.time?.idleMs ?? 0),
+  };
+}

@@ -1,0 +1,6 @@
+/** Errors: what they are, what caused them, and what may be told of them. */
+export { toldError as safeErrorMessage } from '../kernel/guards/guards.js';
+export { toldFrames as safeStackFrames } from '../kernel/guards/told-error.js';
+export { pathFailed as pathError } from '../kernel/journal/store-kit.js';
+export { controlKind, errorKind, messageOf } from '../kernel/lib/errors.js';
+export { chainOf as errorChain, headerOf as errorHeader } from '../kernel/protocol/transient.js';

@@ -1,0 +1,97 @@
+/**
+ * Sinks: what a sink (a middleware that writes calls down: a log, a recording, a cache) has to ask about guards. The kernel hands a
+ * sink guarded results. It does not guard what goes in, errors, or what a tool shows while it works; the functions here do.
+ */
+import type { Context, ModelContext, ToolContext } from '../kernel/context/context.js';
+import type { CallVerdict } from '../kernel/guards/call-verdicts.js';
+import { judge, toldError } from '../kernel/guards/guards.js';
+import { messageOf } from '../kernel/lib/errors.js';
+import { asJson, textsIn } from '../kernel/lib/json-texts.js';
+import type { Message, ModelResponse } from '../kernel/protocol/messages.js';
+import type { Request } from '../kernel/protocol/store.js';
+import { errorResult } from '../kernel/protocol/tool.js';
+import { tellable } from '../kernel/tools/tool-approval.js';
+
+export {
+  type CallVerdict,
+  hasVerdict as hasCallVerdict,
+  remember as rememberVerdict,
+} from '../kernel/guards/call-verdicts.js';
+
+/** The messages of a request as guards let the model see them. Each message is judged once per run, however often you ask. */
+export async function guardedMessages(ctx: ModelContext): Promise<readonly Message[]> {
+  const { plan, requestGate } = ctx._run;
+  if (plan.guards.request.length === 0 || !ctx._call.guarded) return ctx.messages;
+  return requestGate.all(ctx.messages, ctx);
+}
+
+/** The system prompt of a request as guards let the model see it. */
+export async function guardedPrompt(ctx: ModelContext): Promise<string> {
+  const { plan, requestGate } = ctx._run;
+  if (plan.guards.request.length === 0 || !ctx._call.guarded) return ctx.systemPrompt;
+  return requestGate.prompt(ctx.systemPrompt, ctx);
+}
+
+/** Do guards judge the answer of this model call? Then write no part of it before `next()` has returned all of it. */
+export function judgesAnswers(ctx: ModelContext): boolean {
+  return ctx._run.plan.guardsResponses && ctx._call.guarded;
+}
+
+/** What guards said of one tool call of an answer, as JSON. */
+export interface StoredVerdict {
+  /** Which call of the answer, from 0. */
+  readonly call: number;
+  /** It was refused. */
+  readonly deny?: CallVerdict['deny'];
+  /** A human has to agree. */
+  readonly ask?: {
+    readonly request: Pick<Request, 'title' | 'details' | 'timeoutMs'>;
+    readonly by: string;
+  };
+}
+
+/** What guards said of the tool calls of an answer they have judged: those they refused or want to ask about. */
+export async function verdictsOf(
+  response: ModelResponse,
+  ctx: ModelContext,
+): Promise<readonly StoredVerdict[]> {
+  const { plan, judgements } = ctx._run;
+  if (plan.guards['tool-args'].length === 0 || !ctx._call.guarded) return [];
+  const { calls } = await judgements.response(response, ctx);
+  return [...calls].map(([block, said]) => {
+    const call = response.content.slice(0, block).filter(({ type }) => type === 'tool-call').length;
+    const { deny, ask } = tellable(said, ctx);
+    if (!ask) return { call, deny };
+    const { title, details, timeoutMs } = ask.request;
+    return { call, ask: { request: { title, details: asJson(details), timeoutMs }, by: ask.by } };
+  });
+}
+
+/** Do guards judge what tools show, return or throw before the model reads it? */
+export function judgesResults(ctx: ToolContext): boolean {
+  return ctx._run.plan.guards['tool-result'].length > 0;
+}
+
+/** May all texts inside this value be written down? Not if a guard objects to one of them, or cannot say at once. */
+export function isTellable(value: unknown, ctx: Context): boolean {
+  return textsIn(value).every((text) => toldError(text, ctx) === text);
+}
+
+/** What guards made of the message of an error that becomes the result of a call. */
+export interface JudgedFailure {
+  /** What is left of the message. */
+  readonly text: string;
+  /** Something was taken out of it. */
+  readonly changed: boolean;
+  /** A guard refused it; the model reads this instead. */
+  readonly refused?: string;
+}
+
+/** Asks guards about an error of a tool, whose message becomes the result of the call. Rejects where a guard ends the run. */
+export async function judgeFailure(error: unknown, ctx: ToolContext): Promise<JudgedFailure> {
+  const { toolCall, _run: run } = ctx;
+  const message = messageOf(error);
+  const subject = { point: 'tool-result', toolCall, result: errorResult(message) } as const;
+  const { texts, changed, deny } = await judge(run.plan.guards['tool-result'], subject, [[message]], ctx);
+  return { text: texts.flat().join(''), changed, refused: deny?.reason };
+}
