@@ -45,6 +45,7 @@ MODEL_ERROR true error { hook: 'model', attempts: 1 }
 
 Errors pass through layers as the same object. Who raised one is recorded beside it: \`attribution(error)\` gives the
 middleware and hook, or that it came from the model, a tool or the store, and after how many attempts.
+Where a hook threw an error of its own while it dealt with another one, that one is in \`handling\`.
 
 ## Codes
 `;

@@ -61,6 +61,16 @@ describe('a run that goes on under another list', () => {
     expect(await calls([fifty(), three()], [fifty(), three()])).toBe(3);
   });
 
+  it('is refused where several of a kind that count different things have changed places', async () => {
+    const looks = () => callLimits({ perTool: { look: 60 } });
+    expect(await calls([looks(), three()], [looks(), three()])).toBe(3);
+    await expect(calls([looks(), three()], [three(), looks()])).rejects.toMatchObject({
+      code: 'PLAN_MISMATCH',
+      message: expect.stringContaining('"call-limits#2"'),
+    });
+    expect(await calls([callLimits({ modelCalls: 3, toolCalls: 9 })], [three()])).toBe(3);
+  });
+
   it('is refused where those without a name have changed places', async () => {
     const owning = (cell: string): Middleware => {
       const count = defineState({ name: cell, scope: 'run', initial: 0 });

@@ -346,6 +346,18 @@ describe('hazards', () => {
     expect(hazards([cache, { ...cache }])).toEqual([]);
   });
 
+  it('several without names of their own that keep state of the run', () => {
+    const counts = (name?: string, scope: 'run' | 'session' = 'run'): Middleware => ({
+      ...(name !== undefined && { name }),
+      state: [defineState({ name: 'count', scope, initial: 0 })],
+      beforeModel() {},
+    });
+    expect(hazards([counts('a'), counts('b')])).toEqual([]);
+    expect(hazards([counts('a'), counts('a')])).toEqual(['told-apart-by-order: a, a#2']);
+    expect(hazards([counts('a'), { name: 'a', beforeModel() {} }])).toEqual([]);
+    expect(hazards([counts(), counts()])).toEqual(['told-apart-by-order: middleware-1, middleware-2']);
+  });
+
   it('a timeout outside a wait for humans', () => {
     const approval: Middleware = { name: 'approval', suspends: true, beforeToolCall() {} };
     const timeout = trait('timeout', ['times-out'], { wrapTool });

@@ -46,6 +46,7 @@ function intended(outer: PlannedMiddleware, inner: PlannedMiddleware): boolean {
 }
 
 type Is = (one: PlannedMiddleware) => boolean;
+const ownsRunState: Is = ({ middleware }) => middleware.state?.some(({ scope }) => scope === 'run') ?? false;
 type Nested = (plan: Plan, outer: PlannedMiddleware, inner: PlannedMiddleware) => boolean;
 /** What to tell about those involved: the message, and the fix. */
 type Told = readonly [message: string, fix: string];
@@ -319,6 +320,16 @@ const CHECKS: readonly Check[] = [
       `"${name}" is in the list already, as the same object: what it counts, stores or waits for, it does twice, and may wait for itself.`,
       'List it once, or make another one.',
     ],
+  ),
+  pairs(
+    'told-apart-by-order',
+    ownsRunState,
+    ownsRunState,
+    ({ name }, { name: twin }) => [
+      `"${name}" and "${twin}" have no names of their own, so a run that is resumed knows by their order whose its state is.`,
+      'Give each a `name`.',
+    ],
+    (_, outer, inner) => outer.position < inner.position && inner.middleware.name === outer.middleware.name,
   ),
   pairs(
     'timeout-outside-human',

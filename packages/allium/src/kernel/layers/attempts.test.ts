@@ -636,7 +636,7 @@ describe.each(CALL_SEAMS)('onError at the %s seam', (seam) => {
     });
     const inside = new Error('inside');
     expect((await trial(seam, [throwing('closed')], [inside]).run()).text).toContain('own');
-    expect(attribution(own)).toEqual({ middleware: 'throwing', hook: 'onError' });
+    expect(attribution(own)).toEqual({ middleware: 'throwing', hook: 'onError', handling: inside });
     expect((await trial(seam, [throwing('open')], [inside]).run()).text).toContain('inside');
   });
 

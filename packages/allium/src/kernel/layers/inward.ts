@@ -206,7 +206,10 @@ class Inward extends Attempt {
       if (through) {
         ctx._adoptFailed(through.ctx);
         ctx._call.check();
-      } else undone(layer, layer.hooks[0]!, error, ctx, undefined);
+      } else {
+        const failed = all.findLast((one) => one.state === 'failed');
+        undone(layer, layer.hooks[0]!, error, ctx, undefined, failed && { handling: failed.value });
+      }
       throw error;
     }
     undone(layer, layer.hooks[0]!, error, ctx, undo);

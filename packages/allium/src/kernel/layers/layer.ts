@@ -1,7 +1,7 @@
 /** One layer of the onion, and what is common to the ways layers are run: who failed, and how it is undone. */
 import type { Context, ModelContext, RunContext, ToolContext } from '../context/context.js';
 import { toldError } from '../guards/guards.js';
-import { AlliumError, attribute, isControl, shown } from '../lib/errors.js';
+import { AlliumError, type Attribution, attribute, isControl, shown } from '../lib/errors.js';
 import { wrongInResult } from '../plan/hook-shapes.js';
 import { lackOf } from '../protocol/message-input.js';
 import { deepFreeze } from '../protocol/messages.js';
@@ -27,9 +27,15 @@ export interface Layer {
 }
 
 /** Notes that this error is the middleware's own, and returns it. A control signal is latched instead. */
-export function owned(name: string, hook: string, error: unknown, ctx: LayerContext): unknown {
+export function owned(
+  name: string,
+  hook: string,
+  error: unknown,
+  ctx: LayerContext,
+  more?: Partial<Attribution>,
+): unknown {
   if (isControl(error)) ctx._run.cross(error, ctx, name);
-  else attribute(error, { middleware: name, hook }, ctx);
+  else attribute(error, { middleware: name, hook, ...more }, ctx);
   return error;
 }
 
@@ -40,9 +46,10 @@ export function undone(
   error: unknown,
   ctx: LayerContext,
   undo: (() => void) | undefined,
+  more?: Partial<Attribution>,
 ): void {
   ctx._call.check();
-  if (undo === undefined || isControl(error)) throw owned(layer.name, hook, error, ctx);
+  if (undo === undefined || isControl(error)) throw owned(layer.name, hook, error, ctx, more);
   undo();
   ctx._run.note(layer.name, `${hook} failed and was skipped: ${toldError(error, ctx)}`);
 }

@@ -72,7 +72,7 @@ async function again(
     checkAction(layer, ctx, action, error);
   } catch (thrown) {
     if (thrown === error) throw error;
-    undone(layer, 'onError', thrown, ctx, layer.open ? ignore : undefined);
+    undone(layer, 'onError', thrown, ctx, layer.open ? ignore : undefined, { handling: error });
     throw error;
   }
   checkEnded(ctx);

@@ -307,6 +307,8 @@ export interface Attribution {
   readonly attempts?: number;
   /** An `onError` hook declared it final. */
   readonly final?: boolean;
+  /** The error from further in that the hook dealt with when it threw this one instead. */
+  readonly handling?: unknown;
 }
 
 /** With the run it was noted in: what another run raises anew has nothing to do with it. */

@@ -182,15 +182,19 @@ function limitsOf({ agent, options, input, state }: Start): Limits {
 
 /**
  * Those whose state of the run could go to another one of their kind now. Instances without a name of their own are
- * told apart by their order, so there have to be as many as before; and one without any name, by its place.
+ * told apart by their order, so there have to be as many as before; and one without any name, by its place. What one of
+ * them does not know has come to the wrong one.
  */
 function ambiguous(
   { plan: before, cells }: OpenRun,
   { middleware, cells: declared }: Plan,
 ): readonly string[] {
   const keys = new Set(declared.values());
-  const lost = [...(cells?.keys() ?? [])].filter((key) => UNNAMED.test(key) && !keys.has(key));
-  const found = lost.map((key) => key.slice(0, key.indexOf(':')));
+  const twins = middleware.filter(({ middleware: { name } }) => isShared(middleware, name));
+  const found = [...(cells?.keys() ?? [])]
+    .filter((key) => !keys.has(key))
+    .map((key) => key.slice(0, key.indexOf(':')))
+    .filter((owner) => UNNAMED.test(owner) || twins.some(({ name }) => name === owner));
   for (const { name, middleware: one } of middleware) {
     // The first of several has the name as it is.
     if (one.name !== name || !one.state?.some(({ scope }) => scope === 'run')) continue;
@@ -199,6 +203,10 @@ function ambiguous(
     if (then > 0 && then !== now) found.push(name);
   }
   return [...new Set(found)];
+}
+
+function isShared(middleware: Plan['middleware'], name: string | undefined): boolean {
+  return middleware.filter((one) => one.middleware.name === name).length > 1;
 }
 
 /** What one without a name is called. */

@@ -11,6 +11,7 @@ import { enter } from '../layers/layers.js';
 import {
   Aborted,
   AlliumError,
+  type Attribution,
   attribute,
   codeOf,
   controlKind,
@@ -251,7 +252,11 @@ function toRunError(run: Run, error: unknown, result: RunResult): RunError {
   const others = hook === 'model' ? 'MODEL_ERROR' : 'MIDDLEWARE_ERROR';
   const ofStore = hook === 'store' || run.isOfStore(error);
   const code = codeOf(error) ?? (ofStore ? 'STORE_FAILED' : others);
-  const where = middleware ? ` (in ${hook} of "${middleware}")` : hook === 'onRequest' ? ` (in ${hook})` : '';
+  const where = middleware
+    ? ` (in ${hook} of "${middleware}"${handled(run, error, raisedBy)})`
+    : hook === 'onRequest'
+      ? ` (in ${hook})`
+      : '';
   // Of a guard that broke, the cause is what the guard threw.
   const cause = code === 'GUARD_FAILED' ? ((error as AlliumError).cause ?? error) : error;
   // That of a broken guard is worded for everybody, and the guard would break over it again.
@@ -261,6 +266,13 @@ function toRunError(run: Run, error: unknown, result: RunResult): RunError {
   // A cause that is no object has nothing beside it, so whoever asks may ask the error itself.
   if (raisedBy) attribute(failure, raisedBy);
   return failure;
+}
+
+/** The error that a hook threw its own over, unless that one tells it by its `cause`. */
+function handled(run: Run, error: unknown, raisedBy: Attribution | undefined): string {
+  const handling = raisedBy?.handling;
+  if (handling === undefined || (error as Partial<Error> | null)?.cause !== undefined) return '';
+  return `, handling: ${toldBeside(messageOf(handling), run) ?? errorKind(handling)}`;
 }
 
 /** The runs that end with a signal. One listener for all of them: of many on one signal, Node warns as of a leak. */

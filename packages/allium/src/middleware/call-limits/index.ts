@@ -79,7 +79,8 @@ export function callLimits(options: CallLimitsOptions): Middleware {
     name: options.name ?? 'call-limits',
     mentions: Object.keys(limits.perTool),
     traits: ['protects'],
-    state: [models, tools],
+    // Only what it counts, so that a resume can tell it from another one that counts something else.
+    state: [...(modelCalls === undefined ? [] : [models]), ...(countsTools ? [tools] : [])],
     ...(modelCalls !== undefined && { beforeModel }),
     ...(countsTools && { beforeToolCall }),
     ...(countsTools &&

@@ -277,6 +277,21 @@ describe('retry', () => {
       await expect(agent.run('hi')).rejects.toMatchObject({ cause: other });
     });
 
+    it('that throws does not hide the error it was asked about', async () => {
+      const real = status(503);
+      const { agent } = setup([failWith(real)], {
+        retryOn: () => {
+          throw new TypeError('x is not a function');
+        },
+      });
+      const error = await agent.run('hi').catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({
+        code: 'MIDDLEWARE_ERROR',
+        message: `The run failed: x is not a function (in onError of "retry", handling: ${real.message})`,
+      });
+      expect(attribution(error)?.handling).toBe(real);
+    });
+
     it('may be asynchronous and sees the context', async () => {
       const seen: unknown[] = [];
       const { agent } = setup([failWith(status(503))], {
