@@ -2,7 +2,6 @@
 export { Agent, type AgentOptions, type RunOptions } from './kernel/agent/agent.js';
 export type { AsToolOptions } from './kernel/agent/agent-tool.js';
 export type { Explanation } from './kernel/agent/explain.js';
-export type { Hazard } from './kernel/agent/hazards.js';
 export { type Pipeline, type PipelineLayer, pipeline } from './kernel/agent/pipeline.js';
 export type { HistoryPoint } from './kernel/agent/rewind.js';
 export type { ForkOptions, ResumeOptions, Session, SessionOptions } from './kernel/agent/session.js';
@@ -22,15 +21,11 @@ export { memoryStore } from './kernel/journal/memory-store.js';
 export { type KeyedRequest, requestKey } from './kernel/journal/request-key.js';
 export { type Clock, monotonic, sleep, systemClock } from './kernel/lib/clock.js';
 export {
-  Aborted,
   AlliumError,
   type Attribution,
   attribution,
   ERROR_CODES,
   type ErrorCode,
-  isControl,
-  RunError,
-  StopRun,
   sessionConflict,
 } from './kernel/lib/errors.js';
 export type { JsonOnly } from './kernel/lib/json-copy.js';
@@ -67,6 +62,7 @@ export {
   type UserMessage,
   userMessage,
 } from './kernel/protocol/messages.js';
+export type { Hazard } from './kernel/protocol/middleware.js';
 export {
   type AcceptVerdict,
   BaseMiddleware,
@@ -107,10 +103,13 @@ export type {
   Change,
   RunResult,
   RunStatus,
+  StateReader,
   Stop,
   StoppingReason,
   StopReason,
 } from './kernel/protocol/result.js';
+export { RunError } from './kernel/protocol/result.js';
+export { Aborted, isControl, StopRun } from './kernel/protocol/signals.js';
 export type { SchemaIssue, SchemaResult, StandardSchema } from './kernel/protocol/standard-schema.js';
 export { defineState, type StateAccess, type StateCell, type StateScope } from './kernel/protocol/state.js';
 export {
@@ -140,5 +139,4 @@ export {
   toolSpec,
 } from './kernel/protocol/tool.js';
 export { isTransient } from './kernel/protocol/transient.js';
-export type { StateReader } from './kernel/run/result-state.js';
 export { runResult } from './kernel/run/run-result.js';

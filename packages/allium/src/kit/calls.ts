@@ -1,7 +1,7 @@
 /** Calls: telling them apart, giving them time, and ending a run in somebody's name. */
 import type { Context, ModelContext } from '../kernel/context/context.js';
-import { StopRun } from '../kernel/lib/errors.js';
 import type { StoppingReason } from '../kernel/protocol/result.js';
+import { StopRun } from '../kernel/protocol/signals.js';
 
 /**
  * The same object for every context of one model or tool call, in all its layers and attempts: a key for a `WeakMap` or

@@ -2,5 +2,6 @@
 export { toldError as safeErrorMessage } from '../kernel/guards/guards.js';
 export { toldFrames as safeStackFrames } from '../kernel/guards/told-error.js';
 export { pathFailed as pathError } from '../kernel/journal/store-kit.js';
-export { controlKind, errorKind, messageOf } from '../kernel/lib/errors.js';
+export { errorKind, messageOf } from '../kernel/lib/errors.js';
+export { controlKind } from '../kernel/protocol/signals.js';
 export { chainOf as errorChain, headerOf as errorHeader } from '../kernel/protocol/transient.js';

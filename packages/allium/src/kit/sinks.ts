@@ -4,13 +4,13 @@
  */
 import type { Context, ModelContext, ToolContext } from '../kernel/context/context.js';
 import type { CallVerdict } from '../kernel/guards/call-verdicts.js';
+import { tellable } from '../kernel/guards/call-verdicts.js';
 import { judge, toldError } from '../kernel/guards/guards.js';
 import { messageOf } from '../kernel/lib/errors.js';
 import { asJson, textsIn } from '../kernel/lib/json-texts.js';
 import type { Message, ModelResponse } from '../kernel/protocol/messages.js';
 import type { Request } from '../kernel/protocol/store.js';
 import { errorResult } from '../kernel/protocol/tool.js';
-import { tellable } from '../kernel/tools/tool-approval.js';
 
 export {
   type CallVerdict,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Agent } from '../kernel/agent/agent.js';
-import { RunError } from '../kernel/lib/errors.js';
+import { RunError } from '../kernel/protocol/result.js';
 import { collect } from './collect.js';
 import { chunks, failWith, scriptedModel } from './scripted-model.js';
 

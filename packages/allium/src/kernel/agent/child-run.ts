@@ -5,13 +5,15 @@
  */
 
 import type { ToolContext } from '../context/context.js';
-import { isAllowed } from '../inbox/answers.js';
+import { isAllowed } from '../journal/allowances.js';
 import type { OpenRun } from '../journal/open-run.js';
 import type { SessionState } from '../journal/session-state.js';
-import { codeOf, isStoreTrouble, RunError, Suspension } from '../lib/errors.js';
+import { codeOf, isStoreTrouble } from '../lib/errors.js';
 import type { AgentEvent } from '../protocol/events.js';
 import { deepFreeze, type MessageInput, textOf, toolCallsOf } from '../protocol/messages.js';
 import type { RunResult, RunStatus, Stop } from '../protocol/result.js';
+import { RunError } from '../protocol/result.js';
+import { Suspension } from '../protocol/signals.js';
 import type {
   Awaitable,
   Decision,
@@ -20,8 +22,8 @@ import type {
   RequestHandler,
 } from '../protocol/store.js';
 import { type ToolResult, toolResult } from '../protocol/tool.js';
-import { childId, endRun, placeOf } from '../run/abandoned.js';
 import type { Run } from '../run/run.js';
+import { childId, endRun, placeOf } from '../tools/abandoned.js';
 import type { Call } from '../tools/tool-call.js';
 import type { Agent, RunOptions } from './agent.js';
 import { Session } from './session.js';

@@ -4,9 +4,9 @@ import type { Plan } from '../plan/compose.js';
 import { extraModels } from '../plan/extra-models.js';
 import { RULES, type RuleHook } from '../plan/rules.js';
 import { RUNS_AGENTS, UNGUARDED_AGENTS } from '../protocol/child-tags.js';
-import type { GuardPoint, Seam } from '../protocol/middleware.js';
+import type { GuardPoint, Hazard, Seam } from '../protocol/middleware.js';
 import { modelName } from '../protocol/model.js';
-import { findHazards, type Hazard } from './hazards.js';
+import { findHazards } from './hazards.js';
 
 export interface Explanation {
   readonly middleware: readonly {

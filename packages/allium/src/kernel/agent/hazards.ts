@@ -5,15 +5,7 @@ import { SEAMS } from '../plan/check-middleware.js';
 import type { Plan, PlannedMiddleware } from '../plan/compose.js';
 import type { RuleHook } from '../plan/rules.js';
 import { UNGUARDED_AGENTS } from '../protocol/child-tags.js';
-import type { GuardPoint, Seam } from '../protocol/middleware.js';
-
-export interface Hazard {
-  readonly id: string;
-  /** The middleware (or hook) involved, outermost first. */
-  readonly between: readonly string[];
-  readonly message: string;
-  readonly fix: string;
-}
+import type { GuardPoint, Hazard, Seam } from '../protocol/middleware.js';
 
 export function findHazards(plan: Plan): readonly Hazard[] {
   const declared = plan.middleware.flatMap(({ name, middleware }) =>

@@ -7,7 +7,7 @@ import { type Message, toolCallsOf } from '../protocol/messages.js';
 import type { Stop } from '../protocol/result.js';
 import type { StoredCell } from '../protocol/state.js';
 import { ENTRY_VERSION, type Entry, type NewEntry, type Store } from '../protocol/store.js';
-import { endRun } from '../run/abandoned.js';
+import { endRun } from '../tools/abandoned.js';
 import type { Agent } from './agent.js';
 
 /** A message, by its id: with it the history ends, or `before` it. */

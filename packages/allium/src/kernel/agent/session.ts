@@ -7,11 +7,10 @@ import { type QueuedMessage, queued } from '../inbox/inbox.js';
 import { post } from '../inbox/posting.js';
 import { BoundedStore } from '../journal/bounded-store.js';
 import { catchUp, SessionState } from '../journal/session-state.js';
-import { Aborted, AlliumError, invalidOption, isOptions, isThenable, storeFailed } from '../lib/errors.js';
+import { AlliumError, invalidOption, isOptions, isThenable, storeFailed } from '../lib/errors.js';
 import { Scope } from '../lib/scope.js';
 import {
   checkRunOptions,
-  type DeclaredOptions,
   declaredOptions,
   NONE_DECLARED,
   RESUME_OPTIONS,
@@ -21,6 +20,8 @@ import { ownMessage, toMessages } from '../protocol/message-input.js';
 import { freezeMessage, type Message, type MessageInput, userMessage } from '../protocol/messages.js';
 import { checkOptions } from '../protocol/options.js';
 import type { RunResult } from '../protocol/result.js';
+import type { DeclaredOptions } from '../protocol/run-options.js';
+import { Aborted } from '../protocol/signals.js';
 import type { StateCell } from '../protocol/state.js';
 import type { Awaitable, Decision, PendingRequest, Queued, Store } from '../protocol/store.js';
 import { storedState } from '../run/result-state.js';

@@ -2,15 +2,16 @@
 
 import type { Agent } from '../agent/agent.js';
 import type { Attempt } from '../layers/attempts.js';
-import { type Attribution, controlKind, invalidOption, StopRun } from '../lib/errors.js';
+import { type Attribution, invalidOption } from '../lib/errors.js';
 import { eventData } from '../lib/event-data.js';
 import type { Scope } from '../lib/scope.js';
 import type { Plan } from '../plan/compose.js';
-import type { DeclaredOptions } from '../plan/run-options.js';
 import type { Message, MessageInput, Metadata, ModelResponse, Usage } from '../protocol/messages.js';
 import type { Seam } from '../protocol/middleware.js';
 import type { Model, ModelSettings, StreamTransform } from '../protocol/model.js';
 import type { StoppingReason } from '../protocol/result.js';
+import type { DeclaredOptions } from '../protocol/run-options.js';
+import { controlKind, StopRun } from '../protocol/signals.js';
 import type { Overlay, StateAccess } from '../protocol/state.js';
 import type { Tool } from '../protocol/tool.js';
 import type { Run } from '../run/run.js';

@@ -1,6 +1,7 @@
 /** What is looked at between the steps of a run: a stop that was asked for, an abort, a limit. */
-import { controlKind, isKernelStop, kernelStop, StopRun } from '../lib/errors.js';
+
 import type { Stop, StoppingReason } from '../protocol/result.js';
+import { controlKind, isKernelStop, kernelStop, StopRun } from '../protocol/signals.js';
 import type { Run } from '../run/run.js';
 
 /** The control signal that ends the run here, if there is one. */

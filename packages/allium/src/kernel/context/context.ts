@@ -1,4 +1,9 @@
 /** What hooks are given: one family of contexts in which a field means the same wherever it appears. */
+
+import type { ModelContext } from './model-context.js';
+import type { RunContext } from './run-context.js';
+import type { ToolContext } from './tool-context.js';
+
 export { Context, type GenerateRequest } from './base-context.js';
 export { ModelContext } from './model-context.js';
 export { RunContext, type Taken } from './run-context.js';
@@ -10,3 +15,5 @@ export {
   ToolContext,
 } from './tool-context.js';
 export { TurnContext } from './turn-context.js';
+
+export type LayerContext = ModelContext | ToolContext | RunContext;

@@ -1,9 +1,10 @@
 /** What the forks of one seam call share: its counters, its latch, and whether something in it is under way. */
 
 import type { LiveMessage } from '../events/live.js';
-import { type Attribution, attribution, controlKind, type Raised } from '../lib/errors.js';
+import { type Attribution, attribution, type Raised } from '../lib/errors.js';
 import type { Scope } from '../lib/scope.js';
-import type { ModelTime } from '../model/stalls.js';
+import { controlKind } from '../protocol/signals.js';
+
 import type { Run } from '../run/run.js';
 import type { Context } from './base-context.js';
 import type { ModelContext, RequestParts } from './model-context.js';
@@ -150,4 +151,9 @@ export class ModelSeam extends SeamCall {
     this.modelSet = false;
     this.outputLimit = undefined;
   }
+}
+
+export interface ModelTime {
+  readonly idleMs: number;
+  readonly totalMs: number;
 }

@@ -1,8 +1,9 @@
 /** What `stream()` returns: the events of a run for one reader, and its result. */
-import { Aborted, AlliumError } from '../lib/errors.js';
+import { AlliumError } from '../lib/errors.js';
 import type { Scope } from '../lib/scope.js';
 import type { AgentEvent } from '../protocol/events.js';
 import type { RunResult } from '../protocol/result.js';
+import { Aborted } from '../protocol/signals.js';
 import type { EventQueue } from './event-queue.js';
 
 /** Events as they happen, for one reader, and the result. Not a promise: await `result`. */

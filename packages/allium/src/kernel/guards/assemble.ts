@@ -1,6 +1,5 @@
-/** Puts the parts of a stream together into a response. */
 import { AlliumError, isRecord, shown } from '../lib/errors.js';
-import { failedStream } from '../model/finish-reasons.js';
+
 import { ARGS_CHARS, excessOf, type Limits, leftOut } from '../protocol/limits.js';
 import { lackOfJson } from '../protocol/message-input.js';
 import type { AssistantContent, Metadata, ModelResponse, Usage } from '../protocol/messages.js';
@@ -310,4 +309,12 @@ export function* partsOf(response: ModelResponse): Generator<ModelPart> {
     usage: response.usage,
     ...(response.metadata && { metadata: response.metadata as Metadata }),
   };
+}
+
+/** An answer that ended with an error is none: the call has failed, and can be tried again. */
+export function failedStream(model: string): AlliumError {
+  return new AlliumError(
+    'MODEL_STREAM_FAILED',
+    `The answer of ${model} ended with an error of the provider. Try again.`,
+  );
 }

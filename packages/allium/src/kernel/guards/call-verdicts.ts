@@ -1,8 +1,10 @@
-/** What guards say of the arguments of calls, and what it holds for. */
 import type { Context, SeamCall } from '../context/context.js';
 import { attribution, codeOf } from '../lib/errors.js';
 import { readArguments, type Text, textsOfValue, unescaped } from '../lib/json-texts.js';
-import type { ModelResponse, ToolCall } from '../protocol/messages.js';
+import type { AssistantMessage, ModelResponse, ToolCall } from '../protocol/messages.js';
+import { textOf } from '../protocol/messages.js';
+import type { EntryDraft } from '../protocol/store.js';
+import { judgeUpdate } from './content-guards.js';
 import { type Judged, judge } from './guards.js';
 
 /** A guard refused a call because of its arguments, or wants a human to agree. */
@@ -77,4 +79,47 @@ export function hasVerdict({ content }: ModelResponse, ctx: Context): boolean {
   return (
     judged !== undefined && content.some((part) => part.type === 'tool-call' && judged.has(textKey(part)))
   );
+}
+
+/** Where the journal has a hash of arguments for what hooks said. */
+export const BY_GUARDS = 'guards';
+
+/** What guards said of the calls of a message, as it is written with the message. */
+export function verdictEntries(
+  ctx: Context,
+  { content }: AssistantMessage,
+  verdicts: CallVerdicts,
+): readonly EntryDraft[] {
+  return [...verdicts].map(([index, said]) => {
+    const { id: callId } = content[index] as ToolCall;
+    const { deny: block, ask } = tellable(said, ctx);
+    return {
+      type: 'verdict',
+      runId: ctx.runId,
+      callId,
+      hash: BY_GUARDS,
+      verdict: { ...(block && { block }), ...(ask && { ask }) },
+    };
+  });
+}
+
+/**
+ * What guards said of a call as it may be written: a refusal as far as guards of results that can answer at once allow
+ * it, as the result that it becomes is judged later.
+ */
+export function tellable({ deny, ask }: CallVerdict, ctx: Context): CallVerdict {
+  if (!deny) return storable({ ask });
+  const { reason, by } = deny;
+  const shown = judgeUpdate([{ type: 'text', text: reason }], undefined, ctx, true);
+  return { deny: { reason: shown ? textOf({ content: shown.update }) : `Refused by guard "${by}".`, by } };
+}
+
+/** Without the functions of a request, which no journal can hold. */
+export function storable<V extends Pick<CallVerdict, 'ask'>>({
+  ask,
+  ...rest
+}: V): Omit<V, 'ask'> & Pick<CallVerdict, 'ask'> {
+  if (!ask) return rest;
+  const { onRequest: _, ...request } = ask.request;
+  return { ...rest, ask: { ...ask, request } };
 }

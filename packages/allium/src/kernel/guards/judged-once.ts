@@ -1,6 +1,6 @@
 /** Verdicts that several attempts want to know, asked for once. */
 import type { Context } from '../context/context.js';
-import { controlKind } from '../lib/errors.js';
+import { controlKind } from '../protocol/signals.js';
 
 /** A map, weak or not. */
 interface Known<K, T> {

@@ -3,8 +3,7 @@
  * for each call: the same object may be fine as the answer to one and not to another.
  */
 
-import type { Context, ModelContext, SeamCall, ToolContext } from '../context/context.js';
-import type { LayerContext } from '../layers/layer.js';
+import type { Context, LayerContext, ModelContext, SeamCall, ToolContext } from '../context/context.js';
 import { deepFreeze, type ModelResponse } from '../protocol/messages.js';
 import type { Awaitable } from '../protocol/store.js';
 import type { ToolResult } from '../protocol/tool.js';

@@ -1,8 +1,8 @@
 /** Stream transforms that layers registered: what they make of a stream, or of a response that did not stream. */
 
+import { owned } from '../context/blame.js';
 import type { ModelContext } from '../context/context.js';
 import type { LiveStream } from '../events/live.js';
-import { owned } from '../layers/layer.js';
 import { AlliumError, isThenable, shown } from '../lib/errors.js';
 import { deepFreeze, type ModelResponse } from '../protocol/messages.js';
 import { type ModelPart, modelName, type StreamTransform } from '../protocol/model.js';

@@ -162,22 +162,3 @@ export function cameTooLate(requestId: string, open: readonly PendingRequest[]):
 function listed(open: readonly PendingRequest[]): string {
   return open.length > 0 ? `Open: ${open.map(({ id }) => id).join(', ')}.` : 'None is open.';
 }
-
-// ── What is allowed for the rest of a session ────────────────────────────────────────────────────────────────
-
-/** By what a remembered approval is found. An approval that was given to one asker, or to a sub-agent, is for no other. */
-function allowanceOf({ by, from, toolName, hash }: PendingRequest, remember: 'tool' | 'arguments'): string {
-  return JSON.stringify([from?.agent, by, toolName, remember === 'arguments' ? hash : undefined]);
-}
-
-/** What this answer allows from now on, if anything. */
-export function allowance(request: PendingRequest | undefined, decision: Decision): string | undefined {
-  if (decision.type !== 'approve' || !decision.remember || request?.kind !== 'ask') return undefined;
-  return allowanceOf(request, decision.remember);
-}
-
-/** Has somebody said that this need not be asked again? */
-export function isAllowed(allowed: ReadonlySet<string> | undefined, request: PendingRequest): boolean {
-  if (!allowed || request.kind !== 'ask') return false;
-  return allowed.has(allowanceOf(request, 'tool')) || allowed.has(allowanceOf(request, 'arguments'));
-}

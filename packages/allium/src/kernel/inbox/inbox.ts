@@ -3,9 +3,10 @@
 import { RunContext } from '../context/context.js';
 import { unjudged } from '../guards/content-guards.js';
 import type { SessionState } from '../journal/session-state.js';
-import { Aborted, isRecord, isThenable, storeAnswered } from '../lib/errors.js';
+import { isRecord, isThenable, storeAnswered } from '../lib/errors.js';
 import { lackOf } from '../protocol/message-input.js';
 import { deepFreeze, type Message, NOTHING } from '../protocol/messages.js';
+import { Aborted } from '../protocol/signals.js';
 import type { Awaitable, EntryBody, Posted, Queued, Store } from '../protocol/store.js';
 import type { Run } from '../run/run.js';
 import { type Answer, firstAnswers } from './answers.js';

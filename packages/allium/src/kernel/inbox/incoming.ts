@@ -4,7 +4,7 @@ import { RunContext, type Taken } from '../context/context.js';
 import { judgeMessage } from '../guards/content-guards.js';
 import { judge as judgeTexts, latching, stopFor, toldError } from '../guards/guards.js';
 import { toldBeside } from '../guards/told-beside.js';
-import { AlliumError, isKernelStop, StopRun, shown } from '../lib/errors.js';
+import { AlliumError, shown } from '../lib/errors.js';
 import { isJson } from '../lib/json-copy.js';
 import { textsOfValue, withTexts } from '../lib/json-texts.js';
 import type { Plan } from '../plan/compose.js';
@@ -17,6 +17,7 @@ import {
   NOTHING,
   userMessage,
 } from '../protocol/messages.js';
+import { isKernelStop, StopRun } from '../protocol/signals.js';
 import type { Overlay } from '../protocol/state.js';
 import { type Awaitable, ENTRY_VERSION, type EntryBody, type EntryDraft } from '../protocol/store.js';
 import type { Run } from '../run/run.js';

@@ -1,6 +1,5 @@
 /** What the journal of a session says: one function takes entries in, whether they were just written or are read back. */
 
-import { allowance } from '../inbox/answers.js';
 import { AlliumError, isThenable, shown, storeAnswered } from '../lib/errors.js';
 import { IdSet } from '../lib/id-set.js';
 import {
@@ -13,6 +12,7 @@ import {
 } from '../protocol/messages.js';
 import { type CellHolder, storedIn } from '../protocol/state.js';
 import type { Awaitable, Entry, EntryBody, NewEntry, Store } from '../protocol/store.js';
+import { allowance } from './allowances.js';
 import { upgradeEntries } from './entry-upgrade.js';
 import { History } from './history.js';
 import { decided, idsOf, NO_PLAN, NO_REQUESTS, newRun, type OpenRun, startedIn } from './open-run.js';

@@ -1,9 +1,11 @@
 /** What a layer sets going inward: each `next()` is an attempt of its own, in its own fork of the context. */
 
-import { AlliumError, isControl, isThenable } from '../lib/errors.js';
+import type { LayerContext } from '../context/context.js';
+import { AlliumError, isThenable } from '../lib/errors.js';
 import { Scope } from '../lib/scope.js';
+import { isControl } from '../protocol/signals.js';
 import { carry } from '../run/ended.js';
-import { ignore, type Layer, type LayerContext } from './layer.js';
+import { ignore, type Layer } from './layer.js';
 import type { Onion } from './layers.js';
 import { applyOverride } from './overrides.js';
 

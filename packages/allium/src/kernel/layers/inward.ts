@@ -1,9 +1,11 @@
 /** A layer at work: what it asks for with `next()`, and what becomes of it once it has ended. */
 
-import { Aborted, AlliumError, isControl } from '../lib/errors.js';
+import type { LayerContext } from '../context/context.js';
+import { AlliumError } from '../lib/errors.js';
 import { type Outcome, supervised } from '../lib/scope.js';
+import { Aborted, isControl } from '../protocol/signals.js';
 import { Attempt, MAX_INWARD, type Override, repeat } from './attempts.js';
-import { ignore, type Layer, type LayerContext, save, takeResult, undone } from './layer.js';
+import { ignore, type Layer, save, takeResult, undone } from './layer.js';
 import type { Onion } from './layers.js';
 import { badOverride } from './overrides.js';
 

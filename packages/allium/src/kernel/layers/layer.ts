@@ -1,14 +1,14 @@
 /** One layer of the onion, and what is common to the ways layers are run: who failed, and how it is undone. */
-import type { Context, ModelContext, RunContext, ToolContext } from '../context/context.js';
+import { owned } from '../context/blame.js';
+import type { Context, LayerContext, ModelContext } from '../context/context.js';
 import { toldError } from '../guards/guards.js';
-import { AlliumError, type Attribution, attribute, isControl, shown } from '../lib/errors.js';
-import { wrongInResult } from '../plan/hook-shapes.js';
-import { lackOf } from '../protocol/message-input.js';
+import { AlliumError, type Attribution, isRecord, shown } from '../lib/errors.js';
+import { lackOf, lackOfMessages } from '../protocol/message-input.js';
 import { deepFreeze } from '../protocol/messages.js';
 import type { RunResult } from '../protocol/result.js';
+import { STOP_REASONS } from '../protocol/result.js';
+import { isControl } from '../protocol/signals.js';
 import { asToolResult } from '../protocol/tool.js';
-
-export type LayerContext = ModelContext | ToolContext | RunContext;
 
 /** One primitive layer, bound to its middleware. All of them have the same fields in the same order. */
 export interface Layer {
@@ -24,19 +24,6 @@ export interface Layer {
   readonly before: ((ctx: any) => unknown) | undefined;
   readonly after: ((ctx: any) => unknown) | undefined;
   readonly onError: ((ctx: any, error: unknown) => unknown) | undefined;
-}
-
-/** Notes that this error is the middleware's own, and returns it. A control signal is latched instead. */
-export function owned(
-  name: string,
-  hook: string,
-  error: unknown,
-  ctx: LayerContext,
-  more?: Partial<Attribution>,
-): unknown {
-  if (isControl(error)) ctx._run.cross(error, ctx, name);
-  else attribute(error, { middleware: name, hook, ...more }, ctx);
-  return error;
 }
 
 /** Undoes what a hook assigned that failed and may fail open; throws its error otherwise. */
@@ -120,3 +107,26 @@ export function wrongReturn(layer: Layer, hook: string, returned: unknown): Alli
 }
 
 export function ignore(): void {}
+
+/** What a run result has to have, so that its end can be written and everybody can read it. */
+const RESULT: Readonly<Record<string, (value: any) => boolean>> = {
+  stop: (stop) => isRecord(stop) && STOP_REASONS.has(stop.reason as string),
+  text: isText,
+  messages: (messages) => lackOfMessages(messages) === undefined,
+  usage: (usage) => isRecord(usage) && typeof usage.totalTokens === 'number',
+  turns: Number.isInteger,
+  pending: Array.isArray,
+  queued: Array.isArray,
+  changes: Array.isArray,
+  runId: isText,
+  sessionId: isText,
+};
+
+/** Fields that are missing in a run result, or wrong. */
+export function wrongInResult(result: RunResult): readonly string[] {
+  return Object.keys(RESULT).filter((field) => !RESULT[field]!(result[field as keyof RunResult]));
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string';
+}

@@ -1,14 +1,16 @@
 /** The onion. A middleware is compiled into up to four primitive layers: process, a before/after pair, wrap, and its catch. */
 
-import type { ModelContext, RunContext, ToolContext } from '../context/context.js';
+import { owned } from '../context/blame.js';
+import type { LayerContext, ModelContext, RunContext, ToolContext } from '../context/context.js';
 import { toldError } from '../guards/guards.js';
-import { AlliumError, isControl, isThenable } from '../lib/errors.js';
+import { AlliumError, isThenable } from '../lib/errors.js';
 import { type Outcome, Scope, untilAborted } from '../lib/scope.js';
+import { isControl } from '../protocol/signals.js';
 import type { Awaitable } from '../protocol/store.js';
 import { carry } from '../run/ended.js';
 import type { Attempt } from './attempts.js';
 import { runWrap } from './inward.js';
-import { type Layer, type LayerContext, owned, save, takeResult, wrongReturn } from './layer.js';
+import { type Layer, save, takeResult, wrongReturn } from './layer.js';
 import { runCatch } from './on-error.js';
 import { runHook, runPairs } from './pairs.js';
 

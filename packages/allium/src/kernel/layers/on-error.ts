@@ -1,9 +1,12 @@
 /** `onError`: the catch of a layer around everything further in, at the model and tool seams. */
 
+import { owned } from '../context/blame.js';
+import type { LayerContext } from '../context/context.js';
 import { toldError } from '../guards/guards.js';
-import { AlliumError, attribute, isControl, RestartTurn, shown } from '../lib/errors.js';
+import { AlliumError, attribute, shown } from '../lib/errors.js';
+import { isControl, RestartTurn } from '../protocol/signals.js';
 import { Attempt, repeat } from './attempts.js';
-import { ignore, type Layer, type LayerContext, owned, undone } from './layer.js';
+import { ignore, type Layer, undone } from './layer.js';
 import type { Onion } from './layers.js';
 
 /** Runs an `onError`: the catch around everything further in. Mostly nothing fails, and that is all there is to do. */

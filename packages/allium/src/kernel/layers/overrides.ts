@@ -1,10 +1,10 @@
 /** What `next({ … })` may say about the call it makes. */
 
+import type { LayerContext } from '../context/context.js';
 import { noteOverride } from '../context/request-changes.js';
 import { AlliumError, checkKeys, isRecord, shown } from '../lib/errors.js';
 import type { Seam } from '../protocol/middleware.js';
 import { type Checks, checkEach, checkTimeout } from '../protocol/options.js';
-import type { LayerContext } from './layer.js';
 
 const OVERRIDES: Record<Seam, readonly string[]> = {
   run: [],

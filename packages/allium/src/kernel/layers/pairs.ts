@@ -1,11 +1,11 @@
 /** Layers made of `before` and `after` hooks. As long as all of them are sync, so is the layer: nothing is awaited. */
 
-import type { ModelContext, ToolContext } from '../context/context.js';
+import type { LayerContext, ModelContext, ToolContext } from '../context/context.js';
 import type { RequestParts } from '../context/model-context.js';
 import type { ToolInput } from '../context/tool-context.js';
 import { AlliumError, isThenable } from '../lib/errors.js';
 import type { Attempt } from './attempts.js';
-import { type Layer, type LayerContext, save, takeResult, undone, wrongReturn } from './layer.js';
+import { type Layer, save, takeResult, undone, wrongReturn } from './layer.js';
 import type { Onion } from './layers.js';
 
 /** Runs consecutive pairs, from layer `start` on, around what is inside them. */

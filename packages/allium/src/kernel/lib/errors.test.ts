@@ -1,16 +1,7 @@
 import { Aborted, AlliumError, attribution, ERROR_CODES, isControl, RunError, StopRun } from 'allium';
 import { describe, expect, it } from 'vitest';
-import {
-  attribute,
-  checkKeys,
-  controlKind,
-  isThenable,
-  messageOf,
-  nearest,
-  RestartTurn,
-  Suspension,
-  shown,
-} from './errors.js';
+import { controlKind, RestartTurn, Suspension } from '../protocol/signals.js';
+import { attribute, checkKeys, isThenable, messageOf, nearest, shown } from './errors.js';
 
 describe('coded errors', () => {
   it('carry a code, data and a cause', () => {

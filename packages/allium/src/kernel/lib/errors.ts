@@ -1,7 +1,3 @@
-/** Every error the kernel raises has a code from this table. `docs/reference/errors.md` is kept equal by a test. */
-
-import { type RunResult, STOPPING, type StoppingReason } from '../protocol/result.js';
-import type { Write } from '../protocol/state.js';
 import { type Foreign, foreignName } from './foreign-names.js';
 
 export const ERROR_CODES = {
@@ -93,17 +89,6 @@ export class AlliumError extends Error {
     super(message, 'cause' in options ? { cause: options.cause } : undefined);
     this.code = code;
     this.data = options.data ?? {};
-  }
-}
-
-/** What `run()` rejects with: the code, the result so far, and as `cause` the very object that was thrown. */
-export class RunError extends AlliumError {
-  override readonly name = 'RunError';
-  readonly result: RunResult;
-
-  constructor(code: string, message: string, result: RunResult, cause: unknown) {
-    super(code, message, { cause });
-    this.result = result;
   }
 }
 
@@ -206,93 +191,6 @@ function editDistance(a: string, b: string, limit: number): number {
     row = next;
   }
   return row[b.length]!;
-}
-
-// ── Control signals ──────────────────────────────────────────────────────────────────────────────────────────
-// Recognised by brand, so that two copies of this package in one process understand each other.
-
-const CONTROL = Symbol.for('allium.control');
-
-/** Ends the run cleanly from any hook, layer or tool. `ctx.stop(reason, why)` throws one. */
-export class StopRun extends Error {
-  override readonly name = 'StopRun';
-  readonly [CONTROL] = 'stop' as const;
-  readonly reason: StoppingReason;
-
-  constructor(reason: StoppingReason = 'stopped', why?: string) {
-    super(why ?? `The run was stopped: ${reason}.`);
-    if (!STOPPING.has(reason))
-      throw invalidOption('reason', `what a run can be stopped for (${[...STOPPING].join(', ')})`, reason);
-    this.reason = reason;
-  }
-}
-
-const kernelStops = new WeakSet<StopRun>();
-
-/** A limit of the kernel was reached: whatever layer it passes, no middleware stopped the run. */
-export function kernelStop(reason: StoppingReason, why: string): StopRun {
-  const stop = new StopRun(reason, why);
-  kernelStops.add(stop);
-  return stop;
-}
-
-export function isKernelStop(signal: unknown): boolean {
-  return kernelStops.has(signal as StopRun);
-}
-
-/** Thrown by `ctx.suspend()` when there is no answer yet. */
-export class Suspension extends Error {
-  override readonly name = 'Suspension';
-  readonly [CONTROL] = 'suspend' as const;
-  readonly request: object;
-  /** All that is asked: a sub-agent may have several questions. */
-  readonly requests: readonly object[];
-
-  constructor(request: object, ...more: readonly object[]) {
-    super('The run waits for an answer.');
-    this.request = request;
-    this.requests = [request, ...more];
-  }
-}
-
-/** The reason of an aborted scope, thrown by whatever was waiting. */
-export class Aborted extends Error {
-  override readonly name = 'AbortError';
-  readonly [CONTROL] = 'abort' as const;
-
-  constructor(reason?: unknown) {
-    const message = reason instanceof Error ? reason.message : reason;
-    super(typeof message === 'string' ? message : 'The run was aborted.', { cause: reason });
-  }
-}
-
-/** Asks for the current turn to be started again because of `cause`; made by `onError: 'restart'`. */
-export class RestartTurn extends Error {
-  override readonly name = 'RestartTurn';
-  readonly [CONTROL] = 'restart' as const;
-
-  constructor(
-    cause: unknown,
-    /** What `onError` wrote to cells: it has learnt something of the error, and the next try should know. */
-    readonly written: readonly Write[] = [],
-  ) {
-    super('The turn starts again.', { cause });
-  }
-}
-
-export type ControlSignal = StopRun | Suspension | Aborted | RestartTurn;
-
-export function isControl(error: unknown): error is ControlSignal {
-  try {
-    return typeof error === 'object' && error !== null && CONTROL in error;
-  } catch {
-    // A proxy that cannot be asked anything.
-    return false;
-  }
-}
-
-export function controlKind(error: unknown): 'stop' | 'suspend' | 'abort' | 'restart' | undefined {
-  return isControl(error) ? error[CONTROL] : undefined;
 }
 
 // ── Attribution ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -410,4 +308,9 @@ export function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T
   return (
     typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
   );
+}
+
+/** Is it an object with no other keys than these? */
+export function hasOnly(value: unknown, keys: readonly string[]): boolean {
+  return isRecord(value) && Object.keys(value).every((key) => keys.includes(key));
 }

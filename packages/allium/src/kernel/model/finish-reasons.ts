@@ -1,5 +1,3 @@
-/** What it means for a run how its model ended an answer: by itself, at a limit, or because a filter ended it. */
-import { AlliumError } from '../lib/errors.js';
 import type { AssistantMessage } from '../protocol/messages.js';
 import type { Stop } from '../protocol/result.js';
 import type { Run } from '../run/run.js';
@@ -54,12 +52,4 @@ function at({ usage }: AssistantMessage, limit: number | undefined): string {
   return usage && usage.outputTokens > 0
     ? `after ${usage.outputTokens} output tokens`
     : 'at its limit of output tokens';
-}
-
-/** An answer that ended with an error is none: the call has failed, and can be tried again. */
-export function failedStream(model: string): AlliumError {
-  return new AlliumError(
-    'MODEL_STREAM_FAILED',
-    `The answer of ${model} ended with an error of the provider. Try again.`,
-  );
 }

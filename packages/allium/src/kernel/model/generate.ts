@@ -2,12 +2,13 @@
 import { type Context, type GenerateRequest, ModelContext, ModelSeam } from '../context/context.js';
 import { frozenMessages } from '../context/request-checks.js';
 import { enter } from '../layers/layers.js';
-import { AlliumError, isControl } from '../lib/errors.js';
+import { AlliumError } from '../lib/errors.js';
 import { Scope } from '../lib/scope.js';
 import { checkGenerate } from '../plan/run-options.js';
 import { toMessages } from '../protocol/message-input.js';
 import type { ModelResponse } from '../protocol/messages.js';
 import { checkModel, type Model } from '../protocol/model.js';
+import { isControl } from '../protocol/signals.js';
 import type { Overlay } from '../protocol/state.js';
 import type { Run } from '../run/run.js';
 import { callModel } from './model-call.js';

@@ -10,7 +10,7 @@ import { type Stages, stagesOf } from '../guards/transforms.js';
 import { withoutOrphans } from '../inbox/orphans.js';
 import { isWithheld } from '../journal/session-state.js';
 import type { Clock } from '../lib/clock.js';
-import { attribute, isControl, isThenable } from '../lib/errors.js';
+import { attribute, isThenable } from '../lib/errors.js';
 import { untilAborted } from '../lib/scope.js';
 import { specsOf } from '../plan/compose.js';
 import { convertToLlm } from '../plan/rules.js';
@@ -24,6 +24,7 @@ import {
   type Usage,
 } from '../protocol/messages.js';
 import type { ModelPart, ModelRequest, ModelSettings, Price } from '../protocol/model.js';
+import { isControl } from '../protocol/signals.js';
 import type { Awaitable } from '../protocol/store.js';
 import type { Run } from '../run/run.js';
 import { charsIn, estimated, inputTokens, leftOut, summed } from './estimates.js';

@@ -2,11 +2,11 @@
 
 import { ModelContext, ModelSeam, TurnContext } from '../context/context.js';
 import { LiveMessage } from '../events/live.js';
-import { type CallVerdicts, NO_VERDICTS } from '../guards/call-verdicts.js';
+import { failedStream } from '../guards/assemble.js';
+import { type CallVerdicts, NO_VERDICTS, verdictEntries } from '../guards/call-verdicts.js';
 import { judgeInjected, stamped } from '../inbox/incoming.js';
 import { causedBy, withoutOrphans } from '../inbox/orphans.js';
 import { Onion } from '../layers/layers.js';
-import { controlKind, type RestartTurn } from '../lib/errors.js';
 import { type Outcome, Scope } from '../lib/scope.js';
 import * as rules from '../plan/rules.js';
 import {
@@ -18,12 +18,12 @@ import {
   toolCallsOf,
   type Usage,
 } from '../protocol/messages.js';
+import { controlKind, type RestartTurn } from '../protocol/signals.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft } from '../protocol/store.js';
 import type { Run } from '../run/run.js';
-import { verdictEntries } from '../tools/tool-approval.js';
-import { startsWith } from '../tools/tool-starts.js';
-import { failedStream, notWhole } from './finish-reasons.js';
+import { notWhole } from './finish-reasons.js';
 import { callModel } from './model-call.js';
+import { startsWith } from './tool-starts.js';
 
 /** What the model phase came to. */
 export interface Answer {

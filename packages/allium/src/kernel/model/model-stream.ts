@@ -1,10 +1,12 @@
 /** Reads the stream of a model, whatever the model does. */
+
+import type { ModelTime } from '../context/seam-call.js';
 import { type Clock, monotonic, soon, systemClock } from '../lib/clock.js';
 import { AlliumError, isThenable, shown } from '../lib/errors.js';
 import { Link, type Scope, SignalCarrier } from '../lib/scope.js';
 import { type Model, type ModelPart, type ModelRequest, modelName } from '../protocol/model.js';
 import type { Run } from '../run/run.js';
-import { type ModelTime, StallWatch } from './stalls.js';
+import { StallWatch } from './stalls.js';
 
 type Step = IteratorResult<ModelPart>;
 

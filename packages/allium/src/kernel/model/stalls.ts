@@ -1,4 +1,5 @@
 /** Ends model calls that stall or never end, at no cost per part. */
+import type { ModelTime } from '../context/seam-call.js';
 import { type Clock, monotonic, soon } from '../lib/clock.js';
 import { AlliumError } from '../lib/errors.js';
 import type { Limits } from '../protocol/limits.js';
@@ -10,11 +11,6 @@ const TOTAL_MS = 600_000;
 
 /** A stream that is looked at this often while it may be idle finds that out at most an eighth too late. */
 const LOOKS = 8;
-
-export interface ModelTime {
-  readonly idleMs: number;
-  readonly totalMs: number;
-}
 
 /** What a call may take. A layer that sets limits of its own may allow more than the defaults, see `SeamCall.time`. */
 export function modelTime(

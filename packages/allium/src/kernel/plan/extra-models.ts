@@ -1,14 +1,8 @@
 /** Models that middleware call for themselves, as they declare them in `extraLlmCalls()`. */
 
 import { AlliumError, shown } from '../lib/errors.js';
-import type { Model } from '../protocol/model.js';
+import type { ExtraModel } from '../protocol/limits.js';
 import type { Plan } from './compose.js';
-
-export interface ExtraModel {
-  /** The middleware that may call it. */
-  readonly by: string;
-  readonly model: Model;
-}
 
 export function extraModels(plan: Plan): readonly ExtraModel[] {
   return plan.middleware.flatMap(({ name: by, middleware }) => {

@@ -1,12 +1,12 @@
 /** What each decision hook may answer beside nothing: in words, and as a check. So too what a run layer may. */
-import { AlliumError, isRecord, shown } from '../lib/errors.js';
+import { AlliumError, hasOnly, isRecord, shown } from '../lib/errors.js';
 import { unwritable } from '../lib/json-copy.js';
 import { lackOf, lackOfMessages } from '../protocol/message-input.js';
 import type { Message, ToolCall } from '../protocol/messages.js';
 import type { ToolResultPatch, TurnAction } from '../protocol/middleware.js';
 import { isListOf } from '../protocol/options.js';
-import { type RunResult, STOP_REASONS, STOPPING } from '../protocol/result.js';
-import type { Request } from '../protocol/store.js';
+import { STOPPING } from '../protocol/result.js';
+import { isRequest } from '../protocol/store.js';
 import { isResultContent, isTool } from '../protocol/tool.js';
 import type { RuleHook } from './rules.js';
 
@@ -102,11 +102,6 @@ export function wrongAnswer(
   );
 }
 
-/** Is it an object with no other keys than these? */
-export function hasOnly(value: unknown, keys: readonly string[]): boolean {
-  return isRecord(value) && Object.keys(value).every((key) => keys.includes(key));
-}
-
 function isBlock(value: any): boolean {
   if (!hasOnly(value, ['block', 'reason']) || value.block !== true) return false;
   return value.reason === undefined || typeof value.reason === 'string';
@@ -124,19 +119,6 @@ function isInjectable(value: unknown): boolean {
 function isCall(value: any, given: ToolCall): boolean {
   if (typeof value?.name !== 'string' || typeof value.arguments !== 'string') return false;
   return hasOnly(value, ['type', 'id', 'name', 'arguments', 'metadata', ...Object.keys(given)]);
-}
-
-/** Is this what `ask` and `ctx.suspend()` take? */
-export function isRequest(value: any): value is Request {
-  if (!hasOnly(value, ['title', 'details', 'timeoutMs', 'onRequest'])) return false;
-  const { title, details, timeoutMs, onRequest } = value as Request;
-  return (
-    (title === undefined || typeof title === 'string') &&
-    typeof details !== 'function' &&
-    unwritable(details) === undefined &&
-    (timeoutMs === undefined || (typeof timeoutMs === 'number' && timeoutMs >= 0)) &&
-    (onRequest === undefined || typeof onRequest === 'function')
-  );
 }
 
 function isPatch(value: any): boolean {
@@ -163,29 +145,6 @@ function isStop(value: any): boolean {
   return (
     hasOnly(value, ['reason', 'message']) &&
     STOPPING.has(value.reason) &&
-    (value.message === undefined || isText(value.message))
+    (value.message === undefined || typeof value.message === 'string')
   );
-}
-
-/** What a run result has to have, so that its end can be written and everybody can read it. */
-const RESULT: Readonly<Record<string, (value: any) => boolean>> = {
-  stop: (stop) => isRecord(stop) && STOP_REASONS.has(stop.reason as string),
-  text: isText,
-  messages: (messages) => lackOfMessages(messages) === undefined,
-  usage: (usage) => isRecord(usage) && typeof usage.totalTokens === 'number',
-  turns: Number.isInteger,
-  pending: Array.isArray,
-  queued: Array.isArray,
-  changes: Array.isArray,
-  runId: isText,
-  sessionId: isText,
-};
-
-/** Fields that are missing in a run result, or wrong. */
-export function wrongInResult(result: RunResult): readonly string[] {
-  return Object.keys(RESULT).filter((field) => !RESULT[field]!(result[field as keyof RunResult]));
-}
-
-function isText(value: unknown): boolean {
-  return typeof value === 'string';
 }

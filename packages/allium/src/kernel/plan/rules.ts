@@ -1,11 +1,18 @@
 /** The decision hooks and their composition rules: a table, and one small function per rule. */
-import type { Context, ModelContext, RunContext, ToolContext, TurnContext } from '../context/context.js';
+import type {
+  Context,
+  ModelContext,
+  RunContext,
+  SeamCall,
+  ToolContext,
+  TurnContext,
+} from '../context/context.js';
 import type { RequestParts } from '../context/model-context.js';
 import { noteAssigned } from '../context/request-changes.js';
 import { checkRequest, frozenMessages } from '../context/request-checks.js';
 import { toldError } from '../guards/guards.js';
 import { save, takeResult } from '../layers/layer.js';
-import { AlliumError, attribute, isControl, isThenable } from '../lib/errors.js';
+import { AlliumError, attribute, isThenable } from '../lib/errors.js';
 import { untilAborted } from '../lib/scope.js';
 import {
   freezeMessage,
@@ -15,9 +22,9 @@ import {
   type ToolCall,
 } from '../protocol/messages.js';
 import type { AcceptVerdict, ToolResultPatch, TurnAction } from '../protocol/middleware.js';
+import { isControl } from '../protocol/signals.js';
 import type { Awaitable, Request } from '../protocol/store.js';
 import { patched, type Tool, type ToolResult } from '../protocol/tool.js';
-import type { Call } from '../tools/tool-call.js';
 import { SHAPES, wrongAnswer } from './hook-shapes.js';
 
 export const RULES = {
@@ -244,6 +251,11 @@ export interface CallDecision {
   result?: { readonly value: unknown; readonly by: string };
 }
 
+/** The call of a tool, in whose hooks somebody may be asked: see `Call.answered`. */
+interface Asking {
+  answered(): Promise<unknown> | undefined;
+}
+
 type ToolAnswer = { block?: true; reason?: string; args?: unknown; ask?: Request; result?: unknown };
 
 /**
@@ -270,7 +282,7 @@ export async function beforeToolCall(
     } finally {
       written = ctx._takeOut(before);
     }
-    const asked = (ctx._call as Call).answered();
+    const asked = (ctx._call as SeamCall & Asking).answered();
     if (asked) await asked;
     answers[k] = answer;
     if (answer?.block) return block(String(answer.reason ?? `Refused by "${name}".`));

@@ -16,6 +16,7 @@ import {
   checkText,
   isListOf,
 } from '../protocol/options.js';
+import type { DeclaredOptions } from '../protocol/run-options.js';
 import type { Tool } from '../protocol/tool.js';
 
 /** Middleware are checked when they are composed. */
@@ -68,9 +69,6 @@ function checkParent(option: string, value: unknown): void {
 function checkFlag(option: string, value: unknown): void {
   if (typeof value !== 'boolean') throw invalidOption(option, 'true or false', value);
 }
-
-/** Options of a run that belong to middleware, by name. */
-export type DeclaredOptions = Readonly<Record<string, unknown>>;
 
 export const NONE_DECLARED: DeclaredOptions = Object.freeze({});
 

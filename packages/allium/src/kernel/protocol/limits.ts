@@ -1,12 +1,11 @@
-/** Hard limits and shared budgets. A sub-agent's budget draws on its parent's. */
 import { soon } from '../lib/clock.js';
-import { AlliumError, checkKeys, invalidOption, kernelStop, type StopRun } from '../lib/errors.js';
+import { AlliumError, checkKeys, invalidOption } from '../lib/errors.js';
 import { FOREIGN_LIMITS } from '../lib/foreign-names.js';
 import { DEEPEST, depthOf } from '../lib/json-texts.js';
-import type { ExtraModel } from '../plan/extra-models.js';
 import { NO_USAGE, UNKNOWN_USAGE, type Usage, UsageTotal } from './messages.js';
 import { type Model, modelName, type Price } from './model.js';
 import type { PriceOf } from './prices.js';
+import { kernelStop, type StopRun } from './signals.js';
 
 export interface Limits {
   /** Model calls of the loop. @default 100 */
@@ -323,4 +322,10 @@ export function costOf(price: Price, usage: Usage): number {
       usage.cacheWrite * cacheWrite) /
     1e6
   );
+}
+
+export interface ExtraModel {
+  /** The middleware that may call it. */
+  readonly by: string;
+  readonly model: Model;
 }

@@ -1,6 +1,5 @@
 /** The one interface of middleware. Every member is optional; the kernel calls only what is defined. */
 
-import type { Hazard } from '../agent/hazards.js';
 import type { Context, ModelContext, RunContext, ToolContext, TurnContext } from '../context/context.js';
 import { invalidOption } from '../lib/errors.js';
 import type { Plan } from '../plan/compose.js';
@@ -263,3 +262,11 @@ export const TRAITS = {
     'refuses or asks about what must not simply happen: no hook given to the agent replaces its own unless told to',
   replays: 'answers from recordings and writes nothing, though it is a sink to find them by the guarded view',
 } as const;
+
+export interface Hazard {
+  readonly id: string;
+  /** The middleware (or hook) involved, outermost first. */
+  readonly between: readonly string[];
+  readonly message: string;
+  readonly fix: string;
+}

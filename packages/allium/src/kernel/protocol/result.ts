@@ -1,7 +1,8 @@
 /** How a run ended. */
 
-import type { StateReader } from '../run/result-state.js';
+import { AlliumError } from '../lib/errors.js';
 import type { Message, Usage } from './messages.js';
+import type { StateCell } from './state.js';
 import type { PendingRequest } from './store.js';
 
 export type RunStatus = 'done' | 'stopped' | 'suspended' | 'error' | 'aborted';
@@ -73,4 +74,23 @@ export interface Change {
   readonly turn: number;
   readonly by: string;
   readonly what: string;
+}
+
+/** What `run()` rejects with: the code, the result so far, and as `cause` the very object that was thrown. */
+export class RunError extends AlliumError {
+  override readonly name = 'RunError';
+  readonly result: RunResult;
+
+  constructor(code: string, message: string, result: RunResult, cause: unknown) {
+    super(code, message, { cause });
+    this.result = result;
+  }
+}
+
+/** Reads cells as they were when a run ended. It can be called, and has the `get` of `ctx.state`. */
+export interface StateReader {
+  <T>(cell: StateCell<T>): T;
+  get<T>(cell: StateCell<T>): T;
+  /** The cells of a sub-agent of this run, or of one of its sub-agents, by the id of its session (`details.agentId` of its call). */
+  of(agentId: string): StateReader | undefined;
 }

@@ -1,4 +1,6 @@
 /** The one persistence port: a journal of entries per session, and an inbox any process may write to. */
+import { hasOnly } from '../lib/errors.js';
+import { unwritable } from '../lib/json-copy.js';
 import type { StoredLimits } from './limits.js';
 import type { Message, ToolMessage, Usage } from './messages.js';
 import type { RunStatus, Stop, StoppingReason } from './result.js';
@@ -285,4 +287,17 @@ export interface Store {
   /** Forgets the items up to number `after` and returns the later ones, numbered from 1, in order. */
   take(sessionId: string, after: number): Awaitable<readonly Posted[]>;
   close?(): Awaitable<void>;
+}
+
+/** Is this what `ask` and `ctx.suspend()` take? */
+export function isRequest(value: any): value is Request {
+  if (!hasOnly(value, ['title', 'details', 'timeoutMs', 'onRequest'])) return false;
+  const { title, details, timeoutMs, onRequest } = value as Request;
+  return (
+    (title === undefined || typeof title === 'string') &&
+    typeof details !== 'function' &&
+    unwritable(details) === undefined &&
+    (timeoutMs === undefined || (typeof timeoutMs === 'number' && timeoutMs >= 0)) &&
+    (onRequest === undefined || typeof onRequest === 'function')
+  );
 }

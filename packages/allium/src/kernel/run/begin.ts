@@ -19,19 +19,20 @@ import { isAnswered } from '../journal/history.js';
 import { Journal } from '../journal/journal.js';
 import type { OpenRun } from '../journal/open-run.js';
 import { catchUp, type SessionState, sum } from '../journal/session-state.js';
-import { AlliumError, kernelStop, storeFailed } from '../lib/errors.js';
+import { AlliumError, storeFailed } from '../lib/errors.js';
 import { canonical } from '../lib/hash.js';
 import { type Flaw, toJson } from '../lib/json-copy.js';
 import { randomId } from '../lib/random-id.js';
 import type { Scope } from '../lib/scope.js';
 import type { Plan } from '../plan/compose.js';
-import type { DeclaredOptions } from '../plan/run-options.js';
 import { Budget, type Limits, limitsToJson } from '../protocol/limits.js';
 import type { Message, Metadata } from '../protocol/messages.js';
 import type { Stop } from '../protocol/result.js';
+import type { DeclaredOptions } from '../protocol/run-options.js';
+import { kernelStop } from '../protocol/signals.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft, type Posted } from '../protocol/store.js';
+import { endChildren, waiting } from '../tools/abandoned.js';
 import { isAsked, unanswered } from '../tools/unanswered.js';
-import { endChildren, waiting } from './abandoned.js';
 import { Run } from './run.js';
 
 /** What a run begins with. */

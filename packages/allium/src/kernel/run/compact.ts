@@ -1,10 +1,10 @@
 /** What a run does that has no turns: those who can compact the history do so. */
 import { checkLimits } from '../context/boundary.js';
 import { ModelContext, ModelSeam } from '../context/context.js';
-import { controlKind } from '../lib/errors.js';
 import { naturalEnd } from '../model/finish-reasons.js';
 import { ask } from '../plan/rules.js';
 import type { Stop } from '../protocol/result.js';
+import { controlKind } from '../protocol/signals.js';
 import type { Run } from './run.js';
 
 /** Nobody watches the model calls that they make. */

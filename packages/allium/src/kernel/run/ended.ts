@@ -2,8 +2,9 @@
 import { stopOf } from '../context/boundary.js';
 import type { RunContext } from '../context/context.js';
 import { toldError } from '../guards/guards.js';
-import { codeOf, controlKind, messageOf } from '../lib/errors.js';
+import { codeOf, messageOf } from '../lib/errors.js';
 import type { RunResult, Stop } from '../protocol/result.js';
+import { controlKind } from '../protocol/signals.js';
 import type { Run } from './run.js';
 import { resultOf } from './run-result.js';
 

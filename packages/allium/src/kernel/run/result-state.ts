@@ -2,17 +2,9 @@
 
 import type { SessionState } from '../journal/session-state.js';
 import { AlliumError } from '../lib/errors.js';
-import type { RunResult } from '../protocol/result.js';
+import type { RunResult, StateReader } from '../protocol/result.js';
 import { type CellHolder, Cells, type StateCell } from '../protocol/state.js';
 import type { Run } from './run.js';
-
-/** Reads cells as they were when a run ended. It can be called, and has the `get` of `ctx.state`. */
-export interface StateReader {
-  <T>(cell: StateCell<T>): T;
-  get<T>(cell: StateCell<T>): T;
-  /** The cells of a sub-agent of this run, or of one of its sub-agents, by the id of its session (`details.agentId` of its call). */
-  of(agentId: string): StateReader | undefined;
-}
 
 type Keys = ReadonlyMap<StateCell<any>, string>;
 

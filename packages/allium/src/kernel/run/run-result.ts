@@ -5,9 +5,9 @@ import { type Due, queuedIn } from '../inbox/inbox.js';
 import type { OpenRun } from '../journal/open-run.js';
 import { invalidOption, isRecord } from '../lib/errors.js';
 import { type Message, NOTHING, textOf, type Usage } from '../protocol/messages.js';
-import type { Change, RunResult, RunStatus, Stop } from '../protocol/result.js';
+import type { Change, RunResult, RunStatus, StateReader, Stop } from '../protocol/result.js';
 import type { PendingRequest } from '../protocol/store.js';
-import { finalState, liveState, type StateReader, stateIn } from './result-state.js';
+import { finalState, liveState, stateIn } from './result-state.js';
 import type { Run } from './run.js';
 
 export function resultOf(run: Run, status: RunStatus, stop: Stop): RunResult {

@@ -17,7 +17,7 @@ import { type Expense, type Journal, together } from '../journal/journal.js';
 import type { OpenRun } from '../journal/open-run.js';
 import type { SessionState } from '../journal/session-state.js';
 import type { Clock } from '../lib/clock.js';
-import { type Attribution, attribute, type ControlSignal, codeOf, controlKind } from '../lib/errors.js';
+import { type Attribution, attribute, codeOf } from '../lib/errors.js';
 import {
   type Outcome,
   type Outermost,
@@ -29,7 +29,6 @@ import {
 import { generate } from '../model/generate.js';
 import type { ModelCall } from '../model/model-call.js';
 import type { Plan } from '../plan/compose.js';
-import type { DeclaredOptions } from '../plan/run-options.js';
 import type { AgentEvent } from '../protocol/events.js';
 import type { Budget, Limits, Reservation, SessionLimits } from '../protocol/limits.js';
 import {
@@ -43,13 +42,14 @@ import {
   type Usage,
 } from '../protocol/messages.js';
 import { type Model, modelName, type Price } from '../protocol/model.js';
-import type { Change } from '../protocol/result.js';
+import type { Change, StateReader } from '../protocol/result.js';
+import type { DeclaredOptions } from '../protocol/run-options.js';
+import { type ControlSignal, controlKind } from '../protocol/signals.js';
 import { type CellChange, Cells } from '../protocol/state.js';
 import type { Awaitable, EntryDraft, Posted, RequestHandler } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
-import type { GivenUp } from './abandoned.js';
+import type { GivenUp } from '../tools/abandoned.js';
 import type { Start } from './begin.js';
-import type { StateReader } from './result-state.js';
 
 type Content = readonly AssistantContent[];
 

@@ -9,25 +9,23 @@ import { judgeOptions } from '../inbox/incoming.js';
 import { afterActive } from '../journal/active-time.js';
 import { enter } from '../layers/layers.js';
 import {
-  Aborted,
   AlliumError,
   type Attribution,
   attribute,
   codeOf,
-  controlKind,
   errorKind,
-  isControl,
   isThenable,
   messageOf,
-  RunError,
   sessionConflict,
 } from '../lib/errors.js';
 import { type Outcome, type Scope, Supervisor } from '../lib/scope.js';
 import { NONE_DECLARED } from '../plan/run-options.js';
 import type { RunResult, RunStatus, Stop } from '../protocol/result.js';
+import { RunError } from '../protocol/result.js';
+import { Aborted, controlKind, isControl } from '../protocol/signals.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft } from '../protocol/store.js';
+import { endChildren, waiting } from '../tools/abandoned.js';
 import { unanswered } from '../tools/unanswered.js';
-import { endChildren, waiting } from './abandoned.js';
 import { begin, type Start } from './begin.js';
 import { type Ended, endedBy, failedWith } from './ended.js';
 import { converse } from './loop.js';

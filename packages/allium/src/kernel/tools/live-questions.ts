@@ -2,8 +2,9 @@
 import { checkAnswer, firstAnswer } from '../inbox/answers.js';
 import { posted } from '../inbox/inbox.js';
 import { onPost } from '../inbox/posting.js';
-import { Aborted, type AlliumError, attribute, isThenable } from '../lib/errors.js';
+import { type AlliumError, attribute, isThenable } from '../lib/errors.js';
 import { Scope } from '../lib/scope.js';
+import { Aborted } from '../protocol/signals.js';
 import type { Decision, Entry, PendingRequest, Posted, RequestHandler } from '../protocol/store.js';
 import type { Run } from '../run/run.js';
 

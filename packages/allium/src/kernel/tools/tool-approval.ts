@@ -1,18 +1,18 @@
 /** Whether calls may happen: verdicts of hooks and guards, the questions they ask, and what people answer. */
 
-import type { Context, ToolContext } from '../context/context.js';
-import type { CallVerdict, CallVerdicts } from '../guards/call-verdicts.js';
-import { judgeUpdate } from '../guards/content-guards.js';
-import { AlliumError, Suspension, shown } from '../lib/errors.js';
-import { isRequest } from '../plan/hook-shapes.js';
+import type { ToolContext } from '../context/context.js';
+import type { CallVerdict } from '../guards/call-verdicts.js';
+import { storable } from '../guards/call-verdicts.js';
+import { AlliumError, shown } from '../lib/errors.js';
 import { beforeToolCall, type CallDecision } from '../plan/rules.js';
-import { type AssistantMessage, type ToolCall, textOf } from '../protocol/messages.js';
-import type { Decision, EntryDraft, PendingRequest, Request } from '../protocol/store.js';
+import { Suspension } from '../protocol/signals.js';
+import type { Decision, PendingRequest, Request } from '../protocol/store.js';
+import { isRequest } from '../protocol/store.js';
 import { asToolResult, errorResult, type ToolResult, textResult } from '../protocol/tool.js';
 import type { Run } from '../run/run.js';
 import { hashOf } from './effective-arguments.js';
 import type { ToolBatch } from './tool-batch.js';
-import { BY_GUARDS, type Call, judgeRaw, released, validate } from './tool-call.js';
+import { type Call, judgeRaw, released, validate } from './tool-call.js';
 import { ToolQuestions } from './tool-questions.js';
 
 const MAX_EDITS = 8;
@@ -211,44 +211,4 @@ export class ToolApproval {
 
 function rejection({ reason }: Decision & { type: 'reject' }): string {
   return reason ?? 'The call was rejected.';
-}
-
-/** What guards said of the calls of a message, as it is written with the message. */
-export function verdictEntries(
-  ctx: Context,
-  { content }: AssistantMessage,
-  verdicts: CallVerdicts,
-): readonly EntryDraft[] {
-  return [...verdicts].map(([index, said]) => {
-    const { id: callId } = content[index] as ToolCall;
-    const { deny: block, ask } = tellable(said, ctx);
-    return {
-      type: 'verdict',
-      runId: ctx.runId,
-      callId,
-      hash: BY_GUARDS,
-      verdict: { ...(block && { block }), ...(ask && { ask }) },
-    };
-  });
-}
-
-/**
- * What guards said of a call as it may be written: a refusal as far as guards of results that can answer at once allow
- * it, as the result that it becomes is judged later.
- */
-export function tellable({ deny, ask }: CallVerdict, ctx: Context): CallVerdict {
-  if (!deny) return storable({ ask });
-  const { reason, by } = deny;
-  const shown = judgeUpdate([{ type: 'text', text: reason }], undefined, ctx, true);
-  return { deny: { reason: shown ? textOf({ content: shown.update }) : `Refused by guard "${by}".`, by } };
-}
-
-/** Without the functions of a request, which no journal can hold. */
-function storable<V extends Pick<Verdict, 'ask'>>({
-  ask,
-  ...rest
-}: V): Omit<V, 'ask'> & Pick<Verdict, 'ask'> {
-  if (!ask) return rest;
-  const { onRequest: _, ...request } = ask.request;
-  return { ...rest, ask: { ...ask, request } };
 }

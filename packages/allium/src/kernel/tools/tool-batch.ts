@@ -5,9 +5,11 @@ import type { ToolContext } from '../context/context.js';
 import type { CallVerdicts } from '../guards/call-verdicts.js';
 import type { OpenBatch } from '../journal/open-run.js';
 import { Onion } from '../layers/layers.js';
-import { Aborted, controlKind, messageOf, type StopRun, type Suspension } from '../lib/errors.js';
+import { messageOf } from '../lib/errors.js';
 import type { Outcome } from '../lib/scope.js';
+import { startOf } from '../model/tool-starts.js';
 import { type AssistantMessage, NOTHING, type ToolMessage } from '../protocol/messages.js';
+import { Aborted, controlKind, type StopRun, type Suspension } from '../protocol/signals.js';
 import type { Awaitable, EntryDraft, PendingRequest } from '../protocol/store.js';
 import { errorResult, inDoubtPolicy, type Tool, type ToolResult } from '../protocol/tool.js';
 import type { Run } from '../run/run.js';
@@ -17,7 +19,6 @@ import { executeTool } from './tool-execution.js';
 import { executeMany } from './tool-lanes.js';
 import { prepare } from './tool-preparation.js';
 import { answerRest, begin, finish, waits } from './tool-results.js';
-import { startOf } from './tool-starts.js';
 import { inDoubt } from './unanswered.js';
 
 export interface BatchOutcome {

@@ -7,19 +7,9 @@ import {
   type ToolCallSubject,
   ToolContext,
 } from '../context/context.js';
-import { type CallVerdict, judgeArguments } from '../guards/call-verdicts.js';
+import { BY_GUARDS, type CallVerdict, judgeArguments } from '../guards/call-verdicts.js';
 import { toldError } from '../guards/guards.js';
-import {
-  AlliumError,
-  codeOf,
-  controlKind,
-  isControl,
-  isRecord,
-  isThenable,
-  messageOf,
-  type Suspension,
-  shown,
-} from '../lib/errors.js';
+import { AlliumError, codeOf, isRecord, isThenable, messageOf, shown } from '../lib/errors.js';
 import { copyOf } from '../lib/event-data.js';
 import { hash } from '../lib/hash.js';
 import { Scope, untilAborted } from '../lib/scope.js';
@@ -32,6 +22,7 @@ import {
   type ToolMessage,
   textOf,
 } from '../protocol/messages.js';
+import { controlKind, isControl, type Suspension } from '../protocol/signals.js';
 import { describeIssues } from '../protocol/standard-schema.js';
 import type { Awaitable, Decision, PendingRequest, Request } from '../protocol/store.js';
 import { errorResult, type Tool, type ToolResult } from '../protocol/tool.js';
@@ -269,9 +260,6 @@ export async function released(call: Call, { block, ...rest }: CallDecision): Pr
 }
 
 const NO_VERDICT: Partial<CallVerdict> = Object.freeze({});
-
-/** Where the journal has a hash of arguments for what hooks said. */
-export const BY_GUARDS = 'guards';
 
 /** What a schema raises when it cannot judge anything at all. */
 const UNREPAIRABLE: readonly string[] = [

@@ -2,8 +2,9 @@
 
 import type { ToolContext } from '../context/context.js';
 import { afterActive } from '../journal/active-time.js';
-import { AlliumError, attribute, isControl, isThenable } from '../lib/errors.js';
+import { AlliumError, attribute, isThenable } from '../lib/errors.js';
 import { Scope, untilAborted } from '../lib/scope.js';
+import { isControl } from '../protocol/signals.js';
 import type { Awaitable } from '../protocol/store.js';
 import { freezeResult, type Tool, type ToolResult, toToolResult } from '../protocol/tool.js';
 import type { Call } from './tool-call.js';

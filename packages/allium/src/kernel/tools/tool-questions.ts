@@ -2,12 +2,14 @@
 
 import type { ToolContext } from '../context/context.js';
 import { type Admitted, admit, answerEntry, isJudged } from '../inbox/admission.js';
-import { type Answer, cameTooLate, firstAnswer, hasLapsed, isAllowed } from '../inbox/answers.js';
+import { type Answer, cameTooLate, firstAnswer, hasLapsed } from '../inbox/answers.js';
 import { posted, tookAnswers } from '../inbox/inbox.js';
 import { post } from '../inbox/posting.js';
+import { isAllowed } from '../journal/allowances.js';
 import { AlliumError, isThenable } from '../lib/errors.js';
 import { randomId } from '../lib/random-id.js';
 import { Scope, untilAborted } from '../lib/scope.js';
+import { startOf } from '../model/tool-starts.js';
 import { deepFreeze } from '../protocol/messages.js';
 import type {
   Decision,
@@ -25,7 +27,6 @@ import { LiveQuestions, type Question, type Said } from './live-questions.js';
 import type { ToolBatch } from './tool-batch.js';
 import type { Call } from './tool-call.js';
 import { waits } from './tool-results.js';
-import { startOf } from './tool-starts.js';
 
 export class ToolQuestions {
   /** What waits to be written: verdicts and questions. */

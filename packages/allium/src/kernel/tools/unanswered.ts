@@ -1,9 +1,13 @@
 /** Calls that get no result of their own any more: what the history says of them instead. */
-import type { Agent } from '../agent/agent.js';
 import type { OpenRun } from '../journal/open-run.js';
 import { deepFreeze, type Message, textOf } from '../protocol/messages.js';
 import type { EntryBody } from '../protocol/store.js';
 import { errorResult, inDoubtPolicy, type Tool, type ToolResult } from '../protocol/tool.js';
+
+/** What of an agent says whether calls may have begun. */
+interface Executor {
+  readonly toolExecution: 'parallel' | 'sequential';
+}
 
 const IN_DOUBT = 'In doubt: ';
 const PERHAPS = 'May have run, result unknown: ';
@@ -48,7 +52,12 @@ export function isAsked({ requests, batch }: OpenRun): boolean {
  * May a call without a result have begun before this process went on with the run? That a tool begins which may be run
  * again is not written down.
  */
-export function mayHaveBegun(open: OpenRun, index: number, tools: readonly Tool[], agent?: Agent): boolean {
+export function mayHaveBegun(
+  open: OpenRun,
+  index: number,
+  tools: readonly Tool[],
+  agent?: Executor,
+): boolean {
   const { calls, results } = open.batch!;
   const toolOf = ({ name }: { readonly name: string }) => tools.find((tool) => tool.name === name);
   if (inDoubtPolicy(toolOf(calls[index]!)) === 'fail') return false;
@@ -63,7 +72,7 @@ export function unanswered(
   open: OpenRun,
   why: string,
   tools: readonly Tool[] = [],
-  agent?: Agent,
+  agent?: Executor,
 ): EntryBody[] {
   const { runId, batch, count } = open;
   if (!batch) return [];

@@ -1,9 +1,9 @@
 /** Everything that can be seen of a run, by facet, so that two runs can be compared. */
-import type { RunError } from '../../kernel/lib/errors.js';
+
 import type { AgentEvent } from '../../kernel/protocol/events.js';
 import type { Message } from '../../kernel/protocol/messages.js';
 import type { ModelRequest } from '../../kernel/protocol/model.js';
-import type { RunResult } from '../../kernel/protocol/result.js';
+import type { RunError, RunResult } from '../../kernel/protocol/result.js';
 
 /** What a middleware may declare to change although it has nothing to do. */
 export const FACETS = [

@@ -1,7 +1,8 @@
 /** Breaks `control-signals`: it takes every end for a failure and makes something up. */
-import { controlKind, isControl } from '../../../kernel/lib/errors.js';
+
 import { assistantMessage } from '../../../kernel/protocol/messages.js';
 import { defineMiddleware, type Middleware } from '../../../kernel/protocol/middleware.js';
+import { controlKind, isControl } from '../../../kernel/protocol/signals.js';
 
 export function unstoppable(): Middleware {
   return defineMiddleware({

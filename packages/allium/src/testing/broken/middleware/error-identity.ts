@@ -1,6 +1,7 @@
 /** Breaks `error-identity`: it replaces errors by friendlier ones and forgets the cause. */
-import { isControl, messageOf } from '../../../kernel/lib/errors.js';
+import { messageOf } from '../../../kernel/lib/errors.js';
 import { defineMiddleware, type Middleware } from '../../../kernel/protocol/middleware.js';
+import { isControl } from '../../../kernel/protocol/signals.js';
 
 export function friendly(): Middleware {
   return defineMiddleware({

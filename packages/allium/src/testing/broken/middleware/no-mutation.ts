@@ -1,6 +1,7 @@
 /** Breaks `no-mutation`: it writes on the model of its caller. */
-import { isControl } from '../../../kernel/lib/errors.js';
+
 import { defineMiddleware, type Middleware } from '../../../kernel/protocol/middleware.js';
+import { isControl } from '../../../kernel/protocol/signals.js';
 
 export function scribbling(): Middleware {
   return defineMiddleware({

@@ -1,18 +1,18 @@
 /** Runs of sub-agents whose call has got its answer without them: nobody can go on with those, so they end. */
-import type { Agent } from '../agent/agent.js';
 import { Journal } from '../journal/journal.js';
 import type { OpenRun } from '../journal/open-run.js';
 import { catchUp, SessionState } from '../journal/session-state.js';
+import type { Clock } from '../lib/clock.js';
 import { AlliumError } from '../lib/errors.js';
 import type { RunStatus, Stop } from '../protocol/result.js';
 import type { Store } from '../protocol/store.js';
-import { unanswered } from '../tools/unanswered.js';
+import { unanswered } from './unanswered.js';
 
 /** Where sub-agents are kept. */
 export interface Home {
   readonly store: Store;
   /** Of the parent. */
-  readonly agent: Agent;
+  readonly agent: { readonly clock: Clock; readonly _forgets: boolean };
   /** Sessions are deleted when their run has ended. */
   readonly forgets: boolean;
 }
