@@ -29,7 +29,6 @@ export const rooms = {
 export const exceptions = new Set([
   'context/base-context.ts → agent/agent.ts',
   'context/base-context.ts → layers/attempts.ts',
-  'context/base-context.ts → plan/compose.ts',
   'context/base-context.ts → run/run.ts',
   'context/boundary.ts → run/run.ts',
   'context/meters.ts → run/run.ts',
@@ -57,7 +56,6 @@ export const exceptions = new Set([
   'model/tool-starts.ts → run/run.ts',
   'plan/run-options.ts → agent/session.ts',
   'protocol/middleware.ts → context/context.ts',
-  'protocol/middleware.ts → plan/compose.ts',
   'protocol/tool.ts → context/context.ts',
   'run/begin.ts → agent/agent.ts',
   'run/begin.ts → agent/session.ts',

@@ -30,8 +30,8 @@ export {
 } from './kernel/lib/errors.js';
 export type { JsonOnly } from './kernel/lib/json-copy.js';
 export { terminalJson, terminalText } from './kernel/lib/terminal-text.js';
-export { type ComposeOptions, compose, type ExplicitHooks, type Plan } from './kernel/plan/compose.js';
-export { RULES, type RuleHook } from './kernel/plan/rules.js';
+export { type ComposeOptions, compose, type ExplicitHooks } from './kernel/plan/compose.js';
+export { RULES } from './kernel/plan/rules.js';
 export type { AgentEvent, MessageDelta, Observer } from './kernel/protocol/events.js';
 export type { Limits, SessionLimits } from './kernel/protocol/limits.js';
 export {
@@ -98,6 +98,7 @@ export {
   type StreamTransform,
   type ToolSpec,
 } from './kernel/protocol/model.js';
+export { type Plan, type RuleHook } from './kernel/protocol/plan.js';
 export type { PriceOf } from './kernel/protocol/prices.js';
 export type {
   Change,

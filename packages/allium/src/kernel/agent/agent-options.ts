@@ -2,7 +2,7 @@
 
 import { AlliumError, checkKeys, invalidOption, shown } from '../lib/errors.js';
 import { FOREIGN_AGENT } from '../lib/foreign-names.js';
-import { RULES, type RuleHook } from '../plan/rules.js';
+import { RULES } from '../plan/rules.js';
 import { checkQueue } from '../plan/run-options.js';
 import { checkLimits, checkSessionLimits } from '../protocol/limits.js';
 import { checkModel } from '../protocol/model.js';
@@ -19,6 +19,7 @@ import {
   checkText,
   checkTimeout,
 } from '../protocol/options.js';
+import type { RuleHook } from '../protocol/plan.js';
 import type { AgentOptions } from './agent.js';
 
 /** What is always needed is looked at first, and some is checked where it is taken apart: by `compose`, or with prices. */

@@ -7,26 +7,21 @@ import { ObserverFeed, type ObserverProblem } from '../events/observer-feed.js';
 import type { QueueModes } from '../inbox/inbox.js';
 import { STORE_TIMEOUT_MS } from '../journal/bounded-store.js';
 import { memoryStore } from '../journal/memory-store.js';
+import type { ComposedPlan } from '../layers/layers.js';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { invalidOption, messageOf, shown } from '../lib/errors.js';
 import { MostlyOne } from '../lib/mostly-one.js';
 import { randomId } from '../lib/random-id.js';
 import { terminalText } from '../lib/terminal-text.js';
-import {
-  type ComposeOptions,
-  compose,
-  type ExplicitHooks,
-  flatten,
-  guardsFrom,
-  type Plan,
-} from '../plan/compose.js';
-import { RULES, type RuleHook } from '../plan/rules.js';
+import { type ComposeOptions, compose, type ExplicitHooks, flatten, guardsFrom } from '../plan/compose.js';
+import { RULES } from '../plan/rules.js';
 import type { Observer } from '../protocol/events.js';
 import type { Limits, SessionLimits } from '../protocol/limits.js';
 import { deepFreeze, type MessageInput, type Metadata } from '../protocol/messages.js';
 import type { Middleware, MiddlewareList } from '../protocol/middleware.js';
 import type { Model, ModelSettings } from '../protocol/model.js';
 import { checkOptions, checkText } from '../protocol/options.js';
+import type { Plan, RuleHook } from '../protocol/plan.js';
 import { type PriceOf, priceReader } from '../protocol/prices.js';
 import type { RunResult } from '../protocol/result.js';
 import type { StateCell } from '../protocol/state.js';
@@ -123,7 +118,7 @@ export class Agent {
   readonly storeTimeoutMs: number;
   readonly clock: Clock;
   /** What the middleware list came to. */
-  readonly plan: Plan;
+  readonly plan: ComposedPlan;
   /** @internal */ readonly _feeds: readonly ObserverFeed[];
   /** @internal What holds the run under way of a session, by its id. */ readonly _busy =
     new MostlyOne<Session>();
@@ -138,7 +133,7 @@ export class Agent {
   private readonly middleware: readonly Middleware[];
   private readonly composing: ComposeOptions;
   /** Plans as a sub-agent, by the plan of the caller. */
-  private readonly inherited = new WeakMap<Plan, Plan>();
+  private readonly inherited = new WeakMap<Plan, ComposedPlan>();
 
   constructor(options: AgentOptions) {
     checkAgentOptions(options);
@@ -225,7 +220,7 @@ export class Agent {
   }
 
   /** @internal The plan with per-run middleware inside, and the guards of the plan above. */
-  planFor(middleware: MiddlewareList | undefined, above?: Plan): Plan {
+  planFor(middleware: MiddlewareList | undefined, above?: Plan): ComposedPlan {
     if (middleware === undefined && above === undefined) return this.plan;
     const own = middleware === undefined ? this.middleware : [...this.middleware, ...flatten(middleware)];
     if (above === undefined) return compose(own, this.composing);

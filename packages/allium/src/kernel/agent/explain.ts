@@ -1,11 +1,11 @@
 /** What a plan does, before anything runs: the chain at every seam, rule and guard point, and its hazards. */
 
-import type { Plan } from '../plan/compose.js';
 import { extraModels } from '../plan/extra-models.js';
-import { RULES, type RuleHook } from '../plan/rules.js';
+import { RULES } from '../plan/rules.js';
 import { RUNS_AGENTS, UNGUARDED_AGENTS } from '../protocol/child-tags.js';
 import type { GuardPoint, Hazard, Seam } from '../protocol/middleware.js';
 import { modelName } from '../protocol/model.js';
+import type { Plan, RuleHook } from '../protocol/plan.js';
 import { findHazards } from './hazards.js';
 
 export interface Explanation {

@@ -1,11 +1,9 @@
 /** Combinations that work and still surprise. Found from what middleware declare, never from their names. */
 
-import type { Layer } from '../layers/layer.js';
 import { SEAMS } from '../plan/check-middleware.js';
-import type { Plan, PlannedMiddleware } from '../plan/compose.js';
-import type { RuleHook } from '../plan/rules.js';
 import { UNGUARDED_AGENTS } from '../protocol/child-tags.js';
 import type { GuardPoint, Hazard, Seam } from '../protocol/middleware.js';
+import type { Layer, Plan, PlannedMiddleware, RuleHook } from '../protocol/plan.js';
 
 export function findHazards(plan: Plan): readonly Hazard[] {
   const declared = plan.middleware.flatMap(({ name, middleware }) =>

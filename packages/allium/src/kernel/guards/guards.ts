@@ -1,22 +1,15 @@
 /** The guard ring: text and calls are judged at fixed points, wherever the guards stand in the list. */
+
 import { type Context, type ModelContext, ModelSeam, SeamCall } from '../context/context.js';
 import { AlliumError, attribute, attribution, errorKind, isThenable, messageOf } from '../lib/errors.js';
 import { type Text, textsOfValue, withTexts } from '../lib/json-texts.js';
 import { untilAborted } from '../lib/scope.js';
 import { NOTHING } from '../protocol/messages.js';
-import type { Guard, GuardPoint, GuardSubject, Span, Verdict } from '../protocol/middleware.js';
+import type { GuardPoint, GuardSubject, Span, Verdict } from '../protocol/middleware.js';
+import type { PlannedGuard } from '../protocol/plan.js';
 import { isControl, StopRun } from '../protocol/signals.js';
 import type { Request } from '../protocol/store.js';
 import { checkVerdict, normalise, spansAcross, WrongReturn } from './guard-returns.js';
-
-export interface PlannedGuard {
-  readonly name: string;
-  readonly position: number;
-  readonly guard: Guard;
-  readonly open: boolean;
-}
-
-export type GuardTable = Readonly<Record<GuardPoint, readonly PlannedGuard[]>>;
 
 export interface Refusal {
   readonly reason: string;

@@ -4,6 +4,7 @@ import type { Context } from '../context/context.js';
 import { asJson, type Text, textsOfValue, withTexts } from '../lib/json-texts.js';
 import type { AssistantContent, ModelResponse, ProviderContent, ToolCall } from '../protocol/messages.js';
 import type { GuardPoint } from '../protocol/middleware.js';
+import type { GuardTable, PlannedGuard } from '../protocol/plan.js';
 import { isControl } from '../protocol/signals.js';
 import { type CallVerdicts, heldTo, judgeArguments, remember } from './call-verdicts.js';
 import {
@@ -14,19 +15,7 @@ import {
   withheldThinking,
   withoutMetadata,
 } from './content-guards.js';
-import {
-  type GuardTable,
-  isSame,
-  judge,
-  latching,
-  type PlannedGuard,
-  refuses,
-  replaced,
-  skipOrThrow,
-  spansOf,
-  stopFor,
-  tell,
-} from './guards.js';
+import { isSame, judge, latching, refuses, replaced, skipOrThrow, spansOf, stopFor, tell } from './guards.js';
 import { JoinedText, type MakeStages } from './joined-text.js';
 import { SpanStage } from './span-stage.js';
 

@@ -2,8 +2,8 @@
 
 import { RunContext } from '../context/context.js';
 import { judgeArguments } from '../guards/call-verdicts.js';
-import type { Plan } from '../plan/compose.js';
 import { textOf, userMessage } from '../protocol/messages.js';
+import type { Plan } from '../protocol/plan.js';
 import type { Overlay } from '../protocol/state.js';
 import type { Decision, EntryBody, PendingRequest } from '../protocol/store.js';
 import type { Run } from '../run/run.js';

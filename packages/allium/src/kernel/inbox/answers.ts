@@ -4,7 +4,7 @@ import type { OpenRun } from '../journal/open-run.js';
 import { AlliumError, shown } from '../lib/errors.js';
 import { copyOf } from '../lib/event-data.js';
 import { type Flaw, toJson } from '../lib/json-copy.js';
-import type { Plan } from '../plan/compose.js';
+import type { Plan } from '../protocol/plan.js';
 import { describeIssues } from '../protocol/standard-schema.js';
 import type { Decision, PendingRequest, Posted } from '../protocol/store.js';
 

@@ -7,7 +7,6 @@ import { toldBeside } from '../guards/told-beside.js';
 import { AlliumError, shown } from '../lib/errors.js';
 import { isJson } from '../lib/json-copy.js';
 import { textsOfValue, withTexts } from '../lib/json-texts.js';
-import type { Plan } from '../plan/compose.js';
 import * as rules from '../plan/rules.js';
 import { checkMessage, misplacedIn, placed } from '../protocol/message-input.js';
 import {
@@ -17,6 +16,7 @@ import {
   NOTHING,
   userMessage,
 } from '../protocol/messages.js';
+import type { Plan } from '../protocol/plan.js';
 import { isKernelStop, StopRun } from '../protocol/signals.js';
 import type { Overlay } from '../protocol/state.js';
 import { type Awaitable, ENTRY_VERSION, type EntryBody, type EntryDraft } from '../protocol/store.js';

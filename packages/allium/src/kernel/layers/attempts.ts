@@ -3,9 +3,10 @@
 import type { LayerContext } from '../context/context.js';
 import { AlliumError, isThenable } from '../lib/errors.js';
 import { Scope } from '../lib/scope.js';
+import type { Layer } from '../protocol/plan.js';
 import { isControl } from '../protocol/signals.js';
 import { carry } from '../run/ended.js';
-import { ignore, type Layer } from './layer.js';
+import { ignore } from './layer.js';
 import type { Onion } from './layers.js';
 import { applyOverride } from './overrides.js';
 

@@ -3,9 +3,10 @@
 import type { LayerContext } from '../context/context.js';
 import { AlliumError } from '../lib/errors.js';
 import { type Outcome, supervised } from '../lib/scope.js';
+import type { Layer } from '../protocol/plan.js';
 import { Aborted, isControl } from '../protocol/signals.js';
 import { Attempt, MAX_INWARD, type Override, repeat } from './attempts.js';
-import { ignore, type Layer, save, takeResult, undone } from './layer.js';
+import { ignore, save, takeResult, undone } from './layer.js';
 import type { Onion } from './layers.js';
 import { badOverride } from './overrides.js';
 

@@ -1,30 +1,16 @@
 /** One layer of the onion, and what is common to the ways layers are run: who failed, and how it is undone. */
+
 import { owned } from '../context/blame.js';
 import type { Context, LayerContext, ModelContext } from '../context/context.js';
 import { toldError } from '../guards/guards.js';
 import { AlliumError, type Attribution, isRecord, shown } from '../lib/errors.js';
 import { lackOf, lackOfMessages } from '../protocol/message-input.js';
 import { deepFreeze } from '../protocol/messages.js';
+import type { Layer } from '../protocol/plan.js';
 import type { RunResult } from '../protocol/result.js';
 import { STOP_REASONS } from '../protocol/result.js';
 import { isControl } from '../protocol/signals.js';
 import { asToolResult } from '../protocol/tool.js';
-
-/** One primitive layer, bound to its middleware. All of them have the same fields in the same order. */
-export interface Layer {
-  readonly kind: 'wrap' | 'pair' | 'catch';
-  readonly position: number;
-  readonly name: string;
-  /** Its members, for attribution: one, or those of a pair. */
-  readonly hooks: readonly string[];
-  /** It fails open. */
-  readonly open: boolean;
-  readonly sink: boolean;
-  readonly wrap: ((ctx: any, next: (override?: any) => Promise<any>) => unknown) | undefined;
-  readonly before: ((ctx: any) => unknown) | undefined;
-  readonly after: ((ctx: any) => unknown) | undefined;
-  readonly onError: ((ctx: any, error: unknown) => unknown) | undefined;
-}
 
 /** Undoes what a hook assigned that failed and may fail open; throws its error otherwise. */
 export function undone(

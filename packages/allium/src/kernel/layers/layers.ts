@@ -5,14 +5,21 @@ import type { LayerContext, ModelContext, RunContext, ToolContext } from '../con
 import { toldError } from '../guards/guards.js';
 import { AlliumError, isThenable } from '../lib/errors.js';
 import { type Outcome, Scope, untilAborted } from '../lib/scope.js';
+import type { Layer, Plan } from '../protocol/plan.js';
 import { isControl } from '../protocol/signals.js';
 import type { Awaitable } from '../protocol/store.js';
 import { carry } from '../run/ended.js';
 import type { Attempt } from './attempts.js';
 import { runWrap } from './inward.js';
-import { type Layer, save, takeResult, wrongReturn } from './layer.js';
+import { save, takeResult, wrongReturn } from './layer.js';
 import { runCatch } from './on-error.js';
 import { runHook, runPairs } from './pairs.js';
+
+/** A plan with its onions, made with the first call. */
+export interface ComposedPlan extends Plan {
+  /** The layers, with what is inside them. */
+  readonly onions: { model: Onion | undefined; tool: Onion | undefined };
+}
 
 /** What is inside all layers. Given an attempt, it may settle it itself and return what came of that. */
 type Final = (ctx: any, attempt: Attempt | undefined) => Promise<unknown> | unknown;

@@ -4,9 +4,10 @@ import { owned } from '../context/blame.js';
 import type { LayerContext } from '../context/context.js';
 import { toldError } from '../guards/guards.js';
 import { AlliumError, attribute, shown } from '../lib/errors.js';
+import type { Layer } from '../protocol/plan.js';
 import { isControl, RestartTurn } from '../protocol/signals.js';
 import { Attempt, repeat } from './attempts.js';
-import { ignore, type Layer, undone } from './layer.js';
+import { ignore, undone } from './layer.js';
 import type { Onion } from './layers.js';
 
 /** Runs an `onError`: the catch around everything further in. Mostly nothing fails, and that is all there is to do. */

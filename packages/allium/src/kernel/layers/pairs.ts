@@ -4,8 +4,9 @@ import type { LayerContext, ModelContext, ToolContext } from '../context/context
 import type { RequestParts } from '../context/model-context.js';
 import type { ToolInput } from '../context/tool-context.js';
 import { AlliumError, isThenable } from '../lib/errors.js';
+import type { Layer } from '../protocol/plan.js';
 import type { Attempt } from './attempts.js';
-import { type Layer, save, takeResult, undone, wrongReturn } from './layer.js';
+import { save, takeResult, undone, wrongReturn } from './layer.js';
 import type { Onion } from './layers.js';
 
 /** Runs consecutive pairs, from layer `start` on, around what is inside them. */

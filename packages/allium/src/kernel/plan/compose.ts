@@ -1,9 +1,7 @@
 /** Turns a middleware list into a plan: per seam, rule and guard point only the functions that exist, in order. */
 
-import type { GuardTable, PlannedGuard } from '../guards/guards.js';
 import { guardsResponses } from '../guards/response-gate.js';
-import type { Layer } from '../layers/layer.js';
-import type { Onion } from '../layers/layers.js';
+import type { ComposedPlan } from '../layers/layers.js';
 import { AlliumError, isThenable, shown } from '../lib/errors.js';
 import {
   type GuardPoint,
@@ -22,48 +20,20 @@ import {
   checkOptions,
   checkRecord,
 } from '../protocol/options.js';
+import type {
+  GuardTable,
+  Layer,
+  Plan,
+  PlannedGuard,
+  PlannedHook,
+  PlannedMiddleware,
+  RuleHook,
+} from '../protocol/plan.js';
 import type { StateCell } from '../protocol/state.js';
 import { isTool, type Tool, toolSpec } from '../protocol/tool.js';
 import { checkMembers, POINTS } from './check-middleware.js';
 import { checkOrder } from './order.js';
-import { type PlannedHook, RULES, type RuleHook } from './rules.js';
-
-/** A middleware in a plan, under a name that is unique there. */
-export interface PlannedMiddleware {
-  readonly name: string;
-  readonly position: number;
-  readonly middleware: Middleware;
-}
-
-export interface Plan {
-  readonly middleware: readonly PlannedMiddleware[];
-  readonly names: readonly string[];
-  readonly layers: Readonly<Record<Seam, readonly Layer[]>>;
-  /** The same with what is inside them; made with the first call. */
-  readonly onions: { model: Onion | undefined; tool: Onion | undefined };
-  readonly rules: Readonly<Record<RuleHook, readonly PlannedHook[]>>;
-  readonly guards: GuardTable;
-  /** Some guard looks at responses. */
-  readonly guardsResponses: boolean;
-  /** Somebody looks at responses before they are messages: layers, hooks or guards. */
-  readonly looksAtResponses: boolean;
-  /** Somebody looks at results of tools before they are messages. */
-  readonly looksAtResults: boolean;
-  /** Something of a middleware has to do with model calls: layers, rules or guards. */
-  readonly seesModelCalls: boolean;
-  /** Something decides about calls between the message and their start. */
-  readonly decidesOnCalls: boolean;
-  /** Names of run options that somebody declares. */
-  readonly runOptions: readonly string[];
-  readonly tools: readonly Tool[];
-  /** How the tools are shown to a model. */
-  readonly specs: readonly ToolSpec[];
-  readonly toolsByName: ReadonlyMap<string, Tool>;
-  /** Durable name of each declared cell. */
-  readonly cells: ReadonlyMap<StateCell<any>, string>;
-  /** Hooks given to the agent itself, and whose they replaced. */
-  readonly replaced: readonly { readonly hook: RuleHook; readonly names: readonly string[] }[];
-}
+import { RULES } from './rules.js';
 
 /** Decision hooks given directly to an agent: each replaces the composed hook of its name. */
 export type ExplicitHooks = Pick<Middleware, RuleHook>;
@@ -87,7 +57,7 @@ const CHECKS: Checks<keyof ComposeOptions> = {
 const RULE_HOOKS = Object.keys(RULES) as RuleHook[];
 
 /** Composes middleware. First in the list is outermost for layers and first for rules. Throws for what cannot work. */
-export function compose(list: MiddlewareList, options: ComposeOptions = {}): Plan {
+export function compose(list: MiddlewareList, options: ComposeOptions = {}): ComposedPlan {
   checkOptions('compose', options, Object.keys(CHECKS));
   checkEach(options, CHECKS);
   const middleware = named(flatten(list));

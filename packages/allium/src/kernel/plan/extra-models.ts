@@ -2,7 +2,7 @@
 
 import { AlliumError, shown } from '../lib/errors.js';
 import type { ExtraModel } from '../protocol/limits.js';
-import type { Plan } from './compose.js';
+import type { Plan } from '../protocol/plan.js';
 
 export function extraModels(plan: Plan): readonly ExtraModel[] {
   return plan.middleware.flatMap(({ name: by, middleware }) => {

@@ -5,10 +5,10 @@ import { lackOf, lackOfMessages } from '../protocol/message-input.js';
 import type { Message, ToolCall } from '../protocol/messages.js';
 import type { ToolResultPatch, TurnAction } from '../protocol/middleware.js';
 import { isListOf } from '../protocol/options.js';
+import type { RuleHook } from '../protocol/plan.js';
 import { STOPPING } from '../protocol/result.js';
 import { isRequest } from '../protocol/store.js';
 import { isResultContent, isTool } from '../protocol/tool.js';
-import type { RuleHook } from './rules.js';
 
 export interface Shape {
   readonly wanted: string;

@@ -1,4 +1,5 @@
 /** The decision hooks and their composition rules: a table, and one small function per rule. */
+
 import type {
   Context,
   ModelContext,
@@ -22,6 +23,7 @@ import {
   type ToolCall,
 } from '../protocol/messages.js';
 import type { AcceptVerdict, ToolResultPatch, TurnAction } from '../protocol/middleware.js';
+import type { Hooks, PlannedHook, RuleHook } from '../protocol/plan.js';
 import { isControl } from '../protocol/signals.js';
 import type { Awaitable, Request } from '../protocol/store.js';
 import { patched, type Tool, type ToolResult } from '../protocol/tool.js';
@@ -54,22 +56,7 @@ export const RULES = {
   shouldStopAfterTurn: { rule: 'any true', detail: 'the first that says stop ends the question' },
   onRunEnd: { rule: 'concatenate', detail: 'any message keeps the run going' },
   compact: { rule: 'each in turn', detail: 'only when session.compact() asks for it' },
-} as const satisfies Record<string, { rule: string; detail: string }>;
-
-export type RuleHook = keyof typeof RULES;
-
-/** A hook of one middleware, bound to it. */
-export interface PlannedHook {
-  readonly hook: RuleHook;
-  /** Of its middleware. */
-  readonly name: string;
-  readonly position: number;
-  readonly open: boolean;
-  readonly sink: boolean;
-  readonly fn: (...args: any[]) => any;
-}
-
-export type Hooks = readonly PlannedHook[];
+} as const satisfies Record<RuleHook, { rule: string; detail: string }>;
 
 /** A message of a middleware on its way into the history. */
 export interface Injected {

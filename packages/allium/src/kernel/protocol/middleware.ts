@@ -2,9 +2,9 @@
 
 import type { Context, ModelContext, RunContext, ToolContext, TurnContext } from '../context/context.js';
 import { invalidOption } from '../lib/errors.js';
-import type { Plan } from '../plan/compose.js';
 import type { Message, ModelResponse, ToolCall, ToolContent } from './messages.js';
 import type { Model } from './model.js';
+import type { Plan } from './plan.js';
 import type { RunResult, StoppingReason } from './result.js';
 import type { StateCell } from './state.js';
 import type { Awaitable, Request } from './store.js';

@@ -19,14 +19,15 @@ import { isAnswered } from '../journal/history.js';
 import { Journal } from '../journal/journal.js';
 import type { OpenRun } from '../journal/open-run.js';
 import { catchUp, type SessionState, sum } from '../journal/session-state.js';
+import type { ComposedPlan } from '../layers/layers.js';
 import { AlliumError, storeFailed } from '../lib/errors.js';
 import { canonical } from '../lib/hash.js';
 import { type Flaw, toJson } from '../lib/json-copy.js';
 import { randomId } from '../lib/random-id.js';
 import type { Scope } from '../lib/scope.js';
-import type { Plan } from '../plan/compose.js';
 import { Budget, type Limits, limitsToJson } from '../protocol/limits.js';
 import type { Message, Metadata } from '../protocol/messages.js';
+import type { Plan } from '../protocol/plan.js';
 import type { Stop } from '../protocol/result.js';
 import type { DeclaredOptions } from '../protocol/run-options.js';
 import { kernelStop } from '../protocol/signals.js';
@@ -116,7 +117,7 @@ async function continuable({ state, store, compacts }: Start): Promise<void> {
   );
 }
 
-function newRun(start: Start, plan: Plan, journal: Journal, metadata: Metadata | undefined): Run {
+function newRun(start: Start, plan: ComposedPlan, journal: Journal, metadata: Metadata | undefined): Run {
   const { agent, tenant, options } = start;
   const entry: { -readonly [K in keyof RunStart]: RunStart[K] } = {
     v: ENTRY_VERSION,
@@ -143,7 +144,7 @@ function notJson(option: string, { at, what }: Flaw): AlliumError {
 
 type RunStart = EntryDraft & { readonly type: 'run_start' };
 
-function runOf(start: Start, plan: Plan, journal: Journal, metadata: Metadata | undefined): Run {
+function runOf(start: Start, plan: ComposedPlan, journal: Journal, metadata: Metadata | undefined): Run {
   const { agent, state, options, input } = start;
   const open = state.open!;
   const limits = limitsOf(start);
@@ -235,7 +236,7 @@ function planMismatch(runId: string, missing: readonly string[]): AlliumError {
  * Checks that a run can be resumed here and takes over the answers that nobody has to judge. The others are judged inside
  * the run, which finds them in the inbox.
  */
-async function reopen(journal: Journal, plan: Plan, start: Start): Promise<void> {
+async function reopen(journal: Journal, plan: ComposedPlan, start: Start): Promise<void> {
   const { options } = start;
   const { open } = journal.state;
   if (!open) throw nothingOpen(journal.state);
@@ -278,7 +279,11 @@ async function answered({ store, state, agent }: Start, { requests }: OpenRun): 
  * Answers that come with a resume get in line behind those that were posted: the first one counts. All of them or none: a
  * wrong answer beside good ones changes nothing. Returns the ids of the posts by request.
  */
-async function postAnswers(start: Start, plan: Plan, open: OpenRun): Promise<ReadonlyMap<string, string>> {
+async function postAnswers(
+  start: Start,
+  plan: ComposedPlan,
+  open: OpenRun,
+): Promise<ReadonlyMap<string, string>> {
   const { options, agent, store, state } = start;
   const given = Object.entries(options.answers ?? {});
   const ids = new Map<string, string>();

@@ -16,6 +16,7 @@ import type { History } from '../journal/history.js';
 import { type Expense, type Journal, together } from '../journal/journal.js';
 import type { OpenRun } from '../journal/open-run.js';
 import type { SessionState } from '../journal/session-state.js';
+import type { ComposedPlan } from '../layers/layers.js';
 import type { Clock } from '../lib/clock.js';
 import { type Attribution, attribute, codeOf } from '../lib/errors.js';
 import {
@@ -28,7 +29,6 @@ import {
 } from '../lib/scope.js';
 import { generate } from '../model/generate.js';
 import type { ModelCall } from '../model/model-call.js';
-import type { Plan } from '../plan/compose.js';
 import type { AgentEvent } from '../protocol/events.js';
 import type { Budget, Limits, Reservation, SessionLimits } from '../protocol/limits.js';
 import {
@@ -57,7 +57,7 @@ const MAX_CHANGES = 1000;
 
 export class Run {
   readonly agent: Agent;
-  readonly plan: Plan;
+  readonly plan: ComposedPlan;
   readonly state: SessionState;
   readonly sessionId: string;
   readonly runId: string;
@@ -130,7 +130,7 @@ export class Run {
 
   constructor(
     start: Start,
-    plan: Plan,
+    plan: ComposedPlan,
     journal: Journal,
     limits: Limits,
     budget: Budget,

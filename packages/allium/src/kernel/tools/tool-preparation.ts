@@ -3,8 +3,9 @@
 import { NO_INPUT, type ToolContext } from '../context/context.js';
 import { type CallVerdict, judgeArguments } from '../guards/call-verdicts.js';
 import { isThenable, messageOf } from '../lib/errors.js';
-import { type Hooks, resolveToolCall } from '../plan/rules.js';
+import { resolveToolCall } from '../plan/rules.js';
 import { tooLarge } from '../protocol/limits.js';
+import type { Hooks } from '../protocol/plan.js';
 import type { Awaitable } from '../protocol/store.js';
 import type { ToolBatch } from './tool-batch.js';
 import { type Call, validate } from './tool-call.js';
