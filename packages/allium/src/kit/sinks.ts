@@ -2,32 +2,31 @@
  * Sinks: what a sink (a middleware that writes calls down: a log, a recording, a cache) has to ask about guards. The kernel hands a
  * sink guarded results. It does not guard what goes in, errors, or what a tool shows while it works; the functions here do.
  */
+
 import type { Context, ModelContext, ToolContext } from '../kernel/context/context.js';
-import type { CallVerdict } from '../kernel/guards/call-verdicts.js';
+import type { CallVerdict } from '../kernel/context/run-port.js';
 import { tellable } from '../kernel/guards/call-verdicts.js';
 import { judge, toldError } from '../kernel/guards/guards.js';
 import { messageOf } from '../kernel/lib/errors.js';
 import { asJson, textsIn } from '../kernel/lib/json-texts.js';
+import type { ModelRun } from '../kernel/model/model-run.js';
 import type { Message, ModelResponse } from '../kernel/protocol/messages.js';
 import type { Request } from '../kernel/protocol/store.js';
 import { errorResult } from '../kernel/protocol/tool.js';
 
-export {
-  type CallVerdict,
-  hasVerdict as hasCallVerdict,
-  remember as rememberVerdict,
-} from '../kernel/guards/call-verdicts.js';
+export { type CallVerdict } from '../kernel/context/run-port.js';
+export { hasVerdict as hasCallVerdict, remember as rememberVerdict } from '../kernel/guards/call-verdicts.js';
 
 /** The messages of a request as guards let the model see them. Each message is judged once per run, however often you ask. */
 export async function guardedMessages(ctx: ModelContext): Promise<readonly Message[]> {
-  const { plan, requestGate } = ctx._run;
+  const { plan, requestGate } = ctx._run as ModelRun;
   if (plan.guards.request.length === 0 || !ctx._call.guarded) return ctx.messages;
   return requestGate.all(ctx.messages, ctx);
 }
 
 /** The system prompt of a request as guards let the model see it. */
 export async function guardedPrompt(ctx: ModelContext): Promise<string> {
-  const { plan, requestGate } = ctx._run;
+  const { plan, requestGate } = ctx._run as ModelRun;
   if (plan.guards.request.length === 0 || !ctx._call.guarded) return ctx.systemPrompt;
   return requestGate.prompt(ctx.systemPrompt, ctx);
 }

@@ -56,8 +56,9 @@ export async function runChild(ctx: ToolContext, child: ChildRun): Promise<Child
   ctx._call.checkAsk();
   const call = new ChildCall(ctx, child);
   const { place } = call;
-  ctx._run.children ??= new Map();
-  const { children } = ctx._run;
+  const run = ctx._run as Run;
+  run.children ??= new Map();
+  const { children } = run;
   const work = call.after(children.get(place));
   children.set(place, work);
   try {
@@ -119,7 +120,7 @@ class ChildCall {
   ) {
     const { assistantMessage, toolCall } = ctx;
     const index = toolCallsOf(assistantMessage).findIndex(({ id }) => id === toolCall.id);
-    this.run = ctx._run;
+    this.run = ctx._run as Run;
     this.place = placeOf(assistantMessage.id, index, ++ctx._children);
   }
 

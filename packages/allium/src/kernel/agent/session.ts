@@ -25,6 +25,7 @@ import { Aborted } from '../protocol/signals.js';
 import type { StateCell } from '../protocol/state.js';
 import type { Awaitable, Decision, PendingRequest, Queued, Store } from '../protocol/store.js';
 import { storedState } from '../run/result-state.js';
+import type { Run } from '../run/run.js';
 import { execute } from '../run/runner.js';
 import type { Agent, RunOptions } from './agent.js';
 import { giveAnswer } from './answering.js';
@@ -298,7 +299,7 @@ export class Session {
     const store = new BoundedStore(this.store, agent.clock, agent.storeTimeoutMs, {
       scope,
       graceMs: agent.teardownTimeoutMs,
-      above: parent?._run.store,
+      above: (parent?._run as Run | undefined)?.store,
     });
     let waits = false;
     try {

@@ -14,7 +14,7 @@ import type { DeclaredOptions } from '../protocol/run-options.js';
 import { controlKind, StopRun } from '../protocol/signals.js';
 import type { Overlay, StateAccess } from '../protocol/state.js';
 import type { Tool } from '../protocol/tool.js';
-import type { Run } from '../run/run.js';
+import type { RunPort } from './run-port.js';
 import type { SeamCall } from './seam-call.js';
 
 /*
@@ -78,7 +78,7 @@ export class Extras {
  */
 export abstract class Context {
   abstract readonly seam: Seam;
-  /** @internal */ declare _run: Run;
+  /** @internal */ declare _run: RunPort;
   /** @internal The place in the list of the middleware this context is handed to; -1 for the kernel's own. */
   declare _position: number;
   /** @internal */ declare _scope: Scope;
@@ -86,7 +86,7 @@ export abstract class Context {
   /** @internal */ declare _extra: Extras | undefined;
 
   get agent(): Agent {
-    return this._run.agent;
+    return this._run.agent as Agent;
   }
   /** What was composed for this run, per-run middleware included. */
   get plan(): Plan {

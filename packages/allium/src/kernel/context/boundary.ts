@@ -2,27 +2,27 @@
 
 import type { Stop, StoppingReason } from '../protocol/result.js';
 import { controlKind, isKernelStop, kernelStop, StopRun } from '../protocol/signals.js';
-import type { Run } from '../run/run.js';
+import type { RunLimits } from './run-port.js';
 
 /** The control signal that ends the run here, if there is one. */
-export function endOf({ call, scope }: Run): unknown {
+export function endOf({ call, scope }: RunLimits): unknown {
   return call.latched ?? scope.reason;
 }
 
 /** Throws it. */
-export function boundary(run: Run): void {
+export function boundary(run: RunLimits): void {
   const signal = endOf(run);
   if (signal !== undefined) throw signal;
 }
 
 /** What had stopped the run before it broke off still does. */
-export function restoreStop(run: Run): void {
+export function restoreStop(run: RunLimits): void {
   const { stop } = run.open;
   if (stop) run.call.latch(new StopRun(stop.reason, stop.message), stop.by);
 }
 
 /** The same, and the limits of the kernel. */
-export function checkLimits(run: Run): void {
+export function checkLimits(run: RunLimits): void {
   boundary(run);
   const stop = turnLimit(run) ?? run.budget.exceeded() ?? timeLimit(run);
   if (!stop) return;
@@ -44,7 +44,7 @@ export function toolCallLimit(): StopRun {
 }
 
 /** The timer that cuts a run off has no say while nothing in it ever waits. */
-function timeLimit(run: Run): StopRun | undefined {
+function timeLimit(run: RunLimits): StopRun | undefined {
   const { timeoutMs } = run.limits;
   return timeoutMs !== undefined && run.activeMs >= timeoutMs ? outOfTime(timeoutMs) : undefined;
 }
@@ -53,7 +53,7 @@ export function outOfTime(timeoutMs: number): StopRun {
   return kernelStop('timeout', `The run took longer than ${timeoutMs} ms.`);
 }
 
-function turnLimit(run: Run): StopRun | undefined {
+function turnLimit(run: RunLimits): StopRun | undefined {
   const { turns = 100 } = run.limits;
   if (run.open.turns >= turns) return new StopRun('max_turns', `The limit of ${turns} turns is reached.`);
   const { turns: session } = run.sessionLimits;

@@ -4,8 +4,8 @@ import { isThenable } from '../lib/errors.js';
 import type { Usage } from '../protocol/messages.js';
 import type { Model } from '../protocol/model.js';
 import type { Awaitable } from '../protocol/store.js';
-import type { Run } from '../run/run.js';
 import type { ModelContext, RunContext } from './context.js';
+import type { RunPort } from './run-port.js';
 
 /** What an attempt used that answered or broke off. */
 export interface Spent {
@@ -37,7 +37,7 @@ export function meter({ _run: run }: RunContext, owner: object, one: Meter): voi
 }
 
 /** @internal */
-export function note({ meters }: Run, model: Model, usage: Usage): void {
+export function note({ meters }: RunPort, model: Model, usage: Usage): void {
   if (meters === undefined || usage.totalTokens === 0) return;
   for (const { list } of meters.values()) list.push({ model, usage });
 }

@@ -5,9 +5,9 @@ import type { Scope } from '../lib/scope.js';
 import type { Message, ModelResponse } from '../protocol/messages.js';
 import type { Model, ModelSettings, StreamTransform } from '../protocol/model.js';
 import type { Tool } from '../protocol/tool.js';
-import type { Run } from '../run/run.js';
 import { Context } from './base-context.js';
 import { frozenMessages } from './request-checks.js';
+import type { RunPort } from './run-port.js';
 import type { ModelSeam } from './seam-call.js';
 
 /** Around one model call. What is assigned here is what this call uses. */
@@ -25,7 +25,7 @@ export class ModelContext extends Context {
   declare _inner: readonly Tool[] | undefined;
 
   /** @internal */
-  constructor(run: Run, scope: Scope, request: RequestParts, call: ModelSeam, outer?: ModelContext) {
+  constructor(run: RunPort, scope: Scope, request: RequestParts, call: ModelSeam, outer?: ModelContext) {
     super();
     this._run = run;
     this._position = -1;

@@ -3,8 +3,8 @@
 import type { Scope } from '../lib/scope.js';
 import type { Message } from '../protocol/messages.js';
 import type { RunResult } from '../protocol/result.js';
-import type { Run } from '../run/run.js';
 import { Context } from './base-context.js';
+import type { RunPort } from './run-port.js';
 
 /** What a run has taken in of its input: undefined before it has. */
 export interface Taken {
@@ -21,7 +21,7 @@ export class RunContext extends Context {
   declare readonly _taken: Taken | undefined;
 
   /** @internal */
-  constructor(run: Run, scope: Scope, input: readonly Message[], taken?: Taken) {
+  constructor(run: RunPort, scope: Scope, input: readonly Message[], taken?: Taken) {
     super();
     this._run = run;
     this._position = -1;

@@ -1,13 +1,13 @@
 /** What the forks of one seam call share: its counters, its latch, and whether something in it is under way. */
 
-import type { LiveMessage } from '../events/live.js';
 import { type Attribution, attribution, type Raised } from '../lib/errors.js';
 import type { Scope } from '../lib/scope.js';
+import type { ModelResponse } from '../protocol/messages.js';
 import { controlKind } from '../protocol/signals.js';
-
-import type { Run } from '../run/run.js';
+import type { Awaitable } from '../protocol/store.js';
 import type { Context } from './base-context.js';
 import type { ModelContext, RequestParts } from './model-context.js';
+import type { RunPort } from './run-port.js';
 
 /*
  * One is made for every call, so the fields are declared without being defined twice and are assigned once, in a fixed
@@ -16,7 +16,7 @@ import type { ModelContext, RequestParts } from './model-context.js';
 
 /** A control signal that was swallowed still counts: it is latched here. */
 export class SeamCall {
-  declare readonly run: Run;
+  declare readonly run: RunPort;
   /** Around everything that happens in the call. */
   declare readonly scope: Scope;
   /** Calls of the model or tool itself. */
@@ -46,7 +46,7 @@ export class SeamCall {
   /** At the model seam: what a layer with time limits of its own allows, where that is more than the defaults. */
   declare time: Partial<ModelTime> | undefined;
 
-  constructor(run: Run, scope: Scope) {
+  constructor(run: RunPort, scope: Scope) {
     this.run = run;
     this.scope = scope;
     this.attempts = 0;
@@ -118,10 +118,18 @@ export class SeamCall {
   }
 }
 
+/** Where a model call streams to, as far as guards have to do with it. */
+export interface Showing {
+  /** The stream of this response, where it is one that was shown. */
+  streaming(
+    response: ModelResponse,
+  ): { end(response: ModelResponse, ctx: ModelContext): Awaitable<ModelResponse> } | undefined;
+}
+
 /** The same for a model call. */
 export class ModelSeam extends SeamCall {
   /** Where it streams to; undefined for calls nobody watches. */
-  declare readonly live: LiveMessage | undefined;
+  declare readonly live: Showing | undefined;
   /** How much of the history the request covers. */
   declare length: number;
   /** A layer has registered a transform. */
@@ -139,7 +147,7 @@ export class ModelSeam extends SeamCall {
   /** The most tokens the last attempt was allowed to write. */
   declare outputLimit: number | undefined;
 
-  constructor(run: Run, scope: Scope, live: LiveMessage | undefined, length: number) {
+  constructor(run: RunPort, scope: Scope, live: Showing | undefined, length: number) {
     super(run, scope);
     this.live = live;
     this.length = length;

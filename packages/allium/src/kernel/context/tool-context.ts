@@ -6,8 +6,8 @@ import { deepFreeze } from '../protocol/messages.js';
 import { checkTimeout } from '../protocol/options.js';
 import type { Awaitable, Decision, Request } from '../protocol/store.js';
 import type { Tool, ToolResult } from '../protocol/tool.js';
-import type { Run } from '../run/run.js';
 import { Context } from './base-context.js';
+import type { RunPort } from './run-port.js';
 import type { SeamCall } from './seam-call.js';
 
 /** Around one tool call, in the hooks that decide about it, and in the tool itself. */
@@ -24,7 +24,7 @@ export class ToolContext<Args = any> extends Context {
   declare _children: number;
 
   /** @internal */
-  constructor(run: Run, scope: Scope, of: ToolCallSubject, input: ToolInput<Args>, call: SeamCall) {
+  constructor(run: RunPort, scope: Scope, of: ToolCallSubject, input: ToolInput<Args>, call: SeamCall) {
     super();
     this._run = run;
     this._position = -1;

@@ -2,8 +2,8 @@
 
 import type { AssistantMessage, Message, ModelResponse, ToolMessage } from '../protocol/messages.js';
 import type { Awaitable } from '../protocol/store.js';
-import type { Run } from '../run/run.js';
 import { Context } from './base-context.js';
+import type { RunPort } from './run-port.js';
 
 /** After a response and at the end of a turn or run. */
 export class TurnContext extends Context {
@@ -15,7 +15,7 @@ export class TurnContext extends Context {
 
   /** @internal */
   constructor(
-    run: Run,
+    run: RunPort,
     message: AssistantMessage | undefined,
     toolResults: readonly ToolMessage[],
     more: boolean,

@@ -13,7 +13,7 @@ import type { MessageDelta } from '../protocol/events.js';
 import type { AssistantContent, ModelResponse, TextContent, ToolCall } from '../protocol/messages.js';
 import type { ModelPart } from '../protocol/model.js';
 import type { Awaitable } from '../protocol/store.js';
-import type { Run } from '../run/run.js';
+import type { LiveRun } from './live-run.js';
 import type { RunEvents } from './run-events.js';
 
 type Content = readonly AssistantContent[];
@@ -44,7 +44,7 @@ export class LiveMessage {
   private overlapping = false;
 
   constructor(
-    readonly run: Run,
+    readonly run: LiveRun,
     public messageId: string,
   ) {
     this.watched = run.watched;

@@ -1,4 +1,5 @@
 import type { Context, SeamCall } from '../context/context.js';
+import type { CallVerdict, CallVerdicts } from '../context/run-port.js';
 import { attribution, codeOf } from '../lib/errors.js';
 import { readArguments, type Text, textsOfValue, unescaped } from '../lib/json-texts.js';
 import type { AssistantMessage, ModelResponse, ToolCall } from '../protocol/messages.js';
@@ -6,12 +7,6 @@ import { textOf } from '../protocol/messages.js';
 import type { EntryDraft } from '../protocol/store.js';
 import { judgeUpdate } from './content-guards.js';
 import { type Judged, judge } from './guards.js';
-
-/** A guard refused a call because of its arguments, or wants a human to agree. */
-export type CallVerdict = Pick<Judged, 'deny' | 'ask'>;
-
-/** By place in the content. */
-export type CallVerdicts = Map<number, CallVerdict>;
 
 /** Nobody had anything to say. */
 export const NO_VERDICTS: CallVerdicts = new Map();

@@ -4,11 +4,11 @@
  */
 
 import type { Context, LayerContext, ModelContext, SeamCall, ToolContext } from '../context/context.js';
+import type { CallVerdict, CallVerdicts, RunPort } from '../context/run-port.js';
 import { deepFreeze, type ModelResponse } from '../protocol/messages.js';
 import type { Awaitable } from '../protocol/store.js';
 import type { ToolResult } from '../protocol/tool.js';
-import type { Run } from '../run/run.js';
-import { type CallVerdict, type CallVerdicts, judgeArguments, NO_VERDICTS } from './call-verdicts.js';
+import { judgeArguments, NO_VERDICTS } from './call-verdicts.js';
 import { judgeToolResult } from './content-guards.js';
 import { judgedOnce } from './judged-once.js';
 import { asJudged, guardResponse, type JudgedContent } from './response-gate.js';
@@ -18,7 +18,7 @@ export class Judgements {
   /** The call a result has passed the guards in. Made when it is first needed: too dear for every run. */
   private passed: WeakMap<ToolResult, SeamCall> | undefined;
 
-  constructor(private readonly run: Run) {}
+  constructor(private readonly run: RunPort) {}
 
   /** What comes in to a layer from further in: through its transforms, and for a sink through the guards. */
   view(ctx: Context, result: unknown, sink: boolean): Awaitable<unknown> {

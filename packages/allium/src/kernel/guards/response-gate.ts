@@ -1,12 +1,13 @@
 /** Judges one response, piece by piece as it streams or whole. */
 
 import type { Context } from '../context/context.js';
+import type { CallVerdicts } from '../context/run-port.js';
 import { asJson, type Text, textsOfValue, withTexts } from '../lib/json-texts.js';
 import type { AssistantContent, ModelResponse, ProviderContent, ToolCall } from '../protocol/messages.js';
 import type { GuardPoint } from '../protocol/middleware.js';
 import type { GuardTable, PlannedGuard } from '../protocol/plan.js';
 import { isControl } from '../protocol/signals.js';
-import { type CallVerdicts, heldTo, judgeArguments, remember } from './call-verdicts.js';
+import { heldTo, judgeArguments, remember } from './call-verdicts.js';
 import {
   readable,
   redactValue,

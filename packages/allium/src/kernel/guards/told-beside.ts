@@ -1,19 +1,19 @@
 /** What is told beside messages, without what guards find in it: why runs end, custom events, messages of errors. */
 
 import { RunContext } from '../context/context.js';
+import type { RunPort } from '../context/run-port.js';
 import { isJson } from '../lib/json-copy.js';
 import { asJson, textsOfValue, withTexts } from '../lib/json-texts.js';
 import { NOTHING } from '../protocol/messages.js';
 import type { Guard, GuardPoint } from '../protocol/middleware.js';
 import type { Stop } from '../protocol/result.js';
-import type { Run } from '../run/run.js';
 import { redactTexts } from './content-guards.js';
 
 /**
  * What is told, without what guards of any point find in it; undefined where one
  * of them refuses. No judge is asked: these are told at once. `by`: a guard that said it itself.
  */
-export function toldBeside<T>(given: T, run: Run, by?: string): T | undefined {
+export function toldBeside<T>(given: T, run: RunPort, by?: string): T | undefined {
   const { guards } = run.plan;
   const points = (Object.keys(guards) as GuardPoint[]).filter((point) => guards[point].length > 0);
   if (points.length === 0) return given;
@@ -35,7 +35,7 @@ export function toldBeside<T>(given: T, run: Run, by?: string): T | undefined {
 }
 
 /** Why a run ended, as it is told and journaled. */
-export function toldStop<S extends Stop>(stop: S, run: Run): S {
+export function toldStop<S extends Stop>(stop: S, run: RunPort): S {
   if (stop.message === undefined) return stop;
   const message = toldBeside(stop.message, run, stop.by);
   return message === stop.message ? stop : { ...stop, message: message ?? `The run ended: ${stop.reason}.` };

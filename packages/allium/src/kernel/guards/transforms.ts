@@ -2,7 +2,6 @@
 
 import { owned } from '../context/blame.js';
 import type { ModelContext } from '../context/context.js';
-import type { LiveStream } from '../events/live.js';
 import { AlliumError, isThenable, shown } from '../lib/errors.js';
 import { deepFreeze, type ModelResponse } from '../protocol/messages.js';
 import { type ModelPart, modelName, type StreamTransform } from '../protocol/model.js';
@@ -36,7 +35,7 @@ export class Stages {
   }
 
   /** Takes the parts of the model. */
-  taker(live: LiveStream | undefined): (part: ModelPart) => void {
+  taker(live: { part(part: ModelPart, block: number): void } | undefined): (part: ModelPart) => void {
     const { last } = this;
     let out = (part: ModelPart): void => {
       const block = last.add(part);

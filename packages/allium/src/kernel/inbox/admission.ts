@@ -6,9 +6,9 @@ import { textOf, userMessage } from '../protocol/messages.js';
 import type { Plan } from '../protocol/plan.js';
 import type { Overlay } from '../protocol/state.js';
 import type { Decision, EntryBody, PendingRequest } from '../protocol/store.js';
-import type { Run } from '../run/run.js';
 import type { Answer } from './answers.js';
 import type { Due } from './inbox.js';
+import type { InboxRun } from './inbox-run.js';
 import { type Admission, judge, judgesMessages, type Refusal } from './incoming.js';
 
 /** Does anything judge what this answer says? */
@@ -25,7 +25,7 @@ export interface Admitted {
 
 /** `before`: what was written about an answer that is appended together with this one. */
 export async function admit(
-  run: Run,
+  run: InboxRun,
   request: PendingRequest,
   given: Decision,
   before?: Overlay,
@@ -39,7 +39,7 @@ export async function admit(
 
 /** Arguments are judged once more before they run, like those of a model after a resume. */
 async function admitEdit(
-  run: Run,
+  run: InboxRun,
   { callId, toolName }: PendingRequest,
   given: Decision & { readonly type: 'edit' },
 ): Promise<Decision> {
@@ -64,7 +64,7 @@ function admitted(given: Decision, judged: Admission | Refusal): Decision {
 }
 
 /** Takes the answers out of the inbox, together with what is left of them: a crash loses none. */
-export async function takeAnswers(run: Run, due: Due): Promise<void> {
+export async function takeAnswers(run: InboxRun, due: Due): Promise<void> {
   const { runId, open } = run;
   const entries: EntryBody[] = [];
   const written: Overlay[] = [];
@@ -82,7 +82,7 @@ export async function takeAnswers(run: Run, due: Due): Promise<void> {
  * What of the inbox is taken over where a run goes to wait. Nobody judges there any more: answers that have to be stay in
  * the inbox with all that came with them.
  */
-export function leaveAnswers({ runId, plan }: Run, due: Due | undefined): readonly EntryBody[] {
+export function leaveAnswers({ runId, plan }: InboxRun, due: Due | undefined): readonly EntryBody[] {
   if (!due) return [];
   const answers = [...due.answers];
   if (answers.some(([, { decision }]) => isJudged(plan, decision))) return [];

@@ -8,8 +8,8 @@ import { lackOf } from '../protocol/message-input.js';
 import { deepFreeze, type Message, NOTHING } from '../protocol/messages.js';
 import { Aborted } from '../protocol/signals.js';
 import type { Awaitable, EntryBody, Posted, Queued, Store } from '../protocol/store.js';
-import type { Run } from '../run/run.js';
 import { type Answer, firstAnswers } from './answers.js';
+import type { InboxRun } from './inbox-run.js';
 import { tellRefusal } from './incoming.js';
 
 /** Messages that are due, answers to open questions by request id, and the entries to be written together with them. */
@@ -45,7 +45,7 @@ export interface QueuedMessage {
  * posted before the run began (`begins`). A store that cannot say what was posted leaves the run as one that cannot
  * write does.
  */
-export function drain(run: Run, wanted: Wanted, begins = false): Awaitable<Due | undefined> {
+export function drain(run: InboxRun, wanted: Wanted, begins = false): Awaitable<Due | undefined> {
   try {
     const items = run.store.take(run.sessionId, forgotten(run.state));
     if (!isThenable(items)) return sort(run, items, wanted, begins);
@@ -86,7 +86,7 @@ function looked<T>(store: Store, state: SessionState, pick: (found: readonly Pos
 }
 
 /** Messages of the inbox that wait on, as results tell of them: nobody has judged them yet. */
-export function queuedIn(run: Run): readonly Message[] {
+export function queuedIn(run: InboxRun): readonly Message[] {
   const { posted, state } = run;
   if (posted.length === 0) return NOTHING;
   const ctx = new RunContext(run, run.scope, NOTHING);
@@ -131,7 +131,7 @@ function lackIn({ item }: PostedMessage): string | undefined {
 }
 
 /** Visibly, and once: what is not taken is found again. */
-function tellUnfit(run: Run, found: readonly Posted[]): void {
+function tellUnfit(run: InboxRun, found: readonly Posted[]): void {
   const seen = run.posted.at(-1)?.n ?? 0;
   for (const one of found) {
     const lack = one.n > seen && isPostedMessage(one) ? lackIn(one) : undefined;
@@ -139,7 +139,7 @@ function tellUnfit(run: Run, found: readonly Posted[]): void {
   }
 }
 
-function sort(run: Run, taken: readonly Posted[], wanted: Wanted, begins: boolean): Due | undefined {
+function sort(run: InboxRun, taken: readonly Posted[], wanted: Wanted, begins: boolean): Due | undefined {
   const { state } = run;
   const found = left(taken, state);
   if (found.length > 0) tellUnfit(run, found);

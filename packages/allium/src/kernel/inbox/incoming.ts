@@ -20,8 +20,8 @@ import type { Plan } from '../protocol/plan.js';
 import { isKernelStop, StopRun } from '../protocol/signals.js';
 import type { Overlay } from '../protocol/state.js';
 import { type Awaitable, ENTRY_VERSION, type EntryBody, type EntryDraft } from '../protocol/store.js';
-import type { Run } from '../run/run.js';
 import type { Due, InboxEntry, PostedMessage } from './inbox.js';
+import type { InboxRun } from './inbox-run.js';
 
 /** Why a message from outside does not get in, and who says so. */
 export interface Refusal {
@@ -36,7 +36,11 @@ export interface Admission {
 }
 
 /** Takes in what a run was started with. All of it, or the run stops. */
-export function acceptInput(run: Run, ctx: RunContext, entries: readonly EntryBody[] = []): Awaitable<void> {
+export function acceptInput(
+  run: InboxRun,
+  ctx: RunContext,
+  entries: readonly EntryBody[] = [],
+): Awaitable<void> {
   const { input, _taken: taken } = ctx;
   // Run layers may have assigned it; otherwise it was checked when it came in.
   const given = run.plan.layers.run.length === 0 ? input : checkAssigned(input);
@@ -60,7 +64,7 @@ function checkAssigned(input: readonly Message[]): readonly Message[] {
   return input.map(checkMessage);
 }
 
-async function judgeAll(run: Run, given: readonly Message[]): Promise<readonly Message[]> {
+async function judgeAll(run: InboxRun, given: readonly Message[]): Promise<readonly Message[]> {
   const accepted: Admission[] = [];
   for (const message of given) {
     const answer = await judge(run, message, given, accepted.at(-1)?.written);
@@ -75,7 +79,7 @@ async function judgeAll(run: Run, given: readonly Message[]): Promise<readonly M
 }
 
 function appendInput(
-  run: Run,
+  run: InboxRun,
   accepted: readonly Message[],
   entries: readonly EntryBody[],
   taken: Taken | undefined,
@@ -90,7 +94,7 @@ function appendInput(
  * Takes in steering and follow-ups; those that are refused are taken from the inbox and left out, visibly. Returns how
  * many got in. One that stops or fails the run is gone as well, or it would stop every later run; those after it wait on.
  */
-export async function acceptQueued(run: Run, { messages, entries }: Due): Promise<number> {
+export async function acceptQueued(run: InboxRun, { messages, entries }: Due): Promise<number> {
   let [entry] = entries;
   const given = messages.map(({ item }) => item.message);
   const accepted: Admission[] = [];
@@ -118,7 +122,7 @@ export async function acceptQueued(run: Run, { messages, entries }: Due): Promis
 }
 
 async function admitted(
-  run: Run,
+  run: InboxRun,
   message: Message,
   given: readonly Message[],
   before: Overlay | undefined,
@@ -129,7 +133,7 @@ async function admitted(
 }
 
 /** Who stopped or failed the run over a message, and why, in words that quote nothing a guard removes. */
-function refusalOf(run: Run, error: unknown): Refusal {
+function refusalOf(run: InboxRun, error: unknown): Refusal {
   const { call } = run;
   const by = call.latched === error ? call.latchedBy : call.raisedBy(error)?.middleware;
   const ctx = new RunContext(run, run.scope, []);
@@ -141,7 +145,7 @@ function withWaiting(entry: InboxEntry, messages: readonly PostedMessage[]): Inb
   return waits.length === 0 ? entry : { ...entry, waits };
 }
 
-export function tellRefusal(run: Run, { reason: given, by }: Refusal): void {
+export function tellRefusal(run: InboxRun, { reason: given, by }: Refusal): void {
   const reason = toldBeside(given, run) ?? 'no reason that may be told.';
   run.note(by, `refused a message: ${reason}`);
   run.emitCustom('message_refused', { reason }, by);
@@ -152,7 +156,7 @@ export function judgesMessages({ guards, rules: planned }: Plan): boolean {
 }
 
 /** The messages, for the append that comes next: what was written about them goes into it too, and not before. */
-function takenIn(run: Run, admitted: readonly Admission[]): readonly Message[] {
+function takenIn(run: InboxRun, admitted: readonly Admission[]): readonly Message[] {
   return admitted.map(({ message, written }) => {
     if (written) run.cells.stage(written);
     return message;
@@ -161,7 +165,7 @@ function takenIn(run: Run, admitted: readonly Admission[]): readonly Message[] {
 
 /** Guards and `acceptMessage` about one message from outside. `before`: what was written about the one before it. */
 export async function judge(
-  run: Run,
+  run: InboxRun,
   message: Message,
   given: readonly Message[],
   before?: Overlay,
@@ -194,7 +198,7 @@ export async function judge(
  * out, visibly.
  */
 export async function judgeInjected(
-  run: Run,
+  run: InboxRun,
   given: readonly rules.Injected[],
 ): Promise<readonly rules.Injected[]> {
   if (given.length === 0 || run.plan.guards.input.length === 0) return given;
@@ -212,7 +216,7 @@ export async function judgeInjected(
  * Options that middleware take come from outside too, and may become messages: what they say is judged as input, before any
  * hook reads them. Where it is refused, the run ends before its layers begin.
  */
-export async function judgeOptions(run: Run, ctx: RunContext): Promise<void> {
+export async function judgeOptions(run: InboxRun, ctx: RunContext): Promise<void> {
   const { input: guards } = run.plan.guards;
   const options: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(run.options)) {
@@ -239,7 +243,7 @@ export function stamped(messages: readonly rules.Injected[]): readonly Message[]
 
 /** One append for all of them, and for what must not be lost or done twice with them. */
 export function appendMessages(
-  run: Run,
+  run: InboxRun,
   given: readonly Message[],
   entries: readonly EntryBody[] = [],
   cycle = false,
@@ -254,7 +258,7 @@ export function appendMessages(
   tell(run, messages);
 }
 
-function tell(run: Run, messages: readonly Message[]): void {
+function tell(run: InboxRun, messages: readonly Message[]): void {
   const { runId, sessionId, watched } = run;
   if (!watched) return;
   for (const message of messages) {

@@ -3,7 +3,7 @@
  * not begin with a user message.
  */
 import { isSyntheticMessage, type Message } from '../protocol/messages.js';
-import type { Run } from '../run/run.js';
+import type { InboxRun } from './inbox-run.js';
 
 interface Kept {
   readonly kept: readonly Message[];
@@ -16,7 +16,7 @@ type Problems = (messages: readonly Message[]) => readonly string[];
 
 /** A request as it may be sent. What had to be left out or put back is told, with those who caused it. */
 export function withoutOrphans(
-  run: Run,
+  run: InboxRun,
   messages: readonly Message[],
   culprits: (problems: Problems) => readonly string[],
 ): readonly Message[] {
@@ -40,7 +40,7 @@ export function withoutOrphans(
 
 /** A request that was cut in the middle of an exchange, with the question of that exchange before it. */
 function withQuestion(
-  { history }: Run,
+  { history }: InboxRun,
   messages: readonly Message[],
   given: Message | undefined,
 ): readonly Message[] {

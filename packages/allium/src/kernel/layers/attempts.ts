@@ -5,7 +5,6 @@ import { AlliumError, isThenable } from '../lib/errors.js';
 import { Scope } from '../lib/scope.js';
 import type { Layer } from '../protocol/plan.js';
 import { isControl } from '../protocol/signals.js';
-import { carry } from '../run/ended.js';
 import { ignore } from './layer.js';
 import type { Onion } from './layers.js';
 import { applyOverride } from './overrides.js';
@@ -103,7 +102,7 @@ export class Attempt extends Scope {
     this.close();
     this.promise?.then(undefined, ignore);
     if (isControl(error) && !this.dropped) this.outer._run.cross(error, this.ctx);
-    if (this.outer.seam === 'run') carry(error, this.outer);
+    if (this.outer.seam === 'run') this.outer._run.carry(error, this.outer);
     return error;
   }
 

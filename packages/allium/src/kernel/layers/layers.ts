@@ -8,7 +8,6 @@ import { type Outcome, Scope, untilAborted } from '../lib/scope.js';
 import type { Layer, Plan } from '../protocol/plan.js';
 import { isControl } from '../protocol/signals.js';
 import type { Awaitable } from '../protocol/store.js';
-import { carry } from '../run/ended.js';
 import type { Attempt } from './attempts.js';
 import { runWrap } from './inward.js';
 import { save, takeResult, wrongReturn } from './layer.js';
@@ -128,7 +127,7 @@ async function aroundRun(
     // A run happens once: what its layers wrote holds, also when it failed.
     if (inner) ctx._adopt(inner);
     failure = { error };
-    carry(error, ctx);
+    ctx._run.carry(error, ctx);
     ctx.result = undefined;
     ctx.error = error;
   }

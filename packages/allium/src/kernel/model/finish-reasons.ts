@@ -1,6 +1,6 @@
 import type { AssistantMessage } from '../protocol/messages.js';
 import type { Stop } from '../protocol/result.js';
-import type { Run } from '../run/run.js';
+import type { ModelRun } from './model-run.js';
 
 const FINAL: Stop = Object.freeze({ reason: 'final' });
 
@@ -17,7 +17,7 @@ export function notWhole(message: AssistantMessage, limit: number | undefined): 
  * decided to ask again after a content filter may.
  */
 export function endsWith(
-  run: Run,
+  run: ModelRun,
   message: AssistantMessage,
   decision: 'natural' | 'loop_to_model',
   limit: number | undefined,

@@ -10,11 +10,11 @@ import type { ModelResponse } from '../protocol/messages.js';
 import { checkModel, type Model } from '../protocol/model.js';
 import { isControl } from '../protocol/signals.js';
 import type { Overlay } from '../protocol/state.js';
-import type { Run } from '../run/run.js';
 import { callModel } from './model-call.js';
+import type { ModelRun } from './model-run.js';
 
 export async function generate(
-  run: Run,
+  run: ModelRun,
   caller: Context,
   model: Model,
   request: GenerateRequest,

@@ -1,6 +1,5 @@
 /** The innermost point of the model seam: one attempt with the model really called. */
 
-import type { ModelContext } from '../context/context.js';
 import { admit, type Hold, note } from '../context/meters.js';
 import { authorOf, noteRewrites } from '../context/request-changes.js';
 import { checkAssigned } from '../context/request-checks.js';
@@ -26,8 +25,8 @@ import {
 import type { ModelPart, ModelRequest, ModelSettings, Price } from '../protocol/model.js';
 import { isControl } from '../protocol/signals.js';
 import type { Awaitable } from '../protocol/store.js';
-import type { Run } from '../run/run.js';
 import { charsIn, estimated, inputTokens, leftOut, summed } from './estimates.js';
+import type { Calling, ModelRun } from './model-run.js';
 import { Reading } from './model-stream.js';
 import { modelTime } from './stalls.js';
 
@@ -35,7 +34,7 @@ import { modelTime } from './stalls.js';
 type Sent = readonly Message[] | undefined;
 
 /** Calls the model of the context; what becomes of its response, or of the error, is for `ending` to say. */
-export function callModel<T>(ctx: ModelContext, ending: Ending<T> = PASS_ON): Promise<T> {
+export function callModel<T>(ctx: Calling, ending: Ending<T> = PASS_ON): Promise<T> {
   if (ctx._run.plan.layers.model.length > 0) {
     checkAssigned(ctx);
     noteRewrites(ctx);
@@ -47,7 +46,7 @@ export function callModel<T>(ctx: ModelContext, ending: Ending<T> = PASS_ON): Pr
 }
 
 /** Starts an attempt, as soon as the budget has room for it. */
-function attempt<T>(ctx: ModelContext, messages: Sent, ending: Ending<T>): Promise<T> {
+function attempt<T>(ctx: Calling, messages: Sent, ending: Ending<T>): Promise<T> {
   const { budget } = ctx._run;
   // Read before anything is set aside or asked: what is wrong with a price costs nothing.
   const price = budget.priceOf(ctx.model);
@@ -58,7 +57,7 @@ function attempt<T>(ctx: ModelContext, messages: Sent, ending: Ending<T>): Promi
 }
 
 function reserved<T>(
-  ctx: ModelContext,
+  ctx: Calling,
   messages: Sent,
   price: Price | undefined,
   hold: Hold | undefined,
@@ -91,7 +90,7 @@ function reserved<T>(
 function after<V, T>(
   wait: PromiseLike<V>,
   go: (value: V) => Promise<T>,
-  ctx: ModelContext,
+  ctx: Calling,
   ending: Ending<T>,
 ): Promise<T> {
   return Promise.resolve(wait).then(
@@ -106,14 +105,14 @@ function after<V, T>(
   );
 }
 
-function spare(run: Run): ModelCall {
+function spare(run: ModelRun): ModelCall {
   const call = run.spareCall ?? new ModelCall();
   run.spareCall = undefined;
   return call;
 }
 
 /** What a model is handed: plain properties, as a model around another hands on `{ ...request, settings }`. */
-function requestOf(ctx: ModelContext, messages: Sent, settings: ModelSettings): ModelRequest {
+function requestOf(ctx: Calling, messages: Sent, settings: ModelSettings): ModelRequest {
   const { plan } = ctx._run;
   const systemPrompt = ctx._extra?.prompt ?? ctx.systemPrompt;
   const tools = ctx.tools === plan.tools ? plan.specs : specsOf(ctx.tools);
@@ -122,8 +121,8 @@ function requestOf(ctx: ModelContext, messages: Sent, settings: ModelSettings): 
 
 /** Who wants to know how a call ended. What they return is what the caller's promise settles with. */
 interface Ending<T> {
-  completed(response: ModelResponse, ctx: ModelContext): Awaitable<T>;
-  failed(error: unknown, ctx: ModelContext): Awaitable<T>;
+  completed(response: ModelResponse, ctx: Calling): Awaitable<T>;
+  failed(error: unknown, ctx: Calling): Awaitable<T>;
 }
 
 const PASS_ON: Ending<any> = {
@@ -138,7 +137,7 @@ const PASS_ON: Ending<any> = {
  * that read its stream to the end is used again for the next one of its run.
  */
 export class ModelCall extends Reading {
-  private ctx: ModelContext = undefined as never;
+  private ctx: Calling = undefined as never;
   private messages: Sent = undefined;
   private ending: Ending<any> = PASS_ON;
   private price: Price | undefined = undefined;
@@ -158,7 +157,7 @@ export class ModelCall extends Reading {
   };
 
   run<T>(
-    ctx: ModelContext,
+    ctx: Calling,
     messages: Sent,
     price: Price | undefined,
     reservation: Reservation | undefined,
@@ -308,7 +307,7 @@ export class ModelCall extends Reading {
 function fail(
   ending: Ending<unknown>,
   error: unknown,
-  ctx: ModelContext,
+  ctx: Calling,
   resolve: (value: unknown) => void,
   reject: (error: unknown) => void,
 ): void {
@@ -320,7 +319,7 @@ function fail(
 }
 
 /** Does anything stand between the history and the request? */
-function changesRequest({ _request: { messages }, _run: { plan, state } }: ModelContext): boolean {
+function changesRequest({ _request: { messages }, _run: { plan, state } }: Calling): boolean {
   return (
     messages !== undefined ||
     plan.rules.convertToLlm.length > 0 ||
@@ -330,7 +329,7 @@ function changesRequest({ _request: { messages }, _run: { plan, state } }: Model
 }
 
 /** Rules and guards of the request have their say here. */
-async function requestMessages(ctx: ModelContext): Promise<Sent> {
+async function requestMessages(ctx: Calling): Promise<Sent> {
   const run = ctx._run;
   const { guards, rules } = run.plan;
   let { withheld } = run.state;
@@ -353,7 +352,7 @@ async function requestMessages(ctx: ModelContext): Promise<Sent> {
 }
 
 /** Meanwhile the context is known as that of the hook, whose own model calls are not converted in turn. */
-async function converted(messages: Sent, ctx: ModelContext): Promise<readonly Message[]> {
+async function converted(messages: Sent, ctx: Calling): Promise<readonly Message[]> {
   const extra = ctx._extras();
   extra.converting = true;
   try {
@@ -364,7 +363,7 @@ async function converted(messages: Sent, ctx: ModelContext): Promise<readonly Me
 }
 
 /** What is sent where nobody assigned anything else. */
-function sentIn({ _run: run, _call: { length } }: ModelContext): readonly Message[] {
+function sentIn({ _run: run, _call: { length } }: Calling): readonly Message[] {
   return run.history.request(length);
 }
 
@@ -386,7 +385,7 @@ function withoutWithheld(message: Message): readonly Message[] | Message {
  * Budgets are set aside here, inside every layer, so that an answer from a cache costs nothing. A call that other calls
  * under way leave no room for waits for them. It holds nothing meanwhile, so no two calls wait for each other.
  */
-function reserve(ctx: ModelContext, messages: Sent): Awaitable<Reservation | undefined> {
+function reserve(ctx: Calling, messages: Sent): Awaitable<Reservation | undefined> {
   // Sub-agents run side by side: none may set aside all that is left.
   const share = ctx._run.depth === 0 ? 1 : 0.25;
   const input = () => inputTokens(ctx, messages);
@@ -403,7 +402,7 @@ function reserve(ctx: ModelContext, messages: Sent): Awaitable<Reservation | und
 }
 
 /** Settles when another call has ended. One that waits for itself in some way is refused in the end. */
-function room({ _run: { budget, clock }, _scope: scope }: ModelContext, refusal: unknown): Promise<void> {
+function room({ _run: { budget, clock }, _scope: scope }: Calling, refusal: unknown): Promise<void> {
   let cancel = (): void => {};
   const tooLong = new Promise<never>((_, reject) => {
     cancel = clock.setTimer(() => reject(refusal), LONGEST_WAIT_MS);

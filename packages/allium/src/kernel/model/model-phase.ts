@@ -1,9 +1,10 @@
 /** The first half of a turn: the request, the model inside its layers, guards, `afterModelResponse`, the message. */
 
 import { ModelContext, ModelSeam, TurnContext } from '../context/context.js';
+import type { CallVerdicts } from '../context/run-port.js';
 import { LiveMessage } from '../events/live.js';
 import { failedStream } from '../guards/assemble.js';
-import { type CallVerdicts, NO_VERDICTS, verdictEntries } from '../guards/call-verdicts.js';
+import { NO_VERDICTS, verdictEntries } from '../guards/call-verdicts.js';
 import { judgeInjected, stamped } from '../inbox/incoming.js';
 import { causedBy, withoutOrphans } from '../inbox/orphans.js';
 import { Onion } from '../layers/layers.js';
@@ -20,9 +21,9 @@ import {
 } from '../protocol/messages.js';
 import { controlKind, type RestartTurn } from '../protocol/signals.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft } from '../protocol/store.js';
-import type { Run } from '../run/run.js';
 import { notWhole } from './finish-reasons.js';
 import { callModel } from './model-call.js';
+import type { Calling, ModelRun } from './model-run.js';
 import { startsWith } from './tool-starts.js';
 
 /** What the model phase came to. */
@@ -30,7 +31,7 @@ export interface Answer {
   /** The message it became; undefined until it is written. */
   message: AssistantMessage | undefined;
   readonly response: ModelResponse;
-  readonly ctx: ModelContext;
+  readonly ctx: Calling;
   /** One more turn although nothing asks for it. */
   readonly forceContinue: boolean;
   readonly inject: readonly rules.Injected[];
@@ -47,7 +48,7 @@ export type Phase = Answer & { readonly message: AssistantMessage };
  * Gets an answer and appends it. `onError: 'restart'` begins again with the request. Whatever fails, a message that
  * was begun is ended.
  */
-export function modelPhase(run: Run): Promise<Phase> {
+export function modelPhase(run: ModelRun): Promise<Phase> {
   const messageId = run.messageId(run.open.count + 1);
   if (run.turn > 1) run.request = run.agent.request(run.plan, run.turn, run.request);
   return run.plan.seesModelCalls
@@ -56,7 +57,7 @@ export function modelPhase(run: Run): Promise<Phase> {
 }
 
 /** One try at an answer. Written without `await`: an async function would cost a good part more. */
-function layeredPhase(run: Run, live: LiveMessage): Promise<Phase> {
+function layeredPhase(run: ModelRun, live: LiveMessage): Promise<Phase> {
   const phase = new LayeredPhase(contextOf(run, live, new Scope(run.scope)));
   run.inside.add(phase.ctx._call);
   try {
@@ -66,15 +67,20 @@ function layeredPhase(run: Run, live: LiveMessage): Promise<Phase> {
   }
 }
 
-function contextOf(run: Run, live: LiveMessage, scope: Scope): ModelContext {
-  return new ModelContext(run, scope, run.request, new ModelSeam(run, scope, live, run.history.length));
+function contextOf(run: ModelRun, live: LiveMessage, scope: Scope): Calling {
+  return new ModelContext(
+    run,
+    scope,
+    run.request,
+    new ModelSeam(run, scope, live, run.history.length),
+  ) as Calling;
 }
 
 /** What becomes of the answer that comes out of the layers. */
 class LayeredPhase implements Outcome<ModelResponse, Phase> {
-  declare readonly ctx: ModelContext;
+  declare readonly ctx: Calling;
 
-  constructor(ctx: ModelContext) {
+  constructor(ctx: Calling) {
     this.ctx = ctx;
   }
 
@@ -102,7 +108,7 @@ class LayeredPhase implements Outcome<ModelResponse, Phase> {
 }
 
 /** The transforms of the request, and the layers around the model. */
-function ask(run: Run, phase: LayeredPhase): Promise<Phase> {
+function ask(run: ModelRun, phase: LayeredPhase): Promise<Phase> {
   const { layers, onions, rules: hooks } = run.plan;
   const { ctx } = phase;
   onions.model ??= new Onion(layers.model, callModel);
@@ -113,7 +119,7 @@ function ask(run: Run, phase: LayeredPhase): Promise<Phase> {
 }
 
 /** No middleware has to do with model calls, so nobody sees their context: one serves every turn of the run. */
-function plainPhase(run: Run, messageId: string): Promise<Phase> {
+function plainPhase(run: ModelRun, messageId: string): Promise<Phase> {
   const ctx = renewed(run, messageId);
   try {
     return callModel(ctx, PLAIN);
@@ -122,7 +128,7 @@ function plainPhase(run: Run, messageId: string): Promise<Phase> {
   }
 }
 
-function renewed(run: Run, messageId: string): ModelContext {
+function renewed(run: ModelRun, messageId: string): Calling {
   const ctx = run.plainCall;
   if (ctx === undefined) {
     run.plainCall = contextOf(run, new LiveMessage(run, messageId), run.scope);
@@ -136,25 +142,25 @@ function renewed(run: Run, messageId: string): ModelContext {
 }
 
 const PLAIN = {
-  completed(response: ModelResponse, ctx: ModelContext): Awaitable<Phase> {
+  completed(response: ModelResponse, ctx: Calling): Awaitable<Phase> {
     const shown = ctx._call.live!.finish(response, ctx) as ModelResponse;
     const phase = keep(natural(shown, ctx));
     return phase instanceof Promise ? phase.catch((error) => PLAIN.failed(error, ctx)) : phase;
   },
-  async failed(error: unknown, ctx: ModelContext): Promise<never> {
+  async failed(error: unknown, ctx: Calling): Promise<never> {
     await giveUp(ctx, error);
     throw error;
   },
 };
 
 /** From the response of the layers to the message in the history. Waits only where a guard, hook or store does. */
-function settle(ctx: ModelContext, response: ModelResponse): Awaitable<Phase> {
+function settle(ctx: Calling, response: ModelResponse): Awaitable<Phase> {
   const shown = ctx._call.live!.finish(response, ctx);
   if (shown instanceof Promise) return shown.then((one) => settleShown(ctx, one));
   return settleShown(ctx, shown);
 }
 
-function settleShown(ctx: ModelContext, shown: ModelResponse): Awaitable<Phase> {
+function settleShown(ctx: Calling, shown: ModelResponse): Awaitable<Phase> {
   const { _run: run } = ctx;
   ctx._call.check();
   if (run.plan.rules.afterModelResponse.length === 0) {
@@ -166,7 +172,7 @@ function settleShown(ctx: ModelContext, shown: ModelResponse): Awaitable<Phase> 
 }
 
 /** Returns when the phase is to begin again; otherwise the error goes on, and a message that was begun is ended. */
-async function recover(ctx: ModelContext, error: unknown): Promise<void> {
+async function recover(ctx: Calling, error: unknown): Promise<void> {
   const { _run: run, _call: call } = ctx;
   const kind = controlKind(error);
   if (kind === 'stop') run.call.latch(error, call.latchedBy);
@@ -178,7 +184,7 @@ async function recover(ctx: ModelContext, error: unknown): Promise<void> {
   throw error;
 }
 
-function natural(response: ModelResponse, ctx: ModelContext): Answer {
+function natural(response: ModelResponse, ctx: Calling): Answer {
   const { forceContinue } = ctx;
   return {
     message: undefined,
@@ -192,7 +198,7 @@ function natural(response: ModelResponse, ctx: ModelContext): Answer {
   };
 }
 
-async function transform(run: Run, ctx: ModelContext): Promise<void> {
+async function transform(run: ModelRun, ctx: Calling): Promise<void> {
   const { transformContext, transformSystemPrompt } = run.plan.rules;
   if (transformContext.length > 0) {
     const given = ctx.messages;
@@ -208,7 +214,7 @@ async function transform(run: Run, ctx: ModelContext): Promise<void> {
 }
 
 /** What `afterModelResponse` makes of the answer. Waits only where a hook does, or for a response it put in. */
-function decide(ctx: ModelContext, response: ModelResponse): Awaitable<Answer> {
+function decide(ctx: Calling, response: ModelResponse): Awaitable<Answer> {
   const { _run: run, forceContinue } = ctx;
   const live = ctx._call.live!;
   // Guards have judged it. An edit in place would pass them by.
@@ -300,7 +306,7 @@ function write(answer: Answer, verdicts: CallVerdicts): Awaitable<Phase> {
 
 /** The names of the tools the model was offered, where calls follow and they are not simply the agent's. */
 function offeredOf(
-  { _offered: tools, plan }: ModelContext,
+  { _offered: tools, plan }: Calling,
   message: AssistantMessage,
 ): readonly string[] | undefined {
   if (tools === plan.tools || toolCallsOf(message).length === 0) return undefined;
@@ -328,7 +334,7 @@ function assistant(
 
 type Content = AssistantMessage['content'];
 
-function withCallIds(run: Run, given: Content, messageId: string): Content {
+function withCallIds(run: ModelRun, given: Content, messageId: string): Content {
   let content = given;
   for (let block = 0; block < given.length; block++) {
     const part = given[block]!;
@@ -340,7 +346,7 @@ function withCallIds(run: Run, given: Content, messageId: string): Content {
 }
 
 /** There will be no response. What was cut off leaves the text that was released; otherwise nothing stays. */
-async function giveUp({ _run: run, _call: call }: ModelContext, error: unknown): Promise<void> {
+async function giveUp({ _run: run, _call: call }: Calling, error: unknown): Promise<void> {
   const live = call.live!;
   const cut = controlKind(error) === 'abort' || (run.scope.aborted && error === run.scope.reason);
   const released = cut ? live.released() : [];

@@ -5,7 +5,7 @@ import { type Clock, monotonic, soon, systemClock } from '../lib/clock.js';
 import { AlliumError, isThenable, shown } from '../lib/errors.js';
 import { Link, type Scope, SignalCarrier } from '../lib/scope.js';
 import { type Model, type ModelPart, type ModelRequest, modelName } from '../protocol/model.js';
-import type { Run } from '../run/run.js';
+import type { ModelRun } from './model-run.js';
 import { StallWatch } from './stalls.js';
 
 type Step = IteratorResult<ModelPart>;
@@ -33,7 +33,7 @@ export abstract class Reading extends Link {
   private called: Model | undefined = undefined;
   private scope: Scope | undefined = undefined;
   private iterator: ModelIterator | undefined = undefined;
-  private consumer: Pick<Run, 'pressure'> | undefined = undefined;
+  private consumer: Pick<ModelRun, 'pressure'> | undefined = undefined;
   private carrier: SignalCarrier | undefined = undefined;
   private expected: Expected | undefined = undefined;
   private cancel: (() => void) | undefined = undefined;
@@ -58,7 +58,7 @@ export abstract class Reading extends Link {
     model: Model,
     request: ModelRequest,
     scope: Scope,
-    consumer: Pick<Run, 'pressure'> | undefined,
+    consumer: Pick<ModelRun, 'pressure'> | undefined,
     time: ModelTime,
   ): void {
     if (scope.aborted) throw scope.reason;

@@ -2,13 +2,13 @@
 import type { AssistantMessage } from '../protocol/messages.js';
 import { ENTRY_VERSION, type EntryDraft } from '../protocol/store.js';
 import { inDoubtPolicy, type Tool } from '../protocol/tool.js';
-import type { Run } from '../run/run.js';
+import type { ModelRun } from './model-run.js';
 
 /**
  * Where nothing decides about calls in between, that they begin is journaled with the message that makes them: one
  * write less for every turn. Does it matter for these calls whether they have begun?
  */
-export function startsWith(run: Run, message: AssistantMessage, tools: readonly Tool[]): boolean {
+export function startsWith(run: ModelRun, message: AssistantMessage, tools: readonly Tool[]): boolean {
   const { plan, agent } = run;
   if (
     plan.decidesOnCalls ||

@@ -35,11 +35,11 @@ export function failedWith(error: unknown, ctx: RunContext): Stop {
  * Puts what there is of a result on the error that a run fails with, as `RunError` has it: a layer that catches it can tell
  * how far the run got. Not listed among its properties, and left out where the error is no object, or has a `result`.
  */
-export function carry(error: unknown, ctx: RunContext): void {
+export function carry(run: Run, error: unknown, ctx: RunContext): void {
   if (typeof error !== 'object' || error === null || stopOf(error, undefined)) return;
   try {
     if (!carried.has(error) && 'result' in error) return;
-    const { result } = endedBy(ctx._run, error, ctx);
+    const { result } = endedBy(run, error, ctx);
     Object.defineProperty(error, 'result', { value: result, configurable: true });
     carried.add(error);
   } catch {

@@ -51,7 +51,7 @@ export function runResult(
   ctx: RunContext,
   given: string | Partial<Omit<RunResult, 'state'>> = {},
 ): RunResult {
-  const run = (ctx as Partial<RunContext> | undefined)?._run;
+  const run = (ctx as Partial<RunContext> | undefined)?._run as Run | undefined;
   if (!run) throw invalidOption('ctx', 'the context of a run', ctx);
   const fields = typeof given === 'string' ? { text: given } : given;
   if (!isRecord(fields)) throw invalidOption('given', 'text, or fields of a result', given);

@@ -2,7 +2,13 @@
 
 import type { Agent } from '../agent/agent.js';
 import type { ChildOutcome } from '../agent/child-run.js';
-import { type Context, type GenerateRequest, type ModelContext, SeamCall } from '../context/context.js';
+import {
+  type Context,
+  type GenerateRequest,
+  type ModelContext,
+  type RunContext,
+  SeamCall,
+} from '../context/context.js';
 import type { Meters } from '../context/meters.js';
 import type { RequestParts } from '../context/model-context.js';
 import { type RunEvents, runEvents } from '../events/run-events.js';
@@ -29,6 +35,7 @@ import {
 } from '../lib/scope.js';
 import { generate } from '../model/generate.js';
 import type { ModelCall } from '../model/model-call.js';
+import type { Calling } from '../model/model-run.js';
 import type { AgentEvent } from '../protocol/events.js';
 import type { Budget, Limits, Reservation, SessionLimits } from '../protocol/limits.js';
 import {
@@ -49,13 +56,15 @@ import { type CellChange, Cells } from '../protocol/state.js';
 import type { Awaitable, EntryDraft, Posted, RequestHandler } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
 import type { GivenUp } from '../tools/abandoned.js';
+import type { ToolsRun } from '../tools/tools-run.js';
 import type { Start } from './begin.js';
+import { carry } from './ended.js';
 
 type Content = readonly AssistantContent[];
 
 const MAX_CHANGES = 1000;
 
-export class Run {
+export class Run implements ToolsRun {
   readonly agent: Agent;
   readonly plan: ComposedPlan;
   readonly state: SessionState;
@@ -110,7 +119,7 @@ export class Run {
   request: RequestParts;
   output: unknown;
   /** The context of model calls that no middleware sees. */
-  plainCall: ModelContext | undefined;
+  plainCall: Calling | undefined;
   /** A finished attempt, to be used again. */
   spareCall: ModelCall | undefined;
   /** What the caller passed for middleware. */
@@ -138,7 +147,7 @@ export class Run {
   ) {
     const { agent, options } = start;
     this.options = start.declared;
-    this.parent = options.parent?._run;
+    this.parent = options.parent?._run as Run | undefined;
     this.journal = journal;
     this.events = runEvents(start.queue, agent._feeds);
     this.agent = agent;
@@ -404,6 +413,11 @@ export class Run {
   cross(error: ControlSignal, ctx: Context, by = this.nameAt(ctx._position)): void {
     const kind = controlKind(error);
     if (kind === 'stop' || kind === 'suspend') ctx._latch(error, by);
+  }
+
+  /** Puts what there is of a result on the error that the run fails with. */
+  carry(error: unknown, ctx: RunContext): void {
+    carry(this, error, ctx);
   }
 
   // ── Small questions ────────────────────────────────────────────────────────────────────────────────────────

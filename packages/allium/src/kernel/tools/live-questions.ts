@@ -6,7 +6,7 @@ import { type AlliumError, attribute, isThenable } from '../lib/errors.js';
 import { Scope } from '../lib/scope.js';
 import { Aborted } from '../protocol/signals.js';
 import type { Decision, Entry, PendingRequest, Posted, RequestHandler } from '../protocol/store.js';
-import type { Run } from '../run/run.js';
+import type { ToolsRun } from './tools-run.js';
 
 /** How often the inbox is looked at for what other processes post. */
 const LOOK_MS = 250;
@@ -34,7 +34,7 @@ export class LiveQuestions {
   /** Something may have been posted since the last look began. */
   private again = false;
 
-  constructor(private readonly run: Run) {}
+  constructor(private readonly run: ToolsRun) {}
 
   /**
    * Attempts that overlap, or follow one that was given up, ask as one. The handler is asked once `write` has journaled

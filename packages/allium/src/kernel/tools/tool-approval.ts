@@ -1,7 +1,7 @@
 /** Whether calls may happen: verdicts of hooks and guards, the questions they ask, and what people answer. */
 
 import type { ToolContext } from '../context/context.js';
-import type { CallVerdict } from '../guards/call-verdicts.js';
+import type { CallVerdict } from '../context/run-port.js';
 import { storable } from '../guards/call-verdicts.js';
 import { AlliumError, shown } from '../lib/errors.js';
 import { beforeToolCall, type CallDecision } from '../plan/rules.js';
@@ -9,11 +9,11 @@ import { Suspension } from '../protocol/signals.js';
 import type { Decision, PendingRequest, Request } from '../protocol/store.js';
 import { isRequest } from '../protocol/store.js';
 import { asToolResult, errorResult, type ToolResult, textResult } from '../protocol/tool.js';
-import type { Run } from '../run/run.js';
 import { hashOf } from './effective-arguments.js';
 import type { ToolBatch } from './tool-batch.js';
 import { type Call, judgeRaw, released, validate } from './tool-call.js';
 import { ToolQuestions } from './tool-questions.js';
+import type { ToolsRun } from './tools-run.js';
 
 const MAX_EDITS = 8;
 
@@ -21,7 +21,7 @@ const MAX_EDITS = 8;
 type Verdict = CallDecision & { args?: unknown };
 
 /** Does anything judge calls before they run? What was said of them holds, also without the middleware that said it. */
-export function needsApproval({ plan, open }: Run): boolean {
+export function needsApproval({ plan, open }: ToolsRun): boolean {
   if (plan.rules.beforeToolCall.length > 0 || plan.guards['tool-args'].length > 0) return true;
   return open.decided !== undefined && open.decided.verdicts.size > 0;
 }
@@ -34,7 +34,7 @@ export class ToolApproval {
     this.questions = new ToolQuestions(batch);
   }
 
-  private get run(): Run {
+  private get run(): ToolsRun {
     return this.batch.runner;
   }
 

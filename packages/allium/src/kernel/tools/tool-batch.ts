@@ -2,7 +2,7 @@
 
 import { endOf, toolCallLimit } from '../context/boundary.js';
 import type { ToolContext } from '../context/context.js';
-import type { CallVerdicts } from '../guards/call-verdicts.js';
+import type { CallVerdicts } from '../context/run-port.js';
 import type { OpenBatch } from '../journal/open-run.js';
 import { Onion } from '../layers/layers.js';
 import { messageOf } from '../lib/errors.js';
@@ -12,13 +12,13 @@ import { type AssistantMessage, NOTHING, type ToolMessage } from '../protocol/me
 import { Aborted, controlKind, type StopRun, type Suspension } from '../protocol/signals.js';
 import type { Awaitable, EntryDraft, PendingRequest } from '../protocol/store.js';
 import { errorResult, inDoubtPolicy, type Tool, type ToolResult } from '../protocol/tool.js';
-import type { Run } from '../run/run.js';
 import { needsApproval, ToolApproval } from './tool-approval.js';
 import { Call } from './tool-call.js';
 import { executeTool } from './tool-execution.js';
 import { executeMany } from './tool-lanes.js';
 import { prepare } from './tool-preparation.js';
 import { answerRest, begin, finish, waits } from './tool-results.js';
+import type { ToolsRun } from './tools-run.js';
 import { inDoubt } from './unanswered.js';
 
 export interface BatchOutcome {
@@ -39,7 +39,7 @@ interface BatchOptions {
 
 /** The calls of a message, or what is left of them after a resume. */
 export class ToolBatch implements Outcome<unknown, BatchOutcome> {
-  declare readonly runner: Run;
+  declare readonly runner: ToolsRun;
   declare readonly batch: OpenBatch;
   declare readonly options: BatchOptions;
   declare readonly message: AssistantMessage;
@@ -53,7 +53,7 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
   /** Those that had no result when this process began with them. */
   declare readonly open: readonly Call[];
 
-  constructor(runner: Run, batch: OpenBatch, options: BatchOptions) {
+  constructor(runner: ToolsRun, batch: OpenBatch, options: BatchOptions) {
     this.runner = runner;
     this.batch = batch;
     this.options = options;

@@ -7,7 +7,8 @@ import {
   type ToolCallSubject,
   ToolContext,
 } from '../context/context.js';
-import { BY_GUARDS, type CallVerdict, judgeArguments } from '../guards/call-verdicts.js';
+import type { CallVerdict } from '../context/run-port.js';
+import { BY_GUARDS, judgeArguments } from '../guards/call-verdicts.js';
 import { toldError } from '../guards/guards.js';
 import { AlliumError, codeOf, isRecord, isThenable, messageOf, shown } from '../lib/errors.js';
 import { copyOf } from '../lib/event-data.js';
@@ -28,9 +29,11 @@ import type { Awaitable, Decision, PendingRequest, Request } from '../protocol/s
 import { errorResult, type Tool, type ToolResult } from '../protocol/tool.js';
 import type { ToolBatch } from './tool-batch.js';
 import { update } from './tool-results.js';
+import type { ToolsRun } from './tools-run.js';
 
 /** One call, and what the forks of its context share. */
 export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
+  declare readonly run: ToolsRun;
   declare readonly batch: ToolBatch;
   declare readonly index: number;
   /** Which message of the run its result will be. */

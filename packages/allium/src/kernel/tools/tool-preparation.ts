@@ -1,7 +1,8 @@
 /** Before a call is judged: which tool it means, and whether its arguments are any good. */
 
 import { NO_INPUT, type ToolContext } from '../context/context.js';
-import { type CallVerdict, judgeArguments } from '../guards/call-verdicts.js';
+import type { CallVerdict } from '../context/run-port.js';
+import { judgeArguments } from '../guards/call-verdicts.js';
 import { isThenable, messageOf } from '../lib/errors.js';
 import { resolveToolCall } from '../plan/rules.js';
 import { tooLarge } from '../protocol/limits.js';

@@ -21,12 +21,12 @@ import type {
   RequestHandler,
 } from '../protocol/store.js';
 import { inDoubtPolicy } from '../protocol/tool.js';
-import type { Run } from '../run/run.js';
 import { hashOf, shownArguments } from './effective-arguments.js';
 import { LiveQuestions, type Question, type Said } from './live-questions.js';
 import type { ToolBatch } from './tool-batch.js';
 import type { Call } from './tool-call.js';
 import { waits } from './tool-results.js';
+import type { ToolsRun } from './tools-run.js';
 
 export class ToolQuestions {
   /** What waits to be written: verdicts and questions. */
@@ -38,7 +38,7 @@ export class ToolQuestions {
 
   constructor(private readonly batch: ToolBatch) {}
 
-  private get run(): Run {
+  private get run(): ToolsRun {
     return this.batch.runner;
   }
 

@@ -1,0 +1,12 @@
+/** What the live message needs of its run. */
+
+import type { RunPort } from '../context/run-port.js';
+import type { Judgements } from '../guards/judgements.js';
+import type { AgentEvent } from '../protocol/events.js';
+import type { RunEvents } from './run-events.js';
+
+export interface LiveRun extends RunPort {
+  readonly judgements: Judgements;
+  readonly events: RunEvents;
+  emit(event: AgentEvent): void;
+}

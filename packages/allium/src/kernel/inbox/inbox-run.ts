@@ -1,0 +1,24 @@
+/** What taking in messages and answers needs of a run. */
+
+import type { LiveRun } from '../events/live-run.js';
+import type { BoundedStore } from '../journal/bounded-store.js';
+import type { Message } from '../protocol/messages.js';
+import type { DeclaredOptions } from '../protocol/run-options.js';
+import type { Awaitable, EntryDraft, Posted } from '../protocol/store.js';
+import type { QueueModes } from './inbox.js';
+
+export interface InboxRun extends LiveRun {
+  readonly queue: QueueModes;
+  readonly store: BoundedStore;
+  /** What nobody had taken over when the inbox was last looked at. */
+  posted: readonly Posted[];
+  /** What guards left of the options of middleware. */
+  options: DeclaredOptions;
+  /** Requests without calls that lack a result and results that lack a call. */
+  paired: WeakSet<readonly Message[]> | undefined;
+  messageId(number: number): string;
+  /** Writes entries together with the state changes that wait. `how`: see `Journal`. */
+  append(entries: readonly EntryDraft[], how?: 'append' | 'appendLate'): Awaitable<void>;
+  /** The store failed, and nobody knows how far the run got: nothing more is written. */
+  lose(error: unknown): Promise<never>;
+}

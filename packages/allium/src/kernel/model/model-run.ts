@@ -1,0 +1,54 @@
+/** What model calls need of a run. */
+
+import type { ModelContext, ModelSeam } from '../context/context.js';
+import type { RequestParts } from '../context/model-context.js';
+import type { LiveMessage } from '../events/live.js';
+import type { RequestGate } from '../guards/request-gate.js';
+import type { InboxRun } from '../inbox/inbox-run.js';
+import type { Expense } from '../journal/journal.js';
+import type { ComposedPlan } from '../layers/layers.js';
+import type { Reservation } from '../protocol/limits.js';
+import type { Usage } from '../protocol/messages.js';
+import type { Model, Price } from '../protocol/model.js';
+import type { Plan } from '../protocol/plan.js';
+import type { Awaitable, EntryDraft } from '../protocol/store.js';
+import type { Tool } from '../protocol/tool.js';
+import type { ModelCall } from './model-call.js';
+
+export interface ModelRun extends InboxRun {
+  readonly plan: ComposedPlan;
+  readonly agent: InboxRun['agent'] & {
+    readonly toolExecution: 'parallel' | 'sequential';
+    /** What the model calls of a turn start from; `before`: those of the turn before. */
+    request(plan: Plan, turn: number, before?: RequestParts): RequestParts;
+  };
+  /** Calls under way: who is told when the run is stopped. */
+  readonly inside: Set<{ halt(signal: unknown, by: string | undefined): void }>;
+  /** Its end is told: no event follows. */
+  readonly over: boolean;
+  /** Remembers what of the history the guards of requests have judged. */
+  readonly requestGate: RequestGate;
+  turn: number;
+  request: RequestParts;
+  /** The context of model calls that no middleware sees. */
+  plainCall: Calling | undefined;
+  /** A finished attempt, to be used again. */
+  spareCall: ModelCall | undefined;
+  nameOf(model: Model): string;
+  findTool(name: string, tools: readonly Tool[]): Tool | undefined;
+  /** How many calls of the batch that begins now may run. */
+  toolCallsLeft(): number;
+  appendOne(entry: EntryDraft): Awaitable<void>;
+  /** Replaces a reservation by what a call really used. */
+  settle(price: Price | undefined, reservation: Reservation | undefined, usage: Usage): void;
+  /** The cost of the usage a message carries; it leaves the list of usage that belongs to no message. */
+  claimUsage(usage: Usage | undefined): Expense | undefined;
+  /** A promise while the consumer is behind. */
+  pressure(): Promise<void> | undefined;
+}
+
+/** The context of a model call where the call itself is made: with the run and the live message as they are here. */
+export type Calling = ModelContext & {
+  readonly _run: ModelRun;
+  readonly _call: ModelSeam & { readonly live: LiveMessage | undefined };
+};
