@@ -58,7 +58,7 @@ export const exceptions = new Set([
   'layers/layer.ts → plan/hook-shapes.ts',
   'layers/layers.ts → run/ended.ts',
   'lib/errors.ts → protocol/result.ts',
-  'lib/errors.ts → protocol/state.ts',
+  'lib/errors.ts → protocol/cells.ts',
   'model/finish-reasons.ts → run/run.ts',
   'model/generate.ts → run/run.ts',
   'model/model-call.ts → run/run.ts',

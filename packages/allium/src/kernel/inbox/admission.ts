@@ -3,8 +3,8 @@
 import { RunContext } from '../context/context.js';
 import { judgeArguments } from '../guards/call-verdicts.js';
 import type { Plan } from '../plan/compose.js';
+import type { Overlay } from '../protocol/cells.js';
 import { textOf, userMessage } from '../protocol/messages.js';
-import type { Overlay } from '../protocol/state.js';
 import type { Decision, EntryBody, PendingRequest } from '../protocol/store.js';
 import type { Run } from '../run/run.js';
 import type { Answer } from './answers.js';

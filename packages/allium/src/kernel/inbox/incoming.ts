@@ -9,6 +9,7 @@ import { isJson } from '../lib/json-copy.js';
 import { textsOfValue, withTexts } from '../lib/json-texts.js';
 import type { Plan } from '../plan/compose.js';
 import * as rules from '../plan/rules.js';
+import type { Overlay } from '../protocol/cells.js';
 import { checkMessage, misplacedIn, placed } from '../protocol/message-input.js';
 import {
   freezeMessage,
@@ -17,7 +18,6 @@ import {
   NOTHING,
   userMessage,
 } from '../protocol/messages.js';
-import type { Overlay } from '../protocol/state.js';
 import { type Awaitable, ENTRY_VERSION, type EntryBody, type EntryDraft } from '../protocol/store.js';
 import type { Run } from '../run/run.js';
 import type { Due, InboxEntry, PostedMessage } from './inbox.js';

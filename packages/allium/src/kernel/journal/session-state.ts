@@ -3,6 +3,7 @@
 import { allowance } from '../inbox/answers.js';
 import { AlliumError, isThenable, shown, storeAnswered } from '../lib/errors.js';
 import { IdSet } from '../lib/id-set.js';
+import { type CellHolder, storedIn } from '../protocol/cells.js';
 import {
   type AssistantContent,
   NO_USAGE,
@@ -11,7 +12,6 @@ import {
   type Usage,
   UsageTotal,
 } from '../protocol/messages.js';
-import { type CellHolder, storedIn } from '../protocol/state.js';
 import type { Awaitable, Entry, EntryBody, NewEntry, Store } from '../protocol/store.js';
 import { upgradeEntries } from './entry-upgrade.js';
 import { History } from './history.js';

@@ -1,7 +1,7 @@
 /** Every error the kernel raises has a code from this table. `docs/reference/errors.md` is kept equal by a test. */
 
+import type { Write } from '../protocol/cells.js';
 import { type RunResult, STOPPING, type StoppingReason } from '../protocol/result.js';
-import type { Write } from '../protocol/state.js';
 import { type Foreign, foreignName } from './foreign-names.js';
 
 export const ERROR_CODES = {

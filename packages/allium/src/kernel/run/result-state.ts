@@ -2,8 +2,9 @@
 
 import type { SessionState } from '../journal/session-state.js';
 import { AlliumError } from '../lib/errors.js';
+import { type CellHolder, Cells } from '../protocol/cells.js';
 import type { RunResult } from '../protocol/result.js';
-import { type CellHolder, Cells, type StateCell } from '../protocol/state.js';
+import type { StateCell } from '../protocol/state.js';
 import type { Run } from './run.js';
 
 /** Reads cells as they were when a run ended. It can be called, and has the `get` of `ctx.state`. */

@@ -30,6 +30,7 @@ import { generate } from '../model/generate.js';
 import type { ModelCall } from '../model/model-call.js';
 import type { Plan } from '../plan/compose.js';
 import type { DeclaredOptions } from '../plan/run-options.js';
+import { type CellChange, Cells } from '../protocol/cells.js';
 import type { AgentEvent } from '../protocol/events.js';
 import type { Budget, Limits, Reservation, SessionLimits } from '../protocol/limits.js';
 import {
@@ -44,7 +45,6 @@ import {
 } from '../protocol/messages.js';
 import { type Model, modelName, type Price } from '../protocol/model.js';
 import type { Change } from '../protocol/result.js';
-import { type CellChange, Cells } from '../protocol/state.js';
 import type { Awaitable, EntryDraft, Posted, RequestHandler } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
 import type { GivenUp } from './abandoned.js';
