@@ -1,6 +1,7 @@
 /**
- * Sinks: what a sink (a middleware that writes calls down: a log, a recording, a cache) has to ask about guards. The kernel hands a
- * sink guarded results. It does not guard what goes in, errors, or what a tool shows while it works; the functions here do.
+ * Sinks: what a middleware that writes calls down (a log, a recording, a cache) has to ask about guards. The kernel hands a
+ * middleware with `sink: true` guarded results. It does not guard what goes in, errors, or what a tool shows while it works; ask
+ * these functions about that.
  */
 import type { Context, ModelContext, ToolContext } from '../kernel/context/context.js';
 import type { CallVerdict } from '../kernel/guards/call-verdicts.js';
