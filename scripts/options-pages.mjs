@@ -1,4 +1,4 @@
-// Writes docs/reference/options.md, messages.md and test-kit.md: tables of what the interfaces in the sources say of
+// Writes docs/reference/options.md, messages.md, test-kit.md and kit.md: tables of what the interfaces in the sources say of
 // their members, between texts that are kept here. A test keeps the pages equal to what this makes.
 //   node scripts/options-pages.mjs
 
@@ -6,7 +6,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { interfaceOf } from './interfaces.mjs';
-import { MESSAGES_TEXT, OPTIONS_TEXT, TEST_KIT_TEXT } from './options-texts.mjs';
+import { kitNames, kitTitle } from './kit-page.mjs';
+import { KIT_TEXT, MESSAGES_TEXT, OPTIONS_TEXT, TEST_KIT_TEXT } from './options-texts.mjs';
 import { alliumFolder, root } from './repository.mjs';
 
 const folder = join(root, 'docs/reference');
@@ -17,6 +18,7 @@ export function optionsPages() {
     ['options.md', OPTIONS_TEXT],
     ['messages.md', MESSAGES_TEXT],
     ['test-kit.md', TEST_KIT_TEXT],
+    ['kit.md', KIT_TEXT],
   ].map(([name, text]) => ({
     path: join(folder, /** @type {string} */ (name)),
     text: filled(/** @type {string} */ (text)),
@@ -29,7 +31,8 @@ const notice =
 /**
  * A text with its tables. A line `@options kernel/agent.ts AgentOptions` is the place of one, with the names of the
  * members after it where not all are wanted; `@shapes kernel/messages.ts A B` is that of one with a row per interface,
- * `@laws testing/middleware-laws` of one with a row per law, by the sentence its file begins with.
+ * `@laws testing/middleware-laws` of one with a row per law, by the sentence its file begins with, and
+ * `@kit kit/options.ts` of a chapter with a row per export.
  */
 function filled(/** @type {string} */ text) {
   const lines = text.trim().split('\n');
@@ -42,6 +45,7 @@ function tableFor(/** @type {string} */ line) {
   if (kind === '@options') return optionsTable(file, /** @type {string} */ (names[0]), names.slice(1));
   if (kind === '@shapes') return shapesTable(file, names);
   if (kind === '@laws') return lawsTable(file);
+  if (kind === '@kit') return kitChapter(file);
   return undefined;
 }
 
@@ -73,6 +77,15 @@ function shapesTable(/** @type {string} */ file, /** @type {readonly string[]} *
     return `| \`${name}\` | ${code(`{ ${fields.join('; ')} }`)} | ${escaped(text)} |`;
   });
   return ['| type | fields | what it is |', '|---|---|---|', ...rows].join('\n');
+}
+
+function kitChapter(/** @type {string} */ file) {
+  const { title, text } = kitTitle(file);
+  const rows = kitNames(file).map(({ shown, text: what, example }) => {
+    const says = example === '' ? what : `${what} For example: \`${example}\``;
+    return `| ${code(shown)} | ${escaped(says)} |`;
+  });
+  return [`## ${title}`, '', text, '', '| name | what it is |', '|---|---|', ...rows].join('\n');
 }
 
 function lawsTable(/** @type {string} */ laws) {

@@ -230,3 +230,50 @@ where \`text\`, \`toolCall\` and \`thinking\` are:
 
 @options testing/test-store.ts CheckStoreOptions
 `;
+
+export const KIT_TEXT = `
+# The kit for authors
+
+\`allium/kit\` holds what middleware, models and tools need beside the public names of \`allium\`. The middleware of this package
+are written with these two and nothing else, so a package of yours can do whatever they do.
+[Writing a middleware](../guide/writing-middleware.md) walks through one. Stores have more of their own in
+[\`allium/stores/kit\`](../../packages/allium/src/stores/kit/README.md), tests in [\`allium/testing\`](test-kit.md).
+
+\`\`\`ts output
+import { checkInteger, checkNamed } from 'allium/kit';
+
+function twice(options: { times?: number; name?: string } = {}) {
+  checkNamed('twice', options, ['times']);
+  checkInteger('times', options.times ?? 2, 1, 10);
+}
+
+for (const wrong of [{ times: 11 }, { time: 2 }]) {
+  try {
+    twice(wrong as object);
+  } catch (error) {
+    console.log((error as Error).message);
+  }
+}
+\`\`\`
+
+\`\`\`text
+Expected \`times\` to be an integer from 1 to 10, got 11.
+Unknown option \`time\` of twice(). Did you mean \`times\`? It takes: times, name.
+\`\`\`
+
+@kit kit/options.ts
+
+@kit kit/errors.ts
+
+@kit kit/values.ts
+
+@kit kit/models.ts
+
+@kit kit/tools.ts
+
+@kit kit/calls.ts
+
+@kit kit/children.ts
+
+@kit kit/sinks.ts
+`;

@@ -98,7 +98,7 @@ export {
   type StreamTransform,
   type ToolSpec,
 } from './kernel/protocol/model.js';
-export { type Plan, type RuleHook } from './kernel/protocol/plan.js';
+export type { Plan, RuleHook } from './kernel/protocol/plan.js';
 export type { PriceOf } from './kernel/protocol/prices.js';
 export type {
   Change,

@@ -1,12 +1,14 @@
 /** Options: checks for factories. Each throws `INVALID_OPTION` with the option, what it takes and what it was given. */
+import { flatten } from '../kernel/plan/compose.js';
+import type { Middleware, MiddlewareList } from '../kernel/protocol/middleware.js';
+
 export {
   checkKeys,
   invalidOption,
   nearest as closestName,
   shown as describeValue,
 } from '../kernel/lib/errors.js';
-export { checkMembers as checkMiddleware } from '../kernel/plan/check-middleware.js';
-export { flatten as flattenMiddleware } from '../kernel/plan/compose.js';
+export { checkMembers } from '../kernel/plan/check-middleware.js';
 export {
   checkFunction,
   checkInteger,
@@ -20,3 +22,8 @@ export {
   errorTest,
   type NamedOptions,
 } from '../kernel/protocol/options.js';
+
+/** The middleware of lists and pipelines inside each other, in order. Throws what an agent would; `option` is what it calls the list. */
+export function flattenMiddleware(list: MiddlewareList, option = 'middleware'): Middleware[] {
+  return flatten(list, option);
+}

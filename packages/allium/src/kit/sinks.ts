@@ -1,6 +1,7 @@
 /**
- * Sinks: what a sink (a middleware that writes calls down: a log, a recording, a cache) has to ask about guards. The kernel hands a
- * sink guarded results. It does not guard what goes in, errors, or what a tool shows while it works; the functions here do.
+ * Sinks: what a middleware that writes calls down (a log, a recording, a cache) has to ask about guards. The kernel hands a
+ * middleware with `sink: true` guarded results. It does not guard what goes in, errors, or what a tool shows while it works; ask
+ * these functions about that.
  */
 
 import type { Context, ModelContext, ToolContext } from '../kernel/context/context.js';
@@ -14,7 +15,7 @@ import type { Message, ModelResponse } from '../kernel/protocol/messages.js';
 import type { Request } from '../kernel/protocol/store.js';
 import { errorResult } from '../kernel/protocol/tool.js';
 
-export { type CallVerdict } from '../kernel/context/run-port.js';
+export type { CallVerdict } from '../kernel/context/run-port.js';
 export { hasVerdict as hasCallVerdict, remember as rememberVerdict } from '../kernel/guards/call-verdicts.js';
 
 /** The messages of a request as guards let the model see them. Each message is judged once per run, however often you ask. */

@@ -38,6 +38,7 @@ export interface ChildOutcome {
   readonly text: string;
 }
 
+/** Which agent to run inside a tool call, and with what. */
 export interface ChildRun {
   readonly agent: Agent;
   readonly input: MessageInput | readonly MessageInput[];
@@ -51,7 +52,13 @@ export interface ChildRun {
   readonly inheritGuards?: boolean;
 }
 
-/** Starts the next child of this call, or goes on with it. Its questions suspend the parent; its failure is an outcome. */
+/**
+ * Runs an agent inside a tool call, in a session of its own under the parent's. When the call is made again after a suspension
+ * or a crash, the child goes on, or its result is found. Its questions suspend the parent; its failure is an outcome.
+ *
+ * @example
+ * execute: async ({ task }, ctx) => childResult(await runChild(ctx, { agent: helper, input: task })),
+ */
 export async function runChild(ctx: ToolContext, child: ChildRun): Promise<ChildOutcome> {
   ctx._call.checkAsk();
   const call = new ChildCall(ctx, child);
@@ -72,7 +79,7 @@ function isFailure(status: RunStatus | undefined): boolean {
   return status === 'error' || status === 'aborted';
 }
 
-/** What the model, and in `details` the application, is told. */
+/** The result of a tool call that ran a child: its answer, or what went wrong, for the model; its session and text in `details`. */
 export function childResult(outcome: ChildOutcome, events?: readonly unknown[]): ToolResult {
   const { agent, sessionId: agentId, status, stop, text } = outcome;
   const why = stop.message ?? stop.reason;
@@ -91,7 +98,7 @@ export function childResult(outcome: ChildOutcome, events?: readonly unknown[]):
 const HOW = { stopped: 'did not finish', error: 'failed', aborted: 'was cancelled' } as const;
 
 /**
- * Puts events of a child into the parent's stream, as updates of the call. Pieces of messages stay out: the whole
+ * Puts an event of a child into the parent's stream, as an update of the call. Pieces of messages stay out: the whole
  * message follows, and what a parent tells about a child grows with its turns, not with its words.
  */
 export function forward(ctx: ToolContext, event: AgentEvent, sessionId: string): Awaitable<void> {

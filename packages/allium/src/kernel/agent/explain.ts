@@ -52,7 +52,9 @@ export function explainPlan(plan: Plan): Explanation {
     tools: plan.tools.map(({ name }) => name),
     models: extraModels(plan).map(({ by, model }) => ({ by, model: modelName(model) })),
     subagents: subagentsIn(plan),
-    state: [...plan.cells].map(([cell, key]) => `${key} (${cell.scope})`),
+    state: [...plan.cells].map(
+      ([cell, key]) => `${key} (${cell.scope}${cell.scope === 'run' && !cell.durable ? ', live' : ''})`,
+    ),
     hazards: findHazards(plan),
   };
   return { ...explanation, toString: () => render(explanation) };

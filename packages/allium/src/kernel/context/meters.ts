@@ -7,12 +7,13 @@ import type { Awaitable } from '../protocol/store.js';
 import type { ModelContext, RunContext } from './context.js';
 import type { RunPort } from './run-port.js';
 
-/** What an attempt used that answered or broke off. */
+/** What one attempt of a model call used, whether it answered or broke off. */
 export interface Spent {
   readonly model: Model;
   readonly usage: Usage;
 }
 
+/** Counts, and may limit, what all model calls of a run use. */
 export interface Meter {
   /** Every attempt of the run is put into it, once. */
   readonly list: Spent[];
@@ -20,7 +21,7 @@ export interface Meter {
   readonly admit?: (ctx: ModelContext) => Awaitable<Hold | undefined>;
 }
 
-/** What is set aside for an attempt. */
+/** What a meter sets aside for an attempt. */
 export interface Hold {
   /** The most the model may write. */
   readonly maxOutputTokens: number;
@@ -31,7 +32,14 @@ export interface Hold {
 /** By whose they are. */
 export type Meters = ReadonlyMap<object, Meter>;
 
-/** From now on the run has this meter. So have its sub-agents, until one of them has one of the same owner. */
+/**
+ * Gives the run a meter. Model calls of its sub-agents and of other middleware count as well; a sub-agent that has a meter of
+ * the same `owner` has that one instead.
+ *
+ * @example
+ * const used: MeteredUsage[] = [];
+ * meterUsage(ctx, owner, { list: used });
+ */
 export function meter({ _run: run }: RunContext, owner: object, one: Meter): void {
   run.meters = new Map(run.meters).set(owner, one);
 }

@@ -6,13 +6,13 @@ import type { SessionState } from '../journal/session-state.js';
 import type { Clock } from '../lib/clock.js';
 import type { Attribution } from '../lib/errors.js';
 import type { Outcome, Outermost, Scope } from '../lib/scope.js';
+import type { Cells } from '../protocol/cells.js';
 import type { Budget, Limits, SessionLimits } from '../protocol/limits.js';
 import type { AssistantContent, Message, Metadata, ModelResponse } from '../protocol/messages.js';
 import type { Model } from '../protocol/model.js';
 import type { Plan } from '../protocol/plan.js';
 import type { DeclaredOptions } from '../protocol/run-options.js';
 import type { ControlSignal } from '../protocol/signals.js';
-import type { Cells } from '../protocol/state.js';
 import type { Awaitable, Request } from '../protocol/store.js';
 import type {
   Context,

@@ -23,7 +23,7 @@ const NO_LIMITS: Limits = { argsDepth: Number.POSITIVE_INFINITY, argsChars: Numb
 
 const NO_BLOCKS: Block[] = Object.freeze([]) as never;
 
-/** Collects parts; says which block each belongs to; complains about what is not a part. */
+/** Puts the parts of a stream together into a response. Throws `MODEL_STREAM_INVALID` for what is no part. */
 export class Assembler {
   private blocks: Block[] = NO_BLOCKS;
   /** Blocks by key, apart for each kind: providers number them independently. */
@@ -260,7 +260,7 @@ function callOf({ id, name, arguments: args, metadata }: ModelPart & { type: 'to
 /** What models told of answers whose input or output they did not tell, by the usage that was made of it. */
 const told = new WeakMap<Usage, Partial<Usage>>();
 
-/** What the model told, where that leaves out how much it read or wrote. Those are 0 in the usage. */
+/** What the model reported, if that leaves out how much it read or wrote; undefined otherwise. What it left out is 0 in the usage. */
 export function toldInPart(usage: Usage): Partial<Usage> | undefined {
   return usage.inputTokens > 0 && usage.outputTokens > 0 ? undefined : told.get(usage);
 }
@@ -298,7 +298,7 @@ function isCount(value: unknown): boolean {
   return typeof value === 'number' && value >= 0 && value < Number.POSITIVE_INFINITY;
 }
 
-/** A whole response as the parts that would have streamed it. */
+/** The parts that would have streamed this response: for a model that has an answer already. */
 export function* partsOf(response: ModelResponse): Generator<ModelPart> {
   for (const [index, block] of response.content.entries()) {
     yield block.type === 'text' || block.type === 'thinking' ? { ...block, block: `#${index}` } : block;

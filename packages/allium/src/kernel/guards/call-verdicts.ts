@@ -42,9 +42,8 @@ export async function judgeArguments(
 }
 
 /**
- * What guards said of a call holds as well for what they left of it, which a sink, layer or hook may put into another
- * response to the same request: of that they could not say it. It is known by what it says, and until the model is asked
- * again by its id.
+ * Remembers what guards said of a call, for a response that holds what they left of it: they could not say it again. A sink that
+ * answers with what it wrote down earlier calls this before it answers.
  */
 export function remember(call: ToolCall, left: string, said: CallVerdict, { _call: seam }: Context): void {
   seam.judged ??= new Map();
@@ -66,8 +65,8 @@ function idKey(call: ToolCall, { attempts }: SeamCall): string {
 }
 
 /**
- * Did guards refuse a call of what they left here, or want to ask about one? They could not say so again, as they would
- * see only what they left: such an answer serves no other call.
+ * Did guards refuse a call of this response, or want to ask about one? They would not say so again of what they left of it, so
+ * such a response must not be kept to answer other requests.
  */
 export function hasVerdict({ content }: ModelResponse, ctx: Context): boolean {
   const { judged } = ctx._call;

@@ -133,8 +133,8 @@ function judgeContext(planned: PlannedGuard, ctx: Context): Context {
 }
 
 /**
- * How notes, events and log lines tell of an error: by its message, or where a guard would object to that, or could not
- * say so at once, only by its kind. A message may quote what guards take out everywhere else.
+ * The message of an error, as notes, events and log lines may show it. If a guard objects to it, or cannot say at once, only
+ * the kind of the error is told: a message may quote what guards take out everywhere else.
  */
 export function toldError(error: unknown, ctx: Context): string {
   const text = messageOf(error);

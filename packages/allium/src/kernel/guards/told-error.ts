@@ -16,7 +16,7 @@ export function isTellable(error: unknown, ctx: Context): boolean {
   }
 }
 
-/** The stack of an error, without its first line; empty where there is none, or guards would object to it. */
+/** The frames of the stack of an error, without its message; empty if there are none, or guards object to them. */
 export function toldFrames(error: unknown, ctx: Context): string {
   if (!(error instanceof Error) || typeof error.stack !== 'string' || !isTellable(error, ctx)) return '';
   const from = error.stack.indexOf('\n    at ');

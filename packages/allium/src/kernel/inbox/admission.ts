@@ -2,9 +2,9 @@
 
 import { RunContext } from '../context/context.js';
 import { judgeArguments } from '../guards/call-verdicts.js';
+import type { Overlay } from '../protocol/cells.js';
 import { textOf, userMessage } from '../protocol/messages.js';
 import type { Plan } from '../protocol/plan.js';
-import type { Overlay } from '../protocol/state.js';
 import type { Decision, EntryBody, PendingRequest } from '../protocol/store.js';
 import type { Answer } from './answers.js';
 import type { Due } from './inbox.js';

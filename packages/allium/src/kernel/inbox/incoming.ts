@@ -8,6 +8,7 @@ import { AlliumError, shown } from '../lib/errors.js';
 import { isJson } from '../lib/json-copy.js';
 import { textsOfValue, withTexts } from '../lib/json-texts.js';
 import * as rules from '../plan/rules.js';
+import type { Overlay } from '../protocol/cells.js';
 import { checkMessage, misplacedIn, placed } from '../protocol/message-input.js';
 import {
   freezeMessage,
@@ -18,7 +19,6 @@ import {
 } from '../protocol/messages.js';
 import type { Plan } from '../protocol/plan.js';
 import { isKernelStop, StopRun } from '../protocol/signals.js';
-import type { Overlay } from '../protocol/state.js';
 import { type Awaitable, ENTRY_VERSION, type EntryBody, type EntryDraft } from '../protocol/store.js';
 import type { Due, InboxEntry, PostedMessage } from './inbox.js';
 import type { InboxRun } from './inbox-run.js';

@@ -1,4 +1,6 @@
 /** A run that has begun and not ended, as the journal has it. */
+
+import type { CellHolder } from '../protocol/cells.js';
 import { type Limits, limitsFromJson } from '../protocol/limits.js';
 import {
   type AssistantMessage,
@@ -9,7 +11,6 @@ import {
   UsageTotal,
 } from '../protocol/messages.js';
 import type { Stop, StoppingReason } from '../protocol/result.js';
-import type { CellHolder } from '../protocol/state.js';
 import type { EntryBody, PendingRequest, TurnPlan } from '../protocol/store.js';
 
 /** An assistant message whose calls are not all answered yet. */

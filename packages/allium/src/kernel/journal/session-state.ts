@@ -2,6 +2,7 @@
 
 import { AlliumError, isThenable, shown, storeAnswered } from '../lib/errors.js';
 import { IdSet } from '../lib/id-set.js';
+import { type CellHolder, storedIn } from '../protocol/cells.js';
 import {
   type AssistantContent,
   NO_USAGE,
@@ -10,7 +11,6 @@ import {
   type Usage,
   UsageTotal,
 } from '../protocol/messages.js';
-import { type CellHolder, storedIn } from '../protocol/state.js';
 import type { Awaitable, Entry, EntryBody, NewEntry, Store } from '../protocol/store.js';
 import { allowance } from './allowances.js';
 import { upgradeEntries } from './entry-upgrade.js';

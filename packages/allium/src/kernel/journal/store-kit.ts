@@ -178,8 +178,8 @@ const SQLITE_NUMBERS: Readonly<Record<number, string>> = {
 };
 
 /**
- * The error for a path that cannot be used: which one, why, and what to do. What is known to be something else, such as an
- * error with a code of ours, stays as it is.
+ * The error for a file or folder that cannot be used: which one, why, and what to do. An error that has a code of ours stays
+ * as it is.
  */
 export function pathFailed(what: string, path: string, cause: unknown): unknown {
   const { code, errcode } = (cause ?? {}) as { readonly code?: unknown; readonly errcode?: unknown };

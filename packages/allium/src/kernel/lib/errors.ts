@@ -1,3 +1,4 @@
+/** Every error the kernel raises has a code from this table. `docs/reference/errors.md` is kept equal by a test. */
 import { type Foreign, foreignName } from './foreign-names.js';
 
 export const ERROR_CODES = {
@@ -125,13 +126,22 @@ function readOr<T>(otherwise: T, read: () => T): T {
   }
 }
 
+/**
+ * Makes the `INVALID_OPTION` error of a wrong option: what it is called, what it takes, what it was given.
+ *
+ * @example
+ * if (!(ratio > 0)) throw invalidOption('ratio', 'a number above 0', ratio);
+ */
 export function invalidOption(option: string, expected: string, value: unknown): AlliumError {
   return new AlliumError('INVALID_OPTION', `Expected \`${option}\` to be ${expected}, got ${shown(value)}.`, {
     data: { option, value },
   });
 }
 
-/** Throws for what is no object, and for keys that are not in `allowed`, naming what is meant. */
+/**
+ * Throws for what is no object, and for keys that are not in `allowed`, naming the one that is meant. `foreign` says what
+ * names of other libraries are called here.
+ */
 export function checkKeys(
   what: string,
   value: unknown,
@@ -154,7 +164,7 @@ export function checkKeys(
   }
 }
 
-/** An object with names, and not a list. */
+/** Is it an object, and not a list? */
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
@@ -166,7 +176,7 @@ export function isOptions(value: unknown): boolean {
   );
 }
 
-/** The candidate within two edits of `word`, ignoring case, dashes and underscores. */
+/** The candidate that differs from `word` by at most two letters, for a "Did you mean …?". Case, dashes and underscores do not count. */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
   const flat = (text: string) => text.replace(/[-_]/g, '').toLowerCase();
   const wanted = flat(word);
@@ -279,7 +289,7 @@ export function isStoreTrouble(error: unknown): boolean {
   return code === 'STORE_FAILED' || code === 'STORE_TIMEOUT';
 }
 
-/** What was thrown, as text. Not shortened: who takes secrets out of it would not find one that is cut off. */
+/** The message of whatever was thrown, as text. It is not shortened, so that secrets in it can still be found. */
 export function messageOf(error: unknown): string {
   if (typeof error === 'string') return error;
   return readOr('an object that cannot be read', () => {
@@ -293,7 +303,7 @@ export function codeOf(error: unknown): string | undefined {
   return readOr(undefined, () => (error instanceof AlliumError ? error.code : undefined));
 }
 
-/** Of an error only its kind: its code, or else its name. */
+/** The code of an error, or else its name: what may always be logged of it. */
 export function errorKind(error: unknown): string {
   if (typeof error !== 'object' || error === null) return typeof error;
   return readOr('object', () => {
@@ -302,6 +312,7 @@ export function errorKind(error: unknown): string {
   });
 }
 
+/** Is it a promise, or something else with `then()`? What answers at once need not be awaited. */
 export function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
   // Nearly all that are thenable are promises, and asking objects of every kind for `then` is slow.
   if (value instanceof Promise) return true;

@@ -1,6 +1,6 @@
 /** Keys derived from content. Not for secrets: they only have to be the same for the same input, everywhere. */
 
-/** Canonical JSON: object keys sorted, undefined left out, dates and the like as their own JSON. */
+/** JSON in which equal values are equal texts: keys sorted, undefined left out, dates and the like as their own JSON. */
 export function canonical(value: unknown): string {
   let text = '';
   const open: Open[] = [];
@@ -86,7 +86,7 @@ function sortedKeys(record: object): readonly string[] {
   return keys;
 }
 
-/** 106 bits in 22 characters: two independently seeded 53-bit mixing hashes, in one pass. */
+/** A key of 22 characters for a text, the same everywhere. Good against chance, not against attackers: no secret goes into it. */
 export function hash(text: string): string {
   return new Hash().text(text).digest();
 }
@@ -195,7 +195,7 @@ function highOf(b: number, low: number): number {
   return Math.imul(b ^ (b >>> 16), 2246822507) ^ Math.imul(low ^ (low >>> 13), 3266489909);
 }
 
-/** What an approval is bound to. */
+/** A key for a tool call: equal for equal names and arguments. */
 export function callHash(name: string, args: unknown): string {
   return hash(`${name}\n${canonical(args)}`);
 }

@@ -92,6 +92,7 @@ function isSimple(value: unknown): boolean {
   return value === null || typeof value === 'string' || typeof value === 'boolean';
 }
 
+/** Is it an object without a class, as JSON makes them? */
 export function isPlain(value: object): value is Record<string, unknown> {
   const proto = Object.getPrototypeOf(value);
   return proto === Object.prototype || proto === null;

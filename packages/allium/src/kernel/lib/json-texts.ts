@@ -118,7 +118,7 @@ function unused(key: string, made: ReadonlyMap<string, unknown>): string {
   return name;
 }
 
-/** Does valid JSON text hold more than its parsed value does? Of keys that repeat only the last one is left. */
+/** Does valid JSON text hold more than its parsed value? When keys repeat, parsing keeps only the last. */
 export function hidesText(json: string, value: unknown): boolean {
   let strings = 0;
   withNumbers(json, undefined, () => strings++);
@@ -248,7 +248,7 @@ export function unescaped(text: string): string {
   );
 }
 
-/** Anything as the JSON it would be stored as; undefined when it cannot be stored. */
+/** A value as JSON would store it; undefined if it cannot be stored. */
 export function asJson(value: unknown, replacer?: (key: string, value: unknown) => unknown): unknown {
   try {
     const text = JSON.stringify(value, replacer);

@@ -8,7 +8,7 @@ import { type Message, NO_USAGE, type Usage, UsageTotal } from '../protocol/mess
 import type { ToolSpec } from '../protocol/model.js';
 import type { Tool } from '../protocol/tool.js';
 
-/** Of the messages given, or else of those the context has. */
+/** Estimates the input tokens of a request: of these messages, or of those the context has, with its prompt and tools. */
 export function inputTokens(ctx: ModelContext, messages?: readonly Message[]): number {
   const { systemPrompt, tools, history } = ctx;
   return estimateTokens(messages ?? ctx.messages, systemPrompt.length + charsOfTools(tools), history);

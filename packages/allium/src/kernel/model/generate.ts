@@ -5,11 +5,11 @@ import { enter } from '../layers/layers.js';
 import { AlliumError } from '../lib/errors.js';
 import { Scope } from '../lib/scope.js';
 import { checkGenerate } from '../plan/run-options.js';
+import type { Overlay } from '../protocol/cells.js';
 import { toMessages } from '../protocol/message-input.js';
 import type { ModelResponse } from '../protocol/messages.js';
 import { checkModel, type Model } from '../protocol/model.js';
 import { isControl } from '../protocol/signals.js';
-import type { Overlay } from '../protocol/state.js';
 import { callModel } from './model-call.js';
 import type { ModelRun } from './model-run.js';
 

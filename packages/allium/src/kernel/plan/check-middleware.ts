@@ -49,8 +49,8 @@ const DECLARATIONS = [...Object.keys(DECLARED), 'guard'];
 /** Declarations that do something by themselves. */
 const ACTING = ['tools', 'state', 'guard', 'runOptions'];
 /**
- * A member that is not a hook but looks like one is a mistake nobody would notice otherwise. `place` says which
- * middleware it is when it has no name.
+ * Checks one middleware: a member that looks like a hook but is none is a mistake nobody would notice otherwise. `place` says
+ * which middleware it is if it has no name.
  */
 export function checkMembers(middleware: Middleware, place: string): void {
   const { name } = middleware as { readonly name?: unknown };

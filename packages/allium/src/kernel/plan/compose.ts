@@ -98,7 +98,7 @@ function any(...lists: (readonly unknown[])[]): boolean {
 
 const specs = new WeakMap<readonly Tool[], readonly ToolSpec[]>();
 
-/** How these tools are shown to a model; made once for a list that stays as it is. */
+/** How these tools are shown to a model. Made once for a list that is frozen. */
 export function specsOf(tools: readonly Tool[]): readonly ToolSpec[] {
   let made = specs.get(tools);
   if (!made) {

@@ -313,6 +313,7 @@ function costOfUsage(price: Price | undefined, usage: Usage): number | undefined
   return usage.totalTokens === 0 ? 0 : undefined;
 }
 
+/** What this usage costs at this price, in US dollars. */
 export function costOf(price: Price, usage: Usage): number {
   const { input, output, cacheRead = input, cacheWrite = input } = price;
   return (

@@ -20,7 +20,13 @@ export interface Field {
   readonly max?: number;
 }
 
-/** A flat object with these properties; others are refused, for a misspelt one would be ignored silently. */
+/**
+ * An input schema for a tool, without a schema library: a flat object with these properties. Others are refused, for a
+ * misspelt one would be ignored silently.
+ *
+ * @example
+ * objectInput<{ path: string }>({ path: { type: 'text', description: 'Which file.' } });
+ */
 export function objectInput<T extends object>(
   fields: Readonly<Record<keyof T & string, Field>>,
 ): StandardSchema<T> {

@@ -1,7 +1,12 @@
 /** Checks of options, shared by factories: each message names the option, what it takes and what it was given. */
 import { checkKeys, invalidOption, isOptions } from '../lib/errors.js';
 
-/** Is it an object, with no other keys than these? */
+/**
+ * Checks that the options of a factory are an object with no other keys than these.
+ *
+ * @example
+ * checkOptions('myStore', options, ['url', 'timeoutMs']);
+ */
 export function checkOptions(factory: string, options: unknown, allowed: readonly string[]): void {
   checkKeys(`${factory}()`, options, allowed);
 }
@@ -12,7 +17,12 @@ export interface NamedOptions {
   readonly name?: string;
 }
 
-/** The same for the options of a middleware, which may give it a name of its own. */
+/**
+ * Checks the options of a middleware: an object with no other keys than these and `name`, which is non-empty text.
+ *
+ * @example
+ * checkNamed('hideNumbers', options, ['digits']);
+ */
 export function checkNamed(factory: string, options: unknown, allowed: readonly string[]): void {
   checkOptions(factory, options, [...allowed, 'name']);
   const { name } = options as NamedOptions;
@@ -24,6 +34,7 @@ export function checkRecord(option: string, value: unknown): void {
   if (!isOptions(value)) throw invalidOption(option, 'an object', value);
 }
 
+/** Checks that an option is text, which may be empty. */
 export function checkText(option: string, value: unknown): void {
   if (typeof value !== 'string') throw invalidOption(option, 'text', value);
 }
@@ -55,6 +66,7 @@ export function checkEach(options: object, checks: Checks): void {
     if (value !== undefined && Object.hasOwn(checks, option)) checks[option]!(option, value);
 }
 
+/** Checks that an option is an integer from `from` up to and including `to`. */
 export function checkInteger(
   option: string,
   value: unknown,
@@ -72,7 +84,7 @@ export function checkInteger(
 /** A class of errors: it stands for its instances, those of its subclasses included. */
 export type ErrorClass = abstract new (...args: any[]) => unknown;
 
-/** The function of an option that says which errors are meant: with a function, or with a class of errors. */
+/** Makes a function of an option that says which errors are meant, with a function or with a class of errors. */
 export function errorTest<C, Answer extends boolean | Promise<boolean>>(
   option: string,
   value: ((error: unknown, ctx: C) => Answer) | ErrorClass,
@@ -88,7 +100,7 @@ function isClass(value: object): value is ErrorClass {
   return /^class\b/.test(Function.prototype.toString.call(value));
 }
 
-/** Infinity passes only as `to`. */
+/** Checks that an option is a number from `from` up to and including `to`. Infinity passes only where `to` is Infinity. */
 export function checkNumber(option: string, value: unknown, from: number, to = Number.MAX_VALUE): void {
   if (typeof value === 'number' && value >= from && value <= to) return;
   throw invalidOption(
@@ -107,16 +119,18 @@ export function checkTimeout(option: string, value: unknown): void {
   checkNumber(option, value, 0, Number.POSITIVE_INFINITY);
 }
 
+/** Checks that an option is one of these texts. */
 export function checkOneOf(option: string, value: unknown, choices: readonly string[]): void {
   if (choices.includes(value as string)) return;
   throw invalidOption(option, choices.map((choice) => `'${choice}'`).join(' or '), value);
 }
 
+/** Checks that an option is a function. */
 export function checkFunction(option: string, value: unknown): void {
   if (typeof value !== 'function') throw invalidOption(option, 'a function', value);
 }
 
-/** An object with these methods. */
+/** Checks that an option is an object with these methods. */
 export function checkMethods(option: string, value: unknown, methods: readonly string[]): void {
   const object = (typeof value === 'object' || typeof value === 'function') && value !== null;
   if (object && methods.every((method) => typeof (value as Record<string, unknown>)[method] === 'function'))

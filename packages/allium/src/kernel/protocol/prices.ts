@@ -6,7 +6,7 @@ export type PriceOf = (model: Model) => Price | undefined;
 
 type Named = Pick<Model, 'provider' | 'id'>;
 
-/** Reads the price of a model. Throws what is coded, whatever a `priceOf` of the user throws or returns. */
+/** Makes a reader of prices: the price a model has, or what `priceOf` says. It throws `INVALID_OPTION` for a price that is none. */
 export function priceReader(priceOf: PriceOf | undefined): PriceOf {
   if (priceOf !== undefined && typeof priceOf !== 'function')
     throw invalidOption('priceOf', 'a function from a model to its price', priceOf);
@@ -31,7 +31,7 @@ function asked(priceOf: PriceOf, model: Model): Price | undefined {
   }
 }
 
-/** A price that is not made of numbers would make every cost NaN, and no limit would ever be reached. */
+/** Checks that a price is made of numbers ≥ 0: otherwise costs would be NaN, and no limit would ever be reached. */
 export function checkPrice(model: Named, price: Price): void {
   const { input, output, cacheRead = 0, cacheWrite = 0 } = price;
   if (isAmount(input) && isAmount(output) && isAmount(cacheRead) && isAmount(cacheWrite)) return;

@@ -4,9 +4,9 @@
  */
 
 import { invalidOption } from '../lib/errors.js';
+import type { Write } from './cells.js';
 import type { StoppingReason } from './result.js';
 import { STOPPING } from './result.js';
-import type { Write } from './state.js';
 
 const CONTROL = Symbol.for('allium.control');
 
@@ -88,6 +88,7 @@ export function isControl(error: unknown): error is ControlSignal {
   }
 }
 
+/** What kind of control signal this is (a stop, a suspension, an abort, a restart); undefined for an error. Rethrow signals. */
 export function controlKind(error: unknown): 'stop' | 'suspend' | 'abort' | 'restart' | undefined {
   return isControl(error) ? error[CONTROL] : undefined;
 }

@@ -27,6 +27,7 @@ export interface SchemaIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
+/** Is it a schema of zod, valibot, arktype or another library of the Standard Schema interface? */
 export function isStandardSchema(value: unknown): value is StandardSchema {
   if (value === null || (typeof value !== 'object' && typeof value !== 'function')) return false;
   const standard = (value as Record<string, unknown>)['~standard'];
@@ -37,7 +38,7 @@ export function isStandardSchema(value: unknown): value is StandardSchema {
   );
 }
 
-/** JSON Schema of a schema's input, from the schema itself or from `convert`. */
+/** The JSON Schema of what a schema takes: from the schema itself, or from `convert`. `owner` begins the error if there is none. */
 export function jsonSchemaOf(
   owner: string,
   schema: StandardSchema,
@@ -95,7 +96,7 @@ function isNoObject(schema: unknown): boolean {
   return isRecord(schema) ? excludesObjects(schema) : schema === false;
 }
 
-/** One line per issue: `path: message`. */
+/** What is wrong with a value, in one line per issue: `path: message`. */
 export function describeIssues(issues: readonly SchemaIssue[]): string {
   return issues
     .map((issue) => {

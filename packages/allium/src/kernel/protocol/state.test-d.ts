@@ -64,6 +64,16 @@ expectTypeOf(defineState({ name: 'o', scope: 'call', initial: new Map<string, Da
   StateCell<Map<string, Date>>
 >();
 
+// So are live cells of a run; what they hold first is a value, or made for each run.
+expectTypeOf(
+  defineState({ name: 'p', scope: 'run', durable: false, create: () => new Map<string, Date>() }),
+).toEqualTypeOf<StateCell<Map<string, Date>>>();
+expectTypeOf(
+  defineState<Date | undefined>({ name: 'q', scope: 'run', durable: false, initial: undefined }),
+).toEqualTypeOf<StateCell<Date | undefined>>();
+// @ts-expect-error: nothing outlives a run without a journal
+defineState({ name: 'r', scope: 'session', durable: false, initial: 0 });
+
 // A cache asks for the key of what it stands around.
 declare const ctx: ModelContext;
 expectTypeOf(requestKey(ctx)).toEqualTypeOf<string>();

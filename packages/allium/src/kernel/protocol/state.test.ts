@@ -14,7 +14,7 @@ import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { toJson } from '../lib/json-copy.js';
-import { Cells, type StoredCell } from './state.js';
+import { Cells, type StoredCell } from './cells.js';
 
 const counter = (scope: 'call' | 'run' | 'session' = 'session') =>
   defineState({ name: 'count', scope, initial: 0 });

@@ -176,7 +176,7 @@ function checkDetails(options: ToolOptions<any, any>, fail: (message: string) =>
   }
 }
 
-/** Was it made by `tool()`, here or in another copy of this package, or is it a copy of such a tool? */
+/** Was it made by `tool()`, here or in another copy of this package? A copy of such a tool counts as well. */
 export function isTool(value: unknown): value is Tool {
   if (typeof value !== 'object' || value === null) return false;
   const { name, execute, input, idempotent } = value as Partial<Tool>;
@@ -294,6 +294,7 @@ function jsonText(value: unknown): string | undefined {
   }
 }
 
+/** Is it a list of text, image and file content, as a tool may return it? An empty list is not. */
 export function isContentList(value: unknown): value is readonly ToolContent[] {
   return isResultContent(value) && value.length > 0;
 }
@@ -344,6 +345,7 @@ export function textResult(text: string): ToolResult {
   return { content: [{ type: 'text', text }], isError: false };
 }
 
+/** A tool result that tells the model what went wrong. */
 export function errorResult(text: string): ToolResult {
   return { content: [{ type: 'text', text }], isError: true };
 }

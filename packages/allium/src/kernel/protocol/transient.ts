@@ -94,7 +94,7 @@ function statusOf(error: Record<string, unknown>): number | undefined {
   );
 }
 
-/** A header of the failed answer, wherever its client keeps them. */
+/** A header of the HTTP response an error tells of, wherever its client keeps them. `name` in lower case. */
 export function headerOf(error: Record<string, unknown>, name: string): string | undefined {
   const response = error.response as { headers?: unknown } | null | undefined;
   for (const headers of [error.headers, error.responseHeaders, response?.headers]) {

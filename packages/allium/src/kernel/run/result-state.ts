@@ -2,8 +2,9 @@
 
 import type { SessionState } from '../journal/session-state.js';
 import { AlliumError } from '../lib/errors.js';
+import { type CellHolder, Cells } from '../protocol/cells.js';
 import type { RunResult, StateReader } from '../protocol/result.js';
-import { type CellHolder, Cells, type StateCell } from '../protocol/state.js';
+import type { StateCell } from '../protocol/state.js';
 import type { Run } from './run.js';
 
 type Keys = ReadonlyMap<StateCell<any>, string>;

@@ -36,6 +36,7 @@ import {
 import { generate } from '../model/generate.js';
 import type { ModelCall } from '../model/model-call.js';
 import type { Calling } from '../model/model-run.js';
+import { type CellChange, Cells } from '../protocol/cells.js';
 import type { AgentEvent } from '../protocol/events.js';
 import type { Budget, Limits, Reservation, SessionLimits } from '../protocol/limits.js';
 import {
@@ -52,7 +53,6 @@ import { type Model, modelName, type Price } from '../protocol/model.js';
 import type { Change, StateReader } from '../protocol/result.js';
 import type { DeclaredOptions } from '../protocol/run-options.js';
 import { type ControlSignal, controlKind } from '../protocol/signals.js';
-import { type CellChange, Cells } from '../protocol/state.js';
 import type { Awaitable, EntryDraft, Posted, RequestHandler } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
 import type { GivenUp } from '../tools/abandoned.js';

@@ -17,7 +17,7 @@ export function prepare(call: Call): Awaitable<void> {
   return hooks.length === 0 ? parse(call) : call.closed(() => resolve(call, hooks));
 }
 
-/** Was a tool of this name in the request that the call answers? Also after a resume, where the journal says so. */
+/** Was a tool of this name in the request that the call answers? Known after a resume, too. */
 export function wasOffered({ _run: run }: ToolContext, name: string): boolean {
   const offered = run.open.batch?.offered;
   return offered ? offered.includes(name) : run.plan.toolsByName.has(name);

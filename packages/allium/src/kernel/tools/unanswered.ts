@@ -33,7 +33,7 @@ export function withoutResult(why: string, mayHaveRun: boolean): string {
   return `${mayHaveRun ? PERHAPS : 'Not run: '}${why}`;
 }
 
-/** Does this result say that the call may have had effects? */
+/** Does this result say that its call may have run, with all its effects, although nobody knows what came of it? */
 export function isDoubtful(result: Pick<Message, 'content'>): boolean {
   const text = textOf(result);
   return text.startsWith(IN_DOUBT) || text.startsWith(PERHAPS);

@@ -5,6 +5,7 @@ import {
   type Clock,
   type Context,
   defineMiddleware,
+  defineState,
   isControl,
   isSyntheticMessage,
   type Message,
@@ -79,8 +80,13 @@ export function memoryRecall(options: MemoryRecallOptions): Middleware {
   checkFunction('remember', remember);
   checkNumber('timeoutMs', timeoutMs, 1);
   if (clock !== undefined) checkMethods('clock', clock, ['now', 'setTimer']);
-  // By run, and not in a cell: cells are journaled and told in events, and no guard has judged these texts yet.
-  const recalled = new Map<string, Recalled | null>();
+  // Live: durable cells are journaled and told in events, and no guard has judged these texts yet.
+  const recalled = defineState<Recalled | null | undefined>({
+    name: 'recalled',
+    scope: 'run',
+    durable: false,
+    initial: undefined,
+  });
   const bounded = <T>(
     ctx: Context,
     work: (signal: AbortSignal) => Awaitable<T>,
@@ -109,16 +115,16 @@ export function memoryRecall(options: MemoryRecallOptions): Middleware {
     // What is saved is what the guards left of the conversation.
     sink: true,
     traits: ['exports'],
+    state: [recalled],
     async transformContext(messages, ctx) {
-      let mine = recalled.get(ctx.runId);
+      let mine = ctx.state.get(recalled);
       if (mine === undefined) {
         mine = await recall(ctx);
-        recalled.set(ctx.runId, mine);
+        ctx.state.set(recalled, mine);
       }
       return mine === null ? messages : shownIn(messages, mine);
     },
     async afterRun(ctx) {
-      recalled.delete(ctx.runId);
       const { result } = ctx;
       if (result?.status !== 'done') return;
       const save = async (signal: AbortSignal): Promise<void> => {

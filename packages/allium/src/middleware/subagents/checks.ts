@@ -2,8 +2,8 @@
 
 import type { Middleware, Model } from '../../index.js';
 import {
+  checkMembers,
   checkMethods,
-  checkMiddleware,
   checkOptions,
   flattenMiddleware,
   invalidOption,
@@ -52,5 +52,5 @@ export function checkMiddlewareList(option: string, list: unknown): void {
 export function checkTracer(tracer: unknown): asserts tracer is Middleware {
   if (typeof tracer !== 'object' || tracer === null || Array.isArray(tracer))
     throw invalidOption('tracer', 'a middleware', tracer);
-  checkMiddleware(tracer, '`tracer`');
+  checkMembers(tracer, '`tracer`');
 }

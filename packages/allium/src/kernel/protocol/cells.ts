@@ -1,0 +1,350 @@
+/** The values of cells: what each context wrote, what waits for the next append, and what is committed. */
+import { AlliumError, messageOf, shown } from '../lib/errors.js';
+import { toJson } from '../lib/json-copy.js';
+import type { StateAccess, StateCell, StateScope } from './state.js';
+
+/** A cell of the run that is not journaled: written at once, and to no overlay. */
+function isLive({ durable, scope }: StateCell<any>): boolean {
+  return !durable && scope === 'run';
+}
+
+/** A value, or what makes one of the value that is there. */
+export class Write {
+  constructor(
+    readonly cell: StateCell<any>,
+    /** What was written, if `fn` is undefined; otherwise what `fn` made of `seen`. */
+    private readonly made: unknown,
+    private readonly fn: ((value: any) => any) | undefined,
+    private readonly seen: unknown,
+  ) {}
+
+  /** Mostly nobody else has written meanwhile, and what was made of the same value stands. */
+  apply(value: unknown): any {
+    return this.fn === undefined || value === this.seen ? this.made : again(this.cell, this.fn, value);
+  }
+}
+
+/** Where an overlay reads what it has not written itself. All throw for a cell that is not declared. */
+interface Base {
+  get<T>(cell: StateCell<T>): T;
+  check(cell: StateCell<any>): void;
+  /** Writes a live cell. */
+  setLive<T>(cell: StateCell<T>, value: T): void;
+}
+
+/**
+ * The writes of one context, over what it was made from. An attempt (a `next()`) has an overlay of its own, which
+ * its parent adopts if the attempt is chosen; attempts never see each other's writes.
+ */
+export class Overlay implements StateAccess {
+  private writes: (Write | Overlay)[] = NONE;
+  private chosen: Overlay | undefined;
+
+  constructor(private readonly base: Base) {}
+
+  /** An overlay for an attempt, over the writes made so far. */
+  fork(): Overlay {
+    const count = this.writes.length;
+    return new Overlay({
+      get: (cell) => this.value(cell, count, false),
+      check: (cell) => this.base.check(cell),
+      setLive: (cell, value) => this.base.setLive(cell, value),
+    });
+  }
+
+  get<T>(cell: StateCell<T>): T {
+    return this.value(cell, this.writes.length, true);
+  }
+
+  set<T>(cell: StateCell<T>, value: T): void {
+    this.base.check(cell);
+    if (isLive(cell)) return this.base.setLive(cell, value);
+    const kept = cell.durable ? toJson(value, cell.name) : value;
+    this.write(new Write(cell, kept, undefined, undefined));
+  }
+
+  update<T>(cell: StateCell<T>, fn: (value: T) => T): void {
+    const seen = this.value(cell, this.writes.length, true);
+    if (typeof fn !== 'function')
+      throw new AlliumError(
+        'INVALID_STATE',
+        `State cell "${cell.name}": update() takes a function, got ${shown(fn)}.`,
+      );
+    if (isLive(cell)) return this.base.setLive(cell, fn(seen));
+    this.write(new Write(cell, updated(cell, fn, seen), fn, seen));
+  }
+
+  private write(one: Write | Overlay): void {
+    this.writes = added(this.writes, one);
+  }
+
+  /** Takes over the writes of an attempt instead of those of the one taken over before; of none if all were abandoned. */
+  adopt(attempt: Overlay | undefined): void {
+    if (attempt !== undefined && !this.writes.includes(attempt)) this.write(attempt);
+    this.chosen = attempt;
+  }
+
+  /** An overlay for a call of its own that whoever has this one makes: over all it sees, but for cells of the call. */
+  inner(): Overlay {
+    return new Inner({
+      get: (cell) => (cell.scope === 'call' ? cell.initial : this.get(cell)),
+      check: (cell) => this.base.check(cell),
+      setLive: (cell, value) => this.base.setLive(cell, value),
+    });
+  }
+
+  /** Takes over what such a call wrote. */
+  join(inner: Overlay): void {
+    this.write(inner);
+  }
+
+  /** Where the overlay stands, to come back to with `restore`. */
+  mark(): OverlayMark {
+    return { count: this.writes.length, chosen: this.chosen };
+  }
+
+  /** Without a mark: to where it began. What inner calls wrote stays. */
+  restore(mark?: OverlayMark): void {
+    const count = mark?.count ?? 0;
+    this.writes = this.writes.filter((write, i) => i < count || write instanceof Inner);
+    this.chosen = mark?.chosen;
+  }
+
+  /** What it wrote itself since then, inner calls included. */
+  since(mark: OverlayMark | undefined): readonly Write[] {
+    return this.writes.slice(mark?.count ?? 0).flatMap((write) => {
+      if (write instanceof Write) return write;
+      return write instanceof Inner ? write.standing() : [];
+    });
+  }
+
+  /** The same, and takes it out; cells of the call stay where they are. */
+  take(mark: OverlayMark | undefined): readonly Write[] {
+    const taken = this.since(mark);
+    const rest = taken.filter(({ cell }) => cell.scope === 'call');
+    this.writes = [...this.writes.slice(0, mark?.count ?? 0), ...rest];
+    return taken;
+  }
+
+  /** The writes that stand, in order. */
+  standing(): readonly Write[] {
+    const { writes, chosen } = this;
+    const only = writes[0];
+    // Around most calls one layer writes once, and everybody further out has nothing but its overlay.
+    if (writes.length === 1 && only instanceof Write) return writes as readonly Write[];
+    if (writes.length === 1 && only instanceof Overlay)
+      return only === chosen || only instanceof Inner ? only.standing() : NONE;
+    const all: Write[] = [];
+    for (const write of writes) {
+      if (!(write instanceof Overlay)) all.push(write);
+      else if (write === chosen || write instanceof Inner) all.push(...write.standing());
+    }
+    return all;
+  }
+
+  private value<T>(cell: StateCell<T>, count: number, withAttempt: boolean): T {
+    let value = this.base.get(cell);
+    for (let i = 0; i < count; i++) {
+      const write = this.writes[i]!;
+      if (!(write instanceof Overlay)) {
+        if (write.cell === cell) value = write.apply(value);
+      } else if ((withAttempt && write === this.chosen) || write instanceof Inner) {
+        value = applied(write.standing(), cell, value);
+      }
+    }
+    return value;
+  }
+}
+
+/** Of a call that somebody made in the middle of another. Its cells of a call went with it. */
+class Inner extends Overlay {
+  override standing(): readonly Write[] {
+    return super.standing().filter(({ cell }) => cell.scope !== 'call');
+  }
+}
+
+/** What the writes of a cell make of its value. An indexed loop: one with `of` over a frozen list costs several times more. */
+function applied<T>(writes: readonly Write[], cell: StateCell<T>, value: T, from = 0): T {
+  let now = value;
+  for (let i = from; i < writes.length; i++) if (writes[i]!.cell === cell) now = writes[i]!.apply(now);
+  return now;
+}
+
+/** Nothing yet; never added to. */
+const NONE: never[] = Object.freeze([]) as never;
+
+/** The list with one more. Most hold one thing or nothing, and the first `push` makes room for 17. */
+function added<T>(list: T[], one: T): T[] {
+  if (list.length === 0) return [one];
+  list.push(one);
+  return list;
+}
+
+/** What an update makes of a value. One that leaves it as it is leaves nothing to check. */
+function updated<T>(cell: StateCell<T>, fn: (value: T) => T, value: T): T {
+  const made = fn(value);
+  return !cell.durable || made === value ? made : toJson(made, cell.name);
+}
+
+/** An update is pure, so it should not fail for another value; if it does, the cell is what people look for. */
+function again<T>(cell: StateCell<T>, fn: (value: T) => T, value: T): T {
+  try {
+    return updated(cell, fn, value);
+  } catch (cause) {
+    if (cause instanceof AlliumError) throw cause;
+    throw new AlliumError(
+      'INVALID_STATE',
+      `An update of state cell "${cell.name}" failed for ${shown(value)}, which another write had left there: ${messageOf(cause)}`,
+      { cause, data: { cell: cell.name } },
+    );
+  }
+}
+
+export interface OverlayMark {
+  readonly count: number;
+  readonly chosen: Overlay | undefined;
+}
+
+/** The committed values of a session and its run, and the writes that wait for the next append. */
+export class Cells implements Base {
+  private staged: Write[] = NONE;
+  /** Of live cells. */ private live: Map<StateCell<any>, unknown> | undefined = undefined;
+
+  constructor(
+    /** Durable name of each declared cell. */
+    private readonly keys: ReadonlyMap<StateCell<any>, string>,
+    private readonly session: CellHolder,
+    private readonly run: CellHolder,
+  ) {}
+
+  overlay(): Overlay {
+    return new Overlay(this);
+  }
+
+  setLive<T>(cell: StateCell<T>, value: T): void {
+    this.live ??= new Map();
+    this.live.set(cell, value);
+  }
+
+  /** The values as they are now, but for those of live cells. */
+  copy(): Cells {
+    return new Cells(this.keys, copyOf(this.session), copyOf(this.run));
+  }
+
+  check(cell: StateCell<any>): void {
+    this.keyOf(cell);
+  }
+
+  get<T>(cell: StateCell<T>): T {
+    return applied(this.staged, cell, this.committed(cell, this.keyOf(cell)));
+  }
+
+  /** Keeps the writes of a finished phase for the next append. */
+  stage(overlay: Overlay): void {
+    this.stageAll(overlay.standing());
+  }
+
+  stageAll(writes: readonly Write[]): void {
+    for (let i = 0; i < writes.length; i++)
+      if (writes[i]!.cell.scope !== 'call') this.staged = added(this.staged, writes[i]!);
+  }
+
+  get dirty(): boolean {
+    return this.staged.length > 0;
+  }
+
+  /** Applies what is staged and returns the cells that changed. */
+  commit(): readonly CellChange[] {
+    const { staged } = this;
+    let changes: CellChange[] = NONE;
+    try {
+      for (let i = 0; i < staged.length; i++) {
+        const { cell } = staged[i]!;
+        if (!isFirst(staged, i)) continue;
+        const key = this.keyOf(cell);
+        const committed = this.committed(cell, key);
+        const value = applied(staged, cell, committed, i);
+        if (value === committed) continue;
+        const { version, scope } = cell;
+        changes = added(changes, { key, version, scope: scope as 'run' | 'session', value });
+      }
+    } finally {
+      // Also after a failure: what cannot be applied must not stand in the way of everything later.
+      this.staged = NONE;
+    }
+    for (let i = 0; i < changes.length; i++) {
+      const change = changes[i]!;
+      storedIn(this.holderOf(change)).set(change.key, change);
+    }
+    return changes;
+  }
+
+  private keyOf(cell: StateCell<any>): string {
+    const key = this.keys.get(cell);
+    if (key !== undefined) return key;
+    throw new AlliumError(
+      'INVALID_STATE',
+      `State cell ${shown((cell as { name?: unknown })?.name ?? cell)} is not declared. Add it to the \`state\` of its middleware, or of the agent.`,
+    );
+  }
+
+  private holderOf({ scope }: { readonly scope: StateScope }): CellHolder {
+    return scope === 'session' ? this.session : this.run;
+  }
+
+  private liveValue(cell: StateCell<any>): any {
+    if (cell.create && !this.live?.has(cell)) this.setLive(cell, cell.create());
+    return this.live?.has(cell) ? this.live.get(cell) : cell.initial;
+  }
+
+  private committed(cell: StateCell<any>, key: string): any {
+    if (!cell.durable) return cell.scope === 'run' ? this.liveValue(cell) : cell.initial;
+    const { cells } = this.holderOf(cell);
+    const stored = cells?.get(key);
+    if (stored === undefined) return cell.initial;
+    if (stored.version === cell.version) return stored.value;
+    if (stored.version > cell.version || !cell.migrate) {
+      throw new AlliumError(
+        'STATE_VERSION',
+        `State cell "${key}" is stored in version ${stored.version}, this code has version ${cell.version}${cell.migrate ? '' : ' and no `migrate`'}.`,
+        { data: { cell: key, stored: stored.version, wanted: cell.version } },
+      );
+    }
+    const value = toJson(cell.migrate(stored.value, stored.version), cell.name);
+    cells!.set(key, { version: cell.version, value });
+    return value;
+  }
+}
+
+/** Is its cell written here for the first time? */
+function isFirst(writes: readonly Write[], place: number): boolean {
+  for (let i = 0; i < place; i++) if (writes[i]!.cell === writes[place]!.cell) return false;
+  return true;
+}
+
+/** A session or run with cells that were written. */
+export interface CellHolder {
+  /** By durable name; undefined until there is one: most runs have none, and maps are dear. */
+  cells: Map<string, StoredCell> | undefined;
+}
+
+function copyOf({ cells }: CellHolder): CellHolder {
+  return { cells: cells && new Map(cells) };
+}
+
+export function storedIn(holder: CellHolder): Map<string, StoredCell> {
+  holder.cells ??= new Map();
+  return holder.cells;
+}
+
+export interface StoredCell {
+  readonly version: number;
+  readonly value: unknown;
+}
+
+export interface CellChange {
+  readonly key: string;
+  readonly version: number;
+  readonly scope: 'run' | 'session';
+  readonly value: unknown;
+}
