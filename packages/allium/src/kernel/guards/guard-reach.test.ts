@@ -66,10 +66,11 @@ describe('provider content', () => {
   });
 
   it('keeps no fields that guards do not look at, nor does a file', async () => {
-    const parts = [
-      { ...found('fine'), note: MAIL },
-      { type: 'file', data: 'aGk=', mimeType: 'text/plain', note: MAIL },
-    ] as ModelPart[];
+    const more = { note: MAIL };
+    const parts: ModelPart[] = [
+      { ...found('fine'), ...more },
+      { type: 'file', data: 'aGk=', mimeType: 'text/plain', ...more },
+    ];
     const { all } = await told(
       new Agent({ model: scriptedModel([chunks(...parts)]), middleware: [guard()] }),
     );
