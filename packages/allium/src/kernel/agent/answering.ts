@@ -1,6 +1,7 @@
 /** Posting an answer from outside a run, and finding out whether it was the first. */
 
 import { cameTooLate, checkEdit, checkFits, firstAnswer, unknownRequest } from '../inbox/answers.js';
+import { claim, isClaimed } from '../inbox/claims.js';
 import { posted } from '../inbox/inbox.js';
 import { post } from '../inbox/posting.js';
 import type { SessionState } from '../journal/session-state.js';
@@ -28,11 +29,12 @@ export async function giveAnswer(session: Asked, requestId: string, decision: De
   const now = agent.clock.now();
   const items = await reached(() => posted(store, state));
   const others = [...(open?.requests.values() ?? [])].filter((other) => other.id !== requestId);
-  if (open?.decided?.answers.has(requestId) || (request && firstAnswer(items, request, now)))
-    throw cameTooLate(requestId, others);
+  const taken = open?.decided?.answers.has(requestId) || isClaimed(items, requestId);
+  if (taken || (request && firstAnswer(items, request, now))) throw cameTooLate(requestId, others);
   if (!request) throw unknownRequest(requestId, others);
   checkFits(request, decision, now);
   await checkEdit(agent.plan, open!, request, decision);
+  await reached(() => claim(store, id, request));
   const postId = randomId();
   await reached(() => post(store, id, { type: 'answer', requestId, decision, at: now, postId }));
   if (!(await reached(() => isFirst(session, state, request, postId, seq))))
@@ -54,7 +56,7 @@ async function isFirst(
   const { open } = await look();
   if (open?.requests.has(request.id)) {
     const first = firstAnswer(items, request, request.createdAt);
-    return first === undefined || first.postId === postId;
+    return first ? first.postId === postId : !isClaimed(items, request.id);
   }
   const entries = await store.read(id, seq + 1);
   return entries.some((entry) => entry.type === 'answer' && entry.postId === postId);

@@ -206,14 +206,13 @@ describe('a sub-agent that waits for an answer ends', () => {
 
   it('or goes on later, where the store fails when it is looked for', async () => {
     const store = memoryStore();
-    const { pending } = await firm({ store }).session.run('go');
-    const answers = { [pending[0]!.id]: { type: 'approve' as const } };
+    const { session } = firm({ store });
+    const { pending } = await session.run('go');
+    await session.answer(pending[0]!.id, { type: 'approve' });
     const down = storeWith(store, {
       read: (id, seq) => (id === 's' ? store.read(id, seq) : noServer()),
     });
-    await expect(firm({ store: down }).session.resume({ answers })).rejects.toMatchObject({
-      code: 'STORE_FAILED',
-    });
+    await expect(firm({ store: down }).session.resume()).rejects.toMatchObject({ code: 'STORE_FAILED' });
     expect(await firm({ store }).session.resume()).toMatchObject({ status: 'done', text: 'end' });
     expect(await ends(store)).toEqual(['done', 'done', 'done']);
   });

@@ -149,7 +149,7 @@ class ChildCall {
     const idOf = (n: number): string => childId(sessionId, this.place, n);
     for (let n = 1; ; n++) {
       const session = new Session(this.child.agent, idOf(n), forgets, store.raw);
-      const { open, ended } = await this.reached(() => session.peek());
+      const { open, ended } = await this.reached(() => session.peek(store));
       const failed = !open && isFailure(ended?.status);
       if (!failed || (!again && (await this.reached(() => store.head(idOf(n + 1)))) === 0)) return session;
     }
@@ -157,7 +157,8 @@ class ChildCall {
 
   private async goOn(session: Session): Promise<ChildOutcome> {
     const of = { agent: this.child.agent, sessionId: session.id };
-    const state = await this.reached(() => session.peek());
+    // The wait is the parent's: it ends with the parent, however long the child might wait.
+    const state = await this.reached(() => session.peek(this.run.store));
     if (!state.open && state.ended) {
       await this.closeOthers([]);
       return { ...of, ...stored(state, state.ended) };

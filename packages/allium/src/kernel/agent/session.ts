@@ -206,13 +206,16 @@ export class Session {
     return isThenable(state) ? state.then((read) => read.checkTenant(tenant)) : state.checkTenant(tenant);
   }
 
-  /** @internal The state of the run under way, or a look at the journal that disturbs none. */
-  peek(): Awaitable<SessionState> {
+  /**
+   * @internal The state of the run under way, or a look at the journal that disturbs none. `store`: with the limits on waits
+   * of whoever looks.
+   */
+  peek(store: Store = this.bounded): Awaitable<SessionState> {
     const { holder } = this;
     if (holder && holder.known.reading === 0) return holder.known;
     // A run of this object that just begins reads into its state by itself.
     const state = holder === this ? new SessionState(this.id) : this.known;
-    const wait = catchUp(this.bounded, state);
+    const wait = catchUp(store, state);
     return wait ? wait.then(() => state) : state;
   }
 

@@ -89,10 +89,10 @@ export class Assembler {
       case 'file':
         if (typeof part.data !== 'string' || typeof part.mimeType !== 'string')
           throw this.bad(part, '`data` and `mimeType` must be text');
-        return this.open({ ...part });
+        return this.open(only(part, ['type', 'data', 'mimeType', 'name', 'metadata']));
       case 'provider':
         if (typeof part.kind !== 'string') throw this.bad(part, '`kind` must be text');
-        return this.open({ ...part });
+        return this.open(only(part, ['type', 'kind', 'value', 'metadata']));
       case 'finish':
         if (!FINISH_REASONS.includes(part.reason))
           throw this.bad(part, `\`reason\` must be one of ${FINISH_REASONS.join(', ')}`);
@@ -255,6 +255,11 @@ function lackOfMetadata({ metadata, content }: ModelResponse): string | undefine
 function callOf({ id, name, arguments: args, metadata }: ModelPart & { type: 'tool-call' }): Block {
   const plain = { type: 'tool-call' as const, id: typeof id === 'string' ? id : '', name, arguments: args };
   return metadata === undefined ? plain : { ...plain, metadata };
+}
+
+/** A copy without other fields: no guard would look at them. */
+function only<P extends ModelPart>(part: P, fields: readonly string[]): Block {
+  return Object.fromEntries(Object.entries(part).filter(([field]) => fields.includes(field))) as Block;
 }
 
 /** What models told of answers whose input or output they did not tell, by the usage that was made of it. */

@@ -65,6 +65,19 @@ describe('provider content', () => {
     expect(read).toEqual(['title\na bad one', 'title\nfine']);
   });
 
+  it('keeps no fields that guards do not look at, nor does a file', async () => {
+    const more = { note: MAIL };
+    const parts: ModelPart[] = [
+      { ...found('fine'), ...more },
+      { type: 'file', data: 'aGk=', mimeType: 'text/plain', ...more },
+    ];
+    const { all } = await told(
+      new Agent({ model: scriptedModel([chunks(...parts)]), middleware: [guard()] }),
+    );
+    expect(all).toContain('fine');
+    expect(all).not.toContain(MAIL);
+  });
+
   it.each(['watched', 'unwatched'])('goes when a judge rewrites the response, %s', async (how) => {
     const rewrites = judging(() => ({ type: 'rewrite', text: 'Nothing.' }));
     const step = chunks({ type: 'thinking', text: 'Hm.' }, found({ quote: MAIL }), 'It is ann@x.org.', {

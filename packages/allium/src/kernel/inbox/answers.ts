@@ -115,9 +115,11 @@ export function firstAnswers(
   now: number,
 ): Map<string, Answer> {
   const answers = new Map<string, Answer>();
+  const claimed = new Set<string>();
   for (const { item } of posted) {
+    if (item.type === 'claim') claimed.add(item.requestId);
     const request = item.type === 'answer' && !answers.has(item.requestId) && open.get(item.requestId);
-    if (!request) continue;
+    if (!request || (claimed.has(request.id) && !item.relayed)) continue;
     try {
       const decision = checkAnswer(request, item.decision, item.at ?? now);
       answers.set(request.id, { decision, postId: item.postId });

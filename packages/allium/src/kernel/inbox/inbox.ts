@@ -67,7 +67,7 @@ export function tookAnswers(
   found: readonly Posted[],
   questions: { has(requestId: string): boolean },
 ): EntryBody {
-  const others = found.filter(({ item }) => item.type !== 'answer' || !questions.has(item.requestId));
+  const others = found.filter(({ item }) => !('requestId' in item && questions.has(item.requestId)));
   const waits = others.map(({ n }) => n);
   return { type: 'inbox', cursor: found.at(-1)!.n, ...(waits.length > 0 && { waits }) };
 }
@@ -154,7 +154,13 @@ function sort(run: InboxRun, taken: readonly Posted[], wanted: Wanted, begins: b
   const cursor = Math.max(state.inboxCursor, found.at(-1)!.n);
   const answers = firstAnswers(found, run.open.requests, run.clock.now());
   if (cursor === state.inboxCursor && ready.length === 0 && answers.size === 0) return undefined;
-  const waits = waiting.filter((one) => !ready.includes(one)).map(({ n }) => n);
+  const staysClaimed = ({ item }: Posted): boolean =>
+    item.type === 'claim' && run.open.requests.has(item.requestId) && !answers.has(item.requestId);
+  const waits = found
+    .filter((one) =>
+      (waiting as Posted[]).includes(one) ? !(ready as Posted[]).includes(one) : staysClaimed(one),
+    )
+    .map(({ n }) => n);
   return {
     messages: ready,
     answers,

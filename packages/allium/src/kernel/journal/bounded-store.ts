@@ -58,7 +58,10 @@ export class BoundedStore implements Store {
     private readonly clock: Clock,
     private readonly timeoutMs: number,
     private readonly waiter?: Waiter,
-  ) {}
+  ) {
+    // It is the store of the caller, who knows how long it may take.
+    this.timeoutMs = Math.min(timeoutMs, waiter?.above?.timeoutMs ?? timeoutMs);
+  }
 
   append(sessionId: string, expectedSeq: number, entries: readonly NewEntry[]): Awaitable<number> {
     this.check();

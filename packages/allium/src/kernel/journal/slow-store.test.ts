@@ -190,6 +190,7 @@ describe('a store that stops answering', () => {
   );
 
   it('ends a run with a sub-agent as soon, whichever of the two it fails', async () => {
+    const call = { name: 'child', args: { prompt: 'Help.' } };
     for (let from = 0; from < 12; from++)
       for (const method of methods) {
         const clock = fakeClock();
@@ -201,7 +202,7 @@ describe('a store that stops answering', () => {
           clock,
         });
         const agent = new Agent({
-          model: scriptedModel([toolCalls({ name: 'child' }, { name: 'child' }), 'done']),
+          model: scriptedModel([toolCalls(call, call), 'done']),
           tools: [child.asTool({ name: 'child', description: 'Helps.' })],
           store,
           clock,

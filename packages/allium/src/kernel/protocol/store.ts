@@ -226,7 +226,11 @@ export type InboxItem =
       readonly at?: number;
       /** Tells this answer from others to the same question: whoever posted it looks by it whether it was the first. */
       readonly postId?: string;
+      /** It comes from the caller of a sub-agent. */
+      readonly relayed?: true;
     }
+  /** A question of a sub-agent is being answered in the session of a caller: from now on only what is relayed counts. */
+  | { readonly type: 'claim'; readonly requestId: string }
   | { readonly type: 'cancel'; readonly reason?: string }
   /** Takes back the message of that number, if nobody has taken it in yet. */
   | { readonly type: 'unqueue'; readonly n: number };

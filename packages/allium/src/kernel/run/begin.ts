@@ -12,6 +12,7 @@ import {
   firstAnswers,
   unknownRequest,
 } from '../inbox/answers.js';
+import { claim } from '../inbox/claims.js';
 import { posted, type QueuedMessage, queued, tookAnswers } from '../inbox/inbox.js';
 import { post } from '../inbox/posting.js';
 import type { BoundedStore } from '../journal/bounded-store.js';
@@ -306,9 +307,14 @@ async function postAnswers(
   }
   try {
     for (const [requestId, postId] of ids) {
-      const at = options.parent ? open.requests.get(requestId)!.createdAt : now;
+      const request = open.requests.get(requestId)!;
+      const relayed = options.parent !== undefined;
+      // Whoever relays it has seen to that.
+      if (!relayed) await claim(store, state.sessionId, request);
+      const at = relayed ? request.createdAt : now;
       const decision = options.answers![requestId]!;
-      await post(store, state.sessionId, { type: 'answer', requestId, decision, at, postId });
+      const answer = { type: 'answer', requestId, decision, at, postId } as const;
+      await post(store, state.sessionId, relayed ? { ...answer, relayed } : answer);
     }
   } catch (error) {
     notBegun(error);

@@ -110,6 +110,16 @@ describe('an answer posted while a handler is asked', () => {
     expect(await it.running).toMatchObject({ status: 'done', pending: [] });
   });
 
+  it('makes the run go on although the handler fails afterwards', async () => {
+    const store = memoryStore();
+    const onRequest = async ({ id: requestId }: PendingRequest) => {
+      await store.post('s', { type: 'answer', requestId, decision: { type: 'reject', reason: 'No.' } });
+      throw new Error('The prompt broke.');
+    };
+    const session = payingAgent(store, [], [calls(0), 'end']).session('s');
+    expect(results(await session.run('go', { onRequest }))).toEqual(['No.']);
+  });
+
   it('counts before a later one of the handler, which is dropped visibly', async () => {
     const it = waiting();
     await it.asked;

@@ -92,6 +92,8 @@ export class LiveQuestions {
       const decision = await handler(request, ctx);
       return decision === undefined ? undefined : checkAnswer(request, decision, request.createdAt);
     } catch (error) {
+      // Whoever answered before it failed is heard first.
+      await this.lookOnce();
       attribute(error, { hook: 'onRequest', ...(by && { middleware: by }) }, this.run);
       throw error;
     }

@@ -225,6 +225,8 @@ export class ToolQuestions {
           decision,
           at,
           postId: postId!,
+          // A sub-agent is answered by its caller.
+          ...(run.depth > 0 && { relayed: true }),
         });
       }
       return posted(store, run.state);

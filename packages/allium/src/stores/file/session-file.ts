@@ -93,8 +93,8 @@ export class SessionFile {
     const taken = [...state.places].filter(([n]) => isTaken(n) || !waiting.has(n));
     if (taken.length === 0) return;
     // What is opened for appending cannot be written to elsewhere.
-    if (!fs.existsSync(this.path)) return;
-    const fd = fs.openSync(this.path, fs.constants.O_WRONLY);
+    const fd = openPlain(this.path, fs.constants.O_WRONLY);
+    if (fd === undefined) return;
     try {
       const { ino, birthtimeMs } = fs.fstatSync(fd);
       // Deleted meanwhile, and made again.

@@ -99,6 +99,16 @@ describe('sqliteStore', () => {
     other.close();
   });
 
+  it('keeps nothing of a deleted session on the disk, nor in its log', () => {
+    const file = newFile();
+    const store = on(file);
+    store.append('s', 0, [text('a secret')]);
+    store.delete('s');
+    for (const name of [file, `${file}-wal`])
+      expect(fs.readFileSync(name, 'latin1')).not.toContain('a secret');
+    store.close();
+  });
+
   it('refuses a database that a newer release has written', () => {
     const database = openDatabase(':memory:');
     sqliteStore({ database });

@@ -285,6 +285,7 @@ class SqliteStore implements SyncStore {
       for (const { key, id } of this.#all<{ key: number; id: string }>(named, sessionId, from, to))
         if (id === sessionId || isBelow(id, sessionId)) this.#remove(key, id);
     });
+    this.#scrub();
   }
 
   #remove(key: number, sessionId: string): void {

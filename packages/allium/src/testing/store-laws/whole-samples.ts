@@ -122,7 +122,15 @@ type Posted = { readonly [Kind in InboxItem['type']]: Whole<Extract<InboxItem, {
 const posted: Posted = {
   steer: { type: 'steer', message: asked },
   follow_up: { type: 'follow_up', message: asked },
-  answer: { type: 'answer', requestId: 'q', decision: decisions.approve, at: NOW, postId: 'p' },
+  answer: {
+    type: 'answer',
+    requestId: 'q',
+    decision: decisions.approve,
+    at: NOW,
+    postId: 'p',
+    relayed: true,
+  },
+  claim: { type: 'claim', requestId: 'q' },
   cancel: { type: 'cancel', reason: 'Enough.' },
   unqueue: { type: 'unqueue', n: 1 },
 };

@@ -1,0 +1,48 @@
+/** A question of a sub-agent can be answered in its session and in those of its callers: the first answer counts there, too. */
+
+import { catchUp, SessionState } from '../journal/session-state.js';
+import { parentOf } from '../journal/store-kit.js';
+import type { PendingRequest, Posted, Store } from '../protocol/store.js';
+import { cameTooLate, firstAnswer } from './answers.js';
+import { posted } from './inbox.js';
+import { post } from './posting.js';
+
+/**
+ * Before an answer is given in the session of a caller, the sessions further in are told: what is posted there from now on
+ * comes too late. Throws if somebody was faster there.
+ */
+export async function claim(store: Store, sessionId: string, request: PendingRequest): Promise<void> {
+  for (const { at, requestId } of placesOf(sessionId, request)) {
+    const state = new SessionState(at);
+    await catchUp(store, state);
+    const open = state.open?.requests.get(requestId);
+    if (!open) throw cameTooLate(request.id, []);
+    await post(store, at, { type: 'claim', requestId });
+    const items = await posted(store, state);
+    await catchUp(store, state);
+    if (firstAnswer(items, open, open.createdAt) || !state.open?.requests.has(requestId))
+      throw cameTooLate(request.id, []);
+  }
+}
+
+/** Where the question stands in the sessions below this one, and under which id, from the outside in. */
+function placesOf(sessionId: string, { id, from }: PendingRequest): { at: string; requestId: string }[] {
+  const sessions: string[] = [];
+  for (let at = from?.sessionId; at !== sessionId; at = parentOf(at)) {
+    if (at === undefined) return [];
+    sessions.unshift(at);
+  }
+  let outer = sessionId;
+  let requestId = id;
+  return sessions.map((at) => {
+    // The id begins with the place of the sub-agent, which is also how its session is called.
+    requestId = requestId.slice(at.slice(outer.length).replace(/~\d+$/, '').length);
+    outer = at;
+    return { at, requestId };
+  });
+}
+
+/** Is it being answered in the session of a caller? */
+export function isClaimed(items: readonly Posted[], requestId: string): boolean {
+  return items.some(({ item }) => item.type === 'claim' && item.requestId === requestId);
+}
