@@ -28,7 +28,7 @@ export type { SharedLimiter } from './shared.js';
 export interface RateLimitOptions extends NamedOptions {
   /** Calls that may begin within any `perMs`, for each key. Needed unless there is a `limiter`. */
   readonly limit?: number;
-  /** Milliseconds that `limit` is about. Needed unless there is a `limiter`. */
+  /** The window, in milliseconds. Needed unless there is a `limiter`. */
   readonly perMs?: number;
   /** Whose limit it is. @default the tenant */
   readonly key?: (ctx: RunContext | ModelContext | ToolContext) => string;

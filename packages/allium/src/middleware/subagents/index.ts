@@ -77,7 +77,7 @@ export interface SubagentsOptions extends NamedOptions {
    */
   readonly mapEvent?: (event: AgentEvent, agentId: string) => unknown;
   /**
-   * Called as sub-agents do things.
+   * Called with each event of a sub-agent, as it happens.
    *
    * Contract: awaited, in order for each sub-agent, unless the call is aborted. If it or `mapEvent` throws, a
    * `custom` event `subagent_event_failed` says so, and nothing else changes.
