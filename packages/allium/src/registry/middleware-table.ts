@@ -717,7 +717,7 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
           type: 'number',
         },
         perMs: {
-          description: 'Milliseconds that `limit` is about. Needed unless there is a `limiter`.',
+          description: 'The window, in milliseconds. Needed unless there is a `limiter`.',
           type: 'number',
         },
         key: { description: 'Whose limit it is. Default: the tenant', anyOf: [code] },
@@ -944,7 +944,7 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
             'What `onEvent` and `details.events` get of an event: JSON, or undefined to leave it out. Default: a short form of turns, answers, tool results and ends',
           anyOf: [code],
         },
-        onEvent: { description: 'Called as sub-agents do things.', anyOf: [code] },
+        onEvent: { description: 'Called with each event of a sub-agent, as it happens.', anyOf: [code] },
         tracer: {
           description:
             "A tracing middleware, outermost in every sub-agent. If it is the parent's own instance, `ctx.parentRunId` leads it to the caller.",
