@@ -5,9 +5,9 @@ import { checkPatterns, isCredentialHeader, MASK, masking, type Pattern } from '
 
 /** Options that `record` and `replay` share: both have to be given the same, or keys differ. */
 export interface CleaningOptions {
-  /** Texts and expressions that are never written, beside secrets of the environment and authorization headers. */
+  /** Texts and expressions that are never written, besides secrets from the environment and authorization headers. */
   readonly redact?: readonly Pattern[];
-  /** Applied to every text of a question before it is compared and written: for dates and the like. */
+  /** Applied to every text of a question before it is compared and written: for dates and other things that differ each time. */
   readonly normalise?: (text: string) => string;
 }
 

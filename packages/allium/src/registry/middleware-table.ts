@@ -25,16 +25,17 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
       properties: {
         policy: {
           description:
-            'Who decides about a call. Tools that it does not name are asked about. Default: every call is asked about',
+            'Who decides about a call. A person is asked about tools that it does not name. Default: every call is asked about',
           anyOf: [code],
         },
         onRequest: {
-          description: 'Answers in place, without suspending the run; undefined suspends after all.',
+          description:
+            'Answers right away, without suspending the run; returning undefined suspends it after all.',
           anyOf: [code],
         },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -47,20 +48,20 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
       type: 'object',
       properties: {
         sink: {
-          description: 'Takes the lines: a function, or a file. A line is written before the run goes on.',
+          description: 'Takes the lines: a function, or a file. The run waits for each line to be written.',
           anyOf: [code],
         },
         key: {
           description:
-            'Seals the lines (HMAC-SHA256). Without it they are hashed, which anyone who can write can do again.',
+            'Seals the lines (HMAC-SHA256). Without it they are only hashed, and anybody who can write the log can redo the hashes.',
           anyOf: [code],
         },
         content: {
-          description: 'Text of answers, arguments and results; `false` leaves it out. Default: true',
+          description: 'Log the text of answers, arguments and results; `false` leaves it out. Default: true',
           type: 'boolean',
         },
         name: {
-          description: "Needed when two of them stand in one list. Default: 'audit-log'",
+          description: "Its name; give each its own when a list has two. Default: 'audit-log'",
           type: 'string',
         },
       },
@@ -80,23 +81,26 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         },
         per: {
           description:
-            "Who shares it. A function names the account, for example a tenant and a month. Default: 'run'",
+            "Who shares the budget. A function names the account, for example a tenant and a month. Default: 'run'",
           anyOf: [{ enum: ['run', 'session', 'tenant'] }, code],
         },
         store: {
           description:
-            'Where amounts are kept. Default: with the run or session; for tenants and names in the memory of this process',
+            'Where amounts are kept. Default: with the run or session; for tenants and your own accounts, in the memory of this process',
           anyOf: [code],
         },
-        priceOf: { description: 'Prices of models that carry none. Needed for `usd`.', anyOf: [code] },
+        priceOf: {
+          description: 'Prices for models that have none. `usd` needs the price of every model.',
+          anyOf: [code],
+        },
         subagents: {
           description:
-            "Sub-agents that do not have this budget: `limit` stops them when it is used up, `count` only books what they used. Default: 'limit'",
+            "How sub-agents without this budget are treated: `limit` stops them when it is used up, `count` only books what they used. Default: 'limit'",
           enum: ['limit', 'count'],
         },
         name: {
           description:
-            "Needed when two of them `per` session stand in one list; part of the keys in `store`. Default: 'budget'",
+            "Its name, part of the keys in `store`; give each its own when a list has two `per` session. Default: 'budget'",
           type: 'string',
         },
       },
@@ -109,10 +113,10 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
       type: 'object',
       properties: {
         store: { description: 'Default: a store in memory of `maxEntries` answers', anyOf: [code] },
-        ttlMs: { description: 'Milliseconds an answer is good for. Default: for ever', type: 'number' },
+        ttlMs: { description: 'Milliseconds an answer is good for. Default: forever', type: 'number' },
         maxEntries: {
           description:
-            'Answers the store in memory keeps; then it drops those that were not used for longest. Default: 1000',
+            'Answers the store in memory keeps; beyond that it drops the least recently used. Default: 1000',
           type: 'number',
         },
         scope: {
@@ -121,17 +125,17 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         },
         key: {
           description:
-            'What makes two requests the same, within the scope; undefined leaves this call out. Default: cacheKey',
+            'What makes two requests the same, within the scope; undefined skips the cache for this call. Default: cacheKey',
           anyOf: [code],
         },
         maxWaitMs: {
           description:
-            'Milliseconds to wait for the same request of another run before making the call anyway; a run whose stream nobody reads is not waited for. Default: 60_000',
+            'Milliseconds to wait for the same request of another run before making the call anyway. It does not wait for a run whose stream nobody reads. Default: 60_000',
           type: 'number',
         },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -145,7 +149,7 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
       properties: {
         modelCalls: {
           description:
-            'Model calls of a run that pass through here, without those of other middleware: an integer ≥ 1. Default: no limit',
+            'Model calls of a run that pass through here, not counting those of other middleware: an integer ≥ 1. Default: no limit',
           type: 'number',
         },
         toolCalls: {
@@ -164,7 +168,7 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -193,12 +197,12 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         },
         failsOn: {
           description:
-            'Which errors count: a function, or a class of errors. Never asked about stops, suspensions and aborts. Default: isTransient for models, all for tools',
+            'Which errors count: a function, or an error class. Never asked about stops, suspensions and aborts. Default: isTransient for models, all for tools',
           anyOf: [code],
         },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -213,7 +217,7 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         summaryModel: { description: 'Writes the summaries.', anyOf: [code] },
         maxTokens: {
           description:
-            'Tokens of a request from which on it is compacted: an integer ≥ 1. Leave room for the answer.',
+            'Compact a request that has this many tokens: an integer ≥ 1. Leave room for the answer.',
           type: 'number',
         },
         keepTailTokens: {
@@ -234,19 +238,19 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
           description: 'Show the summariser only the length of results over 120 characters. Default: true',
           type: 'boolean',
         },
-        summaryPrompt: { description: 'The system prompt of the summariser.', type: 'string' },
+        summaryPrompt: { description: "The summariser's system prompt.", type: 'string' },
         existingSummarySuffix: {
-          description: 'Follows it when there is a summary to merge with.',
+          description: 'Added to the prompt when there is already a summary to merge with.',
           type: 'string',
         },
         tokenCounter: {
           description:
-            'Counts the tokens of a text. Default: `gpt-tokenizer` or `tokenx` where installed, else an estimate',
+            'Counts the tokens of a text. Default: `gpt-tokenizer` or `tokenx` if installed, else an estimate',
           anyOf: [code],
         },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -259,7 +263,7 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
     shape: {
       type: 'object',
       properties: {
-        max: { description: 'Calls that may be under way at once, for each key.', type: 'number' },
+        max: { description: 'Calls that may run at once, for each key.', type: 'number' },
         key: { description: 'Whose limit it is. Default: the tenant', anyOf: [code] },
         maxWaitMs: {
           description: 'Milliseconds a call may wait for its turn; 0 refuses at once. Default: Infinity',
@@ -268,7 +272,7 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         scope: { description: "What is counted. Default: 'model'", enum: ['model', 'run', 'tool'] },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -283,12 +287,12 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
       properties: {
         level: {
           description:
-            "`error`: failures only; `info`: one line per call as well; `debug`: with arguments and text. Default: 'info'",
+            "`error`: failures only; `info`: also one line per call; `debug`: also arguments and text. Default: 'info'",
           enum: ['error', 'info', 'debug'],
         },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -307,13 +311,13 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         },
         on: {
           description:
-            '`model` bounds user messages and results in requests, `tool` the results that go into the history. Default: both',
+            '`model` limits user messages and results in requests, `tool` limits the results that go into the history. Default: both',
           type: 'array',
           items: { enum: ['model', 'tool'] },
         },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -327,7 +331,7 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
       properties: {
         clearToolResultsAfterTokens: {
           description:
-            'Tokens of a request from which on old results are cleared: an integer ≥ 0. Default: 100_000',
+            'Clear old results once a request has this many tokens: an integer ≥ 0. Default: 100_000',
           type: 'number',
         },
         keep: {
@@ -336,12 +340,12 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         },
         tokenCounter: {
           description:
-            'Counts the tokens of a text. Default: `gpt-tokenizer` or `tokenx` where installed, else an estimate',
+            'Counts the tokens of a text. Default: `gpt-tokenizer` or `tokenx` if installed, else an estimate',
           anyOf: [code],
         },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -355,7 +359,7 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
       properties: {
         prices: {
           description:
-            "US dollars per million tokens: by `provider/id` or `id`, or a function. Models that are not in here cost what their own `price` says. Default: a model's own `price`, else the table of `@pydantic/genai-prices`",
+            "US dollars per million tokens: by `provider/id` or `id`, or a function. Models not listed here cost what their own `price` says. Default: a model's own `price`, else the table of `@pydantic/genai-prices`",
           anyOf: [
             {
               type: 'object',
@@ -365,12 +369,12 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
           ],
         },
         onCost: {
-          description: 'Told of each call, and awaited. What it throws fails the run.',
+          description: 'Called after each model call, and awaited. If it throws, the run fails.',
           anyOf: [code],
         },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -382,20 +386,24 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
     shape: {
       type: 'object',
       properties: {
-        groups: { description: 'A tool may be in one group only.', type: 'array', items: code },
+        groups: {
+          description: 'The groups; each tool may be in one group only.',
+          type: 'array',
+          items: code,
+        },
         strategy: {
           description:
-            "`dispatch`: what the model is shown never changes; it calls loaded tools through `deferred_tool_call`. `inject`: loaded tools are added to the tools of the request. Default: 'dispatch'",
+            "`dispatch`: what the model sees never changes; it calls loaded tools through `deferred_tool_call`. `inject`: loaded tools are added to the tools of the request. Default: 'dispatch'",
           enum: ['dispatch', 'inject'],
         },
         maxSessions: {
           description:
-            'Sessions whose loaded tools are kept in memory; beyond it loaders run again: an integer ≥ 1. Default: 1000',
+            'Sessions whose loaded tools are kept in memory; beyond that, loaders run again: an integer ≥ 1. Default: 1000',
           type: 'number',
         },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -409,22 +417,22 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
       type: 'object',
       properties: {
         models: {
-          description: 'Asked one after the other when the model of the call fails. At least one, each once.',
+          description: 'Asked in order when the model of the call fails. At least one, each once.',
           type: 'array',
           items: code,
         },
         on: {
           description:
-            'Which errors are worth another model: a function, or a class of errors. Never asked about stops, suspensions and aborts. Default: mayFallBack',
+            'Which errors are worth another model: a function, or an error class. Never asked about stops, suspensions and aborts. Default: mayFallBack',
           anyOf: [code],
         },
         sticky: {
-          description: 'The rest of the run stays with the model that was switched to. Default: false',
+          description: 'Stay with the new model for the rest of the run. Default: false',
           type: 'boolean',
         },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -438,8 +446,7 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
       type: 'object',
       properties: {
         roots: {
-          description:
-            'Folders that paths must stay inside of. Relative paths of a model start from the first.',
+          description: "Folders that paths must stay inside. A model's relative paths start from the first.",
           type: 'array',
           items: { type: 'string' },
         },
@@ -449,7 +456,7 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
           items: { type: 'string' },
         },
         maxBytes: {
-          description: 'Bytes that an existing file may have: an integer ≥ 0. Default: any number',
+          description: 'The largest size of an existing file, in bytes: an integer ≥ 0. Default: any number',
           type: 'number',
         },
         mustExist: {
@@ -459,7 +466,7 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         },
         args: {
           description:
-            'Which arguments are paths, at any depth: names for all tools, or names by tool; case makes no difference. Then nothing else is judged. Default: those called like one (path, filePath, src, target, …), and what else looks like one',
+            'Which arguments are paths, at any depth: names for all tools, or names by tool; case makes no difference. With it, nothing else is judged. Default: those named like one (path, filePath, src, target, …), and others that look like one',
           anyOf: [
             { type: 'array', items: { type: 'string' } },
             { type: 'object', additionalProperties: { type: 'array', items: { type: 'string' } } },
@@ -467,7 +474,7 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -488,7 +495,7 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -511,12 +518,12 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         },
         tokenCounter: {
           description:
-            'Counts the tokens of a text. Default: `gpt-tokenizer` or `tokenx` where installed, else an estimate',
+            'Counts the tokens of a text. Default: `gpt-tokenizer` or `tokenx` if installed, else an estimate',
           anyOf: [code],
         },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -528,7 +535,10 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
     shape: {
       type: 'object',
       properties: {
-        store: { description: 'Has to outlive the process to be of use after a crash.', anyOf: [code] },
+        store: {
+          description: 'Where results are kept. To help after a crash, it has to outlive the process.',
+          anyOf: [code],
+        },
         tools: {
           description:
             'Which tools: names, or a function that is asked for each call. Default: all that are not declared `idempotent`',
@@ -536,13 +546,13 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         },
         key: {
           description:
-            'What names a call, within its tenant; undefined leaves it out. Default: ctx.idempotencyKey',
+            'Identifies a call, within its tenant and tool; undefined leaves the call out. Default: ctx.idempotencyKey',
           anyOf: [code],
         },
         ttlMs: { description: 'Milliseconds a result is kept. Default: 86_400_000, a day', type: 'number' },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -557,17 +567,16 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
       properties: {
         window: {
           description:
-            'How many of the latest turns with tool calls are looked at: an integer from 2 to 1000. Default: 6',
+            'How many of the latest turns with tool calls to look at: an integer from 2 to 1000. Default: 6',
           type: 'number',
         },
         repeats: {
-          description:
-            'How many of them may be alike before it is a loop: an integer from 2 to `window`. Default: 3',
+          description: 'How many identical turns make a loop: an integer from 2 to `window`. Default: 3',
           type: 'number',
         },
         ignore: {
           description:
-            'Tools that may repeat, such as those that poll: their names, or a function that knows. Default: none',
+            'Tools that may repeat, such as those that poll: names, or a function of the call. Default: none',
           anyOf: [{ type: 'array', items: { type: 'string' } }, code],
         },
         action: {
@@ -577,7 +586,7 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -592,7 +601,7 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         turns: { description: 'Turns a run may take. Default: 10', type: 'number' },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -606,17 +615,17 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
       properties: {
         memory: code,
         k: {
-          description: 'Items recalled for a run, at most: an integer from 1 to 100. Default: 5',
+          description: 'How many items to recall for a run, at most: an integer from 1 to 100. Default: 5',
           type: 'number',
         },
         scope: {
           description:
-            "Whose items: of all sessions of the tenant, or of this session only. Default: 'tenant'",
+            "Which items to recall: from the tenant's other sessions, or from this session only. Default: 'tenant'",
           enum: ['tenant', 'session'],
         },
         remember: {
           description:
-            'What of a finished run is worth keeping: texts, each an item. May be async; what it throws is told in an event. Default: what the user said and the final answer, as one item',
+            'What to keep of a finished run: texts, each an item. May be async; if it throws, an event says so. Default: what the user said and the final answer, as one item',
           anyOf: [code],
         },
         timeoutMs: {
@@ -625,7 +634,7 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -640,14 +649,14 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
       properties: {
         span: {
           description:
-            "Starts a span; `parent` is what it returned for the run, or for a sub-agent's run, for the run that called it.",
+            "Starts a span. `parent` is the handle of the run's span, or for a sub-agent's run, that of the run that called it.",
           anyOf: [code],
         },
         counter: { description: 'Adds to a counter.', anyOf: [code] },
         histogram: { description: 'Records a value: seconds or tokens.', anyOf: [code] },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -661,12 +670,12 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
       properties: {
         text: {
           description:
-            "What the model reads in the place of a result that is missing. Default: 'No result: the call was interrupted.'",
+            "What the model reads in place of a missing result. Default: 'No result: the call was interrupted.'",
           type: 'string',
         },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -680,17 +689,17 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
       properties: {
         ttl: {
           description:
-            "How long a provider is to keep what it cached, where it lets one choose: `'5m'` or `'1h'`. Default: '5m'",
+            "How long the provider keeps what it cached, if it lets you choose: `'5m'` or `'1h'`. Default: '5m'",
           enum: ['5m', '1h'],
         },
         maxMessages: {
           description:
-            'Messages that are marked, at most, beside the system prompt: an integer from 0 to 3. Default: 2',
+            'How many messages to mark, at most, besides the system prompt: an integer from 0 to 3. Default: 2',
           type: 'number',
         },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -707,11 +716,14 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
             'Calls that may begin within any `perMs`, for each key. Needed unless there is a `limiter`.',
           type: 'number',
         },
-        perMs: { description: 'Milliseconds. Needed unless there is a `limiter`.', type: 'number' },
+        perMs: {
+          description: 'The window, in milliseconds. Needed unless there is a `limiter`.',
+          type: 'number',
+        },
         key: { description: 'Whose limit it is. Default: the tenant', anyOf: [code] },
         mode: {
           description:
-            "What happens to a call over the limit: it waits for its turn, or is refused. Default: 'wait'",
+            "What happens to a call over the limit: it waits its turn, or is refused. Default: 'wait'",
           enum: ['wait', 'reject'],
         },
         maxWaitMs: {
@@ -721,12 +733,12 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         },
         scope: { description: "What is counted. Default: 'model'", enum: ['model', 'run', 'tool'] },
         limiter: {
-          description: 'Counts for several processes, in the place of `limit` and `perMs`.',
+          description: 'Counts for several processes, instead of `limit` and `perMs`.',
           anyOf: [code],
         },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -740,12 +752,12 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
       properties: {
         to: {
           description:
-            'The cassette: a file, begun anew with the first call; a list that lines are added to; or a function that is called with one line after the other and awaited. What it throws fails the call that was recorded.',
+            'The cassette: a file, started over with the first call; a list that lines are added to; or a function that is called with each line and awaited. If it throws, the recorded call fails.',
           anyOf: [code],
         },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -759,17 +771,17 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
       type: 'object',
       properties: {
         from: {
-          description: 'The cassette: a file, or its lines. It is read with the first call.',
+          description: 'The cassette: a file, or its lines. It is read at the first call.',
           anyOf: [code],
         },
         onMiss: {
           description:
-            "What a call means that was not recorded: the run fails, or the call is made. Default: 'error'",
+            "What happens to a call that was not recorded: the run fails, or the call is made. Default: 'error'",
           enum: ['error', 'passthrough'],
         },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -786,7 +798,7 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         minDelayMs: { description: 'Milliseconds before the second attempt. Default: 500', type: 'number' },
         maxDelayMs: {
           description:
-            'The longest wait. When the other side asks for a longer one, there is no further attempt. Default: 30_000',
+            'The longest wait, in milliseconds. If the other side asks for a longer one, there is no further attempt. Default: 30_000',
           type: 'number',
         },
         factor: {
@@ -800,14 +812,17 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         },
         retryOn: {
           description:
-            'Which errors are worth another attempt: a function, or a class of errors. Never asked about stops, suspensions and aborts. Default: isTransient',
+            'Which errors are worth another attempt: a function, or an error class. Never asked about stops, suspensions and aborts. Default: isTransient',
           anyOf: [code],
         },
         on: { description: "What is retried. Default: 'model'", enum: ['model', 'tool'] },
-        random: { description: 'From 0 up to 1, for the jitter. Default: Math.random', anyOf: [code] },
+        random: {
+          description: 'A number from 0 up to 1, for the jitter. Default: Math.random',
+          anyOf: [code],
+        },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -819,14 +834,18 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
     shape: {
       type: 'object',
       properties: {
-        dir: { description: 'The folder whose folders are skills: those with a SKILL.md.', type: 'string' },
+        dir: {
+          description: 'The folder of skills: each of its folders with a SKILL.md is one.',
+          type: 'string',
+        },
         maxBytes: {
-          description: 'Bytes that a file of a skill may have to be read: an integer ≥ 1. Default: 100_000',
+          description:
+            'The largest file of a skill that can be read, in bytes: an integer ≥ 1. Default: 100_000',
           type: 'number',
         },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -841,12 +860,12 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
       properties: {
         log: {
           description:
-            'Takes one line per call, and is awaited. What it throws is noted in `result.changes`. Default: stderr, by `console.error`: stdout is for what a program is asked for',
+            "Called with one line per call, and awaited. If it throws, that is noted in `result.changes`. Default: stderr, through `console.error`: stdout is for a program's output",
           anyOf: [code],
         },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -866,16 +885,16 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         },
         mode: {
           description:
-            "How the model learns of the schema. `auto` sends it as `settings.responseSchema` where the schema exposes its JSON Schema; `prompt` puts it at the end of the system prompt; `validate` does neither. Default: 'auto'",
+            "How the model gets the schema. `auto` sends it as `settings.responseSchema` if the schema exposes its JSON Schema or `toJsonSchema` makes it; `prompt` puts it at the end of the system prompt; `validate` does neither. Default: 'auto'",
           enum: ['auto', 'prompt', 'validate'],
         },
         toJsonSchema: {
-          description: 'Makes the JSON Schema where the schema does not expose one.',
+          description: 'Makes the JSON Schema if the schema does not expose one.',
           anyOf: [code],
         },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -890,12 +909,13 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
       properties: {
         agents: {
           description:
-            'Kinds of sub-agents, by type. `general-purpose` exists always; give it here to change it. Default: {}',
+            'Kinds of sub-agents, by type. `general-purpose` always exists; list it here to change it. Default: {}',
           type: 'object',
           additionalProperties: code,
         },
         defaultModel: {
-          description: 'Of those that have none of their own. Default: the model of the agent that calls',
+          description:
+            'The model of sub-agents that have none of their own. Default: the model of the agent that calls',
           anyOf: [code],
         },
         sharedTools: { description: 'Tools of every sub-agent. Default: []', type: 'array', items: code },
@@ -906,7 +926,7 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         },
         inheritGuards: {
           description:
-            'Whether the guards of the calling agent judge in sub-agents too, after their own. Default: true',
+            'Whether the guards of the calling agent also judge in sub-agents, after their own. Default: true',
           type: 'boolean',
         },
         excludeTools: {
@@ -916,23 +936,23 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         },
         maxDepth: { description: 'How deep sub-agents may start sub-agents. Default: 3', type: 'number' },
         maxConcurrent: {
-          description: 'Sub-agents that one run has at work at once; more calls wait. Default: 4',
+          description: 'How many sub-agents of one run work at once; more calls wait. Default: 4',
           type: 'number',
         },
         mapEvent: {
           description:
-            'What `onEvent` and `details.events` are given of an event: JSON, or undefined to leave it out. Default: a short form of turns, answers, tool results and ends',
+            'What `onEvent` and `details.events` get of an event: JSON, or undefined to leave it out. Default: a short form of turns, answers, tool results and ends',
           anyOf: [code],
         },
-        onEvent: { description: 'Told what sub-agents do, as it happens.', anyOf: [code] },
+        onEvent: { description: 'Called with each event of a sub-agent, as it happens.', anyOf: [code] },
         tracer: {
           description:
-            'A middleware that traces; outermost in every sub-agent. The one of the parent finds `ctx.parentRunId`.',
+            "A tracing middleware, outermost in every sub-agent. If it is the parent's own instance, `ctx.parentRunId` leads it to the caller.",
           anyOf: [code],
         },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -968,7 +988,7 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -982,7 +1002,7 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
       properties: {
         systemPrompt: {
           description:
-            'Stands at the end of the system prompt; empty text for nothing. Default: how and when to keep a list',
+            'Added at the end of the system prompt; empty text for nothing. Default: how and when to keep a list',
           type: 'string',
         },
         toolDescription: {
@@ -991,7 +1011,7 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -1012,7 +1032,7 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         store: { description: 'Default: a store in memory of `maxEntries` results', anyOf: [code] },
         maxEntries: {
           description:
-            'Results the store in memory keeps; then it drops those that were not used for longest. Default: 1000',
+            'Results the store in memory keeps; beyond that it drops the least recently used. Default: 1000',
           type: 'number',
         },
         scope: {
@@ -1021,7 +1041,7 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         },
         key: {
           description:
-            'What makes two calls the same, within the scope; undefined leaves this call out. Default: the tool and its arguments',
+            'What makes two calls the same, within the scope; undefined skips the cache for this call. Default: the tool and its arguments',
           anyOf: [code],
         },
         maxWaitMs: {
@@ -1031,7 +1051,7 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -1046,13 +1066,13 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         model: { description: 'Plays the tools.', anyOf: [code] },
         tools: {
           description:
-            'Which tools it plays, by name or as they are; none with an empty list. Default: all of them',
+            'Which tools it plays, by name or as tool objects; an empty list plays none. Default: all of them',
           type: 'array',
           items: { anyOf: [{ type: 'string' }, code] },
         },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -1067,18 +1087,18 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
       properties: {
         format: {
           description:
-            'Words a failure for the model. What it returns still passes through `hide`. Default: name of the tool and message, without the stack',
+            'Turns an error into text for the model. `hide` is applied to what it returns. Default: name of the tool and message, without the stack',
           anyOf: [code],
         },
         hide: {
           description:
-            'What is removed from the text: patterns, or texts to be found as they are. Default: nothing',
+            'What to remove from the text: patterns, or texts to match literally. Default: nothing',
           type: 'array',
           items: { type: 'string' },
         },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -1095,14 +1115,14 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
             'Tokens of text a result may have, the note about the rest included: an integer ≥ 100. Default: 10_000',
           type: 'number',
         },
-        spill: { description: 'Keeps what is too long. Default: memorySpill()', anyOf: [code] },
+        spill: { description: 'Stores what is too long. Default: memorySpill()', anyOf: [code] },
         tokenCounter: {
           description: 'Counts the tokens of a text. Default: a quarter of its characters',
           anyOf: [code],
         },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },
@@ -1116,7 +1136,8 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
       properties: {
         model: { description: 'Picks the tools.', anyOf: [code] },
         maxTools: {
-          description: 'Tools it may pick, beside those that are always shown: an integer ≥ 1. Default: 10',
+          description:
+            'How many tools it may pick, besides those that are always shown: an integer ≥ 1. Default: 10',
           type: 'number',
         },
         alwaysInclude: {
@@ -1126,12 +1147,12 @@ export const MIDDLEWARE: Readonly<Record<string, MiddlewareModule>> = {
         },
         includeMiddlewareTools: {
           description:
-            'Tools that middleware bring are always shown: they may not work without them. False: they are picked like others. Default: true',
+            'Always show the tools that middleware bring, since middleware may not work without them; false: they are picked like others. Default: true',
           type: 'boolean',
         },
         name: {
           description:
-            'What it is called. Its state belongs to this name, so two of a kind in one list need one each. Default: its kind',
+            'Its name. State is kept under it, so two of a kind in one list need different names. Default: its kind',
           type: 'string',
         },
       },

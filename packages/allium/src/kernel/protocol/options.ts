@@ -13,7 +13,7 @@ export function checkOptions(factory: string, options: unknown, allowed: readonl
 
 /** What the options of every middleware have. */
 export interface NamedOptions {
-  /** What it is called. Its state belongs to this name, so two of a kind in one list need one each. @default its kind */
+  /** Its name. State is kept under it, so two of a kind in one list need different names. @default its kind */
   readonly name?: string;
 }
 

@@ -29,27 +29,29 @@ export type ApprovalVerdict =
   | { readonly type: 'ask'; readonly details?: unknown; readonly timeoutMs?: number };
 
 /**
- * A function of the call. `ctx.args` are the validated arguments: of the type of the tool in `policyFor(tool, rule)`, or
- * once `ctx.is(tool)` has said which tool it is.
+ * A function of the call. `ctx.args` are the validated arguments. They have the tool's type in `policyFor(tool,
+ * rule)`, and elsewhere once `ctx.is(tool)` has told which tool it is.
  *
- * Contract: it is awaited, and asked once for each call and its arguments, also over a resume; when a person or another
- * middleware changes the arguments it is asked about the new ones. If it throws, or returns something that is no verdict,
- * a person is asked.
+ * Contract: it is awaited, and asked once for each call and its arguments, also across a resume. If a person or
+ * another middleware changes the arguments, it is asked about the new ones. If it throws, or returns something that
+ * is not a verdict, a person is asked.
  */
 export type ApprovalRule<Args = unknown> = (ctx: ToolContext<Args>) => Awaitable<ApprovalVerdict>;
 
-/** One rule for all calls, or a verdict or rule by the name of the tool. `'*'` is for the tools without a line. */
+/** One rule for all calls, or a verdict or rule for each tool name. `'*'` covers the tools without a line. */
 export type ApprovalPolicy = ApprovalRule | Readonly<Record<string, ApprovalVerdict | ApprovalRule>>;
 
 export interface ApprovalOptions extends NamedOptions {
-  /** Who decides about a call. Tools that it does not name are asked about. @default every call is asked about */
+  /**
+   * Who decides about a call. A person is asked about tools that it does not name. @default every call is asked about
+   */
   readonly policy?: ApprovalPolicy;
   /**
-   * Answers in place, without suspending the run; undefined suspends after all.
+   * Answers right away, without suspending the run; returning undefined suspends it after all.
    *
-   * Contract: it is awaited, but not longer than the request allows, the run goes on, or nobody else has answered; its
-   * signal tells when. The questions of a batch come one after the other. What it throws becomes the error of the run. A
-   * question that is open already when a run is resumed is for the handler of `resume()` or of the agent.
+   * Contract: it is awaited until the request times out, the run ends or somebody else answers; its signal tells
+   * when. The questions of a batch come one after the other. If it throws, the run fails with that error. It is not
+   * called for a question that is already open when a run is resumed: the handler of `resume()` or of the agent is.
    */
   readonly onRequest?: RequestHandler;
 }
@@ -59,7 +61,7 @@ export function deny(reason?: string): ApprovalVerdict {
   return { type: 'deny', ...(reason !== undefined && { reason }) };
 }
 
-/** A person decides. `details` (JSON) is what they are shown; after `timeoutMs` the call counts as rejected. */
+/** A person decides. `details` (JSON) is what they see; after `timeoutMs` the call counts as rejected. */
 export function ask(details?: unknown, timeoutMs?: number): ApprovalVerdict {
   return {
     type: 'ask',
@@ -70,7 +72,7 @@ export function ask(details?: unknown, timeoutMs?: number): ApprovalVerdict {
 
 /**
  * Allows, refuses, or asks a person about each tool call before it runs. A run with open questions is suspended, and
- * goes on with `session.resume()`, here or in another process.
+ * continues with `session.resume()`, here or in another process.
  *
  * @example
  * approval({ policy: policyFor(pay, (ctx) => (ctx.args.amount > 100 ? ask({ limit: 100 }) : 'allow')) })
@@ -105,8 +107,8 @@ export function approval(options: ApprovalOptions = {}): Middleware {
 }
 
 /**
- * A line of a policy for one tool, with the types of its arguments. Where another tool of that name is called, with another
- * schema, a person is asked.
+ * A line of a policy for one tool, with the types of its arguments. If the model calls a different tool of that name,
+ * with another schema, a person is asked.
  *
  * @example
  * approval({ policy: { search: 'allow', ...policyFor(pay, (ctx) => (ctx.args.amount > 100 ? ask() : 'allow')) } })

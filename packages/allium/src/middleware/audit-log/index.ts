@@ -38,13 +38,16 @@ export type { AuditFile, AuditFunction } from './sinks.js';
 export { type AuditProblem, type AuditReport, verifyAudit } from './verify.js';
 
 export interface AuditLogOptions {
-  /** Takes the lines: a function, or a file. A line is written before the run goes on. */
+  /** Takes the lines: a function, or a file. The run waits for each line to be written. */
   readonly sink: AuditFunction | AuditFile;
-  /** Seals the lines (HMAC-SHA256). Without it they are hashed, which anyone who can write can do again. */
+  /**
+   * Seals the lines (HMAC-SHA256). Without it they are only hashed, and anybody who can write the log can redo the
+   * hashes.
+   */
   readonly key?: AuditKey;
-  /** Text of answers, arguments and results; `false` leaves it out. @default true */
+  /** Log the text of answers, arguments and results; `false` leaves it out. @default true */
   readonly content?: boolean;
-  /** Needed when two of them stand in one list. @default 'audit-log' */
+  /** Its name; give each its own when a list has two. @default 'audit-log' */
   readonly name?: string;
   readonly clock?: Clock;
 }
@@ -80,8 +83,8 @@ interface Chain {
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * Logs what happens as the guards let it pass. Every line is sealed and names the one before it; the end of the
- * chain is stored with the session, so that `verifyAudit` notices lines that are missing, edited or cut off.
+ * Logs what happens, without what guards removed. Every line is sealed and names the one before it. The end of the
+ * chain is stored with the session, so `verifyAudit` notices lines that are missing, edited or cut off.
  *
  * @example
  * const audit = auditLog({ sink: (line) => void lines.push(line), key: 'a secret' });

@@ -57,15 +57,21 @@ export interface BudgetOptions {
   readonly usd?: number;
   /** Tokens, input and output together: a number ≥ 0. @default no limit */
   readonly tokens?: number;
-  /** Who shares it. A function names the account, for example a tenant and a month. @default 'run' */
+  /** Who shares the budget. A function names the account, for example a tenant and a month. @default 'run' */
   readonly per?: 'run' | 'session' | 'tenant' | ((ctx: RunContext) => string);
-  /** Where amounts are kept. @default with the run or session; for tenants and names in the memory of this process */
+  /**
+   * Where amounts are kept. @default with the run or session; for tenants and your own accounts, in the memory of
+   * this process
+   */
   readonly store?: BudgetStore | BudgetMap;
-  /** Prices of models that carry none. Needed for `usd`. */
+  /** Prices for models that have none. `usd` needs the price of every model. */
   readonly priceOf?: PriceOf;
-  /** Sub-agents that do not have this budget: `limit` stops them when it is used up, `count` only books what they used. @default 'limit' */
+  /**
+   * How sub-agents without this budget are treated: `limit` stops them when it is used up, `count` only books what
+   * they used. @default 'limit'
+   */
   readonly subagents?: 'limit' | 'count';
-  /** Needed when two of them `per` session stand in one list; part of the keys in `store`. @default 'budget' */
+  /** Its name, part of the keys in `store`; give each its own when a list has two `per` session. @default 'budget' */
   readonly name?: string;
 }
 
@@ -82,8 +88,8 @@ const MOST = 262_144;
 const CENT_DUST = 1e-9;
 
 /**
- * Sets aside, before each model call, what it may cost: an estimate of its input and as much output as is affordable,
- * which is sent along as its limit. Afterwards what was really used is booked. A call that does not fit ends the run.
+ * Before each model call, reserves what it may cost: an estimate of its input and as much output as is affordable,
+ * which is sent along as its limit. Afterwards it books what was really used. A call that does not fit ends the run.
  *
  * @example
  * new Agent({ model, middleware: [budget({ tokens: 100_000, per: 'session' })] });

@@ -26,7 +26,7 @@ import {
 /** What is stored: JSON, so that any store can hold it. */
 export interface CacheEntry {
   readonly version: 1;
-  /** Milliseconds since the epoch; never when absent. */
+  /** Milliseconds since the epoch; if absent, it never expires. */
   readonly expiresAt?: number;
   readonly response: Omit<ModelResponse, 'usage'>;
 }
@@ -34,23 +34,26 @@ export interface CacheEntry {
 /**
  * Where answers are kept: a Keyv, a Map, or anything with these methods, which may return promises.
  *
- * Contract: `ttlMs` is a hint, for entries carry their own end. What it throws is noted in `result.changes` and the
- * call is made as if there were no cache.
+ * Contract: `ttlMs` is a hint, since entries carry their own expiry. If the store throws, that is noted in
+ * `result.changes` and the call is made as if there were no cache.
  */
 export type CacheStore = AnswerStore<CacheEntry>;
 
 export interface CacheOptions extends NamedOptions {
   /** @default a store in memory of `maxEntries` answers */
   readonly store?: CacheStore;
-  /** Milliseconds an answer is good for. @default for ever */
+  /** Milliseconds an answer is good for. @default forever */
   readonly ttlMs?: number;
-  /** Answers the store in memory keeps; then it drops those that were not used for longest. @default 1000 */
+  /** Answers the store in memory keeps; beyond that it drops the least recently used. @default 1000 */
   readonly maxEntries?: number;
   /** Who shares answers: the runs of a tenant, of a session, or all. @default 'tenant' */
   readonly scope?: Scope;
-  /** What makes two requests the same, within the scope; undefined leaves this call out. @default cacheKey */
+  /** What makes two requests the same, within the scope; undefined skips the cache for this call. @default cacheKey */
   readonly key?: (ctx: ModelContext) => string | undefined;
-  /** Milliseconds to wait for the same request of another run before making the call anyway; a run whose stream nobody reads is not waited for. @default 60_000 */
+  /**
+   * Milliseconds to wait for the same request of another run before making the call anyway. It does not wait for a
+   * run whose stream nobody reads. @default 60_000
+   */
   readonly maxWaitMs?: number;
   /** @default the agent's */
   readonly clock?: Clock;
@@ -59,8 +62,8 @@ export interface CacheOptions extends NamedOptions {
 const OPTIONS = ['store', 'ttlMs', 'maxEntries', 'scope', 'key', 'maxWaitMs', 'clock'];
 
 /**
- * Gives identical requests the answer of the first one: at no cost, as a stream, through the guards, with
- * `metadata.cacheHit`. Requests that come while the first one is still under way wait for it.
+ * Gives identical requests the answer of the first one: for free, as a stream, through the guards, with
+ * `metadata.cacheHit`. If the first one is still in progress, the others wait for it.
  *
  * @example
  * new Agent({ model, middleware: [cache({ ttlMs: 60_000 })] });
@@ -109,7 +112,7 @@ export function cache(options: CacheOptions = {}): Middleware {
   });
 }
 
-/** The same for the same question to the same model: the base of a `key` that adds to it. */
+/** The key of a request: the same for the same question to the same model. Use it as the base of your own `key`. */
 export function cacheKey(ctx: ModelContext): string {
   if (!Array.isArray(ctx?.tools)) throw invalidOption('ctx', 'the context of a model call', ctx);
   return keyWithin('', ctx);

@@ -11,7 +11,10 @@ import {
 } from '../../index.js';
 import { checkInteger, checkNamed, checkOneOf, invalidOption, type NamedOptions } from '../../kit/index.js';
 export interface CallLimitsOptions extends NamedOptions {
-  /** Model calls of a run that pass through here, without those of other middleware: an integer ≥ 1. @default no limit */
+  /**
+   * Model calls of a run that pass through here, not counting those of other middleware: an integer ≥ 1. @default no
+   * limit
+   */
   readonly modelCalls?: number;
   /** Tool calls of a run, all tools together: an integer ≥ 0. @default no limit */
   readonly toolCalls?: number;
@@ -34,8 +37,8 @@ interface ToolCount {
 const NONE: ToolCount = { total: 0, tools: {}, message: '', counted: [] };
 
 /**
- * Counts the calls of each run by itself, over resumes too. What fits still runs; a call beyond the limit gets a
- * result that says so, and the run ends after its batch or goes on without it.
+ * Counts the calls of each run separately, across resumes too. Calls that fit still run. A call beyond the limit gets
+ * a result that says so, and the run ends after its batch or goes on without it.
  *
  * @example
  * new Agent({ model, tools: [search], middleware: [callLimits({ perTool: { search: 1 }, onExceed: 'tell-model' })] });

@@ -39,7 +39,7 @@ export interface CircuitBreakerOptions extends NamedOptions {
   readonly on?: 'model' | 'tool';
   /** Which circuit a call belongs to. @default `provider/id` of the model, or the name of the tool */
   readonly key?: (ctx: ModelContext | ToolContext) => string;
-  /** Which errors count: a function, or a class of errors. Never asked about stops, suspensions and aborts. @default isTransient for models, all for tools */
+  /** Which errors count: a function, or an error class. Never asked about stops, suspensions and aborts. @default isTransient for models, all for tools */
   readonly failsOn?: ((error: unknown, ctx: ModelContext | ToolContext) => boolean) | ErrorClass;
   /** @default the agent's */
   readonly clock?: Clock;

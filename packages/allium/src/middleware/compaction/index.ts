@@ -23,7 +23,7 @@ export type { CompactionState } from './state.js';
 export interface CompactionOptions extends NamedOptions {
   /** Writes the summaries. */
   readonly summaryModel: Model;
-  /** Tokens of a request from which on it is compacted: an integer ≥ 1. Leave room for the answer. */
+  /** Compact a request that has this many tokens: an integer ≥ 1. Leave room for the answer. */
   readonly maxTokens: number;
   /** Tokens of the latest messages that are never summarised: an integer ≥ 0. Half of `maxTokens` if it is not below that. @default 8000 */
   readonly keepTailTokens?: number;
@@ -33,16 +33,16 @@ export interface CompactionOptions extends NamedOptions {
   readonly minMessages?: number;
   /** Show the summariser only the length of results over 120 characters. @default true */
   readonly pruneToolOutputs?: boolean;
-  /** The system prompt of the summariser. */
+  /** The summariser's system prompt. */
   readonly summaryPrompt?: string;
-  /** Follows it when there is a summary to merge with. */
+  /** Added to the prompt when there is already a summary to merge with. */
   readonly existingSummarySuffix?: string;
-  /** Counts the tokens of a text. @default `gpt-tokenizer` or `tokenx` where installed, else an estimate */
+  /** Counts the tokens of a text. @default `gpt-tokenizer` or `tokenx` if installed, else an estimate */
   readonly tokenCounter?: TokenCounter;
 }
 
 export interface Compaction extends Middleware {
-  /** The summary of the session a hook is called for. */
+  /** The summary of the session that the hook runs in. */
   stateOf(ctx: Context): CompactionState;
 }
 
@@ -52,7 +52,7 @@ const OPTIONS = [
 ];
 
 /**
- * Summarises the older part of a request that has grown to `maxTokens`. The history keeps every message; the summary
+ * Summarises the older part of a request once it reaches `maxTokens`. The history keeps every message; the summary
  * stays with the session.
  *
  * @example

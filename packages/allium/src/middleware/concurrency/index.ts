@@ -23,7 +23,7 @@ import {
 import { Lane } from './lane.js';
 
 export interface ConcurrencyOptions extends NamedOptions {
-  /** Calls that may be under way at once, for each key. */
+  /** Calls that may run at once, for each key. */
   readonly max: number;
   /** Whose limit it is. @default the tenant */
   readonly key?: (ctx: RunContext | ModelContext | ToolContext) => string;
@@ -38,8 +38,8 @@ export interface ConcurrencyOptions extends NamedOptions {
 const OPTIONS = ['max', 'key', 'maxWaitMs', 'scope', 'clock'];
 
 /**
- * Lets at most `max` calls be under way at once, per key; the others wait, first come first served. A wait ends at
- * once when the run is aborted.
+ * Lets at most `max` calls run at once, per key; the others wait, first come first served. A wait ends at once when
+ * the run is aborted.
  *
  * @example
  * new Agent({ model, middleware: [concurrency({ max: 2 })] });

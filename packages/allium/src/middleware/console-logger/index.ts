@@ -34,18 +34,18 @@ const toStderr = (line: string): void => globalThis.console.error(line);
 const STDERR = { error: toStderr, info: toStderr, debug: toStderr };
 
 export interface ConsoleLoggerOptions extends NamedOptions {
-  /** `error`: failures only; `info`: one line per call as well; `debug`: with arguments and text. @default 'info' */
+  /** `error`: failures only; `info`: also one line per call; `debug`: also arguments and text. @default 'info' */
   readonly level?: (typeof LEVELS)[number];
   /**
-   * Where lines go: anything shaped like the console; what answers later is awaited. What it throws is noted in
-   * `result.changes`. @default stderr, by `console.error` at every level
+   * Where lines go: anything shaped like the console. A promise it returns is awaited. If it throws, that is noted in
+   * `result.changes`. @default stderr, through `console.error` at every level
    */
   readonly console?: Pick<Console, 'error' | 'info' | 'debug'>;
   readonly clock?: Clock;
 }
 
 /**
- * Logs what a run does. It is declared a sink, so what guards removed is in no line.
+ * Logs what a run does. It is declared a sink, so no line contains what guards removed.
  *
  * @example
  * new Agent({ model, tools: [add], middleware: [consoleLogger({ level: 'debug' })] });

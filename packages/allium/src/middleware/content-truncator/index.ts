@@ -7,12 +7,16 @@ import { beginning } from '../../texts/cut.js';
 export interface ContentTruncatorOptions extends NamedOptions {
   /** Characters of text a message or result may have, the note about the cut included: an integer ≥ 100. @default 50_000 */
   readonly maxChars?: number;
-  /** `model` bounds user messages and results in requests, `tool` the results that go into the history. @default both */
+  /**
+   * `model` limits user messages and results in requests, `tool` limits the results that go into the history.
+   * @default both
+   */
   readonly on?: readonly ('model' | 'tool')[];
 }
 
 /**
- * Cuts the end off texts that are too long: in a request before the model is called, in a result before it is kept.
+ * Cuts off the end of texts that are too long: in a request before the model is called, in a result before it is
+ * kept.
  *
  * @example
  * new Agent({ model, tools: [read], middleware: [contentTruncator({ maxChars: 100 })] });

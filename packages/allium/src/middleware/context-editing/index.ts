@@ -9,16 +9,16 @@ import { checkInteger, checkNamed, type NamedOptions } from '../../kit/index.js'
 export type { TokenCounter } from '../../context-window/token-counter.js';
 
 export interface ContextEditingOptions extends NamedOptions {
-  /** Tokens of a request from which on old results are cleared: an integer ≥ 0. @default 100_000 */
+  /** Clear old results once a request has this many tokens: an integer ≥ 0. @default 100_000 */
   readonly clearToolResultsAfterTokens?: number;
   /** How many of the latest results stay: an integer ≥ 0. @default 3 */
   readonly keep?: number;
-  /** Counts the tokens of a text. @default `gpt-tokenizer` or `tokenx` where installed, else an estimate */
+  /** Counts the tokens of a text. @default `gpt-tokenizer` or `tokenx` if installed, else an estimate */
   readonly tokenCounter?: TokenCounter;
 }
 
 /**
- * Replaces the results of older calls by a line, in requests that have grown long. The history keeps them.
+ * Replaces the results of older calls with a line, in requests that have grown long. The history keeps them.
  *
  * @example
  * new Agent({ model, tools: [read], middleware: [contextEditing({ clearToolResultsAfterTokens: 500, keep: 1 })] });

@@ -38,19 +38,19 @@ export interface CallCost {
   /** `provider/id` of the model that answered. */
   readonly model: string;
   readonly usage: Usage | undefined;
-  /** US dollars; undefined when the price, or what was used, is not known. */
+  /** US dollars; undefined if the price or the usage is unknown. */
   readonly usd: number | undefined;
-  /** Of the run so far; undefined once the cost of a call is unknown. */
+  /** The cost of the run so far; undefined once the cost of a call is unknown. */
   readonly totalUsd: number | undefined;
 }
 
 export interface CostTrackingOptions extends NamedOptions {
   /**
-   * US dollars per million tokens: by `provider/id` or `id`, or a function. Models that are not in here cost what
-   * their own `price` says. @default a model's own `price`, else the table of `@pydantic/genai-prices`
+   * US dollars per million tokens: by `provider/id` or `id`, or a function. Models not listed here cost what their
+   * own `price` says. @default a model's own `price`, else the table of `@pydantic/genai-prices`
    */
   readonly prices?: Readonly<Record<string, Price>> | ((model: PricedModel) => Price | undefined);
-  /** Told of each call, and awaited. What it throws fails the run. */
+  /** Called after each model call, and awaited. If it throws, the run fails. */
   readonly onCost?: (cost: CallCost, ctx: ModelContext) => unknown;
   readonly clock?: Clock;
 }

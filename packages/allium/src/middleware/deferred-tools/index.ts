@@ -31,14 +31,14 @@ import { catalogue, checkGroups, duplicate, LoadedTools, type ToolGroup } from '
 export type { ToolGroup } from './groups.js';
 
 export interface DeferredToolsOptions extends NamedOptions {
-  /** A tool may be in one group only. */
+  /** The groups; each tool may be in one group only. */
   readonly groups: readonly ToolGroup[];
   /**
-   * `dispatch`: what the model is shown never changes; it calls loaded tools through `deferred_tool_call`.
-   * `inject`: loaded tools are added to the tools of the request. @default 'dispatch'
+   * `dispatch`: what the model sees never changes; it calls loaded tools through `deferred_tool_call`. `inject`:
+   * loaded tools are added to the tools of the request. @default 'dispatch'
    */
   readonly strategy?: 'dispatch' | 'inject';
-  /** Sessions whose loaded tools are kept in memory; beyond it loaders run again: an integer ≥ 1. @default 1000 */
+  /** Sessions whose loaded tools are kept in memory; beyond that, loaders run again: an integer ≥ 1. @default 1000 */
   readonly maxSessions?: number;
 }
 
@@ -51,8 +51,8 @@ const HOW = {
 } as const;
 
 /**
- * Shows the model a catalogue of tool groups instead of every schema. A call of a deferred tool is a call of the real
- * one to everything that judges, wraps or runs it.
+ * Shows the model a catalogue of tool groups instead of every schema. Everything that judges, wraps or runs a call of
+ * a deferred tool sees a call of the real tool.
  *
  * @example
  * new Agent({ model, middleware: [deferredTools({ groups: [billing] })] });

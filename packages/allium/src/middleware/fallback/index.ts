@@ -23,26 +23,29 @@ import {
   safeErrorMessage,
 } from '../../kit/index.js';
 export interface FallbackOptions extends NamedOptions {
-  /** Asked one after the other when the model of the call fails. At least one, each once. */
+  /** Asked in order when the model of the call fails. At least one, each once. */
   readonly models: readonly Model[];
-  /** Which errors are worth another model: a function, or a class of errors. Never asked about stops, suspensions and aborts. @default mayFallBack */
+  /** Which errors are worth another model: a function, or an error class. Never asked about stops, suspensions and aborts. @default mayFallBack */
   readonly on?: ((error: unknown, ctx: ModelContext) => boolean | Promise<boolean>) | ErrorClass;
-  /** The rest of the run stays with the model that was switched to. @default false */
+  /** Stay with the new model for the rest of the run. @default false */
   readonly sticky?: boolean;
 }
 
-/** What is thrown when every model failed: `cause` is the first error, `errors` are all of them in order. */
+/** Thrown when every model failed: `cause` is the first error, `errors` are all of them in order. */
 export interface FallbackError extends AlliumError {
   readonly code: 'FALLBACK_EXHAUSTED';
   readonly errors: readonly unknown[];
-  /** One of the errors may pass, so a retry further out has something to do. */
+  /** True if one of the errors is transient, so a retry further out has something to do. */
   readonly isRetryable: boolean;
 }
 
 /** Errors of middleware that say "not this model, not now". */
 const BUSY: readonly unknown[] = ['CIRCUIT_OPEN', 'RATE_LIMITED', 'CONCURRENCY_LIMITED'];
 
-/** Whatever a model raised, what may pass, and the refusals of breakers and limiters. Not the bugs of a middleware. */
+/**
+ * Yes to any error from a model, anything transient, and the refusals of breakers and limiters. No to bugs of a
+ * middleware.
+ */
 export function mayFallBack(error: unknown): boolean {
   if (typeof error !== 'object' || error === null) return true;
   // Of a fallback further in: what ended it is the last error.
@@ -52,8 +55,8 @@ export function mayFallBack(error: unknown): boolean {
 }
 
 /**
- * Calls the next model of the list when everything further in has given up on the one before. When none is left,
- * the first error is the cause of what is thrown and the others stand beside it.
+ * Calls the next model of the list when everything further in has given up on the one before. When none is left, it
+ * throws an error with the first failure as its cause and all of them in `errors`.
  *
  * @example
  * new Agent({ model, middleware: [fallback({ models: [spare] })] });

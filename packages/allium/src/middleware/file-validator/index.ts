@@ -13,24 +13,25 @@ import { checkInside, type Located, locate, Refused } from './locate.js';
 import { type Found, isPathName, looksLikePath, mapTexts } from './path-arguments.js';
 
 export interface FileValidatorOptions extends NamedOptions {
-  /** Folders that paths must stay inside of. Relative paths of a model start from the first. */
+  /** Folders that paths must stay inside. A model's relative paths start from the first. */
   readonly roots: readonly string[];
   /** Endings that files may have, such as `.md`; case makes no difference. @default any */
   readonly extensions?: readonly string[];
-  /** Bytes that an existing file may have: an integer ≥ 0. @default any number */
+  /** The largest size of an existing file, in bytes: an integer ≥ 0. @default any number */
   readonly maxBytes?: number;
   /** Refuse paths that do not exist; `false` also lets tools create files and folders. @default true */
   readonly mustExist?: boolean;
   /**
-   * Which arguments are paths, at any depth: names for all tools, or names by tool; case makes no difference. Then nothing
-   * else is judged. @default those called like one (path, filePath, src, target, …), and what else looks like one
+   * Which arguments are paths, at any depth: names for all tools, or names by tool; case makes no difference. With
+   * it, nothing else is judged. @default those named like one (path, filePath, src, target, …), and others that look
+   * like one
    */
   readonly args?: readonly string[] | Readonly<Record<string, readonly string[]>>;
 }
 
 /**
- * Resolves path arguments, symbolic links included, and refuses calls whose paths leave `roots` or break one of the
- * other rules. The tool is given the resolved, absolute path: what was judged is what it opens.
+ * Resolves path arguments, symbolic links included, and refuses calls whose paths leave `roots` or break another
+ * rule. The tool gets the resolved, absolute path, so it opens exactly what was judged.
  *
  * @example
  * new Agent({ model, tools: [read], middleware: [fileValidator({ roots: ['docs'], extensions: ['.md'] })] });

@@ -44,16 +44,16 @@ export interface GoalOutcome {
 }
 
 export interface Goal extends Middleware {
-  /** What became of the goal of a run with this middleware; undefined when it had none. */
+  /** What became of the goal of a run with this middleware; undefined if it had none. */
   outcomeOf(result: RunResult): GoalOutcome | undefined;
 }
 
 const NAME = 'goal';
 
 /**
- * Gives runs a goal: with a message `/goal CONDITION`, or with `run(input, { goal })`. When such a run would end, the
- * evaluator looks at the latest messages; as long as the goal is not met, the model is told what is missing and goes
- * on.
+ * Gives runs a goal: with a message `/goal CONDITION`, or with `run(input, { goal })`. When such a run is about to
+ * end, the evaluator looks at the latest messages. As long as the goal is not met, the model is told what is missing
+ * and goes on.
  *
  * @example
  * const goals = goal({ evaluator: judge, maxEvaluations: 3 });

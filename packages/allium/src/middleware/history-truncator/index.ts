@@ -14,13 +14,13 @@ export interface HistoryTruncatorOptions extends NamedOptions {
   readonly maxMessages?: number;
   /** Tokens the messages of a request may take: an integer ≥ 1. @default no limit */
   readonly maxTokens?: number;
-  /** Counts the tokens of a text. @default `gpt-tokenizer` or `tokenx` where installed, else an estimate */
+  /** Counts the tokens of a text. @default `gpt-tokenizer` or `tokenx` if installed, else an estimate */
   readonly tokenCounter?: TokenCounter;
 }
 
 /**
- * Leaves the oldest messages out of requests that are too long. What is sent begins with a user message and has no
- * result without its call. Pinned messages, the question of the run and the latest message of the user are always sent.
+ * Leaves the oldest messages out of requests that are too long. A request begins with a user message and has no
+ * result without its call. Pinned messages, the run's question and the user's latest message are always sent.
  *
  * @example
  * new Agent({ model, middleware: [historyTruncator({ maxMessages: 3 })] });

@@ -30,17 +30,17 @@ export type IdempotencyEntry = StoredResult;
 /**
  * Where results are kept: a Keyv, a Map, or anything with these methods, which may return promises.
  *
- * Contract: `ttlMs` is a hint, for entries carry their own end. What `get` throws fails the call before the tool runs;
- * what `set` throws is told in an event, for by then the tool has run.
+ * Contract: `ttlMs` is a hint, since entries carry their own expiry. If `get` throws, the call fails before the tool
+ * runs. If `set` throws, an event reports it, because the tool has already run.
  */
 export type IdempotencyStore = AnswerStore<IdempotencyEntry>;
 
 export interface IdempotencyOptions extends NamedOptions {
-  /** Has to outlive the process to be of use after a crash. */
+  /** Where results are kept. To help after a crash, it has to outlive the process. */
   readonly store: IdempotencyStore;
   /** Which tools: names, or a function that is asked for each call. @default all that are not declared `idempotent` */
   readonly tools?: readonly string[] | ((ctx: ToolContext) => boolean);
-  /** What names a call, within its tenant; undefined leaves it out. @default ctx.idempotencyKey */
+  /** Identifies a call, within its tenant and tool; undefined leaves the call out. @default ctx.idempotencyKey */
   readonly key?: (ctx: ToolContext) => string | undefined;
   /** Milliseconds a result is kept. @default 86_400_000, a day */
   readonly ttlMs?: number;
@@ -51,8 +51,8 @@ export interface IdempotencyOptions extends NamedOptions {
 const OPTIONS = ['store', 'tools', 'key', 'ttlMs', 'clock'];
 
 /**
- * Keeps the result of each tool call under a key that is the same for every attempt of it, also after a crash. A
- * repeated key returns the stored result; one that is under way is waited for.
+ * Keeps the result of each tool call under a key that stays the same for every attempt, even after a crash. A
+ * repeated key returns the stored result; if the first call is still in progress, it waits for it.
  *
  * @example
  * new Agent({ model, tools: [pay], middleware: [again, idempotency({ store })] });

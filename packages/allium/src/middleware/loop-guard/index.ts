@@ -21,11 +21,11 @@ import {
   type NamedOptions,
 } from '../../kit/index.js';
 export interface LoopGuardOptions extends NamedOptions {
-  /** How many of the latest turns with tool calls are looked at: an integer from 2 to 1000. @default 6 */
+  /** How many of the latest turns with tool calls to look at: an integer from 2 to 1000. @default 6 */
   readonly window?: number;
-  /** How many of them may be alike before it is a loop: an integer from 2 to `window`. @default 3 */
+  /** How many identical turns make a loop: an integer from 2 to `window`. @default 3 */
   readonly repeats?: number;
-  /** Tools that may repeat, such as those that poll: their names, or a function that knows. @default none */
+  /** Tools that may repeat, such as those that poll: names, or a function of the call. @default none */
   readonly ignore?: readonly string[] | ((toolCall: ToolCall) => boolean);
   /** `nudge` tells the model once and stops the run if it goes on; `stop` stops at once. @default 'nudge' */
   readonly action?: 'nudge' | 'stop';
@@ -45,8 +45,8 @@ const NUDGE =
   'Do something else: try other arguments or another tool, or answer with what you have.';
 
 /**
- * Stops runs that go in circles, after telling the model once. A turn is alike another when it makes the same calls
- * with the same arguments and gets the same results, in whatever order.
+ * Stops runs that go in circles, after telling the model once. Two turns are alike if they make the same calls with
+ * the same arguments and get the same results, in whatever order.
  *
  * @example
  * new Agent({ model, tools: [search], middleware: [loopGuard({ repeats: 2 })] });

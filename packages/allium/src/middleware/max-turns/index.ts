@@ -8,7 +8,7 @@ export interface MaxTurnsOptions extends NamedOptions {
 }
 
 /**
- * Ends a run cleanly when it has taken `turns` turns; the tool calls of the last one have their results.
+ * Ends a run cleanly after `turns` turns; the tool calls of the last one have their results.
  *
  * @example
  * new Agent({ model, tools: [search], middleware: [maxTurns({ turns: 2 })] });

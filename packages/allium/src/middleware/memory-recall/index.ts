@@ -36,13 +36,13 @@ export { type SqliteMemory, type SqliteMemoryOptions, sqliteMemory } from './sql
 
 export interface MemoryRecallOptions extends NamedOptions {
   readonly memory: Memory;
-  /** Items recalled for a run, at most: an integer from 1 to 100. @default 5 */
+  /** How many items to recall for a run, at most: an integer from 1 to 100. @default 5 */
   readonly k?: number;
-  /** Whose items: of all sessions of the tenant, or of this session only. @default 'tenant' */
+  /** Which items to recall: from the tenant's other sessions, or from this session only. @default 'tenant' */
   readonly scope?: 'tenant' | 'session';
   /**
-   * What of a finished run is worth keeping: texts, each an item. May be async; what it throws is told in an event.
-   * @default what the user said and the final answer, as one item
+   * What to keep of a finished run: texts, each an item. May be async; if it throws, an event says so. @default what
+   * the user said and the final answer, as one item
    */
   readonly remember?: (result: RunResult) => Awaitable<readonly string[]>;
   /** Milliseconds to wait for the memory before going on without it. @default 3000 */
@@ -65,8 +65,8 @@ interface Recalled {
 }
 
 /**
- * Before the first turn of a run, looks for what the memory has on what the user said, and shows it to the model in
- * every request of the run, without it becoming part of the history. After a run that is done, saves it.
+ * Before the first turn of a run, searches the memory for what the user said and shows the model what it finds, in
+ * every request of the run but not in the history. After a run that is done, saves it.
  *
  * @example
  * new Agent({ model, middleware: [memoryRecall({ memory, k: 3 })] });

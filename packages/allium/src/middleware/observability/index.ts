@@ -24,14 +24,14 @@ import {
 
 export type Attributes = Readonly<Record<string, string | number | boolean>>;
 
-/** How what a span is about ended. */
+/** How the work of a span ended. */
 export interface SpanOutcome {
   readonly status: 'ok' | 'error' | 'stopped' | 'suspended' | 'aborted' | 'blocked';
   /** What is known only at the end: usage, reason, kind of error. */
   readonly attributes: Attributes;
 }
 
-/** A span under way. */
+/** A span that has not ended yet. */
 export interface SpanHandle {
   /** Called once. */
   end(outcome: SpanOutcome): void;
@@ -40,11 +40,14 @@ export interface SpanHandle {
 }
 
 /**
- * Contract: all three are called synchronously and not awaited. What they throw is noted in `result.changes` (for
- * a call that failed itself: in a `custom` event) and changes nothing else about the run.
+ * Contract: all three are called synchronously and not awaited. If one throws, that is noted in `result.changes` (if
+ * the call itself failed: in a `custom` event) and changes nothing else about the run.
  */
 export interface ObservabilityOptions extends NamedOptions {
-  /** Starts a span; `parent` is what it returned for the run, or for a sub-agent's run, for the run that called it. */
+  /**
+   * Starts a span. `parent` is the handle of the run's span, or for a sub-agent's run, that of the run that called
+   * it.
+   */
   readonly span?: (name: string, attributes: Attributes, parent: SpanHandle | undefined) => SpanHandle | void;
   /** Adds to a counter. */
   readonly counter?: (name: string, value: number, attributes: Attributes) => void;
@@ -56,8 +59,8 @@ export interface ObservabilityOptions extends NamedOptions {
 const NOTHING: SpanHandle = { end() {} };
 
 /**
- * Reports what happens, by the names of OpenTelemetry's conventions for generative AI. Text of messages, arguments,
- * results and errors is not among it.
+ * Reports what happens, under the names of OpenTelemetry's conventions for generative AI. It never reports the text
+ * of messages, arguments, results or errors.
  *
  * @example
  * new Agent({ model, middleware: [observability({ counter: (name, value) => totals.push([name, value]) })] });

@@ -10,13 +10,13 @@ import {
 } from '../../index.js';
 import { checkNamed, invalidOption, type NamedOptions } from '../../kit/index.js';
 export interface PatchToolCallsOptions extends NamedOptions {
-  /** What the model reads in the place of a result that is missing. @default 'No result: the call was interrupted.' */
+  /** What the model reads in place of a missing result. @default 'No result: the call was interrupted.' */
   readonly text?: string;
 }
 
 /**
- * Gives every call its result, right after it: a missing one is filled in, a displaced one is moved, and one that
- * belongs to no call is left out. In the input of a run, and in every request.
+ * Gives every call its result right after it, in a run's input and in every request: a missing one is filled in, a
+ * misplaced one is moved, and one without a call is left out.
  *
  * @example
  * new Agent({ model, middleware: [patchToolCalls()] });

@@ -3,15 +3,15 @@
 import { defineMiddleware, type Message, type Metadata, type Middleware } from '../../index.js';
 import { checkInteger, checkNamed, invalidOption, type NamedOptions } from '../../kit/index.js';
 export interface PromptCachingOptions extends NamedOptions {
-  /** How long a provider is to keep what it cached, where it lets one choose: `'5m'` or `'1h'`. @default '5m' */
+  /** How long the provider keeps what it cached, if it lets you choose: `'5m'` or `'1h'`. @default '5m' */
   readonly ttl?: '5m' | '1h';
-  /** Messages that are marked, at most, beside the system prompt: an integer from 0 to 3. @default 2 */
+  /** How many messages to mark, at most, besides the system prompt: an integer from 0 to 3. @default 2 */
   readonly maxMessages?: number;
 }
 
 /**
- * Marks the system prompt, the latest message and the one that was latest a turn before: what was sent up to there can
- * be read from the provider's cache the next time.
+ * Marks the system prompt, the latest message and the one that was latest a turn before. The provider can then read
+ * everything up to there from its cache next time.
  *
  * @example
  * new Agent({ model, systemPrompt: 'Be kind.', middleware: [promptCaching()] });

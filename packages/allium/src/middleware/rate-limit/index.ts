@@ -28,17 +28,17 @@ export type { SharedLimiter } from './shared.js';
 export interface RateLimitOptions extends NamedOptions {
   /** Calls that may begin within any `perMs`, for each key. Needed unless there is a `limiter`. */
   readonly limit?: number;
-  /** Milliseconds. Needed unless there is a `limiter`. */
+  /** The window, in milliseconds. Needed unless there is a `limiter`. */
   readonly perMs?: number;
   /** Whose limit it is. @default the tenant */
   readonly key?: (ctx: RunContext | ModelContext | ToolContext) => string;
-  /** What happens to a call over the limit: it waits for its turn, or is refused. @default 'wait' */
+  /** What happens to a call over the limit: it waits its turn, or is refused. @default 'wait' */
   readonly mode?: 'wait' | 'reject';
   /** Milliseconds a call may wait; one that would have to wait longer is refused at once. @default 60_000 */
   readonly maxWaitMs?: number;
   /** What is counted. @default 'model' */
   readonly scope?: 'model' | 'run' | 'tool';
-  /** Counts for several processes, in the place of `limit` and `perMs`. */
+  /** Counts for several processes, instead of `limit` and `perMs`. */
   readonly limiter?: SharedLimiter;
   /** @default the agent's */
   readonly clock?: Clock;
@@ -47,8 +47,8 @@ export interface RateLimitOptions extends NamedOptions {
 const OPTIONS = ['limit', 'perMs', 'key', 'mode', 'maxWaitMs', 'scope', 'limiter', 'clock'];
 
 /**
- * Lets `limit` calls begin in any `perMs` milliseconds, per key. Others wait for their turn, first come first served,
- * or are refused with `RATE_LIMITED` and `retryAfterMs`. A wait ends at once when the run is aborted.
+ * Lets `limit` calls begin in any `perMs` milliseconds, per key. Others wait their turn, first come first served, or
+ * are refused with `RATE_LIMITED` and `retryAfterMs`. A wait ends at once when the run is aborted.
  *
  * @example
  * new Agent({ model, middleware: [rateLimit({ limit: 2, perMs: 50 })] });

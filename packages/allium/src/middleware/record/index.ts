@@ -44,15 +44,15 @@ import { type Place, type Sink, writer } from './writer.js';
 
 export interface RecordOptions extends CleaningOptions, NamedOptions {
   /**
-   * The cassette: a file, begun anew with the first call; a list that lines are added to; or a function that is
-   * called with one line after the other and awaited. What it throws fails the call that was recorded.
+   * The cassette: a file, started over with the first call; a list that lines are added to; or a function that is
+   * called with each line and awaited. If it throws, the recorded call fails.
    */
   readonly to: Sink;
 }
 
 /**
- * Records model and tool calls, each under a key of what was asked. It is declared a sink: what guards removed is in
- * no line, and neither are secrets. Put it last, so that it also hears the calls other middleware make.
+ * Records model and tool calls, each under a key of what was asked. It is declared a sink: no line contains secrets
+ * or what guards removed. Put it last, so that it also sees the calls other middleware make.
  *
  * @example
  * new Agent({ model, tools: [weather], middleware: [record({ to: 'weather.jsonl' })] });

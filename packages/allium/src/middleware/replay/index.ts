@@ -11,9 +11,9 @@ import { type Playback, playbackModel, playbackTool } from './playback.js';
 import { holdGuards, type Refused, saying } from './verdicts.js';
 
 export interface ReplayOptions extends CleaningOptions, NamedOptions {
-  /** The cassette: a file, or its lines. It is read with the first call. */
+  /** The cassette: a file, or its lines. It is read at the first call. */
   readonly from: Source;
-  /** What a call means that was not recorded: the run fails, or the call is made. @default 'error' */
+  /** What happens to a call that was not recorded: the run fails, or the call is made. @default 'error' */
   readonly onMiss?: 'error' | 'passthrough';
 }
 

@@ -31,20 +31,23 @@ export interface RetryOptions extends NamedOptions {
   readonly attempts?: number;
   /** Milliseconds before the second attempt. @default 500 */
   readonly minDelayMs?: number;
-  /** The longest wait. When the other side asks for a longer one, there is no further attempt. @default 30_000 */
+  /**
+   * The longest wait, in milliseconds. If the other side asks for a longer one, there is no further attempt. @default
+   * 30_000
+   */
   readonly maxDelayMs?: number;
   /** How much longer each wait is than the one before. @default 2 */
   readonly factor?: number;
   /** `full`: wait a random part of the delay, so that many clients do not come back at once. @default 'full' */
   readonly jitter?: 'full' | 'none';
-  /** Which errors are worth another attempt: a function, or a class of errors. Never asked about stops, suspensions and aborts. @default isTransient */
+  /** Which errors are worth another attempt: a function, or an error class. Never asked about stops, suspensions and aborts. @default isTransient */
   readonly retryOn?:
     | ((error: unknown, ctx: ModelContext | ToolContext) => boolean | Promise<boolean>)
     | ErrorClass;
   /** What is retried. @default 'model' */
   readonly on?: 'model' | 'tool';
   readonly clock?: Clock;
-  /** From 0 up to 1, for the jitter. @default Math.random */
+  /** A number from 0 up to 1, for the jitter. @default Math.random */
   readonly random?: () => number;
 }
 
@@ -62,7 +65,7 @@ const OPTIONS = [
 
 /**
  * Retries transient failures with growing waits, or after as long as the other side asks (`Retry-After`). When the
- * attempts are used up, the last error goes on outward as it is. An abort ends a wait at once.
+ * attempts are used up, the last error is passed on unchanged. An abort ends a wait at once.
  *
  * @example
  * new Agent({ model, middleware: [retry({ attempts: 3, minDelayMs: 10 })] });

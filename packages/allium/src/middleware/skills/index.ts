@@ -13,17 +13,17 @@ import { filesOf, findSkills, MAIN_FILE, Refused, readSkillFile, type Skill } fr
 import { bodyOf } from './front-matter.js';
 
 export interface SkillsOptions extends NamedOptions {
-  /** The folder whose folders are skills: those with a SKILL.md. */
+  /** The folder of skills: each of its folders with a SKILL.md is one. */
   readonly dir: string;
-  /** Bytes that a file of a skill may have to be read: an integer ≥ 1. @default 100_000 */
+  /** The largest file of a skill that can be read, in bytes: an integer ≥ 1. @default 100_000 */
   readonly maxBytes?: number;
 }
 
 const READ = 'read_skill';
 
 /**
- * Lists the skills of a folder by name and description in the system prompt. Their texts are read when the model asks
- * for them, with the tool `read_skill`.
+ * Lists the skills of a folder by name and description in the system prompt. The model reads their texts when it
+ * needs them, with the tool `read_skill`.
  *
  * @example
  * new Agent({ model, middleware: [skills({ dir: 'skills' })] });

@@ -12,8 +12,8 @@ import { checkFunction, checkMethods, checkNamed, type NamedOptions } from '../.
 
 export interface StopwatchOptions extends NamedOptions {
   /**
-   * Takes one line per call, and is awaited. What it throws is noted in `result.changes`.
-   * @default stderr, by `console.error`: stdout is for what a program is asked for
+   * Called with one line per call, and awaited. If it throws, that is noted in `result.changes`. @default stderr,
+   * through `console.error`: stdout is for a program's output
    */
   readonly log?: (line: string) => unknown;
   /** @default the agent's */
@@ -21,8 +21,8 @@ export interface StopwatchOptions extends NamedOptions {
 }
 
 /**
- * Times model and tool calls. Whatever stands further in is part of the time: put it last to time the calls
- * alone, first to time retries and waits with them.
+ * Times model and tool calls. The time includes everything further in: put it last to time the calls alone, first to
+ * time retries and waits with them.
  *
  * @example
  * new Agent({ model, middleware: [stopwatch({ log: (line) => lines.push(line) })] });

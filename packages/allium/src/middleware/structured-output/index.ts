@@ -34,22 +34,23 @@ import {
 import { cut } from '../../texts/cut.js';
 
 export interface StructuredOutputOptions<Output = unknown> extends NamedOptions {
-  /** What the answer has to fit: any Standard Schema, or a raw JSON Schema, which is checked by `ajv`. */
+  /** The schema of the answer: any Standard Schema, or a raw JSON Schema, which is checked by `ajv`. */
   // biome-ignore lint/suspicious/noExplicitAny: what goes in is text of a model; only what comes out is typed.
   readonly schema: StandardSchema<any, Output> | JsonSchema;
   /** How often the model is told what is wrong before the run fails: an integer from 0 to 20. @default 2 */
   readonly maxRepairs?: number;
   /**
-   * How the model learns of the schema. `auto` sends it as `settings.responseSchema` where the schema exposes its
-   * JSON Schema; `prompt` puts it at the end of the system prompt; `validate` does neither. @default 'auto'
+   * How the model gets the schema. `auto` sends it as `settings.responseSchema` if the schema exposes its JSON Schema
+   * or `toJsonSchema` makes it; `prompt` puts it at the end of the system prompt; `validate` does neither. @default
+   * 'auto'
    */
   readonly mode?: 'auto' | 'prompt' | 'validate';
-  /** Makes the JSON Schema where the schema does not expose one. */
+  /** Makes the JSON Schema if the schema does not expose one. */
   readonly toJsonSchema?: (schema: never) => object;
 }
 
 export interface StructuredOutput<Output> extends Middleware {
-  /** The output of a run with this middleware, typed; undefined when the run gave no final answer. */
+  /** The output of a run with this middleware, typed; undefined if the run gave no final answer. */
   outputOf(result: RunResult): Output | undefined;
 }
 
@@ -57,8 +58,8 @@ export interface StructuredOutput<Output> extends Middleware {
 const QUOTED = 200;
 
 /**
- * Validates final answers. What fits is in `result.output` and `ctx.metadata.parsed`; for what does not, the model
- * is told the exact errors and answers again, at most `maxRepairs` times.
+ * Validates final answers. An answer that fits is in `result.output` and `ctx.metadata.parsed`. For one that does
+ * not, the model is told the exact errors and answers again, at most `maxRepairs` times.
  *
  * @example
  * const city = structuredOutput({ schema: z.object({ name: z.string(), people: z.number() }) });

@@ -37,13 +37,13 @@ export interface SubagentSpec {
   readonly systemPrompt: string;
   /** @default `defaultModel` */
   readonly model?: Model;
-  /** Beside the shared ones; one of the same name replaces a shared one. */
+  /** Its tools, besides the shared ones; a tool of the same name replaces a shared one. */
   readonly tools?: readonly Tool[];
-  /** Inside the inherited ones. */
+  /** Its middleware, inside the inherited ones. */
   readonly middleware?: MiddlewareList;
 }
 
-/** What stands in the `details` of a result. */
+/** The `details` of a result. */
 export interface SubagentResult {
   /** The id of the session it worked in. */
   readonly agentId: string;
@@ -55,35 +55,38 @@ export interface SubagentResult {
 }
 
 export interface SubagentsOptions extends NamedOptions {
-  /** Kinds of sub-agents, by type. `general-purpose` exists always; give it here to change it. @default {} */
+  /** Kinds of sub-agents, by type. `general-purpose` always exists; list it here to change it. @default {} */
   readonly agents?: Readonly<Record<string, SubagentSpec>>;
-  /** Of those that have none of their own. @default the model of the agent that calls */
+  /** The model of sub-agents that have none of their own. @default the model of the agent that calls */
   readonly defaultModel?: Model;
   /** Tools of every sub-agent. @default [] */
   readonly sharedTools?: readonly Tool[];
   /** Middleware of every sub-agent, outside its own: guards, tracing, approval. @default [] */
   readonly inheritMiddleware?: MiddlewareList;
-  /** Whether the guards of the calling agent judge in sub-agents too, after their own. @default true */
+  /** Whether the guards of the calling agent also judge in sub-agents, after their own. @default true */
   readonly inheritGuards?: boolean;
   /** Names of tools no sub-agent gets, wherever they come from. @default [] */
   readonly excludeTools?: readonly string[];
   /** How deep sub-agents may start sub-agents. @default 3 */
   readonly maxDepth?: number;
-  /** Sub-agents that one run has at work at once; more calls wait. @default 4 */
+  /** How many sub-agents of one run work at once; more calls wait. @default 4 */
   readonly maxConcurrent?: number;
   /**
-   * What `onEvent` and `details.events` are given of an event: JSON, or undefined to leave it out.
-   * @default a short form of turns, answers, tool results and ends
+   * What `onEvent` and `details.events` get of an event: JSON, or undefined to leave it out. @default a short form of
+   * turns, answers, tool results and ends
    */
   readonly mapEvent?: (event: AgentEvent, agentId: string) => unknown;
   /**
-   * Told what sub-agents do, as it happens.
+   * Called with each event of a sub-agent, as it happens.
    *
-   * Contract: awaited, in order for each sub-agent, unless the call is aborted. What it or `mapEvent` throws is told in
-   * a `custom` event `subagent_event_failed` and changes nothing else.
+   * Contract: awaited, in order for each sub-agent, unless the call is aborted. If it or `mapEvent` throws, a
+   * `custom` event `subagent_event_failed` says so, and nothing else changes.
    */
   readonly onEvent?: (agentId: string, payload: unknown) => Awaitable<void>;
-  /** A middleware that traces; outermost in every sub-agent. The one of the parent finds `ctx.parentRunId`. */
+  /**
+   * A tracing middleware, outermost in every sub-agent. If it is the parent's own instance, `ctx.parentRunId` leads
+   * it to the caller.
+   */
   readonly tracer?: Middleware;
 }
 

@@ -40,8 +40,8 @@ const LIMITS = ['modelMs', 'toolMs', 'firstTokenMs', 'idleMs'] as const;
 const OPTIONS = [...LIMITS, 'tools', 'clock'];
 
 /**
- * Cancels what takes too long through its signal and throws `MODEL_TIMEOUT` or `TOOL_TIMEOUT`, which `retry` counts
- * as transient. Time in which the run waits for a slow consumer or for a human is not counted.
+ * Cancels calls that take too long through their signal, and throws `MODEL_TIMEOUT` or `TOOL_TIMEOUT`, which `retry`
+ * treats as transient. Time spent waiting for a slow consumer or a human does not count.
  *
  * @example
  * new Agent({ model, tools: [crawl], middleware: [timeout({ modelMs: 60_000, toolMs: 10 })] });

@@ -19,7 +19,7 @@ import { emptying, type Todo, type TodosInput, todosSchema } from './todos.js';
 export type { Todo, TodoStatus } from './todos.js';
 
 export interface TodoListOptions extends NamedOptions {
-  /** Stands at the end of the system prompt; empty text for nothing. @default how and when to keep a list */
+  /** Added at the end of the system prompt; empty text for nothing. @default how and when to keep a list */
   readonly systemPrompt?: string;
   /** How `write_todos` is described to the model. @default what it takes */
   readonly toolDescription?: string;
@@ -29,9 +29,8 @@ const NAME = 'todo-list';
 const TOOL = 'write_todos';
 
 /**
- * A list of todos per session, written by the model with `write_todos` and shown to it in every request. A model that
- * forgets its list is reminded, and one that wants to end with unfinished items is sent back, a bounded number of
- * times.
+ * A todo list per session. The model writes it with `write_todos` and sees it in every request. A model that forgets
+ * its list is reminded, and one that wants to end with unfinished items is sent back, a bounded number of times.
  *
  * @example
  * new Agent({ model, tools: [search], middleware: [todoList()] });

@@ -26,8 +26,8 @@ export type ToolCacheEntry = StoredResult;
 /**
  * Where results are kept: a Keyv, a Map, or anything with these methods, which may return promises.
  *
- * Contract: `ttlMs` is a hint, for entries carry their own end. What it throws is noted in `result.changes` and the
- * tool runs as if there were no cache.
+ * Contract: `ttlMs` is a hint, since entries carry their own expiry. If the store throws, that is noted in
+ * `result.changes` and the tool runs as if there were no cache.
  */
 export type ToolCacheStore = AnswerStore<ToolCacheEntry>;
 
@@ -38,11 +38,14 @@ export interface ToolCacheOptions extends NamedOptions {
   readonly ttlMs?: number;
   /** @default a store in memory of `maxEntries` results */
   readonly store?: ToolCacheStore;
-  /** Results the store in memory keeps; then it drops those that were not used for longest. @default 1000 */
+  /** Results the store in memory keeps; beyond that it drops the least recently used. @default 1000 */
   readonly maxEntries?: number;
   /** Who shares results: the runs of a tenant, of a session, or all. @default 'tenant' */
   readonly scope?: Scope;
-  /** What makes two calls the same, within the scope; undefined leaves this call out. @default the tool and its arguments */
+  /**
+   * What makes two calls the same, within the scope; undefined skips the cache for this call. @default the tool and
+   * its arguments
+   */
   readonly key?: (ctx: ToolContext) => string | undefined;
   /** Milliseconds to wait for the same call of another run before running the tool anyway. @default 60_000 */
   readonly maxWaitMs?: number;
@@ -53,8 +56,8 @@ export interface ToolCacheOptions extends NamedOptions {
 const OPTIONS = ['tools', 'ttlMs', 'store', 'maxEntries', 'scope', 'key', 'maxWaitMs', 'clock'];
 
 /**
- * Gives identical calls of the named tools the result of the first one, for `ttlMs`. Calls that come while the first
- * one is still under way wait for it. Errors are never kept.
+ * Gives identical calls of the named tools the result of the first one, for `ttlMs`. If the first one is still in
+ * progress, the others wait for it. Errors are never kept.
  *
  * @example
  * new Agent({ model, tools: [search], middleware: [toolCache({ tools: ['search'], ttlMs: 60_000 })] });

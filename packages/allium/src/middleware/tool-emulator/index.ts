@@ -14,7 +14,7 @@ import { checkMethods, checkNamed, invalidOption, type NamedOptions } from '../.
 export interface ToolEmulatorOptions extends NamedOptions {
   /** Plays the tools. */
   readonly model: Model;
-  /** Which tools it plays, by name or as they are; none with an empty list. @default all of them */
+  /** Which tools it plays, by name or as tool objects; an empty list plays none. @default all of them */
   readonly tools?: readonly (string | Tool)[];
 }
 
@@ -23,8 +23,8 @@ You are given the name and description of the tool, the JSON Schema of its argum
 Answer with what the tool would return for them: plausible, consistent with the arguments, and nothing else. No explanation, no code fence.`;
 
 /**
- * Answers calls of tools with what a model makes up. Arguments are validated, hooks and guards have their say, and
- * the tool itself is not run.
+ * Answers tool calls with what a model makes up. Arguments are validated, hooks and guards work as usual; only the
+ * tool itself does not run.
  *
  * @example
  * new Agent({ model, tools: [weather], middleware: [toolEmulator({ model: player, tools: ['weather'] })] });

@@ -19,17 +19,20 @@ import {
   type NamedOptions,
 } from '../../kit/index.js';
 export interface ToolErrorsOptions extends NamedOptions {
-  /** Words a failure for the model. What it returns still passes through `hide`. @default name of the tool and message, without the stack */
+  /**
+   * Turns an error into text for the model. `hide` is applied to what it returns. @default name of the tool and
+   * message, without the stack
+   */
   readonly format?: (error: unknown, ctx: ToolContext) => string | Promise<string>;
-  /** What is removed from the text: patterns, or texts to be found as they are. @default nothing */
+  /** What to remove from the text: patterns, or texts to match literally. @default nothing */
   readonly hide?: readonly (RegExp | string)[];
 }
 
 const HIDDEN = '[hidden]';
 
 /**
- * Turns what a tool throws into an error result in your words. `hide` also cleans error results that a tool
- * returned itself. Stops, suspensions and aborts pass.
+ * Turns what a tool throws into an error result in your words. `hide` also cleans error results that a tool returned
+ * itself. Stops, suspensions and aborts pass unchanged.
  *
  * @example
  * new Agent({ model, tools: [query], middleware: [toolErrors({ hide: [/postgres:\S+/] })] });

@@ -34,7 +34,7 @@ export { fileSpill, memorySpill, type SpillStore } from './spill.js';
 export interface ToolResultLimitOptions extends NamedOptions {
   /** Tokens of text a result may have, the note about the rest included: an integer ≥ 100. @default 10_000 */
   readonly maxTokens?: number;
-  /** Keeps what is too long. @default memorySpill() */
+  /** Stores what is too long. @default memorySpill() */
   readonly spill?: SpillStore;
   /** Counts the tokens of a text. @default a quarter of its characters */
   readonly tokenCounter?: TokenCounter;
@@ -46,8 +46,8 @@ const READ = 'read_tool_result';
 const NOTE_TOKENS = 60;
 
 /**
- * Puts results with more than `maxTokens` into a store and gives the model their beginning and a reference, with which
- * it reads the rest in pieces through the tool `read_tool_result`.
+ * Stores results with more than `maxTokens` and gives the model their beginning and a reference. With the reference,
+ * the model reads the rest in pieces through the tool `read_tool_result`.
  *
  * @example
  * new Agent({ model, tools: [log], middleware: [toolResultLimit({ maxTokens: 100 })] });

@@ -28,11 +28,14 @@ import { cut } from '../../texts/cut.js';
 export interface ToolSelectorOptions extends NamedOptions {
   /** Picks the tools. */
   readonly model: Model;
-  /** Tools it may pick, beside those that are always shown: an integer ≥ 1. @default 10 */
+  /** How many tools it may pick, besides those that are always shown: an integer ≥ 1. @default 10 */
   readonly maxTools?: number;
   /** Names of tools that are always shown. @default none */
   readonly alwaysInclude?: readonly string[];
-  /** Tools that middleware bring are always shown: they may not work without them. False: they are picked like others. @default true */
+  /**
+   * Always show the tools that middleware bring, since middleware may not work without them; false: they are picked
+   * like others. @default true
+   */
   readonly includeMiddlewareTools?: boolean;
 }
 
@@ -45,8 +48,8 @@ interface Pick {
 }
 
 /**
- * Asks a model, once for each message of the user, which tools the request needs, and leaves the others out of it.
- * With no more than `maxTools` to choose from it asks nothing.
+ * Asks a model, once for each user message, which tools the request needs, and leaves the others out. With no more
+ * than `maxTools` to choose from, it asks nothing.
  *
  * @example
  * new Agent({ model, tools, middleware: [toolSelector({ model: cheap, maxTools: 2, alwaysInclude: ['help'] })] });
