@@ -7,6 +7,7 @@ import { post } from '../inbox/posting.js';
 import type { SessionState } from '../journal/session-state.js';
 import { randomId } from '../lib/random-id.js';
 import type { Awaitable, Decision, PendingRequest, Store } from '../protocol/store.js';
+import { settles } from '../tools/live-questions.js';
 import type { Agent } from './agent.js';
 
 /** Whose question it is. */
@@ -42,22 +43,19 @@ export async function giveAnswer(session: Asked, requestId: string, decision: De
 }
 
 /**
- * Did this post come before every other answer? What the inbox says holds as long as the question is open; afterwards the
- * journal has the answer that was taken, behind `seq`.
+ * Did this post come before every other answer? The inbox is read first: what is taken out of it is in the journal then,
+ * behind `seq`. What a run of this process has in memory may not say so yet.
  */
 async function isFirst(
-  { store, id, look }: Asked,
-  before: SessionState,
+  { store, id }: Asked,
+  state: SessionState,
   request: PendingRequest,
   postId: string,
   seq: number,
 ): Promise<boolean> {
-  const items = await posted(store, before);
-  const { open } = await look();
-  if (open?.requests.has(request.id)) {
-    const first = firstAnswer(items, request, request.createdAt);
-    return first ? first.postId === postId : !isClaimed(items, request.id);
-  }
+  const items = await posted(store, state);
   const entries = await store.read(id, seq + 1);
-  return entries.some((entry) => entry.type === 'answer' && entry.postId === postId);
+  const end = entries.find((entry) => settles(entry, request));
+  if (end) return end.type === 'answer' && end.postId === postId;
+  return firstAnswer(items, request, request.createdAt)?.postId === postId;
 }

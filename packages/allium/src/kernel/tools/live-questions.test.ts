@@ -139,6 +139,36 @@ describe('an answer posted while a handler is asked', () => {
     );
   });
 
+  it('comes too late although the run has not heard yet that its own answer is written', async () => {
+    const kept = memoryStore();
+    const written = deferred<void>();
+    const over = deferred<void>();
+    let approve = (): void => {};
+    const store = storeWith(kept, {
+      append: async (id, seq, entries) => {
+        const head = await kept.append(id, seq, entries);
+        if (!entries.some(({ type }) => type === 'answer')) return head;
+        written.resolve();
+        await over.promise;
+        return head;
+      },
+      post: async (id, item) => {
+        if (item.type === 'answer' && item.decision.type === 'reject') {
+          approve();
+          await written.promise;
+        }
+        await kept.post(id, item);
+      },
+    });
+    const it = waiting({}, payingAgent(store, [], [calls(0), 'end']));
+    await it.asked;
+    approve = () => it.answers[0]!({ type: 'approve' });
+    const late = it.session.answer(it.questions[0]!.request.id, { type: 'reject' });
+    await expect(late).rejects.toMatchObject({ code: 'REQUEST_UNKNOWN', data: { late: true } });
+    over.resolve();
+    expect(results(await it.running)).toEqual(['paid 0']);
+  });
+
   it('comes too late once the handler has answered', async () => {
     const it = waiting();
     await it.asked;

@@ -173,7 +173,9 @@ export class LiveQuestions {
   }
 }
 
-/** Another runner went on with the run, and has taken an answer or ended it. */
-function settles(entry: Entry, { id, runId }: PendingRequest): boolean {
-  return entry.type === 'answer' ? entry.requestId === id : entry.type === 'run_end' && entry.runId === runId;
+/** Does it close the question? An answer was taken, the run has ended, or something else is asked instead. */
+export function settles(entry: Entry, { id, runId }: PendingRequest): boolean {
+  if (entry.type === 'answer') return entry.requestId === id;
+  if (entry.type === 'request') return entry.replaces?.includes(id) === true;
+  return entry.type === 'run_end' && entry.runId === runId;
 }
