@@ -58,7 +58,10 @@ export class Overlay implements StateAccess {
 
   set<T>(cell: StateCell<T>, value: T): void {
     this.base.check(cell);
-    if (isLive(cell)) return this.base.setLive(cell, value);
+    if (isLive(cell)) {
+      this.base.setLive(cell, value);
+      return;
+    }
     const kept = cell.durable ? toJson(value, cell.name) : value;
     this.write(new Write(cell, kept, undefined, undefined));
   }
@@ -70,7 +73,10 @@ export class Overlay implements StateAccess {
         'INVALID_STATE',
         `State cell "${cell.name}": update() takes a function, got ${shown(fn)}.`,
       );
-    if (isLive(cell)) return this.base.setLive(cell, fn(seen));
+    if (isLive(cell)) {
+      this.base.setLive(cell, fn(seen));
+      return;
+    }
     this.write(new Write(cell, updated(cell, fn, seen), fn, seen));
   }
 
