@@ -1,6 +1,7 @@
 /** Calls under way by key: whoever asks the same question meanwhile waits for the answer to the first one. */
 
 import type { Clock } from '../index.js';
+
 /** How the first call ended, as far as others can use it. */
 export type Outcome<T> =
   | { readonly type: 'answer'; readonly answer: T }

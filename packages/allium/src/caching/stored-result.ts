@@ -2,6 +2,7 @@
 
 import type { ToolContext, ToolResult } from '../index.js';
 import { invalidOption } from '../kit/index.js';
+
 /** What is stored: JSON, so that any store can hold it. */
 export interface StoredResult {
   readonly version: 1;

@@ -1,6 +1,7 @@
 /** Finds secrets in text: values of the environment, authorization headers, and what the user says. */
 
 import { invalidOption } from '../kit/index.js';
+
 /** Text that may not be written, or an expression that finds it. */
 export type Pattern = string | RegExp;
 

@@ -1,6 +1,7 @@
 /** Where a list of messages may be cut: never between a call and its result. */
 
 import { type Message, toolCallsOf } from '../index.js';
+
 /**
  * The last place at or before `cut`, and not before `from`, after which no result lacks its call. Results whose call
  * is nowhere don't count: they belong to nobody.

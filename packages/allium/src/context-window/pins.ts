@@ -1,6 +1,7 @@
 /** Messages that stay in every request: those marked `metadata.pinned`, each with the calls and results it belongs to. */
 
 import { type Context, isSyntheticMessage, type Message, toolCallsOf } from '../index.js';
+
 export function isPinned(message: Message): boolean {
   return message.metadata?.pinned === true;
 }

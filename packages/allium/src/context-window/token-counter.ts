@@ -1,6 +1,7 @@
 /** Counts the tokens of a text: with a tokenizer where one is installed, by rule of thumb otherwise. */
 
 import { checkFunction, invalidOption } from '../kit/index.js';
+
 /** Tokens of a text. Called once per text and kept, so it may take its time; it must not throw. */
 export type TokenCounter = (text: string) => number;
 

@@ -166,6 +166,13 @@ describe('what contexts tell everybody', () => {
     await expect(run).rejects.toMatchObject({ cause: { code: 'INVALID_OPTION' } });
   });
 
+  it('takes out of a note what guards find in it', async () => {
+    const noting = defineMiddleware({ name: 'noting', beforeRun: (ctx) => ctx.note('went to room 12') });
+    const agent = new Agent({ model: scriptedModel(['Hi.']), middleware: [noNumbers, noting] });
+    const { changes } = await agent.run('Hello');
+    expect(changes).toEqual([{ turn: 0, by: 'noting', what: 'went to room [redacted]' }]);
+  });
+
   it('tells the output that was set', async () => {
     const outputs: unknown[] = [];
     const output = defineMiddleware({

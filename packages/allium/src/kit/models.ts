@@ -12,4 +12,5 @@ export {
 } from '../kernel/guards/assemble.js';
 export { inputTokens as estimateInputTokens } from '../kernel/model/estimates.js';
 export { costOf } from '../kernel/protocol/limits.js';
+export { toMessages } from '../kernel/protocol/message-input.js';
 export { checkPrice, priceReader } from '../kernel/protocol/prices.js';

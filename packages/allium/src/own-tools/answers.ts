@@ -2,6 +2,7 @@
 
 import { type ToolResult, toolResult } from '../index.js';
 import { closestName } from '../kit/index.js';
+
 /** A result that says what is wrong. */
 export function failure(text: string): ToolResult {
   return toolResult({ content: text, isError: true });

@@ -1,10 +1,7 @@
 /** Reads a stream to its end and keeps what it told. */
 
-import type { RunStream } from '../kernel/events/event-stream.js';
-import { AlliumError, invalidOption, isThenable } from '../kernel/lib/errors.js';
-import type { AgentEvent } from '../kernel/protocol/events.js';
-import type { RunResult } from '../kernel/protocol/result.js';
-import { RunError } from '../kernel/protocol/result.js';
+import { type AgentEvent, AlliumError, RunError, type RunResult, type RunStream } from '../index.js';
+import { invalidOption, isThenable } from '../kit/index.js';
 
 export interface Collected {
   readonly events: readonly AgentEvent[];

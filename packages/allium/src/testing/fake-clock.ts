@@ -1,7 +1,7 @@
 /** A clock that stands still until it is told to go on. */
-import type { Clock } from '../kernel/lib/clock.js';
-import { invalidOption } from '../kernel/lib/errors.js';
 
+import type { Clock } from '../index.js';
+import { invalidOption } from '../kit/index.js';
 export interface FakeClock extends Clock {
   /** Moves time on and fires what is due, in order, letting promises settle in between. */
   advance(ms: number): Promise<void>;

@@ -1,6 +1,7 @@
 /** Laws as data: how they are tried one by one, declared as tests, and skipped with a reason. */
-import { AlliumError, invalidOption, messageOf, nearest, shown } from '../kernel/lib/errors.js';
 
+import { AlliumError } from '../index.js';
+import { closestName, describeValue, invalidOption, messageOf } from '../kit/index.js';
 export interface Law<Name extends string, Context> {
   readonly law: Name;
   /** Says what is missing to try it, if anything: "It needs `failing`." */
@@ -86,10 +87,10 @@ function checkSkips(
   const names = laws.map(({ law }) => law);
   for (const [law, reason] of Object.entries(skip)) {
     if (!names.includes(law)) {
-      const near = nearest(law, names);
+      const near = closestName(law, names);
       throw new AlliumError(
         'INVALID_OPTION',
-        `\`skip\` names ${shown(law)}, which is no law.${near ? ` Did you mean "${near}"?` : ''} The laws: ${names.join(', ')}.`,
+        `\`skip\` names ${describeValue(law)}, which is no law.${near ? ` Did you mean "${near}"?` : ''} The laws: ${names.join(', ')}.`,
       );
     }
     if (typeof reason !== 'string' || reason === '')

@@ -1,14 +1,18 @@
 /** A model that follows a script: no network, no keys, the same every time. */
-import { AlliumError, checkKeys, invalidOption, isThenable, shown } from '../kernel/lib/errors.js';
+
 import {
+  AlliumError,
   type AssistantContent,
   assistantMessage,
   type FinishReason,
+  type Model,
+  type ModelPart,
+  type ModelRequest,
   type ModelResponse,
+  type Price,
   type Usage,
-} from '../kernel/protocol/messages.js';
-import type { Model, ModelPart, ModelRequest, Price } from '../kernel/protocol/model.js';
-
+} from '../index.js';
+import { checkKeys, describeValue, invalidOption, isThenable } from '../kit/index.js';
 /** One answer of a scripted model: parts, an error, or a wait. */
 export interface ScriptStep {
   /** What is streamed. `'tick'` yields nothing and lets everything else that is ready run first. */
@@ -241,7 +245,7 @@ function answerOf(
   if (!isAnswer(answer))
     throw new AlliumError(
       'INVALID_OPTION',
-      `Expected ${what} to be text, a list of content, or ${STEPS}, got ${shown(answer)}.`,
+      `Expected ${what} to be text, a list of content, or ${STEPS}, got ${describeValue(answer)}.`,
     );
   checkParts(answer, what);
   return answer;
@@ -263,12 +267,12 @@ function checkParts(answer: Answer, where: string): void {
   if (wrong < 0) return;
   throw new AlliumError(
     'INVALID_OPTION',
-    `Expected part ${wrong + 1} of ${where} to be an object with a type, got ${shown(parts[wrong])}.`,
+    `Expected part ${wrong + 1} of ${where} to be an object with a type, got ${describeValue(parts[wrong])}.`,
   );
 }
 
 function exhausted(request: ModelRequest, call: number, steps: number): AlliumError {
-  const last = shown(request.messages.at(-1)?.content);
+  const last = describeValue(request.messages.at(-1)?.content);
   return new AlliumError(
     'SCRIPT_EXHAUSTED',
     `The scripted model was called ${call} times, but its script has ${steps} ${steps === 1 ? 'step' : 'steps'}. Last message: ${last}. Add a step, pass repeat: true, or find out why it was called again.`,

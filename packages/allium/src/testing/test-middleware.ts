@@ -1,8 +1,7 @@
 /** The laws any middleware can be held to: one test per law, for the middleware here and for yours. */
 
-import type { Clock } from '../kernel/lib/clock.js';
-import { AlliumError, checkKeys, invalidOption, nearest, shown } from '../kernel/lib/errors.js';
-import type { Middleware } from '../kernel/protocol/middleware.js';
+import { AlliumError, type Clock, type Middleware } from '../index.js';
+import { checkKeys, closestName, describeValue, invalidOption } from '../kit/index.js';
 import { checkLaws, declareLaws, type LawReport, type RunnerOptions, type Skips } from './law-runner.js';
 import type { MiddlewareFactory } from './middleware-laws/bench.js';
 import type { MiddlewareLawContext } from './middleware-laws/context.js';
@@ -110,11 +109,11 @@ function checkNames(option: string, given: readonly string[], allowed: readonly 
   if (!Array.isArray(given)) throw invalidOption(option, 'a list', given);
   for (const name of given) {
     if (allowed.includes(name)) continue;
-    const near = typeof name === 'string' ? nearest(name, allowed) : undefined;
+    const near = typeof name === 'string' ? closestName(name, allowed) : undefined;
     const hint = near ? ` Did you mean "${near}"?` : '';
     throw new AlliumError(
       'INVALID_OPTION',
-      `\`${option}\` may hold ${allowed.join(', ')}, got ${shown(name)}.${hint}`,
+      `\`${option}\` may hold ${allowed.join(', ')}, got ${describeValue(name)}.${hint}`,
     );
   }
 }
@@ -122,7 +121,7 @@ function checkNames(option: string, given: readonly string[], allowed: readonly 
 function checkScenario(scenario: Scenario): void {
   if (typeof scenario !== 'object' || scenario === null)
     throw invalidOption('scenarios', 'a list of scenarios', scenario);
-  checkKeys(`scenario ${shown(scenario.name)}`, scenario, ['name', 'input', 'answers', 'tools']);
+  checkKeys(`scenario ${describeValue(scenario.name)}`, scenario, ['name', 'input', 'answers', 'tools']);
   if (typeof scenario.name !== 'string') throw invalidOption('scenario.name', 'text', scenario.name);
   if (!Array.isArray(scenario.answers))
     throw invalidOption('scenario.answers', 'a list of answers', scenario.answers);

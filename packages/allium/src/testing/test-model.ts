@@ -1,8 +1,7 @@
 /** The conformance suite of the model port: one test per law, for the adapters here and for yours. */
-import { checkKeys, invalidOption } from '../kernel/lib/errors.js';
-import { toMessages } from '../kernel/protocol/message-input.js';
-import type { Message, ModelResponse } from '../kernel/protocol/messages.js';
-import type { Model, ModelRequest, ToolSpec } from '../kernel/protocol/model.js';
+
+import type { Message, Model, ModelRequest, ModelResponse, ToolSpec } from '../index.js';
+import { checkKeys, invalidOption, toMessages } from '../kit/index.js';
 import { checkLaws, declareLaws, type LawReport, type RunnerOptions, type Skips } from './law-runner.js';
 import type { Capability, ModelLawContext } from './model-laws/context.js';
 import { MODEL_LAWS, type ModelLaw } from './model-laws/index.js';

@@ -1,6 +1,7 @@
 /** The conformance suite of the store port: one test per law, for the stores here and for yours. */
-import { checkKeys, invalidOption } from '../kernel/lib/errors.js';
-import type { Awaitable, Store } from '../kernel/protocol/store.js';
+
+import type { Awaitable, Store } from '../index.js';
+import { checkKeys, invalidOption } from '../kit/index.js';
 import {
   checkLaws,
   declareLaws,

@@ -216,7 +216,7 @@ export abstract class Context {
   note(what: string): void {
     if (typeof what !== 'string' || what === '') throw invalidOption('what', 'text in ctx.note(what)', what);
     const { _run: run } = this;
-    run.note(run.nameAt(this._position) ?? 'kernel', what);
+    run.noteSaid(run.nameAt(this._position) ?? 'kernel', what);
   }
 
   /** Calls a model for a middleware's own purposes: same signal, budget and inner layers, never in the user's stream. */

@@ -105,6 +105,8 @@ export interface RunPort extends RunFacts, RunLimits {
   emitCustom(name: string, data: unknown, by: string | undefined): void;
   /** Notes that a middleware acted. */
   note(by: string, what: string): void;
+  /** The same for words of a middleware: without what guards find in them. */
+  noteSaid(by: string, what: string): void;
   /** A stop was latched somewhere in the run. */
   halt(signal: unknown, by: string | undefined): void;
   /** A control signal crossed a boundary inside a call: it holds even if a layer further out swallows it. */

@@ -272,6 +272,11 @@ export class Run implements ToolsRun {
     if (this.changes.length < MAX_CHANGES) this.changes.push({ turn: this.turn, by, what });
   }
 
+  /** Notes what a middleware says of itself, without what guards find in it. */
+  noteSaid(by: string, what: string): void {
+    this.note(by, toldBeside(what, this, by) ?? 'said something that may not be told');
+  }
+
   /** Writes entries together with the state changes that wait, and tells of those. `how`: see `Journal`. */
   append(entries: readonly EntryDraft[], how: 'append' | 'appendLate' | 'end' = 'append'): Awaitable<void> {
     const { journal } = this;

@@ -20,6 +20,7 @@ import {
   messageOf,
   type NamedOptions,
 } from '../../kit/index.js';
+
 /** What a policy says about a call: `'allow'`, `deny(reason)` or `ask(details, timeoutMs)`. */
 export type ApprovalVerdict =
   | 'allow'

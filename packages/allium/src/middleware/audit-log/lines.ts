@@ -9,6 +9,7 @@ import {
   type Usage,
 } from '../../index.js';
 import { canonicalJson } from '../../kit/index.js';
+
 /** Remembers what it made of the last thing: names are mostly those of the line before. */
 export function lately<T, R>(make: (of: T) => R): (of: T) => R {
   let last: { readonly of: T; readonly made: R } | undefined;

@@ -10,6 +10,7 @@ import {
   type ToolContext,
 } from '../../index.js';
 import { checkInteger, checkNamed, checkOneOf, invalidOption, type NamedOptions } from '../../kit/index.js';
+
 export interface CallLimitsOptions extends NamedOptions {
   /**
    * Model calls of a run that pass through here, not counting those of other middleware: an integer ≥ 1. @default no

@@ -1,6 +1,7 @@
 /** One circuit: closed until too many calls fail in a row, then open, then tried with a single call. */
 
 import type { Context } from '../../index.js';
+
 export interface CircuitLimits {
   readonly failures: number;
   readonly windowMs: number;

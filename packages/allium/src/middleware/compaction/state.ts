@@ -1,6 +1,7 @@
 /** What compaction remembers with the session. */
 
 import { defineState, type StateCell } from '../../index.js';
+
 /** The summary and what it stands for. JSON. */
 export interface CompactionState {
   /** Empty as long as nothing was summarised. */

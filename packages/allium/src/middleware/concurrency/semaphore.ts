@@ -1,6 +1,7 @@
 /** At most `max` at once; the others wait in order. */
 
 import type { Clock } from '../../index.js';
+
 export class Semaphore {
   private active = 0;
   // A set keeps the order and lets anyone leave.

@@ -1,6 +1,7 @@
 /** The maintained table of prices, which is loaded when it is first needed. */
 
 import { AlliumError, type Usage } from '../../index.js';
+
 export interface PriceTable {
   /** US dollars; undefined for a model that is not in the table. */
   costOf(

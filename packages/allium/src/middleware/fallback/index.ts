@@ -22,6 +22,7 @@ import {
   type NamedOptions,
   safeErrorMessage,
 } from '../../kit/index.js';
+
 export interface FallbackOptions extends NamedOptions {
   /** Asked in order when the model of the call fails. At least one, each once. */
   readonly models: readonly Model[];

@@ -20,6 +20,7 @@ import {
   invalidOption,
   type NamedOptions,
 } from '../../kit/index.js';
+
 export interface LoopGuardOptions extends NamedOptions {
   /** How many of the latest turns with tool calls to look at: an integer from 2 to 1000. @default 6 */
   readonly window?: number;

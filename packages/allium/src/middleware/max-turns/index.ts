@@ -2,6 +2,7 @@
 
 import { defineMiddleware, type Middleware } from '../../index.js';
 import { checkInteger, checkNamed, type NamedOptions } from '../../kit/index.js';
+
 export interface MaxTurnsOptions extends NamedOptions {
   /** Turns a run may take. @default 10 */
   readonly turns?: number;

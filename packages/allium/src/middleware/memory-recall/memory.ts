@@ -2,6 +2,7 @@
 
 import type { Awaitable } from '../../index.js';
 import { checkInteger, checkOptions } from '../../kit/index.js';
+
 export interface MemoryItem {
   /** Saving an item again under the same id replaces it. */
   readonly id: string;

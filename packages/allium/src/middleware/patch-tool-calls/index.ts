@@ -9,6 +9,7 @@ import {
   toolCallsOf,
 } from '../../index.js';
 import { checkNamed, invalidOption, type NamedOptions } from '../../kit/index.js';
+
 export interface PatchToolCallsOptions extends NamedOptions {
   /** What the model reads in place of a missing result. @default 'No result: the call was interrupted.' */
   readonly text?: string;

@@ -2,6 +2,7 @@
 
 import { defineMiddleware, type Message, type Metadata, type Middleware } from '../../index.js';
 import { checkInteger, checkNamed, invalidOption, type NamedOptions } from '../../kit/index.js';
+
 export interface PromptCachingOptions extends NamedOptions {
   /** How long the provider keeps what it cached, if it lets you choose: `'5m'` or `'1h'`. @default '5m' */
   readonly ttl?: '5m' | '1h';

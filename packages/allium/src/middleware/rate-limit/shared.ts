@@ -1,6 +1,7 @@
 /** Counts somewhere else, for several processes. */
 
 import { type Clock, monotonic, sleep } from '../../index.js';
+
 /**
  * What counts: any limiter of rate-limiter-flexible, or anything like it.
  *

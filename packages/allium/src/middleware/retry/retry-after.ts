@@ -1,6 +1,7 @@
 /** How long the other side asks to wait. */
 
 import { errorChain, errorHeader } from '../../kit/index.js';
+
 /** Milliseconds, from the error or a cause of it; undefined when there is no wish, or one that has passed. */
 export function retryAfterOf(error: unknown, now: number): number | undefined {
   try {

@@ -5,6 +5,7 @@
  */
 
 import { AlliumError } from '../../index.js';
+
 export interface FrontMatter {
   readonly name: string;
   readonly description: string;

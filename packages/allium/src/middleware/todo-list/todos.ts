@@ -1,6 +1,7 @@
 /** What a list of todos looks like, what is wrong with one, and how it is shown to the model. */
 
 import type { JsonSchema, SchemaIssue, StandardSchema } from '../../index.js';
+
 export type TodoStatus = 'pending' | 'in_progress' | 'completed';
 
 /** One step of the plan. */

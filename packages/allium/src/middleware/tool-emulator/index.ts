@@ -11,6 +11,7 @@ import {
   userMessage,
 } from '../../index.js';
 import { checkMethods, checkNamed, invalidOption, type NamedOptions } from '../../kit/index.js';
+
 export interface ToolEmulatorOptions extends NamedOptions {
   /** Plays the tools. */
   readonly model: Model;

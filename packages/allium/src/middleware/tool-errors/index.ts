@@ -18,6 +18,7 @@ import {
   messageOf,
   type NamedOptions,
 } from '../../kit/index.js';
+
 export interface ToolErrorsOptions extends NamedOptions {
   /**
    * Turns an error into text for the model. `hide` is applied to what it returns. @default name of the tool and

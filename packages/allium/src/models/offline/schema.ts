@@ -1,6 +1,7 @@
 /** What a JSON Schema says about a value: references followed, parts joined, choices listed, and what fits it. */
 
 import type { JsonSchema } from '../../index.js';
+
 /** Inside a schema, `true` and `false` are schemas, too. They say nothing about a value. */
 export type Subschema = JsonSchema | boolean;
 

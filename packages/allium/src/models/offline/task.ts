@@ -1,6 +1,7 @@
 /** What is asked and what was done about it so far: the last user message, and the results after it. */
 
 import { isSyntheticMessage, type Message, type ToolCall, textOf, toolCallsOf } from '../../index.js';
+
 export interface TaskResult {
   readonly tool: string;
   readonly text: string;

@@ -1,15 +1,21 @@
 /** One agent with the middleware under test, a model that follows scenarios, and a clock that stands still. */
-import { Agent, type RunOptions } from '../../kernel/agent/agent.js';
-import type { Session } from '../../kernel/agent/session.js';
-import type { RunStream } from '../../kernel/events/event-stream.js';
-import { memoryStore } from '../../kernel/journal/memory-store.js';
-import { type Clock, monotonic } from '../../kernel/lib/clock.js';
-import { invalidOption, isThenable } from '../../kernel/lib/errors.js';
-import { deepFreeze, type Metadata, type UserMessage } from '../../kernel/protocol/messages.js';
-import type { Middleware } from '../../kernel/protocol/middleware.js';
-import type { Model, ModelSettings } from '../../kernel/protocol/model.js';
-import { RunError } from '../../kernel/protocol/result.js';
-import type { Tool } from '../../kernel/protocol/tool.js';
+import {
+  Agent,
+  type Clock,
+  type Metadata,
+  type Middleware,
+  type Model,
+  type ModelSettings,
+  memoryStore,
+  monotonic,
+  RunError,
+  type RunOptions,
+  type RunStream,
+  type Session,
+  type Tool,
+  type UserMessage,
+} from '../../index.js';
+import { deepFreeze, invalidOption, isThenable } from '../../kit/index.js';
 import { collect } from '../collect.js';
 import { type FakeClock, fakeClock, settle } from '../fake-clock.js';
 import { play, snapshot, toStep, untilAborted } from '../scripted-model.js';

@@ -1,7 +1,7 @@
 /** Every tool call has exactly one result, in the history and in every request, whatever becomes of the call. */
-import { messageOf } from '../../kernel/lib/errors.js';
-import { type Message, toolCallsOf } from '../../kernel/protocol/messages.js';
-import type { RunResult } from '../../kernel/protocol/result.js';
+
+import { type Message, type RunResult, toolCallsOf } from '../../index.js';
+import { messageOf } from '../../kit/index.js';
 import { toolCalls } from '../scripted-model.js';
 import { allScenarios, during, fresh, type MiddlewareCheck, runApproved } from './context.js';
 import { interruptions, type KitScenario } from './scenarios.js';

@@ -1,5 +1,5 @@
 /** Ways to cut up an answer: the same content, in other pieces. */
-import type { ModelPart } from '../../kernel/protocol/model.js';
+import type { ModelPart } from '../../index.js';
 import { type ScriptStep, toStep } from '../scripted-model.js';
 import type { Scenario } from './scenarios.js';
 

@@ -1,5 +1,5 @@
 /** What each law of middleware is given. */
-import type { Tool } from '../../kernel/protocol/tool.js';
+import type { Tool } from '../../index.js';
 import type { Law } from '../law-runner.js';
 import { type Bench, type BenchOptions, bench, type MiddlewareFactory } from './bench.js';
 import type { Facet, Observation } from './observation.js';

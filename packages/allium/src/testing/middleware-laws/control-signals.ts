@@ -1,8 +1,7 @@
 /** Stops, suspensions and aborts pass through: not swallowed, not retried, not counted as failures. */
 
-import type { Middleware } from '../../kernel/protocol/middleware.js';
-import type { RunStatus } from '../../kernel/protocol/result.js';
-import { controlKind, isControl } from '../../kernel/protocol/signals.js';
+import { isControl, type Middleware, type RunStatus } from '../../index.js';
+import { controlKind } from '../../kit/index.js';
 import { expectSame } from '../same.js';
 import { hang, text, toolCalls } from '../scripted-model.js';
 import type { Bench } from './bench.js';

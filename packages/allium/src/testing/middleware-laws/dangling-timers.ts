@@ -1,7 +1,7 @@
 /** Whatever ends a run ends the waits and timers of the middleware too, an abort at once; calls leave no listener behind. It sees timers of the clock that the factory is given. */
+
 import { defaultMaxListeners, getEventListeners, getMaxListeners } from 'node:events';
-import type { Context } from '../../kernel/context/context.js';
-import type { Middleware } from '../../kernel/protocol/middleware.js';
+import type { Context, Middleware } from '../../index.js';
 import { allScenarios, during, fresh, type MiddlewareCheck } from './context.js';
 import { eachInterruption } from './interruption.js';
 import { MANY_TURNS } from './scenarios.js';

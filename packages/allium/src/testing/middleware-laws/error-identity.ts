@@ -1,8 +1,7 @@
 /** An error of the model or a tool comes out as the same object, or as the cause of what comes out. */
 
-import type { Middleware } from '../../kernel/protocol/middleware.js';
-import { controlKind, isControl } from '../../kernel/protocol/signals.js';
-import { tool } from '../../kernel/protocol/tool.js';
+import { isControl, type Middleware, tool } from '../../index.js';
+import { controlKind } from '../../kit/index.js';
 import { brief } from '../same.js';
 import { type Answer, failWith, toolCalls } from '../scripted-model.js';
 import { during, fresh, type MiddlewareCheck, ownTools, runApproved } from './context.js';

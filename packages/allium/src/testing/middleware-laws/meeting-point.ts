@@ -1,5 +1,6 @@
 /** Where two calls meet that run side by side, and one waits in vain that runs alone. */
-import type { Clock } from '../../kernel/lib/clock.js';
+
+import type { Clock } from '../../index.js';
 
 /** How often somebody who waits for another is let wait on, though nothing else happens: the other may be at work. */
 const PATIENCE = 10;

@@ -1,8 +1,14 @@
 /** What a hook is given is not changed: messages, arguments, settings, metadata and models belong to others. */
-import { deepFreeze, type Metadata, type UserMessage, userMessage } from '../../kernel/protocol/messages.js';
-import type { Middleware } from '../../kernel/protocol/middleware.js';
-import type { ModelSettings } from '../../kernel/protocol/model.js';
-import type { Tool } from '../../kernel/protocol/tool.js';
+
+import {
+  type Metadata,
+  type Middleware,
+  type ModelSettings,
+  type Tool,
+  type UserMessage,
+  userMessage,
+} from '../../index.js';
+import { deepFreeze } from '../../kit/index.js';
 import { expectSame } from '../same.js';
 import { failWith } from '../scripted-model.js';
 import { allScenarios, during, fresh, type MiddlewareCheck } from './context.js';

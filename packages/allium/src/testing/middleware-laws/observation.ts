@@ -1,9 +1,12 @@
 /** Everything that can be seen of a run, by facet, so that two runs can be compared. */
 
-import type { AgentEvent } from '../../kernel/protocol/events.js';
-import type { Message } from '../../kernel/protocol/messages.js';
-import type { ModelRequest } from '../../kernel/protocol/model.js';
-import type { RunError, RunResult } from '../../kernel/protocol/result.js';
+import type {
+  AgentEvent,
+  Message,
+  ModelRequest,
+  RunError,
+  RunResult,
+} from '../../index.js';
 
 /** What a middleware may declare to change although it has nothing to do. */
 export const FACETS = [

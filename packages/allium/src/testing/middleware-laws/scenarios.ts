@@ -1,7 +1,14 @@
 /** The conversations that middleware is held to its laws in, and the tools they use. */
-import { deepFreeze, type UserMessage, userMessage } from '../../kernel/protocol/messages.js';
-import type { StandardSchema } from '../../kernel/protocol/standard-schema.js';
-import { type Tool, tool, toolResult } from '../../kernel/protocol/tool.js';
+
+import {
+  type StandardSchema,
+  type Tool,
+  tool,
+  toolResult,
+  type UserMessage,
+  userMessage,
+} from '../../index.js';
+import { deepFreeze } from '../../kit/index.js';
 import { type Answer, chunks, failWith, hang, text, toolCalls } from '../scripted-model.js';
 
 /** A conversation: what the user says, and what the model answers turn by turn. */

@@ -1,5 +1,5 @@
 /** A layer further out may call `next()` again, or twice at once: each attempt works, and asks for the same. */
-import type { Middleware, Next } from '../../kernel/protocol/middleware.js';
+import type { Middleware, Next } from '../../index.js';
 import { expectSame } from '../same.js';
 import { allScenarios, during, fresh, type MiddlewareCheck } from './context.js';
 import type { Observation } from './observation.js';

@@ -1,5 +1,5 @@
 /** No promise is left behind that rejects without anybody looking. */
-import { messageOf } from '../../kernel/lib/errors.js';
+import { messageOf } from '../../kit/index.js';
 import { allScenarios, fresh, type MiddlewareCheck } from './context.js';
 import { eachInterruption } from './interruption.js';
 import { strayRejections } from './stray-rejections.js';

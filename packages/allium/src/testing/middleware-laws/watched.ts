@@ -1,8 +1,7 @@
 /** A middleware with every hook observed from outside: what it is given, what comes back through `next()`, how it ends. */
-import { isThenable } from '../../kernel/lib/errors.js';
-import { RULES } from '../../kernel/plan/rules.js';
-import { LAYER_HOOKS, type Middleware } from '../../kernel/protocol/middleware.js';
 
+import { type Middleware, RULES } from '../../index.js';
+import { isThenable } from '../../kit/index.js';
 export interface Watch {
   /** A hook is about to be called. */
   called?(hook: string, args: readonly unknown[]): void;
@@ -21,7 +20,7 @@ type Hook = (...args: unknown[]) => unknown;
 const WRAPS = ['process', 'wrapRun', 'wrapModel', 'wrapTool'];
 const HOOKS = new Set<string>([
   ...Object.keys(RULES),
-  ...Object.values(LAYER_HOOKS).flatMap((hooks) => Object.values(hooks)),
+  ...['Run', 'Model', 'Tool'].flatMap((seam) => [`wrap${seam}`, `before${seam}`, `after${seam}`]),
   'process',
   'onError',
 ]);

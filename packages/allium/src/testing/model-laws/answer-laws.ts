@@ -1,6 +1,7 @@
 /** Laws about answers: what is in them, by capability. */
-import { messageOf, shown } from '../../kernel/lib/errors.js';
-import { type AssistantContent, type ToolCall, textOf, toolCallsOf } from '../../kernel/protocol/messages.js';
+
+import { type AssistantContent, type ToolCall, textOf, toolCallsOf } from '../../index.js';
+import { describeValue, messageOf } from '../../kit/index.js';
 import {
   type Capability,
   contentOf,
@@ -15,7 +16,8 @@ export const text: ModelCheck<'text'> = {
   law: 'text',
   check: (context) =>
     expectAnswer(context, context.text, (content) => {
-      if (textOf({ content }) === '') throw new Error(`Expected an answer with text, got ${shown(content)}.`);
+      if (textOf({ content }) === '')
+        throw new Error(`Expected an answer with text, got ${describeValue(content)}.`);
     }),
 };
 
@@ -27,10 +29,12 @@ export const toolCall: ModelCheck<'tool-call'> = {
       const offered = context.toolCall.request().tools.map(({ name }) => name);
       const called = toolCallsOf({ content }).map(({ name }) => name);
       if (called.length === 0)
-        throw new Error(`Expected an answer that calls a tool, got ${shown(content)}.`);
+        throw new Error(`Expected an answer that calls a tool, got ${describeValue(content)}.`);
       const stranger = called.find((name) => !offered.includes(name));
       if (stranger !== undefined)
-        throw new Error(`Expected calls of ${offered.join(' or ')} only, got one of ${shown(stranger)}.`);
+        throw new Error(
+          `Expected calls of ${offered.join(' or ')} only, got one of ${describeValue(stranger)}.`,
+        );
     }),
 };
 
@@ -41,7 +45,7 @@ export const thinking: ModelCheck<'thinking'> = {
   check: (context) =>
     expectAnswer(context, context.thinking!, (content) => {
       if (content.some(({ type }) => type === 'thinking')) return;
-      throw new Error(`Expected an answer with thinking, got ${shown(content)}.`);
+      throw new Error(`Expected an answer with thinking, got ${describeValue(content)}.`);
     }),
 };
 
@@ -52,7 +56,7 @@ export const toolArguments: ModelCheck<'tool-arguments'> = {
     for (const { name, arguments: json } of await callsOf(context)) {
       const value = parsed(name, json);
       if (typeof value === 'object' && value !== null && !Array.isArray(value)) continue;
-      throw new Error(`Expected the arguments of "${name}" to be a JSON object, got ${shown(json)}.`);
+      throw new Error(`Expected the arguments of "${name}" to be a JSON object, got ${describeValue(json)}.`);
     }
   },
 };
@@ -63,7 +67,9 @@ export const callIds: ModelCheck<'call-ids'> = {
   async check(context) {
     const ids = (await callsOf(context)).map(({ id }) => id);
     if (!ids.includes('') && new Set(ids).size === ids.length) return;
-    throw new Error(`Expected every tool call of an answer to have an id of its own, got ${shown(ids)}.`);
+    throw new Error(
+      `Expected every tool call of an answer to have an id of its own, got ${describeValue(ids)}.`,
+    );
   },
 };
 
@@ -87,7 +93,7 @@ function parsed(name: string, json: string): unknown {
     return JSON.parse(json);
   } catch (error) {
     throw new Error(
-      `Expected the arguments of "${name}" to be JSON text, got ${shown(json)}: ${messageOf(error)}`,
+      `Expected the arguments of "${name}" to be JSON text, got ${describeValue(json)}: ${messageOf(error)}`,
     );
   }
 }

@@ -1,7 +1,7 @@
 /** Laws about calls: how they are ended, how they fail, and that they do not get in each other's way. */
-import { messageOf, shown } from '../../kernel/lib/errors.js';
-import { deepFreeze } from '../../kernel/protocol/messages.js';
-import type { Model, ModelPart, ModelRequest } from '../../kernel/protocol/model.js';
+
+import type { Model, ModelPart, ModelRequest } from '../../index.js';
+import { deepFreeze, describeValue, messageOf } from '../../kit/index.js';
 import { expectSame } from '../same.js';
 import {
   capabilities,
@@ -85,7 +85,7 @@ export const errorsReject: ModelCheck<'errors-reject'> = {
       return;
     }
     throw new Error(
-      `Expected the stream of a call that fails to reject, but it ended with ${shown(parts.at(-1))}.`,
+      `Expected the stream of a call that fails to reject, but it ended with ${describeValue(parts.at(-1))}.`,
     );
   },
 };

@@ -1,7 +1,7 @@
 /** What each law of models is given, and how it reads a stream. */
-import { Assembler } from '../../kernel/guards/assemble.js';
-import type { ModelResponse } from '../../kernel/protocol/messages.js';
-import { type Model, type ModelPart, type ModelRequest, modelName } from '../../kernel/protocol/model.js';
+
+import { type Model, type ModelPart, type ModelRequest, type ModelResponse, modelName } from '../../index.js';
+import { ResponseAssembler } from '../../kit/index.js';
 import type { Law } from '../law-runner.js';
 
 export interface Capability {
@@ -45,7 +45,7 @@ export async function readAll(model: Model, request: ModelRequest): Promise<Mode
 
 /** The content of an answer, as far as it can be put together: another law is about parts that are wrong. */
 export function contentOf(parts: readonly ModelPart[]): ModelResponse['content'] {
-  const assembler = new Assembler('the model');
+  const assembler = new ResponseAssembler('the model');
   for (const part of parts) {
     try {
       if (part.type !== 'finish') assembler.add(part);
@@ -58,7 +58,7 @@ export function contentOf(parts: readonly ModelPart[]): ModelResponse['content']
 
 /** The whole response. Throws what the kernel would throw. */
 export function responseOf(parts: readonly ModelPart[], model: Model): ModelResponse {
-  const assembler = new Assembler(modelName(model));
+  const assembler = new ResponseAssembler(modelName(model));
   for (const part of parts) assembler.add(part);
   return assembler.response();
 }

@@ -1,7 +1,7 @@
 /** Laws about the stream itself: its shape, its parts, its end. */
-import { Assembler } from '../../kernel/guards/assemble.js';
-import { isThenable, shown } from '../../kernel/lib/errors.js';
-import { type ModelPart, modelName } from '../../kernel/protocol/model.js';
+
+import { type ModelPart, modelName } from '../../index.js';
+import { describeValue, isThenable, ResponseAssembler } from '../../kit/index.js';
 import { expectSame } from '../same.js';
 import { capabilities, type ModelCheck, read, within } from './context.js';
 
@@ -12,7 +12,7 @@ export const streamShape: ModelCheck<'stream-shape'> = {
     const model = open();
     for (const key of ['provider', 'id'] as const) {
       if (typeof model[key] === 'string' && model[key] !== '') continue;
-      throw new Error(`Expected \`${key}\` to be non-empty text, got ${shown(model[key])}.`);
+      throw new Error(`Expected \`${key}\` to be non-empty text, got ${describeValue(model[key])}.`);
     }
     const stream: unknown = model.stream(text.request(), { signal: new AbortController().signal });
     const advice = 'It is no async function: make it an async generator.';
@@ -21,7 +21,9 @@ export const streamShape: ModelCheck<'stream-shape'> = {
       throw new Error(`Expected stream() to return the stream itself, got a promise. ${advice}`);
     }
     if (!isIterable(stream))
-      throw new Error(`Expected stream() to return an async iterable, got ${shown(stream)}. ${advice}`);
+      throw new Error(
+        `Expected stream() to return an async iterable, got ${describeValue(stream)}. ${advice}`,
+      );
     // What is in it is for other laws, but it is not left open.
     await within(timeoutMs, 'The answer did not end', drain(stream)).catch(() => {});
   },
@@ -32,7 +34,7 @@ export const validParts: ModelCheck<'valid-parts'> = {
   law: 'valid-parts',
   async check(context) {
     for (const { request } of capabilities(context)) {
-      const assembler = new Assembler(modelName(context.open()));
+      const assembler = new ResponseAssembler(modelName(context.open()));
       for (const part of await read(context, request())) if (part?.type !== 'finish') assembler.add(part);
     }
   },
@@ -46,9 +48,11 @@ export const finish: ModelCheck<'finish'> = {
       const parts = await read(context, request());
       const places = parts.flatMap((part, i) => (part?.type === 'finish' ? [i + 1] : []));
       if (places.length === 0)
-        throw new Error(`Expected the stream to end with a \`finish\` part, got ${shown(parts.at(-1))}.`);
+        throw new Error(
+          `Expected the stream to end with a \`finish\` part, got ${describeValue(parts.at(-1))}.`,
+        );
       expectSame(places, [parts.length], 'the places of `finish` among the parts');
-      new Assembler(modelName(context.open())).add(parts.at(-1)!);
+      new ResponseAssembler(modelName(context.open())).add(parts.at(-1)!);
     }
   },
 };
@@ -94,13 +98,17 @@ function expectUsage({ usage: given }: Finish, hasText: boolean): void {
   const others = Object.values(given ?? {}).filter((value) => value !== undefined);
   if (![inputTokens, outputTokens, ...others].every(isCount)) {
     throw new Error(
-      `Expected \`usage\` of the finish part to hold inputTokens and outputTokens, and only numbers ≥ 0, got ${shown(given)}.`,
+      `Expected \`usage\` of the finish part to hold inputTokens and outputTokens, and only numbers ≥ 0, got ${describeValue(given)}.`,
     );
   }
   if (hasText && outputTokens === 0)
-    throw new Error(`Expected outputTokens of an answer with text to be more than 0, got ${shown(given)}.`);
+    throw new Error(
+      `Expected outputTokens of an answer with text to be more than 0, got ${describeValue(given)}.`,
+    );
   if (totalTokens !== undefined && totalTokens < inputTokens! + outputTokens!) {
-    throw new Error(`Expected totalTokens to be at least inputTokens + outputTokens, got ${shown(given)}.`);
+    throw new Error(
+      `Expected totalTokens to be at least inputTokens + outputTokens, got ${describeValue(given)}.`,
+    );
   }
 }
 

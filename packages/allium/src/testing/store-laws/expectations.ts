@@ -1,5 +1,5 @@
 /** How the laws look at an outcome. */
-import type { Entry, InboxItem, ListOptions, SessionInfo, Store } from '../../kernel/protocol/store.js';
+import type { Entry, InboxItem, ListOptions, SessionInfo, Store } from '../../index.js';
 import { state } from './samples.js';
 
 export async function roundTrip(store: Store, sessionId: string, value: unknown): Promise<void> {

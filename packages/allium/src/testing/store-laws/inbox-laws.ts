@@ -1,5 +1,5 @@
 /** The laws of the inbox: nothing posted gets lost, and nothing is taken twice. */
-import type { InboxItem } from '../../kernel/protocol/store.js';
+import type { InboxItem } from '../../index.js';
 import { equal, reasons, sessionsOf } from './expectations.js';
 import type { StoreLawEntry } from './law.js';
 import { cancel, text } from './samples.js';

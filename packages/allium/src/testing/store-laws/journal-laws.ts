@@ -1,5 +1,5 @@
 /** The laws of the journal: what was appended is there, in order, once, whole and unchanged. */
-import type { InboxItem } from '../../kernel/protocol/store.js';
+import type { InboxItem } from '../../index.js';
 import {
   codeOf,
   conflicts,

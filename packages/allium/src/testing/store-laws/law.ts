@@ -1,6 +1,6 @@
 /** What a law of the store port is. */
-import type { Store } from '../../kernel/protocol/store.js';
 
+import type { Store } from '../../index.js';
 export interface LawContext {
   /** Begins every session id and tenant of this trial. */
   readonly prefix: string;

@@ -1,6 +1,6 @@
 /** What the laws write. */
-import { ENTRY_VERSION, type InboxItem, type NewEntry } from '../../kernel/protocol/store.js';
 
+import { ENTRY_VERSION, type InboxItem, type NewEntry } from '../../index.js';
 /** A time as clocks give it: it needs more than 32 bits. */
 export const NOW = 1_800_000_000_123;
 

@@ -1,6 +1,6 @@
 /** The laws of sessions: apart from each other, listed, forked and deleted. */
 
-import type { SessionInfo } from '../../kernel/protocol/store.js';
+import type { SessionInfo } from '../../index.js';
 import { codeOf, conflicts, equal, info, reasons, sessionsOf, settled, texts } from './expectations.js';
 import type { StoreLawEntry } from './law.js';
 import { cancel, head, ODD_IDS, run, text } from './samples.js';

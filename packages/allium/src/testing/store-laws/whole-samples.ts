@@ -1,12 +1,14 @@
 /** One entry and one inbox item of every kind with every field it may have: what a store with columns of its own forgets. */
-import type { AssistantMessage, ToolMessage, UserMessage } from '../../kernel/protocol/messages.js';
 import {
+  type AssistantMessage,
   type Decision,
   ENTRY_VERSION,
   type EntryBody,
   type InboxItem,
   type NewEntry,
-} from '../../kernel/protocol/store.js';
+  type ToolMessage,
+  type UserMessage,
+} from '../../index.js';
 import { NOW } from './samples.js';
 
 /** Nothing in it is optional: a field that is added to the port has to be added here. */

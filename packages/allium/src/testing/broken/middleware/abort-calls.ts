@@ -1,7 +1,7 @@
 /** Breaks `abort-calls`: it calls the model itself when a run was aborted, past the kernel, which would have refused. */
 
-import { defineMiddleware, type Middleware } from '../../../kernel/protocol/middleware.js';
-import { controlKind } from '../../../kernel/protocol/signals.js';
+import { defineMiddleware, type Middleware } from '../../../index.js';
+import { controlKind } from '../../../kit/index.js';
 
 export function smuggler(): Middleware {
   return defineMiddleware({

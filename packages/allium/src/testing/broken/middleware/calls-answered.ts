@@ -1,6 +1,6 @@
 /** Breaks `calls-answered`: it keeps bad news from the model, and leaves calls without a result. */
-import { defineMiddleware, type Middleware } from '../../../kernel/protocol/middleware.js';
 
+import { defineMiddleware, type Middleware } from '../../../index.js';
 export function goodNewsOnly(): Middleware {
   return defineMiddleware({
     name: 'good-news-only',

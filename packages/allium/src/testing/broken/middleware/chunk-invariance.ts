@@ -1,6 +1,6 @@
 /** Breaks `chunk-invariance`: it looks for a word in each piece of a stream, and misses it where a piece ends inside. */
-import { defineMiddleware, type Middleware } from '../../../kernel/protocol/middleware.js';
 
+import { defineMiddleware, type Middleware } from '../../../index.js';
 export function piecewise(word = 'Rumpelstiltskin'): Middleware {
   return defineMiddleware({
     name: 'piecewise',

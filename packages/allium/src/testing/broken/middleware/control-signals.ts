@@ -1,8 +1,7 @@
 /** Breaks `control-signals`: it takes every end for a failure and makes something up. */
 
-import { assistantMessage } from '../../../kernel/protocol/messages.js';
-import { defineMiddleware, type Middleware } from '../../../kernel/protocol/middleware.js';
-import { controlKind, isControl } from '../../../kernel/protocol/signals.js';
+import { assistantMessage, defineMiddleware, isControl, type Middleware } from '../../../index.js';
+import { controlKind } from '../../../kit/index.js';
 
 export function unstoppable(): Middleware {
   return defineMiddleware({

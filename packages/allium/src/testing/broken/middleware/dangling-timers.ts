@@ -1,7 +1,6 @@
 /** Breaks `dangling-timers`: it clears its timer only when all goes well. */
-import type { Clock } from '../../../kernel/lib/clock.js';
-import { defineMiddleware, type Middleware } from '../../../kernel/protocol/middleware.js';
 
+import { type Clock, defineMiddleware, type Middleware } from '../../../index.js';
 export function hopeful({ clock }: { clock: Clock }): Middleware {
   return defineMiddleware({
     name: 'hopeful',

@@ -1,8 +1,7 @@
 /** Breaks `error-identity`: it replaces errors by friendlier ones and forgets the cause. */
-import { messageOf } from '../../../kernel/lib/errors.js';
-import { defineMiddleware, type Middleware } from '../../../kernel/protocol/middleware.js';
-import { isControl } from '../../../kernel/protocol/signals.js';
 
+import { defineMiddleware, isControl, type Middleware } from '../../../index.js';
+import { messageOf } from '../../../kit/index.js';
 export function friendly(): Middleware {
   return defineMiddleware({
     name: 'friendly',

@@ -1,7 +1,6 @@
 /** Breaks `neutrality`: it has something to say even when nobody asked. */
-import type { Message } from '../../../kernel/protocol/messages.js';
-import { defineMiddleware, type Middleware } from '../../../kernel/protocol/middleware.js';
 
+import { defineMiddleware, type Message, type Middleware } from '../../../index.js';
 export function talkative(): Middleware {
   return defineMiddleware({
     name: 'talkative',

@@ -1,7 +1,6 @@
 /** Breaks `no-mutation`: it writes on the model of its caller. */
 
-import { defineMiddleware, type Middleware } from '../../../kernel/protocol/middleware.js';
-import { isControl } from '../../../kernel/protocol/signals.js';
+import { defineMiddleware, isControl, type Middleware } from '../../../index.js';
 
 export function scribbling(): Middleware {
   return defineMiddleware({

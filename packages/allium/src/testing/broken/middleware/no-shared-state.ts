@@ -1,8 +1,13 @@
 /** Breaks `no-shared-state`: what it keeps between two hooks belongs to the instance, not to the run. */
-import { type Message, type ModelResponse, textOf } from '../../../kernel/protocol/messages.js';
-import { defineMiddleware, type Middleware } from '../../../kernel/protocol/middleware.js';
-import { defineState } from '../../../kernel/protocol/state.js';
 
+import {
+  defineMiddleware,
+  defineState,
+  type Message,
+  type Middleware,
+  type ModelResponse,
+  textOf,
+} from '../../../index.js';
 export function forgetful(): Middleware {
   let current: readonly Message[] = [];
   return defineMiddleware({

@@ -1,6 +1,6 @@
 /** Breaks `second-next`: it takes a second attempt for a mistake. */
-import { defineMiddleware, type Middleware } from '../../../kernel/protocol/middleware.js';
 
+import { defineMiddleware, type Middleware } from '../../../index.js';
 export function oncePerTurn(): Middleware {
   const seen = new Set<string>();
   return defineMiddleware({

@@ -1,6 +1,6 @@
 /** Breaks `unhandled-rejections`: it makes a promise for the abort and looks at it too late. */
-import { defineMiddleware, type Middleware } from '../../../kernel/protocol/middleware.js';
 
+import { defineMiddleware, type Middleware } from '../../../index.js';
 export function lateRace(): Middleware {
   return defineMiddleware({
     name: 'late-race',

@@ -1,5 +1,5 @@
 /** Breaks `abort`: it never looks at the signal. */
-import type { Model, ModelPart } from '../../../kernel/protocol/model.js';
+import type { Model, ModelPart } from '../../../index.js';
 import { broken, soundParts, soundStream } from './delegate.js';
 
 export function deafModel(): Model {

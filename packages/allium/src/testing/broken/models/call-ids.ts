@@ -1,5 +1,5 @@
 /** Breaks `call-ids`: it names calls after their tool. */
-import type { Model } from '../../../kernel/protocol/model.js';
+import type { Model } from '../../../index.js';
 import { brokenParts } from './delegate.js';
 
 export function confusingModel(): Model {

@@ -1,5 +1,5 @@
 /** Breaks `concurrent-calls`: it remembers one request, the latest. */
-import type { Model, ModelRequest } from '../../../kernel/protocol/model.js';
+import type { Model, ModelRequest } from '../../../index.js';
 import { broken, pause, soundParts, soundStream } from './delegate.js';
 
 export function singleMindedModel(): Model {

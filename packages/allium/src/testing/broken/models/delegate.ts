@@ -1,5 +1,6 @@
 /** A model that does everything right, with some of it replaced: what every broken model here is made from. */
-import type { Model, ModelPart, ModelRequest } from '../../../kernel/protocol/model.js';
+
+import type { Model, ModelPart, ModelRequest } from '../../../index.js';
 
 const call = (id: string, city: string): ModelPart => ({
   type: 'tool-call',

@@ -1,5 +1,5 @@
 /** Breaks `errors-reject`: when its provider fails, it says so in an answer. */
-import type { Model } from '../../../kernel/protocol/model.js';
+import type { Model } from '../../../index.js';
 import { brokenParts } from './delegate.js';
 
 export function apologeticModel(): Model {

@@ -1,5 +1,5 @@
 /** Breaks `finish`: its answers just end. */
-import type { Model } from '../../../kernel/protocol/model.js';
+import type { Model } from '../../../index.js';
 import { brokenParts } from './delegate.js';
 
 export function endlessModel(): Model {

@@ -1,5 +1,5 @@
 /** Breaks `request-unchanged`: it writes its defaults into the settings of its caller. */
-import type { Model } from '../../../kernel/protocol/model.js';
+import type { Model } from '../../../index.js';
 import { broken, soundParts, soundStream } from './delegate.js';
 
 export function presumptuousModel(): Model {

@@ -1,5 +1,5 @@
 /** Breaks `stream-shape`: what it returns is a stream and a promise, and whoever returns it from an async function loses it. */
-import type { Model, ModelPart } from '../../../kernel/protocol/model.js';
+import type { Model, ModelPart } from '../../../index.js';
 import { broken, soundParts, soundStream } from './delegate.js';
 
 export function promisingModel(): Model {

@@ -1,5 +1,5 @@
 /** Breaks `text`: it has nothing to say. */
-import type { Model } from '../../../kernel/protocol/model.js';
+import type { Model } from '../../../index.js';
 import { brokenParts } from './delegate.js';
 
 export function speechlessModel(): Model {

@@ -1,5 +1,5 @@
 /** Breaks `thinking`: it keeps its thoughts to itself. */
-import type { Model } from '../../../kernel/protocol/model.js';
+import type { Model } from '../../../index.js';
 import { brokenParts } from './delegate.js';
 
 export function secretiveModel(): Model {

@@ -1,5 +1,5 @@
 /** Breaks `tool-arguments`: it writes arguments as JavaScript. */
-import type { Model } from '../../../kernel/protocol/model.js';
+import type { Model } from '../../../index.js';
 import { brokenParts } from './delegate.js';
 
 export function sloppyModel(): Model {

@@ -1,5 +1,5 @@
 /** Breaks `tool-call`: it talks about tools instead of calling them. */
-import type { Model, ModelPart } from '../../../kernel/protocol/model.js';
+import type { Model, ModelPart } from '../../../index.js';
 import { brokenParts } from './delegate.js';
 
 export function hesitantModel(): Model {

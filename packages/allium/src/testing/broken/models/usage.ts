@@ -1,5 +1,5 @@
 /** Breaks `usage`: it does not know what was used, and says so in numbers. */
-import type { Model } from '../../../kernel/protocol/model.js';
+import type { Model } from '../../../index.js';
 import { brokenParts } from './delegate.js';
 
 export function innumerateModel(): Model {

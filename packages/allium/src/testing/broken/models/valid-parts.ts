@@ -1,5 +1,5 @@
 /** Breaks `valid-parts`: it hands on an event of its provider as it came. */
-import type { Model, ModelPart } from '../../../kernel/protocol/model.js';
+import type { Model, ModelPart } from '../../../index.js';
 import { brokenParts } from './delegate.js';
 
 export function rawModel(): Model {

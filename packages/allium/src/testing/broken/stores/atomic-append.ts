@@ -1,6 +1,5 @@
 /** Breaks `atomic-append`: writes a batch entry by entry, so one that cannot be written leaves those before it. */
-import { memoryStore } from '../../../kernel/journal/memory-store.js';
-import type { Store } from '../../../kernel/protocol/store.js';
+import { memoryStore, type Store } from '../../../index.js';
 import { broken } from './delegate.js';
 
 export function piecemealStore(): Store {

@@ -1,8 +1,6 @@
 /** Breaks `conflict-writes-nothing`: reports the conflict when the entries are in the journal already. */
 
-import { memoryStore } from '../../../kernel/journal/memory-store.js';
-import { sessionConflict } from '../../../kernel/lib/errors.js';
-import type { Store } from '../../../kernel/protocol/store.js';
+import { memoryStore, type Store, sessionConflict } from '../../../index.js';
 import { broken } from './delegate.js';
 
 export function hastyStore(): Store {

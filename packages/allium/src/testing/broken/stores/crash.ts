@@ -1,7 +1,6 @@
 /** Breaks `crash`: confirms a post while it is still on its way to the disk. */
-import { memoryStore } from '../../../kernel/journal/memory-store.js';
-import type { SyncStore } from '../../../kernel/journal/store-kit.js';
-import type { Store } from '../../../kernel/protocol/store.js';
+import { memoryStore, type Store } from '../../../index.js';
+import type { SyncStore } from '../../../kit/stores.js';
 import { broken } from './delegate.js';
 
 const disks = new WeakMap<Store, SyncStore>();

@@ -1,8 +1,7 @@
 /** A memory store with some of its methods replaced: what every broken store here is made from. */
-import { memoryStore } from '../../../kernel/journal/memory-store.js';
-import type { SyncStore } from '../../../kernel/journal/store-kit.js';
-import type { Entry, Store } from '../../../kernel/protocol/store.js';
 
+import { type Entry, memoryStore, type Store } from '../../../index.js';
+import type { SyncStore } from '../../../kit/stores.js';
 export function broken(inner: SyncStore, replaced: Partial<Store>): Store {
   return {
     append: (...args) => inner.append(...args),

@@ -1,7 +1,6 @@
 /** Breaks `delete-sub-agents`: what sub-agents said stays when the session of their agent is deleted. */
-import { memoryStore } from '../../../kernel/journal/memory-store.js';
-import { parentOf } from '../../../kernel/journal/store-kit.js';
-import type { Store } from '../../../kernel/protocol/store.js';
+import { memoryStore, type Store } from '../../../index.js';
+import { parentOf } from '../../../kit/stores.js';
 import { broken } from './delegate.js';
 
 export function transcriptKeepingStore(): Store {

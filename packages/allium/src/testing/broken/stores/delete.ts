@@ -1,6 +1,5 @@
 /** Breaks `delete`: the inbox stays, so a session made again under the same id gets the mail of the old one. */
-import { memoryStore } from '../../../kernel/journal/memory-store.js';
-import type { InboxItem, Store } from '../../../kernel/protocol/store.js';
+import { type InboxItem, memoryStore, type Store } from '../../../index.js';
 import { broken } from './delegate.js';
 
 export function mailKeepingStore(): Store {

@@ -1,6 +1,5 @@
 /** Breaks `expected-seq`: notices a session that has moved on, but not one that is behind what was expected. */
-import { memoryStore } from '../../../kernel/journal/memory-store.js';
-import type { Store } from '../../../kernel/protocol/store.js';
+import { memoryStore, type Store } from '../../../index.js';
 import { broken } from './delegate.js';
 
 export function trustingStore(): Store {

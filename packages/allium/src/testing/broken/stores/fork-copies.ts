@@ -1,6 +1,5 @@
 /** Breaks `fork-copies`: copies the whole journal, wherever the fork was wanted. */
-import { memoryStore } from '../../../kernel/journal/memory-store.js';
-import type { Store } from '../../../kernel/protocol/store.js';
+import { memoryStore, type Store } from '../../../index.js';
 import { broken } from './delegate.js';
 
 export function wholeForkStore(): Store {

@@ -1,6 +1,5 @@
 /** Breaks `fork-inbox`: the inbox of a fork counts from 1, though its journal says that more were taken. */
-import { memoryStore } from '../../../kernel/journal/memory-store.js';
-import type { Store } from '../../../kernel/protocol/store.js';
+import { memoryStore, type Store } from '../../../index.js';
 import { broken } from './delegate.js';
 
 export function recountingForkStore(): Store {

@@ -1,6 +1,5 @@
 /** Breaks `fork-isolation`: a fork goes when its source is deleted. */
-import { memoryStore } from '../../../kernel/journal/memory-store.js';
-import type { Store } from '../../../kernel/protocol/store.js';
+import { memoryStore, type Store } from '../../../index.js';
 import { broken } from './delegate.js';
 
 export function dependentForkStore(): Store {

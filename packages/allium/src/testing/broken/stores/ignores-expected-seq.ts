@@ -1,6 +1,5 @@
 /** Ignores `expectedSeq` altogether, and so breaks every law that stands on it. */
-import { memoryStore } from '../../../kernel/journal/memory-store.js';
-import type { Store } from '../../../kernel/protocol/store.js';
+import { memoryStore, type Store } from '../../../index.js';
 import { broken } from './delegate.js';
 
 export function carelessStore(): Store {

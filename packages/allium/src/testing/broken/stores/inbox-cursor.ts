@@ -1,6 +1,5 @@
 /** Breaks `inbox-cursor`: what was taken is gone, even when the runner dies before it is in the journal. */
-import { memoryStore } from '../../../kernel/journal/memory-store.js';
-import type { Store } from '../../../kernel/protocol/store.js';
+import { memoryStore, type Store } from '../../../index.js';
 import { broken } from './delegate.js';
 
 export function destructiveInboxStore(): Store {

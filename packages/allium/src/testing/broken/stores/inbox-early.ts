@@ -1,6 +1,5 @@
 /** Breaks `inbox-early`: drops what is posted to a session that has no entry yet. */
-import { memoryStore } from '../../../kernel/journal/memory-store.js';
-import type { Store } from '../../../kernel/protocol/store.js';
+import { memoryStore, type Store } from '../../../index.js';
 import { broken } from './delegate.js';
 
 export function strictInboxStore(): Store {

@@ -1,6 +1,5 @@
 /** Breaks `inbox-order`: the numbers are right, the items stand the wrong way round. */
-import { memoryStore } from '../../../kernel/journal/memory-store.js';
-import type { Store } from '../../../kernel/protocol/store.js';
+import { memoryStore, type Store } from '../../../index.js';
 import { broken } from './delegate.js';
 
 export function stackInboxStore(): Store {

@@ -1,6 +1,5 @@
 /** Breaks `independent-sessions`: deletes every session whose id begins with the one given. */
-import { memoryStore } from '../../../kernel/journal/memory-store.js';
-import type { Store } from '../../../kernel/protocol/store.js';
+import { memoryStore, type Store } from '../../../index.js';
 import { broken } from './delegate.js';
 
 export function prefixDeletingStore(): Store {

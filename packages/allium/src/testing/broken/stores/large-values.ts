@@ -1,6 +1,5 @@
 /** Breaks `large-values`: cuts text after a million characters, as a column with a limit does. */
-import { memoryStore } from '../../../kernel/journal/memory-store.js';
-import type { Entry, Store } from '../../../kernel/protocol/store.js';
+import { type Entry, memoryStore, type Store } from '../../../index.js';
 import { broken, brokenText } from './delegate.js';
 
 export function cuttingStore(): Store {

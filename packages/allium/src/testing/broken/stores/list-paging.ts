@@ -1,7 +1,6 @@
 /** Breaks `list-paging`: its cursor counts from the newest session, and newer ones come in while somebody pages. */
-import { memoryStore } from '../../../kernel/journal/memory-store.js';
-import { listCursor } from '../../../kernel/journal/store-kit.js';
-import type { Store } from '../../../kernel/protocol/store.js';
+import { memoryStore, type Store } from '../../../index.js';
+import { listCursor } from '../../../kit/stores.js';
 import { broken } from './delegate.js';
 
 export function offsetPagingStore(): Store {

@@ -1,6 +1,5 @@
 /** Breaks `list-tenant`: shows every tenant the sessions of all. */
-import { memoryStore } from '../../../kernel/journal/memory-store.js';
-import type { Store } from '../../../kernel/protocol/store.js';
+import { memoryStore, type Store } from '../../../index.js';
 import { broken } from './delegate.js';
 
 export function tenantBlindStore(): Store {

@@ -1,6 +1,5 @@
 /** Breaks `no-sharing`: keeps and hands out the very objects it was given, unfrozen. */
-import { memoryStore } from '../../../kernel/journal/memory-store.js';
-import type { Entry, NewEntry, Store } from '../../../kernel/protocol/store.js';
+import { type Entry, memoryStore, type NewEntry, type Store } from '../../../index.js';
 import { broken } from './delegate.js';
 
 export function sharingStore(): Store {

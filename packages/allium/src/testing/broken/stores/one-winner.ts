@@ -1,8 +1,6 @@
 /** Breaks `one-winner`: looks at the head, waits, and then writes without looking again. */
 
-import { memoryStore } from '../../../kernel/journal/memory-store.js';
-import { sessionConflict } from '../../../kernel/lib/errors.js';
-import type { Store } from '../../../kernel/protocol/store.js';
+import { memoryStore, type Store, sessionConflict } from '../../../index.js';
 import { broken } from './delegate.js';
 
 export function lateStore(): Store {

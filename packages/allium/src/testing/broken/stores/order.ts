@@ -1,6 +1,5 @@
 /** Breaks `order`: the second half of a journal comes back before the first, numbered as if nothing had happened. */
-import { memoryStore } from '../../../kernel/journal/memory-store.js';
-import type { Entry, Store } from '../../../kernel/protocol/store.js';
+import { type Entry, memoryStore, type Store } from '../../../index.js';
 import { broken } from './delegate.js';
 
 export function disorderlyStore(): Store {

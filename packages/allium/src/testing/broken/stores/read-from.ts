@@ -1,6 +1,5 @@
 /** Breaks `read-from`: in the middle of a batch it begins with the next one. */
-import { memoryStore } from '../../../kernel/journal/memory-store.js';
-import type { Store } from '../../../kernel/protocol/store.js';
+import { memoryStore, type Store } from '../../../index.js';
 import { broken } from './delegate.js';
 
 export function batchReadingStore(): Store {

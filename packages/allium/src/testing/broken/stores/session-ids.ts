@@ -1,6 +1,5 @@
 /** Breaks `session-ids`: keeps sessions under names that do not tell upper from lower case. */
-import { memoryStore } from '../../../kernel/journal/memory-store.js';
-import type { Store } from '../../../kernel/protocol/store.js';
+import { memoryStore, type Store } from '../../../index.js';
 import { broken } from './delegate.js';
 
 export function caseFoldingStore(): Store {

@@ -1,9 +1,7 @@
 /** Breaks `two-handles`: a handle asks for the head once and then believes itself. */
 
-import { memoryStore } from '../../../kernel/journal/memory-store.js';
-import type { SyncStore } from '../../../kernel/journal/store-kit.js';
-import { sessionConflict } from '../../../kernel/lib/errors.js';
-import type { Store } from '../../../kernel/protocol/store.js';
+import { memoryStore, type Store, sessionConflict } from '../../../index.js';
+import type { SyncStore } from '../../../kit/stores.js';
 import { broken } from './delegate.js';
 
 const data = new WeakMap<Store, SyncStore>();

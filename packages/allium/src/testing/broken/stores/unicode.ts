@@ -1,5 +1,5 @@
 /** Breaks `unicode`: writes text as UTF-8 without escaping what UTF-8 cannot hold. */
-import type { Store } from '../../../kernel/protocol/store.js';
+import type { Store } from '../../../index.js';
 import { brokenText } from './delegate.js';
 
 export function lossyTextStore(): Store {

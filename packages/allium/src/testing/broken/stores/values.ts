@@ -1,6 +1,5 @@
 /** Breaks `values`: leaves out properties that are null. */
-import { memoryStore } from '../../../kernel/journal/memory-store.js';
-import type { Entry, NewEntry, Store } from '../../../kernel/protocol/store.js';
+import { type Entry, memoryStore, type NewEntry, type Store } from '../../../index.js';
 import { broken } from './delegate.js';
 
 export function nullDroppingStore(): Store {
