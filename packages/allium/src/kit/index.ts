@@ -5,6 +5,7 @@
 export * from './calls.js';
 export * from './children.js';
 export * from './errors.js';
+export * from './folders.js';
 export * from './models.js';
 export * from './options.js';
 export * from './sinks.js';

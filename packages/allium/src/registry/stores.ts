@@ -1,6 +1,5 @@
 /** Stores by name: `memory`, `file`, `sqlite`, `postgres`, `redis`, and what is registered. */
-import { mkdirSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { AlliumError, invalidOption } from '../kernel/lib/errors.js';
 import type { Store } from '../kernel/protocol/store.js';
 import {
@@ -44,7 +43,6 @@ const registry = new Registry<Store>(
       }),
       factory: async ({ path = `${FOLDER}/sessions.db`, ...rest }: { path?: string }, context) => {
         const file = path === ':memory:' ? path : pathIn(context, 'path', path);
-        if (path !== ':memory:') mkdirSync(dirname(file), { recursive: true });
         return (await import('../stores/sqlite/index.js')).sqliteStore({ path: file, ...rest });
       },
     },

@@ -76,6 +76,13 @@ describe.each(Object.entries(USERS))('%s', (who, use) => {
     expect(error.cause).toBeDefined();
   });
 
+  // Even root can make nothing there, and Node's own way to make folders never comes back.
+  it.runIf(process.platform === 'linux')('says that there can be no folder', async () => {
+    const error = await failure(() => use('/proc/allium/below/it'));
+    expect(error.code).toBe('STORE_FAILED');
+    expect(error.message).toContain(`${who} cannot use /proc/allium/below/it: its folder is not there.`);
+  });
+
   // Root may do anything, so it has to be somebody else for a moment.
   it.runIf(process.geteuid?.() === 0)('says that it has no right to write there', async () => {
     fs.chmodSync(root, 0o755);

@@ -1,6 +1,6 @@
 /** Writes a cassette: the lines of a run in the order its calls began, however they end. */
 
-import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import fs, { appendFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import {
@@ -11,7 +11,7 @@ import {
   type StoredRequest,
 } from '../../cassette/format.js';
 import type { Awaitable } from '../../index.js';
-import { invalidOption, isThenable, pathError } from '../../kit/index.js';
+import { invalidOption, isThenable, makeFolder, pathError } from '../../kit/index.js';
 
 /** Where lines go: a file, a list, or a function that is called with one line at a time and awaited. */
 export type Sink = string | URL | string[] | ((line: string) => Awaitable<void>);
@@ -169,7 +169,7 @@ function fileSink(to: string | URL): (line: string) => void {
   return (line) => {
     try {
       if (begun) return appendFileSync(path, `${line}\n`, { mode: 0o600 });
-      mkdirSync(dirname(path), { recursive: true });
+      makeFolder(fs, dirname, dirname(path));
       writeFileSync(path, `${line}\n`, { mode: 0o600 });
     } catch (error) {
       throw pathError('The recording', path, error);

@@ -17,6 +17,7 @@ import {
   checkStorable,
   isBelow,
   listPage,
+  makeFolder,
   pathError,
   type SyncStore,
   takenBy,
@@ -52,7 +53,7 @@ export function fileStore(options: FileStoreOptions): SyncStore {
   if (!['always', 'run-end', 'never'].includes(fsync))
     throw invalidOption('fsync', "'always', 'run-end' or 'never'", fsync);
   try {
-    fs.mkdirSync(dir, { recursive: true, mode: 0o700 });
+    makeFolder(fs, path.dirname, dir, 0o700);
     const { R_OK, W_OK, X_OK } = fs.constants;
     fs.accessSync(dir, R_OK | W_OK | X_OK);
   } catch (error) {

@@ -11,7 +11,14 @@ export {
   type Store,
   sessionConflict,
 } from '../../index.js';
-export { checkKeys, closestName, deepFreeze, describeValue, invalidOption } from '../../kit/index.js';
+export {
+  checkKeys,
+  closestName,
+  deepFreeze,
+  describeValue,
+  invalidOption,
+  makeFolder,
+} from '../../kit/index.js';
 export {
   checkFork,
   checkStorable,

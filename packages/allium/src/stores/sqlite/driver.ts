@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { AlliumError } from '../../index.js';
-import { pathError } from '../kit/index.js';
+import { makeFolder, pathError } from '../kit/index.js';
 
 export type SqliteValue = string | number | null;
 
@@ -31,7 +31,7 @@ export function openFile<T>(file: string, who: string, use: (database: SqliteDat
   let opened: SqliteDatabase | undefined;
   try {
     if (file !== ':memory:') {
-      fs.mkdirSync(path.dirname(file), { recursive: true });
+      makeFolder(fs, path.dirname, path.dirname(file));
       // Node says why a file cannot be opened, SQLite does not. And what Node makes, others cannot read,
       // nor what SQLite puts beside it (-wal, -shm) with the same mode.
       fs.closeSync(fs.openSync(file, 'a', 0o600));

@@ -1,0 +1,29 @@
+/** Folders for what keeps files. */
+
+/** The part of Node's `fs` that it takes. */
+export interface FolderFiles {
+  mkdirSync(dir: string, options: { readonly mode?: number }): unknown;
+  statSync(dir: string, options: { readonly throwIfNoEntry: false }): { isDirectory(): boolean } | undefined;
+}
+
+/**
+ * Makes a folder and those above it. Not with Node's own `recursive`, which never returns where the file system takes no
+ * folders, as in /proc.
+ */
+export function makeFolder(
+  fs: FolderFiles,
+  dirname: (path: string) => string,
+  dir: string,
+  mode?: number,
+): void {
+  const isThere = (): boolean => fs.statSync(dir, { throwIfNoEntry: false })?.isDirectory() === true;
+  if (isThere()) return;
+  const above = dirname(dir);
+  if (above !== dir) makeFolder(fs, dirname, above, mode);
+  try {
+    fs.mkdirSync(dir, mode === undefined ? {} : { mode });
+  } catch (error) {
+    // Somebody else was faster.
+    if (!isThere()) throw error;
+  }
+}
