@@ -34,13 +34,13 @@ Reaching one ends the run as \`stopped\`, with \`stop.by\` \`'kernel'\`. More in
 Of an agent and of a session. \`input\` is text, content, a message or a list of them: see [Messages](messages.md).
 Middleware that declare \`runOptions\` add names of their own.
 
-@options kernel/agent/agent.ts RunOptions
+@options kernel/protocol/run-options.ts RunOptions
 
 ## \`resume(options)\`, \`resumeStream(options)\`
 
 Of a session, to go on with a run that was suspended or broke off. They take everything \`run()\` takes, and:
 
-@options kernel/agent/session.ts ResumeOptions
+@options kernel/protocol/run-options.ts ResumeOptions
 
 ## \`tool(options)\`
 
@@ -121,7 +121,7 @@ Beside its hooks, which [Concepts](../guide/concepts.md) shows, a middleware may
 
 A middleware's own call of a model. It is refused with \`INVALID_OPTION\` where it names anything else.
 
-@options kernel/context/base-context.ts GenerateRequest
+@options kernel/protocol/contexts.ts GenerateRequest
 `;
 
 export const MESSAGES_TEXT = `

@@ -1,21 +1,13 @@
 /** Allium: a runtime for LLM agents in which every cross-cutting concern is middleware. */
-export { Agent, type AgentOptions, type RunOptions } from './kernel/agent/agent.js';
+export { Agent, type AgentOptions } from './kernel/agent/agent.js';
 export type { AsToolOptions } from './kernel/agent/agent-tool.js';
 export type { Explanation } from './kernel/agent/explain.js';
 export { type Pipeline, type PipelineLayer, pipeline } from './kernel/agent/pipeline.js';
 export type { HistoryPoint } from './kernel/agent/rewind.js';
-export type { ForkOptions, ResumeOptions, Session, SessionOptions } from './kernel/agent/session.js';
-export type {
-  Context,
-  GenerateRequest,
-  ModelContext,
-  RunContext,
-  ToolContext,
-  TurnContext,
-} from './kernel/context/context.js';
+export type { ForkOptions, Session, SessionOptions } from './kernel/agent/session.js';
 export type { RunStream } from './kernel/events/event-stream.js';
 export type { ObserverProblem } from './kernel/events/observer-feed.js';
-export type { QueuedMessage, QueueModes } from './kernel/inbox/inbox.js';
+export type { QueuedMessage } from './kernel/inbox/inbox.js';
 export { type StoreTimeoutOptions, withStoreTimeout } from './kernel/journal/bounded-store.js';
 export { memoryStore } from './kernel/journal/memory-store.js';
 export { type KeyedRequest, requestKey } from './kernel/journal/request-key.js';
@@ -32,6 +24,14 @@ export type { JsonOnly } from './kernel/lib/json-copy.js';
 export { terminalJson, terminalText } from './kernel/lib/terminal-text.js';
 export { type ComposeOptions, compose, type ExplicitHooks } from './kernel/plan/compose.js';
 export { RULES } from './kernel/plan/rules.js';
+export type {
+  Context,
+  GenerateRequest,
+  ModelContext,
+  RunContext,
+  ToolContext,
+  TurnContext,
+} from './kernel/protocol/contexts.js';
 export type { AgentEvent, MessageDelta, Observer } from './kernel/protocol/events.js';
 export type { Limits, SessionLimits } from './kernel/protocol/limits.js';
 export {
@@ -110,6 +110,7 @@ export type {
   StopReason,
 } from './kernel/protocol/result.js';
 export { RunError } from './kernel/protocol/result.js';
+export type { QueueModes, ResumeOptions, RunOptions } from './kernel/protocol/run-options.js';
 export { Aborted, isControl, StopRun } from './kernel/protocol/signals.js';
 export type { SchemaIssue, SchemaResult, StandardSchema } from './kernel/protocol/standard-schema.js';
 export { defineState, type StateAccess, type StateCell, type StateScope } from './kernel/protocol/state.js';

@@ -1,5 +1,6 @@
 /** Calls: telling them apart, giving them time, and ending a run in somebody's name. */
-import type { Context, ModelContext } from '../kernel/context/context.js';
+import { internal } from '../kernel/context/context.js';
+import type { Context, ModelContext } from '../kernel/protocol/contexts.js';
 import type { StoppingReason } from '../kernel/protocol/result.js';
 import { StopRun } from '../kernel/protocol/signals.js';
 
@@ -8,7 +9,7 @@ import { StopRun } from '../kernel/protocol/signals.js';
  * `WeakSet`. Calls that somebody makes in between, with `ctx.generate()`, have a key of their own.
  */
 export function callKey(ctx: Context): object {
-  return ctx._call;
+  return internal(ctx)._call;
 }
 
 /**
@@ -17,7 +18,7 @@ export function callKey(ctx: Context): object {
  */
 export function stopRunAs(by: string, ctx: Context, reason: StoppingReason, why?: string): never {
   const signal = new StopRun(reason, why);
-  ctx._latch(signal, by);
+  internal(ctx)._latch(signal, by);
   throw signal;
 }
 
@@ -26,9 +27,10 @@ export function stopRunAs(by: string, ctx: Context, reason: StoppingReason, why?
  * with time limits of its own. Limits that the agent sets itself still hold.
  */
 export function allowModelTime(
-  { _call: call }: ModelContext,
+  ctx: ModelContext,
   { totalMs = 0, idleMs = 0 }: { readonly totalMs?: number; readonly idleMs?: number },
 ): void {
+  const { _call: call } = internal(ctx);
   call.time = {
     totalMs: Math.max(totalMs, call.time?.totalMs ?? 0),
     idleMs: Math.max(idleMs, call.time?.idleMs ?? 0),

@@ -4,13 +4,14 @@
  * these functions about that.
  */
 
-import type { Context, ModelContext, ToolContext } from '../kernel/context/context.js';
+import { internal } from '../kernel/context/context.js';
 import type { CallVerdict } from '../kernel/context/run-port.js';
 import { tellable } from '../kernel/guards/call-verdicts.js';
 import { judge, toldError } from '../kernel/guards/guards.js';
 import { messageOf } from '../kernel/lib/errors.js';
 import { asJson, textsIn } from '../kernel/lib/json-texts.js';
 import type { ModelRun } from '../kernel/model/model-run.js';
+import type { Context, ModelContext, ToolContext } from '../kernel/protocol/contexts.js';
 import type { Message, ModelResponse } from '../kernel/protocol/messages.js';
 import type { Request } from '../kernel/protocol/store.js';
 import { errorResult } from '../kernel/protocol/tool.js';
@@ -20,21 +21,23 @@ export { hasVerdict as hasCallVerdict, remember as rememberVerdict } from '../ke
 
 /** The messages of a request as guards let the model see them. Each message is judged once per run, however often you ask. */
 export async function guardedMessages(ctx: ModelContext): Promise<readonly Message[]> {
-  const { plan, requestGate } = ctx._run as ModelRun;
-  if (plan.guards.request.length === 0 || !ctx._call.guarded) return ctx.messages;
-  return requestGate.all(ctx.messages, ctx);
+  const own = internal(ctx);
+  const { plan, requestGate } = own._run as ModelRun;
+  if (plan.guards.request.length === 0 || !own._call.guarded) return own.messages;
+  return requestGate.all(own.messages, own);
 }
 
 /** The system prompt of a request as guards let the model see it. */
 export async function guardedPrompt(ctx: ModelContext): Promise<string> {
-  const { plan, requestGate } = ctx._run as ModelRun;
-  if (plan.guards.request.length === 0 || !ctx._call.guarded) return ctx.systemPrompt;
-  return requestGate.prompt(ctx.systemPrompt, ctx);
+  const own = internal(ctx);
+  const { plan, requestGate } = own._run as ModelRun;
+  if (plan.guards.request.length === 0 || !own._call.guarded) return own.systemPrompt;
+  return requestGate.prompt(own.systemPrompt, own);
 }
 
 /** Do guards judge the answer of this model call? Then write no part of it before `next()` has returned all of it. */
 export function judgesAnswers(ctx: ModelContext): boolean {
-  return ctx._run.plan.guardsResponses && ctx._call.guarded;
+  return ctx.plan.guardsResponses && internal(ctx)._call.guarded;
 }
 
 /** What guards said of one tool call of an answer, as JSON. */
@@ -55,12 +58,13 @@ export async function verdictsOf(
   response: ModelResponse,
   ctx: ModelContext,
 ): Promise<readonly StoredVerdict[]> {
-  const { plan, judgements } = ctx._run;
-  if (plan.guards['tool-args'].length === 0 || !ctx._call.guarded) return [];
-  const { calls } = await judgements.response(response, ctx);
+  const own = internal(ctx);
+  const { plan, judgements } = own._run;
+  if (plan.guards['tool-args'].length === 0 || !own._call.guarded) return [];
+  const { calls } = await judgements.response(response, own);
   return [...calls].map(([block, said]) => {
     const call = response.content.slice(0, block).filter(({ type }) => type === 'tool-call').length;
-    const { deny, ask } = tellable(said, ctx);
+    const { deny, ask } = tellable(said, own);
     if (!ask) return { call, deny };
     const { title, details, timeoutMs } = ask.request;
     return { call, ask: { request: { title, details: asJson(details), timeoutMs }, by: ask.by } };
@@ -69,7 +73,7 @@ export async function verdictsOf(
 
 /** Do guards judge what tools show, return or throw before the model reads it? */
 export function judgesResults(ctx: ToolContext): boolean {
-  return ctx._run.plan.guards['tool-result'].length > 0;
+  return ctx.plan.guards['tool-result'].length > 0;
 }
 
 /** May all texts inside this value be written down? Not if a guard objects to one of them, or cannot say at once. */
@@ -89,9 +93,14 @@ export interface JudgedFailure {
 
 /** Asks guards about an error of a tool, whose message becomes the result of the call. Rejects where a guard ends the run. */
 export async function judgeFailure(error: unknown, ctx: ToolContext): Promise<JudgedFailure> {
-  const { toolCall, _run: run } = ctx;
+  const { toolCall, plan } = ctx;
   const message = messageOf(error);
   const subject = { point: 'tool-result', toolCall, result: errorResult(message) } as const;
-  const { texts, changed, deny } = await judge(run.plan.guards['tool-result'], subject, [[message]], ctx);
+  const { texts, changed, deny } = await judge(
+    plan.guards['tool-result'],
+    subject,
+    [[message]],
+    internal(ctx),
+  );
   return { text: texts.flat().join(''), changed, refused: deny?.reason };
 }

@@ -1,5 +1,6 @@
 /** What a tool layer hands inward that `next()` has no override for: another tool, and a listener for its progress. */
-import type { ToolCallOwner, ToolCallSubject, ToolContext } from '../kernel/context/context.js';
+import { internal, type ToolCallOwner, type ToolCallSubject } from '../kernel/context/context.js';
+import type { ToolContext } from '../kernel/protocol/contexts.js';
 import type { Next, ToolOverride } from '../kernel/protocol/middleware.js';
 import type { Tool, ToolResult } from '../kernel/protocol/tool.js';
 
@@ -7,7 +8,7 @@ type NextTool = Next<ToolResult, ToolOverride>;
 
 /** Calls `next()` with another tool in place of the one that was called. Everything else about the call stays. */
 export function nextWithTool(ctx: ToolContext, tool: Tool, next: NextTool): Promise<ToolResult> {
-  const { assistantMessage, toolCall, _owner } = ctx._of;
+  const { assistantMessage, toolCall, _owner } = internal(ctx)._of;
   return nextWith(ctx, { assistantMessage, toolCall, tool, _owner }, next);
 }
 
@@ -20,7 +21,7 @@ export function nextWithProgress(
   heard: (...progress: ToolProgress) => void,
   next: NextTool,
 ): Promise<ToolResult> {
-  const { assistantMessage, toolCall, tool, _owner } = ctx._of;
+  const { assistantMessage, toolCall, tool, _owner } = internal(ctx)._of;
   return nextWith(ctx, { assistantMessage, toolCall, tool, _owner: new Hearing(_owner, heard) }, next);
 }
 
@@ -49,7 +50,8 @@ class Hearing implements ToolCallOwner {
 }
 
 /** `next()` forks the context before it returns: what is set for that moment is seen further in, and nowhere else. */
-function nextWith(ctx: ToolContext, of: ToolCallSubject, next: NextTool): Promise<ToolResult> {
+function nextWith(given: ToolContext, of: ToolCallSubject, next: NextTool): Promise<ToolResult> {
+  const ctx = internal(given);
   const own = ctx._of;
   ctx._of = of;
   try {

@@ -1,5 +1,6 @@
 /** An agent as a tool of another agent. */
 
+import { internal } from '../context/context.js';
 import { checkKeys, invalidOption } from '../lib/errors.js';
 import { agentTags } from '../protocol/child-tags.js';
 import type { MessageInput } from '../protocol/messages.js';
@@ -53,7 +54,8 @@ export function agentTool<Input, Output>(
     input: input ?? (PROMPT as unknown as StandardSchema<Input, Output>),
     // Called again, it goes on where it was: nothing is in doubt.
     onInDoubt: 'retry',
-    async execute(args, ctx) {
+    async execute(args, given) {
+      const ctx = internal(given);
       const onEvent = ctx._run.watched
         ? (event: Parameters<typeof forward>[1], id: string) => forward(ctx, event, id)
         : undefined;

@@ -1,10 +1,8 @@
 /** An agent: a model, tools and middleware. It keeps nothing per run, so one agent serves any number at once. */
 
-import type { Context } from '../context/context.js';
 import type { RequestParts } from '../context/model-context.js';
 import type { RunStream } from '../events/event-stream.js';
 import { ObserverFeed, type ObserverProblem } from '../events/observer-feed.js';
-import type { QueueModes } from '../inbox/inbox.js';
 import { STORE_TIMEOUT_MS } from '../journal/bounded-store.js';
 import { memoryStore } from '../journal/memory-store.js';
 import type { ComposedPlan } from '../layers/layers.js';
@@ -17,13 +15,14 @@ import { type ComposeOptions, compose, type ExplicitHooks, flatten, guardsFrom }
 import { RULES } from '../plan/rules.js';
 import type { Observer } from '../protocol/events.js';
 import type { Limits, SessionLimits } from '../protocol/limits.js';
-import { deepFreeze, type MessageInput, type Metadata } from '../protocol/messages.js';
+import { deepFreeze, type MessageInput } from '../protocol/messages.js';
 import type { Middleware, MiddlewareList } from '../protocol/middleware.js';
 import type { Model, ModelSettings } from '../protocol/model.js';
 import { checkOptions, checkText } from '../protocol/options.js';
 import type { Plan, RuleHook } from '../protocol/plan.js';
 import { type PriceOf, priceReader } from '../protocol/prices.js';
 import type { RunResult } from '../protocol/result.js';
+import type { QueueModes, RunOptions } from '../protocol/run-options.js';
 import type { StateCell } from '../protocol/state.js';
 import type { RequestHandler, Store } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
@@ -31,6 +30,10 @@ import { checkAgentOptions } from './agent-options.js';
 import { type AsToolOptions, agentTool } from './agent-tool.js';
 import { type Explanation, explainPlan } from './explain.js';
 import { checkSessionId, Session, type SessionOptions } from './session.js';
+
+declare module '../protocol/contexts.js' {
+  interface RunningAgent extends Agent {}
+}
 
 export interface AgentOptions extends ExplicitHooks {
   /** What is asked in every turn, unless a layer sets another one. */
@@ -79,28 +82,6 @@ export interface AgentOptions extends ExplicitHooks {
   readonly clock?: Clock;
   /** Makes run and session ids. @default random */
   readonly newId?: () => string;
-}
-
-/** What a run takes. Middleware that take options of their own add them with `declare module 'allium'`. */
-export interface RunOptions {
-  /** More middleware for this run: inside the agent's for layers and after them for rules. */
-  readonly middleware?: MiddlewareList;
-  /** Aborts the run: it rejects with `ABORTED`, and everything that waits inside it is cancelled. */
-  readonly signal?: AbortSignal;
-  /** Override the agent's, one by one. */
-  readonly limits?: Limits;
-  /** Instead of the session's or the agent's, for this run only. */
-  readonly tenant?: string;
-  /** Override the agent's, one by one. A resume that should keep them gives them again. */
-  readonly queue?: QueueModes;
-  /** For hooks: `ctx.runMetadata`. JSON. */
-  readonly metadata?: Metadata;
-  /** Instead of the agent's. */
-  readonly onRequest?: RequestHandler;
-  /** Makes this run a child: it shares the parent's budgets, abort and tenant. */
-  readonly parent?: Context;
-  /** Whether the guards of the parent's run judge in this one, after its own. @default true */
-  readonly inheritGuards?: boolean;
 }
 
 export class Agent {

@@ -5,14 +5,17 @@
  */
 
 import type { ToolContext } from '../context/context.js';
+import { internal } from '../context/context.js';
 import { isAllowed } from '../journal/allowances.js';
 import type { OpenRun } from '../journal/open-run.js';
 import type { SessionState } from '../journal/session-state.js';
 import { codeOf, isStoreTrouble } from '../lib/errors.js';
+import type { ToolContext as PublicToolContext } from '../protocol/contexts.js';
 import type { AgentEvent } from '../protocol/events.js';
 import { deepFreeze, type MessageInput, textOf, toolCallsOf } from '../protocol/messages.js';
 import type { RunResult, RunStatus, Stop } from '../protocol/result.js';
 import { RunError } from '../protocol/result.js';
+import type { RunOptions } from '../protocol/run-options.js';
 import { Suspension } from '../protocol/signals.js';
 import type {
   Awaitable,
@@ -25,7 +28,7 @@ import { type ToolResult, toolResult } from '../protocol/tool.js';
 import type { Run } from '../run/run.js';
 import { childId, endRun, placeOf } from '../tools/abandoned.js';
 import type { Call } from '../tools/tool-call.js';
-import type { Agent, RunOptions } from './agent.js';
+import type { Agent } from './agent.js';
 import { Session } from './session.js';
 
 /** How the run of a child ended. */
@@ -59,14 +62,15 @@ export interface ChildRun {
  * @example
  * execute: async ({ task }, ctx) => childResult(await runChild(ctx, { agent: helper, input: task })),
  */
-export async function runChild(ctx: ToolContext, child: ChildRun): Promise<ChildOutcome> {
-  ctx._call.checkAsk();
-  const call = new ChildCall(ctx, child);
+export async function runChild(ctx: PublicToolContext, child: ChildRun): Promise<ChildOutcome> {
+  const own = internal(ctx);
+  own._call.checkAsk();
+  const call = new ChildCall(own, child);
   const { place } = call;
-  const run = ctx._run as Run;
+  const run = own._run as Run;
   run.children ??= new Map();
   const { children } = run;
-  const work = call.after(children.get(place));
+  const work = call.after(children.get(place) as Promise<ChildOutcome> | undefined);
   children.set(place, work);
   try {
     return await work;
@@ -101,14 +105,15 @@ const HOW = { stopped: 'did not finish', error: 'failed', aborted: 'was cancelle
  * Puts an event of a child into the parent's stream, as an update of the call. Pieces of messages stay out: the whole
  * message follows, and what a parent tells about a child grows with its turns, not with its words.
  */
-export function forward(ctx: ToolContext, event: AgentEvent, sessionId: string): Awaitable<void> {
+export function forward(ctx: PublicToolContext, event: AgentEvent, sessionId: string): Awaitable<void> {
   if (event.type === 'message_update' || event.type === 'message_reset') return;
   // Those who watch the child hear of the error itself; further out its message is enough.
   if (event.type === 'tool_execution_end' && event.error !== undefined) {
     const { error: _, ...told } = event;
     return forward(ctx, told, sessionId);
   }
-  return ctx._of._owner.update(ctx, event.type, { agentId: sessionId, event }, true);
+  const own = internal(ctx);
+  return own._of._owner.update(own, event.type, { agentId: sessionId, event }, true);
 }
 
 /** One child of one call. */

@@ -1,5 +1,6 @@
 /** A conversation and the ways into it. */
 
+import type { Context } from '../context/context.js';
 import { EventQueue } from '../events/event-queue.js';
 import { EventStream, type RunStream } from '../events/event-stream.js';
 import { ownDecision, ownDecisions } from '../inbox/answers.js';
@@ -20,27 +21,20 @@ import { ownMessage, toMessages } from '../protocol/message-input.js';
 import { freezeMessage, type Message, type MessageInput, userMessage } from '../protocol/messages.js';
 import { checkOptions } from '../protocol/options.js';
 import type { RunResult } from '../protocol/result.js';
-import type { DeclaredOptions } from '../protocol/run-options.js';
+import type { DeclaredOptions, ResumeOptions, RunOptions } from '../protocol/run-options.js';
 import { Aborted } from '../protocol/signals.js';
 import type { StateCell } from '../protocol/state.js';
 import type { Awaitable, Decision, PendingRequest, Queued, Store } from '../protocol/store.js';
 import { storedState } from '../run/result-state.js';
-import type { Run } from '../run/run.js';
+import { runBehind } from '../run/run-agent.js';
 import { execute } from '../run/runner.js';
-import type { Agent, RunOptions } from './agent.js';
+import type { Agent } from './agent.js';
 import { giveAnswer } from './answering.js';
 import { fork, type HistoryPoint, type Place, rewind } from './rewind.js';
 
 export interface SessionOptions {
   /** For whom it is opened. New runs belong to this tenant; a session of another one tells nothing and takes nothing: `TENANT_MISMATCH`. @default that of the agent */
   readonly tenant?: string;
-}
-
-export interface ResumeOptions extends RunOptions {
-  /** Answers to pending requests, by request id. */
-  readonly answers?: Readonly<Record<string, Decision>>;
-  /** Go on although a middleware of the run is missing now. */
-  readonly allowPlanChange?: boolean;
 }
 
 export interface ForkOptions {
@@ -244,7 +238,7 @@ export class Session {
 
   private streaming(input: (() => Message[]) | undefined, options: ResumeOptions): RunStream {
     const queue = new EventQueue();
-    const scope = new Scope(options?.parent?._scope);
+    const scope = new Scope(scopeOf(options));
     const result = this.start(input, options, queue, scope);
     result.then(
       () => queue.end(),
@@ -289,7 +283,7 @@ export class Session {
     input: (() => Message[]) | undefined,
     given: ResumeOptions,
     queue?: EventQueue,
-    scope = new Scope(given?.parent?._scope),
+    scope = new Scope(scopeOf(given)),
     compacts = false,
   ): Promise<RunResult> {
     const { agent } = this;
@@ -302,7 +296,7 @@ export class Session {
     const store = new BoundedStore(this.store, agent.clock, agent.storeTimeoutMs, {
       scope,
       graceMs: agent.teardownTimeoutMs,
-      above: (parent?._run as Run | undefined)?.store,
+      above: runBehind(parent)?.store,
     });
     let waits = false;
     try {
@@ -355,4 +349,9 @@ export function checkSessionId(id: unknown): void {
 function ownMessages(input: MessageInput | readonly MessageInput[]): Message[] {
   if (typeof input === 'string') return [freezeMessage(userMessage(input))];
   return toMessages(input).map(ownMessage);
+}
+
+/** A run inside a tool or hook ends with the call it is made in. */
+function scopeOf(options: RunOptions | undefined): Scope | undefined {
+  return (options?.parent as Context | undefined)?._scope;
 }

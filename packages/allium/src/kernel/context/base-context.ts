@@ -1,20 +1,18 @@
 /** What every context has. */
 
-import type { Agent } from '../agent/agent.js';
-import type { Attempt } from '../layers/attempts.js';
 import { type Attribution, invalidOption } from '../lib/errors.js';
 import { eventData } from '../lib/event-data.js';
 import type { Scope } from '../lib/scope.js';
 import type { Overlay } from '../protocol/cells.js';
-import type { Message, MessageInput, Metadata, ModelResponse, Usage } from '../protocol/messages.js';
+import type { GenerateRequest, Context as PublicContext, RunningAgent } from '../protocol/contexts.js';
+import type { Message, Metadata, ModelResponse, Usage } from '../protocol/messages.js';
 import type { Seam } from '../protocol/middleware.js';
-import type { Model, ModelSettings, StreamTransform } from '../protocol/model.js';
+import type { Model, StreamTransform } from '../protocol/model.js';
 import type { Plan } from '../protocol/plan.js';
 import type { StoppingReason } from '../protocol/result.js';
 import type { DeclaredOptions } from '../protocol/run-options.js';
 import { controlKind, StopRun } from '../protocol/signals.js';
 import type { StateAccess } from '../protocol/state.js';
-import type { Tool } from '../protocol/tool.js';
 import type { RunPort } from './run-port.js';
 import type { SeamCall } from './seam-call.js';
 
@@ -22,18 +20,6 @@ import type { SeamCall } from './seam-call.js';
  * Contexts are made for every call and every layer of it: so their fields are declared without being defined twice and
  * are assigned once, in a fixed order.
  */
-
-/** What a middleware asks a model itself, with `ctx.generate()`. */
-export interface GenerateRequest {
-  /** What is asked: text, content, or a whole conversation. */
-  readonly messages: MessageInput | readonly Message[];
-  /** Told to the model before the messages. @default '' */
-  readonly systemPrompt?: string;
-  /** What the model may answer with calls of; nobody runs them. @default [] */
-  readonly tools?: readonly Tool[];
-  /** How the model is asked. @default {} */
-  readonly settings?: ModelSettings;
-}
 
 /** What most contexts never have: made with the first of it. */
 export class Extras {
@@ -77,7 +63,7 @@ export class Extras {
  * Those who extend it assign its fields: a base class with a constructor of its own is called, and not inlined, where the
  * compiler has put the making of a context into an async function.
  */
-export abstract class Context {
+export abstract class Context implements PublicContext {
   abstract readonly seam: Seam;
   /** @internal */ declare _run: RunPort;
   /** @internal The place in the list of the middleware this context is handed to; -1 for the kernel's own. */
@@ -86,17 +72,15 @@ export abstract class Context {
   /** @internal */ declare _call: SeamCall;
   /** @internal */ declare _extra: Extras | undefined;
 
-  get agent(): Agent {
-    return this._run.agent as Agent;
+  get agent(): RunningAgent {
+    return this._run.agent as RunningAgent;
   }
-  /** What was composed for this run, per-run middleware included. */
   get plan(): Plan {
     return this._run.plan;
   }
   get runId(): string {
     return this._run.runId;
   }
-  /** The run whose tool started this one, for a sub-agent. */
   get parentRunId(): string | undefined {
     return this._run.parentRunId;
   }
@@ -106,55 +90,43 @@ export abstract class Context {
   get tenant(): string | undefined {
     return this._run.tenant;
   }
-  /** The turn under way, from 1; 0 before the first. */
   get turn(): number {
     return this._run.turn;
   }
-  /** 0 for a run of its own, 1 for a sub-agent's, … */
   get depth(): number {
     return this._run.depth;
   }
-  /** Aborts when this call is cancelled, times out, or the run ends early. */
   get signal(): AbortSignal {
     return this._scope.signal;
   }
-  /** Tokens of the run so far, sub-agents and middleware's own calls included. */
   get usage(): Usage {
     return this._run.budget.usage;
   }
-  /** Milliseconds so far in which the run only waited: for a human's answer, or for whoever reads its stream. */
   get pausedMs(): number {
     return this._run.pausedMs;
   }
-  /** Is the run only waiting right now, as `pausedMs` counts it? */
   get isPaused(): boolean {
     return this._run.isPaused;
   }
-  /** Dollars spent so far; undefined when a price, or what was used, is unknown. */
   get costUsd(): number | undefined {
     return this._run.budget.costUsd;
   }
-  /** The whole conversation: one read-only view that grows as messages are appended. Copy it to keep it as it is. */
   get history(): readonly Message[] {
     return this._run.history.view();
   }
-  /** Durable cells. */
   get state(): StateAccess {
     const extra = this._extras();
     extra.state ??= this._run.cells.overlay();
     return extra.state;
   }
-  /** Scratch of this call. Inner layers see it; what they add reaches outer layers, what outer layers set stays theirs. */
   get metadata(): Record<string, unknown> {
     const extra = this._extras();
     extra.metadata ??= {};
     return extra.metadata;
   }
-  /** What the caller passed as `metadata` with this run. */
   get runMetadata(): Metadata {
     return this._run.metadata;
   }
-  /** Options of this run that middleware declare with `runOptions`, as the caller passed them; the record is frozen. */
   get options(): DeclaredOptions {
     return this._run.options;
   }
@@ -197,14 +169,12 @@ export abstract class Context {
     if (ended !== undefined) throw ended;
   }
 
-  /** Ends the run cleanly. Throws; even if the exception is swallowed, the run ends at the next boundary. */
   stop(reason: StoppingReason = 'stopped', why?: string): never {
     const signal = new StopRun(reason, why);
     this._latch(signal, this._run.nameAt(this._position));
     throw signal;
   }
 
-  /** Puts a `custom` event into the stream, with a copy of the data. Instances of classes are told as they are. */
   emit(name: string, data?: unknown): void {
     if (typeof name !== 'string' || name === '')
       throw invalidOption('name', 'text in ctx.emit(name, data)', name);
@@ -212,14 +182,12 @@ export abstract class Context {
     if (run.watched && !this._isOver) run.emitCustom(name, eventData(data), run.nameAt(this._position));
   }
 
-  /** Adds a line to `result.changes`, under the name of this middleware: what it did, or could not do. */
   note(what: string): void {
     if (typeof what !== 'string' || what === '') throw invalidOption('what', 'text in ctx.note(what)', what);
     const { _run: run } = this;
     run.noteSaid(run.nameAt(this._position) ?? 'kernel', what);
   }
 
-  /** Calls a model for a middleware's own purposes: same signal, budget and inner layers, never in the user's stream. */
   generate(model: Model, request: GenerateRequest): Promise<ModelResponse> {
     const answer = this._run.generate(this, model, request).catch((error) => {
       // There is no turn to start again here, so the error stands.
@@ -230,13 +198,9 @@ export abstract class Context {
     return answer;
   }
 
-  /**
-   * Is this call under way inside `next()` of the model or tool layer that was given that context? So is the model
-   * call of a guard inside the call it judges, and a sub-agent inside the tool that asked it.
-   */
-  isInside(layer: Context): boolean {
+  isInside(layer: PublicContext): boolean {
     for (let at: Scope | undefined = this._scope; at !== undefined; at = at.parent)
-      if ((at as Partial<Attempt>).outer === layer) return true;
+      if ((at as Scope & { readonly outer?: Context }).outer === layer) return true;
     return false;
   }
 

@@ -1,10 +1,11 @@
 /** Who counts and limits what the model calls of a run use, those of its sub-agents and of middleware included. */
 
 import { isThenable } from '../lib/errors.js';
+import type { ModelContext, RunContext } from '../protocol/contexts.js';
 import type { Usage } from '../protocol/messages.js';
 import type { Model } from '../protocol/model.js';
 import type { Awaitable } from '../protocol/store.js';
-import type { ModelContext, RunContext } from './context.js';
+import { internal } from './context.js';
 import type { RunPort } from './run-port.js';
 
 /** What one attempt of a model call used, whether it answered or broke off. */
@@ -40,7 +41,8 @@ export type Meters = ReadonlyMap<object, Meter>;
  * const used: MeteredUsage[] = [];
  * meterUsage(ctx, owner, { list: used });
  */
-export function meter({ _run: run }: RunContext, owner: object, one: Meter): void {
+export function meter(ctx: RunContext, owner: object, one: Meter): void {
+  const { _run: run } = internal(ctx);
   run.meters = new Map(run.meters).set(owner, one);
 }
 
@@ -52,7 +54,7 @@ export function note({ meters }: RunPort, model: Model, usage: Usage): void {
 
 /** @internal What all meters set aside for an attempt; undefined where none does. At once where all answer at once. */
 export function admit(ctx: ModelContext): Awaitable<Hold | undefined> {
-  const { meters } = ctx._run;
+  const { meters } = internal(ctx)._run;
   if (meters === undefined) return undefined;
   const holds: Awaitable<Hold | undefined>[] = [];
   try {

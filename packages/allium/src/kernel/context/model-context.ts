@@ -2,6 +2,7 @@
 
 import { AlliumError, shown } from '../lib/errors.js';
 import type { Scope } from '../lib/scope.js';
+import type { ModelContext as PublicModelContext } from '../protocol/contexts.js';
 import type { Message, ModelResponse } from '../protocol/messages.js';
 import type { Model, ModelSettings, StreamTransform } from '../protocol/model.js';
 import type { Tool } from '../protocol/tool.js';
@@ -11,12 +12,9 @@ import type { RunPort } from './run-port.js';
 import type { ModelSeam } from './seam-call.js';
 
 /** Around one model call. What is assigned here is what this call uses. */
-export class ModelContext extends Context {
-  /** Which try this is, from 1, of the nearest layer that called inward more than once. */
+export class ModelContext extends Context implements PublicModelContext {
   declare attempt: number;
-  /** One more turn although the model asked for no tool. */
   declare forceContinue: boolean;
-  /** What the model answered; set it in `beforeModel` to answer without calling inward. */
   declare response: ModelResponse | undefined;
   /** @internal */ declare _call: ModelSeam;
   /** @internal What the call asks, as far as layers may assign it. */ declare _request: RequestParts;
@@ -49,7 +47,6 @@ export class ModelContext extends Context {
     return 'model';
   }
 
-  /** Who asked for this call with `ctx.generate()`; undefined for a call of the run itself. */
   get caller(): Context | undefined {
     return this._call.caller;
   }
@@ -83,7 +80,6 @@ export class ModelContext extends Context {
     if (settings !== this._request.settings) this._request = { ...this._request, settings };
   }
 
-  /** What the model will receive; reassign to change it for this call. */
   get messages(): readonly Message[] {
     return this._request.messages ?? this._run.history.first(this._call.length);
   }
@@ -92,7 +88,6 @@ export class ModelContext extends Context {
       this._request = { ...this._request, messages: frozenMessages(messages, this.messages) };
   }
 
-  /** The same as `response`. */
   get result(): ModelResponse | undefined {
     return this.response;
   }
@@ -100,7 +95,6 @@ export class ModelContext extends Context {
     this.response = response;
   }
 
-  /** Registers a transform of the stream that comes in to this layer; made anew for each attempt. Not for safety: use a guard. */
   transform(factory: () => StreamTransform): void {
     if (typeof factory !== 'function')
       throw new AlliumError(

@@ -1,6 +1,7 @@
 /** The context around a whole run. */
 
 import type { Scope } from '../lib/scope.js';
+import type { RunContext as PublicRunContext } from '../protocol/contexts.js';
 import type { Message } from '../protocol/messages.js';
 import type { RunResult } from '../protocol/result.js';
 import { Context } from './base-context.js';
@@ -12,9 +13,8 @@ export interface Taken {
 }
 
 /** Around a whole run. */
-export class RunContext extends Context {
+export class RunContext extends Context implements PublicRunContext {
   declare result: RunResult | undefined;
-  /** In `afterRun`: why the run failed. */
   declare error: unknown;
   /** @internal */ declare _input: readonly Message[];
   /** @internal What became of the input of the run; not so where other messages are judged. */
@@ -38,10 +38,6 @@ export class RunContext extends Context {
     return 'run';
   }
 
-  /**
-   * The messages the run was started with; reassign to change them. Once they are taken in, what guards and hooks left
-   * of them. Empty for a resume.
-   */
   get input(): readonly Message[] {
     return this._taken?.input ?? this._input;
   }
@@ -49,7 +45,6 @@ export class RunContext extends Context {
     this._input = input;
   }
 
-  /** History and input. */
   get messages(): readonly Message[] {
     return this._taken?.input ? this.history : Object.freeze([...this.history, ...this.input]);
   }

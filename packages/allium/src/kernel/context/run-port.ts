@@ -7,6 +7,7 @@ import type { Clock } from '../lib/clock.js';
 import type { Attribution } from '../lib/errors.js';
 import type { Outcome, Outermost, Scope } from '../lib/scope.js';
 import type { Cells } from '../protocol/cells.js';
+import type { GenerateRequest } from '../protocol/contexts.js';
 import type { Budget, Limits, SessionLimits } from '../protocol/limits.js';
 import type { AssistantContent, Message, Metadata, ModelResponse } from '../protocol/messages.js';
 import type { Model } from '../protocol/model.js';
@@ -14,14 +15,7 @@ import type { Plan } from '../protocol/plan.js';
 import type { DeclaredOptions } from '../protocol/run-options.js';
 import type { ControlSignal } from '../protocol/signals.js';
 import type { Awaitable, Request } from '../protocol/store.js';
-import type {
-  Context,
-  GenerateRequest,
-  LayerContext,
-  ModelContext,
-  RunContext,
-  ToolContext,
-} from './context.js';
+import type { Context, LayerContext, ModelContext, RunContext, ToolContext } from './context.js';
 import type { Meters } from './meters.js';
 import type { RequestParts } from './model-context.js';
 import type { SeamCall } from './seam-call.js';

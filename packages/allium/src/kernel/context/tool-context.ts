@@ -1,6 +1,7 @@
 /** The context around a tool call. */
 
 import type { Scope } from '../lib/scope.js';
+import type { ToolContext as PublicToolContext } from '../protocol/contexts.js';
 import type { AssistantMessage, ToolCall, ToolContent } from '../protocol/messages.js';
 import { deepFreeze } from '../protocol/messages.js';
 import { checkTimeout } from '../protocol/options.js';
@@ -11,11 +12,9 @@ import type { RunPort } from './run-port.js';
 import type { SeamCall } from './seam-call.js';
 
 /** Around one tool call, in the hooks that decide about it, and in the tool itself. */
-export class ToolContext<Args = any> extends Context {
+export class ToolContext<Args = any> extends Context implements PublicToolContext<Args> {
   declare result: ToolResult | undefined;
-  /** The call was refused and did not run. */
   declare blocked: boolean;
-  /** Set together with `result` in `beforeTool`: answer without running the tool. */
   declare skip: boolean;
   declare attempt: number;
   /** @internal */ declare _of: ToolCallSubject;
@@ -44,12 +43,10 @@ export class ToolContext<Args = any> extends Context {
     return this._of.assistantMessage;
   }
 
-  /** The call, with its arguments as the model wrote them. */
   get toolCall(): ToolCall {
     return this._of.toolCall;
   }
 
-  /** Undefined when the model named a tool that does not exist. */
   get tool(): Tool | undefined {
     return this._of.tool;
   }
@@ -58,12 +55,10 @@ export class ToolContext<Args = any> extends Context {
     return 'tool';
   }
 
-  /** The same for every attempt of this call, also after a crash: hand it to services that de-duplicate. */
   get idempotencyKey(): string {
     return this._of._owner.idempotencyKey;
   }
 
-  /** Parsed and frozen. Reassigning takes raw input, like the model's own: it is validated and judged again. */
   get args(): Args {
     return this._input.args;
   }
@@ -76,17 +71,14 @@ export class ToolContext<Args = any> extends Context {
     this._input = { args, raw: args, assigned: true, revision: revision + 1, timeoutMs };
   }
 
-  /** The arguments as JSON, before the schema touched them: what to spread when rewriting `args`. */
   get rawArgs(): unknown {
     return deepFreeze(this._input.raw);
   }
 
-  /** What a layer or hook rewrote: 0 until arguments were changed. */
   get revision(): number {
     return this._input.revision;
   }
 
-  /** Milliseconds this execution may take, not counting those that people and readers take. */
   get timeoutMs(): number | undefined {
     return this._input.timeoutMs;
   }
@@ -99,25 +91,16 @@ export class ToolContext<Args = any> extends Context {
     return this.result?.isError ?? false;
   }
 
-  /** Is this a call of that tool, or of a copy of it that has its name and its `input`? Narrows `args`. */
   is<T extends Tool<any, any>>(
     tool: T,
   ): this is ToolContext<T extends Tool<any, infer Output> ? Output : never> {
     return this.tool === tool || (this.tool?.name === tool.name && this.tool.input === tool.input);
   }
 
-  /**
-   * Shows progress: an event with a copy of what is given, never sent to the model. Whoever shows a lot awaits it, so as
-   * not to outrun the consumer.
-   */
   update(partial: string | readonly ToolContent[], details?: unknown): Awaitable<void> {
     return this._of._owner.update(this, partial, details);
   }
 
-  /**
-   * Asks a human. Returns the answer, or ends this attempt: the run is then suspended, and once there is an answer
-   * the tool runs again from its start. So ask before side effects.
-   */
   suspend(request: Request): Promise<Decision> {
     const answer = this._isOver ? Promise.reject(this._scope.reason) : this._of._owner.suspend(this, request);
     // Even unawaited it ends the run: the call waits for it, and the signal is latched.

@@ -1,16 +1,15 @@
 /** The context after a response and at the end of a turn or run. */
 
+import type { TurnContext as PublicTurnContext } from '../protocol/contexts.js';
 import type { AssistantMessage, Message, ModelResponse, ToolMessage } from '../protocol/messages.js';
 import type { Awaitable } from '../protocol/store.js';
 import { Context } from './base-context.js';
 import type { RunPort } from './run-port.js';
 
 /** After a response and at the end of a turn or run. */
-export class TurnContext extends Context {
-  /** The assistant message of the turn; undefined when there was none. */
+export class TurnContext extends Context implements PublicTurnContext {
   declare readonly message: AssistantMessage | undefined;
   declare readonly toolResults: readonly ToolMessage[];
-  /** The run goes on by itself: there are tool results to answer, or somebody asked for another turn. */
   declare readonly more: boolean;
 
   /** @internal */
@@ -41,7 +40,6 @@ export class TurnContext extends Context {
     Object.assign(this, { message });
   }
 
-  /** Everything this run has added to the history. */
   get newMessages(): readonly Message[] {
     return this._run.newMessages();
   }
@@ -64,12 +62,10 @@ export class TurnContext extends Context {
     if (this._state) this._run.cells.stage(this._state);
   }
 
-  /** The structured output that `setOutput()` was given; undefined until then. */
   get output(): unknown {
     return this._run.output;
   }
 
-  /** Sets the structured output of the run. Another turn takes it back. */
   setOutput(output: unknown): void {
     this._run.output = output;
   }

@@ -1,7 +1,9 @@
 import type { Context, SeamCall } from '../context/context.js';
+import { internal } from '../context/context.js';
 import type { CallVerdict, CallVerdicts } from '../context/run-port.js';
 import { attribution, codeOf } from '../lib/errors.js';
 import { readArguments, type Text, textsOfValue, unescaped } from '../lib/json-texts.js';
+import type { Context as PublicContext } from '../protocol/contexts.js';
 import type { AssistantMessage, ModelResponse, ToolCall } from '../protocol/messages.js';
 import { textOf } from '../protocol/messages.js';
 import type { EntryDraft } from '../protocol/store.js';
@@ -45,7 +47,8 @@ export async function judgeArguments(
  * Remembers what guards said of a call, for a response that holds what they left of it: they could not say it again. A sink that
  * answers with what it wrote down earlier calls this before it answers.
  */
-export function remember(call: ToolCall, left: string, said: CallVerdict, { _call: seam }: Context): void {
+export function remember(call: ToolCall, left: string, said: CallVerdict, ctx: PublicContext): void {
+  const { _call: seam } = internal(ctx);
   seam.judged ??= new Map();
   for (const key of [textKey({ ...call, arguments: left }), idKey(call, seam)])
     seam.judged.set(key, Promise.resolve(said));
@@ -68,8 +71,8 @@ function idKey(call: ToolCall, { attempts }: SeamCall): string {
  * Did guards refuse a call of this response, or want to ask about one? They would not say so again of what they left of it, so
  * such a response must not be kept to answer other requests.
  */
-export function hasVerdict({ content }: ModelResponse, ctx: Context): boolean {
-  const { judged } = ctx._call;
+export function hasVerdict({ content }: ModelResponse, ctx: PublicContext): boolean {
+  const { judged } = internal(ctx)._call;
   return (
     judged !== undefined && content.some((part) => part.type === 'tool-call' && judged.has(textKey(part)))
   );

@@ -1,9 +1,10 @@
 /** The guard ring: text and calls are judged at fixed points, wherever the guards stand in the list. */
 
-import { type Context, type ModelContext, ModelSeam, SeamCall } from '../context/context.js';
+import { type Context, internal, type ModelContext, ModelSeam, SeamCall } from '../context/context.js';
 import { AlliumError, attribute, attribution, errorKind, isThenable, messageOf } from '../lib/errors.js';
 import { type Text, textsOfValue, withTexts } from '../lib/json-texts.js';
 import { untilAborted } from '../lib/scope.js';
+import type { Context as PublicContext } from '../protocol/contexts.js';
 import { NOTHING } from '../protocol/messages.js';
 import type { GuardPoint, GuardSubject, Span, Verdict } from '../protocol/middleware.js';
 import type { PlannedGuard } from '../protocol/plan.js';
@@ -136,11 +137,12 @@ function judgeContext(planned: PlannedGuard, ctx: Context): Context {
  * The message of an error, as notes, events and log lines may show it. If a guard objects to it, or cannot say at once, only
  * the kind of the error is told: a message may quote what guards take out everywhere else.
  */
-export function toldError(error: unknown, ctx: Context): string {
+export function toldError(error: unknown, ctx: PublicContext): string {
+  const own = internal(ctx);
   const text = messageOf(error);
-  const points = Object.entries(ctx.plan.guards) as [GuardPoint, readonly PlannedGuard[]][];
+  const points = Object.entries(own.plan.guards) as [GuardPoint, readonly PlannedGuard[]][];
   const objects = (planned: PlannedGuard, point: GuardPoint): boolean =>
-    Boolean(planned.guard.judge) || spansOf(planned, point, text, 0, ctx).length > 0;
+    Boolean(planned.guard.judge) || spansOf(planned, point, text, 0, own).length > 0;
   try {
     const clean = !points.some(([point, guards]) => guards.some((planned) => objects(planned, point)));
     return clean ? text : errorKind(error);

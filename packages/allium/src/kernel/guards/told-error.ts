@@ -1,6 +1,7 @@
 /** What observers and logs are shown of an error: all of it, unless a guard would take something out. */
-import type { Context } from '../context/context.js';
+
 import { isRecord } from '../lib/errors.js';
+import type { Context } from '../protocol/contexts.js';
 import { toldError } from './guards.js';
 
 const MAX_CAUSES = 8;

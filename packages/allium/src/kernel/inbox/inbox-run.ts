@@ -3,9 +3,8 @@
 import type { LiveRun } from '../events/live-run.js';
 import type { BoundedStore } from '../journal/bounded-store.js';
 import type { Message } from '../protocol/messages.js';
-import type { DeclaredOptions } from '../protocol/run-options.js';
+import type { DeclaredOptions, QueueModes } from '../protocol/run-options.js';
 import type { Awaitable, EntryDraft, Posted } from '../protocol/store.js';
-import type { QueueModes } from './inbox.js';
 
 export interface InboxRun extends LiveRun {
   readonly queue: QueueModes;

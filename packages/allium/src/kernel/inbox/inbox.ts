@@ -6,6 +6,7 @@ import type { SessionState } from '../journal/session-state.js';
 import { isRecord, isThenable, storeAnswered } from '../lib/errors.js';
 import { lackOf } from '../protocol/message-input.js';
 import { deepFreeze, type Message, NOTHING } from '../protocol/messages.js';
+import type { QueueModes } from '../protocol/run-options.js';
 import { Aborted } from '../protocol/signals.js';
 import type { Awaitable, EntryBody, Posted, Queued, Store } from '../protocol/store.js';
 import { type Answer, firstAnswers } from './answers.js';
@@ -23,14 +24,6 @@ export type InboxEntry = EntryBody & { readonly type: 'inbox' };
 
 /** Which messages are due: steering before every turn, follow-ups (`all`) when nothing else is left to do. */
 export type Wanted = 'steer' | 'all' | 'none';
-
-/** How many messages of a kind are taken in at a time: all that wait, or one, which is answered before the next. */
-export interface QueueModes {
-  /** Steering, before each turn. @default 'all' */
-  readonly steering?: 'all' | 'one';
-  /** Follow-ups, each time the run would end. @default 'all' */
-  readonly followUps?: 'all' | 'one';
-}
 
 /** A message that waits in the inbox of a session, as it was posted: nobody has judged it yet. */
 export interface QueuedMessage {

@@ -1,8 +1,8 @@
 /** What a call will use, or has used, where nobody reports it. */
 
-import type { ModelContext } from '../context/context.js';
 import type { Assembler } from '../guards/assemble.js';
 import { specsOf } from '../plan/compose.js';
+import type { ModelContext } from '../protocol/contexts.js';
 import type { Reservation } from '../protocol/limits.js';
 import { type Message, NO_USAGE, type Usage, UsageTotal } from '../protocol/messages.js';
 import type { ToolSpec } from '../protocol/model.js';

@@ -1,11 +1,13 @@
 /** A model call of a middleware's own, through the layers inside it. */
-import { type Context, type GenerateRequest, ModelContext, ModelSeam } from '../context/context.js';
+
+import { type Context, ModelContext, ModelSeam } from '../context/context.js';
 import { frozenMessages } from '../context/request-checks.js';
 import { enter } from '../layers/layers.js';
 import { AlliumError } from '../lib/errors.js';
 import { Scope } from '../lib/scope.js';
 import { checkGenerate } from '../plan/run-options.js';
 import type { Overlay } from '../protocol/cells.js';
+import type { GenerateRequest } from '../protocol/contexts.js';
 import { toMessages } from '../protocol/message-input.js';
 import type { ModelResponse } from '../protocol/messages.js';
 import { checkModel, type Model } from '../protocol/model.js';

@@ -1,9 +1,9 @@
 /** Options of a run: the kernel's own, and those that middleware declare with `runOptions`. */
 
-import type { ResumeOptions } from '../agent/session.js';
-import type { Context, GenerateRequest } from '../context/context.js';
+import type { Context } from '../context/context.js';
 import { checkKeys, invalidOption } from '../lib/errors.js';
 import { FOREIGN_RUN } from '../lib/foreign-names.js';
+import type { GenerateRequest } from '../protocol/contexts.js';
 import { checkLimits, type Limits } from '../protocol/limits.js';
 import { checkSettings } from '../protocol/model-settings.js';
 import {
@@ -16,7 +16,7 @@ import {
   checkText,
   isListOf,
 } from '../protocol/options.js';
-import type { DeclaredOptions } from '../protocol/run-options.js';
+import type { DeclaredOptions, ResumeOptions } from '../protocol/run-options.js';
 import type { Tool } from '../protocol/tool.js';
 
 /** Middleware are checked when they are composed. */

@@ -1,7 +1,7 @@
 /** The one interface of middleware. Every member is optional; the kernel calls only what is defined. */
 
-import type { Context, ModelContext, RunContext, ToolContext, TurnContext } from '../context/context.js';
 import { invalidOption } from '../lib/errors.js';
+import type { Context, ModelContext, RunContext, ToolContext, TurnContext } from './contexts.js';
 import type { Message, ModelResponse, ToolCall, ToolContent } from './messages.js';
 import type { Model } from './model.js';
 import type { Plan } from './plan.js';

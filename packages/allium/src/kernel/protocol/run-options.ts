@@ -1,4 +1,47 @@
 /** What the callers of a run pass to it. */
 
+import type { Context } from './contexts.js';
+import type { Limits } from './limits.js';
+import type { Metadata } from './messages.js';
+import type { MiddlewareList } from './middleware.js';
+import type { Decision, RequestHandler } from './store.js';
+
 /** Options of a run that belong to middleware, by name. */
 export type DeclaredOptions = Readonly<Record<string, unknown>>;
+
+/** How many messages of a kind are taken in at a time: all that wait, or one, which is answered before the next. */
+export interface QueueModes {
+  /** Steering, before each turn. @default 'all' */
+  readonly steering?: 'all' | 'one';
+  /** Follow-ups, each time the run would end. @default 'all' */
+  readonly followUps?: 'all' | 'one';
+}
+
+/** What a run takes. Middleware that take options of their own add them with `declare module 'allium'`. */
+export interface RunOptions {
+  /** More middleware for this run: inside the agent's for layers and after them for rules. */
+  readonly middleware?: MiddlewareList;
+  /** Aborts the run: it rejects with `ABORTED`, and everything that waits inside it is cancelled. */
+  readonly signal?: AbortSignal;
+  /** Override the agent's, one by one. */
+  readonly limits?: Limits;
+  /** Instead of the session's or the agent's, for this run only. */
+  readonly tenant?: string;
+  /** Override the agent's, one by one. A resume that should keep them gives them again. */
+  readonly queue?: QueueModes;
+  /** For hooks: `ctx.runMetadata`. JSON. */
+  readonly metadata?: Metadata;
+  /** Instead of the agent's. */
+  readonly onRequest?: RequestHandler;
+  /** Makes this run a child: it shares the parent's budgets, abort and tenant. */
+  readonly parent?: Context;
+  /** Whether the guards of the parent's run judge in this one, after its own. @default true */
+  readonly inheritGuards?: boolean;
+}
+
+export interface ResumeOptions extends RunOptions {
+  /** Answers to pending requests, by request id. */
+  readonly answers?: Readonly<Record<string, Decision>>;
+  /** Go on although a middleware of the run is missing now. */
+  readonly allowPlanChange?: boolean;
+}

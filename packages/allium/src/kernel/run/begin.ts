@@ -1,7 +1,5 @@
 /** The beginning of a run: its session is loaded, and its start written or the run to go on with found. */
 
-import type { Agent } from '../agent/agent.js';
-import type { ResumeOptions } from '../agent/session.js';
 import type { EventQueue } from '../events/event-queue.js';
 import { answerEntry, isJudged } from '../inbox/admission.js';
 import {
@@ -30,16 +28,17 @@ import { Budget, type Limits, limitsToJson } from '../protocol/limits.js';
 import type { Message, Metadata } from '../protocol/messages.js';
 import type { Plan } from '../protocol/plan.js';
 import type { Stop } from '../protocol/result.js';
-import type { DeclaredOptions } from '../protocol/run-options.js';
+import type { DeclaredOptions, ResumeOptions } from '../protocol/run-options.js';
 import { kernelStop } from '../protocol/signals.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft, type Posted } from '../protocol/store.js';
 import { endChildren, waiting } from '../tools/abandoned.js';
 import { isAsked, unanswered } from '../tools/unanswered.js';
 import { Run } from './run.js';
+import { type RunAgent, runBehind } from './run-agent.js';
 
 /** What a run begins with. */
 export interface Start {
-  readonly agent: Agent;
+  readonly agent: RunAgent;
   /** Where the session is kept: for a sub-agent's, the store of its parent. */
   readonly store: BoundedStore;
   /** The session is deleted when the run has ended. */
@@ -77,7 +76,7 @@ function opened(start: Start): Awaitable<Run> {
   const { agent, store, state, options, input } = start;
   state.checkTenant(start.tenant);
   const { parent, inheritGuards = true } = options;
-  const plan = agent.planFor(options.middleware, inheritGuards ? parent?._run.plan : undefined);
+  const plan = agent.planFor(options.middleware, inheritGuards ? runBehind(parent)?.plan : undefined);
   const journal = new Journal(store, state, agent.clock);
   const metadata = options.metadata && toJson(options.metadata, 'metadata', notJson);
   const asked = state.open !== undefined && isAsked(state.open);
@@ -149,7 +148,7 @@ function runOf(start: Start, plan: ComposedPlan, journal: Journal, metadata: Met
   const { agent, state, options, input } = start;
   const open = state.open!;
   const limits = limitsOf(start);
-  const budget = new Budget(limits, agent.priceOf, sessionBudget(start) ?? options.parent?._run.budget);
+  const budget = new Budget(limits, agent.priceOf, sessionBudget(start) ?? runBehind(options.parent)?.budget);
   budget.start(open.usage.snapshot(), open.costUsd);
   const given = input ? (metadata ?? {}) : { ...(open.metadata as Metadata | undefined), ...metadata };
   const run = new Run(start, plan, journal, limits, budget, given);
@@ -163,7 +162,7 @@ function runOf(start: Start, plan: ComposedPlan, journal: Journal, metadata: Met
 function sessionBudget({ agent, state, options }: Start): Budget | undefined {
   const { tokens, costUsd } = agent.sessionLimits;
   if (tokens === undefined && costUsd === undefined) return undefined;
-  const budget = new Budget(agent.sessionLimits, agent.priceOf, options.parent?._run.budget);
+  const budget = new Budget(agent.sessionLimits, agent.priceOf, runBehind(options.parent)?.budget);
   const { usage, costUsd: spent } = state.open!;
   // Runs that have ended, and this one so far.
   budget.start(state.usage.snapshot(), state.costUsd);
@@ -178,7 +177,7 @@ function limitsOf({ agent, options, input, state }: Start): Limits {
   // A resume goes on with what the run was begun with.
   const begun = input ? undefined : state.open!.limits;
   const limits = begun || options.limits ? { ...agent.limits, ...begun, ...options.limits } : agent.limits;
-  const above = options.parent?._run.limits.depth;
+  const above = runBehind(options.parent)?.limits.depth;
   // Nobody allows those further in more than was allowed further out.
   return above === undefined ? limits : { ...limits, depth: Math.min(above, limits.depth ?? MAX_DEPTH) };
 }

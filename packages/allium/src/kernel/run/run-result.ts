@@ -1,9 +1,10 @@
 /** The result of a run under way or ended. What still grows is made when it is read. */
-import type { RunContext } from '../context/context.js';
+import type { RunContext as Internal } from '../context/context.js';
 import { toldStop } from '../guards/told-beside.js';
 import { type Due, queuedIn } from '../inbox/inbox.js';
 import type { OpenRun } from '../journal/open-run.js';
 import { invalidOption, isRecord } from '../lib/errors.js';
+import type { RunContext } from '../protocol/contexts.js';
 import { type Message, NOTHING, textOf, type Usage } from '../protocol/messages.js';
 import type { Change, RunResult, RunStatus, StateReader, Stop } from '../protocol/result.js';
 import type { PendingRequest } from '../protocol/store.js';
@@ -51,7 +52,7 @@ export function runResult(
   ctx: RunContext,
   given: string | Partial<Omit<RunResult, 'state'>> = {},
 ): RunResult {
-  const run = (ctx as Partial<RunContext> | undefined)?._run as Run | undefined;
+  const run = (ctx as Partial<Internal> | undefined)?._run as Run | undefined;
   if (!run) throw invalidOption('ctx', 'the context of a run', ctx);
   const fields = typeof given === 'string' ? { text: given } : given;
   if (!isRecord(fields)) throw invalidOption('given', 'text, or fields of a result', given);

@@ -1,21 +1,12 @@
 /** A run under way: what the loop, the contexts and the layers share. */
 
-import type { Agent } from '../agent/agent.js';
-import type { ChildOutcome } from '../agent/child-run.js';
-import {
-  type Context,
-  type GenerateRequest,
-  type ModelContext,
-  type RunContext,
-  SeamCall,
-} from '../context/context.js';
+import { type Context, type ModelContext, type RunContext, SeamCall } from '../context/context.js';
 import type { Meters } from '../context/meters.js';
 import type { RequestParts } from '../context/model-context.js';
 import { type RunEvents, runEvents } from '../events/run-events.js';
 import { Judgements } from '../guards/judgements.js';
 import { RequestGate } from '../guards/request-gate.js';
 import { toldBeside } from '../guards/told-beside.js';
-import type { QueueModes } from '../inbox/inbox.js';
 import { ActiveTime } from '../journal/active-time.js';
 import type { BoundedStore } from '../journal/bounded-store.js';
 import type { History } from '../journal/history.js';
@@ -37,6 +28,7 @@ import { generate } from '../model/generate.js';
 import type { ModelCall } from '../model/model-call.js';
 import type { Calling } from '../model/model-run.js';
 import { type CellChange, Cells } from '../protocol/cells.js';
+import type { GenerateRequest } from '../protocol/contexts.js';
 import type { AgentEvent } from '../protocol/events.js';
 import type { Budget, Limits, Reservation, SessionLimits } from '../protocol/limits.js';
 import {
@@ -51,7 +43,7 @@ import {
 } from '../protocol/messages.js';
 import { type Model, modelName, type Price } from '../protocol/model.js';
 import type { Change, StateReader } from '../protocol/result.js';
-import type { DeclaredOptions } from '../protocol/run-options.js';
+import type { DeclaredOptions, QueueModes } from '../protocol/run-options.js';
 import { type ControlSignal, controlKind } from '../protocol/signals.js';
 import type { Awaitable, EntryDraft, Posted, RequestHandler } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
@@ -59,13 +51,14 @@ import type { GivenUp } from '../tools/abandoned.js';
 import type { ToolsRun } from '../tools/tools-run.js';
 import type { Start } from './begin.js';
 import { carry } from './ended.js';
+import { type RunAgent, runBehind } from './run-agent.js';
 
 type Content = readonly AssistantContent[];
 
 const MAX_CHANGES = 1000;
 
 export class Run implements ToolsRun {
-  readonly agent: Agent;
+  readonly agent: RunAgent;
   readonly plan: ComposedPlan;
   readonly state: SessionState;
   readonly sessionId: string;
@@ -91,7 +84,7 @@ export class Run implements ToolsRun {
   /** What sub-agents that have ended left in their cells, by the id of their session. */
   childStates: Map<string, StateReader> | undefined;
   /** Runs of sub-agents that have not ended, by the place of their call. */
-  children: Map<string, Promise<ChildOutcome>> | undefined;
+  children: Map<string, Promise<unknown>> | undefined;
   /** Until this process went on with it, somebody was asked about its calls, so none of them had begun. */
   asked = false;
   /** Calls that may have started sub-agents, and were answered without them. */
@@ -147,7 +140,7 @@ export class Run implements ToolsRun {
   ) {
     const { agent, options } = start;
     this.options = start.declared;
-    this.parent = options.parent?._run as Run | undefined;
+    this.parent = runBehind(options.parent);
     this.journal = journal;
     this.events = runEvents(start.queue, agent._feeds);
     this.agent = agent;

@@ -1,10 +1,11 @@
 /** Before a call is judged: which tool it means, and whether its arguments are any good. */
 
-import { NO_INPUT, type ToolContext } from '../context/context.js';
+import { internal, NO_INPUT } from '../context/context.js';
 import type { CallVerdict } from '../context/run-port.js';
 import { judgeArguments } from '../guards/call-verdicts.js';
 import { isThenable, messageOf } from '../lib/errors.js';
 import { resolveToolCall } from '../plan/rules.js';
+import type { ToolContext } from '../protocol/contexts.js';
 import { tooLarge } from '../protocol/limits.js';
 import type { Hooks } from '../protocol/plan.js';
 import type { Awaitable } from '../protocol/store.js';
@@ -18,7 +19,8 @@ export function prepare(call: Call): Awaitable<void> {
 }
 
 /** Was a tool of this name in the request that the call answers? Known after a resume, too. */
-export function wasOffered({ _run: run }: ToolContext, name: string): boolean {
+export function wasOffered(ctx: ToolContext, name: string): boolean {
+  const { _run: run } = internal(ctx);
   const offered = run.open.batch?.offered;
   return offered ? offered.includes(name) : run.plan.toolsByName.has(name);
 }
