@@ -1,12 +1,6 @@
 /** Everything that can be seen of a run, by facet, so that two runs can be compared. */
 
-import type {
-  AgentEvent,
-  Message,
-  ModelRequest,
-  RunError,
-  RunResult,
-} from '../../index.js';
+import type { AgentEvent, Message, ModelRequest, RunError, RunResult } from '../../index.js';
 
 /** What a middleware may declare to change although it has nothing to do. */
 export const FACETS = [
