@@ -474,14 +474,13 @@ describe.each(CALL_SEAMS)('next() at the %s seam', (seam) => {
           },
         });
       for (const overlap of [false, true])
-        for (const index of [0, 1, 2]) {
-          known = undefined;
-          const wanted = [[`attempt ${index + 1} of 0`]];
-          expect(await stored([choosing(index, overlap), logging, same], ['a', 'b', 'c'])).toEqual(wanted);
-        }
-      // What is made of an object that several came to follows the last of them.
-      known = undefined;
-      expect(await stored([choosing(0, false, true), logging, same], ['a'])).toEqual([['attempt 3 of 0']]);
+        for (const derived of [false, true])
+          for (const index of [0, 1, 2]) {
+            known = undefined;
+            const wanted = [[`attempt ${index + 1} of 0`]];
+            const layers = [choosing(index, overlap, derived), logging, same];
+            expect(await stored(layers, ['a', 'b', 'c'])).toEqual(wanted);
+          }
     });
 
     it('commits the chosen one of attempts that overlapped, whichever ended last', async () => {

@@ -81,7 +81,11 @@ class Inward extends Attempt {
   distinct(result: unknown): unknown {
     if (this.rare?.more === undefined) return result;
     const known = this.all.some((one) => one.state === 'done' && one.value === result);
-    return known ? Object.freeze({ ...(result as object) }) : result;
+    if (!known) return result;
+    // The content is its own too: by that a copy which a layer makes of a result is traced to its attempt.
+    const { content } = result as { readonly content?: unknown };
+    const own = Array.isArray(content) && { content: Object.freeze([...content]) };
+    return Object.freeze({ ...(result as object), ...own });
   }
 
   /** It goes on asking whatever it is told, and would for ever: the run ends without it. */
