@@ -54,7 +54,7 @@ describe('upwardImports', () => {
   });
 
   it('lets a room import from itself and from below, and a test from anywhere', () => {
-    expect(found('kernel/run/begin.ts', `import './loop.js'; import '../lib/clock.js';`)).toEqual([]);
+    expect(found('kernel/run/start-run.ts', `import './loop.js'; import '../lib/clock.js';`)).toEqual([]);
     expect(found('kernel/lib/hash.test.ts', `import '../run/loop.js';`)).toEqual([]);
   });
 });

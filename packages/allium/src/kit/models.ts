@@ -4,7 +4,7 @@ export {
   type Meter,
   meter as meterUsage,
   type Spent as MeteredUsage,
-} from '../kernel/context/meters.js';
+} from '../kernel/context/usage-meters.js';
 export {
   Assembler as ResponseAssembler,
   partsOf as responseParts,

@@ -5,7 +5,7 @@ import type { RunStream } from '../events/event-stream.js';
 import { ObserverFeed, type ObserverProblem } from '../events/observer-feed.js';
 import { STORE_TIMEOUT_MS } from '../journal/bounded-store.js';
 import { memoryStore } from '../journal/memory-store.js';
-import type { ComposedPlan } from '../layers/layers.js';
+import type { ComposedPlan } from '../layers/onion.js';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { invalidOption, messageOf, shown } from '../lib/errors.js';
 import { MostlyOne } from '../lib/mostly-one.js';

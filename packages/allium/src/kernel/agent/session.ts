@@ -25,9 +25,9 @@ import type { DeclaredOptions, ResumeOptions, RunOptions } from '../protocol/run
 import { Aborted } from '../protocol/signals.js';
 import type { StateCell } from '../protocol/state.js';
 import type { Awaitable, Decision, PendingRequest, Queued, Store } from '../protocol/store.js';
+import { execute } from '../run/execute-run.js';
 import { storedState } from '../run/result-state.js';
 import { runBehind } from '../run/run-agent.js';
-import { execute } from '../run/runner.js';
 import type { Agent } from './agent.js';
 import { giveAnswer } from './answering.js';
 import { fork, type HistoryPoint, type Place, rewind } from './rewind.js';

@@ -16,9 +16,9 @@ import type { DeclaredOptions } from '../protocol/run-options.js';
 import type { ControlSignal } from '../protocol/signals.js';
 import type { Awaitable, Request } from '../protocol/store.js';
 import type { Context, LayerContext, ModelContext, RunContext, ToolContext } from './context.js';
-import type { Meters } from './meters.js';
 import type { RequestParts } from './model-context.js';
 import type { SeamCall } from './seam-call.js';
+import type { Meters } from './usage-meters.js';
 
 /** What a context tells of its run. */
 export interface RunFacts {

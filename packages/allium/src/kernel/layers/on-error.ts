@@ -6,9 +6,9 @@ import { toldError } from '../guards/guards.js';
 import { AlliumError, attribute, shown } from '../lib/errors.js';
 import type { Layer } from '../protocol/plan.js';
 import { isControl, RestartTurn } from '../protocol/signals.js';
-import { Attempt, repeat } from './attempts.js';
+import { Attempt, repeat } from './attempt.js';
 import { ignore, undone } from './layer.js';
-import type { Onion } from './layers.js';
+import type { Onion } from './onion.js';
 
 /** Runs an `onError`: the catch around everything further in. Mostly nothing fails, and that is all there is to do. */
 export function runCatch(

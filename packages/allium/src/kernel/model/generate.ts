@@ -2,7 +2,7 @@
 
 import { type Context, ModelContext, ModelSeam } from '../context/context.js';
 import { frozenMessages } from '../context/request-checks.js';
-import { enter } from '../layers/layers.js';
+import { enter } from '../layers/onion.js';
 import { AlliumError } from '../lib/errors.js';
 import { Scope } from '../lib/scope.js';
 import { checkGenerate } from '../plan/run-options.js';

@@ -1,8 +1,8 @@
 /** The innermost point of the model seam: one attempt with the model really called. */
 
-import { admit, type Hold, note } from '../context/meters.js';
 import { authorOf, noteRewrites } from '../context/request-changes.js';
 import { checkAssigned } from '../context/request-checks.js';
+import { admit, type Hold, note } from '../context/usage-meters.js';
 import type { LiveStream } from '../events/live.js';
 import { Assembler, toldInPart } from '../guards/assemble.js';
 import { type Stages, stagesOf } from '../guards/transforms.js';

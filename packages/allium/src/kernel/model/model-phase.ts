@@ -7,7 +7,7 @@ import { failedStream } from '../guards/assemble.js';
 import { NO_VERDICTS, verdictEntries } from '../guards/call-verdicts.js';
 import { judgeInjected, stamped } from '../inbox/incoming.js';
 import { causedBy, withoutOrphans } from '../inbox/orphans.js';
-import { Onion } from '../layers/layers.js';
+import { Onion } from '../layers/onion.js';
 import { type Outcome, Scope } from '../lib/scope.js';
 import * as rules from '../plan/rules.js';
 import {

@@ -6,7 +6,7 @@ import type { LiveMessage } from '../events/live.js';
 import type { RequestGate } from '../guards/request-gate.js';
 import type { InboxRun } from '../inbox/inbox-run.js';
 import type { Expense } from '../journal/journal.js';
-import type { ComposedPlan } from '../layers/layers.js';
+import type { ComposedPlan } from '../layers/onion.js';
 import type { Reservation } from '../protocol/limits.js';
 import type { Usage } from '../protocol/messages.js';
 import type { Model, Price } from '../protocol/model.js';

@@ -1,7 +1,7 @@
 /** Turns a middleware list into a plan: per seam, rule and guard point only the functions that exist, in order. */
 
 import { guardsResponses } from '../guards/response-gate.js';
-import type { ComposedPlan } from '../layers/layers.js';
+import type { ComposedPlan } from '../layers/onion.js';
 import { AlliumError, isThenable, shown } from '../lib/errors.js';
 import {
   type GuardPoint,

@@ -1,6 +1,7 @@
 /** What a run does that has no turns: those who can compact the history do so. */
-import { checkLimits } from '../context/boundary.js';
+
 import { ModelContext, ModelSeam } from '../context/context.js';
+import { checkLimits } from '../context/stop-checks.js';
 import { naturalEnd } from '../model/finish-reasons.js';
 import { ask } from '../plan/rules.js';
 import type { Stop } from '../protocol/result.js';

@@ -1,6 +1,7 @@
 /** What the end of a run comes to, by the signal or error it ended with. */
-import { stopOf } from '../context/boundary.js';
+
 import type { RunContext } from '../context/context.js';
+import { stopOf } from '../context/stop-checks.js';
 import { toldError } from '../guards/guards.js';
 import { codeOf, messageOf } from '../lib/errors.js';
 import type { RunResult, Stop } from '../protocol/result.js';

@@ -8,8 +8,8 @@
  * exit, each tool call has its result and each event that started has ended.
  */
 
-import { boundary, checkLimits, restoreStop } from '../context/boundary.js';
 import { type ModelContext, type RunContext, TurnContext } from '../context/context.js';
+import { boundary, checkLimits, restoreStop } from '../context/stop-checks.js';
 import { NO_VERDICTS } from '../guards/call-verdicts.js';
 import { takeAnswers } from '../inbox/admission.js';
 import { type Due, drain } from '../inbox/inbox.js';

@@ -2,7 +2,7 @@
 
 import type { Context as InternalContext } from '../context/context.js';
 import type { ObserverFeed } from '../events/observer-feed.js';
-import type { ComposedPlan } from '../layers/layers.js';
+import type { ComposedPlan } from '../layers/onion.js';
 import type { Context } from '../protocol/contexts.js';
 import type { Limits, SessionLimits } from '../protocol/limits.js';
 import type { MiddlewareList } from '../protocol/middleware.js';

@@ -1,8 +1,8 @@
 /** A run under way: what the loop, the contexts and the layers share. */
 
 import { type Context, type ModelContext, type RunContext, SeamCall } from '../context/context.js';
-import type { Meters } from '../context/meters.js';
 import type { RequestParts } from '../context/model-context.js';
+import type { Meters } from '../context/usage-meters.js';
 import { type RunEvents, runEvents } from '../events/run-events.js';
 import { Judgements } from '../guards/judgements.js';
 import { RequestGate } from '../guards/request-gate.js';
@@ -13,7 +13,7 @@ import type { History } from '../journal/history.js';
 import { type Expense, type Journal, together } from '../journal/journal.js';
 import type { OpenRun } from '../journal/open-run.js';
 import type { SessionState } from '../journal/session-state.js';
-import type { ComposedPlan } from '../layers/layers.js';
+import type { ComposedPlan } from '../layers/onion.js';
 import type { Clock } from '../lib/clock.js';
 import { type Attribution, attribute, codeOf } from '../lib/errors.js';
 import {
@@ -49,9 +49,9 @@ import type { Awaitable, EntryDraft, Posted, RequestHandler } from '../protocol/
 import type { Tool } from '../protocol/tool.js';
 import type { GivenUp } from '../tools/abandoned.js';
 import type { ToolsRun } from '../tools/tools-run.js';
-import type { Start } from './begin.js';
 import { carry } from './ended.js';
 import { type RunAgent, runBehind } from './run-agent.js';
+import type { Start } from './start-run.js';
 
 type Content = readonly AssistantContent[];
 

@@ -1,10 +1,10 @@
 /** The tool phase of a turn: every call gets exactly one result, in call order, whatever happens. */
 
-import { endOf, toolCallLimit } from '../context/boundary.js';
 import type { ToolContext } from '../context/context.js';
 import type { CallVerdicts } from '../context/run-port.js';
+import { endOf, toolCallLimit } from '../context/stop-checks.js';
 import type { OpenBatch } from '../journal/open-run.js';
-import { Onion } from '../layers/layers.js';
+import { Onion } from '../layers/onion.js';
 import { messageOf } from '../lib/errors.js';
 import type { Outcome } from '../lib/scope.js';
 import { startOf } from '../model/tool-starts.js';

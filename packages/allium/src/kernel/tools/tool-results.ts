@@ -1,7 +1,7 @@
 /** What becomes of the results of a batch: judged, journaled and told, one for each call. */
 
-import { stopOf } from '../context/boundary.js';
 import type { ToolContext } from '../context/context.js';
+import { stopOf } from '../context/stop-checks.js';
 import { judgeUpdate } from '../guards/content-guards.js';
 import { toldError } from '../guards/guards.js';
 import { toldStop } from '../guards/told-beside.js';

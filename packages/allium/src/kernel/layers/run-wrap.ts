@@ -5,9 +5,9 @@ import { AlliumError } from '../lib/errors.js';
 import { type Outcome, supervised } from '../lib/scope.js';
 import type { Layer } from '../protocol/plan.js';
 import { Aborted, isControl } from '../protocol/signals.js';
-import { Attempt, MAX_INWARD, type Override, repeat } from './attempts.js';
+import { Attempt, MAX_INWARD, type Override, repeat } from './attempt.js';
 import { ignore, save, takeResult, undone } from './layer.js';
-import type { Onion } from './layers.js';
+import type { Onion } from './onion.js';
 import { badOverride } from './overrides.js';
 
 /** What most layers never have. */

@@ -1,13 +1,13 @@
 /** One run from its start to its end: session, limits, run layers around the loop, and what is told and written at the end. */
 
-import { outOfTime } from '../context/boundary.js';
 import { RunContext } from '../context/context.js';
+import { outOfTime } from '../context/stop-checks.js';
 import { toldBeside } from '../guards/told-beside.js';
 import { leaveAnswers } from '../inbox/admission.js';
 import { type Due, drain } from '../inbox/inbox.js';
 import { judgeOptions } from '../inbox/incoming.js';
 import { afterActive } from '../journal/active-time.js';
-import { enter } from '../layers/layers.js';
+import { enter } from '../layers/onion.js';
 import {
   AlliumError,
   type Attribution,
@@ -26,11 +26,11 @@ import { Aborted, controlKind, isControl } from '../protocol/signals.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft } from '../protocol/store.js';
 import { endChildren, waiting } from '../tools/abandoned.js';
 import { unanswered } from '../tools/unanswered.js';
-import { begin, type Start } from './begin.js';
 import { type Ended, endedBy, failedWith } from './ended.js';
 import { converse } from './loop.js';
 import type { Run } from './run.js';
 import { finalResult, resultOf, withLatest } from './run-result.js';
+import { begin, type Start } from './start-run.js';
 
 /** Runs. Resolves when done, stopped or suspended; throws RunError otherwise, or a plain coded error if it could not begin. */
 export async function execute(start: Start): Promise<RunResult> {

@@ -8,11 +8,11 @@ import { type Outcome, Scope, untilAborted } from '../lib/scope.js';
 import type { Layer, Plan } from '../protocol/plan.js';
 import { isControl } from '../protocol/signals.js';
 import type { Awaitable } from '../protocol/store.js';
-import type { Attempt } from './attempts.js';
-import { runWrap } from './inward.js';
+import type { Attempt } from './attempt.js';
+import { runHook, runPairs } from './before-after.js';
 import { save, takeResult, wrongReturn } from './layer.js';
 import { runCatch } from './on-error.js';
-import { runHook, runPairs } from './pairs.js';
+import { runWrap } from './run-wrap.js';
 
 /** A plan with its onions, made with the first call. */
 export interface ComposedPlan extends Plan {

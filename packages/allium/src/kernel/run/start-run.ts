@@ -18,7 +18,7 @@ import { isAnswered } from '../journal/history.js';
 import { Journal } from '../journal/journal.js';
 import type { OpenRun } from '../journal/open-run.js';
 import { catchUp, type SessionState, sum } from '../journal/session-state.js';
-import type { ComposedPlan } from '../layers/layers.js';
+import type { ComposedPlan } from '../layers/onion.js';
 import { AlliumError, storeFailed } from '../lib/errors.js';
 import { canonical } from '../lib/hash.js';
 import { type Flaw, toJson } from '../lib/json-copy.js';

@@ -5,9 +5,9 @@ import type { RequestParts } from '../context/model-context.js';
 import type { ToolInput } from '../context/tool-context.js';
 import { AlliumError, isThenable } from '../lib/errors.js';
 import type { Layer } from '../protocol/plan.js';
-import type { Attempt } from './attempts.js';
+import type { Attempt } from './attempt.js';
 import { save, takeResult, undone, wrongReturn } from './layer.js';
-import type { Onion } from './layers.js';
+import type { Onion } from './onion.js';
 
 /** Runs consecutive pairs, from layer `start` on, around what is inside them. */
 export function runPairs(

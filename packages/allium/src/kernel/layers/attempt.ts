@@ -6,7 +6,7 @@ import { Scope } from '../lib/scope.js';
 import type { Layer } from '../protocol/plan.js';
 import { isControl } from '../protocol/signals.js';
 import { ignore } from './layer.js';
-import type { Onion } from './layers.js';
+import type { Onion } from './onion.js';
 import { applyOverride } from './overrides.js';
 
 export const MAX_INWARD = 100;
