@@ -7,7 +7,7 @@
 import type { ToolContext } from '../context/context.js';
 import { internal } from '../context/context.js';
 import { isAllowed } from '../journal/allowances.js';
-import type { OpenRun } from '../journal/open-run.js';
+import type { OpenRun } from '../journal/journaled-run.js';
 import type { SessionState } from '../journal/session-state.js';
 import { codeOf, isStoreTrouble } from '../lib/errors.js';
 import type { ToolContext as PublicToolContext } from '../protocol/contexts.js';
@@ -26,7 +26,7 @@ import type {
 } from '../protocol/store.js';
 import { type ToolResult, toolResult } from '../protocol/tool.js';
 import type { Run } from '../run/run.js';
-import { childId, endRun, placeOf } from '../tools/abandoned.js';
+import { childId, endRun, placeOf } from '../tools/end-children.js';
 import type { Call } from '../tools/tool-call.js';
 import type { Agent } from './agent.js';
 import { Session } from './session.js';

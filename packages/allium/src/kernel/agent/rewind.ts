@@ -7,7 +7,7 @@ import type { StoredCell } from '../protocol/cells.js';
 import { type Message, toolCallsOf } from '../protocol/messages.js';
 import type { Stop } from '../protocol/result.js';
 import { ENTRY_VERSION, type Entry, type NewEntry, type Store } from '../protocol/store.js';
-import { endRun } from '../tools/abandoned.js';
+import { endRun } from '../tools/end-children.js';
 import type { Agent } from './agent.js';
 
 /** A message, by its id: with it the history ends, or `before` it. */

@@ -1,7 +1,7 @@
 /** What contexts, guards, layers and rules need of the run they belong to. The rooms above them add what they need more. */
 
 import type { History } from '../journal/history.js';
-import type { OpenRun } from '../journal/open-run.js';
+import type { OpenRun } from '../journal/journaled-run.js';
 import type { SessionState } from '../journal/session-state.js';
 import type { Clock } from '../lib/clock.js';
 import type { Attribution } from '../lib/errors.js';

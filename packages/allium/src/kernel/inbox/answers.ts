@@ -1,6 +1,6 @@
 /** Answers to questions: what they look like, and whether they still count. */
 
-import type { OpenRun } from '../journal/open-run.js';
+import type { OpenRun } from '../journal/journaled-run.js';
 import { AlliumError, shown } from '../lib/errors.js';
 import { copyOf } from '../lib/event-data.js';
 import { type Flaw, toJson } from '../lib/json-copy.js';

@@ -15,7 +15,7 @@ import type { Awaitable, Entry, EntryBody, NewEntry, Store } from '../protocol/s
 import { allowance } from './allowances.js';
 import { upgradeEntries } from './entry-upgrade.js';
 import { History } from './history.js';
-import { decided, idsOf, NO_PLAN, NO_REQUESTS, newRun, type OpenRun, startedIn } from './open-run.js';
+import { decided, idsOf, NO_PLAN, NO_REQUESTS, newRun, type OpenRun, startedIn } from './journaled-run.js';
 
 export class SessionState implements CellHolder {
   seq = 0;

@@ -3,9 +3,9 @@
 import { RunContext } from '../context/context.js';
 import { outOfTime } from '../context/stop-checks.js';
 import { toldBeside } from '../guards/told-beside.js';
-import { leaveAnswers } from '../inbox/admission.js';
 import { type Due, drain } from '../inbox/inbox.js';
 import { judgeOptions } from '../inbox/incoming.js';
+import { leaveAnswers } from '../inbox/judge-answers.js';
 import { afterActive } from '../journal/active-time.js';
 import { enter } from '../layers/onion.js';
 import {
@@ -24,7 +24,7 @@ import type { RunResult, RunStatus, Stop } from '../protocol/result.js';
 import { RunError } from '../protocol/result.js';
 import { Aborted, controlKind, isControl } from '../protocol/signals.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft } from '../protocol/store.js';
-import { endChildren, waiting } from '../tools/abandoned.js';
+import { endChildren, waiting } from '../tools/end-children.js';
 import { unanswered } from '../tools/unanswered.js';
 import { type Ended, endedBy, failedWith } from './ended.js';
 import { converse } from './loop.js';

@@ -11,11 +11,11 @@
 import { type ModelContext, type RunContext, TurnContext } from '../context/context.js';
 import { boundary, checkLimits, restoreStop } from '../context/stop-checks.js';
 import { NO_VERDICTS } from '../guards/call-verdicts.js';
-import { takeAnswers } from '../inbox/admission.js';
 import { type Due, drain } from '../inbox/inbox.js';
 import { acceptInput, acceptQueued, appendMessages, judgeInjected, stamped } from '../inbox/incoming.js';
+import { takeAnswers } from '../inbox/judge-answers.js';
 import { isAnswered } from '../journal/history.js';
-import type { OpenBatch } from '../journal/open-run.js';
+import type { OpenBatch } from '../journal/journaled-run.js';
 import { endsWith, naturalEnd, notWhole } from '../model/finish-reasons.js';
 import { type Answer, modelPhase } from '../model/model-phase.js';
 import { extraModels } from '../plan/extra-models.js';

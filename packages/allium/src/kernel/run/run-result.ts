@@ -2,7 +2,7 @@
 import type { RunContext as Internal } from '../context/context.js';
 import { toldStop } from '../guards/told-beside.js';
 import { type Due, queuedIn } from '../inbox/inbox.js';
-import type { OpenRun } from '../journal/open-run.js';
+import type { OpenRun } from '../journal/journaled-run.js';
 import { invalidOption, isRecord } from '../lib/errors.js';
 import type { RunContext } from '../protocol/contexts.js';
 import { type Message, NOTHING, textOf, type Usage } from '../protocol/messages.js';

@@ -1,7 +1,6 @@
 /** The beginning of a run: its session is loaded, and its start written or the run to go on with found. */
 
 import type { EventQueue } from '../events/event-queue.js';
-import { answerEntry, isJudged } from '../inbox/admission.js';
 import {
   type Answer,
   cameTooLate,
@@ -12,11 +11,12 @@ import {
 } from '../inbox/answers.js';
 import { claim } from '../inbox/claims.js';
 import { posted, type QueuedMessage, queued, tookAnswers } from '../inbox/inbox.js';
+import { answerEntry, isJudged } from '../inbox/judge-answers.js';
 import { post } from '../inbox/posting.js';
 import type { BoundedStore } from '../journal/bounded-store.js';
 import { isAnswered } from '../journal/history.js';
 import { Journal } from '../journal/journal.js';
-import type { OpenRun } from '../journal/open-run.js';
+import type { OpenRun } from '../journal/journaled-run.js';
 import { catchUp, type SessionState, sum } from '../journal/session-state.js';
 import type { ComposedPlan } from '../layers/onion.js';
 import { AlliumError, storeFailed } from '../lib/errors.js';
@@ -31,7 +31,7 @@ import type { Stop } from '../protocol/result.js';
 import type { DeclaredOptions, ResumeOptions } from '../protocol/run-options.js';
 import { kernelStop } from '../protocol/signals.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft, type Posted } from '../protocol/store.js';
-import { endChildren, waiting } from '../tools/abandoned.js';
+import { endChildren, waiting } from '../tools/end-children.js';
 import { isAsked, unanswered } from '../tools/unanswered.js';
 import { Run } from './run.js';
 import { type RunAgent, runBehind } from './run-agent.js';

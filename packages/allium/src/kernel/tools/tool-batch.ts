@@ -3,7 +3,7 @@
 import type { ToolContext } from '../context/context.js';
 import type { CallVerdicts } from '../context/run-port.js';
 import { endOf, toolCallLimit } from '../context/stop-checks.js';
-import type { OpenBatch } from '../journal/open-run.js';
+import type { OpenBatch } from '../journal/journaled-run.js';
 import { Onion } from '../layers/onion.js';
 import { messageOf } from '../lib/errors.js';
 import type { Outcome } from '../lib/scope.js';

@@ -1,9 +1,9 @@
 /** Questions about the calls of a batch: they are journaled, put to whoever can answer here, and their answers taken in. */
 
 import type { ToolContext } from '../context/context.js';
-import { type Admitted, admit, answerEntry, isJudged } from '../inbox/admission.js';
 import { type Answer, cameTooLate, firstAnswer, hasLapsed } from '../inbox/answers.js';
 import { posted, tookAnswers } from '../inbox/inbox.js';
+import { type Admitted, admit, answerEntry, isJudged } from '../inbox/judge-answers.js';
 import { post } from '../inbox/posting.js';
 import { isAllowed } from '../journal/allowances.js';
 import { AlliumError, isThenable } from '../lib/errors.js';

@@ -13,7 +13,7 @@ import { freezeMessage, type ToolContent, type ToolMessage, textOf } from '../pr
 import { controlKind, isControl } from '../protocol/signals.js';
 import { type Awaitable, ENTRY_VERSION, type PendingRequest } from '../protocol/store.js';
 import { errorResult, inDoubtPolicy, isContentList, type ToolResult } from '../protocol/tool.js';
-import { endChildren } from './abandoned.js';
+import { endChildren } from './end-children.js';
 import type { ToolBatch } from './tool-batch.js';
 import type { Call } from './tool-call.js';
 import { isInDoubt, mayHaveBegun, withoutResult } from './unanswered.js';

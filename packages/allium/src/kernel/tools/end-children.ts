@@ -1,6 +1,6 @@
 /** Runs of sub-agents whose call has got its answer without them: nobody can go on with those, so they end. */
 import { Journal } from '../journal/journal.js';
-import type { OpenRun } from '../journal/open-run.js';
+import type { OpenRun } from '../journal/journaled-run.js';
 import { catchUp, SessionState } from '../journal/session-state.js';
 import type { Clock } from '../lib/clock.js';
 import { AlliumError } from '../lib/errors.js';
