@@ -1,15 +1,17 @@
 // The command line as users install it: packed, in a project of theirs, on every version of Node that is supported.
 
-import { mkdirSync, readdirSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { publint } from 'publint';
 import { formatMessage } from 'publint/utils';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { KEYS, openTerminal } from '../packages/cli/test/terminal.js';
 import { nodeProgram } from '../scripts/node-versions.mjs';
+import { npmRegistry } from '../scripts/npm-registry.mjs';
 import { packedCli } from '../scripts/packed-cli.mjs';
 import { root } from '../scripts/repository.mjs';
-import { mustRun, runCommand } from '../scripts/run-command.mjs';
+import { cleanEnvironment, mustRun, runCommand } from '../scripts/run-command.mjs';
 
 let project: Awaited<ReturnType<typeof packedCli>>;
 
@@ -65,6 +67,45 @@ describe.each([20, 22, 24])('the packed command line on Node %i', (major) => {
 it('is found by npx, under the name allium', async () => {
   const { stdout } = await mustRun('npx', ['--no-install', 'allium', '--version'], { cwd: project.folder });
   expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+});
+
+describe('begun with npx', () => {
+  let registry: Awaited<ReturnType<typeof npmRegistry>>;
+  let env: NodeJS.ProcessEnv;
+
+  beforeAll(async () => {
+    registry = await npmRegistry(project.folder);
+    env = {
+      ...cleanEnvironment(),
+      npm_config_registry: registry.url,
+      npm_config_cache: join(project.folder, 'npm-cache'),
+      npm_config_yes: 'true',
+      npm_config_audit: 'false',
+      npm_config_fund: 'false',
+      npm_config_update_notifier: 'false',
+    };
+  });
+  afterAll(() => registry?.close());
+
+  it.each([
+    ['in an empty folder', 'npx @allium/cli init --yes', ['npm install', 'npx allium run']],
+    ['into a new folder', 'npx @allium/cli init --yes "my agent"', ['cd', 'npm install', 'npx allium run']],
+    ['in a project that has it', 'npx allium init --yes agent', ['cd', 'npx allium run']],
+  ])('%s, `init` prints commands that work as they are', async (_, begin, expected) => {
+    // Only inside of the project is it installed.
+    const installed = begin.startsWith('npx allium');
+    const folder = installed ? project.folder : realpathSync(mkdtempSync(join(tmpdir(), 'allium-npx-')));
+    try {
+      const { stderr } = await mustRun('bash', ['-c', begin], { cwd: folder, env });
+      const [, next = ''] = stderr.split('Next:\n');
+      const steps = next.trim().split(/\n */);
+      expect(steps.map((step, i) => step.slice(0, expected[i]?.length))).toEqual(expected);
+      const { stdout } = await mustRun('bash', ['-c', steps.join(' && ')], { cwd: folder, env });
+      expect(stdout).toContain('count_words: 6 words');
+    } finally {
+      if (!installed) rmSync(folder, { recursive: true, force: true });
+    }
+  });
 });
 
 it('holds the build, the program, README and licence, and no tests', () => {

@@ -44,17 +44,26 @@ export function commandLine({ io, configFile }: Shell, ...words: readonly string
   return [programName(io), ...rest].join(' ');
 }
 
-/** What to type for this program. Whoever came through a package manager may not have it on their path. */
-export function programName({ env }: Pick<Io, 'env'>): string {
-  const [manager = ''] = (env.npm_config_user_agent ?? '').split('/', 1);
-  return RUNNERS[manager] ?? 'allium';
+/** What to type for this program. If a package manager started it, it may not be on the user's path. */
+export function programName(io: Pick<Io, 'env'>): string {
+  return managerOf(io)?.run ?? 'allium';
 }
 
-const RUNNERS: Readonly<Record<string, string>> = {
-  npm: 'npx allium',
-  pnpm: 'pnpm exec allium',
-  yarn: 'yarn allium',
-  bun: 'bunx allium',
+/** What to type to install packages. */
+export function installLine(io: Pick<Io, 'env'>, packages: readonly string[]): string {
+  return [managerOf(io)?.install ?? 'npm install', ...packages].join(' ');
+}
+
+function managerOf({ env }: Pick<Io, 'env'>): { run: string; install: string } | undefined {
+  const [manager = ''] = (env.npm_config_user_agent ?? '').split('/', 1);
+  return MANAGERS[manager];
+}
+
+const MANAGERS: Readonly<Record<string, { run: string; install: string }>> = {
+  npm: { run: 'npx allium', install: 'npm install' },
+  pnpm: { run: 'pnpm exec allium', install: 'pnpm add' },
+  yarn: { run: 'yarn allium', install: 'yarn add' },
+  bun: { run: 'bunx allium', install: 'bun add' },
 };
 
 /** A word as shells take it: in double quotes where they are enough, for those are known everywhere. */
@@ -141,7 +150,7 @@ export async function withStore<T>(
  * The session of that id, or whose id alone begins so. Where none is named, the one that was used last, except those
  * that are damaged: nobody asked for one of them.
  */
-export async function findSession(store: Store, wanted: string | undefined): Promise<string> {
+export async function findSession(shell: Shell, store: Store, wanted: string | undefined): Promise<string> {
   // One that is damaged exists, too: whoever reads it learns what is wrong, and it can be deleted.
   if (wanted !== undefined && (await headOf(store, wanted)) !== 0) return wanted;
   const ids: string[] = [];
@@ -156,7 +165,7 @@ export async function findSession(store: Store, wanted: string | undefined): Pro
   throw new UsageError(
     wanted === undefined
       ? 'There are no sessions yet in the store of this config, or none that can be read.'
-      : `There is no session "${wanted}" in the store of this config. See: allium sessions list`,
+      : `There is no session "${wanted}" in the store of this config. See: ${commandLine(shell, 'sessions', 'list')}`,
   );
 }
 

@@ -136,7 +136,9 @@ async function approve(shell: Shell, wanted: string | undefined, options: Option
   await withAgent(shell, {}, async (opened) => {
     const { agent, store } = opened;
     const id =
-      wanted === undefined ? await waitingSession(shell, opened, options) : await findSession(store, wanted);
+      wanted === undefined
+        ? await waitingSession(shell, opened, options)
+        : await findSession(shell, store, wanted);
     const session = agent.session(id);
     const goOn = commandLine(shell, 'sessions', 'resume', id);
     const { open } = await inboxOf(agent, id);

@@ -54,7 +54,7 @@ async function verify(shell: Shell, file: string | undefined, options: Options):
     const log = readLog(path, file !== undefined);
     const key = keyOf(shell, options.keyEnv) ?? found.key;
     const reports: ({ session: string } & AuditReport)[] = [];
-    for (const session of await sessionsOf(store, options.session)) {
+    for (const session of await sessionsOf(shell, store, options.session)) {
       const head = await unlessDamaged(shell, () => auditHead(store, session, found.name));
       // Nobody can tell whether its lines are all there.
       if (head === undefined) shell.exitCode = EXIT.failed;
@@ -86,8 +86,8 @@ function reportLines(
   ];
 }
 
-async function sessionsOf(store: Store, wanted: string | undefined): Promise<string[]> {
-  if (wanted !== undefined) return [await findSession(store, wanted)];
+async function sessionsOf(shell: Shell, store: Store, wanted: string | undefined): Promise<string[]> {
+  if (wanted !== undefined) return [await findSession(shell, store, wanted)];
   const ids: string[] = [];
   for await (const { sessionId } of allSessions(store)) ids.push(sessionId);
   return ids;

@@ -20,16 +20,18 @@ it('writes an agent that works at once, with --yes', async () => {
 });
 
 it.each([
-  ['npm/11.0.0 node/v20.19.0 linux x64 workspaces/false', 'npx allium'],
-  ['pnpm/10.0.0 npm/? node/v20.19.0 linux x64', 'pnpm exec allium'],
-])('run through %s it prints commands that work through it', async (agent, program) => {
+  ['npm/11.0.0 node/v20.19.0 linux x64 workspaces/false', 'npx allium', 'npm install'],
+  ['pnpm/10.0.0 npm/? node/v20.19.0 linux x64', 'pnpm exec allium', 'pnpm add'],
+])('run through %s it prints commands that work through it', async (agent, program, install) => {
   const env = { npm_config_user_agent: agent };
   const { stderr } = await here().allium(['init', '--yes', 'agent'], { env });
-  expect(stderr).toContain(`  cd agent\n  npm install @allium/cli\n  ${program} run "Count the words`);
+  expect(stderr).toContain(`  cd agent\n  ${install} @allium/cli\n  ${program} run "Count the words`);
   // Every other command does as well.
   await here().allium(['run', '--session', 'ann', 'hi'], { env, cwd: 'agent' });
   const again = await here().allium(['sessions', 'resume', 'ann'], { env, cwd: 'agent' });
   expect(again.stderr).toContain(`${program} run --session ann`);
+  const unknown = await here().allium(['trace', 'bob'], { env, cwd: 'agent' });
+  expect(unknown.stderr).toContain(`See: ${program} sessions list`);
   const none = await here().allium(['explain'], { env });
   expect(none.stderr).toContain(`Write one with: ${program} init`);
 });

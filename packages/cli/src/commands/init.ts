@@ -12,7 +12,7 @@ import {
   packagesFor,
 } from '../init/files.js';
 import { EXIT, UsageError } from '../outcome.js';
-import { type AddCommand, programName, quoted, type Shell } from '../shell.js';
+import { type AddCommand, installLine, programName, quoted, type Shell } from '../shell.js';
 import { type Io, note } from '../terminal/io.js';
 import { askText, askWhether, askWhich, askWhichOf, begin, finish } from '../terminal/prompts.js';
 import { installedVersions } from './version.js';
@@ -87,8 +87,8 @@ function write(shell: Shell, dir: string, choices: Choices, force: boolean): voi
   const here = relative(io.cwd, dir);
   const steps = [
     ...(here === '' ? [] : [`cd ${quoted(here)}`]),
-    ...(missing.length > 0 ? [`npm install ${missing.join(' ')}`] : []),
-    `${program} run "Count the words of: to be or not to be"`,
+    ...(missing.length > 0 ? [installLine(io, missing)] : []),
+    `${program} run "Count the words of 'to be or not to be'"`,
   ];
   note(io, `Next:\n${steps.map((step) => `  ${step}`).join('\n')}`);
 }

@@ -98,7 +98,7 @@ async function list(shell: Shell, limit: number, json: boolean): Promise<void> {
 
 async function show(shell: Shell, wanted: string | undefined, json: boolean): Promise<void> {
   await withStore(shell, async (store) => {
-    const id = await findSession(store, wanted);
+    const id = await findSession(shell, store, wanted);
     const messages = messagesOf(await store.read(id, 1));
     if (json) return tellJson(shell, messages);
     note(shell.io, shell.io.err.dim(`session ${word(id)}`));
@@ -114,7 +114,7 @@ interface QueueOptions {
 async function queue(shell: Shell, wanted: string | undefined, options: QueueOptions): Promise<void> {
   const { remove, json = false } = options;
   await withAgent(shell, {}, async ({ agent, store }) => {
-    const id = await findSession(store, wanted);
+    const id = await findSession(shell, store, wanted);
     const session = agent.session(id);
     if (remove !== undefined && !(await session.removeQueued(remove)))
       throw new UsageError(
@@ -136,7 +136,7 @@ interface ForkOptions {
 
 async function fork(shell: Shell, wanted: string, options: ForkOptions): Promise<void> {
   await withStore(shell, async (store) => {
-    const id = await findSession(store, wanted);
+    const id = await findSession(shell, store, wanted);
     const head = await store.head(id);
     const at = options.at ?? head;
     if (at > head)
@@ -153,7 +153,7 @@ async function remove(shell: Shell, wanted: readonly string[], yes: boolean): Pr
   const { io } = shell;
   await withStore(shell, async (store) => {
     const ids: string[] = [];
-    for (const one of wanted) ids.push(await findSession(store, one));
+    for (const one of wanted) ids.push(await findSession(shell, store, one));
     if (!yes) {
       if (!io.interactive)
         throw new UsageError(`This deletes ${ids.join(', ')} for good. Say --yes if you mean it.`);
@@ -169,7 +169,7 @@ async function remove(shell: Shell, wanted: readonly string[], yes: boolean): Pr
 
 async function resume(shell: Shell, wanted: string | undefined, options: PlayOptions): Promise<void> {
   await withAgent(shell, {}, async ({ agent, store }) => {
-    const id = await findSession(store, wanted);
+    const id = await findSession(shell, store, wanted);
     const status = statusOf(await store.read(id, 1));
     if (status !== 'suspended' && status !== 'open')
       throw new UsageError(

@@ -28,7 +28,7 @@ interface Options {
 
 async function trace(shell: Shell, wanted: string | undefined, options: Options): Promise<void> {
   await withStore(shell, async (store) => {
-    const id = await findSession(store, wanted);
+    const id = await findSession(shell, store, wanted);
     const whole = traceOf(id, await store.read(id, 1), { state: options.state === true });
     const tree = { ...whole, children: chosen(whole.children, options) };
     if (options.json) return tellJson(shell, tree);
