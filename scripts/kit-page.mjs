@@ -11,10 +11,11 @@ export function kitNames(/** @type {string} */ path) {
   const source = sourceAt(path);
   /** @type {KitName[]} */
   const found = source.program.body
-    .filter((/** @type {Node} */ { type }) => type === 'ExportNamedDeclaration')
+    .filter((/** @type {Node} */ { type }) => /^Export(?:Named|All)Declaration$/.test(type))
     .flatMap((/** @type {Node} */ statement) => {
       if (statement.declaration) return nameOf(statement, statement.declaration.id.name, source);
       const target = join(dirname(path), statement.source.value.replace(/\.js$/, '.ts'));
+      if (statement.type === 'ExportAllDeclaration') return namespaceOf(target, statement.exported.name);
       return statement.specifiers.map((/** @type {Node} */ { local, exported }) =>
         foundIn(target, local.name, exported.name),
       );
@@ -39,6 +40,17 @@ function isType(/** @type {KitName} */ { shown }) {
   return shown.startsWith('type ');
 }
 
+/** @returns {KitName[]} What a file exports, as members of `export * as name`. */
+function namespaceOf(/** @type {string} */ path, /** @type {string} */ name) {
+  const source = sourceAt(path);
+  return source.program.body
+    .filter((/** @type {Node} */ { type }) => type === 'ExportNamedDeclaration')
+    .map((/** @type {Node} */ statement) => {
+      const own = statement.declaration.id?.name ?? statement.declaration.declarations[0].id.name;
+      return nameOf(statement, `${name}.${own}`, source);
+    });
+}
+
 function foundIn(/** @type {string} */ path, /** @type {string} */ local, /** @type {string} */ name) {
   const source = sourceAt(path);
   const statement = source.program.body.find(
@@ -59,7 +71,9 @@ function nameOf(/** @type {Node} */ statement, /** @type {string} */ name, /** @
       ? `${name}(${parameters(declaration.params)})`
       : declaration.type === 'ClassDeclaration'
         ? `new ${name}(${parameters(constructorOf(declaration))})`
-        : `type ${name}`;
+        : declaration.type === 'VariableDeclaration'
+          ? name
+          : `type ${name}`;
   return { name, shown, text, example };
 }
 

@@ -3,11 +3,21 @@ import { flatten } from '../kernel/plan/compose.js';
 import type { Middleware, MiddlewareList } from '../kernel/protocol/middleware.js';
 
 export {
-  checkKeys,
   invalidOption,
   nearest as closestName,
   shown as describeValue,
 } from '../kernel/lib/errors.js';
+/** Kinds of values, for the fields of options. */
+export * as kinds from '../kernel/lib/kinds.js';
+export {
+  checkFields,
+  checkKeys,
+  checkValue,
+  type Fields,
+  type Kind,
+  type OptionsOf,
+  type TypeOf,
+} from '../kernel/lib/shapes.js';
 export { checkMembers } from '../kernel/plan/check-middleware.js';
 export {
   checkFunction,

@@ -1,7 +1,8 @@
 /** What each option of an agent has to be. */
 
-import { AlliumError, checkKeys, invalidOption, shown } from '../lib/errors.js';
+import { AlliumError, invalidOption, shown } from '../lib/errors.js';
 import { FOREIGN_AGENT } from '../lib/foreign-names.js';
+import { checkKeys } from '../lib/shapes.js';
 import { RULES } from '../plan/rules.js';
 import { checkQueue } from '../plan/run-options.js';
 import { checkLimits, checkSessionLimits } from '../protocol/limits.js';

@@ -1,7 +1,8 @@
 /** An agent as a tool of another agent. */
 
 import { internal } from '../context/context.js';
-import { checkKeys, invalidOption } from '../lib/errors.js';
+import { invalidOption } from '../lib/errors.js';
+import { checkKeys } from '../lib/shapes.js';
 import { agentTags } from '../protocol/child-tags.js';
 import type { MessageInput } from '../protocol/messages.js';
 import { objectInput } from '../protocol/object-input.js';

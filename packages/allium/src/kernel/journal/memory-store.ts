@@ -1,6 +1,7 @@
 /** The reference implementation of the store port: everything in this process, synchronous, gone with it. */
-import { checkKeys, sessionConflict } from '../lib/errors.js';
+import { sessionConflict } from '../lib/errors.js';
 import { MostlyOne } from '../lib/mostly-one.js';
+import { checkKeys } from '../lib/shapes.js';
 import { deepFreeze, NOTHING } from '../protocol/messages.js';
 import type {
   Entry,

@@ -1,5 +1,6 @@
 /** What implementations of the store port share. */
-import { AlliumError, checkKeys, invalidOption, messageOf, sessionConflict, shown } from '../lib/errors.js';
+import { AlliumError, invalidOption, messageOf, sessionConflict, shown } from '../lib/errors.js';
+import { checkKeys } from '../lib/shapes.js';
 import type {
   Entry,
   InboxItem,

@@ -2,7 +2,8 @@
 
 import type { LayerContext } from '../context/context.js';
 import { noteOverride } from '../context/request-changes.js';
-import { AlliumError, checkKeys, isRecord, shown } from '../lib/errors.js';
+import { AlliumError, isRecord, shown } from '../lib/errors.js';
+import { checkKeys } from '../lib/shapes.js';
 import type { Seam } from '../protocol/middleware.js';
 import { type Checks, checkEach, checkTimeout } from '../protocol/options.js';
 

@@ -1,7 +1,8 @@
 import { Aborted, AlliumError, attribution, ERROR_CODES, isControl, RunError, StopRun } from 'allium';
 import { describe, expect, it } from 'vitest';
 import { controlKind, RestartTurn, Suspension } from '../protocol/signals.js';
-import { attribute, checkKeys, isThenable, messageOf, nearest, shown } from './errors.js';
+import { attribute, isThenable, messageOf, nearest, shown } from './errors.js';
+import { checkKeys } from './shapes.js';
 
 describe('coded errors', () => {
   it('carry a code, data and a cause', () => {

@@ -1,6 +1,4 @@
 /** Every error the kernel raises has a code from this table. `docs/reference/errors.md` is kept equal by a test. */
-import { type Foreign, foreignName } from './foreign-names.js';
-
 export const ERROR_CODES = {
   INVALID_OPTION: 'An option has an unknown name, a wrong type or a value out of range.',
   INVALID_MIDDLEWARE: 'Something in a middleware list is not a middleware, or a member of it is misspelt.',
@@ -136,32 +134,6 @@ export function invalidOption(option: string, expected: string, value: unknown):
   return new AlliumError('INVALID_OPTION', `Expected \`${option}\` to be ${expected}, got ${shown(value)}.`, {
     data: { option, value },
   });
-}
-
-/**
- * Throws for what is no object, and for keys that are not in `allowed`, naming the one that is meant. `foreign` says what
- * names of other libraries are called here.
- */
-export function checkKeys(
-  what: string,
-  value: unknown,
-  allowed: readonly string[],
-  foreign: Foreign = {},
-): void {
-  const names = allowed.join(', ');
-  if (!isOptions(value))
-    throw invalidOption('options', names ? `an object with ${names} for ${what}` : `{} for ${what}`, value);
-  for (const key of Object.keys(value as object)) {
-    if (allowed.includes(key)) continue;
-    const here = foreignName(foreign, key);
-    const near = nearest(key, allowed);
-    const hint = here ? ` Here that is \`${here}\`.` : near ? ` Did you mean \`${near}\`?` : '';
-    throw new AlliumError(
-      'INVALID_OPTION',
-      `Unknown option \`${key}\` of ${what}.${hint} It takes${names ? `: ${names}` : ' none'}.`,
-      { data: { option: key, allowed } },
-    );
-  }
 }
 
 /** Is it an object, and not a list? */

@@ -1,8 +1,9 @@
 /** Options of a run: the kernel's own, and those that middleware declare with `runOptions`. */
 
 import type { Context } from '../context/context.js';
-import { checkKeys, invalidOption } from '../lib/errors.js';
+import { invalidOption } from '../lib/errors.js';
 import { FOREIGN_RUN } from '../lib/foreign-names.js';
+import { checkKeys } from '../lib/shapes.js';
 import type { GenerateRequest } from '../protocol/contexts.js';
 import { checkLimits, type Limits } from '../protocol/limits.js';
 import { checkSettings } from '../protocol/model-settings.js';

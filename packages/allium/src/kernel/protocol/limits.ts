@@ -1,7 +1,8 @@
 import { soon } from '../lib/clock.js';
-import { AlliumError, checkKeys, invalidOption } from '../lib/errors.js';
+import { AlliumError, invalidOption } from '../lib/errors.js';
 import { FOREIGN_LIMITS } from '../lib/foreign-names.js';
 import { DEEPEST, depthOf } from '../lib/json-texts.js';
+import { checkKeys } from '../lib/shapes.js';
 import { NO_USAGE, UNKNOWN_USAGE, type Usage, UsageTotal } from './messages.js';
 import { type Model, modelName, type Price } from './model.js';
 import type { PriceOf } from './prices.js';

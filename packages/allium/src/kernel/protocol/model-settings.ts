@@ -1,6 +1,7 @@
 /** What each setting of a model has to be. What is meant for one provider only is the provider's to check. */
-import { checkKeys, invalidOption, isRecord } from '../lib/errors.js';
+import { invalidOption, isRecord } from '../lib/errors.js';
 import { FOREIGN_SETTINGS } from '../lib/foreign-names.js';
+import { checkKeys } from '../lib/shapes.js';
 import type { ModelSettings } from './model.js';
 import { checkRecord, isListOf } from './options.js';
 

@@ -1,5 +1,6 @@
 /** Checks of options, shared by factories: each message names the option, what it takes and what it was given. */
-import { checkKeys, invalidOption, isOptions } from '../lib/errors.js';
+import { invalidOption, isOptions } from '../lib/errors.js';
+import { checkKeys } from '../lib/shapes.js';
 
 /**
  * Checks that the options of a factory are an object with no other keys than these.

@@ -1,9 +1,10 @@
 /** Tools: what a model may call. */
 
-import { AlliumError, checkKeys, invalidOption, shown } from '../lib/errors.js';
+import { AlliumError, invalidOption, shown } from '../lib/errors.js';
 import { copyOf } from '../lib/event-data.js';
 import { FOREIGN_TOOL } from '../lib/foreign-names.js';
 import { isFrozenJson, isPlain, kindOf, ownJson, unwritable } from '../lib/json-copy.js';
+import { checkKeys } from '../lib/shapes.js';
 import type { ToolContext } from './contexts.js';
 import { deepFreeze, type ToolContent } from './messages.js';
 import type { ToolResultPatch } from './middleware.js';

@@ -1,0 +1,110 @@
+/** Checks values against kinds, and objects against shapes, which give a kind for each field. `kinds.ts` has the kinds. */
+import { AlliumError, invalidOption, isOptions, nearest } from './errors.js';
+import { type Foreign, foreignName } from './foreign-names.js';
+
+/** A kind of value. It is plain data: spread one to change its words. */
+export interface Kind<out T = unknown> {
+  /** Completes "Expected `x` to be …". */
+  readonly expected: string;
+  /** Never throws, whatever it's given. */
+  readonly fits: (value: any) => boolean;
+  /** Finds what is wrong inside a value that fits. `option` is where the value stands. */
+  readonly inside?: (value: any, option: string) => AlliumError | undefined;
+  /** The same as JSON Schema, for editors and config files. Absent if only code can make such a value. */
+  readonly schema?: Readonly<Record<string, unknown>>;
+  /** Fields are optional unless this is set. */
+  readonly required?: boolean;
+  /** What TypeScript calls it. Only the type checker reads this. */
+  readonly '~type'?: T;
+}
+
+/** The fields of an object: a kind by each name. */
+export type Fields = Readonly<Record<string, Kind>>;
+
+/** The TypeScript type of the values of a kind. */
+export type TypeOf<K extends Kind> = K extends Kind<infer T> ? T : never;
+
+/** The TypeScript type of an object with these fields. Comments on the fields are kept. */
+export type OptionsOf<F extends Fields> = {
+  readonly [Name in keyof F as F[Name] extends { readonly required: true } ? Name : never]: TypeOf<F[Name]>;
+} & {
+  readonly [Name in keyof F as F[Name] extends { readonly required: true } ? never : Name]?: TypeOf<F[Name]>;
+};
+
+/** The `INVALID_OPTION` error for a value that is not of this kind; undefined if it is. */
+export function wrongValue(option: string, kind: Kind, value: unknown): AlliumError | undefined {
+  return kind.fits(value) ? kind.inside?.(value, option) : invalidOption(option, kind.expected, value);
+}
+
+/** The same for an object with these fields and no others. `prefix` stands before the names of wrong fields. */
+export function wrongField(
+  what: string,
+  fields: Fields,
+  options: unknown,
+  foreign?: Foreign,
+  prefix = '',
+): AlliumError | undefined {
+  const known =
+    isOptions(options) && Object.keys(options as object).every((name) => Object.hasOwn(fields, name));
+  if (!known) return wrongKey(what, options, Object.keys(fields), foreign);
+  for (const name in fields) {
+    const value = (options as Record<string, unknown>)[name];
+    if (value === undefined && !fields[name]!.required) continue;
+    const wrong = wrongValue(prefix + name, fields[name]!, value);
+    if (wrong) return wrong;
+  }
+  return undefined;
+}
+
+function wrongKey(
+  what: string,
+  value: unknown,
+  allowed: readonly string[],
+  foreign: Foreign = {},
+): AlliumError | undefined {
+  const names = allowed.join(', ');
+  if (!isOptions(value))
+    return invalidOption('options', names ? `an object with ${names} for ${what}` : `{} for ${what}`, value);
+  const key = Object.keys(value as object).find((name) => !allowed.includes(name));
+  if (key === undefined) return undefined;
+  const here = foreignName(foreign, key);
+  const near = nearest(key, allowed);
+  const hint = here ? ` Here that is \`${here}\`.` : near ? ` Did you mean \`${near}\`?` : '';
+  return new AlliumError(
+    'INVALID_OPTION',
+    `Unknown option \`${key}\` of ${what}.${hint} It takes${names ? `: ${names}` : ' none'}.`,
+    { data: { option: key, allowed } },
+  );
+}
+
+/**
+ * Checks a value against a kind.
+ *
+ * @example
+ * checkValue('attempts', kinds.integer(1, 100), attempts);
+ */
+export function checkValue(option: string, kind: Kind, value: unknown): void {
+  const wrong = wrongValue(option, kind, value);
+  if (wrong) throw wrong;
+}
+
+/**
+ * Checks an object of options: every field it has must be named here and be of that kind. `what` takes the options.
+ * `foreign` says what other libraries call them.
+ *
+ * @example
+ * checkFields('hideNumbers()', { digits: kinds.integer(1, 9), name: kinds.nonEmptyText }, options);
+ */
+export function checkFields(what: string, fields: Fields, options: unknown, foreign?: Foreign): void {
+  const wrong = wrongField(what, fields, options, foreign);
+  if (wrong) throw wrong;
+}
+
+/**
+ * Checks only the names in an object: throws if it is not an object or has a name that is not in `allowed`, and tells
+ * which was probably meant. `foreign` says what other libraries call them.
+ */
+export function checkKeys(what: string, value: unknown, allowed: readonly string[], foreign?: Foreign): void {
+  const wrong = wrongKey(what, value, allowed, foreign);
+  if (wrong) throw wrong;
+}
