@@ -47,7 +47,7 @@ export const arrows = [
     may: inside('kernel/', 'kit/'),
     builtins: false,
     packages: false,
-    says: 'kit/ hands out what the kernel has for authors, and imports nothing else',
+    says: 'kit/ is for authors, and imports nothing but kernel/',
   },
   {
     from: /^middleware\/index\.ts$/,

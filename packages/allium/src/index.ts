@@ -10,7 +10,6 @@ export type { ObserverProblem } from './kernel/events/observer-feed.js';
 export type { QueuedMessage } from './kernel/inbox/inbox.js';
 export { type StoreTimeoutOptions, withStoreTimeout } from './kernel/journal/bounded-store.js';
 export { memoryStore } from './kernel/journal/memory-store.js';
-export { type KeyedRequest, requestKey } from './kernel/journal/request-key.js';
 export { type Clock, monotonic, sleep, systemClock } from './kernel/lib/clock.js';
 export {
   AlliumError,
@@ -142,3 +141,4 @@ export {
 } from './kernel/protocol/tool.js';
 export { isTransient } from './kernel/protocol/transient.js';
 export { runResult } from './kernel/run/run-result.js';
+export { type KeyedRequest, requestKey } from './kit/request-key.js';

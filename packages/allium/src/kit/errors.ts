@@ -1,7 +1,7 @@
 /** Errors: what they are, what caused them, and what may be told of them. */
 export { toldError as safeErrorMessage } from '../kernel/guards/guards.js';
 export { toldFrames as safeStackFrames } from '../kernel/guards/told-error.js';
-export { pathFailed as pathError } from '../kernel/journal/store-kit.js';
 export { errorKind, messageOf } from '../kernel/lib/errors.js';
 export { controlKind } from '../kernel/protocol/signals.js';
 export { chainOf as errorChain, headerOf as errorHeader } from '../kernel/protocol/transient.js';
+export { pathError } from './path-error.js';

@@ -1,17 +1,60 @@
 /** What `allium/stores/kit` has for authors of stores. */
+import { parentOf } from '../kernel/journal/store-kit.js';
+import { AlliumError, invalidOption, shown } from '../kernel/lib/errors.js';
+import type { Entry } from '../kernel/protocol/store.js';
+
 export {
   checkFork,
-  checkStorable,
   firstRun,
-  idsBelow,
-  isBelow,
   type ListQuery,
   listCursor,
   listPage,
   listQuery,
   parentOf,
-  parseEntries,
-  pathFailed as pathError,
   type SyncStore,
   takenBy,
 } from '../kernel/journal/store-kit.js';
+export { pathError } from './path-error.js';
+
+/**
+ * Throws for text that columns, file names and keys cannot hold: they refuse NUL and replace lone surrogates, and two
+ * ids or tenants that become one would give a session to somebody else.
+ */
+export function checkStorable(option: 'sessionId' | 'tenant', value: string): void {
+  if (typeof value === 'string' && !value.includes('\0') && !LONE_SURROGATE.test(value)) return;
+  throw invalidOption(option, 'well-formed text without NUL characters', value);
+}
+
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+/** Is it the session of a sub-agent of the other one, or of a sub-agent of that? */
+export function isBelow(sessionId: string, ancestor: string): boolean {
+  for (let at = parentOf(sessionId); at !== undefined; at = parentOf(at)) if (at === ancestor) return true;
+  return false;
+}
+
+/** From and up to where the ids of such sessions are, in the order of their code units. */
+export function idsBelow(sessionId: string): { readonly from: string; readonly to: string } {
+  // '`' comes next after '_'.
+  return { from: `${sessionId}/r_`, to: `${sessionId}/r\`` };
+}
+
+/** The entries of one append as they were stored, the first of them number `seq`. */
+export function parseEntries(json: string, seq: number, sessionId: string): Entry[] {
+  let entries: unknown;
+  try {
+    entries = JSON.parse(json);
+  } catch (cause) {
+    throw damaged(sessionId, seq, cause);
+  }
+  if (!Array.isArray(entries)) throw damaged(sessionId, seq, undefined);
+  return entries.map((entry, i) => ({ ...entry, seq: seq + i }) as Entry);
+}
+
+function damaged(sessionId: string, seq: number, cause: unknown): AlliumError {
+  return new AlliumError(
+    'SESSION_CORRUPT',
+    `Entry ${seq} of session ${shown(sessionId)} cannot be read. It was changed by something else, or damaged: restore it from a backup, or delete the session.`,
+    { cause, data: { sessionId, seq } },
+  );
+}

@@ -11,7 +11,7 @@ import { fileStore } from 'allium/stores/file';
 import { sqliteStore } from 'allium/stores/sqlite';
 import { scriptedModel } from 'allium/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { pathFailed } from '../kernel/journal/store-kit.js';
+import { pathError } from '../kit/path-error.js';
 
 let root: string;
 const at = (...parts: string[]): string => path.join(root, ...parts);
@@ -132,14 +132,14 @@ describe('what a path failed with', () => {
       code: 'ERR_SQLITE_ERROR',
       errcode: 26,
     });
-    expect((pathFailed('It', '/x', numbered) as Error).message).toBe(
+    expect((pathError('It', '/x', numbered) as Error).message).toBe(
       'It cannot use /x: it is not an SQLite database. Name another file, or move this one away.',
     );
     const extended = Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR_WRITE' });
-    expect((pathFailed('It', '/x', extended) as Error).message).toContain('the disk failed');
+    expect((pathError('It', '/x', extended) as Error).message).toContain('the disk failed');
   });
 
   it('stays in its own words where nothing better is known', () => {
-    expect((pathFailed('It', '/x', new Error('odd')) as Error).message).toBe('It cannot use /x: odd');
+    expect((pathError('It', '/x', new Error('odd')) as Error).message).toBe('It cannot use /x: odd');
   });
 });

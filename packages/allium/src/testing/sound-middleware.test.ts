@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { requestKey } from '../kernel/journal/request-key.js';
 import { type Clock, sleep } from '../kernel/lib/clock.js';
 import { type Message, type ModelResponse, textOf } from '../kernel/protocol/messages.js';
 import {
@@ -12,6 +11,7 @@ import {
   window,
 } from '../kernel/protocol/middleware.js';
 import { isTransient } from '../kernel/protocol/transient.js';
+import { requestKey } from '../kit/request-key.js';
 import { approval } from '../middleware/approval/index.js';
 import { cache } from '../middleware/cache/index.js';
 import { consoleLogger } from '../middleware/console-logger/index.js';

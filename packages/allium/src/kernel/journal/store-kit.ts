@@ -1,5 +1,5 @@
 /** What implementations of the store port share. */
-import { AlliumError, invalidOption, messageOf, sessionConflict, shown } from '../lib/errors.js';
+import { AlliumError, invalidOption, sessionConflict, shown } from '../lib/errors.js';
 import { checkKeys } from '../lib/shapes.js';
 import type {
   Entry,
@@ -25,52 +25,9 @@ export interface SyncStore extends Store {
   close(): void;
 }
 
-/**
- * Throws for text that columns, file names and keys cannot hold: they refuse NUL and replace lone surrogates, and two
- * ids or tenants that become one would give a session to somebody else.
- */
-export function checkStorable(option: 'sessionId' | 'tenant', value: string): void {
-  if (typeof value === 'string' && !value.includes('\0') && !LONE_SURROGATE.test(value)) return;
-  throw invalidOption(option, 'well-formed text without NUL characters', value);
-}
-
-const LONE_SURROGATE = /\p{Surrogate}/u;
-
 /** The session whose run started this one as a sub-agent: `delete` of it deletes both. Undefined of any other session. */
 export function parentOf(sessionId: string): string | undefined {
   return /^(.*)\/r_[^/]*\.\d+\.\d+(?:\+\d+)?(?:~\d+)?$/s.exec(sessionId)?.[1];
-}
-
-/** Is it the session of a sub-agent of the other one, or of a sub-agent of that? */
-export function isBelow(sessionId: string, ancestor: string): boolean {
-  for (let at = parentOf(sessionId); at !== undefined; at = parentOf(at)) if (at === ancestor) return true;
-  return false;
-}
-
-/** From and up to where the ids of such sessions are, in the order of their code units. */
-export function idsBelow(sessionId: string): { readonly from: string; readonly to: string } {
-  // '`' comes next after '_'.
-  return { from: `${sessionId}/r_`, to: `${sessionId}/r\`` };
-}
-
-/** The entries of one append as they were stored, the first of them number `seq`. */
-export function parseEntries(json: string, seq: number, sessionId: string): Entry[] {
-  let entries: unknown;
-  try {
-    entries = JSON.parse(json);
-  } catch (cause) {
-    throw damaged(sessionId, seq, cause);
-  }
-  if (!Array.isArray(entries)) throw damaged(sessionId, seq, undefined);
-  return entries.map((entry, i) => ({ ...entry, seq: seq + i }) as Entry);
-}
-
-function damaged(sessionId: string, seq: number, cause: unknown): AlliumError {
-  return new AlliumError(
-    'SESSION_CORRUPT',
-    `Entry ${seq} of session ${shown(sessionId)} cannot be read. It was changed by something else, or damaged: restore it from a backup, or delete the session.`,
-    { cause, data: { sessionId, seq } },
-  );
 }
 
 /** What `list` needs to know of entries: a session has the tenant of its first `run_start`, with or without one. */
@@ -143,55 +100,6 @@ export function listPage(infos: readonly SessionInfo[], options: ListOptions): S
     .sort(compareSessions);
   const sessions = wanted.slice(0, limit);
   return wanted.length > limit ? { sessions, next: listCursor(sessions[limit - 1]!) } : { sessions };
-}
-
-const A_FILE = 'there is a file where a folder is needed. Name another path, or move that file away.';
-
-/** By what Node and SQLite call it: what is wrong with a path, and what to do about it. */
-const PATH_PROBLEMS: Readonly<Record<string, string>> = {
-  EISDIR: 'it is a folder. Name a file in it.',
-  ENOTDIR: A_FILE,
-  EEXIST: A_FILE,
-  ENOENT: 'its folder is not there. Make it, or name another path.',
-  EACCES: 'this process may not use it. Give it the right to read and write there, or name another path.',
-  EROFS: 'the file system can only be read. Name a path that can be written to.',
-  ENOSPC: 'the disk is full. Make room, or name a path on another disk.',
-  EMFILE: 'too many files are open. Raise the limit of the process (ulimit -n).',
-  ELOOP: 'it is a link that leads in a circle, or one that is not followed. Name the file itself.',
-  ENAMETOOLONG: 'it is longer than the file system allows. Name a shorter path.',
-  SQLITE_CANTOPEN: 'SQLite cannot open it. Give the process the right to read and write it and its folder.',
-  SQLITE_NOTADB: 'it is not an SQLite database. Name another file, or move this one away.',
-  SQLITE_CORRUPT: 'the database in it is damaged. Restore a backup, or name another file.',
-  SQLITE_READONLY: 'it can only be read. Give the process the right to write it and its folder.',
-  SQLITE_FULL: 'the disk is full. Make room, or name a path on another disk.',
-  SQLITE_IOERR: 'the disk failed while it was read or written. Check the disk.',
-  SQLITE_BUSY: 'another process holds it. End that process, or do without `exclusive`.',
-};
-/** The same by the numbers that `node:sqlite` gives. */
-const SQLITE_NUMBERS: Readonly<Record<number, string>> = {
-  5: 'SQLITE_BUSY',
-  8: 'SQLITE_READONLY',
-  10: 'SQLITE_IOERR',
-  11: 'SQLITE_CORRUPT',
-  13: 'SQLITE_FULL',
-  14: 'SQLITE_CANTOPEN',
-  26: 'SQLITE_NOTADB',
-};
-
-/**
- * The error for a file or folder that cannot be used: which one, why, and what to do. An error that has a code of ours stays
- * as it is.
- */
-export function pathFailed(what: string, path: string, cause: unknown): unknown {
-  const { code, errcode } = (cause ?? {}) as { readonly code?: unknown; readonly errcode?: unknown };
-  if (cause instanceof AlliumError) return cause;
-  const named = typeof errcode === 'number' ? SQLITE_NUMBERS[errcode & 0xff] : String(code ?? '');
-  const problem =
-    PATH_PROBLEMS[named === 'EPERM' ? 'EACCES' : (named ?? '').replace(/^(SQLITE_[A-Z]+)_.*/, '$1')];
-  return new AlliumError('STORE_FAILED', `${what} cannot use ${path}: ${problem ?? messageOf(cause)}`, {
-    cause,
-    data: { path },
-  });
 }
 
 /**

@@ -2,8 +2,10 @@
  * The same key for the same question to the same model. Every turn asks for one, so nothing is read twice: a history
  * goes on from the hash of its beginning, other messages and tools are remembered by what they are.
  */
-import { invalidOption } from '../lib/errors.js';
-import { canonical, Hash } from '../lib/hash.js';
+
+import { growsOnly } from '../kernel/journal/history.js';
+import { invalidOption } from '../kernel/lib/errors.js';
+import { canonical, Hash } from '../kernel/lib/hash.js';
 import {
   isFrozenMessage,
   type Message,
@@ -11,10 +13,9 @@ import {
   NOTHING,
   type TextContent,
   type ToolCall,
-} from '../protocol/messages.js';
-import type { ModelRequest, ModelSettings, ToolSpec } from '../protocol/model.js';
-import { type Tool, toolSpec } from '../protocol/tool.js';
-import { growsOnly } from './history.js';
+} from '../kernel/protocol/messages.js';
+import type { ModelRequest, ModelSettings, ToolSpec } from '../kernel/protocol/model.js';
+import { type Tool, toolSpec } from '../kernel/protocol/tool.js';
 
 /** A request and its model: what `next()` goes in with, so a `ModelContext` is one. */
 export interface KeyedRequest extends Partial<Omit<ModelRequest, 'tools'>> {

@@ -12,8 +12,8 @@ import { scriptedModel, text, toolCalls } from 'allium/testing';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { deepFreeze } from '../protocol/messages.js';
-import { History } from './history.js';
+import { History } from '../kernel/journal/history.js';
+import { deepFreeze } from '../kernel/protocol/messages.js';
 
 describe('requestKey', () => {
   const model = scriptedModel([]);
