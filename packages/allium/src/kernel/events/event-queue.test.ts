@@ -1,4 +1,4 @@
-import { Agent, type AgentEvent, type Model, type ModelPart, RunError, tool } from 'allium';
+import { Agent, type AgentEvent, type Model, type ModelPart, RunError, type RunStream, tool } from 'allium';
 import { chunks, collect, failWith, fakeClock, hang, scriptedModel, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -447,6 +447,56 @@ describe('a second reader of a stream', () => {
     expect((await collect(stream).catch((error) => ({ error }))).error).toMatchObject({
       code: 'STREAM_TAKEN',
     });
+  });
+});
+
+describe('a stream that is detached', () => {
+  it.each([
+    ['before it is read', (stream: RunStream) => stream.detach()[Symbol.asyncIterator]()],
+    [
+      'while it is read',
+      (stream: RunStream) => {
+        const events = stream[Symbol.asyncIterator]();
+        stream.detach();
+        return events;
+      },
+    ],
+  ])('%s goes on when its reader leaves', async (_, read) => {
+    const stream = new Agent({ model: scriptedModel([chunks('a', 'b', 'c')]) }).stream('x');
+    const events = read(stream);
+    await events.next();
+    expect(await events.return!()).toEqual({ done: true, value: undefined });
+    expect(await events.next()).toEqual({ done: true, value: undefined });
+    expect(await stream.result).toMatchObject({ status: 'done', text: 'abc' });
+  });
+
+  it('waits for no reader, and loses nothing where one is slow', async () => {
+    const many = Array.from({ length: 1000 }, (_, i) => `${i} `);
+    const agent = new Agent({ model: scriptedModel([chunks(...many)]) });
+    const session = agent.session('s');
+    const stream = session.stream('x').detach();
+    const events = stream[Symbol.asyncIterator]();
+    await events.next();
+    while ((await session.messages()).length < 2) await settle();
+    let said = '';
+    for await (const one of events)
+      if (one.type === 'message_update' && one.delta.type === 'text') said += one.delta.text;
+    expect(said).toBe(many.join(''));
+  });
+
+  it('is still aborted by its session', async () => {
+    const session = new Agent({ model: scriptedModel([hang()]) }).session('s');
+    const stream = session.stream('x').detach();
+    for await (const one of stream) if (one.type === 'turn_start') break;
+    await session.abort('enough');
+    await expect(stream.result).rejects.toMatchObject({ code: 'ABORTED' });
+  });
+
+  it('that fails unread harms nobody', async () => {
+    const session = new Agent({ model: scriptedModel([failWith(new Error('boom'))]) }).session('s');
+    session.stream('x').detach();
+    await settle();
+    expect((await session.messages()).length).toBe(1);
   });
 });
 

@@ -15,6 +15,11 @@ export interface RunStream extends AsyncIterable<AgentEvent> {
    * let go; where somebody does, all of them are kept until they are read.
    */
   readonly result: Promise<RunResult>;
+  /**
+   * Lets the run go on without its reader: it waits for nobody who reads, and leaving the loop does not abort it any more.
+   * It still ends by `session.abort()`, the `signal` of the run and its limits. Returns the stream.
+   */
+  detach(): this;
 }
 
 /** One class, not an object literal: a getter of its own would give each stream a hidden class of its own. */
@@ -23,6 +28,7 @@ export class EventStream implements RunStream {
   readonly #result: Promise<RunResult>;
   readonly #scope: Scope;
   #taken = false;
+  #detached = false;
 
   constructor(queue: EventQueue, result: Promise<RunResult>, scope: Scope) {
     this.#queue = queue;
@@ -35,6 +41,12 @@ export class EventStream implements RunStream {
     return this.#result;
   }
 
+  detach(): this {
+    this.#detached = true;
+    this.#queue.detach();
+    return this;
+  }
+
   [Symbol.asyncIterator](): AsyncIterableIterator<AgentEvent, undefined> {
     if (this.#taken)
       throw new AlliumError(
@@ -44,6 +56,7 @@ export class EventStream implements RunStream {
     this.#taken = true;
     this.#queue.attach();
     return new EventReader(this.#queue, () => {
+      if (this.#detached) return undefined;
       this.#scope.abort(new Aborted('The consumer stopped reading.'));
       return this.#result.catch(ignore);
     });
@@ -53,9 +66,9 @@ export class EventStream implements RunStream {
 /** Whoever iterates. Methods of a class: functions made for every stream would cost more to call. */
 class EventReader implements AsyncIterableIterator<AgentEvent, undefined> {
   readonly #queue: EventQueue;
-  readonly #endRun: () => Promise<unknown>;
+  readonly #endRun: () => Promise<unknown> | undefined;
 
-  constructor(queue: EventQueue, endRun: () => Promise<unknown>) {
+  constructor(queue: EventQueue, endRun: () => Promise<unknown> | undefined) {
     this.#queue = queue;
     this.#endRun = endRun;
   }
@@ -69,7 +82,7 @@ class EventReader implements AsyncIterableIterator<AgentEvent, undefined> {
     return this.#queue.next();
   }
 
-  /** Ends the run this was the stream of, if it is still under way. */
+  /** Ends the run this was the stream of, if it is still under way and not detached. */
   async return(): Promise<IteratorResult<AgentEvent, undefined>> {
     this.#queue.leave();
     await this.#endRun();
