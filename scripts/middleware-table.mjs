@@ -32,7 +32,7 @@ export function middlewareTable() {
 
 const header = `/** Written by scripts/middleware-table.mjs from the folders of src/middleware. Do not edit. */
 import type { Middleware } from '../kernel/protocol/middleware.js';
-import type { JsonSchema } from '../kernel/protocol/model.js';
+import type { JsonSchema } from '../kernel/messages/model.js';
 
 export interface MiddlewareModule {
   /** Imports the module and gives its factory. */

@@ -23,7 +23,7 @@ Reaching one ends the run as \`stopped\`, with \`stop.by\` \`'kernel'\`. More in
 
 ### \`settings\`
 
-@options kernel/protocol/model.ts ModelSettings
+@options kernel/messages/model.ts ModelSettings
 
 ## \`agent.session(id, options)\`
 
@@ -159,14 +159,14 @@ console.log(messages.map((message) => \`\${message.role}: \${textOf(message)}\`)
 
 ## Roles
 
-@shapes kernel/protocol/messages.ts UserMessage ModelResponse AssistantMessage ToolMessage
+@shapes kernel/messages/messages.ts UserMessage ModelResponse AssistantMessage ToolMessage
 
 An \`AssistantMessage\` is a \`ModelResponse\` with an id. Each may carry \`metadata\`, a record of JSON that no model is shown;
 its \`provider\` holds options by provider name, which that provider does see.
 
 ## Content
 
-@shapes kernel/protocol/messages.ts TextContent ImageContent FileContent ThinkingContent ToolCall ProviderContent
+@shapes kernel/messages/messages.ts TextContent ImageContent FileContent ThinkingContent ToolCall ProviderContent
 
 | role | content |
 |---|---|

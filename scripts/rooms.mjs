@@ -21,7 +21,8 @@ export const rooms = {
   guards: 'the guard ring and its streams',
   context: 'what hooks are given',
   journal: 'what is written, and what it comes to when read',
-  protocol: 'the types and constructors that users import',
+  protocol: 'what users write against: middleware, contexts, tools, stores, events, results',
+  messages: 'what is said: messages, the model port, prices, schemas',
   lib: 'nothing about agents: errors, clock, scope, hash, JSON, queues',
 };
 

@@ -21,18 +21,6 @@ export {
 } from './kernel/lib/errors.js';
 export type { JsonOnly } from './kernel/lib/json-copy.js';
 export { terminalJson, terminalText } from './kernel/lib/terminal-text.js';
-export { type ComposeOptions, compose, type ExplicitHooks } from './kernel/plan/compose.js';
-export { RULES } from './kernel/plan/rules.js';
-export type {
-  Context,
-  GenerateRequest,
-  ModelContext,
-  RunContext,
-  ToolContext,
-  TurnContext,
-} from './kernel/protocol/contexts.js';
-export type { AgentEvent, MessageDelta, Observer } from './kernel/protocol/events.js';
-export type { Limits, SessionLimits } from './kernel/protocol/limits.js';
 export {
   type AssistantContent,
   type AssistantMessage,
@@ -60,7 +48,32 @@ export {
   type UserInput,
   type UserMessage,
   userMessage,
-} from './kernel/protocol/messages.js';
+} from './kernel/messages/messages.js';
+export {
+  type JsonSchema,
+  type Model,
+  type ModelPart,
+  type ModelRequest,
+  type ModelSettings,
+  modelName,
+  type Price,
+  type StreamTransform,
+  type ToolSpec,
+} from './kernel/messages/model.js';
+export type { PriceOf } from './kernel/messages/prices.js';
+export type { SchemaIssue, SchemaResult, StandardSchema } from './kernel/messages/standard-schema.js';
+export { type ComposeOptions, compose, type ExplicitHooks } from './kernel/plan/compose.js';
+export { RULES } from './kernel/plan/rules.js';
+export type {
+  Context,
+  GenerateRequest,
+  ModelContext,
+  RunContext,
+  ToolContext,
+  TurnContext,
+} from './kernel/protocol/contexts.js';
+export type { AgentEvent, MessageDelta, Observer } from './kernel/protocol/events.js';
+export type { Limits, SessionLimits } from './kernel/protocol/limits.js';
 export type { Hazard } from './kernel/protocol/middleware.js';
 export {
   type AcceptVerdict,
@@ -86,19 +99,7 @@ export {
   type Window,
   window,
 } from './kernel/protocol/middleware.js';
-export {
-  type JsonSchema,
-  type Model,
-  type ModelPart,
-  type ModelRequest,
-  type ModelSettings,
-  modelName,
-  type Price,
-  type StreamTransform,
-  type ToolSpec,
-} from './kernel/protocol/model.js';
 export type { Plan, RuleHook } from './kernel/protocol/plan.js';
-export type { PriceOf } from './kernel/protocol/prices.js';
 export type {
   Change,
   RunResult,
@@ -111,7 +112,6 @@ export type {
 export { RunError } from './kernel/protocol/result.js';
 export type { QueueModes, ResumeOptions, RunOptions } from './kernel/protocol/run-options.js';
 export { Aborted, isControl, StopRun } from './kernel/protocol/signals.js';
-export type { SchemaIssue, SchemaResult, StandardSchema } from './kernel/protocol/standard-schema.js';
 export { defineState, type StateAccess, type StateCell, type StateScope } from './kernel/protocol/state.js';
 export {
   type Awaitable,

@@ -10,7 +10,6 @@ export {
   partsOf as responseParts,
   toldInPart as partialUsage,
 } from '../kernel/guards/assemble.js';
+export { toMessages } from '../kernel/messages/message-input.js';
+export { checkPrice, costOf, priceReader } from '../kernel/messages/prices.js';
 export { inputTokens as estimateInputTokens } from '../kernel/model/estimates.js';
-export { costOf } from '../kernel/protocol/limits.js';
-export { toMessages } from '../kernel/protocol/message-input.js';
-export { checkPrice, priceReader } from '../kernel/protocol/prices.js';

@@ -13,7 +13,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { History } from '../kernel/journal/history.js';
-import { deepFreeze } from '../kernel/protocol/messages.js';
+import { deepFreeze } from '../kernel/messages/messages.js';
 
 describe('requestKey', () => {
   const model = scriptedModel([]);

@@ -13,8 +13,8 @@ import {
   NOTHING,
   type TextContent,
   type ToolCall,
-} from '../kernel/protocol/messages.js';
-import type { ModelRequest, ModelSettings, ToolSpec } from '../kernel/protocol/model.js';
+} from '../kernel/messages/messages.js';
+import type { ModelRequest, ModelSettings, ToolSpec } from '../kernel/messages/model.js';
 import { type Tool, toolSpec } from '../kernel/protocol/tool.js';
 
 /** A request and its model: what `next()` goes in with, so a `ModelContext` is one. */

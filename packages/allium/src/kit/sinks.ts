@@ -10,9 +10,9 @@ import { tellable } from '../kernel/guards/call-verdicts.js';
 import { judge, toldError } from '../kernel/guards/guards.js';
 import { messageOf } from '../kernel/lib/errors.js';
 import { asJson, textsIn } from '../kernel/lib/json-texts.js';
+import type { Message, ModelResponse } from '../kernel/messages/messages.js';
 import type { ModelRun } from '../kernel/model/model-run.js';
 import type { Context, ModelContext, ToolContext } from '../kernel/protocol/contexts.js';
-import type { Message, ModelResponse } from '../kernel/protocol/messages.js';
 import type { Request } from '../kernel/protocol/store.js';
 import { errorResult } from '../kernel/protocol/tool.js';
 

@@ -1,7 +1,8 @@
 /** Tools: schemas for tools of your own, results, and layers around tool calls. */
+
+export { type Field as InputField, objectInput } from '../kernel/messages/object-input.js';
+export { describeIssues, isStandardSchema, jsonSchemaOf } from '../kernel/messages/standard-schema.js';
 export { specsOf as toolSpecs } from '../kernel/plan/compose.js';
-export { type Field as InputField, objectInput } from '../kernel/protocol/object-input.js';
-export { describeIssues, isStandardSchema, jsonSchemaOf } from '../kernel/protocol/standard-schema.js';
 export { errorResult, isContentList as isToolContent, isTool } from '../kernel/protocol/tool.js';
 export { wasOffered as wasToolOffered } from '../kernel/tools/tool-preparation.js';
 export { isDoubtful as mayHaveRun } from '../kernel/tools/unanswered.js';

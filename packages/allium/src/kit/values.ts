@@ -3,4 +3,4 @@ export { isRecord, isThenable } from '../kernel/lib/errors.js';
 export { callHash as toolCallKey, canonical as canonicalJson, hash as hashText } from '../kernel/lib/hash.js';
 export { isPlain as isPlainObject } from '../kernel/lib/json-copy.js';
 export { asJson as toStoredJson, hidesText as hasRepeatedKeys } from '../kernel/lib/json-texts.js';
-export { deepFreeze, freezeMessage } from '../kernel/protocol/messages.js';
+export { deepFreeze, freezeMessage } from '../kernel/messages/messages.js';

@@ -1,6 +1,7 @@
 /** Written by scripts/middleware-table.mjs from the folders of src/middleware. Do not edit. */
+
+import type { JsonSchema } from '../kernel/messages/model.js';
 import type { Middleware } from '../kernel/protocol/middleware.js';
-import type { JsonSchema } from '../kernel/protocol/model.js';
 
 export interface MiddlewareModule {
   /** Imports the module and gives its factory. */

@@ -1,7 +1,7 @@
 /** Middleware by name. Those of the box are loaded when they are asked for. */
 import { resolve } from 'node:path';
+import type { JsonSchema } from '../kernel/messages/model.js';
 import type { Middleware } from '../kernel/protocol/middleware.js';
-import type { JsonSchema } from '../kernel/protocol/model.js';
 import type { Awaitable } from '../kernel/protocol/store.js';
 import { MIDDLEWARE } from './middleware-table.js';
 import { resolveModel } from './models.js';

@@ -1,6 +1,6 @@
 /** Models by name: `offline`, `openai/gpt-5`, and what is registered. What stands before the slash decides. */
 import { invalidOption } from '../kernel/lib/errors.js';
-import type { Model } from '../kernel/protocol/model.js';
+import type { Model } from '../kernel/messages/model.js';
 import { offlineModel } from '../models/offline/index.js';
 import {
   type Entry,

@@ -7,8 +7,8 @@ import {
   type Foreign,
   foreignName,
 } from '../kernel/lib/foreign-names.js';
-import type { JsonSchema } from '../kernel/protocol/model.js';
-import { isStandardSchema, type StandardSchema } from '../kernel/protocol/standard-schema.js';
+import type { JsonSchema } from '../kernel/messages/model.js';
+import { isStandardSchema, type StandardSchema } from '../kernel/messages/standard-schema.js';
 
 /**
  * What options have to be like. Of JSON Schema these words are understood: `type`, `enum`, `const`, `properties`,

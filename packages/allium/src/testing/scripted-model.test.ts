@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Agent } from '../kernel/agent/agent.js';
-import { userMessage } from '../kernel/protocol/messages.js';
-import type { ModelPart, ModelRequest } from '../kernel/protocol/model.js';
+import { userMessage } from '../kernel/messages/messages.js';
+import type { ModelPart, ModelRequest } from '../kernel/messages/model.js';
 import {
   chunks,
   failWith,

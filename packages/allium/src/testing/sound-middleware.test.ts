@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { type Clock, sleep } from '../kernel/lib/clock.js';
-import { type Message, type ModelResponse, textOf } from '../kernel/protocol/messages.js';
+import { type Message, type ModelResponse, textOf } from '../kernel/messages/messages.js';
 import {
   BaseMiddleware,
   defineMiddleware,

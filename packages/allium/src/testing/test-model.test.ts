@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Model } from '../kernel/protocol/model.js';
+import type { Model } from '../kernel/messages/model.js';
 import { absorbedModel, deafModel, frozenModel } from './broken/models/abort.js';
 import { confusingModel } from './broken/models/call-ids.js';
 import { singleMindedModel } from './broken/models/concurrent-calls.js';

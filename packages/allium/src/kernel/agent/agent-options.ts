@@ -2,12 +2,11 @@
 
 import { AlliumError, invalidOption, shown } from '../lib/errors.js';
 import { FOREIGN_AGENT } from '../lib/foreign-names.js';
-import { checkKeys } from '../lib/shapes.js';
+import { checkKeys, checkValue } from '../lib/shapes.js';
+import { checkModel, MODEL_SETTINGS } from '../messages/model.js';
 import { RULES } from '../plan/rules.js';
 import { checkQueue } from '../plan/run-options.js';
 import { checkLimits, checkSessionLimits } from '../protocol/limits.js';
-import { checkModel } from '../protocol/model.js';
-import { checkSettings } from '../protocol/model-settings.js';
 import {
   type Checks,
   checkEach,
@@ -32,7 +31,7 @@ const CHECKS: Checks<Exclude<keyof AgentOptions, RuleHook>> = {
   systemPrompt: checkText,
   tools: elsewhere,
   middleware: elsewhere,
-  settings: checkSettings,
+  settings: (option, value) => checkValue(option, MODEL_SETTINGS, value),
   toolChoiceTurns: (option, value) => checkOneOf(option, value, ['first', 'all']),
   limits: (_, value) => checkLimits(value as never),
   sessionLimits: (_, value) => checkSessionLimits(value as never),

@@ -3,10 +3,10 @@
 import { internal } from '../context/context.js';
 import { invalidOption } from '../lib/errors.js';
 import { checkKeys } from '../lib/shapes.js';
+import type { MessageInput } from '../messages/messages.js';
+import { objectInput } from '../messages/object-input.js';
+import type { StandardSchema } from '../messages/standard-schema.js';
 import { agentTags } from '../protocol/child-tags.js';
-import type { MessageInput } from '../protocol/messages.js';
-import { objectInput } from '../protocol/object-input.js';
-import type { StandardSchema } from '../protocol/standard-schema.js';
 import { type Tool, type ToolOptions, tool } from '../protocol/tool.js';
 import type { Agent } from './agent.js';
 import { childResult, forward, runChild } from './child-run.js';

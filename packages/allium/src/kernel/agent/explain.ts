@@ -1,10 +1,10 @@
 /** What a plan does, before anything runs: the chain at every seam, rule and guard point, and its hazards. */
 
+import { modelName } from '../messages/model.js';
 import { extraModels } from '../plan/extra-models.js';
 import { RULES } from '../plan/rules.js';
 import { RUNS_AGENTS, UNGUARDED_AGENTS } from '../protocol/child-tags.js';
 import type { GuardPoint, Hazard, Seam } from '../protocol/middleware.js';
-import { modelName } from '../protocol/model.js';
 import type { Plan, RuleHook } from '../protocol/plan.js';
 import { findHazards } from './hazards.js';
 

@@ -3,9 +3,9 @@
 import { upgradeEntries } from '../journal/entry-upgrade.js';
 import { SessionState, takeIn } from '../journal/session-state.js';
 import { AlliumError, invalidOption, shown } from '../lib/errors.js';
-import type { StoredCell } from '../protocol/cells.js';
-import { type Message, toolCallsOf } from '../protocol/messages.js';
+import { type Message, toolCallsOf } from '../messages/messages.js';
 import type { Stop } from '../protocol/result.js';
+import type { StoredCell } from '../protocol/state.js';
 import { ENTRY_VERSION, type Entry, type NewEntry, type Store } from '../protocol/store.js';
 import { endRun } from '../tools/end-children.js';
 import type { Agent } from './agent.js';

@@ -10,6 +10,8 @@ import { BoundedStore } from '../journal/bounded-store.js';
 import { catchUp, SessionState } from '../journal/session-state.js';
 import { AlliumError, invalidOption, isOptions, isThenable, storeFailed } from '../lib/errors.js';
 import { Scope } from '../lib/scope.js';
+import { ownMessage, toMessages } from '../messages/message-input.js';
+import { freezeMessage, type Message, type MessageInput, userMessage } from '../messages/messages.js';
 import {
   checkRunOptions,
   declaredOptions,
@@ -17,8 +19,6 @@ import {
   RESUME_OPTIONS,
   RUN_OPTIONS,
 } from '../plan/run-options.js';
-import { ownMessage, toMessages } from '../protocol/message-input.js';
-import { freezeMessage, type Message, type MessageInput, userMessage } from '../protocol/messages.js';
 import { checkOptions } from '../protocol/options.js';
 import type { RunResult } from '../protocol/result.js';
 import type { DeclaredOptions, ResumeOptions, RunOptions } from '../protocol/run-options.js';

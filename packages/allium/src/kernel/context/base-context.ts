@@ -3,16 +3,16 @@
 import { type Attribution, invalidOption } from '../lib/errors.js';
 import { eventData } from '../lib/event-data.js';
 import type { Scope } from '../lib/scope.js';
-import type { Overlay } from '../protocol/cells.js';
+import type { Message, Metadata, ModelResponse, Usage } from '../messages/messages.js';
+import type { Model, StreamTransform } from '../messages/model.js';
 import type { GenerateRequest, Context as PublicContext, RunningAgent } from '../protocol/contexts.js';
-import type { Message, Metadata, ModelResponse, Usage } from '../protocol/messages.js';
 import type { Seam } from '../protocol/middleware.js';
-import type { Model, StreamTransform } from '../protocol/model.js';
 import type { Plan } from '../protocol/plan.js';
 import type { StoppingReason } from '../protocol/result.js';
 import type { DeclaredOptions } from '../protocol/run-options.js';
 import { controlKind, StopRun } from '../protocol/signals.js';
 import type { StateAccess } from '../protocol/state.js';
+import type { Overlay } from './cells.js';
 import type { RunPort } from './run-port.js';
 import type { SeamCall } from './seam-call.js';
 

@@ -2,9 +2,9 @@
 
 import { AlliumError, shown } from '../lib/errors.js';
 import type { Scope } from '../lib/scope.js';
+import type { Message, ModelResponse } from '../messages/messages.js';
+import type { Model, ModelSettings, StreamTransform } from '../messages/model.js';
 import type { ModelContext as PublicModelContext } from '../protocol/contexts.js';
-import type { Message, ModelResponse } from '../protocol/messages.js';
-import type { Model, ModelSettings, StreamTransform } from '../protocol/model.js';
 import type { Tool } from '../protocol/tool.js';
 import { Context } from './base-context.js';
 import { frozenMessages } from './request-checks.js';

@@ -3,12 +3,12 @@
 import { growsOnly } from '../journal/history.js';
 import { AlliumError, attribute, invalidOption } from '../lib/errors.js';
 import { copyOf } from '../lib/event-data.js';
-import { lackOfMessages } from '../protocol/message-input.js';
-import { deepFreeze, isFrozenMessage, type Message } from '../protocol/messages.js';
-import { checkModel } from '../protocol/model.js';
-import { checkSettings } from '../protocol/model-settings.js';
-import { checkText, isListOf } from '../protocol/options.js';
-import { isTool, type Tool } from '../protocol/tool.js';
+import * as kinds from '../lib/kinds.js';
+import { checkValue } from '../lib/shapes.js';
+import { lackOfMessages } from '../messages/message-input.js';
+import { deepFreeze, isFrozenMessage, type Message } from '../messages/messages.js';
+import { checkModel, MODEL_SETTINGS } from '../messages/model.js';
+import { TOOLS, type Tool } from '../protocol/tool.js';
 import type { ModelContext, RequestParts } from './model-context.js';
 import { authorOf } from './request-changes.js';
 
@@ -59,10 +59,10 @@ export function checkAssigned(ctx: ModelContext): void {
 export function checkRequest(request: RequestParts, sound: RequestParts, ctx: ModelContext): void {
   const { messages, systemPrompt, tools, model, settings } = request;
   if (messages !== sound.messages) checkMessages(messages, ctx);
-  if (systemPrompt !== sound.systemPrompt) checkText('ctx.systemPrompt', systemPrompt);
+  if (systemPrompt !== sound.systemPrompt) checkValue('ctx.systemPrompt', kinds.text, systemPrompt);
   if (tools !== sound.tools) checkTools(tools);
   if (model !== sound.model) checkModel('ctx.model', model);
-  if (settings !== sound.settings) checkSettings('ctx.settings', settings);
+  if (settings !== sound.settings) checkValue('ctx.settings', MODEL_SETTINGS, settings);
 }
 
 function isWrong(request: RequestParts, sound: RequestParts, ctx: ModelContext): boolean {
@@ -81,8 +81,7 @@ function checkMessages(messages: readonly Message[] | undefined, ctx: ModelConte
 }
 
 function checkTools(tools: readonly Tool[]): void {
-  if (!isListOf<Tool>(tools, isTool))
-    throw invalidOption('ctx.tools', 'a list of tools made with tool()', tools);
+  checkValue('ctx.tools', TOOLS, tools);
   const names = new Set<string>();
   for (const { name } of tools) {
     if (names.has(name))

@@ -1,8 +1,8 @@
 /** The context around a whole run. */
 
 import type { Scope } from '../lib/scope.js';
+import type { Message } from '../messages/messages.js';
 import type { RunContext as PublicRunContext } from '../protocol/contexts.js';
-import type { Message } from '../protocol/messages.js';
 import type { RunResult } from '../protocol/result.js';
 import { Context } from './base-context.js';
 import type { RunPort } from './run-port.js';

@@ -6,15 +6,15 @@ import type { SessionState } from '../journal/session-state.js';
 import type { Clock } from '../lib/clock.js';
 import type { Attribution } from '../lib/errors.js';
 import type { Outcome, Outermost, Scope } from '../lib/scope.js';
-import type { Cells } from '../protocol/cells.js';
+import type { AssistantContent, Message, Metadata, ModelResponse, Usage } from '../messages/messages.js';
+import type { Model } from '../messages/model.js';
 import type { GenerateRequest } from '../protocol/contexts.js';
-import type { Budget, Limits, SessionLimits } from '../protocol/limits.js';
-import type { AssistantContent, Message, Metadata, ModelResponse } from '../protocol/messages.js';
-import type { Model } from '../protocol/model.js';
+import type { Limits, SessionLimits } from '../protocol/limits.js';
 import type { Plan } from '../protocol/plan.js';
 import type { DeclaredOptions } from '../protocol/run-options.js';
-import type { ControlSignal } from '../protocol/signals.js';
+import type { ControlSignal, StopRun } from '../protocol/signals.js';
 import type { Awaitable, Request } from '../protocol/store.js';
+import type { Cells } from './cells.js';
 import type { Context, LayerContext, ModelContext, RunContext, ToolContext } from './context.js';
 import type { RequestParts } from './model-context.js';
 import type { SeamCall } from './seam-call.js';
@@ -43,12 +43,19 @@ export interface RunFacts {
   nameAt(position: number): string | undefined;
 }
 
+/** What the run has used so far, and which limit on it is reached. */
+export interface Spending {
+  readonly usage: Usage;
+  readonly costUsd: number | undefined;
+  exceeded(): StopRun | undefined;
+}
+
 /** What is looked at where a run may have to end. */
 export interface RunLimits {
   readonly scope: Scope;
   /** The latch of everything that is not inside a model or tool call. */
   readonly call: SeamCall;
-  readonly budget: Budget;
+  readonly budget: Spending;
   readonly limits: Limits;
   readonly sessionLimits: SessionLimits;
   readonly open: OpenRun;

@@ -2,7 +2,7 @@
 
 import { type Attribution, attribution, type Raised } from '../lib/errors.js';
 import type { Scope } from '../lib/scope.js';
-import type { ModelResponse } from '../protocol/messages.js';
+import type { ModelResponse } from '../messages/messages.js';
 import { controlKind } from '../protocol/signals.js';
 import type { Awaitable } from '../protocol/store.js';
 import type { Context } from './base-context.js';

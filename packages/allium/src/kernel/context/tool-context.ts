@@ -1,9 +1,9 @@
 /** The context around a tool call. */
 
 import type { Scope } from '../lib/scope.js';
+import type { AssistantMessage, ToolCall, ToolContent } from '../messages/messages.js';
+import { deepFreeze } from '../messages/messages.js';
 import type { ToolContext as PublicToolContext } from '../protocol/contexts.js';
-import type { AssistantMessage, ToolCall, ToolContent } from '../protocol/messages.js';
-import { deepFreeze } from '../protocol/messages.js';
 import { checkTimeout } from '../protocol/options.js';
 import type { Awaitable, Decision, Request } from '../protocol/store.js';
 import type { Tool, ToolResult } from '../protocol/tool.js';

@@ -1,7 +1,7 @@
 /** The context after a response and at the end of a turn or run. */
 
+import type { AssistantMessage, Message, ModelResponse, ToolMessage } from '../messages/messages.js';
 import type { TurnContext as PublicTurnContext } from '../protocol/contexts.js';
-import type { AssistantMessage, Message, ModelResponse, ToolMessage } from '../protocol/messages.js';
 import type { Awaitable } from '../protocol/store.js';
 import { Context } from './base-context.js';
 import type { RunPort } from './run-port.js';

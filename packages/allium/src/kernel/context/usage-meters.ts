@@ -1,9 +1,9 @@
 /** Who counts and limits what the model calls of a run use, those of its sub-agents and of middleware included. */
 
 import { isThenable } from '../lib/errors.js';
+import type { Usage } from '../messages/messages.js';
+import type { Model } from '../messages/model.js';
 import type { ModelContext, RunContext } from '../protocol/contexts.js';
-import type { Usage } from '../protocol/messages.js';
-import type { Model } from '../protocol/model.js';
 import type { Awaitable } from '../protocol/store.js';
 import { internal } from './context.js';
 import type { RunPort } from './run-port.js';

@@ -9,9 +9,9 @@ import {
   Objection,
   ResponseGate,
 } from '../guards/response-gate.js';
+import type { AssistantContent, ModelResponse, TextContent, ToolCall } from '../messages/messages.js';
+import type { ModelPart } from '../messages/model.js';
 import type { MessageDelta } from '../protocol/events.js';
-import type { AssistantContent, ModelResponse, TextContent, ToolCall } from '../protocol/messages.js';
-import type { ModelPart } from '../protocol/model.js';
 import type { Awaitable } from '../protocol/store.js';
 import type { LiveRun } from './live-run.js';
 import type { RunEvents } from './run-events.js';

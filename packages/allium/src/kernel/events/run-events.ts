@@ -1,7 +1,7 @@
 /** Where the events of a run go: to the consumer of its stream, and to observers. */
 import { whenIdle } from '../lib/clock.js';
+import { deepFreeze } from '../messages/messages.js';
 import type { AgentEvent } from '../protocol/events.js';
-import { deepFreeze } from '../protocol/messages.js';
 import type { EventQueue } from './event-queue.js';
 import type { ObserverFeed } from './observer-feed.js';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { ModelPart } from '../protocol/model.js';
+import type { ModelPart } from '../messages/model.js';
 import { Assembler, partsOf } from './assemble.js';
 
 function assemble(...parts: readonly unknown[]) {

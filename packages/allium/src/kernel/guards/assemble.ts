@@ -1,10 +1,9 @@
 import { AlliumError, isRecord, shown } from '../lib/errors.js';
-
+import { lackOfJson } from '../messages/message-input.js';
+import type { AssistantContent, Metadata, ModelResponse, Usage } from '../messages/messages.js';
+import { FINISH_REASONS, NO_USAGE } from '../messages/messages.js';
+import type { ModelPart } from '../messages/model.js';
 import { ARGS_CHARS, excessOf, type Limits, leftOut } from '../protocol/limits.js';
-import { lackOfJson } from '../protocol/message-input.js';
-import type { AssistantContent, Metadata, ModelResponse, Usage } from '../protocol/messages.js';
-import { FINISH_REASONS, NO_USAGE } from '../protocol/messages.js';
-import type { ModelPart } from '../protocol/model.js';
 
 /** A content block that still grows. */
 type Block = {

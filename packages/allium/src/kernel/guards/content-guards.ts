@@ -19,7 +19,7 @@ import type {
   ProviderContent,
   ThinkingContent,
   ToolContent,
-} from '../protocol/messages.js';
+} from '../messages/messages.js';
 import type { GuardPoint } from '../protocol/middleware.js';
 import type { ToolResult } from '../protocol/tool.js';
 import { isSame, judge, type Left, type Refusal, redact, skipOrThrow } from './guards.js';

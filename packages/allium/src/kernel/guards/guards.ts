@@ -4,8 +4,8 @@ import { type Context, internal, type ModelContext, ModelSeam, SeamCall } from '
 import { AlliumError, attribute, attribution, errorKind, isThenable, messageOf } from '../lib/errors.js';
 import { type Text, textsOfValue, withTexts } from '../lib/json-texts.js';
 import { untilAborted } from '../lib/scope.js';
+import { NOTHING } from '../messages/messages.js';
 import type { Context as PublicContext } from '../protocol/contexts.js';
-import { NOTHING } from '../protocol/messages.js';
 import type { GuardPoint, GuardSubject, Span, Verdict } from '../protocol/middleware.js';
 import type { PlannedGuard } from '../protocol/plan.js';
 import { isControl, StopRun } from '../protocol/signals.js';

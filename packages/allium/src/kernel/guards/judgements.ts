@@ -5,7 +5,7 @@
 
 import type { Context, LayerContext, ModelContext, SeamCall, ToolContext } from '../context/context.js';
 import type { CallVerdict, CallVerdicts, RunPort } from '../context/run-port.js';
-import { deepFreeze, type ModelResponse } from '../protocol/messages.js';
+import { deepFreeze, type ModelResponse } from '../messages/messages.js';
 import type { Awaitable } from '../protocol/store.js';
 import type { ToolResult } from '../protocol/tool.js';
 import { judgeArguments, NO_VERDICTS } from './call-verdicts.js';

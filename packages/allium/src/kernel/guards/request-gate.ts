@@ -2,7 +2,7 @@
 
 import type { ModelContext } from '../context/context.js';
 import { isWithheld } from '../journal/session-state.js';
-import { isFrozenMessage, type Message } from '../protocol/messages.js';
+import { isFrozenMessage, type Message } from '../messages/messages.js';
 import { judgeMessage } from './content-guards.js';
 import { judge, latching, stopFor } from './guards.js';
 import { judgedOnce } from './judged-once.js';

@@ -3,7 +3,7 @@
 import type { Context } from '../context/context.js';
 import type { CallVerdicts } from '../context/run-port.js';
 import { asJson, type Text, textsOfValue, withTexts } from '../lib/json-texts.js';
-import type { AssistantContent, ModelResponse, ProviderContent, ToolCall } from '../protocol/messages.js';
+import type { AssistantContent, ModelResponse, ProviderContent, ToolCall } from '../messages/messages.js';
 import type { GuardPoint } from '../protocol/middleware.js';
 import type { GuardTable, PlannedGuard } from '../protocol/plan.js';
 import { isControl } from '../protocol/signals.js';

@@ -3,8 +3,8 @@
 import { owned } from '../context/blame.js';
 import type { ModelContext } from '../context/context.js';
 import { AlliumError, isThenable, shown } from '../lib/errors.js';
-import { deepFreeze, type ModelResponse } from '../protocol/messages.js';
-import { type ModelPart, modelName, type StreamTransform } from '../protocol/model.js';
+import { deepFreeze, type ModelResponse } from '../messages/messages.js';
+import { type ModelPart, modelName, type StreamTransform } from '../messages/model.js';
 import { Assembler, partsOf } from './assemble.js';
 
 /** The transforms of a call, each with what it comes to; undefined where no layer registered one. */

@@ -4,8 +4,8 @@ import type { OpenRun } from '../journal/journaled-run.js';
 import { AlliumError, shown } from '../lib/errors.js';
 import { copyOf } from '../lib/event-data.js';
 import { type Flaw, toJson } from '../lib/json-copy.js';
+import { describeIssues } from '../messages/standard-schema.js';
 import type { Plan } from '../protocol/plan.js';
-import { describeIssues } from '../protocol/standard-schema.js';
 import type { Decision, PendingRequest, Posted } from '../protocol/store.js';
 
 const FIELDS: Readonly<Record<Decision['type'], readonly string[]>> = {

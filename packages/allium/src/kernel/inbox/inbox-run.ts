@@ -2,7 +2,7 @@
 
 import type { LiveRun } from '../events/live-run.js';
 import type { BoundedStore } from '../journal/bounded-store.js';
-import type { Message } from '../protocol/messages.js';
+import type { Message } from '../messages/messages.js';
 import type { DeclaredOptions, QueueModes } from '../protocol/run-options.js';
 import type { Awaitable, EntryDraft, Posted } from '../protocol/store.js';
 

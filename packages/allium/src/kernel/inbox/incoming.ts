@@ -1,5 +1,6 @@
 /** Messages on their way into the history: from outside through guards and `acceptMessage`, or from middleware. */
 
+import type { Overlay } from '../context/cells.js';
 import { RunContext, type Taken } from '../context/context.js';
 import { judgeMessage } from '../guards/content-guards.js';
 import { judge as judgeTexts, latching, stopFor, toldError } from '../guards/guards.js';
@@ -7,16 +8,15 @@ import { toldBeside } from '../guards/told-beside.js';
 import { AlliumError, shown } from '../lib/errors.js';
 import { isJson } from '../lib/json-copy.js';
 import { textsOfValue, withTexts } from '../lib/json-texts.js';
-import * as rules from '../plan/rules.js';
-import type { Overlay } from '../protocol/cells.js';
-import { checkMessage, misplacedIn, placed } from '../protocol/message-input.js';
+import { checkMessage, misplacedIn, placed } from '../messages/message-input.js';
 import {
   freezeMessage,
   isSyntheticMessage,
   type Message,
   NOTHING,
   userMessage,
-} from '../protocol/messages.js';
+} from '../messages/messages.js';
+import * as rules from '../plan/rules.js';
 import type { Plan } from '../protocol/plan.js';
 import { isKernelStop, StopRun } from '../protocol/signals.js';
 import { type Awaitable, ENTRY_VERSION, type EntryBody, type EntryDraft } from '../protocol/store.js';

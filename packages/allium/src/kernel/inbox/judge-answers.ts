@@ -1,9 +1,9 @@
 /** What people answer comes from outside: it is journaled as guards and hooks leave it, and judged once. */
 
+import type { Overlay } from '../context/cells.js';
 import { RunContext } from '../context/context.js';
 import { judgeArguments } from '../guards/call-verdicts.js';
-import type { Overlay } from '../protocol/cells.js';
-import { textOf, userMessage } from '../protocol/messages.js';
+import { textOf, userMessage } from '../messages/messages.js';
 import type { Plan } from '../protocol/plan.js';
 import type { Decision, EntryBody, PendingRequest } from '../protocol/store.js';
 import type { Answer } from './answers.js';

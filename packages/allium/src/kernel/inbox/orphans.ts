@@ -2,7 +2,7 @@
  * Keeps requests valid: providers refuse a call without its result, a result without its call, and a request that does
  * not begin with a user message.
  */
-import { isSyntheticMessage, type Message } from '../protocol/messages.js';
+import { isSyntheticMessage, type Message } from '../messages/messages.js';
 import type { InboxRun } from './inbox-run.js';
 
 interface Kept {

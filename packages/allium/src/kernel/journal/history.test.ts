@@ -1,7 +1,7 @@
 import { Agent, type Middleware, type Model, textOf, tool, type UserMessage, userMessage } from 'allium';
 import { expect, it } from 'vitest';
 import { z } from 'zod';
-import { freezeMessage } from '../protocol/messages.js';
+import { freezeMessage } from '../messages/messages.js';
 import { History } from './history.js';
 
 it('hands out frozen prefixes that later messages do not change', () => {

@@ -4,7 +4,7 @@
  * whatever is done to the view reaches no history. Requests have a view of their own: nobody can keep an assignment to a
  * place in a list from happening, but what middleware do to theirs is not sent.
  */
-import { freezeMessage, type Message } from '../protocol/messages.js';
+import { freezeMessage, type Message } from '../messages/messages.js';
 
 export class History {
   private readonly messages: Message[] = [];

@@ -1,8 +1,8 @@
 /** The journal of a session while a run writes it. */
 import { type Clock, soon } from '../lib/clock.js';
 import { AlliumError, isThenable } from '../lib/errors.js';
-import type { CellChange } from '../protocol/cells.js';
-import type { Usage } from '../protocol/messages.js';
+import type { Usage } from '../messages/messages.js';
+import type { CellChange } from '../protocol/state.js';
 import {
   type Awaitable,
   ENTRY_VERSION,

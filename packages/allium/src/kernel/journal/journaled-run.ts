@@ -1,7 +1,5 @@
 /** A run that has begun and not ended, as the journal has it. */
 
-import type { CellHolder } from '../protocol/cells.js';
-import { type Limits, limitsFromJson } from '../protocol/limits.js';
 import {
   type AssistantMessage,
   type Message,
@@ -9,8 +7,10 @@ import {
   type ToolCall,
   type ToolMessage,
   UsageTotal,
-} from '../protocol/messages.js';
+} from '../messages/messages.js';
+import { type Limits, limitsFromJson } from '../protocol/limits.js';
 import type { Stop, StoppingReason } from '../protocol/result.js';
+import type { CellHolder } from '../protocol/state.js';
 import type { EntryBody, PendingRequest, TurnPlan } from '../protocol/store.js';
 
 /** An assistant message whose calls are not all answered yet. */

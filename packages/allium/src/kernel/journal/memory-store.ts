@@ -2,7 +2,7 @@
 import { sessionConflict } from '../lib/errors.js';
 import { MostlyOne } from '../lib/mostly-one.js';
 import { checkKeys } from '../lib/shapes.js';
-import { deepFreeze, NOTHING } from '../protocol/messages.js';
+import { deepFreeze, NOTHING } from '../messages/messages.js';
 import type {
   Entry,
   InboxItem,

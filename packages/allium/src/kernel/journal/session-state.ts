@@ -2,7 +2,6 @@
 
 import { AlliumError, isThenable, shown, storeAnswered } from '../lib/errors.js';
 import { IdSet } from '../lib/id-set.js';
-import { type CellHolder, storedIn } from '../protocol/cells.js';
 import {
   type AssistantContent,
   NO_USAGE,
@@ -10,7 +9,8 @@ import {
   toolCallsOf,
   type Usage,
   UsageTotal,
-} from '../protocol/messages.js';
+} from '../messages/messages.js';
+import { type CellHolder, storedIn } from '../protocol/state.js';
 import type { Awaitable, Entry, EntryBody, NewEntry, Store } from '../protocol/store.js';
 import { allowance } from './allowances.js';
 import { upgradeEntries } from './entry-upgrade.js';

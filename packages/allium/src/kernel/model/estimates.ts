@@ -1,12 +1,12 @@
 /** What a call will use, or has used, where nobody reports it. */
 
 import type { Assembler } from '../guards/assemble.js';
+import { type Message, NO_USAGE, type Usage, UsageTotal } from '../messages/messages.js';
+import type { ToolSpec } from '../messages/model.js';
 import { specsOf } from '../plan/compose.js';
 import type { ModelContext } from '../protocol/contexts.js';
-import type { Reservation } from '../protocol/limits.js';
-import { type Message, NO_USAGE, type Usage, UsageTotal } from '../protocol/messages.js';
-import type { ToolSpec } from '../protocol/model.js';
 import type { Tool } from '../protocol/tool.js';
+import type { Reservation } from './budget.js';
 
 /** Estimates the input tokens of a request: of these messages, or of those the context has, with its prompt and tools. */
 export function inputTokens(ctx: ModelContext, messages?: readonly Message[]): number {

@@ -1,4 +1,4 @@
-import type { AssistantMessage } from '../protocol/messages.js';
+import type { AssistantMessage } from '../messages/messages.js';
 import type { Stop } from '../protocol/result.js';
 import type { ModelRun } from './model-run.js';
 

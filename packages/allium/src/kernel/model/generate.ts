@@ -1,16 +1,16 @@
 /** A model call of a middleware's own, through the layers inside it. */
 
+import type { Overlay } from '../context/cells.js';
 import { type Context, ModelContext, ModelSeam } from '../context/context.js';
 import { frozenMessages } from '../context/request-checks.js';
 import { enter } from '../layers/onion.js';
 import { AlliumError } from '../lib/errors.js';
 import { Scope } from '../lib/scope.js';
+import { toMessages } from '../messages/message-input.js';
+import type { ModelResponse } from '../messages/messages.js';
+import { checkModel, type Model } from '../messages/model.js';
 import { checkGenerate } from '../plan/run-options.js';
-import type { Overlay } from '../protocol/cells.js';
 import type { GenerateRequest } from '../protocol/contexts.js';
-import { toMessages } from '../protocol/message-input.js';
-import type { ModelResponse } from '../protocol/messages.js';
-import { checkModel, type Model } from '../protocol/model.js';
 import { isControl } from '../protocol/signals.js';
 import { callModel } from './model-call.js';
 import type { ModelRun } from './model-run.js';

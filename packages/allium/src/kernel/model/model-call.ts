@@ -11,9 +11,6 @@ import { isWithheld } from '../journal/session-state.js';
 import type { Clock } from '../lib/clock.js';
 import { attribute, isThenable } from '../lib/errors.js';
 import { untilAborted } from '../lib/scope.js';
-import { specsOf } from '../plan/compose.js';
-import { convertToLlm } from '../plan/rules.js';
-import { isCrowded, type Reservation } from '../protocol/limits.js';
 import {
   freezeMessage,
   type Message,
@@ -21,10 +18,13 @@ import {
   NO_USAGE,
   UNKNOWN_USAGE,
   type Usage,
-} from '../protocol/messages.js';
-import type { ModelPart, ModelRequest, ModelSettings, Price } from '../protocol/model.js';
+} from '../messages/messages.js';
+import type { ModelPart, ModelRequest, ModelSettings, Price } from '../messages/model.js';
+import { specsOf } from '../plan/compose.js';
+import { convertToLlm } from '../plan/rules.js';
 import { isControl } from '../protocol/signals.js';
 import type { Awaitable } from '../protocol/store.js';
+import { isCrowded, type Reservation } from './budget.js';
 import { charsIn, estimated, inputTokens, leftOut, summed } from './estimates.js';
 import type { Calling, ModelRun } from './model-run.js';
 import { Reading } from './model-stream.js';

@@ -9,7 +9,6 @@ import { judgeInjected, stamped } from '../inbox/incoming.js';
 import { causedBy, withoutOrphans } from '../inbox/orphans.js';
 import { Onion } from '../layers/onion.js';
 import { type Outcome, Scope } from '../lib/scope.js';
-import * as rules from '../plan/rules.js';
 import {
   type AssistantMessage,
   freezeMessage,
@@ -18,7 +17,8 @@ import {
   NOTHING,
   toolCallsOf,
   type Usage,
-} from '../protocol/messages.js';
+} from '../messages/messages.js';
+import * as rules from '../plan/rules.js';
 import { controlKind, type RestartTurn } from '../protocol/signals.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft } from '../protocol/store.js';
 import { notWhole } from './finish-reasons.js';

@@ -7,15 +7,16 @@ import type { RequestGate } from '../guards/request-gate.js';
 import type { InboxRun } from '../inbox/inbox-run.js';
 import type { Expense } from '../journal/journal.js';
 import type { ComposedPlan } from '../layers/onion.js';
-import type { Reservation } from '../protocol/limits.js';
-import type { Usage } from '../protocol/messages.js';
-import type { Model, Price } from '../protocol/model.js';
+import type { Usage } from '../messages/messages.js';
+import type { Model, Price } from '../messages/model.js';
 import type { Plan } from '../protocol/plan.js';
 import type { Awaitable, EntryDraft } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
+import type { Budget, Reservation } from './budget.js';
 import type { ModelCall } from './model-call.js';
 
 export interface ModelRun extends InboxRun {
+  readonly budget: Budget;
   readonly plan: ComposedPlan;
   readonly agent: InboxRun['agent'] & {
     readonly toolExecution: 'parallel' | 'sequential';

@@ -4,7 +4,7 @@ import type { ModelTime } from '../context/seam-call.js';
 import { type Clock, monotonic, soon, systemClock } from '../lib/clock.js';
 import { AlliumError, isThenable, shown } from '../lib/errors.js';
 import { Link, type Scope, SignalCarrier } from '../lib/scope.js';
-import { type Model, type ModelPart, type ModelRequest, modelName } from '../protocol/model.js';
+import { type Model, type ModelPart, type ModelRequest, modelName } from '../messages/model.js';
 import type { ModelRun } from './model-run.js';
 import { StallWatch } from './stalls.js';
 

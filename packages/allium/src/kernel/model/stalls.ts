@@ -2,8 +2,8 @@
 import type { ModelTime } from '../context/seam-call.js';
 import { type Clock, monotonic, soon } from '../lib/clock.js';
 import { AlliumError } from '../lib/errors.js';
+import { type Model, modelName } from '../messages/model.js';
 import type { Limits } from '../protocol/limits.js';
-import { type Model, modelName } from '../protocol/model.js';
 
 /** How long a model may send nothing, and how long one call of it may take, where nothing else is said. */
 const IDLE_MS = 120_000;

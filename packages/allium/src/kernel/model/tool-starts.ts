@@ -1,5 +1,5 @@
 /** That calls begin is written before they do: after a crash those without a result are in doubt. */
-import type { AssistantMessage } from '../protocol/messages.js';
+import type { AssistantMessage } from '../messages/messages.js';
 import { ENTRY_VERSION, type EntryDraft } from '../protocol/store.js';
 import { inDoubtPolicy, type Tool } from '../protocol/tool.js';
 import type { ModelRun } from './model-run.js';

@@ -3,6 +3,7 @@
 import { guardsResponses } from '../guards/response-gate.js';
 import type { ComposedPlan } from '../layers/onion.js';
 import { AlliumError, isThenable, shown } from '../lib/errors.js';
+import type { ToolSpec } from '../messages/model.js';
 import {
   type GuardPoint,
   LAYER_HOOKS,
@@ -10,7 +11,6 @@ import {
   type MiddlewareList,
   type Seam,
 } from '../protocol/middleware.js';
-import type { ToolSpec } from '../protocol/model.js';
 import {
   type Checks,
   checkEach,

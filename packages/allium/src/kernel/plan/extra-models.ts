@@ -1,8 +1,14 @@
 /** Models that middleware call for themselves, as they declare them in `extraLlmCalls()`. */
 
 import { AlliumError, shown } from '../lib/errors.js';
-import type { ExtraModel } from '../protocol/limits.js';
+import type { Model } from '../messages/model.js';
 import type { Plan } from '../protocol/plan.js';
+
+/** A model, and the middleware that may call it. */
+export interface ExtraModel {
+  readonly by: string;
+  readonly model: Model;
+}
 
 export function extraModels(plan: Plan): readonly ExtraModel[] {
   return plan.middleware.flatMap(({ name: by, middleware }) => {

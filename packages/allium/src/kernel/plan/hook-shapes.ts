@@ -1,8 +1,8 @@
 /** What each decision hook may answer beside nothing: in words, and as a check. So too what a run layer may. */
 import { AlliumError, hasOnly, isRecord, shown } from '../lib/errors.js';
 import { unwritable } from '../lib/json-copy.js';
-import { lackOf, lackOfMessages } from '../protocol/message-input.js';
-import type { Message, ToolCall } from '../protocol/messages.js';
+import { lackOf, lackOfMessages } from '../messages/message-input.js';
+import type { Message, ToolCall } from '../messages/messages.js';
 import type { ToolResultPatch, TurnAction } from '../protocol/middleware.js';
 import { isListOf } from '../protocol/options.js';
 import type { RuleHook } from '../protocol/plan.js';

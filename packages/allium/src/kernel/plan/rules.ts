@@ -21,7 +21,7 @@ import {
   type ModelResponse,
   NOTHING,
   type ToolCall,
-} from '../protocol/messages.js';
+} from '../messages/messages.js';
 import type { AcceptVerdict, ToolResultPatch, TurnAction } from '../protocol/middleware.js';
 import type { Hooks, PlannedHook, RuleHook } from '../protocol/plan.js';
 import { isControl } from '../protocol/signals.js';

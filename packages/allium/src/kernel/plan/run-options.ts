@@ -3,10 +3,10 @@
 import type { Context } from '../context/context.js';
 import { invalidOption } from '../lib/errors.js';
 import { FOREIGN_RUN } from '../lib/foreign-names.js';
-import { checkKeys } from '../lib/shapes.js';
+import { checkKeys, checkValue } from '../lib/shapes.js';
+import { MODEL_SETTINGS } from '../messages/model.js';
 import type { GenerateRequest } from '../protocol/contexts.js';
 import { checkLimits, type Limits } from '../protocol/limits.js';
-import { checkSettings } from '../protocol/model-settings.js';
 import {
   type Checks,
   checkEach,
@@ -99,7 +99,7 @@ export function checkGenerate(request: GenerateRequest): void {
   const isTool = (one: unknown) => typeof (one as Tool | null)?.execute === 'function';
   if (tools !== undefined && !isListOf(tools, isTool))
     throw invalidOption('tools', 'a list of tools made with tool()', tools);
-  if (settings !== undefined) checkSettings('settings', settings);
+  if (settings !== undefined) checkValue('settings', MODEL_SETTINGS, settings);
 }
 
 const GENERATE_OPTIONS = ['messages', 'systemPrompt', 'tools', 'settings'];

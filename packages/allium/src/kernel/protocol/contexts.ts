@@ -11,9 +11,9 @@ import type {
   ToolContent,
   ToolMessage,
   Usage,
-} from './messages.js';
+} from '../messages/messages.js';
+import type { Model, ModelSettings, StreamTransform } from '../messages/model.js';
 import type { Seam } from './middleware.js';
-import type { Model, ModelSettings, StreamTransform } from './model.js';
 import type { Plan } from './plan.js';
 import type { RunResult, StoppingReason } from './result.js';
 import type { DeclaredOptions } from './run-options.js';

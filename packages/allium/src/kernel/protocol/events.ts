@@ -2,7 +2,13 @@
  * What a run tells while it goes on. Starts and ends always balance, those of calls that wait over a resume; what is told
  * has been journaled.
  */
-import type { AssistantMessage, ToolCall, ToolContent, ToolMessage, UserMessage } from './messages.js';
+import type {
+  AssistantMessage,
+  ToolCall,
+  ToolContent,
+  ToolMessage,
+  UserMessage,
+} from '../messages/messages.js';
 import type { RunResult } from './result.js';
 import type { PendingRequest } from './store.js';
 

@@ -1,9 +1,9 @@
 /** The one interface of middleware. Every member is optional; the kernel calls only what is defined. */
 
 import { invalidOption } from '../lib/errors.js';
+import type { Message, ModelResponse, ToolCall, ToolContent } from '../messages/messages.js';
+import type { Model } from '../messages/model.js';
 import type { Context, ModelContext, RunContext, ToolContext, TurnContext } from './contexts.js';
-import type { Message, ModelResponse, ToolCall, ToolContent } from './messages.js';
-import type { Model } from './model.js';
 import type { Plan } from './plan.js';
 import type { RunResult, StoppingReason } from './result.js';
 import type { StateCell } from './state.js';

@@ -1,7 +1,7 @@
 /** How a run ended. */
 
 import { AlliumError } from '../lib/errors.js';
-import type { Message, Usage } from './messages.js';
+import type { Message, Usage } from '../messages/messages.js';
 import type { StateCell } from './state.js';
 import type { PendingRequest } from './store.js';
 

@@ -1,8 +1,8 @@
 /** What the callers of a run pass to it. */
 
+import type { Metadata } from '../messages/messages.js';
 import type { Context } from './contexts.js';
 import type { Limits } from './limits.js';
-import type { Metadata } from './messages.js';
 import type { MiddlewareList } from './middleware.js';
 import type { Decision, RequestHandler } from './store.js';
 

@@ -4,9 +4,9 @@
  */
 
 import { invalidOption } from '../lib/errors.js';
-import type { Write } from './cells.js';
 import type { StoppingReason } from './result.js';
 import { STOPPING } from './result.js';
+import type { CellWrite } from './state.js';
 
 const CONTROL = Symbol.for('allium.control');
 
@@ -71,7 +71,7 @@ export class RestartTurn extends Error {
   constructor(
     cause: unknown,
     /** What `onError` wrote to cells: it has learnt something of the error, and the next try should know. */
-    readonly written: readonly Write[] = [],
+    readonly written: readonly CellWrite[] = [],
   ) {
     super('The turn starts again.', { cause });
   }

@@ -13,8 +13,9 @@ import { collect, failWith, scriptedModel, text, toolCalls } from 'allium/testin
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
+import { Cells } from '../context/cells.js';
 import { toJson } from '../lib/json-copy.js';
-import { Cells, type StoredCell } from './cells.js';
+import type { StoredCell } from './state.js';
 
 const counter = (scope: 'call' | 'run' | 'session' = 'session') =>
   defineState({ name: 'count', scope, initial: 0 });

@@ -92,3 +92,33 @@ interface Given<T = unknown> {
   readonly create?: () => T;
   readonly initial?: unknown;
 }
+
+/** A write to a cell that is not committed yet. */
+export interface CellWrite {
+  readonly cell: StateCell<any>;
+  /** What the write makes of the value that is there. */
+  apply(value: unknown): any;
+}
+
+/** A session or run with cells that were written. */
+export interface CellHolder {
+  /** By durable name; undefined until there is one: most runs have none, and maps are dear. */
+  cells: Map<string, StoredCell> | undefined;
+}
+
+export function storedIn(holder: CellHolder): Map<string, StoredCell> {
+  holder.cells ??= new Map();
+  return holder.cells;
+}
+
+export interface StoredCell {
+  readonly version: number;
+  readonly value: unknown;
+}
+
+export interface CellChange {
+  readonly key: string;
+  readonly version: number;
+  readonly scope: 'run' | 'session';
+  readonly value: unknown;
+}

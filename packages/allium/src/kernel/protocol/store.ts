@@ -1,8 +1,8 @@
 /** The one persistence port: a journal of entries per session, and an inbox any process may write to. */
 import { hasOnly } from '../lib/errors.js';
 import { unwritable } from '../lib/json-copy.js';
+import type { Message, ToolMessage, Usage } from '../messages/messages.js';
 import type { StoredLimits } from './limits.js';
-import type { Message, ToolMessage, Usage } from './messages.js';
 import type { RunStatus, Stop, StoppingReason } from './result.js';
 
 export type Awaitable<T> = T | Promise<T>;

@@ -4,13 +4,19 @@ import { AlliumError, invalidOption, shown } from '../lib/errors.js';
 import { copyOf } from '../lib/event-data.js';
 import { FOREIGN_TOOL } from '../lib/foreign-names.js';
 import { isFrozenJson, isPlain, kindOf, ownJson, unwritable } from '../lib/json-copy.js';
-import { checkKeys } from '../lib/shapes.js';
+import * as kinds from '../lib/kinds.js';
+import { checkKeys, type Kind } from '../lib/shapes.js';
+import { deepFreeze, type ToolContent } from '../messages/messages.js';
+import type { JsonSchema, ToolSpec } from '../messages/model.js';
+import {
+  excludesObjects,
+  isStandardSchema,
+  jsonSchemaOf,
+  type StandardSchema,
+} from '../messages/standard-schema.js';
 import type { ToolContext } from './contexts.js';
-import { deepFreeze, type ToolContent } from './messages.js';
 import type { ToolResultPatch } from './middleware.js';
-import type { JsonSchema, ToolSpec } from './model.js';
 import { isListOf } from './options.js';
-import { excludesObjects, isStandardSchema, jsonSchemaOf, type StandardSchema } from './standard-schema.js';
 
 export interface ToolOptions<Input, Output> {
   /** 1 to 64 letters, digits, `_` or `-`. */
@@ -189,6 +195,12 @@ export function isTool(value: unknown): value is Tool {
     typeof idempotent === 'boolean'
   );
 }
+
+/** A list of tools. */
+export const TOOLS: Kind<readonly Tool[]> = kinds.listOf(
+  kinds.kind('a tool', isTool),
+  'a list of tools made with tool()',
+);
 
 /** What happens to a call of it that had started and has no result. */
 export function inDoubtPolicy(tool: Tool | undefined): 'retry' | 'fail' | undefined {

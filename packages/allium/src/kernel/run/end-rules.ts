@@ -1,7 +1,7 @@
 /** The decision hooks that say whether a run goes on: the rest of the table in `rules`. */
 import type { TurnContext } from '../context/context.js';
+import type { Message } from '../messages/messages.js';
 import { ask, type Injected } from '../plan/rules.js';
-import type { Message } from '../protocol/messages.js';
 import type { Hooks, PlannedHook } from '../protocol/plan.js';
 import type { Stop, StoppingReason } from '../protocol/result.js';
 import type { Awaitable } from '../protocol/store.js';

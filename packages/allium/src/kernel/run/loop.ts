@@ -16,10 +16,10 @@ import { acceptInput, acceptQueued, appendMessages, judgeInjected, stamped } fro
 import { takeAnswers } from '../inbox/judge-answers.js';
 import { isAnswered } from '../journal/history.js';
 import type { OpenBatch } from '../journal/journaled-run.js';
+import { type AssistantMessage, NOTHING, type ToolMessage } from '../messages/messages.js';
 import { endsWith, naturalEnd, notWhole } from '../model/finish-reasons.js';
 import { type Answer, modelPhase } from '../model/model-phase.js';
 import { extraModels } from '../plan/extra-models.js';
-import { type AssistantMessage, NOTHING, type ToolMessage } from '../protocol/messages.js';
 import type { Stop } from '../protocol/result.js';
 import { kernelStop } from '../protocol/signals.js';
 import type { Awaitable } from '../protocol/store.js';

@@ -1,10 +1,10 @@
 /** Cells read from outside a run: `result.state` and `session.state()`. */
 
+import { Cells } from '../context/cells.js';
 import type { SessionState } from '../journal/session-state.js';
 import { AlliumError } from '../lib/errors.js';
-import { type CellHolder, Cells } from '../protocol/cells.js';
 import type { RunResult, StateReader } from '../protocol/result.js';
-import type { StateCell } from '../protocol/state.js';
+import type { CellHolder, StateCell } from '../protocol/state.js';
 import type { Run } from './run.js';
 
 type Keys = ReadonlyMap<StateCell<any>, string>;

@@ -3,12 +3,12 @@
 import type { Context as InternalContext } from '../context/context.js';
 import type { ObserverFeed } from '../events/observer-feed.js';
 import type { ComposedPlan } from '../layers/onion.js';
+import type { ModelSettings } from '../messages/model.js';
+import type { PriceOf } from '../messages/prices.js';
 import type { Context } from '../protocol/contexts.js';
 import type { Limits, SessionLimits } from '../protocol/limits.js';
 import type { MiddlewareList } from '../protocol/middleware.js';
-import type { ModelSettings } from '../protocol/model.js';
 import type { Plan } from '../protocol/plan.js';
-import type { PriceOf } from '../protocol/prices.js';
 import type { QueueModes } from '../protocol/run-options.js';
 import type { RequestHandler } from '../protocol/store.js';
 import type { ToolsRun } from '../tools/tools-run.js';

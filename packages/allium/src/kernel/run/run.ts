@@ -1,5 +1,6 @@
 /** A run under way: what the loop, the contexts and the layers share. */
 
+import { Cells } from '../context/cells.js';
 import { type Context, type ModelContext, type RunContext, SeamCall } from '../context/context.js';
 import type { RequestParts } from '../context/model-context.js';
 import type { Meters } from '../context/usage-meters.js';
@@ -24,13 +25,6 @@ import {
   supervised,
   untilAborted,
 } from '../lib/scope.js';
-import { generate } from '../model/generate.js';
-import type { ModelCall } from '../model/model-call.js';
-import type { Calling } from '../model/model-run.js';
-import { type CellChange, Cells } from '../protocol/cells.js';
-import type { GenerateRequest } from '../protocol/contexts.js';
-import type { AgentEvent } from '../protocol/events.js';
-import type { Budget, Limits, Reservation, SessionLimits } from '../protocol/limits.js';
 import {
   type AssistantContent,
   isNothing,
@@ -40,11 +34,19 @@ import {
   NOTHING,
   UNKNOWN_USAGE,
   type Usage,
-} from '../protocol/messages.js';
-import { type Model, modelName, type Price } from '../protocol/model.js';
+} from '../messages/messages.js';
+import { type Model, modelName, type Price } from '../messages/model.js';
+import type { Budget, Reservation } from '../model/budget.js';
+import { generate } from '../model/generate.js';
+import type { ModelCall } from '../model/model-call.js';
+import type { Calling } from '../model/model-run.js';
+import type { GenerateRequest } from '../protocol/contexts.js';
+import type { AgentEvent } from '../protocol/events.js';
+import type { Limits, SessionLimits } from '../protocol/limits.js';
 import type { Change, StateReader } from '../protocol/result.js';
 import type { DeclaredOptions, QueueModes } from '../protocol/run-options.js';
 import { type ControlSignal, controlKind } from '../protocol/signals.js';
+import type { CellChange } from '../protocol/state.js';
 import type { Awaitable, EntryDraft, Posted, RequestHandler } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
 import type { GivenUp } from '../tools/end-children.js';

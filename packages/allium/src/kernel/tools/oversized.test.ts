@@ -16,7 +16,7 @@ import { chunks, collect, type ScriptStep, scriptedModel, text, toolCalls } from
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { canonical } from '../lib/hash.js';
-import { deepFreeze } from '../protocol/messages.js';
+import { deepFreeze } from '../messages/messages.js';
 
 const deep = (levels: number): string => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`;
 const long = `{"a":${JSON.stringify('x "quoted" \\ '.repeat(800_000))}}`;

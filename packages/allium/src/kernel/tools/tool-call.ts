@@ -14,7 +14,6 @@ import { AlliumError, codeOf, isRecord, isThenable, messageOf, shown } from '../
 import { copyOf } from '../lib/event-data.js';
 import { hash } from '../lib/hash.js';
 import { Scope, untilAborted } from '../lib/scope.js';
-import type { CallDecision } from '../plan/rules.js';
 import {
   type AssistantMessage,
   deepFreeze,
@@ -22,9 +21,10 @@ import {
   type ToolContent,
   type ToolMessage,
   textOf,
-} from '../protocol/messages.js';
+} from '../messages/messages.js';
+import { describeIssues } from '../messages/standard-schema.js';
+import type { CallDecision } from '../plan/rules.js';
 import { controlKind, isControl, type Suspension } from '../protocol/signals.js';
-import { describeIssues } from '../protocol/standard-schema.js';
 import type { Awaitable, Decision, PendingRequest, Request } from '../protocol/store.js';
 import { errorResult, type Tool, type ToolResult } from '../protocol/tool.js';
 import type { ToolBatch } from './tool-batch.js';

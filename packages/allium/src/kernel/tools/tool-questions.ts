@@ -9,8 +9,8 @@ import { isAllowed } from '../journal/allowances.js';
 import { AlliumError, isThenable } from '../lib/errors.js';
 import { randomId } from '../lib/random-id.js';
 import { Scope, untilAborted } from '../lib/scope.js';
+import { deepFreeze } from '../messages/messages.js';
 import { startOf } from '../model/tool-starts.js';
-import { deepFreeze } from '../protocol/messages.js';
 import type {
   Decision,
   EntryBody,

@@ -1,6 +1,6 @@
 /** Calls that get no result of their own any more: what the history says of them instead. */
 import type { OpenRun } from '../journal/journaled-run.js';
-import { deepFreeze, type Message, textOf } from '../protocol/messages.js';
+import { deepFreeze, type Message, textOf } from '../messages/messages.js';
 import type { EntryBody } from '../protocol/store.js';
 import { errorResult, inDoubtPolicy, type Tool, type ToolResult } from '../protocol/tool.js';
 

@@ -4,7 +4,7 @@ import { collect, testModel } from 'allium/testing';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
-import { toMessages } from '../../kernel/protocol/message-input.js';
+import { toMessages } from '../../kernel/messages/message-input.js';
 import { offlineModel } from './index.js';
 
 testModel(() => offlineModel(), {

@@ -7,8 +7,8 @@ import { type } from 'arktype';
 import * as v from 'valibot';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { toMessages } from '../../kernel/protocol/message-input.js';
-import type { JsonSchema } from '../../kernel/protocol/model.js';
+import { toMessages } from '../../kernel/messages/message-input.js';
+import type { JsonSchema } from '../../kernel/messages/model.js';
 import { offlineModel } from './index.js';
 
 // Formats are a package of its own: the table says word for word what is expected of them.

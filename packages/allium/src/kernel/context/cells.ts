@@ -1,7 +1,15 @@
 /** The values of cells: what each context wrote, what waits for the next append, and what is committed. */
 import { AlliumError, messageOf, shown } from '../lib/errors.js';
 import { toJson } from '../lib/json-copy.js';
-import type { StateAccess, StateCell, StateScope } from './state.js';
+import {
+  type CellChange,
+  type CellHolder,
+  type CellWrite,
+  type StateAccess,
+  type StateCell,
+  type StateScope,
+  storedIn,
+} from '../protocol/state.js';
 
 /** A cell of the run that is not journaled: written at once, and to no overlay. */
 function isLive({ durable, scope }: StateCell<any>): boolean {
@@ -9,7 +17,7 @@ function isLive({ durable, scope }: StateCell<any>): boolean {
 }
 
 /** A value, or what makes one of the value that is there. */
-export class Write {
+export class Write implements CellWrite {
   constructor(
     readonly cell: StateCell<any>,
     /** What was written, if `fn` is undefined; otherwise what `fn` made of `seen`. */
@@ -170,7 +178,7 @@ class Inner extends Overlay {
 }
 
 /** What the writes of a cell make of its value. An indexed loop: one with `of` over a frozen list costs several times more. */
-function applied<T>(writes: readonly Write[], cell: StateCell<T>, value: T, from = 0): T {
+function applied<T>(writes: readonly CellWrite[], cell: StateCell<T>, value: T, from = 0): T {
   let now = value;
   for (let i = from; i < writes.length; i++) if (writes[i]!.cell === cell) now = writes[i]!.apply(now);
   return now;
@@ -213,7 +221,7 @@ export interface OverlayMark {
 
 /** The committed values of a session and its run, and the writes that wait for the next append. */
 export class Cells implements Base {
-  private staged: Write[] = NONE;
+  private staged: CellWrite[] = NONE;
   /** Of live cells. */ private live: Map<StateCell<any>, unknown> | undefined = undefined;
 
   constructor(
@@ -250,7 +258,7 @@ export class Cells implements Base {
     this.stageAll(overlay.standing());
   }
 
-  stageAll(writes: readonly Write[]): void {
+  stageAll(writes: readonly CellWrite[]): void {
     for (let i = 0; i < writes.length; i++)
       if (writes[i]!.cell.scope !== 'call') this.staged = added(this.staged, writes[i]!);
   }
@@ -323,34 +331,11 @@ export class Cells implements Base {
 }
 
 /** Is its cell written here for the first time? */
-function isFirst(writes: readonly Write[], place: number): boolean {
+function isFirst(writes: readonly CellWrite[], place: number): boolean {
   for (let i = 0; i < place; i++) if (writes[i]!.cell === writes[place]!.cell) return false;
   return true;
 }
 
-/** A session or run with cells that were written. */
-export interface CellHolder {
-  /** By durable name; undefined until there is one: most runs have none, and maps are dear. */
-  cells: Map<string, StoredCell> | undefined;
-}
-
 function copyOf({ cells }: CellHolder): CellHolder {
   return { cells: cells && new Map(cells) };
-}
-
-export function storedIn(holder: CellHolder): Map<string, StoredCell> {
-  holder.cells ??= new Map();
-  return holder.cells;
-}
-
-export interface StoredCell {
-  readonly version: number;
-  readonly value: unknown;
-}
-
-export interface CellChange {
-  readonly key: string;
-  readonly version: number;
-  readonly scope: 'run' | 'session';
-  readonly value: unknown;
 }

@@ -1,5 +1,6 @@
 /** Prices of models: the one a model carries, or else what `priceOf` says. */
 import { AlliumError, invalidOption, isThenable, messageOf, shown } from '../lib/errors.js';
+import type { Usage } from './messages.js';
 import { type Model, modelName, type Price } from './model.js';
 
 export type PriceOf = (model: Model) => Price | undefined;
@@ -60,3 +61,15 @@ function isAmount(value: unknown): boolean {
 }
 
 function ignore(): void {}
+
+/** What this usage costs at this price, in US dollars. */
+export function costOf(price: Price, usage: Usage): number {
+  const { input, output, cacheRead = input, cacheWrite = input } = price;
+  return (
+    (usage.inputTokens * input +
+      usage.outputTokens * output +
+      usage.cacheRead * cacheRead +
+      usage.cacheWrite * cacheWrite) /
+    1e6
+  );
+}

@@ -28,8 +28,9 @@ import {
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { deferred, settle, transcript, watch, watched } from '../../../../../test/run-checks.js';
-import { estimateTokens } from '../model/estimates.js';
-import { Budget, costOf, isCrowded } from './limits.js';
+import { costOf } from '../messages/prices.js';
+import { Budget, isCrowded } from './budget.js';
+import { estimateTokens } from './estimates.js';
 
 const input = z.object({});
 const free = tool({ name: 'free', description: '', input, execute: () => 'free' });

@@ -1,7 +1,8 @@
 /** Messages: what people, models and tools said. Frozen once they are in a history. */
 import { AlliumError, shown } from '../lib/errors.js';
 import { isPlain } from '../lib/json-copy.js';
-import { checkOptions, checkText } from './options.js';
+import * as kinds from '../lib/kinds.js';
+import { checkFields } from '../lib/shapes.js';
 
 /** Plain text. */
 export interface TextContent {
@@ -191,8 +192,7 @@ export function assistantMessage(
 
 /** A user message that no human typed: a nudge, a reminder, a correction. `source` says who wrote it. */
 export function syntheticUserMessage(text: string, options: { readonly source: string }): UserMessage {
-  checkOptions('syntheticUserMessage', options, ['source']);
-  checkText('source', options.source);
+  checkFields('syntheticUserMessage()', { source: kinds.required(kinds.text) }, options);
   return userMessage(text, { synthetic: true, source: options.source });
 }
 

@@ -1,6 +1,8 @@
 /** The model port: one method that streams. A non-streaming answer is a stream read to its end. */
-import { AlliumError, invalidOption } from '../lib/errors.js';
-import { foreignModel } from '../lib/foreign-names.js';
+import { AlliumError, invalidOption, isRecord } from '../lib/errors.js';
+import { FOREIGN_SETTINGS, foreignModel } from '../lib/foreign-names.js';
+import * as kinds from '../lib/kinds.js';
+import type { Kind } from '../lib/shapes.js';
 import type {
   FileContent,
   FinishReason,
@@ -50,6 +52,30 @@ export interface ModelSettings {
   readonly provider?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   /** Of the system prompt, as messages have it: `provider` holds options by provider name, such as a cache marker. */
   readonly systemMetadata?: Metadata;
+}
+
+/** What each setting has to be. Options for one provider are the provider's to check. */
+export const MODEL_SETTINGS: Kind = kinds.shape(
+  {
+    maxOutputTokens: kinds.integer(1),
+    temperature: kinds.number(0),
+    topP: kinds.number(0),
+    stopSequences: kinds.listOf(kinds.text, 'a list of texts'),
+    seed: kinds.integer(),
+    toolChoice: kinds.kind("'auto', 'none', 'required' or { tool: '…' }", isToolChoice),
+    responseSchema: kinds.kind('a JSON Schema as an object', isRecord),
+    provider: kinds.kind(
+      'objects of options by the name of their provider',
+      (value) => isRecord(value) && Object.values(value).every((one) => one === undefined || isRecord(one)),
+    ),
+    systemMetadata: kinds.record,
+  } satisfies { [Name in keyof ModelSettings]-?: Kind },
+  FOREIGN_SETTINGS,
+);
+
+function isToolChoice(value: unknown): boolean {
+  if (value === 'auto' || value === 'none' || value === 'required') return true;
+  return isRecord(value) && Object.keys(value).length === 1 && typeof value.tool === 'string';
 }
 
 /**
