@@ -1,6 +1,6 @@
 /** What every context has. */
 
-import { type Attribution, invalidOption } from '../lib/errors.js';
+import { type Attribution, attribute, invalidOption } from '../lib/errors.js';
 import { eventData } from '../lib/event-data.js';
 import type { Scope } from '../lib/scope.js';
 import type { Message, Metadata, ModelResponse, Usage } from '../messages/messages.js';
@@ -10,7 +10,7 @@ import type { Seam } from '../protocol/middleware.js';
 import type { Plan } from '../protocol/plan.js';
 import type { StoppingReason } from '../protocol/result.js';
 import type { DeclaredOptions } from '../protocol/run-options.js';
-import { controlKind, StopRun } from '../protocol/signals.js';
+import { controlKind, isControl, StopRun } from '../protocol/signals.js';
 import type { StateAccess } from '../protocol/state.js';
 import type { Overlay } from './cells.js';
 import type { RunPort } from './run-port.js';
@@ -207,6 +207,13 @@ export abstract class Context implements PublicContext {
   /** @internal */
   _raised(value: unknown, by: Attribution): void {
     this._run._raised(value, by, this._call);
+  }
+
+  /** @internal Notes that an error is this middleware's own, and returns it. A control signal is latched instead. */
+  _blame(middleware: string, hook: string, error: unknown, more?: Partial<Attribution>): unknown {
+    if (isControl(error)) this._run.cross(error, this, middleware);
+    else attribute(error, { middleware, hook, ...more }, this);
+    return error;
   }
 
   /** @internal Copies what every context has into a fork of it: its own writes, not those of earlier attempts. */

@@ -112,24 +112,6 @@ export class ModelContext extends Context implements PublicModelContext {
     return this._extra?.transforms;
   }
 
-  /** @internal What layers may assign, as it is now. */
-  _mark(): RequestParts {
-    return this._request;
-  }
-
-  /** @internal Did a layer assign something that others further out must not see? */
-  _isWritten(mark: RequestParts): boolean {
-    if (this._request !== mark || this.forceContinue) return true;
-    return this._extra !== undefined && (this._transforms !== undefined || this._metadata !== undefined);
-  }
-
-  /** @internal */
-  _takeBack(mark: RequestParts): void {
-    this._inner = this._offered;
-    this._request = mark;
-    if (this._extra !== undefined) this._extra.transforms = undefined;
-  }
-
   /** @internal */
   _fork(scope: Scope = this._scope): ModelContext {
     const fork = new ModelContext(this._run, scope, this._request, this._call, this);

@@ -5,7 +5,7 @@ import type { OpenRun } from '../journal/journaled-run.js';
 import type { SessionState } from '../journal/session-state.js';
 import type { Clock } from '../lib/clock.js';
 import type { Attribution } from '../lib/errors.js';
-import type { Outcome, Outermost, Scope } from '../lib/scope.js';
+import type { Scope } from '../lib/scope.js';
 import type { AssistantContent, Message, Metadata, ModelResponse, Usage } from '../messages/messages.js';
 import type { Model } from '../messages/model.js';
 import type { GenerateRequest } from '../protocol/contexts.js';
@@ -118,8 +118,6 @@ export interface RunPort extends RunFacts, RunLimits {
   carry(error: unknown, ctx: RunContext): void;
   /** `onError` may start a turn again once per middleware. */
   mayRestart(name: string): boolean;
-  /** Lets work wind down when the run is aborted, where the run waits for nothing else. */
-  superviseAlone<R>(work: Promise<unknown>, outcome: Outcome<any, R>, layer?: Outermost): Promise<R>;
 }
 
 /** A response as the transforms of this context left it. */

@@ -125,21 +125,6 @@ export class ToolContext<Args = any> extends Context implements PublicToolContex
     this._of = { assistantMessage, toolCall: Object.freeze({ ...toolCall, arguments: args }), tool, _owner };
   }
 
-  /** @internal What layers may assign, as it is now. */
-  _mark(): ToolInput<Args> {
-    return this._input;
-  }
-
-  /** @internal Did a layer assign something that others further out must not see? */
-  _isWritten(mark: ToolInput): boolean {
-    return this._input !== mark || this._metadata !== undefined;
-  }
-
-  /** @internal */
-  _takeBack(mark: ToolInput<Args>): void {
-    this._input = mark;
-  }
-
   /** @internal Arguments that a rule hook assigned: raw input, which nobody is to see before it is judged. */
   _takeOut(mark: ToolInput<Args>): { readonly args: unknown } | undefined {
     const { assigned, raw: args, timeoutMs } = this._input;

@@ -1,6 +1,5 @@
 /** Stream transforms that layers registered: what they make of a stream, or of a response that did not stream. */
 
-import { owned } from '../context/blame.js';
 import type { ModelContext } from '../context/context.js';
 import { AlliumError, isThenable, shown } from '../lib/errors.js';
 import { deepFreeze, type ModelResponse } from '../messages/messages.js';
@@ -157,7 +156,7 @@ class TransformLink {
 
   private blamed(error: unknown): unknown {
     const { by, owner } = this;
-    return this.inside && by !== undefined ? owned(by, 'transform', error, owner) : error;
+    return this.inside && by !== undefined ? owner._blame(by, 'transform', error) : error;
   }
 }
 

@@ -1,112 +1,69 @@
 /** What a layer sets going inward: each `next()` is an attempt of its own, in its own fork of the context. */
 
 import type { LayerContext } from '../context/context.js';
-import { AlliumError, isThenable } from '../lib/errors.js';
+import { noteOverride } from '../context/request-changes.js';
+import { AlliumError, isRecord, isThenable, shown } from '../lib/errors.js';
 import { Scope } from '../lib/scope.js';
+import { checkKeys } from '../lib/shapes.js';
+import type { Seam } from '../protocol/middleware.js';
+import { checkTimeout } from '../protocol/options.js';
 import type { Layer } from '../protocol/plan.js';
 import { isControl } from '../protocol/signals.js';
-import { ignore } from './layer.js';
+import type { Awaitable } from '../protocol/store.js';
+import { ignore, seenBy } from './layer.js';
 import type { Onion } from './onion.js';
-import { applyOverride } from './overrides.js';
 
 export const MAX_INWARD = 100;
 
 export type Override = Record<string, unknown> | undefined;
 
-/*
- * Attempts are made for every wrap of every call, so their fields are declared without being defined twice and are
- * assigned once, in a fixed order.
- */
-
 /** One call inward, with a scope of its own. What it came to is stored in the context of the layer that made it. */
 export class Attempt extends Scope {
-  declare readonly layer: Layer;
-  declare readonly outer: LayerContext;
-  declare ctx: LayerContext;
-  declare state: 'none' | 'pending' | 'done' | 'failed';
-  /** Its layer has ended without it: what it still brings counts for nothing. */
-  declare dropped: boolean;
+  state: 'pending' | 'done' | 'failed' = 'pending';
+  /** Its layer has ended without it, so what it still brings doesn't count. */
+  dropped = false;
   /** The result, or the error. */
-  declare value: unknown;
-  declare promise: Promise<unknown> | undefined;
+  value: unknown = undefined;
+  readonly ctx: LayerContext;
+  readonly promise: Promise<unknown>;
 
-  constructor(layer: Layer, outer: LayerContext) {
+  /** Goes in at layer `i` at once. `all`: the attempts of the layer so far, to which it adds itself. */
+  constructor(
+    private readonly layer: Layer,
+    readonly outer: LayerContext,
+    onion: Onion,
+    i: number,
+    private readonly all: Attempt[],
+    override?: Override,
+  ) {
     super(outer._scope);
-    this.layer = layer;
-    this.outer = outer;
-    this.state = 'none';
-    this.dropped = false;
-    this.value = undefined;
-    this.promise = undefined;
-    this.ctx = outer;
-  }
-
-  /** Goes in at layer `i` with a fork of its own, as the call number `ordinal` of its layer. */
-  runFork(onion: Onion, i: number, ordinal: number, override?: Override): Promise<unknown> {
-    const ctx = this.outer._fork(this);
-    if (ordinal > 1 && ctx.seam !== 'run') ctx.attempt = ordinal;
-    if (override !== undefined) applyOverride(ctx, override);
-    this.state = 'pending';
+    const ctx = outer._fork(this);
     this.ctx = ctx;
-    const promise = onion.enter(i, ctx, this) as Promise<unknown>;
-    this.promise = promise;
-    // Whoever forgets to await it is told by MISSING_AWAIT, not by an unhandled rejection.
-    if ((this.state as Attempt['state']) === 'failed') promise.then(undefined, ignore);
-    return promise;
-  }
-
-  /** Called by whatever ran inside, with its result: transforms and, for a sink, the guards come first. */
-  succeed(result: unknown): Promise<unknown> | unknown {
-    const { layer, outer } = this;
-    if (!layer.sink && (outer.seam !== 'model' || outer._transforms === undefined)) return this.keep(result);
-    const seen = outer._run.judgements.view(outer, result, layer.sink);
-    if (!isThenable(seen)) return this.keep(seen);
-    return seen.then(
-      (one) => this.keep(one),
-      (error) => this.failed(error),
+    all.push(this);
+    if (all.length > 1 && ctx.seam !== 'run') ctx.attempt = all.length;
+    if (override !== undefined) applyOverride(ctx, override);
+    this.promise = goIn(onion, i, ctx).then(
+      (result) => this.succeed(result),
+      (error) => this.fail(error),
     );
   }
 
-  completed(result: unknown): Promise<unknown> | unknown {
+  /** The layer sees the result through its transforms and, if it is a sink, through the guards. */
+  private succeed(result: unknown): Awaitable<unknown> {
     try {
-      return this.succeed(result);
+      const seen = seenBy(this.layer, this.outer, result);
+      if (!isThenable(seen)) return this.keep(seen);
+      return seen.then(
+        (one) => this.keep(one),
+        (error) => this.fail(error),
+      ) as Promise<unknown>;
     } catch (error) {
-      throw this.fail(error);
+      return this.fail(error);
     }
   }
 
-  failed(error: unknown): never {
-    throw this.fail(error);
-  }
-
-  /** What ran inside settles the attempt when it is done. */
-  settledBy(work: Promise<unknown> | unknown): Promise<unknown> {
-    if (isThenable(work))
-      return work.then(
-        (value) => this.completed(value),
-        (error) => this.failed(error),
-      ) as Promise<unknown>;
-    // An answer that is there at once must not hide that somebody forgot to await it.
-    return AT_ONCE.then(ignore).then(() => this.completed(work));
-  }
-
-  /** A rejection of the promise that `run` hands out. */
-  rejected(error: unknown): Promise<never> {
-    return Promise.reject(this.fail(error));
-  }
-
-  /** Called by whatever ran inside, with its error, which goes on as the same object. */
-  fail(error: unknown): unknown {
-    this.state = 'failed';
-    this.value = error;
-    this.close();
-    this.promise?.then(undefined, ignore);
-    if (isControl(error) && !this.dropped) this.outer._run.cross(error, this.ctx);
-    if (this.outer.seam === 'run') this.outer._run.carry(error, this.outer);
-    return error;
-  }
-
-  protected keep(result: unknown): Promise<unknown> | unknown {
+  private keep(given: unknown): unknown {
+    const result = this.distinct(given);
     this.state = 'done';
     this.value = result;
     this.close();
@@ -115,12 +72,45 @@ export class Attempt extends Scope {
     this.outer._adopt(this.ctx as never);
     return result;
   }
+
+  /** Several attempts may come to the same object. Each gets a copy, so that the layer can say which one it returns. */
+  private distinct(result: unknown): unknown {
+    const { all } = this;
+    if (all.length === 1 || !all.some((one) => one.state === 'done' && one.value === result)) return result;
+    // The content is copied too: by that a copy which a layer makes of a result is traced to its attempt.
+    const { content } = result as { readonly content?: unknown };
+    const own = Array.isArray(content) && { content: Object.freeze([...content]) };
+    return Object.freeze({ ...(result as object), ...own });
+  }
+
+  /** The error goes on as the same object. */
+  private fail(error: unknown): never {
+    this.state = 'failed';
+    this.value = error;
+    this.close();
+    // If nobody awaits it, that is reported as MISSING_AWAIT, not as an unhandled rejection.
+    this.promise.catch(ignore);
+    const { _run: run, seam } = this.outer;
+    if (isControl(error) && !this.dropped) run.cross(error, this.ctx);
+    if (seam === 'run') run.carry(error, this.outer);
+    throw error;
+  }
+}
+
+function goIn(onion: Onion, i: number, ctx: LayerContext): Promise<unknown> {
+  try {
+    const work = onion.enter(i, ctx);
+    // An answer that is there at once must not hide that somebody forgot to await it.
+    return isThenable(work) ? (work as Promise<unknown>) : AT_ONCE.then(() => work);
+  } catch (error) {
+    return Promise.reject(error);
+  }
 }
 
 const AT_ONCE = Promise.resolve();
 
-/** Counts an inward call beyond the first, or says why there may be no more. */
-export function repeat(layer: Layer, ctx: LayerContext, cause?: unknown): unknown {
+/** Counts an inward call beyond the first. Returns the error if there may be no more. */
+export function refuseRepeat(layer: Layer, ctx: LayerContext, cause?: unknown): unknown {
   if (ctx.seam === 'run')
     return new AlliumError(
       'NEXT_TWICE',
@@ -135,4 +125,35 @@ export function repeat(layer: Layer, ctx: LayerContext, cause?: unknown): unknow
     `Middleware "${layer.name}" would make inward call ${MAX_INWARD + 1} of this ${ctx.seam} call. Bound its retries.`,
     cause === undefined ? {} : { cause },
   );
+}
+
+// ── What `next({ … })` may say about the call it makes ───────────────────────────────────────────────────────
+
+const OVERRIDES: Record<Seam, readonly string[]> = {
+  run: [],
+  model: ['messages', 'systemPrompt', 'tools', 'model', 'settings'],
+  tool: ['args', 'timeoutMs'],
+};
+
+/** What is wrong with an override, if anything. Most of it is checked where the call is made. */
+export function badOverride(seam: Seam, override: unknown): unknown {
+  const next = `next() at the ${seam} seam`;
+  const refused = (why: string) => new AlliumError('INVALID_OPTION', `${next} ${why}`);
+  try {
+    if (!isRecord(override)) return refused(`takes an object of overrides, got ${shown(override)}.`);
+    if ('_call' in override) return refused('got a context, which it makes itself. Write next().');
+    if (seam === 'run' && Object.keys(override).length > 0)
+      return refused(`takes nothing, got ${shown(override)}.`);
+    checkKeys(next, override, OVERRIDES[seam]);
+    if (override.timeoutMs !== undefined) checkTimeout('timeoutMs', override.timeoutMs);
+    return undefined;
+  } catch (error) {
+    return error;
+  }
+}
+
+function applyOverride(fork: LayerContext, override: Record<string, unknown>): void {
+  for (const [key, value] of Object.entries(override))
+    if (value !== undefined) (fork as unknown as Record<string, unknown>)[key] = value;
+  if (fork.seam === 'model') noteOverride(fork);
 }

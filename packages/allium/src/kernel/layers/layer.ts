@@ -1,6 +1,5 @@
 /** One layer of the onion, and what is common to the ways layers are run: who failed, and how it is undone. */
 
-import { owned } from '../context/blame.js';
 import type { Context, LayerContext, ModelContext } from '../context/context.js';
 import { toldError } from '../guards/guards.js';
 import { AlliumError, type Attribution, isRecord, shown } from '../lib/errors.js';
@@ -10,9 +9,10 @@ import type { Layer } from '../protocol/plan.js';
 import type { RunResult } from '../protocol/result.js';
 import { STOP_REASONS } from '../protocol/result.js';
 import { isControl } from '../protocol/signals.js';
+import type { Awaitable } from '../protocol/store.js';
 import { asToolResult } from '../protocol/tool.js';
 
-/** Undoes what a hook assigned that failed and may fail open; throws its error otherwise. */
+/** A hook failed. Undoes what it assigned and returns if it fails open; otherwise throws its error. */
 export function undone(
   layer: Layer,
   hook: string,
@@ -22,7 +22,7 @@ export function undone(
   more?: Partial<Attribution>,
 ): void {
   ctx._call.check();
-  if (undo === undefined || isControl(error)) throw owned(layer.name, hook, error, ctx, more);
+  if (undo === undefined || isControl(error)) throw ctx._blame(layer.name, hook, error, more);
   undo();
   ctx._run.note(layer.name, `${hook} failed and was skipped: ${toldError(error, ctx)}`);
 }
@@ -90,6 +90,12 @@ export function wrongReturn(layer: Layer, hook: string, returned: unknown): Alli
     'INVALID_HOOK_RESULT',
     `${hook} of "${layer.name}" returned ${shown(returned)}; it returns nothing. Assign to the context instead.`,
   );
+}
+
+/** What comes out to a layer: through its transforms and, for a sink, through the guards. */
+export function seenBy(layer: Layer, ctx: LayerContext, result: unknown): Awaitable<unknown> {
+  if (!layer.sink && (ctx.seam !== 'model' || ctx._transforms === undefined)) return result;
+  return ctx._run.judgements.view(ctx, result, layer.sink);
 }
 
 export function ignore(): void {}

@@ -1,59 +1,29 @@
 /** `onError`: the catch of a layer around everything further in, at the model and tool seams. */
 
-import { owned } from '../context/blame.js';
 import type { LayerContext } from '../context/context.js';
 import { toldError } from '../guards/guards.js';
 import { AlliumError, attribute, shown } from '../lib/errors.js';
 import type { Layer } from '../protocol/plan.js';
 import { isControl, RestartTurn } from '../protocol/signals.js';
-import { Attempt, repeat } from './attempt.js';
+import { Attempt, refuseRepeat } from './attempt.js';
 import { ignore, undone } from './layer.js';
 import type { Onion } from './onion.js';
 
-/** Runs an `onError`: the catch around everything further in. Mostly nothing fails, and that is all there is to do. */
-export function runCatch(
-  onion: Onion,
-  layer: Layer,
-  i: number,
-  ctx: LayerContext,
-  attempt: Attempt | undefined,
-): Promise<unknown> {
-  const one = new Attempt(layer, ctx);
-  const tryAgain = (error: unknown): Promise<unknown> => repeatedly(onion, i, attempt, one, error);
-  return one.runFork(onion, i + 1, 1).then((result) => {
+/** Runs what is further in, and again as long as `onError` wants to. */
+export async function runCatch(onion: Onion, layer: Layer, i: number, ctx: LayerContext): Promise<unknown> {
+  const attempts: Attempt[] = [];
+  for (;;) {
+    const attempt = new Attempt(layer, ctx, onion, i + 1, attempts);
     try {
-      return attempt === undefined ? result : attempt.succeed(result);
+      return await attempt.promise;
     } catch (error) {
-      return tryAgain(error);
-    }
-  }, tryAgain);
-}
-
-/** Goes in again as long as `onError` wants to, after the first try failed. */
-async function repeatedly(
-  onion: Onion,
-  i: number,
-  attempt: Attempt | undefined,
-  first: Attempt,
-  error: unknown,
-): Promise<unknown> {
-  const { layer, outer: ctx } = first;
-  let one = first;
-  let failure = error;
-  try {
-    for (let ordinal = 1; ; ordinal++) {
-      await again(layer, ctx as Exclude<LayerContext, { seam: 'run' }>, failure, ordinal);
       try {
-        one = new Attempt(layer, ctx);
-        const result = await one.runFork(onion, i + 1, ordinal + 1);
-        return attempt === undefined ? result : attempt.succeed(result);
-      } catch (next) {
-        failure = next;
+        await again(layer, ctx as Exclude<LayerContext, { seam: 'run' }>, error, attempts.length);
+      } catch (final) {
+        if (final === error) ctx._adoptFailed(attempt.ctx);
+        throw final;
       }
     }
-  } catch (final) {
-    if (final === failure) ctx._adoptFailed(one.ctx);
-    throw attempt === undefined ? final : attempt.fail(final);
   }
 }
 
@@ -90,8 +60,8 @@ async function again(
   // The model that has just failed is no other one: nothing is left to fall back to.
   const exhausted = action === 'fallback' && ctx.seam === 'model' && ctx.model === asked;
   if ((action !== 'retry' && action !== 'fallback') || exhausted) throw error;
-  const refusal = repeat(layer, ctx, error);
-  if (refusal) throw owned(layer.name, 'onError', refusal, ctx);
+  const refusal = refuseRepeat(layer, ctx, error);
+  if (refusal) throw ctx._blame(layer.name, 'onError', refusal);
   ctx._run.note(layer.name, `${action} after: ${toldError(error, ctx)}`);
 }
 

@@ -3,7 +3,7 @@
 import type { Overlay } from '../context/cells.js';
 import { type Context, ModelContext, ModelSeam } from '../context/context.js';
 import { frozenMessages } from '../context/request-checks.js';
-import { enter } from '../layers/onion.js';
+import { Onion } from '../layers/onion.js';
 import { AlliumError } from '../lib/errors.js';
 import { Scope } from '../lib/scope.js';
 import { toMessages } from '../messages/message-input.js';
@@ -50,7 +50,7 @@ export async function generate(
   caller._call.workBegins();
   let answered = false;
   try {
-    const response = (await enter(layers, from, ctx, callModel)) as ModelResponse;
+    const response = (await new Onion(layers, callModel).enter(from, ctx)) as ModelResponse;
     call.check();
     // What the layers inside wrote goes the way of what the caller writes: an attempt that is left takes it along.
     (caller.state as Overlay).join(written);

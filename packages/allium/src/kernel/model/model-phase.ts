@@ -8,7 +8,7 @@ import { NO_VERDICTS, verdictEntries } from '../guards/call-verdicts.js';
 import { judgeInjected, stamped } from '../inbox/incoming.js';
 import { causedBy, withoutOrphans } from '../inbox/orphans.js';
 import { Onion } from '../layers/onion.js';
-import { type Outcome, Scope } from '../lib/scope.js';
+import { Scope } from '../lib/scope.js';
 import {
   type AssistantMessage,
   freezeMessage,
@@ -77,7 +77,7 @@ function contextOf(run: ModelRun, live: LiveMessage, scope: Scope): Calling {
 }
 
 /** What becomes of the answer that comes out of the layers. */
-class LayeredPhase implements Outcome<ModelResponse, Phase> {
+class LayeredPhase {
   declare readonly ctx: Calling;
 
   constructor(ctx: Calling) {
@@ -112,10 +112,15 @@ function ask(run: ModelRun, phase: LayeredPhase): Promise<Phase> {
   const { layers, onions, rules: hooks } = run.plan;
   const { ctx } = phase;
   onions.model ??= new Onion(layers.model, callModel);
-  if (hooks.transformContext.length === 0 && hooks.transformSystemPrompt.length === 0)
-    return Promise.resolve(onions.model.enterAlone(ctx, phase));
-  const work = transform(run, ctx).then(() => onions.model!.enter(0, ctx, undefined));
-  return run.superviseAlone(work as Promise<ModelResponse>, phase);
+  const onion = onions.model;
+  const transforms = hooks.transformContext.length > 0 || hooks.transformSystemPrompt.length > 0;
+  const work = transforms
+    ? transform(run, ctx).then(() => onion.enter(0, ctx))
+    : Promise.resolve(onion.enter(0, ctx));
+  return run.supervise(work as Promise<ModelResponse>).then(
+    (response) => phase.completed(response),
+    (error) => phase.failed(error),
+  );
 }
 
 /** No middleware has to do with model calls, so nobody sees their context: one serves every turn of the run. */

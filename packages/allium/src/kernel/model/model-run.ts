@@ -44,6 +44,8 @@ export interface ModelRun extends InboxRun {
   settle(price: Price | undefined, reservation: Reservation | undefined, usage: Usage): void;
   /** The cost of the usage a message carries; it leaves the list of usage that belongs to no message. */
   claimUsage(usage: Usage | undefined): Expense | undefined;
+  /** Lets work wind down when the run is aborted; does not wait for code that ignores its signal. */
+  supervise<T>(work: PromiseLike<T>, graceMs?: number): Promise<T>;
   /** A promise while the consumer is behind. */
   pressure(): Promise<void> | undefined;
 }

@@ -261,7 +261,7 @@ export async function beforeToolCall(
     const { name } = hooks[k]!;
     const block = (reason: string): CallDecision => ({ block: { reason, by: name } });
     seen[k] = rewrites;
-    const before = ctx._mark();
+    const before = ctx._input;
     let answer: ToolAnswer | undefined;
     let written: { readonly args?: unknown } | undefined;
     try {

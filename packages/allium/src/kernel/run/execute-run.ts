@@ -7,18 +7,17 @@ import { type Due, drain } from '../inbox/inbox.js';
 import { judgeOptions } from '../inbox/incoming.js';
 import { leaveAnswers } from '../inbox/judge-answers.js';
 import { afterActive } from '../journal/active-time.js';
-import { enter } from '../layers/onion.js';
+import { Onion } from '../layers/onion.js';
 import {
   AlliumError,
   type Attribution,
   attribute,
   codeOf,
   errorKind,
-  isThenable,
   messageOf,
   sessionConflict,
 } from '../lib/errors.js';
-import { type Outcome, type Scope, Supervisor } from '../lib/scope.js';
+import type { Scope } from '../lib/scope.js';
 import { NONE_DECLARED } from '../plan/run-options.js';
 import type { RunResult, RunStatus, Stop } from '../protocol/result.js';
 import { RunError } from '../protocol/result.js';
@@ -49,7 +48,7 @@ export async function execute(start: Start): Promise<RunResult> {
     let ended: Ended;
     try {
       if (run.options !== NONE_DECLARED && run.plan.guards.input.length > 0) await judgeOptions(run, ctx);
-      const result = (await inLayers(run, ctx)) as RunResult;
+      const result = await inLayers(run, ctx);
       const { latched } = run.call;
       // What a layer swallowed counts all the same.
       const swallowed = latched !== undefined && result.status === 'done';
@@ -94,47 +93,23 @@ async function inTime(begun: Promise<Run>, { agent, options, scope }: Start): Pr
 }
 
 /** The run layers around the loop. Code in them that ignores an abort is left behind. */
-function inLayers(run: Run, ctx: RunContext): Awaitable<unknown> {
-  const { layers } = run.plan;
+function inLayers(run: Run, ctx: RunContext): Promise<RunResult> {
   // Twice the time of what is further in, which has to be over first: it answers the calls that are still open.
   const graceMs = 2 * run.agent.teardownTimeoutMs;
-  if (layers.run.length === 0) {
-    run.loop = 'begun';
-    return new Supervisor(run.scope, run.clock.setTimer, graceMs).wait(
-      converse(run, ctx),
-      new Core(run, ctx),
-    );
-  }
-  const work = enter(layers.run, 0, ctx, (inner: RunContext) => core(run, inner));
-  return isThenable(work) ? run.supervise(work, graceMs) : work;
+  const onion = new Onion(run.plan.layers.run, (inner: RunContext) => insideLayers(run, inner));
+  return run.supervise(Promise.resolve(onion.enter(0, ctx)) as Promise<RunResult>, graceMs);
 }
 
-/** Inside all run layers: the loop. */
-function core(run: Run, ctx: RunContext): Promise<RunResult> {
+/** Inside all run layers: the loop. A stop becomes a result here; errors and aborts go on outward. */
+async function insideLayers(run: Run, ctx: RunContext): Promise<RunResult> {
   if (run.loop === 'to come') run.loop = 'begun';
-  const outcome = new Core(run, ctx);
-  return converse(run, ctx).then(
-    (stop) => outcome.completed(stop),
-    (error) => outcome.failed(error),
-  );
-}
-
-/** What becomes of the end of the loop. A stop becomes a result here; errors and aborts go on outward. */
-class Core implements Outcome<Stop, RunResult> {
-  constructor(
-    private readonly run: Run,
-    private readonly ctx: RunContext,
-  ) {}
-
-  completed(stop: Stop): RunResult {
-    return resultOf(this.run, STATUS[stop.reason] ?? 'stopped', stop);
-  }
-
-  failed(error: unknown): RunResult {
-    const { run } = this;
+  try {
+    const stop = await converse(run, ctx);
+    return resultOf(run, STATUS[stop.reason] ?? 'stopped', stop);
+  } catch (error) {
     const kind = controlKind(error);
-    if (kind === 'stop') return endedBy(run, error, this.ctx).result;
-    // Whoever swallows an abort has not undone it.
+    if (kind === 'stop') return endedBy(run, error, ctx).result;
+    // Swallowing an abort does not undo it.
     if (kind === 'abort' && run.loop !== 'given up') run.call.latch(error);
     throw error;
   }

@@ -17,14 +17,7 @@ import type { SessionState } from '../journal/session-state.js';
 import type { ComposedPlan } from '../layers/onion.js';
 import type { Clock } from '../lib/clock.js';
 import { type Attribution, attribute, codeOf } from '../lib/errors.js';
-import {
-  type Outcome,
-  type Outermost,
-  type Scope,
-  Supervisor,
-  supervised,
-  untilAborted,
-} from '../lib/scope.js';
+import { type Scope, supervised, untilAborted } from '../lib/scope.js';
 import {
   type AssistantContent,
   isNothing,
@@ -126,7 +119,6 @@ export class Run implements ToolsRun {
   private named: { readonly model: Model; readonly name: string } | undefined;
   private unjournaled: Expense[] = [];
   private gate: RequestGate | undefined;
-  private supervisor: Supervisor | undefined;
   /** Of most runs nobody wants to know. */
   private time: ActiveTime | undefined;
   /** Requests without calls that lack a result and results that lack a call. */
@@ -341,12 +333,6 @@ export class Run implements ToolsRun {
   /** Lets work wind down when the run is aborted; does not wait for code that ignores its signal. */
   supervise<T>(work: PromiseLike<T>, graceMs = this.agent.teardownTimeoutMs): Promise<T> {
     return supervised(work, this.scope, this.clock.setTimer, graceMs);
-  }
-
-  /** The same where the run waits for nothing else. */
-  superviseAlone<R>(work: Promise<unknown>, outcome: Outcome<any, R>, layer?: Outermost): Promise<R> {
-    this.supervisor ??= new Supervisor(this.scope, this.clock.setTimer, this.agent.teardownTimeoutMs);
-    return this.supervisor.wait(work, outcome, layer);
   }
 
   /** Time spent in here is not active time, of the parent neither. */

@@ -6,7 +6,6 @@ import { endOf, toolCallLimit } from '../context/stop-checks.js';
 import type { OpenBatch } from '../journal/journaled-run.js';
 import { Onion } from '../layers/onion.js';
 import { messageOf } from '../lib/errors.js';
-import type { Outcome } from '../lib/scope.js';
 import { type AssistantMessage, NOTHING, type ToolMessage } from '../messages/messages.js';
 import { startOf } from '../model/tool-starts.js';
 import { Aborted, controlKind, type StopRun, type Suspension } from '../protocol/signals.js';
@@ -38,7 +37,7 @@ interface BatchOptions {
 }
 
 /** The calls of a message, or what is left of them after a resume. */
-export class ToolBatch implements Outcome<unknown, BatchOutcome> {
+export class ToolBatch {
   declare readonly runner: ToolsRun;
   declare readonly batch: OpenBatch;
   declare readonly options: BatchOptions;
@@ -272,7 +271,7 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
     try {
       const { onion } = this;
       call.goIn();
-      work = onion ? onion.enter(0, call.ctx, undefined) : this.innermost(call, call.ctx);
+      work = onion ? onion.enter(0, call.ctx) : this.innermost(call, call.ctx);
     } catch (error) {
       return this.gaveUp(call, error);
     }
@@ -294,20 +293,15 @@ export class ToolBatch implements Outcome<unknown, BatchOutcome> {
     try {
       const { onion } = this;
       call.goIn();
-      if (onion) return onion.enterAlone(call.ctx, this);
-      work = this.innermost(call, call.ctx);
+      work = onion ? onion.enter(0, call.ctx) : this.innermost(call, call.ctx);
     } catch (error) {
-      return this.failed(error);
+      return this.over(error, true);
     }
-    return work instanceof Promise ? this.runner.superviseAlone(work, this) : this.completed(work);
-  }
-
-  completed(result: unknown): Awaitable<BatchOutcome> {
-    return this.over(result, false);
-  }
-
-  failed(error: unknown): Awaitable<BatchOutcome> {
-    return this.over(error, true);
+    if (!(work instanceof Promise)) return this.over(work, false);
+    return this.runner.supervise(work).then(
+      (result) => this.over(result, false),
+      (error) => this.over(error, true),
+    );
   }
 
   private over(value: unknown, failed: boolean): Awaitable<BatchOutcome> {

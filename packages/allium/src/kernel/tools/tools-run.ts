@@ -12,8 +12,6 @@ export interface ToolsRun extends ModelRun {
   readonly asked: boolean;
   /** A call gets no result of its own. */
   giveUp(messageId: string, index: number): void;
-  /** Lets work wind down when the run is aborted; does not wait for code that ignores its signal. */
-  supervise<T>(work: PromiseLike<T>, graceMs?: number): Promise<T>;
   /** Time spent in here is not active time. */
   paused<T>(wait: () => Promise<T>): Promise<T>;
   /** Nobody here knows how far it got: from here on nothing is written. */
