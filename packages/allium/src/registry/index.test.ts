@@ -20,11 +20,16 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { camelCase } from '../../../../scripts/layout.mjs';
 import { alliumFolder } from '../../../../scripts/repository.mjs';
+import { guardrailArguments } from '../../../../test/guardrail-arguments.js';
 import { middlewareArguments } from '../../../../test/middleware-arguments.js';
 
 const folders = readdirSync(join(alliumFolder, 'src/middleware'), { withFileTypes: true })
   .filter((entry) => entry.isDirectory())
   .map(({ name }) => name);
+/** Folders of @allium/guardrails that hold one. */
+const guardrails = readdirSync(join(alliumFolder, '../guardrails/src')).filter((name) =>
+  existsSync(join(alliumFolder, '../guardrails/src', name, 'README.md')),
+);
 const temporary = mkdtempSync(join(tmpdir(), 'allium-registry-'));
 afterAll(() => rmSync(temporary, { recursive: true, force: true }));
 
@@ -36,7 +41,7 @@ describe('the middleware of the box', () => {
       registered('middleware')
         .map(({ name }) => name)
         .sort(),
-    ).toEqual(folders.sort());
+    ).toEqual([...folders, ...guardrails].sort());
     for (const name of folders) expect(box, name).toHaveProperty(camelCase(name));
   });
 
@@ -64,6 +69,27 @@ describe('the middleware of the box', () => {
       'Expected `attempts` to be an integer from 1 to 100, got 0.',
     );
     await expect(resolveMiddleware('retry', { atempts: 1 })).rejects.toThrow('Did you mean `attempts`?');
+  });
+});
+
+describe('the guardrails', () => {
+  it.each(guardrails)('%s is made by name', async (name) => {
+    const load = () => import('@allium/guardrails');
+    const options = guardrailArguments[name] ?? {};
+    expect(await resolveMiddleware(name, options, { load })).toMatchObject({ name });
+    await expect(resolveMiddleware(name, { nosuchoption: 1 }, { load })).rejects.toThrow('nosuchoption');
+  });
+
+  it('say what to install where their package is not there', async () => {
+    const load = (name: string) =>
+      Promise.reject(
+        Object.assign(new Error(`Cannot find package '${name}'`), { code: 'ERR_MODULE_NOT_FOUND' }),
+      );
+    await expect(resolveMiddleware('pii', {}, { load })).rejects.toMatchObject({
+      code: 'MISSING_DEPENDENCY',
+      message:
+        '"pii" needs the package @allium/guardrails, which is not installed. Run `npm install @allium/guardrails`.',
+    });
   });
 });
 

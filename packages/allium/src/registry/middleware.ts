@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import type { JsonSchema } from '../kernel/messages/model.js';
 import type { Middleware } from '../kernel/protocol/middleware.js';
 import type { Awaitable } from '../kernel/protocol/store.js';
+import { guardrailEntries } from './guardrails.js';
 import { MIDDLEWARE } from './middleware-table.js';
 import { resolveModel } from './models.js';
 import {
@@ -100,19 +101,25 @@ const IN_FILES: Readonly<Record<string, InFiles>> = {
   },
 };
 
+const box = Object.entries(MIDDLEWARE).map(([name, { load, shape }]) => {
+  const { properties, adapt } = IN_FILES[name] ?? { properties: {} };
+  return {
+    name,
+    optionsSchema: { ...shape, properties: { ...(shape.properties as object), ...properties } },
+    factory: async (options: never, context: FactoryContext) => {
+      const factory = await load();
+      return factory((adapt ? await adapt(options, context) : options) as never);
+    },
+  };
+});
+
+const guardrails = guardrailEntries(async ({ model, ...rest }, context) =>
+  model === undefined ? rest : { ...rest, model: await modelIn(context, model) },
+);
+
 const registry = new Registry<Middleware>(
   'middleware',
-  Object.entries(MIDDLEWARE).map(([name, { load, shape }]) => {
-    const { properties, adapt } = IN_FILES[name] ?? { properties: {} };
-    return {
-      name,
-      optionsSchema: { ...shape, properties: { ...(shape.properties as object), ...properties } },
-      factory: async (options: never, context: FactoryContext) => {
-        const factory = await load();
-        return factory((adapt ? await adapt(options, context) : options) as never);
-      },
-    };
-  }),
+  [...box, ...guardrails],
   (made) => typeof made === 'object' && made !== null,
 );
 

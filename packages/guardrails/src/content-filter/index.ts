@@ -1,0 +1,66 @@
+/** Keeps words and patterns of yours out of what goes in and comes out. */
+import type { Middleware } from 'allium';
+import { checkFields, type Kind, kinds, type OptionsOf } from 'allium/kit';
+import type { Finding } from '../scan/finding.js';
+import { EVERY_TEXT, SEARCH_FIELDS, searchGuard } from '../scan/guard.js';
+import { linearPattern, type Search, wordPattern } from '../scan/patterns.js';
+
+const OPTIONS = {
+  ...SEARCH_FIELDS,
+  /** Words and phrases that may not pass, as whole words, in any case. */
+  keywords: kinds.listOf(kinds.nonEmptyText),
+  /** Patterns that may not pass: regular expressions, or their sources. They run in linear time (RE2). */
+  patterns: kinds.listOf(
+    kinds.kind<RegExp | string>(
+      'a regular expression or its source',
+      (value) => value instanceof RegExp || (typeof value === 'string' && value !== ''),
+      { schema: { type: 'string' } },
+    ),
+  ) as Kind<readonly (RegExp | string)[]>,
+  /** Stands where something was cut. @default '[removed]' */
+  replacement: kinds.text,
+};
+
+export type ContentFilterOptions = OptionsOf<typeof OPTIONS>;
+
+/** How long a match of a pattern may be for a stream to be cut in time, unless `window` says otherwise. */
+const PATTERN_WINDOW = 128;
+
+/**
+ * Cuts, refuses or reports words and patterns, streamed or not.
+ *
+ * @example
+ * new Agent({ model, middleware: [contentFilter({ keywords: ['project falcon'], action: 'block' })] });
+ */
+export function contentFilter(options: ContentFilterOptions = {}): Middleware {
+  checkFields('contentFilter()', OPTIONS, options);
+  const {
+    keywords = [],
+    patterns = [],
+    action = 'redact',
+    replacement = '[removed]',
+    on = EVERY_TEXT,
+  } = options;
+  const searches: [string, Search][] = patterns.map((pattern, i) => [
+    `pattern-${i + 1}`,
+    linearPattern(`patterns[${i}]`, pattern),
+  ]);
+  if (keywords.length > 0) searches.unshift(['keyword', wordPattern(keywords)]);
+  const longest = Math.max(1, ...keywords.map((word) => word.length + 8 * (word.split(/\s+/).length - 1)));
+  const window =
+    options.window ?? (patterns.length > 0 ? Math.max(PATTERN_WINDOW, longest + 2) : longest + 2);
+  return searchGuard({
+    name: options.name ?? 'content-filter',
+    on,
+    action,
+    onFail: options.onFail,
+    window,
+    // From the beginning, whatever is decided: where a match of somebody's pattern begins depends on the one before it.
+    detect(text) {
+      const found: Finding[] = [];
+      for (const [kind, search] of searches) search(text, (start, end) => found.push({ start, end, kind }));
+      return found;
+    },
+    replace: () => replacement,
+  });
+}

@@ -1,0 +1,90 @@
+/** A guardrail of your own, in ten lines. */
+import {
+  type Awaitable,
+  defineMiddleware,
+  type Guard,
+  type GuardContext,
+  type GuardSubject,
+  type Middleware,
+  type Model,
+  type Span,
+  type Verdict,
+  type Window,
+} from 'allium';
+import { checkFields, invalidOption, kinds, type OptionsOf } from 'allium/kit';
+import { COMMON_FIELDS, EVERY_TEXT } from '../scan/guard.js';
+
+/** What a check says of a text: spans that may not pass, `true` or a reason if none of it may, nothing if all is well. */
+export type Checked = readonly Span[] | boolean | string | undefined;
+
+const hold = kinds.either(
+  kinds.oneOf('full'),
+  kinds.kind<Window>('window(n)', (value) => Number.isInteger(value?.chars) && value.chars >= 1),
+);
+
+const OPTIONS = {
+  ...COMMON_FIELDS,
+  /** Looks at each text, at once, and returns what may not pass. While text streams it is asked again with more of it. */
+  check: kinds.func<(text: string, ctx: GuardContext) => Checked>(),
+  /** Judges the whole text, call or result, and may take its time: for models and services. */
+  judge:
+    kinds.func<(subject: GuardSubject, ctx: GuardContext) => Awaitable<Verdict | boolean | string | void>>(),
+  /** How much streamed text waits for `check`: `window(n)` catches every match of up to n characters. @default 'full' */
+  hold,
+  /** Stands where a span was cut. @default '[redacted]' */
+  replacement: kinds.text,
+  /** Models that `judge` asks through `ctx.context.generate()`. */
+  models: kinds.listOf(kinds.methods<Model>('stream')),
+};
+
+export type GuardrailOptions = OptionsOf<typeof OPTIONS>;
+
+/**
+ * Makes a guardrail of a function.
+ *
+ * @example
+ * guardrail({ name: 'no-shouting', check: (text) => /[A-Z]{12}/.test(text) && 'Please do not shout.', action: 'block' });
+ */
+export function guardrail(options: GuardrailOptions): Middleware {
+  checkFields('guardrail()', OPTIONS, options);
+  const { check, judge, on = EVERY_TEXT, action = 'redact', models = [], replacement } = options;
+  if (!check && !judge) throw invalidOption('check', 'a function, unless `judge` is one', check);
+  if (judge && typeof options.hold === 'object')
+    throw invalidOption('hold', "'full' beside `judge`, which looks at whole texts", options.hold);
+  const guard: Guard = {
+    on,
+    action,
+    hold: options.hold ?? 'full',
+    ...(replacement !== undefined && { replacement }),
+    ...(check && { find: (text, ctx) => spansOf(check(text, ctx), text) }),
+    ...(judge && {
+      judge(subject, ctx) {
+        const said = judge(subject, ctx);
+        return said instanceof Promise
+          ? said.then(verdictOf)
+          : verdictOf(said as Verdict | boolean | string | void);
+      },
+    }),
+  };
+  return defineMiddleware({
+    name: options.name ?? 'guardrail',
+    ...(options.onFail && { onFail: options.onFail }),
+    traits: ['protects'],
+    ...(models.length > 0 && { extraLlmCalls: () => models }),
+    guard,
+  });
+}
+
+/** A check that objects to a text as a whole objects to all of it. */
+function spansOf(said: Checked, text: string): readonly Span[] {
+  if (said === undefined || said === false || said === null) return [];
+  if (said === true || typeof said === 'string') return text === '' ? [] : [{ start: 0, end: text.length }];
+  return said;
+}
+
+/** `true` and a reason refuse. */
+function verdictOf(said: Verdict | boolean | string | void): Verdict | undefined {
+  if (said === undefined || said === false || said === null) return undefined;
+  if (said === true) return { type: 'deny' };
+  return typeof said === 'string' ? { type: 'deny', reason: said } : said;
+}

@@ -1,0 +1,190 @@
+import { Agent, textOf, tool } from 'allium';
+import { chunks, collect, scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { PII_TYPES, piiDetector } from './detect.js';
+import { type PiiOptions, pii } from './index.js';
+
+const ANSWER = 'Write to ann.lee@example.org, call +44 20 7946 0958 or pay with 4111 1111 1111 1111.';
+const CLEAN = 'Write to [email], call [phone] or pay with [credit-card].';
+
+testMiddleware(() => pii(), {
+  name: 'pii',
+  describe,
+  it,
+  scenarios: [
+    { name: 'data in an answer', answers: [text(ANSWER)] },
+    {
+      name: 'data in arguments',
+      answers: [toolCalls({ name: 'kit_echo', args: { value: ANSWER } }), text('Done.')],
+    },
+  ],
+});
+
+const detect = piiDetector({ types: PII_TYPES });
+const found = (given: string) =>
+  detect(given, 0).map(({ start, end, kind }) => [kind, given.slice(start, end)]);
+
+describe('what pii finds', () => {
+  it.each([
+    ['email', 'ann.lee+x@mail.example.co.uk'],
+    ['email', 'jörg@bücher.example'],
+    ['phone', '+1 415 555 2671'],
+    ['phone', '+49 (0)30 901820'],
+    ['phone', '(415) 555-2671'],
+    ['credit-card', '4111 1111 1111 1111'],
+    ['credit-card', '378282246310005'],
+    ['iban', 'DE89 3704 0044 0532 0130 00'],
+    ['iban', 'GB82WEST12345698765432'],
+    ['ip', '203.0.113.77'],
+    ['ip', '2001:db8:85a3::8a2e:370:7334'],
+    ['mac', '3c:5a:b4:01:9f:ee'],
+    ['mac', '3C5A.B401.9FEE'],
+    ['ssn', '536-22-8145'],
+    ['national-id', 'RSSMRA85T10A562S'],
+    ['national-id', '12345678Z'],
+    ['national-id', 'AB 12 34 56 C'],
+    ['national-id', '529.982.247-25'],
+    ['national-id', '850709-9805'],
+  ])('%s: %s', (kind, value) => {
+    expect(found(`It is ${value}, I think.`)).toEqual([[kind, value]]);
+    expect(found(value)).toEqual([[kind, value]]);
+  });
+
+  it('finds the credentials in an address, and leaves the rest', () => {
+    expect(found('See https://ann:hunter2@x.org/a?b=c.')).toEqual([['url', 'ann:hunter2']]);
+    expect(found('Use https://user:$PASSWORD@x.org.')).toEqual([]);
+  });
+
+  it.each([
+    'Released as version 10.0.19041.1 and v1.2.3.4, see section 3.2.1.4.',
+    'npm install lodash@4.17.21 @types/node@20.1.0, logo@2x.png, git@github.com:a/b.git',
+    'order 4111111111111111, IMEI 490154203237518, ISBN 978-3-16-148410-0',
+    '2026-11-17 05:17:54, 1700000000000, 12:30:45, 127.0.0.1, 255.255.255.0',
+    'std::vector<int> a::b, 00:00:00:00:00:00, f81d4fae-7dec-11d0-a765-00a0c91e6bf6',
+    'GB82WEST12345698765433 and 4111 1111 1111 1112 and 000-12-3456',
+    '1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16',
+  ])('leaves alone: %s', (given) => {
+    expect(found(given)).toEqual([]);
+  });
+
+  it('takes time proportional to the text, whatever stands in it', () => {
+    const pieces = [
+      '4111 1111 1111 1112 ',
+      'a@b.',
+      '+1 ',
+      '1.2.3.4',
+      '0 ',
+      'a:',
+      '://a:b',
+      '"@',
+      '1',
+      'aa-',
+      '(0',
+    ];
+    for (const piece of pieces) {
+      const [short, long] = [20_000, 200_000].map((length) => {
+        const given = piece.repeat(length / piece.length);
+        const started = process.cpuUsage();
+        detect(given, 0);
+        const { user } = process.cpuUsage(started);
+        return user;
+      });
+      // Ten times the text; a hundred times the time would be quadratic.
+      expect(long! / Math.max(short!, 2000), piece).toBeLessThan(60);
+    }
+  });
+});
+
+/** What an agent with it answers when its model says this. */
+async function answered(said: string, options: PiiOptions = {}): Promise<string> {
+  const agent = new Agent({ model: scriptedModel([said]), middleware: [pii(options)] });
+  return (await agent.run('Well?')).text;
+}
+
+describe('pii', () => {
+  it('cuts the same out of an answer, however it is cut into pieces', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 24 }), { maxLength: 12 }), async (cuts) => {
+        const pieces: string[] = [];
+        let rest = `${ANSWER} ${ANSWER}`;
+        for (const cut of cuts) {
+          pieces.push(rest.slice(0, cut));
+          rest = rest.slice(cut);
+        }
+        const model = scriptedModel([chunks(...pieces, rest)]);
+        const { events, result } = await collect(new Agent({ model, middleware: [pii()] }).stream('Well?'));
+        expect(result?.text).toBe(`${CLEAN} ${CLEAN}`);
+        expect(JSON.stringify(events)).not.toMatch(/ann\.lee|7946|4111/);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('cleans input, arguments at any depth, keys and numbers, results and their details', async () => {
+    const seen: unknown[] = [];
+    const look = tool({
+      name: 'look',
+      description: 'Looks.',
+      input: z.any(),
+      execute(args) {
+        seen.push(args);
+        return { content: 'From bob@example.org', details: { by: 'bob@example.org' } };
+      },
+    });
+    const args = { deep: [{ 'ann@example.org': 4111111111111111 }] };
+    const model = scriptedModel([toolCalls({ name: 'look', args }), text('Done.')]);
+    const agent = new Agent({ model, tools: [look], middleware: [pii()] });
+    const { messages } = await agent.run('I am ann@example.org');
+    expect(seen).toEqual([{ deep: [{ '[email]': '[credit-card]' }] }]);
+    expect(textOf(messages[0]!)).toBe('I am [email]');
+    expect(JSON.stringify([messages, model.requests])).not.toMatch(/ann@|bob@|4111/);
+  });
+
+  it('masks', async () => {
+    expect(await answered(ANSWER, { strategy: 'mask' })).toBe(
+      'Write to a***@example.org, call +** ** **** **58 or pay with **** **** **** 1111.',
+    );
+    expect(await answered('203.0.113.77 and 3c:5a:b4:01:9f:ee', { strategy: 'mask' })).toBe(
+      '203.*** and **:**:**:01:9f:ee',
+    );
+  });
+
+  it('hashes: the same for the same value however it is written, another with another key', async () => {
+    const [first, second] = (
+      await answered('4111 1111 1111 1111 4111-1111-1111-1111', { strategy: 'hash', key: 'k' })
+    ).split(' ');
+    expect(first).toMatch(/^\[credit-card:[0-9a-f]{12}\]$/);
+    expect(second).toBe(first);
+    expect(await answered('4111 1111 1111 1111', { strategy: 'hash', key: 'other' })).not.toBe(first);
+  });
+
+  it('looks only for what it is told to, and lets pass what it is told to', async () => {
+    expect(await answered(ANSWER, { types: ['email'] })).toBe(
+      ANSWER.replace('ann.lee@example.org', '[email]'),
+    );
+    expect(await answered('a@x.org b@x.org', { allow: ['A@x.org'] })).toBe('a@x.org [email]');
+  });
+
+  it('asks a recognizer for what no pattern can find', async () => {
+    const recognize = (given: string) =>
+      [...given.matchAll(/Ann Lee/g)].map(({ index }) => ({ start: index, end: index + 7, kind: 'person' }));
+    expect(await answered('Ask Ann Lee.', { recognize })).toBe('Ask [person].');
+  });
+
+  it('knows national numbers of countries', async () => {
+    expect(await answered('020 7946 0958', {})).toBe('020 7946 0958');
+    expect(await answered('020 7946 0958', { countries: ['GB'] })).toBe('[phone]');
+    expect(await answered('Tel.: 020 7946 0958')).toBe('Tel.: [phone]');
+  });
+
+  it.each([
+    [{ types: ['mail'] }, 'Expected `types[0]` to be '],
+    [{ strategy: 'hash' }, 'Expected `key` to be a secret text'],
+    [{ countries: ['uk'] }, 'Expected `countries[0]` to be two capitals'],
+    [{ type: [] }, 'Unknown option `type` of pii(). Did you mean `types`?'],
+  ])('refuses %j', (options, message) => {
+    expect(() => pii(options as never)).toThrow(message);
+  });
+});

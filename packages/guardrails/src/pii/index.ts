@@ -1,0 +1,83 @@
+/** Keeps personal data from models, tools, logs and readers. */
+import type { Middleware } from 'allium';
+import { checkFields, invalidOption, type Kind, kinds, type OptionsOf } from 'allium/kit';
+import type { Finding } from '../scan/finding.js';
+import { EVERY_TEXT, SEARCH_FIELDS, searchGuard } from '../scan/guard.js';
+import { PII_TYPES, type PiiType, piiDetector } from './detect.js';
+import { hashed, masked, redacted } from './strategies.js';
+
+/** A part of a text that a recognizer of yours found. */
+export interface Recognized {
+  readonly start: number;
+  readonly end: number;
+  /** What it is, such as `person` or `address`. */
+  readonly kind: string;
+}
+
+const OPTIONS = {
+  ...SEARCH_FIELDS,
+  /** What to look for. @default everything it knows */
+  types: kinds.listOf(kinds.oneOf(...PII_TYPES)) as Kind<readonly PiiType[]>,
+  /**
+   * What stands in its place: `redact` puts `[email]`, `mask` keeps the last digits, `hash` puts the same code for the
+   * same value. @default 'redact'
+   */
+  strategy: kinds.oneOf('redact', 'mask', 'hash'),
+  /** A secret of yours that `hash` is made with. */
+  key: kinds.nonEmptyText,
+  /** Countries (ISO 3166, such as `GB`) whose national phone numbers count without a word such as "Tel." before them. */
+  countries: kinds.listOf(kinds.nonEmptyText),
+  /** Addresses and numbers that may pass, such as your own. */
+  allow: kinds.listOf(kinds.nonEmptyText),
+  /**
+   * Finds what no pattern can, such as names and postal addresses: a model or library of yours. It answers at once, and
+   * the same for the same text.
+   */
+  recognize: kinds.func<(text: string) => readonly Recognized[]>(),
+};
+
+export type PiiOptions = OptionsOf<typeof OPTIONS>;
+
+/**
+ * Takes personal data out of every text, streamed or not: addresses of e-mail, phone numbers, numbers of cards and
+ * accounts, IP and MAC addresses, social security numbers and other national ids, passwords in addresses.
+ *
+ * @example
+ * new Agent({ model, middleware: [pii({ types: ['email', 'phone'], strategy: 'mask' })] });
+ */
+export function pii(options: PiiOptions = {}): Middleware {
+  checkFields('pii()', OPTIONS, options);
+  const { types = PII_TYPES, strategy = 'redact', key, countries = [], allow = [], recognize } = options;
+  const { action = 'redact', on = EVERY_TEXT } = options;
+  if (strategy === 'hash' && key === undefined)
+    throw invalidOption(
+      'key',
+      "a secret text for strategy 'hash': without one, a number is soon guessed",
+      key,
+    );
+  for (const [i, country] of countries.entries())
+    if (!/^[A-Z]{2}$/.test(country))
+      throw invalidOption(`countries[${i}]`, 'two capitals such as GB', country);
+  const known = piiDetector({ types, countries });
+  const allowed = new Set(allow.map((value) => value.toLowerCase()));
+  const detect = (text: string, from: number): Finding[] => {
+    const found = known(text, from);
+    if (recognize) found.push(...recognize(text));
+    return allowed.size === 0
+      ? found
+      : found.filter(({ start, end }) => !allowed.has(text.slice(start, end).toLowerCase()));
+  };
+  return searchGuard({
+    name: options.name ?? 'pii',
+    on,
+    action,
+    onFail: options.onFail,
+    window: options.window ?? 128,
+    detect,
+    replace(finding, text) {
+      if (strategy === 'redact') return redacted(finding);
+      const value = text.slice(finding.start, finding.end);
+      return strategy === 'mask' ? masked(finding, value) : hashed(finding, value, key!);
+    },
+  });
+}

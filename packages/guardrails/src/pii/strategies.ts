@@ -1,0 +1,36 @@
+/** What stands in the place of personal data. */
+import { createHmac } from 'node:crypto';
+import type { Finding } from '../scan/finding.js';
+
+/** `[email]` */
+export function redacted({ kind }: Finding): string {
+  return `[${kind}]`;
+}
+
+/** Keeps what tells two of them apart for a person who knows them, and hides the rest: `**** **** **** 1111`. */
+export function masked({ kind }: Finding, value: string): string {
+  if (kind === 'email') {
+    const at = value.lastIndexOf('@');
+    return `${value.slice(0, 1)}***${value.slice(at)}`;
+  }
+  if (kind === 'ip') return value.replace(/([.:])[0-9a-f]+(?:[.:]+[0-9a-f]*)+$/i, (_, sign) => `${sign}***`);
+  if (kind === 'mac') return value.replace(/[0-9a-f](?=.{9})/gi, '*');
+  if (kind === 'url') return '***:***';
+  const shown = kind === 'ssn' || kind === 'credit-card' || kind === 'iban' ? 4 : 2;
+  let left = value.replace(/[^A-Za-z0-9]/g, '').length - shown;
+  return value.replace(/[A-Za-z0-9]/g, (character) => (left-- > 0 ? '*' : character));
+}
+
+/** `[email:3f9a1c0b2d4e]`: the same for the same value and key, and nothing that leads back to it without the key. */
+export function hashed({ kind }: Finding, value: string, key: string): string {
+  return `[${kind}:${keyedHash(value, key).slice(0, 12)}]`;
+}
+
+/** Numbers written with other separators, and addresses in other case, are the same. */
+export function keyedHash(value: string, key: string): string {
+  return createHmac('sha256', key).update(normalised(value)).digest('hex');
+}
+
+function normalised(value: string): string {
+  return /[@:/]/.test(value) ? value.toLowerCase() : value.replace(/[^A-Za-z0-9+]/g, '').toUpperCase();
+}

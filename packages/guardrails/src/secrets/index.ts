@@ -1,0 +1,41 @@
+/** Keeps keys, tokens and passwords from models, tools, logs and readers. */
+import type { Middleware } from 'allium';
+import { checkFields, kinds, type OptionsOf } from 'allium/kit';
+import { EVERY_TEXT, SEARCH_FIELDS, searchGuard } from '../scan/guard.js';
+import { secretDetector } from './detect.js';
+
+const OPTIONS = {
+  ...SEARCH_FIELDS,
+  /** Also find what looks random behind a word such as `password` or `token`, whatever its format. @default true */
+  entropy: kinds.flag,
+  /** Texts that look like secrets and are none, such as keys of a public test account. */
+  allow: kinds.listOf(kinds.nonEmptyText),
+};
+
+export type SecretsOptions = OptionsOf<typeof OPTIONS>;
+
+/**
+ * Cuts out secrets: formats of about sixty vendors, private keys, JWTs, connection strings, and random text behind a word
+ * such as `token`.
+ *
+ * @example
+ * new Agent({ model, middleware: [secrets()] });
+ */
+export function secrets(options: SecretsOptions = {}): Middleware {
+  checkFields('secrets()', OPTIONS, options);
+  const { entropy = true, allow = [], action = 'redact', on = EVERY_TEXT } = options;
+  const detect = secretDetector({ entropy });
+  const allowed = new Set(allow);
+  return searchGuard({
+    name: options.name ?? 'secrets',
+    on,
+    action,
+    onFail: options.onFail,
+    window: options.window ?? 128,
+    detect: (text, from) =>
+      allowed.size === 0
+        ? detect(text, from)
+        : detect(text, from).filter(({ start, end }) => !allowed.has(text.slice(start, end))),
+    replace: ({ kind }) => `[${kind}]`,
+  });
+}
