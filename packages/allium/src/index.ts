@@ -73,6 +73,20 @@ export type {
   TurnContext,
 } from './kernel/protocol/contexts.js';
 export type { AgentEvent, MessageDelta, Observer } from './kernel/protocol/events.js';
+export {
+  type Finding,
+  type Guard,
+  type GuardAction,
+  type GuardContext,
+  type GuardPoint,
+  type GuardSubject,
+  type GuardVerdict,
+  type Severity,
+  type Span,
+  type Verdict,
+  type Window,
+  window,
+} from './kernel/protocol/guard.js';
 export type { Limits, SessionLimits } from './kernel/protocol/limits.js';
 export type { Hazard } from './kernel/protocol/middleware.js';
 export {
@@ -80,24 +94,16 @@ export {
   BaseMiddleware,
   defineMiddleware,
   type ErrorAction,
-  type Guard,
-  type GuardContext,
-  type GuardPoint,
-  type GuardSubject,
   type Middleware,
   type MiddlewareList,
   type ModelOverride,
   type Next,
   type Seam,
-  type Span,
   type ToolOverride,
   type ToolResultPatch,
   type ToolVerdict,
   TRAITS,
   type TurnAction,
-  type Verdict,
-  type Window,
-  window,
 } from './kernel/protocol/middleware.js';
 export type { Plan, RuleHook } from './kernel/protocol/plan.js';
 export type {

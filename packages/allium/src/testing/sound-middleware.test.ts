@@ -3,13 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { type Clock, sleep } from '../kernel/lib/clock.js';
 import { type Message, type ModelResponse, textOf } from '../kernel/messages/messages.js';
-import {
-  BaseMiddleware,
-  defineMiddleware,
-  type GuardPoint,
-  type Middleware,
-  window,
-} from '../kernel/protocol/middleware.js';
+import { type GuardPoint, window } from '../kernel/protocol/guard.js';
+import { BaseMiddleware, defineMiddleware, type Middleware } from '../kernel/protocol/middleware.js';
 import { isTransient } from '../kernel/protocol/transient.js';
 import { requestKey } from '../kit/request-key.js';
 import { approval } from '../middleware/approval/index.js';

@@ -4,7 +4,8 @@ import { modelName } from '../messages/model.js';
 import { extraModels } from '../plan/extra-models.js';
 import { RULES } from '../plan/rules.js';
 import { RUNS_AGENTS, UNGUARDED_AGENTS } from '../protocol/child-tags.js';
-import type { GuardPoint, Hazard, Seam } from '../protocol/middleware.js';
+import type { GuardPoint } from '../protocol/guard.js';
+import type { Hazard, Seam } from '../protocol/middleware.js';
 import type { Plan, RuleHook } from '../protocol/plan.js';
 import { findHazards } from './hazards.js';
 

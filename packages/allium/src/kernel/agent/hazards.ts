@@ -2,7 +2,8 @@
 
 import { SEAMS } from '../plan/check-middleware.js';
 import { UNGUARDED_AGENTS } from '../protocol/child-tags.js';
-import type { GuardPoint, Hazard, Seam } from '../protocol/middleware.js';
+import type { GuardPoint } from '../protocol/guard.js';
+import type { Hazard, Seam } from '../protocol/middleware.js';
 import type { Layer, Plan, PlannedMiddleware, RuleHook } from '../protocol/plan.js';
 
 export function findHazards(plan: Plan): readonly Hazard[] {

@@ -9,6 +9,7 @@ import type { Scope } from '../lib/scope.js';
 import type { AssistantContent, Message, Metadata, ModelResponse, Usage } from '../messages/messages.js';
 import type { Model } from '../messages/model.js';
 import type { GenerateRequest } from '../protocol/contexts.js';
+import type { GuardVerdict } from '../protocol/guard.js';
 import type { Limits, SessionLimits } from '../protocol/limits.js';
 import type { Plan } from '../protocol/plan.js';
 import type { DeclaredOptions } from '../protocol/run-options.js';
@@ -106,6 +107,8 @@ export interface RunPort extends RunFacts, RunLimits {
   emitCustom(name: string, data: unknown, by: string | undefined): void;
   /** Notes that a middleware acted. */
   note(by: string, what: string): void;
+  /** Tells observers what a guard said, and notes it. */
+  report(verdict: GuardVerdict, what: string): void;
   /** The same for words of a middleware: without what guards find in them. */
   noteSaid(by: string, what: string): void;
   /** A stop was latched somewhere in the run. */

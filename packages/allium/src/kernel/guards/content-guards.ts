@@ -20,7 +20,7 @@ import type {
   ThinkingContent,
   ToolContent,
 } from '../messages/messages.js';
-import type { GuardPoint } from '../protocol/middleware.js';
+import type { GuardPoint } from '../protocol/guard.js';
 import type { ToolResult } from '../protocol/tool.js';
 import { isSame, judge, type Left, type Refusal, redact, skipOrThrow } from './guards.js';
 

@@ -1,6 +1,6 @@
 /** What guards return, checked. What is wrong is said in full to the caller, and without content to everybody else. */
 import { AlliumError, hasOnly, shown } from '../lib/errors.js';
-import type { GuardPoint, Span, Verdict } from '../protocol/middleware.js';
+import type { Finding, GuardPoint, Span, Verdict } from '../protocol/guard.js';
 import { isRequest } from '../protocol/store.js';
 
 /** The contract that a guard broke. Its message may quote what was judged; `told` says the same without any of it. */
@@ -27,9 +27,11 @@ export function normalise(spans: unknown, text: string, guard: string): readonly
     ({ replacement }) => replacement !== undefined && typeof replacement !== 'string',
   );
   if (unlike) throw new WrongReturn(guard, 'find', unlike, 'A `replacement` is text.');
+  const unnamed = spans.find((span) => !isFinding(span));
+  if (unnamed) throw new WrongReturn(guard, 'find', unnamed, FINDING);
   const strange = spans.find(hasMore);
   if (strange)
-    throw new WrongReturn(guard, 'find', strange, 'A span has start, end, replacement and nothing else.');
+    throw new WrongReturn(guard, 'find', strange, `A span has ${SPAN.join(', ')} and nothing else.`);
   return merged(spans);
 }
 
@@ -67,10 +69,23 @@ export function spansAcross(text: string, marks: readonly number[], find: Find, 
   return merged(all);
 }
 
-/** What it finds, a guard with a window finds again with every piece that comes in. */
+const SPAN: readonly string[] = ['start', 'end', 'replacement', 'kind', 'severity'];
+
 function hasMore(span: object): boolean {
-  for (const key in span) if (key !== 'start' && key !== 'end' && key !== 'replacement') return true;
+  for (const key in span) if (!SPAN.includes(key)) return true;
   return false;
+}
+
+const KIND = /^[\w.:/-]{1,64}$/;
+const SEVERITIES: readonly unknown[] = [undefined, 'low', 'medium', 'high', 'critical'];
+const FINDING =
+  "`kind` is a word of up to 64 letters, digits and _ . : / -, and `severity` 'low', 'medium', 'high' or 'critical'.";
+
+/** A kind is shown to everybody, so it has to be a word: text that was judged does not get there by mistake. */
+function isFinding({ kind, severity }: Finding): boolean {
+  return (
+    (kind === undefined || (typeof kind === 'string' && KIND.test(kind))) && SEVERITIES.includes(severity)
+  );
 }
 
 function isSpan(span: Partial<Span> | null | undefined, length: number): boolean {
@@ -83,9 +98,9 @@ function isSpan(span: Partial<Span> | null | undefined, length: number): boolean
 const FIELDS: Readonly<Record<string, readonly string[]>> = {
   __proto__: null as never,
   allow: ['type'],
-  deny: ['type', 'reason'],
-  ask: ['type', 'request'],
-  rewrite: ['type', 'text', 'args'],
+  deny: ['type', 'reason', 'kind', 'severity'],
+  ask: ['type', 'request', 'kind', 'severity'],
+  rewrite: ['type', 'text', 'args', 'kind', 'severity'],
 };
 
 /** `args`: those that were judged, if it was a call. */
@@ -97,6 +112,7 @@ export function checkVerdict(guard: string, verdict: Verdict, point: GuardPoint,
   if (!fields) throw fail("Return { type: 'allow' | 'deny' | 'ask' | 'rewrite' } or nothing.");
   if (!hasOnly(verdict, fields))
     throw fail(`A verdict to ${verdict.type} has ${fields.join(', ')} and nothing else.`);
+  if (!isFinding(verdict as Finding)) throw fail(FINDING);
   if (verdict.type === 'deny' && verdict.reason !== undefined && typeof verdict.reason !== 'string')
     throw fail('`reason` is text.');
   if (verdict.type === 'ask') {

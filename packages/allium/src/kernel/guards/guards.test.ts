@@ -201,12 +201,15 @@ describe('actions', () => {
     expect(changes.map(({ by, what }) => [by, what])).toEqual([['redact', `refused ${point}`]]);
   });
 
-  it('a call that is refused is noted once', async () => {
+  it('a call that is refused is noted once by its guard, and once as blocked', async () => {
     const { agent } = agentOf(
       [toolCalls({ name: 'act', args: { a: 'SECRET' } }), 'ok'],
       redacting(['tool-args'], { action: 'block' }),
     );
-    expect((await agent.run('hi')).changes).toMatchObject([{ by: 'redact', what: 'blocked act' }]);
+    expect((await agent.run('hi')).changes).toMatchObject([
+      { by: 'redact', what: 'refused tool-args' },
+      { by: 'redact', what: 'blocked act' },
+    ]);
   });
 
   it.each(['window', 'full'] as const)(
@@ -324,7 +327,7 @@ describe('actions', () => {
 
   it('result.changes tells who acted', async () => {
     const { changes } = await agentOf(['SECRET'], redacting(['output'])).agent.run('hi');
-    expect(changes).toContainEqual({ turn: 1, by: 'redact', what: 'redacted output' });
+    expect(changes).toMatchObject([{ turn: 1, by: 'redact', what: 'redacted output' }]);
   });
 });
 

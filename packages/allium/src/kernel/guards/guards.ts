@@ -4,17 +4,27 @@ import { type Context, internal, type ModelContext, ModelSeam, SeamCall } from '
 import { AlliumError, attribute, attribution, errorKind, isThenable, messageOf } from '../lib/errors.js';
 import { type Text, textsOfValue, withTexts } from '../lib/json-texts.js';
 import { untilAborted } from '../lib/scope.js';
-import { NOTHING } from '../messages/messages.js';
+import { type Message, NOTHING } from '../messages/messages.js';
 import type { Context as PublicContext } from '../protocol/contexts.js';
-import type { GuardPoint, GuardSubject, Span, Verdict } from '../protocol/middleware.js';
+import type {
+  Finding,
+  Guard,
+  GuardPoint,
+  GuardSubject,
+  GuardVerdict,
+  Span,
+  Verdict,
+} from '../protocol/guard.js';
 import type { PlannedGuard } from '../protocol/plan.js';
-import { isControl, StopRun } from '../protocol/signals.js';
+import { type ControlSignal, isControl, RestartTurn, StopRun } from '../protocol/signals.js';
 import type { Request } from '../protocol/store.js';
 import { checkVerdict, normalise, spansAcross, WrongReturn } from './guard-returns.js';
 
 export interface Refusal {
   readonly reason: string;
   readonly by: string;
+  /** The model is told why, and asked again. */
+  readonly feedback?: boolean;
 }
 
 /** What is left of some texts. */
@@ -33,7 +43,7 @@ export interface Judged extends Left {
   readonly ask?: { readonly request: Request; readonly by: string };
 }
 
-type Subject = Omit<GuardSubject, 'text'>;
+type Subject = Omit<GuardSubject, 'text' | 'media'>;
 
 /**
  * Judges complete texts: each guard in list order sees what the one before it let through. Deny beats ask beats
@@ -90,7 +100,7 @@ async function askJudge(planned: PlannedGuard, judging: Judging, ctx: Context): 
   try {
     const text = judging.texts.map((pieces) => pieces.join('')).join('\n');
     const asked = guard.judge!(
-      { ...subject, args: judging.args, text },
+      { ...subject, args: judging.args, text, media: mediaOf(subject) },
       { point: subject.point, from: 0, context },
     );
     verdict = isThenable(asked) ? await untilAborted(asked, ctx._scope) : asked;
@@ -101,17 +111,32 @@ async function askJudge(planned: PlannedGuard, judging: Judging, ctx: Context): 
   ctx._call.check();
   if (verdict === undefined) return;
   checkVerdict(name, verdict, subject.point, judging.args);
-  if (verdict.type === 'deny') judging.deny ??= refuse(planned, subject.point, ctx, verdict.reason);
-  if (verdict.type === 'ask') judging.ask ??= { request: verdict.request, by: name };
-  if (verdict.type !== 'rewrite') return;
+  if (verdict.type === 'allow') return;
+  if (verdict.type === 'deny') {
+    const denied = refuse(planned, subject.point, [verdict], ctx, 0, verdict.reason);
+    judging.deny ??= denied;
+    return;
+  }
+  const what = verdict.type === 'ask' ? 'asked about' : 'rewrote';
+  report(planned, subject.point, verdict.type, verdict, what, ctx);
+  if (verdict.type === 'ask') {
+    judging.ask ??= { request: verdict.request, by: name };
+    return;
+  }
   const { text, args } = verdict;
   judging.rewritten = true;
   if (args !== undefined) {
     judging.args = judging.base = args;
     judging.texts = textsOfValue(args).texts;
   } else judging.texts = judging.texts.map((pieces, i) => pieces.map((_, k) => (i + k === 0 ? text! : '')));
-  ctx._run.note(name, `rewrote ${subject.point}`);
 }
+
+function mediaOf({ message, result }: Subject): GuardSubject['media'] {
+  const content: readonly Part[] = (result ?? message)?.content ?? [];
+  return content.filter((part) => part.type === 'image' || part.type === 'file');
+}
+
+type Part = Message['content'][number];
 
 /**
  * What a judge is given: the context under its own name, with the same state. Model calls it makes are not judged
@@ -151,7 +176,10 @@ export function toldError(error: unknown, ctx: PublicContext): string {
   }
 }
 
-/** Texts without what one guard found in them; the same list if it found nothing to take out. `quiet`: see `tell`. */
+/**
+ * Texts without what one guard found in them; the same list if it found nothing to take out. Quietly where only those who
+ * watch would see them: then what was found is kept from them, and nothing else comes of it.
+ */
 export function redact(
   planned: PlannedGuard,
   point: GuardPoint,
@@ -160,31 +188,24 @@ export function redact(
   quiet = false,
 ): Left {
   let deny: Refusal | undefined;
-  const texts = given.map((text) => {
-    const left = redactOne(planned, point, text, ctx, quiet);
-    deny ??= left.deny;
-    return left.text;
+  let offset = 0;
+  const texts = given.map((pieces) => {
+    const text = pieces.length === 1 ? pieces[0]! : pieces.join('');
+    const start = offset;
+    offset += text.length + 1;
+    const spans = spansAcross(text, marksOf(pieces), (part) => spansOf(planned, point, part, 0, ctx));
+    if (spans.length === 0) return pieces;
+    const denied = quiet ? quietly(planned) : tell(planned, point, spans, ctx, start);
+    deny ??= denied;
+    // A call that is refused stays in the history, though not with what may not pass.
+    const stays = planned.guard.action === 'warn' || (denied && point !== 'tool-args');
+    return stays ? pieces : cut(pieces, text, spans, planned);
   });
   return { texts: isSame(texts, given) ? given : texts, deny };
 }
 
-function redactOne(
-  planned: PlannedGuard,
-  point: GuardPoint,
-  pieces: Text,
-  ctx: Context,
-  quiet: boolean,
-): { readonly text: Text; readonly deny?: Refusal } {
-  const text = pieces.length === 1 ? pieces[0]! : pieces.join('');
-  const spans = spansAcross(text, marksOf(pieces), (part) => spansOf(planned, point, part, 0, ctx));
-  if (spans.length === 0) return { text: pieces };
-  let deny: Refusal | undefined;
-  for (const _ of spans) {
-    deny = tell(planned, point, ctx, quiet);
-    // A call that is refused stays in the history, though not with what may not pass.
-    if (deny && point !== 'tool-args') return { text: pieces, deny };
-  }
-  return { text: planned.guard.action === 'warn' ? pieces : cut(pieces, text, spans, planned), deny };
+function quietly(planned: PlannedGuard): Refusal | undefined {
+  return refuses(planned) ? { reason: '', by: planned.name } : undefined;
 }
 
 /** Where the pieces of a text begin, but for the first. */
@@ -237,21 +258,38 @@ export function spansOf(
   }
 }
 
-/**
- * Says that something was found: a note, a warning, or a refusal; a stop is thrown. Quietly, where it was found in what
- * only those who watch would see: then it is kept from them, and nothing else comes of it.
- */
+/** Reports what was found, and returns the refusal where the guard refuses it; a stop is thrown. */
 export function tell(
   planned: PlannedGuard,
   point: GuardPoint,
+  found: readonly Span[],
   ctx: Context,
-  quiet = false,
+  offset = 0,
 ): Refusal | undefined {
-  if (quiet) return refuses(planned) ? { reason: '', by: planned.name } : undefined;
-  const { action = 'redact' } = planned.guard;
-  if (action !== 'redact') return refuse(planned, point, ctx);
-  ctx._run.note(planned.name, `redacted ${point}`);
+  if (refuses(planned) || planned.guard.action === 'warn') return refuse(planned, point, found, ctx, offset);
+  for (const span of found) report(planned, point, 'redact', span, 'redacted', ctx, offset);
   return undefined;
+}
+
+/** Tells observers, and notes, what a guard said. */
+function report(
+  { name: guard }: PlannedGuard,
+  point: GuardPoint,
+  action: GuardVerdict['action'],
+  { kind, severity, start, end }: Finding & Partial<Span>,
+  what: string,
+  ctx: Context,
+  offset = 0,
+): void {
+  const verdict: GuardVerdict = {
+    guard,
+    point,
+    action,
+    ...(kind !== undefined && { kind }),
+    ...(severity !== undefined && { severity }),
+    ...(start !== undefined && { start: start + offset, end: end! + offset }),
+  };
+  ctx._run.report(verdict, `${what} ${point}`);
 }
 
 /** What takes the place of something that was found and does not end the run. */
@@ -259,28 +297,45 @@ export function replaced({ guard: { replacement = '[redacted]' } }: PlannedGuard
   return span.replacement ?? replacement;
 }
 
-/** Does what it finds end the run? */
+/** Does it refuse what it finds? */
 export function refuses({ guard: { action } }: PlannedGuard): boolean {
-  return action === 'block' || action === 'stop';
+  return action === 'block' || action === 'stop' || action === 'feedback';
 }
 
 /** A refusal, for a guard that may refuse; one that only warns reports. A stop is thrown. */
-function refuse(planned: PlannedGuard, point: GuardPoint, ctx: Context, why?: string): Refusal | undefined {
+function refuse(
+  planned: PlannedGuard,
+  point: GuardPoint,
+  found: readonly (Finding & Partial<Span>)[],
+  ctx: Context,
+  offset: number,
+  why?: string,
+): Refusal | undefined {
   const { name, guard } = planned;
-  if (guard.action === 'warn') {
-    ctx._run.note(name, `warned about ${point}`);
-    ctx._run.emitCustom('guard_warning', { point }, name);
-    return undefined;
+  const action = actionOf(guard, ctx);
+  const warns = action === 'warn';
+  for (const one of found) {
+    report(planned, point, action, one, warns ? 'warned about' : 'refused', ctx, offset);
+    if (warns) ctx._run.emitCustom('guard_warning', { point }, name);
   }
-  // A call that is refused is noted as such where it is answered.
-  if (point !== 'tool-args') ctx._run.note(name, `refused ${point}`);
-  if (guard.action === 'stop') throw stopFor({ reason: why ?? `Stopped by guard "${name}".`, by: name }, ctx);
-  return { reason: why ?? `Refused by guard "${name}".`, by: name };
+  if (warns) return undefined;
+  const kinds = [...new Set(found.flatMap(({ kind }) => kind ?? []))];
+  const who = `by guard "${name}"${kinds.length > 0 ? ` (${kinds.join(', ')})` : ''}.`;
+  if (action === 'stop') throw stopFor({ reason: why ?? `Stopped ${who}`, by: name }, ctx);
+  return { reason: why ?? `Refused ${who}`, by: name, feedback: action === 'feedback' };
 }
 
-/** A refusal as the signal that ends the run, latched: no layer can swallow it. */
-export function stopFor({ reason, by }: Refusal, ctx: Context): StopRun {
-  const signal = new StopRun('guardrail', reason);
+/** What a refusal of this guard means here. The model is asked again in its turn only, and not for ever. */
+function actionOf({ action = 'block', maxFeedback = 2 }: Guard, { _call: call, _run: run }: Context) {
+  if (action === 'redact') return 'block';
+  if (action !== 'feedback') return action;
+  const isAnswer = call instanceof ModelSeam && call.live !== undefined;
+  return isAnswer && run.open.feedback < maxFeedback ? 'feedback' : 'block';
+}
+
+/** A refusal as the signal that ends the run, or has the model asked again. Latched: no layer can swallow it. */
+export function stopFor({ reason, by, feedback }: Refusal, ctx: Context): ControlSignal {
+  const signal = feedback ? new RestartTurn(undefined, [], { reason, by }) : new StopRun('guardrail', reason);
   ctx._latch(signal, by);
   return signal;
 }

@@ -4,7 +4,7 @@ import type { Context } from '../context/context.js';
 import type { CallVerdicts } from '../context/run-port.js';
 import { asJson, type Text, textsOfValue, withTexts } from '../lib/json-texts.js';
 import type { AssistantContent, ModelResponse, ProviderContent, ToolCall } from '../messages/messages.js';
-import type { GuardPoint } from '../protocol/middleware.js';
+import type { GuardPoint } from '../protocol/guard.js';
 import type { GuardTable, PlannedGuard } from '../protocol/plan.js';
 import { isControl } from '../protocol/signals.js';
 import { heldTo, judgeArguments, remember } from './call-verdicts.js';
@@ -236,9 +236,9 @@ export class ResponseGate {
       replacement: (span) => {
         if (this.streaming) {
           if (refuses(planned)) throw new Objection();
-          this.untold.push(() => tell(planned, point, ctx));
+          this.untold.push(() => tell(planned, point, [span], ctx));
         } else {
-          const refusal = tell(planned, point, ctx);
+          const refusal = tell(planned, point, [span], ctx);
           if (refusal) throw stopFor(refusal, ctx);
         }
         return planned.guard.action === 'warn' ? undefined : replaced(planned, span);
@@ -253,7 +253,8 @@ export class ResponseGate {
     const joined = this.said[type] ?? this.open(type);
     if (!joined.isHeld) return;
     const data = type === 'text' ? dataIn(response) : [];
-    if (joined.blocks.length === 0 && data.length === 0) return;
+    const hasFiles = type === 'text' && response.content.some((part) => part.type === 'file');
+    if (joined.blocks.length === 0 && data.length === 0 && !hasFiles) return;
     const points: GuardPoint[] = [POINT_OF[type]];
     if (type === 'text' && !response.content.some((part) => part.type === 'tool-call')) points.push('final');
     const said = joined.blocks.length > 0 ? [joined.held] : [];
@@ -288,6 +289,7 @@ export class ResponseGate {
       const judged = await judgeArguments(call, ctx);
       const { arguments: text, rewritten: anew, deny = before?.deny, ask = before?.ask } = judged;
       this.rewritten ||= anew;
+      if (judged.deny?.feedback) throw stopFor(judged.deny, ctx);
       if (deny || ask) this.calls.set(index, { deny, ask });
       if (text !== call.arguments) rewritten.set(index, text);
     }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Span } from '../protocol/middleware.js';
+import type { Span } from '../protocol/guard.js';
 import { normalise } from './guard-returns.js';
 import { SpanStage } from './span-stage.js';
 

@@ -1,6 +1,6 @@
 /** Cuts spans out of text while it streams, holding back as much as a match could still need. */
 
-import type { Span } from '../protocol/middleware.js';
+import type { Span } from '../protocol/guard.js';
 import { spansAcross } from './guard-returns.js';
 
 /** How the stage asks about text, and what it does with what may pass. */
@@ -9,7 +9,10 @@ interface SpanStageOptions {
   readonly hold: number;
   /** Spans in the text, sorted and apart. */
   readonly find: (text: string, from: number) => readonly Span[];
-  /** What stands where a span was; undefined leaves it. Called once per span, in order, when the span is final. */
+  /**
+   * What stands where a span was; undefined leaves it. Called once per span, in order, when the span is final. Its place is
+   * the one in the whole text.
+   */
   readonly replacement: (span: Span) => string | undefined;
   readonly out: (text: string) => void;
   /** What goes out from now on belongs to the next block. */
@@ -30,6 +33,8 @@ export class SpanStage {
   /** Text is looked at in steps, not at every delta. */
   private readonly step: number;
   private buffer = '';
+  /** How much of the text was forgotten before what is in the buffer. */
+  private forgotten = 0;
   /** Everything before this place has been released. */
   private from = 0;
   /** The length at which to look again. */
@@ -77,6 +82,7 @@ export class SpanStage {
     if (this.buffer.length > this.from)
       this.release(this.find(this.buffer, this.marks, this.from), this.buffer.length, true);
     this.pass(this.buffer.length);
+    this.forgotten += this.buffer.length;
     this.buffer = '';
     this.from = this.passed = 0;
     this.cuts = [];
@@ -99,7 +105,7 @@ export class SpanStage {
         break;
       }
       const start = Math.max(span.start, from);
-      const replacement = this.options.replacement(span);
+      const replacement = this.options.replacement(moved(span, this.forgotten));
       if (replacement === undefined) continue;
       this.put(position, start);
       // What stands for it stands where it began.
@@ -160,12 +166,17 @@ export class SpanStage {
       before.every((span, i) => span.start === after[i]!.start + keep && span.end === after[i]!.end + keep);
     if (!agree && this.from < CONTEXT_LIMIT) return;
     this.buffer = rest;
+    this.forgotten += keep;
     this.from -= keep;
     this.passed -= this.marks.length - marks.length;
     this.marks = marks;
     this.cuts = this.cuts.filter((cut) => cut > keep).map((cut) => cut - keep);
     this.full = Math.max(2 * hold + 128, this.from + this.step);
   }
+}
+
+function moved(span: Span, by: number): Span {
+  return by === 0 ? span : { ...span, start: span.start + by, end: span.end + by };
 }
 
 function splitsPair(text: string, at: number): boolean {

@@ -5,7 +5,7 @@ import type { RunPort } from '../context/run-port.js';
 import { isJson } from '../lib/json-copy.js';
 import { asJson, textsOfValue, withTexts } from '../lib/json-texts.js';
 import { NOTHING } from '../messages/messages.js';
-import type { Guard, GuardPoint } from '../protocol/middleware.js';
+import type { Guard, GuardPoint } from '../protocol/guard.js';
 import type { Stop } from '../protocol/result.js';
 import { redactTexts } from './content-guards.js';
 

@@ -241,18 +241,21 @@ export function stamped(messages: readonly rules.Injected[]): readonly Message[]
   });
 }
 
-/** One append for all of them, and for what must not be lost or done twice with them. */
+/**
+ * One append for all of them, and for what must not be lost or done twice with them. `why` they were sent, where that is
+ * counted; feedback follows an answer that is in no journal but had a number.
+ */
 export function appendMessages(
   run: InboxRun,
   given: readonly Message[],
   entries: readonly EntryBody[] = [],
-  cycle = false,
+  why?: 'cycle' | 'feedback',
 ): Awaitable<void> {
   const { runId } = run;
-  const first = run.open.count + 1;
+  const first = run.open.count + (why === 'feedback' ? 2 : 1);
   const messages = given.map((message, i) => placed(message, run.messageId(first + i)));
   const added = messages.map((message) => entryOf(runId, message));
-  if (cycle) added[0] = { ...added[0]!, cycle } as EntryDraft;
+  if (why) added[0] = { ...added[0]!, [why]: true } as EntryDraft;
   const wait = run.append(entries.length === 0 ? added : [...entries, ...added]);
   if (wait) return wait.then(() => tell(run, messages));
   tell(run, messages);

@@ -44,6 +44,8 @@ export interface OpenRun extends CellHolder {
   turns: number;
   /** How many answers in a row, the last one included, were cut off. */
   cutOff: number;
+  /** How often in a row guards have refused the answer and had the model asked again. */
+  feedback: number;
   /** How often `onRunEnd` has sent it on. */
   cycles: number;
   toolCalls: number;
@@ -104,6 +106,7 @@ export function newRun(entry: EntryBody & { type: 'run_start' }, from: number): 
     count: 0,
     turns: 0,
     cutOff: 0,
+    feedback: 0,
     cycles: 0,
     toolCalls: 0,
     usage: new UsageTotal(),

@@ -154,6 +154,10 @@ export class SessionState implements CellHolder {
     this.history.append(entry.message);
     run.count++;
     if (entry.cycle) run.cycles++;
+    if (entry.feedback) {
+      run.feedback++;
+      run.count++;
+    }
     // Messages of middleware belong to the turn; anything else from outside comes after it.
     if (run.inject.length > 0) run.injected = run.inject.length;
     run.inject = entry.inject ?? NOTHING;
@@ -165,6 +169,7 @@ export class SessionState implements CellHolder {
       run.follows = entry.follows ?? NO_PLAN;
       run.terminate = false;
       run.turns++;
+      run.feedback = 0;
       run.cutOff = entry.message.stopReason === 'length' ? run.cutOff + 1 : 0;
       this.turns++;
       const { usage = NO_USAGE } = entry.message;

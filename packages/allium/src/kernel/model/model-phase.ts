@@ -2,10 +2,11 @@
 
 import { ModelContext, ModelSeam, TurnContext } from '../context/context.js';
 import type { CallVerdicts } from '../context/run-port.js';
+import { checkLimits } from '../context/stop-checks.js';
 import { LiveMessage } from '../events/live.js';
 import { failedStream } from '../guards/assemble.js';
 import { NO_VERDICTS, verdictEntries } from '../guards/call-verdicts.js';
-import { judgeInjected, stamped } from '../inbox/incoming.js';
+import { appendMessages, judgeInjected, stamped } from '../inbox/incoming.js';
 import { causedBy, withoutOrphans } from '../inbox/orphans.js';
 import { Onion } from '../layers/onion.js';
 import { Scope } from '../lib/scope.js';
@@ -15,11 +16,12 @@ import {
   type ModelResponse,
   NO_USAGE,
   NOTHING,
+  syntheticUserMessage,
   toolCallsOf,
   type Usage,
 } from '../messages/messages.js';
 import * as rules from '../plan/rules.js';
-import { controlKind, type RestartTurn } from '../protocol/signals.js';
+import { controlKind, type RestartTurn, StopRun } from '../protocol/signals.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft } from '../protocol/store.js';
 import { notWhole } from './finish-reasons.js';
 import { callModel } from './model-call.js';
@@ -96,8 +98,7 @@ class LayeredPhase {
 
   async failed(error: unknown): Promise<Phase> {
     this.cameOut();
-    await recover(this.ctx, error);
-    return layeredPhase(this.ctx._run, this.ctx._call.live!);
+    return layeredPhase(this.ctx._run, await recover(this.ctx, error));
   }
 
   private cameOut(): void {
@@ -176,17 +177,40 @@ function settleShown(ctx: Calling, shown: ModelResponse): Awaitable<Phase> {
   return answer instanceof Promise ? answer.then(keep) : keep(answer);
 }
 
-/** Returns when the phase is to begin again; otherwise the error goes on, and a message that was begun is ended. */
-async function recover(ctx: Calling, error: unknown): Promise<void> {
+/** The message that the phase begins again with; otherwise the error goes on, and a message that was begun is ended. */
+async function recover(ctx: Calling, error: unknown): Promise<LiveMessage> {
   const { _run: run, _call: call } = ctx;
+  const live = call.live!;
   const kind = controlKind(error);
   if (kind === 'stop') run.call.latch(error, call.latchedBy);
   if (kind === 'restart') {
-    run.cells.stageAll((error as RestartTurn).written);
-    return call.live!.reset();
+    const { feedback, written } = error as RestartTurn;
+    if (feedback) return askAgain(run, live, feedback);
+    run.cells.stageAll(written);
+    live.reset();
+    return live;
   }
   await giveUp(ctx, error);
   throw error;
+}
+
+/** A guard refused the answer: the model is told why, and answers again in the same turn. */
+async function askAgain(
+  run: ModelRun,
+  live: LiveMessage,
+  { reason, by }: NonNullable<RestartTurn['feedback']>,
+): Promise<LiveMessage> {
+  live.discard();
+  checkLimits(run);
+  const said = `Your last answer was discarded, nobody has seen it. ${reason} Answer again without that.`;
+  const told = await judgeInjected(run, [{ message: syntheticUserMessage(said, { source: by }), by }]);
+  if (told.length === 0) {
+    const stop = new StopRun('guardrail', reason);
+    run.call.latch(stop, by);
+    throw stop;
+  }
+  await appendMessages(run, stamped(told), [], 'feedback');
+  return new LiveMessage(run, run.messageId(run.open.count + 1));
 }
 
 function natural(response: ModelResponse, ctx: Calling): Answer {

@@ -1,7 +1,8 @@
 /** Finds mistakes in a middleware object that nobody would notice otherwise: misspelt members, wrong declarations. */
 import { AlliumError, isOptions, nearest, shown } from '../lib/errors.js';
 import { FOREIGN_HOOKS, foreignName } from '../lib/foreign-names.js';
-import { type GuardPoint, LAYER_HOOKS, type Middleware } from '../protocol/middleware.js';
+import type { Guard, GuardAction, GuardPoint } from '../protocol/guard.js';
+import { LAYER_HOOKS, type Middleware } from '../protocol/middleware.js';
 import { isListOf } from '../protocol/options.js';
 import { RULES } from './rules.js';
 import { RESUME_OPTIONS } from './run-options.js';
@@ -16,7 +17,10 @@ export const POINTS: readonly GuardPoint[] = [
   'tool-result',
   'final',
 ];
-const GUARD_KEYS: readonly string[] = ['on', 'hold', 'find', 'judge', 'action', 'replacement'];
+const GUARD_KEYS: readonly string[] = ['on', 'hold', 'find', 'judge', 'action', 'replacement', 'maxFeedback'];
+const ACTIONS: readonly GuardAction[] = ['redact', 'block', 'stop', 'warn', 'feedback'];
+/** Where there is an answer of the model to ask for again. */
+const ANSWERS: readonly GuardPoint[] = ['output', 'thinking', 'tool-args', 'final'];
 const HOOKS: readonly string[] = [
   ...Object.keys(RULES),
   ...SEAMS.flatMap((seam) => Object.values(LAYER_HOOKS[seam])),
@@ -138,10 +142,23 @@ function checkGuard({ guard }: Middleware, fail: (message: string) => AlliumErro
   const { hold = 'full', action = 'redact', replacement = '' } = guard;
   if (hold !== 'full' && !(Number.isInteger(hold?.chars) && hold.chars >= 1))
     throw fail(`\`guard.hold\` must be 'full' or window(n), got ${shown(hold)}.`);
-  if (!['redact', 'block', 'stop', 'warn'].includes(action))
-    throw fail(`\`guard.action\` must be 'redact', 'block', 'stop' or 'warn', got ${shown(action)}.`);
+  if (!ACTIONS.includes(action))
+    throw fail(`\`guard.action\` must be one of ${ACTIONS.join(', ')}, got ${shown(action)}.`);
+  checkFeedback(guard, fail);
   if (typeof replacement !== 'string')
     throw fail(`\`guard.replacement\` must be text, got ${shown(replacement)}.`);
+}
+
+function checkFeedback({ on, action, maxFeedback }: Guard, fail: (message: string) => AlliumError): void {
+  const elsewhere = on.filter((point) => !ANSWERS.includes(point));
+  if (action === 'feedback' && elsewhere.length > 0)
+    throw fail(
+      `\`guard.action\` 'feedback' asks the model again, so it is for what the model answered (${ANSWERS.join(', ')}), not for ${elsewhere.join(', ')}. Use 'block' there, in a middleware of its own.`,
+    );
+  if (maxFeedback === undefined) return;
+  if (!Number.isInteger(maxFeedback) || maxFeedback < 1)
+    throw fail(`\`guard.maxFeedback\` must be an integer ≥ 1, got ${shown(maxFeedback)}.`);
+  if (action !== 'feedback') throw fail("`guard.maxFeedback` goes with action: 'feedback'.");
 }
 
 /** Own members and those of its class, without what every object has; true for those that are read by a getter. */

@@ -244,7 +244,7 @@ describe('misspelt members', () => {
     ],
     [
       { guard: { on: ['output'], find: () => [], windw: 5 } },
-      '`guard` takes on, hold, find, judge, action, replacement, got "windw"',
+      '`guard` takes on, hold, find, judge, action, replacement, maxFeedback, got "windw"',
     ],
   ])('rejects %o', (members, message) => {
     expect(codeOf([{ beforeTool() {}, ...members }])).toMatchObject({

@@ -4,13 +4,8 @@ import { guardsResponses } from '../guards/response-gate.js';
 import type { ComposedPlan } from '../layers/onion.js';
 import { AlliumError, isThenable, shown } from '../lib/errors.js';
 import type { ToolSpec } from '../messages/model.js';
-import {
-  type GuardPoint,
-  LAYER_HOOKS,
-  type Middleware,
-  type MiddlewareList,
-  type Seam,
-} from '../protocol/middleware.js';
+import type { GuardPoint } from '../protocol/guard.js';
+import { LAYER_HOOKS, type Middleware, type MiddlewareList, type Seam } from '../protocol/middleware.js';
 import {
   type Checks,
   checkEach,

@@ -9,6 +9,7 @@ import type {
   ToolMessage,
   UserMessage,
 } from '../messages/messages.js';
+import type { GuardVerdict } from './guard.js';
 import type { RunResult } from './result.js';
 import type { PendingRequest } from './store.js';
 
@@ -79,6 +80,8 @@ export type AgentEvent = Common &
       }
     | { readonly type: 'state_change'; readonly cell: string; readonly value: unknown }
     | { readonly type: 'suspended'; readonly pending: readonly PendingRequest[] }
+    /** A guard found something, or decided about it. What it judged is not in here. */
+    | { readonly type: 'guard_verdict'; readonly verdict: GuardVerdict }
     | { readonly type: 'custom'; readonly name: string; readonly by?: string; readonly data?: unknown }
     | { readonly type: 'agent_end'; readonly result: RunResult }
   );

@@ -1,9 +1,9 @@
 /** The one interface of middleware. Every member is optional; the kernel calls only what is defined. */
 
-import { invalidOption } from '../lib/errors.js';
 import type { Message, ModelResponse, ToolCall, ToolContent } from '../messages/messages.js';
 import type { Model } from '../messages/model.js';
-import type { Context, ModelContext, RunContext, ToolContext, TurnContext } from './contexts.js';
+import type { ModelContext, RunContext, ToolContext, TurnContext } from './contexts.js';
+import type { Guard } from './guard.js';
 import type { Plan } from './plan.js';
 import type { RunResult, StoppingReason } from './result.js';
 import type { StateCell } from './state.js';
@@ -52,88 +52,6 @@ export interface ToolResultPatch {
   readonly isError?: boolean;
   readonly terminate?: boolean;
 }
-
-// ── Guards ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-/** Where a guard judges. `output` is response text; `final` the text of an answer that asks for no tool. */
-export type GuardPoint = 'input' | 'request' | 'output' | 'thinking' | 'tool-args' | 'tool-result' | 'final';
-
-/** Text at `[start, end)` that may not pass. `replacement` stands in its place (default: the guard's). */
-export interface Span {
-  readonly start: number;
-  readonly end: number;
-  readonly replacement?: string;
-}
-
-/** How much text is held back while it streams. */
-export interface Window {
-  readonly chars: number;
-}
-
-/**
- * Catches every match of up to `chars` characters (UTF-16 units), however the text is chunked. While text streams, at
- * least `chars` of it are held back, and less than `chars + max(16, chars / 4)`: it is searched in steps, not at every
- * delta. Held back longer is only a span that has begun and may still grow, with what follows it. Several guards on one
- * text stand behind each other, so what they hold back adds up. Adjacent blocks of a kind are one text; its end releases
- * everything.
- */
-export function window(chars: number): Window {
-  if (!Number.isInteger(chars) || chars < 1) throw invalidOption('chars', 'an integer ≥ 1', chars);
-  return { chars };
-}
-
-/** What `judge` is given. */
-export interface GuardSubject {
-  readonly point: GuardPoint;
-  /**
-   * All text at this point: of a message or block, or the keys, strings and numbers of arguments, one per line. Of a
-   * message at `input` and `request`: text, thinking, arguments of calls and content of the provider.
-   */
-  readonly text: string;
-  /** Absent for the system prompt, which is judged at `request`. */
-  readonly message?: Message | ModelResponse;
-  readonly toolCall?: ToolCall;
-  /** Parsed JSON of the arguments, at `tool-args`. Numbers with more digits than JavaScript can hold are text. */
-  readonly args?: unknown;
-  readonly result?: ToolResult;
-}
-
-export type Verdict =
-  | { readonly type: 'allow' }
-  /** Refuses the message, the response or the call. */
-  | { readonly type: 'deny'; readonly reason?: string }
-  /** Only at `tool-args`: a human has to agree. */
-  | { readonly type: 'ask'; readonly request: Request }
-  /** Replaces the text; at `tool-args`, `args` replaces the arguments. */
-  | { readonly type: 'rewrite'; readonly text?: string; readonly args?: unknown };
-
-/**
- * Judges text and calls at fixed points, wherever its middleware stands in the list.
- *
- * Contract: `find` is pure and looks only at the text it is given; it may be called again with more text.
- * What it throws means nothing more is released (or, with `onFail: 'open'`, that this guard is skipped).
- */
-export interface Guard {
-  readonly on: readonly GuardPoint[];
-  /** @default 'full' */
-  readonly hold?: Window | 'full';
-  /** `ctx.from`: matches that begin before it are already decided and are ignored. */
-  find?(text: string, ctx: GuardContext): readonly Span[];
-  /** Judges the whole text or call, once it is complete. */
-  judge?(subject: GuardSubject, ctx: GuardContext): Awaitable<Verdict | void>;
-  /** What a span means. `redact` cuts it, `block` refuses the whole, `stop` ends the run, `warn` only reports. @default 'redact' */
-  readonly action?: 'redact' | 'block' | 'stop' | 'warn';
-  /** Stands where a span was cut. @default '[redacted]' */
-  readonly replacement?: string;
-}
-
-export interface GuardContext {
-  readonly point: GuardPoint;
-  readonly from: number;
-  readonly context: Context;
-}
-
-// ── Middleware ───────────────────────────────────────────────────────────────────────────────────────────────
 
 export interface Middleware {
   /** Needed when it owns session state and appears twice. */

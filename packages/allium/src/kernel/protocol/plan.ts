@@ -1,7 +1,8 @@
 /** What a middleware list comes to: per seam, rule and guard point only the functions that exist, in order. */
 
 import type { ToolSpec } from '../messages/model.js';
-import type { Guard, GuardPoint, Middleware, Seam } from './middleware.js';
+import type { Guard, GuardPoint } from './guard.js';
+import type { Middleware, Seam } from './middleware.js';
 import type { StateCell } from './state.js';
 import type { Tool } from './tool.js';
 

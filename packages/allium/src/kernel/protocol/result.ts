@@ -2,6 +2,7 @@
 
 import { AlliumError } from '../lib/errors.js';
 import type { Message, Usage } from '../messages/messages.js';
+import type { GuardVerdict } from './guard.js';
 import type { StateCell } from './state.js';
 import type { PendingRequest } from './store.js';
 
@@ -74,6 +75,8 @@ export interface Change {
   readonly turn: number;
   readonly by: string;
   readonly what: string;
+  /** What a guard said, where it was one. */
+  readonly verdict?: GuardVerdict;
 }
 
 /** What `run()` rejects with: the code, the result so far, and as `cause` the very object that was thrown. */

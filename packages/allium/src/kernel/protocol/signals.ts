@@ -72,6 +72,8 @@ export class RestartTurn extends Error {
     cause: unknown,
     /** What `onError` wrote to cells: it has learnt something of the error, and the next try should know. */
     readonly written: readonly CellWrite[] = [],
+    /** A guard refused the answer: what the model is told before it is asked again, and who says so. */
+    readonly feedback?: { readonly reason: string; readonly by: string },
   ) {
     super('The turn starts again.', { cause });
   }

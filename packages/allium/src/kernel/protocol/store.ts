@@ -40,6 +40,8 @@ export type EntryBody =
       readonly seeded?: boolean;
       /** `onRunEnd` sent the run on with it, and with those that follow. */
       readonly cycle?: true;
+      /** It tells the model why guards refused its answer, which is not in the journal but had a number. */
+      readonly feedback?: true;
       /** Its calls begin with it: after a crash those without a result are in doubt. */
       readonly started?: true;
       readonly costUsd?: number;

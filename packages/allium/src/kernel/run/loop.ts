@@ -294,6 +294,6 @@ async function atRunEnd(
   if (run.open.cycles >= MAX_CYCLES)
     return { reason: 'loop', message: `onRunEnd kept the run going ${MAX_CYCLES} times.`, by: 'kernel' };
   checkLimits(run);
-  await appendMessages(run, stamped(injected), [], true);
+  await appendMessages(run, stamped(injected), [], 'cycle');
   return undefined;
 }

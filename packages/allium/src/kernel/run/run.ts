@@ -35,6 +35,7 @@ import type { ModelCall } from '../model/model-call.js';
 import type { Calling } from '../model/model-run.js';
 import type { GenerateRequest } from '../protocol/contexts.js';
 import type { AgentEvent } from '../protocol/events.js';
+import type { GuardVerdict } from '../protocol/guard.js';
 import type { Limits, SessionLimits } from '../protocol/limits.js';
 import type { Change, StateReader } from '../protocol/result.js';
 import type { DeclaredOptions, QueueModes } from '../protocol/run-options.js';
@@ -255,8 +256,16 @@ export class Run implements ToolsRun {
   }
 
   /** Notes that a middleware acted. */
-  note(by: string, what: string): void {
-    if (this.changes.length < MAX_CHANGES) this.changes.push({ turn: this.turn, by, what });
+  note(by: string, what: string, verdict?: GuardVerdict): void {
+    if (this.changes.length < MAX_CHANGES)
+      this.changes.push({ turn: this.turn, by, what, ...(verdict && { verdict }) });
+  }
+
+  /** Tells observers what a guard said, and notes it. */
+  report(verdict: GuardVerdict, what: string): void {
+    this.note(verdict.guard, what, verdict);
+    const { runId, sessionId } = this;
+    if (this.watched && !this.over) this.emit({ type: 'guard_verdict', runId, sessionId, verdict });
   }
 
   /** Notes what a middleware says of itself, without what guards find in it. */

@@ -128,6 +128,13 @@ function replaying(lines: readonly string[], { outside = [], ...options }: Setup
   return { agent, model };
 }
 
+function withoutVerdicts(events: readonly unknown[]): unknown {
+  const kept = (events as AgentEvent[]).filter(({ type }) => type !== 'guard_verdict');
+  return JSON.parse(JSON.stringify(kept), (key, value) =>
+    key === 'changes' ? value.filter(({ verdict }: { verdict?: unknown }) => !verdict) : value,
+  );
+}
+
 /** The events of a run without its ids, tool events that ran side by side in the order of their calls. */
 function eventsOf({ events }: Collected): unknown[] {
   const { runId, sessionId } = events[0]!;
@@ -929,7 +936,8 @@ describe('a call that guards refused', () => {
     expect(lines.join('\n')).not.toContain('secret');
     ran.length = 0;
     const again = await collect(replaying(lines, setup).agent.stream('hi'));
-    expect(eventsOf(again)).toEqual(eventsOf(run));
+    // What guards took out is on no cassette, so they cannot find it again: only what came of it is repeated.
+    expect(withoutVerdicts(eventsOf(again))).toEqual(withoutVerdicts(eventsOf(run)));
     const middleware = [blocks, replay({ from: lines, onMiss: 'passthrough' })];
     const passing = new Agent({ model: scriptedModel([]), tools: setup.tools, middleware });
     expect(await passing.run('hi')).toMatchObject({ text: 'done' });

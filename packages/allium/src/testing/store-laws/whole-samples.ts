@@ -79,6 +79,7 @@ const bodies: { readonly [Kind in EntryBody['type']]: Whole<Extract<EntryBody, {
     message: answered,
     seeded: false,
     cycle: true,
+    feedback: true,
     started: true,
     costUsd: 0.000_123,
     inject: [asked],
