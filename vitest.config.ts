@@ -9,7 +9,10 @@ export default defineConfig({
     // Tests import the public names but run the sources, so no build stands between an edit and its test.
     alias: [
       { find: /^allium$/, replacement: source('index.ts') },
-      { find: /^allium\/(kit|testing|json-schema|middleware|registry)$/, replacement: source('$1/index.ts') },
+      {
+        find: /^allium\/(kit|testing|http|http\/client|json-schema|middleware|registry)$/,
+        replacement: source('$1/index.ts'),
+      },
       { find: /^allium\/(middleware|models|stores)\/([^/]+)$/, replacement: source('$1/$2/index.ts') },
       {
         find: /^@allium\/([^/]+)$/,

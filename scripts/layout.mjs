@@ -106,6 +106,20 @@ export const arrows = [
     says: 'a model imports ../../index.js, ../../kit/index.js and its own folder',
   },
   {
+    from: /^(http\/client\/)/,
+    may: (path, own) => inside(own, 'http/events.ts')(path),
+    builtins: false,
+    packages: false,
+    says: 'the client runs in browsers: it imports its own folder and the types of events',
+  },
+  {
+    from: /^(http\/)/,
+    may: (path, own) => inside(...PUBLIC, 'stores/kit/index.ts', own)(path),
+    builtins: false,
+    packages: false,
+    says: 'http/ runs wherever `fetch` does: it imports ../index.js, ../kit/index.js, ../stores/kit/index.js and its own folder',
+  },
+  {
     from: /^(testing\/)/,
     may: (path) => !path.startsWith('kernel/'),
     builtins: true,

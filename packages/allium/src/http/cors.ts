@@ -1,0 +1,28 @@
+/** Which pages of other origins may call the handler. Off unless somebody says so. */
+
+export interface CorsOptions {
+  /** Origins such as `https://app.example.com`, or `'*'` for all. */
+  readonly origins: readonly string[] | '*';
+  /** Whether cookies are sent along; not with `'*'`. @default false */
+  readonly credentials?: boolean;
+}
+
+export function corsHeaders(request: Request, { origins, credentials = false }: CorsOptions): Headers {
+  const headers = new Headers();
+  const origin = request.headers.get('origin');
+  if (origin === null || (origins !== '*' && !origins.includes(origin))) return headers;
+  headers.set('access-control-allow-origin', origins === '*' ? '*' : origin);
+  headers.set('vary', 'origin');
+  if (credentials && origins !== '*') headers.set('access-control-allow-credentials', 'true');
+  return headers;
+}
+
+export function preflight(request: Request, options: CorsOptions): Response {
+  const headers = corsHeaders(request, options);
+  if (headers.has('access-control-allow-origin')) {
+    headers.set('access-control-allow-methods', 'GET, POST, DELETE');
+    headers.set('access-control-allow-headers', 'authorization, content-type, last-event-id');
+    headers.set('access-control-max-age', '600');
+  }
+  return new Response(undefined, { status: 204, headers });
+}

@@ -1,0 +1,72 @@
+/**
+ * Ids of events. An id says where in the journal its reader is, and how much it has seen of a message that is still being
+ * written, so that any process can go on from it.
+ *
+ * - `12.3`: the fourth event of entry 12.
+ * - `12~k3f.7`: the seventh live event after entry 12, in the process that calls itself `k3f`.
+ * - `12w1`: told after entry 12, because the run waits for answers.
+ * - `12r`: what was shown after entry 12 is taken back.
+ *
+ * A message that is open follows after a semicolon: characters shown, their hash, its id.
+ */
+import { Shown } from './shown.js';
+
+export interface Cursor {
+  /** The last entry of which something was told. */
+  readonly seq: number;
+  /** Which event of it; Infinity: all of them. */
+  readonly index: number;
+  /** Of a live event. */
+  readonly live?: { readonly epoch: string; readonly n: number };
+  /** How many events about waiting were told after it. */
+  readonly waiting?: number;
+  readonly shown?: Shown;
+}
+
+export const START: Cursor = { seq: 0, index: Number.POSITIVE_INFINITY };
+
+export function factId(seq: number, index: number, shown?: Shown): string {
+  return `${seq}.${index}${suffix(shown)}`;
+}
+
+export function liveId(seq: number, epoch: string, n: number, shown: Shown | undefined): string {
+  return `${seq}~${epoch}.${n}${suffix(shown)}`;
+}
+
+export function waitingId(seq: number, n: number): string {
+  return `${seq}w${n}`;
+}
+
+export function resetId(seq: number, shown: Shown | undefined): string {
+  return `${seq}r${suffix(shown)}`;
+}
+
+function suffix(shown: Shown | undefined): string {
+  if (shown === undefined) return '';
+  return `;${shown.length}.${shown.hash.toString(36)}.${encodeURIComponent(shown.messageId)}`;
+}
+
+const ID =
+  /^(\d{1,15})(?:\.(\d{1,9})|~([a-z0-9]+)\.(\d{1,15})|w(\d)|r)(?:;(\d{1,15})\.([a-z0-9]{1,7})\.(\S+))?$/;
+
+/** Undefined where it is no id of an event. */
+export function parseCursor(id: string): Cursor | undefined {
+  const match = ID.exec(id);
+  if (match === null) return undefined;
+  const [, seq, index, epoch, n, waiting, length, hash, messageId] = match;
+  try {
+    const shown =
+      messageId === undefined
+        ? undefined
+        : new Shown(decodeURIComponent(messageId), Number(length), Number.parseInt(hash!, 36));
+    return {
+      seq: Number(seq),
+      index: index === undefined ? Number.POSITIVE_INFINITY : Number(index),
+      ...(epoch !== undefined && { live: { epoch, n: Number(n) } }),
+      ...(waiting !== undefined && { waiting: Number(waiting) }),
+      ...(shown && { shown }),
+    };
+  } catch {
+    return undefined;
+  }
+}

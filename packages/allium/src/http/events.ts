@@ -1,0 +1,126 @@
+/** What clients are told: the events of a run without anything that is not meant for them. Types only, for both sides. */
+
+/** A part of a message, as clients see it. */
+export type ClientContent =
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'thinking'; readonly text: string }
+  | {
+      readonly type: 'image' | 'file';
+      readonly data: string;
+      readonly mimeType: string;
+      readonly name?: string;
+    }
+  /** `arguments` is JSON text; absent where the arguments of this tool are not shown. */
+  | { readonly type: 'tool-call'; readonly id: string; readonly name: string; readonly arguments?: string };
+
+/** A message of the history, as clients see it. */
+export interface ClientMessage {
+  readonly id: string;
+  readonly role: 'user' | 'assistant' | 'tool';
+  /** Of a tool: empty where its results are not shown. */
+  readonly content: readonly ClientContent[];
+  /** The call a `tool` message answers. */
+  readonly toolCallId?: string;
+  readonly toolName?: string;
+  readonly isError?: boolean;
+}
+
+/** A piece of the assistant's message. `arguments` of a call is a piece of JSON text. */
+export type ClientDelta =
+  | { readonly type: 'text'; readonly block: number; readonly text: string }
+  | { readonly type: 'thinking'; readonly block: number; readonly text: string }
+  | {
+      readonly type: 'tool-call';
+      readonly block: number;
+      readonly id: string;
+      readonly name: string;
+      readonly arguments: string;
+    };
+
+/** Something a person is asked. Answer it by its `id`. */
+export interface Question {
+  readonly id: string;
+  readonly toolCallId: string;
+  readonly toolName: string;
+  /** `ask`: may this call happen? `suspend`: the tool itself asks. */
+  readonly kind: 'ask' | 'suspend';
+  readonly title?: string;
+  readonly details?: unknown;
+  /** What the tool will be called with, as JSON text: whoever approves has to see it. */
+  readonly arguments: string;
+  /** Milliseconds since the epoch. */
+  readonly createdAt: number;
+  /** When it lapses, in milliseconds since the epoch. */
+  readonly expiresAt?: number;
+  /** The sub-agent that asks, if one does. */
+  readonly from?: string;
+}
+
+/** How a run ended. `message` is absent where it would tell internals, as for errors. */
+export interface ClientEnd {
+  readonly runId: string;
+  readonly status: 'done' | 'stopped' | 'suspended' | 'error' | 'aborted';
+  readonly stop: { readonly reason: string; readonly message?: string };
+}
+
+export interface ClientUsage {
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cacheRead: number;
+  readonly cacheWrite: number;
+  readonly totalTokens: number;
+}
+
+export type ClientEvent =
+  | { readonly type: 'agent_start'; readonly runId: string; readonly resumed?: true }
+  | { readonly type: 'message_start'; readonly messageId: string; readonly role: 'user' | 'assistant' }
+  | { readonly type: 'message_update'; readonly messageId: string; readonly delta: ClientDelta }
+  /** Everything shown of this message is void; what follows replaces it. */
+  | { readonly type: 'message_reset'; readonly messageId: string }
+  | {
+      readonly type: 'message_end';
+      readonly messageId: string;
+      /** Absent where the message was discarded. */
+      readonly message?: ClientMessage;
+      readonly discarded?: true;
+    }
+  | {
+      readonly type: 'tool_execution_start';
+      readonly toolCallId: string;
+      readonly toolName: string;
+      readonly arguments?: string;
+    }
+  | {
+      readonly type: 'tool_execution_update';
+      readonly toolCallId: string;
+      readonly toolName: string;
+      readonly content: readonly ClientContent[];
+    }
+  | {
+      readonly type: 'tool_execution_waiting';
+      readonly toolCallId: string;
+      readonly toolName: string;
+      readonly question: Question;
+    }
+  /** Somebody answered a question: close the prompt. */
+  | { readonly type: 'answered'; readonly questionId: string; readonly decision: string }
+  | {
+      readonly type: 'tool_execution_end';
+      readonly toolCallId: string;
+      readonly toolName: string;
+      readonly isError: boolean;
+      /** Absent where the results of this tool are not shown. */
+      readonly content?: readonly ClientContent[];
+    }
+  /** The history ends with this message again; null: it is empty. */
+  | { readonly type: 'rewound'; readonly to: string | null }
+  /** A `custom` event that may be shown. */
+  | { readonly type: 'notice'; readonly name: string; readonly data?: unknown }
+  | { readonly type: 'suspended'; readonly questions: readonly Question[] }
+  | ({ readonly type: 'agent_end' } & ClientEnd);
+
+/** An event and its id: whoever reconnects with the id gets what came after it. */
+export interface SentEvent {
+  readonly id: string;
+  readonly event: ClientEvent;
+}

@@ -1,0 +1,54 @@
+/** Answers that are no success. They carry a code and words of ours; what went wrong inside stays inside. */
+import { ERROR_CODES, type ErrorCode } from '../index.js';
+import { isRecord } from '../kit/index.js';
+
+/** A refusal with a status and a code, thrown by routes. */
+export class HttpFailure extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly headers: Readonly<Record<string, string>> = {},
+  ) {
+    super(message);
+  }
+}
+
+/** Sessions that do not exist, and those of other tenants. */
+export function unknownSession(): HttpFailure {
+  return new HttpFailure(404, 'NOT_FOUND', 'There is no such session.');
+}
+
+export function invalidBody(message: string): HttpFailure {
+  return new HttpFailure(400, 'INVALID_REQUEST', message);
+}
+
+/** Which codes of a run clients are told, and with which status. All others are internal. */
+const STATUS: { readonly [Code in ErrorCode]?: number } = {
+  SESSION_BUSY: 409,
+  SESSION_CONFLICT: 409,
+  RUN_OPEN: 409,
+  NOTHING_TO_CONTINUE: 409,
+  CALLS_UNANSWERED: 409,
+  REQUEST_UNKNOWN: 409,
+  REQUEST_MISMATCH: 409,
+  MESSAGE_UNKNOWN: 404,
+  INVALID_MESSAGE: 400,
+  RATE_LIMITED: 429,
+  CONCURRENCY_LIMITED: 429,
+  STORE_FAILED: 503,
+  STORE_TIMEOUT: 503,
+};
+
+export function toFailure(error: unknown): HttpFailure {
+  if (error instanceof HttpFailure) return error;
+  const code = isRecord(error) || error instanceof Error ? (error as { code?: unknown }).code : undefined;
+  if (code === 'TENANT_MISMATCH' || code === 'SESSION_UNKNOWN') return unknownSession();
+  const status = typeof code === 'string' ? STATUS[code as ErrorCode] : undefined;
+  if (status === undefined) return new HttpFailure(500, 'INTERNAL', 'Something went wrong.');
+  return new HttpFailure(status, code as string, ERROR_CODES[code as ErrorCode]);
+}
+
+export function failureResponse({ status, code, message, headers }: HttpFailure): Response {
+  return Response.json({ error: { code, message } }, { status, headers });
+}

@@ -1,0 +1,339 @@
+import { Agent, type Store, tool } from 'allium';
+import { applyEvent, EMPTY_VIEW, type SentEvent, type View } from 'allium/http/client';
+import { approval } from 'allium/middleware/approval';
+import { retry } from 'allium/middleware/retry';
+import { memoryStore } from 'allium/stores/memory';
+import { chunks, failWith, fakeClock, scriptedModel, text, toolCalls } from 'allium/testing';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { eventHub } from './follow.js';
+
+const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const look = tool({
+  name: 'look',
+  description: 'Looks something up.',
+  input: z.object({ at: z.string() }),
+  execute({ at }, ctx) {
+    ctx.update(`Looking at ${at} …`);
+    return `Found ${at}.`;
+  },
+});
+const busy = Object.assign(new Error('busy'), { status: 503 });
+
+/** Two turns: a call, an answer that is taken back in the middle, and the answer that counts. */
+const script = () => [
+  toolCalls({ name: 'look', args: { at: 'x' } }, { name: 'look', args: { at: 'y' } }),
+  failWith(busy, 'Good mor'),
+  chunks('Good ', 'even', 'ing', '.'),
+];
+
+const agentOn = (store: Store): Agent =>
+  new Agent({
+    model: scriptedModel(script()),
+    tools: [look],
+    middleware: [retry({ minDelayMs: 1, maxDelayMs: 1 })],
+    store,
+  });
+
+const viewOf = (sent: readonly SentEvent[]): View =>
+  sent.reduce((view, { event }) => applyEvent(view, event), EMPTY_VIEW);
+
+async function all(events: AsyncIterable<SentEvent>): Promise<SentEvent[]> {
+  const sent: SentEvent[] = [];
+  for await (const one of events) sent.push(one);
+  return sent;
+}
+
+/** The events of a whole run, read live. */
+async function readLive(store: Store): Promise<SentEvent[]> {
+  const hub = eventHub({ store, show: { tools: true } });
+  const session = agentOn(store).session('s');
+  const run = await hub.publish('s', () => session.stream('Hi'));
+  const reader = run.reader();
+  const sent: SentEvent[] = [];
+  for (let batch = await reader.next(); batch; batch = await reader.next()) sent.push(...batch);
+  await run.ended;
+  return sent;
+}
+
+const typesOf = (sent: readonly SentEvent[]): string[] => sent.map(({ event }) => event.type);
+
+describe('following a run', () => {
+  it('tells it live, with what was taken back', async () => {
+    const sent = await readLive(memoryStore());
+    expect(typesOf(sent)).toEqual([
+      'agent_start',
+      'message_start',
+      'message_end',
+      'message_start',
+      'message_update',
+      'message_update',
+      'message_end',
+      'tool_execution_start',
+      'tool_execution_start',
+      'tool_execution_update',
+      'tool_execution_end',
+      'tool_execution_update',
+      'tool_execution_end',
+      'message_start',
+      'message_update',
+      'message_reset',
+      'message_update',
+      'message_update',
+      'message_update',
+      'message_update',
+      'message_end',
+      'agent_end',
+    ]);
+    expect(new Set(sent.map(({ id }) => id)).size).toBe(sent.length);
+    const view = viewOf(sent);
+    expect(view.messages.map(({ content }) => content).at(-1)).toEqual([
+      { type: 'text', text: 'Good evening.' },
+    ]);
+    expect(view.status).toBe('done');
+  });
+
+  it('tells the same afterwards from the journal, in other processes too', async () => {
+    const store = memoryStore();
+    const live = viewOf(await readLive(store));
+    const told = await all(eventHub({ store, show: { tools: true } }).follow('s'));
+    expect(viewOf(told)).toEqual(live);
+    expect(typesOf(told)).not.toContain('message_reset');
+    expect(await all(eventHub({ store, show: { tools: true } }).follow('s'))).toEqual(told);
+  });
+
+  it('goes on by the id of any event, in another process, with each fact once', async () => {
+    const store = memoryStore();
+    const sent = await readLive(store);
+    const whole = viewOf(sent);
+    for (const [i, { id }] of sent.entries()) {
+      const rest = await all(eventHub({ store, show: { tools: true } }).follow('s', { after: id }));
+      const both = [...sent.slice(0, i + 1), ...rest];
+      expect(viewOf(both), `cut after ${id}`).toEqual(whole);
+      const ends = both.filter(({ event }) => event.type.endsWith('_end') && event.type !== 'agent_end');
+      expect(ends, `cut after ${id}`).toHaveLength(5);
+      expect(new Set(both.map((one) => one.id)).size, `ids after ${id}`).toBe(both.length);
+      // What was shown of the answer that counts goes on where it was; what was taken back is taken back.
+      const resets = rest.filter(({ event }) => event.type === 'message_reset').length;
+      expect(resets, `resets after ${id}`).toBe(sent[i]!.event.type === 'message_update' && i === 14 ? 1 : 0);
+    }
+  });
+
+  it('tells deltas once: the texts since the last reset are the message', async () => {
+    const store = memoryStore();
+    const sent = await readLive(store);
+    for (const [i, { id }] of sent.entries()) {
+      const rest = await all(eventHub({ store, show: { tools: true } }).follow('s', { after: id }));
+      let said = '';
+      for (const { event } of [...sent.slice(0, i + 1), ...rest]) {
+        if (event.type === 'message_start' || event.type === 'message_reset') said = '';
+        if (event.type === 'message_update' && event.delta.type === 'text') said += event.delta.text;
+      }
+      expect(said, `cut after ${id}`).toBe('Good evening.');
+    }
+  });
+
+  it('goes on live by the id of any event, exactly, while the run is under way', async () => {
+    const read = async (cut: number): Promise<SentEvent[]> => {
+      const store = memoryStore();
+      const hub = eventHub({ store, show: { tools: true } });
+      const gate = gated();
+      const session = new Agent({ model: gate.model, store, newId: () => 'r' }).session('s');
+      const run = await hub.publish('s', () => session.stream('Hi'));
+      const first: SentEvent[] = [];
+      for await (const one of hub.follow('s')) if (first.push(one) > cut) break;
+      const again = hub.follow('s', { after: first.at(-1)!.id });
+      gate.open();
+      const rest = await all(again);
+      await run.ended;
+      return [...first, ...rest];
+    };
+    const whole = (await read(0)).map(({ event }) => event);
+    for (let cut = 1; cut < 6; cut++) {
+      const sent = await read(cut);
+      expect(
+        sent.map(({ event }) => event),
+        `cut after ${cut}`,
+      ).toEqual(whole);
+      expect(new Set(sent.map(({ id }) => id)).size).toBe(sent.length);
+    }
+  });
+
+  it('hands a late reader the message so far, then what comes', async () => {
+    const store = memoryStore();
+    const hub = eventHub({ store });
+    const gate = gated();
+    const run = await hub.publish('t', () =>
+      new Agent({ model: gate.model, store }).session('t').stream('Hi'),
+    );
+    for (let i = 0; i < 20; i++) await settle();
+    const reader = hub.reader('t');
+    const first = await reader.next();
+    expect(first!.map(({ event }) => (event.type === 'message_update' ? event.delta : event.type))).toEqual([
+      'agent_start',
+      'message_start',
+      'message_end',
+      'message_start',
+      { type: 'text', block: 0, text: 'So far' },
+    ]);
+    gate.open();
+    const rest: SentEvent[] = [];
+    for (let batch = await reader.next(); batch; batch = await reader.next()) rest.push(...batch);
+    await run.ended;
+    const [delta] = rest;
+    expect(delta!.event).toMatchObject({ delta: { text: ', so good.' } });
+    expect(viewOf([...first!, ...rest]).status).toBe('done');
+  });
+
+  it('follows a run of another process by its journal', async () => {
+    const store = memoryStore();
+    const gate = gated();
+    const there = new Agent({ model: gate.model, store }).session('s').stream('Hi').detach();
+    for (let i = 0; i < 20; i++) await settle();
+    const clock = fakeClock();
+    const reader = eventHub({ store, clock, pollMs: [100, 400] }).reader('s');
+    const first = await reader.next();
+    expect(typesOf(first!)).toEqual(['agent_start', 'message_start', 'message_end']);
+    const next = reader.next();
+    gate.open();
+    await there.result;
+    await clock.advance(100);
+    expect(typesOf((await next)!)).toEqual(['message_start', 'message_update', 'message_end', 'agent_end']);
+    expect(await reader.next()).toBeUndefined();
+  });
+
+  it('looks less and less often, and at once when it is woken', async () => {
+    const inner = memoryStore();
+    let reads = 0;
+    const store: Store = {
+      ...inner,
+      read: (id, from) => {
+        reads++;
+        return inner.read(id, from);
+      },
+    };
+    const gate = gated();
+    const there = new Agent({ model: gate.model, store: inner }).session('s').stream('Hi').detach();
+    for (let i = 0; i < 20; i++) await settle();
+    const clock = fakeClock();
+    let wake = (): void => {};
+    const hub = eventHub({
+      store,
+      clock,
+      pollMs: [100, 400],
+      watch: (_, given) => {
+        wake = given;
+        return () => {};
+      },
+    });
+    const reader = hub.reader('s');
+    await reader.next();
+    reads = 0;
+    const next = reader.next();
+    for (let i = 0; i < 20; i++) {
+      await clock.advance(100);
+      await settle();
+    }
+    expect(reads).toBeLessThan(9);
+    gate.open();
+    await there.result;
+    wake();
+    expect(typesOf((await next)!).at(-1)).toBe('agent_end');
+  });
+
+  it('ends where the run waits for answers, with the same ids live and from the journal', async () => {
+    const store = memoryStore();
+    const asking = (steps: Parameters<typeof scriptedModel>[0]) =>
+      new Agent({ model: scriptedModel(steps), tools: [look], middleware: [approval()], store }).session('s');
+    const hub = eventHub({ store });
+    const run = await hub.publish('s', () =>
+      asking([toolCalls({ name: 'look', args: { at: 'x' } })]).stream('Hi'),
+    );
+    const reader = run.reader();
+    const live: SentEvent[] = [];
+    for (let batch = await reader.next(); batch; batch = await reader.next()) live.push(...batch);
+    expect(typesOf(live).slice(-4)).toEqual([
+      'tool_execution_start',
+      'tool_execution_waiting',
+      'suspended',
+      'agent_end',
+    ]);
+    const clock = fakeClock();
+    const elsewhere = eventHub({ store, clock });
+    const late = all(elsewhere.follow('s'));
+    for (let i = 0; i < 5; i++) {
+      await settle();
+      await clock.advance(100);
+    }
+    const told = await late;
+    expect(told.slice(-3).map(({ id }) => id)).toEqual(live.slice(-3).map(({ id }) => id));
+    expect(viewOf(told)).toEqual(viewOf(live));
+    expect(await elsewhere.reader('s', { after: live.at(-1)!.id }).hasMore()).toBe(false);
+    const [question] = viewOf(live).questions;
+    const again = await hub.publish('s', () =>
+      asking([text('Done.')]).resumeStream({ answers: { [question!.id]: { type: 'approve' } } }),
+    );
+    const rest = await all(hub.follow('s', { after: live.at(-1)!.id }));
+    await again.ended;
+    expect(viewOf([...live, ...rest])).toMatchObject({ status: 'done', questions: [] });
+    expect(typesOf(rest)).toContain('answered');
+  });
+
+  it('takes back what was shown of an answer that never came, in other processes too', async () => {
+    const store = memoryStore();
+    const failing = new Agent({ model: scriptedModel([failWith(new Error('boom'), 'half an ans')]), store });
+    const hub = eventHub({ store });
+    const run = await hub.publish('s', () => failing.session('s').stream('Hi'));
+    const reader = run.reader();
+    const live: SentEvent[] = [];
+    for (let batch = await reader.next(); batch; batch = await reader.next()) live.push(...batch);
+    expect(viewOf(live).messages.map(({ role }) => role)).toEqual(['user']);
+    for (const [i, { id }] of live.entries()) {
+      const rest = await all(eventHub({ store }).follow('s', { after: id }));
+      expect(viewOf([...live.slice(0, i + 1), ...rest]), `cut after ${id}`).toEqual(viewOf(live));
+    }
+  });
+
+  it('hands over to a reader that is far behind from the journal and the message so far', async () => {
+    const store = memoryStore();
+    const many = Array.from({ length: 3000 }, (_, i) => `${i} `);
+    const hub = eventHub({ store });
+    const run = await hub.publish('s', () =>
+      new Agent({ model: scriptedModel([chunks(...many)]), store }).session('s').stream('Hi'),
+    );
+    const reader = run.reader();
+    const first = await reader.next();
+    await run.ended;
+    const sent = [...first!];
+    for (let batch = await reader.next(); batch; batch = await reader.next()) sent.push(...batch);
+    expect(sent.length).toBeLessThan(3000);
+    expect(viewOf(sent)).toMatchObject({ status: 'done' });
+    expect(viewOf(sent).messages.at(-1)!.content).toEqual([{ type: 'text', text: many.join('') }]);
+  });
+
+  it('refuses an id that it never sent', async () => {
+    await expect(all(eventHub({ store: memoryStore() }).follow('s', { after: 'x' }))).rejects.toMatchObject({
+      code: 'INVALID_OPTION',
+    });
+  });
+});
+
+/** A model that says `So far`, waits, and goes on. */
+function gated() {
+  let open!: () => void;
+  const gate = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const model = {
+    provider: 'test',
+    id: 'gated',
+    async *stream() {
+      yield { type: 'text' as const, text: 'So ' };
+      yield { type: 'text' as const, text: 'far' };
+      await gate;
+      yield { type: 'text' as const, text: ', so good.' };
+      yield { type: 'finish' as const, reason: 'stop' as const };
+    },
+  };
+  return { model, open };
+}

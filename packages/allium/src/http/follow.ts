@@ -1,0 +1,370 @@
+/** Following a session from any process: what was from its journal, what comes live where this process runs it. */
+import {
+  AlliumError,
+  type Clock,
+  type Entry,
+  type PendingRequest,
+  type RunStream,
+  type Store,
+  sleep,
+  systemClock,
+} from '../index.js';
+import { checkFunction, checkInteger, checkOptions } from '../kit/index.js';
+import { type Cursor, parseCursor, START, waitingId } from './cursor.js';
+import type { SentEvent } from './events.js';
+import { LiveRun } from './live-run.js';
+import { Projection, questionOf, type Show } from './projection.js';
+import { tellEntry } from './tell.js';
+
+export interface EventHubOptions {
+  /** Where the sessions are. */
+  readonly store: Store;
+  /** What readers see beside texts, the names and states of tools, questions and the end. */
+  readonly show?: Show;
+  /** Milliseconds between two looks at the journal of a run that another process runs: the first pause, doubled up to the last. @default [100, 2000] */
+  readonly pollMs?: readonly [number, number];
+  /**
+   * Tells at once that a session has changed, if your store can: call `wake` whenever it does, until the function that you
+   * return is called.
+   */
+  readonly watch?: (sessionId: string, wake: () => void) => () => void;
+  /** @default the time of the system */
+  readonly clock?: Clock;
+}
+
+export interface FollowOptions {
+  /**
+   * Where to begin: after the event with this id (`Last-Event-ID`), with the last run (`'run'`), or with what comes from
+   * now on (`'now'`). @default the beginning of the session
+   */
+  readonly after?: string;
+  /** Go on when the run has ended, with the runs that follow. @default false */
+  readonly stay?: boolean;
+  /** Ends the reading; the run goes on. */
+  readonly signal?: AbortSignal;
+}
+
+/** Events of sessions for any number of readers. */
+export interface EventHub {
+  /**
+   * Hands the events of a run to readers. Settles with the first event; rejects, as `stream.result` does, where the run
+   * cannot begin. The run goes on without its readers.
+   */
+  publish(sessionId: string, start: () => RunStream): Promise<PublishedRun>;
+  /** The events of a session, each once, wherever its run is. Ends when its run has ended or waits for answers. */
+  follow(sessionId: string, options?: FollowOptions): AsyncIterableIterator<SentEvent>;
+  /** As `follow`, many at a time: for servers. */
+  reader(sessionId: string, options?: FollowOptions): EventReader;
+  /** Does this process run the session? */
+  isLive(sessionId: string): boolean;
+}
+
+export interface PublishedRun {
+  readonly stream: RunStream;
+  /** A reader that gets everything from the start of this run. */
+  reader(signal?: AbortSignal): EventReader;
+  /** Settles when everything was told. */
+  readonly ended: Promise<void>;
+}
+
+/** Reads events in batches: as many as there are. */
+export interface EventReader {
+  /** Waits for events. Undefined at the end. */
+  next(): Promise<readonly SentEvent[] | undefined>;
+  /** Is there anything to tell, now or later? It does not wait for events. */
+  hasMore(): Promise<boolean>;
+}
+
+/**
+ * Hands events of sessions to readers, in this process and others, and lets them reconnect by the id of the last event they
+ * got.
+ *
+ * @example
+ * const hub = eventHub({ store });
+ * for await (const { id, event } of hub.follow('ann', { after: lastEventId })) console.log(id, event.type);
+ */
+export function eventHub(options: EventHubOptions): EventHub {
+  checkOptions('eventHub', options, ['store', 'show', 'pollMs', 'watch', 'clock']);
+  const { store, show, pollMs = [100, 2000], watch, clock = systemClock } = options;
+  checkOptions('show', show ?? {}, ['thinking', 'tools', 'notices', 'synthetic', 'usage']);
+  for (const ms of pollMs) checkInteger('pollMs', ms, 1);
+  if (watch !== undefined) checkFunction('watch', watch);
+  const projection = new Projection(show);
+  const live = new Map<string, LiveRun>();
+  const place: Place = { store, projection, live, clock, pollMs, watch };
+  const reader = (sessionId: string, follow: FollowOptions = {}): EventReader => {
+    checkOptions('follow', follow, ['after', 'stay', 'signal']);
+    return new Reader(place, sessionId, follow);
+  };
+  return {
+    reader,
+    isLive: (sessionId) => live.has(sessionId),
+    async *follow(sessionId, follow) {
+      const events = reader(sessionId, follow);
+      for (let batch = await events.next(); batch; batch = await events.next()) yield* batch;
+    },
+    async publish(sessionId, start) {
+      const seq = await store.head(sessionId);
+      const stream = start().detach();
+      const events = stream[Symbol.asyncIterator]();
+      const first = await events.next();
+      if (first.done) throw new AlliumError('SESSION_UNKNOWN', 'The run ended before it began.');
+      const epoch = Math.floor(Math.random() * 36 ** 4).toString(36);
+      const run = new LiveRun(store, sessionId, projection, epoch, seq, events, first.value);
+      live.set(sessionId, run);
+      const ended = run.ended.then(() => {
+        if (live.get(sessionId) === run) live.delete(sessionId);
+      });
+      return { stream, ended, reader: (signal) => new Reader(place, sessionId, { signal }, run, seq) };
+    },
+  };
+}
+
+interface Place {
+  readonly store: Store;
+  readonly projection: Projection;
+  readonly live: Map<string, LiveRun>;
+  readonly clock: Clock;
+  readonly pollMs: readonly [number, number];
+  readonly watch: EventHubOptions['watch'];
+}
+
+class Reader implements EventReader {
+  private at: Cursor = START;
+  private id = '';
+  private state = new OpenState();
+  private from = 0;
+  private found = false;
+  private pause: number;
+  private idle = false;
+  private done = false;
+  /** Read and not handed out yet. */
+  private kept: readonly SentEvent[] | undefined;
+
+  constructor(
+    private readonly place: Place,
+    private readonly sessionId: string,
+    private options: FollowOptions,
+    private run?: LiveRun,
+    seq?: number,
+  ) {
+    this.pause = place.pollMs[0];
+    if (seq !== undefined) {
+      this.at = { ...START, seq };
+      this.found = true;
+    }
+  }
+
+  async next(): Promise<readonly SentEvent[] | undefined> {
+    const { signal, stay = false } = this.options;
+    if (!this.found) await this.find();
+    const { kept } = this;
+    this.kept = undefined;
+    if (kept) return kept;
+    while (!this.done && !signal?.aborted) {
+      const sent = this.run ? await this.fromRun(this.run) : await this.fromJournal();
+      if (sent === undefined) continue;
+      if (sent.length > 0) {
+        this.pause = this.place.pollMs[0];
+        this.idle = false;
+        return sent;
+      }
+      if (!this.state.open && !stay) break;
+      if (this.idle && this.state.waits && !stay) return this.waiting();
+      this.idle = true;
+      await this.wait();
+    }
+    return undefined;
+  }
+
+  async hasMore(): Promise<boolean> {
+    if (!this.found) await this.find();
+    if (this.run || this.place.live.has(this.sessionId)) return true;
+    const sent = await this.fromJournal();
+    if (sent === undefined || sent.length > 0) {
+      this.kept = sent;
+      return true;
+    }
+    return this.state.open && !(this.state.waits && this.at.waiting === 2);
+  }
+
+  /** Undefined: look elsewhere, or once more. */
+  private async fromRun(run: LiveRun): Promise<readonly SentEvent[] | undefined> {
+    const look = run.since(this.from);
+    if (look === undefined) {
+      // Too far behind: the journal has what was missed.
+      this.run = undefined;
+      this.options = { ...this.options, after: this.id };
+      await this.find();
+      return undefined;
+    }
+    this.from = look.from;
+    if (look.sent.length > 0) return this.took(look.sent);
+    if (!run.closed) {
+      await run.changed(this.options.signal);
+      return undefined;
+    }
+    this.run = undefined;
+    this.done = !this.options.stay;
+    return undefined;
+  }
+
+  private async fromJournal(): Promise<readonly SentEvent[] | undefined> {
+    const { live, store, projection } = this.place;
+    const known = live.get(this.sessionId);
+    const place = known?.placeAfter(this.id);
+    if (known && place !== undefined) return this.join(known, place);
+    const from = this.at.index === Number.POSITIVE_INFINITY ? this.at.seq + 1 : this.at.seq;
+    const entries = await store.read(this.sessionId, from);
+    const run = live.get(this.sessionId);
+    const sent: SentEvent[] = [];
+    for (const entry of entries) {
+      // What the run has not told yet it tells itself, with what comes between.
+      if (run && entry.seq > run.head) break;
+      this.state.apply(entry);
+      const after = entry.seq === this.at.seq ? this.at.index : -1;
+      const told = tellEntry(projection, entry, after, this.at.shown);
+      sent.push(...told.sent);
+      this.at = { seq: entry.seq, index: Number.POSITIVE_INFINITY, shown: told.shown };
+    }
+    const last = sent.at(-1);
+    if (last) this.id = last.id;
+    if (!run) return sent;
+    if (this.at.seq === run.head) {
+      const look = run.snapshot(this.at);
+      this.join(run, look.from);
+      sent.push(...this.took(look.sent));
+    } else if (sent.length === 0) await run.changed(this.options.signal);
+    return sent.length > 0 ? sent : undefined;
+  }
+
+  private join(run: LiveRun, from: number): undefined {
+    this.run = run;
+    this.from = from;
+  }
+
+  /** Where it is after these events. */
+  private took(sent: readonly SentEvent[]): readonly SentEvent[] {
+    const last = sent.at(-1);
+    if (last) {
+      this.id = last.id;
+      this.at = parseCursor(last.id)!;
+    }
+    return sent;
+  }
+
+  /** The run goes on when somebody answers: there is nothing to wait for meanwhile. */
+  private waiting(): readonly SentEvent[] | undefined {
+    this.done = true;
+    const { seq } = this.at;
+    const { runId, requests } = this.state;
+    const questions = [...requests.values()].map(questionOf);
+    const sent: SentEvent[] = [
+      { id: waitingId(seq, 1), event: { type: 'suspended', questions } },
+      {
+        id: waitingId(seq, 2),
+        event: { type: 'agent_end', runId, status: 'suspended', stop: SUSPENDED },
+      },
+    ];
+    const left = sent.slice(this.at.waiting ?? 0);
+    return left.length > 0 ? left : undefined;
+  }
+
+  /** Finds where to begin, and whether a run is open there. */
+  private async find(): Promise<void> {
+    this.found = true;
+    const { after } = this.options;
+    const { store, live } = this.place;
+    const named = after === undefined || after === 'run' || after === 'now';
+    const cursor = named ? undefined : parseCursor(after);
+    if (!named && cursor === undefined)
+      throw new AlliumError('INVALID_OPTION', 'The id of the last event is not one that was sent.');
+    this.state = new OpenState();
+    if (cursor) {
+      this.at = cursor;
+      this.id = after!;
+      if (live.get(this.sessionId)?.placeAfter(this.id) !== undefined) return;
+    }
+    if (after === undefined) return;
+    const entries = await store.read(this.sessionId, 1);
+    const started = entries.findLastIndex(({ type }) => type === 'run_start');
+    const until = cursor
+      ? cursor.seq
+      : after === 'run'
+        ? (entries[started]?.seq ?? 1) - 1
+        : (entries.at(-1)?.seq ?? 0);
+    for (const entry of entries) if (entry.seq <= until) this.state.apply(entry);
+    if (!cursor) this.at = { ...START, seq: until };
+  }
+
+  private async wait(): Promise<void> {
+    const { clock, watch, pollMs } = this.place;
+    const { signal } = this.options;
+    const woken = new AbortController();
+    const wake = (): void => woken.abort();
+    signal?.addEventListener('abort', wake, { once: true });
+    const unwatch = watch?.(this.sessionId, wake);
+    try {
+      await sleep(this.pause, woken.signal, clock).catch(() => undefined);
+    } finally {
+      unwatch?.();
+      signal?.removeEventListener('abort', wake);
+    }
+    this.pause = Math.min(this.pause * 2, pollMs[1]);
+  }
+}
+
+const SUSPENDED = { reason: 'suspended', message: 'The run waits for an answer.' };
+
+/** What the journal says of a run that has not ended. */
+class OpenState {
+  open = false;
+  runId = '';
+  readonly requests = new Map<string, PendingRequest>();
+  private calls = new Set<string>();
+
+  /** Does everything that is open wait for somebody's answer? */
+  get waits(): boolean {
+    if (this.requests.size === 0) return false;
+    const asked = [...this.requests.values()];
+    if (asked.some(({ kind }) => kind === 'ask')) return true;
+    const waiting = new Set(asked.map(({ callId }) => callId));
+    return [...this.calls].every((id) => waiting.has(id));
+  }
+
+  apply(entry: Entry): void {
+    switch (entry.type) {
+      case 'run_start':
+        this.open = true;
+        this.runId = entry.runId;
+        return;
+      case 'run_end':
+        this.open = false;
+        this.clear();
+        return;
+      case 'message':
+        this.clear();
+        if (entry.message.role === 'assistant')
+          for (const part of entry.message.content) if (part.type === 'tool-call') this.calls.add(part.id);
+        return;
+      case 'tool_finished':
+        this.calls.delete(entry.message.toolCallId);
+        for (const [id, { callId }] of this.requests)
+          if (callId === entry.message.toolCallId) this.requests.delete(id);
+        return;
+      case 'request':
+        for (const id of entry.replaces ?? []) this.requests.delete(id);
+        this.requests.set(entry.request.id, entry.request);
+        return;
+      case 'answer':
+        this.requests.delete(entry.requestId);
+        return;
+      default:
+    }
+  }
+
+  private clear(): void {
+    this.requests.clear();
+    this.calls.clear();
+  }
+}

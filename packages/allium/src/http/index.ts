@@ -1,0 +1,32 @@
+/** `allium/http`: agents over HTTP, as a function from `Request` to `Response`. */
+export type { CorsOptions } from './cors.js';
+export type {
+  ClientContent,
+  ClientDelta,
+  ClientEnd,
+  ClientEvent,
+  ClientMessage,
+  ClientUsage,
+  Question,
+  SentEvent,
+} from './events.js';
+export {
+  type EventHub,
+  type EventHubOptions,
+  type EventReader,
+  eventHub,
+  type FollowOptions,
+  type PublishedRun,
+} from './follow.js';
+export { type FetchHandler, type NodeRequest, type NodeResponse, toNodeListener } from './node.js';
+export type { Show } from './projection.js';
+export type { RunAnswer } from './route.js';
+export {
+  type Authorize,
+  type Caller,
+  type RequestAim,
+  type ServeContext,
+  type ServeHandler,
+  type ServeOptions,
+  serve,
+} from './serve.js';

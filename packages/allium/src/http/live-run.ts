@@ -1,0 +1,225 @@
+/**
+ * A run that this process runs, for any number of readers. It keeps the latest events and the message that is being
+ * written; readers who are further behind read the journal. So a slow reader costs nothing, and the run waits for nobody.
+ */
+import type { AgentEvent, Entry, Store } from '../index.js';
+import { type Cursor, liveId, waitingId } from './cursor.js';
+import type { ClientDelta, ClientEvent, SentEvent } from './events.js';
+import { type Projection, questionOf } from './projection.js';
+import { Shown, withText } from './shown.js';
+import { discard, tellEntry, tellOpen } from './tell.js';
+
+/** Events that are kept for readers who are a little behind. */
+const KEPT = 512;
+
+/** What a reader gets, and where its next look begins. */
+export interface Look {
+  readonly sent: readonly SentEvent[];
+  readonly from: number;
+}
+
+export class LiveRun {
+  /** Settles when the run has ended and everything was told. Never rejects. */
+  readonly ended: Promise<void>;
+  /** Nothing more is told. */
+  closed = false;
+  private log: SentEvent[] = [];
+  /** How many events were dropped from the front of the log. */
+  private dropped = 0;
+  private n = 0;
+  private open: { readonly shown: Shown; pieces: Piece[] } | undefined;
+  /** Entries that were read and not told yet. */
+  private ahead: Entry[] = [];
+  private readSeq: number;
+  private readonly told = new Set<string>();
+  private endTold = false;
+  private waiters: (() => void)[] = [];
+
+  constructor(
+    private readonly store: Store,
+    private readonly sessionId: string,
+    private readonly projection: Projection,
+    private readonly epoch: string,
+    /** The last entry that was told. */
+    private seq: number,
+    events: AsyncIterator<AgentEvent, undefined>,
+    first: AgentEvent,
+  ) {
+    this.readSeq = seq;
+    this.ended = this.pump(events, first);
+  }
+
+  /** The last entry that was told. Readers who have read the journal up to it can go on here. */
+  get head(): number {
+    return this.seq;
+  }
+
+  /** Where a reader goes on whose last event was this one; undefined where it is not known any more. */
+  placeAfter(id: string): number | undefined {
+    const place = this.log.findLastIndex((one) => one.id === id);
+    return place < 0 ? undefined : this.dropped + place + 1;
+  }
+
+  /** What was told since; undefined where the reader is too far behind. */
+  since(from: number): Look | undefined {
+    if (from < this.dropped) return undefined;
+    const sent = from === this.dropped ? [...this.log] : this.log.slice(from - this.dropped);
+    return { sent, from: this.dropped + this.log.length };
+  }
+
+  /** What a reader is told who has read the journal up to `head` and has seen this much of a message. */
+  snapshot({ shown }: Cursor): Look {
+    const from = this.dropped + this.log.length;
+    const { open, seq } = this;
+    if (open === undefined) return { sent: shown ? discard(seq, shown) : [], from };
+    const deltas = open.pieces.map(({ delta, text }) => withText(delta, text));
+    const idOf = (seen: Shown): string => liveId(seq, this.epoch, this.n, seen);
+    return { sent: tellOpen(open.shown.messageId, deltas, shown, seq, idOf), from };
+  }
+
+  /** Settles when there is something new, the run has ended, or the signal aborts. */
+  changed(signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.closed || signal?.aborted) return resolve();
+      const done = (): void => {
+        signal?.removeEventListener('abort', done);
+        resolve();
+      };
+      signal?.addEventListener('abort', done, { once: true });
+      this.waiters.push(done);
+    });
+  }
+
+  private async pump(events: AsyncIterator<AgentEvent, undefined>, first: AgentEvent): Promise<void> {
+    try {
+      // The reader that started the run is there before anything is told.
+      await undefined;
+      for (let event: AgentEvent | undefined = first; event; event = (await events.next()).value) {
+        const wait = this.take(event);
+        if (wait) await wait;
+      }
+    } catch {
+      // How it failed was told with `agent_end`; the caller hears of the error itself by the result.
+    }
+    this.closed = true;
+    this.wake();
+  }
+
+  /** Facts are told as the journal has them, at the place of their events; the rest is told as it comes. */
+  private take(event: AgentEvent): Promise<void> | undefined {
+    switch (event.type) {
+      case 'message_end': {
+        if (event.discarded) break;
+        const { messageId } = event;
+        return this.facts((entry) => entry.type === 'message' && entry.message.id === messageId);
+      }
+      case 'tool_execution_end': {
+        const { id } = event.toolCall;
+        return this.facts((entry) => entry.type === 'tool_finished' && entry.message.toolCallId === id);
+      }
+      case 'tool_execution_waiting': {
+        const last = event.pending.at(-1)?.id;
+        return this.facts((entry) => entry.type === 'request' && entry.request.id === last);
+      }
+      case 'agent_end':
+        return this.end(event);
+      default:
+    }
+    const told = this.projection.live(event);
+    if (told) this.tell(told);
+    return undefined;
+  }
+
+  private async end(event: AgentEvent & { type: 'agent_end' }): Promise<void> {
+    await this.facts(() => false);
+    if (this.endTold) return;
+    const end = this.projection.live(event)!;
+    if (event.result.status !== 'suspended') return this.tell(end);
+    const questions = event.result.pending.map(questionOf);
+    this.keep(waitingId(this.seq, 1), { type: 'suspended', questions });
+    this.keep(waitingId(this.seq, 2), end);
+    this.wake();
+  }
+
+  /** Tells what the journal has, up to and including the entry that is meant. */
+  private async facts(isLast: (entry: Entry) => boolean): Promise<void> {
+    if (this.tellAhead(isLast)) return;
+    // A store that fails now may answer the next time; readers who miss something find it in the journal.
+    const entries = await Promise.resolve(this.store.read(this.sessionId, this.readSeq + 1)).catch(() => []);
+    for (const entry of entries) this.ahead.push(entry);
+    this.readSeq = this.ahead.at(-1)?.seq ?? this.readSeq;
+    this.tellAhead(isLast);
+    this.wake();
+  }
+
+  private tellAhead(isLast: (entry: Entry) => boolean): boolean {
+    for (let entry = this.ahead.shift(); entry; entry = this.ahead.shift()) {
+      const { sent, shown } = tellEntry(this.projection, entry, -1, this.open?.shown);
+      this.seq = entry.seq;
+      if (shown === undefined) this.open = undefined;
+      if (entry.type === 'message') this.told.add(entry.message.id);
+      if (entry.type === 'run_end') this.endTold = true;
+      for (const one of sent) this.keep(one.id, one.event);
+      if (isLast(entry)) {
+        this.wake();
+        return true;
+      }
+    }
+    return false;
+  }
+
+  private tell(event: ClientEvent): void {
+    if ('messageId' in event && !this.grow(event)) return;
+    this.n++;
+    this.keep(liveId(this.seq, this.epoch, this.n, this.open?.shown), event);
+    this.wake();
+  }
+
+  /** Keeps up with the message that is being written. False where there is nothing to tell. */
+  private grow(event: ClientEvent & { readonly messageId: string }): boolean {
+    const { messageId } = event;
+    if (this.told.has(messageId)) return false;
+    if (event.type === 'message_start') {
+      this.open = { shown: new Shown(messageId), pieces: [] };
+      return true;
+    }
+    const { open } = this;
+    if (open === undefined) return false;
+    if (event.type === 'message_end') this.open = undefined;
+    else if (event.type === 'message_reset') {
+      open.shown.clear();
+      open.pieces = [];
+    } else if (event.type === 'message_update') {
+      const { delta } = event;
+      const text = delta.type === 'tool-call' ? delta.arguments : delta.text;
+      const last = open.pieces.at(-1);
+      if (last?.delta.block === delta.block) {
+        // More arguments of a call that are not shown.
+        if (text === '') return false;
+        last.text += text;
+      } else open.pieces.push({ delta, text });
+      open.shown.add(delta);
+    }
+    return true;
+  }
+
+  private keep(id: string, event: ClientEvent): void {
+    this.log.push({ id, event });
+    if (this.log.length < 2 * KEPT) return;
+    this.log = this.log.slice(-KEPT);
+    this.dropped += KEPT;
+  }
+
+  private wake(): void {
+    if (this.waiters.length === 0) return;
+    const { waiters } = this;
+    this.waiters = [];
+    for (const wake of waiters) wake();
+  }
+}
+
+/** A block of the message so far. */
+interface Piece {
+  readonly delta: ClientDelta;
+  text: string;
+}

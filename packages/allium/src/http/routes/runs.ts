@@ -1,0 +1,201 @@
+/** Talking to a session: start, go on, steer, follow up, cancel, answer, regenerate, edit. */
+import type { Decision, HistoryPoint } from '../../index.js';
+import { HttpFailure } from '../failures.js';
+import {
+  agentSchema,
+  type Call,
+  decisionSchema,
+  detachedSchema,
+  type Found,
+  inputOf,
+  inputSchema,
+  messageNamed,
+  newSession,
+  openSession,
+  type Route,
+  runAnswer,
+  runOptions,
+  sessionOf,
+} from '../route.js';
+import { object } from '../schema.js';
+
+const agent = agentSchema;
+const detached = detachedSchema;
+const input = inputSchema;
+const done = (): Response => new Response(undefined, { status: 204 });
+
+export const runRoutes: readonly Route[] = [
+  {
+    method: 'POST',
+    path: '/sessions',
+    operation: 'startSession',
+    summary:
+      'Starts a session with a first message, under an id that is made or given. `x-session-id` has it.',
+    body: object({ input, agent, detached, sessionId: { type: 'string', minLength: 1, maxLength: 200 } }, [
+      'input',
+    ]),
+    answers: ['json', 'events'],
+    async handle(call) {
+      const { sessionId = newId(call) } = call.body;
+      if (await openSession(call, sessionId))
+        throw new HttpFailure(409, 'SESSION_EXISTS', 'There is such a session already: go on with it.');
+      return run(call, newSession(call, sessionId));
+    },
+  },
+  {
+    method: 'POST',
+    path: '/sessions/{sessionId}/runs',
+    operation: 'continueSession',
+    summary: 'Goes on with a session. Without `input`, the model is asked about the history as it is.',
+    body: object({ input, agent, detached }),
+    answers: ['json', 'events'],
+    async handle(call) {
+      return run(call, await sessionOf(call));
+    },
+  },
+  {
+    method: 'POST',
+    path: '/sessions/{sessionId}/resume',
+    operation: 'resumeRun',
+    summary: 'Goes on with a run that was suspended or broke off.',
+    body: object({ agent, detached }),
+    answers: ['json', 'events'],
+    async handle(call) {
+      const found = await sessionOf(call);
+      return runAnswer(call, found, () => found.session.resumeStream(runOptions(call, found.agent)));
+    },
+  },
+  {
+    method: 'POST',
+    path: '/sessions/{sessionId}/answers',
+    operation: 'answer',
+    summary:
+      'Answers questions, by their ids. The run goes on: where it waits, or here; then its events or its result are the answer.',
+    body: object(
+      {
+        answers: { type: 'object', additionalProperties: decisionSchema },
+        agent,
+        detached,
+        resume: { type: 'boolean', description: 'False: only note the answers.' },
+      },
+      ['answers'],
+    ),
+    answers: ['json', 'events', 'nothing'],
+    async handle(call) {
+      const found = await sessionOf(call);
+      const answers = call.body.answers as Readonly<Record<string, Decision>>;
+      const pending = await found.session.pending();
+      if (Object.keys(answers).some((id) => !pending.some((one) => one.id === id)))
+        throw new HttpFailure(
+          409,
+          'REQUEST_UNKNOWN',
+          'A question is not open: never asked, answered or lapsed.',
+        );
+      if (call.body.resume !== false && !call.handling.hub.isLive(found.storeId))
+        return runAnswer(call, found, () =>
+          found.session.resumeStream({ ...runOptions(call, found.agent), answers }),
+        );
+      for (const [id, decision] of Object.entries(answers)) await found.session.answer(id, decision);
+      return done();
+    },
+  },
+  {
+    method: 'POST',
+    path: '/sessions/{sessionId}/steer',
+    operation: 'steer',
+    summary: 'Says something while a run is under way: the model hears it before its next turn.',
+    body: object({ input }, ['input']),
+    answers: ['nothing'],
+    async handle(call) {
+      await (await sessionOf(call)).session.steer(inputOf(call.body.input));
+      return done();
+    },
+  },
+  {
+    method: 'POST',
+    path: '/sessions/{sessionId}/follow-up',
+    operation: 'followUp',
+    summary: 'Says something for when the run would end.',
+    body: object({ input }, ['input']),
+    answers: ['nothing'],
+    async handle(call) {
+      await (await sessionOf(call)).session.followUp(inputOf(call.body.input));
+      return done();
+    },
+  },
+  {
+    method: 'POST',
+    path: '/sessions/{sessionId}/cancel',
+    operation: 'cancel',
+    summary: 'Ends the run under way, in whichever process it is.',
+    body: object({ reason: { type: 'string', maxLength: 1000 } }),
+    answers: ['nothing'],
+    async handle(call) {
+      await (await sessionOf(call)).session.abort(call.body.reason);
+      return done();
+    },
+  },
+  {
+    method: 'POST',
+    path: '/sessions/{sessionId}/regenerate',
+    operation: 'regenerate',
+    summary:
+      'Another answer: in a copy of the session that ends before an answer or with a question. `x-session-id` has its id.',
+    body: object({ messageId: { type: 'string' }, fork: forkSchema(), agent, detached }, ['messageId']),
+    answers: ['json', 'events'],
+    async handle(call) {
+      const found = await sessionOf(call);
+      const { id, role } = messageNamed(await found.session.messages(), call.body.messageId);
+      const branch = await branchAt(call, found, role === 'assistant' ? { before: id } : id);
+      return runAnswer(call, branch, () => branch.session.continueStream(runOptions(call, branch.agent)));
+    },
+  },
+  {
+    method: 'POST',
+    path: '/sessions/{sessionId}/edit',
+    operation: 'editMessage',
+    summary: "Says something else instead of a user's message, in a copy of the session that ends before it.",
+    body: object({ messageId: { type: 'string' }, input, fork: forkSchema(), agent, detached }, [
+      'messageId',
+      'input',
+    ]),
+    answers: ['json', 'events'],
+    async handle(call) {
+      const found = await sessionOf(call);
+      const { id, role } = messageNamed(await found.session.messages(), call.body.messageId);
+      if (role !== 'user')
+        throw new HttpFailure(
+          409,
+          'NOT_EDITABLE',
+          "Only a user's message can be edited; others can be regenerated.",
+        );
+      return run(call, await branchAt(call, found, { before: id }));
+    },
+  },
+];
+
+function forkSchema() {
+  return { type: 'boolean', description: 'False: go back in this session instead of a copy.' } as const;
+}
+
+function run(call: Call, found: Found): Promise<Response> {
+  const options = runOptions(call, found.agent);
+  const given = call.body.input;
+  if (given === undefined) return runAnswer(call, found, () => found.session.continueStream(options));
+  return runAnswer(call, found, () => found.session.stream(inputOf(given), options));
+}
+
+/** A copy of the session that ends at this point, or the session itself, taken back to it. */
+async function branchAt(call: Call, found: Found, point: HistoryPoint): Promise<Found> {
+  if (call.body.fork === false) {
+    await found.session.rewind(point);
+    return found;
+  }
+  const branch = newSession(call, newId(call));
+  const session = await found.session.fork(point, { id: branch.storeId });
+  return { ...found, sessionId: branch.sessionId, storeId: branch.storeId, session };
+}
+
+function newId({ handling }: Call): string {
+  return `s_${handling.agents.values().next().value!.newId()}`;
+}

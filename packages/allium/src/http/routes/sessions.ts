@@ -1,0 +1,149 @@
+/** Agents, and sessions as they are: list, look, history, events, delete. */
+
+import { parentOf } from '../../stores/kit/index.js';
+import { parseCursor } from '../cursor.js';
+import type { ClientMessage } from '../events.js';
+import { HttpFailure } from '../failures.js';
+import { questionOf } from '../projection.js';
+import { events, limitOf, messageNamed, type Route, sessionOf } from '../route.js';
+import { sseLines } from '../sse.js';
+
+export const sessionRoutes: readonly Route[] = [
+  {
+    method: 'GET',
+    path: '/agents',
+    operation: 'listAgents',
+    summary: 'The agents and their tools.',
+    answers: ['json'],
+    handle({ handling: { agents } }) {
+      const listed = [...agents].map(([name, { plan }]) => ({
+        name,
+        tools: plan.tools.map(({ name, description }) => ({ name, description })),
+      }));
+      return Response.json({ agents: listed });
+    },
+  },
+  {
+    method: 'GET',
+    path: '/sessions',
+    operation: 'listSessions',
+    summary: 'Sessions, newest first.',
+    query: {
+      limit: 'How many at most, up to 100. A page may have fewer.',
+      cursor: 'The `next` of the page before.',
+    },
+    answers: ['json'],
+    async handle(call) {
+      const { handling, caller, url } = call;
+      const { tenant } = caller;
+      const cursor = url.searchParams.get('cursor') ?? undefined;
+      const page = await handling.store.list({
+        limit: limitOf(call, 50, 100),
+        ...(tenant !== undefined && { tenant }),
+        ...(cursor !== undefined && { cursor }),
+      });
+      const prefix = handling.ownsPrefix && tenant !== undefined ? `${encodeURIComponent(tenant)}/` : '';
+      const mine = page.sessions.filter(
+        (one) =>
+          one.tenant === tenant && one.sessionId.startsWith(prefix) && parentOf(one.sessionId) === undefined,
+      );
+      return Response.json({
+        sessions: mine.map(({ sessionId, createdAt, updatedAt }) => ({
+          sessionId: sessionId.slice(prefix.length),
+          createdAt,
+          updatedAt,
+        })),
+        ...(page.next !== undefined && { next: page.next }),
+      });
+    },
+  },
+  {
+    method: 'GET',
+    path: '/sessions/{sessionId}',
+    operation: 'getSession',
+    summary: 'Whether a run is under way in this process, its questions, and messages that wait.',
+    answers: ['json'],
+    async handle(call) {
+      const { session, sessionId, storeId } = await sessionOf(call);
+      const [pending, queued] = await Promise.all([session.pending(), session.queued()]);
+      return Response.json({
+        sessionId,
+        running: call.handling.hub.isLive(storeId),
+        questions: pending.map(questionOf),
+        queued: queued.map(({ id, kind }) => ({ id, kind })),
+      });
+    },
+  },
+  {
+    method: 'DELETE',
+    path: '/sessions/{sessionId}',
+    operation: 'deleteSession',
+    summary: 'Deletes a session with everything in it. Cancel its run first.',
+    answers: ['nothing'],
+    async handle(call) {
+      const { storeId } = await sessionOf(call);
+      const { hub, store } = call.handling;
+      if (hub.isLive(storeId)) throw new HttpFailure(409, 'SESSION_BUSY', 'The session has a run under way.');
+      await store.delete(storeId);
+      return new Response(undefined, { status: 204 });
+    },
+  },
+  {
+    method: 'GET',
+    path: '/sessions/{sessionId}/messages',
+    operation: 'listMessages',
+    summary: 'The history, oldest first: its end, or what is before a message.',
+    query: { limit: 'How many at most, up to 200.', before: 'The `previous` of the page after.' },
+    answers: ['json'],
+    async handle(call) {
+      const { session } = await sessionOf(call);
+      const limit = limitOf(call, 50, 200);
+      const messages = await session.messages();
+      const before = call.url.searchParams.get('before');
+      const end = before === null ? messages.length : messages.indexOf(messageNamed(messages, before));
+      const page: ClientMessage[] = [];
+      let at = end;
+      while (at > 0 && page.length < limit) {
+        const shown = call.handling.projection.message(messages[--at]!);
+        if (shown) page.unshift(shown);
+      }
+      return Response.json({ messages: page, ...(at > 0 && { previous: messages[at]!.id }) });
+    },
+  },
+  {
+    method: 'GET',
+    path: '/sessions/{sessionId}/events',
+    operation: 'joinSession',
+    summary:
+      'The events of a session: what was, then what comes. Ends with the run; 204 where nothing is left to tell.',
+    query: {
+      after: 'As the header `Last-Event-ID`: the id of the last event, `run` for the last run, or `now`.',
+    },
+    answers: ['events', 'nothing'],
+    async handle(call) {
+      const { storeId } = await sessionOf(call);
+      const after =
+        call.request.headers.get('last-event-id') ?? call.url.searchParams.get('after') ?? undefined;
+      if (after !== undefined && after !== 'run' && after !== 'now' && !parseCursor(after))
+        throw new HttpFailure(400, 'INVALID_REQUEST', 'That is not the id of an event.');
+      const left = new AbortController();
+      const reader = call.handling.hub.reader(storeId, { after, signal: left.signal });
+      const leave = (): void => left.abort();
+      call.request.signal.addEventListener('abort', leave, { once: true });
+      // Whoever reconnects after the end is told to stop: browsers do so after a 204.
+      if (after !== undefined && !(await reader.hasMore())) return new Response(undefined, { status: 204 });
+      return events(call, () => sseLines(reader), leave);
+    },
+  },
+  {
+    method: 'GET',
+    path: '/sessions/{sessionId}/questions',
+    operation: 'listQuestions',
+    summary: 'The questions that wait for an answer.',
+    answers: ['json'],
+    async handle(call) {
+      const { session } = await sessionOf(call);
+      return Response.json({ questions: (await session.pending()).map(questionOf) });
+    },
+  },
+];

@@ -1,0 +1,96 @@
+/** The part of JSON Schema that bodies are described with: checked here, and shown in the OpenAPI document. */
+import { isRecord } from '../kit/index.js';
+import { invalidBody } from './failures.js';
+
+export interface BodySchema {
+  readonly type?: 'object' | 'array' | 'string' | 'boolean' | 'integer';
+  readonly description?: string;
+  readonly properties?: Readonly<Record<string, BodySchema>>;
+  readonly required?: readonly string[];
+  /** Schema of all other properties; false: there are none. */
+  readonly additionalProperties?: boolean | BodySchema;
+  readonly items?: BodySchema;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly oneOf?: readonly BodySchema[];
+}
+
+export function object(
+  properties: Readonly<Record<string, BodySchema>>,
+  required: readonly string[] = [],
+  rest: Partial<BodySchema> = {},
+): BodySchema {
+  return { type: 'object', properties, required, additionalProperties: false, ...rest };
+}
+
+/** Throws a 400 that names the place. */
+export function checkBody(schema: BodySchema, value: unknown, at = 'The body'): void {
+  const wrong = flaw(schema, value, at);
+  if (wrong !== undefined) throw invalidBody(wrong);
+}
+
+function flaw(schema: BodySchema, value: unknown, at: string): string | undefined {
+  const { oneOf, type } = schema;
+  if (oneOf) {
+    const flaws = oneOf.map((one) => flaw(one, value, at));
+    if (flaws.includes(undefined)) return undefined;
+    // The flaw of the alternative that was meant: the one that got furthest.
+    return flaws.reduce((a, b) => ((b?.length ?? 0) > (a?.length ?? 0) ? b : a));
+  }
+  if (schema.const !== undefined && value !== schema.const)
+    return `${at} has to be ${JSON.stringify(schema.const)}.`;
+  if (schema.enum && !schema.enum.includes(value))
+    return `${at} has to be one of ${schema.enum.map((one) => JSON.stringify(one)).join(', ')}.`;
+  switch (type) {
+    case 'object':
+      return isRecord(value) ? objectFlaw(schema, value, at) : `${at} has to be an object.`;
+    case 'array':
+      return Array.isArray(value) ? arrayFlaw(schema, value, at) : `${at} has to be a list.`;
+    case 'string': {
+      if (typeof value !== 'string') return `${at} has to be text.`;
+      const { minLength = 0, maxLength = Number.POSITIVE_INFINITY } = schema;
+      if (value.length < minLength) return `${at} must not be empty.`;
+      return value.length > maxLength ? `${at} is longer than ${maxLength} characters.` : undefined;
+    }
+    case 'boolean':
+      return typeof value === 'boolean' ? undefined : `${at} has to be true or false.`;
+    case 'integer':
+      return Number.isInteger(value) ? undefined : `${at} has to be a whole number.`;
+    default:
+      return undefined;
+  }
+}
+
+function objectFlaw(
+  { properties = {}, required = [], additionalProperties = true }: BodySchema,
+  value: Readonly<Record<string, unknown>>,
+  at: string,
+): string | undefined {
+  for (const name of required) if (value[name] === undefined) return `${at} needs \`${name}\`.`;
+  for (const [name, inner] of Object.entries(value)) {
+    if (inner === undefined) continue;
+    const schema = Object.hasOwn(properties, name) ? properties[name]! : additionalProperties;
+    if (schema === false) return `${at} has an unknown field ${JSON.stringify(name.slice(0, 80))}.`;
+    const wrong = schema === true ? undefined : flaw(schema, inner, `\`${name.slice(0, 80)}\``);
+    if (wrong !== undefined) return wrong;
+  }
+  return undefined;
+}
+
+function arrayFlaw(
+  { items, minItems = 0, maxItems = 10_000 }: BodySchema,
+  value: readonly unknown[],
+  at: string,
+) {
+  if (value.length < minItems) return `${at} must not be empty.`;
+  if (value.length > maxItems) return `${at} has more than ${maxItems} items.`;
+  for (const [i, item] of value.entries()) {
+    const wrong = items && flaw(items, item, `${at}, item ${i + 1},`);
+    if (wrong !== undefined) return wrong;
+  }
+  return undefined;
+}

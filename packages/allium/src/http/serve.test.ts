@@ -1,0 +1,681 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Agent, defineMiddleware, type Store, tool, window } from 'allium';
+import { type Caller, type ServeHandler, type ServeOptions, serve, toNodeListener } from 'allium/http';
+import {
+  alliumClient,
+  applyEvent,
+  EMPTY_VIEW,
+  HttpError,
+  messageText,
+  type SentEvent,
+} from 'allium/http/client';
+import { approval } from 'allium/middleware/approval';
+import { memoryStore } from 'allium/stores/memory';
+import { chunks, failWith, hang, type ScriptStep, scriptedModel, text, toolCalls } from 'allium/testing';
+import { afterEach, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+
+const pay = tool({
+  name: 'pay',
+  description: 'Pays.',
+  input: z.object({ amount: z.number() }),
+  execute: ({ amount }) => `Paid ${amount}.`,
+});
+
+interface Setup extends Partial<ServeOptions> {
+  readonly script?: readonly (ScriptStep | string)[];
+  readonly agent?: Partial<ConstructorParameters<typeof Agent>[0]>;
+}
+
+function setup({ script = [], agent = {}, ...options }: Setup = {}) {
+  const store: Store = options.store ?? memoryStore();
+  const made = new Agent({ model: scriptedModel([...script]), tools: [pay], store, ...agent });
+  const errors: unknown[] = [];
+  const handler = serve({
+    agents: made,
+    authorize: (request): Caller | false => {
+      const tenant = request.headers.get('x-tenant');
+      return tenant !== null && { tenant, user: `${tenant}-user` };
+    },
+    onError: (error) => void errors.push(error),
+    ...options,
+  });
+  return { store, agent: made, handler, errors, ...callers(handler) };
+}
+
+function callers(handler: ServeHandler, tenant = 'acme') {
+  const send = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
+    handler(
+      new Request(`http://x${path}`, {
+        method,
+        headers: {
+          'x-tenant': tenant,
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      }),
+    );
+  const json = async (method: string, path: string, body?: unknown) => {
+    const response = await send(method, path, body);
+    const said = await response.text();
+    return { status: response.status, body: said === '' ? undefined : JSON.parse(said) };
+  };
+  const client = alliumClient({
+    baseUrl: 'http://x',
+    headers: { 'x-tenant': tenant },
+    fetch: (url, init) => handler(new Request(url as string, init)),
+    backoffMs: [1, 1],
+  });
+  return { send, json, client };
+}
+
+const viewOf = (sent: readonly SentEvent[]) =>
+  sent.reduce((view, { event }) => applyEvent(view, event), EMPTY_VIEW);
+
+async function all(events: AsyncIterable<SentEvent>): Promise<SentEvent[]> {
+  const sent: SentEvent[] = [];
+  for await (const one of events) sent.push(one);
+  return sent;
+}
+
+describe('runs', () => {
+  it('start a session and go on with it, answered as JSON', async () => {
+    const { json } = setup({ script: ['Hello Ann.', 'Ann.'] });
+    const first = await json('POST', '/sessions', { input: 'I am Ann.' });
+    expect(first).toMatchObject({
+      status: 200,
+      body: { status: 'done', text: 'Hello Ann.', stop: { reason: 'final' }, questions: [] },
+    });
+    const { sessionId } = first.body;
+    const second = await json('POST', `/sessions/${sessionId}/runs`, { input: 'Who am I?' });
+    expect(second.body).toMatchObject({ sessionId, text: 'Ann.' });
+    expect(second.body).not.toHaveProperty('usage');
+    const { body } = await json('GET', `/sessions/${sessionId}/messages?limit=3`);
+    expect(body.messages.map(messageText)).toEqual(['Hello Ann.', 'Who am I?', 'Ann.']);
+    const before = await json('GET', `/sessions/${sessionId}/messages?before=${body.previous}`);
+    expect(before.body).toEqual({ messages: [expect.objectContaining({ role: 'user' })] });
+  });
+
+  it('take an id and parts, and refuse an id that is taken', async () => {
+    const { json } = setup({ script: ['A cat.'], show: { usage: true } });
+    const input = [
+      { type: 'text', text: 'What is it?' },
+      { type: 'image', data: 'aGk=', mimeType: 'image/png' },
+    ];
+    const { body } = await json('POST', '/sessions', { input, sessionId: 'cats' });
+    expect(body).toMatchObject({
+      sessionId: 'cats',
+      text: 'A cat.',
+      usage: { totalTokens: expect.any(Number) },
+    });
+    expect(await json('POST', '/sessions', { input, sessionId: 'cats' })).toMatchObject({
+      status: 409,
+      body: { error: { code: 'SESSION_EXISTS' } },
+    });
+  });
+
+  it('tell hooks who asks', async () => {
+    const seen: unknown[] = [];
+    const watching = defineMiddleware({
+      name: 'watching',
+      beforeRun: (ctx) => void seen.push(ctx.tenant, ctx.runMetadata),
+    });
+    const { json } = setup({ script: ['Hi.'], agent: { middleware: [watching], name: 'clerk' } });
+    await json('POST', '/sessions', { input: 'Hi' });
+    expect(seen).toEqual(['acme', { user: 'acme-user', agent: 'clerk' }]);
+  });
+
+  it('stream events, and the client reads them', async () => {
+    const { client } = setup({ script: [chunks('One ', 'two.')] });
+    const run = client.run('Count', { sessionId: undefined });
+    const sent = await all(run);
+    expect(viewOf(sent)).toMatchObject({ status: 'done' });
+    expect(viewOf(sent).messages.map(messageText)).toEqual(['Count', 'One two.']);
+    expect(await run.result).toMatchObject({
+      status: 'done',
+      text: 'One two.',
+      sessionId: await run.sessionId,
+    });
+  });
+
+  it('that fail tell nothing of what went wrong', async () => {
+    const secret = new Error('connect postgres://root:hunter2@db failed');
+    const { json, send, store } = setup({ script: [failWith(secret, 'Half'), failWith(secret)] });
+    const { body } = await json('POST', '/sessions', { input: 'Hi', sessionId: 'a' });
+    expect(body).toMatchObject({ status: 'error', stop: { reason: 'error' } });
+    expect(JSON.stringify(body)).not.toContain('hunter2');
+    const events = await send('POST', '/sessions', { input: 'Hi' }, { accept: 'text/event-stream' });
+    expect(await events.text()).not.toContain('hunter2');
+    const joined = await send('GET', '/sessions/a/events');
+    const told = await joined.text();
+    expect(told).toContain('agent_end');
+    expect(told).not.toContain('hunter2');
+    expect(await store.head('acme/a')).toBeGreaterThan(0);
+  });
+
+  it('of an attached client end when it leaves; a detached one goes on', async () => {
+    for (const detached of [false, true]) {
+      let go!: () => void;
+      const gate = new Promise<void>((resolve) => {
+        go = resolve;
+      });
+      const model = {
+        provider: 'test',
+        id: 'gated',
+        async *stream(_: unknown, { signal }: { signal: AbortSignal } = {} as never) {
+          yield { type: 'text' as const, text: 'Half ' };
+          await Promise.race([gate, new Promise((resolve) => signal?.addEventListener('abort', resolve))]);
+          yield { type: 'text' as const, text: 'done.' };
+          yield { type: 'finish' as const, reason: 'stop' as const };
+        },
+      };
+      const { client, agent } = setup({ agent: { model } });
+      const run = client.run('Hi', { detached });
+      for await (const { event } of run) if (event.type === 'message_update') break;
+      const id = await run.sessionId;
+      const joined = all(client.join(id, { after: 'run' }));
+      go();
+      const { status, messages } = viewOf(await joined);
+      expect(status).toBe(detached ? 'done' : 'aborted');
+      if (detached) expect(messages.map(messageText).at(-1)).toBe('Half done.');
+      expect(agent).toBeDefined();
+    }
+  });
+
+  it('can be steered, followed up and cancelled', async () => {
+    const { client, json } = setup({ script: [hang()] });
+    const run = client.run('Hi');
+    const id = await run.sessionId;
+    await client.steer(id, 'Faster.');
+    await client.followUp(id, 'And then?');
+    expect((await json('GET', `/sessions/${id}`)).body).toMatchObject({
+      running: true,
+      queued: [{ kind: 'steer' }, { kind: 'follow_up' }],
+    });
+    expect(await json('POST', `/sessions/${id}/runs`, { input: 'x' })).toMatchObject({
+      status: 409,
+      body: { error: { code: 'SESSION_BUSY' } },
+    });
+    expect((await json('DELETE', `/sessions/${id}`)).status).toBe(409);
+    await client.cancel(id, 'enough');
+    expect(await run.result).toMatchObject({
+      status: 'aborted',
+      stop: { reason: 'aborted', message: 'enough' },
+    });
+  });
+});
+
+describe('questions', () => {
+  const script = [toolCalls({ name: 'pay', args: { amount: 500 } }), text('It is paid.')];
+  const agent = { middleware: [approval()] };
+
+  it('are told with what they are about, and go on when answered', async () => {
+    const { client, json } = setup({ script, agent });
+    const asked = await client.run('Pay 500').result;
+    expect(asked).toMatchObject({
+      status: 'suspended',
+      questions: [{ toolName: 'pay', arguments: '{"amount":500}' }],
+    });
+    expect(JSON.stringify(asked)).not.toContain('hash');
+    const [question] = await client.questions(asked.sessionId);
+    expect(
+      await json('POST', `/sessions/${asked.sessionId}/answers`, { answers: { nope: { type: 'approve' } } }),
+    ).toMatchObject({ status: 409 });
+    const answered = await client.answer(asked.sessionId, { [question!.id]: { type: 'approve' } }).result;
+    expect(answered).toMatchObject({ status: 'done', text: 'It is paid.' });
+  });
+
+  it('can be answered without going on, and resumed later', async () => {
+    const { client, json } = setup({ script, agent });
+    const { sessionId, questions } = await client.run('Pay 500').result;
+    const answers = { [questions[0]!.id]: { type: 'reject', reason: 'No.' } };
+    expect((await json('POST', `/sessions/${sessionId}/answers`, { answers, resume: false })).status).toBe(
+      204,
+    );
+    expect((await json('POST', `/sessions/${sessionId}/resume`, {})).body).toMatchObject({ status: 'done' });
+  });
+});
+
+describe('going back', () => {
+  it('regenerates and edits in a copy, or in place', async () => {
+    const { client } = setup({ script: ['One.', 'Two.', 'Three.', 'Four.'] });
+    const { sessionId } = await client.run('Say').result;
+    const { messages } = await client.messages(sessionId);
+    const copy = await client.regenerate(sessionId, messages[1]!.id).result;
+    expect(copy).toMatchObject({ text: 'Two.' });
+    expect(copy.sessionId).not.toBe(sessionId);
+    expect((await client.messages(sessionId)).messages.map(messageText)).toEqual(['Say', 'One.']);
+    const edited = await client.edit(sessionId, messages[0]!.id, 'Shout', { fork: false }).result;
+    expect(edited).toMatchObject({ text: 'Three.', sessionId });
+    expect((await client.messages(sessionId)).messages.map(messageText)).toEqual(['Shout', 'Three.']);
+    expect(viewOf(await all(client.join(sessionId))).messages.map(messageText)).toEqual(['Shout', 'Three.']);
+    await expect(client.regenerate(sessionId, 'nope').result).rejects.toMatchObject({ status: 404 });
+  });
+});
+
+describe('joining', () => {
+  it('is told to stop where nothing is left', async () => {
+    const { client, send } = setup({ script: ['Hi.'] });
+    const run = client.run('Hi');
+    const sent = await all(run);
+    const id = await run.sessionId;
+    const response = await send('GET', `/sessions/${id}/events`, undefined, {
+      'last-event-id': sent.at(-1)!.id,
+    });
+    expect(response.status).toBe(204);
+    expect((await send('GET', `/sessions/${id}/events?after=nonsense`)).status).toBe(400);
+  });
+
+  it('goes on by itself when the connection breaks, at every event', async () => {
+    const script = () => [toolCalls({ name: 'pay', args: { amount: 5 } }), chunks('It ', 'is ', 'paid.')];
+    const whole = await all(setup({ script: script() }).client.run('Pay'));
+    for (let cut = 1; cut < whole.length; cut++) {
+      const { handler } = setup({ script: script() });
+      let breaks = true;
+      const client = alliumClient({
+        baseUrl: 'http://x',
+        headers: { 'x-tenant': 'acme' },
+        backoffMs: [1, 1],
+        fetch: async (url, init) => {
+          const response = await handler(new Request(url as string, init));
+          if (!breaks || response.body === null) return response;
+          breaks = false;
+          return new Response(response.body.pipeThrough(cutAfter(cut)), response);
+        },
+      });
+      const run = client.run('Pay');
+      const sent = await all(run);
+      expect(new Set(sent.map(({ id }) => id)).size, `cut ${cut}`).toBe(sent.length);
+      const texts = viewOf(sent).messages.map(messageText);
+      expect(texts, `cut ${cut}`).toEqual(viewOf(whole).messages.map(messageText));
+      expect(await run.result).toMatchObject({ status: 'done', text: 'It is paid.' });
+      let said = '';
+      for (const { event } of sent) {
+        if (event.type === 'message_reset') said = '';
+        if (event.type === 'message_update' && event.delta.type === 'text') said += event.delta.text;
+      }
+      expect(said, `cut ${cut}`).toBe('It is paid.');
+    }
+  });
+});
+
+/** Breaks a stream off after so many events. */
+function cutAfter(events: number): TransformStream<Uint8Array, Uint8Array> {
+  let left = events;
+  return new TransformStream({
+    transform(chunk, controller) {
+      const blocks = new TextDecoder().decode(chunk).split('\n\n').slice(0, -1);
+      const kept = blocks.slice(0, left);
+      if (kept.length > 0)
+        controller.enqueue(new TextEncoder().encode(kept.map((one) => `${one}\n\n`).join('')));
+      left -= kept.length;
+      if (left === 0) controller.error(new TypeError('network error'));
+    },
+  });
+}
+
+describe('what clients see', () => {
+  const thinking = {
+    parts: [
+      { type: 'thinking' as const, text: 'Hmm.' },
+      { type: 'tool-call' as const, id: 'c1', name: 'pay', arguments: '{"amount":7}' },
+    ],
+  };
+  const noting = defineMiddleware({
+    name: 'noting',
+    beforeModel(ctx) {
+      ctx.emit('progress', { percent: 50 });
+      ctx.emit('internal', { hunter: 2 });
+    },
+  });
+  const steps = () =>
+    [
+      { ...thinking, parts: [...thinking.parts, { type: 'finish' as const, reason: 'tool-calls' as const }] },
+      'Done.',
+    ] as ScriptStep[];
+
+  it('is text, names of tools and the end, unless more is named', async () => {
+    const { send } = setup({ script: steps(), agent: { middleware: [noting] } });
+    const response = await send(
+      'POST',
+      '/sessions',
+      { input: 'Hi', sessionId: 'a' },
+      { accept: 'text/event-stream' },
+    );
+    const told = await response.text();
+    for (const hidden of [
+      'Hmm.',
+      'amount',
+      'Paid 7',
+      'internal',
+      'progress',
+      'state',
+      'hash',
+      'usage',
+      'metadata',
+    ])
+      expect(told, hidden).not.toContain(hidden);
+    const history = await (await send('GET', '/sessions/a/messages')).text();
+    for (const hidden of ['Hmm.', 'amount', 'Paid 7', 'usage']) expect(history, hidden).not.toContain(hidden);
+    expect(told).toContain('"toolName":"pay"');
+  });
+
+  it('is more where it is named', async () => {
+    const show = { thinking: true, tools: ['pay'], notices: ['progress'] };
+    const { send } = setup({ script: steps(), agent: { middleware: [noting] }, show });
+    const told = await (
+      await send('POST', '/sessions', { input: 'Hi' }, { accept: 'text/event-stream' })
+    ).text();
+    for (const seen of ['Hmm.', '{\\"amount\\":7}', 'Paid 7', 'progress']) expect(told, seen).toContain(seen);
+    expect(told).not.toContain('internal');
+  });
+
+  it('has nothing of what guards removed', async () => {
+    const guard = defineMiddleware({
+      name: 'no-cards',
+      guard: {
+        on: ['input', 'output', 'tool-args', 'tool-result', 'thinking'],
+        hold: window(19),
+        replacement: '[card]',
+        find: (said) => [...said.matchAll(/4111/g)].map((m) => ({ start: m.index, end: m.index + 4 })),
+      },
+    });
+    const show = { thinking: true, tools: true };
+    const script = [
+      {
+        parts: [
+          { type: 'thinking', text: 'It is 4111.' },
+          { type: 'tool-call', id: 'c', name: 'pay', arguments: '{"amount":4111}' },
+          { type: 'finish', reason: 'tool-calls' },
+        ],
+      } as ScriptStep,
+      chunks('Card 41', '11, paid.'),
+    ];
+    const { send } = setup({ script, agent: { middleware: [guard] }, show });
+    const live = await send(
+      'POST',
+      '/sessions',
+      { input: 'My card is 4111.', sessionId: 'a' },
+      { accept: 'text/event-stream' },
+    );
+    const told = [await live.text()];
+    for (const path of ['/sessions/a/events', '/sessions/a/messages', '/chat/a'])
+      told.push(await (await send('GET', path)).text());
+    for (const one of told) {
+      expect(one).not.toContain('4111');
+      expect(one).toContain('[card]');
+    }
+  });
+});
+
+describe('whose a session is', () => {
+  it('matters everywhere: those of others answer exactly as unknown ones do', async () => {
+    const { handler, client, store } = setup({ script: ['Hi.', 'Hi.', 'Hi.'] });
+    const { sessionId } = await client.run('Hi').result;
+    const head = await store.head(`acme/${sessionId}`);
+    const { send } = callers(handler, 'other');
+    const asked: [string, string, unknown?][] = [
+      ['GET', ''],
+      ['GET', '/messages'],
+      ['GET', '/events'],
+      ['GET', '/questions'],
+      ['DELETE', ''],
+      ['POST', '/runs', { input: 'x' }],
+      ['POST', '/resume', {}],
+      ['POST', '/answers', { answers: {} }],
+      ['POST', '/steer', { input: 'x' }],
+      ['POST', '/follow-up', { input: 'x' }],
+      ['POST', '/cancel', {}],
+      ['POST', '/regenerate', { messageId: 'x' }],
+      ['POST', '/edit', { messageId: 'x', input: 'x' }],
+    ];
+    for (const [method, path, body] of asked) {
+      const mine = await send(method, `/sessions/${sessionId}${path}`, body);
+      const none = await send(method, `/sessions/nobody${path}`, body);
+      expect(mine.status, path).toBe(404);
+      expect(mine.status).toBe(none.status);
+      expect(await mine.text()).toBe(await none.text());
+      expect([...mine.headers]).toEqual([...none.headers]);
+    }
+    expect((await (await send('GET', `/chat/${sessionId}`)).json()) as unknown).toEqual({ messages: [] });
+    expect((await send('GET', `/chat/${sessionId}/stream`)).status).toBe(204);
+    expect(((await (await send('GET', '/sessions')).json()) as { sessions: [] }).sessions).toEqual([]);
+    // Even the same id is another session.
+    const own = await send('POST', '/sessions', { input: 'Hi', sessionId });
+    expect(own.status).toBe(200);
+    expect(await store.head(`acme/${sessionId}`)).toBe(head);
+  });
+
+  it('is checked by the kernel as well where ids have no tenant in them', async () => {
+    const { handler, client } = setup({ script: ['Hi.'], storeId: (id) => id });
+    const { sessionId } = await client.run('Hi').result;
+    const { json } = callers(handler, 'other');
+    expect(await json('GET', `/sessions/${sessionId}/messages`)).toEqual(
+      await json('GET', '/sessions/none/messages'),
+    );
+  });
+
+  it.each(['a%2Fb', '..%2Fx', 'r_x.1.2', '%00', 'a%0Ab'])('takes no id such as %s', async (id) => {
+    const { json } = setup();
+    expect((await json('GET', `/sessions/${id}`)).status).toBe(404);
+  });
+
+  it('lists and deletes them, sub-agents left out', async () => {
+    const clerk = new Agent({ name: 'clerk', model: scriptedModel(['Filed.']) });
+    const tools = [clerk.asTool({ name: 'ask', description: 'Asks.' })];
+    const script = [toolCalls({ name: 'ask', args: { prompt: 'x' } }), text('Done.'), text('Again.')];
+    const { client, store } = setup({ script, agent: { tools } });
+    const first = await client.run('Hi').result;
+    const second = await client.run('Hi').result;
+    expect((await client.sessions()).sessions.map(({ sessionId }) => sessionId).sort()).toEqual(
+      [first.sessionId, second.sessionId].sort(),
+    );
+    await client.delete(first.sessionId);
+    expect(await store.head(`acme/${first.sessionId}`)).toBe(0);
+    await expect(client.messages(first.sessionId)).rejects.toBeInstanceOf(HttpError);
+  });
+});
+
+describe('what is refused', () => {
+  it('needs authorize, written out', () => {
+    const agents = new Agent({ model: scriptedModel([]) });
+    expect(() => serve({ agents } as never)).toThrow('authorize');
+    expect(() => serve({ agents, authorize: 'none', basePath: 'api/' })).toThrow('basePath');
+    expect(() => serve({ agents: {}, authorize: 'none' })).toThrow('agents');
+    expect(() =>
+      serve({ agents: { a: agents, b: new Agent({ model: scriptedModel([]) }) }, authorize: 'none' }),
+    ).toThrow('store');
+    expect(() => serve({ agents, authorize: 'none', cros: true } as never)).toThrow('cros');
+  });
+
+  it('answers 401 to nobody, and what authorize answers with', async () => {
+    const { handler } = setup();
+    expect((await handler(new Request('http://x/sessions'))).status).toBe(401);
+    const teapot = setup({ authorize: () => new Response('tea', { status: 418 }) });
+    expect((await teapot.json('GET', '/sessions').catch(() => ({ status: 418 }))).status).toBe(418);
+    const broken = setup({
+      authorize: () => {
+        throw new Error('ldap://secret');
+      },
+    });
+    const { status, body } = await broken.json('GET', '/sessions');
+    expect(status).toBe(500);
+    expect(JSON.stringify(body)).not.toContain('ldap');
+    expect(broken.errors).toHaveLength(1);
+  });
+
+  it('is told what a request is about', async () => {
+    const seen: unknown[] = [];
+    const { json } = setup({
+      authorize: (_, aim) => {
+        seen.push(aim);
+        return { tenant: 'acme' };
+      },
+    });
+    await json('GET', '/sessions');
+    await json('POST', '/sessions/a/steer', { input: 'x' });
+    expect(seen).toEqual([{ operation: 'listSessions' }, { operation: 'steer', sessionId: 'a' }]);
+  });
+
+  it.each<[string, number, RequestInit]>([
+    ['a body that is no JSON', 400, { body: '{', headers: { 'content-type': 'application/json' } }],
+    ['a form', 415, { body: 'input=x', headers: { 'content-type': 'application/x-www-form-urlencoded' } }],
+    ['plain text', 415, { body: '{"input":"x"}' }],
+    [
+      'a body that is too large',
+      413,
+      { body: JSON.stringify({ input: 'x'.repeat(3000) }), headers: { 'content-type': 'application/json' } },
+    ],
+    [
+      'an unknown field',
+      400,
+      { body: '{"input":"x","tenant":"y"}', headers: { 'content-type': 'application/json' } },
+    ],
+    ['no input', 400, { body: '{}', headers: { 'content-type': 'application/json' } }],
+    [
+      'an address instead of a file',
+      400,
+      {
+        body: '{"input":[{"type":"image","data":"http://169.254.169.254/","mimeType":"image/png"}]}',
+        headers: { 'content-type': 'application/json' },
+      },
+    ],
+    [
+      'an agent nobody has',
+      404,
+      { body: '{"input":"x","agent":"y"}', headers: { 'content-type': 'application/json' } },
+    ],
+  ])('is %s', async (_, status, init) => {
+    const { handler } = setup({ maxBodyBytes: 2000 });
+    const headers = { 'x-tenant': 'acme', ...(init.headers as object) };
+    const response = await handler(new Request('http://x/sessions', { ...init, method: 'POST', headers }));
+    expect(response.status).toBe(status);
+    expect(await response.json()).toMatchObject({ error: { code: expect.any(String) } });
+  });
+
+  it('is other methods and paths', async () => {
+    const { send } = setup({ basePath: '/api' });
+    expect((await send('GET', '/sessions')).status).toBe(404);
+    expect((await send('DELETE', '/api/sessions')).status).toBe(405);
+    expect((await send('DELETE', '/api/sessions')).headers.get('allow')).toBe('GET, POST');
+    expect((await send('GET', '/api/agents')).status).toBe(200);
+  });
+
+  it('is other origins, unless they are named', async () => {
+    const origin = 'https://app.example';
+    const closed = await setup().send('GET', '/agents', undefined, { origin });
+    expect(closed.headers.get('access-control-allow-origin')).toBeNull();
+    const { send } = setup({ cors: { origins: [origin], credentials: true } });
+    const open = await send('OPTIONS', '/sessions', undefined, { origin });
+    expect([open.status, open.headers.get('access-control-allow-origin')]).toEqual([204, origin]);
+    expect(
+      (await send('GET', '/agents', undefined, { origin: 'https://evil.example' })).headers.get(
+        'access-control-allow-origin',
+      ),
+    ).toBeNull();
+  });
+});
+
+describe('several agents', () => {
+  it('are listed with their tools, and a session stays with its own', async () => {
+    const store = memoryStore();
+    const a = new Agent({ model: scriptedModel(['A.', 'A again.']), store, tools: [pay] });
+    const b = new Agent({ model: scriptedModel(['B.', 'B again.']), store });
+    const { client } = callers(serve({ agents: { a, b }, authorize: () => ({ tenant: 'acme' }) }));
+    expect(await client.agents()).toEqual([
+      { name: 'a', tools: [{ name: 'pay', description: 'Pays.' }] },
+      { name: 'b', tools: [] },
+    ]);
+    const { sessionId, text: said } = await client.run('Hi', { agent: 'b' }).result;
+    expect(said).toBe('B.');
+    expect((await client.run('Hi', { sessionId }).result).text).toBe('B again.');
+  });
+});
+
+describe('the OpenAPI document', () => {
+  it('names every route that there is, and what it takes', async () => {
+    const { handler } = setup();
+    const get = async (): Promise<any> => (await handler(new Request('http://x/openapi.json'))).json();
+    const { paths, openapi } = await get();
+    expect(openapi).toBe('3.1.0');
+    let operations = 0;
+    for (const [path, methods] of Object.entries<Record<string, any>>(paths)) {
+      for (const [method, { operationId, requestBody, responses, parameters = [] }] of Object.entries(
+        methods,
+      )) {
+        operations++;
+        expect(operationId).toMatch(/^[a-z]\w+$/);
+        expect(Object.keys(responses)).toContain('default');
+        expect(parameters.filter((one: any) => one.in === 'path').map((one: any) => one.name)).toEqual(
+          [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name),
+        );
+        const url = `http://x${path.replaceAll(/\{\w+\}/g, 'nobody')}`;
+        const given = (body?: unknown) =>
+          handler(
+            new Request(url, {
+              method: method.toUpperCase(),
+              headers: {
+                'x-tenant': 'acme',
+                ...(body !== undefined && { 'content-type': 'application/json' }),
+              },
+              ...(body !== undefined && { body: JSON.stringify(body) }),
+            }),
+          );
+        // A body is needed where the document says so, is checked, and its required fields are.
+        if (requestBody) {
+          const { schema } = requestBody.content['application/json'];
+          expect((await given()).status, operationId).toBe(415);
+          expect((await given([])).status, operationId).toBe(400);
+          for (const name of schema.required ?? []) {
+            const { error } = (await (await given({})).json()) as any;
+            expect(error.message, operationId).toContain(schema.required[0]);
+            expect(schema.properties).toHaveProperty(name);
+          }
+          if (schema.additionalProperties === false) {
+            const full = Object.fromEntries(
+              (schema.required ?? []).map((name: string) => [name, exampleOf(name)]),
+            );
+            const { status } = await given({ ...full, surprise: 1 });
+            expect(status, operationId).toBe(400);
+          }
+        } else expect([200, 204, 404], operationId).toContain((await given()).status);
+      }
+    }
+    expect(operations).toBe(20);
+  });
+});
+
+function exampleOf(name: string): unknown {
+  return name === 'answers' ? {} : name === 'messages' ? [] : 'x';
+}
+
+describe('on node:http', () => {
+  const servers: ReturnType<typeof createServer>[] = [];
+  afterEach(() => {
+    for (const server of servers.splice(0)) {
+      server.closeAllConnections();
+      server.close();
+    }
+  });
+
+  it('streams, reconnects and stops with its client', async () => {
+    const { handler } = setup({ script: [chunks('Over ', 'the ', 'wire.'), hang()] });
+    const server = createServer(toNodeListener(handler));
+    servers.push(server);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const client = alliumClient({ baseUrl, headers: { 'x-tenant': 'acme' } });
+    const { sessionId, text: said } = await client.run('Hi').result;
+    expect(said).toBe('Over the wire.');
+    const left = new AbortController();
+    const run = client.run('More', { sessionId, detached: false, signal: left.signal });
+    const reading = all(run);
+    await run.sessionId;
+    left.abort();
+    await expect(reading).rejects.toThrow();
+    expect(viewOf(await all(client.join(sessionId))).status).toBe('aborted');
+    await expect(client.messages('nobody')).rejects.toMatchObject({ status: 404, code: 'NOT_FOUND' });
+  });
+});

@@ -1,0 +1,288 @@
+/** `serve`: agents behind a fetch handler. */
+import { type Agent, type Clock, type Metadata, type Store, systemClock } from '../index.js';
+import { checkFunction, checkInteger, checkOptions, invalidOption, isRecord } from '../kit/index.js';
+import { type CorsOptions, corsHeaders, preflight } from './cors.js';
+import { failureResponse, HttpFailure, toFailure } from './failures.js';
+import { type EventHub, type EventHubOptions, eventHub } from './follow.js';
+import { openApi } from './openapi.js';
+import { Projection, type Show } from './projection.js';
+import type { Call, Handling, Route } from './route.js';
+import { chatRoutes } from './routes/chat.js';
+import { runRoutes } from './routes/runs.js';
+import { sessionRoutes } from './routes/sessions.js';
+import { checkBody } from './schema.js';
+
+/** Who makes a request. Everything it does is done for this tenant. */
+export interface Caller {
+  /** Whose sessions it can reach. */
+  readonly tenant?: string;
+  /** Told to hooks and tools as `ctx.runMetadata.user`. */
+  readonly user?: string;
+  /** Told to hooks and tools in `ctx.runMetadata`. JSON. */
+  readonly metadata?: Metadata;
+}
+
+/** What a request is about, for `authorize`. */
+export interface RequestAim {
+  /** The route, as the OpenAPI document names it: `startSession`, `answer`, `deleteSession`, … */
+  readonly operation: string;
+  /** As the client writes it. */
+  readonly sessionId?: string;
+}
+
+/**
+ * Says who makes a request. False, null or undefined refuses it with 401; a Response is sent as it is. It may be async.
+ * When it throws, the answer is a 500 without a word about it.
+ */
+export type Authorize = (
+  request: Request,
+  aim: RequestAim,
+) => Caller | Response | false | null | undefined | Promise<Caller | Response | false | null | undefined>;
+
+export interface ServeOptions {
+  /** One agent, or several by name. They have to use the same store. */
+  readonly agents: Agent | Readonly<Record<string, Agent>>;
+  /** Says who makes a request. `'none'`: everybody may do everything, and there are no tenants. */
+  readonly authorize: Authorize | 'none';
+  /** Where the sessions are. @default the store of the agents */
+  readonly store?: Store;
+  /** The path that all routes begin with, such as `/api/agent`. @default '' */
+  readonly basePath?: string;
+  /** What clients see beside texts, the names and states of tools, questions and the end. */
+  readonly show?: Show;
+  /** Does a run go on when the client that started it leaves? A request may say so itself. @default false, but true for `useChat` */
+  readonly detached?: boolean;
+  /** The major version of the AI SDK that `useChat` comes from. A request may say so itself, with `?sdk=6`. @default 7 */
+  readonly sdk?: 5 | 6 | 7;
+  /** Bytes of a request's body. @default 1048576 */
+  readonly maxBodyBytes?: number;
+  /** Whether pages of other origins may call this. @default false */
+  readonly cors?: CorsOptions | false;
+  /** The id of a session in the store, made from the one that clients write. @default `tenant/id`, or `id` without a tenant */
+  readonly storeId?: (sessionId: string, caller: Caller) => string;
+  /** Milliseconds without an event after which a comment keeps a connection open. @default 15000 */
+  readonly heartbeatMs?: number;
+  /** How runs of other processes are followed: see `EventHubOptions`. */
+  readonly pollMs?: EventHubOptions['pollMs'];
+  readonly watch?: EventHubOptions['watch'];
+  /** Told what went wrong inside; clients are not. @default an error on stderr */
+  readonly onError?: (error: unknown, request: Request) => void;
+  /** @default the time of the system */
+  readonly clock?: Clock;
+}
+
+/** What a platform hands to a handler beside the request: `waitUntil` keeps a worker alive while a detached run goes on. */
+export interface ServeContext {
+  waitUntil?(promise: Promise<unknown>): void;
+}
+
+export type ServeHandler = (request: Request, context?: ServeContext) => Promise<Response>;
+
+const OPTIONS = [
+  'agents',
+  'authorize',
+  'store',
+  'basePath',
+  'show',
+  'detached',
+  'sdk',
+  'maxBodyBytes',
+  'cors',
+  'storeId',
+  'heartbeatMs',
+  'pollMs',
+  'watch',
+  'onError',
+  'clock',
+] as const;
+
+/**
+ * Serves agents over HTTP: a function from `Request` to `Response`, for Hono, Next.js, Bun, Deno and workers as it is, and
+ * for `node:http`, Express and Fastify with `toNodeListener`.
+ *
+ * @example
+ * const handler = serve({
+ *   agents: { support },
+ *   authorize: async (request) => {
+ *     const user = await userOf(request.headers.get('authorization'));
+ *     return user && { tenant: user.company, user: user.id };
+ *   },
+ * });
+ */
+export function serve(options: ServeOptions): ServeHandler {
+  const handling = checked(options);
+  const routes: readonly Route[] = [...sessionRoutes, ...runRoutes, ...chatRoutes];
+  const document = openApi(routes, handling.basePath);
+  const { cors = false, onError = report } = options;
+  const fail = (error: unknown, request: Request): Response => {
+    const failure = toFailure(error);
+    if (failure.status >= 500) onError(error, request);
+    return failureResponse(failure);
+  };
+  return async (request, context) => {
+    let response: Response;
+    try {
+      response =
+        request.method === 'OPTIONS' && cors
+          ? preflight(request, cors)
+          : await answer(handling, routes, document, request, context);
+    } catch (error) {
+      response = fail(error, request);
+    }
+    if (cors) for (const [name, value] of corsHeaders(request, cors)) response.headers.set(name, value);
+    return response;
+  };
+}
+
+async function answer(
+  handling: Handling,
+  routes: readonly Route[],
+  document: unknown,
+  request: Request,
+  context: ServeContext | undefined,
+): Promise<Response> {
+  const url = new URL(request.url);
+  const path =
+    handling.basePath === '' || url.pathname.startsWith(`${handling.basePath}/`)
+      ? url.pathname.slice(handling.basePath.length)
+      : '';
+  if (path === '/openapi.json' && request.method === 'GET') return Response.json(document);
+  const matches = routes.flatMap((route) => {
+    const parameters = match(route.path, path);
+    return parameters ? [{ route, parameters }] : [];
+  });
+  if (matches.length === 0) throw new HttpFailure(404, 'NOT_FOUND', 'There is no such route.');
+  const found = matches.find(({ route }) => route.method === request.method);
+  if (!found) {
+    const allow = [...new Set(matches.map(({ route }) => route.method))].join(', ');
+    throw new HttpFailure(405, 'METHOD_NOT_ALLOWED', `This route takes ${allow}.`, { allow });
+  }
+  const { route, parameters } = found;
+  const sessionId = parameters.sessionId;
+  const caller = await handling.authorize(request, {
+    operation: route.operation,
+    ...(sessionId !== undefined && { sessionId }),
+  });
+  if (caller instanceof Response) return caller;
+  if (!isRecord(caller)) throw new HttpFailure(401, 'UNAUTHORIZED', 'Say who you are.');
+  const body = route.body ? await readBody(request, handling.maxBodyBytes) : undefined;
+  if (route.body) checkBody(route.body, body);
+  const call: Call = { handling, request, url, caller, parameters, body: body as Call['body'], context };
+  return route.handle(call);
+}
+
+/** The parameters in a path, or undefined where it is another one. */
+function match(pattern: string, path: string): Record<string, string> | undefined {
+  const want = pattern.split('/');
+  const have = path.split('/');
+  if (want.length !== have.length) return undefined;
+  const parameters: Record<string, string> = {};
+  for (const [i, part] of want.entries()) {
+    if (!part.startsWith('{')) {
+      if (part !== have[i]) return undefined;
+      continue;
+    }
+    try {
+      parameters[part.slice(1, -1)] = decodeURIComponent(have[i]!);
+    } catch {
+      return undefined;
+    }
+  }
+  return parameters;
+}
+
+async function readBody(request: Request, limit: number): Promise<unknown> {
+  const type = request.headers.get('content-type')?.split(';')[0]?.trim().toLowerCase();
+  // A form of another site could send anything else without being asked.
+  if (type !== 'application/json')
+    throw new HttpFailure(415, 'JSON_ONLY', 'Send JSON, with `content-type: application/json`.');
+  const tooLarge = new HttpFailure(413, 'TOO_LARGE', `The body has more than ${limit} bytes.`);
+  if (Number(request.headers.get('content-length') ?? 0) > limit) throw tooLarge;
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  const reader = request.body?.getReader();
+  for (let step = await reader?.read(); step && !step.done; step = await reader!.read()) {
+    size += step.value.byteLength;
+    if (size > limit) {
+      await reader!.cancel().catch(() => undefined);
+      throw tooLarge;
+    }
+    chunks.push(step.value);
+  }
+  const bytes = new Uint8Array(size);
+  let at = 0;
+  for (const chunk of chunks) {
+    bytes.set(chunk, at);
+    at += chunk.byteLength;
+  }
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch {
+    throw new HttpFailure(400, 'INVALID_REQUEST', 'The body is not JSON.');
+  }
+}
+
+function checked(options: ServeOptions): Handling {
+  checkOptions('serve', options, OPTIONS);
+  const { authorize, basePath = '', maxBodyBytes = 1_048_576, heartbeatMs = 15_000, sdk = 7 } = options;
+  if (authorize !== 'none') {
+    if (authorize === undefined)
+      throw invalidOption('authorize', "a function that says who makes a request, or 'none'", authorize);
+    checkFunction('authorize', authorize);
+  }
+  const agents = agentsOf(options.agents);
+  const first = agents.values().next().value!;
+  const { store = first.store } = options;
+  for (const [name, agent] of agents)
+    if (agent.store !== store)
+      throw invalidOption(
+        `agents.${name}`,
+        'an agent with the `store` of the others, and of `serve`',
+        agent.name,
+      );
+  checkInteger('maxBodyBytes', maxBodyBytes, 1);
+  checkInteger('heartbeatMs', heartbeatMs, 1);
+  if (typeof basePath !== 'string' || (basePath !== '' && !/^\/.*[^/]$/.test(basePath)))
+    throw invalidOption('basePath', "a path such as '/api/agent', without a slash at its end", basePath);
+  if (![5, 6, 7].includes(sdk)) throw invalidOption('sdk', '5, 6 or 7', sdk);
+  if (options.storeId !== undefined) checkFunction('storeId', options.storeId);
+  const { show, pollMs, watch, clock = systemClock } = options;
+  const hub: EventHub = eventHub({ store, show, pollMs, watch, clock });
+  return {
+    agents,
+    store,
+    hub,
+    projection: new Projection(show),
+    showsUsage: show?.usage ?? false,
+    authorize: authorize === 'none' ? () => ({}) : authorize,
+    basePath,
+    detached: options.detached,
+    sdk,
+    maxBodyBytes,
+    heartbeatMs,
+    storeId: options.storeId ?? defaultStoreId,
+    ownsPrefix: options.storeId === undefined,
+  };
+}
+
+function agentsOf(given: ServeOptions['agents']): ReadonlyMap<string, Agent> {
+  if (isAgent(given)) return new Map([[given.name, given]]);
+  if (!isRecord(given) || Object.keys(given).length === 0)
+    throw invalidOption('agents', 'an agent, or agents by name', given);
+  for (const [name, agent] of Object.entries(given))
+    if (!isAgent(agent)) throw invalidOption(`agents.${name}`, 'an agent', agent);
+  return new Map(Object.entries(given) as [string, Agent][]);
+}
+
+function isAgent(value: unknown): value is Agent {
+  return typeof (value as Agent | undefined)?.session === 'function';
+}
+
+/** Sessions of two tenants never meet, whatever ids clients choose. */
+function defaultStoreId(sessionId: string, { tenant }: Caller): string {
+  return tenant === undefined ? sessionId : `${encodeURIComponent(tenant)}/${sessionId}`;
+}
+
+function report(error: unknown): void {
+  globalThis.console.error('[allium] a request failed:', error);
+}

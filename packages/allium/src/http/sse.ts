@@ -1,0 +1,63 @@
+/** Events as a `text/event-stream` response. */
+import type { EventReader } from './follow.js';
+
+export interface SseOptions {
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Milliseconds without an event after which a comment is sent, so that proxies keep the connection. */
+  readonly heartbeatMs: number;
+  /** The reader has left before the end. */
+  readonly onLeave?: () => void;
+}
+
+/** Text that is sent, in pieces; undefined at the end. */
+export type TextSource = () => Promise<string | undefined>;
+
+/** The lines of events. */
+export function sseLines(reader: EventReader): TextSource {
+  return async () => {
+    const batch = await reader.next();
+    if (batch === undefined) return undefined;
+    let text = '';
+    for (const { id, event } of batch) text += `id: ${id}\ndata: ${JSON.stringify(event)}\n\n`;
+    return text;
+  };
+}
+
+export function sseResponse(next: TextSource, { headers, heartbeatMs, onLeave }: SseOptions): Response {
+  const encoder = new TextEncoder();
+  let beat: ReturnType<typeof setInterval> | undefined;
+  const stop = (): void => clearInterval(beat);
+  const body = new ReadableStream<Uint8Array>(
+    {
+      start(controller) {
+        beat = setInterval(() => controller.enqueue(encoder.encode(':\n\n')), heartbeatMs);
+        (beat as { unref?: () => void }).unref?.();
+      },
+      async pull(controller) {
+        try {
+          const text = await next();
+          if (text !== undefined) return controller.enqueue(encoder.encode(text));
+          stop();
+          controller.close();
+        } catch {
+          // The client reconnects with the id of the last event; what went wrong is not for it.
+          stop();
+          controller.error(new Error('The stream broke off.'));
+        }
+      },
+      cancel() {
+        stop();
+        onLeave?.();
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  return new Response(body, {
+    headers: {
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-cache, no-transform',
+      'x-accel-buffering': 'no',
+      ...headers,
+    },
+  });
+}

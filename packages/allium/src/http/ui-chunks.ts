@@ -1,0 +1,215 @@
+/**
+ * The UI message stream of the AI SDK, which `useChat` reads: events in, chunks out. Versions 5, 6 and 7 differ in two
+ * things. From 6 on there are approvals; in 7 a step can be taken back. For the others, `data-` parts stand in: a
+ * `data-question`, and a `data-reset`, which `visibleParts` of `allium/http/client` acts on.
+ */
+import type { ClientContent, ClientDelta, ClientEvent, Question } from './events.js';
+
+export type SdkVersion = 5 | 6 | 7;
+
+/** A chunk of the stream. The AI SDK checks its shape. */
+export type UiChunk = { readonly type: string; readonly [field: string]: unknown };
+
+export class UiChunks {
+  private started = false;
+  private stepOpen = false;
+  /** The text or reasoning that is being written. */
+  private writing:
+    | { readonly type: 'text' | 'reasoning'; readonly id: string; readonly block: number }
+    | undefined;
+  private readonly calls = new Set<string>();
+  private readonly questions = new Map<string, Question>();
+  private readonly denied = new Set<string>();
+  /** Tells texts of the same block apart after a reset. */
+  private attempt = 0;
+
+  constructor(
+    private readonly sdk: SdkVersion,
+    /** The id of the message that is gone on with, where it is known. */
+    private readonly messageId?: string,
+  ) {}
+
+  of(event: ClientEvent): UiChunk[] {
+    switch (event.type) {
+      case 'message_start':
+        return event.role === 'user' ? [] : [...this.start(event.messageId), ...this.startStep()];
+      case 'message_update':
+        return this.update(event.messageId, event.delta);
+      case 'message_reset':
+        return this.reset(event.messageId);
+      case 'message_end':
+        if (event.message?.role === 'user') return this.userSaid(event.messageId, event.message.content);
+        return this.endText();
+      case 'tool_execution_start':
+        return this.inputAvailable(event.toolCallId, event.toolName, event.arguments);
+      case 'tool_execution_update': {
+        const { toolCallId, content } = event;
+        return [{ type: 'tool-output-available', toolCallId, output: outputOf(content), preliminary: true }];
+      }
+      case 'tool_execution_waiting':
+        return this.ask(event.question);
+      case 'answered':
+        return this.answered(event.questionId, event.decision);
+      case 'tool_execution_end':
+        return [...this.start(), this.outcome(event)];
+      case 'notice':
+        return [{ type: 'data-notice', data: { name: event.name, data: event.data }, transient: true }];
+      case 'agent_end':
+        return this.end(event.status);
+      default:
+        return [];
+    }
+  }
+
+  private start(messageId?: string): UiChunk[] {
+    if (this.started) return [];
+    this.started = true;
+    const id = this.messageId ?? messageId;
+    return [{ type: 'start', ...(id !== undefined && { messageId: id }) }];
+  }
+
+  private startStep(): UiChunk[] {
+    const end = this.endStep();
+    this.stepOpen = true;
+    this.calls.clear();
+    return [...end, { type: 'start-step' }];
+  }
+
+  private endStep(): UiChunk[] {
+    if (!this.stepOpen) return [];
+    this.stepOpen = false;
+    return [...this.endText(), { type: 'finish-step' }];
+  }
+
+  private endText(): UiChunk[] {
+    const { writing } = this;
+    this.writing = undefined;
+    return writing ? [{ type: `${writing.type}-end`, id: writing.id }] : [];
+  }
+
+  private update(messageId: string, delta: ClientDelta): UiChunk[] {
+    if (delta.type === 'tool-call') return this.callInput(delta);
+    const type = delta.type === 'text' ? 'text' : 'reasoning';
+    const chunks: UiChunk[] = [];
+    if (this.writing?.block !== delta.block) {
+      chunks.push(...this.endText());
+      const id = `${messageId}:${delta.block}:${this.attempt}`;
+      this.writing = { type, id, block: delta.block };
+      chunks.push({ type: `${type}-start`, id });
+    }
+    chunks.push({ type: `${type}-delta`, id: this.writing!.id, delta: delta.text });
+    return chunks;
+  }
+
+  private callInput({
+    id: toolCallId,
+    name: toolName,
+    arguments: piece,
+  }: ClientDelta & { type: 'tool-call' }): UiChunk[] {
+    const chunks = this.endText();
+    if (!this.calls.has(toolCallId)) {
+      this.calls.add(toolCallId);
+      chunks.push({ type: 'tool-input-start', toolCallId, toolName });
+    }
+    if (piece !== '') chunks.push({ type: 'tool-input-delta', toolCallId, inputTextDelta: piece });
+    return chunks;
+  }
+
+  private reset(messageId: string): UiChunk[] {
+    this.attempt++;
+    if (this.sdk >= 7) {
+      this.writing = undefined;
+      this.calls.clear();
+      return [{ type: 'reset-step' }];
+    }
+    // The parts stay in the message, marked; a new step keeps them out of what the SDK looks at.
+    const marker: UiChunk = { type: 'data-reset', id: `${messageId}:${this.attempt}`, data: { messageId } };
+    return [...this.endText(), marker, ...this.startStep()];
+  }
+
+  private inputAvailable(toolCallId: string, toolName: string, args: string | undefined): UiChunk[] {
+    return [...this.endText(), { type: 'tool-input-available', toolCallId, toolName, input: parsed(args) }];
+  }
+
+  private ask(question: Question): UiChunk[] {
+    const { id, toolCallId } = question;
+    this.questions.set(id, question);
+    const data: UiChunk = { type: 'data-question', id, data: question };
+    if (this.sdk === 5) return [...this.start(), data];
+    return [...this.start(), { type: 'tool-approval-request', approvalId: id, toolCallId }, data];
+  }
+
+  private answered(questionId: string, decision: string): UiChunk[] {
+    const question = this.questions.get(questionId);
+    if (decision === 'reject' && question) this.denied.add(question.toolCallId);
+    if (!question) return [];
+    const data: UiChunk = {
+      type: 'data-question',
+      id: questionId,
+      data: { ...question, answered: decision },
+    };
+    return [...this.start(), data];
+  }
+
+  /** Questions that were asked before this stream began. */
+  know(questions: readonly Question[]): void {
+    for (const question of questions) this.questions.set(question.id, question);
+  }
+
+  private outcome(event: ClientEvent & { type: 'tool_execution_end' }): UiChunk {
+    const { toolCallId, isError, content } = event;
+    if (isError && this.denied.has(toolCallId) && this.sdk > 5)
+      return { type: 'tool-output-denied', toolCallId };
+    if (!isError) return { type: 'tool-output-available', toolCallId, output: outputOf(content) };
+    const text = content && outputOf(content);
+    return {
+      type: 'tool-output-error',
+      toolCallId,
+      errorText: typeof text === 'string' && text !== '' ? text : 'The tool failed.',
+    };
+  }
+
+  /** Somebody spoke into the run. What it began with the client has itself. */
+  private userSaid(id: string, content: readonly ClientContent[]): UiChunk[] {
+    if (!this.started) return [];
+    const parts = uiParts(content);
+    if (this.sdk >= 7) return [{ type: 'steering-message', id, parts }];
+    return [{ type: 'data-user-message', id, data: { parts } }];
+  }
+
+  private end(status: string): UiChunk[] {
+    const chunks = [...this.start(), ...this.endStep()];
+    if (status === 'error') chunks.push({ type: 'error', errorText: 'Something went wrong.' });
+    else if (status === 'aborted') chunks.push({ type: 'abort' });
+    chunks.push({ type: 'finish' });
+    return chunks;
+  }
+}
+
+/** Content as parts of a UI message. */
+export function uiParts(content: readonly ClientContent[]): readonly Record<string, unknown>[] {
+  return content.flatMap((part): Record<string, unknown>[] => {
+    if (part.type === 'text') return [{ type: 'text', text: part.text }];
+    if (part.type !== 'image' && part.type !== 'file') return [];
+    const { mimeType: mediaType, data } = part;
+    const url = /^[a-z][a-z0-9+.-]*:/i.test(data) ? data : `data:${mediaType};base64,${data}`;
+    return [{ type: 'file', mediaType, url, ...(part.name !== undefined && { filename: part.name }) }];
+  });
+}
+
+/** What a tool part shows: text as it is, or the JSON in it. Null where results are not shown. */
+export function outputOf(content: readonly ClientContent[] | undefined): unknown {
+  if (content === undefined) return null;
+  const text = content.map((part) => (part.type === 'text' ? part.text : `[${part.type}]`)).join('');
+  return /^\s*[[{]/.test(text) ? (parsed(text, text) ?? text) : text;
+}
+
+/** Arguments that are not JSON are shown as they are; those that are not shown are an empty object. */
+export function parsed(json: string | undefined, otherwise: unknown = json): unknown {
+  if (json === undefined) return {};
+  try {
+    return JSON.parse(json);
+  } catch {
+    return otherwise;
+  }
+}

@@ -1,0 +1,97 @@
+/** The history as UI messages of the AI SDK: what `useChat` begins with. */
+import type { Message, PendingRequest } from '../index.js';
+import { isSyntheticMessage } from '../index.js';
+import type { ClientMessage } from './events.js';
+import { type Projection, questionOf } from './projection.js';
+import { outputOf, parsed, type SdkVersion, uiParts } from './ui-chunks.js';
+
+export interface UiMessage {
+  readonly id: string;
+  readonly role: 'user' | 'assistant';
+  readonly parts: Record<string, unknown>[];
+}
+
+/** Where a client's id of a user message is kept, so that it finds the message again. */
+const CLIENT_ID = 'uiMessageId';
+
+export function withClientId(id: string): Readonly<Record<string, unknown>> {
+  return { [CLIENT_ID]: id };
+}
+
+/** The id a client knows a message by. */
+export function uiIdOf({ id, metadata }: Message): string {
+  const known = metadata?.[CLIENT_ID];
+  return typeof known === 'string' ? known : id;
+}
+
+/** Is it something that begins an answer of its own? */
+export function isTurn(message: Message): boolean {
+  return message.role === 'user' && !isSyntheticMessage(message);
+}
+
+/** All answers and tool results up to the next user message are one message, under the id of the first. */
+export function uiMessages(
+  messages: readonly Message[],
+  pending: readonly PendingRequest[],
+  projection: Projection,
+  sdk: SdkVersion,
+): readonly UiMessage[] {
+  const all: UiMessage[] = [];
+  const calls = new Map<string, Record<string, unknown>>();
+  for (const message of messages) {
+    const shown = projection.message(message);
+    if (shown === undefined) continue;
+    if (shown.role === 'user') {
+      all.push({ id: uiIdOf(message), role: 'user', parts: [...uiParts(shown.content)] });
+      continue;
+    }
+    let last = all.at(-1);
+    if (last?.role !== 'assistant') {
+      last = { id: shown.id, role: 'assistant', parts: [] };
+      all.push(last);
+    }
+    if (shown.role === 'tool') answer(calls.get(shown.toolCallId ?? ''), shown);
+    else say(last.parts, shown, calls);
+  }
+  for (const request of pending) {
+    const question = questionOf(request);
+    const part = calls.get(question.toolCallId);
+    if (part && sdk > 5) Object.assign(part, { state: 'approval-requested', approval: { id: question.id } });
+    all.at(-1)?.parts.push({ type: 'data-question', id: question.id, data: question });
+  }
+  return all;
+}
+
+function say(
+  parts: Record<string, unknown>[],
+  { content }: ClientMessage,
+  calls: Map<string, Record<string, unknown>>,
+): void {
+  parts.push({ type: 'step-start' });
+  for (const part of content) {
+    if (part.type === 'thinking') parts.push({ type: 'reasoning', text: part.text, state: 'done' });
+    else if (part.type === 'text') parts.push({ type: 'text', text: part.text, state: 'done' });
+    else if (part.type !== 'tool-call') parts.push(...uiParts([part]));
+    else {
+      const call = {
+        type: `tool-${part.name}`,
+        toolCallId: part.id,
+        state: 'input-available',
+        input: parsed(part.arguments),
+      };
+      calls.set(part.id, call);
+      parts.push(call);
+    }
+  }
+}
+
+function answer(call: Record<string, unknown> | undefined, { isError, content }: ClientMessage): void {
+  if (call === undefined) return;
+  const output = content.length > 0 ? outputOf(content) : null;
+  if (!isError) Object.assign(call, { state: 'output-available', output });
+  else
+    Object.assign(call, {
+      state: 'output-error',
+      errorText: typeof output === 'string' ? output : 'The tool failed.',
+    });
+}
