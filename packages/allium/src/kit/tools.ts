@@ -1,9 +1,17 @@
 /** Tools: schemas for tools of your own, results, and layers around tool calls. */
+import { internal } from '../kernel/context/context.js';
+import type { ToolContext } from '../kernel/protocol/contexts.js';
 
 export { type Field as InputField, objectInput } from '../kernel/messages/object-input.js';
 export { describeIssues, isStandardSchema, jsonSchemaOf } from '../kernel/messages/standard-schema.js';
 export { specsOf as toolSpecs } from '../kernel/plan/compose.js';
 export { errorResult, isContentList as isToolContent, isTool } from '../kernel/protocol/tool.js';
-export { wasOffered as wasToolOffered } from '../kernel/tools/tool-preparation.js';
 export { isDoubtful as mayHaveRun } from '../kernel/tools/unanswered.js';
 export { nextWithProgress, nextWithTool, type ToolProgress } from './tool-layers.js';
+
+/** Was a tool of this name in the request that the call answers? Also known after a resume. */
+export function wasToolOffered(ctx: ToolContext, name: string): boolean {
+  const { _run: run } = internal(ctx);
+  const offered = run.open.batch?.offered;
+  return offered ? offered.includes(name) : run.plan.toolsByName.has(name);
+}

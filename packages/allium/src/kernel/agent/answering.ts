@@ -1,13 +1,13 @@
 /** Posting an answer from outside a run, and finding out whether it was the first. */
 
-import { cameTooLate, checkEdit, checkFits, firstAnswer, unknownRequest } from '../inbox/answers.js';
+import { cameTooLate, checkEdit, checkFits, firstAnswer, settles, unknownRequest } from '../inbox/answers.js';
 import { claim, isClaimed } from '../inbox/claims.js';
 import { posted } from '../inbox/inbox.js';
 import { post } from '../inbox/posting.js';
 import type { SessionState } from '../journal/session-state.js';
 import { randomId } from '../lib/random-id.js';
 import type { Awaitable, Decision, PendingRequest, Store } from '../protocol/store.js';
-import { settles } from '../tools/live-questions.js';
+
 import type { Agent } from './agent.js';
 
 /** Whose question it is. */

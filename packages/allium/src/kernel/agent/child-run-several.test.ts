@@ -133,4 +133,33 @@ describe('two agents asked in one call', () => {
     expect(toolTexts(result.messages)).toEqual(['left has paid, right has paid']);
     expect(paid.sort()).toEqual(['left', 'right']);
   });
+
+  it('one that still works when the other asks comes to its end, and its answer is found after the resume', async () => {
+    let calls = 0;
+    const slow = defineMiddleware({
+      name: 'slow',
+      wrapModel: async (_, next) => {
+        calls++;
+        // By then the other one has long asked its question.
+        await new Promise((resolve) => setImmediate(resolve));
+        return next();
+      },
+    });
+    const pay = tool({ name: 'pay', description: '', input: z.object({}), execute: () => 'Paid.' });
+    const asking = scriptedModel([toolCalls({ name: 'pay', args: {} }), text('paid')]);
+    const children = [
+      new Agent({ name: 'slow', model: scriptedModel(['slow is done']), middleware: [slow] }),
+      new Agent({ name: 'asking', model: asking, tools: [pay], middleware: [approval()] }),
+    ].map((agent) => agent.asTool({ name: agent.name, description: '' }));
+    const both = panel(async (args, ctx) => {
+      const results = await Promise.all(children.map((child) => child.execute(args, ctx)));
+      return results.map(contentOf).join(', ');
+    });
+    const agent = new Agent({ model: scriptedModel([asked('panel'), 'end']), tools: [both] });
+    const session = agent.session('s');
+    const { pending } = await session.run('go');
+    const result = await session.resume({ answers: { [pending[0]!.id]: { type: 'approve' } } });
+    expect(toolTexts(result.messages)).toEqual(['slow is done, paid']);
+    expect(calls).toBe(1);
+  });
 });

@@ -16,7 +16,7 @@ import type { AgentEvent } from '../protocol/events.js';
 import type { RunResult, RunStatus, Stop } from '../protocol/result.js';
 import { RunError } from '../protocol/result.js';
 import type { RunOptions } from '../protocol/run-options.js';
-import { Suspension } from '../protocol/signals.js';
+import { controlKind, Suspension } from '../protocol/signals.js';
 import type {
   Awaitable,
   Decision,
@@ -27,6 +27,7 @@ import type {
 import { type ToolResult, toolResult } from '../protocol/tool.js';
 import type { Run } from '../run/run.js';
 import { childId, endRun, placeOf } from '../tools/end-children.js';
+import type { ToolBatch } from '../tools/tool-batch.js';
 import type { Call } from '../tools/tool-call.js';
 import type { Agent } from './agent.js';
 import { Session } from './session.js';
@@ -74,6 +75,10 @@ export async function runChild(ctx: PublicToolContext, child: ChildRun): Promise
   children.set(place, work);
   try {
     return await work;
+  } catch (error) {
+    // A question cuts the call off, and whatever still runs in it. Its other children finish first, as other calls do.
+    if (controlKind(error) === 'suspend') await Promise.allSettled(call.siblingsIn(children));
+    throw error;
   } finally {
     if (children.get(place) === work) children.delete(place);
   }
@@ -134,6 +139,14 @@ class ChildCall {
     const index = toolCallsOf(assistantMessage).findIndex(({ id }) => id === toolCall.id);
     this.run = ctx._run as Run;
     this.place = placeOf(assistantMessage.id, index, ++ctx._children);
+  }
+
+  /** The other children of the same call that have not ended. */
+  siblingsIn(children: ReadonlyMap<string, Promise<unknown>>): readonly Promise<unknown>[] {
+    const first = this.place.replace(/\+\d+$/, '');
+    return [...children]
+      .filter(([place]) => place !== this.place && (place === first || place.startsWith(`${first}+`)))
+      .map(([, work]) => work);
   }
 
   /** Attempts of one call that overlap are one after the other here, and share what the first comes to. */
@@ -266,7 +279,7 @@ class ChildCall {
     if (handler === nobody && !isAllowed(this.run.state.allowed, request)) return undefined;
     const { signal } = answering;
     const call = this.ctx._call as Call;
-    const { questions } = call.batch.approval;
+    const { questions } = (call.batch as ToolBatch).approval;
     const decision = await questions.relay(call, this.ctx, request, handler, signal);
     if (signal.aborted) await this.close([request.id]);
     return decision;

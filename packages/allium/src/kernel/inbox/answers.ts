@@ -6,7 +6,7 @@ import { copyOf } from '../lib/event-data.js';
 import { type Flaw, toJson } from '../lib/json-copy.js';
 import { describeIssues } from '../messages/standard-schema.js';
 import type { Plan } from '../protocol/plan.js';
-import type { Decision, PendingRequest, Posted } from '../protocol/store.js';
+import type { Decision, Entry, PendingRequest, Posted } from '../protocol/store.js';
 
 const FIELDS: Readonly<Record<Decision['type'], readonly string[]>> = {
   approve: ['remember'],
@@ -137,6 +137,13 @@ export function firstAnswer(
   now: number,
 ): Answer | undefined {
   return firstAnswers(posted, new Map([[request.id, request]]), now).get(request.id);
+}
+
+/** Does this entry close the question? An answer was taken, the run has ended, or something else is asked instead. */
+export function settles(entry: Entry, { id, runId }: PendingRequest): boolean {
+  if (entry.type === 'answer') return entry.requestId === id;
+  if (entry.type === 'request') return entry.replaces?.includes(id) === true;
+  return entry.type === 'run_end' && entry.runId === runId;
 }
 
 /** Nobody answered in time: the call counts as rejected. */

@@ -1,20 +1,62 @@
-/** Posts to the inbox of a session, and wakes those in this process who wait for it. Other processes look now and then. */
+/** Posting to the inbox of a session, and hearing of it: at once in this process, with a look now and then in others. */
 import { BoundedStore } from '../journal/bounded-store.js';
-import type { Awaitable, InboxItem, Store } from '../protocol/store.js';
+import type { Clock } from '../lib/clock.js';
+import type { InboxItem, Store } from '../protocol/store.js';
 
-type Listeners = Map<string, Set<() => void>>;
+type Listeners = Map<string, Set<() => unknown>>;
 
 /** By store and session: agents and Session objects that share a store hear of each other. */
 const listening = new WeakMap<Store, Listeners>();
 
 export async function post(store: Store, sessionId: string, item: InboxItem): Promise<void> {
-  const wait: Awaitable<void> = store.post(sessionId, item);
-  if (wait) await wait;
+  await store.post(sessionId, item);
   for (const listener of [...(listening.get(ownOf(store))?.get(sessionId) ?? [])]) listener();
 }
 
-/** Calls `fn` after every post until what it returns is called. */
-export function onPost(store: Store, sessionId: string, fn: () => void): () => void {
+/** How often the inbox is looked at for what other processes post. */
+const LOOK_MS = 250;
+
+/**
+ * Calls `look` now, after every post in this process, and every 250 ms; one look at a time, however slow the store is.
+ * Returns what ends it.
+ */
+export function watchInbox(
+  { store, sessionId, clock }: { readonly store: Store; readonly sessionId: string; readonly clock: Clock },
+  look: () => Promise<void>,
+): () => void {
+  let isLooking = false;
+  // Something may have been posted since the last look began.
+  let again = false;
+  let isOver = false;
+  let cancel = (): void => {};
+  const lookSoon = async (): Promise<void> => {
+    again = true;
+    if (isLooking) return;
+    isLooking = true;
+    while (again && !isOver) {
+      again = false;
+      await look();
+    }
+    isLooking = false;
+  };
+  const next = (): void => {
+    cancel = clock.setTimer(() => {
+      next();
+      void lookSoon();
+    }, LOOK_MS);
+  };
+  const unlisten = onPost(store, sessionId, lookSoon);
+  next();
+  void lookSoon();
+  return () => {
+    isOver = true;
+    cancel();
+    unlisten();
+  };
+}
+
+/** Calls `fn` after every post, until the function it returns is called. */
+function onPost(store: Store, sessionId: string, fn: () => unknown): () => void {
   const own = ownOf(store);
   const sessions: Listeners = listening.get(own) ?? new Map();
   listening.set(own, sessions);
@@ -27,7 +69,7 @@ export function onPost(store: Store, sessionId: string, fn: () => void): () => v
   };
 }
 
-/** Every run and Session has its own limits on the waits for one store. */
+/** Every run and Session wraps the store with time limits of its own. */
 function ownOf(store: Store): Store {
   return store instanceof BoundedStore ? store.raw : store;
 }

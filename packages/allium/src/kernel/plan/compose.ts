@@ -74,7 +74,6 @@ export function compose(list: MiddlewareList, options: ComposeOptions = {}): Com
     guards,
     guardsResponses: gated,
     looksAtResponses,
-    looksAtResults: any(layers.tool, rules.afterToolCall, guards['tool-result']),
     seesModelCalls:
       looksAtResponses || any(transformContext, transformSystemPrompt, convertToLlm, guards.request),
     decidesOnCalls: any(rules.resolveToolCall, rules.beforeToolCall, guards['tool-args']),

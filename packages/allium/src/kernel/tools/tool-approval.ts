@@ -1,17 +1,16 @@
-/** Whether calls may happen: verdicts of hooks and guards, the questions they ask, and what people answer. */
+/** Whether calls may happen: what hooks and guards decide, what they ask people, and what people answer. */
 
 import type { ToolContext } from '../context/context.js';
 import type { CallVerdict } from '../context/run-port.js';
 import { storable } from '../guards/call-verdicts.js';
 import { AlliumError, shown } from '../lib/errors.js';
+import { textOf } from '../messages/messages.js';
 import { beforeToolCall, type CallDecision } from '../plan/rules.js';
 import { Suspension } from '../protocol/signals.js';
-import type { Decision, PendingRequest, Request } from '../protocol/store.js';
-import { isRequest } from '../protocol/store.js';
+import { type Decision, isRequest, type PendingRequest, type Request } from '../protocol/store.js';
 import { asToolResult, errorResult, type ToolResult, textResult } from '../protocol/tool.js';
-import { hashOf } from './effective-arguments.js';
-import type { ToolBatch } from './tool-batch.js';
-import { type Call, judgeRaw, released, validate } from './tool-call.js';
+import { hashOf, judgeRaw, validate } from './tool-arguments.js';
+import type { Call, CallBatch } from './tool-call.js';
 import { ToolQuestions } from './tool-questions.js';
 import type { ToolsRun } from './tools-run.js';
 
@@ -20,7 +19,7 @@ const MAX_EDITS = 8;
 /** A verdict with the arguments the hooks rewrote, if they did. */
 type Verdict = CallDecision & { args?: unknown };
 
-/** Does anything judge calls before they run? What was said of them holds, also without the middleware that said it. */
+/** Does anything judge calls before they run? A stored verdict holds even without the middleware that gave it. */
 export function needsApproval({ plan, open }: ToolsRun): boolean {
   if (plan.rules.beforeToolCall.length > 0 || plan.guards['tool-args'].length > 0) return true;
   return open.decided !== undefined && open.decided.verdicts.size > 0;
@@ -28,24 +27,25 @@ export function needsApproval({ plan, open }: ToolsRun): boolean {
 
 export class ToolApproval {
   readonly questions: ToolQuestions;
-  private asked: WeakMap<ToolContext, number> | undefined;
+  private readonly run: ToolsRun;
+  /** How many questions each context has asked with `ctx.suspend()`. */
+  private readonly counts = new WeakMap<ToolContext, number>();
 
-  constructor(private readonly batch: ToolBatch) {
+  constructor(private readonly batch: CallBatch) {
+    this.run = batch.runner;
     this.questions = new ToolQuestions(batch);
   }
 
-  private get run(): ToolsRun {
-    return this.batch.runner;
-  }
+  // ── Before anything runs ───────────────────────────────────────────────────────────────────────────────────
 
-  /** The whole batch is judged in call order before anything executes; questions that are open come back. */
+  /** Judges the whole batch in call order before anything executes, and returns the questions that stay open. */
   async judgeAll(calls: readonly Call[]): Promise<readonly PendingRequest[]> {
     for (const call of calls) {
       if (call.misfit) await this.rescue(call);
-      if (!call.result && !call.pending) await this.settle(call, await this.verdict(call));
+      if (!call.result && !call.pending) await this.follow(call, await this.verdict(call));
     }
     const pending = calls.flatMap((call) => call.pending ?? []);
-    for (const request of pending) this.questions.post(request);
+    for (const request of pending) this.questions.stage(request);
     await this.questions.flush();
     this.questions.tellAll(calls);
     return pending;
@@ -54,6 +54,7 @@ export class ToolApproval {
   /** What hooks and guards say about the arguments as they are now: from the journal, or judged and journaled. */
   private async verdict(call: Call): Promise<Verdict> {
     const { ctx, toolCall } = call;
+    const { runId } = this.run;
     const hash = hashOf(ctx);
     const stored = this.run.open.decided?.verdicts.get(`${toolCall.id}\n${hash}`) as Verdict | undefined;
     if (stored) return this.restored(call, stored);
@@ -64,14 +65,9 @@ export class ToolApproval {
     if (judged?.block) call.refuse(judged.block.reason, judged.block.by);
     const verdict: Verdict = await released(call, judged ?? {});
     if (ctx.revision > revision || (ctx._input.raw !== raw && !verdict.block)) verdict.args = ctx._input.raw;
-    this.questions.entries.push({
-      type: 'verdict',
-      runId: this.run.runId,
-      callId: toolCall.id,
-      hash,
-      verdict: storable(verdict),
-    });
-    // It is not taken again, so what its hooks wrote is written with it. Cells of the call stay with the call.
+    const entry = { runId, callId: toolCall.id, hash, verdict: storable(verdict) };
+    this.questions.entries.push({ type: 'verdict', ...entry });
+    // The hooks aren't asked again, so what they wrote to cells is written with the verdict. Cells of the call stay.
     if (ctx._state) this.run.cells.stageAll(ctx._state.take(before));
     return verdict;
   }
@@ -83,12 +79,12 @@ export class ToolApproval {
     return problem ? { block: { reason: problem, by: 'kernel' } } : verdict;
   }
 
-  /** Guards first: what they refuse no hook is asked about. Deny beats ask. */
+  /** Guards come first: no hook is asked about what they refuse. A refusal beats a question. */
   private async judge(call: Call, ctx: ToolContext): Promise<CallDecision> {
     let guard: Partial<CallVerdict> | undefined = call.guardVerdict;
-    // A response is judged before it is kept, and a call that a hook brought when it comes. Arguments that came from
-    // elsewhere, or after a crash, are judged here.
-    if ((!this.batch.isFresh && !call.resolved) || ctx.revision > 0) {
+    // Guards have judged the calls of a fresh response, and calls that a hook brought. Other arguments, and those
+    // found after a crash, are judged here.
+    if ((!this.batch.verdicts && !call.resolved) || ctx.revision > 0) {
       const before = ctx.revision === 0 ? guard?.ask : undefined;
       const { deny, ask = before } = await judgeRaw(ctx);
       guard = { deny, ask };
@@ -106,10 +102,9 @@ export class ToolApproval {
     return { ...decision, result: { ...decision.result, value: asToolResult(decision.result.value) } };
   }
 
-  /** Acts on a verdict: refuse, preset, or find what a human answered. */
-  private async settle(call: Call, verdict: Verdict): Promise<void> {
+  /** Acts on a verdict: refuses the call, presets its result, or finds out what a person says. */
+  private async follow(call: Call, { block, ask, result }: Verdict): Promise<void> {
     if (call.result || call.pending) return;
-    const { block, ask, result } = verdict;
     if (block) return call.refuse(block.reason, block.by);
     if (ask && call.approved !== hashOf(call.ctx)) {
       const request = await this.questions.make(call, call.ctx, 'ask', ask.request, ask.by);
@@ -130,7 +125,7 @@ export class ToolApproval {
     if (result) call.result ??= result.value as ToolResult;
   }
 
-  /** What the model wrote does not fit a schema that has changed, but what a person wrote instead may. */
+  /** The model's arguments don't fit a schema that has changed, but what a person wrote instead may. */
   private async rescue(call: Call): Promise<void> {
     const edit = this.questions.editOf(call);
     if (!edit) return;
@@ -140,7 +135,7 @@ export class ToolApproval {
     await this.edit(call, edit.args);
   }
 
-  /** Arguments of a human are raw input, validated and judged like the model's own. Who writes them agrees to them. */
+  /** Arguments from a person are validated and judged like the model's own. Writing them counts as approval. */
   private async edit(call: Call, args: unknown, approved = true): Promise<void> {
     const { ctx } = call;
     if (++call.edits > MAX_EDITS)
@@ -150,13 +145,14 @@ export class ToolApproval {
     if (problem) return call.refuse(`The edited arguments are invalid.\n${problem}`, 'human');
     if (call.result) return;
     if (approved) call.approved = hashOf(ctx);
-    await this.settle(call, await this.verdict(call));
+    await this.follow(call, await this.verdict(call));
   }
 
   // ── While a call runs ──────────────────────────────────────────────────────────────────────────────────────
 
   /** `ctx.suspend()`: the answer, or the signal that ends this attempt. */
   async suspend(call: Call, ctx: ToolContext, request: Request): Promise<Decision> {
+    const { judgements } = this.run;
     if (!isRequest(request)) {
       throw new AlliumError(
         'INVALID_HOOK_RESULT',
@@ -170,30 +166,25 @@ export class ToolApproval {
         'ctx.suspend() came after the tool had run. Ask in beforeToolCall, or in the tool before it acts.',
       );
     }
-    // What a layer assigned is written with the question, and told.
-    const { judgements } = this.run;
+    // Arguments that a layer assigned are written and shown with the question.
     if (judgements.hides(ctx)) await judgements.assigned(ctx);
-    // Counted per context: an attempt that starts anew finds the answers of the one before.
-    this.asked ??= new WeakMap();
-    const count = (this.asked.get(ctx) ?? 0) + 1;
-    this.asked.set(ctx, count);
+    // Counted per context, so that an attempt that starts anew finds the answers of the one before.
+    const count = (this.counts.get(ctx) ?? 0) + 1;
+    this.counts.set(ctx, count);
     const by = this.run.nameAt(ctx._position);
     // A layer and the tool inside it count in contexts of their own, so the id says who asks.
     const asker = call.phase === 'judging' ? 'hook' : by === undefined ? 'tool' : `${by}-`;
     const pending = await this.questions.make(call, ctx, 'suspend', request, by, `-${asker}${count}`);
-    const answer = await this.questions.answer(call, pending, request, ctx._scope);
-    if (answer) return answer;
-    throw this.suspension(ctx, pending);
+    return this.answerOrSuspend(call, ctx, pending, request);
   }
 
-  /** Arguments a layer changed are validated and judged like new ones; an approval for others does not count. */
+  /** Judges arguments that a layer changed like new ones. An approval for other arguments doesn't count. */
   async rejudge(call: Call, ctx: ToolContext): Promise<ToolResult | undefined> {
     const { block, ask, result } = await this.judge(call, ctx);
     if (block) return errorResult(block.reason);
     if (ask && call.approved !== hashOf(ctx)) {
       const pending = await this.questions.make(call, ctx, 'ask', ask.request, ask.by);
-      const answer = await this.questions.answer(call, pending, ask.request, ctx._scope);
-      if (!answer) throw this.suspension(ctx, pending);
+      const answer = await this.answerOrSuspend(call, ctx, pending, ask.request);
       if (answer.type === 'respond') return textResult(answer.text);
       if (answer.type === 'reject') return errorResult(rejection(answer));
       if (answer.type === 'edit')
@@ -202,11 +193,33 @@ export class ToolApproval {
     return result?.value as ToolResult | undefined;
   }
 
-  private suspension(ctx: ToolContext, pending: PendingRequest): Suspension {
+  private async answerOrSuspend(
+    call: Call,
+    ctx: ToolContext,
+    pending: PendingRequest,
+    request: Request,
+  ): Promise<Decision> {
+    const answer = await this.questions.answer(call, pending, request, ctx._scope);
+    if (answer) return answer;
     const signal = new Suspension(pending);
     ctx._latch(signal);
-    return signal;
+    throw signal;
   }
+}
+
+/** A decision with what guards leave of the words the model will read: it is journaled before the result is. */
+async function released(call: Call, { block, ...rest }: CallDecision): Promise<CallDecision> {
+  const { judgements, plan } = call.run;
+  let { result } = rest;
+  if (plan.guards['tool-result'].length > 0)
+    await call.closed(async () => {
+      if (call.result) call.result = await judgements.toolResult(call.ctx, call.result);
+      else if (result)
+        result = { ...result, value: await judgements.toolResult(call.ctx, result.value as ToolResult) };
+    });
+  // It was refused, or something failed.
+  if (call.result) return { block: { reason: textOf(call.result), by: block?.by ?? 'kernel' } };
+  return result ? { ...rest, result } : rest;
 }
 
 function rejection({ reason }: Decision & { type: 'reject' }): string {

@@ -1,4 +1,4 @@
-/** One tool call on its way through a turn: its context, its arguments, and what it came to. */
+/** One tool call on its way through a turn: its context, its arguments, and what became of it. */
 
 import {
   NO_INPUT,
@@ -7,114 +7,166 @@ import {
   type ToolCallSubject,
   ToolContext,
 } from '../context/context.js';
-import type { CallVerdict } from '../context/run-port.js';
-import { BY_GUARDS, judgeArguments } from '../guards/call-verdicts.js';
+import type { CallVerdict, CallVerdicts } from '../context/run-port.js';
+import { BY_GUARDS } from '../guards/call-verdicts.js';
+import { judgeUpdate } from '../guards/content-guards.js';
 import { toldError } from '../guards/guards.js';
-import { AlliumError, codeOf, isRecord, isThenable, messageOf, shown } from '../lib/errors.js';
-import { copyOf } from '../lib/event-data.js';
+import { AlliumError, codeOf, messageOf } from '../lib/errors.js';
+import { eventData } from '../lib/event-data.js';
 import { hash } from '../lib/hash.js';
-import { Scope, untilAborted } from '../lib/scope.js';
-import {
-  type AssistantMessage,
-  deepFreeze,
-  type ToolCall,
-  type ToolContent,
-  type ToolMessage,
-  textOf,
-} from '../messages/messages.js';
-import { describeIssues } from '../messages/standard-schema.js';
+import { Scope } from '../lib/scope.js';
+import type { AssistantMessage, ToolCall, ToolContent, ToolMessage } from '../messages/messages.js';
 import type { CallDecision } from '../plan/rules.js';
-import { controlKind, isControl, type Suspension } from '../protocol/signals.js';
+import { controlKind, isControl, type StopRun, type Suspension } from '../protocol/signals.js';
 import type { Awaitable, Decision, PendingRequest, Request } from '../protocol/store.js';
-import { errorResult, type Tool, type ToolResult } from '../protocol/tool.js';
-import type { ToolBatch } from './tool-batch.js';
-import { update } from './tool-results.js';
+import { errorResult, isContentList, type Tool, type ToolResult } from '../protocol/tool.js';
 import type { ToolsRun } from './tools-run.js';
+
+/** What a call needs from the batch it belongs to. */
+export interface CallBatch {
+  readonly runner: ToolsRun;
+  readonly message: AssistantMessage;
+  /** The calls that had no result when this process took the batch on. */
+  readonly open: readonly Call[];
+  /** The tools the model was shown. */
+  readonly tools: readonly Tool[];
+  /** Names of the tools the model was offered, where they were not all of the agent's. */
+  readonly offered: readonly string[] | undefined;
+  /** Ids of calls that somebody was asked about before. */
+  readonly asked: readonly string[];
+  /** What guards said about the calls when they were made; undefined after a resume, when they are asked again. */
+  readonly verdicts: CallVerdicts | undefined;
+  /** A kernel limit that cuts this batch short. The calls that fit still run. */
+  readonly limit: StopRun | undefined;
+  /** `ctx.suspend()`: the answer, or the signal that ends this attempt. */
+  suspend(call: Call, ctx: ToolContext, request: Request): Promise<Decision>;
+  /** One of the calls asks somebody: the others don't begin before the answer, and none is retried. */
+  wait(): void;
+}
 
 /** One call, and what the forks of its context share. */
 export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
   declare readonly run: ToolsRun;
-  declare readonly batch: ToolBatch;
-  declare readonly index: number;
   /** Which message of the run its result will be. */
-  declare readonly number: number;
-  /** As the model made it: what events and the history name. */
-  declare readonly toolCall: ToolCall;
-  declare done: ToolMessage | undefined;
+  readonly number: number;
   /** The tool the model named. */
-  declare readonly tool: Tool | undefined;
-  declare ctx: ToolContext;
-  /** A hook made another call of it than the model did: what guards said of that. */
-  declare resolved: Partial<CallVerdict> | undefined;
+  readonly tool: Tool | undefined;
+  ctx: ToolContext;
+  done: ToolMessage | undefined = undefined;
+  /** What guards said about the call that a hook put in place of the model's. */
+  resolved: Partial<CallVerdict> | undefined = undefined;
   /** Decided before anything ran: an unknown tool, bad arguments, a refusal, a preset. */
-  declare result: ToolResult | undefined;
-  declare blocked: boolean;
-  /** It was refused because its arguments do not fit the schema. */
-  declare misfit: boolean;
-  /** Hash of the tool and arguments that were asked about and agreed to. */
-  declare approved: string | undefined;
-  declare edits: number;
-  declare phase: 'judging' | 'running' | 'ending';
-  /** `tool_execution_start` was told, perhaps before a resume, and its end was not yet. */
-  declare begun: boolean;
-  /** It begins in this process; otherwise one that had begun is in doubt. */
-  declare fresh: boolean;
+  result: ToolResult | undefined = undefined;
+  blocked = false;
+  /** It was refused because its arguments don't fit the schema. */
+  misfit = false;
+  /** Hash of the tool and arguments that somebody was asked about and agreed to. */
+  approved: string | undefined = undefined;
+  edits = 0;
+  phase: 'judging' | 'running' | 'ending' = 'judging';
+  /** `tool_execution_start` was emitted, perhaps before a resume, and its end wasn't yet. */
+  begun: boolean;
+  /** It begins in this process; otherwise a call that had begun is in doubt. */
+  fresh = false;
   /** Questions nobody has answered yet. */
-  declare pending: readonly PendingRequest[] | undefined;
+  pending: readonly PendingRequest[] | undefined = undefined;
   /** What the tool threw, if that was the last thing it did, or else a layer around it. */
-  declare failure: { readonly error: unknown } | undefined;
-  /** Those that are being asked: whoever does not await the answer has no result before it either. */
-  declare private asking: Set<{ readonly ctx: ToolContext; readonly answer: Promise<Decision> }> | undefined;
+  failure: { readonly error: unknown } | undefined = undefined;
+  /** Questions of `ctx.suspend()` under way: a tool that doesn't await the answer has no result before it either. */
+  private asking: Set<{ readonly ctx: ToolContext; readonly answer: Promise<Decision> }> | undefined =
+    undefined;
 
-  constructor(batch: ToolBatch, index: number, number: number, toolCall: ToolCall) {
-    const { runner: run, options } = batch;
+  constructor(
+    readonly batch: CallBatch,
+    readonly index: number,
+    /** As the model made it: what events and the history show. */
+    readonly toolCall: ToolCall,
+  ) {
+    const { runner: run } = batch;
     super(run, new Scope(run.scope));
-    this.batch = batch;
-    this.index = index;
-    this.number = number;
-    this.toolCall = toolCall;
-    this.done = undefined;
-    this.tool = run.findTool(toolCall.name, options.tools);
-    this.resolved = undefined;
-    this.result = undefined;
-    this.blocked = false;
-    this.misfit = false;
-    this.approved = undefined;
-    this.edits = 0;
-    this.phase = 'judging';
-    this.begun = !batch.isFresh && batch.batch.asked.includes(toolCall.id);
-    this.fresh = false;
-    this.pending = undefined;
-    this.failure = undefined;
-    this.asking = undefined;
+    this.number = run.open.count + 1 + index;
+    this.tool = run.findTool(toolCall.name, batch.tools);
+    this.begun = batch.asked.includes(toolCall.id);
     this.ctx = new ToolContext(run, this.scope, this, NO_INPUT, this);
+  }
+
+  get _owner(): Call {
+    return this;
   }
 
   get assistantMessage(): AssistantMessage {
     return this.batch.message;
   }
 
-  /** Another context, for another call or tool than the model named. */
+  get idempotencyKey(): string {
+    const { sessionId } = this.run;
+    return hash(`${sessionId}\n${this.assistantMessage.id}\n${this.index}\n${this.toolCall.arguments}`);
+  }
+
+  /** Starts over with a new context, for another call or tool than the model named. */
   renew(toolCall: ToolCall, tool: Tool | undefined): void {
-    const { _run: run, _state, _metadata } = this.ctx;
+    const { _state, _metadata } = this.ctx;
     const of: ToolCallSubject = { assistantMessage: this.assistantMessage, toolCall, tool, _owner: this };
-    this.ctx = new ToolContext(run, this.scope, of, NO_INPUT, this);
+    this.ctx = new ToolContext(this.run, this.scope, of, NO_INPUT, this);
     this.ctx._state = _state;
     this.ctx._metadata = _metadata;
     this.resolved = NO_VERDICT;
   }
 
+  /**
+   * What guards said about it when they judged the response, or the call that a hook made of it. They can't say it
+   * again: afterwards they only see what they left of it.
+   */
+  get guardVerdict(): Partial<CallVerdict> | undefined {
+    if (this.resolved) return this.resolved;
+    const { message, verdicts } = this.batch;
+    if (verdicts) return verdicts.get(message.content.indexOf(this.toolCall));
+    const stored = this.run.open.decided?.verdicts.get(`${this.toolCall.id}\n${BY_GUARDS}`);
+    const { block: deny, ask } = (stored ?? {}) as CallDecision;
+    return { deny, ask };
+  }
+
+  // ── While it runs ──────────────────────────────────────────────────────────────────────────────────────────
+
+  /** The layers around the tool begin. */
+  goIn(): void {
+    this.phase = 'running';
+    this.run.inside.add(this);
+  }
+
+  /** The layers have ended. What follows concerns the result. */
+  comeOut(): void {
+    this.phase = 'ending';
+    this.run.inside.delete(this);
+    this.scope.close();
+  }
+
+  /** `ctx.update()`: shows how far the call is, as far as guards let it pass. */
   update(
     ctx: ToolContext,
     partial: string | readonly ToolContent[],
     details: unknown,
     forwarded = false,
   ): Awaitable<void> {
-    return update(this, ctx, partial, details, forwarded);
+    const { run, toolCall } = this;
+    if (!this.begun || ctx._isOver || run.over) return;
+    const content = typeof partial === 'string' ? [{ type: 'text' as const, text: partial }] : partial;
+    if (!isContentList(content))
+      throw new AlliumError(
+        'INVALID_HOOK_RESULT',
+        'ctx.update() takes text or a list of text, image and file content.',
+      );
+    // A guard's verdict counts even if nobody watches.
+    const shown = judgeUpdate(content, details, ctx, forwarded);
+    if (!shown || !run.watched) return;
+    const { runId, sessionId } = run;
+    const about = { toolCallId: toolCall.id, toolName: toolCall.name };
+    run.emit({ type: 'tool_execution_update', runId, sessionId, ...about, ...eventData(shown) });
+    return run.pressure();
   }
 
   suspend(ctx: ToolContext, request: Request): Promise<Decision> {
-    const question = { ctx, answer: this.batch.approval.suspend(this, ctx, request) };
+    const question = { ctx, answer: this.batch.suspend(this, ctx, request) };
     this.asking ??= new Set();
     const { asking } = this;
     const over = () => asking.delete(question);
@@ -123,7 +175,7 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
     return question.answer;
   }
 
-  /** Settles like the questions around `inner`, or all of the call, that are open; undefined if none is. */
+  /** Settles with the open questions of the call, or of the contexts around `inner`; undefined if there are none. */
   answered(inner?: Scope): Promise<unknown> | undefined {
     if (this.asking === undefined) return undefined;
     const open = [...this.asking].filter(
@@ -132,84 +184,39 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
     return open.length === 0 ? undefined : Promise.all(open.map(({ answer }) => answer));
   }
 
-  /** The layers around the tool begin. */
-  goIn(): void {
-    this.phase = 'running';
-    this.run.inside.add(this);
-  }
-
-  /** They have ended: what follows is said about its result. */
-  comeOut(): void {
-    this.phase = 'ending';
-    this.run.inside.delete(this);
-    this.scope.close();
-  }
-
-  /** A question without an answer stops what has not begun beside it: the answer may change everything. */
+  /** A question without an answer holds back the calls beside it: the answer may change everything. */
   override latch(signal: unknown, by?: string): void {
     super.latch(signal, by);
     if (this.phase === 'running' && controlKind(signal) === 'suspend') this.batch.wait();
   }
 
-  /** Nobody is asked for the sake of a run that is stopped. */
+  /** A run that is stopped asks nobody. */
   override halt(signal: unknown): void {
     super.halt(signal);
     if (this.asking !== undefined && this.asking.size > 0 && controlKind(signal) === 'stop')
       this.scope.abort(signal);
   }
 
-  /** The tool has returned. */
-  came(result: ToolResult): void {
+  toolReturned(result: ToolResult): void {
     this.failure = undefined;
     this.workEnded(result.isError !== true);
   }
 
-  /** The tool has thrown. */
-  threw(error: unknown): void {
+  toolThrew(error: unknown): void {
     this.failure = isControl(error) ? undefined : { error };
     this.workEnded(false);
   }
 
-  /** Another call has ended the run while this one waited to begin, or to try again; not so what it did itself. */
-  isCutOff(error: unknown): boolean {
-    return error === this.halted && this.latched === undefined;
-  }
+  // ── When it fails ──────────────────────────────────────────────────────────────────────────────────────────
 
-  /** What the model reads of a call that was cut off after its tool had run. */
-  cutOffText(): string {
-    return this.failure ? this.failureText(this.failure.error) : `Stopped: ${messageOf(this.halted)}`;
-  }
-
-  get _owner(): Call {
-    return this;
-  }
-
-  get idempotencyKey(): string {
-    const { sessionId } = this.ctx._run;
-    return hash(`${sessionId}\n${this.assistantMessage.id}\n${this.index}\n${this.toolCall.arguments}`);
-  }
-
-  /** It does not run; this is what the model reads instead. */
+  /** It doesn't run. The model reads this instead. */
   refuse(reason: string, by?: string): void {
     this.result = errorResult(reason);
     this.blocked = true;
-    if (by) this.batch.runner.note(by, `blocked ${this.toolCall.name}`);
+    if (by) this.run.note(by, `blocked ${this.toolCall.name}`);
   }
 
-  /**
-   * What guards said of it when they judged the response, or the call that a hook made of it: after that, and after a
-   * resume, they see only what they left of it.
-   */
-  get guardVerdict(): Partial<CallVerdict> | undefined {
-    const { message, options, runner } = this.batch;
-    if (this.resolved) return this.resolved;
-    if (options.verdicts) return options.verdicts.get(message.content.indexOf(this.toolCall));
-    const stored = runner.open.decided?.verdicts.get(`${this.toolCall.id}\n${BY_GUARDS}`);
-    const { block: deny, ask } = (stored ?? {}) as CallDecision;
-    return { deny, ask };
-  }
-
-  /** Hooks that throw make its result an error: see `failed`. */
+  /** Runs hooks of the call. If one throws, see `failed`. */
   async closed<T>(work: () => Awaitable<T>): Promise<T | undefined> {
     try {
       return await work();
@@ -220,8 +227,8 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
   }
 
   /**
-   * A question that a hook asks leaves the call waiting. Other control signals go further, and so does a broken contract
-   * of this package: no model can repair that.
+   * An error becomes the result of the call, and a question that a hook asks leaves the call waiting. Other control
+   * signals go on outward, and so does what no model can repair.
    */
   failed(error: unknown): void {
     if (controlKind(error) === 'suspend') {
@@ -237,110 +244,34 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
     this.refuse(this.failureText(error));
   }
 
+  /** Another call ended the run while this one waited to begin or to retry. */
+  isCutOff(error: unknown): boolean {
+    return error === this.halted && this.latched === undefined;
+  }
+
+  /** What the model reads about a call that came to no result. */
+  whyNoResult(error: unknown): string {
+    if (this.latched !== undefined) return `Stopped: ${messageOf(this.latched)}`;
+    if (!this.isCutOff(error)) return this.failureText(error);
+    return this.failure ? this.failureText(this.failure.error) : `Stopped: ${messageOf(this.halted)}`;
+  }
+
   failureText(error: unknown): string {
     const { middleware: by, hook } = this.raisedBy(error) ?? {};
     const { name } = this.toolCall;
     this.failure = { error };
     if (!by) return `"${name}" failed: ${messageOf(error)}`;
-    this.batch.runner.note(by, `${hook} failed for ${name}: ${toldError(error, this.ctx)}`);
+    this.run.note(by, `${hook} failed for ${name}: ${toldError(error, this.ctx)}`);
     return `"${name}" was not completed: middleware "${by}" failed: ${messageOf(error)}`;
   }
 }
 
-/** A decision about a call, with what guards leave of what the model will read: it is journaled before the result is. */
-export async function released(call: Call, { block, ...rest }: CallDecision): Promise<CallDecision> {
-  const { judgements, plan } = call.batch.runner;
-  let { result } = rest;
-  if (plan.guards['tool-result'].length > 0)
-    await call.closed(async () => {
-      if (call.result) call.result = await judgements.toolResult(call.ctx, call.result);
-      else if (result)
-        result = { ...result, value: await judgements.toolResult(call.ctx, result.value as ToolResult) };
-    });
-  // Refused, or something failed.
-  if (call.result) return { block: { reason: textOf(call.result), by: block?.by ?? 'kernel' } };
-  return result ? { ...rest, result } : rest;
-}
-
 const NO_VERDICT: Partial<CallVerdict> = Object.freeze({});
 
-/** What a schema raises when it cannot judge anything at all. */
+/** Contracts of this package that broke, and what a schema raises when it can't judge anything at all. */
 const UNREPAIRABLE: readonly string[] = [
   'MISSING_DEPENDENCY',
   'INVALID_TOOL',
   'SESSION_CONFLICT',
   'SESSION_CORRUPT',
 ];
-
-/**
- * Validates raw arguments into the context; says what is wrong with them otherwise. Parsed values are never parsed again.
- * The schema is given something it may write to: some do so with a copy that is as frozen as what they were given.
- */
-export function validate(
-  ctx: ToolContext,
-  raw: unknown,
-  given: unknown = copyOf(raw),
-): Awaitable<string | undefined> {
-  const checked = ctx.tool!.input['~standard'].validate(given);
-  if (!isThenable(checked)) return take(ctx, raw, checked);
-  return untilAborted(checked, ctx._scope).then(
-    (result) => take(ctx, raw, result),
-    (error) => {
-      throw named(error, ctx.tool!);
-    },
-  );
-}
-
-/** A schema does not know which tool it belongs to. Who has to repair it needs to. */
-function named(error: unknown, { name }: Tool): unknown {
-  if (!(error instanceof AlliumError) || error.code !== 'INVALID_TOOL') return error;
-  return new AlliumError('INVALID_TOOL', `Tool "${name}" has a wrong \`input\`. ${error.message}`, {
-    cause: error,
-    data: { ...error.data, tool: name },
-  });
-}
-
-function noOutcome({ name }: Tool, result: unknown): AlliumError {
-  return new AlliumError(
-    'INVALID_TOOL',
-    `Tool "${name}" has a wrong \`input\`. Its validate() returned ${shown(result)}. Return { value } or { issues }.`,
-  );
-}
-
-type Checked = Awaited<ReturnType<NonNullable<ToolContext['tool']>['input']['~standard']['validate']>>;
-
-function take(ctx: ToolContext, raw: unknown, result: Checked): string | undefined {
-  if (result?.issues) return `Invalid arguments for "${ctx.tool!.name}":\n${describeIssues(result.issues)}`;
-  if (result?.value === undefined && !(isRecord(result) && 'value' in result))
-    throw noOutcome(ctx.tool!, result);
-  ctx._take(raw, deepFreeze(result.value));
-  return undefined;
-}
-
-/**
- * Raw arguments that a hook or a layer wrote, or that a run was resumed with: guards first, as what a schema says of them
- * may quote them. What is left of them is validated into the context, unless it is there already.
- */
-export async function judgeRaw(
-  ctx: ToolContext,
-  raw: unknown = ctx._input.raw,
-): Promise<Partial<CallVerdict>> {
-  const { plan, judgements } = ctx._run;
-  const isNew = ctx._input.assigned || raw !== ctx._input.raw;
-  if (plan.guards['tool-args'].length === 0) return isNew ? validated(ctx, raw) : {};
-  const before = await judgements.saidOf(ctx, raw);
-  if (before?.deny) return { deny: before.deny };
-  const given = JSON.stringify(raw) ?? 'null';
-  const judged = await judgeArguments({ ...ctx.toolCall, arguments: given }, ctx);
-  const { arguments: kept, deny, ask = before?.ask } = judged;
-  const left = kept === given ? raw : deepFreeze(JSON.parse(kept));
-  // Nothing runs with what is left of them, so they need not be valid.
-  if (deny && (isNew || left !== raw)) ctx._take(left, deepFreeze(left));
-  if (deny || (left === raw && !isNew)) return { deny, ask };
-  return { ask, ...(await validated(ctx, left)) };
-}
-
-async function validated(ctx: ToolContext, raw: unknown): Promise<Partial<CallVerdict>> {
-  const problem = await validate(ctx, raw);
-  return problem ? { deny: { reason: problem, by: 'kernel' } } : {};
-}

@@ -5,74 +5,47 @@ import { afterActive } from '../journal/active-time.js';
 import { AlliumError, attribute, isThenable } from '../lib/errors.js';
 import { Scope, untilAborted } from '../lib/scope.js';
 import { isControl } from '../protocol/signals.js';
-import type { Awaitable } from '../protocol/store.js';
-import { freezeResult, type Tool, type ToolResult, toToolResult } from '../protocol/tool.js';
+import { freezeResult, type ToolResult, toToolResult } from '../protocol/tool.js';
 import type { Call } from './tool-call.js';
 
-/** Runs the tool of the context. What comes after an abort or a timeout is dropped. */
-export function executeTool(ctx: ToolContext): Awaitable<ToolResult> {
+/** Runs the tool of the context. What it returns after an abort or a timeout is dropped. */
+export async function executeTool(ctx: ToolContext): Promise<ToolResult> {
   ctx._checkBegin();
   const call = ctx._call as Call;
   const attempts = ++call.attempts;
-  // From here on it is the tool that acts, inside every layer and on behalf of no middleware.
+  // From here on the tool acts, inside every layer and on behalf of no middleware.
   ctx._position = -1;
   ctx._children = 0;
-  const tool = ctx.tool!;
-  const timeoutMs = ctx.timeoutMs ?? tool.timeoutMs;
+  const timeoutMs = ctx.timeoutMs ?? ctx.tool!.timeoutMs;
   call.workBegins();
-  if (timeoutMs !== undefined) return withTimeout(ctx, tool, timeoutMs, attempts);
   try {
-    const value = tool.execute(ctx.args, ctx);
-    if (isThenable(value)) return settled(untilAborted(value, ctx._scope), ctx, attempts);
-    const asked = call.answered(ctx._scope);
-    if (asked) {
-      const answered = asked.then(() => value);
-      return settled(answered, ctx, attempts);
-    }
-    const result = toToolResult(value);
-    if (ctx._run.plan.looksAtResults) call.frozen = freezeResult(result);
-    call.came(result);
+    const result = await (timeoutMs === undefined ? execute(ctx) : withTimeout(ctx, timeoutMs));
+    call.frozen = result;
+    call.toolReturned(result);
     return result;
   } catch (error) {
-    throw failedWith(error, attempts, ctx);
+    if (!isControl(error)) attribute(error, { hook: 'tool', attempts }, ctx);
+    call.toolThrew(error);
+    throw error;
   }
 }
 
-async function settled(work: unknown, ctx: ToolContext, attempts: number): Promise<ToolResult> {
-  try {
-    const value = await work;
-    // A tool that asks and does not wait for the answer has no result before there is one.
-    const asked = (ctx._call as Call).answered(ctx._scope);
-    if (asked) await asked;
-    const result = freezeResult(toToolResult(value));
-    (ctx._call as Call).came(result);
-    return result;
-  } catch (error) {
-    throw failedWith(error, attempts, ctx);
-  }
+async function execute(ctx: ToolContext): Promise<ToolResult> {
+  const value = ctx.tool!.execute(ctx.args, ctx);
+  const returned = isThenable(value) ? await untilAborted(value, ctx._scope) : value;
+  // A tool that asks without waiting for the answer has no result before the answer is there.
+  await (ctx._call as Call).answered(ctx._scope);
+  return freezeResult(toToolResult(returned));
 }
 
-function failedWith(error: unknown, attempts: number, ctx: ToolContext): unknown {
-  if (!isControl(error)) attribute(error, { hook: 'tool', attempts }, ctx);
-  (ctx._call as Call).threw(error);
-  return error;
-}
-
-async function withTimeout(
-  ctx: ToolContext,
-  tool: Tool,
-  timeoutMs: number,
-  attempts: number,
-): Promise<ToolResult> {
+async function withTimeout(ctx: ToolContext, timeoutMs: number): Promise<ToolResult> {
   const scope = new Scope(ctx._scope);
-  // The tool may hold on to its context for longer than its time; nobody else is to find the time up.
+  // The tool may keep its context after its time is up. Nobody else's context may then count as over.
   const own = ctx._fork(scope);
-  const expire = (): void =>
-    scope.abort(new AlliumError('TOOL_TIMEOUT', `"${tool.name}" did not finish within ${timeoutMs} ms.`));
-  const cancel = afterActive(ctx._run, timeoutMs, expire);
+  const late = `"${ctx.tool!.name}" did not finish within ${timeoutMs} ms.`;
+  const cancel = afterActive(ctx._run, timeoutMs, () => scope.abort(new AlliumError('TOOL_TIMEOUT', late)));
   try {
-    const work = (async () => tool.execute(own.args, own))();
-    return await settled(untilAborted(work, scope), own, attempts);
+    return await execute(own);
   } finally {
     cancel();
     if (!scope.aborted) ctx._adopt(own);

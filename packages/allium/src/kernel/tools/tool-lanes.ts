@@ -1,23 +1,25 @@
-/** Several calls of one message: all at once, one after the other, or as many at once as their tools allow. */
+/** Executes calls one after the other, all at once, or as many at once as their tools allow. */
 import type { Awaitable } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
-import type { ToolBatch } from './tool-batch.js';
 import type { Call } from './tool-call.js';
 
-export async function executeMany(batch: ToolBatch, calls: readonly Call[]): Promise<void> {
-  const startAndExecute = async (call: Call): Promise<void> => {
-    const wait = batch.started([call]);
-    if (wait) await wait;
-    return batch.executeOne(call);
-  };
-  if (batch.runner.agent.toolExecution === 'sequential' || calls.some((call) => call.ctx.tool?.sequential)) {
-    for (const call of calls) await startAndExecute(call);
+/** `begin` writes down that calls begin. */
+export async function executeAll(
+  calls: readonly Call[],
+  sequential: boolean,
+  begin: (calls: readonly Call[]) => Awaitable<void>,
+  execute: (call: Call) => Promise<void>,
+): Promise<void> {
+  if (sequential || calls.length === 1 || calls.some(({ ctx }) => ctx.tool?.sequential)) {
+    for (const call of calls) {
+      await begin([call]);
+      await execute(call);
+    }
     return;
   }
-  if (calls.every((call) => call.ctx.tool?.concurrency === undefined)) {
-    const wait = batch.started(calls);
-    if (wait) await wait;
-    return allSettled(calls.map(async (call) => batch.executeOne(call)));
+  if (calls.every(({ ctx }) => ctx.tool?.concurrency === undefined)) {
+    await begin(calls);
+    return allSettled(calls.map(execute));
   }
   const lanes = new Map<Tool | undefined, Lane>();
   return allSettled(
@@ -25,18 +27,21 @@ export async function executeMany(batch: ToolBatch, calls: readonly Call[]): Pro
       const { tool } = call.ctx;
       const lane = lanes.get(tool) ?? new Lane(tool?.concurrency ?? Number.POSITIVE_INFINITY);
       lanes.set(tool, lane);
-      return lane.run(() => startAndExecute(call));
+      return lane.run(async () => {
+        await begin([call]);
+        await execute(call);
+      });
     }),
   );
 }
 
-/** Waits for all, then throws what the first that failed threw: nothing goes on behind the back of the run. */
-async function allSettled(work: readonly Awaitable<void>[]): Promise<void> {
+/** Waits for all of them, then throws the first error: nothing goes on behind the back of the run. */
+async function allSettled(work: readonly Promise<void>[]): Promise<void> {
   const outcomes = await Promise.allSettled(work);
   for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
 }
 
-/** At most `max` at once, first come first served. */
+/** At most `max` at once, first come, first served. */
 class Lane {
   private active = 0;
   private readonly waiting: (() => void)[] = [];

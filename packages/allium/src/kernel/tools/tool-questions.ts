@@ -1,18 +1,23 @@
-/** Questions about the calls of a batch: they are journaled, put to whoever can answer here, and their answers taken in. */
+/**
+ * Questions about the calls of a batch. A question is journaled, put to a handler of this process if there is one, and
+ * its first answer counts, whoever gives it: the handler, somebody who posts to the inbox, or the end of its time.
+ */
 
 import type { ToolContext } from '../context/context.js';
-import { type Answer, cameTooLate, firstAnswer, hasLapsed } from '../inbox/answers.js';
+import { type Answer, cameTooLate, checkAnswer, firstAnswer, hasLapsed, settles } from '../inbox/answers.js';
 import { posted, tookAnswers } from '../inbox/inbox.js';
 import { type Admitted, admit, answerEntry, isJudged } from '../inbox/judge-answers.js';
-import { post } from '../inbox/posting.js';
+import { post, watchInbox } from '../inbox/posting.js';
 import { isAllowed } from '../journal/allowances.js';
-import { AlliumError, isThenable } from '../lib/errors.js';
+import { AlliumError, attribute } from '../lib/errors.js';
 import { randomId } from '../lib/random-id.js';
 import { Scope, untilAborted } from '../lib/scope.js';
 import { deepFreeze } from '../messages/messages.js';
 import { startOf } from '../model/tool-starts.js';
+import { Aborted } from '../protocol/signals.js';
 import type {
   Decision,
+  Entry,
   EntryBody,
   EntryDraft,
   PendingRequest,
@@ -21,28 +26,43 @@ import type {
   RequestHandler,
 } from '../protocol/store.js';
 import { inDoubtPolicy } from '../protocol/tool.js';
-import { hashOf, shownArguments } from './effective-arguments.js';
-import { LiveQuestions, type Question, type Said } from './live-questions.js';
-import type { ToolBatch } from './tool-batch.js';
-import type { Call } from './tool-call.js';
-import { waits } from './tool-results.js';
+import { hashOf, shownArguments } from './tool-arguments.js';
+import type { Call, CallBatch } from './tool-call.js';
+import { tellWaiting } from './tool-results.js';
 import type { ToolsRun } from './tools-run.js';
 
+/** What came first: an answer of the handler (undefined: it has none for now), one in the inbox, or the end of time. */
+type Said = Decision | 'posted' | 'lapsed' | undefined;
+
+/** A question that a handler of this process is asked. Attempts that overlap share it. */
+interface Question {
+  readonly request: PendingRequest;
+  readonly said: Promise<Said>;
+  /** Aborted when nobody needs the handler's answer any more. */
+  readonly scope: Scope;
+  /** There is an answer in the inbox, or in the journal. */
+  readonly heard: () => void;
+  /** The answer that counts, once somebody has begun to take it in. */
+  taken: Promise<Decision | undefined> | undefined;
+  /** How many attempts wait for it. */
+  waiting: number;
+}
+
 export class ToolQuestions {
-  /** What waits to be written: verdicts and questions. */
+  /** Verdicts and questions that wait to be written. */
   entries: EntryBody[] = [];
+  private readonly run: ToolsRun;
   /** Ids of questions that events have told of. */
   private readonly told = new Set<string>();
-  /** Made for the first question to a handler here. */
-  private live: LiveQuestions | undefined;
+  /** Questions that handlers of this process are asked, by request id. */
+  private readonly asked = new Map<string, Question>();
+  private stopWatching: (() => void) | undefined = undefined;
 
-  constructor(private readonly batch: ToolBatch) {}
-
-  private get run(): ToolsRun {
-    return this.batch.runner;
+  constructor(private readonly batch: CallBatch) {
+    this.run = batch.runner;
   }
 
-  /** The id names call and arguments, so an answer is found again after a resume and never serves other arguments. */
+  /** The id names the call and its arguments, so an answer is found after a resume and never serves other arguments. */
   async make(
     call: Call,
     ctx: ToolContext,
@@ -57,19 +77,16 @@ export class ToolQuestions {
     const id = `${this.prefixOf(call, kind)}${part}.${hash.slice(0, 8)}`;
     const known = open.requests.get(id);
     if (known) return known;
-    const about = {
+    return deepFreeze({
+      ...request,
+      // JSON has no infinity, so a question that never lapses has no `timeoutMs`.
+      ...(Number.isFinite(timeoutMs) && { timeoutMs }),
+      id,
+      runId,
       callId: call.toolCall.id,
       toolName: ctx.toolCall.name,
       arguments: JSON.stringify(ctx._input.raw ?? null),
       effectiveArguments: await shownArguments(ctx),
-    };
-    return deepFreeze({
-      ...request,
-      // JSON has no infinity: what never lapses says nothing of it.
-      ...(Number.isFinite(timeoutMs) && { timeoutMs }),
-      id,
-      runId,
-      ...about,
       kind,
       hash,
       ...(by && { by }),
@@ -81,7 +98,7 @@ export class ToolQuestions {
     return `${this.batch.message.id}.${index}.${kind}`;
   }
 
-  /** Arguments that a person has written for this call, whatever became of those that were asked about. */
+  /** The arguments that a person last wrote for this call, whatever became of those that were asked about. */
   editOf(call: Call): (Decision & { readonly type: 'edit' }) | undefined {
     const prefix = `${this.prefixOf(call, 'ask')}.`;
     let last: (Decision & { readonly type: 'edit' }) | undefined;
@@ -90,7 +107,9 @@ export class ToolQuestions {
     return last;
   }
 
-  /** A stored answer, one that came while the question was open here, or none. */
+  // ── Asking ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** A stored answer, one that comes while a handler here is asked, or none. */
   async answer(
     call: Call,
     request: PendingRequest,
@@ -107,32 +126,28 @@ export class ToolQuestions {
     if (hasLapsed(request, run.clock.now())) return this.decide(call, request, lapsed(request));
     const handler = given.onRequest ?? run.onRequest;
     if (!handler) return undefined;
-    this.live ??= new LiveQuestions(run);
     const by = given.onRequest && !request.from ? request.by : undefined;
-    const question = this.live.ask(request, handler, by, async () => {
-      await this.write(request);
-      this.tell(call, [request]);
-    });
+    const question = this.asked.get(request.id) ?? this.ask(call, request, handler, by);
     question.waiting++;
-    this.live.watch();
+    this.watch();
     try {
-      // By the journal the call may have begun anew since it was first asked.
+      // By the journal, the call may have begun anew since it first asked.
       if (run.open.requests.has(request.id)) await this.write(request);
       const said = await run.paused(() => untilAborted(question.said, scope));
       question.taken ??= this.take(call, question, said);
       return await question.taken;
     } catch (error) {
-      // A tool may catch it and go on with its work, unless another attempt of it still waits.
+      // A tool may catch it and go on with its work, unless another of its attempts still waits.
       const going = question.waiting === 1 ? this.goingOn(call) : [];
       if (going.length > 0) await run.append(going);
       throw error;
     } finally {
       question.waiting--;
-      this.live.rest();
+      if (![...this.asked.values()].some(({ waiting }) => waiting > 0)) this.rest();
     }
   }
 
-  /** Somebody said before that this need not be asked. A question that is open already may have been answered otherwise. */
+  /** Somebody said that this need not be asked again. A question that is already open may have been answered otherwise. */
   private async allow(call: Call, request: PendingRequest): Promise<Decision | undefined> {
     const { run } = this;
     const decision: Decision = { type: 'approve' };
@@ -141,9 +156,64 @@ export class ToolQuestions {
     return decision;
   }
 
+  /** Journals the question, then asks the handler. If that comes to nothing, it can be asked again. */
+  private ask(
+    call: Call,
+    request: PendingRequest,
+    handler: RequestHandler,
+    by: string | undefined,
+  ): Question {
+    const scope = new Scope(this.run.scope);
+    let heard = (): void => {};
+    const inInbox = new Promise<'posted'>((resolve) => {
+      heard = () => resolve('posted');
+    });
+    const said = this.write(request).then(() => {
+      this.tell(call, [request]);
+      return this.first(request, inInbox, this.handled(request, handler, by, scope));
+    });
+    const question: Question = { request, said, scope, heard, taken: undefined, waiting: 0 };
+    this.asked.set(request.id, question);
+    const over = () => this.asked.delete(request.id);
+    said.then((answer) => answer ?? over(), over);
+    return question;
+  }
+
+  private async handled(
+    request: PendingRequest,
+    handler: RequestHandler,
+    by: string | undefined,
+    scope: Scope,
+  ): Promise<Decision | undefined> {
+    const ctx = {
+      get signal(): AbortSignal {
+        return scope.signal;
+      },
+    };
+    try {
+      const decision = await handler(request, ctx);
+      return decision === undefined ? undefined : checkAnswer(request, decision, request.createdAt);
+    } catch (error) {
+      // An answer that was posted before it failed counts.
+      await this.look();
+      attribute(error, { hook: 'onRequest', ...(by && { middleware: by }) }, this.run);
+      throw error;
+    }
+  }
+
+  private async first({ timeoutMs, createdAt }: PendingRequest, ...answers: Promise<Said>[]): Promise<Said> {
+    if (timeoutMs === undefined) return Promise.race(answers);
+    const { clock } = this.run;
+    let cancel = (): void => {};
+    const late = new Promise<'lapsed'>((resolve) => {
+      cancel = clock.setTimer(() => resolve('lapsed'), createdAt + timeoutMs - clock.now());
+    });
+    return Promise.race([...answers, late]).finally(() => cancel());
+  }
+
   /**
-   * A question of a sub-agent, put to a handler of this run: it is answered here or there, and `signal` aborts when it was
-   * there.
+   * A question of a sub-agent, put to a handler of this run. It may be answered here or there; `signal` aborts when it
+   * was answered there.
    */
   async relay(
     call: Call,
@@ -159,21 +229,52 @@ export class ToolQuestions {
       return await this.answer(call, request, { onRequest }, scope);
     } catch (error) {
       if (!signal.aborted || ctx._scope.aborted) throw error;
-      this.live?.drop(request, signal.reason);
+      this.asked.get(request.id)?.scope.abort(signal.reason);
+      this.asked.delete(request.id);
       return undefined;
     } finally {
       signal.removeEventListener('abort', settled);
     }
   }
 
-  /** Nobody waits for the handlers that have not answered yet. */
+  /** The batch is over: handlers that have not answered are told that nobody waits for them. */
   close(): void {
-    this.live?.close(
-      new AlliumError('REQUEST_UNKNOWN', 'The call was settled without an answer to this question.'),
-    );
+    const over = 'The call was settled without an answer to this question.';
+    for (const { scope, taken } of this.asked.values())
+      if (!taken) scope.abort(new AlliumError('REQUEST_UNKNOWN', over));
+    this.rest();
   }
 
-  // ── What was answered ──────────────────────────────────────────────────────────────────────────────────────
+  // ── The inbox, as long as somebody waits ───────────────────────────────────────────────────────────────────
+
+  private watch(): void {
+    this.stopWatching ??= watchInbox(this.run, () => this.look());
+  }
+
+  private rest(): void {
+    this.stopWatching?.();
+    this.stopWatching = undefined;
+  }
+
+  private async look(): Promise<void> {
+    const { store, sessionId, state, scope, clock } = this.run;
+    let items: readonly Posted[];
+    let news: readonly Entry[] = [];
+    try {
+      items = await posted(store, state);
+      if ((await store.head(sessionId)) > state.seq) news = await store.read(sessionId, state.seq + 1);
+    } catch {
+      // If the store fails for a moment, the next look finds it. What counts is read again when an answer is taken.
+      return;
+    }
+    if (!this.stopWatching) return;
+    for (const { item } of items)
+      if (item.type === 'cancel') scope.abort(new Aborted(item.reason ?? 'The run was cancelled.'));
+    for (const { request, heard } of this.asked.values())
+      if (firstAnswer(items, request, clock.now()) || news.some((entry) => settles(entry, request))) heard();
+  }
+
+  // ── Taking the answer ──────────────────────────────────────────────────────────────────────────────────────
 
   private async take(call: Call, question: Question, said: Said): Promise<Decision | undefined> {
     const { run } = this;
@@ -194,17 +295,17 @@ export class ToolQuestions {
         run.emitCustom('answer_too_late', { requestId: request.id }, undefined);
       });
     } catch (error) {
-      this.live?.forget(request);
+      this.asked.delete(request.id);
       throw error;
     } finally {
-      // An abort that comes later is none of the handler's business.
+      // The handler isn't told about an abort that comes later.
       scope.close();
     }
   }
 
   /**
-   * The first answer in the inbox counts, whoever gave it: one of this process (`own`) gets in line there, and `late` is
-   * called if it was not the first.
+   * The first answer in the inbox counts. One of this process (`own`) is posted there too; `late` is called if it
+   * wasn't the first.
    */
   private async decide(
     call: Call,
@@ -213,24 +314,16 @@ export class ToolQuestions {
     late?: () => void,
   ): Promise<Decision | undefined> {
     const { run } = this;
-    const { store, sessionId, clock } = run;
+    const { clock } = run;
     const postId = own && randomId();
-    const found = await this.reached(async () => {
-      if (own) {
-        const at = Math.min(clock.now(), request.createdAt + (request.timeoutMs ?? Number.POSITIVE_INFINITY));
-        const { decision } = own;
-        await post(store, sessionId, {
-          type: 'answer',
-          requestId: request.id,
-          decision,
-          at,
-          postId: postId!,
-          // A sub-agent is answered by its caller.
-          ...(run.depth > 0 && { relayed: true }),
-        });
-      }
-      return posted(store, run.state);
-    });
+    let found: readonly Posted[];
+    try {
+      if (own) await this.post(request, own.decision, postId!);
+      found = await posted(run.store, run.state);
+    } catch (error) {
+      // A store that fails is nobody's answer.
+      throw run.surrender(error);
+    }
     const first = firstAnswer(found, request, clock.now()) ?? (own && { decision: own.decision, postId });
     if (!first) return undefined;
     if (own && first.postId === postId) return this.takeIn(call, request, own, first, found);
@@ -238,13 +331,12 @@ export class ToolQuestions {
     return this.takeIn(call, request, await admit(run, request, first.decision), first, found);
   }
 
-  /** That the store fails is nobody's answer. */
-  private async reached(look: () => Promise<readonly Posted[]>): Promise<readonly Posted[]> {
-    try {
-      return await look();
-    } catch (error) {
-      throw this.run.surrender(error);
-    }
+  private post({ id: requestId, createdAt, timeoutMs }: PendingRequest, decision: Decision, postId: string) {
+    const { store, sessionId, clock, depth } = this.run;
+    const at = Math.min(clock.now(), createdAt + (timeoutMs ?? Number.POSITIVE_INFINITY));
+    const answer = { type: 'answer', requestId, decision, at, postId } as const;
+    // A sub-agent is answered by its caller.
+    return post(store, sessionId, depth > 0 ? { ...answer, relayed: true } : answer);
   }
 
   private async takeIn(
@@ -265,15 +357,15 @@ export class ToolQuestions {
   }
 
   /**
-   * By the journal a call that asks has not begun. One that asked in the middle of its work goes on with it, and is in
-   * doubt again from here.
+   * By the journal, a call that asks has not begun. If it asked in the middle of its work, it goes on with it now, and
+   * is in doubt again from here on.
    */
   private goingOn(call: Call): readonly EntryDraft[] {
     if (call.phase !== 'running' || inDoubtPolicy(call.ctx.tool) !== 'fail') return [];
     return [startOf(this.run.runId, this.batch.message.id, call.toolCall.id)];
   }
 
-  // ── The journal ────────────────────────────────────────────────────────────────────────────────────────────
+  // ── Writing and telling ────────────────────────────────────────────────────────────────────────────────────
 
   /** Tells what calls wait for, once it is journaled. */
   tellAll(calls: readonly Call[]): void {
@@ -283,25 +375,27 @@ export class ToolQuestions {
   private tell(call: Call, pending: readonly PendingRequest[]): void {
     const news = pending.filter(({ id }) => !this.told.has(id));
     for (const { id } of news) this.told.add(id);
-    waits(call, news);
+    tellWaiting(call, news);
   }
 
   private async write(request: PendingRequest): Promise<void> {
-    this.post(request);
+    this.stage(request);
     await this.flush();
   }
 
-  post(request: PendingRequest): void {
+  /** Has the question written with the next flush, unless the journal has it. */
+  stage(request: PendingRequest): void {
     const { requests, batch } = this.run.open;
-    // A call that began anew to ask again is at work by the journal, until it is written that it asks.
-    if (requests.has(request.id) && !batch?.started.includes(request.callId)) return;
-    if (this.entries.some((entry) => entry.type === 'request' && entry.request.id === request.id)) return;
     const { runId } = this.run;
-    const replaces = requests.has(request.id) ? [] : this.replacedBy(request);
+    const isOpen = requests.has(request.id);
+    // A call that began anew in order to ask again counts as begun until it is written that it asks.
+    if (isOpen && !batch?.started.includes(request.callId)) return;
+    if (this.entries.some((entry) => entry.type === 'request' && entry.request.id === request.id)) return;
+    const replaces = isOpen ? [] : this.replacedBy(request);
     this.entries.push({ type: 'request', runId, request, ...(replaces.length > 0 && { replaces }) });
   }
 
-  /** Before a call begins one question about it is open. If there is another, the schema has changed since it was asked. */
+  /** Before a call begins, one question about it is open. If there is another, the schema has changed since. */
   private replacedBy({ id, kind, from, callId }: PendingRequest): string[] {
     const call = this.batch.open.find(({ toolCall }) => toolCall.id === callId);
     if (kind !== 'ask' || from || call?.phase !== 'judging') return [];
@@ -311,17 +405,15 @@ export class ToolQuestions {
   }
 
   async flush(): Promise<void> {
-    if (this.entries.length === 0) return;
     const { entries } = this;
+    if (entries.length === 0) return;
     this.entries = [];
-    const wait = this.run.append(entries);
-    if (isThenable(wait)) await wait;
+    await this.run.append(entries);
   }
 }
 
-/** What a question counts as that nobody has answered in time. */
-function lapsed({ timeoutMs }: PendingRequest): {
-  readonly decision: Decision & { readonly type: 'reject' };
-} {
-  return { decision: { type: 'reject', reason: `Nobody answered within ${timeoutMs} ms.` } };
+/** What counts as the answer to a question that nobody answered in time. */
+function lapsed({ timeoutMs }: PendingRequest) {
+  const reason = `Nobody answered within ${timeoutMs} ms.`;
+  return { decision: { type: 'reject', reason } } as const;
 }

@@ -536,7 +536,8 @@ describe('budget', () => {
       });
       const ask = middle.asTool({ name: 'ask', description: 'Asks.' });
       const calls = toolCalls(...['a', 'b', 'c'].map((id) => ({ name: 'ask', args: { prompt: 'go' }, id })));
-      const model = scriptedModel([calls, text('never')]);
+      // It never ends by itself, so it is the budget that ends it, however the sub-agents share it.
+      const model = scriptedModel([calls], { repeat: true });
       const result = await new Agent({ model, tools: [ask], middleware: [limit()] }).stream('go').result;
       expect(result.stop.reason).toBe('max_tokens');
       expect(result.usage.totalTokens).toBeLessThanOrEqual(8000);

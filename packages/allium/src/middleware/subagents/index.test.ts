@@ -262,10 +262,13 @@ describe('excludeTools', () => {
     expect(model.requests[0]!.tools.map(({ name }) => name)).toEqual(['kept']);
     expect(ran).toEqual(['kept']);
     const results = childEvents(events).flatMap(({ event }) =>
-      event.type === 'tool_execution_end' ? [textOf(event.message!)] : [],
+      event.type === 'tool_execution_end' ? [[event.toolCall.name, textOf(event.message!)]] : [],
     );
-    expect(results[1]).toContain('from_middleware');
-    expect(results[2]).toBe('"resolved" is not for sub-agents.');
+    expect(results).toHaveLength(3);
+    expect(Object.fromEntries(results)).toMatchObject({
+      from_middleware: expect.stringContaining('from_middleware'),
+      alias: '"resolved" is not for sub-agents.',
+    });
   });
 });
 
