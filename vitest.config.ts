@@ -23,11 +23,14 @@ export default defineConfig({
   test: {
     include: ['packages/*/src/**/*.test.ts', 'test/**/*.test.ts'],
     exclude: ['**/node_modules/**', '**/dist/**', '**/fixtures/**'],
+    globalSetup: 'test/run-setup.ts',
     pool: 'forks',
     maxWorkers: 2,
     // Files of a worker share their modules: loading the sources anew for each file took longer than its tests. A test
     // that changes something global puts it back.
     isolate: false,
+    // What was built is run as it is, and knows nothing of the sources.
+    server: { deps: { external: [/\/packages\/[^/]+\/dist\//] } },
     // Properties and real servers take their time on a busy machine; a test that hangs still ends.
     testTimeout: 30_000,
     hookTimeout: 60_000,

@@ -6,11 +6,21 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import { join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { rolldown } from 'rolldown';
+import { oncePerRun, openRun } from './once.mjs';
 import { root, tsc } from './repository.mjs';
 import { runCommand } from './run-command.mjs';
 
-/** Builds what has changed; throws with the compiler's messages when it does not compile. */
+/** Builds what has changed, once per run of the tests; throws with the compiler's messages when it does not compile. */
 export async function build() {
+  const run = openRun();
+  try {
+    await oncePerRun('build', buildChanged);
+  } finally {
+    run.close();
+  }
+}
+
+async function buildChanged() {
   const packages = readdirSync(join(root, 'packages')).map((name) => join(root, 'packages', name));
   const projects = packages.filter((folder) => existsSync(join(folder, 'tsconfig.json')));
   const args = [tsc, '-b', ...projects, '--pretty', 'false'];

@@ -5,6 +5,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { openRun } from './once.mjs';
 import { root } from './repository.mjs';
 import { readTally, tallyLine } from './tally.mjs';
 
@@ -13,6 +14,7 @@ const steps = process.argv.includes('--quick')
   ? ['lint', 'types', 'vitest:quick']
   : ['format:check', 'lint', 'types', 'build', 'docs', 'vitest'];
 
+const run = openRun();
 const folder = mkdtempSync(join(tmpdir(), 'allium-check-'));
 const total = { passed: 0, failed: 0, skipped: 0 };
 /** @type {string[]} */
@@ -40,6 +42,7 @@ try {
     if (!ok) process.exitCode = 1;
   }
 } finally {
+  run.close();
   rmSync(folder, { recursive: true, force: true });
 }
 console.log(`\n${summary.join('\n')}\n\n${tallyLine(total)}`);

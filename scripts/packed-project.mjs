@@ -1,9 +1,11 @@
 // An empty project, outside the repository, with the packed `allium` installed in it: what a user gets, not what we have.
 
 import {
+  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readFileSync,
   realpathSync,
   rmSync,
   symlinkSync,
@@ -12,6 +14,7 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { build } from './build.mjs';
+import { oncePerRun, openRun } from './once.mjs';
 import { alliumFolder, root } from './repository.mjs';
 import { mustRun } from './run-command.mjs';
 
@@ -44,38 +47,80 @@ export function emptyProject() {
   };
 }
 
+/** Where the packages are that are packed; those of others are packed from the repository's own node_modules. */
+const FOLDERS = new Map([
+  ['allium', alliumFolder],
+  ['@allium/config', join(root, 'packages/config')],
+  ['@allium/cli', join(root, 'packages/cli')],
+  ['allium-mw-word-filter', join(root, 'examples/plugin')],
+]);
+
 /**
- * Builds and packs `allium`, and installs the tarball into an empty project. Needs no network: the package
- * has no dependencies, and `--offline` makes npm say so if that ever stops being true.
+ * A project with the packed `allium` installed, and the packages that are named beside it, with what they depend on.
  *
- * @param {object} [options]
- * @param {readonly string[]} [options.also] Further folders to pack and install, from the root: `packages/config`. What
- *   those depend on has to be among them: `node_modules/smol-toml`.
- * @returns {Promise<EmptyProject & { tarball: string }>}
+ * @param {readonly string[]} [also]
+ * @returns {Promise<EmptyProject & { tarball: string }>} The tarball is that of `allium`. It lies beside those of all
+ *   packages, as long as the run lasts.
  */
-export async function packedProject({ also = [] } = {}) {
-  await build();
+export async function packedProject(also = []) {
+  const run = openRun();
   const project = emptyProject();
   try {
-    const folders = [alliumFolder, ...also.map((path) => join(root, path))];
-    // From outside: a package says in `devEngines` with what it is developed, which is not with what it is installed.
-    const pack = ['pack', ...folders, '--ignore-scripts', '--loglevel=error'];
-    const { stdout } = await mustRun('npm', pack, { cwd: project.folder });
-    const names = stdout.split('\n').filter((line) => line.endsWith('.tgz'));
-    if (names.length !== folders.length)
-      throw new Error(`\`npm pack\` made ${names.length} tarballs of ${folders.length} packages:\n${stdout}`);
-    const flags = [
-      '--offline',
-      '--ignore-scripts',
-      '--no-audit',
-      '--no-fund',
-      '--no-package-lock',
-      '--loglevel=error',
-    ];
-    await mustRun('npm', ['install', ...flags, ...names.map((name) => `./${name}`)], { cwd: project.folder });
-    return { ...project, tarball: join(project.folder, names[0] ?? '') };
+    const installed = await oncePerRun('packed', installEverything);
+    const names = ['allium', ...also];
+    const from = join(installed.folder, 'node_modules');
+    const to = join(project.folder, 'node_modules');
+    // Only what was asked for: a package that needs more than it says does not find it.
+    for (const name of withDependencies(names)) cpSync(join(from, name), join(to, name), { recursive: true });
+    if (names.includes('@allium/cli'))
+      cpSync(join(from, '.bin'), join(to, '.bin'), { recursive: true, verbatimSymlinks: true });
+    const manifest = join(project.folder, 'package.json');
+    const dependencies = Object.fromEntries(names.map((name) => [name, '*']));
+    writeFileSync(manifest, JSON.stringify({ ...JSON.parse(readFileSync(manifest, 'utf8')), dependencies }));
+    return { ...project, tarball: installed.tarball };
   } catch (error) {
     project.remove();
     throw error;
+  } finally {
+    run.close();
   }
+}
+
+/**
+ * Builds and packs everything, and installs the tarballs. Needs no network: `--offline` makes npm say so if a package
+ * needs one that is not among them.
+ */
+async function installEverything(/** @type {string} */ run) {
+  await build();
+  const folder = join(run, 'packed');
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'package.json'), '{ "private": true }\n');
+  const folders = withDependencies([...FOLDERS.keys()]).map(
+    (name) => FOLDERS.get(name) ?? join(root, 'node_modules', name),
+  );
+  // From outside: a package says in `devEngines` with what it is developed, which is not with what it is installed.
+  const pack = ['pack', ...folders, '--ignore-scripts', '--loglevel=error'];
+  const { stdout } = await mustRun('npm', pack, { cwd: folder });
+  const tarballs = stdout.split('\n').filter((line) => line.endsWith('.tgz'));
+  if (tarballs.length !== folders.length)
+    throw new Error(
+      `\`npm pack\` made ${tarballs.length} tarballs of ${folders.length} packages:\n${stdout}`,
+    );
+  const flags = '--offline --ignore-scripts --no-audit --no-fund --no-package-lock --loglevel=error'.split(
+    ' ',
+  );
+  await mustRun('npm', ['install', ...flags, ...tarballs.map((name) => `./${name}`)], { cwd: folder });
+  return { folder, tarball: join(folder, tarballs[0] ?? '') };
+}
+
+/** The packages, and those they cannot do without, all the way down. */
+function withDependencies(/** @type {readonly string[]} */ names) {
+  const all = new Set(names);
+  for (const name of all) {
+    const manifest = join(FOLDERS.get(name) ?? join(root, 'node_modules', name), 'package.json');
+    if (!existsSync(manifest)) throw new Error(`${name} is not installed in the repository. Run: npm ci`);
+    const { dependencies = {} } = JSON.parse(readFileSync(manifest, 'utf8'));
+    for (const dependency of Object.keys(dependencies)) all.add(dependency);
+  }
+  return [...all];
 }

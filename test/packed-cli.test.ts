@@ -2,7 +2,7 @@
 
 import { mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { publint } from 'publint';
 import { formatMessage } from 'publint/utils';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -74,7 +74,7 @@ describe('begun with npx', () => {
   let env: NodeJS.ProcessEnv;
 
   beforeAll(async () => {
-    registry = await npmRegistry(project.folder);
+    registry = await npmRegistry(dirname(project.tarball));
     env = {
       ...cleanEnvironment(),
       npm_config_registry: registry.url,

@@ -11,7 +11,7 @@ const good = "export default () => ({ name: 'x', beforeRun() {} });";
 let project: Awaited<ReturnType<typeof packedProject>>;
 
 beforeAll(async () => {
-  project = await packedProject({ also: ['packages/config', 'node_modules/smol-toml', 'examples/plugin'] });
+  project = await packedProject(['@allium/config', 'allium-mw-word-filter']);
 }, 180_000);
 afterAll(() => project?.remove());
 

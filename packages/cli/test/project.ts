@@ -14,16 +14,20 @@ import { afterEach, beforeAll, beforeEach } from 'vitest';
 import { build } from '../../../scripts/build.mjs';
 import { alliumFolder, root } from '../../../scripts/repository.mjs';
 import { cleanEnvironment, type RunOutcome, runCommand } from '../../../scripts/run-command.mjs';
+import { isRunning, runInProcess } from './in-process.js';
 import { openTerminal, type TestTerminal } from './terminal.js';
 
 export const program = join(root, 'packages/cli/bin/allium.mjs');
 
 export interface Project {
   readonly folder: string;
-  /** Runs a command without a terminal; `input` is its stdin, nothing by default. */
+  /**
+   * Runs a command without a terminal; `input` is its stdin, nothing by default. It runs in this process where that
+   * makes no difference; `spawned` is for what only a process of its own shows.
+   */
   allium(
     args: readonly string[],
-    options?: { input?: string; env?: Record<string, string>; cwd?: string },
+    options?: { input?: string; env?: Record<string, string>; cwd?: string; spawned?: boolean },
   ): Promise<RunOutcome>;
   /** Runs a command in a terminal. */
   terminal(args: readonly string[], options?: { env?: Record<string, string>; cols?: number }): TestTerminal;
@@ -38,7 +42,11 @@ export function makeProject(files: Readonly<Record<string, string | null>> = {})
   mkdirSync(join(folder, 'node_modules'));
   symlinkSync(alliumFolder, join(folder, 'node_modules/allium'), 'junction');
   const terminals: TestTerminal[] = [];
+  /** This process keeps the modules it has loaded: when one is written anew, only another process sees that. */
+  let stale = false;
+  let ran = false;
   const write = (path: string, text: string): void => {
+    stale ||= ran && /(\.[cm]?[jt]s|package\.json)$/.test(path);
     mkdirSync(dirname(join(folder, path)), { recursive: true });
     writeFileSync(join(folder, path), text);
   };
@@ -46,12 +54,13 @@ export function makeProject(files: Readonly<Record<string, string | null>> = {})
   for (const [path, text] of Object.entries({ ...usual, ...files })) if (text !== null) write(path, text);
   return {
     folder,
-    allium: (args, { input = '', env = {}, cwd = '.' } = {}) =>
-      runCommand(process.execPath, [program, ...args], {
-        cwd: join(folder, cwd),
-        env: { ...cleanEnvironment(), ...env },
-        input,
-      }),
+    async allium(args, { input = '', env = {}, cwd = '.', spawned = false } = {}) {
+      const options = { cwd: join(folder, cwd), env: { ...cleanEnvironment(), ...env }, input };
+      if (spawned || stale || isRunning())
+        return await runCommand(process.execPath, [program, ...args], options);
+      ran = true;
+      return await runInProcess(args, options);
+    },
     terminal(args, { env = {}, cols = 100 } = {}) {
       const opened = openTerminal(process.execPath, [program, ...args], { cwd: folder, env, cols });
       terminals.push(opened);

@@ -49,32 +49,55 @@ export function observation(
 ): Observation {
   const plain = (value: unknown): unknown =>
     JSON.parse(JSON.stringify(value).replaceAll(result.runId, 'RUN').replaceAll(result.sessionId, 'SESSION'));
-  const custom = events.filter(({ type }) => type === 'custom');
-  const state = events.filter(({ type }) => type === 'state_change');
   const { status, stop, text, output, usage, turns, pending, queued } = result;
-  const facets: Record<Facet, unknown> = {
-    events: outline(events.filter((event) => !custom.includes(event) && !state.includes(event))),
-    'custom-events': custom,
-    state,
-    messages: result.messages,
-    'request-messages': requests.map(({ request }) => request.messages),
-    'system-prompt': requests.map(({ request }) => request.systemPrompt),
-    tools: requests.map(({ request }) => request.tools),
-    settings: requests.map(({ request }) => request.settings),
-    'tool-runs': [...toolRuns]
-      .sort((a, b) => a.turn - b.turn || compare(a.id, b.id))
-      .map(({ turn, name, args }) => ({ turn, name, args })),
-    result: { status, stop, text, output, usage, turns, pending, queued, error: error?.message },
-  };
+  // Each is made when a law asks for it, which compares two or three. What they are made of does not change any more:
+  // the kernel has frozen it, or the bench has copied it.
+  const facets = lazily<Record<Facet, unknown>>(plain, {
+    events: () => outline(events.filter(({ type }) => type !== 'custom' && type !== 'state_change')),
+    'custom-events': () => events.filter(({ type }) => type === 'custom'),
+    state: () => events.filter(({ type }) => type === 'state_change'),
+    messages: () => result.messages,
+    'request-messages': () => requests.map(({ request }) => request.messages),
+    'system-prompt': () => requests.map(({ request }) => request.systemPrompt),
+    tools: () => requests.map(({ request }) => request.tools),
+    settings: () => requests.map(({ request }) => request.settings),
+    'tool-runs': () =>
+      [...toolRuns]
+        .sort((a, b) => a.turn - b.turn || compare(a.id, b.id))
+        .map(({ turn, name, args }) => ({ turn, name, args })),
+    result: () => ({ status, stop, text, output, usage, turns, pending, queued, error: error?.message }),
+  });
+  const comparable = lazily<{ conversation: unknown; asked: unknown[] }>(plain, {
+    conversation: () => result.messages.map(essence),
+    asked: () => requests.map(({ request }) => askedFor(request)),
+  });
   return {
-    facets: plain(facets) as Record<Facet, unknown>,
+    facets,
     result,
     error,
     events,
     requests: requests.map(({ request }) => request),
-    conversation: plain(result.messages.map(essence)),
-    asked: plain(requests.map(({ request }) => askedFor(request))) as unknown[],
+    get conversation() {
+      return comparable.conversation;
+    },
+    get asked() {
+      return comparable.asked;
+    },
   };
+}
+
+/** An object whose values are made when they are read first. */
+function lazily<T extends object>(
+  finish: (value: unknown) => unknown,
+  makers: { readonly [K in keyof T]: () => unknown },
+): T {
+  const made = new Map<string | symbol, unknown>();
+  return new Proxy(makers as unknown as T, {
+    get(_, key) {
+      if (!made.has(key)) made.set(key, finish(makers[key as keyof T]()));
+      return made.get(key);
+    },
+  });
 }
 
 /**
