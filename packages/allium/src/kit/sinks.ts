@@ -22,17 +22,17 @@ export { hasVerdict as hasCallVerdict, remember as rememberVerdict } from '../ke
 /** The messages of a request as guards let the model see them. Each message is judged once per run, however often you ask. */
 export async function guardedMessages(ctx: ModelContext): Promise<readonly Message[]> {
   const own = internal(ctx);
-  const { plan, requestGate } = own._run as ModelRun;
+  const { plan, judgements } = own._run as ModelRun;
   if (plan.guards.request.length === 0 || !own._call.guarded) return own.messages;
-  return requestGate.all(own.messages, own);
+  return judgements.requestGate.all(own.messages, own);
 }
 
 /** The system prompt of a request as guards let the model see it. */
 export async function guardedPrompt(ctx: ModelContext): Promise<string> {
   const own = internal(ctx);
-  const { plan, requestGate } = own._run as ModelRun;
+  const { plan, judgements } = own._run as ModelRun;
   if (plan.guards.request.length === 0 || !own._call.guarded) return own.systemPrompt;
-  return requestGate.prompt(own.systemPrompt, own);
+  return judgements.requestGate.prompt(own.systemPrompt, own);
 }
 
 /** Do guards judge the answer of this model call? Then write no part of it before `next()` has returned all of it. */

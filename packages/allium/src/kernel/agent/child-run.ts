@@ -69,8 +69,8 @@ export async function runChild(ctx: PublicToolContext, child: ChildRun): Promise
   const call = new ChildCall(own, child);
   const { place } = call;
   const run = own._run as Run;
-  run.children ??= new Map();
-  const { children } = run;
+  run.children.running ??= new Map();
+  const { running: children } = run.children;
   const work = call.after(children.get(place) as Promise<ChildOutcome> | undefined);
   children.set(place, work);
   try {
@@ -196,8 +196,8 @@ class ChildCall {
       result = failed;
     }
     this.checkAbort();
-    this.run.childStates ??= new Map();
-    this.run.childStates.set(session.id, result.state);
+    this.run.children.states ??= new Map();
+    this.run.children.states.set(session.id, result.state);
     const { status, stop, text, pending } = result;
     const open = status === 'suspended' ? pending.map((one) => this.lifted(one, session)) : [];
     await this.closeOthers(open);
@@ -227,7 +227,7 @@ class ChildCall {
   private async execute(session: Session, open: OpenRun | undefined): Promise<RunResult> {
     const { input, onEvent } = this.child;
     const options = this.optionsOf(session);
-    const { allowPlanChange } = this.run;
+    const { allowPlanChange = false } = this.run.start.options;
     const resuming = open && { ...options, allowPlanChange, answers: this.answersFor(open) };
     if (!onEvent) return resuming ? session.resume(resuming) : session.run(input, options);
     const stream = resuming ? session.resumeStream(resuming) : session.stream(input, options);

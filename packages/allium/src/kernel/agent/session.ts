@@ -27,7 +27,7 @@ import type { StateCell } from '../protocol/state.js';
 import type { Awaitable, Decision, PendingRequest, Queued, Store } from '../protocol/store.js';
 import { execute } from '../run/execute-run.js';
 import { storedState } from '../run/result-state.js';
-import { runBehind } from '../run/run-agent.js';
+import { runBehind } from '../run/start.js';
 import type { Agent } from './agent.js';
 import { giveAnswer } from './answering.js';
 import { fork, type HistoryPoint, type Place, rewind } from './rewind.js';
@@ -292,11 +292,11 @@ export class Session {
     const messages = input?.();
     this.claim();
     this.control = scope;
-    const { parent } = options;
+    const parent = runBehind(options.parent);
     const store = new BoundedStore(this.store, agent.clock, agent.storeTimeoutMs, {
       scope,
       graceMs: agent.teardownTimeoutMs,
-      above: runBehind(parent)?.store,
+      above: parent?.store,
     });
     let waits = false;
     try {
@@ -309,6 +309,7 @@ export class Session {
         tenant: options.tenant ?? this.tenant ?? parent?.tenant ?? agent.tenant,
         compacts,
         options,
+        parent,
         declared,
         queue,
         scope,

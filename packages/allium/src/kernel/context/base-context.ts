@@ -10,7 +10,7 @@ import type { Seam } from '../protocol/middleware.js';
 import type { Plan } from '../protocol/plan.js';
 import type { StoppingReason } from '../protocol/result.js';
 import type { DeclaredOptions } from '../protocol/run-options.js';
-import { controlKind, isControl, StopRun } from '../protocol/signals.js';
+import { type ControlSignal, controlKind, isControl, StopRun } from '../protocol/signals.js';
 import type { StateAccess } from '../protocol/state.js';
 import type { Overlay } from './cells.js';
 import type { RunPort } from './run-port.js';
@@ -204,14 +204,20 @@ export abstract class Context implements PublicContext {
     return false;
   }
 
+  /** @internal A control signal crossed a boundary inside a call: it holds even if a layer further out swallows it. */
+  _cross(error: ControlSignal, by = this._run.nameAt(this._position)): void {
+    const kind = controlKind(error);
+    if (kind === 'stop' || kind === 'suspend') this._latch(error, by);
+  }
+
   /** @internal */
   _raised(value: unknown, by: Attribution): void {
-    this._run._raised(value, by, this._call);
+    this._call._raised(value, by);
   }
 
   /** @internal Notes that an error is this middleware's own, and returns it. A control signal is latched instead. */
   _blame(middleware: string, hook: string, error: unknown, more?: Partial<Attribution>): unknown {
-    if (isControl(error)) this._run.cross(error, this, middleware);
+    if (isControl(error)) this._cross(error, middleware);
     else attribute(error, { middleware, hook, ...more }, this);
     return error;
   }

@@ -4,7 +4,6 @@ import type { History } from '../journal/history.js';
 import type { OpenRun } from '../journal/journaled-run.js';
 import type { SessionState } from '../journal/session-state.js';
 import type { Clock } from '../lib/clock.js';
-import type { Attribution } from '../lib/errors.js';
 import type { Scope } from '../lib/scope.js';
 import type { AssistantContent, Message, Metadata, ModelResponse, Usage } from '../messages/messages.js';
 import type { Model } from '../messages/model.js';
@@ -13,7 +12,7 @@ import type { GuardVerdict } from '../protocol/guard.js';
 import type { Limits, SessionLimits } from '../protocol/limits.js';
 import type { Plan } from '../protocol/plan.js';
 import type { DeclaredOptions } from '../protocol/run-options.js';
-import type { ControlSignal, StopRun } from '../protocol/signals.js';
+import type { StopRun } from '../protocol/signals.js';
 import type { Awaitable, Request } from '../protocol/store.js';
 import type { Cells } from './cells.js';
 import type { Context, LayerContext, ModelContext, RunContext, ToolContext } from './context.js';
@@ -67,6 +66,8 @@ export interface RunLimits {
 
 /** What layers and rules ask of the guards of a run. */
 export interface Judging {
+  /** What transforms made of responses, by the content they were made from. */
+  stages: WeakMap<readonly AssistantContent[], Stage> | undefined;
   /** What comes in to a layer from further in: through its transforms, and for a sink through the guards. */
   view(ctx: Context, result: unknown, sink: boolean): Awaitable<unknown>;
   /** The response as the guards leave it. */
@@ -91,10 +92,8 @@ export interface RunPort extends RunFacts, RunLimits {
   readonly judgements: Judging;
   /** Somebody sees its events. */
   readonly watched: boolean;
-  /** What transforms made of responses, by the content they were made from. */
-  stages: WeakMap<readonly AssistantContent[], Stage> | undefined;
   /** Run layers come before the loop, and one may end without it. */
-  loop: 'to come' | 'begun' | 'given up';
+  loop: 'to come' | 'begun' | 'given up' | 'over';
   /** Who counts what is used. */
   meters: Meters | undefined;
   /** What the model calls of a turn start from. */
@@ -113,10 +112,6 @@ export interface RunPort extends RunFacts, RunLimits {
   noteSaid(by: string, what: string): void;
   /** A stop was latched somewhere in the run. */
   halt(signal: unknown, by: string | undefined): void;
-  /** A control signal crossed a boundary inside a call: it holds even if a layer further out swallows it. */
-  cross(error: ControlSignal, ctx: Context, by?: string): void;
-  /** Notes who threw a value that is no object. */
-  _raised(value: unknown, by: Attribution, call?: SeamCall): void;
   /** Puts what there is of a result on the error that the run fails with. */
   carry(error: unknown, ctx: RunContext): void;
   /** `onError` may start a turn again once per middleware. */

@@ -65,6 +65,18 @@ export class SeamCall {
     this.time = undefined;
   }
 
+  get runId(): string {
+    return this.run.runId;
+  }
+
+  /** Notes who threw a value that is no object. What a model passes on belongs to the transform that threw it. */
+  _raised(value: unknown, by: Attribution): void {
+    const noted = this.raised;
+    const passedOn = by.attempts !== undefined && noted?.by.middleware !== undefined && noted.value === value;
+    this.raised = passedOn ? noted : { value, by };
+    this.run.call.raised = this.raised;
+  }
+
   /** Who raised an error, as far as it is known. */
   raisedBy(error: unknown): Attribution | undefined {
     const { raised } = this;

@@ -344,7 +344,7 @@ export function stopFor({ reason, by, feedback }: Refusal, ctx: Context): Contro
 export function skipOrThrow(planned: PlannedGuard, error: unknown, ctx: Context): void {
   const { name, open } = planned;
   if (isControl(error)) {
-    ctx._run.cross(error, ctx, name);
+    ctx._cross(error, name);
     throw error;
   }
   if (open) {

@@ -4,21 +4,31 @@
  */
 
 import type { Context, LayerContext, ModelContext, SeamCall, ToolContext } from '../context/context.js';
-import type { CallVerdict, CallVerdicts, RunPort } from '../context/run-port.js';
+import type { CallVerdict, CallVerdicts, RunPort, Stage } from '../context/run-port.js';
 import { deepFreeze, type ModelResponse } from '../messages/messages.js';
 import type { Awaitable } from '../protocol/store.js';
 import type { ToolResult } from '../protocol/tool.js';
 import { judgeArguments, NO_VERDICTS } from './call-verdicts.js';
 import { judgeToolResult } from './content-guards.js';
 import { judgedOnce } from './judged-once.js';
+import { RequestGate } from './request-gate.js';
 import { asJudged, guardResponse, type JudgedContent } from './response-gate.js';
 import { transformed } from './transforms.js';
 
 export class Judgements {
+  /** What transforms made of responses, by the content they were made from. */
+  stages: WeakMap<ModelResponse['content'], Stage> | undefined;
+  private gate: RequestGate | undefined;
   /** The call a result has passed the guards in. Made when it is first needed: too dear for every run. */
   private passed: WeakMap<ToolResult, SeamCall> | undefined;
 
   constructor(private readonly run: RunPort) {}
+
+  /** Remembers what of the history the guards of requests have judged. */
+  get requestGate(): RequestGate {
+    this.gate ??= new RequestGate();
+    return this.gate;
+  }
 
   /** What comes in to a layer from further in: through its transforms, and for a sink through the guards. */
   view(ctx: Context, result: unknown, sink: boolean): Awaitable<unknown> {
@@ -26,7 +36,7 @@ export class Judgements {
       const model = ctx as ModelContext;
       let response = result as ModelResponse;
       if (model._transforms) {
-        const stage = this.run.stages?.get(response.content);
+        const stage = this.stages?.get(response.content);
         response =
           stage?.ctx === model
             ? { ...response, content: stage.response.content }

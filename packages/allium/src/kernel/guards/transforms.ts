@@ -57,8 +57,8 @@ export class Stages {
     let current = response;
     for (const { ctx, assembler } of this.made) {
       const next = deepFreeze({ ...response, content: assembler.response().content });
-      ctx._run.stages ??= new WeakMap();
-      ctx._run.stages.set(current.content, { ctx, response: next });
+      ctx._run.judgements.stages ??= new WeakMap();
+      ctx._run.judgements.stages.set(current.content, { ctx, response: next });
       current = next;
     }
     return current;

@@ -2,7 +2,6 @@
 
 import type { LiveRun } from '../events/live-run.js';
 import type { BoundedStore } from '../journal/bounded-store.js';
-import type { Message } from '../messages/messages.js';
 import type { DeclaredOptions, QueueModes } from '../protocol/run-options.js';
 import type { Awaitable, EntryDraft, Posted } from '../protocol/store.js';
 
@@ -13,8 +12,6 @@ export interface InboxRun extends LiveRun {
   posted: readonly Posted[];
   /** What guards left of the options of middleware. */
   options: DeclaredOptions;
-  /** Requests without calls that lack a result and results that lack a call. */
-  paired: WeakSet<readonly Message[]> | undefined;
   messageId(number: number): string;
   /** Writes entries together with the state changes that wait. `how`: see `Journal`. */
   append(entries: readonly EntryDraft[], how?: 'append' | 'appendLate'): Awaitable<void>;

@@ -14,14 +14,16 @@ interface Kept {
 /** What is wrong with a request, by ids of messages and calls. */
 type Problems = (messages: readonly Message[]) => readonly string[];
 
+/** Lists that were made or looked through here before. */
+const sound = new WeakSet<readonly Message[]>();
+
 /** A request as it may be sent. What had to be left out or put back is told, with those who caused it. */
 export function withoutOrphans(
   run: InboxRun,
   messages: readonly Message[],
   culprits: (problems: Problems) => readonly string[],
 ): readonly Message[] {
-  run.paired ??= new WeakSet();
-  if (run.paired.has(messages)) return messages;
+  if (sound.has(messages)) return messages;
   const { kept: paired, dropped } = dropOrphans(messages);
   if (dropped.length > 0) {
     const by = culprits(orphansIn);
@@ -34,7 +36,7 @@ export function withoutOrphans(
     for (const name of culprits(headless))
       run.note(name, 'cut the request off from its question, which was put back');
   const frozen = Object.isFrozen(kept) ? kept : Object.freeze([...kept]);
-  run.paired.add(frozen);
+  sound.add(frozen);
   return frozen;
 }
 

@@ -91,7 +91,7 @@ export class Attempt extends Scope {
     // If nobody awaits it, that is reported as MISSING_AWAIT, not as an unhandled rejection.
     this.promise.catch(ignore);
     const { _run: run, seam } = this.outer;
-    if (isControl(error) && !this.dropped) run.cross(error, this.ctx);
+    if (isControl(error) && !this.dropped) this.ctx._cross(error);
     if (seam === 'run') run.carry(error, this.outer);
     throw error;
   }

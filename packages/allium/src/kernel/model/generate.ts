@@ -57,7 +57,7 @@ export async function generate(
     answered = true;
     return call.guarded ? (await run.judgements.response(response, ctx)).response : response;
   } catch (error) {
-    if (isControl(error)) run.cross(error, caller, call.latchedBy);
+    if (isControl(error)) caller._cross(error, call.latchedBy);
     throw error;
   } finally {
     run.inside.delete(call);

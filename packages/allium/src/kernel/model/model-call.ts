@@ -19,7 +19,13 @@ import {
   UNKNOWN_USAGE,
   type Usage,
 } from '../messages/messages.js';
-import type { ModelPart, ModelRequest, ModelSettings, Price } from '../messages/model.js';
+import {
+  type ModelPart,
+  type ModelRequest,
+  type ModelSettings,
+  modelName,
+  type Price,
+} from '../messages/model.js';
 import { specsOf } from '../plan/compose.js';
 import { convertToLlm } from '../plan/rules.js';
 import { isControl } from '../protocol/signals.js';
@@ -171,7 +177,7 @@ export class ModelCall extends Reading {
     this.reservation = reservation;
     this.hold = hold;
     this.attempts = ++ctx._call.attempts;
-    this.raw = new Assembler(ctx._run.nameOf(ctx.model), ctx._run.limits);
+    this.raw = new Assembler(modelName(ctx.model), ctx._run.limits);
     this.begun = false;
     ctx._call.workBegins();
     const promise = new Promise<T>(this.executor);
@@ -342,10 +348,10 @@ async function requestMessages(ctx: Calling): Promise<Sent> {
   if (rules.convertToLlm.length > 0 && ctx._call.converted) messages = await converted(messages, ctx);
   if (guards.request.length > 0 && ctx._call.guarded) {
     messages = messages
-      ? await run.requestGate.all(messages, ctx)
-      : await run.requestGate.history(sentIn(ctx), ctx);
-    ctx._extras().prompt = await run.requestGate.prompt(ctx.systemPrompt, ctx);
-    withheld ||= run.requestGate.withheld;
+      ? await run.judgements.requestGate.all(messages, ctx)
+      : await run.judgements.requestGate.history(sentIn(ctx), ctx);
+    ctx._extras().prompt = await run.judgements.requestGate.prompt(ctx.systemPrompt, ctx);
+    withheld ||= run.judgements.requestGate.withheld;
   }
   if (withheld) messages = (messages ?? sentIn(ctx)).flatMap(withoutWithheld);
   return messages;

@@ -20,6 +20,7 @@ import {
   toolCallsOf,
   type Usage,
 } from '../messages/messages.js';
+import { modelName } from '../messages/model.js';
 import * as rules from '../plan/rules.js';
 import { controlKind, type RestartTurn, StopRun } from '../protocol/signals.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft } from '../protocol/store.js';
@@ -284,7 +285,7 @@ function keepJudged(answer: Answer): Awaitable<Phase> {
   const { response, ctx } = answer;
   const { plan, judgements } = ctx._run;
   // Whoever answered in the place of the model.
-  if (response.stopReason === 'error') throw failedStream(response.model ?? ctx._run.nameOf(ctx.model));
+  if (response.stopReason === 'error') throw failedStream(response.model ?? modelName(ctx.model));
   if (plan.guards['tool-args'].length === 0) return write(answer, NO_VERDICTS);
   return judgements.response(response, ctx).then(({ calls }) => write(answer, calls));
 }

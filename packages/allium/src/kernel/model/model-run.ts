@@ -3,12 +3,11 @@
 import type { ModelContext, ModelSeam } from '../context/context.js';
 import type { RequestParts } from '../context/model-context.js';
 import type { LiveMessage } from '../events/live.js';
-import type { RequestGate } from '../guards/request-gate.js';
 import type { InboxRun } from '../inbox/inbox-run.js';
 import type { Expense } from '../journal/journal.js';
 import type { ComposedPlan } from '../layers/onion.js';
 import type { Usage } from '../messages/messages.js';
-import type { Model, Price } from '../messages/model.js';
+import type { Price } from '../messages/model.js';
 import type { Plan } from '../protocol/plan.js';
 import type { Awaitable, EntryDraft } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
@@ -27,15 +26,12 @@ export interface ModelRun extends InboxRun {
   readonly inside: Set<{ halt(signal: unknown, by: string | undefined): void }>;
   /** Its end is told: no event follows. */
   readonly over: boolean;
-  /** Remembers what of the history the guards of requests have judged. */
-  readonly requestGate: RequestGate;
   turn: number;
   request: RequestParts;
   /** The context of model calls that no middleware sees. */
   plainCall: Calling | undefined;
   /** A finished attempt, to be used again. */
   spareCall: ModelCall | undefined;
-  nameOf(model: Model): string;
   findTool(name: string, tools: readonly Tool[]): Tool | undefined;
   /** How many calls of the batch that begins now may run. */
   toolCallsLeft(): number;

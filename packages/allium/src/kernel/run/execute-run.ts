@@ -29,7 +29,8 @@ import { type Ended, endedBy, failedWith } from './ended.js';
 import { converse } from './loop.js';
 import type { Run } from './run.js';
 import { finalResult, resultOf, withLatest } from './run-result.js';
-import { begin, type Start } from './start-run.js';
+import type { Start } from './start.js';
+import { begin } from './start-run.js';
 
 /** Runs. Resolves when done, stopped or suspended; throws RunError otherwise, or a plain coded error if it could not begin. */
 export async function execute(start: Start): Promise<RunResult> {
@@ -60,7 +61,7 @@ export async function execute(start: Start): Promise<RunResult> {
     }
     if (stillborn) ended = endedBy(run, abortOf(options.signal!), ctx);
     // A sub-agent whose call was given up may still be winding down: it does not outlive the run.
-    if (run.children) await Promise.allSettled(run.children.values());
+    if (run.children.running) await Promise.allSettled(run.children.running.values());
     const closing = stillborn ? ended : close(run, ended, ctx);
     const { result: given, failure } = closing instanceof Promise ? await closing : closing;
     const result = finalResult(run, given);
@@ -154,7 +155,7 @@ function close(run: Run, given: Ended, ctx: RunContext): Awaitable<Ended> {
 
 function writeEnd(run: Run, ended: Ended, due: Due | undefined): Awaitable<Ended> {
   const stays = staysOpen(run, ended.result.status);
-  if (stays || run.open.batch || run.givenUp || run.posted.length > 0)
+  if (stays || run.open.batch || run.children.givenUp || run.posted.length > 0)
     return writeRest(run, ended, due, stays);
   // Most runs leave nothing behind.
   const wait = run.append([endOfRun(run, ended)], 'end');
@@ -171,7 +172,7 @@ async function writeRest(run: Run, ended: Ended, due: Due | undefined, stays: bo
   const { from, batch } = run.open;
   const end: EntryDraft[] = [];
   if (!stays) {
-    await endChildren(run, sessionId, waiting(run.open) ?? run.givenUp);
+    await endChildren(run, sessionId, waiting(run.open) ?? run.children.givenUp);
     end.push(...unanswered(run.open, whyNot(run, ended.result), plan.tools, agent), endOfRun(run, ended));
   } else if (run.limits.timeoutMs !== undefined) end.push(run.active());
   const posted = stays ? leaveAnswers(run, due) : due?.entries;

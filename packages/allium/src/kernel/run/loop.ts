@@ -49,11 +49,11 @@ interface TurnEnd {
 
 /** From the input, or from where the journal left off, turn after turn. In one function: an async call for each shows. */
 export async function converse(run: Run, ctx: RunContext): Promise<Stop> {
-  if (run.compacts) return compactHistory(run);
+  if (run.start.compacts) return compactHistory(run);
   const begun = begin(run, ctx);
   let end = begun instanceof Promise ? await begun : begun;
   // What was said before the first turn is heard in it. Nothing can have come where nothing had to be waited for.
-  if (end === undefined && !run.continues && (begun instanceof Promise || run.posted.length > 0))
+  if (end === undefined && !isContinued(run) && (begun instanceof Promise || run.posted.length > 0))
     await takeIn(run, true, drain(run, 'steer'));
   if (run.budget.limited) run.budget.checkPrices(extraModels(run.plan));
   for (; ; end = undefined) {
@@ -105,10 +105,15 @@ function begin(run: Run, ctx: RunContext): Awaitable<TurnEnd | undefined> {
     return goOn(run, drain(run, 'none'));
   }
   boundary(run);
-  if (run.continues && ctx.input.length === 0) return takeQueue(run);
+  if (isContinued(run) && ctx.input.length === 0) return takeQueue(run);
   const taken = drain(run, 'none', true);
   if (taken instanceof Promise) return taken.then((due) => takeInput(run, ctx, due));
   return takeInput(run, ctx, taken);
+}
+
+/** It began without an input, to continue with the history and the messages that wait. */
+function isContinued({ start }: Run): boolean {
+  return start.input?.length === 0;
 }
 
 function takeInput(run: Run, ctx: RunContext, due: Due | undefined): Awaitable<undefined> {

@@ -7,25 +7,27 @@ import type { RunResult, StateReader } from '../protocol/result.js';
 import type { CellHolder, StateCell } from '../protocol/state.js';
 import type { Run } from './run.js';
 
+type Below = Pick<Run['children'], 'states'>;
 type Keys = ReadonlyMap<StateCell<any>, string>;
 
 const readers = new WeakMap<RunResult, StateReader>();
 const NO_CELLS: Keys = new Map();
 const NONE: CellHolder = { cells: undefined };
+const NO_CHILDREN: Below = { states: undefined };
 
 /** The reader of a result; of one that nobody kept one for, one that knows no cell. */
 export function stateIn(result: RunResult): StateReader {
-  return readers.get(result) ?? readerOf(new Cells(NO_CELLS, NONE, NONE), { childStates: undefined });
+  return readers.get(result) ?? readerOf(new Cells(NO_CELLS, NONE, NONE), NO_CHILDREN);
 }
 
 /** While the run is under way its cells are read as they are at the moment. */
 export function liveState(result: RunResult, run: Run): void {
-  readers.set(result, readerOf(run.cells, run));
+  readers.set(result, readerOf(run.cells, run.children));
 }
 
 /** From here on they stay as they are, whatever the session goes on to do. */
 export function finalState(result: RunResult, run: Run): void {
-  readers.set(result, readerOf(run.cells.copy(), { childStates: run.childStates }));
+  readers.set(result, readerOf(run.cells.copy(), { states: run.children.states }));
 }
 
 /** The value of a cell in the journal. One that the agent does not declare, as a sub-agent's, is found by its name. */
@@ -44,10 +46,10 @@ function keyOf({ name }: StateCell<any>, { cells }: CellHolder): string {
   );
 }
 
-function readerOf(cells: Cells, below: Pick<Run, 'childStates'>): StateReader {
+function readerOf(cells: Cells, below: Below): StateReader {
   const get = <T>(cell: StateCell<T>): T => cells.get(cell);
   const of = (agentId: string): StateReader | undefined => {
-    const { childStates: children } = below;
+    const { states: children } = below;
     const direct = children?.get(agentId);
     if (direct || !children) return direct;
     for (const child of children.values()) {

@@ -1,6 +1,5 @@
 /** The beginning of a run: its session is loaded, and its start written or the run to go on with found. */
 
-import type { EventQueue } from '../events/event-queue.js';
 import {
   type Answer,
   cameTooLate,
@@ -13,7 +12,6 @@ import { claim } from '../inbox/claims.js';
 import { posted, type QueuedMessage, queued, tookAnswers } from '../inbox/inbox.js';
 import { answerEntry, isJudged } from '../inbox/judge-answers.js';
 import { post } from '../inbox/posting.js';
-import type { BoundedStore } from '../journal/bounded-store.js';
 import { isAnswered } from '../journal/history.js';
 import { Journal } from '../journal/journal.js';
 import type { OpenRun } from '../journal/journaled-run.js';
@@ -23,39 +21,17 @@ import { AlliumError, storeFailed } from '../lib/errors.js';
 import { canonical } from '../lib/hash.js';
 import { type Flaw, toJson } from '../lib/json-copy.js';
 import { randomId } from '../lib/random-id.js';
-import type { Scope } from '../lib/scope.js';
-import type { Message, Metadata } from '../messages/messages.js';
+import type { Metadata } from '../messages/messages.js';
 import { Budget } from '../model/budget.js';
 import { type Limits, limitsToJson } from '../protocol/limits.js';
 import type { Plan } from '../protocol/plan.js';
 import type { Stop } from '../protocol/result.js';
-import type { DeclaredOptions, ResumeOptions } from '../protocol/run-options.js';
 import { kernelStop } from '../protocol/signals.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft, type Posted } from '../protocol/store.js';
 import { endChildren, waiting } from '../tools/end-children.js';
 import { isAsked, unanswered } from '../tools/unanswered.js';
 import { Run } from './run.js';
-import { type RunAgent, runBehind } from './run-agent.js';
-
-/** What a run begins with. */
-export interface Start {
-  readonly agent: RunAgent;
-  /** Where the session is kept: for a sub-agent's, the store of its parent. */
-  readonly store: BoundedStore;
-  /** The session is deleted when the run has ended. */
-  readonly forgets: boolean;
-  readonly state: SessionState;
-  readonly tenant: string | undefined;
-  /** Undefined for a resume, empty to go on with the history and with what waits. */
-  readonly input: readonly Message[] | undefined;
-  /** It has no turns: the history is compacted, and that is all. */
-  readonly compacts?: boolean;
-  readonly options: ResumeOptions;
-  /** Those of the options that belong to middleware. */
-  readonly declared: DeclaredOptions;
-  readonly queue: EventQueue | undefined;
-  readonly scope: Scope;
-}
+import type { Start } from './start.js';
 
 /** Loads the session and writes the start of the run, or finds the run to go on with. */
 export function begin(start: Start): Awaitable<Run> {
@@ -76,8 +52,8 @@ function notBegun(error: unknown): never {
 function opened(start: Start): Awaitable<Run> {
   const { agent, store, state, options, input } = start;
   state.checkTenant(start.tenant);
-  const { parent, inheritGuards = true } = options;
-  const plan = agent.planFor(options.middleware, inheritGuards ? runBehind(parent)?.plan : undefined);
+  const above = options.inheritGuards === false ? undefined : start.parent?.plan;
+  const plan = agent.planFor(options.middleware, above);
   const journal = new Journal(store, state, agent.clock);
   const metadata = options.metadata && toJson(options.metadata, 'metadata', notJson);
   const asked = state.open !== undefined && isAsked(state.open);
@@ -146,10 +122,10 @@ function notJson(option: string, { at, what }: Flaw): AlliumError {
 type RunStart = EntryDraft & { readonly type: 'run_start' };
 
 function runOf(start: Start, plan: ComposedPlan, journal: Journal, metadata: Metadata | undefined): Run {
-  const { agent, state, options, input } = start;
+  const { agent, state, input } = start;
   const open = state.open!;
   const limits = limitsOf(start);
-  const budget = new Budget(limits, agent.priceOf, sessionBudget(start) ?? runBehind(options.parent)?.budget);
+  const budget = new Budget(limits, agent.priceOf, sessionBudget(start) ?? start.parent?.budget);
   budget.start(open.usage.snapshot(), open.costUsd);
   const given = input ? (metadata ?? {}) : { ...(open.metadata as Metadata | undefined), ...metadata };
   const run = new Run(start, plan, journal, limits, budget, given);
@@ -160,10 +136,10 @@ function runOf(start: Start, plan: ComposedPlan, journal: Journal, metadata: Met
 }
 
 /** What the whole session has left, where that is limited. */
-function sessionBudget({ agent, state, options }: Start): Budget | undefined {
+function sessionBudget({ agent, state, parent }: Start): Budget | undefined {
   const { tokens, costUsd } = agent.sessionLimits;
   if (tokens === undefined && costUsd === undefined) return undefined;
-  const budget = new Budget(agent.sessionLimits, agent.priceOf, runBehind(options.parent)?.budget);
+  const budget = new Budget(agent.sessionLimits, agent.priceOf, parent?.budget);
   const { usage, costUsd: spent } = state.open!;
   // Runs that have ended, and this one so far.
   budget.start(state.usage.snapshot(), state.costUsd);
@@ -174,11 +150,11 @@ function sessionBudget({ agent, state, options }: Start): Budget | undefined {
 /** How deep sub-agents may nest where nothing else is said. */
 const MAX_DEPTH = 8;
 
-function limitsOf({ agent, options, input, state }: Start): Limits {
+function limitsOf({ agent, options, input, state, parent }: Start): Limits {
   // A resume goes on with what the run was begun with.
   const begun = input ? undefined : state.open!.limits;
   const limits = begun || options.limits ? { ...agent.limits, ...begun, ...options.limits } : agent.limits;
-  const above = runBehind(options.parent)?.limits.depth;
+  const above = parent?.limits.depth;
   // Nobody allows those further in more than was allowed further out.
   return above === undefined ? limits : { ...limits, depth: Math.min(above, limits.depth ?? MAX_DEPTH) };
 }

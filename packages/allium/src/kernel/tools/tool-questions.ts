@@ -196,7 +196,7 @@ export class ToolQuestions {
     } catch (error) {
       // An answer that was posted before it failed counts.
       await this.look();
-      attribute(error, { hook: 'onRequest', ...(by && { middleware: by }) }, this.run);
+      attribute(error, { hook: 'onRequest', ...(by && { middleware: by }) }, this.run.call);
       throw error;
     }
   }

@@ -1,0 +1,161 @@
+/** The journal side of a run: what is written of it, what it has spent, and how long it has been active. */
+
+import { Cells } from '../context/cells.js';
+import { type RunEvents, runEvents } from '../events/run-events.js';
+import { ActiveTime } from '../journal/active-time.js';
+import { type Expense, type Journal, together } from '../journal/journal.js';
+import type { OpenRun } from '../journal/journaled-run.js';
+import type { SessionState } from '../journal/session-state.js';
+import type { Clock } from '../lib/clock.js';
+import type { Scope } from '../lib/scope.js';
+import { isNothing, UNKNOWN_USAGE, type Usage } from '../messages/messages.js';
+import type { Price } from '../messages/model.js';
+import type { Budget, Reservation } from '../model/budget.js';
+import type { AgentEvent } from '../protocol/events.js';
+import type { Limits } from '../protocol/limits.js';
+import type { Plan } from '../protocol/plan.js';
+import type { CellChange } from '../protocol/state.js';
+import type { Awaitable, EntryDraft } from '../protocol/store.js';
+import type { RunAgent, Start } from './start.js';
+
+export class RunRecord {
+  readonly agent: RunAgent;
+  readonly state: SessionState;
+  readonly sessionId: string;
+  readonly runId: string;
+  readonly scope: Scope;
+  readonly clock: Clock;
+  readonly cells: Cells;
+  readonly events: RunEvents;
+  /** Does anybody watch? Where nobody does, events are not even made. */
+  readonly watched: boolean;
+  private unjournaled: Expense[] = [];
+  /** Most runs have no time limit, and nobody asks. */
+  private time: ActiveTime | undefined;
+
+  constructor(
+    readonly start: Start,
+    plan: Plan,
+    readonly journal: Journal,
+    readonly limits: Limits,
+    readonly budget: Budget,
+  ) {
+    this.agent = start.agent;
+    this.state = start.state;
+    this.sessionId = this.state.sessionId;
+    this.runId = this.open.runId;
+    this.scope = start.scope;
+    this.clock = this.agent.clock;
+    this.cells = new Cells(plan.cells, this.state, this.open);
+    this.events = runEvents(start.queue, this.agent._feeds);
+    this.watched = this.events.watched;
+    if (limits.timeoutMs !== undefined) this.time = this.activeTime();
+  }
+
+  get open(): OpenRun {
+    return this.state.open!;
+  }
+
+  emit(event: AgentEvent): void {
+    this.events.emit(event);
+  }
+
+  // ── What is written ────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Writes entries together with the state changes that wait, and tells of those. `how`: see `Journal`. */
+  append(entries: readonly EntryDraft[], how: 'append' | 'appendLate' | 'end' = 'append'): Awaitable<void> {
+    const { journal } = this;
+    // An append that is refused must not take along what waits in cells.
+    if (how !== 'end') journal.check();
+    const due = this.time?.isDue(this.open.activeMs);
+    if (!this.hasUnwritten && !due) return journal[how](entries);
+    const changes = this.cells.commit();
+    const all = together(this.runId, due ? [this.active(), ...entries] : entries, changes, this.unjournaled);
+    this.unjournaled = [];
+    const wait = journal[how](all);
+    if (wait) return wait.then(() => this.tellChanges(changes));
+    this.tellChanges(changes);
+  }
+
+  appendOne(entry: EntryDraft): Awaitable<void> {
+    return this.hasUnwritten || this.time !== undefined
+      ? this.append([entry])
+      : this.journal.appendOne(entry);
+  }
+
+  /** What time limits count from in the next part of the run. */
+  active(): EntryDraft {
+    return { type: 'active', runId: this.runId, ms: this.activeMs };
+  }
+
+  get hasUnwritten(): boolean {
+    return this.cells.dirty || this.unjournaled.length > 0;
+  }
+
+  private tellChanges(changes: readonly CellChange[]): void {
+    if (!this.watched) return;
+    const { runId, sessionId } = this;
+    for (const { key: cell, value } of changes)
+      this.emit({ type: 'state_change', runId, sessionId, cell, value });
+  }
+
+  /** Is this why nothing more can be written? */
+  isOfStore(error: unknown): boolean {
+    return error !== undefined && this.journal.broken === error;
+  }
+
+  /** Nobody here knows how far the run got. It fails with this error, writes nothing more and can be resumed. */
+  surrender(error: unknown): unknown {
+    this.journal.broken ??= error;
+    return error;
+  }
+
+  // ── What is spent ──────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Replaces a reservation by what a call really used. The usage of the message that is kept is journaled with it. */
+  settle(price: Price | undefined, reservation: Reservation | undefined, usage: Usage): void {
+    const before = this.budget.costUsd;
+    this.budget.settle(price, reservation, usage);
+    // Once the cost is unknown it stays unknown, so that is written once.
+    if (usage === UNKNOWN_USAGE ? before === undefined : isNothing(usage)) return;
+    const after = this.budget.costUsd;
+    const costUsd = before === undefined || after === undefined ? undefined : after - before;
+    // A child has a journal of its own, but its parent has to remember the cost too.
+    for (let run: RunRecord | undefined = this; run; run = run.start.parent)
+      run.unjournaled.push({ usage, costUsd });
+  }
+
+  /** The cost of the usage a message carries; it leaves the list of usage that belongs to no message. */
+  claimUsage(usage: Usage | undefined): Expense | undefined {
+    const { unjournaled } = this;
+    const at = unjournaled.findLastIndex((one) => one.usage === usage);
+    return at < 0 ? undefined : unjournaled.splice(at, 1)[0];
+  }
+
+  // ── How long it is active ──────────────────────────────────────────────────────────────────────────────────
+
+  private activeTime(): ActiveTime {
+    return new ActiveTime(this.clock, this.open.activeMs, this.limits.timeoutMs);
+  }
+
+  /** Time spent in here is not active time, nor is it for the parent. */
+  paused<T>(wait: () => Promise<T>): Promise<T> {
+    const { parent } = this.start;
+    this.time ??= this.activeTime();
+    return this.time.paused(() => (parent ? parent.paused(wait) : wait()));
+  }
+
+  get isPaused(): boolean {
+    return this.time?.isPaused ?? false;
+  }
+
+  /** How long the run has not been active, a pause under way included. */
+  get pausedMs(): number {
+    return this.time?.pausedMs ?? 0;
+  }
+
+  /** How long it has been active, where its time is limited. */
+  get activeMs(): number {
+    return this.time?.ms ?? 0;
+  }
+}

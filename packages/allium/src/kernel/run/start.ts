@@ -1,0 +1,62 @@
+/** What a run starts with: the agent, where its session is kept, and what the caller asked for. */
+
+import type { Context as InternalContext } from '../context/context.js';
+import type { EventQueue } from '../events/event-queue.js';
+import type { ObserverFeed } from '../events/observer-feed.js';
+import type { BoundedStore } from '../journal/bounded-store.js';
+import type { SessionState } from '../journal/session-state.js';
+import type { ComposedPlan } from '../layers/onion.js';
+import type { Scope } from '../lib/scope.js';
+import type { Message } from '../messages/messages.js';
+import type { ModelSettings } from '../messages/model.js';
+import type { PriceOf } from '../messages/prices.js';
+import type { Context } from '../protocol/contexts.js';
+import type { Limits, SessionLimits } from '../protocol/limits.js';
+import type { MiddlewareList } from '../protocol/middleware.js';
+import type { Plan } from '../protocol/plan.js';
+import type { DeclaredOptions, QueueModes, ResumeOptions } from '../protocol/run-options.js';
+import type { RequestHandler } from '../protocol/store.js';
+import type { ToolsRun } from '../tools/tools-run.js';
+import type { Run } from './run.js';
+
+export interface Start {
+  readonly agent: RunAgent;
+  /** Where the session is kept: for a sub-agent's, the store of its parent. */
+  readonly store: BoundedStore;
+  /** The session is deleted when the run has ended. */
+  readonly forgets: boolean;
+  readonly state: SessionState;
+  readonly tenant: string | undefined;
+  /** Undefined for a resume; empty to continue with the history and the messages that wait. */
+  readonly input: readonly Message[] | undefined;
+  /** It has no turns: the history is compacted, and that is all. */
+  readonly compacts: boolean;
+  readonly options: ResumeOptions;
+  /** Those of the options that belong to middleware. */
+  readonly declared: DeclaredOptions;
+  /** The run whose tool or hook starts this one. */
+  readonly parent: Run | undefined;
+  readonly queue: EventQueue | undefined;
+  readonly scope: Scope;
+}
+
+type ForCalls = ToolsRun['agent'];
+
+/** What a run needs of the agent it belongs to. */
+export interface RunAgent extends ForCalls {
+  readonly settings: ModelSettings;
+  readonly limits: Limits;
+  readonly sessionLimits: SessionLimits;
+  readonly queue: QueueModes;
+  readonly priceOf: PriceOf;
+  readonly _feeds: readonly ObserverFeed[];
+  readonly _onRequest: RequestHandler | undefined;
+  readonly newId: () => string;
+  /** The plan with per-run middleware inside, and the guards of the plan above. */
+  planFor(middleware: MiddlewareList | undefined, above?: Plan): ComposedPlan;
+}
+
+/** The run that a context belongs to. */
+export function runBehind(ctx: Context | undefined): Run | undefined {
+  return (ctx as InternalContext | undefined)?._run as Run | undefined;
+}
