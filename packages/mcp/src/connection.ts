@@ -1,0 +1,299 @@
+/** One connection to an MCP server: opened when first needed, and again after it was lost. */
+
+import type {
+  CallToolResult,
+  Client,
+  ClientOptions,
+  Tool as ServerTool,
+  Transport,
+} from '@modelcontextprotocol/client';
+import { AlliumError } from 'allium';
+import { messageOf } from 'allium/kit';
+import { checkUnchanged, fingerprintOf } from './fingerprint.js';
+import type { Headers, Settings } from './options.js';
+import { Questions } from './questions.js';
+
+/** How the questions of a server are answered while one of its tools is called. */
+export interface CallHooks {
+  readonly signal: AbortSignal;
+  progress(progress: { progress: number; total?: number | undefined; message?: string | undefined }): void;
+  /** Answers `elicitation/create`. What it throws ends the call. */
+  elicit(params: Record<string, unknown>): Promise<object>;
+  /** Answers `sampling/createMessage`. What it throws ends the call. */
+  sample(params: Record<string, unknown>): Promise<object>;
+}
+
+/** A call under way. `ended` is what a hook threw: it ends the call whatever the server goes on to say. */
+interface Call {
+  readonly hooks: CallHooks;
+  readonly abort: AbortController;
+  ended?: { readonly error: unknown };
+}
+
+interface Live {
+  readonly client: Client;
+  readonly questions: Questions<Call>;
+  /** The list of its tools; undefined once the server has called it outdated. */
+  list: Promise<readonly ServerTool[]> | undefined;
+}
+
+/** Node's timers take no more; calls have the time limit of their tool. */
+const NO_LIMIT = 2 ** 31 - 1;
+const MAX_ROUNDS = 20;
+const MAX_SAID = 2000;
+
+export class Connection {
+  private opening: Promise<Live> | undefined;
+  private live: Live | undefined;
+  private lane: Promise<unknown> = Promise.resolve();
+  private closed = false;
+
+  constructor(
+    private readonly settings: Settings,
+    private readonly headers: Headers,
+    private readonly transport?: () => Transport,
+  ) {}
+
+  get isOpen(): boolean {
+    return this.live !== undefined;
+  }
+
+  async tools(): Promise<readonly ServerTool[]> {
+    return listed(await this.open());
+  }
+
+  call(tool: ServerTool, args: Record<string, unknown>, hooks: CallHooks): Promise<CallToolResult> {
+    if (!this.settings.sequential) return this.callOnce(tool, args, hooks);
+    const turn = this.lane.then(() => {
+      hooks.signal.throwIfAborted();
+      return this.callOnce(tool, args, hooks);
+    });
+    this.lane = turn.catch(() => {});
+    return turn;
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    const opening = this.opening;
+    this.opening = undefined;
+    this.live = undefined;
+    await opening?.then(({ client }) => client.close()).catch(() => {});
+  }
+
+  private async callOnce(
+    tool: ServerTool,
+    args: Record<string, unknown>,
+    hooks: CallHooks,
+  ): Promise<CallToolResult> {
+    try {
+      const live = await this.open();
+      await this.checkStill(live, tool);
+      return await this.rounds(live, tool, args, hooks);
+    } catch (error) {
+      if (!forgotSession(error)) throw error;
+      // It did not run: the server does not know this session any more, perhaps because it was started again.
+      this.drop(this.live);
+      return this.rounds(await this.open(), tool, args, hooks);
+    }
+  }
+
+  /** The list may have changed since the model was shown it, or since a person agreed to this call. */
+  private async checkStill(live: Live, tool: ServerTool): Promise<void> {
+    const now = (await listed(live)).find(({ name }) => name === tool.name);
+    if (now && now !== tool)
+      checkUnchanged(this.settings, tool.name, fingerprintOf(now), fingerprintOf(tool));
+  }
+
+  /** Calls, and calls again with the answers for as long as the server answers with questions. */
+  private async rounds(
+    live: Live,
+    tool: ServerTool,
+    args: Record<string, unknown>,
+    hooks: CallHooks,
+  ): Promise<CallToolResult> {
+    const { client, questions } = live;
+    const call: Call = { hooks, abort: new AbortController() };
+    const signal = AbortSignal.any([hooks.signal, call.abort.signal]);
+    const options = {
+      signal,
+      timeout: NO_LIMIT,
+      onprogress: (progress: Parameters<CallHooks['progress']>[0]) => hooks.progress(progress),
+      allowInputRequired: true,
+      toolDefinition: tool,
+    };
+    questions.begin(call);
+    try {
+      let params: Record<string, unknown> = { name: tool.name, arguments: args };
+      for (let round = 1; ; round++) {
+        const result = (await client.callTool(params as never, options)) as CallToolResult & InputRequired;
+        if (result.resultType !== 'input_required') return result;
+        if (round > MAX_ROUNDS)
+          throw new AlliumError(
+            'MCP_FAILED',
+            `Tool "${tool.name}" still asked for input after ${MAX_ROUNDS} answers.`,
+          );
+        params = { name: tool.name, arguments: args, ...(await this.respond(result, call)) };
+      }
+    } catch (error) {
+      if (call.ended) throw call.ended.error;
+      hooks.signal.throwIfAborted();
+      if ((error as { code?: unknown }).code !== 'CONNECTION_CLOSED') throw error;
+      const { name } = this.settings;
+      throw new AlliumError(
+        'MCP_CONNECTION_LOST',
+        `MCP server "${name}" went away during the call of "${tool.name}". Nobody knows whether it ran.`,
+        { cause: error, data: { server: name, tool: tool.name } },
+      );
+    } finally {
+      questions.end(call);
+    }
+  }
+
+  private async respond({ inputRequests = {}, requestState }: InputRequired, call: Call): Promise<object> {
+    const inputResponses: Record<string, unknown> = {};
+    for (const [key, { method, params = {} }] of Object.entries(inputRequests))
+      inputResponses[key] = await this.answer(call, method, params);
+    return { inputResponses, ...(requestState !== undefined && { requestState }) };
+  }
+
+  private async answer(call: Call, method: string, params: Record<string, unknown>): Promise<object> {
+    try {
+      if (method === 'elicitation/create' && this.settings.elicitation)
+        return await call.hooks.elicit(params);
+      if (method === 'sampling/createMessage' && this.settings.sampling)
+        return await call.hooks.sample(params);
+      if (method === 'roots/list') return { roots: [] };
+      throw new AlliumError('MCP_FAILED', `The server asks for "${method}", which it may not.`);
+    } catch (error) {
+      call.ended ??= { error };
+      call.abort.abort(error);
+      throw error;
+    }
+  }
+
+  private open(): Promise<Live> {
+    if (this.closed) throw this.failed('was closed');
+    this.opening ??= this.connect().catch((error) => {
+      this.opening = undefined;
+      throw error;
+    });
+    return this.opening;
+  }
+
+  private async connect(): Promise<Live> {
+    const { elicitation, sampling, connectTimeoutMs, protocol } = this.settings;
+    const { Client } = await import('@modelcontextprotocol/client');
+    const onChanged = () => {
+      live.list = undefined;
+    };
+    const options: ClientOptions = {
+      capabilities: {
+        ...(elicitation && { elicitation: { form: {}, url: {} } }),
+        ...(sampling && { sampling: {} }),
+      },
+      versionNegotiation: { mode: protocol },
+      inputRequired: { autoFulfill: false },
+      listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged } },
+    };
+    const client = new Client({ name: 'allium', version: '0.1.0' }, options);
+    const live: Live = { client, questions: new Questions(), list: undefined };
+    for (const method of ['elicitation/create', 'sampling/createMessage'] as const) {
+      const allowed = method === 'elicitation/create' ? elicitation : sampling;
+      if (allowed)
+        client.setRequestHandler(
+          method,
+          (request) =>
+            live.questions.ask((call) =>
+              this.answer(call, method, request.params as Record<string, unknown>),
+            ) as never,
+        );
+    }
+    // Other than a failed call, an error here belongs to nobody: the next call finds out.
+    client.onerror = () => {};
+    client.onclose = () => this.drop(live);
+    const limits = { timeout: connectTimeoutMs };
+    const { transport, said } = await this.makeTransport();
+    try {
+      await client.connect(transport, limits);
+      await listed(live, limits);
+    } catch (error) {
+      await client.close().catch(() => {});
+      throw this.failed(`cannot be reached: ${messageOf(error)}${said()}`, error);
+    }
+    this.live = live;
+    return live;
+  }
+
+  /** `said`: what a program wrote to its standard error, which mostly tells why it did not start. */
+  private async makeTransport(): Promise<{ transport: Transport; said: () => string }> {
+    const silent = () => '';
+    if (this.transport) return { transport: this.transport(), said: silent };
+    const { command, args = [], env = {}, cwd, url } = this.settings;
+    if (url !== undefined) {
+      const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
+      const requestInit = { headers: { ...this.headers } };
+      return {
+        transport: new StreamableHTTPClientTransport(new URL(String(url)), { requestInit }),
+        said: silent,
+      };
+    }
+    const { StdioClientTransport, getDefaultEnvironment } = await import(
+      '@modelcontextprotocol/client/stdio'
+    );
+    const transport = new StdioClientTransport({
+      command: command!,
+      args: [...args],
+      env: { ...getDefaultEnvironment(), ...env },
+      stderr: 'pipe',
+      ...(cwd !== undefined && { cwd }),
+    });
+    let tail = '';
+    transport.stderr?.on('data', (chunk) => {
+      tail = (tail + chunk).slice(-MAX_SAID);
+    });
+    return { transport, said: () => (tail.trim() === '' ? '' : `\nIt said: ${tail.trim()}`) };
+  }
+
+  /** The next call connects again. */
+  private drop(live: Live | undefined): void {
+    if (live === undefined || this.live !== live) return;
+    this.live = undefined;
+    this.opening = undefined;
+    void live.client.close().catch(() => {});
+  }
+
+  private failed(what: string, cause?: unknown): AlliumError {
+    const { name } = this.settings;
+    return new AlliumError('MCP_UNAVAILABLE', `MCP server "${name}" ${what}`, {
+      cause,
+      data: { server: name },
+    });
+  }
+}
+
+/** What the server offers. A list that it called outdated is fetched again. */
+function listed(live: Live, limits: { timeout?: number } = {}): Promise<readonly ServerTool[]> {
+  live.list ??= live.client.listTools(undefined, { ...limits, cacheMode: 'refresh' }).then(
+    ({ tools }) => tools,
+    (error) => {
+      live.list = undefined;
+      throw error;
+    },
+  );
+  return live.list;
+}
+
+interface InputRequired {
+  readonly resultType?: string;
+  readonly inputRequests?: Record<
+    string,
+    { readonly method: string; readonly params?: Record<string, unknown> }
+  >;
+  readonly requestState?: string;
+}
+
+/** HTTP 404 for a request with a session id: the protocol tells clients to begin a new session. */
+function forgotSession(error: unknown): boolean {
+  const { data, status } = (error ?? {}) as { data?: { status?: unknown }; status?: unknown };
+  return (data?.status ?? status) === 404;
+}

@@ -1,0 +1,68 @@
+/** A server's question to the person behind a run, and their decision as its answer. */
+
+import { AlliumError, type Decision, type Request } from 'allium';
+import { isRecord } from 'allium/kit';
+
+export function elicitationRequest(server: string, tool: string, params: Record<string, unknown>): Request {
+  const { message, requestedSchema, url } = params;
+  return {
+    title: `MCP server "${server}" asks: ${String(message)}`,
+    details: {
+      server,
+      tool,
+      message: String(message),
+      ...(requestedSchema !== undefined && { schema: requestedSchema }),
+      ...(url !== undefined && { url }),
+    },
+  };
+}
+
+/**
+ * `edit` brings the fields of the form, `respond` its only field or all of them as JSON, `approve` sends the form with its
+ * defaults (or says that an address was visited), `reject` declines.
+ */
+export function elicitationAnswer(
+  decision: Decision,
+  { requestedSchema, url }: Record<string, unknown>,
+): object {
+  if (decision.type === 'reject') return { action: 'decline' };
+  if (url !== undefined) return { action: 'accept' };
+  const fields = fieldsOf(requestedSchema);
+  if (decision.type === 'approve') return { action: 'accept', content: defaultsOf(fields) };
+  const content = decision.type === 'edit' ? decision.args : parsed(decision.text, fields);
+  if (!isRecord(content))
+    throw new AlliumError(
+      'MCP_ANSWER_INVALID',
+      `The answer to a form must be an object with ${Object.keys(fields).join(', ') || 'its fields'}: answer with { type: 'edit', args }.`,
+    );
+  return { action: 'accept', content };
+}
+
+type Fields = Record<string, { readonly type?: unknown; readonly default?: unknown }>;
+
+function fieldsOf(schema: unknown): Fields {
+  const { properties } = (isRecord(schema) ? schema : {}) as { properties?: unknown };
+  return (isRecord(properties) ? properties : {}) as Fields;
+}
+
+function defaultsOf(fields: Fields): object {
+  const given = Object.entries(fields).filter(([, field]) => field.default !== undefined);
+  return Object.fromEntries(given.map(([name, field]) => [name, field.default]));
+}
+
+/** People answer a question with one field in plain words. */
+function parsed(text: string, fields: Fields): unknown {
+  const [only, ...others] = Object.entries(fields);
+  if (only && others.length === 0) return { [only[0]]: typed(text, only[1].type) };
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function typed(text: string, type: unknown): unknown {
+  if (type === 'number' || type === 'integer') return Number(text);
+  if (type === 'boolean') return /^(?:true|yes|y|1)$/i.test(text.trim());
+  return text;
+}

@@ -1,0 +1,265 @@
+/** The middleware that offers the tools of one MCP server. */
+
+import type { fromJsonSchema, Tool as ServerTool, Transport } from '@modelcontextprotocol/client';
+import {
+  AlliumError,
+  type Context,
+  defineState,
+  isControl,
+  type Middleware,
+  type ModelContext,
+  type Tool,
+  type ToolCall,
+  type ToolContext,
+} from 'allium';
+import { safeErrorMessage, wasToolOffered } from 'allium/kit';
+import { Connection } from './connection.js';
+import { checkUnchanged } from './fingerprint.js';
+import { checkMcpOptions, type Headers, isTextRecord, type McpOptions, type Settings } from './options.js';
+import { type McpTool, type Offer, type OfferedTool, offerOf } from './tools.js';
+
+/** The state of a server, for people. */
+export interface McpState {
+  readonly server: string;
+  readonly connected: boolean;
+  readonly tools: readonly McpTool[];
+  /** Tools of the server that are not offered, and why. */
+  readonly leftOut: readonly { readonly name: string; readonly why: string }[];
+}
+
+export interface Mcp extends Middleware {
+  /** Connects now, and not when a run first needs it: `explain()` then shows the tools. Rejects with `MCP_UNAVAILABLE`. */
+  connect(): Promise<McpState>;
+  /** What is known of the server without asking it. */
+  readonly status: McpState;
+  /** Ends all connections, and the program that `command` started. */
+  close(): Promise<void>;
+}
+
+/** Which fingerprint each tool had when it was first offered in a session, by the server's name for it. */
+type Seen = Readonly<Record<string, string>>;
+
+/**
+ * Offers the tools of an MCP server to the model. It connects when a run first needs it, and again after the connection
+ * was lost.
+ *
+ * @example
+ * const files = mcp({ name: 'files', command: 'npx', args: ['-y', '@modelcontextprotocol/server-filesystem', '.'] });
+ */
+export function mcp(options: McpOptions): Mcp {
+  return mcpOver(options);
+}
+
+/** The same over a transport that is given, for tests. */
+export function mcpOver(options: McpOptions, transport?: () => Transport): Mcp {
+  const settings = checkMcpOptions(options);
+  const { name, elicitation, sampling } = settings;
+  const seen = defineState<Seen>({ name: 'seen', scope: 'session', initial: {} });
+  const servers = new Servers(settings, transport);
+  return {
+    name: `mcp-${name}`,
+    state: [seen],
+    suspends: elicitation,
+    runOptions: ['mcp'],
+    ...(sampling && { extraLlmCalls: () => [sampling] }),
+    get brings() {
+      return servers.known.tools.map((tool) => tool.name);
+    },
+    hazards: () => servers.hazards(),
+
+    // A rule and no layer: calls that other middleware make for themselves are not given these tools.
+    async transformSystemPrompt(prompt: string, ctx: ModelContext) {
+      const tools = await offeredIn(ctx);
+      if (tools.length > 0) ctx.tools = joined(ctx.tools, tools);
+      return prompt;
+    },
+    resolveToolCall: (call: ToolCall, ctx: ToolContext) => reopened(call, ctx),
+
+    async connect() {
+      await servers.offer(await servers.plain());
+      return servers.status;
+    },
+    get status() {
+      return servers.status;
+    },
+    close: () => servers.close(),
+  };
+
+  /** The tools for this run. The session remembers how each was described when it was first offered. */
+  async function offeredIn(ctx: Context): Promise<readonly OfferedTool[]> {
+    const offer = await servers.offerTo(ctx);
+    if (!offer) return [];
+    const { tools, leftOut } = offer;
+    const known = ctx.state.get(seen);
+    for (const { serverName, fingerprint } of tools)
+      checkUnchanged(
+        settings,
+        serverName,
+        fingerprint,
+        Object.hasOwn(known, serverName) ? known[serverName] : undefined,
+      );
+    if (tools.every(({ serverName, fingerprint }) => known[serverName] === fingerprint)) return tools;
+    for (const { name: left, why } of leftOut) ctx.note(`left out tool "${left}": ${why}`);
+    const now = Object.fromEntries(tools.map(({ serverName, fingerprint }) => [serverName, fingerprint]));
+    ctx.state.update(seen, (before) => ({ ...before, ...now }));
+    return tools;
+  }
+
+  /**
+   * Calls that are still open after a resume: the kernel does not know tools that were added to a request before it. One
+   * that was not offered then was taken out of the request on purpose.
+   */
+  async function reopened(
+    call: ToolCall,
+    ctx: ToolContext,
+  ): Promise<{ toolCall: ToolCall; tool: Tool } | undefined> {
+    if (ctx.tool || !call.name.startsWith(settings.prefix) || !wasToolOffered(ctx, call.name))
+      return undefined;
+    const offer = await offeredIn(ctx);
+    const found = offer.find((one) => one.name === call.name);
+    return found && { toolCall: call, tool: found.tool };
+  }
+}
+
+/** Lists of tools are joined once, so that a request with the same tools has the same list. */
+const joins = new WeakMap<readonly Tool[], WeakMap<readonly OfferedTool[], readonly Tool[]>>();
+
+function joined(base: readonly Tool[], offered: readonly OfferedTool[]): readonly Tool[] {
+  const known = joins.get(base) ?? new WeakMap<readonly OfferedTool[], readonly Tool[]>();
+  joins.set(base, known);
+  const list = known.get(offered) ?? Object.freeze([...base, ...offered.map(({ tool }) => tool)]);
+  known.set(offered, list);
+  return list;
+}
+
+/** The connections to one server: one for each set of headers. */
+class Servers {
+  private readonly connections = new Map<string, Connection>();
+  private readonly offers = new WeakMap<readonly ServerTool[], Offer>();
+  /** What was offered last. */
+  known: Offer = { tools: [], leftOut: [] };
+
+  constructor(
+    private readonly settings: Settings,
+    private readonly transport: (() => Transport) | undefined,
+  ) {}
+
+  /** Undefined where the server cannot be reached and need not be. */
+  async offerTo(ctx: Context): Promise<Offer | undefined> {
+    const connection = this.connection(await this.headersFor(ctx));
+    try {
+      return await untilAborted(this.offer(connection), ctx.signal);
+    } catch (error) {
+      if (!this.settings.optional || isControl(error) || ctx.signal.aborted) throw error;
+      ctx.note(`goes on without its tools: ${safeErrorMessage(error, ctx)}`);
+      return undefined;
+    }
+  }
+
+  async offer(connection: Connection): Promise<Offer> {
+    const { fromJsonSchema: schemaOf } = await import('@modelcontextprotocol/client');
+    const listed = await connection.tools();
+    this.known = this.offers.get(listed) ?? this.make(listed, connection, schemaOf);
+    return this.known;
+  }
+
+  private make(
+    listed: readonly ServerTool[],
+    connection: Connection,
+    schemaOf: typeof fromJsonSchema,
+  ): Offer {
+    const offer = offerOf(listed, connection, this.settings, schemaOf);
+    this.offers.set(listed, offer);
+    return offer;
+  }
+
+  /** The connection for nobody in particular. */
+  async plain(): Promise<Connection> {
+    const { headers, name } = this.settings;
+    if (typeof headers === 'function')
+      throw new AlliumError(
+        'INVALID_OPTION',
+        `\`headers\` of MCP server "${name}" are made for each run, so it cannot be connected without one.`,
+      );
+    return this.connection(headers ?? {});
+  }
+
+  private async headersFor(ctx: Context): Promise<Headers> {
+    const { headers = {}, name } = this.settings;
+    if (typeof headers !== 'function') return headers;
+    const made = await headers(ctx);
+    if (!isTextRecord(made))
+      throw new AlliumError(
+        'INVALID_OPTION',
+        `\`headers\` of MCP server "${name}" must return an object of texts.`,
+      );
+    return made;
+  }
+
+  private connection(headers: Headers): Connection {
+    const key = JSON.stringify(Object.entries(headers).sort());
+    const found = this.connections.get(key) ?? new Connection(this.settings, headers, this.transport);
+    // Set anew, so that the first one is the one not used for longest.
+    this.connections.delete(key);
+    this.connections.set(key, found);
+    if (this.connections.size > this.settings.maxConnections) {
+      const [oldest, connection] = this.connections.entries().next().value!;
+      this.connections.delete(oldest);
+      void connection.close();
+    }
+    return found;
+  }
+
+  get status(): McpState {
+    const { tools, leftOut } = this.known;
+    return {
+      server: this.settings.name,
+      connected: [...this.connections.values()].some(({ isOpen }) => isOpen),
+      tools: tools.map(({ tool: _, ...told }) => told),
+      leftOut,
+    };
+  }
+
+  *hazards() {
+    const { name, pins } = this.settings;
+    const { tools } = this.known;
+    if (pins) return;
+    yield {
+      id: 'untrusted-tools',
+      message:
+        tools.length === 0
+          ? `MCP server "${name}" describes its tools itself, and is not connected yet.`
+          : `MCP server "${name}" describes its tools itself:${tools.map((tool) => `\n      ${tool.name} (${tool.fingerprint}): ${shortened(tool.description)}`).join('')}`,
+      fix:
+        tools.length === 0
+          ? 'Call connect() of it first to see them here.'
+          : 'Read what they say, for the model will. Name the fingerprints in `pins` to be sure that they stay so.',
+    };
+  }
+
+  async close(): Promise<void> {
+    const all = [...this.connections.values()];
+    this.connections.clear();
+    await Promise.all(all.map((connection) => connection.close()));
+  }
+}
+
+function shortened(description: string): string {
+  const line = description.replace(/\s+/g, ' ').trim();
+  return line.length > 160 ? `${line.slice(0, 160)}…` : line;
+}
+
+/** Connecting goes on for others when one run is aborted. */
+async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted();
+  let stop = () => {};
+  const aborted = new Promise<never>((_, reject) => {
+    stop = () => reject(signal.reason);
+    signal.addEventListener('abort', stop, { once: true });
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener('abort', stop);
+  }
+}

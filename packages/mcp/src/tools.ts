@@ -1,0 +1,176 @@
+/** A server's tools as tools of an agent: names, descriptions, schemas, results. */
+
+import type { CallToolResult, fromJsonSchema, Tool as ServerTool } from '@modelcontextprotocol/client';
+import {
+  type Decision,
+  type StandardSchema,
+  type Tool,
+  type ToolContent,
+  type ToolContext,
+  type ToolResult,
+  tool,
+  toolResult,
+} from 'allium';
+import { messageOf } from 'allium/kit';
+import type { CallHooks, Connection } from './connection.js';
+import { elicitationAnswer, elicitationRequest } from './elicitation.js';
+import { fingerprintOf, sha256 } from './fingerprint.js';
+import type { Settings } from './options.js';
+import { samplingRequest, samplingResult } from './sampling.js';
+
+/** A tool as the server describes it. The description and the schema are the server's own words: don't trust them. */
+export interface McpTool {
+  /** What the model calls it. */
+  readonly name: string;
+  /** What the server calls it. */
+  readonly serverName: string;
+  /** As the model is shown it: cut, and without invisible characters. */
+  readonly description: string;
+  /** Changes when the server describes the tool or its arguments otherwise. */
+  readonly fingerprint: string;
+}
+
+export interface OfferedTool extends McpTool {
+  readonly tool: Tool;
+}
+
+/** What a list of tools comes to, and why others of the server were left out. */
+export interface Offer {
+  readonly tools: readonly OfferedTool[];
+  readonly leftOut: readonly { readonly name: string; readonly why: string }[];
+}
+
+export function offerOf(
+  listed: readonly ServerTool[],
+  connection: Connection,
+  settings: Settings,
+  schemaOf: typeof fromJsonSchema,
+): Offer {
+  const tools = new Map<string, OfferedTool>();
+  const leftOut: { name: string; why: string }[] = [];
+  for (const one of listed) {
+    const { only, except, pins, maxTools } = settings;
+    if ((only && !only.includes(one.name)) || except?.includes(one.name)) continue;
+    const why = (() => {
+      if (pins && !Object.hasOwn(pins, one.name)) return 'it is not among the `pins`';
+      if (tools.size >= maxTools) return `there are more than ${maxTools} tools (\`maxTools\`)`;
+      const name = toolName(settings.prefix, one.name);
+      if (tools.has(name)) return `another tool is called "${name}" too`;
+      try {
+        tools.set(name, offered(name, one, connection, settings, schemaOf));
+      } catch (error) {
+        return messageOf(error);
+      }
+      return undefined;
+    })();
+    if (why !== undefined) leftOut.push({ name: one.name, why });
+  }
+  return { tools: [...tools.values()], leftOut };
+}
+
+function offered(
+  name: string,
+  listed: ServerTool,
+  connection: Connection,
+  settings: Settings,
+  schemaOf: typeof fromJsonSchema,
+): OfferedTool {
+  const { inputSchema, annotations } = listed;
+  const size = JSON.stringify(inputSchema).length;
+  if (size > settings.maxSchemaChars)
+    throw new Error(
+      `its schema has ${size} characters of JSON (\`maxSchemaChars\` is ${settings.maxSchemaChars})`,
+    );
+  const description = plainText(listed.description ?? listed.title ?? '', settings.maxDescriptionChars);
+  const made = tool({
+    name,
+    description,
+    // Its types name the dialects of JSON Schema, ours don't.
+    input: schemaOf(inputSchema as never) as StandardSchema<Record<string, unknown>>,
+    idempotent: annotations?.idempotentHint === true || annotations?.readOnlyHint === true,
+    timeoutMs: settings.timeoutMs,
+    tags: ['mcp', ...(annotations?.destructiveHint === true ? ['destructive'] : [])],
+    execute: (args, ctx) => execute(connection, listed, args, ctx, settings),
+  });
+  return { name, serverName: listed.name, description, fingerprint: fingerprintOf(listed), tool: made };
+}
+
+async function execute(
+  connection: Connection,
+  listed: ServerTool,
+  args: Record<string, unknown>,
+  ctx: ToolContext,
+  settings: Settings,
+): Promise<ToolResult> {
+  const hooks: CallHooks = {
+    signal: ctx.signal,
+    progress({ progress, total, message }) {
+      const share = total === undefined ? `${progress}` : `${progress} of ${total}`;
+      void ctx.update(message ? `${message} (${share})` : share, {
+        progress,
+        ...(total !== undefined && { total }),
+      });
+    },
+    async elicit(params) {
+      const decision: Decision = await ctx.suspend(elicitationRequest(settings.name, listed.name, params));
+      return elicitationAnswer(decision, params);
+    },
+    async sample(params) {
+      const model = settings.sampling!;
+      return samplingResult(await ctx.generate(model, samplingRequest(params)), model);
+    },
+  };
+  return resultOf(await connection.call(listed, args, hooks));
+}
+
+/** At most 64 letters, digits, `_` and `-`. A name that had to be shortened ends with a few letters of its hash. */
+export function toolName(prefix: string, name: string): string {
+  const plain = (prefix + name).replace(/[^\w-]/g, '_');
+  return plain.length <= 64 ? plain : `${plain.slice(0, 55)}_${sha256(name).slice(0, 8).replace(/\W/g, '_')}`;
+}
+
+/** Without control characters and characters that are not seen, such as those that reverse or hide text. */
+export function plainText(text: string, maxChars: number): string {
+  const seen = text.replace(/[^\P{C}\n\t]|[\p{Default_Ignorable_Code_Point}]/gu, '');
+  return seen.length <= maxChars
+    ? seen
+    : `${seen.slice(0, maxChars)} … (cut, ${seen.length - maxChars} characters more)`;
+}
+
+/** What a tool of a server returned, as a result: text, images and files for the model, structured content as details. */
+export function resultOf({ content = [], structuredContent, isError = false }: CallToolResult): ToolResult {
+  const parts = content.map(partOf);
+  if (parts.length === 0 && structuredContent !== undefined)
+    parts.push(text(JSON.stringify(structuredContent)));
+  return toolResult({
+    content: parts.length > 0 ? parts : '(no output)',
+    isError,
+    ...(structuredContent !== undefined && { details: structuredContent }),
+  });
+}
+
+function partOf(part: CallToolResult['content'][number]): ToolContent {
+  switch (part.type) {
+    case 'text':
+      return text(part.text);
+    case 'image':
+      return { type: 'image', data: part.data, mimeType: part.mimeType };
+    case 'audio':
+      return { type: 'file', data: part.data, mimeType: part.mimeType };
+    case 'resource': {
+      const { resource } = part;
+      if ('text' in resource) return text(`${resource.uri}\n${resource.text}`);
+      return { type: 'file', data: resource.blob, mimeType: resource.mimeType ?? 'application/octet-stream' };
+    }
+    case 'resource_link':
+      return text(
+        `${part.title ?? part.name}: ${part.uri}${part.description ? `\n${part.description}` : ''}`,
+      );
+    default:
+      return text(JSON.stringify(part));
+  }
+}
+
+function text(value: string): ToolContent {
+  return { type: 'text', text: value };
+}
