@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -6,7 +6,7 @@ import { type Mcp, type McpOptions, mcp } from '@allium/mcp';
 import { InMemoryTransport, type Transport } from '@modelcontextprotocol/client';
 import { Agent, memoryStore, type RunResult, textOf } from 'allium';
 import { approval, ask } from 'allium/middleware/approval';
-import { collect, scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
+import { scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
 import { afterEach, describe, expect, it } from 'vitest';
 import { mcpOver } from './mcp.js';
 
@@ -105,8 +105,11 @@ describe('mcp()', () => {
 
   it.each([program, fixtureServer])('shows progress as updates of the call (%o)', async (make) => {
     const { agent } = calling(make(), call('steps'));
-    const { events } = await collect(agent.stream('go'));
-    const updates = events.flatMap((event) => (event.type === 'tool_execution_update' ? [event] : []));
+    const updates: object[] = [];
+    for await (const event of agent.stream('go')) {
+      if (event.type !== 'tool_execution_update') continue;
+      if (updates.push(event) === 2) appendFileSync(log, 'seen\n');
+    }
     expect(updates).toMatchObject([
       { update: [{ text: 'step (1 of 2)' }], details: { progress: 1, total: 2 } },
       { update: [{ text: 'step (2 of 2)' }], details: { progress: 2, total: 2 } },
