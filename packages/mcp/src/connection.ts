@@ -15,6 +15,8 @@ import { Questions } from './questions.js';
 
 /** How the questions of a server are answered while one of its tools is called. */
 export interface CallHooks {
+  /** The same for every attempt of this call. The server is told it as `_meta['allium/idempotencyKey']`. */
+  readonly key: string;
   readonly signal: AbortSignal;
   progress(progress: { progress: number; total?: number | undefined; message?: string | undefined }): void;
   /** Answers `elicitation/create`. What it throws ends the call. */
@@ -26,6 +28,7 @@ export interface CallHooks {
 /** A call under way. `ended` is what a hook threw: it ends the call whatever the server goes on to say. */
 interface Call {
   readonly hooks: CallHooks;
+  readonly tool: ServerTool;
   readonly abort: AbortController;
   ended?: { readonly error: unknown };
 }
@@ -33,10 +36,12 @@ interface Call {
 interface Live {
   readonly client: Client;
   readonly questions: Questions<Call>;
+  readonly calls: Map<string, Call>;
   /** The list of its tools; undefined once the server has called it outdated. */
   list: Promise<readonly ServerTool[]> | undefined;
 }
 
+const KEY = 'allium/idempotencyKey';
 /** Node's timers take no more; calls have the time limit of their tool. */
 const NO_LIMIT = 2 ** 31 - 1;
 const MAX_ROUNDS = 20;
@@ -112,7 +117,8 @@ export class Connection {
     hooks: CallHooks,
   ): Promise<CallToolResult> {
     const { client, questions } = live;
-    const call: Call = { hooks, abort: new AbortController() };
+    const call: Call = { hooks, tool, abort: new AbortController() };
+    live.calls.set(hooks.key, call);
     const signal = AbortSignal.any([hooks.signal, call.abort.signal]);
     const options = {
       signal,
@@ -123,7 +129,8 @@ export class Connection {
     };
     questions.begin(call);
     try {
-      let params: Record<string, unknown> = { name: tool.name, arguments: args };
+      const asked = { name: tool.name, arguments: args, _meta: { [KEY]: hooks.key } };
+      let params: Record<string, unknown> = asked;
       for (let round = 1; ; round++) {
         const result = (await client.callTool(params as never, options)) as CallToolResult & InputRequired;
         if (result.resultType !== 'input_required') return result;
@@ -132,20 +139,15 @@ export class Connection {
             'MCP_FAILED',
             `Tool "${tool.name}" still asked for input after ${MAX_ROUNDS} answers.`,
           );
-        params = { name: tool.name, arguments: args, ...(await this.respond(result, call)) };
+        params = { ...asked, ...(await this.respond(result, call)) };
       }
     } catch (error) {
       if (call.ended) throw call.ended.error;
       hooks.signal.throwIfAborted();
-      if ((error as { code?: unknown }).code !== 'CONNECTION_CLOSED') throw error;
-      const { name } = this.settings;
-      throw new AlliumError(
-        'MCP_CONNECTION_LOST',
-        `MCP server "${name}" went away during the call of "${tool.name}". Nobody knows whether it ran.`,
-        { cause: error, data: { server: name, tool: tool.name } },
-      );
+      throw (error as { code?: unknown }).code === 'CONNECTION_CLOSED' ? this.lost(tool, error) : error;
     } finally {
       questions.end(call);
+      live.calls.delete(hooks.key);
     }
   }
 
@@ -165,10 +167,20 @@ export class Connection {
       if (method === 'roots/list') return { roots: [] };
       throw new AlliumError('MCP_FAILED', `The server asks for "${method}", which it may not.`);
     } catch (error) {
-      call.ended ??= { error };
-      call.abort.abort(error);
+      this.end(call, error);
       throw error;
     }
+  }
+
+  private end(call: Call, error: unknown): void {
+    call.ended ??= { error };
+    call.abort.abort(error);
+  }
+
+  private lost({ name: tool }: ServerTool, cause?: unknown): AlliumError {
+    const { name: server } = this.settings;
+    const message = `MCP server "${server}" went away during the call of "${tool}". Nobody knows whether it ran.`;
+    return new AlliumError('MCP_CONNECTION_LOST', message, { cause, data: { server, tool } });
   }
 
   private open(): Promise<Live> {
@@ -196,7 +208,7 @@ export class Connection {
       listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged } },
     };
     const client = new Client({ name: 'allium', version: '0.1.0' }, options);
-    const live: Live = { client, questions: new Questions(), list: undefined };
+    const live: Live = { client, questions: new Questions(), calls: new Map(), list: undefined };
     for (const method of ['elicitation/create', 'sampling/createMessage'] as const) {
       const allowed = method === 'elicitation/create' ? elicitation : sampling;
       if (allowed)
@@ -213,6 +225,7 @@ export class Connection {
     client.onclose = () => this.drop(live);
     const limits = { timeout: connectTimeoutMs };
     const { transport, said } = await this.makeTransport();
+    this.watchStreams(transport, live);
     try {
       await client.connect(transport, limits);
       await listed(live, limits);
@@ -222,6 +235,22 @@ export class Connection {
     }
     this.live = live;
     return live;
+  }
+
+  /**
+   * Over HTTP each call has a stream of its own, and the library does not notice when it is cut off for good: the call
+   * would wait for its time limit. Where the result has come, ending the call changes nothing.
+   */
+  private watchStreams(transport: Transport, live: Live): void {
+    const send = transport.send.bind(transport);
+    transport.send = (message, options) => {
+      const { _meta } = ((message as { params?: unknown }).params ?? {}) as {
+        _meta?: Record<string, string>;
+      };
+      const call = live.calls.get(_meta?.[KEY] ?? '');
+      if (!call) return send(message, options);
+      return send(message, { ...options, onRequestStreamEnd: () => this.end(call, this.lost(call.tool)) });
+    };
   }
 
   /** `said`: what a program wrote to its standard error, which mostly tells why it did not start. */
@@ -292,8 +321,8 @@ interface InputRequired {
   readonly requestState?: string;
 }
 
-/** HTTP 404 for a request with a session id: the protocol tells clients to begin a new session. */
+/** The server does not know the session any more: the protocol says 404, some servers say 400 and name the session. */
 function forgotSession(error: unknown): boolean {
-  const { data, status } = (error ?? {}) as { data?: { status?: unknown }; status?: unknown };
-  return (data?.status ?? status) === 404;
+  const { data, message } = (error ?? {}) as { data?: { status?: unknown }; message?: string };
+  return data?.status === 404 || (data?.status === 400 && /session/i.test(message ?? ''));
 }

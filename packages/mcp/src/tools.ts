@@ -103,6 +103,7 @@ async function execute(
   settings: Settings,
 ): Promise<ToolResult> {
   const hooks: CallHooks = {
+    key: ctx.idempotencyKey,
     signal: ctx.signal,
     progress({ progress, total, message }) {
       const share = total === undefined ? `${progress}` : `${progress} of ${total}`;

@@ -1,0 +1,193 @@
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { Agent, type Middleware, tool } from 'allium';
+import { objectInput } from 'allium/kit';
+import { approval } from 'allium/middleware/approval';
+import { scriptedModel, text, toolCalls } from 'allium/testing';
+import { describe, expect, it } from 'vitest';
+import { type McpServerOptions, mcpServer } from './server.js';
+
+const paid: number[] = [];
+const pay = tool({
+  name: 'pay',
+  description: 'Pays.',
+  input: objectInput<{ amount: string }>({ amount: { type: 'text', description: 'How much.' } }),
+  execute: ({ amount }) => `paid ${paid.push(Number(amount))}`,
+});
+
+function agentWith(middleware: Middleware[] = [], answers = [text('Hello.')]): Agent {
+  return new Agent({ model: scriptedModel(answers, { repeat: true }), tools: [pay], middleware });
+}
+
+/** A client of the official library that talks to the server by HTTP requests, without a network. */
+async function clientOf(options: McpServerOptions, answer?: object, headers: Record<string, string> = {}) {
+  const server = mcpServer(options);
+  const client = new Client(
+    { name: 'test', version: '1' },
+    { versionNegotiation: { mode: 'auto' }, ...(answer && { capabilities: { elicitation: { form: {} } } }) },
+  );
+  const asked: string[] = [];
+  if (answer)
+    client.setRequestHandler('elicitation/create', (request) => {
+      asked.push(request.params.message);
+      return answer as never;
+    });
+  const transport = new StreamableHTTPClientTransport(new URL('http://127.0.0.1/mcp'), {
+    fetch: (url, init) => server.fetch(new Request(url, init as RequestInit)),
+    requestInit: { headers },
+  });
+  await client.connect(transport);
+  return { client, asked, server };
+}
+
+const description = 'Helps.';
+const asking = () =>
+  agentWith([approval()], [toolCalls({ name: 'pay', args: { amount: '5' } }), text('Paid.')]);
+
+describe('mcpServer()', () => {
+  it('makes each agent a tool', async () => {
+    const agents = {
+      help: { agent: agentWith(), description },
+      more: { agent: agentWith(), description: 'More.' },
+    };
+    const { client } = await clientOf({ agents, authorize: 'none' });
+    expect((await client.listTools()).tools.map(({ name, description }) => [name, description])).toEqual([
+      ['help', 'Helps.'],
+      ['more', 'More.'],
+    ]);
+    expect(await client.callTool({ name: 'help', arguments: { message: 'Hi' } })).toMatchObject({
+      content: [{ type: 'text', text: 'Hello.' }],
+    });
+  });
+
+  it('goes on with a conversation by its name', async () => {
+    const agent = agentWith();
+    const { client } = await clientOf({ agents: { help: { agent, description } }, authorize: 'none' });
+    for (const message of ['one', 'two'])
+      await client.callTool({ name: 'help', arguments: { message, session: 's' } });
+    expect(await agent.session('s').messages()).toHaveLength(4);
+  });
+
+  it('reports progress', async () => {
+    const agent = agentWith([], [toolCalls({ name: 'pay', args: { amount: '1' } }), text('Done.')]);
+    const { client } = await clientOf({ agents: { help: { agent, description } }, authorize: 'none' });
+    const seen: unknown[] = [];
+    await client.callTool(
+      { name: 'help', arguments: { message: 'Hi' } },
+      { onprogress: ({ message }) => void seen.push(message) },
+    );
+    expect(seen).toContain('turn 1');
+    expect(seen).toContain('calls pay');
+  });
+
+  it('aborts the run when the call is cancelled', async () => {
+    let aborted: () => void = () => {};
+    const ended = new Promise<void>((resolve) => {
+      aborted = resolve;
+    });
+    let begun: () => void = () => {};
+    const started = new Promise<void>((resolve) => {
+      begun = resolve;
+    });
+    const wait: Middleware = {
+      name: 'wait',
+      wrapModel(ctx) {
+        begun();
+        return new Promise((_, reject) =>
+          ctx.signal.addEventListener('abort', () => {
+            aborted();
+            reject(ctx.signal.reason);
+          }),
+        );
+      },
+    };
+    const { client } = await clientOf({
+      agents: { help: { agent: agentWith([wait]), description } },
+      authorize: 'none',
+    });
+    const abort = new AbortController();
+    const call = client.callTool({ name: 'help', arguments: { message: 'Hi' } }, { signal: abort.signal });
+    call.catch(() => {});
+    await started;
+    abort.abort();
+    await expect(call).rejects.toThrow();
+    await ended;
+  });
+
+  it.each([
+    [{ action: 'accept', content: { decision: 'approve' } }, 'Paid.', 1],
+    [{ action: 'accept', content: { decision: 'reject' } }, 'Paid.', 0],
+    [{ action: 'decline' }, 'Paid.', 0],
+  ])('puts questions to the user of the client: %j', async (answer, wanted, payments) => {
+    paid.length = 0;
+    const { client, asked } = await clientOf(
+      { agents: { help: { agent: asking(), description } }, authorize: 'none' },
+      answer,
+    );
+    const result = await client.callTool({ name: 'help', arguments: { message: 'Pay 5' } });
+    expect(result).toMatchObject({ content: [{ text: wanted }] });
+    expect(asked).toEqual([expect.stringContaining('May "pay" be called with {"amount":"5"}?')]);
+    expect(paid).toHaveLength(payments);
+  });
+
+  it('says so where the client cannot ask', async () => {
+    paid.length = 0;
+    const { client } = await clientOf({
+      agents: { help: { agent: asking(), description } },
+      authorize: 'none',
+    });
+    const result = await client.callTool({ name: 'help', arguments: { message: 'Pay 5' } });
+    expect(result).toMatchObject({
+      isError: true,
+      content: [{ text: expect.stringContaining('cannot ask its user') }],
+    });
+    expect(paid).toEqual([]);
+  });
+
+  it('keeps the sessions of tenants apart, and tells nothing of those of others', async () => {
+    const agents = { help: { agent: agentWith(), description } };
+    const authorize = (request: Request) => ({ tenant: request.headers.get('x-tenant') ?? 'nobody' });
+    const a = await clientOf({ agents, authorize }, undefined, { 'x-tenant': 'a' });
+    const b = await clientOf({ agents, authorize }, undefined, { 'x-tenant': 'b' });
+    const call = { name: 'help', arguments: { message: 'Hi', session: 's' } };
+    expect(await a.client.callTool(call)).toMatchObject({ content: [{ text: 'Hello.' }] });
+    expect(await b.client.callTool(call)).toMatchObject({
+      isError: true,
+      content: [{ text: 'The agent could not answer (INVALID_REQUEST).' }],
+    });
+  });
+
+  it('refuses requests that are not authorized', async () => {
+    const server = mcpServer({
+      agents: { help: { agent: agentWith(), description } },
+      authorize: () => new Response('no', { status: 401 }),
+    });
+    expect((await server.fetch(new Request('http://127.0.0.1/mcp', { method: 'POST' }))).status).toBe(401);
+    const open = mcpServer({ agents: { help: { agent: agentWith(), description } } });
+    await expect(open.fetch(new Request('http://127.0.0.1/mcp'))).rejects.toThrow('authorize');
+  });
+
+  it('tells the code of a failure, and nothing of what is inside', async () => {
+    const broken: Middleware = {
+      name: 'broken',
+      beforeModel() {
+        throw new Error('password is 12345');
+      },
+    };
+    const { client } = await clientOf({
+      agents: { help: { agent: agentWith([broken]), description } },
+      authorize: 'none',
+    });
+    expect(await client.callTool({ name: 'help', arguments: { message: 'Hi' } })).toMatchObject({
+      isError: true,
+      content: [{ text: 'The agent could not answer (MIDDLEWARE_ERROR).' }],
+    });
+  });
+
+  it.each([
+    [{ agents: {} }, 'Expected `agents` to be an object with at least one agent'],
+    [{ agents: { 'a b': {} } }, 'named with letters'],
+    [{ agents: { a: { agent: 5 } } }, 'Expected `agents.a` to be { agent, description }'],
+  ])('refuses options %#', (options, message) => {
+    expect(() => mcpServer(options as never)).toThrow(message);
+  });
+});

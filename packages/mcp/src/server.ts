@@ -1,0 +1,267 @@
+/** An agent as an MCP server, over standard input and output or HTTP: `@allium/mcp/server`. */
+
+import { randomBytes, randomUUID } from 'node:crypto';
+import {
+  type CallToolResult,
+  createMcpHandler,
+  createRequestStateCodec,
+  fromJsonSchema,
+  type InputRequiredResult,
+  inputRequired,
+  inputResponse,
+  McpServer,
+  type McpServerFactory,
+  type ServerContext,
+} from '@modelcontextprotocol/server';
+import { type StdioServerHandle, serveStdio } from '@modelcontextprotocol/server/stdio';
+import { Agent, type Decision, type PendingRequest, RunError, type RunResult, type RunStream } from 'allium';
+import { checkFunction, checkInteger, checkOptions, invalidOption, isRecord } from 'allium/kit';
+
+export interface McpServerOptions {
+  /** The agents, by the names of the tools they become, each with what its tool is for. */
+  readonly agents: Readonly<Record<string, { readonly agent: Agent; readonly description: string }>>;
+  /** Name of the server. @default 'allium' */
+  readonly name?: string;
+  /** Version of the server. @default '1.0.0' */
+  readonly version?: string;
+  /**
+   * Whose request this is, for `fetch`: a tenant, or a `Response` that refuses it. `'none'` lets everybody in, as one tenant.
+   * Needed for `fetch`, ignored for `stdio`.
+   */
+  readonly authorize?: 'none' | ((request: Request) => Who | Response | Promise<Who | Response>);
+  /**
+   * Signs what a client keeps while a question is open: at least 32 bytes, the same in every process that serves the same
+   * clients. @default random, so that only this process can go on with its own questions
+   */
+  readonly key?: string | Uint8Array;
+  /** How long a person may take to answer a question, in milliseconds. @default 600000 */
+  readonly questionTimeoutMs?: number;
+}
+
+export interface Who {
+  readonly tenant?: string;
+}
+
+export interface AgentServer {
+  /** Serves this process's standard input and output, which nothing else may write to. */
+  stdio(): StdioServerHandle;
+  /** Serves one HTTP request: a handler for every server that speaks `Request` and `Response`. */
+  fetch(request: Request): Promise<Response>;
+  /** Ends the requests that are being served. */
+  close(): Promise<void>;
+}
+
+/** What a client hands back with its answers. */
+interface Waiting {
+  readonly session: string;
+  readonly tool: string;
+  readonly requests: readonly string[];
+}
+
+/**
+ * Makes each agent a tool of an MCP server. Progress is reported, cancelling the call aborts the run, and the questions of
+ * a suspended run are put to the client's user.
+ *
+ * @example
+ * const server = mcpServer({ agents: { research: { agent, description: 'Finds things out.' } } });
+ * server.stdio();
+ */
+export function mcpServer(options: McpServerOptions): AgentServer {
+  checkServerOptions(options);
+  const { agents, name = 'allium', version = '1.0.0', authorize, questionTimeoutMs = 600_000 } = options;
+  const codec = createRequestStateCodec<Waiting>({
+    key: options.key ?? randomBytes(32),
+    ttlSeconds: Math.ceil(questionTimeoutMs / 1000),
+    bind: (ctx) => tenantOf(ctx) ?? '',
+  });
+
+  const factory: McpServerFactory = () => {
+    const server = new McpServer(
+      { name, version },
+      {
+        capabilities: { tools: {} },
+        requestState: { verify: codec.verify },
+        inputRequired: { maxRounds: 100, roundTimeoutMs: questionTimeoutMs },
+      },
+    );
+    for (const [tool, { agent, description }] of Object.entries(agents))
+      server.registerTool(tool, { description, inputSchema: INPUT }, (args, ctx) =>
+        serve(server, tool, agent, args as Input, ctx),
+      );
+    return server;
+  };
+
+  async function serve(
+    server: McpServer,
+    tool: string,
+    agent: Agent,
+    args: Input,
+    ctx: ServerContext,
+  ): Promise<CallToolResult | InputRequiredResult> {
+    const waiting = ctx.mcpReq.requestState<Waiting>();
+    const tenant = tenantOf(ctx);
+    const id = waiting?.session ?? args.session ?? randomUUID();
+    const { signal } = ctx.mcpReq;
+    try {
+      const session = agent.session(id, tenant === undefined ? {} : { tenant });
+      const stream =
+        waiting && waiting.tool === tool
+          ? session.resumeStream({ answers: answersIn(ctx, waiting), signal })
+          : session.stream(args.message, { signal });
+      const result = await withProgress(stream, ctx);
+      if (result.status !== 'suspended') return told(result);
+      if (!canAsk(server))
+        return failed(`${questionsOf(result)}\nThis client cannot ask its user, so the run waits.`);
+      const requests = result.pending.map((pending) => pending.id);
+      return inputRequired({
+        inputRequests: Object.fromEntries(result.pending.map((pending) => [pending.id, questionOf(pending)])),
+        requestState: await codec.mint({ session: id, tool, requests }, ctx),
+      });
+    } catch (error) {
+      // What went wrong inside is nobody's business outside; its code is.
+      return failed(
+        `The agent could not answer (${error instanceof RunError ? error.code : codeOf(error)}).`,
+      );
+    }
+  }
+
+  const handler = createMcpHandler(factory);
+  return {
+    stdio: () => serveStdio(factory),
+    async fetch(request) {
+      if (authorize === undefined)
+        throw invalidOption('authorize', "a function that says whose request it is, or 'none'", authorize);
+      const who = authorize === 'none' ? {} : await authorize(request);
+      if (who instanceof Response) return who;
+      const { tenant } = who;
+      const extra = tenant === undefined ? {} : { tenant };
+      return handler.fetch(request, { authInfo: { token: '', clientId: tenant ?? '', scopes: [], extra } });
+    },
+    close: () => handler.close(),
+  };
+}
+
+interface Input {
+  readonly message: string;
+  readonly session?: string;
+}
+
+const INPUT = fromJsonSchema<Input>({
+  type: 'object',
+  properties: {
+    message: { type: 'string', description: 'What the agent is asked.' },
+    session: {
+      type: 'string',
+      description: 'Any name for a conversation: calls with the same name go on with it.',
+      minLength: 1,
+      maxLength: 200,
+    },
+  },
+  required: ['message'],
+  additionalProperties: false,
+});
+
+function checkServerOptions(options: McpServerOptions): void {
+  checkOptions('mcpServer', options, ['agents', 'name', 'version', 'authorize', 'key', 'questionTimeoutMs']);
+  const { agents, authorize, questionTimeoutMs = 1 } = options;
+  if (!isRecord(agents) || Object.keys(agents).length === 0)
+    throw invalidOption('agents', 'an object with at least one agent', agents);
+  for (const [tool, one] of Object.entries(agents)) {
+    if (!/^[\w.-]{1,64}$/.test(tool))
+      throw invalidOption('agents', 'named with letters, digits, "_", "-" and "."', tool);
+    if (!isRecord(one) || !(one.agent instanceof Agent) || typeof one.description !== 'string')
+      throw invalidOption(`agents.${tool}`, '{ agent, description }', one);
+  }
+  if (authorize !== undefined && authorize !== 'none') checkFunction('authorize', authorize);
+  checkInteger('questionTimeoutMs', questionTimeoutMs, 1);
+}
+
+function tenantOf(ctx: ServerContext): string | undefined {
+  return ctx.http?.authInfo?.extra?.tenant as string | undefined;
+}
+
+function codeOf(error: unknown): string {
+  const { code } = (error ?? {}) as { code?: unknown };
+  // A session of another tenant looks like any other mistake.
+  return typeof code === 'string' && code !== 'TENANT_MISMATCH' ? code : 'INVALID_REQUEST';
+}
+
+/** Tells which tools are at work, and then returns the result. */
+async function withProgress(stream: RunStream, ctx: ServerContext): Promise<RunResult> {
+  const progressToken = ctx.mcpReq._meta?.progressToken;
+  if (progressToken === undefined) return stream.result;
+  let progress = 0;
+  try {
+    for await (const event of stream) {
+      if (event.type !== 'tool_execution_start' && event.type !== 'turn_start') continue;
+      const message = event.type === 'turn_start' ? `turn ${event.turn}` : `calls ${event.toolCall.name}`;
+      progress += 1;
+      await ctx.mcpReq.notify({
+        method: 'notifications/progress',
+        params: { progressToken, progress, message },
+      });
+    }
+  } catch {
+    // The result tells why.
+  }
+  return stream.result;
+}
+
+function told({ status, text, stop }: RunResult): CallToolResult {
+  if (status === 'done') return { content: [{ type: 'text', text }] };
+  return failed(`${text === '' ? '' : `${text}\n`}The agent stopped early (${stop?.reason ?? status}).`);
+}
+
+function failed(text: string): CallToolResult {
+  return { content: [{ type: 'text', text }], isError: true };
+}
+
+// ── Questions ────────────────────────────────────────────────────────────────────────────────────────────────
+
+function canAsk({ server }: McpServer): boolean {
+  return server.getClientCapabilities()?.elicitation !== undefined;
+}
+
+function questionsOf({ pending }: RunResult): string {
+  return pending.map(wordsOf).join('\n');
+}
+
+function wordsOf({ title, toolName, effectiveArguments, arguments: raw, kind }: PendingRequest): string {
+  const about = kind === 'ask' ? `May "${toolName}" be called with ${effectiveArguments ?? raw}?` : '';
+  return [title, about].filter(Boolean).join('\n');
+}
+
+function questionOf(pending: PendingRequest) {
+  const message = wordsOf(pending);
+  if (pending.kind === 'suspend')
+    return inputRequired.elicit({
+      message,
+      requestedSchema: { type: 'object', properties: { answer: { type: 'string' } }, required: ['answer'] },
+    });
+  return inputRequired.elicit({
+    message,
+    requestedSchema: {
+      type: 'object',
+      properties: {
+        decision: { type: 'string', enum: ['approve', 'reject'] },
+        reason: { type: 'string', description: 'Why not, for the agent.' },
+      },
+      required: ['decision'],
+    },
+  });
+}
+
+/** Anything but a clear yes is a no. */
+function answersIn(ctx: ServerContext, { requests }: Waiting): Record<string, Decision> {
+  return Object.fromEntries(
+    requests.map((id): [string, Decision] => {
+      const given = inputResponse(ctx.mcpReq.inputResponses, id);
+      if (given.kind !== 'elicit' || given.action !== 'accept')
+        return [id, { type: 'reject', reason: 'The user declined.' }];
+      const { decision, reason, answer } = given.content ?? {};
+      if (typeof answer === 'string') return [id, { type: 'respond', text: answer }];
+      if (decision === 'approve') return [id, { type: 'approve' }];
+      return [id, { type: 'reject', ...(typeof reason === 'string' && { reason }) }];
+    }),
+  );
+}
