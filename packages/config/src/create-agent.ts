@@ -19,7 +19,7 @@ import { secretsIn } from './redact.js';
 import { Resolver } from './resolver.js';
 import { reveal } from './reveal.js';
 import { checkingSchema } from './schema.js';
-import type { CreateAgentOverrides, CreatedAgent, LoadedConfig } from './types.js';
+import type { CreateAgentOverrides, CreatedAgent, LoadedConfig, McpServer } from './types.js';
 import { withUniqueNames } from './unique-names.js';
 import { unusedPlugins } from './unused-plugins.js';
 
@@ -48,7 +48,7 @@ export async function createAgent(
   const tools = [...(await makeTools(resolver)), ...(overrides.tools ?? [])];
   const observers = [...(await makeObservers(resolver)), ...(overrides.observers ?? [])];
   const hidden = hideSecrets(config);
-  const chain = await makeChain(resolver, hidden);
+  const { chain, mcp } = await makeChain(resolver, hidden);
   const warnings = await unusedPlugins(resolver, [overrides.model, overrides.store]);
   // Last, so that nothing that is wrong above leaves it open.
   const made = await makeStore(resolver, overrides.store);
@@ -80,9 +80,13 @@ export async function createAgent(
     model,
     store: agent.store,
     warnings,
+    mcp,
     names: agent.plan.middleware.map(({ name }) => name),
     close() {
-      closing ??= agent.observersIdle().then(() => made?.close());
+      closing ??= agent
+        .observersIdle()
+        .then(() => Promise.all(mcp.map((server) => server.close())))
+        .then(() => made?.close());
       return closing;
     },
   };
@@ -223,14 +227,31 @@ async function makeObservers(resolver: Resolver): Promise<Observer[]> {
   return observers;
 }
 
-async function makeChain(resolver: Resolver, hidden: SecretsHidden | undefined): Promise<Middleware[]> {
+/** The chain of the file, and inside it the MCP servers. `mcp`: these as they were made, to connect and close them. */
+async function makeChain(
+  resolver: Resolver,
+  hidden: SecretsHidden | undefined,
+): Promise<{ chain: Middleware[]; mcp: McpServer[] }> {
+  const { config } = resolver.loaded;
   const chain: { middleware: Middleware; as: string | undefined; fresh: boolean }[] = [];
-  for (const [index, item] of (resolver.loaded.config.middleware?.chain ?? []).entries()) {
-    const named = resolver.named(item, ['allium', 'middleware', 'chain', index]);
+  const mcp: McpServer[] = [];
+  const items = [
+    ...(config.middleware?.chain ?? []).map((item, index) => ({
+      item,
+      path: ['allium', 'middleware', 'chain', index] as KeyPath,
+    })),
+    ...Object.entries(config.mcp ?? {}).map(([name, options]) => ({
+      item: { ...options, use: 'mcp', name },
+      path: ['allium', 'mcp', name] as KeyPath,
+    })),
+  ];
+  for (const { item, path } of items) {
+    const named = resolver.named(item, path);
     const made = named ? await resolver.make('middleware', named) : item;
     const several = Array.isArray(made)
       ? (made.flat(Number.POSITIVE_INFINITY) as Middleware[])
       : [made as Middleware];
+    if (named?.name === 'mcp') mcp.push(made as McpServer);
     const handed = named !== undefined && secretsIn(named.options).length > 0;
     for (const middleware of several)
       chain.push({
@@ -239,7 +260,7 @@ async function makeChain(resolver: Resolver, hidden: SecretsHidden | undefined):
         fresh: named !== undefined,
       });
   }
-  return withUniqueNames(chain);
+  return { chain: withUniqueNames(chain), mcp };
 }
 
 /** Where an agent's complaint belongs: an option of its own, or the chain. Neither is what the caller of `createAgent` gave. */

@@ -15,6 +15,8 @@ export type {
   InstalledPlugin,
   LoadConfigOptions,
   LoadedConfig,
+  McpServer,
+  McpServerState,
   PluginCheck,
   PluginManifest,
   PluginReport,

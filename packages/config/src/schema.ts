@@ -64,6 +64,24 @@ const PLAIN = {
   tenant: text,
 } as const;
 
+/** Options of `mcp()` of `@allium/mcp`, which checks them itself. */
+const MCP = {
+  description: 'MCP servers by name: the agent has their tools, called <name>_<tool>. Needs @allium/mcp.',
+  type: 'object',
+  propertyNames: { pattern: '^[A-Za-z0-9_-]{1,32}$' },
+  additionalProperties: {
+    type: 'object',
+    properties: {
+      command: { description: 'Starts the server as a program.', ...text },
+      args: { type: 'array', items: text },
+      env: { type: 'object', additionalProperties: text },
+      cwd: text,
+      url: { description: 'Address of a server that speaks streamable HTTP.', ...text },
+      headers: { type: 'object', additionalProperties: text },
+    },
+  },
+} as const;
+
 /** `live`: of a module, which may hold models, stores, tools and middleware themselves. */
 export function checkingSchema(live: boolean): JsonSchema {
   const named = live
@@ -86,6 +104,7 @@ export function checkingSchema(live: boolean): JsonSchema {
     tools: list,
     observers: list,
     middleware: table({ chain: list }),
+    mcp: MCP,
     plugins: { type: 'object', additionalProperties: { type: 'object' } },
   });
 }
@@ -116,6 +135,7 @@ export function configJsonSchema(): JsonSchema {
     middleware: table({
       chain: { description: 'The first is the outermost.', type: 'array', items: named('middleware') },
     }),
+    mcp: MCP,
     plugins: {
       description: 'Options by name.',
       type: 'object',

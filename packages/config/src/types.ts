@@ -43,6 +43,8 @@ export interface Config {
   /** Modules of yours, or `{ use, …options }`. */
   readonly observers?: readonly (string | Use | Observer)[];
   readonly middleware?: { readonly chain?: readonly (string | Use | Middleware)[] };
+  /** MCP servers by name, whose tools the agent has: the options of `mcp()` of `@allium/mcp`. */
+  readonly mcp?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   /** Options by name, for whatever is named elsewhere: they are the base that `{ use, … }` adds to. */
   readonly plugins?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }
@@ -96,15 +98,33 @@ export interface CreateAgentOverrides {
   readonly newId?: AgentOptions['newId'];
 }
 
+/** Of `@allium/mcp`, which is installed only where a file names servers. */
+export interface McpServer extends Middleware {
+  connect(): Promise<McpServerState>;
+  close(): Promise<void>;
+}
+
+export interface McpServerState {
+  readonly server: string;
+  readonly tools: readonly {
+    readonly name: string;
+    readonly description: string;
+    readonly fingerprint: string;
+  }[];
+  readonly leftOut: readonly { readonly name: string; readonly why: string }[];
+}
+
 export interface CreatedAgent {
   readonly agent: Agent;
   readonly store: Store;
   readonly model: Model;
   /** The names of the middleware in the plan, outermost first. */
   readonly names: readonly string[];
+  /** The MCP servers of the file, not connected yet: what `mcp()` of `@allium/mcp` makes. */
+  readonly mcp: readonly McpServer[];
   /** What in the file is no error and has no effect, in sentences with file, line and key. */
   readonly warnings: readonly string[];
-  /** Waits for observers and closes the store, if it was made here. May be called twice. */
+  /** Waits for observers, and closes the MCP servers and the store, if it was made here. May be called twice. */
   close(): Promise<void>;
 }
 

@@ -4,6 +4,7 @@ import type { JsonSchema } from '../kernel/messages/model.js';
 import type { Middleware } from '../kernel/protocol/middleware.js';
 import type { Awaitable } from '../kernel/protocol/store.js';
 import { guardrailEntries } from './guardrails.js';
+import { mcpEntry } from './mcp.js';
 import { MIDDLEWARE } from './middleware-table.js';
 import { resolveModel } from './models.js';
 import {
@@ -119,7 +120,7 @@ const guardrails = guardrailEntries(async ({ model, ...rest }, context) =>
 
 const registry = new Registry<Middleware>(
   'middleware',
-  [...box, ...guardrails],
+  [...box, ...guardrails, mcpEntry(modelIn)],
   (made) => typeof made === 'object' && made !== null,
 );
 

@@ -2,6 +2,7 @@
 
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { useProject } from '../../test/project.js';
 import { KEYS } from '../../test/terminal.js';
@@ -43,6 +44,19 @@ describe('allium doctor', () => {
     const { stdout } = await here().allium(['doctor'], { env });
     expect(stdout).toContain('✓ keys      MY_KEY is set');
     expect(stdout).not.toContain('OPENAI_API_KEY');
+  });
+
+  it('connects to MCP servers, and lists their tools', async () => {
+    const server = fileURLToPath(new URL('../../../mcp/test/fixtures/server.mjs', import.meta.url));
+    const found = `[allium.mcp.fx]\ncommand = ${JSON.stringify(process.execPath)}\nargs = [${JSON.stringify(server)}]\nonly = ["echo"]`;
+    const gone = '[allium.mcp.gone]\ncommand = "no-such-program"';
+    here().write('allium.toml', `${here().read('allium.toml')}\n${found}\n${gone}\n`);
+    const { code, stdout } = await here().allium(['doctor']);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/✓ mcp {7}fx: 1 tool\n {14}fx_echo {2}[\w-]{22}/);
+    expect(stdout).toMatch(/✗ mcp .*MCP server "gone" cannot be reached/);
+    const explained = await here().allium(['explain']);
+    expect(explained.stdout).toContain('Says it again.');
   });
 
   it('looks for the variables that the config asks for, and no others', async () => {

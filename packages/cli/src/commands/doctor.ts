@@ -1,7 +1,14 @@
 /** `allium doctor`: what is missing before a run can work. */
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { createAgent, installedPlugins, type LoadedConfig, resolveConfigStore, Secret } from '@allium/config';
+import {
+  createAgent,
+  installedPlugins,
+  type LoadedConfig,
+  type McpServer,
+  resolveConfigStore,
+  Secret,
+} from '@allium/config';
 import { type Model, memoryStore, modelName } from 'allium';
 import { describeError, EXIT, isDamage } from '../outcome.js';
 import { type AddCommand, openConfig, type Shell } from '../shell.js';
@@ -10,7 +17,7 @@ import { count } from '../terminal/text.js';
 import { installedVersions } from './version.js';
 
 export interface Finding {
-  readonly check: 'node' | 'packages' | 'config' | 'keys' | 'model' | 'store' | 'chain' | 'plugins';
+  readonly check: 'node' | 'packages' | 'config' | 'keys' | 'model' | 'store' | 'chain' | 'mcp' | 'plugins';
   readonly status: 'ok' | 'warning' | 'problem';
   readonly message: string;
 }
@@ -51,7 +58,7 @@ async function examine(shell: Shell): Promise<Finding[]> {
   findings.push({ check: 'config', status: 'ok', message: loaded.file }, checkPackages(loaded));
   findings.push(...checkKeys(loaded, shell.io.env));
   findings.push(await checkModel(loaded), ...(await checkStore(loaded)), ...(await checkChain(loaded)));
-  findings.push(await checkPlugins(loaded));
+  findings.push(...(await checkMcp(loaded)), await checkPlugins(loaded));
   return findings;
 }
 
@@ -188,6 +195,34 @@ async function checkChain(loaded: LoadedConfig): Promise<Finding[]> {
     ];
   } catch (error) {
     return [problem('chain', error)];
+  }
+}
+
+/** Connects to each MCP server and lists its tools, with the fingerprints that `pins` takes. */
+async function checkMcp(loaded: LoadedConfig): Promise<Finding[]> {
+  if (loaded.config.mcp === undefined) return [];
+  // What keeps the agent from being made is told with the chain.
+  const made = await createAgent(loaded, { model: NO_MODEL, store: memoryStore() }).catch(() => undefined);
+  if (!made) return [];
+  try {
+    return await Promise.all(made.mcp.map(findServer));
+  } finally {
+    await made.close();
+  }
+}
+
+async function findServer(server: McpServer): Promise<Finding> {
+  try {
+    const { server: name, tools, leftOut } = await server.connect();
+    const lines = tools.map((tool) => `  ${tool.name}  ${tool.fingerprint}`);
+    const missing = leftOut.map((one) => `  left out: ${one.name} (${one.why})`);
+    return {
+      check: 'mcp',
+      status: leftOut.length > 0 ? 'warning' : 'ok',
+      message: [`${name}: ${count(tools.length, 'tool')}`, ...lines, ...missing].join('\n'),
+    };
+  } catch (error) {
+    return problem('mcp', error);
   }
 }
 

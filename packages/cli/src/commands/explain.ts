@@ -15,7 +15,9 @@ export const addExplain: AddCommand = (program, shell) => {
 
 async function explain(shell: Shell, json: boolean): Promise<void> {
   await withAgent(shell, {}, async (opened) => {
-    const { agent, loaded, warnings } = opened;
+    const { agent, loaded, warnings, mcp } = opened;
+    // The plan shows what a server says of its tools, and names one that does not answer as not connected.
+    await Promise.allSettled(mcp.map((server) => server.connect()));
     if (!json) return tell(shell, planText(opened));
     const { toString: _, ...plan } = agent.explain();
     tellJson(shell, { file: loaded.file, model: modelName(agent.model), ...plan, warnings });

@@ -1,0 +1,21 @@
+/** An MCP server by name. It is loaded from `@allium/mcp` when one is asked for. */
+import type { Middleware } from '../kernel/protocol/middleware.js';
+import { type Entry, type FactoryContext, loadPackage } from './registry.js';
+
+/** `modelOf`: the model that a name means. */
+export function mcpEntry(
+  modelOf: (context: FactoryContext, name: unknown) => unknown,
+): Omit<Entry<Middleware>, 'builtIn'> {
+  return {
+    name: 'mcp',
+    // The factory judges its options.
+    optionsSchema: { type: 'object' },
+    factory: async ({ sampling, ...options }: Record<string, unknown>, context: FactoryContext) => {
+      const { mcp } = (await loadPackage(context, '@allium/mcp')) as { mcp(options: object): Middleware };
+      return mcp({
+        ...options,
+        ...(sampling !== undefined && { sampling: await modelOf(context, sampling) }),
+      });
+    },
+  };
+}
