@@ -7,6 +7,7 @@ import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { Writable } from 'node:stream';
 import { type Mcp, type McpOptions, mcp } from '@allium/mcp';
 import { Agent, textOf } from 'allium';
 import { scriptedModel, text, toolCalls } from 'allium/testing';
@@ -102,7 +103,7 @@ describe('server-everything', () => {
     expect(answer).toContain('I am the model.');
   });
 
-  it('is killed in the middle of a call: the call fails, and the next one finds it again', async () => {
+  it('is killed in the middle of a call, which fails', async () => {
     const { url, process: child } = await listening(await freePort());
     const model = scriptedModel([
       toolCalls({ name: 'x_trigger-long-running-operation', args: { duration: 60, steps: 600 } }),
@@ -143,8 +144,8 @@ it('sends each run its own headers, on connections of their own', async () => {
     const body = chunks.length > 0 ? Buffer.concat(chunks) : null;
     const answer = await fetch(url, { method: request.method!, headers, body });
     response.writeHead(answer.status, Object.fromEntries(answer.headers));
-    if (answer.body) for await (const chunk of answer.body) response.write(chunk);
-    response.end();
+    // A stream that stays open is cut off when the test ends.
+    await answer.body?.pipeTo(Writable.toWeb(response) as never).catch(() => {});
   });
   await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
   ends.push(
