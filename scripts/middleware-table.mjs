@@ -77,7 +77,7 @@ function shapeOf(/** @type {string} */ name) {
   // What every factory takes stands in one place.
   const named = options.extends?.some((/** @type {Node} */ one) => one.expression.name === 'NamedOptions');
   if (named) {
-    const common = sourceAt(join(alliumFolder, 'src/kernel/protocol/options.ts'));
+    const common = sourceAt(join(alliumFolder, 'src/kit/option-checks.ts'));
     const found = declarations(common.program).filter((node) => node.id?.name === 'NamedOptions');
     for (const members of found) add(members, common);
   }

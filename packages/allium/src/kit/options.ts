@@ -31,7 +31,7 @@ export {
   type ErrorClass,
   errorTest,
   type NamedOptions,
-} from '../kernel/protocol/options.js';
+} from './option-checks.js';
 
 /** The middleware of lists and pipelines inside each other, in order. Throws what an agent would; `option` is what it calls the list. */
 export function flattenMiddleware(list: MiddlewareList, option = 'middleware'): Middleware[] {

@@ -1,5 +1,5 @@
 /** Middleware, models, stores and tools by name: what config files and command lines are made of. */
-import { checkOneOf } from '../kernel/protocol/options.js';
+import { checkOneOf } from '../kit/index.js';
 import { middlewareRegistry } from './middleware.js';
 import { modelRegistry } from './models.js';
 import type { Kind, Registered } from './registry.js';

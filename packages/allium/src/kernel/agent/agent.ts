@@ -8,8 +8,10 @@ import { memoryStore } from '../journal/memory-store.js';
 import type { ComposedPlan } from '../layers/onion.js';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { invalidOption, messageOf, shown } from '../lib/errors.js';
+import * as kinds from '../lib/kinds.js';
 import { MostlyOne } from '../lib/mostly-one.js';
 import { randomId } from '../lib/random-id.js';
+import { checkFields, checkKeys } from '../lib/shapes.js';
 import { terminalText } from '../lib/terminal-text.js';
 import { deepFreeze, type MessageInput } from '../messages/messages.js';
 import type { Model, ModelSettings } from '../messages/model.js';
@@ -19,7 +21,6 @@ import { RULES } from '../plan/rules.js';
 import type { Observer } from '../protocol/events.js';
 import type { Limits, SessionLimits } from '../protocol/limits.js';
 import type { Middleware, MiddlewareList } from '../protocol/middleware.js';
-import { checkOptions, checkText } from '../protocol/options.js';
 import type { Plan, RuleHook } from '../protocol/plan.js';
 import type { RunResult } from '../protocol/result.js';
 import type { QueueModes, RunOptions } from '../protocol/run-options.js';
@@ -169,9 +170,8 @@ export class Agent {
   /** A conversation that goes on: the same id brings back the same history. */
   session(id: string, options: SessionOptions = {}): Session {
     checkSessionId(id);
-    checkOptions('session', options, ['tenant']);
+    checkFields('session()', { tenant: kinds.text }, options);
     const { tenant } = options;
-    if (tenant !== undefined) checkText('tenant', tenant);
     return new Session(this, id, false, this.store, tenant);
   }
 
@@ -191,7 +191,7 @@ export class Agent {
 
   /** What is composed, in which order, and what is dangerous about it. `String(explanation)` is for people. */
   explain(options: Pick<RunOptions, 'middleware'> = {}): Explanation {
-    checkOptions('explain', options, ['middleware']);
+    checkKeys('explain()', options, ['middleware']);
     return explainPlan(this.planFor(options.middleware));
   }
 

@@ -123,7 +123,12 @@ describe('options of an agent', () => {
       'INVALID_OPTION',
       /Unknown option `depth` of sessionLimits/,
     ],
-    ['a store that is none', { store: {} }, 'INVALID_OPTION', /`store` to be a Store/],
+    [
+      'a store that is none',
+      { store: {} },
+      'INVALID_OPTION',
+      /`store` to be an object with append\(\), read\(\), .*got \{\}/,
+    ],
     [
       'an unknown way to run tools',
       { toolExecution: 'serial' },
@@ -180,7 +185,12 @@ describe('options of an agent', () => {
     ],
     ['a tenant that is no text', { tenant: 5 }, 'INVALID_OPTION', /`tenant` to be text, got 5/],
     ['observers that are no list', { observers: {} }, 'INVALID_OPTION', /`observers` to be a list, got \{\}/],
-    ['an observer that is none', { observers: [5] }, 'INVALID_OPTION', /objects with onEvent\(\), got 5/],
+    [
+      'an observer that is none',
+      { observers: [5] },
+      'INVALID_OPTION',
+      /`observers\[0\]` to be a function or an object with onEvent\(\), got 5/,
+    ],
     ...['onRequest', 'onObserverError', 'newId'].map((name): [string, object, string, RegExp] => [
       `an ${name} that is no function`,
       { [name]: 5 },
@@ -228,7 +238,7 @@ describe('options of an agent', () => {
 
   it('that are none are refused', () => {
     expect(thrown(() => new Agent(undefined as never))).toEqual(
-      coded('INVALID_OPTION', /`options` to be an object, got undefined/),
+      coded('INVALID_OPTION', /`options` to be an object with model, name, .* for Agent, got undefined/),
     );
   });
 });
@@ -273,7 +283,7 @@ describe('options of a run', () => {
       'limits in a map',
       { limits: new Map([['turns', 1]]) },
       'INVALID_OPTION',
-      /an object with turns, .*got \[object Map\]/,
+      /`limits` to be an object, got \[object Map\]/,
     ],
     ['null', null, 'INVALID_OPTION', /`options` to be an object, got null/],
   ];

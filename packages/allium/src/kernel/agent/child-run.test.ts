@@ -181,7 +181,7 @@ describe('agent.asTool()', () => {
       { name: 'a', description: '', prompt: 'x' },
       'Expected `prompt` to be a function of the input, got "x".',
     ],
-    [{ name: 'a b', description: '' }, 'Expected a tool name of 1 to 64 letters'],
+    [{ name: 'a b', description: '' }, 'Expected `name` to be 1 to 64 letters'],
   ])('refuses %j', (options, message) => {
     expect(() => child().asTool(options as never)).toThrow(message);
   });

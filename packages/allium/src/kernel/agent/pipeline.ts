@@ -1,7 +1,8 @@
 /** The onion on its own: wraps anything that has a context, outside any agent. */
 import { AlliumError, shown } from '../lib/errors.js';
+import * as kinds from '../lib/kinds.js';
+import { checkValue } from '../lib/shapes.js';
 import type { Middleware, MiddlewareList } from '../protocol/middleware.js';
-import { checkFunction } from '../protocol/options.js';
 
 /** A layer of a pipeline: a function, any object with `process`, or (inside an agent only) any other middleware. */
 export type PipelineLayer<C> = PipelineFunction<C> | PipelineObject<C> | Pipeline<C>;
@@ -33,7 +34,7 @@ export function pipeline<C = any>(layers: readonly PipelineLayer<C>[]): Pipeline
   return {
     layers: list as readonly Middleware[],
     async execute(ctx, final) {
-      checkFunction('final', final);
+      checkValue('final', kinds.func(), final);
       const lost = list.findIndex((layer) => typeof layer.process !== 'function');
       if (lost >= 0)
         throw new AlliumError(

@@ -10,16 +10,10 @@ import { BoundedStore } from '../journal/bounded-store.js';
 import { catchUp, SessionState } from '../journal/session-state.js';
 import { AlliumError, invalidOption, isOptions, isThenable, storeFailed } from '../lib/errors.js';
 import { Scope } from '../lib/scope.js';
+import { checkKeys } from '../lib/shapes.js';
 import { ownMessage, toMessages } from '../messages/message-input.js';
 import { freezeMessage, type Message, type MessageInput, userMessage } from '../messages/messages.js';
-import {
-  checkRunOptions,
-  declaredOptions,
-  NONE_DECLARED,
-  RESUME_OPTIONS,
-  RUN_OPTIONS,
-} from '../plan/run-options.js';
-import { checkOptions } from '../protocol/options.js';
+import { declaredOptions, NONE_DECLARED } from '../plan/run-options.js';
 import type { RunResult } from '../protocol/result.js';
 import type { DeclaredOptions, ResumeOptions, RunOptions } from '../protocol/run-options.js';
 import { Aborted } from '../protocol/signals.js';
@@ -118,7 +112,7 @@ export class Session {
    * independent from then on, and what waits stays with this one.
    */
   async fork(point?: HistoryPoint, options: ForkOptions = {}): Promise<Session> {
-    checkOptions('fork', options, ['id']);
+    checkKeys('fork()', options, ['id']);
     const { agent, store, tenant } = this;
     const { id = `s_${agent.newId()}` } = options;
     checkSessionId(id);
@@ -250,14 +244,7 @@ export class Session {
   /** The options that belong to middleware; all of them are checked. */
   private declared(options: ResumeOptions, resumes: boolean): DeclaredOptions {
     if (!isOptions(options)) throw invalidOption('options', 'an object', options);
-    const declared = declaredOptions(
-      resumes ? 'resume()' : 'run()',
-      options,
-      resumes ? RESUME_OPTIONS : RUN_OPTIONS,
-      () => this.agent.planFor(options.middleware).runOptions,
-    );
-    checkRunOptions(options);
-    return declared;
+    return declaredOptions(options, resumes, () => this.agent.planFor(options.middleware).runOptions);
   }
 
   private get place(): Place {

@@ -1,10 +1,11 @@
 /** The context around a tool call. */
 
+import * as kinds from '../lib/kinds.js';
 import type { Scope } from '../lib/scope.js';
+import { checkValue } from '../lib/shapes.js';
 import type { AssistantMessage, ToolCall, ToolContent } from '../messages/messages.js';
 import { deepFreeze } from '../messages/messages.js';
 import type { ToolContext as PublicToolContext } from '../protocol/contexts.js';
-import { checkTimeout } from '../protocol/options.js';
 import type { Awaitable, Decision, Request } from '../protocol/store.js';
 import type { Tool, ToolResult } from '../protocol/tool.js';
 import { Context } from './base-context.js';
@@ -83,7 +84,7 @@ export class ToolContext<Args = any> extends Context implements PublicToolContex
     return this._input.timeoutMs;
   }
   set timeoutMs(timeoutMs: number | undefined) {
-    if (timeoutMs !== undefined) checkTimeout('ctx.timeoutMs', timeoutMs);
+    if (timeoutMs !== undefined) checkValue('ctx.timeoutMs', kinds.timeout, timeoutMs);
     if (timeoutMs !== this._input.timeoutMs) this._input = { ...this._input, timeoutMs };
   }
 

@@ -1,8 +1,9 @@
 /** A store whose answers are not waited for without end. */
 import { type Clock, monotonic, systemClock } from '../lib/clock.js';
 import { AlliumError, isThenable } from '../lib/errors.js';
+import * as kinds from '../lib/kinds.js';
 import type { Scope } from '../lib/scope.js';
-import { checkNumber, checkOptions } from '../protocol/options.js';
+import { checkFields } from '../lib/shapes.js';
 import type {
   Awaitable,
   Entry,
@@ -32,9 +33,9 @@ export interface StoreTimeoutOptions {
  * const { sessions } = await withStoreTimeout(store, { timeoutMs: 5000 }).list();
  */
 export function withStoreTimeout(store: Store, options: StoreTimeoutOptions = {}): Store {
-  checkOptions('withStoreTimeout', options, ['timeoutMs', 'clock']);
+  const fields = { timeoutMs: kinds.number(1, Number.POSITIVE_INFINITY), clock: kinds.anything };
+  checkFields('withStoreTimeout()', fields, options);
   const { timeoutMs = STORE_TIMEOUT_MS, clock = systemClock } = options;
-  checkNumber('timeoutMs', timeoutMs, 1, Number.POSITIVE_INFINITY);
   return new BoundedStore(store, clock, timeoutMs);
 }
 

@@ -3,10 +3,10 @@
 import type { LayerContext } from '../context/context.js';
 import { noteOverride } from '../context/request-changes.js';
 import { AlliumError, isRecord, isThenable, shown } from '../lib/errors.js';
+import * as kinds from '../lib/kinds.js';
 import { Scope } from '../lib/scope.js';
-import { checkKeys } from '../lib/shapes.js';
+import { type Fields, wrongField } from '../lib/shapes.js';
 import type { Seam } from '../protocol/middleware.js';
-import { checkTimeout } from '../protocol/options.js';
 import type { Layer } from '../protocol/plan.js';
 import { isControl } from '../protocol/signals.js';
 import type { Awaitable } from '../protocol/store.js';
@@ -129,13 +129,16 @@ export function refuseRepeat(layer: Layer, ctx: LayerContext, cause?: unknown): 
 
 // ── What `next({ … })` may say about the call it makes ───────────────────────────────────────────────────────
 
-const OVERRIDES: Record<Seam, readonly string[]> = {
-  run: [],
-  model: ['messages', 'systemPrompt', 'tools', 'model', 'settings'],
-  tool: ['args', 'timeoutMs'],
+/** Most of it is checked where the call is made. */
+const later = kinds.anything;
+
+const OVERRIDES: Readonly<Record<Seam, Fields>> = {
+  run: {},
+  model: { messages: later, systemPrompt: later, tools: later, model: later, settings: later },
+  tool: { args: later, timeoutMs: kinds.timeout },
 };
 
-/** What is wrong with an override, if anything. Most of it is checked where the call is made. */
+/** What is wrong with an override, if anything. */
 export function badOverride(seam: Seam, override: unknown): unknown {
   const next = `next() at the ${seam} seam`;
   const refused = (why: string) => new AlliumError('INVALID_OPTION', `${next} ${why}`);
@@ -144,9 +147,7 @@ export function badOverride(seam: Seam, override: unknown): unknown {
     if ('_call' in override) return refused('got a context, which it makes itself. Write next().');
     if (seam === 'run' && Object.keys(override).length > 0)
       return refused(`takes nothing, got ${shown(override)}.`);
-    checkKeys(next, override, OVERRIDES[seam]);
-    if (override.timeoutMs !== undefined) checkTimeout('timeoutMs', override.timeoutMs);
-    return undefined;
+    return wrongField(next, OVERRIDES[seam], override);
   } catch (error) {
     return error;
   }

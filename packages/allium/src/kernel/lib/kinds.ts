@@ -86,9 +86,9 @@ export const timeout: Kind<number> = number(0, Number.POSITIVE_INFINITY);
 
 /** One of these texts. */
 export function oneOf<const T extends string>(...choices: readonly T[]): Kind<T> {
-  return kind(choices.map((choice) => `'${choice}'`).join(' or '), (value) => choices.includes(value), {
-    schema: { enum: choices },
-  });
+  const last = choices.length - 1;
+  const words = choices.map((choice, i) => `${i === 0 ? '' : i === last ? ' or ' : ', '}'${choice}'`);
+  return kind(words.join(''), (value) => choices.includes(value), { schema: { enum: choices } });
 }
 
 /**

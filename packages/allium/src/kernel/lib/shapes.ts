@@ -36,7 +36,12 @@ export function wrongValue(option: string, kind: Kind, value: unknown): AlliumEr
   return kind.fits(value) ? kind.inside?.(value, option) : invalidOption(option, kind.expected, value);
 }
 
-/** The same for an object with these fields and no others. `prefix` stands before the names of wrong fields. */
+/** Is the value of this kind, all the way down? */
+export function isOf(kind: Kind, value: unknown): boolean {
+  return wrongValue('', kind, value) === undefined;
+}
+
+/** The same as `wrongValue` for an object with these fields and no others. `prefix` stands before the names of its fields. */
 export function wrongField(
   what: string,
   fields: Fields,
@@ -46,7 +51,13 @@ export function wrongField(
 ): AlliumError | undefined {
   const known =
     isOptions(options) && Object.keys(options as object).every((name) => Object.hasOwn(fields, name));
-  if (!known) return wrongKey(what, options, Object.keys(fields), foreign);
+  return known
+    ? wrongFieldValue(fields, options as object, prefix)
+    : wrongKey(what, options, Object.keys(fields), foreign);
+}
+
+/** The same, but it looks at these fields only. */
+export function wrongFieldValue(fields: Fields, options: object, prefix = ''): AlliumError | undefined {
   for (const name in fields) {
     const value = (options as Record<string, unknown>)[name];
     if (value === undefined && !fields[name]!.required) continue;

@@ -2,7 +2,7 @@
 import { AlliumError, invalidOption, isRecord } from '../lib/errors.js';
 import { FOREIGN_SETTINGS, foreignModel } from '../lib/foreign-names.js';
 import * as kinds from '../lib/kinds.js';
-import type { Kind } from '../lib/shapes.js';
+import { checkValue, type Kind } from '../lib/shapes.js';
 import type {
   FileContent,
   FinishReason,
@@ -149,12 +149,21 @@ export function modelName(model: Pick<Model, 'provider' | 'id'>): string {
   return `${model.provider}/${model.id}`;
 }
 
-export function checkModel(option: string, model: unknown): void {
-  const fine = typeof model === 'object' && model !== null && typeof (model as Model).stream === 'function';
-  const { provider, id } = (fine ? model : {}) as Partial<Model>;
-  if (typeof provider === 'string' && typeof id === 'string') return;
-  const { message, data } = fine
+/** A model. If it is something else, the error says how to make a model of it. */
+export const MODEL: Kind<Model> = kinds.kind('a model', () => true, { inside: wrongModel });
+
+function wrongModel(model: unknown, option: string): AlliumError | undefined {
+  const streams =
+    typeof model === 'object' && model !== null && typeof (model as Model).stream === 'function';
+  const { provider, id } = (streams ? model : {}) as Partial<Model>;
+  if (typeof provider === 'string' && typeof id === 'string') return undefined;
+  const { message, data } = streams
     ? invalidOption(option, 'a model with `provider` and `id` as text', { provider, id })
     : invalidOption(option, 'a model with provider, id and stream()', model);
-  throw new AlliumError('INVALID_OPTION', `${message}${foreignModel(model)}`, { data });
+  return new AlliumError('INVALID_OPTION', `${message}${foreignModel(model)}`, { data });
+}
+
+/** Throws for something that is not a model. */
+export function checkModel(option: string, model: unknown): void {
+  checkValue(option, MODEL, model);
 }

@@ -3,18 +3,11 @@
 import { guardsResponses } from '../guards/response-gate.js';
 import type { ComposedPlan } from '../layers/onion.js';
 import { AlliumError, isThenable, shown } from '../lib/errors.js';
+import * as kinds from '../lib/kinds.js';
+import { checkFields, checkValue, type Fields, type Kind } from '../lib/shapes.js';
 import type { ToolSpec } from '../messages/model.js';
 import type { GuardPoint } from '../protocol/guard.js';
 import { LAYER_HOOKS, type Middleware, type MiddlewareList, type Seam } from '../protocol/middleware.js';
-import {
-  type Checks,
-  checkEach,
-  checkFunction,
-  checkList,
-  checkNames,
-  checkOptions,
-  checkRecord,
-} from '../protocol/options.js';
 import type {
   GuardTable,
   Layer,
@@ -43,18 +36,17 @@ export interface ComposeOptions {
   readonly replaces?: readonly string[];
 }
 
-const CHECKS: Checks<keyof ComposeOptions> = {
-  tools: checkList,
-  state: checkList,
-  hooks: checkRecord,
-  replaces: checkNames,
-};
+const OPTIONS: Fields = {
+  tools: kinds.list,
+  state: kinds.list,
+  hooks: kinds.record,
+  replaces: kinds.names,
+} satisfies Record<keyof ComposeOptions, Kind>;
 const RULE_HOOKS = Object.keys(RULES) as RuleHook[];
 
 /** Composes middleware. First in the list is outermost for layers and first for rules. Throws for what cannot work. */
 export function compose(list: MiddlewareList, options: ComposeOptions = {}): ComposedPlan {
-  checkOptions('compose', options, Object.keys(CHECKS));
-  checkEach(options, CHECKS);
+  checkFields('compose()', OPTIONS, options);
   const middleware = named(flatten(list));
   checkOrder(middleware);
   const layersAt = (seam: Seam): Layer[] => middleware.flatMap((planned) => layersOf(planned, seam));
@@ -214,7 +206,7 @@ function rulesOf(
     });
     const explicit = hooks[hook];
     if (explicit === undefined) continue;
-    checkFunction(hook, explicit);
+    checkValue(hook, kinds.func(), explicit);
     const names = rules[hook].map(({ name }) => name);
     const guarding = middleware.find(
       ({ name, middleware: one }) =>

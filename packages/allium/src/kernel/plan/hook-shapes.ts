@@ -1,24 +1,57 @@
-/** What each decision hook may answer beside nothing: in words, and as a check. So too what a run layer may. */
-import { AlliumError, hasOnly, isRecord, shown } from '../lib/errors.js';
+/** What each decision hook may return beside nothing: in words, and as a check. */
+import { AlliumError, isRecord, shown } from '../lib/errors.js';
 import { unwritable } from '../lib/json-copy.js';
+import * as kinds from '../lib/kinds.js';
+import { isOf, type Kind } from '../lib/shapes.js';
 import { lackOf, lackOfMessages } from '../messages/message-input.js';
 import type { Message, ToolCall } from '../messages/messages.js';
 import type { ToolResultPatch, TurnAction } from '../protocol/middleware.js';
-import { isListOf } from '../protocol/options.js';
 import type { RuleHook } from '../protocol/plan.js';
 import { STOPPING } from '../protocol/result.js';
 import { isRequest } from '../protocol/store.js';
 import { isResultContent, isTool } from '../protocol/tool.js';
 
-export interface Shape {
+interface Shape {
+  /** Completes "Return …". */
   readonly wanted: string;
-  readonly fine: (answer: any, given: unknown) => boolean;
-  /** What is expected of a message or response in the answer, when that is what is wrong. */
+  /** `given` is what the hook was asked about. */
+  readonly fits: (answer: any, given: unknown) => boolean;
+  /** What a message in the answer lacks, if that is what is wrong. */
   readonly lack?: (answer: any) => string | undefined;
 }
 
-const MESSAGES: Omit<Shape, 'wanted'> = {
-  fine: (answer, given) =>
+const BLOCK: Kind = kinds.shape({
+  block: kinds.required(kinds.kind('true', (value) => value === true)),
+  reason: kinds.text,
+});
+
+const ARGS: Kind = kinds.shape({ args: kinds.anything });
+const RESULT: Kind = kinds.shape({ result: kinds.required(kinds.anything) });
+const ASK: Kind = kinds.shape({ ask: kinds.required(kinds.kind('a request', isRequest)) });
+
+const PATCH: Kind = kinds.shape({
+  content: kinds.either(kinds.text, kinds.kind('content', isResultContent)),
+  details: kinds.kind('JSON', (value) => unwritable(value) === undefined),
+  isError: kinds.flag,
+  terminate: kinds.flag,
+} satisfies Record<keyof ToolResultPatch, Kind>);
+
+const ACTION: Kind = kinds.shape({
+  response: kinds.kind('a response', (value) => lackOf(value, 'assistant') === undefined),
+  injectMessages: kinds.kind('messages', isInjectable),
+  decision: kinds.oneOf('natural', 'stop', 'loop_to_model'),
+  why: kinds.text,
+} satisfies Record<keyof TurnAction, Kind>);
+
+/** Suspension, errors and aborts are not for a hook to declare. */
+const STOP: Kind = kinds.shape({
+  reason: kinds.required(kinds.kind('a reason', (value) => STOPPING.has(value))),
+  message: kinds.text,
+});
+
+const MESSAGES: Shape = {
+  wanted: 'a list of messages, or nothing',
+  fits: (answer, given) =>
     answer === given || lackOfMessages(answer, given as readonly Message[]) === undefined,
   lack: (answer) => lackOfMessages(answer),
 };
@@ -26,63 +59,77 @@ const MESSAGES: Omit<Shape, 'wanted'> = {
 export const SHAPES: Record<RuleHook, Shape> = {
   acceptMessage: {
     wanted: 'a message, { block: true, reason }, or nothing',
-    fine: (answer) => isBlock(answer) || lackOf(answer, 'user', 'assistant', 'tool') === undefined,
+    fits: (answer) => isOf(BLOCK, answer) || lackOf(answer, 'user', 'assistant', 'tool') === undefined,
     lack: (answer) =>
       isRecord(answer) && 'role' in answer ? lackOf(answer, 'user', 'assistant', 'tool') : undefined,
   },
-  transformContext: {
-    wanted: 'a list of messages, or nothing',
-    ...MESSAGES,
-  },
+  transformContext: MESSAGES,
   transformSystemPrompt: {
     wanted: 'the prompt as text, or nothing',
-    fine: (answer) => typeof answer === 'string',
+    fits: (answer) => typeof answer === 'string',
   },
-  convertToLlm: {
-    wanted: 'a list of messages, or nothing',
-    ...MESSAGES,
-  },
+  convertToLlm: MESSAGES,
   resolveToolCall: {
     wanted:
       '{ toolCall: { name, arguments }, tool? } with arguments as JSON text and a tool made by tool(), or nothing',
-    fine: (answer, given) =>
-      hasOnly(answer, ['toolCall', 'tool']) &&
-      isCall(answer.toolCall, given as ToolCall) &&
-      (answer.tool === undefined || isTool(answer.tool)),
+    fits: (answer, given) => isOf(resolved(given as ToolCall), answer),
   },
   beforeToolCall: {
     wanted:
       '{ block: true, reason }, { args }, { ask: { title?, details?, timeoutMs?, onRequest? } }, { result }, or nothing',
-    fine: (answer) =>
-      isBlock(answer) ||
-      (hasOnly(answer, ['args']) && 'args' in answer) ||
-      (hasOnly(answer, ['result']) && answer.result !== undefined) ||
-      (hasOnly(answer, ['ask']) && isRequest(answer.ask)),
+    fits: (answer) =>
+      isOf(BLOCK, answer) ||
+      (isOf(ARGS, answer) && 'args' in answer) ||
+      isOf(RESULT, answer) ||
+      isOf(ASK, answer),
   },
   afterToolCall: {
     wanted:
       '{ content?, details?, isError?, terminate? } with content as text or a list of text, image and file parts and details that can be written as JSON, or nothing',
-    fine: isPatch,
+    fits: (answer) => isOf(PATCH, answer),
   },
   afterModelResponse: {
     wanted:
       "{ response?, injectMessages?: messages, decision?: 'natural' | 'stop' | 'loop_to_model', why?: text }, or nothing",
-    fine: isAction,
+    fits: (answer) => isOf(ACTION, answer),
     lack: (answer) =>
       (answer?.response === undefined ? undefined : lackOf(answer.response, 'assistant')) ??
       lackOfList(answer?.injectMessages),
   },
   shouldStopAfterTurn: {
     wanted: 'true, false, or { reason, message } with a reason such as "stopped" and a message of text',
-    fine: (answer) => typeof answer === 'boolean' || isStop(answer),
+    fits: (answer) => typeof answer === 'boolean' || isOf(STOP, answer),
   },
   onRunEnd: {
     wanted: 'a list of user messages (or assistant messages without calls), or nothing',
-    fine: isInjectable,
+    fits: isInjectable,
     lack: lackOfList,
   },
-  compact: { wanted: 'nothing', fine: () => false },
+  compact: { wanted: 'nothing', fits: () => false },
 };
+
+/** A call may keep what was in the one it is made of. Anything else would be ignored, such as `args`. */
+function resolved(given: ToolCall): Kind {
+  const kept = Object.fromEntries(Object.keys(given).map((name) => [name, kinds.anything]));
+  const toolCall = kinds.shape({
+    ...kept,
+    type: kinds.anything,
+    id: kinds.anything,
+    metadata: kinds.anything,
+    name: kinds.required(kinds.text),
+    arguments: kinds.required(kinds.text),
+  });
+  return kinds.shape({ toolCall: kinds.required(toolCall), tool: kinds.kind('a tool', isTool) });
+}
+
+/** Messages of middleware stand alone: a call without its result, or a result without its call, would break the history. */
+function isInjectable(value: any): boolean {
+  const alone = (message: Message | undefined) =>
+    lackOf(message, 'user', 'assistant') === undefined &&
+    !message!.content.some((part) => part.type === 'tool-call');
+  // A copy, because `every` skips holes.
+  return Array.isArray(value) && [...value].every(alone);
+}
 
 function lackOfList(list: unknown): string | undefined {
   return Array.isArray(list) ? lackOfMessages(list) : undefined;
@@ -99,52 +146,5 @@ export function wrongAnswer(
     'INVALID_HOOK_RESULT',
     `${hook} of "${name}" returned ${shown(answer)}. Return ${wanted}.${lacking ? ` Expected ${lacking}.` : ''}`,
     { data: { hook, middleware: name } },
-  );
-}
-
-function isBlock(value: any): boolean {
-  if (!hasOnly(value, ['block', 'reason']) || value.block !== true) return false;
-  return value.reason === undefined || typeof value.reason === 'string';
-}
-
-/** Messages of middleware stand alone: a call without its result, or a result without its call, would break the history. */
-function isInjectable(value: unknown): boolean {
-  return (
-    isListOf<Message>(value, (item) => lackOf(item, 'user', 'assistant') === undefined) &&
-    !value.some(({ content }: Message) => content.some((part) => part.type === 'tool-call'))
-  );
-}
-
-/** With nothing in it that neither belongs to a call nor was in the one it is made of: `args` would be ignored. */
-function isCall(value: any, given: ToolCall): boolean {
-  if (typeof value?.name !== 'string' || typeof value.arguments !== 'string') return false;
-  return hasOnly(value, ['type', 'id', 'name', 'arguments', 'metadata', ...Object.keys(given)]);
-}
-
-function isPatch(value: any): boolean {
-  if (!hasOnly(value, ['content', 'details', 'isError', 'terminate'])) return false;
-  const { content, details, isError, terminate } = value as ToolResultPatch;
-  if (unwritable(details) !== undefined) return false;
-  const fine = content === undefined || typeof content === 'string' || isResultContent(content);
-  return fine && [isError, terminate].every((flag) => flag === undefined || typeof flag === 'boolean');
-}
-
-function isAction(value: any): boolean {
-  if (!hasOnly(value, ['response', 'injectMessages', 'decision', 'why'])) return false;
-  const { response, injectMessages, decision, why } = value as TurnAction;
-  return (
-    (response === undefined || lackOf(response, 'assistant') === undefined) &&
-    (injectMessages === undefined || isInjectable(injectMessages)) &&
-    (decision === undefined || ['natural', 'stop', 'loop_to_model'].includes(decision)) &&
-    (why === undefined || typeof why === 'string')
-  );
-}
-
-/** Suspension, errors and aborts are not for a hook to declare. */
-function isStop(value: any): boolean {
-  return (
-    hasOnly(value, ['reason', 'message']) &&
-    STOPPING.has(value.reason) &&
-    (value.message === undefined || typeof value.message === 'string')
   );
 }

@@ -115,7 +115,7 @@ function checked<T>(
   look: Look | undefined,
   before: unknown,
 ): T | undefined {
-  if (answer !== undefined && !SHAPES[planned.hook].fine(answer, subject)) throw wrongAnswer(planned, answer);
+  if (answer !== undefined && !SHAPES[planned.hook].fits(answer, subject)) throw wrongAnswer(planned, answer);
   ctx._call.check();
   look?.(planned, ctx, before);
   return answer as T | undefined;

@@ -175,11 +175,11 @@ describe('options nobody declares', () => {
 });
 
 it.each([
-  ['locale', '`runOptions` must be a list, got "locale"'],
-  [[''], '`runOptions` must be a list of names, got ""'],
-  [[5], '`runOptions` must be a list of names, got 5'],
-  [['signal'], '`runOptions` may not hold "signal", which every run takes already'],
-  [['answers'], '`runOptions` may not hold "answers", which every run takes already'],
+  ['locale', 'Expected `runOptions` to be a list, got "locale"'],
+  [[''], 'Expected `runOptions[0]` to be a name that no run takes already (those are middleware, '],
+  [['x', 5], 'Expected `runOptions[1]` to be a name'],
+  [['signal'], 'allowPlanChange), got "signal"'],
+  [['answers'], 'allowPlanChange), got "answers"'],
 ])('refuses the declaration %j', (runOptions, message) => {
   const middleware = [{ name: 'a', runOptions } as never];
   expect(() => new Agent({ model: model(), middleware })).toThrow(message);

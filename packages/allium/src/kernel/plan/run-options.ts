@@ -1,105 +1,75 @@
 /** Options of a run: the kernel's own, and those that middleware declare with `runOptions`. */
 
 import type { Context } from '../context/context.js';
-import { invalidOption } from '../lib/errors.js';
 import { FOREIGN_RUN } from '../lib/foreign-names.js';
-import { checkKeys, checkValue } from '../lib/shapes.js';
+import * as kinds from '../lib/kinds.js';
+import { checkFields, type Fields, type Kind } from '../lib/shapes.js';
 import { MODEL_SETTINGS } from '../messages/model.js';
 import type { GenerateRequest } from '../protocol/contexts.js';
-import { checkLimits, type Limits } from '../protocol/limits.js';
-import {
-  type Checks,
-  checkEach,
-  checkFunction,
-  checkOneOf,
-  checkOptions,
-  checkRecord,
-  checkText,
-  isListOf,
-} from '../protocol/options.js';
-import type { DeclaredOptions, ResumeOptions } from '../protocol/run-options.js';
-import type { Tool } from '../protocol/tool.js';
+import { LIMITS } from '../protocol/limits.js';
+import type { DeclaredOptions } from '../protocol/run-options.js';
 
-/** Middleware are checked when they are composed. */
-const RUN_CHECKS: Checks = {
-  middleware: () => {},
-  signal: checkSignal,
-  limits: (_, value) => checkLimits(value as Limits),
-  tenant: checkText,
-  queue: checkQueue,
-  metadata: checkRecord,
-  onRequest: checkFunction,
-  parent: checkParent,
-  inheritGuards: checkFlag,
+const mode = kinds.oneOf('all', 'one');
+export const QUEUE_MODES: Kind = kinds.shape({ steering: mode, followUps: mode });
+
+/** What `run()` and `stream()` take by themselves. Middleware are checked when they are composed. */
+const RUN: Fields = {
+  middleware: kinds.anything,
+  signal: kinds.kind('an AbortSignal', (value) => value instanceof AbortSignal),
+  limits: LIMITS,
+  tenant: kinds.text,
+  queue: QUEUE_MODES,
+  metadata: kinds.record,
+  onRequest: kinds.func(),
+  // By what the kernel reads of it: it may come from another copy of this package.
+  parent: kinds.kind<Context>('the `ctx` of a hook or tool', (value) => typeof value?._run === 'object'),
+  inheritGuards: kinds.flag,
 };
 
-const RESUME_CHECKS: Checks = {
-  ...RUN_CHECKS,
-  answers: checkRecord,
-  allowPlanChange: checkFlag,
+const RESUME: Fields = {
+  ...RUN,
+  answers: kinds.record,
+  allowPlanChange: kinds.flag,
 };
 
-/** What `run()` and `stream()` take by themselves. */
-export const RUN_OPTIONS: readonly string[] = Object.keys(RUN_CHECKS);
-
-/** What `resume()` takes beside them. */
-export const RESUME_OPTIONS: readonly string[] = Object.keys(RESUME_CHECKS);
-
-/** Most runs are given none, and cost nothing here. */
-export function checkRunOptions(options: ResumeOptions): void {
-  checkEach(options, RESUME_CHECKS);
-}
-
-export function checkQueue(option: string, value: unknown): void {
-  checkRecord(option, value);
-  checkKeys(option, value, ['steering', 'followUps']);
-  for (const [kind, mode] of Object.entries(value as object))
-    if (mode !== undefined) checkOneOf(`${option}.${kind}`, mode, ['all', 'one']);
-}
-
-function checkSignal(option: string, value: unknown): void {
-  if (!(value instanceof AbortSignal)) throw invalidOption(option, 'an AbortSignal', value);
-}
-
-/** By what the kernel reads of it: it may come from another copy of this package. */
-function checkParent(option: string, value: unknown): void {
-  const run = (value as Partial<Context> | null)?._run;
-  if (typeof run !== 'object') throw invalidOption(option, 'the `ctx` of a hook or tool', value);
-}
-
-function checkFlag(option: string, value: unknown): void {
-  if (typeof value !== 'boolean') throw invalidOption(option, 'true or false', value);
-}
+/** Names that no middleware may declare. */
+export const RESUME_OPTIONS: readonly string[] = Object.keys(RESUME);
 
 export const NONE_DECLARED: DeclaredOptions = Object.freeze({});
 
 /**
- * The options that are not the kernel's own. Throws for those that no middleware declares; who declares what is
- * asked only when there are any, which in most runs there are not.
+ * Checks the options of a run, or of a resume, and returns those that are not the kernel's own. Throws for one that no
+ * middleware declares; who declares what is asked only if there is one, and in most runs there is none.
  */
 export function declaredOptions(
-  what: string,
   options: object,
-  own: readonly string[],
+  resumes: boolean,
   declared: () => readonly string[],
 ): DeclaredOptions {
-  if (Object.keys(options).every((name) => own.includes(name))) return NONE_DECLARED;
-  checkKeys(what, options, [...own, ...declared()], FOREIGN_RUN);
-  const given = Object.entries(options).filter(([name, value]) => !own.includes(name) && value !== undefined);
-  return Object.freeze(Object.fromEntries(given));
+  const own = resumes ? RESUME : RUN;
+  const given = Object.entries(options).filter(([name]) => !Object.hasOwn(own, name));
+  const others = given.length === 0 ? [] : declared().map((name) => [name, kinds.anything] as const);
+  checkFields(
+    resumes ? 'resume()' : 'run()',
+    { ...own, ...Object.fromEntries(others) },
+    options,
+    FOREIGN_RUN,
+  );
+  if (given.length === 0) return NONE_DECLARED;
+  return Object.freeze(Object.fromEntries(given.filter(([, value]) => value !== undefined)));
 }
+
+const GENERATE: Fields = {
+  messages: kinds.required(kinds.kind('text or messages for ctx.generate()', (value) => value !== undefined)),
+  systemPrompt: kinds.text,
+  tools: kinds.listOf(
+    kinds.kind('a tool', (one) => typeof one?.execute === 'function'),
+    'a list of tools made with tool()',
+  ),
+  settings: MODEL_SETTINGS,
+} satisfies Record<keyof GenerateRequest, Kind>;
 
 /** What a middleware gives to `ctx.generate()`: a misspelt or wrong part would otherwise be ignored or fail further in. */
 export function checkGenerate(request: GenerateRequest): void {
-  checkOptions('ctx.generate', request, GENERATE_OPTIONS);
-  const { messages, systemPrompt, tools, settings } = request;
-  if (messages === undefined)
-    throw invalidOption('messages', 'text or messages for ctx.generate()', messages);
-  if (systemPrompt !== undefined) checkText('systemPrompt', systemPrompt);
-  const isTool = (one: unknown) => typeof (one as Tool | null)?.execute === 'function';
-  if (tools !== undefined && !isListOf(tools, isTool))
-    throw invalidOption('tools', 'a list of tools made with tool()', tools);
-  if (settings !== undefined) checkValue('settings', MODEL_SETTINGS, settings);
+  checkFields('ctx.generate()', GENERATE, request);
 }
-
-const GENERATE_OPTIONS = ['messages', 'systemPrompt', 'tools', 'settings'];

@@ -1,8 +1,8 @@
 /** Limits of a run, and how large the arguments of a call may be. */
-import { invalidOption } from '../lib/errors.js';
 import { FOREIGN_LIMITS } from '../lib/foreign-names.js';
 import { DEEPEST, depthOf } from '../lib/json-texts.js';
-import { checkKeys } from '../lib/shapes.js';
+import * as kinds from '../lib/kinds.js';
+import type { Kind } from '../lib/shapes.js';
 
 export interface Limits {
   /** Model calls of the loop. @default 100 */
@@ -69,26 +69,28 @@ export function limitsFromJson(stored: StoredLimits): Limits {
 /** Limits over all runs of a session. */
 export type SessionLimits = Pick<Limits, 'turns' | 'toolCalls' | 'tokens' | 'costUsd'>;
 
-const WHOLE = ['turns', 'depth', 'toolCalls', 'argsDepth', 'argsChars'];
-const LIMITS = [...WHOLE, 'tokens', 'costUsd', 'timeoutMs', 'modelIdleMs', 'modelMs'];
+const count = kinds.kind(
+  'an integer ≥ 0',
+  (value) => value >= 0 && (Number.isInteger(value) || value === Number.POSITIVE_INFINITY),
+);
+const amount = kinds.number(0, Number.POSITIVE_INFINITY);
+const modelTime = kinds.either(kinds.number(1, Number.POSITIVE_INFINITY), kinds.oneOf('none'));
+const SHARED = { turns: count, toolCalls: count, tokens: amount, costUsd: amount };
 
-export function checkLimits(limits: Limits, what = 'limits', allowed: readonly string[] = LIMITS): void {
-  if (typeof limits !== 'object' || limits === null) throw invalidOption(what, 'an object', limits);
-  checkKeys(what, limits, allowed, FOREIGN_LIMITS);
-  for (const [key, value] of Object.entries(limits)) {
-    if (value === undefined) continue;
-    if (key === 'modelIdleMs' || key === 'modelMs') {
-      if (value !== 'none' && !(typeof value === 'number' && value >= 1))
-        throw invalidOption(`${what}.${key}`, "a number ≥ 1 or 'none'", value);
-      continue;
-    }
-    const whole = WHOLE.includes(key);
-    const amount = typeof value === 'number' && value >= 0;
-    if (!amount || (whole && value !== Number.POSITIVE_INFINITY && !Number.isInteger(value)))
-      throw invalidOption(`${what}.${key}`, whole ? 'an integer ≥ 0' : 'a number ≥ 0', value);
-  }
-}
+export const SESSION_LIMITS: Kind = kinds.shape(
+  SHARED satisfies Record<keyof SessionLimits, Kind>,
+  FOREIGN_LIMITS,
+);
 
-export function checkSessionLimits(limits: SessionLimits): void {
-  checkLimits(limits, 'sessionLimits', ['turns', 'toolCalls', 'tokens', 'costUsd']);
-}
+export const LIMITS: Kind = kinds.shape(
+  {
+    ...SHARED,
+    depth: count,
+    argsDepth: count,
+    argsChars: count,
+    timeoutMs: amount,
+    modelIdleMs: modelTime,
+    modelMs: modelTime,
+  } satisfies Record<keyof Limits, Kind>,
+  FOREIGN_LIMITS,
+);

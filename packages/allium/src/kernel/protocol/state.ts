@@ -1,7 +1,8 @@
 /** Typed cells of state that middleware own. Durable ones are journaled with the fact they belong to, live ones never. */
 import { invalidOption } from '../lib/errors.js';
 import { type JsonOnly, toJson } from '../lib/json-copy.js';
-import { checkFunction, checkInteger, checkOptions } from './options.js';
+import * as kinds from '../lib/kinds.js';
+import { checkFields, type Fields } from '../lib/shapes.js';
 
 export type StateScope = 'call' | 'run' | 'session';
 
@@ -55,19 +56,22 @@ type FirstValue<T> =
  * const seen = defineState({ name: 'seen', scope: 'run', durable: false, create: () => new Set<string>() });
  */
 export function defineState<T>(options: StateOptions<T> & FirstValue<T>): StateCell<T> {
-  checkOptions('defineState', options, OPTIONS);
+  checkFields('defineState()', OPTIONS, options);
   const { name, scope, version = 1, migrate, create } = options as StateOptions<T> & Given<T>;
-  if (typeof name !== 'string' || name === '') throw invalidOption('name', 'non-empty text', name);
-  if (scope !== 'call' && scope !== 'run' && scope !== 'session')
-    throw invalidOption('scope', "'call', 'run' or 'session'", scope);
-  checkInteger('version', version, 1);
-  if (migrate !== undefined) checkFunction('migrate', migrate);
   const durable = checkDurable(options);
   const initial = durable ? toJson(options.initial, name) : options.initial;
   return Object.freeze({ name, scope, version, migrate, durable, create, initial: initial as T });
 }
 
-const OPTIONS = ['name', 'scope', 'initial', 'durable', 'create', 'version', 'migrate'];
+const OPTIONS: Fields = {
+  name: kinds.required(kinds.nonEmptyText),
+  scope: kinds.required(kinds.oneOf('call', 'run', 'session')),
+  initial: kinds.anything,
+  durable: kinds.anything,
+  create: kinds.func(),
+  version: kinds.integer(1),
+  migrate: kinds.func(),
+};
 
 /** Says whether a cell is journaled, and throws where it cannot be what it says. */
 function checkDurable({ scope, durable = scope !== 'call', create, initial }: Given): boolean {
@@ -75,7 +79,6 @@ function checkDurable({ scope, durable = scope !== 'call', create, initial }: Gi
   if (!possible.includes(durable as boolean))
     throw invalidOption('durable', `${possible.join(' or ')} for a cell of the ${scope}`, durable);
   if (create === undefined) return durable as boolean;
-  checkFunction('create', create);
   if (durable || scope !== 'run' || initial !== undefined)
     throw invalidOption(
       'create',

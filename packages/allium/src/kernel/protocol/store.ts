@@ -1,6 +1,7 @@
 /** The one persistence port: a journal of entries per session, and an inbox any process may write to. */
-import { hasOnly } from '../lib/errors.js';
 import { unwritable } from '../lib/json-copy.js';
+import * as kinds from '../lib/kinds.js';
+import { isOf, type Kind } from '../lib/shapes.js';
 import type { Message, ToolMessage, Usage } from '../messages/messages.js';
 import type { StoredLimits } from './limits.js';
 import type { RunStatus, Stop, StoppingReason } from './result.js';
@@ -295,15 +296,14 @@ export interface Store {
   close?(): Awaitable<void>;
 }
 
+const REQUEST: Kind = kinds.shape({
+  title: kinds.text,
+  details: kinds.kind('JSON', (value) => typeof value !== 'function' && unwritable(value) === undefined),
+  timeoutMs: kinds.timeout,
+  onRequest: kinds.func(),
+} satisfies Record<keyof Request, Kind>);
+
 /** Is this what `ask` and `ctx.suspend()` take? */
-export function isRequest(value: any): value is Request {
-  if (!hasOnly(value, ['title', 'details', 'timeoutMs', 'onRequest'])) return false;
-  const { title, details, timeoutMs, onRequest } = value as Request;
-  return (
-    (title === undefined || typeof title === 'string') &&
-    typeof details !== 'function' &&
-    unwritable(details) === undefined &&
-    (timeoutMs === undefined || (typeof timeoutMs === 'number' && timeoutMs >= 0)) &&
-    (onRequest === undefined || typeof onRequest === 'function')
-  );
+export function isRequest(value: unknown): value is Request {
+  return isOf(REQUEST, value);
 }

@@ -195,9 +195,9 @@ describe('tool() takes a tool and what is to be different', () => {
 describe('a copy that is no tool is refused where it is handed over', () => {
   it.each([
     ['a bad name', { name: 'two words' }, 'got "two words"'],
-    ['no description', { description: 5 }, 'Tool "weather": `description` must be text, got 5.'],
+    ['no description', { description: 5 }, 'Tool "weather": Expected `description` to be text, got 5.'],
     ['an input that is no object', { input: z.string() }, 'must be the schema of an object'],
-    ['a bad time limit', { timeoutMs: -1 }, '`timeoutMs` must be a number ≥ 1, got -1.'],
+    ['a bad time limit', { timeoutMs: -1 }, 'Expected `timeoutMs` to be a number ≥ 1, got -1.'],
   ])('%s', async (_, change, message) => {
     const wrong = { ...weather, ...change } as Tool;
     const refused = expect.objectContaining({

@@ -143,7 +143,7 @@ describe('a tool with a schema of', () => {
     expect(() => weather(schema as never)).toThrow(
       expect.objectContaining({
         code: 'INVALID_TOOL',
-        message: expect.stringContaining('jsonSchema() from "allium/json-schema"'),
+        message: expect.stringContaining('jsonSchema() of "allium/json-schema"'),
       }),
     );
   });
@@ -393,20 +393,20 @@ describe('what a tool is given', () => {
 describe('a tool definition', () => {
   const fine = { name: 'fine', description: '', input: z.object({}), execute: () => 'x' };
   const broken: [object, RegExp][] = [
-    [{ name: 'with space' }, /Expected a tool name of 1 to 64 letters/],
-    [{ name: '' }, /Expected a tool name/],
-    [{ name: 'x'.repeat(65) }, /Expected a tool name/],
-    [{ description: undefined }, /`description` must be text, got undefined/],
-    [{ execute: 'x' }, /`execute` must be a function, got "x"/],
-    [{ input: undefined }, /`input` must be a Standard Schema/],
-    [{ timeoutMs: 0 }, /`timeoutMs` must be a number ≥ 1, got 0/],
+    [{ name: 'with space' }, /Expected `name` to be 1 to 64 letters/],
+    [{ name: '' }, /Expected `name` to be 1 to 64/],
+    [{ name: 'x'.repeat(65) }, /Expected `name` to be 1 to 64/],
+    [{ description: undefined }, /Expected `description` to be text, got undefined/],
+    [{ execute: 'x' }, /Expected `execute` to be a function, got "x"/],
+    [{ input: undefined }, /Expected `input` to be a Standard Schema/],
+    [{ timeoutMs: 0 }, /Expected `timeoutMs` to be a number ≥ 1, got 0/],
     [{ timeoutMs: Number.NaN }, /`timeoutMs`/],
-    [{ concurrency: 1.5 }, /`concurrency` must be an integer ≥ 1, got 1\.5/],
-    [{ onInDoubt: 'maybe' }, /`onInDoubt` must be 'retry' or 'fail', got "maybe"/],
-    [{ idempotent: 'yes' }, /`idempotent` must be true or false, got "yes"/],
-    [{ sequential: 1 }, /`sequential` must be true or false, got 1/],
-    [{ tags: 'x' }, /`tags` must be a list of text/],
-    [{ toJsonSchema: {} }, /`toJsonSchema` must be a function/],
+    [{ concurrency: 1.5 }, /Expected `concurrency` to be an integer ≥ 1, got 1\.5/],
+    [{ onInDoubt: 'maybe' }, /Expected `onInDoubt` to be 'retry' or 'fail', got "maybe"/],
+    [{ idempotent: 'yes' }, /Expected `idempotent` to be true or false, got "yes"/],
+    [{ sequential: 1 }, /Expected `sequential` to be true or false, got 1/],
+    [{ tags: 'x' }, /Expected `tags` to be a list of texts/],
+    [{ toJsonSchema: {} }, /Expected `toJsonSchema` to be a function/],
   ];
   for (const [change, message] of broken) {
     it(`with ${JSON.stringify(change)} is refused`, () => {

@@ -5,7 +5,7 @@ import { copyOf } from '../lib/event-data.js';
 import { FOREIGN_TOOL } from '../lib/foreign-names.js';
 import { isFrozenJson, isPlain, kindOf, ownJson, unwritable } from '../lib/json-copy.js';
 import * as kinds from '../lib/kinds.js';
-import { checkKeys, type Kind } from '../lib/shapes.js';
+import { checkFields, checkKeys, type Fields, isOf, type Kind, wrongFieldValue } from '../lib/shapes.js';
 import { deepFreeze, type ToolContent } from '../messages/messages.js';
 import type { JsonSchema, ToolSpec } from '../messages/model.js';
 import {
@@ -16,7 +16,6 @@ import {
 } from '../messages/standard-schema.js';
 import type { ToolContext } from './contexts.js';
 import type { ToolResultPatch } from './middleware.js';
-import { isListOf } from './options.js';
 
 export interface ToolOptions<Input, Output> {
   /** 1 to 64 letters, digits, `_` or `-`. */
@@ -56,19 +55,29 @@ export interface Tool<Input = any, Output = any> extends ToolOptions<Input, Outp
   readonly sequential: boolean;
 }
 
-const OPTIONS = [
-  'name',
-  'description',
-  'input',
-  'execute',
-  'toJsonSchema',
-  'idempotent',
-  'onInDoubt',
-  'sequential',
-  'concurrency',
-  'timeoutMs',
-  'tags',
-];
+const OPTIONS: Fields = {
+  name: kinds.required(
+    kinds.kind(
+      '1 to 64 letters, digits, "_" or "-"',
+      (name) => typeof name === 'string' && /^[\w-]{1,64}$/.test(name),
+    ),
+  ),
+  description: kinds.required(kinds.text),
+  input: kinds.required(
+    kinds.kind(
+      'a Standard Schema (zod, valibot, arktype, …), or a raw JSON Schema in jsonSchema() of "allium/json-schema"',
+      isStandardSchema,
+    ),
+  ),
+  execute: kinds.required(kinds.func()),
+  toJsonSchema: kinds.func(),
+  idempotent: kinds.flag,
+  onInDoubt: kinds.oneOf('retry', 'fail'),
+  sequential: kinds.flag,
+  concurrency: kinds.integer(1),
+  timeoutMs: kinds.number(1, Number.POSITIVE_INFINITY),
+  tags: kinds.listOf(kinds.text, 'a list of texts'),
+} satisfies Record<keyof ToolOptions<any, any>, Kind>;
 
 /**
  * Defines a tool. The types of `execute` come from `input`.
@@ -84,7 +93,7 @@ const OPTIONS = [
 export function tool<Input, Output>(options: ToolOptions<Input, Output>): Tool<Input, Output> {
   if (typeof options !== 'object' || options === null)
     throw invalidOption('options', 'one object with name, description, input and execute', options);
-  checkKeys(`tool ${shown(options.name)}`, options, OPTIONS, FOREIGN_TOOL);
+  checkKeys(`tool ${shown(options.name)}`, options, Object.keys(OPTIONS), FOREIGN_TOOL);
   const { idempotent = false, sequential = false } = options;
   const made: Tool<Input, Output> = Object.freeze({ ...options, idempotent, sequential });
   // Now, and not when a model is first called: the one who wrote the schema is the one who can mend it.
@@ -141,47 +150,9 @@ function inputSchemaOf({ name, input, toJsonSchema: convert }: Tool): JsonSchema
   return inputSchema;
 }
 
-function checkTool(options: ToolOptions<any, any>): void {
-  const { name, description, input, execute, toJsonSchema } = options;
-  if (typeof name !== 'string' || !/^[\w-]{1,64}$/.test(name)) {
-    throw new AlliumError(
-      'INVALID_TOOL',
-      `Expected a tool name of 1 to 64 letters, digits, "_" or "-", got ${shown(name)}.`,
-    );
-  }
-  const fail = (message: string) => new AlliumError('INVALID_TOOL', `Tool "${name}": ${message}`);
-  if (typeof description !== 'string') throw fail(`\`description\` must be text, got ${shown(description)}.`);
-  if (typeof execute !== 'function') throw fail(`\`execute\` must be a function, got ${shown(execute)}.`);
-  if (!isStandardSchema(input)) {
-    throw fail(
-      `\`input\` must be a Standard Schema (zod, valibot, arktype, …), got ${shown(input)}. For a raw JSON Schema use jsonSchema() from "allium/json-schema".`,
-    );
-  }
-  if (toJsonSchema !== undefined && typeof toJsonSchema !== 'function') {
-    throw fail(`\`toJsonSchema\` must be a function, got ${shown(toJsonSchema)}.`);
-  }
-  checkDetails(options, fail);
-}
-
-function checkDetails(options: ToolOptions<any, any>, fail: (message: string) => AlliumError): void {
-  const { onInDoubt, concurrency, timeoutMs, tags } = options;
-  if (onInDoubt !== undefined && onInDoubt !== 'retry' && onInDoubt !== 'fail') {
-    throw fail(`\`onInDoubt\` must be 'retry' or 'fail', got ${shown(onInDoubt)}.`);
-  }
-  if (concurrency !== undefined && !(Number.isInteger(concurrency) && concurrency >= 1)) {
-    throw fail(`\`concurrency\` must be an integer ≥ 1, got ${shown(concurrency)}.`);
-  }
-  if (timeoutMs !== undefined && !(typeof timeoutMs === 'number' && timeoutMs >= 1)) {
-    throw fail(`\`timeoutMs\` must be a number ≥ 1, got ${shown(timeoutMs)}.`);
-  }
-  for (const flag of ['idempotent', 'sequential'] as const) {
-    const value: unknown = options[flag];
-    if (value !== undefined && typeof value !== 'boolean')
-      throw fail(`\`${flag}\` must be true or false, got ${shown(value)}.`);
-  }
-  if (tags !== undefined && !isListOf(tags, (tag) => typeof tag === 'string')) {
-    throw fail(`\`tags\` must be a list of text, got ${shown(tags)}.`);
-  }
+function checkTool(tool: ToolOptions<any, any>): void {
+  const wrong = wrongFieldValue(OPTIONS, tool);
+  if (wrong) throw new AlliumError('INVALID_TOOL', `Tool ${shown(tool.name)}: ${wrong.message}`);
 }
 
 /** Was it made by `tool()`, here or in another copy of this package? A copy of such a tool counts as well. */
@@ -219,22 +190,26 @@ export interface ToolResult {
   readonly terminate?: boolean;
 }
 
+const RESULT: Fields = {
+  content: kinds.required(
+    kinds.kind(
+      'text or a list of text, image and file content',
+      (content) => typeof content === 'string' || isResultContent(content),
+    ),
+  ),
+  details: kinds.anything,
+  isError: kinds.flag,
+  terminate: kinds.flag,
+} satisfies Record<keyof ToolResult, Kind>;
+
 const RESULTS = new WeakSet<object>();
 
 /** A result with more than content: details for the application, an error flag, or the wish to end the run. */
 export function toolResult(
   result: Partial<Omit<ToolResult, 'content'>> & { content: string | readonly ToolContent[] },
 ): ToolResult {
-  if (typeof result !== 'object' || result === null)
-    throw invalidOption('result', 'an object with content', result);
-  checkKeys('toolResult', result, ['content', 'details', 'isError', 'terminate']);
-  for (const flag of ['isError', 'terminate'] as const) {
-    if (result[flag] !== undefined && typeof result[flag] !== 'boolean')
-      throw invalidOption(flag, 'true or false', result[flag]);
-  }
+  checkFields('toolResult()', RESULT, result);
   const { content: given } = result;
-  if (typeof given !== 'string' && !isResultContent(given))
-    throw invalidOption('content', 'text or a list of text, image and file content', given);
   const content = typeof given === 'string' ? [{ type: 'text' as const, text: given }] : ownContent(given);
   const made = Object.freeze(withOwnDetails({ isError: false, ...result, content }));
   RESULTS.add(made);
@@ -315,8 +290,10 @@ export function isContentList(value: unknown): value is readonly ToolContent[] {
 
 /** The content of a result, which may also be none. */
 export function isResultContent(value: unknown): value is readonly ToolContent[] {
-  return isListOf(value, isToolContent);
+  return isOf(CONTENT, value);
 }
+
+const CONTENT: Kind = kinds.listOf(kinds.kind('text, image or file content', isToolContent));
 
 function isToolContent(value: unknown): value is ToolContent {
   if (typeof value !== 'object' || value === null) return false;

@@ -474,7 +474,7 @@ it.each<[string, () => unknown, RegExp]>([
   [
     'a name that is no text',
     () => ({ middleware: [{ name: Symbol('x'), beforeRun() {} }] }),
-    /`name` must be non-empty text/,
+    /Expected `name` to be non-empty text/,
   ],
   ['a hole between middleware', () => ({ middleware: new Array(1) }), /middleware\[0\] is undefined/],
   [

@@ -1,0 +1,81 @@
+/** Checks of single options, in the words of `kinds`. Each throws `INVALID_OPTION`. */
+import { invalidOption } from '../kernel/lib/errors.js';
+import * as kinds from '../kernel/lib/kinds.js';
+import { checkKeys, checkValue } from '../kernel/lib/shapes.js';
+
+/**
+ * Checks that the options of a factory are an object with no other keys than these.
+ *
+ * @example
+ * checkOptions('myStore', options, ['url', 'timeoutMs']);
+ */
+export function checkOptions(factory: string, options: unknown, allowed: readonly string[]): void {
+  checkKeys(`${factory}()`, options, allowed);
+}
+
+/** What the options of every middleware have. */
+export interface NamedOptions {
+  /** Its name. State is kept under it, so two of a kind in one list need different names. @default its kind */
+  readonly name?: string;
+}
+
+/**
+ * Checks the options of a middleware: an object with no other keys than these and `name`, which is non-empty text.
+ *
+ * @example
+ * checkNamed('hideNumbers', options, ['digits']);
+ */
+export function checkNamed(factory: string, options: unknown, allowed: readonly string[]): void {
+  checkOptions(factory, options, [...allowed, 'name']);
+  const { name } = options as NamedOptions;
+  if (name !== undefined) checkValue('name', kinds.nonEmptyText, name);
+}
+
+/** Checks that an option is text, which may be empty. */
+export function checkText(option: string, value: unknown): void {
+  checkValue(option, kinds.text, value);
+}
+
+/** Checks that an option is an integer from `from` up to and including `to`. */
+export function checkInteger(option: string, value: unknown, from: number, to?: number): void {
+  checkValue(option, kinds.integer(from, to), value);
+}
+
+/** Checks that an option is a number from `from` up to and including `to`. Infinity passes only where `to` is Infinity. */
+export function checkNumber(option: string, value: unknown, from: number, to?: number): void {
+  checkValue(option, kinds.number(from, to), value);
+}
+
+/** Checks that an option is one of these texts. */
+export function checkOneOf(option: string, value: unknown, choices: readonly string[]): void {
+  checkValue(option, kinds.oneOf(...choices), value);
+}
+
+/** Checks that an option is a function. */
+export function checkFunction(option: string, value: unknown): void {
+  checkValue(option, kinds.func(), value);
+}
+
+/** Checks that an option is an object with these methods. */
+export function checkMethods(option: string, value: unknown, methods: readonly string[]): void {
+  checkValue(option, kinds.methods<Record<string, () => void>>(...methods), value);
+}
+
+/** A class of errors: it stands for its instances, those of its subclasses included. */
+export type ErrorClass = abstract new (...args: never[]) => unknown;
+
+/** Makes a function of an option that says which errors are meant, with a function or with a class of errors. */
+export function errorTest<C, Answer extends boolean | Promise<boolean>>(
+  option: string,
+  value: ((error: unknown, ctx: C) => Answer) | ErrorClass,
+): (error: unknown, ctx: C) => Answer | boolean {
+  if (typeof value !== 'function') throw invalidOption(option, 'a function or a class of errors', value);
+  return isClass(value) ? (error) => error instanceof value : (value as (error: unknown, ctx: C) => Answer);
+}
+
+/** Errors may be made by functions of an older style. Anything else that can't be called says so itself. */
+function isClass(value: object): value is ErrorClass {
+  const { prototype } = value as { readonly prototype?: unknown };
+  if (prototype === Error.prototype || prototype instanceof Error) return true;
+  return /^class\b/.test(Function.prototype.toString.call(value));
+}
