@@ -669,7 +669,7 @@ describe('audit-log', () => {
     [{ sink: { file: '' } }, 'Expected `sink` to be a function, or an object with `file`'],
     [
       { sink: { file: 'x', fsync: 'always' } },
-      "Expected `sink.fsync` to be 'line' or 'run' or 'never', got \"always\".",
+      "Expected `sink.fsync` to be 'line', 'run' or 'never', got \"always\".",
     ],
     [{ sink: { file: 'x', sync: true } }, 'Unknown option `sync` of `sink`.'],
     [{ sink: () => {}, key: '' }, 'Expected `key` to be non-empty text or bytes, got "string".'],

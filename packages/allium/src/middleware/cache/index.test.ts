@@ -546,7 +546,7 @@ describe('cache', () => {
       { store: new Map(), maxEntries: 5 },
       'Expected `maxEntries` to be left out when there is a `store`, which has its own bounds, got 5.',
     ],
-    [{ scope: 'user' }, "Expected `scope` to be 'tenant' or 'session' or 'all', got \"user\"."],
+    [{ scope: 'user' }, "Expected `scope` to be 'tenant', 'session' or 'all', got \"user\"."],
     [{ key: 'x' }, 'Expected `key` to be a function, got "x".'],
     [{ maxWaitMs: -1 }, 'Expected `maxWaitMs` to be a finite number ≥ 0, got -1.'],
     [{ clock: {} }, 'Expected `clock` to be an object with now(), setTimer(), got {}.'],

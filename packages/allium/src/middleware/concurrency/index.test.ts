@@ -424,7 +424,7 @@ describe('concurrency', () => {
     [{ max: 0 }, 'Expected `max` to be an integer ≥ 1, got 0.'],
     [{ max: 1, key: 'tenant' }, 'Expected `key` to be a function, got "tenant".'],
     [{ max: 1, maxWaitMs: -1 }, 'Expected `maxWaitMs` to be a number ≥ 0, got -1.'],
-    [{ max: 1, scope: 'turn' }, "Expected `scope` to be 'model' or 'run' or 'tool', got \"turn\"."],
+    [{ max: 1, scope: 'turn' }, "Expected `scope` to be 'model', 'run' or 'tool', got \"turn\"."],
     [{ max: 1, clock: {} }, 'Expected `clock` to be an object with now(), setTimer(), got {}.'],
     [{ limit: 1 }, 'Unknown option `limit` of concurrency().'],
   ])('refuses %j', (options, message) => {

@@ -181,7 +181,7 @@ describe('console-logger', () => {
   });
 
   it.each([
-    [{ level: 'warn' }, "Expected `level` to be 'error' or 'info' or 'debug', got \"warn\"."],
+    [{ level: 'warn' }, "Expected `level` to be 'error', 'info' or 'debug', got \"warn\"."],
     [{ console: {} }, 'Expected `console` to be an object with error(), info(), debug(), got {}.'],
     [{ levle: 'info' }, 'Unknown option `levle` of consoleLogger(). Did you mean `level`?'],
     [

@@ -464,7 +464,7 @@ describe('rate-limit', () => {
     ],
     [
       { limit: 1, perMs: 1, scope: 'agent' },
-      "Expected `scope` to be 'model' or 'run' or 'tool', got \"agent\".",
+      "Expected `scope` to be 'model', 'run' or 'tool', got \"agent\".",
     ],
     [{ limit: 1, perMs: 1, key: 'tenant' }, 'Expected `key` to be a function, got "tenant".'],
     [{ limiter: {} }, 'Expected `limiter` to be an object with consume(), got {}.'],

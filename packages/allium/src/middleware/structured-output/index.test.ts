@@ -358,7 +358,7 @@ describe('structured-output', () => {
     [{ schema: point, maxRepairs: 21 }, 'Expected `maxRepairs` to be an integer from 0 to 20, got 21.'],
     [
       { schema: point, mode: 'json' },
-      "Expected `mode` to be 'auto' or 'prompt' or 'validate', got \"json\".",
+      "Expected `mode` to be 'auto', 'prompt' or 'validate', got \"json\".",
     ],
     [{ schema: point, repairs: 1 }, 'Unknown option `repairs` of structuredOutput().'],
     [{ schema: v.object({}), mode: 'prompt' }, 'does not expose its JSON Schema'],

@@ -379,7 +379,7 @@ describe('tool-cache', () => {
       { store: new Map(), maxEntries: 5 },
       'Expected `maxEntries` to be left out when there is a `store`, which has its own bounds, got 5.',
     ],
-    [{ scope: 'run' }, "Expected `scope` to be 'tenant' or 'session' or 'all', got \"run\"."],
+    [{ scope: 'run' }, "Expected `scope` to be 'tenant', 'session' or 'all', got \"run\"."],
     [{ key: 5 }, 'Expected `key` to be a function, got 5.'],
     [{ maxWaitMs: -1 }, 'Expected `maxWaitMs` to be a finite number ≥ 0, got -1.'],
     [{ tool: ['find'] }, 'Unknown option `tool` of toolCache(). Did you mean `tools`?'],
