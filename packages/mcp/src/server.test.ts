@@ -1,4 +1,6 @@
+import { fileURLToPath } from 'node:url';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { Agent, type Middleware, tool } from 'allium';
 import { objectInput } from 'allium/kit';
 import { approval } from 'allium/middleware/approval';
@@ -190,4 +192,19 @@ describe('mcpServer()', () => {
   ])('refuses options %#', (options, message) => {
     expect(() => mcpServer(options as never)).toThrow(message);
   });
+});
+
+it('serves a client of the official library in another process, over standard input and output', async () => {
+  const agent = fileURLToPath(new URL('../test/fixtures/agent.mjs', import.meta.url));
+  const client = new Client({ name: 'test', version: '1' });
+  await client.connect(
+    new StdioClientTransport({ command: process.execPath, args: [agent], stderr: 'ignore' }),
+  );
+  try {
+    expect(await client.callTool({ name: 'help', arguments: { message: 'Hello?' } })).toMatchObject({
+      content: [{ text: expect.stringContaining('You said: Hello?') }],
+    });
+  } finally {
+    await client.close();
+  }
 });
