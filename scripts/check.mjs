@@ -12,7 +12,7 @@ import { readTally, tallyLine } from './tally.mjs';
 /** npm scripts, cheapest first. Layout, exports and lockfile are tests like any other, in `test/`. */
 const steps = process.argv.includes('--quick')
   ? ['lint', 'types', 'vitest:quick']
-  : ['format:check', 'lint', 'types', 'build', 'docs', 'vitest'];
+  : ['format:check', 'lint', 'types', 'build', 'docs', 'browser', 'vitest'];
 
 const run = openRun();
 const folder = mkdtempSync(join(tmpdir(), 'allium-check-'));

@@ -7,9 +7,12 @@ import { root } from '../scripts/repository.mjs';
 
 type Entry = { resolved?: string; link?: boolean; optionalDependencies?: Record<string, string> };
 
-const lockfiles = ['package-lock.json', 'bench/package-lock.json', 'bench/node24/package-lock.json'].filter(
-  (path) => existsSync(join(root, path)),
-);
+const lockfiles = [
+  'package-lock.json',
+  'bench/package-lock.json',
+  'bench/node24/package-lock.json',
+  'examples/chat/package-lock.json',
+].filter((path) => existsSync(join(root, path)));
 
 it.each(lockfiles)('%s resolves nothing to an address', (path) => {
   const addressed = Object.entries(packagesOf(path)).filter(
