@@ -81,6 +81,8 @@ export {
   type GuardPoint,
   type GuardSubject,
   type GuardVerdict,
+  type Restore,
+  type RestoreContext,
   type Severity,
   type Span,
   type Verdict,

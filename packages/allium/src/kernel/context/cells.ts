@@ -279,8 +279,14 @@ export class Cells implements Base {
         const committed = this.committed(cell, key);
         const value = applied(staged, cell, committed, i);
         if (value === committed) continue;
-        const { version, scope } = cell;
-        changes = added(changes, { key, version, scope: scope as 'run' | 'session', value });
+        const { version, scope, hidden } = cell;
+        changes = added(changes, {
+          key,
+          version,
+          scope: scope as 'run' | 'session',
+          value,
+          ...(hidden && { hidden }),
+        });
       }
     } finally {
       // Also after a failure: what cannot be applied must not stand in the way of everything later.

@@ -37,6 +37,8 @@ export interface RunFacts {
   readonly pausedMs: number;
   /** The structured output, as far as a middleware has set it. */
   output: unknown;
+  /** Sets it, without what guards find in it. */
+  setOutput(output: unknown): void;
   /** What the run has added to the history. */
   newMessages(): readonly Message[];
   /** The name of the middleware at this place of the list. */

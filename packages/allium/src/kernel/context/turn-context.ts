@@ -67,6 +67,6 @@ export class TurnContext extends Context implements PublicTurnContext {
   }
 
   setOutput(output: unknown): void {
-    this._run.output = output;
+    this._run.setOutput(output);
   }
 }

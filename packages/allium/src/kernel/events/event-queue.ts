@@ -3,6 +3,7 @@
  * somebody waits for the result. Who reads and who awaits the result may be one and the same, so neither may hold up
  * the other: then the producer goes on, and events are kept until they are read, or let go if nobody reads.
  */
+import type { Context } from '../context/context.js';
 import { whenIdle } from '../lib/clock.js';
 import { Fifo } from '../lib/fifo.js';
 import type { AgentEvent } from '../protocol/events.js';
@@ -16,7 +17,16 @@ const BATCH = 64;
 type Step = IteratorResult<AgentEvent, undefined>;
 type Waiter = (step: Step | Promise<Step>) => void;
 
-export class EventQueue {
+/** Takes the events that the caller reads. */
+export interface EventSink {
+  push(event: AgentEvent): void;
+  pushDelta(event: AgentEvent): void;
+  pressure(): Promise<void> | undefined;
+  /** The next pieces of the answer come from this attempt. */
+  shows?(attempt: Context): void;
+}
+
+export class EventQueue implements EventSink {
   private readonly items = new Fifo<AgentEvent>();
   /** Who asked for an event that is not there yet; the list is for the rare case of several. */
   private waiter: Waiter | undefined = undefined;

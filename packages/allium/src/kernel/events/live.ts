@@ -65,6 +65,7 @@ export class LiveMessage {
     if (++this.active > 1) this.overlapping = true;
     this.reset();
     if (this.overlapping) return undefined;
+    if (this.watched) this.events.shows(ctx);
     if (this.watched || this.run.plan.guardsResponses) this.stream = new LiveStream(this, ctx, source);
     else this.source = source;
     return this.stream;
@@ -140,6 +141,7 @@ export class LiveMessage {
     const stream = this.streaming(response);
     if (!stream && this.claimed !== response.content) this.reset();
     this.start();
+    if (this.watched) this.events.shows(ctx);
     if (stream) return stream.end(response, ctx);
     if (!this.run.plan.guardsResponses) return this.showWhole(response);
     return this.run.judgements.response(response, ctx).then((guarded) => this.showWhole(guarded.response));

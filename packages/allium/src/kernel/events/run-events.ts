@@ -1,9 +1,11 @@
 /** Where the events of a run go: to the consumer of its stream, and to observers. */
+import type { Context } from '../context/context.js';
 import { whenIdle } from '../lib/clock.js';
 import { deepFreeze } from '../messages/messages.js';
 import type { AgentEvent } from '../protocol/events.js';
-import type { EventQueue } from './event-queue.js';
+import type { EventSink } from './event-queue.js';
 import type { ObserverFeed } from './observer-feed.js';
+import { RestoringQueue } from './restoring-queue.js';
 
 /** A class: every event passes here, and functions made for each run would cost more to call. */
 export class RunEvents {
@@ -11,21 +13,32 @@ export class RunEvents {
   readonly watched: boolean;
 
   constructor(
-    private readonly queue: EventQueue | undefined,
+    private queue: EventSink | undefined,
     private readonly feeds: readonly ObserverFeed[],
   ) {
     this.watched = queue !== undefined || feeds.length > 0;
   }
 
-  emit(event: AgentEvent): void {
+  /** `read`: the same as the caller reads it. */
+  emit(event: AgentEvent, read: AgentEvent = event): void {
     if (this.feeds.length > 0) this.feed(event);
-    if (this.queue !== undefined) this.queue.push(event);
+    if (this.queue !== undefined) this.queue.push(read);
   }
 
   /** A piece of a message. */
   emitDelta(event: AgentEvent): void {
     if (this.feeds.length > 0) this.feed(event);
     if (this.queue !== undefined) this.queue.pushDelta(event);
+  }
+
+  /** From now on the caller reads the originals of placeholders in the answers of this run. */
+  restoreFrom(run: Context): void {
+    if (this.queue) this.queue = new RestoringQueue(this.queue, run);
+  }
+
+  /** The next pieces of the answer come from this attempt. */
+  shows(attempt: Context): void {
+    this.queue?.shows?.(attempt);
   }
 
   /** A promise while the consumer is behind, or observers have had no turn; undefined when there is room. */
@@ -49,6 +62,6 @@ export class RunEvents {
 
 const UNWATCHED = new RunEvents(undefined, []);
 
-export function runEvents(queue: EventQueue | undefined, feeds: readonly ObserverFeed[]): RunEvents {
+export function runEvents(queue: EventSink | undefined, feeds: readonly ObserverFeed[]): RunEvents {
   return queue === undefined && feeds.length === 0 ? UNWATCHED : new RunEvents(queue, feeds);
 }

@@ -36,7 +36,7 @@ export function normalise(spans: unknown, text: string, guard: string): readonly
 }
 
 /** Spans in order, those that overlap as one, and without empty ones. */
-function merged(spans: readonly Span[]): readonly Span[] {
+export function merged(spans: readonly Span[]): readonly Span[] {
   const made: Span[] = [];
   for (const span of [...spans].sort((a, b) => a.start - b.start || b.end - a.end)) {
     const last = made.at(-1);

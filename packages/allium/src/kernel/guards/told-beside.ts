@@ -13,9 +13,14 @@ import { redactTexts } from './content-guards.js';
  * What is told, without what guards of any point find in it; undefined where one
  * of them refuses. No judge is asked: these are told at once. `by`: a guard that said it itself.
  */
-export function toldBeside<T>(given: T, run: RunPort, by?: string): T | undefined {
+export function toldBeside<T>(
+  given: T,
+  run: RunPort,
+  by?: string,
+  at: readonly GuardPoint[] = Object.keys(run.plan.guards) as GuardPoint[],
+): T | undefined {
   const { guards } = run.plan;
-  const points = (Object.keys(guards) as GuardPoint[]).filter((point) => guards[point].length > 0);
+  const points = at.filter((point) => guards[point].length > 0);
   if (points.length === 0) return given;
   const ctx = new RunContext(run, run.scope, NOTHING);
   const asked = new Set<Guard>();
@@ -32,6 +37,11 @@ export function toldBeside<T>(given: T, run: RunPort, by?: string): T | undefine
     if (texts !== said.texts) value = withTexts(value, said.flat(texts));
   }
   return value as T;
+}
+
+/** Structured output is an answer, whatever it was made from. What a schema made that is no JSON cannot be searched. */
+export function toldOutput(output: unknown, run: RunPort): unknown {
+  return isJson(output) ? toldBeside(output, run, undefined, ['output', 'final']) : output;
 }
 
 /** Why a run ended, as it is told and journaled. */

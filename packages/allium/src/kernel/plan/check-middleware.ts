@@ -27,17 +27,17 @@ const HOOKS: readonly string[] = [
   'onError',
 ];
 
+const WINDOW: Kind = kinds.kind('window(n)', (value) => Number.isInteger(value?.chars) && value.chars >= 1);
+
 const GUARD: Kind = kinds.shape({
   on: kinds.required(kinds.listOf(kinds.oneOf(...POINTS), undefined, 1)),
-  hold: kinds.either(
-    kinds.oneOf('full'),
-    kinds.kind('window(n)', (value) => Number.isInteger(value?.chars) && value.chars >= 1),
-  ),
+  hold: kinds.either(kinds.oneOf('full'), WINDOW),
   find: kinds.func(),
   judge: kinds.func(),
   action: kinds.oneOf('redact', 'block', 'stop', 'warn', 'feedback'),
   replacement: kinds.text,
   maxFeedback: kinds.integer(1),
+  restore: kinds.shape({ find: kinds.required(kinds.func()), answer: WINDOW }),
 } satisfies Record<keyof Guard, Kind>);
 
 /** Every member that is not a hook. */

@@ -64,6 +64,7 @@ export function compose(list: MiddlewareList, options: ComposeOptions = {}): Com
     onions: { model: undefined, tool: undefined },
     rules,
     guards,
+    restores: middleware.flatMap((one) => (one.middleware.guard?.restore ? plannedGuard(one) : [])),
     guardsResponses: gated,
     looksAtResponses,
     seesModelCalls:
@@ -241,11 +242,13 @@ function guardsOf(middleware: readonly PlannedMiddleware[]): GuardTable {
     GuardPoint,
     PlannedGuard[]
   >;
-  for (const { name, position, middleware: one } of middleware) {
-    for (const point of one.guard?.on ?? [])
-      table[point].push({ name, position, guard: one.guard!, open: one.onFail === 'open' });
-  }
+  for (const one of middleware)
+    for (const point of one.middleware.guard?.on ?? []) table[point].push(plannedGuard(one));
   return table;
+}
+
+function plannedGuard({ name, position, middleware }: PlannedMiddleware): PlannedGuard {
+  return { name, position, guard: middleware.guard!, open: middleware.onFail === 'open' };
 }
 
 function toolsOf(middleware: readonly PlannedMiddleware[], own: readonly Tool[]): readonly Tool[] {

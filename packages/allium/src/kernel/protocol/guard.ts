@@ -107,6 +107,31 @@ export interface Guard {
   readonly maxFeedback?: number;
   /** Stands where a span was cut. @default '[redacted]' */
   readonly replacement?: string;
+  /** Gives back what it replaced by placeholders, to those who may have it. */
+  readonly restore?: Restore;
+}
+
+/**
+ * Originals for placeholders. A tool is called with them in its first parameter; whoever reads the answer may be shown
+ * them. History, journal, observers, layers, hooks, approvals and models keep the placeholders.
+ *
+ * Contract: `find` returns spans of placeholders that were really issued, each with its original as `replacement`; whatever
+ * else looks like one stays text. It may be called again with more text.
+ */
+export interface Restore {
+  find(text: string, ctx: RestoreContext): readonly Span[];
+  /**
+   * Restores the answer for the caller of a run too: in events of `stream()`, `result.text` and `result.output`; not in a
+   * sub-agent, whose caller is a model. As long as the longest placeholder.
+   */
+  readonly answer?: Window;
+}
+
+export interface RestoreContext {
+  readonly for: 'tool' | 'answer';
+  /** The name of the tool that is to be called. */
+  readonly tool?: string;
+  readonly context: Context;
 }
 
 export interface GuardContext {

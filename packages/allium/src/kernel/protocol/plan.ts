@@ -70,6 +70,8 @@ export interface Plan {
   readonly layers: Readonly<Record<Seam, readonly Layer[]>>;
   readonly rules: Readonly<Record<RuleHook, readonly PlannedHook[]>>;
   readonly guards: GuardTable;
+  /** Guards that give originals back for placeholders. */
+  readonly restores: readonly PlannedGuard[];
   /** Some guard looks at responses. */
   readonly guardsResponses: boolean;
   /** Somebody looks at responses before they are messages: layers, hooks or guards. */

@@ -16,6 +16,8 @@ export interface StateCell<T> {
   readonly create?: () => T;
   readonly version: number;
   readonly migrate?: (old: unknown, version: number) => T;
+  /** No event tells what is in it. */
+  readonly hidden: boolean;
 }
 
 export interface StateAccess {
@@ -28,6 +30,8 @@ export interface StateAccess {
 interface StateOptions<T> {
   readonly name: string;
   readonly version?: number;
+  /** Keeps its value out of events (`state_change`): for what observers and traces may not have. @default false */
+  readonly hidden?: boolean;
   readonly migrate?: (old: unknown, version: number) => T;
 }
 
@@ -57,10 +61,10 @@ type FirstValue<T> =
  */
 export function defineState<T>(options: StateOptions<T> & FirstValue<T>): StateCell<T> {
   checkFields('defineState()', OPTIONS, options);
-  const { name, scope, version = 1, migrate, create } = options as StateOptions<T> & Given<T>;
+  const { name, scope, version = 1, migrate, create, hidden = false } = options as StateOptions<T> & Given<T>;
   const durable = checkDurable(options);
   const initial = durable ? toJson(options.initial, name) : options.initial;
-  return Object.freeze({ name, scope, version, migrate, durable, create, initial: initial as T });
+  return Object.freeze({ name, scope, version, migrate, durable, create, hidden, initial: initial as T });
 }
 
 const OPTIONS: Fields = {
@@ -71,6 +75,7 @@ const OPTIONS: Fields = {
   create: kinds.func(),
   version: kinds.integer(1),
   migrate: kinds.func(),
+  hidden: kinds.flag,
 };
 
 /** Says whether a cell is journaled, and throws where it cannot be what it says. */
@@ -124,4 +129,6 @@ export interface CellChange {
   readonly version: number;
   readonly scope: 'run' | 'session';
   readonly value: unknown;
+  /** No event tells of it. */
+  readonly hidden?: boolean;
 }

@@ -28,7 +28,7 @@ import { unanswered } from '../tools/unanswered.js';
 import { type Ended, endedBy, failedWith } from './ended.js';
 import { converse } from './loop.js';
 import type { Run } from './run.js';
-import { finalResult, resultOf, withLatest } from './run-result.js';
+import { finalResult, resultOf, shownResult, withLatest } from './run-result.js';
 import type { Start } from './start.js';
 import { begin } from './start-run.js';
 
@@ -65,10 +65,14 @@ export async function execute(start: Start): Promise<RunResult> {
     const closing = stillborn ? ended : close(run, ended, ctx);
     const { result: given, failure } = closing instanceof Promise ? await closing : closing;
     const result = finalResult(run, given);
-    if (run.watched) run.emit({ type: 'agent_end', runId: run.runId, sessionId: run.sessionId, result });
+    const shown = shownResult(run, result);
+    if (run.watched) {
+      const end = { type: 'agent_end', runId: run.runId, sessionId: run.sessionId, result } as const;
+      run.events.emit(end, shown === result ? end : { ...end, result: shown });
+    }
     run.end();
-    if (failure) throw toRunError(run, failure.error, result);
-    return result;
+    if (failure) throw toRunError(run, failure.error, shown);
+    return shown;
   } finally {
     stopTimer?.();
     unlink?.();

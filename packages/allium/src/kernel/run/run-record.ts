@@ -95,8 +95,8 @@ export class RunRecord {
   private tellChanges(changes: readonly CellChange[]): void {
     if (!this.watched) return;
     const { runId, sessionId } = this;
-    for (const { key: cell, value } of changes)
-      this.emit({ type: 'state_change', runId, sessionId, cell, value });
+    for (const { key: cell, value, hidden } of changes)
+      if (!hidden) this.emit({ type: 'state_change', runId, sessionId, cell, value });
   }
 
   /** Is this why nothing more can be written? */

@@ -1,5 +1,7 @@
 /** The result of a run under way or ended. What still grows is made when it is read. */
-import type { RunContext as Internal } from '../context/context.js';
+import { RunContext as Internal } from '../context/context.js';
+import { restoredResult } from '../events/restoring-queue.js';
+import { answerRestorers } from '../guards/restore.js';
 import { toldStop } from '../guards/told-beside.js';
 import { type Due, queuedIn } from '../inbox/inbox.js';
 import type { OpenRun } from '../journal/journaled-run.js';
@@ -25,6 +27,18 @@ export function finalResult(run: Run, given: RunResult): RunResult {
       : Object.freeze(Object.create(Result.prototype, Object.getOwnPropertyDescriptors(withoutState(given))));
   finalState(result, run);
   return result;
+}
+
+/** The result as the caller reads it: with the originals of placeholders, where a guard gives them. */
+export function shownResult(run: Run, result: RunResult): RunResult {
+  if (run.parentRunId !== undefined || answerRestorers(run.plan).length === 0) return result;
+  const { text, output } = restoredResult(result, new Internal(run, run.scope, NOTHING));
+  if (text === result.text && output === result.output) return result;
+  const fields = Object.getOwnPropertyDescriptors(withoutState(result));
+  const own = { text: { value: text, enumerable: true }, output: { value: output, enumerable: true } };
+  const shown: RunResult = Object.freeze(Object.create(Result.prototype, { ...fields, ...own }));
+  finalState(shown, run);
+  return shown;
 }
 
 /**

@@ -1,10 +1,11 @@
 /** A run under way: what the loop, the contexts and the layers share. */
 
-import { type Context, type RunContext, SeamCall } from '../context/context.js';
+import { type Context, RunContext, SeamCall } from '../context/context.js';
 import type { RequestParts } from '../context/model-context.js';
 import type { Meters } from '../context/usage-meters.js';
 import { Judgements } from '../guards/judgements.js';
-import { toldBeside } from '../guards/told-beside.js';
+import { answerRestorers } from '../guards/restore.js';
+import { toldBeside, toldOutput } from '../guards/told-beside.js';
 import type { BoundedStore } from '../journal/bounded-store.js';
 import type { History } from '../journal/history.js';
 import type { Journal } from '../journal/journal.js';
@@ -87,6 +88,9 @@ export class Run extends RunRecord implements ToolsRun {
     this.turn = this.open.turns;
     this.request = this.agent.request(plan, 1);
     start.parent?.inside.add(this);
+    // A sub-agent answers a model, which is to read placeholders.
+    if (!start.parent && answerRestorers(plan).length > 0)
+      this.events.restoreFrom(new RunContext(this, this.scope, NOTHING));
   }
 
   // ── What it was started with ───────────────────────────────────────────────────────────────────────────────
@@ -148,6 +152,10 @@ export class Run extends RunRecord implements ToolsRun {
     const { toolCalls: session = Number.POSITIVE_INFINITY } = this.sessionLimits;
     const answered = this.open.batch?.answered ?? 0;
     return Math.min(toolCalls - this.open.toolCalls, session - this.state.toolCalls) + answered;
+  }
+
+  setOutput(output: unknown): void {
+    this.output = toldOutput(output, this);
   }
 
   // ── What is told of it ─────────────────────────────────────────────────────────────────────────────────────

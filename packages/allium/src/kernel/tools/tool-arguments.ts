@@ -3,12 +3,13 @@
 import { NO_INPUT, type ToolContext } from '../context/context.js';
 import type { CallVerdict } from '../context/run-port.js';
 import { judgeArguments } from '../guards/call-verdicts.js';
+import { originalArguments } from '../guards/restore.js';
 import { AlliumError, isRecord, isThenable, messageOf, shown } from '../lib/errors.js';
 import { copyOf } from '../lib/event-data.js';
 import { callHash, canonical, hash } from '../lib/hash.js';
 import { untilAborted } from '../lib/scope.js';
 import { deepFreeze } from '../messages/messages.js';
-import { describeIssues } from '../messages/standard-schema.js';
+import { describeIssues, type SchemaResult } from '../messages/standard-schema.js';
 import { resolveToolCall } from '../plan/rules.js';
 import { tooLarge } from '../protocol/limits.js';
 import type { Tool } from '../protocol/tool.js';
@@ -70,6 +71,27 @@ function unknownTool(name: string, { offered, tools }: CallBatch): string {
   return `There is no tool "${name}". ${list}`;
 }
 
+async function check(ctx: ToolContext, given: unknown): Promise<SchemaResult<unknown>> {
+  const tool = ctx.tool!;
+  const checked = tool.input['~standard'].validate(given);
+  return isThenable(checked) ? untilAborted(checked, ctx._scope).catch(named(tool)) : checked;
+}
+
+/**
+ * What the tool is called with. It gets the originals of placeholders and nobody else does, so they are in no context, and
+ * what the schema says of them is not repeated.
+ */
+export async function finalArguments(ctx: ToolContext): Promise<unknown> {
+  const originals = originalArguments(ctx);
+  if (originals === ctx._input.raw) return ctx.args;
+  const checked = await check(ctx, originals);
+  if (!checked.issues) return deepFreeze(checked.value);
+  const places = checked.issues.map(({ path = [] }) =>
+    path.map((at) => (isRecord(at) ? at.key : at)).join('.'),
+  );
+  throw new Error(`the original of a placeholder does not fit at ${places.join(', ') || 'the top'}.`);
+}
+
 /**
  * Validates raw arguments into the context, or returns what is wrong with them. Parsed values are never parsed again.
  * The schema gets a copy that it may write to: some schemas do.
@@ -80,9 +102,15 @@ export async function validate(
   given: unknown = copyOf(raw),
 ): Promise<string | undefined> {
   const tool = ctx.tool!;
-  const checked = tool.input['~standard'].validate(given);
-  const result = isThenable(checked) ? await untilAborted(checked, ctx._scope).catch(named(tool)) : checked;
-  if (result?.issues) return `Invalid arguments for "${tool.name}":\n${describeIssues(result.issues)}`;
+  const result = await check(ctx, given);
+  if (result?.issues) {
+    const originals = originalArguments(ctx, raw);
+    if (originals === raw || (await check(ctx, originals)).issues)
+      return `Invalid arguments for "${tool.name}":\n${describeIssues(result.issues)}`;
+    // A placeholder need not fit the schema if its original does: that is what the tool gets.
+    ctx._take(raw, deepFreeze(copyOf(raw)));
+    return undefined;
+  }
   if (result?.value === undefined && !(isRecord(result) && 'value' in result))
     throw new AlliumError(
       'INVALID_TOOL',

@@ -6,6 +6,7 @@ import { AlliumError, attribute, isThenable } from '../lib/errors.js';
 import { Scope, untilAborted } from '../lib/scope.js';
 import { isControl } from '../protocol/signals.js';
 import { freezeResult, type ToolResult, toToolResult } from '../protocol/tool.js';
+import { finalArguments } from './tool-arguments.js';
 import type { Call } from './tool-call.js';
 
 /** Runs the tool of the context. What it returns after an abort or a timeout is dropped. */
@@ -31,7 +32,8 @@ export async function executeTool(ctx: ToolContext): Promise<ToolResult> {
 }
 
 async function execute(ctx: ToolContext): Promise<ToolResult> {
-  const value = ctx.tool!.execute(ctx.args, ctx);
+  const args = ctx._run.plan.restores.length === 0 ? ctx.args : await finalArguments(ctx);
+  const value = ctx.tool!.execute(args, ctx);
   const returned = isThenable(value) ? await untilAborted(value, ctx._scope) : value;
   // A tool that asks without waiting for the answer has no result before the answer is there.
   await (ctx._call as Call).answered(ctx._scope);

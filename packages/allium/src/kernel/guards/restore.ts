@@ -1,0 +1,62 @@
+/**
+ * Originals for placeholders: what a guard took out of a conversation is given back to those who may have it, tools and
+ * whoever reads the answer. History, journal, observers and models keep the placeholders.
+ */
+
+import type { Context, ToolContext } from '../context/context.js';
+import { asJson, textsIn, withTexts } from '../lib/json-texts.js';
+import type { RestoreContext, Span } from '../protocol/guard.js';
+import type { Plan, PlannedGuard } from '../protocol/plan.js';
+import { merged, normalise } from './guard-returns.js';
+import { isSame, skipOrThrow } from './guards.js';
+
+/** The arguments that a tool is called with; the same value if nothing in it is a placeholder. */
+export function originalArguments(ctx: ToolContext, raw: unknown = ctx._input.raw): unknown {
+  const { restores } = ctx.plan;
+  if (restores.length === 0) return raw;
+  return restoredValue(restores, raw, { for: 'tool', tool: ctx.tool!.name, context: ctx });
+}
+
+/** The guards that restore what the caller of a run reads. */
+export function answerRestorers({ restores }: Plan): readonly PlannedGuard[] {
+  return restores.filter(({ guard }) => guard.restore!.answer);
+}
+
+/** A JSON value with the originals of its placeholders. What is no JSON stays as it is. */
+export function restoredValue<T>(guards: readonly PlannedGuard[], value: T, to: To): T {
+  const texts = textsIn(asJson(value));
+  const originals = texts.map((text) => restoredText(guards, text, to));
+  return isSame(originals, texts) ? value : (withTexts(asJson(value), originals) as T);
+}
+
+export function restoredText(guards: readonly PlannedGuard[], text: string, to: To): string {
+  let out = '';
+  let at = 0;
+  for (const { start, end, replacement } of placeholders(guards, text, to)) {
+    out += text.slice(at, start) + (replacement ?? text.slice(start, end));
+    at = end;
+  }
+  return at === 0 ? text : out + text.slice(at);
+}
+
+/** Where placeholders stand in a text, with their originals. */
+export function placeholders(guards: readonly PlannedGuard[], text: string, to: To): readonly Span[] {
+  const found = guards.flatMap((planned) => placeholdersOf(planned, text, to));
+  return guards.length === 1 ? found : merged(found);
+}
+
+function placeholdersOf(planned: PlannedGuard, text: string, to: To): readonly Span[] {
+  const { context } = to;
+  const { _position: position } = context;
+  context._position = planned.position;
+  try {
+    return normalise(planned.guard.restore!.find(text, to), text, planned.name);
+  } catch (error) {
+    skipOrThrow(planned, error, context);
+    return [];
+  } finally {
+    context._position = position;
+  }
+}
+
+type To = RestoreContext & { readonly context: Context };
