@@ -1,14 +1,15 @@
-// Writes packages/config/allium.schema.json, for editors, from the code. A test keeps it equal.
+// Writes packages/config/allium.schema.json, for editors, from the code and its JSDoc. A test keeps it equal.
 //   npm run build && node scripts/config-schema.mjs
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { optionDescriptions } from './option-docs.mjs';
 import { root } from './repository.mjs';
 
 export const schemaPath = join(root, 'packages/config/allium.schema.json');
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
-  const { configJsonSchema } = await import('@allium/config');
-  writeFileSync(schemaPath, `${JSON.stringify(configJsonSchema(), null, 2)}\n`);
+  const { editorSchema } = await import(join(root, 'packages/config/dist/editor-schema.js'));
+  writeFileSync(schemaPath, `${JSON.stringify(await editorSchema(optionDescriptions()), null, 2)}\n`);
 }

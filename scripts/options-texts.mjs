@@ -240,12 +240,19 @@ are written with these two and nothing else, so a package of yours can do whatev
 [\`allium/stores/kit\`](../../packages/allium/src/stores/kit/README.md), tests in [\`allium/testing\`](test-kit.md).
 
 \`\`\`ts output
-import { checkInteger, checkNamed } from 'allium/kit';
+import { type Fields, kinds, named, type OptionsOf, readOptions } from 'allium/kit';
 
-function twice(options: { times?: number; name?: string } = {}) {
-  checkNamed('twice', options, ['times']);
-  checkInteger('times', options.times ?? 2, 1, 10);
+const OPTIONS = {
+  /** How often. @default 2 */
+  times: kinds.withDefault(kinds.integer(1, 10), 2),
+  ...named('twice'),
+} satisfies Fields;
+
+function twice(options: OptionsOf<typeof OPTIONS> = {}) {
+  const { times, name } = readOptions('twice', OPTIONS, options);
+  console.log(name, times);
 }
+twice();
 
 for (const wrong of [{ times: 11 }, { time: 2 }]) {
   try {
@@ -257,6 +264,7 @@ for (const wrong of [{ times: 11 }, { time: 2 }]) {
 \`\`\`
 
 \`\`\`text
+twice 2
 Expected \`times\` to be an integer from 1 to 10, got 11.
 Unknown option \`time\` of twice(). Did you mean \`times\`? It takes: times, name.
 \`\`\`

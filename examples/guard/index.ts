@@ -1,16 +1,19 @@
 /** Keeps long numbers, such as those of cards and accounts, from models, tools, logs and readers. */
 
 import { defineMiddleware, defineState, type Middleware, type Span, window } from 'allium';
-import { checkInteger, checkNamed, checkOneOf, checkText, type NamedOptions } from 'allium/kit';
+import { type Fields, kinds, type NamedOptions, named, type OptionsOf, readOptions } from 'allium/kit';
 
-export interface HideNumbersOptions extends NamedOptions {
+const OPTIONS = {
   /** The fewest digits that are hidden. @default 12 */
-  readonly digits?: number;
+  digits: kinds.withDefault(kinds.integer(2, 24), 12),
   /** `redact` hides the number, `stop` ends the run. @default 'redact' */
-  readonly action?: 'redact' | 'stop';
+  action: kinds.withDefault(kinds.oneOf('redact', 'stop'), 'redact'),
   /** Stands where a number was. @default '[number]' */
-  readonly replacement?: string;
-}
+  replacement: kinds.withDefault(kinds.text, '[number]'),
+  ...named('hide-numbers'),
+} satisfies Fields;
+
+export interface HideNumbersOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 /** No number of an account has more characters, spaces and dashes included. */
 const LONGEST = 48;
@@ -22,11 +25,7 @@ const LONGEST = 48;
  * new Agent({ model, middleware: [hideNumbers({ digits: 12 })] });
  */
 export function hideNumbers(options: HideNumbersOptions = {}): Middleware {
-  checkNamed('hideNumbers', options, ['digits', 'action', 'replacement']);
-  const { digits = 12, action = 'redact', replacement = '[number]' } = options;
-  checkInteger('digits', digits, 2, 24);
-  checkOneOf('action', action, ['redact', 'stop']);
-  checkText('replacement', replacement);
+  const { digits, action, replacement, name, madeWith } = readOptions('hideNumbers', OPTIONS, options);
   /** How many digits the longest number had that was hidden from an answer of this run. */
   const longest = defineState({ name: 'longest', scope: 'run', durable: false, initial: 0 });
   const pattern = new RegExp(`(?<!\\d)\\d(?:[ -]?\\d){${digits - 1},${LONGEST / 2 - 1}}(?!\\d)`, 'g');
@@ -39,7 +38,8 @@ export function hideNumbers(options: HideNumbersOptions = {}): Middleware {
   }
 
   return defineMiddleware({
-    name: options.name ?? 'hide-numbers',
+    name,
+    madeWith,
     state: [longest],
     guard: {
       on: ['input', 'request', 'output', 'tool-args', 'tool-result'],

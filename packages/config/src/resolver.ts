@@ -5,6 +5,7 @@ import {
   type Factory,
   findRegistered,
   type OptionsSchema,
+  optionsSchemaOf,
   resolveMiddleware,
   resolveModel,
   resolveStore,
@@ -78,9 +79,10 @@ export class Resolver {
       const { module, chosen } = await importUser(this.loaded.dir, name);
       return this.#fromModule(kind, name, module, chosen, options);
     }
-    const known = findRegistered(kind, name);
-    if (known)
-      return RESOLVE[kind](name, (await this.#ready(options, known.optionsSchema)) as object, context);
+    if (findRegistered(kind, name)) {
+      const schema = await optionsSchemaOf(kind, name);
+      return RESOLVE[kind](name, (await this.#ready(options, schema)) as object, context);
+    }
     const type = kind === 'tool' ? undefined : kind;
     const [scheme = name] = name.split('/', 1);
     const plugin =

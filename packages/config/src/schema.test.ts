@@ -4,13 +4,16 @@ import { registered } from 'allium/registry';
 import { parse } from 'smol-toml';
 import { describe, expect, it } from 'vitest';
 import { schemaPath } from '../../../scripts/config-schema.mjs';
+import { optionDescriptions } from '../../../scripts/option-docs.mjs';
+import { editorSchema } from './editor-schema.js';
 import { configJsonSchema } from './index.js';
 
 const validate = new Ajv2020({ strict: false }).compile(configJsonSchema());
 const problems = (toml: string) => (validate(parse(toml)) ? [] : (validate.errors ?? []));
 
 describe('the JSON Schema of the config', () => {
-  it('is the file that is shipped: npm run build && node scripts/config-schema.mjs', () => {
+  it('is the file that is shipped: npm run build && node scripts/config-schema.mjs', async () => {
+    expect(configJsonSchema()).toEqual(await editorSchema(optionDescriptions()));
     expect(JSON.parse(readFileSync(schemaPath, 'utf8'))).toEqual(configJsonSchema());
   });
 
@@ -49,5 +52,9 @@ describe('the JSON Schema of the config', () => {
     const { $defs } = configJsonSchema() as { $defs: object };
     for (const kind of ['middleware', 'model', 'store'] as const)
       for (const { name } of registered(kind)) expect($defs).toHaveProperty(`${kind}-${name}`);
+    expect($defs).toHaveProperty(
+      'middleware-retry.properties.attempts.description',
+      expect.stringContaining('Default: 3'),
+    );
   });
 });

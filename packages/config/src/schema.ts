@@ -1,11 +1,11 @@
-/** What a config file may hold, as JSON Schema: for checking, and for editors. */
+/** What a config file may hold, as JSON Schema. */
+import { readFileSync } from 'node:fs';
 import type { JsonSchema } from 'allium';
-import { type Kind, type Registered, registered } from 'allium/registry';
 
-const text = { type: 'string' } as const;
+export const text = { type: 'string' } as const;
 const count = { type: 'integer', minimum: 0 } as const;
 const amount = { type: 'number', minimum: 0 } as const;
-const table = (properties: Record<string, object>, more: object = {}) => ({
+export const table = (properties: Record<string, object>, more: object = {}) => ({
   type: 'object',
   properties,
   additionalProperties: false,
@@ -16,7 +16,7 @@ const table = (properties: Record<string, object>, more: object = {}) => ({
 const untilNone = { anyOf: [{ type: 'number', minimum: 1 }, { const: 'none' }] };
 
 /** Parts of both schemas that name nothing. */
-const PLAIN = {
+export const PLAIN = {
   name: { description: "The agent's. Default: agent", type: 'string', minLength: 1 },
   systemPrompt: text,
   limits: table({
@@ -65,7 +65,7 @@ const PLAIN = {
 } as const;
 
 /** Options of `mcp()` of `@allium/mcp`, which checks them itself. */
-const MCP = {
+export const MCP = {
   description: 'MCP servers by name: the agent has their tools, called <name>_<tool>. Needs @allium/mcp.',
   type: 'object',
   propertyNames: { pattern: '^[A-Za-z0-9_-]{1,32}$' },
@@ -109,98 +109,7 @@ export function checkingSchema(live: boolean): JsonSchema {
   });
 }
 
-/**
- * The JSON Schema of `allium.toml` and `allium.json`, for editors. It knows the options of what comes with Allium; those
- * of plugins are checked when they are loaded.
- */
+/** The JSON Schema of `allium.toml` and `allium.json`, for editors: what `@allium/config/schema.json` holds. */
 export function configJsonSchema(): JsonSchema {
-  const known = KINDS.flatMap((kind) =>
-    builtIn(kind).map((one) => ({ ...one, at: definitionOf(kind, one.name) })),
-  );
-  const modules = {
-    anyOf: [
-      { ...text, description: 'A module of yours, such as ./tools.mjs, or a registered name.' },
-      use(text, {}, true),
-    ],
-  };
-  const allium = {
-    ...PLAIN,
-    model: {
-      description: 'offline, anthropic/…, openai/…, google/…, openai-compatible/…@address',
-      ...named('model'),
-    },
-    store: { description: 'Where sessions are kept. Default: memory', ...named('store') },
-    tools: { type: 'array', items: modules },
-    observers: { type: 'array', items: modules },
-    middleware: table({
-      chain: { description: 'The first is the outermost.', type: 'array', items: named('middleware') },
-    }),
-    mcp: MCP,
-    plugins: {
-      description: 'Options by name.',
-      type: 'object',
-      properties: Object.fromEntries(known.map(({ name, at }) => [name, { $ref: `#/$defs/${at}` }])),
-      additionalProperties: { type: 'object' },
-    },
-  };
-  return withVariables({
-    $schema: 'https://json-schema.org/draft/2020-12/schema',
-    title: 'Allium',
-    description: 'An agent of Allium. Written by @allium/config from its code.',
-    type: 'object',
-    properties: { $schema: text, allium: table(allium) },
-    required: ['allium'],
-    additionalProperties: false,
-    $defs: Object.fromEntries(known.map(({ at, optionsSchema }) => [at, optionsSchema])),
-  }) as JsonSchema;
-}
-
-const KINDS = ['middleware', 'model', 'store'] as const;
-
-function builtIn(kind: Kind): readonly Registered[] {
-  return registered(kind).filter((one) => one.builtIn);
-}
-
-/** Where the schema keeps the options of a name. */
-function definitionOf(kind: Kind, name: string): string {
-  return `${kind}-${name}`;
-}
-
-/** A name, of those known or of a plugin; or a name with options. The options of a name that is known are known, too. */
-function named(kind: Kind): object {
-  const known = builtIn(kind);
-  const others = use({ ...text, not: { anyOf: known.map(({ name }) => nameOf(name)) } }, {}, true);
-  const options = known.map(({ name, optionsSchema }) => {
-    const { properties = {}, additionalProperties = true } = (optionsSchema ?? {}) as JsonSchema;
-    const at = `#/$defs/${definitionOf(kind, name)}/properties`;
-    const references = Object.keys(properties as object).map((key) => [key, { $ref: `${at}/${key}` }]);
-    return use(nameOf(name), Object.fromEntries(references), additionalProperties);
-  });
-  return { anyOf: [{ ...text, examples: known.map(({ name }) => name) }, ...options, others] };
-}
-
-/** Names of models go on after a slash. */
-function nameOf(name: string): object {
-  return { type: 'string', pattern: `^${name}(/|$)` };
-}
-
-/** `{ use, …options }` */
-function use(name: object, options: object, additionalProperties: unknown): object {
-  const properties = { use: name, as: { description: 'Its name in the plan.', ...text }, ...options };
-  return { type: 'object', properties, required: ['use'], additionalProperties };
-}
-
-const VARIABLE = { type: 'string', pattern: '^\\$\\{' };
-
-/** Wherever a number, a switch or a choice may stand, so may a variable. */
-function withVariables(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withVariables);
-  if (typeof value !== 'object' || value === null) return value;
-  const schema = Object.fromEntries(
-    Object.entries(value).map(([key, member]) => [key, withVariables(member)]),
-  );
-  const scalar = ['number', 'integer', 'boolean'].includes(schema.type as string);
-  if (!scalar && !Array.isArray(schema.enum)) return schema;
-  const { description, ...rest } = schema;
-  return { ...(description !== undefined && { description }), anyOf: [rest, VARIABLE] };
+  return JSON.parse(readFileSync(new URL('../allium.schema.json', import.meta.url), 'utf8'));
 }

@@ -1,13 +1,15 @@
 /** Finds in a store what was answered before; whoever asks the same at the same time waits for the first one. */
 
 import { type Awaitable, type Clock, type Context, isControl, monotonic } from '../index.js';
-import { checkInteger, checkMethods, invalidOption, isThenable } from '../kit/index.js';
+import { invalidOption, isThenable, kinds, type TypeOf } from '../kit/index.js';
 import { abortable } from './abortable.js';
 import { GONE, InFlight, NONE, type Outcome, type Underway } from './in-flight.js';
 import { Lru } from './lru.js';
 
 /** Who shares answers. */
-export type Scope = 'tenant' | 'session' | 'all';
+export const SCOPE = kinds.oneOf('tenant', 'session', 'all');
+
+export type Scope = TypeOf<typeof SCOPE>;
 
 export const SCOPES: readonly Scope[] = ['tenant', 'session', 'all'];
 
@@ -179,14 +181,12 @@ function timeOf(store: unknown, clock: Clock): number {
 
 /** The store of the options, or one in memory. */
 export function storeOf<Entry>(options: {
-  readonly store?: AnswerStore<Entry>;
-  readonly maxEntries?: number;
+  readonly store: AnswerStore<Entry> | undefined;
+  readonly maxEntries: number | undefined;
 }): AnswerStore<Entry> {
-  const { store, maxEntries = 1000 } = options;
-  checkInteger('maxEntries', maxEntries, 1);
-  if (store === undefined) return new Lru<Entry>(maxEntries);
-  checkMethods('store', store, ['get', 'set', 'delete']);
-  if (options.maxEntries !== undefined)
+  const { store, maxEntries } = options;
+  if (store === undefined) return new Lru<Entry>(maxEntries ?? 1000);
+  if (maxEntries !== undefined)
     throw invalidOption(
       'maxEntries',
       'left out when there is a `store`, which has its own bounds',

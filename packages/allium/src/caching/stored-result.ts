@@ -1,7 +1,7 @@
 /** Results of tools in a store, and which tools they are of. */
 
 import type { ToolContext, ToolResult } from '../index.js';
-import { invalidOption } from '../kit/index.js';
+import { type Kind, kinds } from '../kit/index.js';
 
 /** What is stored: JSON, so that any store can hold it. */
 export interface StoredResult {
@@ -18,11 +18,17 @@ export function isStoredResult(value: unknown): value is StoredResult {
   return version === 1 && typeof expiresAt === 'number' && Array.isArray(result?.content);
 }
 
-/** Whether a call is of one of the tools that an option names or a function picks. */
-export function toolSelector(tools: unknown): (ctx: ToolContext) => boolean {
-  if (typeof tools === 'function') return tools as (ctx: ToolContext) => boolean;
-  if (!Array.isArray(tools) || !tools.every((name) => typeof name === 'string'))
-    throw invalidOption('tools', 'a list of tool names or a function', tools);
-  const names = new Set<string>(tools);
+type Picks = (ctx: ToolContext) => boolean;
+
+/** An option that says which tools are meant: names, or a function that is asked for each call. */
+export const SELECTED_TOOLS: Kind<readonly string[] | Picks> = {
+  ...kinds.either(kinds.names, kinds.func<Picks>()),
+  expected: 'a list of tool names or a function',
+};
+
+/** Whether a call is of one of the tools that such an option names or picks. */
+export function toolSelector(tools: readonly string[] | Picks): Picks {
+  if (typeof tools === 'function') return tools;
+  const names = new Set(tools);
   return (ctx) => names.has(ctx.toolCall.name);
 }

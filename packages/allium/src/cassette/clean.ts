@@ -1,14 +1,22 @@
 /** What differs from run to run, and what nobody may read, taken out of everything that is written or compared. */
 
-import { checkFunction, hasRepeatedKeys } from '../kit/index.js';
-import { checkPatterns, isCredentialHeader, MASK, masking, type Pattern } from './secrets.js';
+import { type Fields, hasRepeatedKeys, kinds } from '../kit/index.js';
+import { isCredentialHeader, MASK, masking, PATTERN, type Pattern } from './secrets.js';
 
 /** Options that `record` and `replay` share: both have to be given the same, or keys differ. */
-export interface CleaningOptions {
+export const CLEANING = {
   /** Texts and expressions that are never written, besides secrets from the environment and authorization headers. */
-  readonly redact?: readonly Pattern[];
+  redact: kinds.withDefault(
+    kinds.secret(kinds.listOf(PATTERN, 'a list of texts and regular expressions')),
+    [],
+  ),
   /** Applied to every text of a question before it is compared and written: for dates and other things that differ each time. */
-  readonly normalise?: (text: string) => string;
+  normalise: kinds.func<(text: string) => string>(),
+} satisfies Fields;
+
+interface Cleans {
+  readonly redact?: readonly Pattern[] | undefined;
+  readonly normalise?: ((text: string) => string) | undefined;
 }
 
 export interface Cleaner {
@@ -32,9 +40,7 @@ export interface Cleaning {
   answer(ids: Ids): Cleaner;
 }
 
-export function cleaning({ redact = [], normalise }: CleaningOptions): Cleaning {
-  checkPatterns(redact);
-  if (normalise !== undefined) checkFunction('normalise', normalise);
+export function cleaning({ redact = [], normalise }: Cleans): Cleaning {
   const masks = masking(redact);
   return {
     question(ids) {

@@ -1,6 +1,6 @@
 /** Finds secrets in text: values of the environment, authorization headers, and what the user says. */
 
-import { invalidOption } from '../kit/index.js';
+import { type Kind, kinds } from '../kit/index.js';
 
 /** Text that may not be written, or an expression that finds it. */
 export type Pattern = string | RegExp;
@@ -49,11 +49,11 @@ export function masking(patterns: readonly Pattern[]): () => Mask {
   };
 }
 
-export function checkPatterns(patterns: unknown): void {
-  const fine = (one: unknown) => (typeof one === 'string' ? one !== '' : one instanceof RegExp);
-  if (!Array.isArray(patterns) || !patterns.every(fine))
-    throw invalidOption('redact', 'a list of texts and regular expressions', patterns);
-}
+export const PATTERN: Kind<Pattern> = kinds.kind(
+  'non-empty text or a regular expression',
+  (value) => (typeof value === 'string' ? value !== '' : value instanceof RegExp),
+  { schema: kinds.nonEmptyText.schema! },
+);
 
 /** Looks at names first: each value that is read is asked for from the system. */
 function environment(): string[] {

@@ -19,18 +19,6 @@ export interface NamedOptions {
   readonly name?: string;
 }
 
-/**
- * Checks the options of a middleware: an object with no other keys than these and `name`, which is non-empty text.
- *
- * @example
- * checkNamed('hideNumbers', options, ['digits']);
- */
-export function checkNamed(factory: string, options: unknown, allowed: readonly string[]): void {
-  checkOptions(factory, options, [...allowed, 'name']);
-  const { name } = options as NamedOptions;
-  if (name !== undefined) checkValue('name', kinds.nonEmptyText, name);
-}
-
 /** Checks that an option is text, which may be empty. */
 export function checkText(option: string, value: unknown): void {
   checkValue(option, kinds.text, value);

@@ -1,4 +1,7 @@
 /** Options: checks for factories. Each throws `INVALID_OPTION` with the option, what it takes and what it was given. */
+import { isPlain } from '../kernel/lib/json-copy.js';
+import { nonEmptyText, withDefault } from '../kernel/lib/kinds.js';
+import { checkFields, type Fields, type Kind, type TypeOf } from '../kernel/lib/shapes.js';
 import { flatten } from '../kernel/plan/compose.js';
 import type { Middleware, MiddlewareList } from '../kernel/protocol/middleware.js';
 
@@ -23,7 +26,6 @@ export {
   checkFunction,
   checkInteger,
   checkMethods,
-  checkNamed,
   checkNumber,
   checkOneOf,
   checkOptions,
@@ -32,6 +34,58 @@ export {
   errorTest,
   type NamedOptions,
 } from './option-checks.js';
+
+/** The options of a factory as they apply: checked, with defaults filled in. */
+export type Settings<F extends Fields> = {
+  readonly [Name in keyof F]: F[Name] extends { readonly required: true } | { readonly default: unknown }
+    ? TypeOf<F[Name]>
+    : TypeOf<F[Name]> | undefined;
+} & {
+  /** The same as data, for `madeWith` of the middleware: without its name and without secrets. */
+  readonly madeWith: Readonly<Record<string, unknown>>;
+};
+
+/**
+ * Checks the options of a factory against its fields and fills in defaults.
+ *
+ * @example
+ * const { digits, name, madeWith } = readOptions('hideNumbers', OPTIONS, options);
+ */
+export function readOptions<F extends Fields>(factory: string, fields: F, options: unknown): Settings<F> {
+  checkFields(`${factory}()`, fields, options);
+  const settings: Record<string, unknown> = {};
+  const madeWith: Record<string, unknown> = {};
+  for (const [name, field] of Object.entries(fields)) {
+    const given = (options as Record<string, unknown>)[name];
+    const value = given === undefined ? field.default : given;
+    if (value === undefined) continue;
+    settings[name] = value;
+    // A default that is code says nothing about this one.
+    const shows = name !== 'name' && (given !== undefined || !isCode(value));
+    if (shows) madeWith[name] = field.secret ? SECRET : value;
+  }
+  return { ...settings, madeWith: Object.freeze(madeWith) } as Settings<F>;
+}
+
+const SECRET = Symbol('secret');
+
+function isCode(value: unknown): boolean {
+  if (typeof value === 'function') return true;
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !isPlain(value);
+}
+
+/**
+ * The field `name`, which every middleware takes, with the default for it.
+ *
+ * @example
+ * const OPTIONS = { digits: kinds.integer(1, 9), ...named('hide-numbers') } satisfies Fields;
+ */
+export function named(kind: string): {
+  /** Its name. State is kept under it, so two of a kind in one list need different names. @default its kind */
+  readonly name: Kind<string> & { readonly default: string };
+} {
+  return { name: withDefault(nonEmptyText, kind) };
+}
 
 /** The middleware of lists and pipelines inside each other, in order. Throws what an agent would; `option` is what it calls the list. */
 export function flattenMiddleware(list: MiddlewareList, option = 'middleware'): Middleware[] {

@@ -2,7 +2,8 @@
 import { checkOneOf } from '../kit/index.js';
 import { middlewareRegistry } from './middleware.js';
 import { modelRegistry } from './models.js';
-import type { Kind, Registered } from './registry.js';
+import type { OptionsSchema } from './options-schema.js';
+import { type Entry, type Kind, loadedSchema, type Registered } from './registry.js';
 import { storeRegistry } from './stores.js';
 import { toolRegistry } from './tools.js';
 
@@ -37,16 +38,25 @@ const REGISTRIES = {
 export function registered(kind: Kind): readonly Registered[] {
   return registryOf(kind)
     .list()
-    .map(({ name, builtIn, optionsSchema }) => ({ name, builtIn, optionsSchema }));
+    .map(({ name, builtIn }) => ({ name, builtIn }));
 }
 
 /** The entry of a name; undefined for one that is not known. Case, dashes and underscores make no difference. */
 export function findRegistered(kind: Kind, name: string): Registered | undefined {
-  const entry =
-    kind === 'model'
-      ? (modelRegistry.find(name) ?? modelRegistry.find(String(name).split('/', 1)[0]!))
-      : registryOf(kind).find(name);
-  return entry && { name: entry.name, builtIn: entry.builtIn, optionsSchema: entry.optionsSchema };
+  const entry = entryOf(kind, name);
+  return entry && { name: entry.name, builtIn: entry.builtIn };
+}
+
+/** The schema of the options of a name, for editors and forms. A built-in middleware is loaded to know it. */
+export async function optionsSchemaOf(kind: Kind, name: string): Promise<OptionsSchema | undefined> {
+  const entry = entryOf(kind, name);
+  return entry && loadedSchema(entry);
+}
+
+function entryOf(kind: Kind, name: string): Entry<unknown> | undefined {
+  return kind === 'model'
+    ? (modelRegistry.find(name) ?? modelRegistry.find(String(name).split('/', 1)[0]!))
+    : registryOf(kind).find(name);
 }
 
 /** The error for a name that is not known: it lists what is, `others` included, and the nearest of them. */

@@ -1,11 +1,13 @@
 /** Middleware by name. Those of the box are loaded when they are asked for. */
 import { resolve } from 'node:path';
+import { CODE, shape } from '../kernel/lib/kinds.js';
+import type { Fields } from '../kernel/lib/shapes.js';
 import type { JsonSchema } from '../kernel/messages/model.js';
 import type { Middleware } from '../kernel/protocol/middleware.js';
 import type { Awaitable } from '../kernel/protocol/store.js';
+import { BUILT_IN, type MiddlewareModule } from './built-in-middleware.js';
 import { guardrailEntries } from './guardrails.js';
 import { mcpEntry } from './mcp.js';
-import { MIDDLEWARE } from './middleware-table.js';
 import { resolveModel } from './models.js';
 import {
   type Factory,
@@ -102,17 +104,15 @@ const IN_FILES: Readonly<Record<string, InFiles>> = {
   },
 };
 
-const box = Object.entries(MIDDLEWARE).map(([name, { load, shape }]) => {
-  const { properties, adapt } = IN_FILES[name] ?? { properties: {} };
-  return {
-    name,
-    optionsSchema: { ...shape, properties: { ...(shape.properties as object), ...properties } },
-    factory: async (options: never, context: FactoryContext) => {
-      const factory = await load();
-      return factory((adapt ? await adapt(options, context) : options) as never);
-    },
-  };
-});
+const box = Object.entries(BUILT_IN).map(([name, load]) => ({
+  name,
+  optionsSchema: async () => schemaOf((await load()).OPTIONS, IN_FILES[name]?.properties),
+  factory: async (options: never, context: FactoryContext) => {
+    const factory = factoryIn(await load(), name);
+    const { adapt } = IN_FILES[name] ?? {};
+    return factory(adapt ? await adapt(options, context) : options);
+  },
+}));
 
 const guardrails = guardrailEntries(async ({ model, ...rest }, context) =>
   model === undefined ? rest : { ...rest, model: await modelIn(context, model) },
@@ -123,6 +123,36 @@ const registry = new Registry<Middleware>(
   [...box, ...guardrails, mcpEntry(modelIn)],
   (made) => typeof made === 'object' && made !== null,
 );
+
+/** `tool-cache` is made by `toolCache`. */
+function factoryIn(module: MiddlewareModule, name: string): (options: Options) => Middleware {
+  const factory = name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase());
+  return (module as unknown as Record<string, (options: Options) => Middleware>)[factory]!;
+}
+
+/** The JSON Schema of options, for editors: the factory is what judges them. `inFiles` are those that a file says otherwise. */
+function schemaOf(fields: Fields, inFiles: InFiles['properties'] = {}): JsonSchema {
+  const inSchemas = Object.entries(fields).filter(([, { schema }]) => schema !== undefined);
+  const { properties, ...rest } = shape(Object.fromEntries(inSchemas)).schema as {
+    readonly properties: Record<string, JsonSchema>;
+  };
+  return { ...rest, properties: { ...(withCode(properties) as object), ...inFiles } };
+}
+
+/** In a file, code is a module of the user's and the export in it. */
+const CODE_IN_FILES = {
+  type: 'object',
+  properties: { import: text, name: text },
+  required: ['import'],
+  additionalProperties: false,
+};
+
+function withCode(schema: unknown): unknown {
+  if (schema === CODE) return CODE_IN_FILES;
+  if (Array.isArray(schema)) return schema.map(withCode);
+  if (!isOptions(schema)) return schema;
+  return Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, withCode(value)]));
+}
 
 /**
  * Lets `resolveMiddleware` and config files find a middleware by name. A name that is known already is replaced.

@@ -1,5 +1,6 @@
 /** Things by name: what is registered, what comes with the package, and what to say about a name nobody knows. */
 import { AlliumError, invalidOption, nearest, shown } from '../kernel/lib/errors.js';
+import { isStandardSchema } from '../kernel/messages/standard-schema.js';
 import type { Awaitable } from '../kernel/protocol/store.js';
 import { checkOptionsSchema, checkSchema, type OptionsSchema } from './options-schema.js';
 
@@ -39,12 +40,12 @@ export interface RegisterOptions {
 export interface Registered {
   readonly name: string;
   readonly builtIn: boolean;
-  /** For editors; of built-in ones the factory is what judges. */
-  readonly optionsSchema: OptionsSchema | undefined;
 }
 
 export interface Entry<T> extends Registered {
   readonly factory: Factory<T>;
+  /** Of built-in ones it is for editors, and the factory is what judges; some have to be loaded to know it. */
+  readonly optionsSchema: OptionsSchema | (() => Promise<OptionsSchema>) | undefined;
 }
 
 export class Registry<T> {
@@ -116,8 +117,9 @@ export class Registry<T> {
     let given = options ?? {};
     if (typeof given !== 'object' || Array.isArray(given))
       throw invalidOption('options', `an object for ${this.#kind} "${name}"`, given);
-    if (entry.optionsSchema !== undefined && !entry.builtIn) {
-      const checked = await checkOptionsSchema(entry.optionsSchema, given);
+    const schema = entry.builtIn ? undefined : await loadedSchema(entry);
+    if (schema !== undefined) {
+      const checked = await checkOptionsSchema(schema, given);
       if (checked.issues) {
         const { path, message } = checked.issues[0];
         throw new AlliumError(
@@ -147,6 +149,12 @@ export class Registry<T> {
       { data: { kind: this.#kind, name, known, ...(near && { nearest: near }) } },
     );
   }
+}
+
+/** The schema of an entry's options. */
+export async function loadedSchema({ optionsSchema }: Entry<unknown>): Promise<OptionsSchema | undefined> {
+  const known = typeof optionsSchema !== 'function' || isStandardSchema(optionsSchema);
+  return known ? (optionsSchema as OptionsSchema | undefined) : optionsSchema();
 }
 
 function factoryContext(name: string, { dir, load }: ResolveContext): FactoryContext {

@@ -1,4 +1,5 @@
 /** The kinds of values that options are made of. Each knows its words for error messages and its JSON Schema. */
+import type { Clock } from './clock.js';
 import { isOptions } from './errors.js';
 import type { Foreign } from './foreign-names.js';
 import { type Fields, type Kind, type OptionsOf, type TypeOf, wrongField, wrongValue } from './shapes.js';
@@ -42,17 +43,38 @@ export const record: Kind<Readonly<Record<string, any>>> = kind('an object', isO
   schema: { type: 'object' },
 });
 
+/**
+ * The JSON Schema of what only code can make: a function, an object with methods. To a validator it is a schema that
+ * everything fits; the schemas for editors have `{ import, name }` in its place.
+ */
+export const CODE: Readonly<Record<string, unknown>> = { 'x-code': true };
+
 /** A function. */
 export function func<T = (...args: any[]) => any>(): Kind<T> {
-  return kind('a function', (value) => typeof value === 'function');
+  return kind('a function', (value) => typeof value === 'function', { schema: CODE });
+}
+
+/** Says which errors are meant: a function, or a class of errors. `errorTest()` makes a function of either. */
+export function errorFilter<T>(): Kind<T> {
+  return { ...func<T>(), expected: 'a function or a class of errors' };
 }
 
 /** An object, of whatever class, with these methods. */
 export function methods<T>(...names: readonly (keyof T & string)[]): Kind<T> {
-  return kind(`an object with ${names.map((name) => `${name}()`).join(', ')}`, (value) => {
-    const object = (typeof value === 'object' || typeof value === 'function') && value !== null;
-    return object && names.every((name) => typeof value[name] === 'function');
-  });
+  return kind(
+    `an object with ${names.map((name) => `${name}()`).join(', ')}`,
+    (value) => {
+      const object = (typeof value === 'object' || typeof value === 'function') && value !== null;
+      return object && names.every((name) => typeof value[name] === 'function');
+    },
+    { schema: CODE },
+  );
+}
+
+/** A clock with these methods. It has no schema: no file can name one. */
+export function clock(...names: readonly (keyof Clock)[]): Kind<Clock> {
+  const { expected, fits } = methods<Clock>(...(names.length > 0 ? names : (['now', 'setTimer'] as const)));
+  return { expected, fits };
 }
 
 /** An integer from `from` up to and including `to`. */
@@ -136,7 +158,8 @@ export function recordOf<T>(item: Kind<T>, expected = 'an object'): Kind<Readonl
 
 /** A value of one of these kinds. The first that fits is meant. */
 export function either<const K extends readonly Kind[]>(...kinds: K): Kind<TypeOf<K[number]>> {
-  const [one, ...more] = kinds.map(({ schema }) => schema).filter((schema) => schema !== undefined);
+  const schemas = new Set(kinds.flatMap(({ schema }) => (schema ? [schema] : [])));
+  const [one, ...more] = schemas;
   return kind(
     kinds.map(({ expected }) => expected).join(' or '),
     (value) => kinds.some(({ fits }) => fits(value)),
@@ -159,6 +182,19 @@ export function shape<const F extends Fields>(fields: F, foreign?: Foreign): Kin
       additionalProperties: false,
     },
   });
+}
+
+/** Gives a field a default, which is filled in if the field is left out. */
+export function withDefault<K extends Kind>(
+  of: K,
+  value: NoInfer<TypeOf<K>>,
+): K & { readonly default: TypeOf<K> } {
+  return { ...of, default: value as TypeOf<K> };
+}
+
+/** Keeps the value of a field out of everything that shows options. */
+export function secret<K extends Kind>(of: K): K {
+  return { ...of, secret: true };
 }
 
 /** Makes a field one that may not be left out. */

@@ -54,7 +54,7 @@ describe('kinds', () => {
     expect(() => checkValue('x', kind, value)).toThrow(message);
   });
 
-  it('say the same as JSON Schema, without what only code can make', () => {
+  it('say the same as JSON Schema, in which code has a mark of its own', () => {
     expect(
       kinds.shape({
         a: kinds.required(kinds.integer(1, 9)),
@@ -66,14 +66,14 @@ describe('kinds', () => {
       type: 'object',
       properties: {
         a: { type: 'integer', minimum: 1, maximum: 9 },
-        b: { enum: ['x', 'y'] },
+        b: { anyOf: [{ enum: ['x', 'y'] }, kinds.CODE] },
         c: {
           anyOf: [
             { type: 'boolean' },
             { type: 'object', additionalProperties: { type: 'number', minimum: 0 } },
           ],
         },
-        d: {},
+        d: kinds.CODE,
       },
       required: ['a'],
       additionalProperties: false,

@@ -10,10 +10,14 @@ export interface Kind<out T = unknown> {
   readonly fits: (value: any) => boolean;
   /** Finds what is wrong inside a value that fits. `option` is where the value stands. */
   readonly inside?: (value: any, option: string) => AlliumError | undefined;
-  /** The same as JSON Schema, for editors and config files. Absent if only code can make such a value. */
+  /** The same as JSON Schema, for editors and config files. In the place of code it has `CODE`. */
   readonly schema?: Readonly<Record<string, unknown>>;
   /** Fields are optional unless this is set. */
   readonly required?: boolean;
+  /** What a field that is left out comes to. */
+  readonly default?: T;
+  /** Its value is never shown, logged or stored. */
+  readonly secret?: boolean;
   /** What TypeScript calls it. Only the type checker reads this. */
   readonly '~type'?: T;
 }
@@ -33,7 +37,12 @@ export type OptionsOf<F extends Fields> = {
 
 /** The `INVALID_OPTION` error for a value that is not of this kind; undefined if it is. */
 export function wrongValue(option: string, kind: Kind, value: unknown): AlliumError | undefined {
-  return kind.fits(value) ? kind.inside?.(value, option) : invalidOption(option, kind.expected, value);
+  if (kind.fits(value)) return kind.inside?.(value, option);
+  return invalidOption(option, kind.expected, kind.secret ? typeName(value) : value);
+}
+
+function typeName(value: unknown): string {
+  return Array.isArray(value) ? 'list' : typeof value;
 }
 
 /** Is the value of this kind, all the way down? */

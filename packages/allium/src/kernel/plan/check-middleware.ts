@@ -62,6 +62,7 @@ const DECLARATIONS: Fields = {
   sink: kinds.flag,
   order: kinds.shape({ outside: kinds.names, inside: kinds.names, requires: kinds.names }),
   guard: GUARD,
+  madeWith: kinds.record,
 } satisfies { readonly [Name in keyof Middleware]: Kind };
 const isDeclared = (key: string): boolean => Object.hasOwn(DECLARATIONS, key);
 /** Declarations that do something by themselves. */

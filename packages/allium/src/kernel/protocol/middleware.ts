@@ -56,6 +56,11 @@ export interface ToolResultPatch {
 export interface Middleware {
   /** Needed when it owns session state and appears twice. */
   readonly name?: string;
+  /**
+   * The options it was made with, as data; `explain()` shows them, so leave secrets out. They tell it from others of its
+   * name: a run that is resumed gives its state to the one with the same options.
+   */
+  readonly madeWith?: Readonly<Record<string, unknown>>;
   /** Offered to the model beside those of the agent. */
   readonly tools?: readonly Tool[];
   /** Names of tools that its options speak of: `explain()` warns of a name that no tool has. */

@@ -12,13 +12,16 @@ import {
   type ToolVerdict,
 } from '../../index.js';
 import {
-  checkFunction,
-  checkNamed,
   checkNumber,
   describeValue,
+  type Fields,
   invalidOption,
+  kinds,
   messageOf,
   type NamedOptions,
+  named,
+  type OptionsOf,
+  readOptions,
 } from '../../kit/index.js';
 
 /** What a policy says about a call: `'allow'`, `deny(reason)` or `ask(details, timeoutMs)`. */
@@ -42,11 +45,25 @@ export type ApprovalRule<Args = unknown> = (ctx: ToolContext<Args>) => Awaitable
 /** One rule for all calls, or a verdict or rule for each tool name. `'*'` covers the tools without a line. */
 export type ApprovalPolicy = ApprovalRule | Readonly<Record<string, ApprovalVerdict | ApprovalRule>>;
 
-export interface ApprovalOptions extends NamedOptions {
+const POLICY = kinds.kind<ApprovalPolicy>(
+  'a function of the call, or an object with a verdict for each tool',
+  (value) => typeof value === 'function' || kinds.record.fits(value),
+  {
+    inside(policy: ApprovalPolicy, option) {
+      const wrong = Object.entries(policy).find(([, line]) => typeof line !== 'function' && !isVerdict(line));
+      if (!wrong) return undefined;
+      const expected = "'allow', deny(reason), ask(details, timeoutMs) or a function of the call";
+      return invalidOption(`${option}.${wrong[0]}`, expected, wrong[1]);
+    },
+    schema: { type: 'object', additionalProperties: { enum: ['allow', 'ask', 'deny'] } },
+  },
+);
+
+export const OPTIONS = {
   /**
    * Who decides about a call. A person is asked about tools that it does not name. @default every call is asked about
    */
-  readonly policy?: ApprovalPolicy;
+  policy: kinds.withDefault(POLICY, {}),
   /**
    * Answers right away, without suspending the run; returning undefined suspends it after all.
    *
@@ -54,8 +71,11 @@ export interface ApprovalOptions extends NamedOptions {
    * when. The questions of a batch come one after the other. If it throws, the run fails with that error. It is not
    * called for a question that is already open when a run is resumed: the handler of `resume()` or of the agent is.
    */
-  readonly onRequest?: RequestHandler;
-}
+  onRequest: kinds.func<RequestHandler>(),
+  ...named('approval'),
+} satisfies Fields;
+
+export interface ApprovalOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 /** The call does not run; the model reads the reason. */
 export function deny(reason?: string): ApprovalVerdict {
@@ -79,12 +99,10 @@ export function ask(details?: unknown, timeoutMs?: number): ApprovalVerdict {
  * approval({ policy: policyFor(pay, (ctx) => (ctx.args.amount > 100 ? ask({ limit: 100 }) : 'allow')) })
  */
 export function approval(options: ApprovalOptions = {}): Middleware {
-  checkNamed('approval', options, ['policy', 'onRequest']);
-  const { policy = {}, onRequest } = options;
-  checkPolicy(policy);
-  if (onRequest !== undefined) checkFunction('onRequest', onRequest);
+  const { policy, onRequest, name: own, madeWith } = readOptions('approval', OPTIONS, options);
   return defineMiddleware({
-    name: options.name ?? 'approval',
+    name: own,
+    madeWith,
     suspends: true,
     traits: ['protects'],
     mentions: Object.keys(policy).filter((name) => name !== '*'),
@@ -169,26 +187,12 @@ function asObject(verdict: unknown): VerdictObject {
   );
 }
 
-function checkPolicy(policy: unknown): void {
-  if (typeof policy === 'function') return;
-  if (typeof policy !== 'object' || policy === null || Array.isArray(policy)) {
-    throw invalidOption(
-      'policy',
-      'a function of the call, or an object with a verdict for each tool',
-      policy,
-    );
-  }
-  for (const [name, verdict] of Object.entries(policy)) {
-    if (typeof verdict === 'function') continue;
-    try {
-      asObject(verdict);
-    } catch {
-      throw invalidOption(
-        `policy.${name}`,
-        "'allow', deny(reason), ask(details, timeoutMs) or a function of the call",
-        verdict,
-      );
-    }
+function isVerdict(value: unknown): boolean {
+  try {
+    asObject(value);
+    return true;
+  } catch {
+    return false;
   }
 }
 

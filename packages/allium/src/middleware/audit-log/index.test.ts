@@ -671,7 +671,7 @@ describe('audit-log', () => {
       { sink: { file: 'x', fsync: 'always' } },
       "Expected `sink.fsync` to be 'line', 'run' or 'never', got \"always\".",
     ],
-    [{ sink: { file: 'x', sync: true } }, 'Unknown option `sync` of `sink`.'],
+    [{ sink: { file: 'x', sync: true } }, 'Unknown option `sync` of sink.'],
     [{ sink: () => {}, key: '' }, 'Expected `key` to be non-empty text or bytes, got "string".'],
     [{ sink: () => {}, name: '' }, 'Expected `name` to be non-empty text, got "".'],
     [{ sink: () => {}, content: 'no' }, 'Expected `content` to be true or false, got "no".'],

@@ -2,7 +2,6 @@
 
 import {
   type Awaitable,
-  type Clock,
   type Context,
   defineMiddleware,
   defineState,
@@ -20,37 +19,51 @@ import {
 } from '../../index.js';
 import {
   checkMethods,
-  checkOptions,
   checkText,
   controlKind,
   errorKind,
-  invalidOption,
+  type Fields,
   isThenable,
+  kinds,
   mayHaveRun,
+  type NamedOptions,
+  named,
+  type OptionsOf,
+  readOptions,
   safeErrorMessage,
 } from '../../kit/index.js';
 import { answered, ended, finished, lately, textOfFields } from './lines.js';
 import { type AuditHead, type AuditKey, type AuditLine, sealed, sealWith } from './seal.js';
-import { type AuditFile, type AuditFunction, sinkOf } from './sinks.js';
+import { SINK, sinkOf } from './sinks.js';
 
 export type { AuditHead, AuditKey, AuditLine } from './seal.js';
 export type { AuditFile, AuditFunction } from './sinks.js';
 export { type AuditProblem, type AuditReport, verifyAudit } from './verify.js';
 
-export interface AuditLogOptions {
+const KEY = kinds.secret(
+  kinds.kind<AuditKey>(
+    'non-empty text or bytes',
+    (key) => (typeof key === 'string' || key instanceof Uint8Array) && key.length > 0,
+    { schema: kinds.nonEmptyText.schema! },
+  ),
+);
+
+export const OPTIONS = {
   /** Takes the lines: a function, or a file. The run waits for each line to be written. */
-  readonly sink: AuditFunction | AuditFile;
+  sink: kinds.required(SINK),
   /**
    * Seals the lines (HMAC-SHA256). Without it they are only hashed, and anybody who can write the log can redo the
    * hashes.
    */
-  readonly key?: AuditKey;
+  key: KEY,
   /** Log the text of answers, arguments and results; `false` leaves it out. @default true */
-  readonly content?: boolean;
-  /** Its name; give each its own when a list has two. @default 'audit-log' */
-  readonly name?: string;
-  readonly clock?: Clock;
-}
+  content: kinds.withDefault(kinds.flag, true),
+  /** @default the system's */
+  clock: kinds.withDefault(kinds.clock('now'), systemClock),
+  ...named('audit-log'),
+} satisfies Fields;
+
+export interface AuditLogOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 /** The end of the chain, and which calls of the latest batch are in it. */
 interface Anchor {
@@ -80,7 +93,7 @@ interface Chain {
   begun: string[];
 }
 
-type Fields = Readonly<Record<string, unknown>>;
+type Said = Readonly<Record<string, unknown>>;
 
 /**
  * Logs what happens, without what guards removed. Every line is sealed and names the one before it. The end of the
@@ -90,13 +103,9 @@ type Fields = Readonly<Record<string, unknown>>;
  * const audit = auditLog({ sink: (line) => void lines.push(line), key: 'a secret' });
  */
 export function auditLog(options: AuditLogOptions): Middleware {
-  checkOptions('auditLog', options, ['sink', 'key', 'content', 'name', 'clock']);
-  const { key, content = true, name = 'audit-log', clock = systemClock } = options;
-  const sink = sinkOf(options.sink);
-  checkKey(key);
-  if (typeof content !== 'boolean') throw invalidOption('content', 'true or false', content);
-  if (typeof name !== 'string' || name === '') throw invalidOption('name', 'non-empty text', name);
-  checkMethods('clock', clock, ['now']);
+  const settings = readOptions('auditLog', OPTIONS, options);
+  const { key, content, clock, name, madeWith } = settings;
+  const sink = sinkOf(settings.sink);
   const anchor = defineState<Anchor>({ name: 'head', scope: 'session', initial: EMPTY });
   /**
    * Chains by run and session: the agents that share this may have sessions of one name, and a fork goes on with the
@@ -143,7 +152,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
   }
 
   /** Logs beside a failure, which goes on whatever happens here. */
-  async function logFailure(ctx: Context, type: AuditLine['type'], fields: Fields): Promise<void> {
+  async function logFailure(ctx: Context, type: AuditLine['type'], fields: Said): Promise<void> {
     try {
       await log(ctx, type, textOfFields(fields));
     } catch (problem) {
@@ -172,6 +181,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
 
   return defineMiddleware({
     name,
+    madeWith,
     sink: true,
     traits: ['exports'],
     state: [anchor],
@@ -258,13 +268,6 @@ export async function auditHead(store: Store, session: string, name = 'audit-log
   return { session, seq, hash };
 }
 
-function checkKey(key: unknown): void {
-  const fine =
-    key === undefined || ((typeof key === 'string' || key instanceof Uint8Array) && key.length > 0);
-  // The value is a secret: it is not shown.
-  if (!fine) throw invalidOption('key', 'non-empty text or bytes', typeof key);
-}
-
 function ignore(): void {}
 
 /** A call of a batch: the id of its message, and its own. */
@@ -296,7 +299,7 @@ const NO_CALLS: readonly string[] = [];
 const SIGNALS = { stop: 'stopped', suspend: 'suspended', abort: 'aborted', restart: 'restarted' } as const;
 
 /** Of an error only its kind: its message may quote what a guard has taken out elsewhere. */
-function outcomeOf(error: unknown): Fields {
+function outcomeOf(error: unknown): Said {
   const signal = controlKind(error);
   if (signal) return { outcome: SIGNALS[signal] };
   return { outcome: 'error', error: errorKind(error) };

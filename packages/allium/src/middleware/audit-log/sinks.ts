@@ -1,7 +1,7 @@
 /** Where audit lines go. */
 
 import { appendFile, open } from 'node:fs/promises';
-import { checkKeys, checkOneOf, invalidOption, pathError } from '../../kit/index.js';
+import { kinds, pathError } from '../../kit/index.js';
 
 /** Takes one line, without its line break. Called in order, one line of a session at a time; awaited. */
 export type AuditFunction = (line: string) => void | Promise<void>;
@@ -19,13 +19,24 @@ export interface Sink {
   readonly flush?: () => Promise<void>;
 }
 
+const FILE = kinds.shape({
+  file: kinds.required(kinds.nonEmptyText),
+  fsync: kinds.oneOf('line', 'run', 'never'),
+});
+
+/** The option. */
+export const SINK = kinds.kind<AuditFunction | AuditFile>(
+  'a function, or an object with `file`',
+  (value) => typeof value === 'function' || kinds.nonEmptyText.fits(value?.file),
+  {
+    inside: (value, option) => (typeof value === 'function' ? undefined : FILE.inside?.(value, option)),
+    schema: FILE.schema!,
+  },
+);
+
 export function sinkOf(given: AuditFunction | AuditFile): Sink {
   if (typeof given === 'function') return { write: given };
-  if (typeof given !== 'object' || given === null || typeof given.file !== 'string' || given.file === '')
-    throw invalidOption('sink', 'a function, or an object with `file`', given);
-  checkKeys('`sink`', given, ['file', 'fsync']);
   const { file, fsync = 'line' } = given;
-  checkOneOf('sink.fsync', fsync, ['line', 'run', 'never']);
   return fileSink(file, fsync);
 }
 

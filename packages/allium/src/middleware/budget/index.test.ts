@@ -806,7 +806,10 @@ describe('budget', () => {
     [{}, 'budget() got nothing to limit. Give `usd` or `tokens`.'],
     [{ usd: -1 }, 'Expected `usd` to be a finite number ≥ 0, got -1.'],
     [{ tokens: Number.NaN }, 'Expected `tokens` to be a finite number ≥ 0, got NaN.'],
-    [{ tokens: 1, per: 'user' }, "Expected `per` to be 'run', 'session' or 'tenant', got \"user\"."],
+    [
+      { tokens: 1, per: 'user' },
+      "Expected `per` to be 'run', 'session' or 'tenant' or a function, got \"user\".",
+    ],
     [
       { tokens: 1, store: {} },
       'Expected `store` to be an object with increment(), or with get() and set(), got {}.',

@@ -20,17 +20,17 @@ import {
 } from '../../index.js';
 import {
   callKey,
-  checkFunction,
-  checkNumber,
-  checkOneOf,
-  checkOptions,
   costOf,
   estimateInputTokens,
-  invalidOption,
+  type Fields,
+  kinds,
   type Meter,
   type MeterHold,
   meterUsage,
+  type NamedOptions,
+  type OptionsOf,
   priceReader,
+  readOptions,
   safeErrorMessage,
   stopRunAs,
 } from '../../kit/index.js';
@@ -52,30 +52,41 @@ import {
 
 export type { BudgetMap, BudgetStore } from './account.js';
 
-export interface BudgetOptions {
+const STORE = kinds.kind<BudgetStore | BudgetMap>(
+  'an object with increment(), or with get() and set()',
+  (value) =>
+    kinds.methods<BudgetStore>('increment').fits(value) || kinds.methods<BudgetMap>('get', 'set').fits(value),
+  { schema: kinds.CODE },
+);
+
+export const OPTIONS = {
   /** US dollars: a number ≥ 0. @default no limit */
-  readonly usd?: number;
+  usd: kinds.number(0),
   /** Tokens, input and output together: a number ≥ 0. @default no limit */
-  readonly tokens?: number;
+  tokens: kinds.number(0),
   /** Who shares the budget. A function names the account, for example a tenant and a month. @default 'run' */
-  readonly per?: 'run' | 'session' | 'tenant' | ((ctx: RunContext) => string);
+  per: kinds.withDefault(
+    kinds.either(kinds.oneOf('run', 'session', 'tenant'), kinds.func<(ctx: RunContext) => string>()),
+    'run',
+  ),
   /**
    * Where amounts are kept. @default with the run or session; for tenants and your own accounts, in the memory of
    * this process
    */
-  readonly store?: BudgetStore | BudgetMap;
+  store: STORE,
   /** Prices for models that have none. `usd` needs the price of every model. */
-  readonly priceOf?: PriceOf;
+  priceOf: kinds.func<PriceOf>(),
   /**
    * How sub-agents without this budget are treated: `limit` stops them when it is used up, `count` only books what
    * they used. @default 'limit'
    */
-  readonly subagents?: 'limit' | 'count';
+  subagents: kinds.withDefault(kinds.oneOf('limit', 'count'), 'limit'),
   /** Its name, part of the keys in `store`; give each its own when a list has two `per` session. @default 'budget' */
-  readonly name?: string;
-}
+  name: kinds.withDefault(kinds.nonEmptyText, 'budget'),
+} satisfies Fields;
 
-const OPTIONS = ['usd', 'tokens', 'per', 'store', 'priceOf', 'subagents', 'name'];
+export interface BudgetOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
+
 /** Fewer tokens than this are too short for most answers. */
 const SHORT = 1024;
 /** Where others add to the same account at the same moment, a reservation may have to be tried again. */
@@ -95,10 +106,11 @@ const CENT_DUST = 1e-9;
  * new Agent({ model, middleware: [budget({ tokens: 100_000, per: 'session' })] });
  */
 export function budget(options: BudgetOptions): Middleware {
-  checkOptions('budget', options, OPTIONS);
-  checkBudget(options);
-  const { usd, tokens, per = 'run', store, subagents = 'limit', name = 'budget' } = options;
-  const priceOf = priceReader(options.priceOf);
+  const settings = readOptions('budget', OPTIONS, options);
+  const { usd, tokens, per, store, subagents, name, madeWith } = settings;
+  if (usd === undefined && tokens === undefined)
+    throw new AlliumError('INVALID_OPTION', 'budget() got nothing to limit. Give `usd` or `tokens`.');
+  const priceOf = priceReader(settings.priceOf);
   const limits = { tokens: tokens ?? Number.POSITIVE_INFINITY, usd: usd ?? Number.POSITIVE_INFINITY };
   const increment = incrementOf(store ?? new Map<string, number>());
   const kept = store === undefined && (per === 'run' || per === 'session');
@@ -287,6 +299,7 @@ export function budget(options: BudgetOptions): Middleware {
 
   return defineMiddleware({
     name,
+    madeWith,
     traits: ['budgets'],
     ...(kept && { state: [cell] }),
     async wrapRun(ctx, next) {
@@ -374,22 +387,6 @@ export function budget(options: BudgetOptions): Middleware {
     // Calls of tools that run side by side are written in the order of their results, and an account only grows.
     ctx.state.update(cell, (before) => (isBehind(stored, before) ? before : stored));
   }
-}
-
-function checkBudget(options: BudgetOptions): void {
-  const { usd, tokens, per = 'run', store, priceOf, subagents = 'limit', name = 'budget' } = options;
-  if (usd === undefined && tokens === undefined)
-    throw new AlliumError('INVALID_OPTION', 'budget() got nothing to limit. Give `usd` or `tokens`.');
-  if (usd !== undefined) checkNumber('usd', usd, 0);
-  if (tokens !== undefined) checkNumber('tokens', tokens, 0);
-  if (typeof per !== 'function') checkOneOf('per', per, ['run', 'session', 'tenant']);
-  if (priceOf !== undefined) checkFunction('priceOf', priceOf);
-  checkOneOf('subagents', subagents, ['limit', 'count']);
-  if (typeof name !== 'string' || name === '') throw invalidOption('name', 'non-empty text', name);
-  if (store === undefined) return;
-  const { increment, get, set } = (store ?? {}) as Partial<BudgetStore & BudgetMap>;
-  if (typeof increment !== 'function' && (typeof get !== 'function' || typeof set !== 'function'))
-    throw invalidOption('store', 'an object with increment(), or with get() and set()', store);
 }
 
 /** What is known of a call before something is set aside for it. */

@@ -1,8 +1,7 @@
 /** Answers a request that was answered before from a store. */
 
-import { type AnswerStore, Answers, ownerOf, SCOPES, type Scope, storeOf } from '../../caching/answers.js';
+import { type AnswerStore, Answers, ownerOf, SCOPE, storeOf } from '../../caching/answers.js';
 import {
-  type Clock,
   defineMiddleware,
   type Middleware,
   type ModelContext,
@@ -11,15 +10,15 @@ import {
   requestKey,
 } from '../../index.js';
 import {
-  checkFunction,
-  checkMethods,
-  checkNamed,
-  checkNumber,
-  checkOneOf,
+  type Fields,
   hasCallVerdict,
   hashText,
   invalidOption,
+  kinds,
   type NamedOptions,
+  named,
+  type OptionsOf,
+  readOptions,
   toolSpecs,
 } from '../../kit/index.js';
 
@@ -39,27 +38,28 @@ export interface CacheEntry {
  */
 export type CacheStore = AnswerStore<CacheEntry>;
 
-export interface CacheOptions extends NamedOptions {
+export const OPTIONS = {
   /** @default a store in memory of `maxEntries` answers */
-  readonly store?: CacheStore;
+  store: kinds.methods<CacheStore>('get', 'set', 'delete'),
   /** Milliseconds an answer is good for. @default forever */
-  readonly ttlMs?: number;
+  ttlMs: kinds.number(1),
   /** Answers the store in memory keeps; beyond that it drops the least recently used. @default 1000 */
-  readonly maxEntries?: number;
+  maxEntries: kinds.integer(1),
   /** Who shares answers: the runs of a tenant, of a session, or all. @default 'tenant' */
-  readonly scope?: Scope;
+  scope: kinds.withDefault(SCOPE, 'tenant'),
   /** What makes two requests the same, within the scope; undefined skips the cache for this call. @default cacheKey */
-  readonly key?: (ctx: ModelContext) => string | undefined;
+  key: kinds.withDefault(kinds.func<(ctx: ModelContext) => string | undefined>(), cacheKey),
   /**
    * Milliseconds to wait for the same request of another run before making the call anyway. It does not wait for a
    * run whose stream nobody reads. @default 60_000
    */
-  readonly maxWaitMs?: number;
+  maxWaitMs: kinds.withDefault(kinds.number(0), 60_000),
   /** @default the agent's */
-  readonly clock?: Clock;
-}
+  clock: kinds.clock(),
+  ...named('cache'),
+} satisfies Fields;
 
-const OPTIONS = ['store', 'ttlMs', 'maxEntries', 'scope', 'key', 'maxWaitMs', 'clock'];
+export interface CacheOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 /**
  * Gives identical requests the answer of the first one: for free, as a stream, through the guards, with
@@ -69,14 +69,9 @@ const OPTIONS = ['store', 'ttlMs', 'maxEntries', 'scope', 'key', 'maxWaitMs', 'c
  * new Agent({ model, middleware: [cache({ ttlMs: 60_000 })] });
  */
 export function cache(options: CacheOptions = {}): Middleware {
-  checkNamed('cache', options, OPTIONS);
-  const { ttlMs, scope = 'tenant', key = cacheKey, maxWaitMs = 60_000, clock } = options;
-  const store = storeOf(options);
-  if (ttlMs !== undefined) checkNumber('ttlMs', ttlMs, 1);
-  checkOneOf('scope', scope, SCOPES);
-  checkFunction('key', key);
-  checkNumber('maxWaitMs', maxWaitMs, 0);
-  if (clock !== undefined) checkMethods('clock', clock, ['now', 'setTimer']);
+  const settings = readOptions('cache', OPTIONS, options);
+  const { ttlMs, scope, key, maxWaitMs, clock, name, madeWith } = settings;
+  const store = storeOf(settings);
   const answers = new Answers<ModelContext, ModelResponse, CacheEntry['response'], CacheEntry>({
     store,
     ttlMs,
@@ -97,7 +92,8 @@ export function cache(options: CacheOptions = {}): Middleware {
   };
 
   return defineMiddleware({
-    name: options.name ?? 'cache',
+    name,
+    madeWith,
     traits: ['caches'],
     // It is given what the guards left, so nothing they removed or refused is ever stored.
     sink: true,

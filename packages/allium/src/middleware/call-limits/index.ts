@@ -9,21 +9,31 @@ import {
   syntheticUserMessage,
   type ToolContext,
 } from '../../index.js';
-import { checkInteger, checkNamed, checkOneOf, invalidOption, type NamedOptions } from '../../kit/index.js';
+import {
+  type Fields,
+  kinds,
+  type NamedOptions,
+  named,
+  type OptionsOf,
+  readOptions,
+} from '../../kit/index.js';
 
-export interface CallLimitsOptions extends NamedOptions {
+export const OPTIONS = {
   /**
    * Model calls of a run that pass through here, not counting those of other middleware: an integer ≥ 1. @default no
    * limit
    */
-  readonly modelCalls?: number;
+  modelCalls: kinds.integer(1),
   /** Tool calls of a run, all tools together: an integer ≥ 0. @default no limit */
-  readonly toolCalls?: number;
+  toolCalls: kinds.integer(0),
   /** Calls of a run by tool name: integers ≥ 0. @default no limit */
-  readonly perTool?: Readonly<Record<string, number>>;
+  perTool: kinds.recordOf(kinds.integer(0), 'an object of tool names and numbers'),
   /** `stop` ends the run; `tell-model` refuses the call and lets the model go on without it. @default 'stop' */
-  readonly onExceed?: 'stop' | 'tell-model';
-}
+  onExceed: kinds.withDefault(kinds.oneOf('stop', 'tell-model'), 'stop'),
+  ...named('call-limits'),
+} satisfies Fields;
+
+export interface CallLimitsOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 /** Tool calls so far. `message` and `counted` say which calls of the latest batch are among them. */
 interface ToolCount {
@@ -45,10 +55,16 @@ const NONE: ToolCount = { total: 0, tools: {}, message: '', counted: [] };
  * new Agent({ model, tools: [search], middleware: [callLimits({ perTool: { search: 1 }, onExceed: 'tell-model' })] });
  */
 export function callLimits(options: CallLimitsOptions): Middleware {
-  checkNamed('callLimits', options, ['modelCalls', 'toolCalls', 'perTool', 'onExceed']);
-  const { modelCalls, toolCalls, perTool, onExceed = 'stop' } = options;
-  checkLimits(options);
-  checkOneOf('onExceed', onExceed, ['stop', 'tell-model']);
+  const { modelCalls, toolCalls, perTool, onExceed, name, madeWith } = readOptions(
+    'callLimits',
+    OPTIONS,
+    options,
+  );
+  if (modelCalls === undefined && toolCalls === undefined && perTool === undefined)
+    throw new AlliumError(
+      'INVALID_OPTION',
+      'callLimits() got nothing to limit. Give `modelCalls`, `toolCalls` or `perTool`.',
+    );
   const limits = { toolCalls, perTool: { ...perTool } };
   const models = defineState({ name: 'modelCalls', scope: 'run', initial: 0 });
   const tools = defineState<ToolCount>({ name: 'toolCalls', scope: 'run', initial: NONE });
@@ -80,7 +96,8 @@ export function callLimits(options: CallLimitsOptions): Middleware {
   }
 
   return defineMiddleware({
-    name: options.name ?? 'call-limits',
+    name,
+    madeWith,
     mentions: Object.keys(limits.perTool),
     traits: ['protects'],
     // Only what it counts, so that a resume can tell it from another one that counts something else.
@@ -95,21 +112,6 @@ export function callLimits(options: CallLimitsOptions): Middleware {
         },
       }),
   });
-}
-
-function checkLimits({ modelCalls, toolCalls, perTool }: CallLimitsOptions): void {
-  if (modelCalls !== undefined) checkInteger('modelCalls', modelCalls, 1);
-  if (toolCalls !== undefined) checkInteger('toolCalls', toolCalls, 0);
-  if (perTool !== undefined) {
-    if (typeof perTool !== 'object' || perTool === null || Array.isArray(perTool))
-      throw invalidOption('perTool', 'an object of tool names and numbers', perTool);
-    for (const [name, limit] of Object.entries(perTool)) checkInteger(`perTool.${name}`, limit, 0);
-  }
-  if (modelCalls === undefined && toolCalls === undefined && perTool === undefined)
-    throw new AlliumError(
-      'INVALID_OPTION',
-      'callLimits() got nothing to limit. Give `modelCalls`, `toolCalls` or `perTool`.',
-    );
 }
 
 function exceeded(

@@ -3,7 +3,6 @@
 import {
   AlliumError,
   attribution,
-  type Clock,
   defineMiddleware,
   isControl,
   isTransient,
@@ -14,38 +13,38 @@ import {
   type ToolContext,
 } from '../../index.js';
 import {
-  checkFunction,
-  checkInteger,
-  checkMethods,
-  checkNamed,
-  checkNumber,
-  checkOneOf,
   type ErrorClass,
   errorTest,
+  type Fields,
   invalidOption,
+  kinds,
   messageOf,
   type NamedOptions,
+  named,
+  type OptionsOf,
+  readOptions,
 } from '../../kit/index.js';
 import { type CallOutcome, Circuit } from './circuit.js';
 
-export interface CircuitBreakerOptions extends NamedOptions {
+export const OPTIONS = {
   /** Failures in a row that open the circuit. @default 5 */
-  readonly failures?: number;
+  failures: kinds.withDefault(kinds.integer(1), 5),
   /** Milliseconds after which a failure is forgotten. @default 60_000 */
-  readonly windowMs?: number;
+  windowMs: kinds.withDefault(kinds.number(1), 60_000),
   /** Milliseconds the circuit stays open; then one call may try. @default 30_000 */
-  readonly cooldownMs?: number;
+  cooldownMs: kinds.withDefault(kinds.number(1), 30_000),
   /** What is watched. @default 'model' */
-  readonly on?: 'model' | 'tool';
+  on: kinds.withDefault(kinds.oneOf('model', 'tool'), 'model'),
   /** Which circuit a call belongs to. @default `provider/id` of the model, or the name of the tool */
-  readonly key?: (ctx: ModelContext | ToolContext) => string;
+  key: kinds.withDefault(kinds.func<(ctx: ModelContext | ToolContext) => string>(), targetOf),
   /** Which errors count: a function, or an error class. Never asked about stops, suspensions and aborts. @default isTransient for models, all for tools */
-  readonly failsOn?: ((error: unknown, ctx: ModelContext | ToolContext) => boolean) | ErrorClass;
+  failsOn: kinds.errorFilter<((error: unknown, ctx: ModelContext | ToolContext) => boolean) | ErrorClass>(),
   /** @default the agent's */
-  readonly clock?: Clock;
-}
+  clock: kinds.clock(),
+  ...named('circuit-breaker'),
+} satisfies Fields;
 
-const OPTIONS = ['failures', 'windowMs', 'cooldownMs', 'on', 'key', 'failsOn', 'clock'];
+export interface CircuitBreakerOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 /**
  * Opens a circuit per model or tool after `failures` failures in a row: calls then fail at once with `CIRCUIT_OPEN`,
@@ -55,28 +54,16 @@ const OPTIONS = ['failures', 'windowMs', 'cooldownMs', 'on', 'key', 'failsOn', '
  * new Agent({ model, middleware: [circuitBreaker({ failures: 2, cooldownMs: 10_000 })] });
  */
 export function circuitBreaker(options: CircuitBreakerOptions = {}): Middleware {
-  checkNamed('circuitBreaker', options, OPTIONS);
-  const {
-    failures = 5,
-    windowMs = 60_000,
-    cooldownMs = 30_000,
-    on = 'model',
-    key = targetOf,
-    clock,
-  } = options;
-  checkInteger('failures', failures, 1);
-  checkNumber('windowMs', windowMs, 1);
-  checkNumber('cooldownMs', cooldownMs, 1);
-  checkOneOf('on', on, ['model', 'tool']);
-  checkFunction('key', key);
-  const failsOn = errorTest('failsOn', options.failsOn ?? (on === 'model' ? isTransient : () => true));
-  if (clock !== undefined) checkMethods('clock', clock, ['now', 'setTimer']);
+  const settings = readOptions('circuitBreaker', OPTIONS, options);
+  const { failures, windowMs, cooldownMs, on, key, clock, name, madeWith } = settings;
+  const failsOn = errorTest('failsOn', settings.failsOn ?? (on === 'model' ? isTransient : () => true));
   const limits = { failures, windowMs, cooldownMs };
   // For the whole process: that a provider is down is true for every run.
   const circuits = new Map<string, Circuit>();
 
   return defineMiddleware({
-    name: options.name ?? 'circuit-breaker',
+    name,
+    madeWith,
     traits: ['trips'],
     seams: [on],
     async process(given, next) {

@@ -11,7 +11,15 @@ import {
   type Model,
   type ModelContext,
 } from '../../index.js';
-import { checkInteger, checkMethods, checkNamed, invalidOption, type NamedOptions } from '../../kit/index.js';
+import {
+  type Fields,
+  kinds,
+  type NamedOptions,
+  named,
+  type OptionsOf,
+  readOptions,
+  type Settings,
+} from '../../kit/index.js';
 import { Compactor, type Memory } from './compactor.js';
 import { isContextOverflow } from './overflow.js';
 import { type CompactionState, compactionCells } from './state.js';
@@ -20,36 +28,34 @@ import { EXISTING_SUMMARY_SUFFIX, SUMMARY_PROMPT } from './summary.js';
 export type { TokenCounter } from '../../context-window/token-counter.js';
 export type { CompactionState } from './state.js';
 
-export interface CompactionOptions extends NamedOptions {
+export const OPTIONS = {
   /** Writes the summaries. */
-  readonly summaryModel: Model;
+  summaryModel: kinds.required(kinds.methods<Model>('stream')),
   /** Compact a request that has this many tokens: an integer ≥ 1. Leave room for the answer. */
-  readonly maxTokens: number;
+  maxTokens: kinds.required(kinds.integer(1)),
   /** Tokens of the latest messages that are never summarised: an integer ≥ 0. Half of `maxTokens` if it is not below that. @default 8000 */
-  readonly keepTailTokens?: number;
+  keepTailTokens: kinds.withDefault(kinds.integer(0), 8000),
   /** The longest summary to ask for, in tokens: an integer ≥ 1. @default 15 % of what is summarised, from 1024 to 4096 */
-  readonly maxSummaryTokens?: number;
+  maxSummaryTokens: kinds.integer(1),
   /** Summarise only if at least this many messages would go: an integer ≥ 1. @default 4 */
-  readonly minMessages?: number;
+  minMessages: kinds.withDefault(kinds.integer(1), 4),
   /** Show the summariser only the length of results over 120 characters. @default true */
-  readonly pruneToolOutputs?: boolean;
+  pruneToolOutputs: kinds.withDefault(kinds.flag, true),
   /** The summariser's system prompt. */
-  readonly summaryPrompt?: string;
+  summaryPrompt: kinds.withDefault(kinds.nonEmptyText, SUMMARY_PROMPT),
   /** Added to the prompt when there is already a summary to merge with. */
-  readonly existingSummarySuffix?: string;
+  existingSummarySuffix: kinds.withDefault(kinds.text, EXISTING_SUMMARY_SUFFIX),
   /** Counts the tokens of a text. @default `gpt-tokenizer` or `tokenx` if installed, else an estimate */
-  readonly tokenCounter?: TokenCounter;
-}
+  tokenCounter: kinds.func<TokenCounter>(),
+  ...named('compaction'),
+} satisfies Fields;
+
+export interface CompactionOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 export interface Compaction extends Middleware {
   /** The summary of the session that the hook runs in. */
   stateOf(ctx: Context): CompactionState;
 }
-
-const OPTIONS = [
-  ...['summaryModel', 'maxTokens', 'keepTailTokens', 'maxSummaryTokens', 'minMessages'],
-  ...['pruneToolOutputs', 'summaryPrompt', 'existingSummarySuffix', 'tokenCounter'],
-];
 
 /**
  * Summarises the older part of a request once it reaches `maxTokens`. The history keeps every message; the summary
@@ -59,11 +65,10 @@ const OPTIONS = [
  * new Agent({ model, middleware: [compaction({ summaryModel, maxTokens: 2000, keepTailTokens: 500 })] });
  */
 export function compaction(options: CompactionOptions): Compaction {
-  checkNamed('compaction', options, OPTIONS);
-  checkCompaction(options);
-  const { summaryModel } = options;
-  const compactor = compactorOf(options);
-  const meter = meterFor(options.tokenCounter);
+  const settings = readOptions('compaction', OPTIONS, options);
+  const { summaryModel, tokenCounter, name, madeWith } = settings;
+  const compactor = compactorOf(settings);
+  const meter = meterFor(tokenCounter);
   const cells = compactionCells();
   /** What the request of a turn was made from. Calls that middleware make for themselves have none. */
   const asked = defineState<Asked | undefined>({ name: 'asked', scope: 'call', initial: undefined });
@@ -95,7 +100,8 @@ export function compaction(options: CompactionOptions): Compaction {
 
   return {
     ...defineMiddleware({
-      name: options.name ?? 'compaction',
+      name,
+      madeWith,
       state: [cells.summary, cells.progress, asked],
       seams: ['model'],
       extraLlmCalls: () => [summaryModel],
@@ -121,19 +127,10 @@ export function compaction(options: CompactionOptions): Compaction {
   };
 }
 
-function compactorOf(options: CompactionOptions): Compactor {
-  const { summaryModel, maxTokens, keepTailTokens = 8000, maxSummaryTokens, minMessages = 4 } = options;
-  const { summaryPrompt = SUMMARY_PROMPT, existingSummarySuffix = EXISTING_SUMMARY_SUFFIX } = options;
-  return new Compactor({
-    summaryModel,
-    maxTokens,
-    tailTokens: keepTailTokens >= maxTokens ? Math.floor(maxTokens / 2) : keepTailTokens,
-    maxSummaryTokens,
-    minMessages,
-    prune: options.pruneToolOutputs ?? true,
-    summaryPrompt,
-    existingSummarySuffix,
-  });
+function compactorOf({ keepTailTokens, pruneToolOutputs, ...settings }: Settings<typeof OPTIONS>): Compactor {
+  const { maxTokens } = settings;
+  const tailTokens = keepTailTokens >= maxTokens ? Math.floor(maxTokens / 2) : keepTailTokens;
+  return new Compactor({ ...settings, tailTokens, prune: pruneToolOutputs });
 }
 
 interface Asked {
@@ -153,20 +150,4 @@ function takeAgain(again: WeakMap<readonly Message[], Again>, ctx: Context): Mem
   if (!kept) return undefined;
   again.delete(ctx.history);
   return kept.runId === ctx.runId && kept.turn === ctx.turn ? kept.memory : undefined;
-}
-
-function checkCompaction(options: CompactionOptions): void {
-  const { summaryModel, maxTokens, keepTailTokens = 0, maxSummaryTokens = 1, minMessages = 1 } = options;
-  const { pruneToolOutputs = true, summaryPrompt = 'x', existingSummarySuffix = '' } = options;
-  checkMethods('summaryModel', summaryModel, ['stream']);
-  checkInteger('maxTokens', maxTokens, 1);
-  checkInteger('keepTailTokens', keepTailTokens, 0);
-  checkInteger('maxSummaryTokens', maxSummaryTokens, 1);
-  checkInteger('minMessages', minMessages, 1);
-  if (typeof pruneToolOutputs !== 'boolean')
-    throw invalidOption('pruneToolOutputs', 'true or false', pruneToolOutputs);
-  if (typeof summaryPrompt !== 'string' || summaryPrompt === '')
-    throw invalidOption('summaryPrompt', 'non-empty text', summaryPrompt);
-  if (typeof existingSummarySuffix !== 'string')
-    throw invalidOption('existingSummarySuffix', 'text', existingSummarySuffix);
 }

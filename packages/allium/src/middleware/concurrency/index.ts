@@ -2,7 +2,6 @@
 
 import {
   AlliumError,
-  type Clock,
   defineMiddleware,
   type Middleware,
   type ModelContext,
@@ -10,32 +9,32 @@ import {
   type ToolContext,
 } from '../../index.js';
 import {
-  checkFunction,
-  checkInteger,
-  checkMethods,
-  checkNamed,
-  checkNumber,
-  checkOneOf,
   describeValue,
+  type Fields,
   invalidOption,
+  kinds,
   type NamedOptions,
+  named,
+  type OptionsOf,
+  readOptions,
 } from '../../kit/index.js';
 import { Lane } from './lane.js';
 
-export interface ConcurrencyOptions extends NamedOptions {
+export const OPTIONS = {
   /** Calls that may run at once, for each key. */
-  readonly max: number;
+  max: kinds.required(kinds.integer(1)),
   /** Whose limit it is. @default the tenant */
-  readonly key?: (ctx: RunContext | ModelContext | ToolContext) => string;
+  key: kinds.withDefault(kinds.func<(ctx: RunContext | ModelContext | ToolContext) => string>(), tenantOf),
   /** Milliseconds a call may wait for its turn; 0 refuses at once. @default Infinity */
-  readonly maxWaitMs?: number;
+  maxWaitMs: kinds.withDefault(kinds.timeout, Number.POSITIVE_INFINITY),
   /** What is counted. @default 'model' */
-  readonly scope?: 'model' | 'run' | 'tool';
+  scope: kinds.withDefault(kinds.oneOf('model', 'run', 'tool'), 'model'),
   /** @default the agent's */
-  readonly clock?: Clock;
-}
+  clock: kinds.clock(),
+  ...named('concurrency'),
+} satisfies Fields;
 
-const OPTIONS = ['max', 'key', 'maxWaitMs', 'scope', 'clock'];
+export interface ConcurrencyOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 /**
  * Lets at most `max` calls run at once, per key; the others wait, first come first served. A wait ends at once when
@@ -45,17 +44,12 @@ const OPTIONS = ['max', 'key', 'maxWaitMs', 'scope', 'clock'];
  * new Agent({ model, middleware: [concurrency({ max: 2 })] });
  */
 export function concurrency(options: ConcurrencyOptions): Middleware {
-  checkNamed('concurrency', options, OPTIONS);
-  const { max, key = tenantOf, maxWaitMs = Number.POSITIVE_INFINITY, scope = 'model', clock } = options;
-  checkInteger('max', max, 1);
-  checkFunction('key', key);
-  checkNumber('maxWaitMs', maxWaitMs, 0, Number.POSITIVE_INFINITY);
-  checkOneOf('scope', scope, ['model', 'run', 'tool']);
-  if (clock !== undefined) checkMethods('clock', clock, ['now', 'setTimer']);
+  const { max, key, maxWaitMs, scope, clock, name, madeWith } = readOptions('concurrency', OPTIONS, options);
   const lanes = new Map<string, Lane>();
 
   return defineMiddleware({
-    name: options.name ?? 'concurrency',
+    name,
+    madeWith,
     seams: [scope],
     async process(ctx, next) {
       const whose = key(ctx);

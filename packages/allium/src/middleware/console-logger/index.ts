@@ -1,7 +1,6 @@
 /** Writes a line for every run, model call and tool call. */
 
 import {
-  type Clock,
   defineMiddleware,
   isControl,
   type Middleware,
@@ -19,10 +18,12 @@ import {
   toolCallsOf,
 } from '../../index.js';
 import {
-  checkMethods,
-  checkNamed,
-  checkOneOf,
+  type Fields,
+  kinds,
   type NamedOptions,
+  named,
+  type OptionsOf,
+  readOptions,
   safeErrorMessage,
   safeStackFrames,
 } from '../../kit/index.js';
@@ -33,16 +34,20 @@ const LEVELS = ['error', 'info', 'debug'] as const;
 const toStderr = (line: string): void => globalThis.console.error(line);
 const STDERR = { error: toStderr, info: toStderr, debug: toStderr };
 
-export interface ConsoleLoggerOptions extends NamedOptions {
+export const OPTIONS = {
   /** `error`: failures only; `info`: also one line per call; `debug`: also arguments and text. @default 'info' */
-  readonly level?: (typeof LEVELS)[number];
+  level: kinds.withDefault(kinds.oneOf(...LEVELS), 'info'),
   /**
    * Where lines go: anything shaped like the console. A promise it returns is awaited. If it throws, that is noted in
    * `result.changes`. @default stderr, through `console.error` at every level
    */
-  readonly console?: Pick<Console, 'error' | 'info' | 'debug'>;
-  readonly clock?: Clock;
-}
+  console: kinds.withDefault(kinds.methods<Pick<Console, 'error' | 'info' | 'debug'>>(...LEVELS), STDERR),
+  /** @default the system's */
+  clock: kinds.withDefault(kinds.clock('now'), systemClock),
+  ...named('console-logger'),
+} satisfies Fields;
+
+export interface ConsoleLoggerOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 /**
  * Logs what a run does. It is declared a sink, so no line contains what guards removed.
@@ -51,11 +56,7 @@ export interface ConsoleLoggerOptions extends NamedOptions {
  * new Agent({ model, tools: [add], middleware: [consoleLogger({ level: 'debug' })] });
  */
 export function consoleLogger(options: ConsoleLoggerOptions = {}): Middleware {
-  checkNamed('consoleLogger', options, ['level', 'console', 'clock']);
-  const { level = 'info', console: out = STDERR, clock = systemClock } = options;
-  checkOneOf('level', level, LEVELS);
-  checkMethods('console', out, LEVELS);
-  checkMethods('clock', clock, ['now']);
+  const { level, console: out, clock, name, madeWith } = readOptions('consoleLogger', OPTIONS, options);
   const write = async (at: (typeof LEVELS)[number], ctx: AnyContext, line: string): Promise<void> => {
     if (LEVELS.indexOf(at) > LEVELS.indexOf(level)) return;
     const run = `[${ctx.runId}]`;
@@ -63,7 +64,8 @@ export function consoleLogger(options: ConsoleLoggerOptions = {}): Middleware {
     await out[at](`${run} ${terminalText(line).replaceAll('\n', `\n${run}   `)}`);
   };
   return defineMiddleware({
-    name: options.name ?? 'console-logger',
+    name,
+    madeWith,
     sink: true,
     traits: ['exports'],
     // A log that cannot be written does not end a run.

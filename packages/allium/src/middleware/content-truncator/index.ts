@@ -1,18 +1,31 @@
 /** Bounds how much text goes into a request and comes out of a tool, and says how much was cut. */
 
 import { defineMiddleware, type Message, type Middleware } from '../../index.js';
-import { checkInteger, checkNamed, invalidOption, type NamedOptions } from '../../kit/index.js';
+import {
+  type Fields,
+  kinds,
+  type NamedOptions,
+  named,
+  type OptionsOf,
+  readOptions,
+} from '../../kit/index.js';
 import { beginning } from '../../texts/cut.js';
 
-export interface ContentTruncatorOptions extends NamedOptions {
+export const OPTIONS = {
   /** Characters of text a message or result may have, the note about the cut included: an integer ≥ 100. @default 50_000 */
-  readonly maxChars?: number;
+  maxChars: kinds.withDefault(kinds.integer(100), 50_000),
   /**
    * `model` limits user messages and results in requests, `tool` limits the results that go into the history.
    * @default both
    */
-  readonly on?: readonly ('model' | 'tool')[];
-}
+  on: kinds.withDefault(
+    kinds.listOf(kinds.oneOf('model', 'tool'), "a non-empty list of 'model' and 'tool'", 1),
+    ['model', 'tool'],
+  ),
+  ...named('content-truncator'),
+} satisfies Fields;
+
+export interface ContentTruncatorOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 /**
  * Cuts off the end of texts that are too long: in a request before the model is called, in a result before it is
@@ -22,11 +35,7 @@ export interface ContentTruncatorOptions extends NamedOptions {
  * new Agent({ model, tools: [read], middleware: [contentTruncator({ maxChars: 100 })] });
  */
 export function contentTruncator(options: ContentTruncatorOptions = {}): Middleware {
-  checkNamed('contentTruncator', options, ['maxChars', 'on']);
-  const { maxChars = 50_000, on = ['model', 'tool'] } = options;
-  checkInteger('maxChars', maxChars, 100);
-  if (!Array.isArray(on) || on.length === 0 || !on.every((seam) => seam === 'model' || seam === 'tool'))
-    throw invalidOption('on', "a non-empty list of 'model' and 'tool'", on);
+  const { maxChars, on, name, madeWith } = readOptions('contentTruncator', OPTIONS, options);
   // Messages are frozen, so what was made of one stays right: a long history is not cut anew for every call.
   const made = new WeakMap<Message, Message>();
   const bounded = (message: Message): Message => {
@@ -40,7 +49,8 @@ export function contentTruncator(options: ContentTruncatorOptions = {}): Middlew
     return known;
   };
   return defineMiddleware({
-    name: options.name ?? 'content-truncator',
+    name,
+    madeWith,
     ...(on.includes('model') && {
       // A rule and no layer, after every `transformContext`: what others put into the request is bounded as well, and
       // calls that they make for themselves, a summary of the conversation for example, are left whole.

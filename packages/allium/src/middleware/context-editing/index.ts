@@ -4,18 +4,28 @@ import { isPinned } from '../../context-window/pins.js';
 import type { TokenCounter } from '../../context-window/token-counter.js';
 import { meterFor } from '../../context-window/token-meter.js';
 import { defineMiddleware, type Message, type Middleware, type ToolMessage } from '../../index.js';
-import { checkInteger, checkNamed, type NamedOptions } from '../../kit/index.js';
+import {
+  type Fields,
+  kinds,
+  type NamedOptions,
+  named,
+  type OptionsOf,
+  readOptions,
+} from '../../kit/index.js';
 
 export type { TokenCounter } from '../../context-window/token-counter.js';
 
-export interface ContextEditingOptions extends NamedOptions {
+export const OPTIONS = {
   /** Clear old results once a request has this many tokens: an integer ≥ 0. @default 100_000 */
-  readonly clearToolResultsAfterTokens?: number;
+  clearToolResultsAfterTokens: kinds.withDefault(kinds.integer(0), 100_000),
   /** How many of the latest results stay: an integer ≥ 0. @default 3 */
-  readonly keep?: number;
+  keep: kinds.withDefault(kinds.integer(0), 3),
   /** Counts the tokens of a text. @default `gpt-tokenizer` or `tokenx` if installed, else an estimate */
-  readonly tokenCounter?: TokenCounter;
-}
+  tokenCounter: kinds.func<TokenCounter>(),
+  ...named('context-editing'),
+} satisfies Fields;
+
+export interface ContextEditingOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 /**
  * Replaces the results of older calls with a line, in requests that have grown long. The history keeps them.
@@ -24,11 +34,12 @@ export interface ContextEditingOptions extends NamedOptions {
  * new Agent({ model, tools: [read], middleware: [contextEditing({ clearToolResultsAfterTokens: 500, keep: 1 })] });
  */
 export function contextEditing(options: ContextEditingOptions = {}): Middleware {
-  checkNamed('contextEditing', options, ['clearToolResultsAfterTokens', 'keep', 'tokenCounter']);
-  const { clearToolResultsAfterTokens = 100_000, keep = 3 } = options;
-  checkInteger('clearToolResultsAfterTokens', clearToolResultsAfterTokens, 0);
-  checkInteger('keep', keep, 0);
-  const meter = meterFor(options.tokenCounter);
+  const { clearToolResultsAfterTokens, keep, tokenCounter, name, madeWith } = readOptions(
+    'contextEditing',
+    OPTIONS,
+    options,
+  );
+  const meter = meterFor(tokenCounter);
   // Messages are frozen, so what was made of one stays right, and the same request gets the same objects.
   const made = new WeakMap<ToolMessage, ToolMessage>();
   const cleared = (message: ToolMessage): ToolMessage => {
@@ -40,7 +51,8 @@ export function contextEditing(options: ContextEditingOptions = {}): Middleware 
     return known;
   };
   return defineMiddleware({
-    name: options.name ?? 'context-editing',
+    name,
+    madeWith,
     async transformContext(messages, ctx) {
       const counts = await meter();
       // Not what the model says it has read: that was the short request, and the next one would be long again.

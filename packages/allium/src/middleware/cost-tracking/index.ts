@@ -1,7 +1,6 @@
 /** Says what model calls cost. A price that is not known makes the cost unknown, never zero. */
 
 import {
-  type Clock,
   defineMiddleware,
   defineState,
   type Middleware,
@@ -14,16 +13,16 @@ import {
   type Usage,
 } from '../../index.js';
 import {
-  checkFunction,
-  checkMethods,
-  checkNamed,
-  checkNumber,
   checkPrice,
   costOf,
-  invalidOption,
+  type Fields,
+  kinds,
   messageOf,
   type NamedOptions,
+  named,
+  type OptionsOf,
   partialUsage,
+  readOptions,
 } from '../../kit/index.js';
 import { loadTable, type PriceTable } from './table.js';
 
@@ -44,16 +43,34 @@ export interface CallCost {
   readonly totalUsd: number | undefined;
 }
 
-export interface CostTrackingOptions extends NamedOptions {
+const PRICE = {
+  ...kinds.shape({
+    input: kinds.required(kinds.number(0)),
+    output: kinds.required(kinds.number(0)),
+    cacheRead: kinds.number(0),
+    cacheWrite: kinds.number(0),
+  }),
+  expected: 'an object with input and output',
+};
+const PRICES = {
+  ...kinds.either(kinds.recordOf(PRICE), kinds.func<(model: PricedModel) => Price | undefined>()),
+  expected: 'an object of prices by model, or a function',
+};
+
+export const OPTIONS = {
   /**
    * US dollars per million tokens: by `provider/id` or `id`, or a function. Models not listed here cost what their
    * own `price` says. @default a model's own `price`, else the table of `@pydantic/genai-prices`
    */
-  readonly prices?: Readonly<Record<string, Price>> | ((model: PricedModel) => Price | undefined);
+  prices: PRICES,
   /** Called after each model call, and awaited. If it throws, the run fails. */
-  readonly onCost?: (cost: CallCost, ctx: ModelContext) => unknown;
-  readonly clock?: Clock;
-}
+  onCost: kinds.func<(cost: CallCost, ctx: ModelContext) => unknown>(),
+  /** @default the system's */
+  clock: kinds.withDefault(kinds.clock('now'), systemClock),
+  ...named('cost-tracking'),
+} satisfies Fields;
+
+export interface CostTrackingOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 /** What a call cost, or why nobody knows. */
 interface Cost {
@@ -79,11 +96,8 @@ interface Spent {
  * const tracking = costTracking({ prices: { 'test/scripted': { input: 3, output: 15 } } });
  */
 export function costTracking(options: CostTrackingOptions = {}): Middleware {
-  checkNamed('costTracking', options, ['prices', 'onCost', 'clock']);
-  const { onCost, clock = systemClock } = options;
-  const prices = options.prices === undefined ? undefined : lookup(options.prices);
-  if (onCost !== undefined) checkFunction('onCost', onCost);
-  checkMethods('clock', clock, ['now']);
+  const { onCost, clock, name, madeWith, ...settings } = readOptions('costTracking', OPTIONS, options);
+  const prices = settings.prices && lookup(settings.prices);
   const spent = defineState<Spent>({
     name: 'spent',
     scope: 'run',
@@ -113,7 +127,8 @@ export function costTracking(options: CostTrackingOptions = {}): Middleware {
   }
 
   return defineMiddleware({
-    name: options.name ?? 'cost-tracking',
+    name,
+    madeWith,
     state: [spent],
     async afterModel(ctx) {
       const response = ctx.response!;
@@ -151,22 +166,8 @@ function lookup(
       if (price !== undefined) checkPrice(model, price);
       return price;
     };
-  if (typeof prices !== 'object' || prices === null || Array.isArray(prices))
-    throw invalidOption('prices', 'an object of prices by model, or a function', prices);
-  for (const [name, price] of Object.entries(prices)) checkListed(name, price);
   const own = new Map(Object.entries(prices));
   return ({ provider, id }) => own.get(`${provider}/${id}`) ?? own.get(id);
-}
-
-function checkListed(name: string, price: unknown): void {
-  const option = `prices.${name}`;
-  if (typeof price !== 'object' || price === null)
-    throw invalidOption(option, 'an object with input and output', price);
-  const { input, output, cacheRead, cacheWrite } = price as Partial<Price>;
-  checkNumber(`${option}.input`, input, 0);
-  checkNumber(`${option}.output`, output, 0);
-  if (cacheRead !== undefined) checkNumber(`${option}.cacheRead`, cacheRead, 0);
-  if (cacheWrite !== undefined) checkNumber(`${option}.cacheWrite`, cacheWrite, 0);
 }
 
 function split(name: string): readonly [provider: string, id: string] {

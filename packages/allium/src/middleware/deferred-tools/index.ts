@@ -16,12 +16,15 @@ import {
   toolSpec,
 } from '../../index.js';
 import {
-  checkInteger,
-  checkNamed,
-  checkOneOf,
+  type Fields,
+  type Kind,
+  kinds,
   messageOf,
   type NamedOptions,
+  named,
+  type OptionsOf,
   objectInput,
+  readOptions,
   safeErrorMessage,
   wasToolOffered,
 } from '../../kit/index.js';
@@ -30,17 +33,20 @@ import { catalogue, checkGroups, duplicate, LoadedTools, type ToolGroup } from '
 
 export type { ToolGroup } from './groups.js';
 
-export interface DeferredToolsOptions extends NamedOptions {
+export const OPTIONS = {
   /** The groups; each tool may be in one group only. */
-  readonly groups: readonly ToolGroup[];
+  groups: kinds.required({ ...(kinds.list as Kind<readonly ToolGroup[]>), expected: 'a list of groups' }),
   /**
    * `dispatch`: what the model sees never changes; it calls loaded tools through `deferred_tool_call`. `inject`:
    * loaded tools are added to the tools of the request. @default 'dispatch'
    */
-  readonly strategy?: 'dispatch' | 'inject';
+  strategy: kinds.withDefault(kinds.oneOf('dispatch', 'inject'), 'dispatch'),
   /** Sessions whose loaded tools are kept in memory; beyond that, loaders run again: an integer ≥ 1. @default 1000 */
-  readonly maxSessions?: number;
-}
+  maxSessions: kinds.withDefault(kinds.integer(1), 1000),
+  ...named('deferred-tools'),
+} satisfies Fields;
+
+export interface DeferredToolsOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 const LOAD = 'load_tools';
 const DISPATCH = 'deferred_tool_call';
@@ -58,12 +64,9 @@ const HOW = {
  * new Agent({ model, middleware: [deferredTools({ groups: [billing] })] });
  */
 export function deferredTools(options: DeferredToolsOptions): Middleware {
-  checkNamed('deferredTools', options, ['groups', 'strategy', 'maxSessions']);
-  const { groups, strategy = 'dispatch', maxSessions = 1000 } = options;
-  checkOneOf('strategy', strategy, ['dispatch', 'inject']);
-  checkInteger('maxSessions', maxSessions, 1);
+  const { groups, strategy, maxSessions, name, madeWith } = readOptions('deferredTools', OPTIONS, options);
   const owners = checkGroups(groups, [LOAD, DISPATCH]);
-  if (groups.length === 0) return defineMiddleware({ name: options.name ?? 'deferred-tools' });
+  if (groups.length === 0) return defineMiddleware({ name, madeWith });
 
   const cell = defineState<readonly string[]>({ name: 'loaded', scope: 'session', initial: [] });
   const deferred: Deferred = { groups, owners, cell, loads: new LoadedTools(maxSessions) };
@@ -75,7 +78,8 @@ export function deferredTools(options: DeferredToolsOptions): Middleware {
   };
   const load = loadTool(deferred, strategy);
   const shared = {
-    name: options.name ?? 'deferred-tools',
+    name,
+    madeWith,
     brings: [...owners.keys()],
     state: [cell],
   };

@@ -14,23 +14,54 @@ import {
   type ToolContext,
 } from '../../index.js';
 import {
-  checkNamed,
   type ErrorClass,
   errorTest,
+  type Fields,
   invalidOption,
+  kinds,
   messageOf,
   type NamedOptions,
+  named,
+  type OptionsOf,
+  readOptions,
   safeErrorMessage,
 } from '../../kit/index.js';
 
-export interface FallbackOptions extends NamedOptions {
+/** Each once: which one comes next is found by where the last one stands. */
+const MODELS = kinds.kind<readonly Model[]>(
+  'a list of at least one model, each with a stream() method',
+  (value) => Array.isArray(value) && value.length > 0,
+  {
+    inside(models: readonly Model[]) {
+      const wrong = models.findIndex((model) => typeof model?.stream !== 'function');
+      if (wrong !== -1)
+        return invalidOption(`models[${wrong}]`, 'a model with a stream() method', models[wrong]);
+      const twice = models.findIndex((model, index) => models.indexOf(model) !== index);
+      if (twice === -1) return undefined;
+      return invalidOption(
+        `models[${twice}]`,
+        'a model that is not in the list already',
+        modelName(models[twice]!),
+      );
+    },
+    schema: { type: 'array', items: kinds.CODE, minItems: 1 },
+  },
+);
+
+export const OPTIONS = {
   /** Asked in order when the model of the call fails. At least one, each once. */
-  readonly models: readonly Model[];
+  models: kinds.required(MODELS),
   /** Which errors are worth another model: a function, or an error class. Never asked about stops, suspensions and aborts. @default mayFallBack */
-  readonly on?: ((error: unknown, ctx: ModelContext) => boolean | Promise<boolean>) | ErrorClass;
+  on: kinds.withDefault(
+    kinds.errorFilter<((error: unknown, ctx: ModelContext) => boolean | Promise<boolean>) | ErrorClass>(),
+    mayFallBack,
+  ),
   /** Stay with the new model for the rest of the run. @default false */
-  readonly sticky?: boolean;
-}
+  sticky: kinds.withDefault(kinds.flag, false),
+  ...named('fallback'),
+} satisfies Fields;
+
+export interface FallbackOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 /** Thrown when every model failed: `cause` is the first error, `errors` are all of them in order. */
 export interface FallbackError extends AlliumError {
@@ -63,18 +94,16 @@ export function mayFallBack(error: unknown): boolean {
  * new Agent({ model, middleware: [fallback({ models: [spare] })] });
  */
 export function fallback(options: FallbackOptions): Middleware {
-  checkNamed('fallback', options, ['models', 'on', 'sticky']);
-  const { models, sticky = false } = options;
-  checkModels(models);
-  const on = errorTest('on', options.on ?? mayFallBack);
-  if (typeof sticky !== 'boolean') throw invalidOption('sticky', 'true or false', sticky);
+  const { models, sticky, name, madeWith, ...settings } = readOptions('fallback', OPTIONS, options);
+  const on = errorTest('on', settings.on);
   const chain = [...models];
   // The cell holds the name and not the place in the list, which may be another one after a resume.
   const current = defineState<string | null>({ name: 'model', scope: 'run', initial: null });
   const failures = new WeakMap<object, { readonly model: string; readonly error: unknown }[]>();
 
   return defineMiddleware({
-    name: options.name ?? 'fallback',
+    name,
+    madeWith,
     seams: ['model'],
     traits: ['retries', 'switches'],
     ...(sticky && {
@@ -128,15 +157,4 @@ function exhausted(failed: readonly { readonly model: string; readonly error: un
     data: { models: failed.map(({ model }) => model) },
   });
   return Object.assign(error, { errors, isRetryable: errors.some(isTransient) }) as FallbackError;
-}
-
-function checkModels(models: unknown): asserts models is readonly Model[] {
-  const wanted = 'a list of at least one model, each with a stream() method';
-  if (!Array.isArray(models) || models.length === 0) throw invalidOption('models', wanted, models);
-  models.forEach((model, index) => {
-    if (typeof model?.stream !== 'function')
-      throw invalidOption(`models[${index}]`, 'a model with a stream() method', model);
-    if (models.indexOf(model) !== index)
-      throw invalidOption(`models[${index}]`, 'a model that is not in the list already', modelName(model));
-  });
 }

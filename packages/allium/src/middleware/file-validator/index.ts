@@ -8,26 +8,41 @@ import {
   type ToolContext,
   type ToolVerdict,
 } from '../../index.js';
-import { checkInteger, checkNamed, invalidOption, type NamedOptions } from '../../kit/index.js';
+import {
+  type Fields,
+  kinds,
+  type NamedOptions,
+  named,
+  type OptionsOf,
+  readOptions,
+} from '../../kit/index.js';
 import { checkInside, type Located, locate, Refused } from './locate.js';
 import { type Found, isPathName, looksLikePath, mapTexts } from './path-arguments.js';
 
-export interface FileValidatorOptions extends NamedOptions {
+const TEXTS = kinds.listOf(kinds.nonEmptyText, 'a non-empty list of non-empty texts', 1);
+
+export const OPTIONS = {
   /** Folders that paths must stay inside. A model's relative paths start from the first. */
-  readonly roots: readonly string[];
+  roots: kinds.required(TEXTS),
   /** Endings that files may have, such as `.md`; case makes no difference. @default any */
-  readonly extensions?: readonly string[];
+  extensions: TEXTS,
   /** The largest size of an existing file, in bytes: an integer ≥ 0. @default any number */
-  readonly maxBytes?: number;
+  maxBytes: kinds.integer(0),
   /** Refuse paths that do not exist; `false` also lets tools create files and folders. @default true */
-  readonly mustExist?: boolean;
+  mustExist: kinds.withDefault(kinds.flag, true),
   /**
    * Which arguments are paths, at any depth: names for all tools, or names by tool; case makes no difference. With
    * it, nothing else is judged. @default those named like one (path, filePath, src, target, …), and others that look
    * like one
    */
-  readonly args?: readonly string[] | Readonly<Record<string, readonly string[]>>;
-}
+  args: {
+    ...kinds.either(TEXTS, kinds.recordOf(TEXTS)),
+    expected: 'a list of names, or lists of names by tool',
+  },
+  ...named('file-validator'),
+} satisfies Fields;
+
+export interface FileValidatorOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 /**
  * Resolves path arguments, symbolic links included, and refuses calls whose paths leave `roots` or break another
@@ -37,13 +52,14 @@ export interface FileValidatorOptions extends NamedOptions {
  * new Agent({ model, tools: [read], middleware: [fileValidator({ roots: ['docs'], extensions: ['.md'] })] });
  */
 export function fileValidator(options: FileValidatorOptions): Middleware {
-  checkNamed('fileValidator', options, ['roots', 'extensions', 'maxBytes', 'mustExist', 'args']);
-  const { mustExist = true, maxBytes, args } = options;
+  const { mustExist, maxBytes, args, name, madeWith, ...settings } = readOptions(
+    'fileValidator',
+    OPTIONS,
+    options,
+  );
   // Resolved now: a process that changes its folder later does not move them.
-  const roots = texts('roots', options.roots, 1).map((root) => resolve(root));
-  const extensions = options.extensions === undefined ? undefined : endingsOf(options.extensions);
-  if (maxBytes !== undefined) checkInteger('maxBytes', maxBytes, 0);
-  if (typeof mustExist !== 'boolean') throw invalidOption('mustExist', 'true or false', mustExist);
+  const roots = settings.roots.map((root) => resolve(root));
+  const extensions = settings.extensions?.map(ending);
   const namesFor = args === undefined ? () => isPathName : namesOf(args);
 
   /** The text as the tool is to get it. */
@@ -70,7 +86,8 @@ export function fileValidator(options: FileValidatorOptions): Middleware {
   }
 
   return defineMiddleware({
-    name: options.name ?? 'file-validator',
+    name,
+    madeWith,
     traits: ['protects'],
     async beforeToolCall(ctx: ToolContext): Promise<ToolVerdict | undefined> {
       const isNamed = namesFor(ctx.tool?.name ?? ctx.toolCall.name);
@@ -94,34 +111,27 @@ export function fileValidator(options: FileValidatorOptions): Middleware {
   });
 }
 
-function texts(option: string, value: unknown, least: number): readonly string[] {
-  const fine =
-    Array.isArray(value) &&
-    value.length >= least &&
-    value.every((one) => typeof one === 'string' && one !== '');
-  if (!fine) throw invalidOption(option, `a ${least > 0 ? 'non-empty ' : ''}list of non-empty texts`, value);
-  return value;
-}
-
-function endingsOf(extensions: readonly string[]): readonly string[] {
-  const dotted = (one: string) => (one.startsWith('.') ? one : `.${one}`).toLowerCase();
-  return texts('extensions', extensions, 1).map(dotted);
+/** An ending with its dot. */
+function ending(extension: string): string {
+  return (extension.startsWith('.') ? extension : `.${extension}`).toLowerCase();
 }
 
 type IsNamed = (name: string) => boolean;
 
-function namesOf(args: unknown): (tool: string) => IsNamed | undefined {
-  if (Array.isArray(args)) {
-    const isNamed = oneOf('args', args);
+function namesOf(args: NonNullable<FileValidatorOptions['args']>): (tool: string) => IsNamed | undefined {
+  if (isList(args)) {
+    const isNamed = oneOf(args);
     return () => isNamed;
   }
-  if (typeof args !== 'object' || args === null)
-    throw invalidOption('args', 'a list of names, or lists of names by tool', args);
-  const byTool = new Map(Object.entries(args).map(([tool, names]) => [tool, oneOf(`args.${tool}`, names)]));
+  const byTool = new Map(Object.entries(args).map(([tool, names]) => [tool, oneOf(names)]));
   return (tool) => byTool.get(tool);
 }
 
-function oneOf(option: string, value: unknown): IsNamed {
-  const names = new Set(texts(option, value, 1).map((name) => name.toLowerCase()));
+function isList<T>(value: readonly string[] | T): value is readonly string[] {
+  return Array.isArray(value);
+}
+
+function oneOf(listed: readonly string[]): IsNamed {
+  const names = new Set(listed.map((name) => name.toLowerCase()));
   return (name) => names.has(name.toLowerCase());
 }

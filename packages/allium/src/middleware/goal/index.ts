@@ -11,7 +11,15 @@ import {
   syntheticUserMessage,
   textOf,
 } from '../../index.js';
-import { checkInteger, checkMethods, checkNamed, invalidOption, type NamedOptions } from '../../kit/index.js';
+import {
+  type Fields,
+  invalidOption,
+  kinds,
+  type NamedOptions,
+  named,
+  type OptionsOf,
+  readOptions,
+} from '../../kit/index.js';
 import { type Evaluation, evaluate } from './evaluation.js';
 
 // By way of the public entry, as plugins do it: TypeScript keeps only one of two ways to the same interface.
@@ -22,12 +30,15 @@ declare module '../../index.js' {
   }
 }
 
-export interface GoalOptions extends NamedOptions {
+export const OPTIONS = {
   /** The model that judges. A small one is often enough. */
-  readonly evaluator: Model;
+  evaluator: kinds.required(kinds.methods<Model>('stream')),
   /** How often it is asked in one run before the goal is given up: an integer from 1 to 100. @default 10 */
-  readonly maxEvaluations?: number;
-}
+  maxEvaluations: kinds.withDefault(kinds.integer(1, 100), 10),
+  ...named('goal'),
+} satisfies Fields;
+
+export interface GoalOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 /** What became of the goal of a run. */
 export interface GoalOutcome {
@@ -59,17 +70,15 @@ const NAME = 'goal';
  * const goals = goal({ evaluator: judge, maxEvaluations: 3 });
  */
 export function goal(options: GoalOptions): Goal {
-  checkNamed('goal', options, ['evaluator', 'maxEvaluations']);
-  const { evaluator, maxEvaluations = 10 } = options;
-  checkMethods('evaluator', evaluator, ['stream']);
-  checkInteger('maxEvaluations', maxEvaluations, 1, 100);
+  const { evaluator, maxEvaluations, name, madeWith } = readOptions('goal', OPTIONS, options);
   // Of the run, so that nothing of it is left for the next one, however this one ends.
   const current = defineState<GoalOutcome | null>({ name: 'goal', scope: 'run', initial: null });
   const outcomes = new Outcomes();
 
   return {
     ...defineMiddleware({
-      name: options.name ?? NAME,
+      name,
+      madeWith,
       runOptions: ['goal'],
       state: [current],
       extraLlmCalls: () => [evaluator],

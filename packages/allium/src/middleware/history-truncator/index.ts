@@ -5,18 +5,28 @@ import { lastLasting, leadOf, PinIndex, Questions } from '../../context-window/p
 import type { TokenCounter } from '../../context-window/token-counter.js';
 import { meterFor, type TokenMeter } from '../../context-window/token-meter.js';
 import { AlliumError, defineMiddleware, type Message, type Middleware } from '../../index.js';
-import { checkInteger, checkNamed, type NamedOptions } from '../../kit/index.js';
+import {
+  type Fields,
+  kinds,
+  type NamedOptions,
+  named,
+  type OptionsOf,
+  readOptions,
+} from '../../kit/index.js';
 
 export type { TokenCounter } from '../../context-window/token-counter.js';
 
-export interface HistoryTruncatorOptions extends NamedOptions {
+export const OPTIONS = {
   /** Messages a request may have: an integer ≥ 1. @default no limit */
-  readonly maxMessages?: number;
+  maxMessages: kinds.integer(1),
   /** Tokens the messages of a request may take: an integer ≥ 1. @default no limit */
-  readonly maxTokens?: number;
+  maxTokens: kinds.integer(1),
   /** Counts the tokens of a text. @default `gpt-tokenizer` or `tokenx` if installed, else an estimate */
-  readonly tokenCounter?: TokenCounter;
-}
+  tokenCounter: kinds.func<TokenCounter>(),
+  ...named('history-truncator'),
+} satisfies Fields;
+
+export interface HistoryTruncatorOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 /**
  * Leaves the oldest messages out of requests that are too long. A request begins with a user message and has no
@@ -26,22 +36,21 @@ export interface HistoryTruncatorOptions extends NamedOptions {
  * new Agent({ model, middleware: [historyTruncator({ maxMessages: 3 })] });
  */
 export function historyTruncator(options: HistoryTruncatorOptions): Middleware {
-  checkNamed('historyTruncator', options, ['maxMessages', 'maxTokens', 'tokenCounter']);
-  const { maxMessages = Number.POSITIVE_INFINITY, maxTokens = Number.POSITIVE_INFINITY } = options;
-  if (options.maxMessages === undefined && options.maxTokens === undefined)
+  const { tokenCounter, name, madeWith, ...limits } = readOptions('historyTruncator', OPTIONS, options);
+  const { maxMessages = Number.POSITIVE_INFINITY, maxTokens = Number.POSITIVE_INFINITY } = limits;
+  if (limits.maxMessages === undefined && limits.maxTokens === undefined)
     throw new AlliumError(
       'INVALID_OPTION',
       'historyTruncator() got nothing to limit. Give `maxMessages` or `maxTokens`.',
     );
-  if (options.maxMessages !== undefined) checkInteger('maxMessages', maxMessages, 1);
-  if (options.maxTokens !== undefined) checkInteger('maxTokens', maxTokens, 1);
-  const meter = meterFor(options.tokenCounter);
+  const meter = meterFor(tokenCounter);
   const pins = new PinIndex();
   const questions = new Questions(pins);
   return defineMiddleware({
-    name: options.name ?? 'history-truncator',
+    name,
+    madeWith,
     async transformContext(messages, ctx) {
-      const counts = options.maxTokens === undefined ? undefined : await meter();
+      const counts = limits.maxTokens === undefined ? undefined : await meter();
       const fits = messages.length <= maxMessages && (!counts || counts.sum(messages) <= maxTokens);
       if (fits) return messages;
       return windowOf(messages, questions.of(messages, ctx), { maxMessages, maxTokens, counts, pins });

@@ -3,9 +3,13 @@
 import { abortable } from '../../caching/abortable.js';
 import type { AnswerStore } from '../../caching/answers.js';
 import { InFlight, NONE, type Outcome } from '../../caching/in-flight.js';
-import { isStoredResult, type StoredResult, toolSelector } from '../../caching/stored-result.js';
 import {
-  type Clock,
+  isStoredResult,
+  SELECTED_TOOLS,
+  type StoredResult,
+  toolSelector,
+} from '../../caching/stored-result.js';
+import {
   defineMiddleware,
   type Middleware,
   type Next,
@@ -14,13 +18,14 @@ import {
   type ToolResult,
 } from '../../index.js';
 import {
-  checkFunction,
-  checkMethods,
-  checkNamed,
-  checkNumber,
+  type Fields,
   hashText,
   invalidOption,
+  kinds,
   type NamedOptions,
+  named,
+  type OptionsOf,
+  readOptions,
   safeErrorMessage,
 } from '../../kit/index.js';
 
@@ -35,20 +40,21 @@ export type IdempotencyEntry = StoredResult;
  */
 export type IdempotencyStore = AnswerStore<IdempotencyEntry>;
 
-export interface IdempotencyOptions extends NamedOptions {
+export const OPTIONS = {
   /** Where results are kept. To help after a crash, it has to outlive the process. */
-  readonly store: IdempotencyStore;
+  store: kinds.required(kinds.methods<IdempotencyStore>('get', 'set', 'delete')),
   /** Which tools: names, or a function that is asked for each call. @default all that are not declared `idempotent` */
-  readonly tools?: readonly string[] | ((ctx: ToolContext) => boolean);
+  tools: kinds.withDefault(SELECTED_TOOLS, isUnsafe),
   /** Identifies a call, within its tenant and tool; undefined leaves the call out. @default ctx.idempotencyKey */
-  readonly key?: (ctx: ToolContext) => string | undefined;
+  key: kinds.withDefault(kinds.func<(ctx: ToolContext) => string | undefined>(), keyOf),
   /** Milliseconds a result is kept. @default 86_400_000, a day */
-  readonly ttlMs?: number;
+  ttlMs: kinds.withDefault(kinds.number(1), 86_400_000),
   /** @default the agent's */
-  readonly clock?: Clock;
-}
+  clock: kinds.clock(),
+  ...named('idempotency'),
+} satisfies Fields;
 
-const OPTIONS = ['store', 'tools', 'key', 'ttlMs', 'clock'];
+export interface IdempotencyOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 /**
  * Keeps the result of each tool call under a key that stays the same for every attempt, even after a crash. A
@@ -58,13 +64,8 @@ const OPTIONS = ['store', 'tools', 'key', 'ttlMs', 'clock'];
  * new Agent({ model, tools: [pay], middleware: [again, idempotency({ store })] });
  */
 export function idempotency(options: IdempotencyOptions): Middleware {
-  checkNamed('idempotency', options, OPTIONS);
-  const { store, tools = isUnsafe, key = keyOf, ttlMs = 86_400_000, clock } = options;
-  checkMethods('store', store, ['get', 'set', 'delete']);
+  const { store, tools, key, ttlMs, clock, name, madeWith } = readOptions('idempotency', OPTIONS, options);
   const applies = toolSelector(tools);
-  checkFunction('key', key);
-  checkNumber('ttlMs', ttlMs, 1);
-  if (clock !== undefined) checkMethods('clock', clock, ['now', 'setTimer']);
   const calls = new InFlight<ToolResult>();
 
   async function once(
@@ -90,7 +91,8 @@ export function idempotency(options: IdempotencyOptions): Middleware {
   }
 
   return defineMiddleware({
-    name: options.name ?? 'idempotency',
+    name,
+    madeWith,
     ...(typeof tools !== 'function' && { mentions: tools }),
     traits: ['keeps'],
     // It is given what the guards left, so nothing they removed is ever stored.

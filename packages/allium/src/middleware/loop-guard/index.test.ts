@@ -246,7 +246,7 @@ describe('loop-guard', () => {
   it.each([
     [{ window: 1 }, 'Expected `window` to be an integer from 2 to 1000, got 1.'],
     [{ repeats: 7 }, 'Expected `repeats` to be an integer from 2 to 6, got 7.'],
-    [{ repeats: 1 }, 'Expected `repeats` to be an integer from 2 to 6, got 1.'],
+    [{ repeats: 1 }, 'Expected `repeats` to be an integer ≥ 2, got 1.'],
     [{ ignore: 'poll' }, 'Expected `ignore` to be a list of tool names or a function, got "poll".'],
     [{ action: 'warn' }, "Expected `action` to be 'nudge' or 'stop', got \"warn\"."],
     [{ repeat: 3 }, 'Unknown option `repeat` of loopGuard(). Did you mean `repeats`?'],

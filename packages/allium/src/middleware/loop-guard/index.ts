@@ -13,24 +13,35 @@ import {
 } from '../../index.js';
 import {
   canonicalJson,
-  checkInteger,
-  checkNamed,
-  checkOneOf,
+  checkValue,
+  type Fields,
   hashText,
-  invalidOption,
+  kinds,
   type NamedOptions,
+  named,
+  type OptionsOf,
+  readOptions,
 } from '../../kit/index.js';
 
-export interface LoopGuardOptions extends NamedOptions {
+export const OPTIONS = {
   /** How many of the latest turns with tool calls to look at: an integer from 2 to 1000. @default 6 */
-  readonly window?: number;
+  window: kinds.withDefault(kinds.integer(2, 1000), 6),
   /** How many identical turns make a loop: an integer from 2 to `window`. @default 3 */
-  readonly repeats?: number;
+  repeats: kinds.withDefault(kinds.integer(2), 3),
   /** Tools that may repeat, such as those that poll: names, or a function of the call. @default none */
-  readonly ignore?: readonly string[] | ((toolCall: ToolCall) => boolean);
+  ignore: kinds.withDefault(
+    {
+      ...kinds.either(kinds.names, kinds.func<(toolCall: ToolCall) => boolean>()),
+      expected: 'a list of tool names or a function',
+    },
+    [],
+  ),
   /** `nudge` tells the model once and stops the run if it goes on; `stop` stops at once. @default 'nudge' */
-  readonly action?: 'nudge' | 'stop';
-}
+  action: kinds.withDefault(kinds.oneOf('nudge', 'stop'), 'nudge'),
+  ...named('loop-guard'),
+} satisfies Fields;
+
+export interface LoopGuardOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 interface Seen {
   /** Fingerprints of the latest turns, oldest first, one after the other: a text is stored at less than a list. */
@@ -53,11 +64,8 @@ const NUDGE =
  * new Agent({ model, tools: [search], middleware: [loopGuard({ repeats: 2 })] });
  */
 export function loopGuard(options: LoopGuardOptions = {}): Middleware {
-  checkNamed('loopGuard', options, ['window', 'repeats', 'ignore', 'action']);
-  const { window = 6, repeats = 3, ignore = [], action = 'nudge' } = options;
-  checkInteger('window', window, 2, 1000);
-  checkInteger('repeats', repeats, 2, window);
-  checkOneOf('action', action, ['nudge', 'stop']);
+  const { window, repeats, ignore, action, name, madeWith } = readOptions('loopGuard', OPTIONS, options);
+  checkValue('repeats', kinds.integer(2, window), repeats);
   const ignored = ignoring(ignore);
   const seen = defineState<Seen>({
     name: 'seen',
@@ -78,7 +86,8 @@ export function loopGuard(options: LoopGuardOptions = {}): Middleware {
     ctx.state.update(resolved, (ids) => [...ids, toolCall.id]);
   };
   return defineMiddleware({
-    name: options.name ?? 'loop-guard',
+    name,
+    madeWith,
     ...(typeof ignore !== 'function' && { mentions: ignore }),
     state: [seen, resolved],
     ...((typeof ignore === 'function' || ignore.length > 0) && { afterToolCall: noteResolved }),
@@ -117,11 +126,9 @@ function count(turns: string, wanted: string): number {
   return found;
 }
 
-function ignoring(ignore: LoopGuardOptions['ignore']): (toolCall: ToolCall) => boolean {
+function ignoring(ignore: NonNullable<LoopGuardOptions['ignore']>): (toolCall: ToolCall) => boolean {
   if (typeof ignore === 'function') return ignore;
-  if (!Array.isArray(ignore) || !ignore.every((name) => typeof name === 'string'))
-    throw invalidOption('ignore', 'a list of tool names or a function', ignore);
-  const names = new Set<string>(ignore);
+  const names = new Set(ignore);
   return ({ name }) => names.has(name);
 }
 

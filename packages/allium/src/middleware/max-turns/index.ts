@@ -1,12 +1,22 @@
 /** Ends a run after a number of turns. */
 
 import { defineMiddleware, type Middleware } from '../../index.js';
-import { checkInteger, checkNamed, type NamedOptions } from '../../kit/index.js';
+import {
+  type Fields,
+  kinds,
+  type NamedOptions,
+  named,
+  type OptionsOf,
+  readOptions,
+} from '../../kit/index.js';
 
-export interface MaxTurnsOptions extends NamedOptions {
+export const OPTIONS = {
   /** Turns a run may take. @default 10 */
-  readonly turns?: number;
-}
+  turns: kinds.withDefault(kinds.integer(1), 10),
+  ...named('max-turns'),
+} satisfies Fields;
+
+export interface MaxTurnsOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 /**
  * Ends a run cleanly after `turns` turns; the tool calls of the last one have their results.
@@ -15,11 +25,10 @@ export interface MaxTurnsOptions extends NamedOptions {
  * new Agent({ model, tools: [search], middleware: [maxTurns({ turns: 2 })] });
  */
 export function maxTurns(options: MaxTurnsOptions = {}): Middleware {
-  checkNamed('maxTurns', options, ['turns']);
-  const { turns = 10 } = options;
-  checkInteger('turns', turns, 1);
+  const { turns, name, madeWith } = readOptions('maxTurns', OPTIONS, options);
   return defineMiddleware({
-    name: options.name ?? 'max-turns',
+    name,
+    madeWith,
     shouldStopAfterTurn(ctx) {
       // The run counts its own turns, over resumes too: a counter in here would be shared by concurrent runs.
       // A run that ends by itself in its last turn is done, not stopped.

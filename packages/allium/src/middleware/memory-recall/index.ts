@@ -18,14 +18,13 @@ import {
   type UserMessage,
 } from '../../index.js';
 import {
-  checkFunction,
-  checkInteger,
-  checkMethods,
-  checkNamed,
-  checkNumber,
-  checkOneOf,
+  type Fields,
   freezeMessage,
+  kinds,
   type NamedOptions,
+  named,
+  type OptionsOf,
+  readOptions,
   safeErrorMessage,
 } from '../../kit/index.js';
 import { cut } from '../../texts/cut.js';
@@ -34,24 +33,26 @@ import type { Memory, MemoryItem, MemoryScope } from './memory.js';
 export { localMemory, type Memory, type MemoryItem, type MemoryScope } from './memory.js';
 export { type SqliteMemory, type SqliteMemoryOptions, sqliteMemory } from './sqlite.js';
 
-export interface MemoryRecallOptions extends NamedOptions {
-  readonly memory: Memory;
+export const OPTIONS = {
+  /** Finds and keeps items: `localMemory()`, `sqliteMemory()` or one of your own. */
+  memory: kinds.required(kinds.methods<Memory>('recall', 'save')),
   /** How many items to recall for a run, at most: an integer from 1 to 100. @default 5 */
-  readonly k?: number;
+  k: kinds.withDefault(kinds.integer(1, 100), 5),
   /** Which items to recall: from the tenant's other sessions, or from this session only. @default 'tenant' */
-  readonly scope?: 'tenant' | 'session';
+  scope: kinds.withDefault(kinds.oneOf('tenant', 'session'), 'tenant'),
   /**
    * What to keep of a finished run: texts, each an item. May be async; if it throws, an event says so. @default what
    * the user said and the final answer, as one item
    */
-  readonly remember?: (result: RunResult) => Awaitable<readonly string[]>;
+  remember: kinds.withDefault(kinds.func<(result: RunResult) => Awaitable<readonly string[]>>(), exchange),
   /** Milliseconds to wait for the memory before going on without it. @default 3000 */
-  readonly timeoutMs?: number;
+  timeoutMs: kinds.withDefault(kinds.number(1), 3000),
   /** @default the agent's */
-  readonly clock?: Clock;
-}
+  clock: kinds.clock(),
+  ...named('memory-recall'),
+} satisfies Fields;
 
-const OPTIONS = ['memory', 'k', 'scope', 'remember', 'timeoutMs', 'clock'];
+export interface MemoryRecallOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 /** Characters of a query, of an item as the model reads it, and of what one side said as it is kept. */
 const QUERY_CHARS = 2000;
@@ -72,14 +73,11 @@ interface Recalled {
  * new Agent({ model, middleware: [memoryRecall({ memory, k: 3 })] });
  */
 export function memoryRecall(options: MemoryRecallOptions): Middleware {
-  checkNamed('memoryRecall', options, OPTIONS);
-  const { memory, k = 5, scope = 'tenant', remember = exchange, timeoutMs = 3000, clock } = options;
-  checkMethods('memory', memory, ['recall', 'save']);
-  checkInteger('k', k, 1, 100);
-  checkOneOf('scope', scope, ['tenant', 'session']);
-  checkFunction('remember', remember);
-  checkNumber('timeoutMs', timeoutMs, 1);
-  if (clock !== undefined) checkMethods('clock', clock, ['now', 'setTimer']);
+  const { memory, k, scope, remember, timeoutMs, clock, name, madeWith } = readOptions(
+    'memoryRecall',
+    OPTIONS,
+    options,
+  );
   // Live: durable cells are journaled and told in events, and no guard has judged these texts yet.
   const recalled = defineState<Recalled | null | undefined>({
     name: 'recalled',
@@ -111,7 +109,8 @@ export function memoryRecall(options: MemoryRecallOptions): Middleware {
   }
 
   return defineMiddleware({
-    name: options.name ?? 'memory-recall',
+    name,
+    madeWith,
     // What is saved is what the guards left of the conversation.
     sink: true,
     traits: ['exports'],

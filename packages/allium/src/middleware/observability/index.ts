@@ -1,7 +1,6 @@
 /** Spans and metrics of runs, model calls, tool calls and of the middleware that acted, for whatever takes them. */
 
 import {
-  type Clock,
   type Context,
   defineMiddleware,
   type Middleware,
@@ -13,12 +12,14 @@ import {
   type ToolResult,
 } from '../../index.js';
 import {
-  checkFunction,
-  checkMethods,
-  checkNamed,
   controlKind,
   errorKind,
+  type Fields,
+  kinds,
   type NamedOptions,
+  named,
+  type OptionsOf,
+  readOptions,
   safeErrorMessage,
 } from '../../kit/index.js';
 
@@ -39,22 +40,35 @@ export interface SpanHandle {
   within?<T>(work: () => T): T;
 }
 
-/**
- * Contract: all three are called synchronously and not awaited. If one throws, that is noted in `result.changes` (if
- * the call itself failed: in a `custom` event) and changes nothing else about the run.
- */
-export interface ObservabilityOptions extends NamedOptions {
+export const OPTIONS = {
   /**
    * Starts a span. `parent` is the handle of the run's span, or for a sub-agent's run, that of the run that called
    * it.
    */
-  readonly span?: (name: string, attributes: Attributes, parent: SpanHandle | undefined) => SpanHandle | void;
+  span: kinds.withDefault(
+    kinds.func<(name: string, attributes: Attributes, parent: SpanHandle | undefined) => SpanHandle | void>(),
+    () => NOTHING,
+  ),
   /** Adds to a counter. */
-  readonly counter?: (name: string, value: number, attributes: Attributes) => void;
+  counter: kinds.withDefault(
+    kinds.func<(name: string, value: number, attributes: Attributes) => void>(),
+    () => {},
+  ),
   /** Records a value: seconds or tokens. */
-  readonly histogram?: (name: string, value: number, attributes: Attributes) => void;
-  readonly clock?: Clock;
-}
+  histogram: kinds.withDefault(
+    kinds.func<(name: string, value: number, attributes: Attributes) => void>(),
+    () => {},
+  ),
+  /** @default the system's */
+  clock: kinds.withDefault(kinds.clock('now'), systemClock),
+  ...named('observability'),
+} satisfies Fields;
+
+/**
+ * Contract: all three are called synchronously and not awaited. If one throws, that is noted in `result.changes` (if
+ * the call itself failed: in a `custom` event) and changes nothing else about the run.
+ */
+export interface ObservabilityOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 const NOTHING: SpanHandle = { end() {} };
 
@@ -66,12 +80,7 @@ const NOTHING: SpanHandle = { end() {} };
  * new Agent({ model, middleware: [observability({ counter: (name, value) => totals.push([name, value]) })] });
  */
 export function observability(options: ObservabilityOptions = {}): Middleware {
-  checkNamed('observability', options, ['span', 'counter', 'histogram', 'clock']);
-  const { span = () => NOTHING, counter = () => {}, histogram = () => {}, clock = systemClock } = options;
-  checkFunction('span', span);
-  checkFunction('counter', counter);
-  checkFunction('histogram', histogram);
-  checkMethods('clock', clock, ['now']);
+  const { span, counter, histogram, clock, name, madeWith } = readOptions('observability', OPTIONS, options);
   /** The spans of runs under way: no cell could hold them, and each is taken out when its run has ended. */
   const runs = new Map<string, SpanHandle>();
 
@@ -120,7 +129,8 @@ export function observability(options: ObservabilityOptions = {}): Middleware {
   }
 
   return defineMiddleware({
-    name: options.name ?? 'observability',
+    name,
+    madeWith,
     onFail: 'open',
     async wrapRun(ctx, next) {
       try {

@@ -8,12 +8,22 @@ import {
   type ToolMessage,
   toolCallsOf,
 } from '../../index.js';
-import { checkNamed, invalidOption, type NamedOptions } from '../../kit/index.js';
+import {
+  type Fields,
+  kinds,
+  type NamedOptions,
+  named,
+  type OptionsOf,
+  readOptions,
+} from '../../kit/index.js';
 
-export interface PatchToolCallsOptions extends NamedOptions {
+export const OPTIONS = {
   /** What the model reads in place of a missing result. @default 'No result: the call was interrupted.' */
-  readonly text?: string;
-}
+  text: kinds.withDefault(kinds.nonEmptyText, 'No result: the call was interrupted.'),
+  ...named('patch-tool-calls'),
+} satisfies Fields;
+
+export interface PatchToolCallsOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 /**
  * Gives every call its result right after it, in a run's input and in every request: a missing one is filled in, a
@@ -23,11 +33,10 @@ export interface PatchToolCallsOptions extends NamedOptions {
  * new Agent({ model, middleware: [patchToolCalls()] });
  */
 export function patchToolCalls(options: PatchToolCallsOptions = {}): Middleware {
-  checkNamed('patchToolCalls', options, ['text']);
-  const { text = 'No result: the call was interrupted.' } = options;
-  if (typeof text !== 'string' || text === '') throw invalidOption('text', 'non-empty text', text);
+  const { text, name, madeWith } = readOptions('patchToolCalls', OPTIONS, options);
   return defineMiddleware({
-    name: options.name ?? 'patch-tool-calls',
+    name,
+    madeWith,
     beforeRun(ctx) {
       const patched = patch(ctx.input, text);
       if (patched !== ctx.input) ctx.input = patched;

@@ -1,14 +1,24 @@
 /** Marks the beginning of requests that stays the same, for providers that bill by cache. */
 
 import { defineMiddleware, type Message, type Metadata, type Middleware } from '../../index.js';
-import { checkInteger, checkNamed, invalidOption, type NamedOptions } from '../../kit/index.js';
+import {
+  type Fields,
+  kinds,
+  type NamedOptions,
+  named,
+  type OptionsOf,
+  readOptions,
+} from '../../kit/index.js';
 
-export interface PromptCachingOptions extends NamedOptions {
+export const OPTIONS = {
   /** How long the provider keeps what it cached, if it lets you choose: `'5m'` or `'1h'`. @default '5m' */
-  readonly ttl?: '5m' | '1h';
+  ttl: kinds.withDefault(kinds.oneOf('5m', '1h'), '5m'),
   /** How many messages to mark, at most, besides the system prompt: an integer from 0 to 3. @default 2 */
-  readonly maxMessages?: number;
-}
+  maxMessages: kinds.withDefault(kinds.integer(0, 3), 2),
+  ...named('prompt-caching'),
+} satisfies Fields;
+
+export interface PromptCachingOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 /**
  * Marks the system prompt, the latest message and the one that was latest a turn before. The provider can then read
@@ -18,14 +28,12 @@ export interface PromptCachingOptions extends NamedOptions {
  * new Agent({ model, systemPrompt: 'Be kind.', middleware: [promptCaching()] });
  */
 export function promptCaching(options: PromptCachingOptions = {}): Middleware {
-  checkNamed('promptCaching', options, ['ttl', 'maxMessages']);
-  const { ttl = '5m', maxMessages = 2 } = options;
-  if (ttl !== '5m' && ttl !== '1h') throw invalidOption('ttl', "'5m' or '1h'", ttl);
-  checkInteger('maxMessages', maxMessages, 0, 3);
+  const { ttl, maxMessages, name, madeWith } = readOptions('promptCaching', OPTIONS, options);
   const marks = marksOf(ttl);
   const system = Object.freeze({ provider: marks });
   return defineMiddleware({
-    name: options.name ?? 'prompt-caching',
+    name,
+    madeWith,
     // A rule and no layer, after every `transformContext`: calls that middleware make for themselves are not repeated.
     transformSystemPrompt(prompt, ctx) {
       const { settings, messages } = ctx;

@@ -10,41 +10,41 @@ import {
   type ToolContext,
 } from '../../index.js';
 import {
-  checkFunction,
-  checkInteger,
-  checkMethods,
-  checkNamed,
-  checkNumber,
-  checkOneOf,
   describeValue,
+  type Fields,
   invalidOption,
+  kinds,
   type NamedOptions,
+  named,
+  type OptionsOf,
+  readOptions,
 } from '../../kit/index.js';
 import { type Asked, Shared, type SharedLimiter } from './shared.js';
 import { Windows } from './windows.js';
 
 export type { SharedLimiter } from './shared.js';
 
-export interface RateLimitOptions extends NamedOptions {
+export const OPTIONS = {
   /** Calls that may begin within any `perMs`, for each key. Needed unless there is a `limiter`. */
-  readonly limit?: number;
+  limit: kinds.integer(1),
   /** The window, in milliseconds. Needed unless there is a `limiter`. */
-  readonly perMs?: number;
+  perMs: kinds.number(1),
   /** Whose limit it is. @default the tenant */
-  readonly key?: (ctx: RunContext | ModelContext | ToolContext) => string;
+  key: kinds.withDefault(kinds.func<(ctx: RunContext | ModelContext | ToolContext) => string>(), tenantOf),
   /** What happens to a call over the limit: it waits its turn, or is refused. @default 'wait' */
-  readonly mode?: 'wait' | 'reject';
+  mode: kinds.withDefault(kinds.oneOf('wait', 'reject'), 'wait'),
   /** Milliseconds a call may wait; one that would have to wait longer is refused at once. @default 60_000 */
-  readonly maxWaitMs?: number;
+  maxWaitMs: kinds.timeout,
   /** What is counted. @default 'model' */
-  readonly scope?: 'model' | 'run' | 'tool';
+  scope: kinds.withDefault(kinds.oneOf('model', 'run', 'tool'), 'model'),
   /** Counts for several processes, instead of `limit` and `perMs`. */
-  readonly limiter?: SharedLimiter;
+  limiter: kinds.methods<SharedLimiter>('consume'),
   /** @default the agent's */
-  readonly clock?: Clock;
-}
+  clock: kinds.clock(),
+  ...named('rate-limit'),
+} satisfies Fields;
 
-const OPTIONS = ['limit', 'perMs', 'key', 'mode', 'maxWaitMs', 'scope', 'limiter', 'clock'];
+export interface RateLimitOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 /**
  * Lets `limit` calls begin in any `perMs` milliseconds, per key. Others wait their turn, first come first served, or
@@ -54,16 +54,11 @@ const OPTIONS = ['limit', 'perMs', 'key', 'mode', 'maxWaitMs', 'scope', 'limiter
  * new Agent({ model, middleware: [rateLimit({ limit: 2, perMs: 50 })] });
  */
 export function rateLimit(options: RateLimitOptions): Middleware {
-  checkNamed('rateLimit', options, OPTIONS);
-  const { limit, perMs, key = tenantOf, mode = 'wait', scope = 'model', limiter, clock } = options;
-  const { maxWaitMs = 60_000 } = options;
-  checkFunction('key', key);
-  checkOneOf('mode', mode, ['wait', 'reject']);
-  checkNumber('maxWaitMs', maxWaitMs, 0, Number.POSITIVE_INFINITY);
-  if (mode === 'reject' && options.maxWaitMs !== undefined)
+  const settings = readOptions('rateLimit', OPTIONS, options);
+  const { limit, perMs, key, mode, scope, limiter, clock, name, madeWith } = settings;
+  const { maxWaitMs = 60_000 } = settings;
+  if (mode === 'reject' && settings.maxWaitMs !== undefined)
     throw invalidOption('maxWaitMs', "left out with mode: 'reject', which never waits", maxWaitMs);
-  checkOneOf('scope', scope, ['model', 'run', 'tool']);
-  if (clock !== undefined) checkMethods('clock', clock, ['now', 'setTimer']);
   const counter = limiter === undefined ? windows(limit, perMs) : shared(limiter, limit, perMs);
   // To refuse is to have no patience at all.
   const patienceMs = mode === 'reject' ? 0 : maxWaitMs;
@@ -75,7 +70,8 @@ export function rateLimit(options: RateLimitOptions): Middleware {
   };
 
   return defineMiddleware({
-    name: options.name ?? 'rate-limit',
+    name,
+    madeWith,
     // A hook before the call and nothing around it: most calls do not wait, and then nothing is awaited.
     ...(scope === 'model' && { beforeModel: admit }),
     ...(scope === 'tool' && { beforeTool: admit }),
@@ -110,18 +106,16 @@ function tenantOf(ctx: RunContext | ModelContext | ToolContext): string {
   return ctx.tenant ?? '';
 }
 
-function windows(limit: unknown, perMs: unknown): Windows {
+function windows(limit: number | undefined, perMs: number | undefined): Windows {
   if (limit === undefined && perMs !== undefined)
     throw invalidOption('limit', 'an integer ≥ 1, for `perMs` says nothing without it', limit);
   if (perMs === undefined && limit !== undefined)
     throw invalidOption('perMs', 'a finite number ≥ 1, for `limit` says nothing without it', perMs);
-  checkInteger('limit', limit, 1);
-  checkNumber('perMs', perMs, 1);
-  return new Windows(limit as number, perMs as number);
+  if (limit === undefined || perMs === undefined) throw invalidOption('limit', 'an integer ≥ 1', limit);
+  return new Windows(limit, perMs);
 }
 
 function shared(limiter: SharedLimiter, limit: unknown, perMs: unknown): Shared {
-  checkMethods('limiter', limiter, ['consume']);
   for (const [name, value] of Object.entries({ limit, perMs }))
     if (value !== undefined)
       throw invalidOption(name, 'left out when there is a `limiter`, which has its own', value);

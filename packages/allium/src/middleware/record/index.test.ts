@@ -593,7 +593,7 @@ describe('to', () => {
     ],
     [{}, 'Expected `to` to be the path of a file, a list, or a function that takes a line, got undefined.'],
     [{ to: '' }, 'Expected `to` to be the path of a file, a list, or a function that takes a line, got "".'],
-    [{ to: [], redact: [7] }, 'Expected `redact` to be a list of texts and regular expressions, got [7].'],
+    [{ to: [], redact: [7] }, 'Expected `redact` to be a list of texts and regular expressions, got "list".'],
     [{ to: [], normalise: 1 }, 'Expected `normalise` to be a function, got 1.'],
     [{ to: [], redacts: [] }, 'Unknown option `redacts` of record(). Did you mean `redact`?'],
   ])('refuses %j', (options, message) => {

@@ -1,6 +1,6 @@
 /** Writes every model and tool call to a cassette, from which `replay` answers them again. */
 
-import { type Cleaner, type CleaningOptions, cleaning } from '../../cassette/clean.js';
+import { CLEANING, type Cleaner, cleaning } from '../../cassette/clean.js';
 import { stopOf, toBareError, toStoredError, toStoredFailure } from '../../cassette/failures.js';
 import type {
   StoredAnswer,
@@ -26,29 +26,37 @@ import {
   type Usage,
 } from '../../index.js';
 import {
-  checkNamed,
   controlKind,
   errorKind,
+  type Fields,
   isTellable,
   judgeFailure,
   judgesAnswers,
   judgesResults,
+  kinds,
   type NamedOptions,
+  named,
   nextWithProgress,
+  type OptionsOf,
+  readOptions,
   type ToolProgress,
   toStoredJson,
   verdictsOf,
 } from '../../kit/index.js';
 import { type Heard, listen, streamOf } from './heard.js';
-import { type Place, type Sink, writer } from './writer.js';
+import { type Place, SINK, writer } from './writer.js';
 
-export interface RecordOptions extends CleaningOptions, NamedOptions {
+export const OPTIONS = {
   /**
    * The cassette: a file, started over with the first call; a list that lines are added to; or a function that is
    * called with each line and awaited. If it throws, the recorded call fails.
    */
-  readonly to: Sink;
-}
+  to: kinds.required(SINK),
+  ...CLEANING,
+  ...named('record'),
+} satisfies Fields;
+
+export interface RecordOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 /**
  * Records model and tool calls, each under a key of what was asked. It is declared a sink: no line contains secrets
@@ -58,11 +66,12 @@ export interface RecordOptions extends CleaningOptions, NamedOptions {
  * new Agent({ model, tools: [weather], middleware: [record({ to: 'weather.jsonl' })] });
  */
 export function record(options: RecordOptions): Middleware {
-  checkNamed('record', options, ['to', 'redact', 'normalise']);
-  const clean = cleaning(options);
-  const cassette = writer(options.to);
+  const { to, redact, normalise, name, madeWith } = readOptions('record', OPTIONS, options);
+  const clean = cleaning({ redact, normalise });
+  const cassette = writer(to);
   return defineMiddleware({
-    name: options.name ?? 'record',
+    name,
+    madeWith,
     sink: true,
     traits: ['exports'],
     async wrapRun(ctx, next) {

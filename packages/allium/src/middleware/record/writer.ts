@@ -11,7 +11,7 @@ import {
   type StoredRequest,
 } from '../../cassette/format.js';
 import type { Awaitable } from '../../index.js';
-import { invalidOption, isThenable, makeFolder, pathError } from '../../kit/index.js';
+import { isThenable, type Kind, kinds, makeFolder, pathError } from '../../kit/index.js';
 
 /** Where lines go: a file, a list, or a function that is called with one line at a time and awaited. */
 export type Sink = string | URL | string[] | ((line: string) => Awaitable<void>);
@@ -53,6 +53,16 @@ interface Base {
 
 /** How many requests of a run a later one is compared with. */
 const MAX_BASES = 4;
+
+export const SINK: Kind<Sink> = kinds.kind(
+  'the path of a file, a list, or a function that takes a line',
+  (to) =>
+    typeof to === 'function' ||
+    Array.isArray(to) ||
+    (typeof to === 'string' && to !== '') ||
+    to instanceof URL,
+  { schema: { anyOf: [kinds.nonEmptyText.schema, kinds.CODE] } },
+);
 
 export function writer(to: Sink): Writer {
   const write = inOrder(sinkOf(to));
@@ -158,8 +168,7 @@ function inOrder(sink: (line: string) => Awaitable<void>): (lines: readonly stri
 function sinkOf(to: Sink): (line: string) => Awaitable<void> {
   if (typeof to === 'function') return to;
   if (Array.isArray(to)) return (line) => void to.push(line);
-  if ((typeof to === 'string' && to !== '') || to instanceof URL) return fileSink(to);
-  throw invalidOption('to', 'the path of a file, a list, or a function that takes a line', to);
+  return fileSink(to);
 }
 
 /** The first line begins the file anew. Written at once: a recording is there however its process ends. */

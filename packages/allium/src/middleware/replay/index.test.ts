@@ -1211,7 +1211,10 @@ describe('from', () => {
     [{ from: '' }, 'Expected `from` to be'],
     [{ from: [1] }, 'Expected `from` to be'],
     [{ from: [], onMiss: 'ignore' }, "Expected `onMiss` to be 'error' or 'passthrough', got \"ignore\"."],
-    [{ from: [], redact: 'x' }, 'Expected `redact` to be a list of texts and regular expressions, got "x".'],
+    [
+      { from: [], redact: 'x' },
+      'Expected `redact` to be a list of texts and regular expressions, got "string".',
+    ],
     [{ from: [], redact: [''] }, 'Expected `redact` to be'],
     [{ from: [], normalise: 'x' }, 'Expected `normalise` to be a function'],
     [{ onMis: 'error' }, 'Unknown option `onMis` of replay(). Did you mean `onMiss`?'],

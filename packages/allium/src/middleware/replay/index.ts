@@ -1,21 +1,34 @@
 /** Answers model and tool calls from a cassette that `record` wrote. */
 
-import { type CleaningOptions, cleaning, withIds } from '../../cassette/clean.js';
+import { CLEANING, cleaning, withIds } from '../../cassette/clean.js';
 import type { Entry, ModelEntry, Question, ToolEntry } from '../../cassette/format.js';
 import { type Asked, askedModel, askedTool } from '../../cassette/questions.js';
 import { type Context, defineMiddleware, type Middleware } from '../../index.js';
-import { checkNamed, checkOneOf, errorResult, type NamedOptions, nextWithTool } from '../../kit/index.js';
-import { checkSource, Library, type Replayed, type Source } from './library.js';
+import {
+  errorResult,
+  type Fields,
+  kinds,
+  type NamedOptions,
+  named,
+  nextWithTool,
+  type OptionsOf,
+  readOptions,
+} from '../../kit/index.js';
+import { Library, type Replayed, SOURCE } from './library.js';
 import { miss } from './miss.js';
 import { type Playback, playbackModel, playbackTool } from './playback.js';
 import { holdGuards, type Refused, saying } from './verdicts.js';
 
-export interface ReplayOptions extends CleaningOptions, NamedOptions {
+export const OPTIONS = {
   /** The cassette: a file, or its lines. It is read at the first call. */
-  readonly from: Source;
+  from: kinds.required(SOURCE),
   /** What happens to a call that was not recorded: the run fails, or the call is made. @default 'error' */
-  readonly onMiss?: 'error' | 'passthrough';
-}
+  onMiss: kinds.withDefault(kinds.oneOf('error', 'passthrough'), 'error'),
+  ...CLEANING,
+  ...named('replay'),
+} satisfies Fields;
+
+export interface ReplayOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 /** A run under way. */
 interface ReplayedRun extends Replayed {
@@ -34,11 +47,8 @@ interface ReplayedRun extends Replayed {
  * new Agent({ model, tools: [weather], middleware: [replay({ from: 'weather.jsonl' })] });
  */
 export function replay(options: ReplayOptions): Middleware {
-  checkNamed('replay', options, ['from', 'onMiss', 'redact', 'normalise']);
-  const { from, onMiss = 'error' } = options;
-  checkSource(from);
-  checkOneOf('onMiss', onMiss, ['error', 'passthrough']);
-  const clean = cleaning(options);
+  const { from, onMiss, redact, normalise, name, madeWith } = readOptions('replay', OPTIONS, options);
+  const clean = cleaning({ redact, normalise });
   const runs = new Map<string, ReplayedRun>();
   let opened: Library | undefined;
   const library = (): Library => {
@@ -64,7 +74,8 @@ export function replay(options: ReplayOptions): Middleware {
       throw miss(asked, library());
     });
   return defineMiddleware({
-    name: options.name ?? 'replay',
+    name,
+    madeWith,
     // It looks up what `record` wrote, which is given the guarded view.
     sink: true,
     traits: ['replays'],

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { type Entry, type Line, type PlainRequest, parseCassette } from '../../cassette/format.js';
 import type { Asked } from '../../cassette/questions.js';
 import { AlliumError } from '../../index.js';
-import { describeValue, invalidOption } from '../../kit/index.js';
+import { describeValue, type Kind, kinds } from '../../kit/index.js';
 
 /** A file, or the lines of one. */
 export type Source = string | URL | readonly string[];
@@ -101,11 +101,11 @@ function samePlace(entry: Entry, asked: Asked): boolean {
   return entry.type === 'model' || asked.type === 'model' || entry.call === asked.call;
 }
 
-export function checkSource(from: unknown): void {
-  const lines = Array.isArray(from) && from.every((line) => typeof line === 'string');
-  if (lines || from instanceof URL || (typeof from === 'string' && from !== '')) return;
-  throw invalidOption('from', 'the path of a cassette, or the lines of one', from);
-}
+export const SOURCE: Kind<Source> = kinds.kind(
+  'the path of a cassette, or the lines of one',
+  (from) => kinds.names.fits(from) || from instanceof URL || (typeof from === 'string' && from !== ''),
+  { schema: { anyOf: [kinds.nonEmptyText.schema, kinds.names.schema] } },
+);
 
 function nameOf(from: Source): string {
   return typeof from === 'string' || from instanceof URL ? String(from) : 'the cassette';

@@ -1,7 +1,6 @@
 /** Tries a model or tool call again when what went wrong will pass. */
 
 import {
-  type Clock,
   defineMiddleware,
   isTransient,
   type Middleware,
@@ -10,58 +9,52 @@ import {
   type ToolContext,
 } from '../../index.js';
 import {
-  checkFunction,
-  checkInteger,
-  checkMethods,
-  checkNamed,
-  checkNumber,
-  checkOneOf,
   type ErrorClass,
   errorTest,
+  type Fields,
   invalidOption,
+  kinds,
   type NamedOptions,
+  named,
+  type OptionsOf,
+  readOptions,
   safeErrorMessage,
 } from '../../kit/index.js';
 import { retryAfterOf } from './retry-after.js';
 
 export { isTransient };
 
-export interface RetryOptions extends NamedOptions {
+export const OPTIONS = {
   /** Calls in all, the first included: 1 to 100. @default 3 */
-  readonly attempts?: number;
+  attempts: kinds.withDefault(kinds.integer(1, 100), 3),
   /** Milliseconds before the second attempt. @default 500 */
-  readonly minDelayMs?: number;
+  minDelayMs: kinds.withDefault(kinds.number(0), 500),
   /**
    * The longest wait, in milliseconds. If the other side asks for a longer one, there is no further attempt. @default
    * 30_000
    */
-  readonly maxDelayMs?: number;
+  maxDelayMs: kinds.withDefault(kinds.timeout, 30_000),
   /** How much longer each wait is than the one before. @default 2 */
-  readonly factor?: number;
+  factor: kinds.withDefault(kinds.number(1), 2),
   /** `full`: wait a random part of the delay, so that many clients do not come back at once. @default 'full' */
-  readonly jitter?: 'full' | 'none';
+  jitter: kinds.withDefault(kinds.oneOf('full', 'none'), 'full'),
   /** Which errors are worth another attempt: a function, or an error class. Never asked about stops, suspensions and aborts. @default isTransient */
-  readonly retryOn?:
-    | ((error: unknown, ctx: ModelContext | ToolContext) => boolean | Promise<boolean>)
-    | ErrorClass;
+  retryOn: kinds.withDefault(
+    kinds.errorFilter<
+      ((error: unknown, ctx: ModelContext | ToolContext) => boolean | Promise<boolean>) | ErrorClass
+    >(),
+    isTransient,
+  ),
   /** What is retried. @default 'model' */
-  readonly on?: 'model' | 'tool';
-  readonly clock?: Clock;
+  on: kinds.withDefault(kinds.oneOf('model', 'tool'), 'model'),
+  /** @default the agent's */
+  clock: kinds.clock(),
   /** A number from 0 up to 1, for the jitter. @default Math.random */
-  readonly random?: () => number;
-}
+  random: kinds.withDefault(kinds.func<() => number>(), Math.random),
+  ...named('retry'),
+} satisfies Fields;
 
-const OPTIONS = [
-  'attempts',
-  'minDelayMs',
-  'maxDelayMs',
-  'factor',
-  'jitter',
-  'retryOn',
-  'on',
-  'clock',
-  'random',
-];
+export interface RetryOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 /**
  * Retries transient failures with growing waits, or after as long as the other side asks (`Retry-After`). When the
@@ -71,26 +64,19 @@ const OPTIONS = [
  * new Agent({ model, middleware: [retry({ attempts: 3, minDelayMs: 10 })] });
  */
 export function retry(options: RetryOptions = {}): Middleware {
-  checkNamed('retry', options, OPTIONS);
-  const { attempts = 3, minDelayMs = 500, maxDelayMs = 30_000, factor = 2, jitter = 'full' } = options;
-  const { on = 'model', clock: given, random = Math.random } = options;
-  checkInteger('attempts', attempts, 1, 100);
-  checkNumber('minDelayMs', minDelayMs, 0);
-  checkNumber('maxDelayMs', maxDelayMs, 0, Number.POSITIVE_INFINITY);
+  const settings = readOptions('retry', OPTIONS, options);
+  const { attempts, minDelayMs, maxDelayMs, factor, jitter, on, clock: given, random } = settings;
+  const { name, madeWith } = settings;
   if (maxDelayMs < minDelayMs)
     throw invalidOption('maxDelayMs', `a number ≥ \`minDelayMs\`, which is ${minDelayMs}`, maxDelayMs);
-  checkNumber('factor', factor, 1);
-  checkOneOf('jitter', jitter, ['full', 'none']);
-  const retryOn = errorTest('retryOn', options.retryOn ?? isTransient);
-  checkOneOf('on', on, ['model', 'tool']);
-  if (given !== undefined) checkMethods('clock', given, ['now', 'setTimer']);
-  checkFunction('random', random);
+  const retryOn = errorTest('retryOn', settings.retryOn);
   const backOff = (attempt: number) => {
     const delay = Math.min(maxDelayMs, minDelayMs * factor ** (attempt - 1));
     return jitter === 'full' ? random() * delay : delay;
   };
   return defineMiddleware({
-    name: options.name ?? 'retry',
+    name,
+    madeWith,
     seams: [on],
     traits: ['retries'],
     async onError(ctx, error) {

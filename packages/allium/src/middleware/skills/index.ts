@@ -7,17 +7,28 @@ import {
   tool,
   toolResult,
 } from '../../index.js';
-import { checkInteger, checkNamed, type NamedOptions, objectInput } from '../../kit/index.js';
+import {
+  type Fields,
+  kinds,
+  type NamedOptions,
+  named,
+  type OptionsOf,
+  objectInput,
+  readOptions,
+} from '../../kit/index.js';
 import { didYouMean, failure } from '../../own-tools/answers.js';
 import { filesOf, findSkills, MAIN_FILE, Refused, readSkillFile, type Skill } from './folder.js';
 import { bodyOf } from './front-matter.js';
 
-export interface SkillsOptions extends NamedOptions {
+export const OPTIONS = {
   /** The folder of skills: each of its folders with a SKILL.md is one. */
-  readonly dir: string;
+  dir: kinds.required({ ...kinds.nonEmptyText, expected: 'the path of a folder' }),
   /** The largest file of a skill that can be read, in bytes: an integer ≥ 1. @default 100_000 */
-  readonly maxBytes?: number;
-}
+  maxBytes: kinds.withDefault(kinds.integer(1), 100_000),
+  ...named('skills'),
+} satisfies Fields;
+
+export interface SkillsOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 const READ = 'read_skill';
 
@@ -29,16 +40,15 @@ const READ = 'read_skill';
  * new Agent({ model, middleware: [skills({ dir: 'skills' })] });
  */
 export function skills(options: SkillsOptions): Middleware {
-  checkNamed('skills', options, ['dir', 'maxBytes']);
-  const { dir, maxBytes = 100_000 } = options;
-  checkInteger('maxBytes', maxBytes, 1);
+  const { dir, maxBytes, name, madeWith } = readOptions('skills', OPTIONS, options);
   const { skills: found, problems } = findSkills(dir);
   const reports = problems.length === 0 ? {} : reporting(problems);
-  if (found.size === 0) return defineMiddleware({ name: options.name ?? 'skills', ...reports });
+  if (found.size === 0) return defineMiddleware({ name, madeWith, ...reports });
   // Made once: the same bytes for every request, so that prompt caches stay valid.
   const list = listOf([...found.values()]);
   return defineMiddleware({
-    name: options.name ?? 'skills',
+    name,
+    madeWith,
     tools: [readTool(found, maxBytes)],
     transformSystemPrompt: (prompt) => (prompt === '' ? list : `${prompt}\n\n${list}`),
     ...reports,

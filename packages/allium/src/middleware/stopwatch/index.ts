@@ -1,24 +1,27 @@
 /** Says how long each model and tool call took, and how many tokens the run has used so far. */
 
+import { type Context, defineMiddleware, type Middleware, monotonic, terminalText } from '../../index.js';
 import {
-  type Clock,
-  type Context,
-  defineMiddleware,
-  type Middleware,
-  monotonic,
-  terminalText,
-} from '../../index.js';
-import { checkFunction, checkMethods, checkNamed, type NamedOptions } from '../../kit/index.js';
+  type Fields,
+  kinds,
+  type NamedOptions,
+  named,
+  type OptionsOf,
+  readOptions,
+} from '../../kit/index.js';
 
-export interface StopwatchOptions extends NamedOptions {
+export const OPTIONS = {
   /**
    * Called with one line per call, and awaited. If it throws, that is noted in `result.changes`. @default stderr,
    * through `console.error`: stdout is for a program's output
    */
-  readonly log?: (line: string) => unknown;
+  log: kinds.withDefault(kinds.func<(line: string) => unknown>(), toStderr),
   /** @default the agent's */
-  readonly clock?: Clock;
-}
+  clock: kinds.clock('now'),
+  ...named('stopwatch'),
+} satisfies Fields;
+
+export interface StopwatchOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 /**
  * Times model and tool calls. The time includes everything further in: put it last to time the calls alone, first to
@@ -28,15 +31,12 @@ export interface StopwatchOptions extends NamedOptions {
  * new Agent({ model, middleware: [stopwatch({ log: (line) => lines.push(line) })] });
  */
 export function stopwatch(options: StopwatchOptions = {}): Middleware {
-  checkNamed('stopwatch', options, ['log', 'clock']);
-  // Looked up for each line: whoever draws on the terminal may have put something in its place since.
-  const { log = (line) => console.error(line), clock: given } = options;
-  checkFunction('log', log);
-  if (given !== undefined) checkMethods('clock', given, ['now']);
+  const { log, clock: given, name, madeWith } = readOptions('stopwatch', OPTIONS, options);
   const now = (ctx: Context) => monotonic(given ?? ctx.agent.clock);
   const elapsed = (ctx: Context) => now(ctx) - (ctx.metadata.startedAt as number);
   return defineMiddleware({
-    name: options.name ?? 'stopwatch',
+    name,
+    madeWith,
     onFail: 'open',
     // Scratch is per call and per layer, so two stopwatches and parallel tools do not meet in it.
     beforeModel(ctx) {
@@ -52,4 +52,9 @@ export function stopwatch(options: StopwatchOptions = {}): Middleware {
       await log(`turn ${ctx.turn}: ${terminalText(ctx.toolCall.name)} ${elapsed(ctx)} ms`);
     },
   });
+}
+
+/** Looked up for each line: somebody may have put something in its place since. */
+function toStderr(line: string): void {
+  console.error(line);
 }

@@ -18,35 +18,47 @@ import {
 } from '../../index.js';
 import { jsonSchema } from '../../json-schema/index.js';
 import {
-  checkFunction,
-  checkInteger,
-  checkNamed,
-  checkOneOf,
   describeIssues,
-  invalidOption,
+  type Fields,
   isPlainObject,
   isRecord,
   isStandardSchema,
   jsonSchemaOf,
+  kinds,
   messageOf,
   type NamedOptions,
+  named,
+  type OptionsOf,
+  readOptions,
 } from '../../kit/index.js';
 import { cut } from '../../texts/cut.js';
 
-export interface StructuredOutputOptions<Output = unknown> extends NamedOptions {
+// biome-ignore lint/suspicious/noExplicitAny: what goes in is text of a model; only what comes out is typed.
+const SCHEMA = kinds.kind<StandardSchema<any, unknown> | JsonSchema>(
+  'a Standard Schema (zod, valibot, arktype, …) or a JSON Schema object',
+  (value) => isStandardSchema(value) || (isRecord(value) && isPlainObject(value)),
+  { schema: { type: 'object' } },
+);
+
+export const OPTIONS = {
   /** The schema of the answer: any Standard Schema, or a raw JSON Schema, which is checked by `ajv`. */
-  // biome-ignore lint/suspicious/noExplicitAny: what goes in is text of a model; only what comes out is typed.
-  readonly schema: StandardSchema<any, Output> | JsonSchema;
+  schema: kinds.required(SCHEMA),
   /** How often the model is told what is wrong before the run fails: an integer from 0 to 20. @default 2 */
-  readonly maxRepairs?: number;
+  maxRepairs: kinds.withDefault(kinds.integer(0, 20), 2),
   /**
    * How the model gets the schema. `auto` sends it as `settings.responseSchema` if the schema exposes its JSON Schema
    * or `toJsonSchema` makes it; `prompt` puts it at the end of the system prompt; `validate` does neither. @default
    * 'auto'
    */
-  readonly mode?: 'auto' | 'prompt' | 'validate';
+  mode: kinds.withDefault(kinds.oneOf('auto', 'prompt', 'validate'), 'auto'),
   /** Makes the JSON Schema if the schema does not expose one. */
-  readonly toJsonSchema?: (schema: never) => object;
+  toJsonSchema: kinds.func<(schema: never) => object>(),
+  ...named('structured-output'),
+} satisfies Fields;
+
+export interface StructuredOutputOptions<Output = unknown> extends OptionsOf<typeof OPTIONS>, NamedOptions {
+  // biome-ignore lint/suspicious/noExplicitAny: what goes in is text of a model; only what comes out is typed.
+  readonly schema: StandardSchema<any, Output> | JsonSchema;
 }
 
 export interface StructuredOutput<Output> extends Middleware {
@@ -65,25 +77,21 @@ const QUOTED = 200;
  * const city = structuredOutput({ schema: z.object({ name: z.string(), people: z.number() }) });
  */
 export function structuredOutput<Output>(options: StructuredOutputOptions<Output>): StructuredOutput<Output> {
-  checkNamed('structuredOutput', options, ['schema', 'maxRepairs', 'mode', 'toJsonSchema']);
-  const { schema: given, maxRepairs = 2, mode = 'auto', toJsonSchema } = options;
+  const { maxRepairs, mode, toJsonSchema, name, madeWith } = readOptions(
+    'structuredOutput',
+    OPTIONS,
+    options,
+  );
+  const { schema: given } = options;
   const isRaw = !isStandardSchema(given);
-  if (isRaw && !(isRecord(given) && isPlainObject(given)))
-    throw invalidOption(
-      'schema',
-      'a Standard Schema (zod, valibot, arktype, …) or a JSON Schema object',
-      given,
-    );
   const schema = isRaw ? jsonSchema<Output>(given) : given;
-  checkInteger('maxRepairs', maxRepairs, 0, 20);
-  checkOneOf('mode', mode, ['auto', 'prompt', 'validate']);
-  if (toJsonSchema !== undefined) checkFunction('toJsonSchema', toJsonSchema);
   const responseSchema = shownSchema(schema, mode, toJsonSchema);
   const repairs = defineState({ name: 'repairs', scope: 'run', initial: 0 });
 
   return {
     ...defineMiddleware({
-      name: options.name ?? 'structured-output',
+      name,
+      madeWith,
       state: [repairs],
       ...(isRaw && {
         // Compiles the schema, so that a wrong one, or a missing ajv, is known before a model is paid.

@@ -612,7 +612,7 @@ describe('options', () => {
     [null, 'for subagents(), got null.'],
     [{ maxDept: 1 }, 'Did you mean `maxDepth`?'],
     [{ agents: [] }, 'Expected `agents` to be an object of sub-agents by type, got [].'],
-    [{ agents: { a: 1 } }, 'for agents.a(), got 1.'],
+    [{ agents: { a: 1 } }, 'Expected `agents.a` to be an object, got 1.'],
     [{ agents: { a: { ...spec, tool: [] } } }, 'Did you mean `tools`?'],
     [{ agents: { a: { ...spec, description: 1 } } }, 'Expected `agents.a.description` to be text, got 1.'],
     [{ agents: { a: { description: '' } } }, 'Expected `agents.a.systemPrompt` to be text, got undefined.'],

@@ -14,19 +14,20 @@ import {
   toolResult,
 } from '../../index.js';
 import {
-  checkFunction,
-  checkInteger,
-  checkNamed,
   childResult,
   childToolTags,
-  invalidOption,
+  type Fields,
+  kinds,
   type NamedOptions,
+  named,
+  type OptionsOf,
   objectInput,
+  readOptions,
   runChild,
 } from '../../kit/index.js';
-import { checkAgents, checkMiddlewareList, checkModel, checkTools, checkTracer } from './checks.js';
 import { Children } from './children.js';
 import { eventSummary, listener } from './events.js';
+import { AGENTS, MIDDLEWARE, MODEL, TOOLS, TRACER } from './kinds.js';
 
 /** One kind of sub-agent. */
 export interface SubagentSpec {
@@ -54,46 +55,44 @@ export interface SubagentResult {
   readonly error?: string;
 }
 
-export interface SubagentsOptions extends NamedOptions {
+export const OPTIONS = {
   /** Kinds of sub-agents, by type. `general-purpose` always exists; list it here to change it. @default {} */
-  readonly agents?: Readonly<Record<string, SubagentSpec>>;
+  agents: kinds.withDefault(AGENTS, {}),
   /** The model of sub-agents that have none of their own. @default the model of the agent that calls */
-  readonly defaultModel?: Model;
+  defaultModel: MODEL,
   /** Tools of every sub-agent. @default [] */
-  readonly sharedTools?: readonly Tool[];
+  sharedTools: kinds.withDefault(TOOLS, []),
   /** Middleware of every sub-agent, outside its own: guards, tracing, approval. @default [] */
-  readonly inheritMiddleware?: MiddlewareList;
+  inheritMiddleware: kinds.withDefault(MIDDLEWARE, []),
   /** Whether the guards of the calling agent also judge in sub-agents, after their own. @default true */
-  readonly inheritGuards?: boolean;
+  inheritGuards: kinds.withDefault(kinds.flag, true),
   /** Names of tools no sub-agent gets, wherever they come from. @default [] */
-  readonly excludeTools?: readonly string[];
+  excludeTools: kinds.withDefault(kinds.listOf(kinds.text, 'a list of names of tools'), []),
   /** How deep sub-agents may start sub-agents. @default 3 */
-  readonly maxDepth?: number;
+  maxDepth: kinds.withDefault(kinds.integer(1), 3),
   /** How many sub-agents of one run work at once; more calls wait. @default 4 */
-  readonly maxConcurrent?: number;
+  maxConcurrent: kinds.withDefault(kinds.integer(1), 4),
   /**
    * What `onEvent` and `details.events` get of an event: JSON, or undefined to leave it out. @default a short form of
    * turns, answers, tool results and ends
    */
-  readonly mapEvent?: (event: AgentEvent, agentId: string) => unknown;
+  mapEvent: kinds.withDefault(kinds.func<(event: AgentEvent, agentId: string) => unknown>(), eventSummary),
   /**
    * Called with each event of a sub-agent, as it happens.
    *
    * Contract: awaited, in order for each sub-agent, unless the call is aborted. If it or `mapEvent` throws, a
    * `custom` event `subagent_event_failed` says so, and nothing else changes.
    */
-  readonly onEvent?: (agentId: string, payload: unknown) => Awaitable<void>;
+  onEvent: kinds.func<(agentId: string, payload: unknown) => Awaitable<void>>(),
   /**
    * A tracing middleware, outermost in every sub-agent. If it is the parent's own instance, `ctx.parentRunId` leads
    * it to the caller.
    */
-  readonly tracer?: Middleware;
-}
+  tracer: TRACER,
+  ...named('subagents'),
+} satisfies Fields;
 
-const OPTIONS = [
-  ...['agents', 'defaultModel', 'sharedTools', 'inheritMiddleware', 'inheritGuards', 'excludeTools'],
-  ...['maxDepth', 'maxConcurrent', 'mapEvent', 'onEvent', 'tracer'],
-];
+export interface SubagentsOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 /** The name of the tool. */
 const TOOL = 'subagent';
@@ -115,34 +114,16 @@ const GENERAL_PURPOSE: SubagentSpec = {
  * })
  */
 export function subagents(options: SubagentsOptions = {}): Middleware {
-  checkNamed('subagents', options, OPTIONS);
-  const { agents = {}, defaultModel, sharedTools = [], inheritMiddleware = [], excludeTools = [] } = options;
-  const {
-    inheritGuards = true,
-    maxDepth = 3,
-    maxConcurrent = 4,
-    mapEvent = eventSummary,
-    onEvent,
-    tracer,
-  } = options;
-  checkAgents(agents);
-  if (defaultModel !== undefined) checkModel('defaultModel', defaultModel);
-  checkTools('sharedTools', sharedTools);
-  checkMiddlewareList('inheritMiddleware', inheritMiddleware);
-  if (typeof inheritGuards !== 'boolean')
-    throw invalidOption('inheritGuards', 'true or false', inheritGuards);
-  checkTools('excludeTools', excludeTools, 'names');
-  checkInteger('maxDepth', maxDepth, 1);
-  checkInteger('maxConcurrent', maxConcurrent, 1);
-  checkFunction('mapEvent', mapEvent);
-  if (onEvent !== undefined) checkFunction('onEvent', onEvent);
-  if (tracer !== undefined) checkTracer(tracer);
+  const settings = readOptions('subagents', OPTIONS, options);
+  const { agents, defaultModel, sharedTools, inheritMiddleware, inheritGuards, excludeTools } = settings;
+  const { maxDepth, maxConcurrent, mapEvent, onEvent, tracer, name, madeWith } = settings;
 
   const specs = new Map(Object.entries({ [GENERAL]: GENERAL_PURPOSE, ...agents }));
   const outer = tracer ? [tracer, inheritMiddleware] : [inheritMiddleware];
   const nests = !excludeTools.includes(TOOL);
   const made = defineMiddleware({
-    name: options.name ?? 'subagents',
+    name,
+    madeWith,
     suspends: true,
     extraLlmCalls: () => modelsOf(specs, defaultModel),
     tools: [subagentTool(specs, maxConcurrent, childToolTags(inheritGuards), delegate)],

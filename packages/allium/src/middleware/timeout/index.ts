@@ -13,31 +13,37 @@ import {
 } from '../../index.js';
 import {
   allowModelTime,
-  checkMethods,
-  checkNamed,
-  checkNumber,
+  type Fields,
   invalidOption,
+  kinds,
   type NamedOptions,
+  named,
+  type OptionsOf,
+  readOptions,
 } from '../../kit/index.js';
 import { Alarm } from './alarm.js';
 
-export interface TimeoutOptions extends NamedOptions {
+const MS = kinds.number(1, Number.POSITIVE_INFINITY);
+
+export const OPTIONS = {
   /** Milliseconds a model call may take, everything further in included. */
-  readonly modelMs?: number;
+  modelMs: MS,
   /** Milliseconds a tool call may take, everything further in included. */
-  readonly toolMs?: number;
+  toolMs: MS,
   /** Milliseconds a model may take, from being asked, until the first piece of its answer. */
-  readonly firstTokenMs?: number;
+  firstTokenMs: MS,
   /** Milliseconds that may pass between two pieces of an answer. */
-  readonly idleMs?: number;
+  idleMs: MS,
   /** Milliseconds by tool name, instead of `toolMs`; `Infinity` for none. @default {} */
-  readonly tools?: Readonly<Record<string, number>>;
+  tools: kinds.withDefault(kinds.recordOf(MS, 'an object of milliseconds by tool name'), {}),
   /** @default the agent's */
-  readonly clock?: Clock;
-}
+  clock: kinds.clock(),
+  ...named('timeout'),
+} satisfies Fields;
+
+export interface TimeoutOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 const LIMITS = ['modelMs', 'toolMs', 'firstTokenMs', 'idleMs'] as const;
-const OPTIONS = [...LIMITS, 'tools', 'clock'];
 
 /**
  * Cancels calls that take too long through their signal, and throws `MODEL_TIMEOUT` or `TOOL_TIMEOUT`, which `retry`
@@ -47,23 +53,18 @@ const OPTIONS = [...LIMITS, 'tools', 'clock'];
  * new Agent({ model, tools: [crawl], middleware: [timeout({ modelMs: 60_000, toolMs: 10 })] });
  */
 export function timeout(options: TimeoutOptions): Middleware {
-  checkNamed('timeout', options, OPTIONS);
-  const { modelMs, toolMs, firstTokenMs, idleMs, tools = {}, clock } = options;
-  for (const name of LIMITS)
-    if (options[name] !== undefined) checkNumber(name, options[name], 1, Number.POSITIVE_INFINITY);
-  if (typeof tools !== 'object' || tools === null || Array.isArray(tools))
-    throw invalidOption('tools', 'an object of milliseconds by tool name', tools);
+  const settings = readOptions('timeout', OPTIONS, options);
+  const { modelMs, toolMs, firstTokenMs, idleMs, tools, clock, name, madeWith } = settings;
   const perTool = new Map(Object.entries(tools));
-  for (const [name, ms] of perTool) checkNumber(`tools.${name}`, ms, 1, Number.POSITIVE_INFINITY);
-  if (clock !== undefined) checkMethods('clock', clock, ['now', 'setTimer']);
-  if (LIMITS.every((name) => options[name] === undefined) && perTool.size === 0)
+  if (LIMITS.every((limit) => settings[limit] === undefined) && perTool.size === 0)
     throw invalidOption('options', `an object with at least one of ${LIMITS.join(', ')} or tools`, options);
   const watchesParts = firstTokenMs !== undefined || idleMs !== undefined;
   const watchesModel = modelMs !== undefined || watchesParts;
   const watchesTools = toolMs !== undefined || perTool.size > 0;
 
   return defineMiddleware({
-    name: options.name ?? 'timeout',
+    name,
+    madeWith,
     mentions: [...perTool.keys()],
     traits: ['times-out', 'pauses'],
     ...(watchesModel &&

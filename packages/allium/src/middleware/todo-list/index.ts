@@ -11,19 +11,29 @@ import {
   toolCallsOf,
   toolResult,
 } from '../../index.js';
-import { checkNamed, invalidOption, type NamedOptions } from '../../kit/index.js';
+import {
+  type Fields,
+  kinds,
+  type NamedOptions,
+  named,
+  type OptionsOf,
+  readOptions,
+} from '../../kit/index.js';
 import { afterWriting, CLEAN, type GuardState, step } from './guard.js';
 import * as texts from './texts.js';
 import { emptying, type Todo, type TodosInput, todosSchema } from './todos.js';
 
 export type { Todo, TodoStatus } from './todos.js';
 
-export interface TodoListOptions extends NamedOptions {
+export const OPTIONS = {
   /** Added at the end of the system prompt; empty text for nothing. @default how and when to keep a list */
-  readonly systemPrompt?: string;
+  systemPrompt: kinds.withDefault(kinds.text, texts.SYSTEM_PROMPT),
   /** How `write_todos` is described to the model. @default what it takes */
-  readonly toolDescription?: string;
-}
+  toolDescription: kinds.withDefault(kinds.text, texts.TOOL_DESCRIPTION),
+  ...named('todo-list'),
+} satisfies Fields;
+
+export interface TodoListOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 const NAME = 'todo-list';
 const TOOL = 'write_todos';
@@ -36,14 +46,12 @@ const TOOL = 'write_todos';
  * new Agent({ model, tools: [search], middleware: [todoList()] });
  */
 export function todoList(options: TodoListOptions = {}): Middleware {
-  checkNamed('todoList', options, ['systemPrompt', 'toolDescription']);
-  const { systemPrompt = texts.SYSTEM_PROMPT, toolDescription = texts.TOOL_DESCRIPTION } = options;
-  if (typeof systemPrompt !== 'string') throw invalidOption('systemPrompt', 'text', systemPrompt);
-  if (typeof toolDescription !== 'string') throw invalidOption('toolDescription', 'text', toolDescription);
+  const { systemPrompt, toolDescription, name, madeWith } = readOptions('todoList', OPTIONS, options);
   const cells = makeCells();
 
   return defineMiddleware({
-    name: options.name ?? NAME,
+    name,
+    madeWith,
     tools: [writeTodos(toolDescription, cells)],
     state: [cells.todos, cells.watch, cells.episode],
     transformSystemPrompt(prompt) {

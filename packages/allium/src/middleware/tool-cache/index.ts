@@ -1,22 +1,21 @@
 /** Answers a tool call that was made before with the result it had then. */
 
-import { type AnswerStore, Answers, ownerOf, SCOPES, type Scope, storeOf } from '../../caching/answers.js';
-import { isStoredResult, type StoredResult, toolSelector } from '../../caching/stored-result.js';
+import { type AnswerStore, Answers, ownerOf, SCOPE, storeOf } from '../../caching/answers.js';
 import {
-  type Clock,
-  defineMiddleware,
-  type Middleware,
-  type ToolContext,
-  type ToolResult,
-} from '../../index.js';
+  isStoredResult,
+  SELECTED_TOOLS,
+  type StoredResult,
+  toolSelector,
+} from '../../caching/stored-result.js';
+import { defineMiddleware, type Middleware, type ToolContext, type ToolResult } from '../../index.js';
 import {
-  checkFunction,
-  checkMethods,
-  checkNamed,
-  checkNumber,
-  checkOneOf,
+  type Fields,
   hashText,
+  kinds,
   type NamedOptions,
+  named,
+  type OptionsOf,
+  readOptions,
   toolCallKey,
 } from '../../kit/index.js';
 
@@ -31,29 +30,30 @@ export type ToolCacheEntry = StoredResult;
  */
 export type ToolCacheStore = AnswerStore<ToolCacheEntry>;
 
-export interface ToolCacheOptions extends NamedOptions {
+export const OPTIONS = {
   /** Whose results are kept: names, or a function that is asked for each call. @default tools tagged `cacheable` */
-  readonly tools?: readonly string[] | ((ctx: ToolContext) => boolean);
+  tools: kinds.withDefault(SELECTED_TOOLS, isTagged),
   /** Milliseconds a result is good for. @default 300_000 */
-  readonly ttlMs?: number;
+  ttlMs: kinds.withDefault(kinds.number(1), 300_000),
   /** @default a store in memory of `maxEntries` results */
-  readonly store?: ToolCacheStore;
+  store: kinds.methods<ToolCacheStore>('get', 'set', 'delete'),
   /** Results the store in memory keeps; beyond that it drops the least recently used. @default 1000 */
-  readonly maxEntries?: number;
+  maxEntries: kinds.integer(1),
   /** Who shares results: the runs of a tenant, of a session, or all. @default 'tenant' */
-  readonly scope?: Scope;
+  scope: kinds.withDefault(SCOPE, 'tenant'),
   /**
    * What makes two calls the same, within the scope; undefined skips the cache for this call. @default the tool and
    * its arguments
    */
-  readonly key?: (ctx: ToolContext) => string | undefined;
+  key: kinds.withDefault(kinds.func<(ctx: ToolContext) => string | undefined>(), callKey),
   /** Milliseconds to wait for the same call of another run before running the tool anyway. @default 60_000 */
-  readonly maxWaitMs?: number;
+  maxWaitMs: kinds.withDefault(kinds.number(0), 60_000),
   /** @default the agent's */
-  readonly clock?: Clock;
-}
+  clock: kinds.clock(),
+  ...named('tool-cache'),
+} satisfies Fields;
 
-const OPTIONS = ['tools', 'ttlMs', 'store', 'maxEntries', 'scope', 'key', 'maxWaitMs', 'clock'];
+export interface ToolCacheOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 /**
  * Gives identical calls of the named tools the result of the first one, for `ttlMs`. If the first one is still in
@@ -63,16 +63,10 @@ const OPTIONS = ['tools', 'ttlMs', 'store', 'maxEntries', 'scope', 'key', 'maxWa
  * new Agent({ model, tools: [search], middleware: [toolCache({ tools: ['search'], ttlMs: 60_000 })] });
  */
 export function toolCache(options: ToolCacheOptions = {}): Middleware {
-  checkNamed('toolCache', options, OPTIONS);
-  const { tools = isTagged, ttlMs = 300_000, scope = 'tenant', key = callKey } = options;
-  const { maxWaitMs = 60_000, clock } = options;
+  const settings = readOptions('toolCache', OPTIONS, options);
+  const { tools, ttlMs, scope, key, maxWaitMs, clock, name, madeWith } = settings;
   const applies = toolSelector(tools);
-  checkNumber('ttlMs', ttlMs, 1);
-  const store = storeOf(options);
-  checkOneOf('scope', scope, SCOPES);
-  checkFunction('key', key);
-  checkNumber('maxWaitMs', maxWaitMs, 0);
-  if (clock !== undefined) checkMethods('clock', clock, ['now', 'setTimer']);
+  const store = storeOf(settings);
   const answers = new Answers<ToolContext, ToolResult, ToolResult, ToolCacheEntry>({
     store,
     ttlMs,
@@ -86,7 +80,8 @@ export function toolCache(options: ToolCacheOptions = {}): Middleware {
   });
 
   return defineMiddleware({
-    name: options.name ?? 'tool-cache',
+    name,
+    madeWith,
     ...(typeof tools !== 'function' && { mentions: tools }),
     traits: ['caches'],
     // It is given what the guards left, so nothing they removed is ever stored.

@@ -10,14 +10,27 @@ import {
   toolSpec,
   userMessage,
 } from '../../index.js';
-import { checkMethods, checkNamed, invalidOption, type NamedOptions } from '../../kit/index.js';
+import {
+  type Fields,
+  kinds,
+  type NamedOptions,
+  named,
+  type OptionsOf,
+  readOptions,
+} from '../../kit/index.js';
 
-export interface ToolEmulatorOptions extends NamedOptions {
+export const OPTIONS = {
   /** Plays the tools. */
-  readonly model: Model;
+  model: kinds.required(kinds.methods<Model>('stream')),
   /** Which tools it plays, by name or as tool objects; an empty list plays none. @default all of them */
-  readonly tools?: readonly (string | Tool)[];
-}
+  tools: kinds.listOf(
+    kinds.kind<string | Tool>('a tool or its name', (one) => nameOf(one) !== undefined),
+    'a list of tools or their names',
+  ),
+  ...named('tool-emulator'),
+} satisfies Fields;
+
+export interface ToolEmulatorOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 const SYSTEM = `You play a tool that a program calls, so that the program can be tried without the real one.
 You are given the name and description of the tool, the JSON Schema of its arguments, and the arguments of one call.
@@ -31,12 +44,11 @@ Answer with what the tool would return for them: plausible, consistent with the 
  * new Agent({ model, tools: [weather], middleware: [toolEmulator({ model: player, tools: ['weather'] })] });
  */
 export function toolEmulator(options: ToolEmulatorOptions): Middleware {
-  checkNamed('toolEmulator', options, ['model', 'tools']);
-  const { model, tools } = options;
-  checkMethods('model', model, ['stream']);
-  const names = tools === undefined ? undefined : namesOf(tools);
+  const { model, tools, name, madeWith } = readOptions('toolEmulator', OPTIONS, options);
+  const names = tools && new Set(tools.map((tool) => nameOf(tool)!));
   return defineMiddleware({
-    name: options.name ?? 'tool-emulator',
+    name,
+    madeWith,
     ...(names && { mentions: [...names] }),
     extraLlmCalls: () => [model],
     async wrapTool(ctx, next) {
@@ -50,11 +62,9 @@ export function toolEmulator(options: ToolEmulatorOptions): Middleware {
   });
 }
 
-function namesOf(tools: readonly (string | Tool)[]): ReadonlySet<string> {
-  const name = (tool: unknown) => (typeof tool === 'string' ? tool : (tool as Partial<Tool> | null)?.name);
-  if (!Array.isArray(tools) || !tools.every((tool) => typeof name(tool) === 'string'))
-    throw invalidOption('tools', 'a list of tools or their names', tools);
-  return new Set(tools.map((tool) => name(tool)!));
+function nameOf(tool: unknown): string | undefined {
+  const name = typeof tool === 'string' ? tool : (tool as Partial<Tool> | null)?.name;
+  return typeof name === 'string' ? name : undefined;
 }
 
 function scene({ tool, toolCall, rawArgs }: ToolContext): string {

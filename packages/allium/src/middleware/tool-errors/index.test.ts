@@ -193,7 +193,7 @@ describe('tool-errors', () => {
   it.each([
     [{ format: 'short' }, 'Expected `format` to be a function, got "short".'],
     [{ hide: /x/ }, 'Expected `hide` to be a list of regular expressions and non-empty texts'],
-    [{ hide: [''] }, 'Expected `hide` to be a list of regular expressions and non-empty texts, got [""].'],
+    [{ hide: [''] }, 'Expected `hide` to be a list of regular expressions and non-empty texts, got "list".'],
     [{ hides: [] }, 'Unknown option `hides` of toolErrors(). Did you mean `hide`?'],
   ])('refuses %j', (options, message) => {
     expect(() => toolErrors(options as never)).toThrow(message);

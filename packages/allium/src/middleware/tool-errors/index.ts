@@ -10,24 +10,41 @@ import {
   type ToolResult,
 } from '../../index.js';
 import {
-  checkFunction,
-  checkNamed,
   describeValue,
   errorResult,
-  invalidOption,
+  type Fields,
+  kinds,
   messageOf,
   type NamedOptions,
+  named,
+  type OptionsOf,
+  readOptions,
 } from '../../kit/index.js';
 
-export interface ToolErrorsOptions extends NamedOptions {
+const PATTERN = kinds.kind<RegExp | string>(
+  'a regular expression or non-empty text',
+  (value) => value instanceof RegExp || (typeof value === 'string' && value !== ''),
+  { schema: kinds.nonEmptyText.schema! },
+);
+
+export const OPTIONS = {
   /**
    * Turns an error into text for the model. `hide` is applied to what it returns. @default name of the tool and
    * message, without the stack
    */
-  readonly format?: (error: unknown, ctx: ToolContext) => string | Promise<string>;
+  format: kinds.withDefault(
+    kinds.func<(error: unknown, ctx: ToolContext) => string | Promise<string>>(),
+    worded,
+  ),
   /** What to remove from the text: patterns, or texts to match literally. @default nothing */
-  readonly hide?: readonly (RegExp | string)[];
-}
+  hide: kinds.withDefault(
+    kinds.secret(kinds.listOf(PATTERN, 'a list of regular expressions and non-empty texts')),
+    [],
+  ),
+  ...named('tool-errors'),
+} satisfies Fields;
+
+export interface ToolErrorsOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 const HIDDEN = '[hidden]';
 
@@ -39,13 +56,12 @@ const HIDDEN = '[hidden]';
  * new Agent({ model, tools: [query], middleware: [toolErrors({ hide: [/postgres:\S+/] })] });
  */
 export function toolErrors(options: ToolErrorsOptions = {}): Middleware {
-  checkNamed('toolErrors', options, ['format', 'hide']);
-  const { format = worded, hide = [] } = options;
-  checkFunction('format', format);
+  const { format, hide, name, madeWith } = readOptions('toolErrors', OPTIONS, options);
   const patterns = patternsOf(hide);
   const cleaned = (text: string) => patterns.reduce((rest, pattern) => rest.replace(pattern, HIDDEN), text);
   return defineMiddleware({
-    name: options.name ?? 'tool-errors',
+    name,
+    madeWith,
     traits: ['settles'],
     async wrapTool(ctx, next) {
       let result: ToolResult;
@@ -69,12 +85,9 @@ export function toolErrors(options: ToolErrorsOptions = {}): Middleware {
   });
 }
 
-function patternsOf(hide: unknown): readonly RegExp[] {
-  const fine = (one: unknown) => one instanceof RegExp || (typeof one === 'string' && one !== '');
-  if (!Array.isArray(hide) || !hide.every(fine))
-    throw invalidOption('hide', 'a list of regular expressions and non-empty texts', hide);
+function patternsOf(hide: readonly (RegExp | string)[]): readonly RegExp[] {
   // Every occurrence is to go, whatever flags the pattern came with; and what is shared must keep no position.
-  return hide.map((one: RegExp | string) =>
+  return hide.map((one) =>
     typeof one === 'string'
       ? new RegExp(one.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'), 'g')
       : new RegExp(one.source, `${one.flags.replace(/[gy]/g, '')}g`),

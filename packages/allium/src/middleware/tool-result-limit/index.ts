@@ -16,12 +16,14 @@ import {
   toolResult,
 } from '../../index.js';
 import {
-  checkInteger,
-  checkMethods,
-  checkNamed,
+  type Fields,
   isThenable,
+  kinds,
   type NamedOptions,
+  named,
+  type OptionsOf,
   objectInput,
+  readOptions,
   safeErrorMessage,
 } from '../../kit/index.js';
 import { failure } from '../../own-tools/answers.js';
@@ -31,14 +33,17 @@ import { memorySpill, type SpillStore } from './spill.js';
 
 export { fileSpill, memorySpill, type SpillStore } from './spill.js';
 
-export interface ToolResultLimitOptions extends NamedOptions {
+export const OPTIONS = {
   /** Tokens of text a result may have, the note about the rest included: an integer ≥ 100. @default 10_000 */
-  readonly maxTokens?: number;
+  maxTokens: kinds.withDefault(kinds.integer(100), 10_000),
   /** Stores what is too long. @default memorySpill() */
-  readonly spill?: SpillStore;
+  spill: kinds.methods<SpillStore>('get', 'set'),
   /** Counts the tokens of a text. @default a quarter of its characters */
-  readonly tokenCounter?: TokenCounter;
-}
+  tokenCounter: kinds.func<TokenCounter>(),
+  ...named('tool-result-limit'),
+} satisfies Fields;
+
+export interface ToolResultLimitOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 const READ = 'read_tool_result';
 
@@ -53,15 +58,19 @@ const NOTE_TOKENS = 60;
  * new Agent({ model, tools: [log], middleware: [toolResultLimit({ maxTokens: 100 })] });
  */
 export function toolResultLimit(options: ToolResultLimitOptions = {}): Middleware {
-  checkNamed('toolResultLimit', options, ['maxTokens', 'spill', 'tokenCounter']);
-  const { maxTokens = 10_000, spill = memorySpill() } = options;
-  checkInteger('maxTokens', maxTokens, 100);
-  checkMethods('spill', spill, ['get', 'set']);
-  const count = checkedCounter(options.tokenCounter) ?? quarter;
+  const {
+    maxTokens,
+    spill = memorySpill(),
+    tokenCounter,
+    name,
+    madeWith,
+  } = readOptions('toolResultLimit', OPTIONS, options);
+  const count = checkedCounter(tokenCounter) ?? quarter;
   const budget = maxTokens - NOTE_TOKENS;
   const read = readTool(spill, (text) => fitting(text, budget, count));
   return defineMiddleware({
-    name: options.name ?? 'tool-result-limit',
+    name,
+    madeWith,
     tools: [read],
     // After the guards: what they removed is not there any more, and nothing of it is stored.
     async afterToolCall(ctx): Promise<ToolResultPatch | undefined> {

@@ -15,29 +15,33 @@ import {
   userMessage,
 } from '../../index.js';
 import {
-  checkInteger,
-  checkMethods,
-  checkNamed,
+  type Fields,
   hashText,
-  invalidOption,
+  kinds,
   type NamedOptions,
+  named,
+  type OptionsOf,
+  readOptions,
   safeErrorMessage,
 } from '../../kit/index.js';
 import { cut } from '../../texts/cut.js';
 
-export interface ToolSelectorOptions extends NamedOptions {
+export const OPTIONS = {
   /** Picks the tools. */
-  readonly model: Model;
+  model: kinds.required(kinds.methods<Model>('stream')),
   /** How many tools it may pick, besides those that are always shown: an integer ≥ 1. @default 10 */
-  readonly maxTools?: number;
+  maxTools: kinds.withDefault(kinds.integer(1), 10),
   /** Names of tools that are always shown. @default none */
-  readonly alwaysInclude?: readonly string[];
+  alwaysInclude: kinds.withDefault(kinds.listOf(kinds.text, 'a list of tool names'), []),
   /**
    * Always show the tools that middleware bring, since middleware may not work without them; false: they are picked
    * like others. @default true
    */
-  readonly includeMiddlewareTools?: boolean;
-}
+  includeMiddlewareTools: kinds.withDefault(kinds.flag, true),
+  ...named('tool-selector'),
+} satisfies Fields;
+
+export interface ToolSelectorOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 /** What was picked: journaled, so that a resume asks no second time. */
 interface Pick {
@@ -55,19 +59,17 @@ interface Pick {
  * new Agent({ model, tools, middleware: [toolSelector({ model: cheap, maxTools: 2, alwaysInclude: ['help'] })] });
  */
 export function toolSelector(options: ToolSelectorOptions): Middleware {
-  checkNamed('toolSelector', options, ['model', 'maxTools', 'alwaysInclude', 'includeMiddlewareTools']);
-  const { model, maxTools = 10, alwaysInclude = [], includeMiddlewareTools = true } = options;
-  checkMethods('model', model, ['stream']);
-  checkInteger('maxTools', maxTools, 1);
-  if (!Array.isArray(alwaysInclude) || !alwaysInclude.every((name) => typeof name === 'string'))
-    throw invalidOption('alwaysInclude', 'a list of tool names', alwaysInclude);
-  if (typeof includeMiddlewareTools !== 'boolean')
-    throw invalidOption('includeMiddlewareTools', 'true or false', includeMiddlewareTools);
+  const { model, maxTools, alwaysInclude, includeMiddlewareTools, name, madeWith } = readOptions(
+    'toolSelector',
+    OPTIONS,
+    options,
+  );
   const selectionIn = selections(alwaysInclude, includeMiddlewareTools);
   const cell = defineState<Pick | null>({ name: 'pick', scope: 'run', initial: null });
 
   return defineMiddleware({
-    name: options.name ?? 'tool-selector',
+    name,
+    madeWith,
     state: [cell],
     extraLlmCalls: () => [model],
     // What somebody says in the middle of a run may need other tools.

@@ -1,0 +1,54 @@
+/** The kinds of options that describe other agents. What is wrong is known before anything runs. */
+
+import type { AlliumError, Middleware, MiddlewareList, Model, Tool } from '../../index.js';
+import { checkMembers, flattenMiddleware, invalidOption, isTool, type Kind, kinds } from '../../kit/index.js';
+import type { SubagentSpec } from './index.js';
+
+const streams = kinds.methods<Model>('stream');
+
+export const MODEL: Kind<Model> = {
+  ...streams,
+  inside(model: Model, option) {
+    const { provider, id } = model;
+    if (typeof provider === 'string' && typeof id === 'string') return undefined;
+    return invalidOption(option, 'a model with `provider` and `id` as text', { provider, id });
+  },
+};
+
+export const TOOLS: Kind<readonly Tool[]> = kinds.listOf(
+  kinds.kind<Tool>('a tool', isTool, { schema: kinds.CODE }),
+  'a list of tools',
+);
+
+/** A wrong one gets the words of the agent, but when the list is given and not when the first task is. */
+export const MIDDLEWARE: Kind<MiddlewareList> = kinds.kind(
+  'a list of middleware',
+  (value) => Array.isArray(value) || (typeof value === 'object' && value !== null && 'layers' in value),
+  { inside: (list, option) => thrownBy(() => flattenMiddleware(list, option)), schema: kinds.CODE },
+);
+
+export const TRACER: Kind<Middleware> = kinds.kind('a middleware', kinds.record.fits, {
+  inside: (tracer, option) => thrownBy(() => checkMembers(tracer, `\`${option}\``)),
+  schema: kinds.CODE,
+});
+
+export const AGENTS: Kind<Readonly<Record<string, SubagentSpec>>> = kinds.recordOf(
+  kinds.shape({
+    name: kinds.text,
+    description: kinds.required(kinds.text),
+    systemPrompt: kinds.required(kinds.text),
+    model: MODEL,
+    tools: TOOLS,
+    middleware: MIDDLEWARE,
+  }),
+  'an object of sub-agents by type',
+);
+
+function thrownBy(check: () => void): AlliumError | undefined {
+  try {
+    check();
+    return undefined;
+  } catch (error) {
+    return error as AlliumError;
+  }
+}

@@ -1,0 +1,81 @@
+// What the sources say about the options of each middleware: the JSDoc of the fields in its `OPTIONS`.
+
+import { readdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { commentOf, declarations, interfaceOf, sourceAt } from './interfaces.mjs';
+import { alliumFolder } from './repository.mjs';
+
+/** @import { Node, Source } from './interfaces.mjs' */
+/** @typedef {{ name: string, text: string, default: string }} OptionDoc `default` is the text after `@default`. */
+
+const folder = join(alliumFolder, 'src/middleware');
+
+/** @returns {string[]} The folders of the middleware, which are their names. */
+export function middlewareNames() {
+  return readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => name)
+    .sort();
+}
+
+/** @returns {OptionDoc[]} The options of a middleware, in the order of its fields. */
+export function optionDocs(/** @type {string} */ middleware) {
+  return fieldsOf(join(folder, middleware, 'index.ts'), 'OPTIONS');
+}
+
+/** @returns {Record<string, Record<string, string>>} A sentence or two for each option of each middleware, for editors. */
+export function optionDescriptions() {
+  return Object.fromEntries(
+    middlewareNames().map((name) => [
+      name,
+      Object.fromEntries(optionDocs(name).map((option) => [option.name, descriptionOf(option)])),
+    ]),
+  );
+}
+
+function descriptionOf(/** @type {OptionDoc} */ { text, default: standard }) {
+  const what = text.replace(/Contract:.*$/, '').trim();
+  if (standard === '') return what;
+  return what === '' ? `Default: ${standard}` : `${what.replace(/\.$/, '')}. Default: ${standard}`;
+}
+
+/** @returns {OptionDoc[]} */
+function fieldsOf(/** @type {string} */ path, /** @type {string} */ constant) {
+  const source = sourceAt(path);
+  const variables = declarations(source.program).flatMap(
+    (/** @type {Node} */ node) => node.declarations ?? [],
+  );
+  const found = variables.find((/** @type {Node} */ variable) => variable.id.name === constant);
+  if (!found) throw new Error(`${path} has no constant ${constant}.`);
+  return objectIn(found.init).properties.flatMap((/** @type {Node} */ member) =>
+    member.type === 'SpreadElement' ? spreadIn(member.argument, source, path) : [docOf(member, source)],
+  );
+}
+
+/** `{ … } satisfies Fields` → `{ … }` */
+function objectIn(/** @type {Node} */ node) {
+  return node.expression ?? node;
+}
+
+/** @returns {OptionDoc} */
+function docOf(/** @type {Node} */ member, /** @type {Source} */ source) {
+  const [text = '', standard = ''] = commentOf(member, source).split(/ ?@default /);
+  return { name: member.key.name, text, default: standard };
+}
+
+/** Fields that several share: the name of a middleware, or those of a constant somewhere else. */
+function spreadIn(
+  /** @type {Node} */ argument,
+  /** @type {Source} */ { program },
+  /** @type {string} */ path,
+) {
+  if (argument.callee?.name === 'named') {
+    const common = join(alliumFolder, 'src/kit/option-checks.ts');
+    return interfaceOf(common, 'NamedOptions').members;
+  }
+  const from = program.body.find((/** @type {Node} */ statement) =>
+    statement.specifiers?.some((/** @type {Node} */ { local }) => local?.name === argument.name),
+  );
+  if (!from) return fieldsOf(path, argument.name);
+  return fieldsOf(join(dirname(path), from.source.value.replace(/\.js$/, '.ts')), argument.name);
+}
