@@ -9,7 +9,6 @@ import type { ComposedPlan } from '../layers/onion.js';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { invalidOption, messageOf, shown } from '../lib/errors.js';
 import * as kinds from '../lib/kinds.js';
-import { MostlyOne } from '../lib/mostly-one.js';
 import { randomId } from '../lib/random-id.js';
 import { checkFields, checkKeys } from '../lib/shapes.js';
 import { terminalText } from '../lib/terminal-text.js';
@@ -102,8 +101,8 @@ export class Agent {
   /** What the middleware list came to. */
   readonly plan: ComposedPlan;
   /** @internal */ readonly _feeds: readonly ObserverFeed[];
-  /** @internal What holds the run under way of a session, by its id. */ readonly _busy =
-    new MostlyOne<Session>();
+  /** @internal What holds the run under way of a session, by its id. */
+  readonly _busy = new Map<string, Session>();
   /** @internal Nobody asked for a store: single runs are forgotten when they have ended. */
   readonly _forgets: boolean;
   /** @internal */ readonly _onRequest: AgentOptions['onRequest'];

@@ -1,7 +1,7 @@
 /** The journal of a session while a run writes it. */
 import { type Clock, soon } from '../lib/clock.js';
 import { AlliumError, isThenable } from '../lib/errors.js';
-import type { Usage } from '../messages/messages.js';
+import { NOTHING, type Usage } from '../messages/messages.js';
 import type { CellChange } from '../protocol/state.js';
 import {
   type Awaitable,
@@ -13,15 +13,16 @@ import {
 } from '../protocol/store.js';
 import type { SessionState } from './session-state.js';
 
-/** Writes entries, one append at a time; what piles up behind a slow append goes into the next one together. */
+/** Writes entries, one append at a time. What piles up behind a slow append goes into the next one together. */
 export class Journal {
+  /** Why nothing more can be written: a failure, here or elsewhere. */
+  broken: unknown = undefined;
   private waiting: NewEntry[] = [];
-  private busy: Promise<void> | undefined;
-  /** Set by a failure, here or elsewhere: nothing more is written. */ broken: unknown;
+  private busy: Promise<void> | undefined = undefined;
   /** The run is being ended: only `end` writes. */
   private sealed = false;
-  /** What the state has and the store has not: the start of a run, or a result that may come late. Written first. */
-  private ahead: readonly NewEntry[] | undefined;
+  /** What the state has and the store doesn't: the start of a run, or a result that may come late. Written first. */
+  private ahead: readonly NewEntry[] = NOTHING;
 
   constructor(
     private readonly store: Store,
@@ -29,11 +30,9 @@ export class Journal {
     private readonly clock: Clock,
   ) {}
 
-  /** Begins a run. Its start is written together with what comes first in it: a run without its input is never left behind. */
+  /** Begins a run. Its start is written with the first entries that follow: a run without its input is never left behind. */
   begin(body: EntryBody & { readonly type: 'run_start' }): void {
-    const entry = body as NewEntry & { v: number; at: number };
-    entry.v = ENTRY_VERSION;
-    entry.at = this.clock.now();
+    const entry = completed(body, this.clock.now());
     this.ahead = [entry];
     this.state.apply(entry);
   }
@@ -41,22 +40,18 @@ export class Journal {
   /** Durable, and part of the state, when it returns or resolves. */
   append(bodies: readonly EntryDraft[]): Awaitable<void> {
     this.check();
-    const entries = this.dated(bodies, this.clock.now());
-    // An append that has just ended leaves a moment in which others still wait: they come first.
-    if (!this.busy && this.waiting.length === 0) return this.begun(this.write(entries));
-    this.waiting.push(...entries);
+    this.waiting.push(...this.completedAll(bodies));
     return this.flush();
   }
 
   /**
-   * Part of the state when it returns; durable with the next append, or as soon as the process would wait for
-   * something. If it cannot be written then, the next append throws why.
+   * Part of the state when it returns. Durable with the next append, or as soon as the process would wait for
+   * something. If it can't be written then, the next append throws why.
    */
   appendLate(bodies: readonly EntryDraft[]): Awaitable<void> {
+    if (this.busy || this.waiting.length > 0 || this.ahead.length > 0) return this.append(bodies);
     this.check();
-    if (this.busy || this.waiting.length > 0 || this.ahead) return this.append(bodies);
-    // The time is that of the append which takes them along.
-    const entries = this.dated(bodies, UNDATED);
+    const entries = this.completedAll(bodies);
     try {
       this.apply(entries);
     } catch (error) {
@@ -66,48 +61,12 @@ export class Journal {
     writeSoon(this);
   }
 
-  /** One entry, together with the one that is late, as most turns write them: nothing is walked that is not there. */
-  appendOne(body: EntryDraft): Awaitable<void> {
-    const { ahead, state } = this;
-    if (this.busy || ahead?.length !== 1) return this.append([body]);
-    this.check();
-    const entry = this.datedOne(body, this.clock.now());
-    const late = ahead[0] as NewEntry & { at: number };
-    if (late.at === UNDATED) late.at = entry.at;
-    this.ahead = undefined;
-    upToDate(this);
-    try {
-      const seq = this.store.append(state.sessionId, state.seq, [late, entry]);
-      if (!isThenable(seq)) return this.takeOne(entry, seq);
-      const taken = seq.then(
-        (last) => this.takeOne(entry, last),
-        (error) => this.fail(error),
-      );
-      return this.begun(taken);
-    } catch (error) {
-      this.fail(error);
-    }
-  }
-
-  private takeOne(entry: NewEntry, last: number): void {
-    const { state } = this;
-    state.seq += 2;
-    state.last = entry;
-    state.apply(entry);
-    if (state.seq !== last) this.fail(astray(state, last));
-  }
-
   /**
-   * From here on nobody writes but `end`: code that was left behind may still come with something. Settles when what
-   * was under way is written, or cannot be; only then the state says what there is to end.
+   * From here on only `end` writes: code that was left behind may still come with something. Settles when the appends
+   * under way are written, or can't be. Only then the state says what there is to end.
    */
-  seal(): Awaitable<void> {
+  async seal(): Promise<void> {
     this.sealed = true;
-    if (!this.busy && this.waiting.length === 0) return;
-    return this.drained();
-  }
-
-  private async drained(): Promise<void> {
     try {
       while (this.busy || this.waiting.length > 0) await this.flush();
     } catch {
@@ -117,123 +76,92 @@ export class Journal {
 
   /** The last entries of a run, once it is sealed. */
   end(bodies: readonly EntryDraft[]): Awaitable<void> {
-    return this.begun(this.write(this.dated(bodies, this.clock.now())));
+    return this.write(this.completedAll(bodies));
   }
 
-  /** Throws if nothing more can be written by a run that is under way. */
+  /** Throws if a run that is under way can't write any more. */
   check(): void {
     if (this.broken !== undefined) throw this.broken;
     if (this.sealed) throw tooLate(this.state.open?.runId, this.state.sessionId);
   }
 
-  /** Writes what is late, unless an append took it along. */
-  writeLate(): void {
-    if (this.ahead === undefined || this.broken !== undefined) return;
+  /** Settles when late entries are written, also by an append under way. If they can't be, the next append throws. */
+  async settleLate(): Promise<void> {
     try {
-      void this.append([]);
+      await this.busy;
+      await this.writeLate();
     } catch {
       // The next append throws it.
     }
   }
 
-  /** Settles when what is late is written, also by an append under way. Whether it could be, the next append says. */
-  async settleLate(): Promise<void> {
-    try {
-      await this.busy;
-      // The start of a run is written with its input only.
-      if (this.ahead?.[0]?.at === UNDATED) await this.append([]);
-    } catch {
-      // As above.
-    }
+  /** Writes late entries, unless an append took them along. The start of a run is only written with its input. */
+  writeLate(): Awaitable<void> {
+    if (this.ahead.length > 0 && this.ahead[0]!.type !== 'run_start') return this.append([]);
   }
 
-  private dated(bodies: readonly EntryDraft[], at: number): readonly NewEntry[] {
-    // The bodies were made for this append; completing them in place is several times cheaper than copying.
-    const entries = bodies as readonly (NewEntry & { v: number; at: number })[];
-    for (let i = 0; i < entries.length; i++) this.datedOne(entries[i]!, at);
-    return entries;
-  }
-
-  private datedOne(body: EntryDraft, at: number): NewEntry {
+  private completedAll(bodies: readonly EntryDraft[]): readonly NewEntry[] {
     if (this.broken !== undefined) throw this.broken;
-    const entry = body as NewEntry & { v: number; at: number };
-    this.checkOpen(entry);
-    entry.v = ENTRY_VERSION;
-    entry.at = at;
-    return entry;
-  }
-
-  private begun(wait: Awaitable<void>): Awaitable<void> {
-    if (!isThenable(wait)) return;
-    this.busy = wait.finally(() => {
-      this.busy = undefined;
+    const { state } = this;
+    const at = this.clock.now();
+    return bodies.map((body: EntryDraft & { readonly runId?: string }) => {
+      // Code that ignored an abort may come late. Nothing more is written for a run that has ended.
+      if (body.runId !== undefined && body.runId !== state.open?.runId)
+        throw tooLate(body.runId, state.sessionId, body.type);
+      return completed(body, at);
     });
-    this.busy.catch(ignore);
-    return this.busy;
-  }
-
-  /** Code that ignored an abort may come late: for a run that has ended nothing more is written. */
-  private checkOpen({ runId, type }: EntryBody & { readonly runId?: string }): void {
-    if (runId !== undefined && runId !== this.state.open?.runId)
-      throw tooLate(runId, this.state.sessionId, type);
   }
 
   private flush(): Awaitable<void> {
     if (this.broken !== undefined) throw this.broken;
     if (this.busy) return this.busy.then(() => this.flush());
-    if (this.waiting.length === 0) return;
     const entries = this.waiting;
+    if (entries.length === 0 && this.ahead.length === 0) return;
     this.waiting = [];
-    return this.begun(this.write(entries));
+    return this.write(entries);
   }
 
   private write(entries: readonly NewEntry[]): Awaitable<void> {
     const { ahead, state } = this;
-    if (ahead) {
-      this.ahead = undefined;
-      upToDate(this);
-    }
+    this.ahead = NOTHING;
+    behind.delete(this);
     try {
-      const all = ahead ? this.joined(ahead, entries) : entries;
+      const all = ahead.length === 0 ? entries : [...ahead, ...entries];
       const seq = this.store.append(state.sessionId, state.seq, all);
-      if (isThenable(seq)) {
-        return seq.then(
-          (last) => this.take(ahead, entries, last),
+      if (!isThenable(seq)) return this.written(all, entries, seq);
+      this.busy = seq
+        .then(
+          (last) => this.written(all, entries, last),
           (error) => this.fail(error),
-        );
-      }
-      this.take(ahead, entries, seq);
+        )
+        .finally(() => {
+          this.busy = undefined;
+        });
+      this.busy.catch(() => {});
+      return this.busy;
     } catch (error) {
       this.fail(error);
     }
   }
 
-  private joined(
-    ahead: readonly (NewEntry & { at: number })[],
-    entries: readonly NewEntry[],
-  ): readonly NewEntry[] {
-    if (ahead[0]!.at === UNDATED) {
-      const at = entries.length > 0 ? entries[0]!.at : this.clock.now();
-      for (let i = 0; i < ahead.length; i++) ahead[i]!.at = at;
-    }
-    // Nearly always a result and an answer, for which a list of two is several times cheaper than spreading.
-    return ahead.length === 1 && entries.length === 1 ? [ahead[0]!, entries[0]!] : [...ahead, ...entries];
-  }
-
-  /** `ahead` came before `entries`, and the state has them already. */
-  private take(ahead: readonly NewEntry[] | undefined, entries: readonly NewEntry[], last: number): void {
-    this.state.seq += entries.length + (ahead ? ahead.length : 0);
-    this.state.last = entries.at(-1) ?? ahead?.at(-1) ?? this.state.last;
+  /** The store has all of them. The state lacks only `entries`, which came last. */
+  private written(all: readonly NewEntry[], entries: readonly NewEntry[], last: number): void {
+    const { state } = this;
+    state.seq += all.length;
+    state.last = all.at(-1) ?? state.last;
     this.apply(entries);
-    if (this.state.seq !== last) this.fail(astray(this.state, last));
+    if (state.seq !== last)
+      this.fail(
+        new AlliumError(
+          'SESSION_CORRUPT',
+          `The store says session "${state.sessionId}" is at entry ${last} after an append. It should be at ${state.seq}.`,
+        ),
+      );
   }
 
   private apply(entries: readonly NewEntry[]): void {
-    for (let i = 0; i < entries.length; i++) {
-      const entry = entries[i]!;
-      // Cells hold their values since they were committed; meanwhile there may be newer ones.
-      if (entry.type !== 'state') this.state.apply(entry);
-    }
+    // Cells have had their values since they were committed, and may have newer ones by now.
+    for (const entry of entries) if (entry.type !== 'state') this.state.apply(entry);
   }
 
   /** Nothing more is written after a failure: the state in memory may be ahead of the store. */
@@ -243,11 +171,11 @@ export class Journal {
   }
 }
 
-function astray({ sessionId, seq }: SessionState, last: number): AlliumError {
-  return new AlliumError(
-    'SESSION_CORRUPT',
-    `The store says session "${sessionId}" is at entry ${last} after an append; it should be at ${seq}.`,
-  );
+/** Bodies are made for one append, so they are completed in place. */
+function completed(body: EntryDraft, at: number): NewEntry {
+  body.v = ENTRY_VERSION;
+  body.at = at;
+  return body as NewEntry;
 }
 
 function tooLate(runId: string | undefined, sessionId: string, type = 'late'): AlliumError {
@@ -257,41 +185,26 @@ function tooLate(runId: string | undefined, sessionId: string, type = 'late'): A
   );
 }
 
-function ignore(): void {}
-
-const UNDATED = -1;
-
 /**
- * Journals that are behind their states: mostly none or one, so that one has a place of its own. One look at all of them,
- * and not one for each: were a thousand short runs to follow each other without a pause, a thousand would be remembered
- * until the last has ended.
+ * Journals whose state is ahead of the store. They share one timer: with one each, a thousand short runs that follow each
+ * other without a pause would all be remembered until the last has ended.
  */
-let behind: Journal | undefined;
-const others = new Set<Journal>();
+const behind = new Set<Journal>();
 let looking = false;
 
 function writeSoon(journal: Journal): void {
-  if (behind === undefined) behind = journal;
-  else others.add(journal);
+  behind.add(journal);
   if (looking) return;
   looking = true;
-  soon(writeBehind);
+  soon(() => {
+    looking = false;
+    const late = [...behind];
+    behind.clear();
+    for (const one of late) void one.settleLate();
+  });
 }
 
-function upToDate(journal: Journal): void {
-  if (behind === journal) behind = undefined;
-  else others.delete(journal);
-}
-
-function writeBehind(): void {
-  const late = behind === undefined ? [...others] : [behind, ...others];
-  looking = false;
-  behind = undefined;
-  others.clear();
-  for (const journal of late) journal.writeLate();
-}
-
-/** What a model call used that is no turn of the loop. */
+/** What a model call outside the turns of the loop used. */
 export interface Expense {
   readonly usage: Usage;
   readonly costUsd: number | undefined;
@@ -304,18 +217,12 @@ export function together(
   changes: readonly CellChange[],
   expenses: readonly Expense[],
 ): readonly EntryDraft[] {
-  const states = changes.map((change) => stateEntry(runId, change));
-  const last = entries.at(-1);
-  if (expenses.length === 0 && last?.type !== 'run_end') return [...entries, ...states];
+  const states = changes.map(({ key: cell, version, scope, value }): EntryDraft => {
+    return { type: 'state', ...(scope === 'run' && { runId }), cell, version, value };
+  });
   const usages = expenses.map(({ usage, costUsd }): EntryDraft => {
     return { type: 'usage', runId, usage, ...(costUsd !== undefined && { costUsd }) };
   });
-  if (last?.type !== 'run_end') return [...entries, ...states, ...usages];
-  return [...entries.slice(0, -1), ...states, ...usages, last];
-}
-
-/** Written out: entries of one shape are several times cheaper to look at than spread ones. */
-function stateEntry(runId: string, { key: cell, version, scope, value }: CellChange): EntryDraft {
-  if (scope === 'session') return { v: ENTRY_VERSION, at: 0, type: 'state', cell, version, value };
-  return { v: ENTRY_VERSION, at: 0, type: 'state', runId, cell, version, value };
+  const end = entries.filter(({ type }) => type === 'run_end');
+  return [...entries.filter(({ type }) => type !== 'run_end'), ...states, ...usages, ...end];
 }

@@ -1,6 +1,5 @@
 /** The reference implementation of the store port: everything in this process, synchronous, gone with it. */
 import { sessionConflict } from '../lib/errors.js';
-import { MostlyOne } from '../lib/mostly-one.js';
 import { checkKeys } from '../lib/shapes.js';
 import { deepFreeze, NOTHING } from '../messages/messages.js';
 import type {
@@ -43,7 +42,7 @@ class Inbox {
 }
 
 class MemoryStore implements SyncStore {
-  readonly #journals = new MostlyOne<Journal>();
+  readonly #journals = new Map<string, Journal>();
   readonly #inboxes = new Map<string, Inbox>();
   /** The sessions of sub-agents, by that of the agent that called them. */
   readonly #children = new Map<string, string[]>();
@@ -99,7 +98,7 @@ class MemoryStore implements SyncStore {
 
   list(options: ListOptions = {}): SessionPage {
     const infos: SessionInfo[] = [];
-    for (const [sessionId, { entries }] of this.#journals.entries()) {
+    for (const [sessionId, { entries }] of this.#journals) {
       const tenant = firstRun(entries)?.tenant;
       const times = { createdAt: entries[0]!.at, updatedAt: entries[entries.length - 1]!.at };
       infos.push({ sessionId, ...(tenant === undefined ? {} : { tenant }), seq: entries.length, ...times });

@@ -1,7 +1,6 @@
 /** What the journal of a session says: one function takes entries in, whether they were just written or are read back. */
 
 import { AlliumError, isThenable, shown, storeAnswered } from '../lib/errors.js';
-import { IdSet } from '../lib/id-set.js';
 import {
   type AssistantContent,
   NO_USAGE,
@@ -28,7 +27,7 @@ export class SessionState implements CellHolder {
   cells: CellHolder['cells'] = undefined;
   /** Those of the run that ended last. */
   lastCells: CellHolder['cells'] = undefined;
-  readonly callIds = new IdSet();
+  readonly callIds = new Set<string>();
   inboxCursor = 0;
   /** Numbers of messages up to there that are in the inbox still. */
   waits: readonly number[] = NOTHING;

@@ -327,10 +327,7 @@ function write(answer: Answer, verdicts: CallVerdicts): Awaitable<Phase> {
         ...(decision === 'natural' && forceContinue && { follows: { forceContinue } }),
       }
     : begun;
-  const wait =
-    verdicts.size === 0
-      ? run.appendOne(entry)
-      : run.append([entry, ...verdictEntries(ctx, message, verdicts)]);
+  const wait = run.append([entry, ...verdictEntries(ctx, message, verdicts)]);
   return wait ? wait.then(() => kept(answer, message)) : kept(answer, message);
 }
 

@@ -9,7 +9,6 @@ import type { ComposedPlan } from '../layers/onion.js';
 import type { Usage } from '../messages/messages.js';
 import type { Price } from '../messages/model.js';
 import type { Plan } from '../protocol/plan.js';
-import type { Awaitable, EntryDraft } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
 import type { Budget, Reservation } from './budget.js';
 import type { ModelCall } from './model-call.js';
@@ -35,7 +34,6 @@ export interface ModelRun extends InboxRun {
   findTool(name: string, tools: readonly Tool[]): Tool | undefined;
   /** How many calls of the batch that begins now may run. */
   toolCallsLeft(): number;
-  appendOne(entry: EntryDraft): Awaitable<void>;
   /** Replaces a reservation by what a call really used. */
   settle(price: Price | undefined, reservation: Reservation | undefined, usage: Usage): void;
   /** The cost of the usage a message carries; it leaves the list of usage that belongs to no message. */

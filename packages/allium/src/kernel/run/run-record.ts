@@ -77,12 +77,6 @@ export class RunRecord {
     this.tellChanges(changes);
   }
 
-  appendOne(entry: EntryDraft): Awaitable<void> {
-    return this.hasUnwritten || this.time !== undefined
-      ? this.append([entry])
-      : this.journal.appendOne(entry);
-  }
-
   /** What time limits count from in the next part of the run. */
   active(): EntryDraft {
     return { type: 'active', runId: this.runId, ms: this.activeMs };
