@@ -17,7 +17,7 @@ import type { SessionState } from './session-state.js';
 export class Journal {
   /** Why nothing more can be written: a failure, here or elsewhere. */
   broken: unknown = undefined;
-  private waiting: NewEntry[] = [];
+  private waiting: readonly NewEntry[] = NOTHING;
   private busy: Promise<void> | undefined = undefined;
   /** The run is being ended: only `end` writes. */
   private sealed = false;
@@ -40,7 +40,7 @@ export class Journal {
   /** Durable, and part of the state, when it returns or resolves. */
   append(bodies: readonly EntryDraft[]): Awaitable<void> {
     this.check();
-    this.waiting.push(...this.completedAll(bodies));
+    this.waiting = this.waiting.concat(this.completedAll(bodies));
     return this.flush();
   }
 
@@ -104,12 +104,13 @@ export class Journal {
     if (this.broken !== undefined) throw this.broken;
     const { state } = this;
     const at = this.clock.now();
-    return bodies.map((body: EntryDraft & { readonly runId?: string }) => {
+    for (const body of bodies as readonly (EntryDraft & { readonly runId?: string })[]) {
       // Code that ignored an abort may come late. Nothing more is written for a run that has ended.
       if (body.runId !== undefined && body.runId !== state.open?.runId)
         throw tooLate(body.runId, state.sessionId, body.type);
-      return completed(body, at);
-    });
+      completed(body, at);
+    }
+    return bodies as readonly NewEntry[];
   }
 
   private flush(): Awaitable<void> {
@@ -117,7 +118,7 @@ export class Journal {
     if (this.busy) return this.busy.then(() => this.flush());
     const entries = this.waiting;
     if (entries.length === 0 && this.ahead.length === 0) return;
-    this.waiting = [];
+    this.waiting = NOTHING;
     return this.write(entries);
   }
 
@@ -126,7 +127,7 @@ export class Journal {
     this.ahead = NOTHING;
     behind.delete(this);
     try {
-      const all = ahead.length === 0 ? entries : [...ahead, ...entries];
+      const all = ahead.concat(entries);
       const seq = this.store.append(state.sessionId, state.seq, all);
       if (!isThenable(seq)) return this.written(all, entries, seq);
       this.busy = seq

@@ -327,7 +327,8 @@ function write(answer: Answer, verdicts: CallVerdicts): Awaitable<Phase> {
         ...(decision === 'natural' && forceContinue && { follows: { forceContinue } }),
       }
     : begun;
-  const wait = run.append([entry, ...verdictEntries(ctx, message, verdicts)]);
+  const said = verdicts.size === 0 ? NOTHING : verdictEntries(ctx, message, verdicts);
+  const wait = run.append([entry, ...said]);
   return wait ? wait.then(() => kept(answer, message)) : kept(answer, message);
 }
 

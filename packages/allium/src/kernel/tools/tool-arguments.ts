@@ -12,6 +12,7 @@ import { deepFreeze } from '../messages/messages.js';
 import { describeIssues, type SchemaResult } from '../messages/standard-schema.js';
 import { resolveToolCall } from '../plan/rules.js';
 import { tooLarge } from '../protocol/limits.js';
+import type { Awaitable } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
 import type { Call, CallBatch } from './tool-call.js';
 
@@ -36,10 +37,14 @@ export async function prepare(call: Call): Promise<void> {
     const problem = `The arguments of "${tool.name}" are not valid JSON: ${messageOf(error)}. Send one JSON object.`;
     return call.refuse(problem);
   }
-  const problem = await call.closed(() => validate(call.ctx, raw, raw));
-  if (!problem) return;
-  call.refuse(problem);
-  call.misfit = true;
+  try {
+    const problem = await validate(call.ctx, raw, raw);
+    if (!problem) return;
+    call.refuse(problem);
+    call.misfit = true;
+  } catch (error) {
+    call.failed(error);
+  }
 }
 
 async function resolve(call: Call): Promise<void> {
@@ -71,15 +76,15 @@ function unknownTool(name: string, { offered, tools }: CallBatch): string {
   return `There is no tool "${name}". ${list}`;
 }
 
-async function check(ctx: ToolContext, given: unknown): Promise<SchemaResult<unknown>> {
+function check(ctx: ToolContext, given: unknown): Awaitable<SchemaResult<unknown>> {
   const tool = ctx.tool!;
   const checked = tool.input['~standard'].validate(given);
   return isThenable(checked) ? untilAborted(checked, ctx._scope).catch(named(tool)) : checked;
 }
 
 /**
- * What the tool is called with. It gets the originals of placeholders and nobody else does, so they are in no context, and
- * what the schema says of them is not repeated.
+ * What the tool is called with. Only the tool gets the originals of placeholders. They are in no context, and what the
+ * schema says about them isn't repeated.
  */
 export async function finalArguments(ctx: ToolContext): Promise<unknown> {
   const originals = originalArguments(ctx);

@@ -145,7 +145,12 @@ export class ToolBatch implements CallBatch {
     tellStart(call);
     let result = call.result ?? this.doubt(call);
     try {
-      result ??= await this.throughLayers(call);
+      if (!result) {
+        const work = this.goIn(call);
+        result = (work instanceof Promise ? await this.runner.supervise(work) : work) as ToolResult;
+        for (let asked = call.answered(); asked; asked = call.answered()) await asked;
+        call.check();
+      }
     } catch (error) {
       if (this.interrupted(call, error)) return;
       result = errorResult(call.whyNoResult(error));
@@ -156,15 +161,11 @@ export class ToolBatch implements CallBatch {
     await finish(call, result);
   }
 
-  private async throughLayers(call: Call): Promise<ToolResult> {
+  private goIn(call: Call): Awaitable<unknown> {
     const { layers, onions } = this.runner.plan;
     if (layers.tool.length > 0) onions.tool ??= new Onion(layers.tool, innermost);
     call.goIn();
-    const work = onions.tool ? onions.tool.enter(0, call.ctx) : innermost(call.ctx);
-    const result = work instanceof Promise ? await this.runner.supervise(work) : work;
-    for (let asked = call.answered(); asked; asked = call.answered()) await asked;
-    call.check();
-    return result as ToolResult;
+    return onions.tool ? onions.tool.enter(0, call.ctx) : innermost(call.ctx);
   }
 
   /** Nothing begins any more: the run stops, is aborted, or waits for an answer that may change everything. */
@@ -268,17 +269,24 @@ export class ToolBatch implements CallBatch {
     const done = results.filter((result) => result !== undefined);
     return { results: done, pending, terminate: terminating === calls.length };
   }
-
-  /** What is inside all layers: the tool, with arguments that somebody has judged. */
-  async innermost(call: Call, ctx: ToolContext): Promise<ToolResult> {
-    for (let asked = call.answered(ctx._scope); asked; asked = call.answered(ctx._scope)) await asked;
-    const refused = ctx._input.assigned ? await this.approval.rejudge(call, ctx) : undefined;
-    return refused ?? executeTool(ctx);
-  }
 }
 
-/** One function for every call: the context knows the call, and the call its batch. */
+/** What is inside all layers. One function for every call: the context knows the call, and the call its batch. */
 function innermost(ctx: ToolContext): Promise<ToolResult> {
   const call = ctx._call as Call;
-  return (call.batch as ToolBatch).innermost(call, ctx);
+  const asked = call.answered(ctx._scope);
+  return asked || ctx._input.assigned ? settledFirst(call, ctx, asked) : executeTool(ctx);
+}
+
+/** The questions around the tool are answered, and arguments that a layer assigned are judged, before it runs. */
+async function settledFirst(
+  call: Call,
+  ctx: ToolContext,
+  first: Promise<unknown> | undefined,
+): Promise<ToolResult> {
+  for (let asked = first; asked; asked = call.answered(ctx._scope)) await asked;
+  const refused = ctx._input.assigned
+    ? await (call.batch as ToolBatch).approval.rejudge(call, ctx)
+    : undefined;
+  return refused ?? executeTool(ctx);
 }
