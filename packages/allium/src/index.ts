@@ -19,7 +19,7 @@ export {
   type ErrorCode,
   sessionConflict,
 } from './kernel/lib/errors.js';
-export type { JsonOnly } from './kernel/lib/json-copy.js';
+export type { JsonOnly } from './kernel/lib/frozen-json.js';
 export { terminalJson, terminalText } from './kernel/lib/terminal-text.js';
 export {
   type AssistantContent,
@@ -147,6 +147,6 @@ export {
   toolResult,
   toolSpec,
 } from './kernel/protocol/tool.js';
-export { isTransient } from './kernel/protocol/transient.js';
 export { runResult } from './kernel/run/run-result.js';
 export { type KeyedRequest, requestKey } from './kit/request-key.js';
+export { isTransient } from './kit/transient.js';

@@ -3,5 +3,5 @@ export { toldError as safeErrorMessage } from '../kernel/guards/guards.js';
 export { toldFrames as safeStackFrames } from '../kernel/guards/told-error.js';
 export { errorKind, messageOf } from '../kernel/lib/errors.js';
 export { controlKind } from '../kernel/protocol/signals.js';
-export { chainOf as errorChain, headerOf as errorHeader } from '../kernel/protocol/transient.js';
 export { pathError } from './path-error.js';
+export { chainOf as errorChain, headerOf as errorHeader } from './transient.js';

@@ -1,7 +1,7 @@
 /** What every context has. */
 
 import { type Attribution, attribute, invalidOption } from '../lib/errors.js';
-import { eventData } from '../lib/event-data.js';
+import { eventData } from '../lib/frozen-json.js';
 import type { Scope } from '../lib/scope.js';
 import type { Message, Metadata, ModelResponse, Usage } from '../messages/messages.js';
 import type { Model, StreamTransform } from '../messages/model.js';

@@ -1,6 +1,6 @@
 /** The values of cells: what each context wrote, what waits for the next append, and what is committed. */
 import { AlliumError, messageOf, shown } from '../lib/errors.js';
-import { toJson } from '../lib/json-copy.js';
+import { toJson } from '../lib/frozen-json.js';
 import {
   type CellChange,
   type CellHolder,

@@ -2,7 +2,7 @@
 
 import { growsOnly } from '../journal/history.js';
 import { AlliumError, attribute, invalidOption } from '../lib/errors.js';
-import { copyOf } from '../lib/event-data.js';
+import { copyOf } from '../lib/frozen-json.js';
 import * as kinds from '../lib/kinds.js';
 import { checkValue } from '../lib/shapes.js';
 import { lackOfMessages } from '../messages/message-input.js';

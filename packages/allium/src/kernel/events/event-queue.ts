@@ -5,7 +5,7 @@
  */
 import type { Context } from '../context/context.js';
 import { whenIdle } from '../lib/clock.js';
-import { Fifo } from '../lib/fifo.js';
+import { RingQueue } from '../lib/ring-queue.js';
 import type { AgentEvent } from '../protocol/events.js';
 
 const HIGH_WATER = 256;
@@ -27,7 +27,7 @@ export interface EventSink {
 }
 
 export class EventQueue implements EventSink {
-  private readonly items = new Fifo<AgentEvent>();
+  private readonly items = new RingQueue<AgentEvent>();
   /** Who asked for an event that is not there yet; the list is for the rare case of several. */
   private waiter: Waiter | undefined = undefined;
   private readonly moreWaiters: Waiter[] = [];

@@ -1,6 +1,6 @@
 /** Feeds one observer, in order, never making a run wait. */
 import { isThenable } from '../lib/errors.js';
-import { Fifo } from '../lib/fifo.js';
+import { RingQueue } from '../lib/ring-queue.js';
 import type { AgentEvent, Observer } from '../protocol/events.js';
 
 export interface ObserverProblem {
@@ -17,7 +17,7 @@ const CAPACITY = 2000;
 const REPORT_EVERY = 1000;
 
 export class ObserverFeed {
-  private readonly queue = new Fifo<AgentEvent>();
+  private readonly queue = new RingQueue<AgentEvent>();
   private busy: Promise<void> | undefined;
   /** The observer is at work on an event. */
   private waits = false;

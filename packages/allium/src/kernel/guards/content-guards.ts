@@ -1,6 +1,6 @@
 /** Guards on whole messages, and on results and progress of tools. */
 import type { Context, ToolContext } from '../context/context.js';
-import { isJson } from '../lib/json-copy.js';
+import { isJson } from '../lib/frozen-json.js';
 import {
   asJson,
   type Gathered,

@@ -2,7 +2,7 @@
 
 import { RunContext } from '../context/context.js';
 import type { RunPort } from '../context/run-port.js';
-import { isJson } from '../lib/json-copy.js';
+import { isJson } from '../lib/frozen-json.js';
 import { asJson, textsOfValue, withTexts } from '../lib/json-texts.js';
 import { NOTHING } from '../messages/messages.js';
 import type { Guard, GuardPoint } from '../protocol/guard.js';

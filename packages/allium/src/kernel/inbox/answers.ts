@@ -2,8 +2,7 @@
 
 import type { OpenRun } from '../journal/journaled-run.js';
 import { AlliumError, shown } from '../lib/errors.js';
-import { copyOf } from '../lib/event-data.js';
-import { type Flaw, toJson } from '../lib/json-copy.js';
+import { copyOf, type Flaw, toJson } from '../lib/frozen-json.js';
 import { describeIssues } from '../messages/standard-schema.js';
 import type { Plan } from '../protocol/plan.js';
 import type { Decision, Entry, PendingRequest, Posted } from '../protocol/store.js';

@@ -6,7 +6,7 @@ import { judgeMessage } from '../guards/content-guards.js';
 import { judge as judgeTexts, latching, stopFor, toldError } from '../guards/guards.js';
 import { toldBeside } from '../guards/told-beside.js';
 import { AlliumError, shown } from '../lib/errors.js';
-import { isJson } from '../lib/json-copy.js';
+import { isJson } from '../lib/frozen-json.js';
 import { textsOfValue, withTexts } from '../lib/json-texts.js';
 import { checkMessage, misplacedIn, placed } from '../messages/message-input.js';
 import {

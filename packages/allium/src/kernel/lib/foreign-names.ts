@@ -1,9 +1,9 @@
 /**
- * What other libraries (AI SDK, LangChain, Mastra, OpenAI Agents, pi, Strands) call things, and what that is here. Data
- * only: whoever checks names looks an unknown one up before it guesses from the spelling.
+ * What other libraries (AI SDK, LangChain, Mastra, OpenAI Agents, pi, Strands) call things, and what that is here. An
+ * unknown name is looked up here before its spelling is guessed at.
  */
 
-/** By the foreign name without dashes, underscores and capitals: what to write instead. */
+/** What to write instead, by the foreign name without dashes, underscores and capitals. */
 export type Foreign = Readonly<Record<string, string>>;
 
 export function foreignName(table: Foreign, name: string): string | undefined {
@@ -11,176 +11,120 @@ export function foreignName(table: Foreign, name: string): string | undefined {
   return Object.hasOwn(table, flat) ? table[flat] : undefined;
 }
 
-const PROMPT = 'systemPrompt';
-const TURNS = 'limits: { turns: … }';
-const MIDDLEWARE = 'middleware: [ … ]';
-const inSettings = (name: string): string => `settings: { ${name}: … }`;
+/** Lines like `steps maxsteps → turns`. */
+function table(lines: string): Foreign {
+  const entries = lines
+    .trim()
+    .split('\n')
+    .flatMap((line) => {
+      const [names = '', here = ''] = line.trim().split(' → ');
+      return names.split(' ').map((name) => [name, here]);
+    });
+  return Object.fromEntries(entries);
+}
 
 /** Of models, and of what an AI SDK call takes beside its messages. */
-export const FOREIGN_SETTINGS: Foreign = {
-  maxtokens: 'maxOutputTokens',
-  maxcompletiontokens: 'maxOutputTokens',
-  stop: 'stopSequences',
-  topk: 'provider: { <name>: { topK: … } }',
-  provideroptions: 'provider',
-  modelkwargs: 'provider',
-  responseformat: 'responseSchema',
-};
+export const FOREIGN_SETTINGS: Foreign = table(`
+  maxtokens maxcompletiontokens → maxOutputTokens
+  stop → stopSequences
+  topk → provider: { <name>: { topK: … } }
+  provideroptions modelkwargs → provider
+  responseformat → responseSchema
+`);
 
-export const FOREIGN_LIMITS: Foreign = {
-  steps: 'turns',
-  maxsteps: 'turns',
-  maxturns: 'turns',
-  maxiterations: 'turns',
-  maxtoolcalls: 'toolCalls',
-  maxtokens: 'tokens',
-  maxcost: 'costUsd',
-  cost: 'costUsd',
-  budget: 'costUsd',
-  timeout: 'timeoutMs',
-};
+export const FOREIGN_LIMITS: Foreign = table(`
+  steps maxsteps maxturns maxiterations → turns
+  maxtoolcalls → toolCalls
+  maxtokens → tokens
+  maxcost cost budget → costUsd
+  timeout → timeoutMs
+`);
 
-/** What both an agent and a run are asked for elsewhere. */
-const SHARED: Foreign = {
-  maxsteps: TURNS,
-  stopwhen: `${TURNS}, or the hook shouldStopAfterTurn`,
-  maxiterations: TURNS,
-  maxturns: TURNS,
-  recursionlimit: TURNS,
-  timeout: 'limits: { timeoutMs: … }',
-  hooks: MIDDLEWARE,
-  callbacks: `observers, or ${MIDDLEWARE}`,
-  guardrails: `${MIDDLEWARE}, with a guard`,
-};
+/** What other libraries take both for an agent and for a run. */
+const SHARED = `
+  maxsteps maxiterations maxturns recursionlimit → limits: { turns: … }
+  stopwhen → limits: { turns: … }, or the hook shouldStopAfterTurn
+  timeout → limits: { timeoutMs: … }
+  hooks → middleware: [ … ]
+  callbacks → observers, or middleware: [ … ]
+  guardrails → middleware: [ … ], with a guard
+`;
 
-export const FOREIGN_AGENT: Foreign = {
-  ...SHARED,
-  system: PROMPT,
-  instructions: PROMPT,
-  prompt: PROMPT,
-  systemmessage: PROMPT,
-  systeminstruction: PROMPT,
-  systeminstructions: PROMPT,
-  llm: 'model',
-  languagemodel: 'model',
-  temperature: inSettings('temperature'),
-  topp: inSettings('topP'),
-  seed: inSettings('seed'),
-  toolchoice: inSettings('toolChoice'),
-  maxtokens: inSettings('maxOutputTokens'),
-  maxoutputtokens: inSettings('maxOutputTokens'),
-  stopsequences: inSettings('stopSequences'),
-  modelsettings: 'settings',
-  provideroptions: inSettings('provider'),
-  responseformat: 'structuredOutput({ schema }) in middleware',
-  output: 'structuredOutput({ schema }) in middleware',
-  outputtype: 'structuredOutput({ schema }) in middleware',
-  outputschema: 'structuredOutput({ schema }) in middleware',
-  maxretries: 'retry() in middleware',
-  inputguardrails: `${MIDDLEWARE}, with a guard on 'input'`,
-  outputguardrails: `${MIDDLEWARE}, with a guard on 'output'`,
-  inputprocessors: MIDDLEWARE,
-  outputprocessors: MIDDLEWARE,
-  preparestep: `${MIDDLEWARE}, with beforeModel`,
-  checkpointer: 'store',
-  sessionmanager: 'store',
-  memory: 'store, or memoryRecall() in middleware',
-  handoffs: 'tools: [other.asTool( … )], or subagents() in middleware',
-  subagents: 'subagents() in middleware',
-  interrupton: 'approval() in middleware',
-  functions: 'tools',
-  activetools: 'toolSelector() in middleware',
-  id: 'name',
-  initialstate: 'systemPrompt, model and tools as options of their own',
-  getsteeringmessages: 'session.steer( … )',
-  getfollowupmessages: 'session.followUp( … )',
-  conversationmanager: 'historyTruncator() or compaction() in middleware',
-  callbackhandler: 'observers',
-  verbose: 'consoleLogger() in middleware',
-};
+export const FOREIGN_AGENT: Foreign = table(`${SHARED.trim()}
+  system instructions prompt systemmessage systeminstruction systeminstructions → systemPrompt
+  llm languagemodel → model
+  temperature → settings: { temperature: … }
+  topp → settings: { topP: … }
+  seed → settings: { seed: … }
+  toolchoice → settings: { toolChoice: … }
+  maxtokens maxoutputtokens → settings: { maxOutputTokens: … }
+  stopsequences → settings: { stopSequences: … }
+  modelsettings → settings
+  provideroptions → settings: { provider: … }
+  responseformat output outputtype outputschema → structuredOutput({ schema }) in middleware
+  maxretries → retry() in middleware
+  inputguardrails → middleware: [ … ], with a guard on 'input'
+  outputguardrails → middleware: [ … ], with a guard on 'output'
+  inputprocessors outputprocessors → middleware: [ … ]
+  preparestep → middleware: [ … ], with beforeModel
+  checkpointer sessionmanager → store
+  memory → store, or memoryRecall() in middleware
+  handoffs → tools: [other.asTool( … )], or subagents() in middleware
+  subagents → subagents() in middleware
+  interrupton → approval() in middleware
+  functions → tools
+  activetools → toolSelector() in middleware
+  id → name
+  initialstate → systemPrompt, model and tools as options of their own
+  getsteeringmessages → session.steer( … )
+  getfollowupmessages → session.followUp( … )
+  conversationmanager → historyTruncator() or compaction() in middleware
+  callbackhandler → observers
+  verbose → consoleLogger() in middleware
+`);
 
-export const FOREIGN_RUN: Foreign = {
-  ...SHARED,
-  abortsignal: 'signal',
-  threadid: 'agent.session(id).run( … )',
-  sessionid: 'agent.session(id).run( … )',
-  conversationid: 'agent.session(id).run( … )',
-  session: 'agent.session(id).run( … )',
-  thread: 'agent.session(id).run( … )',
-  resourceid: 'tenant',
-  userid: 'tenant',
-  context: 'metadata',
-  configurable: 'metadata',
-  runtimecontext: 'metadata',
-  stream: 'agent.stream( … )',
-  tools: 'new Agent({ tools }), or middleware: [{ tools }]',
-  model: 'new Agent({ model }), or middleware that sets ctx.model',
-  system: 'new Agent({ systemPrompt })',
-  instructions: 'new Agent({ systemPrompt })',
-  temperature: 'new Agent({ settings: { temperature } })',
-  messages: 'the first argument: agent.run(messages)',
-};
+export const FOREIGN_RUN: Foreign = table(`${SHARED.trim()}
+  abortsignal → signal
+  threadid sessionid conversationid session thread → agent.session(id).run( … )
+  resourceid userid → tenant
+  context configurable runtimecontext → metadata
+  stream → agent.stream( … )
+  tools → new Agent({ tools }), or middleware: [{ tools }]
+  model → new Agent({ model }), or middleware that sets ctx.model
+  system instructions → new Agent({ systemPrompt })
+  temperature → new Agent({ settings: { temperature } })
+  messages → the first argument: agent.run(messages)
+`);
 
-export const FOREIGN_TOOL: Foreign = {
-  inputschema: 'input',
-  parameters: 'input',
-  schema: 'input',
-  args: 'input',
-  argsschema: 'input',
-  outputschema: 'what `execute` returns: it needs no schema',
-  handler: 'execute',
-  invoke: 'execute',
-  run: 'execute',
-  func: 'execute',
-  callback: 'execute',
-  id: 'name',
-  needsapproval: 'approval() in the middleware of the agent',
-  requireapproval: 'approval() in the middleware of the agent',
-  returndirect: 'toolResult({ content, terminate: true }) as what `execute` returns',
-  timeout: 'timeoutMs',
-  executionmode: 'sequential: true',
-};
+export const FOREIGN_TOOL: Foreign = table(`
+  inputschema parameters schema args argsschema → input
+  outputschema → what \`execute\` returns: it needs no schema
+  handler invoke run func callback → execute
+  id → name
+  needsapproval requireapproval → approval() in the middleware of the agent
+  returndirect → toolResult({ content, terminate: true }) as what \`execute\` returns
+  timeout → timeoutMs
+  executionmode → sequential: true
+`);
 
 /** Members of a middleware. */
-export const FOREIGN_HOOKS: Foreign = {
-  // LangChain
-  wrapmodelcall: 'wrapModel',
-  wraptoolcall: 'wrapTool',
-  beforeagent: 'beforeRun',
-  afteragent: 'afterRun',
-  stateschema: 'state',
-  contextschema: 'runOptions',
-  // AI SDK
-  wrapgenerate: 'wrapModel',
-  wrapstream: 'wrapModel',
-  transformparams: 'beforeModel',
-  preparestep: 'beforeModel',
-  onstepfinish: 'afterModel',
-  // Mastra
-  processinput: 'acceptMessage',
-  processinputstep: 'transformContext',
-  processoutputstream: 'guard',
-  processoutputresult: 'afterModelResponse',
-  processoutputstep: 'afterModelResponse',
-  // OpenAI Agents
-  onagentstart: 'beforeRun',
-  onagentend: 'afterRun',
-  onllmstart: 'beforeModel',
-  onllmend: 'afterModel',
-  ontoolend: 'afterTool',
-  // pi
-  beforeagentstart: 'beforeRun',
-  // Strands
-  beforeinvocation: 'beforeRun',
-  afterinvocation: 'afterRun',
-  beforemodelcall: 'beforeModel',
-  aftermodelcall: 'afterModel',
-  // Spine and Ravi
-  onrunstart: 'beforeRun',
-  onmodelstart: 'beforeModel',
-  ontoolstart: 'beforeTool',
-  callnext: 'process',
-};
+export const FOREIGN_HOOKS: Foreign = table(`
+  wrapmodelcall wrapgenerate wrapstream → wrapModel
+  wraptoolcall → wrapTool
+  beforeagent onagentstart beforeagentstart beforeinvocation onrunstart → beforeRun
+  afteragent onagentend afterinvocation → afterRun
+  stateschema → state
+  contextschema → runOptions
+  transformparams preparestep onllmstart beforemodelcall onmodelstart → beforeModel
+  onstepfinish onllmend aftermodelcall → afterModel
+  processinput → acceptMessage
+  processinputstep → transformContext
+  processoutputstream → guard
+  processoutputresult processoutputstep → afterModelResponse
+  ontoolend → afterTool
+  ontoolstart → beforeTool
+  callnext → process
+`);
 
 const WRAP = 'Wrap it: fromAiSdk(model) of "@allium/ai-sdk".';
 

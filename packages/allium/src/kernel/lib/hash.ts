@@ -2,56 +2,16 @@
 
 /** JSON in which equal values are equal texts: keys sorted, undefined left out, dates and the like as their own JSON. */
 export function canonical(value: unknown): string {
-  let text = '';
-  const open: Open[] = [];
-  const write = (given: unknown): void => {
-    const item = hasJson(given) ? given.toJSON() : given;
-    if (typeof item === 'string') text += quoted(item);
-    else if (typeof item === 'number' && Number.isFinite(item)) text += item;
-    else if (item === null || typeof item !== 'object') text += JSON.stringify(item) ?? 'null';
-    else {
-      const isList = Array.isArray(item);
-      if (open.length % DEEP === DEEP - 1 && open.some((one) => one.item === item))
-        throw new RangeError('Expected JSON without cycles.');
-      text += isList ? '[' : '{';
-      open.push({
-        item: item as Open['item'],
-        keys: isList ? undefined : sortedKeys(item),
-        at: 0,
-        isFirst: true,
-      });
-    }
-  };
-  write(value);
-  // No recursion: how deep a value is was chosen by whoever wrote it.
-  for (let last = open.at(-1); last; last = open.at(-1)) {
-    const { item, keys } = last;
-    if (last.at === (keys ?? (item as unknown as unknown[])).length) {
-      text += keys ? '}' : ']';
-      open.pop();
-      continue;
-    }
-    const key = keys ? keys[last.at]! : last.at;
-    last.at++;
-    if (keys && item[key] === undefined) continue;
-    if (!last.isFirst) text += ',';
-    last.isFirst = false;
-    if (keys) text += `${quoted(key as string)}:`;
-    write(item[key]);
-  }
-  return text;
+  const item = hasJson(value) ? value.toJSON() : value;
+  if (item === null || typeof item !== 'object') return JSON.stringify(item) ?? 'null';
+  if (Array.isArray(item)) return `[${Array.from(item, canonical).join(',')}]`;
+  const record = item as Readonly<Record<string, unknown>>;
+  const keys = Object.keys(record).filter((key) => record[key] !== undefined);
+  return `{${keys
+    .sort()
+    .map((key) => `${JSON.stringify(key)}:${canonical(record[key])}`)
+    .join(',')}}`;
 }
-
-/** A list or object that is being written. */
-interface Open {
-  readonly item: Readonly<Record<string | number, unknown>>;
-  readonly keys: readonly string[] | undefined;
-  at: number;
-  isFirst: boolean;
-}
-
-/** Every so many levels a value is looked at for cycles. */
-const DEEP = 1000;
 
 function hasJson(value: unknown): value is { toJSON(): unknown } {
   return (
@@ -59,39 +19,12 @@ function hasJson(value: unknown): value is { toJSON(): unknown } {
   );
 }
 
-/** By their codes, characters that need no escapes. */
-const BARE = Array.from({ length: 128 }, (_, code) => /[\w .,:;/+-]/.test(String.fromCharCode(code)));
-
-/** As JSON. Keys and short words are most of what is quoted, and need nothing but quotes. */
-function quoted(text: string): string {
-  return text.length < 40 && isBare(text) ? `"${text}"` : JSON.stringify(text);
-}
-
-/** A regular expression takes longer to begin than most texts take to be read. */
-function isBare(text: string): boolean {
-  for (let i = 0; i < text.length; i++) if (BARE[text.charCodeAt(i)] !== true) return false;
-  return true;
-}
-
-/** Most objects have few keys, for which a real sort costs more than all the rest. */
-function sortedKeys(record: object): readonly string[] {
-  const keys = Object.keys(record);
-  if (keys.length > 8) return keys.sort();
-  for (let i = 1; i < keys.length; i++) {
-    const key = keys[i]!;
-    let at = i;
-    for (; at > 0 && keys[at - 1]! > key; at--) keys[at] = keys[at - 1]!;
-    keys[at] = key;
-  }
-  return keys;
-}
-
 /** A key of 22 characters for a text, the same everywhere. Good against chance, not against attackers: no secret goes into it. */
 export function hash(text: string): string {
   return new Hash().text(text).digest();
 }
 
-/** A hash that can be gone on with, so that what grows at its end is read once. */
+/** A hash that more can be added to, so that a text that grows is read once. */
 export class Hash {
   private a = 0xdeadbeef ^ 0x9e3779b9;
   private b = 0x41c6ce57 ^ 0x9e3779b9;
@@ -119,7 +52,7 @@ export class Hash {
     return this.text(`${value}`);
   }
 
-  /** Goes on with what another hash came to. The same as text never is, for the words are wider than characters. */
+  /** Adds another hash. No text adds the same, because its words are wider than characters. */
   hash({ a, b, c, d }: Hash): this {
     const low = lowOf(a, b);
     this.word(low);
@@ -152,39 +85,15 @@ export class Hash {
   }
 
   digest(): string {
-    return base36(wordOf(this.a, this.b), wordOf(this.c, this.d));
+    return wordOf(this.a, this.b) + wordOf(this.c, this.d);
   }
 }
 
-/** 53 bits. */
-function wordOf(a: number, b: number): number {
+/** 53 bits, in 11 characters. */
+function wordOf(a: number, b: number): string {
   const low = lowOf(a, b);
-  return 4294967296 * (2097151 & highOf(b, low)) + (low >>> 0);
-}
-
-const DIGITS = Uint8Array.from('0123456789abcdefghijklmnopqrstuvwxyz', (digit) => digit.charCodeAt(0));
-const codes = new Array<number>(22).fill(0);
-
-/** Two integers below 2^53, each in 11 digits. `toString(36)` of a large number costs more than all the rest of a hash. */
-function base36(one: number, other: number): string {
-  write(one, 0);
-  write(other, 11);
-  return String.fromCharCode(...codes);
-}
-
-/** From the last digit on, in two halves: integers that are small are several times cheaper to divide. */
-function write(value: number, from: number): void {
-  const upper = Math.floor(value / 36 ** 5);
-  let rest = upper | 0;
-  for (let at = from + 5; at >= from; at--) {
-    codes[at] = DIGITS[rest % 36]!;
-    rest = (rest / 36) | 0;
-  }
-  rest = (value - upper * 36 ** 5) | 0;
-  for (let at = from + 10; at > from + 5; at--) {
-    codes[at] = DIGITS[rest % 36]!;
-    rest = (rest / 36) | 0;
-  }
+  const bits = 4294967296 * (2097151 & highOf(b, low)) + (low >>> 0);
+  return bits.toString(36).padStart(11, '0');
 }
 
 function lowOf(a: number, b: number): number {

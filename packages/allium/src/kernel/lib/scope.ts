@@ -1,67 +1,22 @@
 /**
- * Cancellation as a tree: run → call → attempt. An `AbortController` costs more than a whole turn, so a scope
- * makes one only when somebody reads its signal, and links to its parent only while somebody listens.
+ * Cancellation as a tree: run → call → attempt. An `AbortController` costs more than a whole turn, so a scope makes one
+ * only when somebody reads its signal.
  */
 
 /** Somebody who is told when a scope is aborted. */
-export abstract class Link {
-  /** Where it listens; undefined while it does not. */
-  declare at: Scope | undefined;
-  declare before: Link | undefined;
-  declare after: Link | undefined;
-
-  constructor() {
-    this.at = undefined;
-    this.before = undefined;
-    this.after = undefined;
-  }
-
-  abstract tell(reason: unknown): void;
-}
-
-class Listener extends Link {
-  constructor(private readonly fn: (reason: unknown) => void) {
-    super();
-  }
-
-  tell(reason: unknown): void {
-    this.fn(reason);
-  }
-}
-
-/** Everyone who listens in a tree of scopes, in the order they came. One list: a scope is made for every attempt. */
-class Links {
-  first: Link | undefined = undefined;
-  last: Link | undefined = undefined;
-
-  add(link: Link): void {
-    link.before = this.last;
-    link.after = undefined;
-    if (this.last) this.last.after = link;
-    else this.first = link;
-    this.last = link;
-  }
-
-  remove(link: Link): void {
-    if (link.before) link.before.after = link.after;
-    else this.first = link.after;
-    if (link.after) link.after.before = link.before;
-    else this.last = link.before;
-  }
+export interface Listener {
+  tell(reason: unknown): void;
 }
 
 export class Scope {
-  declare readonly parent: Scope | undefined;
-  declare private readonly links: Links;
-  declare private own: unknown;
-  /** Whoever listens right here, or has ever done so; most scopes have nobody. */
-  declare private ears: { listening: number; controller: AbortController | undefined } | undefined;
+  /** Everyone who listens in this tree of scopes, in the order they came, and where. Most scopes have no listener. */
+  private readonly listeners: Map<Listener, Scope>;
+  private listening = 0;
+  private own: unknown = undefined;
+  private controller: AbortController | undefined = undefined;
 
-  constructor(parent?: Scope) {
-    this.parent = parent;
-    this.links = parent === undefined ? new Links() : parent.links;
-    this.own = undefined;
-    this.ears = undefined;
+  constructor(readonly parent?: Scope) {
+    this.listeners = parent === undefined ? new Map() : parent.listeners;
   }
 
   get aborted(): boolean {
@@ -76,28 +31,20 @@ export class Scope {
   }
 
   get signal(): AbortSignal {
-    this.ears ??= { listening: 0, controller: undefined };
-    if (!this.ears.controller) {
+    if (this.controller === undefined) {
       const controller = new AbortController();
-      this.ears.controller = controller;
-      if (this.aborted) controller.abort(this.reason);
-      else this.onAbort((reason) => controller.abort(reason));
+      this.controller = controller;
+      this.onAbort((reason) => controller.abort(reason));
     }
-    return this.ears.controller.signal;
+    return this.controller.signal;
   }
 
-  /** Tells everyone in here and further in, in the order they came; whoever is taken back meanwhile is not told. */
+  /** Tells everyone in here and further in, in the order they came. Those taken back meanwhile are not told. */
   abort(reason: unknown): void {
     if (this.aborted) return;
     this.own = reason;
-    const inside: Link[] = [];
-    for (let link = this.links.first; link !== undefined; link = link.after)
-      if (link.at!.isWithin(this)) inside.push(link);
-    for (const link of inside) {
-      if (link.at === undefined) continue;
-      link.at.remove(link);
-      link.tell(reason);
-    }
+    const inside = [...this.listeners].filter(([, at]) => at.isWithin(this));
+    for (const [listener, at] of inside) if (at.remove(listener)) listener.tell(reason);
   }
 
   /** Calls `fn` once when the scope is aborted; at once if it already is. Returns what takes it back. */
@@ -107,36 +54,31 @@ export class Scope {
       fn(reason);
       return nothing;
     }
-    const listener = new Listener(fn);
+    const listener = { tell: fn };
     this.add(listener);
     return () => this.remove(listener);
   }
 
-  /** Whatever it guarded has ended: of those who listen here nobody will be told of a later abort. */
+  /** What it guarded has ended: nobody who listens here is told of a later abort. */
   close(): void {
-    if (this.ears !== undefined) this.deafen(this.ears);
-  }
-
-  private deafen({ listening }: { readonly listening: number }): void {
     // Once it is aborted, everyone on the list is told, even if the first to hear of it closes the scope.
-    if (listening === 0 || this.aborted) return;
-    for (let link = this.links.first; link !== undefined; link = link.after) this.remove(link);
+    if (this.listening === 0 || this.aborted) return;
+    for (const listener of this.listeners.keys()) this.remove(listener);
   }
 
-  /** Lists somebody to be told. The scope must not be aborted. */
-  add(link: Link): void {
-    if (link.at !== undefined) return;
-    link.at = this;
-    this.ears ??= { listening: 0, controller: undefined };
-    this.ears.listening++;
-    this.links.add(link);
+  /** The scope must not be aborted. */
+  add(listener: Listener): void {
+    if (this.listeners.has(listener)) return;
+    this.listeners.set(listener, this);
+    this.listening++;
   }
 
-  remove(link: Link): void {
-    if (link.at !== this) return;
-    link.at = undefined;
-    this.ears!.listening--;
-    this.links.remove(link);
+  /** Says whether it was listening here. */
+  remove(listener: Listener): boolean {
+    if (this.listeners.get(listener) !== this) return false;
+    this.listeners.delete(listener);
+    this.listening--;
+    return true;
   }
 
   isWithin(scope: Scope): boolean {
@@ -146,33 +88,21 @@ export class Scope {
 }
 
 /**
- * What carries a signal to a model that may want it: it is aborted with the scope, or alone. A property of the object
- * itself, so that `{ ...options }` has it; made when somebody reads it.
+ * Carries a signal to a model, which is aborted with the scope or alone. It is made when the model reads it, and is a
+ * property of the object itself, so that `{ ...options }` has it.
  */
 export class SignalCarrier {
   declare readonly signal: AbortSignal;
-  #scope: Scope;
   #controller: AbortController | undefined = undefined;
+
+  readonly #scope: Scope;
 
   constructor(scope: Scope) {
     this.#scope = scope;
-    Object.defineProperty(this, 'signal', SignalCarrier.#signal);
+    Object.defineProperty(this, 'signal', { get: () => this.#made().signal, enumerable: true });
   }
 
-  /** One for this scope. An earlier one whose signal nobody wanted is used again: making one costs as much as a layer. */
-  static of(scope: Scope, earlier: SignalCarrier | undefined): SignalCarrier {
-    if (earlier === undefined || earlier.isTaken(scope)) return new SignalCarrier(scope);
-    earlier.#scope = scope;
-    return earlier;
-  }
-
-  /** Has a model a signal of it that is of no use for another call? */
-  private isTaken(scope: Scope): boolean {
-    const controller = this.#controller;
-    return controller !== undefined && (this.#scope !== scope || controller.signal.aborted);
-  }
-
-  /** This call only: the scope goes on. */
+  /** Aborts this call only: the scope goes on. */
   abort(reason: unknown): void {
     this.#made().abort(reason);
   }
@@ -185,75 +115,46 @@ export class SignalCarrier {
     }
     return this.#controller;
   }
-
-  static readonly #signal: PropertyDescriptor = {
-    get(this: SignalCarrier) {
-      let carrier: SignalCarrier = this;
-      // Somebody may have made an object that inherits from it.
-      while (!(#scope in carrier)) carrier = Object.getPrototypeOf(carrier);
-      return carrier.#made().signal;
-    },
-    enumerable: true,
-  };
-}
-
-/** Settles like `promise`, or rejects with the scope's reason as soon as it aborts; what comes later is dropped. */
-export function untilAborted<T>(promise: PromiseLike<T>, scope: Scope): Promise<T> {
-  return new Promise((resolve, reject) => new Wait(promise, scope, resolve, reject, undefined, 0));
 }
 
 type SetTimer = (fn: () => void, ms: number) => () => void;
 
+/** Settles like `promise`, or rejects with the scope's reason as soon as it aborts; what comes later is dropped. */
+export function untilAborted<T>(promise: PromiseLike<T>, scope: Scope): Promise<T> {
+  return supervised(promise, scope);
+}
+
 /**
- * Like `untilAborted`, but gives the work a moment to wind down by itself: its own cleanup usually settles it at
- * once, and only code that ignores its signal is left behind.
+ * Like `untilAborted`, but gives the work `graceMs` to wind down by itself: its own cleanup usually settles it at once,
+ * and only code that ignores its signal is left behind.
  */
 export function supervised<T>(
   promise: PromiseLike<T>,
   scope: Scope,
-  setTimer: SetTimer,
-  graceMs: number,
+  setTimer?: SetTimer,
+  graceMs = 0,
 ): Promise<T> {
-  return new Promise((resolve, reject) => new Wait(promise, scope, resolve, reject, setTimer, graceMs));
-}
-
-/** Somebody waits for work in a scope. */
-class Wait<T> extends Link {
-  private cancel: (() => void) | undefined = undefined;
-
-  constructor(
-    promise: PromiseLike<T>,
-    private readonly scope: Scope,
-    resolve: (value: T) => void,
-    private readonly reject: (error: unknown) => void,
-    private readonly setTimer: SetTimer | undefined,
-    private readonly graceMs: number,
-  ) {
-    super();
-    const { reason } = scope;
-    if (reason === undefined) scope.add(this);
-    else this.tell(reason);
+  return new Promise((resolve, reject) => {
+    let cancel: (() => void) | undefined;
+    const off = scope.onAbort((reason) => {
+      if (setTimer === undefined) reject(reason);
+      else cancel = setTimer(() => reject(reason), graceMs);
+    });
+    const over = (): void => {
+      off();
+      cancel?.();
+    };
     promise.then(
       (value) => {
-        this.over();
+        over();
         resolve(value);
       },
       (error) => {
-        this.over();
+        over();
         reject(error);
       },
     );
-  }
-
-  tell(reason: unknown): void {
-    if (this.setTimer === undefined) this.reject(reason);
-    else this.cancel = this.setTimer(() => this.reject(reason), this.graceMs);
-  }
-
-  private over(): void {
-    this.scope.remove(this);
-    this.cancel?.();
-  }
+  });
 }
 
 function nothing(): void {}

@@ -1,6 +1,6 @@
 /** Whatever callers hand in as messages, checked once at the edge. */
 import { AlliumError, messageOf, shown } from '../lib/errors.js';
-import { type Flaw, toJson, unwritable } from '../lib/json-copy.js';
+import { type Flaw, toJson, unwritable } from '../lib/frozen-json.js';
 import {
   type AssistantMessage,
   deepFreeze,

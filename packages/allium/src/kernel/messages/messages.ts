@@ -1,6 +1,6 @@
 /** Messages: what people, models and tools said. Frozen once they are in a history. */
 import { AlliumError, shown } from '../lib/errors.js';
-import { isPlain } from '../lib/json-copy.js';
+import { isPlain } from '../lib/frozen-json.js';
 import * as kinds from '../lib/kinds.js';
 import { checkFields } from '../lib/shapes.js';
 

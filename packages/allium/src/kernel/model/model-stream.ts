@@ -3,7 +3,7 @@
 import type { ModelTime } from '../context/seam-call.js';
 import { type Clock, monotonic, soon, systemClock } from '../lib/clock.js';
 import { AlliumError, isThenable, shown } from '../lib/errors.js';
-import { Link, type Scope, SignalCarrier } from '../lib/scope.js';
+import { type Listener, type Scope, SignalCarrier } from '../lib/scope.js';
 import { type Model, type ModelPart, type ModelRequest, modelName } from '../messages/model.js';
 import type { ModelRun } from './model-run.js';
 import { StallWatch } from './stalls.js';
@@ -21,7 +21,7 @@ const LOOK_EVERY = 32;
  * its signal. One of `done` and `failed` is called, once. Callbacks instead of an async function: this runs for every
  * part of every stream.
  */
-export abstract class Reading extends Link {
+export abstract class Reading implements Listener {
   private open = false;
   /** `finish` has come: the stream only has to end. */
   private finished = false;
@@ -67,7 +67,7 @@ export abstract class Reading extends Link {
     this.consumer = consumer;
     this.finished = false;
     this.parts = 0;
-    this.carrier = SignalCarrier.of(scope, this.carrier);
+    this.carrier = new SignalCarrier(scope);
     this.iterator = iteratorOf(model.stream(request, this.carrier), model);
     this.open = true;
     if (scope.aborted) this.tell(scope.reason);

@@ -1,6 +1,6 @@
 /** What each decision hook may return beside nothing: in words, and as a check. */
 import { AlliumError, isRecord, shown } from '../lib/errors.js';
-import { unwritable } from '../lib/json-copy.js';
+import { unwritable } from '../lib/frozen-json.js';
 import * as kinds from '../lib/kinds.js';
 import { isOf, type Kind } from '../lib/shapes.js';
 import { lackOf, lackOfMessages } from '../messages/message-input.js';

@@ -14,7 +14,7 @@ import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { Cells } from '../context/cells.js';
-import { toJson } from '../lib/json-copy.js';
+import { toJson } from '../lib/frozen-json.js';
 import type { StoredCell } from './state.js';
 
 const counter = (scope: 'call' | 'run' | 'session' = 'session') =>

@@ -1,6 +1,6 @@
 /** Typed cells of state that middleware own. Durable ones are journaled with the fact they belong to, live ones never. */
 import { invalidOption } from '../lib/errors.js';
-import { type JsonOnly, toJson } from '../lib/json-copy.js';
+import { type JsonOnly, toJson } from '../lib/frozen-json.js';
 import * as kinds from '../lib/kinds.js';
 import { checkFields, type Fields } from '../lib/shapes.js';
 

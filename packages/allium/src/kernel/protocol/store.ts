@@ -1,5 +1,5 @@
 /** The one persistence port: a journal of entries per session, and an inbox any process may write to. */
-import { unwritable } from '../lib/json-copy.js';
+import { unwritable } from '../lib/frozen-json.js';
 import * as kinds from '../lib/kinds.js';
 import { isOf, type Kind } from '../lib/shapes.js';
 import type { Message, ToolMessage, Usage } from '../messages/messages.js';

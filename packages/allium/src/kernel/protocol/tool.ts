@@ -1,9 +1,8 @@
 /** Tools: what a model may call. */
 
 import { AlliumError, invalidOption, shown } from '../lib/errors.js';
-import { copyOf } from '../lib/event-data.js';
 import { FOREIGN_TOOL } from '../lib/foreign-names.js';
-import { isFrozenJson, isPlain, kindOf, ownJson, unwritable } from '../lib/json-copy.js';
+import { copyOf, isFrozenJson, isPlain, kindOf, ownJson, unwritable } from '../lib/frozen-json.js';
 import * as kinds from '../lib/kinds.js';
 import { checkFields, checkKeys, type Fields, isOf, type Kind, wrongFieldValue } from '../lib/shapes.js';
 import { deepFreeze, type ToolContent } from '../messages/messages.js';

@@ -5,7 +5,7 @@ import type { CallVerdict } from '../context/run-port.js';
 import { judgeArguments } from '../guards/call-verdicts.js';
 import { originalArguments } from '../guards/restore.js';
 import { AlliumError, isRecord, isThenable, messageOf, shown } from '../lib/errors.js';
-import { copyOf } from '../lib/event-data.js';
+import { copyOf } from '../lib/frozen-json.js';
 import { callHash, canonical, hash } from '../lib/hash.js';
 import { untilAborted } from '../lib/scope.js';
 import { deepFreeze } from '../messages/messages.js';

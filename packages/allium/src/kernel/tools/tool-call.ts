@@ -12,7 +12,7 @@ import { BY_GUARDS } from '../guards/call-verdicts.js';
 import { judgeUpdate } from '../guards/content-guards.js';
 import { toldError } from '../guards/guards.js';
 import { AlliumError, codeOf, messageOf } from '../lib/errors.js';
-import { eventData } from '../lib/event-data.js';
+import { eventData } from '../lib/frozen-json.js';
 import { hash } from '../lib/hash.js';
 import { Scope } from '../lib/scope.js';
 import type { AssistantMessage, ToolCall, ToolContent, ToolMessage } from '../messages/messages.js';

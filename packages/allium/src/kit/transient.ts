@@ -1,5 +1,5 @@
 /** Is an error worth another try? Decided on the error itself and what caused it, not on its message. */
-import { isControl } from './signals.js';
+import { isControl } from '../kernel/protocol/signals.js';
 
 /** Statuses below 500 that pass by themselves; every 5xx does, 529 (overloaded) included. */
 const STATUSES = new Set([408, 409, 425, 429]);

@@ -155,3 +155,33 @@ export function kindOf(value: object): string {
     typeof own === 'string' && own !== '' ? own : Object.prototype.toString.call(value).slice(8, -1);
   return name === 'Object' ? 'an object of a class' : `${/^[AEIOU]/.test(name) ? 'an' : 'a'} ${name}`;
 }
+
+// ── Copies that are not frozen ───────────────────────────────────────────────────────────────────────────────
+
+/**
+ * A copy of plain objects and lists, all the way down. Instances of classes are shared: only their makers know how to
+ * copy them. So is JSON that nobody can change.
+ */
+export function eventData<T>(value: T): T {
+  return isFrozenJson(value) ? value : copyOf(value);
+}
+
+/** Such a copy in any case, to be changed at will. */
+export function copyOf<T>(value: T): T {
+  const copies = new Map<object, unknown>();
+  const made: Record<string, unknown>[] = [];
+  const copied = (item: unknown): unknown => {
+    if (typeof item !== 'object' || item === null) return item;
+    if (!Array.isArray(item) && !isPlain(item)) return item;
+    const known = copies.get(item);
+    if (known !== undefined) return known;
+    const copy = (Array.isArray(item) ? [...item] : { ...item }) as Record<string, unknown>;
+    copies.set(item, copy);
+    made.push(copy);
+    return copy;
+  };
+  const copy = copied(value);
+  // The list grows while it is gone through: no recursion, however deep the value is.
+  for (const one of made) for (const key in one) one[key] = copied(one[key]);
+  return copy as T;
+}

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Fifo } from './fifo.js';
+import { RingQueue } from './ring-queue.js';
 
-describe('Fifo', () => {
+describe('RingQueue', () => {
   it('gives back what was put in, in order, like an array', () => {
     fc.assert(
       fc.property(fc.array(fc.option(fc.integer()), { maxLength: 300 }), (steps) => {
-        const fifo = new Fifo<number>();
+        const fifo = new RingQueue<number>();
         const array: number[] = [];
         for (const step of steps) {
           if (step === null) expect(fifo.shift()).toBe(array.shift());
@@ -23,7 +23,7 @@ describe('Fifo', () => {
   });
 
   it('is empty after clear()', () => {
-    const fifo = new Fifo<number>();
+    const fifo = new RingQueue<number>();
     for (let i = 0; i < 100; i++) fifo.push(i);
     fifo.clear();
     expect([fifo.length, fifo.shift()]).toEqual([0, undefined]);

@@ -1,5 +1,5 @@
 /** A queue whose two ends cost the same however long it is: `Array.shift` moves everything that stays. */
-export class Fifo<T> {
+export class RingQueue<T> {
   private items: (T | undefined)[] = new Array(16).fill(undefined);
   private head = 0;
   private size = 0;
