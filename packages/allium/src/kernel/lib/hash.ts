@@ -2,15 +2,52 @@
 
 /** JSON in which equal values are equal texts: keys sorted, undefined left out, dates and the like as their own JSON. */
 export function canonical(value: unknown): string {
-  const item = hasJson(value) ? value.toJSON() : value;
-  if (item === null || typeof item !== 'object') return JSON.stringify(item) ?? 'null';
-  if (Array.isArray(item)) return `[${Array.from(item, canonical).join(',')}]`;
-  const record = item as Readonly<Record<string, unknown>>;
+  let text = '';
+  const above: object[] = [];
+  // A stack and no recursion, because a value may be nested deeper than calls can be.
+  const rest: Piece[] = [{ text: '', value }];
+  for (let piece = rest.pop(); piece; piece = rest.pop()) {
+    text += piece.text;
+    if (piece.ends) {
+      above.pop();
+      continue;
+    }
+    const item = hasJson(piece.value) ? piece.value.toJSON() : piece.value;
+    if (item === null || typeof item !== 'object') {
+      text += JSON.stringify(item) ?? 'null';
+      continue;
+    }
+    if (above.length % DEEP === DEEP - 1 && above.includes(item))
+      throw new RangeError('Expected JSON without cycles.');
+    above.push(item);
+    const isList = Array.isArray(item);
+    text += isList ? '[' : '{';
+    rest.push({ text: isList ? ']' : '}', ends: true });
+    const inside = isList ? piecesOf(item) : fieldsOf(item as Record<string, unknown>);
+    for (const one of inside.reverse()) rest.push(one);
+  }
+  return text;
+}
+
+/** What is still to be written: a text and a value after it, or the end of a list or object. */
+interface Piece {
+  readonly text: string;
+  readonly value?: unknown;
+  readonly ends?: boolean;
+}
+
+/** Every so many levels a value is looked at for cycles. */
+const DEEP = 1000;
+
+function piecesOf(list: readonly unknown[]): Piece[] {
+  return Array.from(list, (value, i) => ({ text: i > 0 ? ',' : '', value }));
+}
+
+function fieldsOf(record: Readonly<Record<string, unknown>>): Piece[] {
   const keys = Object.keys(record).filter((key) => record[key] !== undefined);
-  return `{${keys
+  return keys
     .sort()
-    .map((key) => `${JSON.stringify(key)}:${canonical(record[key])}`)
-    .join(',')}}`;
+    .map((key, i) => ({ text: `${i > 0 ? ',' : ''}${JSON.stringify(key)}:`, value: record[key] }));
 }
 
 function hasJson(value: unknown): value is { toJSON(): unknown } {
