@@ -1,5 +1,7 @@
 /** Every language model of the AI SDK as a model of an Allium agent. */
+export { type AiSdkTool, fromAiSdkTools } from './ai-sdk-tools.js';
 export { type FromAiSdkOptions, fromAiSdk } from './from-ai-sdk.js';
+export { fromLangChainTools, type LangChainTool } from './langchain-tools.js';
 export type {
   AiSdkLanguageModel,
   AiSdkProviderTool,
@@ -14,3 +16,9 @@ export {
 } from './model-strings.js';
 export type { AiSdkMetadata, CallMetadata } from './part-mapper.js';
 export type { ProviderOptions } from './provider-options.js';
+export {
+  type AiSdkMiddleware,
+  asLanguageModelMiddleware,
+  type ToAiSdkOptions,
+  toAiSdk,
+} from './to-ai-sdk.js';

@@ -1,0 +1,174 @@
+import { jsonSchema, tool } from 'ai';
+import { Agent, textOf } from 'allium';
+import { scriptedModel, text, toolCalls } from 'allium/testing';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { type AiSdkTool, fromAiSdkTools, fromLangChainTools } from './index.js';
+
+function agentWith(tools: Record<string, AiSdkTool>, ...calls: { name: string; args?: object }[]) {
+  const named = calls.map(({ name, args = {} }, i) => ({ name, args, id: `c${i}` }));
+  const model = scriptedModel([toolCalls(...named), text('done')], { repeat: true });
+  return { model, agent: new Agent({ model, middleware: [fromAiSdkTools(tools)] }) };
+}
+
+const weather = tool({
+  description: 'The weather of a city.',
+  inputSchema: z.object({ city: z.string(), days: z.number().default(1) }),
+  execute: ({ city, days }, { toolCallId, abortSignal, messages }) =>
+    `${city} ${days} ${toolCallId} ${abortSignal?.aborted} ${messages.length}`,
+});
+
+describe('fromAiSdkTools()', () => {
+  it('runs a tool with its own schema and options', async () => {
+    const { agent, model } = agentWith(
+      { weather },
+      { name: 'weather', args: { city: 'Rome' } },
+      { name: 'weather', args: { city: 5 } },
+    );
+    const { messages } = await agent.run('go');
+    expect(textOf(messages[2]!)).toBe('Rome 1 c0 false 2');
+    expect(messages[3]).toMatchObject({ isError: true });
+    expect(model.requests[0]!.tools[0]).toMatchObject({
+      name: 'weather',
+      inputSchema: { required: ['city'] },
+    });
+  });
+
+  it('takes schemas that jsonSchema() made, with and without a check', async () => {
+    const checked = tool({
+      inputSchema: jsonSchema<{ n: number }>(
+        { type: 'object', properties: { n: { type: 'number' } } },
+        {
+          validate: (value) =>
+            (value as { n: number }).n > 0
+              ? { success: true, value: value as never }
+              : { success: false, error: new Error('n must be positive') },
+        },
+      ),
+      execute: ({ n }) => ({ twice: 2 * n }),
+    });
+    const { agent } = agentWith(
+      { checked },
+      { name: 'checked', args: { n: 2 } },
+      { name: 'checked', args: { n: -2 } },
+    );
+    const { messages } = await agent.run('go');
+    expect(messages.slice(2, 4)).toMatchObject([
+      { content: [{ text: '{"twice":4}' }], details: { twice: 4 } },
+      { isError: true, content: [{ text: expect.stringContaining('n must be positive') }] },
+    ]);
+  });
+
+  it('asks before a call that needs approval, bound to its arguments', async () => {
+    let paid = 0;
+    const pay = tool({
+      inputSchema: z.object({ amount: z.number() }),
+      needsApproval: ({ amount }: { amount: number }) => amount > 10,
+      execute: ({ amount }) => {
+        paid += amount;
+        return 'paid';
+      },
+    });
+    const { agent } = agentWith({ pay }, { name: 'pay', args: { amount: 50 } });
+    const session = agent.session('s');
+    const { status, pending } = await session.run('go');
+    expect(status).toBe('suspended');
+    expect(paid).toBe(0);
+    await session.resume({ answers: { [pending[0]!.id]: { type: 'approve' } } });
+    expect(paid).toBe(50);
+    const small = agentWith({ pay }, { name: 'pay', args: { amount: 5 } });
+    expect((await small.agent.run('go')).status).toBe('done');
+    expect(paid).toBe(55);
+  });
+
+  it('shows what a generator yields, and takes the last of it', async () => {
+    const count = tool({
+      inputSchema: z.object({}),
+      async *execute() {
+        yield 'one';
+        yield 'two';
+        yield 'three';
+      },
+    });
+    const { agent } = agentWith({ count }, { name: 'count' });
+    const updates: unknown[] = [];
+    const stream = agent.stream('go');
+    for await (const event of stream) if (event.type === 'tool_execution_update') updates.push(event.update);
+    expect(updates).toEqual([[{ type: 'text', text: 'one' }], [{ type: 'text', text: 'two' }]]);
+    expect(textOf((await stream.result).messages[2]!)).toBe('three');
+  });
+
+  it('lets toModelOutput say what the model reads', async () => {
+    const shot = tool({
+      inputSchema: z.object({}),
+      execute: () => ({ png: 'iVBORw0KGgo=' }),
+      toModelOutput: ({ output }) => ({
+        type: 'content',
+        value: [
+          { type: 'text', text: 'Here it is.' },
+          { type: 'image-data', data: output.png, mediaType: 'image/png' },
+        ],
+      }),
+    });
+    const { agent } = agentWith({ shot }, { name: 'shot' });
+    expect((await agent.run('go')).messages[2]).toMatchObject({
+      content: [
+        { type: 'text', text: 'Here it is.' },
+        { type: 'image', data: 'iVBORw0KGgo=', mimeType: 'image/png' },
+      ],
+      details: { png: 'iVBORw0KGgo=' },
+    });
+  });
+
+  it('refuses what it cannot run', () => {
+    expect(() => fromAiSdkTools([] as never)).toThrow(
+      'Expected `tools` to be an object with tools of the AI SDK by name',
+    );
+    expect(() => fromAiSdkTools({ x: { inputSchema: z.object({}) } })).toThrow(
+      'Expected `tools.x` to be a tool with `execute`',
+    );
+    expect(() => fromAiSdkTools({ x: { inputSchema: 5, execute: () => '' } })).toThrow('JSON Schema');
+  });
+});
+
+describe('fromLangChainTools()', () => {
+  // The shape of what `tool()` of @langchain/core makes.
+  const langChain = (name: string, schema: unknown, invoke: (input: never) => unknown) => ({
+    name,
+    description: 'Does it.',
+    schema,
+    invoke,
+  });
+
+  it('runs them, with schemas of zod and of JSON', async () => {
+    const tools = fromLangChainTools([
+      langChain('add', z.object({ a: z.number() }), ({ a }: { a: number }) => a + 1),
+      langChain(
+        'say',
+        { type: 'object', properties: { word: { type: 'string' } } },
+        ({ word }: { word: string }) => word,
+      ),
+      langChain('look', z.object({}), () => ({
+        content: [{ type: 'text', text: 'seen' }],
+        artifact: { x: 1 },
+        status: 'success',
+      })),
+    ]);
+    const calls = [
+      { name: 'add', args: { a: 1 }, id: 'a' },
+      { name: 'say', args: { word: 'hi' }, id: 'b' },
+      { name: 'look', args: {}, id: 'c' },
+    ];
+    const model = scriptedModel([toolCalls(...calls), text('done')]);
+    const { messages } = await new Agent({ model, tools }).run('go');
+    expect(messages.slice(2, 5).map(textOf)).toEqual(['2', 'hi', 'seen']);
+    expect(messages[4]).toMatchObject({ details: { x: 1 } });
+  });
+
+  it('refuses what is none', () => {
+    expect(() => fromLangChainTools([{} as never])).toThrow('Expected `tools[0]` to be a tool of LangChain');
+    expect(() => fromLangChainTools([langChain('x', 5, () => '') as never])).toThrow(
+      'Expected `tools[0].schema`',
+    );
+  });
+});

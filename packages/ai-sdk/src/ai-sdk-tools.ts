@@ -1,0 +1,153 @@
+/** Tools of the AI SDK, made with its `tool()`, for an agent. */
+
+import {
+  type Middleware,
+  type StandardSchema,
+  type Tool,
+  type ToolContext,
+  type ToolResult,
+  tool,
+  toolResult,
+} from 'allium';
+import { describeValue, invalidOption, isRecord, isStandardSchema } from 'allium/kit';
+import { outputContent } from './from-prompt.js';
+import { isObject, jsonCopy, type Loose } from './language-model.js';
+import { toPrompt } from './prompt.js';
+
+// biome-ignore lint/suspicious/noExplicitAny: each tool has types of its own.
+type Any = any;
+
+/** The part of a tool of the AI SDK that is used. Any object of this shape will do. */
+export interface AiSdkTool {
+  readonly description?: string | undefined;
+  /** A schema of zod, valibot or arktype, or what `jsonSchema()` of the AI SDK makes. */
+  readonly inputSchema?: unknown;
+  readonly execute?: ((input: Any, options: Any) => unknown) | undefined;
+  readonly needsApproval?:
+    | boolean
+    | ((input: Any, options: Any) => boolean | PromiseLike<boolean>)
+    | undefined;
+  readonly toModelOutput?: ((given: Any) => unknown) | undefined;
+}
+
+/**
+ * A middleware that brings tools of the AI SDK. Tools that need approval ask before they run, results that are generators
+ * show what they yield and end with the last of it, and `toModelOutput` says what the model reads.
+ *
+ * @example
+ * const agent = new Agent({ model, middleware: [fromAiSdkTools({ weather, search })] });
+ */
+export function fromAiSdkTools(tools: Readonly<Record<string, AiSdkTool>>): Middleware {
+  if (!isRecord(tools)) throw invalidOption('tools', 'an object with tools of the AI SDK by name', tools);
+  const made = Object.entries(tools).map(([name, given]) => asTool(name, given));
+  const asking = Object.entries(tools).filter(([, { needsApproval }]) => needsApproval);
+  return {
+    name: 'ai-sdk-tools',
+    tools: made,
+    ...(asking.length > 0 && {
+      suspends: true,
+      traits: ['protects'],
+      async beforeToolCall(ctx: ToolContext) {
+        const name = ctx.tool?.name ?? '';
+        const needs = Object.hasOwn(tools, name) ? tools[name]!.needsApproval : undefined;
+        const asks = typeof needs === 'function' ? await needs(ctx.args, optionsOf(ctx)) : needs;
+        return asks ? { ask: { title: `May "${name}" be called?` } } : undefined;
+      },
+    }),
+  };
+}
+
+function asTool(name: string, given: AiSdkTool): Tool {
+  const fail = (what: string, value: unknown) => invalidOption(`tools.${name}`, what, value);
+  if (typeof given !== 'object' || given === null) throw fail('a tool of the AI SDK', given);
+  const { execute, description = '', toModelOutput } = given;
+  if (typeof execute !== 'function')
+    throw fail(
+      'a tool with `execute`: one that the provider runs goes to fromAiSdk({ providerTools })',
+      describeValue(given),
+    );
+  return tool({
+    name,
+    description,
+    input: inputOf(given.inputSchema, fail),
+    execute: async (args, ctx) =>
+      resultOf(await settled(execute(args, optionsOf(ctx)), ctx), args, ctx, toModelOutput),
+  });
+}
+
+function optionsOf(ctx: ToolContext): Loose {
+  return {
+    toolCallId: ctx.toolCall.id,
+    abortSignal: ctx.signal,
+    // Made when a tool asks for it: few do.
+    get messages() {
+      return toPrompt('', ctx.history, { version: 'v3', provider: '', keys: new Set() });
+    },
+  };
+}
+
+function inputOf(schema: unknown, fail: (what: string, value: unknown) => Error): StandardSchema<Loose> {
+  const found = typeof schema === 'function' && !isStandardSchema(schema) ? schema() : (schema ?? EMPTY);
+  if (isStandardSchema(found)) {
+    const made = found as StandardSchema<Loose>;
+    if (made['~standard'].jsonSchema) return made;
+  }
+  const { jsonSchema, validate } = (isObject(found) ? found : {}) as {
+    jsonSchema?: unknown;
+    validate?: unknown;
+  };
+  if (!isObject(jsonSchema)) throw fail('a tool whose `inputSchema` has a JSON Schema', schema);
+  type Checked = { success: true; value: Loose } | { success: false; error: Error };
+  return {
+    '~standard': {
+      version: 1,
+      vendor: 'ai-sdk',
+      jsonSchema: { input: () => ({ ...jsonSchema }) },
+      async validate(value) {
+        // Without one the AI SDK takes everything, too.
+        if (typeof validate !== 'function') return { value: value as Loose };
+        const checked = (await validate(value)) as Checked;
+        return checked.success ? { value: checked.value } : { issues: [{ message: checked.error.message }] };
+      },
+    },
+  };
+}
+
+const EMPTY = { jsonSchema: { type: 'object', properties: {} } };
+
+/** A generator shows what it yields; the last is the result. */
+async function settled(output: unknown, ctx: ToolContext): Promise<unknown> {
+  if (!isObject(output) || typeof output[Symbol.asyncIterator as never] !== 'function') return output;
+  let last: unknown;
+  let some = false;
+  for await (const value of output as unknown as AsyncIterable<unknown>) {
+    if (some) await ctx.update(textOf(last), jsonCopy(last));
+    last = value;
+    some = true;
+  }
+  return last;
+}
+
+async function resultOf(
+  output: unknown,
+  input: unknown,
+  ctx: ToolContext,
+  toModelOutput: AiSdkTool['toModelOutput'],
+): Promise<ToolResult> {
+  const details = output === undefined ? {} : { details: jsonCopy(output) };
+  if (!toModelOutput) return toolResult({ content: textOf(output), ...(isObject(output) && details) });
+  // The AI SDK 5 hands over the output alone, 6 and 7 an object with it: an object that is both serves all.
+  const given = { toolCallId: ctx.toolCall.id, input, output };
+  const told = await toModelOutput(given);
+  const { type } = (isObject(told) ? told : {}) as Loose;
+  const isError = type === 'error-text' || type === 'error-json';
+  return toolResult({
+    content: outputContent(isObject(told) ? told : { type: 'text', value: told }),
+    isError,
+    ...details,
+  });
+}
+
+function textOf(output: unknown): string {
+  return typeof output === 'string' ? output : (JSON.stringify(output) ?? '(no output)');
+}

@@ -1,0 +1,222 @@
+import { generateText, simulateReadableStream, stepCountIs, streamText, tool, wrapLanguageModel } from 'ai';
+import { MockLanguageModelV3 } from 'ai/test';
+import { defineMiddleware, defineState, type Middleware, window } from 'allium';
+import { cache } from 'allium/middleware/cache';
+import { retry } from 'allium/middleware/retry';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { asLanguageModelMiddleware, toAiSdk } from './index.js';
+
+const usage = {
+  inputTokens: { total: 10, noCache: 10, cacheRead: 0, cacheWrite: 0 },
+  outputTokens: { total: 5, text: 5, reasoning: 0 },
+};
+const finish = (unified: 'stop' | 'tool-calls' = 'stop') => ({
+  type: 'finish',
+  finishReason: { unified, raw: unified },
+  usage,
+});
+const said = (...pieces: string[]) => [
+  { type: 'stream-start', warnings: [] },
+  { type: 'text-start', id: 't' },
+  ...pieces.map((delta) => ({ type: 'text-delta', id: 't', delta })),
+  { type: 'text-end', id: 't' },
+  finish(),
+];
+const asks = (toolName: string, input: object) => [
+  { type: 'stream-start', warnings: [] },
+  { type: 'tool-call', toolCallId: 'c1', toolName, input: JSON.stringify(input) },
+  finish('tool-calls'),
+];
+
+/** A model that streams these answers one after the other; an error is thrown. */
+function fake(...answers: (object[] | Error)[]) {
+  let next = 0;
+  const model = new MockLanguageModelV3({
+    provider: 'fake',
+    modelId: 'fake-1',
+    doStream: async () => {
+      const answer = answers[Math.min(next++, answers.length - 1)]!;
+      if (answer instanceof Error) throw answer;
+      return {
+        stream: simulateReadableStream({
+          chunks: answer as never[],
+          initialDelayInMs: null,
+          chunkDelayInMs: null,
+        }),
+      };
+    },
+  });
+  return model;
+}
+
+const noKeys: Middleware = {
+  name: 'no-keys',
+  guard: {
+    on: ['output', 'input'],
+    hold: window(32),
+    find: (text) =>
+      [...text.matchAll(/sk-\w{1,28}/g)].map((m) => ({ start: m.index, end: m.index + m[0].length })),
+  },
+};
+
+describe('toAiSdk()', () => {
+  it('redacts generated and streamed answers with the same guard, and what is sent', async () => {
+    const model = fake(said('The key is s', 'k-12', '34. Keep it.'));
+    const guarded = toAiSdk(model, [noKeys]);
+    const generated = await generateText({ model: guarded, prompt: 'My key is sk-abc.' });
+    expect(generated.text).toBe('The key is [redacted]. Keep it.');
+    let streamed = '';
+    for await (const piece of streamText({ model: guarded, prompt: 'Key?' }).textStream) streamed += piece;
+    expect(streamed).toBe('The key is [redacted]. Keep it.');
+    expect(JSON.stringify(model.doStreamCalls[0]!.prompt)).toContain('My key is [redacted].');
+    expect(generated.usage).toMatchObject({ inputTokens: 10, outputTokens: 5, totalTokens: 15 });
+    expect(generated.finishReason).toBe('stop');
+  });
+
+  it('lets the AI SDK run tools, with the calls that guards have judged', async () => {
+    const model = fake(asks('send', { to: 'sk-9' }), said('Sent.'));
+    const guard: Middleware = { name: 'g', guard: { on: ['tool-args'], find: noKeys.guard!.find! } };
+    const seen: unknown[] = [];
+    const send = tool({
+      inputSchema: z.object({ to: z.string() }),
+      execute: ({ to }) => `to ${seen.push(to)}`,
+    });
+    const { text, steps } = await generateText({
+      model: toAiSdk(model, [guard]),
+      tools: { send },
+      prompt: 'Send it.',
+      stopWhen: stepCountIs(3),
+    });
+    expect(text).toBe('Sent.');
+    expect(seen).toEqual(['[redacted]']);
+    expect(steps).toHaveLength(2);
+    expect(model.doStreamCalls[1]!.prompt.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool']);
+  });
+
+  it('sends the prompt and the options on as they are, where nobody changes them', async () => {
+    const plain = fake(said('Hi.'));
+    const wrapped = fake(said('Hi.'));
+    const call = {
+      system: 'Be brief.',
+      messages: [
+        {
+          role: 'user' as const,
+          content: [{ type: 'text' as const, text: 'Look', providerOptions: { fake: { cache: true } } }],
+        },
+        { role: 'assistant' as const, content: 'I look.' },
+        {
+          role: 'user' as const,
+          content: [{ type: 'file' as const, data: new Uint8Array([1, 2]), mediaType: 'application/pdf' }],
+        },
+      ],
+      temperature: 0.5,
+      topK: 3,
+      providerOptions: { fake: { x: 1 } },
+    };
+    for (const model of [plain, toAiSdk(wrapped, [defineMiddleware({ name: 'nothing' })])]) {
+      const { textStream } = streamText({ model, ...call });
+      for await (const _ of textStream);
+    }
+    const [{ abortSignal: _, ...before }, { abortSignal: __, ...after }] = [
+      plain.doStreamCalls[0]!,
+      wrapped.doStreamCalls[0]!,
+    ];
+    expect(after).toEqual(before);
+  });
+
+  it('retries, caches and leaves errors of the provider as they are', async () => {
+    const overloaded = Object.assign(new Error('overloaded'), { statusCode: 529 });
+    const model = fake(overloaded, said('Hello.'));
+    const stack = [cache(), retry({ minDelayMs: 0, maxDelayMs: 0 })];
+    const wrapped = toAiSdk(model, stack);
+    for (let i = 0; i < 2; i++)
+      expect((await generateText({ model: wrapped, prompt: 'Hi', maxRetries: 0 })).text).toBe('Hello.');
+    expect(model.doStreamCalls).toHaveLength(2);
+    const broken = new Error('no such model');
+    const failing = toAiSdk(fake(broken), [retry()]);
+    await expect(generateText({ model: failing, prompt: 'Hi', maxRetries: 0 })).rejects.toBe(broken);
+  });
+
+  it('is a refusal that the AI SDK hears of, where a guard stops', async () => {
+    const stop: Middleware = {
+      name: 's',
+      guard: { on: ['output'], find: noKeys.guard!.find!, action: 'stop' },
+    };
+    const model = toAiSdk(fake(said('sk-1')), [stop]);
+    await expect(generateText({ model, prompt: 'Hi', maxRetries: 0 })).rejects.toMatchObject({
+      code: 'MODEL_CALL_STOPPED',
+      data: { reason: 'guardrail', by: 's' },
+    });
+  });
+
+  it('ends a stream with an error when text that was shown is taken back, or holds it back until it is whole', async () => {
+    const cut = [
+      ...said('Half an ans').slice(0, 3),
+      { type: 'error', error: Object.assign(new Error('reset'), { code: 'ECONNRESET' }) },
+    ];
+    const answers = [cut, said('A whole answer.')];
+    const stack = [retry({ minDelayMs: 0, maxDelayMs: 0 })];
+    const errors: unknown[] = [];
+    let text = '';
+    const broken = streamText({
+      model: toAiSdk(fake(...answers), stack),
+      prompt: 'Hi',
+      onError: ({ error }) => void errors.push(error),
+    });
+    for await (const piece of broken.textStream) text += piece;
+    expect(errors).toMatchObject([{ code: 'ANSWER_TAKEN_BACK' }]);
+    expect(text).toBe('Half an ans');
+    text = '';
+    for await (const piece of streamText({
+      model: toAiSdk(fake(...answers), stack, { onReset: 'hold' }),
+      prompt: 'Hi',
+    }).textStream)
+      text += piece;
+    expect(text).toBe('A whole answer.');
+  });
+
+  it('aborts the call when the AI SDK does', async () => {
+    const abort = new AbortController();
+    let seen: AbortSignal | undefined;
+    const model = new MockLanguageModelV3({
+      doStream: ({ abortSignal }) => {
+        seen = abortSignal;
+        abort.abort();
+        return new Promise(() => {});
+      },
+    });
+    await expect(
+      generateText({ model: toAiSdk(model, []), prompt: 'Hi', abortSignal: abort.signal, maxRetries: 0 }),
+    ).rejects.toThrow();
+    expect(seen?.aborted).toBe(true);
+  });
+});
+
+it('is a middleware of wrapLanguageModel too', async () => {
+  const model = wrapLanguageModel({
+    model: fake(said('sk-12 it is')),
+    middleware: asLanguageModelMiddleware([noKeys]),
+  });
+  expect((await generateText({ model, prompt: 'Hi' })).text).toBe('[redacted] it is');
+});
+
+describe('what cannot work inside a model call is refused', () => {
+  const cell = defineState({ name: 'count', scope: 'session', initial: 0 });
+  it.each<[Middleware, string]>([
+    [{ name: 'a', wrapTool: (_, next) => next() }, 'Middleware "a" has `wrapTool`'],
+    [{ name: 'b', onRunEnd: () => [] }, '`onRunEnd`'],
+    [{ name: 'c', state: [cell], beforeModel() {} }, 'the session cell "count"'],
+    [{ name: 'd', process: (_, next) => next(), seams: ['tool'] }, 'seams'],
+    [{ name: 'e', guard: { on: ['tool-result'], find: () => [] } }, "a guard on 'tool-result'"],
+  ])('%#', (middleware, message) => {
+    expect(() => asLanguageModelMiddleware([middleware])).toThrow(message);
+  });
+
+  it('and so are wrong options', () => {
+    expect(() => asLanguageModelMiddleware([], { onReset: 'x' as never })).toThrow(
+      "Expected `onReset` to be 'error' or 'hold'",
+    );
+    expect(() => toAiSdk({} as never, [])).toThrow('model');
+  });
+});
