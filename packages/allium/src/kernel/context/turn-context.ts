@@ -2,7 +2,6 @@
 
 import type { AssistantMessage, Message, ModelResponse, ToolMessage } from '../messages/messages.js';
 import type { TurnContext as PublicTurnContext } from '../protocol/contexts.js';
-import type { Awaitable } from '../protocol/store.js';
 import { Context } from './base-context.js';
 import type { RunPort } from './run-port.js';
 
@@ -44,22 +43,13 @@ export class TurnContext extends Context implements PublicTurnContext {
     return this._run.newMessages();
   }
 
-  /** @internal Asks hooks. What they write holds, also if one of them then ends the run. */
-  _asked<T>(ask: () => Awaitable<T>): Awaitable<T> {
-    let asked: Awaitable<T>;
+  /** @internal Asks hooks. What they write holds, even if one of them then ends the run. */
+  async _asked<T>(ask: () => Promise<T>): Promise<T> {
     try {
-      asked = ask();
-    } catch (error) {
-      this._stage();
-      throw error;
+      return await ask();
+    } finally {
+      if (this._state) this._run.cells.stage(this._state);
     }
-    if (asked instanceof Promise) return asked.finally(() => this._stage());
-    this._stage();
-    return asked;
-  }
-
-  private _stage(): void {
-    if (this._state) this._run.cells.stage(this._state);
   }
 
   get output(): unknown {

@@ -270,8 +270,7 @@ function decide(ctx: Calling, response: ModelResponse): Awaitable<Answer> {
     const final = wanted === response ? response : live.finish(wanted, ctx);
     return final instanceof Promise ? final.then(answer) : answer(final);
   };
-  const asked = rules.afterModelResponse(run.plan.rules.afterModelResponse, response, turn, ctx);
-  return asked instanceof Promise ? asked.then(decided) : decided(asked);
+  return rules.afterModelResponse(run.plan.rules.afterModelResponse, response, turn, ctx).then(decided);
 }
 
 /** Appends the assistant message, and what guards said of its calls: after a crash they could not say it again. */

@@ -1,20 +1,11 @@
 /** The decision hooks and their composition rules: a table, and one small function per rule. */
 
-import type {
-  Context,
-  ModelContext,
-  RunContext,
-  SeamCall,
-  ToolContext,
-  TurnContext,
-} from '../context/context.js';
+import type { ModelContext, RunContext, SeamCall, ToolContext, TurnContext } from '../context/context.js';
 import type { RequestParts } from '../context/model-context.js';
 import { noteAssigned } from '../context/request-changes.js';
 import { checkRequest, frozenMessages } from '../context/request-checks.js';
-import { toldError } from '../guards/guards.js';
-import { save, takeResult } from '../layers/layer.js';
-import { AlliumError, attribute, isThenable } from '../lib/errors.js';
-import { untilAborted } from '../lib/scope.js';
+import { takeResult } from '../layers/layer.js';
+import { AlliumError } from '../lib/errors.js';
 import {
   freezeMessage,
   type Message,
@@ -24,10 +15,10 @@ import {
 } from '../messages/messages.js';
 import type { AcceptVerdict, ToolResultPatch, TurnAction } from '../protocol/middleware.js';
 import type { Hooks, PlannedHook, RuleHook } from '../protocol/plan.js';
-import { isControl } from '../protocol/signals.js';
-import type { Awaitable, Request } from '../protocol/store.js';
+import type { Stop, StoppingReason } from '../protocol/result.js';
+import type { Request } from '../protocol/store.js';
 import { patched, type Tool, type ToolResult } from '../protocol/tool.js';
-import { SHAPES, wrongAnswer } from './hook-shapes.js';
+import { ask } from './ask-hook.js';
 
 export const RULES = {
   acceptMessage: {
@@ -65,72 +56,6 @@ export interface Injected {
 }
 
 const MAX_REWRITES = 8;
-
-/** Looks at what a hook assigned to its context instead of `before`; throws where it may not. */
-type Look = (planned: PlannedHook, ctx: any, before: any) => void;
-
-/**
- * Calls one hook and checks what it answers and assigns. Notes who threw, skips those that fail open, and stops at a
- * latched signal. Waits only where the hook does; an abort ends the wait, and what the hook answers later is dropped.
- */
-export function ask<T>(
-  planned: PlannedHook,
-  ctx: Context,
-  subject: unknown = ctx,
-  look?: Look,
-  before?: unknown,
-): Awaitable<T | undefined> {
-  ctx._position = planned.position;
-  const undo = save(planned, ctx);
-  try {
-    const given: unknown = subject === ctx ? planned.fn(ctx) : planned.fn(subject, ctx);
-    if (isThenable(given)) return awaited(planned, ctx, given, subject, undo, look, before);
-    return checked<T>(planned, ctx, given, subject, look, before);
-  } catch (error) {
-    return failed(planned, ctx, error, undo);
-  }
-}
-
-async function awaited<T>(
-  planned: PlannedHook,
-  ctx: Context,
-  given: PromiseLike<unknown>,
-  subject: unknown,
-  undo: (() => void) | undefined,
-  look: Look | undefined,
-  before: unknown,
-): Promise<T | undefined> {
-  try {
-    return checked<T>(planned, ctx, await untilAborted(given, ctx._scope), subject, look, before);
-  } catch (error) {
-    return failed(planned, ctx, error, undo);
-  }
-}
-
-function checked<T>(
-  planned: PlannedHook,
-  ctx: Context,
-  answer: unknown,
-  subject: unknown,
-  look: Look | undefined,
-  before: unknown,
-): T | undefined {
-  if (answer !== undefined && !SHAPES[planned.hook].fits(answer, subject)) throw wrongAnswer(planned, answer);
-  ctx._call.check();
-  look?.(planned, ctx, before);
-  return answer as T | undefined;
-}
-
-/** Returns where the hook is skipped, and `undo` what it assigned. What was latched before goes on in the place of an error. */
-function failed(planned: PlannedHook, ctx: Context, error: unknown, undo?: () => void): undefined {
-  const { hook, name, open } = planned;
-  if (isControl(error)) ctx._latch(error, error === ctx._scope.reason ? 'kernel' : name);
-  else attribute(error, { middleware: name, hook }, ctx);
-  ctx._call.check();
-  if (isControl(error) || !open) throw error;
-  undo?.();
-  ctx._run.note(name, `${hook} failed and was skipped: ${toldError(error, ctx)}`);
-}
 
 /** A transform of the request assigned to its context what it does not return. */
 function assigned({ hook }: PlannedHook, ctx: ModelContext, before: RequestParts): void {
@@ -303,30 +228,20 @@ function unanswered({ hook, name }: PlannedHook, ctx: ToolContext): void {
 }
 
 /** Each hook sees the merge so far in `ctx.result`; a sink, what guards leave of it. */
-export function afterToolCall(hooks: Hooks, ctx: ToolContext, from = 0): Awaitable<void> {
-  for (let i = from; i < hooks.length; i++) {
-    const judging = hooks[i]!.sink ? ctx._run.judgements.patched(ctx) : undefined;
-    if (judging) return judging.then(() => afterToolCall(hooks, ctx, i));
+export async function afterToolCall(hooks: Hooks, ctx: ToolContext): Promise<void> {
+  for (const planned of hooks) {
+    if (planned.sink) await ctx._run.judgements.patched(ctx);
     const before = ctx.result!;
-    const patch = ask<ToolResultPatch>(hooks[i]!, ctx, ctx, replaced, before);
-    if (patch instanceof Promise)
-      return patch.then((given) => {
-        patchResult(hooks[i]!.name, ctx, before, given);
-        return afterToolCall(hooks, ctx, i + 1);
-      });
-    patchResult(hooks[i]!.name, ctx, before, patch);
+    const patch = await ask<ToolResultPatch>(planned, ctx, ctx, replaced, before);
+    if (patch !== undefined) ctx.result = patched(ctx.result!, patch);
+    else if (ctx.result === before) continue;
+    ctx._run.note(planned.name, `changed the result of ${ctx.toolCall.name}`);
   }
 }
 
 /** Assigned instead of returned, it may be anything a layer could assign. */
 function replaced(planned: PlannedHook, ctx: ToolContext, before: ToolResult): void {
   if (ctx.result !== before) takeResult(planned, planned.hook, ctx);
-}
-
-function patchResult(name: string, ctx: ToolContext, before: ToolResult, patch?: ToolResultPatch): void {
-  if (patch !== undefined) ctx.result = patched(ctx.result!, patch);
-  else if (ctx.result === before) return;
-  ctx._run.note(name, `changed the result of ${ctx.toolCall.name}`);
 }
 
 export interface MergedAction {
@@ -337,40 +252,22 @@ export interface MergedAction {
   readonly why: string | undefined;
 }
 
-export function afterModelResponse(
+/** Guards have seen `response`. What a hook puts in its place, they judge before a sink is given it. */
+export async function afterModelResponse(
   hooks: Hooks,
   response: ModelResponse,
   ctx: TurnContext,
   model: ModelContext,
-): Awaitable<MergedAction> {
-  const so: MergedAction = { response, inject: NOTHING, decision: 'natural', by: undefined, why: undefined };
-  return askOn(hooks, 0, so, response, ctx, model);
-}
-
-/** Goes on from hook `from`, with what the hooks before came to. Guards have seen `seen`; a sink gets nothing else. */
-function askOn(
-  hooks: Hooks,
-  from: number,
-  before: MergedAction,
-  seen: ModelResponse,
-  ctx: TurnContext,
-  model: ModelContext,
-): Awaitable<MergedAction> {
-  let so = before;
-  for (let i = from; i < hooks.length; i++) {
-    const planned = hooks[i]!;
-    const until = so;
-    if (planned.sink && so.response !== seen)
-      return ctx._run.judgements.response(so.response, model).then(({ response }) => {
-        ctx._answeredWith(freezeMessage(response));
-        return askOn(hooks, i, { ...until, response }, response, ctx, model);
-      });
-    const action = ask<TurnAction>(planned, ctx, so.response);
-    if (action instanceof Promise)
-      return action.then((given) =>
-        askOn(hooks, i + 1, mergedAction(planned, until, given, ctx), seen, ctx, model),
-      );
-    so = mergedAction(planned, so, action, ctx);
+): Promise<MergedAction> {
+  let so: MergedAction = { response, inject: NOTHING, decision: 'natural', by: undefined, why: undefined };
+  let judged = response;
+  for (const planned of hooks) {
+    if (planned.sink && so.response !== judged) {
+      judged = freezeMessage((await ctx._run.judgements.response(so.response, model)).response);
+      ctx._answeredWith(judged);
+      so = { ...so, response: judged };
+    }
+    so = mergedAction(planned, so, await ask<TurnAction>(planned, ctx, so.response), ctx);
   }
   return so;
 }
@@ -395,4 +292,25 @@ function mergedAction(
     by: action.decision ? name : before.by,
     why: action.decision ? action.why : before.why,
   };
+}
+
+type StopAnswer = boolean | { readonly reason: StoppingReason; readonly message?: string };
+
+export async function shouldStopAfterTurn(hooks: Hooks, ctx: TurnContext): Promise<Stop | undefined> {
+  for (const planned of hooks) {
+    const answer = await ask<StopAnswer>(planned, ctx);
+    const by = planned.name;
+    if (answer === true) return { reason: 'stopped', message: `"${by}" stopped the run.`, by };
+    if (answer) return { ...answer, by };
+  }
+  return undefined;
+}
+
+export async function onRunEnd(hooks: Hooks, ctx: TurnContext): Promise<readonly Injected[]> {
+  const all: Injected[] = [];
+  for (const planned of hooks) {
+    const messages = await ask<readonly Message[]>(planned, ctx);
+    for (const message of messages ?? []) all.push({ message, by: planned.name });
+  }
+  return all;
 }

@@ -20,13 +20,13 @@ import { type AssistantMessage, NOTHING, type ToolMessage } from '../messages/me
 import { endsWith, naturalEnd, notWhole } from '../model/finish-reasons.js';
 import { type Answer, modelPhase } from '../model/model-phase.js';
 import { extraModels } from '../plan/extra-models.js';
+import { onRunEnd, shouldStopAfterTurn } from '../plan/rules.js';
 import type { Stop } from '../protocol/result.js';
 import { kernelStop } from '../protocol/signals.js';
 import type { Awaitable } from '../protocol/store.js';
 import { type BatchOutcome, ToolBatch } from '../tools/tool-batch.js';
 import { isAsked } from '../tools/unanswered.js';
 import { compactHistory } from './compact.js';
-import { onRunEnd, shouldStopAfterTurn } from './end-rules.js';
 import type { Run } from './run.js';
 
 const MAX_CYCLES = 100;

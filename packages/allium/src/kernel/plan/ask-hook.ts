@@ -1,0 +1,50 @@
+/** Calls one decision hook, and checks what it answers and what it assigns. */
+
+import type { Context } from '../context/context.js';
+import { toldError } from '../guards/guards.js';
+import { save } from '../layers/layer.js';
+import { attribute, isThenable } from '../lib/errors.js';
+import { untilAborted } from '../lib/scope.js';
+import type { PlannedHook } from '../protocol/plan.js';
+import { isControl } from '../protocol/signals.js';
+import { SHAPES, wrongAnswer } from './hook-shapes.js';
+
+/** Looks at what a hook assigned to its context instead of `before`; throws if it may not do that. */
+export type Look = (planned: PlannedHook, ctx: any, before: any) => void;
+
+/**
+ * Notes who threw, skips a hook that fails open, and stops at a latched signal. An abort ends the wait for a hook, and
+ * what it answers later is dropped.
+ */
+export async function ask<T>(
+  planned: PlannedHook,
+  ctx: Context,
+  subject: unknown = ctx,
+  look?: Look,
+  before?: unknown,
+): Promise<T | undefined> {
+  ctx._position = planned.position;
+  const undo = save(planned, ctx);
+  try {
+    const given: unknown = subject === ctx ? planned.fn(ctx) : planned.fn(subject, ctx);
+    const answer = isThenable(given) ? await untilAborted(given, ctx._scope) : given;
+    if (answer !== undefined && !SHAPES[planned.hook].fits(answer, subject))
+      throw wrongAnswer(planned, answer);
+    ctx._call.check();
+    look?.(planned, ctx, before);
+    return answer as T | undefined;
+  } catch (error) {
+    skip(planned, ctx, error);
+    undo?.();
+    return undefined;
+  }
+}
+
+/** Returns if the hook fails open. Otherwise throws, and a signal that was latched before goes first. */
+function skip({ hook, name, open }: PlannedHook, ctx: Context, error: unknown): void {
+  if (isControl(error)) ctx._latch(error, error === ctx._scope.reason ? 'kernel' : name);
+  else attribute(error, { middleware: name, hook }, ctx);
+  ctx._call.check();
+  if (isControl(error) || !open) throw error;
+  ctx._run.note(name, `${hook} failed and was skipped: ${toldError(error, ctx)}`);
+}
