@@ -1,7 +1,7 @@
 // The gate: runs every check, goes on after a failure so that one run shows everything, and ends with one tally line.
 // With --quick it runs what one wants to know at every commit: lint, types, and how the kernel and the box behave.
 
-import { spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,10 +9,13 @@ import { openRun } from './once.mjs';
 import { root } from './repository.mjs';
 import { readTally, tallyLine } from './tally.mjs';
 
-/** npm scripts, cheapest first. Layout, exports and lockfile are tests like any other, in `test/`. */
-const steps = process.argv.includes('--quick')
-  ? ['lint', 'types', 'vitest:quick']
-  : ['format:check', 'lint', 'types', 'build', 'docs', 'browser', 'vitest'];
+/**
+ * npm scripts. The two lanes run side by side, for the tests alone do not keep two cores busy: they begin and end on
+ * one. Layout, exports and lockfile are tests like any other, in `test/`.
+ */
+const lanes = process.argv.includes('--quick')
+  ? [['vitest:quick'], ['lint', 'types']]
+  : [['vitest'], ['lint', 'types', 'docs', 'browser']];
 
 const run = openRun();
 const folder = mkdtempSync(join(tmpdir(), 'allium-check-'));
@@ -20,17 +23,27 @@ const total = { passed: 0, failed: 0, skipped: 0 };
 /** @type {string[]} */
 const summary = [];
 try {
+  // What is built is built once, by the first that needs it.
+  const outputs = await Promise.all(lanes.map((steps, lane) => runSteps(steps, lane === 0)));
+  console.log(outputs.join(''));
+} finally {
+  run.close();
+  rmSync(folder, { recursive: true, force: true });
+}
+console.log(`\n${summary.join('\n')}\n\n${tallyLine(total)}`);
+
+/** Runs them one after the other. What the first lane prints is shown as it comes, and what the others print is returned. */
+async function runSteps(/** @type {readonly string[]} */ steps, /** @type {boolean} */ live) {
+  let output = '';
+  const tell = (/** @type {string} */ text) => {
+    if (live) process.stdout.write(text);
+    else output += text;
+  };
   for (const step of steps) {
-    console.log(`\n> ${step}`);
+    tell(`\n> ${step}\n`);
     const file = join(folder, `${step.replaceAll(':', '-')}.json`);
     const started = performance.now();
-    const { status } = spawnSync('npm', ['run', '--silent', step], {
-      cwd: root,
-      stdio: 'inherit',
-      env: { ...process.env, ALLIUM_TALLY_FILE: file },
-      shell: process.platform === 'win32',
-    });
-    const ok = status === 0;
+    const ok = (await runScript(step, file, live ? undefined : tell)) === 0;
     // A step that counts nothing itself counts as one; one that failed has failed something, whatever it counted.
     const tally = readTally(file) ?? { passed: ok ? 1 : 0, failed: ok ? 0 : 1, skipped: 0 };
     total.passed += tally.passed;
@@ -41,8 +54,25 @@ try {
     );
     if (!ok) process.exitCode = 1;
   }
-} finally {
-  run.close();
-  rmSync(folder, { recursive: true, force: true });
+  return output;
 }
-console.log(`\n${summary.join('\n')}\n\n${tallyLine(total)}`);
+
+/**
+ * @param {string} step
+ * @param {string} tallyFile
+ * @param {((text: string) => void) | undefined} tell Without one it prints itself.
+ * @returns {Promise<number | null>} Its exit code.
+ */
+function runScript(step, tallyFile, tell) {
+  return new Promise((resolve, reject) => {
+    const child = spawn('npm', ['run', '--silent', step], {
+      cwd: root,
+      stdio: tell ? ['ignore', 'pipe', 'pipe'] : 'inherit',
+      env: { ...process.env, ALLIUM_TALLY_FILE: tallyFile },
+      shell: process.platform === 'win32',
+    });
+    if (tell) for (const stream of [child.stdout, child.stderr]) stream?.setEncoding('utf8').on('data', tell);
+    child.on('error', reject);
+    child.on('close', resolve);
+  });
+}

@@ -45,7 +45,7 @@ const extensions = new Map(
  * @param {number} [options.timeout] Milliseconds a fence may run.
  * @returns {Promise<DocsReport>}
  */
-export async function checkDocs({ root = repository, project: make = packedCli, timeout = 30_000 } = {}) {
+export async function checkDocs({ root = repository, project: make = packedCli, timeout = 120_000 } = {}) {
   const pages = docPages(root);
   const failures = pages.flatMap((page) => brokenReferences(root, page));
   const all = pages.flatMap((page) => snippetsOf(root, page, failures));

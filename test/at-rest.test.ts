@@ -136,7 +136,7 @@ describe('a journal in which a field was renamed or damaged', () => {
         }
       }
     expect([...seen]).toContain('SESSION_CORRUPT');
-  }, 120_000);
+  });
 });
 
 describe('delete', () => {

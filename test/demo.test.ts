@@ -30,7 +30,7 @@ describe('npm start -- --json FILE', () => {
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line));
-  }, 120_000);
+  });
 
   it('exits with 0 and shows the plan, two runs, what they came to, and where to look next', () => {
     expect(outcome.code).toBe(0);
@@ -212,7 +212,7 @@ it('npm start in a terminal says how to answer what was left for later', async (
   } finally {
     demo.kill();
   }
-}, 60_000);
+});
 
 /** Every pattern has a line of its own, below that of the pattern before it. */
 function expectInOrder(screen: string, patterns: readonly RegExp[]): void {

@@ -132,4 +132,4 @@ it(`D23, D24 ${RUNS} runs end in time, whatever their store does, and their sess
     }
   }
   expect(failed).toEqual([]);
-}, 120_000);
+});

@@ -17,7 +17,7 @@ let project: Awaited<ReturnType<typeof packedCli>>;
 
 beforeAll(async () => {
   project = await packedCli();
-}, 300_000);
+});
 afterAll(() => project?.remove());
 
 describe.each([20, 22, 24])('the packed command line on Node %i', (major) => {
@@ -28,7 +28,7 @@ describe.each([20, 22, 24])('the packed command line on Node %i', (major) => {
     node = await nodeProgram(major);
     folder = join(project.folder, `node-${major}`);
     mkdirSync(folder);
-  }, 300_000);
+  });
 
   it('is that version, and goes from nothing to an answer', async ({ skip }) => {
     if (!node) return skip(`Node ${major} could not be installed.`);

@@ -14,7 +14,7 @@ let project: Awaited<ReturnType<typeof packedCli>>;
 
 beforeAll(async () => {
   project = await packedCli();
-}, 300_000);
+});
 afterAll(() => project?.remove());
 
 describe.each([20, 22, 24])('a config on Node %i', (major) => {
@@ -22,7 +22,7 @@ describe.each([20, 22, 24])('a config on Node %i', (major) => {
 
   beforeAll(async () => {
     node = await nodeProgram(major);
-  }, 300_000);
+  });
 
   /** A folder of its own with these files, and the command line in it. */
   function open(name: string, files: Readonly<Record<string, string>>) {

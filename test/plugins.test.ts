@@ -12,7 +12,7 @@ let project: Awaited<ReturnType<typeof packedProject>>;
 
 beforeAll(async () => {
   project = await packedProject(['@allium/config', 'allium-mw-word-filter']);
-}, 180_000);
+});
 afterAll(() => project?.remove());
 
 /** Runs a module in the project and returns what it prints. */
@@ -96,7 +96,7 @@ describe('an installed plugin', () => {
       'options',
       'laws',
     ]);
-  }, 60_000);
+  });
 });
 
 describe('a plugin that was just written', () => {
@@ -119,7 +119,7 @@ describe('a plugin that was just written', () => {
     expect(again).toMatch(
       /is there already\..*\n.*lower-case words with dashes.*\n.*lower-case words with dashes/,
     );
-  }, 60_000);
+  });
 });
 
 describe('a plugin that is broken', () => {
@@ -229,7 +229,7 @@ describe('a plugin that is broken', () => {
       for (const folder of ${JSON.stringify(cases.map(([what]) => folderOf(what)))}) reports[folder] = await checkPlugin(folder);
       console.log(JSON.stringify(reports));`),
     );
-  }, 120_000);
+  });
 
   it.each(cases)('is refused for %s', (what, _files, check, message) => {
     const { ok, checks } = reports[folderOf(what)]!;

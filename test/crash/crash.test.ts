@@ -10,7 +10,7 @@ import { runCommand } from '../../scripts/run-command.mjs';
 import { line, readLines } from './ledger.mjs';
 import { KINDS } from './stopping-store.mjs';
 
-beforeAll(() => build(), 120_000);
+beforeAll(() => build());
 
 async function crash(...args: string[]) {
   const { code, stdout, stderr } = await runCommand(
@@ -48,32 +48,28 @@ describe('the crash harness', () => {
     ];
     expect(Object.keys(counts.byPhase).sort()).toEqual(phases.sort());
     expect(counts.kills).toBeGreaterThanOrEqual(36);
-  }, 180_000);
+  });
 
   it.each([
     ['drops-last-append', 'after (effect|assistant message)', ['lost', 'repeatedEffects']],
     ['repeats-append', 'after tool_finished', ['doubled']],
     ['ignores-expected-seq', 'revived before (assistant message|run_end)', ['doubled']],
-  ] as const)(
-    'finds out the store that %s',
-    async (saboteur, only, found) => {
-      const { code, stderr, counts } = await crash(
-        '--each',
-        '2',
-        '--random',
-        '0',
-        '--store',
-        'file',
-        '--saboteur',
-        saboteur,
-        '--only',
-        only,
-      );
-      for (const kind of found) expect(counts[kind], stderr).toBeGreaterThan(0);
-      expect(code).toBe(1);
-    },
-    60_000,
-  );
+  ] as const)('finds out the store that %s', async (saboteur, only, found) => {
+    const { code, stderr, counts } = await crash(
+      '--each',
+      '2',
+      '--random',
+      '0',
+      '--store',
+      'file',
+      '--saboteur',
+      saboteur,
+      '--only',
+      only,
+    );
+    for (const kind of found) expect(counts[kind], stderr).toBeGreaterThan(0);
+    expect(code).toBe(1);
+  });
 
   it('has nothing to say against the same few kills without a saboteur', async () => {
     const { code, stderr, counts } = await crash(
@@ -88,28 +84,24 @@ describe('the crash harness', () => {
     );
     expect(counts, stderr).toMatchObject({ lost: 0, doubled: 0, repeatedEffects: 0 });
     expect(code).toBe(0);
-  }, 60_000);
+  });
 
-  it.each(['slow', 'late', 'silent'])(
-    'a store that is %s does no harm',
-    async (trouble) => {
-      const { code, stderr, counts } = await crash(
-        '--each',
-        '1',
-        '--random',
-        '0',
-        '--store',
-        'file',
-        '--trouble',
-        trouble,
-        '--only',
-        'after (effect|tool_finished)|revived before run_end',
-      );
-      expect(counts, stderr).toMatchObject({ lost: 0, doubled: 0, repeatedEffects: 0, broken: 0 });
-      expect(code).toBe(0);
-    },
-    120_000,
-  );
+  it.each(['slow', 'late', 'silent'])('a store that is %s does no harm', async (trouble) => {
+    const { code, stderr, counts } = await crash(
+      '--each',
+      '1',
+      '--random',
+      '0',
+      '--store',
+      'file',
+      '--trouble',
+      trouble,
+      '--only',
+      'after (effect|tool_finished)|revived before run_end',
+    );
+    expect(counts, stderr).toMatchObject({ lost: 0, doubled: 0, repeatedEffects: 0, broken: 0 });
+    expect(code).toBe(0);
+  });
 
   it('survives half a line in the files that its victims write', () => {
     const folder = mkdtempSync(join(tmpdir(), 'allium-ledger-'));
@@ -135,5 +127,5 @@ describe('the crash harness', () => {
     );
     expect(counts, stderr).toMatchObject({ kills: 0 });
     expect(code).toBe(1);
-  }, 120_000);
+  });
 });

@@ -12,7 +12,7 @@ import { historyOf, prepare } from './scenario.mjs';
 import { openStore, STORES, type StoreAddress, startStore } from './stores.mjs';
 import { start } from './trial.mjs';
 
-beforeAll(() => build(), 120_000);
+beforeAll(() => build());
 
 describe.each(STORES)('on the %s store', (kind) => {
   let folder: string;
@@ -24,12 +24,12 @@ describe.each(STORES)('on the %s store', (kind) => {
     folder = fs.mkdtempSync(path.join(os.tmpdir(), 'allium-eight-'));
     ({ address, stop } = await startStore(kind, folder));
     store = await openStore(address);
-  }, 120_000);
+  });
   afterAll(async () => {
     await store?.close?.();
     await stop?.();
     fs.rmSync(folder, { recursive: true, force: true });
-  }, 60_000);
+  });
 
   /** One process begins and is killed; then as many as that go on from the same moment. How each ended. */
   async function work(sessionId: string, processes: number) {
@@ -70,5 +70,5 @@ describe.each(STORES)('on the %s store', (kind) => {
       }));
       expect(verify({ ...together, snapshots }, alone).violations).toEqual([]);
     }
-  }, 120_000);
+  });
 });

@@ -6,7 +6,7 @@ import { build } from '../../scripts/build.mjs';
 import { root } from '../../scripts/repository.mjs';
 import { mustRun } from '../../scripts/run-command.mjs';
 
-beforeAll(() => build(), 120_000);
+beforeAll(() => build());
 
 it.each([
   [
@@ -35,16 +35,12 @@ it.each([
       'done after 3 turns',
     ],
   ],
-])(
-  'examples/%s.mjs',
-  async (name, order) => {
-    const { stdout, stderr } = await mustRun(process.execPath, [join(root, 'examples', `${name}.mjs`)], {
-      cwd: root,
-    });
-    expect(stderr).toBe('');
-    const places = order.map((text) => stdout.indexOf(text));
-    expect(places).not.toContain(-1);
-    expect(places).toEqual([...places].sort((a, b) => a - b));
-  },
-  60_000,
-);
+])('examples/%s.mjs', async (name, order) => {
+  const { stdout, stderr } = await mustRun(process.execPath, [join(root, 'examples', `${name}.mjs`)], {
+    cwd: root,
+  });
+  expect(stderr).toBe('');
+  const places = order.map((text) => stdout.indexOf(text));
+  expect(places).not.toContain(-1);
+  expect(places).toEqual([...places].sort((a, b) => a - b));
+});

@@ -10,7 +10,7 @@ import { root } from '../../scripts/repository.mjs';
 import { runCommand } from '../../scripts/run-command.mjs';
 import { readLines } from './ledger.mjs';
 
-beforeAll(() => build(), 120_000);
+beforeAll(() => build());
 
 interface Report {
   readonly status: string;
@@ -87,42 +87,37 @@ describe('a sub-agent of a sub-agent that asks', () => {
         expect(last.said).toEqual(['Please pay the printer.', '', 'The cashier has paid.', 'All is paid.']);
         expect(place.paid).toHaveLength(1);
       }),
-    60_000,
   );
 
-  it(
-    'D22 killed after any append it goes on, every agent is run once, and nothing is paid twice',
-    () =>
-      Place.use('sqlite', async (whole) => {
-        const before = (await whole.step('work'))!.appends;
-        for (let n = 1; n <= before; n += 2)
-          await Place.use('sqlite', async (place) => {
-            expect(await place.step('work', n), `killed after ${n}`).toBeUndefined();
-            expect(await place.step('work'), `killed after ${n}`).toMatchObject({
-              status: 'suspended',
-              starts: [1, 1, 1],
-            });
+  it('D22 killed after any append it goes on, every agent is run once, and nothing is paid twice', () =>
+    Place.use('sqlite', async (whole) => {
+      const before = (await whole.step('work'))!.appends;
+      for (let n = 1; n <= before; n += 2)
+        await Place.use('sqlite', async (place) => {
+          expect(await place.step('work', n), `killed after ${n}`).toBeUndefined();
+          expect(await place.step('work'), `killed after ${n}`).toMatchObject({
+            status: 'suspended',
+            starts: [1, 1, 1],
           });
-        await whole.step('answer');
-        const after = await Place.use('sqlite', async (place) => (await place.step('work'))!.appends, whole);
-        expect(after).toBeGreaterThan(8);
-        // The last append is the end of the run, after which nothing is left to resume.
-        for (let n = 1; n < after; n++)
-          await Place.use(
-            'sqlite',
-            async (place) => {
-              expect(await place.step('work', n), `killed after ${n}`).toBeUndefined();
-              const { status, starts, said } = (await place.step('work'))!;
-              expect([status, starts, said.at(-1)], `killed after ${n}`).toEqual([
-                'done',
-                [1, 1, 1],
-                'All is paid.',
-              ]);
-              expect(place.paid.length, `killed after ${n}`).toBeLessThanOrEqual(1);
-            },
-            whole,
-          );
-      }),
-    170_000,
-  );
+        });
+      await whole.step('answer');
+      const after = await Place.use('sqlite', async (place) => (await place.step('work'))!.appends, whole);
+      expect(after).toBeGreaterThan(8);
+      // The last append is the end of the run, after which nothing is left to resume.
+      for (let n = 1; n < after; n++)
+        await Place.use(
+          'sqlite',
+          async (place) => {
+            expect(await place.step('work', n), `killed after ${n}`).toBeUndefined();
+            const { status, starts, said } = (await place.step('work'))!;
+            expect([status, starts, said.at(-1)], `killed after ${n}`).toEqual([
+              'done',
+              [1, 1, 1],
+              'All is paid.',
+            ]);
+            expect(place.paid.length, `killed after ${n}`).toBeLessThanOrEqual(1);
+          },
+          whole,
+        );
+    }));
 });

@@ -99,7 +99,7 @@ function expectSafeScreen(raw: string): void {
 beforeEach(async () => {
   const { code, stderr } = await here().allium(['run', '--session', ID, 'pay']);
   expect([code, stderr]).toEqual([5, expect.stringContaining('→ unknown')]);
-}, 30_000);
+});
 
 describe('in a pipe', () => {
   it.each<[string, string[]]>([

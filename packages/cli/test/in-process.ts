@@ -1,6 +1,6 @@
 /**
- * The built command line in this process: a third of the time that a process of its own takes. What only a process
- * shows (signals, a terminal, an output that is cut off) is tested with one.
+ * The built command line in this process, which is several times as fast as one of its own. What only a process of its
+ * own shows (signals, a terminal, an output that is cut off) is tested with one.
  */
 import { PassThrough, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';

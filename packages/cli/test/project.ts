@@ -22,12 +22,12 @@ export const program = join(root, 'packages/cli/bin/allium.mjs');
 export interface Project {
   readonly folder: string;
   /**
-   * Runs a command without a terminal; `input` is its stdin, nothing by default. It runs in this process where that
-   * makes no difference; `spawned` is for what only a process of its own shows.
+   * Runs a command without a terminal; `input` is its stdin, nothing by default. It runs in this process, or in
+   * one of its own where that would make a difference.
    */
   allium(
     args: readonly string[],
-    options?: { input?: string; env?: Record<string, string>; cwd?: string; spawned?: boolean },
+    options?: { input?: string; env?: Record<string, string>; cwd?: string },
   ): Promise<RunOutcome>;
   /** Runs a command in a terminal. */
   terminal(args: readonly string[], options?: { env?: Record<string, string>; cols?: number }): TestTerminal;
@@ -54,10 +54,9 @@ export function makeProject(files: Readonly<Record<string, string | null>> = {})
   for (const [path, text] of Object.entries({ ...usual, ...files })) if (text !== null) write(path, text);
   return {
     folder,
-    async allium(args, { input = '', env = {}, cwd = '.', spawned = false } = {}) {
+    async allium(args, { input = '', env = {}, cwd = '.' } = {}) {
       const options = { cwd: join(folder, cwd), env: { ...cleanEnvironment(), ...env }, input };
-      if (spawned || stale || isRunning())
-        return await runCommand(process.execPath, [program, ...args], options);
+      if (stale || isRunning()) return await runCommand(process.execPath, [program, ...args], options);
       ran = true;
       return await runInProcess(args, options);
     },
@@ -143,7 +142,7 @@ export const crash = tool({
 /** Declares a fresh project for every test of the file, and builds the command line before the first. */
 export function useProject(files: Readonly<Record<string, string | null>> = {}): () => Project {
   let project: Project;
-  beforeAll(build, 120_000);
+  beforeAll(build);
   beforeEach(() => {
     project = makeProject(files);
   });

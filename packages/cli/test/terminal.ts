@@ -85,7 +85,7 @@ export function openTerminal(
       };
       const fail = (why: string): void =>
         end(() => reject(new Error(`${why} before ${what}. The screen:\n${everything()}`)));
-      const timer = setTimeout(() => fail('25 seconds passed'), 25_000);
+      const timer = setTimeout(() => fail('120 seconds passed'), 120_000);
       const check = (): void => {
         if (done()) end(resolve);
         else if (code() !== undefined) fail(`The program ended with ${code()}`);

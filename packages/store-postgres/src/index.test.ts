@@ -21,15 +21,15 @@ let stop: (() => Promise<void>) | undefined;
 
 beforeAll(async () => {
   ({ connectionString, stop } = await startPostgres());
-}, 120_000);
+});
 
-afterAll(() => stop?.(), 60_000);
+afterAll(() => stop?.());
 
 const open = (options: PostgresStoreOptions = {}): Store => postgresStore({ connectionString, ...options });
 
 it('wakes a run that waits for its handler when another process answers, and lets the first answer count', async () => {
   await expectAnswersFromElsewhere(() => open(), `answered-${Date.now()}`);
-}, 30_000);
+});
 
 testStore({ name: 'postgresStore', open: () => open(), reopen: () => open(), it, describe });
 sessionHistoryChecks('Postgres', open, open);
@@ -208,7 +208,7 @@ describe('postgresStore', () => {
     expect(confirmed).toBeGreaterThan(0);
     await killer.end();
     await store.close?.();
-  }, 30_000);
+  });
 
   it('uses a pool that is given to it, and leaves it open', async () => {
     const pool = poolOf({ connectionString });
@@ -354,53 +354,49 @@ describe('a table that somebody has locked', () => {
   it.each([
     ['for longer than everything in the run is given', 1500],
     ['for longer than the run waits', 4000],
-  ])(
-    '%s: an abort leaves a valid journal that can be gone on with',
-    async (_, lockMs) => {
-      const store = open();
-      const id = newId();
-      const locker = new pg.Client({ connectionString });
-      await locker.connect();
-      const hold = tool({
-        name: 'hold',
-        description: 'Waits.',
-        input: z.any(),
-        execute: (_args, ctx) =>
-          new Promise((_resolve, reject) => {
-            ctx.signal.addEventListener('abort', () => reject(new Error('aborted')));
-          }),
-      });
-      const agent = new Agent({
-        model: scriptedModel([toolCalls({ name: 'hold' }, { name: 'hold' }, { name: 'hold' }), 'done']),
-        tools: [hold],
-        store,
-        teardownTimeoutMs: 100,
-      });
-      const session = agent.session(id);
-      const stream = session.stream('go');
-      const ended = (async () => {
-        for await (const event of stream)
-          if (event.type === 'tool_execution_start') {
-            // Reads stay quick, writes wait.
-            await locker.query('BEGIN; LOCK TABLE allium.sessions IN SHARE MODE');
-            setTimeout(() => void locker.query('COMMIT'), lockMs);
-            await session.abort('enough');
-            break;
-          }
-        return stream.result;
-      })();
-      await expect(ended).rejects.toMatchObject({ code: 'ABORTED' });
-      await new Promise((resolve) => setTimeout(resolve, lockMs + 200));
-      const entries = await store.read(id, 1);
-      const answered = entries.flatMap((entry) =>
-        entry.type === 'tool_finished' ? [entry.message.toolCallId] : [],
-      );
-      expect(new Set(answered).size).toBe(answered.length);
-      expect(entries.slice(0, -1).filter(({ type }) => type === 'run_end')).toEqual([]);
-      expect(await agent.session(id).run('and now?')).toMatchObject({ text: 'done' });
-      await locker.end();
-      await store.close?.();
-    },
-    60_000,
-  );
+  ])('%s: an abort leaves a valid journal that can be gone on with', async (_, lockMs) => {
+    const store = open();
+    const id = newId();
+    const locker = new pg.Client({ connectionString });
+    await locker.connect();
+    const hold = tool({
+      name: 'hold',
+      description: 'Waits.',
+      input: z.any(),
+      execute: (_args, ctx) =>
+        new Promise((_resolve, reject) => {
+          ctx.signal.addEventListener('abort', () => reject(new Error('aborted')));
+        }),
+    });
+    const agent = new Agent({
+      model: scriptedModel([toolCalls({ name: 'hold' }, { name: 'hold' }, { name: 'hold' }), 'done']),
+      tools: [hold],
+      store,
+      teardownTimeoutMs: 100,
+    });
+    const session = agent.session(id);
+    const stream = session.stream('go');
+    const ended = (async () => {
+      for await (const event of stream)
+        if (event.type === 'tool_execution_start') {
+          // Reads stay quick, writes wait.
+          await locker.query('BEGIN; LOCK TABLE allium.sessions IN SHARE MODE');
+          setTimeout(() => void locker.query('COMMIT'), lockMs);
+          await session.abort('enough');
+          break;
+        }
+      return stream.result;
+    })();
+    await expect(ended).rejects.toMatchObject({ code: 'ABORTED' });
+    await new Promise((resolve) => setTimeout(resolve, lockMs + 200));
+    const entries = await store.read(id, 1);
+    const answered = entries.flatMap((entry) =>
+      entry.type === 'tool_finished' ? [entry.message.toolCallId] : [],
+    );
+    expect(new Set(answered).size).toBe(answered.length);
+    expect(entries.slice(0, -1).filter(({ type }) => type === 'run_end')).toEqual([]);
+    expect(await agent.session(id).run('and now?')).toMatchObject({ text: 'done' });
+    await locker.end();
+    await store.close?.();
+  });
 });

@@ -13,14 +13,14 @@ import { type RedisStoreOptions, redisStore } from './index.js';
 let server: RedisServer;
 beforeAll(async () => {
   server = await startRedis();
-}, 180_000);
+});
 afterAll(() => server?.stop());
 
 const open = (options: RedisStoreOptions = {}): Store => redisStore({ url: server.url, ...options });
 
 it('wakes a run that waits for its handler when another process answers, and lets the first answer count', async () => {
   await expectAnswersFromElsewhere(() => open(), `answered-${Date.now()}`);
-}, 30_000);
+});
 
 testStore({ name: 'redisStore', open: () => open(), reopen: () => open(), it, describe });
 sessionHistoryChecks('Redis', open, open);
@@ -161,7 +161,7 @@ describe('redisStore', () => {
     }
     expect(confirmed).toBeGreaterThan(0);
     await store.close?.();
-  }, 60_000);
+  });
 
   it('tells its scripts to a server that has forgotten them', async () => {
     const store = open();
@@ -270,15 +270,11 @@ describe('a server that stands still', () => {
     ['storeTimeoutMs', { storeTimeoutMs: 300 }, 'STORE_TIMEOUT'],
     ['limits.timeoutMs', { timeoutMs: 300 }, 'STORE_TIMEOUT'],
     ['an abort', { abort: true }, 'ABORTED'],
-  ])(
-    'holds a run no longer than %s, and the session can be resumed',
-    async (_, options, code) => {
-      const { error, took, result, results } = await halted(options);
-      expect(error).toMatchObject({ code });
-      expect(took).toBeLessThan(20_000);
-      expect(result).toMatchObject({ status: 'done', text: 'done' });
-      expect(results).toBe(2);
-    },
-    60_000,
-  );
+  ])('holds a run no longer than %s, and the session can be resumed', async (_, options, code) => {
+    const { error, took, result, results } = await halted(options);
+    expect(error).toMatchObject({ code });
+    expect(took).toBeLessThan(20_000);
+    expect(result).toMatchObject({ status: 'done', text: 'done' });
+    expect(results).toBe(2);
+  });
 });

@@ -13,7 +13,7 @@ beforeAll(async () => {
   await build();
   server = await startRedis();
   redis = new Redis(server.url);
-}, 240_000);
+});
 afterAll(async () => {
   await redis?.quit();
   await server?.stop();

@@ -156,5 +156,5 @@ describe.each(Object.keys(STORES))('%s store, used through two handles in any or
       ),
       { numRuns: 80 },
     );
-  }, 60_000);
+  });
 });

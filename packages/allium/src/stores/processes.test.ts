@@ -55,7 +55,7 @@ beforeAll(async () => {
   await bundle.write({ dir: root, entryFileNames: '[name].mjs', chunkFileNames: '[name]-[hash].mjs' });
   await bundle.close();
   fs.writeFileSync(path.join(root, 'child.mjs'), CHILD);
-}, 60_000);
+});
 afterAll(() => fs.rmSync(root, { recursive: true, force: true }));
 
 function start(kind: string, location: string, name: string, count: number): ChildProcess {
@@ -106,7 +106,7 @@ describe.each(Object.keys(STORES))('%s store', (kind) => {
         ).flat(),
       );
     }
-  }, 60_000);
+  });
 
   it('keeps every confirmed append of a process that is killed, and none in part', async () => {
     for (let kill = 0; kill < 15; kill++) {
@@ -133,5 +133,5 @@ describe.each(Object.keys(STORES))('%s store', (kind) => {
       );
       await store.close?.();
     }
-  }, 60_000);
+  });
 });

@@ -36,7 +36,7 @@ const stores: Record<string, () => Store> = {
 describe.each(Object.entries(stores))('a run that waits for its handler, over the %s store', (name, open) => {
   it('is woken by answers through other handles, of which the first counts', async () => {
     await expectAnswersFromElsewhere(open, name);
-  }, 30_000);
+  });
 });
 
 const calls = (...ns: number[]) => toolCalls(...ns.map((n) => ({ name: 'pay', args: { n }, id: `c${n}` })));
