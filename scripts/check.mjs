@@ -15,7 +15,10 @@ import { readTally, tallyLine } from './tally.mjs';
  */
 const lanes = process.argv.includes('--quick')
   ? [['vitest:quick'], ['lint', 'types']]
-  : [['vitest'], ['lint', 'types', 'docs', 'browser']];
+  : [
+      ['browser', 'vitest'],
+      ['lint', 'types', 'docs'],
+    ];
 
 const run = openRun();
 const folder = mkdtempSync(join(tmpdir(), 'allium-check-'));
