@@ -92,6 +92,8 @@ export interface RunPort extends RunFacts, RunLimits {
   readonly agent: { readonly teardownTimeoutMs: number };
   readonly clock: Clock;
   readonly judgements: Judging;
+  /** The input, while guards judge it beside the first model call. */
+  readonly pendingInput: { allowed(): Promise<void> } | undefined;
   /** Somebody sees its events. */
   readonly watched: boolean;
   /** Run layers come before the loop, and one may end without it. */

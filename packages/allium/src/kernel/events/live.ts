@@ -11,7 +11,7 @@ import {
 } from '../guards/response-gate.js';
 import type { AssistantContent, ModelResponse, TextContent, ToolCall } from '../messages/messages.js';
 import type { ModelPart } from '../messages/model.js';
-import type { MessageDelta } from '../protocol/events.js';
+import type { AgentEvent, MessageDelta } from '../protocol/events.js';
 import type { Awaitable } from '../protocol/store.js';
 import type { LiveRun } from './live-run.js';
 import type { RunEvents } from './run-events.js';
@@ -42,10 +42,12 @@ export class LiveMessage {
   private whole: Content | undefined = undefined;
   private active = 0;
   private overlapping = false;
+  /** Events that wait until the input is allowed. */
+  private held: AgentEvent[] | undefined = undefined;
 
   constructor(
     readonly run: LiveRun,
-    public messageId: string,
+    readonly messageId: string,
   ) {
     this.watched = run.watched;
     this.runId = run.runId;
@@ -53,11 +55,25 @@ export class LiveMessage {
     this.events = run.events;
   }
 
-  /** The message is told: the next one begins. */
-  renew(messageId: string): void {
-    this.messageId = messageId;
-    this.started = this.dirty = this.void = this.mixed = false;
-    this.stream = this.source = this.claimed = this.whole = undefined;
+  /** Nothing is told before that. If it fails, nothing ever is. */
+  holdUntil(allowed: Promise<void>): void {
+    this.held = [];
+    const release = (): void => {
+      const { held = [] } = this;
+      this.held = undefined;
+      for (const event of held) this.emit(event);
+    };
+    allowed.then(release, () => {});
+  }
+
+  get isHeld(): boolean {
+    return this.held !== undefined;
+  }
+
+  private emit(event: AgentEvent): void {
+    if (this.held) this.held.push(event);
+    else if (event.type === 'message_update') this.events.emitDelta(event);
+    else this.run.emit(event);
   }
 
   /** An attempt begins; `source` grows with it. It streams live unless another one is under way. */
@@ -99,7 +115,7 @@ export class LiveMessage {
   show(delta: MessageDelta): void {
     if (!this.dirty || delta.type !== 'text') this.begun(delta);
     const { runId, sessionId, messageId } = this;
-    this.events.emitDelta({ type: 'message_update', runId, sessionId, messageId, delta });
+    this.emit({ type: 'message_update', runId, sessionId, messageId, delta });
   }
 
   private begun({ type }: MessageDelta): void {
@@ -133,7 +149,7 @@ export class LiveMessage {
     if (this.started || !this.watched) return;
     this.started = true;
     const { runId, sessionId, messageId } = this;
-    this.run.emit({ type: 'message_start', runId, sessionId, messageId, role: 'assistant' });
+    this.emit({ type: 'message_start', runId, sessionId, messageId, role: 'assistant' });
   }
 
   /** The layers have agreed on a response: what is missing of it is shown, or all of it anew. */
@@ -173,6 +189,7 @@ export class LiveMessage {
    * was shown, or it now stands elsewhere, it is shown anew.
    */
   released(): readonly TextContent[] {
+    if (this.held) return [];
     const kept = this.texts().filter(({ text }) => text !== '');
     const content = kept.map(({ text }): TextContent => ({ type: 'text', text }));
     if (this.watched && kept.length > 0 && (this.mixed || kept.some(({ block }, i) => block !== i))) {
@@ -195,7 +212,7 @@ export class LiveMessage {
   /** The response was refused or never came. */
   discard(): void {
     this.stream = undefined;
-    if (!this.started) return;
+    if (!this.started || this.held) return;
     if (!this.void) this.tellReset();
     const { runId, sessionId, messageId } = this;
     this.run.emit({ type: 'message_end', runId, sessionId, messageId, discarded: true });
@@ -206,7 +223,7 @@ export class LiveMessage {
     this.void = true;
     this.mixed = false;
     const { runId, sessionId, messageId } = this;
-    this.run.emit({ type: 'message_reset', runId, sessionId, messageId });
+    this.emit({ type: 'message_reset', runId, sessionId, messageId });
   }
 }
 
@@ -231,7 +248,7 @@ export class LiveStream {
     this.holdsCalls = guards['tool-args'].length > 0;
     if (!guardsResponses) return;
     // Where no layer can put another response in its place, there is nothing to wait for.
-    const waits = live.run.plan.layers.model.length > 0;
+    const waits = live.run.plan.layers.model.length > 0 || live.isHeld;
     this.gate = new ResponseGate(ctx, waits, (type, block, text) => {
       if (live.watched) live.showText(type, block, text);
     });

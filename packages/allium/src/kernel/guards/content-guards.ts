@@ -32,10 +32,11 @@ export async function judgeMessage(
   point: 'input' | 'request',
   message: Message,
   ctx: Context,
+  guards = ctx.plan.guards[point],
 ): Promise<{ owner: Message; deny?: Refusal }> {
   const given = searchable(message);
   const said = saidIn(given.content);
-  const judged = await judge(ctx.plan.guards[point], { point, message }, said.texts, ctx);
+  const judged = await judge(guards, { point, message }, said.texts, ctx);
   const { rewritten, texts: left, deny } = judged;
   if (deny) return { owner: given, deny };
   let owner = given;
@@ -51,7 +52,7 @@ export async function judgeMessage(
   if (owner.role !== 'tool' || owner.details === undefined) return { owner };
   const { details, ...rest } = owner;
   if (rewritten) return { owner: rest };
-  const { value, deny: objection } = redactValue(point, details, ctx);
+  const { value, deny: objection } = redactValue(point, details, ctx, false, guards);
   return { owner: value === details ? owner : { ...rest, details: value }, deny: objection };
 }
 
@@ -295,9 +296,10 @@ export function redactValue(
   given: unknown,
   ctx: Context,
   quiet = false,
+  guards = ctx.plan.guards[point],
 ): { value: unknown; deny?: Refusal } {
   const said = textsOfValue(given);
-  const { texts, deny } = redactTexts(point, said.texts, ctx, quiet);
+  const { texts, deny } = redactTexts(point, said.texts, ctx, quiet, guards);
   if (texts === said.texts) return { value: given, deny };
   return { value: asJson(withTexts(given, said.flat(texts)), withoutSpelling), deny };
 }

@@ -1,6 +1,7 @@
 /** What guards return, checked. What is wrong is said in full to the caller, and without content to everybody else. */
 import { AlliumError, hasOnly, shown } from '../lib/errors.js';
 import type { Finding, GuardPoint, Span, Verdict } from '../protocol/guard.js';
+import type { PlannedGuard } from '../protocol/plan.js';
 import { isRequest } from '../protocol/store.js';
 
 /** The contract that a guard broke. Its message may quote what was judged; `told` says the same without any of it. */
@@ -104,7 +105,12 @@ const FIELDS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** `args`: those that were judged, if it was a call. */
-export function checkVerdict(guard: string, verdict: Verdict, point: GuardPoint, args: unknown): void {
+export function checkVerdict(
+  { name: guard, guard: { parallel } }: PlannedGuard,
+  verdict: Verdict,
+  point: GuardPoint,
+  args: unknown,
+): void {
   const atArgs = point === 'tool-args';
   // By kind first: a list of one word would be taken for the word.
   const fields = typeof verdict?.type === 'string' ? FIELDS[verdict.type] : undefined;
@@ -121,6 +127,7 @@ export function checkVerdict(guard: string, verdict: Verdict, point: GuardPoint,
       throw fail('`request` is { title?, details?, timeoutMs?, onRequest? }, with details that are JSON.');
   }
   if (verdict.type !== 'rewrite') return;
+  if (parallel) throw fail('A guard in parallel can allow or deny: the model has read the text by then.');
   if (verdict.args !== undefined) {
     if (!atArgs || JSON.stringify(verdict.args) === undefined)
       throw fail('`args` is for tool-args, and JSON.');

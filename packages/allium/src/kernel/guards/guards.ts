@@ -1,6 +1,13 @@
 /** The guard ring: text and calls are judged at fixed points, wherever the guards stand in the list. */
 
-import { type Context, internal, type ModelContext, ModelSeam, SeamCall } from '../context/context.js';
+import {
+  type Context,
+  internal,
+  type ModelContext,
+  ModelSeam,
+  RunContext,
+  SeamCall,
+} from '../context/context.js';
 import { AlliumError, attribute, attribution, errorKind, isThenable, messageOf } from '../lib/errors.js';
 import { type Text, textsOfValue, withTexts } from '../lib/json-texts.js';
 import { untilAborted } from '../lib/scope.js';
@@ -110,7 +117,7 @@ async function askJudge(planned: PlannedGuard, judging: Judging, ctx: Context): 
   }
   ctx._call.check();
   if (verdict === undefined) return;
-  checkVerdict(name, verdict, subject.point, judging.args);
+  checkVerdict(planned, verdict, subject.point, judging.args);
   if (verdict.type === 'allow') return;
   if (verdict.type === 'deny') {
     const denied = refuse(planned, subject.point, [verdict], ctx, 0, verdict.reason);
@@ -143,8 +150,11 @@ type Part = Message['content'][number];
  * in turn, or a guard that asks a model would ask it about its own answers for ever.
  */
 function judgeContext(planned: PlannedGuard, ctx: Context): Context {
-  const made = (ctx as ModelContext)._fork() as { -readonly [K in keyof Context]: Context[K] };
-  // After the fork, with which a run writes down what it has so far.
+  const fork =
+    ctx instanceof RunContext
+      ? new RunContext(ctx._run, ctx._scope, ctx.input, ctx._taken)
+      : (ctx as ModelContext)._fork();
+  const made = fork as { -readonly [K in keyof Context]: Context[K] };
   made._state = ctx.state as Context['_state'];
   made._metadata = ctx.metadata;
   made._position = planned.position;

@@ -42,13 +42,20 @@ export class Judgements {
             ? { ...response, content: stage.response.content }
             : deepFreeze(transformed(response, model));
       }
-      return sink && model._call.guarded && this.run.plan.guardsResponses
-        ? this.seen(response, model)
-        : response;
+      if (!sink) return response;
+      const { pendingInput } = this.run;
+      // A sink must not write an answer to an input that may still be refused.
+      if (pendingInput && model._call.live)
+        return pendingInput.allowed().then(() => this.guarded(response, model));
+      return this.guarded(response, model);
     }
     if (ctx.seam === 'tool' && sink && this.run.plan.guards['tool-result'].length > 0)
       return this.toolResult(ctx as ToolContext, result as ToolResult);
     return result;
+  }
+
+  private guarded(response: ModelResponse, ctx: ModelContext): Awaitable<ModelResponse> {
+    return ctx._call.guarded && this.run.plan.guardsResponses ? this.seen(response, ctx) : response;
   }
 
   private async seen(response: ModelResponse, ctx: ModelContext): Promise<ModelResponse> {

@@ -4,6 +4,7 @@ import type { LiveRun } from '../events/live-run.js';
 import type { BoundedStore } from '../journal/bounded-store.js';
 import type { DeclaredOptions, QueueModes } from '../protocol/run-options.js';
 import type { Awaitable, EntryDraft, Posted } from '../protocol/store.js';
+import type { PendingInput } from './pending-input.js';
 
 export interface InboxRun extends LiveRun {
   readonly queue: QueueModes;
@@ -12,6 +13,8 @@ export interface InboxRun extends LiveRun {
   posted: readonly Posted[];
   /** What guards left of the options of middleware. */
   options: DeclaredOptions;
+  /** The input, while guards judge it beside the first model call. */
+  pendingInput: PendingInput | undefined;
   messageId(number: number): string;
   /** Writes entries together with the state changes that wait. `how`: see `Journal`. */
   append(entries: readonly EntryDraft[], how?: 'append' | 'appendLate'): Awaitable<void>;

@@ -17,11 +17,12 @@ import {
   userMessage,
 } from '../messages/messages.js';
 import * as rules from '../plan/rules.js';
-import type { Plan } from '../protocol/plan.js';
+import type { Plan, PlannedGuard } from '../protocol/plan.js';
 import { isKernelStop, StopRun } from '../protocol/signals.js';
 import { type Awaitable, ENTRY_VERSION, type EntryBody, type EntryDraft } from '../protocol/store.js';
 import type { Due, InboxEntry, PostedMessage } from './inbox.js';
 import type { InboxRun } from './inbox-run.js';
+import { PendingInput } from './pending-input.js';
 
 /** Why a message from outside does not get in, and who says so. */
 export interface Refusal {
@@ -45,14 +46,37 @@ export function acceptInput(
   // Run layers may have assigned it; otherwise it was checked when it came in.
   const given = run.plan.layers.run.length === 0 ? input : checkAssigned(input);
   if (!judgesMessages(run.plan)) return appendInput(run, given, entries, taken);
-  return judgeAll(run, given).then(
-    (accepted) => appendInput(run, accepted, entries, taken),
-    (error) => {
-      // Nothing is left of it for whoever looks at it afterwards.
+  return judgeInput(run, given, entries, taken).catch((error) => {
+    // Nothing is left of it for whoever looks at it afterwards.
+    if (taken) taken.input = [];
+    throw error;
+  });
+}
+
+async function judgeInput(
+  run: InboxRun,
+  given: readonly Message[],
+  entries: readonly EntryBody[],
+  taken: Taken | undefined,
+): Promise<void> {
+  const { input } = run.plan.guards;
+  const beside = input.filter(({ guard }) => guard.parallel);
+  const first = beside.length === 0 ? input : input.filter(({ guard }) => !guard.parallel);
+  const admitted = await judgeAll(run, given, first);
+  const take = () => appendInput(run, takenIn(run, admitted), entries, taken);
+  if (beside.length === 0 || given.length === 0) return take();
+  const number = run.open.count + 1;
+  const messages = admitted.map(({ message }, i) => placed(message, run.messageId(number + i)));
+  run.pendingInput = new PendingInput(run, messages, admitted.at(-1)?.written, beside, async () => {
+    try {
+      await take();
+    } catch (error) {
       if (taken) taken.input = [];
       throw error;
-    },
-  );
+    }
+  });
+  // What was taken from the inbox is written with the input, and the inbox is looked at again soon.
+  if (entries.length > 0) await run.pendingInput.allowed();
 }
 
 function checkAssigned(input: readonly Message[]): readonly Message[] {
@@ -64,10 +88,14 @@ function checkAssigned(input: readonly Message[]): readonly Message[] {
   return input.map(checkMessage);
 }
 
-async function judgeAll(run: InboxRun, given: readonly Message[]): Promise<readonly Message[]> {
+async function judgeAll(
+  run: InboxRun,
+  given: readonly Message[],
+  guards: readonly PlannedGuard[],
+): Promise<readonly Admission[]> {
   const accepted: Admission[] = [];
   for (const message of given) {
-    const answer = await judge(run, message, given, accepted.at(-1)?.written);
+    const answer = await judge(run, message, given, accepted.at(-1)?.written, guards);
     if ('reason' in answer) {
       const stop = new StopRun('guardrail', answer.reason);
       run.call.latch(stop, answer.by);
@@ -75,7 +103,7 @@ async function judgeAll(run: InboxRun, given: readonly Message[]): Promise<reado
     }
     accepted.push(answer);
   }
-  return takenIn(run, accepted);
+  return accepted;
 }
 
 function appendInput(
@@ -169,13 +197,14 @@ export async function judge(
   message: Message,
   given: readonly Message[],
   before?: Overlay,
+  guards: readonly PlannedGuard[] = run.plan.guards.input,
 ): Promise<Admission | Refusal> {
-  const { guards, rules: planned } = run.plan;
+  const { rules: planned } = run.plan;
   const ctx = new RunContext(run, run.scope, given);
   if (before) ctx._state = before.inner();
   let current = message;
-  if (guards.input.length > 0) {
-    const { owner, deny } = await judgeMessage('input', message, ctx);
+  if (guards.length > 0) {
+    const { owner, deny } = await judgeMessage('input', message, ctx, guards);
     if (deny) return deny;
     // An edit in place would pass the guards by.
     current = freezeMessage(owner);
@@ -184,8 +213,8 @@ export async function judge(
     const answer = await rules.acceptMessage(planned.acceptMessage, current, ctx);
     if ('block' in answer) return { reason: answer.block, by: answer.by };
     // What a hook put in comes from outside as well.
-    if (answer.message !== current && guards.input.length > 0) {
-      const { owner, deny } = await judgeMessage('input', answer.message, ctx);
+    if (answer.message !== current && guards.length > 0) {
+      const { owner, deny } = await judgeMessage('input', answer.message, ctx, guards);
       if (deny) return deny;
       current = owner;
     } else current = answer.message;

@@ -27,8 +27,6 @@ export interface ModelRun extends InboxRun {
   readonly over: boolean;
   turn: number;
   request: RequestParts;
-  /** The context of model calls that no middleware sees. */
-  plainCall: Calling | undefined;
   /** A finished attempt, to be used again. */
   spareCall: ModelCall | undefined;
   findTool(name: string, tools: readonly Tool[]): Tool | undefined;

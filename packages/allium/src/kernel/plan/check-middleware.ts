@@ -37,6 +37,7 @@ const GUARD: Kind = kinds.shape({
   action: kinds.oneOf('redact', 'block', 'stop', 'warn', 'feedback'),
   replacement: kinds.text,
   maxFeedback: kinds.integer(1),
+  parallel: kinds.flag,
   restore: kinds.shape({ find: kinds.required(kinds.func()), answer: WINDOW }),
 } satisfies Record<keyof Guard, Kind>);
 
@@ -127,6 +128,10 @@ function checkDeclarations(middleware: Middleware, fail: (message: string) => Al
       throw fail(`\`order.${key}\` may not hold its own name: it says where it stands among others.`);
   if (guard && !guard.find && !guard.judge) throw fail('`guard` needs `find` or `judge`.');
   if (guard) checkFeedback(guard, fail);
+  if (guard?.parallel && (guard.find || guard.on.some((point) => point !== 'input')))
+    throw fail(
+      "`guard.parallel` is for a guard that has `judge` and no `find`, on ['input'] alone: it judges the input of a run while the model answers it.",
+    );
 }
 
 function checkFeedback({ on, action, maxFeedback }: Guard, fail: (message: string) => AlliumError): void {

@@ -105,6 +105,11 @@ export interface Guard {
   readonly action?: GuardAction;
   /** How often the model is asked again in a turn, all guards together, before `feedback` refuses like `block`. @default 2 */
   readonly maxFeedback?: number;
+  /**
+   * Judges what a run is started with beside the first model call, not before it. Nothing of the answer is shown, written or
+   * run before it has spoken; a refusal aborts the call. For a `judge` on `['input']` that calls a model. @default false
+   */
+  readonly parallel?: boolean;
   /** Stands where a span was cut. @default '[redacted]' */
   readonly replacement?: string;
   /** Gives back what it replaced by placeholders, to those who may have it. */

@@ -18,7 +18,8 @@ import { isAnswered } from '../journal/history.js';
 import type { OpenBatch } from '../journal/journaled-run.js';
 import { type AssistantMessage, NOTHING, type ToolMessage } from '../messages/messages.js';
 import { endsWith, naturalEnd, notWhole } from '../model/finish-reasons.js';
-import { type Answer, modelPhase } from '../model/model-phase.js';
+import { modelPhase } from '../model/model-phase.js';
+import type { Answer } from '../model/write-answer.js';
 import { extraModels } from '../plan/extra-models.js';
 import { onRunEnd, shouldStopAfterTurn } from '../plan/rules.js';
 import type { Stop } from '../protocol/result.js';
@@ -49,6 +50,15 @@ interface TurnEnd {
 
 /** From the input, or from where the journal left off, turn after turn. In one function: an async call for each shows. */
 export async function converse(run: Run, ctx: RunContext): Promise<Stop> {
+  try {
+    return await turns(run, ctx);
+  } catch (error) {
+    // An input that guards still judge is taken in or refused before the run ends.
+    throw run.pendingInput ? await run.pendingInput.endedBy(error) : error;
+  }
+}
+
+async function turns(run: Run, ctx: RunContext): Promise<Stop> {
   if (run.start.compacts) return compactHistory(run);
   const begun = begin(run, ctx);
   let end = begun instanceof Promise ? await begun : begun;
@@ -264,6 +274,8 @@ async function takeIn(run: Run, more: boolean, first: Awaitable<Due | undefined>
     const due = await next;
     boundary(run);
     if (!due) return more;
+    // What came later stands after the input.
+    if (run.pendingInput) await run.pendingInput.allowed();
     // A limit ends the run before the queue is touched: what nobody answers stays queued.
     if (due.messages.length > 0) checkLimits(run);
     const taken = await acceptQueued(run, due);

@@ -6,6 +6,7 @@ import type { Meters } from '../context/usage-meters.js';
 import { Judgements } from '../guards/judgements.js';
 import { answerRestorers } from '../guards/restore.js';
 import { toldBeside, toldOutput } from '../guards/told-beside.js';
+import type { PendingInput } from '../inbox/pending-input.js';
 import type { BoundedStore } from '../journal/bounded-store.js';
 import type { History } from '../journal/history.js';
 import type { Journal } from '../journal/journal.js';
@@ -17,7 +18,6 @@ import type { Model } from '../messages/model.js';
 import type { Budget } from '../model/budget.js';
 import { generate } from '../model/generate.js';
 import type { ModelCall } from '../model/model-call.js';
-import type { Calling } from '../model/model-run.js';
 import type { GenerateRequest } from '../protocol/contexts.js';
 import type { GuardVerdict } from '../protocol/guard.js';
 import type { Limits, SessionLimits } from '../protocol/limits.js';
@@ -68,8 +68,8 @@ export class Run extends RunRecord implements ToolsRun {
   output: unknown;
   /** Who has started which turn again. */
   private restarts: Set<string> | undefined;
-  /** The context of model calls that no middleware sees. */
-  plainCall: Calling | undefined;
+  /** The input, while guards judge it beside the first model call. */
+  pendingInput: PendingInput | undefined;
   /** A finished attempt, to be used again. */
   spareCall: ModelCall | undefined;
 

@@ -1,0 +1,114 @@
+/** The answer of a turn, as it is written and told. */
+
+import { failedStream } from '../guards/assemble.js';
+import { NO_VERDICTS, verdictEntries } from '../guards/call-verdicts.js';
+import { stamped } from '../inbox/incoming.js';
+import {
+  type AssistantMessage,
+  freezeMessage,
+  type ModelResponse,
+  NO_USAGE,
+  toolCallsOf,
+  type Usage,
+} from '../messages/messages.js';
+import { modelName } from '../messages/model.js';
+import type * as rules from '../plan/rules.js';
+import { ENTRY_VERSION, type EntryDraft } from '../protocol/store.js';
+import { notWhole } from './finish-reasons.js';
+import type { Calling, ModelRun } from './model-run.js';
+import { startsWith } from './tool-starts.js';
+
+/** What `afterModelResponse` made of a response that guards have judged. */
+export interface Decided extends rules.MergedAction {
+  readonly response: ModelResponse;
+  /** One more turn although nothing asks for it. */
+  readonly forceContinue: boolean;
+}
+
+/** What the model phase came to. */
+export interface Answer extends Decided {
+  readonly message: AssistantMessage;
+  readonly ctx: Calling;
+}
+
+/** Writes the message and what guards said of its calls, which they could not say again after a crash; then tells of it. */
+export async function writeAnswer(ctx: Calling, decided: Decided): Promise<Answer> {
+  const { _run: run } = ctx;
+  const { response } = decided;
+  const { runId, sessionId, plan } = run;
+  // Whoever answered in the place of the model may have failed too.
+  if (response.stopReason === 'error') throw failedStream(response.model ?? modelName(ctx.model));
+  const { calls } =
+    plan.guards['tool-args'].length > 0
+      ? await run.judgements.response(response, ctx)
+      : { calls: NO_VERDICTS };
+  // Only calls made in this run cost something: an answer from a cache carries no usage of its own.
+  const paid = run.claimUsage(response.usage);
+  const message = messageOf(ctx, response, paid?.usage ?? NO_USAGE);
+  const entry = entryOf(ctx, decided, message, paid?.costUsd);
+  const wait = run.append(calls.size === 0 ? [entry] : [entry, ...verdictEntries(ctx, message, calls)]);
+  if (wait) await wait;
+  if (run.watched) run.emit({ type: 'message_end', runId, sessionId, messageId: message.id, message });
+  return { ...decided, message, ctx };
+}
+
+function messageOf(ctx: Calling, response: ModelResponse, usage: Usage): AssistantMessage {
+  const { _run: run, _call: call } = ctx;
+  const { messageId: id } = call.live!;
+  const { stopReason, model, metadata } = response;
+  const content = withCallIds(run, response.content, id);
+  const plain = { id, role: 'assistant' as const, content, usage, stopReason, model };
+  const message = metadata === undefined ? plain : { ...plain, metadata };
+  // What is frozen already costs as much to freeze again as to look at.
+  if (response === call.frozen && content === response.content) Object.freeze(message);
+  else freezeMessage(message);
+  run.history.knows(message);
+  return message;
+}
+
+function entryOf(
+  ctx: Calling,
+  { inject, decision, by, why, forceContinue }: Decided,
+  message: AssistantMessage,
+  costUsd: number | undefined,
+): EntryDraft {
+  const { _run: run } = ctx;
+  const runs = decision === 'natural' && notWhole(message, undefined) === undefined;
+  const offered = offeredOf(ctx, message);
+  return {
+    v: ENTRY_VERSION,
+    at: 0,
+    type: 'message',
+    runId: run.runId,
+    message,
+    ...(runs && startsWith(run, message, ctx._offered) && { started: true }),
+    ...(costUsd !== undefined && { costUsd }),
+    // What is injected after the results is written with the message.
+    ...(inject.length > 0 && { inject: stamped(inject) }),
+    ...(offered && { offered }),
+    ...(decision !== 'natural' && { follows: { decision, ...(by && { by }), ...(why && { why }) } }),
+    ...(decision === 'natural' && forceContinue && { follows: { forceContinue } }),
+  };
+}
+
+/** The names of the tools the model was offered, where calls follow and they are not simply the agent's. */
+function offeredOf(
+  { _offered: tools, plan }: Calling,
+  message: AssistantMessage,
+): readonly string[] | undefined {
+  if (tools === plan.tools || toolCallsOf(message).length === 0) return undefined;
+  const same = tools.length === plan.tools.length && tools.every((tool, i) => tool === plan.tools[i]);
+  return same ? undefined : tools.map(({ name }) => name);
+}
+
+type Content = AssistantMessage['content'];
+
+function withCallIds(run: ModelRun, given: Content, messageId: string): Content {
+  let content = given;
+  for (const [block, part] of given.entries()) {
+    if (part.type !== 'tool-call') continue;
+    const id = run.state.callId(typeof part.id === 'string' ? part.id : '', messageId, block, given);
+    if (id !== part.id) content = content.with(block, { ...part, id });
+  }
+  return content;
+}
