@@ -115,7 +115,7 @@ Left alone.
 
 Beside its hooks, which [Concepts](../guide/concepts.md) shows, a middleware may say of itself:
 
-@options kernel/protocol/middleware.ts Middleware name tools mentions brings state extraLlmCalls runOptions order onFail suspends sink traits seams guard
+@options kernel/protocol/middleware.ts Middleware name madeWith tools mentions brings state extraLlmCalls runOptions order onFail suspends sink traits seams guard
 
 ### \`ctx.generate(model, request)\`
 

@@ -61,7 +61,7 @@ export function readOptions<F extends Fields>(factory: string, fields: F, option
     if (value === undefined) continue;
     settings[name] = value;
     // A default that is code says nothing about this one.
-    const shows = name !== 'name' && (given !== undefined || !isCode(value));
+    const shows = name !== 'name' && (given !== undefined || isData(value));
     if (shows) madeWith[name] = field.secret ? SECRET : value;
   }
   return { ...settings, madeWith: Object.freeze(madeWith) } as Settings<F>;
@@ -69,9 +69,10 @@ export function readOptions<F extends Fields>(factory: string, fields: F, option
 
 const SECRET = Symbol('secret');
 
-function isCode(value: unknown): boolean {
-  if (typeof value === 'function') return true;
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && !isPlain(value);
+function isData(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return typeof value !== 'function';
+  if (Array.isArray(value)) return value.every(isData);
+  return isPlain(value) && Object.values(value).every(isData);
 }
 
 /**

@@ -199,10 +199,14 @@ export class Agent {
     await Promise.all(this._feeds.map((feed) => feed.idle()));
   }
 
-  /** @internal The plan with per-run middleware inside, and the guards of the plan above. */
-  planFor(middleware: MiddlewareList | undefined, above?: Plan): ComposedPlan {
-    if (middleware === undefined && above === undefined) return this.plan;
+  /**
+   * @internal The plan with per-run middleware inside, and the guards of the plan above. `names` is what the middleware
+   * are called, in their order, if not as usual.
+   */
+  planFor(middleware: MiddlewareList | undefined, above?: Plan, names?: readonly string[]): ComposedPlan {
+    if (middleware === undefined && above === undefined && !names) return this.plan;
     const own = middleware === undefined ? this.middleware : [...this.middleware, ...flatten(middleware)];
+    if (names) return compose([...own, ...(above ? guardsFrom(above, own) : [])], this.composing, names);
     if (above === undefined) return compose(own, this.composing);
     const known = middleware === undefined ? this.inherited.get(above) : undefined;
     if (known) return known;

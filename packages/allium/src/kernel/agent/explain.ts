@@ -3,6 +3,7 @@
 import { modelName } from '../messages/model.js';
 import { extraModels } from '../plan/extra-models.js';
 import { RULES } from '../plan/rules.js';
+import { optionsData } from '../plan/twins.js';
 import { RUNS_AGENTS, UNGUARDED_AGENTS } from '../protocol/child-tags.js';
 import type { GuardPoint } from '../protocol/guard.js';
 import type { Hazard, Seam } from '../protocol/middleware.js';
@@ -14,6 +15,8 @@ export interface Explanation {
     readonly name: string;
     readonly traits: readonly string[];
     readonly onFail: 'open' | 'closed';
+    /** The options it was made with, if it tells. What only code can make stands there as a mark. */
+    readonly madeWith?: unknown;
   }[];
   /** Names from the outside in; a middleware appears once per seam. */
   readonly layers: Readonly<
@@ -44,6 +47,7 @@ export function explainPlan(plan: Plan): Explanation {
       name,
       traits: middleware.traits ?? [],
       onFail: middleware.onFail ?? ('closed' as const),
+      ...(middleware.madeWith && { madeWith: optionsData(middleware.madeWith).data }),
     })),
     layers: { run: layersAt(plan, 'run'), model: layersAt(plan, 'model'), tool: layersAt(plan, 'tool') },
     rules: rulesIn(plan),

@@ -1,6 +1,7 @@
 /** Combinations that work and still surprise. Found from what middleware declare, never from their names. */
 
 import { SEAMS } from '../plan/check-middleware.js';
+import { isByObject, ownsRunState } from '../plan/twins.js';
 import { UNGUARDED_AGENTS } from '../protocol/child-tags.js';
 import type { GuardPoint } from '../protocol/guard.js';
 import type { Hazard, Seam } from '../protocol/middleware.js';
@@ -37,11 +38,16 @@ function intended(outer: PlannedMiddleware, inner: PlannedMiddleware): boolean {
 }
 
 type Is = (one: PlannedMiddleware) => boolean;
-const ownsRunState: Is = ({ middleware }) => middleware.state?.some(({ scope }) => scope === 'run') ?? false;
 type Nested = (plan: Plan, outer: PlannedMiddleware, inner: PlannedMiddleware) => boolean;
 /** What to tell about those involved: the message, and the fix. */
 type Told = readonly [message: string, fix: string];
 type Check = (plan: Plan) => Hazard[];
+
+/** Two of one name that only their objects tell apart. */
+const areAlike: Nested = ({ twins }, one, other) =>
+  one.middleware.name === other.middleware.name &&
+  isByObject(twins?.[one.name]) &&
+  isByObject(twins?.[other.name]);
 
 const nestedLayers: Nested = (plan, outer, inner) =>
   outer.position < inner.position && SEAMS.some((seam) => at(plan, outer, seam) && at(plan, inner, seam));
@@ -314,13 +320,13 @@ const CHECKS: readonly Check[] = [
   ),
   pairs(
     'told-apart-by-order',
-    ownsRunState,
-    ownsRunState,
+    ({ middleware }) => ownsRunState(middleware),
+    ({ middleware }) => ownsRunState(middleware),
     ({ name }, { name: twin }) => [
-      `"${name}" and "${twin}" have no names of their own, so a run that is resumed knows by their order whose its state is.`,
+      `"${name}" and "${twin}" have no names of their own, and no options that tell them apart: no other process or agent can know whose the state of a run is, so only this one can resume its runs.`,
       'Give each a `name`.',
     ],
-    (_, outer, inner) => outer.position < inner.position && inner.middleware.name === outer.middleware.name,
+    (plan, outer, inner) => outer.position < inner.position && areAlike(plan, outer, inner),
   ),
   pairs(
     'timeout-outside-human',

@@ -44,7 +44,13 @@ const runId = text;
 
 /** What each kind of entry has to have. Kinds that are not here are for `SessionState` to refuse. */
 const FIELDS: Readonly<Record<string, Readonly<Record<string, Check>>>> = {
-  run_start: { runId, plan: list(text), tenant: optional(text), limits: optional(object()) },
+  run_start: {
+    runId,
+    plan: list(text),
+    twins: optional(object()),
+    tenant: optional(text),
+    limits: optional(object()),
+  },
   message: {
     runId,
     message: said,

@@ -34,6 +34,7 @@ export interface OpenBatch {
 export interface OpenRun extends CellHolder {
   readonly runId: string;
   readonly plan: readonly string[];
+  readonly twins: Readonly<Record<string, string>> | undefined;
   /** What the caller passed with the run. */
   readonly metadata: unknown;
   readonly limits: Limits | undefined;
@@ -99,6 +100,7 @@ export function newRun(entry: EntryBody & { type: 'run_start' }, from: number): 
   return {
     runId: entry.runId,
     plan: entry.plan,
+    twins: entry.twins,
     metadata: entry.metadata,
     limits: entry.limits && limitsFromJson(entry.limits),
     cells: undefined,

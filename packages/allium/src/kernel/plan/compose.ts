@@ -22,6 +22,7 @@ import { isTool, type Tool, toolSpec } from '../protocol/tool.js';
 import { checkMembers, POINTS } from './check-middleware.js';
 import { checkOrder } from './order.js';
 import { RULES } from './rules.js';
+import { twinsOf } from './twins.js';
 
 /** Decision hooks given directly to an agent: each replaces the composed hook of its name. */
 export type ExplicitHooks = Pick<Middleware, RuleHook>;
@@ -45,9 +46,20 @@ const OPTIONS: Fields = {
 const RULE_HOOKS = Object.keys(RULES) as RuleHook[];
 
 /** Composes middleware. First in the list is outermost for layers and first for rules. Throws for what cannot work. */
-export function compose(list: MiddlewareList, options: ComposeOptions = {}): ComposedPlan {
+export function compose(list: MiddlewareList, options?: ComposeOptions): ComposedPlan;
+/** @internal `names`: what the middleware are called, in their order. */
+export function compose(
+  list: MiddlewareList,
+  options?: ComposeOptions,
+  names?: readonly string[],
+): ComposedPlan;
+export function compose(
+  list: MiddlewareList,
+  options: ComposeOptions = {},
+  names: readonly string[] = [],
+): ComposedPlan {
   checkFields('compose()', OPTIONS, options);
-  const middleware = named(flatten(list));
+  const middleware = named(flatten(list), names);
   checkOrder(middleware);
   const layersAt = (seam: Seam): Layer[] => middleware.flatMap((planned) => layersOf(planned, seam));
   const layers = { run: layersAt('run'), model: layersAt('model'), tool: layersAt('tool') };
@@ -74,6 +86,7 @@ export function compose(list: MiddlewareList, options: ComposeOptions = {}): Com
     tools,
     specs: specsOf(tools),
     toolsByName: new Map(tools.map((tool) => [tool.name, tool])),
+    twins: twinsOf(middleware),
     cells: cellsOf(middleware, options.state ?? []),
     replaced,
   });
@@ -144,11 +157,11 @@ function isPipeline(value: unknown): value is { readonly layers: MiddlewareList 
 }
 
 /** Names are unique in a plan: the second `retry` is `retry#2`. */
-function named(list: readonly Middleware[]): PlannedMiddleware[] {
+function named(list: readonly Middleware[], names: readonly string[]): PlannedMiddleware[] {
   const taken = new Set<string>();
   return list.map((middleware, position) => {
     const base = middleware.name ?? `middleware-${position + 1}`;
-    let name = base;
+    let name = names[position] ?? base;
     for (let count = 2; taken.has(name); count++) name = `${base}#${count}`;
     taken.add(name);
     return { name, position, middleware };

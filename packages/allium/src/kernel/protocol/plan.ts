@@ -86,6 +86,8 @@ export interface Plan {
   /** How the tools are shown to a model. */
   readonly specs: readonly ToolSpec[];
   readonly toolsByName: ReadonlyMap<string, Tool>;
+  /** Who is who among those that share a name and own state of runs, by name; undefined if none do. */
+  readonly twins: Readonly<Record<string, string>> | undefined;
   /** Durable name of each declared cell. */
   readonly cells: ReadonlyMap<StateCell<any>, string>;
   /** Hooks given to the agent itself, and whose they replaced. */

@@ -28,6 +28,8 @@ export type EntryBody =
       readonly tenant?: string;
       /** Names of the middleware, in order: a resume has to bring the same. */
       readonly plan: readonly string[];
+      /** Who is who among middleware that share a name and own state of runs, by name in `plan`. */
+      readonly twins?: Readonly<Record<string, string>>;
       readonly parent?: string;
       readonly metadata?: unknown;
       /** What this run was given instead of the agent's limits; null is none. */

@@ -30,6 +30,7 @@ import { kernelStop } from '../protocol/signals.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft, type Posted } from '../protocol/store.js';
 import { endChildren, waiting } from '../tools/end-children.js';
 import { isAsked, unanswered } from '../tools/unanswered.js';
+import { resumedPlan } from './resumed-plan.js';
 import { Run } from './run.js';
 import type { Start } from './start.js';
 
@@ -59,11 +60,13 @@ function opened(start: Start): Awaitable<Run> {
   const asked = state.open !== undefined && isAsked(state.open);
   if (input?.length === 0) return continuable(start).then(() => newRun(start, plan, journal, metadata));
   if (!input)
-    return reopen(journal, plan, start).then(() => {
-      const run = runOf(start, plan, journal, metadata);
-      run.asked = asked;
-      return run;
-    });
+    return reopen(journal, plan, start, (names) => agent.planFor(options.middleware, above, names)).then(
+      (named) => {
+        const run = runOf(start, named, journal, metadata);
+        run.asked = asked;
+        return run;
+      },
+    );
   // One that was aborted before it began writes nothing, so it ends nothing either.
   if (!state.open || options.signal?.aborted) return newRun(start, plan, journal, metadata);
   return settleOpen(journal, start, plan).then(() => newRun(start, plan, journal, metadata), notBegun);
@@ -103,6 +106,7 @@ function newRun(start: Start, plan: ComposedPlan, journal: Journal, metadata: Me
     runId: `r_${agent.newId()}`,
     plan: plan.names,
   };
+  if (plan.twins) entry.twins = plan.twins;
   if (tenant !== undefined) entry.tenant = tenant;
   if (options.parent) entry.parent = options.parent.runId;
   if (metadata) entry.metadata = metadata;
@@ -160,82 +164,33 @@ function limitsOf({ agent, options, input, state, parent }: Start): Limits {
 }
 
 /**
- * Those whose state of the run could go to another one of their kind now. Instances without a name of their own are
- * told apart by their order, so there have to be as many as before; and one without any name, by its place. What one of
- * them does not know has come to the wrong one.
- */
-function ambiguous(
-  { plan: before, cells }: OpenRun,
-  { middleware, cells: declared }: Plan,
-): readonly string[] {
-  const keys = new Set(declared.values());
-  const twins = middleware.filter(({ middleware: { name } }) => isShared(middleware, name));
-  const found = [...(cells?.keys() ?? [])]
-    .filter((key) => !keys.has(key))
-    .map((key) => key.slice(0, key.indexOf(':')))
-    .filter((owner) => UNNAMED.test(owner) || twins.some(({ name }) => name === owner));
-  for (const { name, middleware: one } of middleware) {
-    // The first of several has the name as it is.
-    if (one.name !== name || !one.state?.some(({ scope }) => scope === 'run')) continue;
-    const now = middleware.filter((other) => other.middleware.name === name).length;
-    const then = before.filter((other) => other === name || other.startsWith(`${name}#`)).length;
-    if (then > 0 && then !== now) found.push(name);
-  }
-  return [...new Set(found)];
-}
-
-function isShared(middleware: Plan['middleware'], name: string | undefined): boolean {
-  return middleware.filter((one) => one.middleware.name === name).length > 1;
-}
-
-/** What one without a name is called. */
-const UNNAMED = /^middleware-\d+(:|$)/;
-
-function planAmbiguous(runId: string, names: readonly string[]): AlliumError {
-  const which = names.map((name) => `"${name}"`).join(', ');
-  return new AlliumError(
-    'PLAN_MISMATCH',
-    `Run "${runId}" has state of ${which}, and it is not clear whose that is now: the list has another number or order of them. Give each instance a \`name\` of its own, the one of the run the name it had; or resume with allowPlanChange: true.`,
-  );
-}
-
-function planMismatch(runId: string, missing: readonly string[]): AlliumError {
-  const names = missing.map((name) => `"${name}"`).join(', ');
-  const unnamed = missing.some((name) => UNNAMED.test(name));
-  const place = unnamed ? ' One without a `name` is known by its place in the list.' : '';
-  return new AlliumError(
-    'PLAN_MISMATCH',
-    `Run "${runId}" was started with ${names}, which is missing now.${place} Add it to the agent, or to resume({ middleware }) if it came with the run; or resume with allowPlanChange: true.`,
-  );
-}
-
-/**
  * Checks that a run can be resumed here and takes over the answers that nobody has to judge. The others are judged inside
- * the run, which finds them in the inbox.
+ * the run, which finds them in the inbox. Returns the plan it goes on with.
  */
-async function reopen(journal: Journal, plan: ComposedPlan, start: Start): Promise<void> {
+async function reopen(
+  journal: Journal,
+  composed: ComposedPlan,
+  start: Start,
+  withNames: (names: readonly string[]) => ComposedPlan,
+): Promise<ComposedPlan> {
   const { options } = start;
   const { open } = journal.state;
   if (!open) throw nothingOpen(journal.state);
-  const missing = open.plan.filter((name) => !plan.names.includes(name));
-  if (!options.allowPlanChange) {
-    if (missing.length > 0) throw planMismatch(open.runId, missing);
-    const unclear = ambiguous(open, plan);
-    if (unclear.length > 0) throw planAmbiguous(open.runId, unclear);
-  }
+  const plan = resumedPlan(open, composed, options.allowPlanChange, withNames);
   const own = await postAnswers(start, plan, open);
   const { found, answers } = await answered(start, open);
   const late = [...own].find(([requestId, postId]) => answers.get(requestId)?.postId !== postId);
   // What reached a sub-agent before it was answered through its caller counts there.
   if (late && !options.parent) throw cameTooLate(late[0], []);
   const plain = new Map([...answers].filter(([, { decision }]) => !isJudged(plan, decision)));
-  if (plain.size === 0) return;
+  if (plain.size === 0) return plan;
   const entries = [...plain].map(([requestId, answer]) => answerEntry(open.runId, requestId, answer));
   try {
     await journal.append([...entries, tookAnswers(found, plain)]);
   } catch (error) {
     notBegun(error);
   }
+  return plan;
 }
 
 interface Answered {

@@ -53,7 +53,7 @@ export interface RunAgent extends ForCalls {
   readonly _onRequest: RequestHandler | undefined;
   readonly newId: () => string;
   /** The plan with per-run middleware inside, and the guards of the plan above. */
-  planFor(middleware: MiddlewareList | undefined, above?: Plan): ComposedPlan;
+  planFor(middleware: MiddlewareList | undefined, above?: Plan, names?: readonly string[]): ComposedPlan;
 }
 
 /** The run that a context belongs to. */

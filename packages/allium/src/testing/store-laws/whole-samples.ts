@@ -69,6 +69,7 @@ const bodies: { readonly [Kind in EntryBody['type']]: Whole<Extract<EntryBody, {
     runId,
     tenant: 't',
     plan: ['a', 'b'],
+    twins: { a: 'x' },
     parent: 'p',
     metadata,
     limits: { turns: 3, tokens: null },

@@ -1,0 +1,87 @@
+/** The plan of a run that is resumed: its state goes to the middleware it belongs to, or the resume is refused. */
+
+import type { OpenRun } from '../journal/journaled-run.js';
+import type { ComposedPlan } from '../layers/onion.js';
+import { AlliumError } from '../lib/errors.js';
+import { isByObject, recognise } from '../plan/twins.js';
+import type { Plan } from '../protocol/plan.js';
+
+/**
+ * The plan for a run that goes on: its middleware have the names that its state is kept under. Throws unless every owner
+ * of state is there.
+ */
+export function resumedPlan(
+  open: OpenRun,
+  plan: ComposedPlan,
+  allowed: boolean | undefined,
+  withNames: (names: readonly string[]) => ComposedPlan,
+): ComposedPlan {
+  const missing = open.plan.filter((name) => !plan.names.includes(name));
+  if (missing.length > 0 && !allowed) throw planMismatch(open.runId, missing);
+  const { names, lost } = open.twins ? recognise(open.twins, plan) : { names: plan.names, lost: [] };
+  const moved = lost.length === 0 && names.some((name, i) => name !== plan.names[i]);
+  const named = moved ? withNames(names) : plan;
+  if (allowed) return named;
+  const unclear = ambiguous(open, named);
+  if (unclear.length > 0)
+    throw planAmbiguous(open.runId, unclear, 'the list has another number or order of them');
+  if (lost.length === 0) return named;
+  const byObject = lost.some((name) => isByObject(open.twins?.[name]));
+  throw planAmbiguous(
+    open.runId,
+    lost,
+    byObject ? NOTHING_TELLS : 'none of that name has the options it had',
+  );
+}
+
+const NOTHING_TELLS =
+  'they have one name and no options that tell them apart, and another process or agent began the run';
+
+/**
+ * Those whose state of the run could go to another one of their kind now. There have to be as many of a kind as before,
+ * and one without any name has to be in its place. What one of them does not know has come to the wrong one.
+ */
+function ambiguous(
+  { plan: before, cells }: OpenRun,
+  { middleware, cells: declared }: Plan,
+): readonly string[] {
+  const keys = new Set(declared.values());
+  const twins = middleware.filter(({ middleware: { name } }) => isShared(middleware, name));
+  const found = [...(cells?.keys() ?? [])]
+    .filter((key) => !keys.has(key))
+    .map((key) => key.slice(0, key.indexOf(':')))
+    .filter((owner) => UNNAMED.test(owner) || twins.some(({ name }) => name === owner));
+  for (const { name, middleware: one } of middleware) {
+    // The first of several has the name as it is.
+    if (one.name !== name || !one.state?.some(({ scope }) => scope === 'run')) continue;
+    const now = middleware.filter((other) => other.middleware.name === name).length;
+    const then = before.filter((other) => other === name || other.startsWith(`${name}#`)).length;
+    if (then > 0 && then !== now) found.push(name);
+  }
+  return [...new Set(found)];
+}
+
+function isShared(middleware: Plan['middleware'], name: string | undefined): boolean {
+  return middleware.filter((one) => one.middleware.name === name).length > 1;
+}
+
+/** What one without a name is called. */
+const UNNAMED = /^middleware-\d+(:|$)/;
+
+function planAmbiguous(runId: string, names: readonly string[], why: string): AlliumError {
+  const which = names.map((name) => `"${name}"`).join(', ');
+  return new AlliumError(
+    'PLAN_MISMATCH',
+    `Run "${runId}" has state of ${which}, and it is not clear whose that is now: ${why}. Give each instance a \`name\` of its own, the one of the run the name it had; or resume with allowPlanChange: true.`,
+  );
+}
+
+function planMismatch(runId: string, missing: readonly string[]): AlliumError {
+  const names = missing.map((name) => `"${name}"`).join(', ');
+  const unnamed = missing.some((name) => UNNAMED.test(name));
+  const place = unnamed ? ' One without a `name` is known by its place in the list.' : '';
+  return new AlliumError(
+    'PLAN_MISMATCH',
+    `Run "${runId}" was started with ${names}, which is missing now.${place} Add it to the agent, or to resume({ middleware }) if it came with the run; or resume with allowPlanChange: true.`,
+  );
+}
