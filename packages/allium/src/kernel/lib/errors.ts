@@ -47,7 +47,8 @@ export const ERROR_CODES = {
   STORE_TIMEOUT:
     'A store did not answer in time. What it was asked for may still happen; the session can be resumed.',
   TENANT_MISMATCH: 'The session belongs to another tenant.',
-  PLAN_MISMATCH: 'A run is resumed without a middleware it was started with, or it is not clear whose its state is.',
+  PLAN_MISMATCH:
+    'A run is resumed without a middleware it was started with, or it is not clear whose its state is.',
   REQUEST_UNKNOWN: 'An answer names a question that is not open: never asked, already answered or lapsed.',
   REQUEST_MISMATCH: 'An answer was given for other arguments than those that were asked about.',
   FALLBACK_EXHAUSTED:

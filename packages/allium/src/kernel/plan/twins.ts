@@ -1,7 +1,7 @@
 /** Tells middleware of one name apart, so that the state of a run finds its owner again after a resume. */
 
-import { canonical, hash } from '../lib/hash.js';
 import { isPlain } from '../lib/frozen-json.js';
+import { canonical, hash } from '../lib/hash.js';
 import { randomId } from '../lib/random-id.js';
 import type { Middleware } from '../protocol/middleware.js';
 import type { Plan, PlannedMiddleware } from '../protocol/plan.js';
