@@ -111,7 +111,7 @@ async function oneMessage(/** @type {any} */ { Agent, defineMiddleware, tool }) 
 const walked = /** @type {any} */ (globalThis);
 
 /** Rooms whose files a reader knows by their names: types, constructors and helpers. */
-const vocabulary = /^(protocol|lib)\//;
+const vocabulary = /^(protocol|messages|lib)\//;
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
   const steps = await walk();
@@ -122,5 +122,5 @@ if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) 
     else if (!seen.has(file)) console.log(`${String(seen.add(file).size).padStart(2)}  ${file}  ${name}`);
   }
   const told = ({ files, changes } = measure(steps)) => `${files} files, ${changes} changes of file`;
-  console.log(`\n${told(measure(story))}; with protocol and lib: ${told()}`);
+  console.log(`\n${told(measure(story))}; with protocol, messages and lib: ${told()}`);
 }

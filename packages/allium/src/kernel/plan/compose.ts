@@ -68,7 +68,6 @@ export function compose(
   const guards = guardsOf(middleware);
   const gated = guardsResponses(guards);
   const looksAtResponses = gated || any(layers.model, rules.afterModelResponse);
-  const { transformContext, transformSystemPrompt, convertToLlm } = rules;
   return Object.freeze({
     middleware,
     names: Object.freeze(middleware.map(({ name }) => name)),
@@ -79,8 +78,6 @@ export function compose(
     restores: middleware.flatMap((one) => (one.middleware.guard?.restore ? plannedGuard(one) : [])),
     guardsResponses: gated,
     looksAtResponses,
-    seesModelCalls:
-      looksAtResponses || any(transformContext, transformSystemPrompt, convertToLlm, guards.request),
     decidesOnCalls: any(rules.resolveToolCall, rules.beforeToolCall, guards['tool-args']),
     runOptions: Object.freeze([...new Set(middleware.flatMap((one) => one.middleware.runOptions ?? []))]),
     tools,

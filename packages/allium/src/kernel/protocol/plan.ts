@@ -76,8 +76,6 @@ export interface Plan {
   readonly guardsResponses: boolean;
   /** Somebody looks at responses before they are messages: layers, hooks or guards. */
   readonly looksAtResponses: boolean;
-  /** Something of a middleware has to do with model calls: layers, rules or guards. */
-  readonly seesModelCalls: boolean;
   /** Something decides about calls between the message and their start. */
   readonly decidesOnCalls: boolean;
   /** Names of run options that somebody declares. */

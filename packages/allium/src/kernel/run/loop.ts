@@ -2,13 +2,19 @@
  * The loop. Read it from the top:
  *
  *   input → turn → turn → … → end
- *   turn: limits → transforms → model layers { model } → guards → afterModelResponse → append → tools → turn_end
+ *   turn: limits → answer → tools → turn_end
+ *   answer: transforms → model layers { guards: request → model } → guards: output, thinking, tool-args, final →
+ *           afterModelResponse → append
+ *
+ * Guards judge at these places: the input in `takeInput` (or beside the first model call), the request and the answer
+ * in `modelPhase`, the result of a tool in `runTools`, and messages that hooks inject where they are appended.
  *
  * Every exit is either a returned Stop or something thrown: a control signal, an abort or an error. Whatever the
  * exit, each tool call has its result and each event that started has ended.
  */
 
 import { type ModelContext, type RunContext, TurnContext } from '../context/context.js';
+import type { CallVerdicts } from '../context/run-port.js';
 import { boundary, checkLimits, restoreStop } from '../context/stop-checks.js';
 import { NO_VERDICTS } from '../guards/call-verdicts.js';
 import { type Due, drain } from '../inbox/inbox.js';
@@ -48,7 +54,7 @@ interface TurnEnd {
   readonly suspended?: boolean;
 }
 
-/** From the input, or from where the journal left off, turn after turn. In one function: an async call for each shows. */
+/** From the input, or from where the journal left off, turn after turn. */
 export async function converse(run: Run, ctx: RunContext): Promise<Stop> {
   try {
     return await turns(run, ctx);
@@ -62,34 +68,12 @@ async function turns(run: Run, ctx: RunContext): Promise<Stop> {
   if (run.start.compacts) return compactHistory(run);
   const begun = begin(run, ctx);
   let end = begun instanceof Promise ? await begun : begun;
-  // What was said before the first turn is heard in it. Nothing can have come where nothing had to be waited for.
+  // What was said before the first turn is heard in it. If nothing had to be waited for, nothing can have come.
   if (end === undefined && !isContinued(run) && (begun instanceof Promise || run.posted.length > 0))
     await takeIn(run, true, drain(run, 'steer'));
   if (run.budget.limited) run.budget.checkPrices(extraModels(run.plan));
   for (; ; end = undefined) {
-    if (end === undefined) {
-      checkLimits(run);
-      run.turn++;
-      // What was said so far was not the last word.
-      run.output = undefined;
-      const wait = run.watched ? tellStart(run) : undefined;
-      if (wait) await wait;
-      let message: AssistantMessage | undefined;
-      let tools: BatchOutcome | undefined;
-      try {
-        const phase = await modelPhase(run);
-        message = phase.message;
-        const { batch } = run.open;
-        const work = batch && toolPhase(run, phase, batch);
-        tools = work instanceof Promise ? await work : work;
-        const suspended = tools !== undefined && tools.pending.length > 0;
-        if (run.open.inject.length > 0 && !suspended) await injectWaiting(run);
-        end = turnEnd(run, phase, message, tools, suspended, limitOf(phase.ctx));
-      } finally {
-        const wait = endTurn(run, message, tools?.results);
-        if (wait) await wait;
-      }
-    }
+    end ??= await takeTurn(run);
     while (end.suspended) {
       const woken: TurnEnd | undefined = await wake(run);
       if (!woken) return SUSPENDED;
@@ -102,9 +86,43 @@ async function turns(run: Run, ctx: RunContext): Promise<Stop> {
     const stop = asked instanceof Promise ? await asked : asked;
     const on = stop === undefined && goesOn(run, end);
     if (on instanceof Promise ? await on : on) continue;
-    const last = run.plan.rules.onRunEnd.length === 0 ? (stop ?? end.final) : await atRunEnd(run, end, stop);
+    const last = await atRunEnd(run, end, stop);
     if (last) return last;
   }
+}
+
+/** One turn: an answer of the model, then the results of its calls. */
+async function takeTurn(run: Run): Promise<TurnEnd> {
+  checkLimits(run);
+  run.turn++;
+  // What was said so far was not the last word.
+  run.output = undefined;
+  if (run.watched) await tellStart(run);
+  let message: AssistantMessage | undefined;
+  let tools: BatchOutcome | undefined;
+  try {
+    // Guards judge the request right before it is sent, and the answer when it has come out of the layers.
+    const answer = await modelPhase(run);
+    message = answer.message;
+    const { batch } = run.open;
+    const work = batch && runTools(run, answer, batch);
+    tools = work instanceof Promise ? await work : work;
+    const suspended = tools !== undefined && tools.pending.length > 0;
+    if (!suspended && run.open.inject.length > 0) await injectWaiting(run);
+    return turnEnd(run, answer, message, tools, suspended, limitOf(answer.ctx));
+  } finally {
+    if (run.watched || run.hasUnwritten) await endTurn(run, message, tools?.results);
+  }
+}
+
+/** Runs the calls of an answer. Guards have judged their arguments with it, and judge each result. */
+function runTools(run: Run, answer: Answer, batch: OpenBatch): Awaitable<BatchOutcome> {
+  const { decision, response, ctx } = answer;
+  const notRun = NOT_RUN[decision] ?? notWhole(batch.message, limitOf(ctx));
+  const execute = (verdicts: CallVerdicts): Awaitable<BatchOutcome> =>
+    new ToolBatch(run, batch, { tools: ctx._offered, notRun, verdicts }).run();
+  if (!run.plan.guardsResponses) return execute(NO_VERDICTS);
+  return run.judgements.response(response, ctx).then(({ calls }) => execute(calls));
 }
 
 /** Takes in the input, or what is left of the turn that a resumed run was in. Waits only where something does. */
@@ -112,22 +130,22 @@ function begin(run: Run, ctx: RunContext): Awaitable<TurnEnd | undefined> {
   if (run.resumed) {
     // One that is aborted still has calls to answer.
     run.call.check();
-    return goOn(run, drain(run, 'none'));
+    return resume(run);
   }
   boundary(run);
   if (isContinued(run) && ctx.input.length === 0) return takeQueue(run);
-  const taken = drain(run, 'none', true);
-  if (taken instanceof Promise) return taken.then((due) => takeInput(run, ctx, due));
-  return takeInput(run, ctx, taken);
+  const due = drain(run, 'none', true);
+  return due instanceof Promise ? due.then((one) => takeInput(run, ctx, one)) : takeInput(run, ctx, due);
+}
+
+/** Guards judge the input before it is appended. */
+function takeInput(run: Run, ctx: RunContext, due: Due | undefined): Awaitable<undefined> {
+  return acceptInput(run, ctx, due?.entries) as Awaitable<undefined>;
 }
 
 /** It began without an input, to continue with the history and the messages that wait. */
 function isContinued({ start }: Run): boolean {
   return start.input?.length === 0;
-}
-
-function takeInput(run: Run, ctx: RunContext, due: Due | undefined): Awaitable<undefined> {
-  return acceptInput(run, ctx, due?.entries) as Awaitable<undefined>;
 }
 
 /** Without an input, what waits is taken in its place: follow-ups too, where the history has nothing left to answer. */
@@ -142,8 +160,8 @@ async function takeQueue(run: Run): Promise<undefined> {
   throw stop;
 }
 
-async function goOn(run: Run, taken: Awaitable<Due | undefined>): Promise<TurnEnd | undefined> {
-  const posted = await taken;
+async function resume(run: Run): Promise<TurnEnd | undefined> {
+  const posted = await drain(run, 'none');
   // A cancel is taken over together with the end of the run: should that not be written, it still counts.
   if (posted && !run.scope.aborted) await takeAnswers(run, posted);
   restoreStop(run);
@@ -183,17 +201,7 @@ function turnEnd(
   };
 }
 
-function toolPhase(run: Run, { decision, response, ctx }: Answer, batch: OpenBatch): Awaitable<BatchOutcome> {
-  const tools = ctx._offered;
-  const notRun = NOT_RUN[decision] ?? notWhole(batch.message, limitOf(ctx));
-  if (!run.plan.guardsResponses)
-    return new ToolBatch(run, batch, { tools, notRun, verdicts: NO_VERDICTS }).run();
-  return run.judgements
-    .response(response, ctx)
-    .then(({ calls: verdicts }) => new ToolBatch(run, batch, { tools, notRun, verdicts }).run());
-}
-
-/** Of the tokens that an answer may have. One that came from elsewhere had none of its own. */
+/** The most tokens the answer could have. One that no model gave had no limit of its own. */
 function limitOf({ _call, settings }: ModelContext): number | undefined {
   return _call.outputLimit ?? settings.maxOutputTokens;
 }
@@ -236,21 +244,18 @@ async function resumeTurn(run: Run): Promise<TurnEnd | undefined> {
   }
 }
 
-function tellStart(run: Run): Promise<void> | undefined {
-  run.emit({ type: 'turn_start', runId: run.runId, sessionId: run.sessionId, turn: run.turn });
-  return run.pressure();
+async function tellStart(run: Run): Promise<void> {
+  const { runId, sessionId, turn } = run;
+  run.emit({ type: 'turn_start', runId, sessionId, turn });
+  await run.pressure();
 }
 
 /** State that nothing else carried is written, then the turn has ended, whatever became of it. */
-function endTurn(
+async function endTurn(
   run: Run,
   message: AssistantMessage | undefined,
-  results: Results = NOTHING,
-): Awaitable<void> {
-  if (run.watched || run.hasUnwritten) return tellEnd(run, message, results);
-}
-
-async function tellEnd(run: Run, message: AssistantMessage | undefined, toolResults: Results): Promise<void> {
+  toolResults: Results = NOTHING,
+): Promise<void> {
   const { runId, sessionId, turn } = run;
   try {
     if (run.hasUnwritten) await run.append([]);
@@ -305,6 +310,7 @@ async function atRunEnd(
   stop: Stop | undefined,
 ): Promise<Stop | undefined> {
   const hooks = run.plan.rules.onRunEnd;
+  if (hooks.length === 0) return stop ?? final;
   const ctx = new TurnContext(run, message, toolResults, false);
   const injected = await judgeInjected(run, await ctx._asked(() => onRunEnd(hooks, ctx)));
   if (injected.length === 0) return stop ?? final;

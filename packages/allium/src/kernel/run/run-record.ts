@@ -122,6 +122,8 @@ export class RunRecord {
   /** The cost of the usage a message carries; it leaves the list of usage that belongs to no message. */
   claimUsage(usage: Usage | undefined): Expense | undefined {
     const { unjournaled } = this;
+    // Mostly it is the last.
+    if (unjournaled.at(-1)?.usage === usage) return unjournaled.pop();
     const at = unjournaled.findLastIndex((one) => one.usage === usage);
     return at < 0 ? undefined : unjournaled.splice(at, 1)[0];
   }
