@@ -27,9 +27,9 @@ const NETWORKS: readonly (readonly [RegExp, readonly number[]])[] = [
 const CARD_WORDS =
   /card|visa|master\s?card|amex|american express|discover|maestro|diners|jcb|unionpay|\bcc\b|credit|debit|payment|pay with|charge|karte|carte|tarjeta|carta|cvv|exp/;
 
-/** Words of numbers that pass the check digit by chance, or have the same one (IMEI). */
+/** Words right before numbers that pass the check digit by chance, or have the same one (IMEI). */
 const OTHER_NUMBERS =
-  /order|invoice|tracking|track|parcel|shipment|ship|package|serial|s\/n|\bsn\b|imei|iccid|meid|ticket|case|ref(?:erence)?\b|ref\.|sku|upc|ean|gtin|isbn|barcode|batch|\blot\b|part|model|asset|device|meter|build|commit|hash|timestamp|epoch|nonce|trace|span|request|correlation|session|transaction|txn|\bid\b|\bids\b|_id\b|uuid|row|offset|seed|checksum|size|bytes|version|booking|confirmation|reservation|policy|claim|account|customer|member|vehicle|vin|registration|licen[cs]e|coupon|voucher|gift|key|token|number of|bestell|rechnung|sendung|auftrag|commande|facture|pedido|factura|ordine|fattura/;
+  /(?:order|invoice|tracking|track|parcel|shipment|shipping|delivery|package|serial|s\/n|\bsn|imei|iccid|meid|ticket|case|reference|ref|sku|upc|ean|gtin|isbn|barcode|batch|\blot|part|model|asset|device|meter|build|commit|hash|timestamp|epoch|nonce|trace|span|request|correlation|session|transaction|txn|\bids?|uuid|guid|offset|seed|checksum|size|bytes|version|booking|confirmation|reservation|policy|claim|member|vehicle|vin|registration|licen[cs]e|coupon|voucher|bestellung|bestellnummer|rechnung|sendung|auftrag|commande|facture|pedido|factura|ordine|fattura)(?:[\s_-]{0,2}(?:no|num|number|nummer|nr|id|code|key|was|is|of|numéro|número))*[\s:=#"'(.[-]{0,4}$/;
 
 /** The card number that begins at a digit, or undefined. */
 export function cardAt(text: string, start: number): Finding | undefined {
@@ -47,21 +47,13 @@ function isCard(text: string, start: number, end: number, grouped: boolean): boo
   if (!isApart(text, start, end) || !isOfNetwork(digits) || !luhn(digits)) return false;
   if (/^(\d)\1+$/.test(digits)) return false;
   const head = before(text, start, 48);
-  const card = lastOf(CARD_WORDS, head);
-  if (lastOf(OTHER_NUMBERS, head) > card) return false;
-  // Bare digits inside something technical: `id=…`, `/…`, `"x":…`.
-  return grouped || card !== -1 || !/[=/#&?_]["']?$/.test(head);
+  if (OTHER_NUMBERS.test(head)) return false;
+  // Bare digits inside something technical: `x=…`, `/…`.
+  return grouped || CARD_WORDS.test(head) || !/[=/#&?_]["']?$/.test(head);
 }
 
 function isOfNetwork(digits: string): boolean {
   return NETWORKS.some(([begins, lengths]) => lengths.includes(digits.length) && begins.test(digits));
-}
-
-/** Where the last match begins; -1 if there is none. */
-function lastOf(pattern: RegExp, text: string): number {
-  let last = -1;
-  for (const match of text.matchAll(new RegExp(pattern, 'g'))) last = match.index;
-  return last;
 }
 
 /** Not a part of a longer number, word or path. */
@@ -69,10 +61,10 @@ function isApart(text: string, start: number, end: number): boolean {
   const previous = text.charCodeAt(start - 1);
   const next = text.charCodeAt(end);
   if (isWordCode(previous) || isWordCode(next)) return false;
-  // `1.4111…`, `-4111…-`, `1,4111…`: decimals and longer codes.
-  if ((previous === 46 || previous === 45 || previous === 44) && isWordCode(text.charCodeAt(start - 2)))
-    return false;
-  return !((next === 46 || next === 45 || next === 44) && isDigit(text.charCodeAt(end + 1)));
+  // Decimals (`1.4111…`) and longer codes (`A-4111…-7`).
+  if (previous === 46 && isDigit(text.charCodeAt(start - 2))) return false;
+  if (previous === 45 && isWordCode(text.charCodeAt(start - 2))) return false;
+  return !((next === 46 || next === 45) && isDigit(text.charCodeAt(end + 1)));
 }
 
 /** Lengths of account numbers by country, from the registry of ISO 13616. */

@@ -6,7 +6,7 @@ const IPV4 = /\d{1,3}(?:\.\d{1,3}){3}/y;
 
 /** Words before dotted numbers that are versions, sections or the like. */
 const NUMBERED =
-  /(?:\bv|version|ver\.?|versions|release|released|build|firmware|driver|kernel|update|upgrade[ds]?|patch|rev(?:ision)?\.?|schema|section|chapter|clause|article|paragraph|appendix|table|figure|fig\.|annex|§|sdk|runtime|api|package|plugin|module|oid|level|heading|step|to|from|@|[a-z]\/|[=~^<>])[\s:="'(-]{0,3}$/;
+  /(?:\bv|version|ver\.?|versions|release|released|build|firmware|driver|kernel|update|upgrade[ds]?|patch|rev(?:ision)?\.?|schema|section|chapter|clause|article|paragraph|appendix|table|figure|fig\.|annex|§|sdk|runtime|api|package|plugin|module|oid|level|heading|step|to|from|@|[a-z]\/|[=~^]|[<>]=)[\s:="'(-]{0,3}$/;
 const ADDRESSED =
   /(?:\bip\b|addr|host|server|client|from|subnet|gateway|dns|ping|ssh|connect|peer|remote|proxy|http)/;
 
@@ -123,10 +123,13 @@ export function findUrlCredentials(text: string, from: number): Finding[] {
   return found;
 }
 
-/** `${DB_PASSWORD}`, `<password>` and `****` stand for a password and are none. */
+/** `$DB_PASSWORD`, `<password>` and `****` stand for a password and are none. */
 export function isPlaceholder(value: string): boolean {
-  return /^(?:[$%][{(]?\w+[)}]?%?|\{\{?.*\}\}?|<.*>|\[.*\]|[*x•.…_-]+|pass(?:word|wd)?|secret|pwd|your[-_ ]?\w+|example|changeme|placeholder|redacted)$/i.test(
-    value,
+  return (
+    /^(?:\$[A-Z][A-Z0-9_]{2,}|\$[{(].*[)}]|%[A-Z0-9_]+%)$/.test(value) ||
+    /^(?:\{\{?.*\}\}?|<.*>|\[.*\]|[*x•.…_-]+|pass(?:word|wd)?|secret|pwd|your[-_ ]?\w+|example|changeme|placeholder|redacted)$/i.test(
+      value,
+    )
   );
 }
 

@@ -37,8 +37,12 @@ export function phoneAt(text: string, digit: number, countries: readonly string[
     const found = internationalAt(text, digit);
     if (found) return found;
   }
-  const start = previous === 40 ? digit - 1 : digit;
-  return northAmericanAt(text, start) ?? nationalAt(text, start, countries);
+  // A parenthesis may belong to the number or stand around it.
+  const opened =
+    previous === 40
+      ? (northAmericanAt(text, digit - 1) ?? nationalAt(text, digit - 1, countries))
+      : undefined;
+  return opened ?? northAmericanAt(text, digit) ?? nationalAt(text, digit, countries);
 }
 
 function internationalAt(text: string, start: number): Finding | undefined {

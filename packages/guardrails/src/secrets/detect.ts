@@ -88,10 +88,7 @@ function searchRun(text: string, start: number, end: number, found: Finding[]): 
 
 /** `xxxxxxxx`, `your-key-here` and `abcdefgh…`: documentation, not keys. */
 function isExample(body: string): boolean {
-  if (
-    /(.)\1{7}/.test(body) ||
-    /example|your[-_]?|placeholder|redacted|xxxx|dummy|sample|insert|replace/i.test(body)
-  )
+  if (/(.)\1{7}/.test(body) || /example|your[-_]|placeholder|redacted|xxxx|dummy|sample/i.test(body))
     return true;
   const distinct = new Set(body.slice(0, 64)).size;
   return distinct < Math.min(8, body.length / 3) || /0123456789|123456789|abcdefghij/i.test(body);
